@@ -1,0 +1,392 @@
+"""Decompositions of matrices, which are the last two axes.
+
+Where only the signs of vectors are free, they are chosen, so that every backend gives the same.
+Gradients: Giles (2008) for eigenvalues; the sources of the others stand beside them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from burn.data import TensorData
+from burn.dtype import DType, Kind, int32
+from burn.errors import DTypeError, UnsupportedOpError
+from burn.ops.host import Array, check_matrix, check_square, compute, read, symmetric, upload
+from burn.ops.linear_algebra import transpose
+from burn.ops.op import Context, Tag, op
+from burn.ops.signature import Cotangent, FloatOperand, Gradients, Meta, Primitive
+from burn.ops.table import OpTable
+
+_FAILURE = "has no such decomposition: it holds NaN or infinity, or the iteration did not converge"
+
+
+@op(Tag.COMPUTE_BOUND)
+def cholesky(x: FloatOperand) -> Meta:
+    """Lower triangles L with ``L @ L.mT`` equal to symmetric, positive definite matrices.
+
+    What is decomposed is the mean of a matrix and its transpose. One that is not positive definite
+    is an `ExecutionError`.
+    """
+    check_square(x)
+    return x
+
+
+@cholesky.on_host
+def _(ops: OpTable, x: Primitive) -> Primitive:
+    array = symmetric(read(ops, x))
+    return upload(ops, compute(np.linalg.cholesky, "is not positive definite", array), x)
+
+
+@cholesky.gradient(saves=("output",))
+def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
+    # I. Murray, "Differentiation of the Cholesky decomposition" (2016, arXiv:1602.07527), eq. 10.
+    (lower,) = ctx.saved
+    upper = transpose(ops, lower)
+    inner = _triangle(ops, ops.matmul(upper, g), 0)
+    inner = ops.subtract(inner, ops.multiply(_diagonal_part(ops, inner), 0.5))
+    half = ops.solve(upper, inner)
+    whole = ops.solve(upper, transpose(ops, half))
+    return (_mean_with_transpose(ops, whole),)
+
+
+@op(Tag.COMPUTE_BOUND, outputs=("q", "r"))
+def qr(x: FloatOperand, *, complete: bool = False) -> tuple[Meta, Meta]:
+    """Orthonormal columns Q and upper triangles R with ``Q @ R`` equal to the matrices.
+
+    The diagonal of R is not negative. `complete` makes Q square, else it has as many columns as
+    the smaller side.
+    """
+    check_matrix(x)
+    *batch, rows, columns = x.shape
+    inner = rows if complete else min(rows, columns)
+    return Meta((*batch, rows, inner), x.dtype), Meta((*batch, inner, columns), x.dtype)
+
+
+@qr.on_host
+def _(ops: OpTable, x: Primitive, *, complete: bool = False) -> tuple[Primitive, Primitive]:
+    def decompose(array: Array) -> tuple[Array, Array]:
+        return np.linalg.qr(array, "complete" if complete else "reduced")
+
+    q, r = compute(decompose, _FAILURE, read(ops, x))
+    count = min(x.shape[-2:])
+    signs = np.where(np.diagonal(r, axis1=-2, axis2=-1) < 0.0, -1.0, 1.0).astype(q.dtype)
+    q[..., :count] *= signs[..., None, :]
+    r[..., :count, :] *= signs[..., :, None]
+    return upload(ops, q, x), upload(ops, r, x)
+
+
+@qr.gradient(saves=("x", "q", "r"))
+def _(ops: OpTable, ctx: Context, g_q: Cotangent, g_r: Cotangent) -> Gradients:
+    # S. F. Walter and L. Lehmann, "Algorithmic differentiation of linear algebra functions with
+    # application in optimum experimental design" (2018), in the form of H.-J. Liao et al.,
+    # "Differentiable programming tensor networks" (2019, arXiv:1903.09650), appendix.
+    x, q, r = ctx.saved
+    rows, columns = x.shape[-2:]
+    if ctx.attrs.get("complete", False) and rows > columns:
+        raise UnsupportedOpError(
+            "the columns that complete Q have no gradient", hint='Use mode="reduced"'
+        )
+    g_q = _zeros_like(ops, q) if g_q is None else g_q
+    g_r = _zeros_like(ops, r) if g_r is None else g_r
+    if rows >= columns:
+        return (_qr_gradient(ops, q, r, g_q, g_r),)
+    # x = [A B] with A square: R = [U V] with A = Q U and V = Q.T B.
+    rest = _columns(ops, x, rows, columns)
+    g_rest = _columns(ops, g_r, rows, columns)
+    g_q = ops.add(g_q, ops.matmul(rest, transpose(ops, g_rest)))
+    square = _qr_gradient(ops, q, _columns(ops, r, 0, rows), g_q, _columns(ops, g_r, 0, rows))
+    return (ops.concat([square, ops.matmul(q, g_rest)], axis=len(x.shape) - 1),)
+
+
+def _qr_gradient(
+    ops: OpTable, q: Primitive, r: Primitive, g_q: Cotangent, g_r: Cotangent
+) -> Primitive:
+    inner = ops.subtract(ops.matmul(r, transpose(ops, g_r)), ops.matmul(transpose(ops, g_q), q))
+    mirrored = ops.add(_triangle(ops, inner, 0), transpose(ops, _triangle(ops, inner, -1)))
+    return _divide_by_transpose(ops, ops.add(g_q, ops.matmul(q, mirrored)), r)
+
+
+@op(Tag.COMPUTE_BOUND, outputs=("u", "s", "vh"))
+def svd(x: FloatOperand, *, full_matrices: bool) -> tuple[Meta, Meta, Meta]:
+    """Singular value decompositions: ``u * s @ vh`` is the matrix, and `s` falls.
+
+    In each column of `u` the element of the largest magnitude, the first of them, is positive.
+    """
+    check_matrix(x)
+    *batch, rows, columns = x.shape
+    inner = min(rows, columns)
+    left, right = (rows, columns) if full_matrices else (inner, inner)
+    return (
+        Meta((*batch, rows, left), x.dtype),
+        Meta((*batch, inner), x.dtype),
+        Meta((*batch, right, columns), x.dtype),
+    )
+
+
+@svd.on_host
+def _(ops: OpTable, x: Primitive, *, full_matrices: bool) -> tuple[Primitive, Primitive, Primitive]:
+    u, s, vh = compute(
+        lambda array: np.linalg.svd(array, full_matrices=full_matrices), _FAILURE, read(ops, x)
+    )
+    signs = _signs(u)
+    count = s.shape[-1]
+    vh[..., :count, :] *= signs[..., :count, None]
+    return upload(ops, u * signs[..., None, :], x), upload(ops, s, x), upload(ops, vh, x)
+
+
+@svd.gradient(saves=("u", "s", "vh"))
+def _(ops: OpTable, ctx: Context, g_u: Cotangent, g_s: Cotangent, g_vh: Cotangent) -> Gradients:
+    # J. Townsend, "Differentiating the singular value decomposition" (2016).
+    u, s, vh = ctx.saved
+    rows, columns, count = u.shape[-2], vh.shape[-1], s.shape[-1]
+    if u.shape[-1] > count or vh.shape[-2] > count:
+        if g_u is not None or g_vh is not None:
+            raise UnsupportedOpError(
+                "the vectors that complete u and vh have no gradient",
+                hint="Use full_matrices=False",
+            )
+        u = _columns(ops, u, 0, count)
+        vh = transpose(ops, _columns(ops, transpose(ops, vh), 0, count))
+    row = ops.reshape(s, shape=(*s.shape[:-1], 1, count))
+    column = ops.reshape(s, shape=(*s.shape[:-1], count, 1))
+    gaps = ops.multiply(ops.subtract(row, column), ops.add(row, column))
+    slopes = _safe_inverse(ops, gaps)
+    inverse = _safe_inverse(ops, row)
+    terms: list[Primitive] = []
+    if g_s is not None:
+        weights = ops.reshape(g_s, shape=tuple(row.shape))
+        terms.append(ops.matmul(ops.multiply(u, weights), vh))
+    if g_u is not None:
+        turned = ops.matmul(transpose(ops, u), g_u)
+        part = ops.multiply(slopes, turned)
+        both = ops.multiply(ops.add(part, transpose(ops, part)), row)
+        terms.append(ops.matmul(ops.matmul(u, both), vh))
+        if rows > count:
+            outside = ops.subtract(g_u, ops.matmul(u, turned))
+            terms.append(ops.matmul(ops.multiply(outside, inverse), vh))
+    if g_vh is not None:
+        v, g_v = transpose(ops, vh), transpose(ops, g_vh)
+        turned = ops.matmul(vh, g_v)
+        part = ops.multiply(slopes, turned)
+        both = ops.multiply(ops.add(part, transpose(ops, part)), column)
+        terms.append(ops.matmul(ops.matmul(u, both), vh))
+        if columns > count:
+            outside = ops.subtract(g_v, ops.matmul(v, turned))
+            terms.append(ops.matmul(ops.multiply(u, inverse), transpose(ops, outside)))
+    total = terms[0]
+    for term in terms[1:]:
+        total = ops.add(total, term)
+    return (total,)
+
+
+@op(Tag.COMPUTE_BOUND)
+def svdvals(x: FloatOperand) -> Meta:
+    """Singular values of matrices, the largest first."""
+    check_matrix(x)
+    return Meta((*x.shape[:-2], min(x.shape[-2:])), x.dtype)
+
+
+@svdvals.on_host
+def _(ops: OpTable, x: Primitive) -> Primitive:
+    return upload(ops, compute(np.linalg.svdvals, _FAILURE, read(ops, x)), x)
+
+
+@svdvals.gradient(saves=("x",))
+def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
+    u, _, vh = ops.svd(ctx.saved[0], full_matrices=False)
+    weights = ops.reshape(g, shape=(*g.shape[:-1], 1, g.shape[-1]))
+    return (ops.matmul(ops.multiply(u, weights), vh),)
+
+
+@op(Tag.COMPUTE_BOUND, outputs=("eigenvalues", "eigenvectors"))
+def eigh(x: FloatOperand) -> tuple[Meta, Meta]:
+    """Eigenvalues of symmetric matrices, rising, and their eigenvectors as columns.
+
+    What is decomposed is the mean of a matrix and its transpose. In each eigenvector the element of
+    the largest magnitude, the first of them, is positive.
+    """
+    check_square(x)
+    return Meta(x.shape[:-1], x.dtype), x
+
+
+@eigh.on_host
+def _(ops: OpTable, x: Primitive) -> tuple[Primitive, Primitive]:
+    values, vectors = compute(np.linalg.eigh, _FAILURE, symmetric(read(ops, x)))
+    return upload(ops, values, x), upload(ops, vectors * _signs(vectors)[..., None, :], x)
+
+
+@eigh.gradient(saves=("eigenvalues", "eigenvectors"))
+def _(ops: OpTable, ctx: Context, g_values: Cotangent, g_vectors: Cotangent) -> Gradients:
+    values, vectors = ctx.saved
+    count = values.shape[-1]
+    row = ops.reshape(values, shape=(*values.shape[:-1], 1, count))
+    left = transpose(ops, vectors)
+    total = None
+    if g_values is not None:
+        weights = ops.reshape(g_values, shape=tuple(row.shape))
+        total = ops.matmul(ops.multiply(vectors, weights), left)
+    if g_vectors is not None:
+        column = ops.reshape(values, shape=(*values.shape[:-1], count, 1))
+        slopes = _safe_inverse(ops, ops.subtract(row, column))
+        part = ops.multiply(slopes, ops.matmul(left, g_vectors))
+        turned = ops.matmul(ops.matmul(vectors, part), left)
+        total = turned if total is None else ops.add(total, turned)
+    return (_mean_with_transpose(ops, total),)
+
+
+@op(Tag.COMPUTE_BOUND)
+def eigvalsh(x: FloatOperand) -> Meta:
+    """Eigenvalues of symmetric matrices, rising; of the mean of a matrix and its transpose."""
+    check_square(x)
+    return Meta(x.shape[:-1], x.dtype)
+
+
+@eigvalsh.on_host
+def _(ops: OpTable, x: Primitive) -> Primitive:
+    return upload(ops, compute(np.linalg.eigvalsh, _FAILURE, symmetric(read(ops, x))), x)
+
+
+@eigvalsh.gradient(saves=("x",))
+def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
+    _, vectors = ops.eigh(ctx.saved[0])
+    weights = ops.reshape(g, shape=(*g.shape[:-1], 1, g.shape[-1]))
+    return (ops.matmul(ops.multiply(vectors, weights), transpose(ops, vectors)),)
+
+
+@op(Tag.COMPUTE_BOUND, outputs=("lu", "permutation"))
+def lu_decomposition(x: FloatOperand, *, index_dtype: DType) -> tuple[Meta, Meta]:
+    """Lower and upper triangles whose product is the matrix with its rows in another order.
+
+    The first output has U on and above its diagonal, and below it L, whose diagonal is 1. Row i of
+    the product is row ``permutation[i]`` of the matrix: in each column the element of the largest
+    magnitude, the first of them, is brought to the diagonal.
+    """
+    check_matrix(x)
+    if index_dtype.kind not in Kind.INTEGER:
+        raise DTypeError(f"places are integers, not {index_dtype}")
+    return x, Meta(x.shape[:-1], index_dtype)
+
+
+@lu_decomposition.on_host
+def _(ops: OpTable, x: Primitive, *, index_dtype: DType) -> tuple[Primitive, Primitive]:
+    array = read(ops, x)
+    rows, columns = array.shape[-2:]
+    stack = array.reshape((-1, rows, columns)) if array.size else np.zeros((0, rows, columns))
+    with np.errstate(all="ignore"):
+        result, order = _eliminate(np.array(stack))
+    places = np.broadcast_to(np.arange(rows), array.shape[:-1])
+    if array.size:
+        places = order.reshape(array.shape[:-1])
+    permutation = ops.backend.from_data(TensorData(places.astype(index_dtype.numpy)), ops.device)
+    return upload(ops, result.reshape(array.shape), x), permutation
+
+
+def _eliminate(stack: Array) -> tuple[Array, Array]:
+    """Gaussian elimination with partial pivoting, in place, of all matrices of a stack at once."""
+    count, rows, columns = stack.shape
+    order = np.tile(np.arange(rows), (count, 1))
+    every = np.arange(count)
+    for step in range(min(rows, columns)):
+        pivot = step + np.argmax(np.abs(stack[:, step:, step]), axis=1)
+        for table in (stack, order):
+            table[every, pivot], table[:, step] = table[:, step].copy(), table[every, pivot]
+        divisor = stack[:, step, step]
+        below = stack[:, step + 1 :, step]
+        below /= np.where(divisor == 0.0, 1.0, divisor)[:, None].astype(stack.dtype)
+        stack[:, step + 1 :, step + 1 :] -= below[:, :, None] * stack[:, step, None, step + 1 :]
+    return stack, order
+
+
+@lu_decomposition.gradient(saves=("lu", "permutation"))
+def _(ops: OpTable, ctx: Context, g: Cotangent, g_permutation: Cotangent) -> Gradients:
+    # By the same steps as in Giles (2008): inv(L) dA inv(U) is strictly lower plus upper.
+    if g is None:
+        return (None,)
+    packed, permutation = ctx.saved
+    *batch, rows, columns = packed.shape
+    count, last = min(rows, columns), len(packed.shape) - 1
+    square, g_square = (_block(ops, x, 0, count, 0, count) for x in (packed, g))
+    unit = ops.eye(rows=count, columns=count, offset=0, dtype=ops.dtype(packed))
+    lower = ops.add(_triangle(ops, square, -1), unit)
+    upper = ops.subtract(square, _triangle(ops, square, -1))
+    g_lower = _triangle(ops, g_square, -1)
+    g_upper = ops.subtract(g_square, g_lower)
+    beside = None
+    if rows > columns:
+        rest, g_rest = (_block(ops, x, count, rows, 0, count) for x in (packed, g))
+        beside = _divide_by_transpose(ops, g_rest, upper)
+        g_upper = ops.subtract(g_upper, ops.matmul(transpose(ops, rest), beside))
+    elif columns > rows:
+        rest, g_rest = (_block(ops, x, 0, count, count, columns) for x in (packed, g))
+        beside = ops.solve(transpose(ops, lower), g_rest)
+        g_lower = ops.subtract(g_lower, ops.matmul(beside, transpose(ops, rest)))
+    left = _triangle(ops, ops.matmul(transpose(ops, lower), g_lower), -1)
+    right = ops.matmul(g_upper, transpose(ops, upper))
+    right = ops.subtract(right, _triangle(ops, right, -1))
+    ordered = _divide_by_transpose(
+        ops, ops.solve(transpose(ops, lower), ops.add(left, right)), upper
+    )
+    if beside is not None:
+        ordered = ops.concat([ordered, beside], axis=last - 1 if rows > columns else last)
+    place = ops.arange(start=0, step=1, length=rows, dtype=ops.dtype(permutation))
+    moved = ops.equal(ops.reshape(permutation, shape=(*batch, 1, rows)), _column(ops, place))
+    return (ops.matmul(ops.cast(moved, dtype=ops.dtype(packed)), ordered),)
+
+
+def _signs(vectors: Array) -> Array:
+    """-1 for each column whose element of the largest magnitude is negative, else 1."""
+    if 0 in vectors.shape:
+        return np.ones((*vectors.shape[:-2], vectors.shape[-1]), vectors.dtype)
+    place = np.argmax(np.abs(vectors), axis=-2, keepdims=True)
+    largest = np.take_along_axis(vectors, place, axis=-2)[..., 0, :]
+    return np.where(largest < 0.0, -1.0, 1.0).astype(vectors.dtype)
+
+
+def _zeros_like(ops: OpTable, x: Primitive) -> Primitive:
+    return ops.full(shape=tuple(x.shape), fill_value=0.0, dtype=ops.dtype(x))
+
+
+def _column(ops: OpTable, x: Primitive) -> Primitive:
+    return ops.reshape(x, shape=(*x.shape, 1))
+
+
+def _block(ops: OpTable, x: Primitive, top: int, bottom: int, left: int, right: int) -> Primitive:
+    """Rows from `top` to `bottom` and columns from `left` to `right`, without the last ones."""
+    whole = tuple((0, length, 1) for length in x.shape[:-2])
+    return ops.slice(x, slices=(*whole, (top, bottom - top, 1), (left, right - left, 1)))
+
+
+def _columns(ops: OpTable, x: Primitive, start: int, stop: int) -> Primitive:
+    return _block(ops, x, 0, x.shape[-2], start, stop)
+
+
+def _triangle(ops: OpTable, x: Primitive, offset: int) -> Primitive:
+    """Elements on and below the `offset`-th diagonal of square matrices; zeros above."""
+    place = ops.arange(start=0, step=1, length=x.shape[-1], dtype=int32)
+    kept = ops.less_equal(place, ops.add(_column(ops, place), offset))
+    return ops.where(kept, x, 0.0)
+
+
+def _diagonal_part(ops: OpTable, x: Primitive) -> Primitive:
+    """Zeros beside the diagonal of square matrices."""
+    count = x.shape[-1]
+    return ops.multiply(x, ops.eye(rows=count, columns=count, offset=0, dtype=ops.dtype(x)))
+
+
+def _mean_with_transpose(ops: OpTable, x: Primitive) -> Primitive:
+    return ops.multiply(ops.add(x, transpose(ops, x)), 0.5)
+
+
+def _divide_by_transpose(ops: OpTable, x: Primitive, matrix: Primitive) -> Primitive:
+    """``x @ inv(matrix).mT``."""
+    return transpose(ops, ops.solve(matrix, transpose(ops, x)))
+
+
+def _safe_inverse(ops: OpTable, x: Primitive) -> Primitive:
+    """1 / x, but 0 where x is 0.
+
+    What gradients of vectors divide by is 0 where they are not defined, of equal singular values
+    and eigenvalues. What does not depend on a choice among such vectors has the right gradient.
+    """
+    zero = ops.equal(x, 0.0)
+    return ops.where(zero, 0.0, ops.divide(1.0, ops.where(zero, 1.0, x)))

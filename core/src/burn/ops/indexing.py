@@ -1,0 +1,136 @@
+"""Reading and writing at places that a tensor of integers names.
+
+An index is in [-n, n) of an axis of length n. One that is not is found while the op runs: the
+error is an `OutOfRangeError`, and comes no later than the next read of a result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from burn.errors import ShapeError
+from burn.ops.op import Context, Tag, op
+from burn.ops.shapes import check_axis
+from burn.ops.signature import (
+    AnyOperand,
+    Cotangent,
+    Gradients,
+    IndexOperand,
+    Meta,
+    NumericOperand,
+    Primitive,
+    Shape,
+)
+from burn.ops.table import OpTable
+
+
+@op(Tag.COMPUTE_BOUND)
+def gather(x: AnyOperand, indices: IndexOperand, *, axis: int) -> Meta:
+    """One element of `x` for each index: its place with ``axis`` replaced by the index.
+
+    ``output[i, j, k] = x[i, indices[i, j, k], k]`` for axis 1. All other lengths are equal.
+    """
+    check_places(x.shape, indices.shape, axis)
+    return Meta(indices.shape, x.dtype)
+
+
+@gather.gradient(saves=("indices",))
+def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
+    zeros = ops.full(shape=ctx.shape(0), fill_value=0.0, dtype=ops.dtype(g))
+    return ops.scatter_add(zeros, ctx.saved[0], g, axis=ctx.attrs["axis"]), None
+
+
+@op(Tag.COMPUTE_BOUND)
+def scatter_add(
+    x: NumericOperand, indices: IndexOperand, value: NumericOperand, *, axis: int
+) -> Meta:
+    """`x` with each element of `value` added at its place with ``axis`` replaced by the index.
+
+    An index may occur more than once: all its values are added.
+    """
+    check_places(x.shape, indices.shape, axis)
+    check_same("value", value.shape, indices.shape)
+    return x
+
+
+@scatter_add.gradient(saves=("indices",))
+def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
+    (indices,) = ctx.saved
+    to_value = ops.gather(g, indices, axis=ctx.attrs["axis"]) if ctx.needs[2] else None
+    return g, None, to_value
+
+
+@op()
+def select(x: AnyOperand, indices: IndexOperand, *, axis: int) -> Meta:
+    """Whole slices of `x` along `axis`, one for each of a 1-d tensor of indices."""
+    return Meta(check_selection(x.shape, indices.shape, axis), x.dtype)
+
+
+@select.decomposition
+def _(ops: OpTable, x: Primitive, indices: Primitive, *, axis: int) -> Primitive:
+    return ops.gather(x, spread(ops, indices, x.shape, axis), axis=axis)
+
+
+@select.gradient(saves=("indices",))
+def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
+    zeros = ops.full(shape=ctx.shape(0), fill_value=0.0, dtype=ops.dtype(g))
+    return ops.select_add(zeros, ctx.saved[0], g, axis=ctx.attrs["axis"]), None
+
+
+@op(Tag.COMPUTE_BOUND)
+def select_add(
+    x: NumericOperand, indices: IndexOperand, value: NumericOperand, *, axis: int
+) -> Meta:
+    """`x` with slices of `value` added at the places along `axis` that a 1-d tensor names."""
+    check_same("value", value.shape, check_selection(x.shape, indices.shape, axis))
+    return x
+
+
+@select_add.decomposition
+def _(ops: OpTable, x: Primitive, indices: Primitive, value: Primitive, *, axis: int) -> Primitive:
+    return ops.scatter_add(x, spread(ops, indices, x.shape, axis), value, axis=axis)
+
+
+@select_add.gradient(saves=("indices",))
+def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
+    (indices,) = ctx.saved
+    to_value = ops.select(g, indices, axis=ctx.attrs["axis"]) if ctx.needs[2] else None
+    return g, None, to_value
+
+
+def spread(ops: OpTable, indices: Primitive, shape: Sequence[int], axis: int) -> Primitive:
+    """Repeat a 1-d tensor of indices along all other axes of `shape`."""
+    target = check_selection(tuple(shape), tuple(indices.shape), axis)
+    column = [1] * len(shape)
+    column[axis] = target[axis]
+    return ops.expand(ops.reshape(indices, shape=tuple(column)), shape=target)
+
+
+def check_selection(shape: Shape, indices: Shape, axis: int) -> Shape:
+    """Shape of what a 1-d tensor of indices selects; refuses other indices."""
+    check_axis(axis, len(shape))
+    if len(indices) != 1:
+        raise ShapeError(
+            f"indices must have one axis, not shape {indices}",
+            hint="gather takes one index per element",
+        )
+    return (*shape[:axis], indices[0], *shape[axis + 1 :])
+
+
+def check_places(shape: Shape, indices: Shape, axis: int) -> None:
+    """Refuse indices whose shape differs from that of the tensor beside `axis`."""
+    check_axis(axis, len(shape))
+    if len(shape) != len(indices) or any(
+        length != expected and number != axis
+        for number, (length, expected) in enumerate(zip(indices, shape, strict=True))
+    ):
+        raise ShapeError(
+            f"indices of shape {indices} do not fit {shape}",
+            hint=f"All lengths but that of axis {axis} must be equal",
+        )
+
+
+def check_same(name: str, shape: Shape, expected: Shape) -> None:
+    """Refuse a shape other than the expected one."""
+    if shape != expected:
+        raise ShapeError(f"{name} has shape {shape} where {expected} is needed")

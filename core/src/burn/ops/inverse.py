@@ -1,0 +1,197 @@
+"""Systems of linear equations, inverses and determinants.
+
+Gradients: M. B. Giles, "Collected matrix derivative results for forward and reverse mode
+algorithmic differentiation" (2008), where nothing else is said.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from burn.errors import ArgumentError, ShapeError
+from burn.ops.host import check_matrix, check_square, compute, read, upload
+from burn.ops.linear_algebra import transpose
+from burn.ops.op import Context, Tag, op
+from burn.ops.precision import in_float32
+from burn.ops.shapes import broadcast_shapes
+from burn.ops.signature import Cotangent, FloatOperand, Gradients, Meta, Primitive
+from burn.ops.table import OpTable
+
+_SINGULAR = "is singular"
+
+
+@op(Tag.CONTRACTION | Tag.COMPUTE_BOUND)
+def solve(x1: FloatOperand, x2: FloatOperand) -> Meta:
+    """The matrices X with ``x1 @ X = x2``; axes before the last two broadcast.
+
+    `x1` has the shape (..., n, n) and `x2` (..., n, k). A matrix that is singular to the last digit
+    is an `ExecutionError`.
+    """
+    check_square(x1)
+    check_matrix(x2)
+    if x1.shape[-1] != x2.shape[-2]:
+        raise ShapeError(
+            f"{x1.shape[-1]} equations, but {x2.shape[-2]} rows on the right of {x1.shape} and "
+            f"{x2.shape}",
+            hint="The last length of the first must equal the last but one of the second",
+        )
+    return Meta((*broadcast_shapes(x1.shape[:-2], x2.shape[:-2]), *x2.shape[-2:]), x1.dtype)
+
+
+@solve.on_host
+def _(ops: OpTable, x1: Primitive, x2: Primitive) -> Primitive:
+    if len(x2.shape) < 2:
+        raise ShapeError("the right side has fewer than two axes")
+    return upload(ops, compute(np.linalg.solve, _SINGULAR, read(ops, x1), read(ops, x2)), x1)
+
+
+@solve.gradient(saves=("x1", "output"))
+def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
+    x1, output = ctx.saved
+    to_second = ops.solve(transpose(ops, x1), g)
+    to_first = None
+    if ctx.needs[0]:
+        to_first = ops.negative(ops.matmul(to_second, transpose(ops, output)))
+    return to_first, to_second if ctx.needs[1] else None
+
+
+@op(Tag.COMPUTE_BOUND)
+def inv(x: FloatOperand) -> Meta:
+    """Inverses of square matrices (the last two axes).
+
+    A matrix that is singular to the last digit is an `ExecutionError`.
+    """
+    check_square(x)
+    return x
+
+
+@inv.decomposition
+@in_float32
+def _(ops: OpTable, x: Primitive) -> Primitive:
+    count = x.shape[-1]
+    return ops.solve(x, ops.eye(rows=count, columns=count, offset=0, dtype=ops.dtype(x)))
+
+
+@inv.gradient(saves=("output",))
+def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
+    transposed = transpose(ops, ctx.saved[0])
+    return (ops.negative(ops.matmul(ops.matmul(transposed, g), transposed)),)
+
+
+@op(Tag.COMPUTE_BOUND)
+def det(x: FloatOperand) -> Meta:
+    """Determinants of square matrices (the last two axes). That of an empty one is 1."""
+    check_square(x)
+    return Meta(x.shape[:-2], x.dtype)
+
+
+@det.on_host
+def _(ops: OpTable, x: Primitive) -> Primitive:
+    return upload(ops, compute(np.linalg.det, "has no determinant", read(ops, x)), x)
+
+
+@det.gradient(saves=("x",))
+def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
+    return (ops.multiply(_as_matrix(ops, g), ops.cofactors(ctx.saved[0])),)
+
+
+@op(Tag.COMPUTE_BOUND)
+def cofactors(x: FloatOperand) -> Meta:
+    """Slope of the determinant by each element; also of singular matrices.
+
+    ``det(x) * inv(x).mT`` where there is an inverse. For singular ones the gradient is an error.
+    """
+    check_square(x)
+    return x
+
+
+@cofactors.on_host
+def _(ops: OpTable, x: Primitive) -> Primitive:
+    # With x = U diag(s) V: det(U) det(V) U diag(products of all other s) V.
+    u, s, vh = compute(np.linalg.svd, "has no singular values", read(ops, x))
+    others = np.ones_like(s)
+    for place in range(s.shape[-1]):
+        others[..., place] = np.prod(np.delete(s, place, -1), -1)
+    sign = np.linalg.det(u) * np.linalg.det(vh)
+    return upload(ops, sign[..., None, None] * ((u * others[..., None, :]) @ vh), x)
+
+
+@cofactors.gradient(saves=("x", "output"))
+def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
+    # d C = tr(B.T dX) C - C dX.T B, with B the transposed inverse.
+    x, output = ctx.saved
+    inverse = transpose(ops, ops.inv(x))
+    rank = len(x.shape)
+    total = ops.sum(
+        ops.multiply(g, output), axis=(rank - 2, rank - 1), keepdims=True, dtype=ops.dtype(x)
+    )
+    turned = ops.matmul(ops.matmul(inverse, transpose(ops, g)), output)
+    return (ops.subtract(ops.multiply(inverse, total), turned),)
+
+
+@op(Tag.COMPUTE_BOUND, outputs=("sign", "logabsdet"))
+def slogdet(x: FloatOperand) -> tuple[Meta, Meta]:
+    """Signs of determinants, and logarithms of their magnitudes; 0 and -inf of singular ones."""
+    check_square(x)
+    result = Meta(x.shape[:-2], x.dtype)
+    return result, result
+
+
+@slogdet.on_host
+def _(ops: OpTable, x: Primitive) -> tuple[Primitive, Primitive]:
+    sign, logarithm = compute(np.linalg.slogdet, "has no determinant", read(ops, x))
+    return upload(ops, sign, x), upload(ops, logarithm, x)
+
+
+@slogdet.gradient(saves=("x",))
+def _(ops: OpTable, ctx: Context, g_sign: Cotangent, g: Cotangent) -> Gradients:
+    if g is None:
+        return (None,)  # the sign is constant but for jumps
+    inverse = transpose(ops, ops.inv(ctx.saved[0]))
+    return (ops.multiply(_as_matrix(ops, g), inverse),)
+
+
+@op(Tag.COMPUTE_BOUND)
+def pinv(x: FloatOperand, *, rtol: float) -> Meta:
+    """Inverses of Moore and Penrose of matrices (the last two axes).
+
+    Singular values up to `rtol` times the largest one count as 0.
+    """
+    check_matrix(x)
+    if rtol < 0.0:
+        raise ArgumentError(f"rtol is {rtol}", hint="A tolerance is not negative")
+    return Meta((*x.shape[:-2], x.shape[-1], x.shape[-2]), x.dtype)
+
+
+@pinv.decomposition
+@in_float32
+def _(ops: OpTable, x: Primitive, *, rtol: float) -> Primitive:
+    if rtol < 0.0:
+        raise ArgumentError(f"rtol is {rtol}")
+    if 0 in x.shape[-2:]:
+        return transpose(ops, x)
+    u, s, vh = ops.svd(x, full_matrices=False)
+    cutoff = ops.multiply(ops.max(s, axis=(len(s.shape) - 1,), keepdims=True), rtol)
+    counts = ops.greater(s, cutoff)
+    inverse = ops.where(counts, ops.divide(1.0, ops.where(counts, s, 1.0)), 0.0)
+    row = ops.reshape(inverse, shape=(*s.shape[:-1], 1, s.shape[-1]))
+    return ops.matmul(ops.multiply(transpose(ops, vh), row), transpose(ops, u))
+
+
+@pinv.gradient(saves=("x", "output"))
+def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
+    # G. H. Golub and V. Pereyra, "The differentiation of pseudo-inverses and nonlinear least
+    # squares problems whose variables separate" (1973), equation 4.12, transposed.
+    x, p = ctx.saved
+    pt, gt = transpose(ops, p), transpose(ops, g)
+    direct = ops.matmul(ops.matmul(pt, g), pt)
+    left = ops.matmul(ops.matmul(gt, p), pt)
+    left = ops.subtract(left, ops.matmul(x, ops.matmul(p, left)))
+    right = ops.matmul(pt, ops.matmul(p, gt))
+    right = ops.subtract(right, ops.matmul(ops.matmul(right, p), x))
+    return (ops.subtract(ops.add(left, right), direct),)
+
+
+def _as_matrix(ops: OpTable, x: Primitive) -> Primitive:
+    """Numbers as matrices of one element."""
+    return ops.reshape(x, shape=(*x.shape, 1, 1))

@@ -1,0 +1,320 @@
+"""Casts, and ops that rearrange elements: reshape, permute, expand, slice, join."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from burn.aliases import Slices
+from burn.dtype import DType, Kind
+from burn.errors import ArgumentError, AxisError, DTypeError, OperandTypeError, ShapeError
+from burn.ops.op import Context, Tag, op
+from burn.ops.places import index_dtype
+from burn.ops.shapes import broadcast_shapes, check_axis, check_shape, size
+from burn.ops.signature import (
+    AnyOperand,
+    AnyOrScalar,
+    Cotangent,
+    Gradients,
+    Meta,
+    Primitive,
+    Scalar,
+    Shape,
+    TensorList,
+)
+from burn.ops.table import OpTable
+
+
+@op()
+def cast(x: AnyOperand, *, dtype: DType) -> Meta:
+    """The elements as another dtype.
+
+    A float becomes an integer by truncation; what is out of range becomes the nearest value of
+    the dtype, and NaN becomes 0. An integer becomes a narrower one by wrapping around. To bool:
+    whether it is not 0. A complex number becomes no real one.
+    """
+    if x.dtype.is_complex and dtype.kind in Kind.NUMERIC:
+        raise DTypeError(
+            f"{x.dtype} does not become {dtype}", hint="Take burn.real() or burn.abs() of it"
+        )
+    return Meta(x.shape, dtype)
+
+
+@cast.gradient(saves=("x.dtype",))
+def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
+    return (ops.cast(g, dtype=ctx.saved[0]),)
+
+
+@op(Tag.VIEW)
+def reshape(x: AnyOperand, *, shape: Shape) -> Meta:
+    """The same elements in row-major order under another shape of the same size."""
+    if size(check_shape(shape)) != size(x.shape):
+        raise ShapeError(
+            f"cannot reshape {size(x.shape)} elements {x.shape} into {tuple(shape)}, "
+            f"which has {size(shape)}",
+            hint="One length may be -1, to be worked out",
+        )
+    return Meta(tuple(shape), x.dtype)
+
+
+@reshape.gradient()
+def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
+    return (ops.reshape(g, shape=ctx.shape(0)),)
+
+
+@op(Tag.VIEW)
+def permute(x: AnyOperand, *, axes: tuple[int, ...]) -> Meta:
+    """Axes in another order: output axis i is input axis ``axes[i]``."""
+    if sorted(axes) != list(range(len(x.shape))):
+        raise AxisError(
+            f"axes {tuple(axes)} are no permutation of the {len(x.shape)} axes of {x}",
+            hint="Name each axis once",
+        )
+    return Meta(tuple(x.shape[axis] for axis in axes), x.dtype)
+
+
+@permute.gradient()
+def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
+    axes = ctx.attrs["axes"]
+    return (ops.permute(g, axes=tuple(axes.index(axis) for axis in range(len(axes)))),)
+
+
+@op(Tag.VIEW)
+def expand(x: AnyOperand, *, shape: Shape) -> Meta:
+    """Repeat axes of length 1, and new leading axes, up to `shape`."""
+    if broadcast_shapes(x.shape, check_shape(shape)) != tuple(shape):
+        raise ShapeError(
+            f"cannot expand {x.shape} to {tuple(shape)}",
+            hint="Only axes of length 1 can be expanded",
+        )
+    return Meta(tuple(shape), x.dtype)
+
+
+@expand.gradient()
+def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
+    return (sum_to_shape(ops, g, ctx.shape(0)),)
+
+
+def sum_to_shape(ops: OpTable, g: Primitive, shape: Sequence[int]) -> Primitive:
+    """Undo broadcasting: sum a gradient over the axes along which `shape` was repeated."""
+    lead = len(g.shape) - len(shape)
+    axis = tuple(range(lead)) + tuple(
+        lead + i for i, length in enumerate(shape) if length == 1 and g.shape[lead + i] != 1
+    )
+    total = ops.sum(g, axis=axis, keepdims=False, dtype=ops.dtype(g))
+    return ops.reshape(total, shape=tuple(shape))
+
+
+@op(Tag.VIEW)
+def slice(x: AnyOperand, *, slices: Slices) -> Meta:
+    """Elements at regular places: per axis (start, length, step), of which the step is not 0."""
+    return Meta(_check_slices(x, slices), x.dtype)
+
+
+@slice.gradient()
+def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
+    zeros = ops.full(shape=ctx.shape(0), fill_value=0.0, dtype=ops.dtype(g))
+    return (ops.slice_assign(zeros, g, slices=ctx.attrs["slices"]),)
+
+
+@op()
+def slice_assign(x: AnyOperand, value: AnyOrScalar, *, slices: Slices) -> Meta:
+    """`x` with other elements at regular places; `value` broadcasts to the slice."""
+    target = _check_slices(x, slices)
+    shape = value.shape if isinstance(value, Meta) else ()
+    if broadcast_shapes(shape, target) != target:
+        raise ShapeError(f"cannot assign a value of shape {shape} to a slice of shape {target}")
+    return x
+
+
+@slice_assign.gradient(saves=("value.shape",))
+def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
+    (shape,) = ctx.saved
+    slices = ctx.attrs["slices"]
+    to_value = None
+    if ctx.needs[1]:
+        to_value = ops.slice(g, slices=slices)
+        if tuple(to_value.shape) != tuple(shape):
+            to_value = sum_to_shape(ops, to_value, shape)
+    return ops.slice_assign(g, 0.0, slices=slices) if ctx.needs[0] else None, to_value
+
+
+def _check_slices(x: Meta, slices: Slices) -> Shape:
+    if len(slices) != len(x.shape):
+        raise ShapeError(f"{len(slices)} slices for a tensor with {len(x.shape)} axes")
+    for axis, ((start, length, step), extent) in enumerate(zip(slices, x.shape, strict=True)):
+        if step == 0 or length < 0:
+            raise ShapeError(f"a slice of length {length} and step {step} along axis {axis}")
+        last = start + (length - 1) * step
+        if length and not (0 <= start < extent and 0 <= last < extent):
+            raise AxisError(f"elements {start} to {last} of axis {axis}, which has length {extent}")
+    return tuple(length for _, length, _ in slices)
+
+
+@op(Tag.VIEW)
+def flip(x: AnyOperand, *, axes: tuple[int, ...]) -> Meta:
+    """Elements in reverse order along `axes`."""
+    for axis in axes:
+        check_axis(axis, len(x.shape))
+    return x
+
+
+@flip.decomposition
+def _(ops: OpTable, x: Primitive, *, axes: tuple[int, ...]) -> Primitive:
+    for axis in axes:
+        check_axis(axis, len(x.shape))
+    slices = tuple(
+        (max(length - 1, 0), length, -1) if axis in axes else (0, length, 1)
+        for axis, length in enumerate(x.shape)
+    )
+    return ops.slice(x, slices=slices)
+
+
+@flip.gradient()
+def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
+    return (ops.flip(g, axes=ctx.attrs["axes"]),)
+
+
+@op()
+def concat(tensors: TensorList, *, axis: int) -> Meta:
+    """Join tensors along an axis that they have; their other lengths are equal."""
+    if not tensors:
+        raise OperandTypeError("needs at least one tensor")
+    first = tensors[0]
+    check_axis(axis, len(first.shape))
+    for position, tensor in enumerate(tensors):
+        if len(tensor.shape) != len(first.shape) or any(
+            length != expected and number != axis
+            for number, (length, expected) in enumerate(zip(tensor.shape, first.shape, strict=True))
+        ):
+            raise ShapeError(
+                f"tensor {position} of shape {tensor.shape} does not fit the first, {first.shape}",
+                hint=f"All lengths but that of axis {axis} must be equal",
+            )
+    total = sum(tensor.shape[axis] for tensor in tensors)
+    return Meta((*first.shape[:axis], total, *first.shape[axis + 1 :]), first.dtype)
+
+
+@concat.gradient(saves=("tensors.shape",))
+def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
+    axis = ctx.attrs["axis"]
+    gradients: list[Primitive | None] = []
+    start = 0
+    for shape, needed in zip(ctx.saved[0], ctx.needs[0], strict=True):
+        part = None
+        if needed:
+            slices = [(0, length, 1) for length in g.shape]
+            slices[axis] = (start, shape[axis], 1)
+            part = ops.slice(g, slices=tuple(slices))
+        gradients.append(part)
+        start += shape[axis]
+    return (gradients,)
+
+
+_MODES: Final = ("constant", "edge", "reflect", "symmetric", "wrap")
+
+
+@op()
+def pad(
+    x: AnyOperand,
+    *,
+    padding: tuple[tuple[int, int], ...],
+    mode: str = "constant",
+    value: Scalar = 0,
+) -> Meta:
+    """More elements before and after those of `x`: a pair of numbers of them for each axis.
+
+    `mode` says what they are: ``constant`` (`value`), ``edge`` (the nearest element), ``wrap`` (the
+    tensor again), ``reflect`` and ``symmetric`` (the tensor mirrored, without and with its edge).
+    """
+    _check_padding(x.shape, padding, mode)
+    shape = [
+        before + length + after for length, (before, after) in zip(x.shape, padding, strict=True)
+    ]
+    return Meta(check_shape(shape), x.dtype)
+
+
+@pad.decomposition
+def _(
+    ops: OpTable,
+    x: Primitive,
+    *,
+    padding: tuple[tuple[int, int], ...],
+    mode: str = "constant",
+    value: Scalar = 0,
+) -> Primitive:
+    shape = tuple(x.shape)
+    _check_padding(shape, padding, mode)
+    pairs = list(zip(shape, padding, strict=True))
+    if mode == "constant":
+        longer = tuple([before + length + after for length, (before, after) in pairs])
+        filled = ops.full(shape=longer, fill_value=value, dtype=ops.dtype(x))
+        slices = tuple([(before, length, 1) for length, (before, _) in pairs])
+        return ops.slice_assign(filled, x, slices=slices)
+    for axis, (length, (before, after)) in enumerate(pairs):
+        if before or after:
+            places = _padded_places(ops, length, before, after, mode)
+            x = ops.select(x, places, axis=axis)
+    return x
+
+
+def _padded_places(ops: OpTable, length: int, before: int, after: int, mode: str) -> Primitive:
+    """The places of an axis that stand along the padded one."""
+    places = ops.arange(
+        start=-before, step=1, length=before + length + after, dtype=index_dtype(ops)
+    )
+    if mode == "wrap":
+        return ops.remainder(places, length)
+    if mode == "edge" or length == 1:
+        return ops.clip(places, 0, length - 1)
+    # Mirrored: there and back is a period, and what lies beyond the end comes back.
+    period = 2 * length - (2 if mode == "reflect" else 0)
+    places = ops.remainder(places, period)
+    back = ops.subtract(period if mode == "reflect" else period - 1, places)
+    return ops.where(ops.less(places, length), places, back)
+
+
+def _check_padding(shape: Shape, padding: Sequence[tuple[int, int]], mode: str) -> None:
+    if mode not in _MODES:
+        raise ArgumentError(f"there is no mode {mode!r}", hint=f"One of {', '.join(_MODES)}")
+    if len(padding) != len(shape):
+        raise ShapeError(f"{len(padding)} pairs of padding for a tensor with {len(shape)} axes")
+    for axis, (length, (before, after)) in enumerate(zip(shape, padding, strict=True)):
+        if before < 0 or after < 0:
+            raise ShapeError(
+                f"padding {(before, after)} along axis {axis} is negative",
+                hint="Slice the tensor to make it shorter",
+            )
+        if not length and (before or after) and mode != "constant":
+            raise ShapeError(f"axis {axis} has no elements to pad it with (mode {mode!r})")
+
+
+@op(Tag.VIEW)
+def unfold(x: AnyOperand, *, axis: int, size: int, step: int = 1) -> Meta:
+    """Windows of neighbours along `axis`, one every `step` places, each along a new last axis."""
+    count = _windows(x.shape, axis, size, step)
+    return Meta((*x.shape[:axis], count, *x.shape[axis + 1 :], size), x.dtype)
+
+
+@unfold.decomposition
+def _(ops: OpTable, x: Primitive, *, axis: int, size: int, step: int = 1) -> Primitive:
+    shape = tuple(x.shape)
+    count = _windows(shape, axis, size, step)
+    dtype = index_dtype(ops)
+    start = ops.arange(start=0, step=step, length=count, dtype=dtype)
+    within = ops.arange(start=0, step=1, length=size, dtype=dtype)
+    places = ops.add(ops.reshape(start, shape=(count, 1)), within)
+    chosen = ops.select(x, ops.reshape(places, shape=(count * size,)), axis=axis)
+    chosen = ops.reshape(chosen, shape=(*shape[:axis], count, size, *shape[axis + 1 :]))
+    rest = [number for number in range(len(shape) + 1) if number != axis + 1]
+    return ops.permute(chosen, axes=(*rest, axis + 1))
+
+
+def _windows(shape: Shape, axis: int, size: int, step: int) -> int:
+    """Number of windows along an axis."""
+    check_axis(axis, len(shape))
+    if not 0 < size <= shape[axis]:
+        raise ShapeError(f"a window of {size} elements along an axis of length {shape[axis]}")
+    if step < 1:
+        raise ArgumentError(f"windows are {step} places apart", hint="Use a step of 1 or more")
+    return (shape[axis] - size) // step + 1

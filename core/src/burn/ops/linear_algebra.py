@@ -1,0 +1,203 @@
+"""Products of two tensors, and norms."""
+
+from __future__ import annotations
+
+import math
+
+from burn.errors import ArgumentError, ShapeError
+from burn.ops.op import Context, Tag, op
+from burn.ops.precision import in_float32
+from burn.ops.shapes import broadcast_shapes, check_axis, reduce_shape
+from burn.ops.signature import (
+    Cotangent,
+    FloatOperand,
+    Gradients,
+    Meta,
+    NumberOperand,
+    NumericOperand,
+    Primitive,
+    Shape,
+)
+from burn.ops.table import OpTable
+
+
+@op(Tag.CONTRACTION | Tag.COMPUTE_BOUND)
+def matmul(x1: NumberOperand, x2: NumberOperand) -> Meta:
+    """Matrix product over the last two axes; those before broadcast. Both have two axes or more.
+
+    ``(..., n, k) @ (..., k, m)`` gives ``(..., n, m)``. float16 and bfloat16 add up in float32;
+    integers wrap around.
+    """
+    if len(x1.shape) < 2 or len(x2.shape) < 2:
+        raise ShapeError(f"matrices have two axes or more, got {x1.shape} and {x2.shape}")
+    if x1.shape[-1] != x2.shape[-2]:
+        raise ShapeError(
+            f"cannot multiply {x1.shape} by {x2.shape}: "
+            f"{x1.shape[-1]} columns meet {x2.shape[-2]} rows",
+            hint="The last length of the first must equal the last but one of the second",
+        )
+    batch = broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
+    return Meta((*batch, x1.shape[-2], x2.shape[-1]), x1.dtype)
+
+
+@matmul.gradient(saves={"x1": ("x2",), "x2": ("x1",)})
+def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
+    x1, x2 = ctx.saved
+    to_first = ops.matmul(g, transpose(ops, x2)) if ctx.needs[0] else None
+    to_second = None
+    if ctx.needs[1]:
+        if len(ctx.shape(1)) == 2 and len(x1.shape) > 2:
+            # One matrix for all of the batch: one long product instead of a batch to be summed.
+            x1 = _rows(ops, x1)
+            g = _rows(ops, g)
+        to_second = ops.matmul(transpose(ops, x1), g)
+    return to_first, to_second
+
+
+@op(Tag.CONTRACTION | Tag.COMPUTE_BOUND)
+def vecdot(x1: NumericOperand, x2: NumericOperand, *, axis: int) -> Meta:
+    """Sum of products along an axis of the broadcast shape, which both have in equal length.
+
+    float16 and bfloat16 add up in float32; integers wrap around.
+    """
+    shape = _meet(x1.shape, x2.shape, axis)
+    return Meta(reduce_shape(shape, (axis,), keepdims=False), x1.dtype)
+
+
+@vecdot.decomposition
+@in_float32
+def _(ops: OpTable, x1: Primitive, x2: Primitive, *, axis: int) -> Primitive:
+    _meet(tuple(x1.shape), tuple(x2.shape), axis)
+    return ops.sum(ops.multiply(x1, x2), axis=(axis,), keepdims=False, dtype=ops.dtype(x1))
+
+
+@vecdot.gradient(saves={"x1": ("x2",), "x2": ("x1",)})
+def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
+    x1, x2 = ctx.saved
+    axis = ctx.attrs["axis"]
+    g = ops.reshape(g, shape=(*g.shape[:axis], 1, *g.shape[axis:]))
+    return (
+        ops.multiply(g, x2) if ctx.needs[0] else None,
+        ops.multiply(g, x1) if ctx.needs[1] else None,
+    )
+
+
+@op(Tag.CONTRACTION)
+def cross(x1: NumericOperand, x2: NumericOperand, *, axis: int) -> Meta:
+    """Vector product along an axis of the broadcast shape, along which both have 3 elements."""
+    shape = _meet(x1.shape, x2.shape, axis)
+    if shape[axis] != 3:
+        raise ShapeError(
+            f"axis {axis} of {shape} has not length 3", hint="It is for vectors of 3 elements"
+        )
+    return Meta(shape, x1.dtype)
+
+
+@cross.decomposition
+@in_float32
+def _(ops: OpTable, x1: Primitive, x2: Primitive, *, axis: int) -> Primitive:
+    shape = _meet(tuple(x1.shape), tuple(x2.shape), axis)
+    if shape[axis] != 3:
+        raise ShapeError(f"axis {axis} of {shape} has not length 3")
+    from_end = axis - len(shape)
+    a, b, c = (_element(ops, x1, from_end, place) for place in range(3))
+    d, e, f = (_element(ops, x2, from_end, place) for place in range(3))
+    parts = [
+        ops.subtract(ops.multiply(b, f), ops.multiply(c, e)),
+        ops.subtract(ops.multiply(c, d), ops.multiply(a, f)),
+        ops.subtract(ops.multiply(a, e), ops.multiply(b, d)),
+    ]
+    return ops.concat(parts, axis=axis)
+
+
+@cross.gradient(saves={"x1": ("x2",), "x2": ("x1",)})
+def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
+    x1, x2 = ctx.saved
+    axis = ctx.attrs["axis"]
+    return (
+        ops.cross(x2, g, axis=axis) if ctx.needs[0] else None,
+        ops.cross(g, x1, axis=axis) if ctx.needs[1] else None,
+    )
+
+
+@op(Tag.REDUCTION | Tag.COMPUTE_BOUND)
+def lp_norm(x: FloatOperand, *, axis: tuple[int, ...], ord: float, keepdims: bool = False) -> Meta:
+    """``sum(abs(x) ** ord) ** (1 / ord)`` over `axis`; `ord` is finite and not 0.
+
+    Over no elements it is 0 (inf for a negative `ord`). The gradient where the norm is 0 is 0.
+    """
+    _check_order(ord)
+    return Meta(reduce_shape(x.shape, axis, keepdims=keepdims), x.dtype)
+
+
+@lp_norm.decomposition
+@in_float32
+def _(
+    ops: OpTable, x: Primitive, *, axis: tuple[int, ...], ord: float, keepdims: bool = False
+) -> Primitive:
+    _check_order(ord)
+    dtype = ops.dtype(x)
+    if ord == 2.0:
+        return ops.sqrt(ops.sum(ops.multiply(x, x), axis=axis, keepdims=keepdims, dtype=dtype))
+    powers = ops.abs(x) if ord == 1.0 else ops.pow(ops.abs(x), ord)
+    total = ops.sum(powers, axis=axis, keepdims=keepdims, dtype=dtype)
+    return total if ord == 1.0 else ops.pow(total, 1.0 / ord)
+
+
+@lp_norm.gradient(saves=("x", "output"))
+def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
+    # The slope is sign(x) * (abs(x) / norm) ** (ord - 1).
+    x, norm = ctx.saved
+    axis, order = ctx.attrs["axis"], ctx.attrs["ord"]
+    shape = reduce_shape(tuple(x.shape), axis, keepdims=True)
+    g, norm = ops.reshape(g, shape=shape), ops.reshape(norm, shape=shape)
+    ratio = ops.divide(x, ops.where(ops.equal(norm, 0.0), 1.0, norm))
+    if order == 1.0:
+        slope = ops.sign(x)
+    elif order == 2.0:
+        slope = ratio
+    else:
+        slope = ops.multiply(ops.sign(x), ops.pow(ops.abs(ratio), order - 1.0))
+    return (ops.multiply(slope, g),)
+
+
+def _check_order(order: float) -> None:
+    if order == 0.0 or not math.isfinite(order):
+        raise ArgumentError(
+            f"ord is {order}", hint="Use a number other than 0, or the functions for limits"
+        )
+
+
+def _meet(shape1: Shape, shape2: Shape, axis: int) -> Shape:
+    """Broadcast shape of two operands that have `axis` of it in equal length."""
+    shape = broadcast_shapes(shape1, shape2)
+    check_axis(axis, len(shape))
+    from_end = axis - len(shape)
+    if min(len(shape1), len(shape2)) < -from_end or shape1[from_end] != shape2[from_end]:
+        raise ShapeError(
+            f"shapes {shape1} and {shape2} differ along axis {from_end}",
+            hint="Both need the axis, in equal length",
+        )
+    return shape
+
+
+def _element(ops: OpTable, x: Primitive, from_end: int, place: int) -> Primitive:
+    """One slice of length 1 along an axis that is counted from the end."""
+    axis = from_end + len(x.shape)
+    slices = tuple(
+        (place, 1, 1) if number == axis else (0, length, 1) for number, length in enumerate(x.shape)
+    )
+    return ops.slice(x, slices=slices)
+
+
+def transpose(ops: OpTable, x: Primitive) -> Primitive:
+    """Swap the last two axes."""
+    rank = len(x.shape)
+    return ops.permute(x, axes=(*range(rank - 2), rank - 1, rank - 2))
+
+
+def _rows(ops: OpTable, x: Primitive) -> Primitive:
+    count = 1
+    for length in x.shape[:-1]:
+        count *= length
+    return ops.reshape(x, shape=(count, x.shape[-1]))

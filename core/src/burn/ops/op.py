@@ -1,0 +1,297 @@
+"""Op: the one definition of an operation, from which everything else is derived.
+
+A definition is a function. Its name, docstring and signature are the op's; its body is the shape
+and dtype rule (`Op.infer`): from the metadata of the operands to that of the outputs. Decorators
+add what else an op may have: ``@name.decomposition`` (how to compute it from other ops) or
+``@name.on_host`` (with NumPy), and ``@name.gradient`` (its gradient rule)::
+
+    @op(Tag.ELEMENTWISE)
+    def reciprocal(x: FloatOperand) -> Meta:
+        "Elementwise ``1 / x``."
+        return x
+
+    @reciprocal.decomposition
+    def _(ops, x):
+        return ops.divide(1.0, x)
+
+    @reciprocal.gradient(saves=("output",))
+    def _(ops, ctx, g):
+        (output,) = ctx.saved
+        return (ops.multiply(ops.negative(g), ops.multiply(output, output)),)
+"""
+
+from __future__ import annotations
+
+import enum
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, Protocol, get_type_hints
+
+from burn.dtype import DType
+from burn.errors import BurnError, DTypeError, OperandTypeError
+from burn.ops.signature import Meta, Operand
+
+__all__ = ["REGISTRY", "Attribute", "Context", "Op", "Saves", "Tag", "op", "register"]
+
+Saves = tuple[str, ...] | Mapping[str, tuple[str, ...]]
+
+
+class Tag(enum.Flag):
+    """What kind of work an op is; generic parts ask this instead of naming ops."""
+
+    ELEMENTWISE = enum.auto()
+    """Each output element depends on the input elements at its place; operands broadcast."""
+
+    VIEW = enum.auto()
+    """The output holds elements of the input, rearranged; no arithmetic."""
+
+    REDUCTION = enum.auto()
+    CONTRACTION = enum.auto()
+
+    CREATION = enum.auto()
+    """Makes a tensor of nothing: the table passes the backend a `device` keyword."""
+
+    RANDOM = enum.auto()
+
+    COMPUTE_BOUND = enum.auto()
+    """Dear to compute: checkpointing keeps its outputs. Every other op is memory-bound."""
+
+    NO_GRADIENT = enum.auto()
+    """No output depends on an operand in a differentiable way."""
+
+    DATA_DEPENDENT = enum.auto()
+    """The shape of an output depends on data: `Op.infer` gives None for a length it cannot know."""
+
+    UNTRACKED = enum.auto()
+    """The outputs are complex, which is not differentiable: tracked operands are refused."""
+
+    NONE = 0
+
+
+class Context(Protocol):
+    """What a gradient rule knows of the call it differentiates."""
+
+    @property
+    def saved(self) -> Sequence[Any]:
+        """The values named in `saves`, in that order; ``None`` where `needs` made one needless."""
+
+    @property
+    def attrs(self) -> Mapping[str, Any]:
+        """The attributes of the call."""
+
+    @property
+    def needs(self) -> Sequence[Any]:
+        """One bool per operand, whether its gradient is wanted; a tuple of them for a list."""
+
+    def shape(self, position: int) -> tuple[int, ...]:
+        """Shape of an operand whose gradient is wanted."""
+
+
+class Attribute:
+    """A keyword of an op: a name, and a default unless it is required."""
+
+    __slots__ = ("default", "name", "required")
+
+    def __init__(self, parameter: inspect.Parameter) -> None:
+        self.name = parameter.name
+        self.required = parameter.default is inspect.Parameter.empty
+        self.default = None if self.required else parameter.default
+
+
+class Op:
+    """An operation.
+
+    Attributes
+    ----------
+    name : str
+        The one name used in protocols, errors and reports.
+    operands : dict of str to Operand
+        The operands in order.
+    attributes : dict of str to Attribute
+        The keyword-only attributes.
+    outputs : tuple of str
+        Names of the outputs.
+    tags : Tag
+        What kind of work it is.
+    default : callable or None
+        ``default(ops, *operands, **attributes)``: the op made of other ops. An op without one is
+        required of a backend.
+    host : callable or None
+        Like `default`, but computes with NumPy on the host.
+    vjp : callable or None
+        ``vjp(ops, ctx, *cotangents)``: one gradient, or None, per operand. `ops` is the table of
+        the level below; a cotangent is None where that output was not used.
+    saves : tuple of str, or dict of str to tuple of str
+        What the rule needs: names of operands and outputs, or ``name.shape`` and ``name.dtype``
+        for their metadata alone. A dict says it per operand that wants its gradient.
+    """
+
+    def __init__(
+        self, rule: Callable[..., Any], tags: Tag = Tag.NONE, outputs: Sequence[str] = ("output",)
+    ) -> None:
+        self.name = rule.__name__
+        self.__name__ = self.name
+        self.__doc__ = rule.__doc__
+        self.__module__ = rule.__module__
+        self.rule = rule
+        self.tags = tags
+        self.outputs = tuple(outputs)
+        self.default: Callable[..., Any] | None = None
+        self.host: Callable[..., Any] | None = None
+        self.vjp: Callable[..., Any] | None = None
+        self.saves: Saves = ()
+        hints = get_type_hints(rule, include_extras=True)
+        self.operands: dict[str, Operand] = {}
+        self.attributes: dict[str, Attribute] = {}
+        for parameter in inspect.signature(rule).parameters.values():
+            if parameter.kind is inspect.Parameter.KEYWORD_ONLY:
+                self.attributes[parameter.name] = Attribute(parameter)
+            else:
+                self.operands[parameter.name] = _operand(self.name, parameter, hints)
+
+    def __repr__(self) -> str:
+        return f"<op {self.name}>"
+
+    @property
+    def is_required(self) -> bool:
+        """Whether a backend must bring it."""
+        return self.default is None and self.host is None
+
+    def decomposition(self, default: Callable[..., Any]) -> Callable[..., Any]:
+        """Decorator: how to compute the op from other ops."""
+        self.default = default
+        return default
+
+    def on_host(self, host: Callable[..., Any]) -> Callable[..., Any]:
+        """Decorator: how to compute the op with NumPy, where no ops say it."""
+        self.host = host
+        return host
+
+    def gradient(self, *, saves: Saves = ()) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+        """Decorator: the gradient rule, and what it needs to have saved."""
+        for name in self.operands:
+            if name in self.outputs and any(one.partition(".")[0] == name for one in _names(saves)):
+                raise TypeError(f"op {self.name}: {name!r} is an operand and an output: which one?")
+
+        def attach(vjp: Callable[..., Any]) -> Callable[..., Any]:
+            self.vjp = vjp
+            self.saves = saves
+            return vjp
+
+        return attach
+
+    def infer(self, *operands: Any, **attributes: Any) -> Any:
+        """Metadata of the outputs, from that of the operands; touches no data.
+
+        Parameters
+        ----------
+        *operands : Meta, Python number or list of Meta
+            What the op would get.
+        **attributes
+            Its attributes.
+
+        Returns
+        -------
+        Meta, or a tuple of Meta for an op with several outputs
+
+        Raises
+        ------
+        BurnError
+            If the op does not accept this; the message names the op and what it got.
+        """
+        try:
+            self._check_operands(operands)
+            self._check_attributes(attributes)
+            return self.rule(*operands, **attributes)
+        except BurnError as error:
+            if not error.operation:
+                error.operation = self.describe(operands, attributes)
+            raise
+
+    def describe(self, operands: Sequence[Any], attributes: Mapping[str, Any] = {}) -> str:
+        """Write a call as in a message: ``sum(float32[2, 3], axis=4)``."""
+        parts = [
+            f"[{', '.join(map(str, operand))}]" if isinstance(operand, list) else str(operand)
+            for operand in operands
+        ]
+        parts += [f"{name}={value!r}" for name, value in attributes.items()]
+        return f"{self.name}({', '.join(parts)})"
+
+    def _check_operands(self, operands: Sequence[Any]) -> None:
+        if len(operands) != len(self.operands):
+            raise OperandTypeError(
+                f"takes {len(self.operands)} operands ({', '.join(self.operands)}), "
+                f"got {len(operands)}"
+            )
+        promoted: DType | None = None
+        for (name, spec), operand in zip(self.operands.items(), operands, strict=True):
+            metas = operand if spec.is_list else [operand]
+            for meta in metas:
+                if not isinstance(meta, Meta):
+                    if not spec.scalar:
+                        raise OperandTypeError(f"{name} must be a tensor, not {meta!r}")
+                    continue
+                if meta.dtype.kind not in spec.kinds:
+                    raise DTypeError(
+                        f"{name} takes {spec.kinds.describe()} tensors, got {meta.dtype}",
+                        hint=f"Convert it with .astype(), or use an op for {meta.dtype} tensors",
+                    )
+                if spec.promotes:
+                    if promoted is not None and promoted is not meta.dtype:
+                        raise DTypeError(
+                            f"operands have different dtypes, {promoted} and {meta.dtype}"
+                        )
+                    promoted = meta.dtype
+
+    def _check_attributes(self, attributes: Mapping[str, Any]) -> None:
+        for name in attributes:
+            if name not in self.attributes:
+                known = ", ".join(self.attributes) or "none"
+                raise OperandTypeError(f"has no attribute {name!r}", hint=f"It has: {known}")
+        for attribute in self.attributes.values():
+            if attribute.required and attribute.name not in attributes:
+                raise OperandTypeError(f"needs the attribute {attribute.name!r}")
+
+
+def _names(saves: Saves) -> list[str]:
+    if isinstance(saves, Mapping):
+        return [name for names in saves.values() for name in names]
+    return list(saves)
+
+
+def _operand(op_name: str, parameter: inspect.Parameter, hints: Mapping[str, Any]) -> Operand:
+    for item in getattr(hints.get(parameter.name), "__metadata__", ()):
+        if isinstance(item, Operand):
+            return item
+    raise TypeError(
+        f"op {op_name}: annotate operand {parameter.name!r} with an alias of burn.ops.signature"
+    )
+
+
+REGISTRY: Final[dict[str, Op]] = {}
+"""The op table: every op by its name."""
+
+
+def register(definition: Op) -> Op:
+    """Put an op into the table.
+
+    Raises
+    ------
+    ValueError
+        If the name is taken.
+    """
+    if definition.name in REGISTRY:
+        raise ValueError(f"op {definition.name!r} is defined twice")
+    REGISTRY[definition.name] = definition
+    return definition
+
+
+def op(
+    tags: Tag = Tag.NONE, outputs: Sequence[str] = ("output",)
+) -> Callable[[Callable[..., Any]], Op]:
+    """Decorator: make a definition an op and put it into the table."""
+
+    def define(rule: Callable[..., Any]) -> Op:
+        return register(Op(rule, tags, outputs))
+
+    return define

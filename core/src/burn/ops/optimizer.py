@@ -1,0 +1,124 @@
+"""Steps of optimizers: from a parameter, its gradient and a state to the next ones."""
+
+from __future__ import annotations
+
+import math
+
+from burn.errors import ArgumentError, ShapeError
+from burn.ops.op import op
+from burn.ops.precision import in_float32
+from burn.ops.signature import FloatOperand, Meta, Primitive
+from burn.ops.table import OpTable
+
+
+def check_same_shapes(first: Primitive, *others: Primitive) -> None:
+    """Refuse shapes that would broadcast: a step computes with operands of one shape."""
+    for other in others:
+        if other.shape != first.shape:
+            raise ShapeError(
+                f"the parameter has shape {first.shape}, but its gradient or state {other.shape}"
+            )
+
+
+@op(outputs=("parameter", "velocity"))
+def sgd_step(
+    parameter: FloatOperand,
+    gradient: FloatOperand,
+    velocity: FloatOperand,
+    *,
+    learning_rate: float,
+    momentum: float = 0.0,
+    weight_decay: float = 0.0,
+    nesterov: bool = False,
+) -> tuple[Meta, Meta]:
+    """One step of gradient descent with momentum (Sutskever et al., 2013, as PyTorch has it).
+
+    With ``d = gradient + weight_decay * parameter``: ``velocity = momentum * velocity + d`` and
+    ``parameter -= learning_rate * velocity``, or ``d + momentum * velocity`` in its place under
+    `nesterov`.
+    """
+    check_same_shapes(parameter, gradient, velocity)
+    return parameter, parameter
+
+
+@sgd_step.decomposition
+@in_float32
+def _(
+    ops: OpTable,
+    parameter: Primitive,
+    gradient: Primitive,
+    velocity: Primitive,
+    *,
+    learning_rate: float,
+    momentum: float = 0.0,
+    weight_decay: float = 0.0,
+    nesterov: bool = False,
+) -> tuple[Primitive, Primitive]:
+    check_same_shapes(parameter, gradient, velocity)
+    if weight_decay:
+        gradient = ops.add(gradient, ops.multiply(parameter, weight_decay))
+    velocity = ops.add(ops.multiply(velocity, momentum), gradient) if momentum else gradient
+    direction = ops.add(gradient, ops.multiply(velocity, momentum)) if nesterov else velocity
+    return ops.subtract(parameter, ops.multiply(direction, learning_rate)), velocity
+
+
+@op(outputs=("parameter", "first_moment", "second_moment"))
+def adam_step(
+    parameter: FloatOperand,
+    gradient: FloatOperand,
+    first_moment: FloatOperand,
+    second_moment: FloatOperand,
+    *,
+    step: int,
+    learning_rate: float,
+    beta1: float = 0.9,
+    beta2: float = 0.999,
+    epsilon: float = 1e-8,
+    weight_decay: float = 0.0,
+) -> tuple[Meta, Meta, Meta]:
+    """One step of Adam (Kingma and Ba, 2015, arXiv:1412.6980, algorithm 1).
+
+    `step` counts from 1. A `weight_decay` is decoupled from the gradient (Loshchilov and Hutter,
+    2019, arXiv:1711.05101): the parameter is first multiplied by
+    ``1 - learning_rate * weight_decay``.
+    """
+    check_same_shapes(parameter, gradient, first_moment, second_moment)
+    adam_rates(step, learning_rate, beta1, beta2)
+    return parameter, parameter, parameter
+
+
+@adam_step.decomposition
+@in_float32
+def _(
+    ops: OpTable,
+    parameter: Primitive,
+    gradient: Primitive,
+    first_moment: Primitive,
+    second_moment: Primitive,
+    *,
+    step: int,
+    learning_rate: float,
+    beta1: float = 0.9,
+    beta2: float = 0.999,
+    epsilon: float = 1e-8,
+    weight_decay: float = 0.0,
+) -> tuple[Primitive, Primitive, Primitive]:
+    check_same_shapes(parameter, gradient, first_moment, second_moment)
+    if weight_decay:
+        parameter = ops.multiply(parameter, 1.0 - learning_rate * weight_decay)
+    first_moment = ops.add(ops.multiply(first_moment, beta1), ops.multiply(gradient, 1.0 - beta1))
+    second_moment = ops.add(
+        ops.multiply(second_moment, beta2),
+        ops.multiply(ops.multiply(gradient, gradient), 1.0 - beta2),
+    )
+    rate, scale = adam_rates(step, learning_rate, beta1, beta2)
+    spread = ops.add(ops.multiply(ops.sqrt(second_moment), scale), epsilon)
+    change = ops.multiply(ops.divide(first_moment, spread), rate)
+    return ops.subtract(parameter, change), first_moment, second_moment
+
+
+def adam_rates(step: int, learning_rate: float, beta1: float, beta2: float) -> tuple[float, float]:
+    """Learning rate and scale of the second moment's root, corrected for the start from 0."""
+    if step < 1:
+        raise ArgumentError(f"step is {step}", hint="Count steps from 1")
+    return learning_rate / (1.0 - beta1**step), 1.0 / math.sqrt(1.0 - beta2**step)

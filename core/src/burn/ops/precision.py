@@ -1,0 +1,65 @@
+"""What a decomposition computes in: 16-bit floats in float32; and which hold for reals only."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from burn.dtype import float32
+from burn.errors import UnsupportedOpError
+from burn.ops.signature import Primitive
+from burn.ops.table import OpTable
+
+__all__ = ["for_reals", "in_float32", "is_scalar"]
+
+
+def is_scalar(operand: Primitive) -> bool:
+    """Whether an operand is a Python number and no tensor."""
+    # Not isinstance: a primitive without axes may be a NumPy scalar, and numpy.float64 is a float.
+    return operand.__class__ in (bool, int, float, complex)
+
+
+def for_reals(decomposition: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorator: a decomposition that holds for real numbers only.
+
+    A backend that declares complex dtypes has its own method for such an op.
+    """
+
+    @functools.wraps(decomposition)
+    def call(ops: OpTable, *operands: Primitive, **attributes: Any) -> Any:
+        for operand in operands:
+            if not is_scalar(operand) and ops.dtype(operand).is_complex:
+                raise UnsupportedOpError(
+                    f"the backend has no method of its own for {ops.dtype(operand)}",
+                    hint="Compute with real numbers, or on another device",
+                )
+        return decomposition(ops, *operands, **attributes)
+
+    return call
+
+
+def in_float32(decomposition: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorator: run a decomposition in float32 where its first tensor is a 16-bit float.
+
+    Several roundings to 16 bits add up to more than the tolerance of an op, which is what one or
+    two of them are. All operands of that dtype are widened, and the results are rounded once.
+    """
+
+    @functools.wraps(decomposition)
+    def call(ops: OpTable, *operands: Primitive, **attributes: Any) -> Any:
+        dtype = ops.dtype(next(operand for operand in operands if not is_scalar(operand)))
+        if not dtype.is_float or dtype.itemsize >= float32.itemsize:
+            return decomposition(ops, *operands, **attributes)
+        wide = [
+            ops.cast(operand, dtype=float32)
+            if not is_scalar(operand) and ops.dtype(operand) is dtype
+            else operand
+            for operand in operands
+        ]
+        result = decomposition(ops, *wide, **attributes)
+        if isinstance(result, tuple):
+            return tuple([ops.cast(one, dtype=dtype) for one in result])
+        return ops.cast(result, dtype=dtype)
+
+    return call

@@ -1,0 +1,216 @@
+"""Reductions over axes.
+
+``axis`` is a tuple of distinct axes in [0, rank), or one such axis for the ops that return places.
+What a user may leave out was filled in above.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from burn.dtype import DType, Kind, bool_, float32
+from burn.errors import DTypeError, ShapeError
+from burn.ops.op import Context, Tag, op
+from burn.ops.places import narrow
+from burn.ops.shapes import reduce_shape, size
+from burn.ops.signature import (
+    AnyOperand,
+    Cotangent,
+    Gradients,
+    InexactOperand,
+    Meta,
+    NumberOperand,
+    Primitive,
+    RealOperand,
+)
+from burn.ops.table import OpTable
+
+_REDUCTION = Tag.REDUCTION | Tag.COMPUTE_BOUND
+
+
+def _keepdims(ops: OpTable, x: Primitive, shape: Sequence[int], axis: Sequence[int]) -> Primitive:
+    """Put back the axes that a reduction of `shape` over `axis` dropped, with length 1."""
+    return ops.reshape(x, shape=reduce_shape(tuple(shape), axis, keepdims=True))
+
+
+def _over_empty(x: Meta, axis: Sequence[int], what: str) -> None:
+    if 0 in [x.shape[number] for number in axis]:
+        raise ShapeError(f"{what} of no elements is not defined (axis {tuple(axis)} of {x})")
+
+
+@op(_REDUCTION)
+def sum(x: NumberOperand, *, axis: tuple[int, ...], keepdims: bool = False, dtype: DType) -> Meta:
+    """Sum over `axis`, computed in and returned as `dtype`; float16 and bfloat16 add up in float32.
+
+    Over no elements it is 0.
+    """
+    return Meta(reduce_shape(x.shape, axis, keepdims=keepdims), dtype)
+
+
+@sum.gradient(saves=("x.dtype",))
+def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
+    (dtype,) = ctx.saved
+    shape = ctx.shape(0)
+    if not ctx.attrs.get("keepdims", False):
+        g = _keepdims(ops, g, shape, ctx.attrs["axis"])
+    if ctx.attrs["dtype"] is not dtype:
+        g = ops.cast(g, dtype=dtype)
+    return (ops.expand(g, shape=shape),)
+
+
+@op(_REDUCTION)
+def mean(x: InexactOperand, *, axis: tuple[int, ...], keepdims: bool = False) -> Meta:
+    """Arithmetic mean over `axis`; of no elements it is NaN."""
+    return Meta(reduce_shape(x.shape, axis, keepdims=keepdims), x.dtype)
+
+
+@mean.decomposition
+def _(ops: OpTable, x: Primitive, *, axis: tuple[int, ...], keepdims: bool = False) -> Primitive:
+    count = size([x.shape[number] for number in axis])
+    dtype = ops.dtype(x)
+    # float16 and bfloat16 would overflow or round the sum: divide in float32.
+    wide = float32 if dtype.itemsize < 4 else dtype
+    total = ops.sum(x, axis=axis, keepdims=keepdims, dtype=wide)
+    return ops.cast(ops.divide(total, float(count)), dtype=dtype)
+
+
+@mean.gradient()
+def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
+    shape, axis = ctx.shape(0), ctx.attrs["axis"]
+    # Of no elements there is no gradient; dividing by 1 keeps NaN out of the second one.
+    g = ops.divide(g, float(size([shape[number] for number in axis]) or 1))
+    if not ctx.attrs.get("keepdims", False):
+        g = _keepdims(ops, g, shape, axis)
+    return (ops.expand(g, shape=shape),)
+
+
+@op(_REDUCTION)
+def prod(x: NumberOperand, *, axis: tuple[int, ...], keepdims: bool = False, dtype: DType) -> Meta:
+    """Product over `axis`, computed in and returned as `dtype`. Over no elements it is 1."""
+    return Meta(reduce_shape(x.shape, axis, keepdims=keepdims), dtype)
+
+
+@prod.gradient(saves=("x",))
+def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
+    # The slope by an element is the product of all others: of those before it times those after
+    # it. No division, so zeros need no special case, and second derivatives hold.
+    (x,) = ctx.saved
+    axis, shape = ctx.attrs["axis"], ctx.shape(0)
+    kept = [number for number in range(len(shape)) if number not in axis]
+    order = (*kept, *axis)
+    rows = ops.permute(x, axes=order)
+    moved = rows.shape
+    last = len(kept)
+    rows = ops.reshape(rows, shape=(*moved[:last], size(moved[last:])))
+    before = _product_of_earlier(ops, rows, last)
+    after = ops.flip(_product_of_earlier(ops, ops.flip(rows, axes=(last,)), last), axes=(last,))
+    others = ops.reshape(ops.multiply(before, after), shape=moved)
+    inverse = tuple(order.index(number) for number in range(len(order)))
+    others = ops.permute(others, axes=inverse)
+    if not ctx.attrs.get("keepdims", False):
+        g = _keepdims(ops, g, shape, axis)
+    g = ops.cast(g, dtype=ops.dtype(x))
+    return (ops.multiply(others, g),)
+
+
+def _product_of_earlier(ops: OpTable, x: Primitive, axis: int) -> Primitive:
+    """For each element the product of those before it along `axis`, the last."""
+    if x.shape[axis] == 0:
+        return x
+    ones = ops.full(shape=(*x.shape[:axis], 1), fill_value=1.0, dtype=ops.dtype(x))
+    shorter = narrow(ops, x, axis, 0, x.shape[axis] - 1)
+    return ops.cumprod(ops.concat([ones, shorter], axis=axis), axis=axis)
+
+
+@op(_REDUCTION)
+def max(x: RealOperand, *, axis: tuple[int, ...], keepdims: bool = False) -> Meta:
+    """Largest element over `axis`. NaN propagates; equal elements share the gradient."""
+    shape = reduce_shape(x.shape, axis, keepdims=keepdims)
+    _over_empty(x, axis, "max")
+    return Meta(shape, x.dtype)
+
+
+@op(_REDUCTION)
+def min(x: RealOperand, *, axis: tuple[int, ...], keepdims: bool = False) -> Meta:
+    """Smallest element over `axis`. NaN propagates; equal elements share the gradient."""
+    shape = reduce_shape(x.shape, axis, keepdims=keepdims)
+    _over_empty(x, axis, "min")
+    return Meta(shape, x.dtype)
+
+
+@min.decomposition
+def _(ops: OpTable, x: Primitive, *, axis: tuple[int, ...], keepdims: bool = False) -> Primitive:
+    return _reversed_order(ops, ops.max(_reversed_order(ops, x), axis=axis, keepdims=keepdims))
+
+
+def _reversed_order(ops: OpTable, x: Primitive) -> Primitive:
+    """The same elements in reverse order; for integers ``-1 - x``, which cannot overflow."""
+    return ops.negative(x) if ops.dtype(x).is_float else ops.bitwise_not(x)
+
+
+def _extremum_gradient(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
+    x, output = ctx.saved
+    axis = ctx.attrs["axis"]
+    if not ctx.attrs.get("keepdims", False):
+        g = _keepdims(ops, g, x.shape, axis)
+        output = _keepdims(ops, output, x.shape, axis)
+    dtype = ops.dtype(x)
+    chosen = ops.cast(ops.equal(x, output), dtype=dtype)
+    count = ops.sum(chosen, axis=axis, keepdims=True, dtype=dtype)
+    return (ops.multiply(chosen, ops.divide(g, count)),)
+
+
+max.gradient(saves=("x", "output"))(_extremum_gradient)
+min.gradient(saves=("x", "output"))(_extremum_gradient)
+
+
+@op(_REDUCTION | Tag.NO_GRADIENT)
+def any(x: AnyOperand, *, axis: tuple[int, ...], keepdims: bool = False) -> Meta:
+    """Whether any element over `axis` is true (not 0), as bool. Over no elements: false."""
+    return Meta(reduce_shape(x.shape, axis, keepdims=keepdims), bool_)
+
+
+@any.decomposition
+def _(ops: OpTable, x: Primitive, *, axis: tuple[int, ...], keepdims: bool = False) -> Primitive:
+    truth = x if ops.dtype(x).is_bool else ops.not_equal(x, 0)
+    if size([x.shape[number] for number in axis]) == 0:
+        shape = reduce_shape(tuple(x.shape), axis, keepdims=keepdims)
+        return ops.full(shape=shape, fill_value=False, dtype=bool_)
+    return ops.max(truth, axis=axis, keepdims=keepdims)
+
+
+@op(_REDUCTION | Tag.NO_GRADIENT)
+def all(x: AnyOperand, *, axis: tuple[int, ...], keepdims: bool = False) -> Meta:
+    """Whether all elements over `axis` are true (not 0), as bool. Over no elements: true."""
+    return Meta(reduce_shape(x.shape, axis, keepdims=keepdims), bool_)
+
+
+@all.decomposition
+def _(ops: OpTable, x: Primitive, *, axis: tuple[int, ...], keepdims: bool = False) -> Primitive:
+    false = ops.bitwise_not(x) if ops.dtype(x).is_bool else ops.equal(x, 0)
+    return ops.bitwise_not(ops.any(false, axis=axis, keepdims=keepdims))
+
+
+@op(_REDUCTION | Tag.NO_GRADIENT)
+def argmax(x: RealOperand, *, axis: int, keepdims: bool = False, dtype: DType) -> Meta:
+    """Place of the largest element along `axis`: the first of equals, NaN being the largest."""
+    return _place(x, axis, keepdims, dtype, "argmax")
+
+
+@op(_REDUCTION | Tag.NO_GRADIENT)
+def argmin(x: RealOperand, *, axis: int, keepdims: bool = False, dtype: DType) -> Meta:
+    """Place of the smallest element along `axis`: the first of equals, NaN coming before all."""
+    return _place(x, axis, keepdims, dtype, "argmin")
+
+
+@argmin.decomposition
+def _(ops: OpTable, x: Primitive, *, axis: int, keepdims: bool = False, dtype: DType) -> Primitive:
+    return ops.argmax(_reversed_order(ops, x), axis=axis, keepdims=keepdims, dtype=dtype)
+
+
+def _place(x: Meta, axis: int, keepdims: bool, dtype: DType, what: str) -> Meta:
+    shape = reduce_shape(x.shape, (axis,), keepdims=keepdims)
+    _over_empty(x, (axis,), what)
+    if dtype.kind not in Kind.INTEGER:
+        raise DTypeError(f"places are integers, not {dtype}")
+    return Meta(shape, dtype)

@@ -1,0 +1,116 @@
+"""Scans: what accumulates along one axis, which is in [0, rank)."""
+
+from __future__ import annotations
+
+from burn.ops.op import Context, Tag, op
+from burn.ops.places import index_dtype, narrow, positions
+from burn.ops.precision import in_float32
+from burn.ops.shapes import check_axis
+from burn.ops.signature import (
+    Cotangent,
+    Gradients,
+    Meta,
+    NumberOperand,
+    NumericOperand,
+    Primitive,
+)
+from burn.ops.table import OpTable
+
+
+def _scan(ops: OpTable, x: Primitive, axis: int, combine: str) -> Primitive:
+    """Inclusive scan in log2(n) steps (Hillis and Steele, 1986)."""
+    length = x.shape[axis]
+    step = 1
+    while step < length:
+        head = narrow(ops, x, axis, 0, step)
+        tail = narrow(ops, x, axis, step, length - step)
+        earlier = narrow(ops, x, axis, 0, length - step)
+        x = ops.concat([head, getattr(ops, combine)(tail, earlier)], axis=axis)
+        step *= 2
+    return x
+
+
+@op(Tag.COMPUTE_BOUND)
+def cumsum(x: NumberOperand, *, axis: int) -> Meta:
+    """Sum of the elements up to each one along `axis`, in the dtype of `x`."""
+    check_axis(axis, len(x.shape))
+    return x
+
+
+@cumsum.decomposition
+@in_float32
+def _(ops: OpTable, x: Primitive, *, axis: int) -> Primitive:
+    return _scan(ops, x, axis, "add")
+
+
+@cumsum.gradient()
+def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
+    axis = ctx.attrs["axis"]
+    return (ops.flip(ops.cumsum(ops.flip(g, axes=(axis,)), axis=axis), axes=(axis,)),)
+
+
+@op(Tag.COMPUTE_BOUND)
+def cumprod(x: NumberOperand, *, axis: int) -> Meta:
+    """Product of the elements up to each one along `axis`, in the dtype of `x`.
+
+    It has no rule of its own for gradients: those of its decomposition hold where elements are 0.
+    """
+    check_axis(axis, len(x.shape))
+    return x
+
+
+@cumprod.decomposition
+@in_float32
+def _(ops: OpTable, x: Primitive, *, axis: int) -> Primitive:
+    return _scan(ops, x, axis, "multiply")
+
+
+@op(Tag.COMPUTE_BOUND)
+def cummax(x: NumericOperand, *, axis: int) -> Meta:
+    """Largest of the elements up to each one along `axis`. NaN propagates.
+
+    The gradient goes to the element that is the largest so far, the first of equals.
+    """
+    check_axis(axis, len(x.shape))
+    return x
+
+
+@cummax.decomposition
+def _(ops: OpTable, x: Primitive, *, axis: int) -> Primitive:
+    return _scan(ops, x, axis, "maximum")
+
+
+@op(Tag.COMPUTE_BOUND)
+def cummin(x: NumericOperand, *, axis: int) -> Meta:
+    """Smallest of the elements up to each one along `axis`. NaN propagates.
+
+    The gradient goes to the element that is the smallest so far, the first of equals.
+    """
+    check_axis(axis, len(x.shape))
+    return x
+
+
+@cummin.decomposition
+def _(ops: OpTable, x: Primitive, *, axis: int) -> Primitive:
+    return _scan(ops, x, axis, "minimum")
+
+
+def _record_gradient(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
+    (output,) = ctx.saved
+    axis, shape = ctx.attrs["axis"], ctx.shape(0)
+    zeros = ops.full(shape=shape, fill_value=0.0, dtype=ops.dtype(g))
+    if shape[axis] == 0:
+        return (zeros,)
+    # A record was set where the output changes; NaN, once there, stays what it is.
+    later = narrow(ops, output, axis, 1, shape[axis] - 1)
+    earlier = narrow(ops, output, axis, 0, shape[axis] - 1)
+    changed = ops.bitwise_and(ops.not_equal(later, earlier), ops.equal(earlier, earlier))
+    place = ops.where(changed, positions(ops, later.shape, axis, start=1), 0)
+    first = tuple(1 if number == axis else length for number, length in enumerate(shape))
+    start = ops.full(shape=first, fill_value=0, dtype=index_dtype(ops))
+    holder = ops.cummax(ops.concat([start, place], axis=axis), axis=axis)
+    return (ops.scatter_add(zeros, holder, g, axis=axis),)
+
+
+cummax.gradient(saves=("output",))(_record_gradient)
+cummin.gradient(saves=("output",))(_record_gradient)

@@ -1,0 +1,91 @@
+"""Rules about shapes that several ops share. Each raises burn's own errors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from burn.dtype import DType
+from burn.errors import AxisError, OperandTypeError, ShapeError
+from burn.ops.signature import Meta, Scalar, Shape
+
+__all__ = [
+    "broadcast",
+    "broadcast_shapes",
+    "check_axis",
+    "check_shape",
+    "elementwise",
+    "reduce_shape",
+    "size",
+]
+
+
+def size(shape: Sequence[int]) -> int:
+    """Number of elements."""
+    return math.prod(shape)
+
+
+def broadcast_shapes(*shapes: Shape) -> Shape:
+    """Shape that operands of these shapes broadcast to (NumPy's rule).
+
+    Raises
+    ------
+    ShapeError
+        If they do not broadcast; it names the axis and the lengths.
+    """
+    rank = max(map(len, shapes), default=0)
+    result = [1] * rank
+    for shape in shapes:
+        for axis, length in enumerate(shape, start=rank - len(shape)):
+            if result[axis] == 1:
+                result[axis] = length
+            elif length not in (1, result[axis]):
+                raise ShapeError(
+                    f"shapes {' and '.join(map(str, shapes))} do not broadcast: "
+                    f"axis {axis - rank} has lengths {result[axis]} and {length}",
+                    hint="Lengths must be equal or 1, counted from the last axis",
+                )
+    return tuple(result)
+
+
+def broadcast(*operands: Meta | Scalar) -> Shape:
+    """Broadcast shape of operands; a Python number has no axes."""
+    return broadcast_shapes(*[meta.shape for meta in operands if isinstance(meta, Meta)])
+
+
+def elementwise(*operands: Meta | Scalar, dtype: DType | None = None) -> Meta:
+    """Output of an elementwise op: the broadcast shape, the dtype of the operands or `dtype`."""
+    metas = [meta for meta in operands if isinstance(meta, Meta)]
+    if not metas:
+        raise OperandTypeError("at least one operand must be a tensor")
+    return Meta(broadcast(*metas), dtype or metas[0].dtype)
+
+
+def check_axis(axis: int, rank: int) -> int:
+    """Refuse an axis that is not in [0, rank)."""
+    if not 0 <= axis < rank:
+        raise AxisError(
+            f"axis {axis} is out of range for a tensor with {rank} axes",
+            hint=f"Use an axis from {-rank} to {rank - 1}" if rank else "A 0-d tensor has no axis",
+        )
+    return axis
+
+
+def check_shape(shape: Sequence[int]) -> Shape:
+    """Refuse a shape with a negative length, or with more elements than an index can count."""
+    if any(length < 0 for length in shape):
+        raise ShapeError(f"shape {tuple(shape)} has a negative length")
+    if size(shape) >= 1 << 63:
+        raise ShapeError(f"shape {tuple(shape)} has more than 2**63 - 1 elements")
+    return tuple(shape)
+
+
+def reduce_shape(shape: Shape, axis: Sequence[int], *, keepdims: bool) -> Shape:
+    """Shape after reducing over `axis`."""
+    for number in axis:
+        check_axis(number, len(shape))
+    if len(set(axis)) != len(axis):
+        raise AxisError(f"axis {tuple(axis)} names an axis twice")
+    if keepdims:
+        return tuple(1 if i in axis else length for i, length in enumerate(shape))
+    return tuple(length for i, length in enumerate(shape) if i not in axis)

@@ -1,0 +1,98 @@
+"""OpTable: a backend's ops on one device, each its own method or the op's default."""
+
+from __future__ import annotations
+
+import functools
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from burn.dtype import DType
+from burn.errors import DTypeError, UnsupportedOpError
+from burn.ops.op import REGISTRY, Op, Tag
+
+if TYPE_CHECKING:
+    from burn.device_id import DeviceId
+
+__all__ = ["OpTable", "resolve"]
+
+_log = logging.getLogger("burn")
+
+
+class OpTable:
+    """The ops of one device as attributes: ``table.add(a, b)`` works on primitives.
+
+    An op is resolved when it is first asked for, and from then on is a plain attribute of the
+    table, so that a call costs a dictionary look-up.
+
+    Parameters
+    ----------
+    backend : object
+        What has the backend's methods: usually the backend, or what its `for_device` returned.
+    device : DeviceId
+        The device, passed to creation ops.
+    """
+
+    def __init__(self, backend: Any, device: DeviceId) -> None:
+        self.backend = backend
+        self.device = device
+        self.dtypes: dict[Any, DType] = {}
+        """DType of each dtype object that the backend's primitives carry."""
+        for dtype in DType.members():
+            native = backend.native_dtype(dtype)
+            if native is not None:
+                self.dtypes[native] = dtype
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        definition = REGISTRY.get(name)
+        if definition is None:
+            raise AttributeError(f"there is no op {name!r}")
+        resolved = self._resolve(definition)
+        vars(self)[name] = resolved
+        return resolved
+
+    def dtype(self, primitive: Any) -> DType:
+        """DType of a primitive."""
+        found = self.dtypes.get(primitive.dtype)
+        if found is None:
+            raise DTypeError(
+                f"the backend made a tensor of {primitive.dtype}, which it does not declare",
+                hint="See Backend.native_dtype",
+            )
+        return found
+
+    def origin(self, definition: Op) -> str:
+        """Where an op comes from: ``native``, ``derived``, ``host`` or ``unsupported``."""
+        if self._own_method(definition) is not None:
+            return "native"
+        if definition.default is not None:
+            return "derived"
+        return "unsupported" if definition.host is None else "host"
+
+    def _own_method(self, definition: Op) -> Callable[..., Any] | None:
+        method = getattr(self.backend, definition.name, None)
+        if method is None or getattr(method, "__burn_stub__", False):
+            return None
+        return method  # type: ignore[no-any-return]  # whatever the backend has under that name
+
+    def _resolve(self, definition: Op) -> Callable[..., Any]:
+        method = self._own_method(definition)
+        if method is not None:
+            if Tag.CREATION in definition.tags:
+                return functools.partial(method, device=self.device)
+            return method
+        if definition.default is not None:
+            return functools.partial(definition.default, self)
+        if definition.host is not None:
+            _log.info("%s runs on the host for %r", definition.name, self.backend)
+            return functools.partial(definition.host, self)
+        raise UnsupportedOpError(
+            f"{type(self.backend).__name__} does not implement the required op {definition.name!r}",
+            hint="A backend must have every op that has no default: see burn.backend",
+        )
+
+
+def resolve(backend: Any, device: DeviceId) -> OpTable:
+    """The op table of a backend for one device."""
+    ops = backend.for_device(device)
+    return ops if isinstance(ops, OpTable) else OpTable(ops, device)

@@ -1,0 +1,60 @@
+"""The conformance kit: what the author of a backend runs to know when the backend is done.
+
+Each op has samples and a NumPy reference (`SAMPLES`), and the checks run one sample on one device.
+"""
+
+from burn.testing import samples
+from burn.testing.checks import (
+    check_dispatch,
+    check_error,
+    check_error_in_dispatch,
+    check_error_in_table,
+    check_kinds,
+    check_sample,
+)
+from burn.testing.gradients import (
+    check_gradient_types,
+    check_gradients,
+    check_second_gradients,
+    is_differentiable,
+)
+from burn.testing.minimal import Minimal
+from burn.testing.sample import (
+    INDEX_DTYPE,
+    SAMPLES,
+    TESTED_DTYPE,
+    ErrorSample,
+    OpSamples,
+    Sample,
+    error,
+    reference,
+    sample,
+)
+from burn.testing.subject import Subject
+from burn.testing.tolerance import difference
+
+__all__ = [
+    "INDEX_DTYPE",
+    "SAMPLES",
+    "TESTED_DTYPE",
+    "ErrorSample",
+    "Minimal",
+    "OpSamples",
+    "Sample",
+    "Subject",
+    "check_dispatch",
+    "check_error",
+    "check_error_in_dispatch",
+    "check_error_in_table",
+    "check_gradient_types",
+    "check_gradients",
+    "check_kinds",
+    "check_sample",
+    "check_second_gradients",
+    "difference",
+    "error",
+    "is_differentiable",
+    "reference",
+    "sample",
+    "samples",
+]

@@ -1,0 +1,246 @@
+"""Subject: a device that is being tried, and the calls that are made on it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from burn.data import TensorData
+from burn.dispatch import to_scalar
+from burn.dtype import DType, DTypeUsage, Kind, int32, int64
+from burn.ops import Meta, Op, Operand, OpTable, Tag, resolve
+from burn.testing.minimal import Minimal
+from burn.testing.sample import Array, OpSamples, Sample, resolve_attributes
+
+if TYPE_CHECKING:
+    from burn.aliases import Primitive
+    from burn.device_id import DeviceId
+
+__all__ = ["Call", "Subject", "map_arrays", "widened"]
+
+
+class Subject:
+    """One device of one backend, with the table of its ops.
+
+    Parameters
+    ----------
+    backend : Backend
+        The backend.
+    device : DeviceId
+        One of its devices.
+    minimal : bool
+        Whether to hide what the backend has beyond the required ops.
+
+    Attributes
+    ----------
+    backend : Backend
+        The backend, or the `Minimal` over it.
+    device : DeviceId
+        The device.
+    table : OpTable
+        Its ops.
+    """
+
+    def __init__(self, backend: Any, device: DeviceId, *, minimal: bool = False) -> None:
+        self.backend: Any = Minimal(backend) if minimal else backend
+        self.device = device
+        self.table: OpTable = resolve(self.backend, device)
+
+    def __repr__(self) -> str:
+        """The same in every process, as test runners that share out work want it."""
+        minimal = ", minimal=True" if isinstance(self.backend, Minimal) else ""
+        name, (kind, index) = self.backend.name(self.device), self.device
+        return f"Subject({name}:{kind}:{index}{minimal})"
+
+    @property
+    def index_dtype(self) -> DType:
+        """Dtype of indices where a sample does not say: int64, or int32 without it."""
+        return int64 if self.supports(int64) else int32
+
+    def supports(self, dtype: DType) -> bool:
+        """Whether the device computes with a dtype."""
+        return DTypeUsage.GENERAL in self.backend.dtype_usage(self.device, dtype)
+
+    def quiet(self) -> AbstractContextManager[Any]:
+        """Context in which the library underneath says nothing about float results."""
+        return self.backend.quiet()  # type: ignore[no-any-return]  # of a Backend
+
+    def dtypes(self, samples: OpSamples, one: Sample) -> list[DType]:
+        """Dtypes to try a sample with: those that it is meant for and the device has."""
+        return [
+            dtype
+            for dtype in DType.members()
+            if dtype.kind in _kinds(one)
+            and self.supports(dtype)
+            and all(map(self.supports, _other_dtypes(samples, one, dtype, self.index_dtype)))
+        ]
+
+    def upload(self, array: Array, layout: Array | None = None) -> Primitive:
+        """A primitive with the values of `array`, and strides like those of `layout`."""
+        if not array.shape:
+            # As reductions make it: some libraries have an object of their own for it.
+            single = self.backend.from_data(TensorData(array.reshape(1)), self.device)
+            dtype = DType.of(array.dtype)
+            if dtype.is_complex:
+                return self.table.sum(single, axis=(0,), dtype=dtype)
+            return self.table.max(single, axis=(0,))
+        layout = array if layout is None else layout
+        if layout.flags.c_contiguous or 0 in layout.shape:
+            return self.backend.from_data(TensorData(np.array(array, order="C")), self.device)
+        strides = layout.strides
+        once = tuple(
+            slice(0, 1) if stride == 0 and length > 1 else slice(None)
+            for stride, length in zip(strides, layout.shape, strict=True)
+        )
+        if any(part.stop for part in once):
+            return self.table.expand(self.upload(array[once], layout[once]), shape=layout.shape)
+        order = sorted(range(layout.ndim), key=lambda axis: -abs(strides[axis]))
+        if order != list(range(layout.ndim)):
+            inner = self.upload(array.transpose(order), layout.transpose(order))
+            inverse = tuple(order.index(axis) for axis in range(layout.ndim))
+            return self.table.permute(inner, axes=inverse)
+        return self._upload_steps(array, _steps(layout))
+
+    def _upload_steps(self, array: Array, steps: Sequence[int]) -> Primitive:
+        """Every `step`-th element of a longer tensor, from its end for negative steps."""
+        lengths = [abs(step) * length for step, length in zip(steps, array.shape, strict=True)]
+        longer = np.full(lengths, array.dtype.type(1))
+        longer[tuple(slice(None, None, step) for step in steps)] = array
+        whole = self.backend.from_data(TensorData(longer), self.device)
+        slices = tuple(
+            (0 if step > 0 else total - 1, length, step)
+            for step, length, total in zip(steps, array.shape, lengths, strict=True)
+        )
+        return self.table.slice(whole, slices=slices)
+
+    def read(self, primitive: Primitive) -> Array:
+        """The values of a primitive."""
+        data: TensorData = self.backend.to_data(primitive)
+        return data.array
+
+
+@dataclass
+class Call:
+    """One op, its operands on the host in the dtypes of the call, and its attributes.
+
+    Attributes
+    ----------
+    op : Op
+        The op.
+    operands : tuple
+        Arrays, numbers, or lists of arrays.
+    layouts : tuple
+        Like `operands`, but with the layouts that the arrays shall have on the device.
+    attributes : dict
+        Attributes, without placeholders.
+    """
+
+    op: Op
+    operands: tuple[Any, ...]
+    layouts: tuple[Any, ...]
+    attributes: dict[str, Any]
+
+    @classmethod
+    def of(cls, samples: OpSamples, one: Sample, dtype: DType, index: DType) -> Call:
+        """The call that a sample means for a dtype."""
+
+        def convert(spec: Operand, value: Any) -> Any:
+            if not isinstance(value, np.ndarray):
+                return to_scalar(value, dtype)
+            if spec.promotes:
+                return value.astype(dtype.numpy)
+            return value.astype(index.numpy) if value.dtype == np.int64 else value
+
+        specs = samples.op.operands.values()
+        with np.errstate(all="ignore"):
+            operands = tuple(
+                [convert(spec, part) for part in operand]
+                if spec.is_list
+                else convert(spec, operand)
+                for spec, operand in zip(specs, one.operands, strict=True)
+            )
+        attributes = resolve_attributes(one.attributes, dtype, index)
+        return cls(samples.op, operands, one.operands, attributes)
+
+    @property
+    def metas(self) -> list[Any]:
+        """The operands as `Op.infer` takes them."""
+        return map_arrays(lambda array: Meta(array.shape, DType.of(array.dtype)), self.operands)
+
+    def upload(self, subject: Subject) -> list[Any]:
+        """The operands on a device, in the layouts of the sample."""
+        result: list[Any] = []
+        for operand, layout in zip(self.operands, self.layouts, strict=True):
+            if isinstance(operand, list):
+                pairs = zip(operand, layout, strict=True)
+                result.append([subject.upload(one, like) for one, like in pairs])
+            elif isinstance(operand, np.ndarray):
+                result.append(subject.upload(operand, layout))
+            else:
+                result.append(operand)
+        return result
+
+    def outputs(self, result: Any) -> tuple[Any, ...]:
+        """What the op returned, as a tuple also where there is one output."""
+        return (result,) if len(self.op.outputs) == 1 else tuple(result)
+
+
+def map_arrays(function: Callable[[Any], Any], operands: Sequence[Any]) -> list[Any]:
+    """Apply a function to all operands that are no numbers, and within lists."""
+    return [
+        map_arrays(function, operand)
+        if isinstance(operand, list)
+        else operand
+        if type(operand)
+        in (bool, int, float, complex)  # a NumPy scalar may be a float, and is a primitive
+        else function(operand)
+        for operand in operands
+    ]
+
+
+def widened(array: Array) -> Array:
+    """The values in complex128, float64, int64, uint64 or bool, whichever is of their kind."""
+    kind = DType.of(array.dtype).kind
+    wide = {
+        Kind.COMPLEX: np.complex128,
+        Kind.FLOAT: np.float64,
+        Kind.INT: np.int64,
+        Kind.UINT: np.uint64,
+        Kind.BOOL: np.bool_,
+    }
+    return array.astype(wide[kind])
+
+
+def _kinds(one: Sample) -> Kind:
+    return Kind.REAL if one.kinds is None else one.kinds
+
+
+def _other_dtypes(samples: OpSamples, one: Sample, dtype: DType, index: DType) -> Iterator[DType]:
+    """Dtypes that a call needs beside the one that is tried."""
+    op = samples.op
+    for value in resolve_attributes(one.attributes, dtype, index).values():
+        if isinstance(value, DType):
+            yield value
+    for spec, operand in zip(op.operands.values(), one.operands, strict=True):
+        if not spec.promotes and isinstance(operand, np.ndarray) and operand.dtype != np.int64:
+            yield DType.of(operand.dtype)
+    if Tag.UNTRACKED in op.tags:
+        call = Call.of(samples, one, dtype, index)
+        for meta in call.outputs(op.infer(*call.metas, **call.attributes)):
+            yield meta.dtype
+
+
+def _steps(layout: Array) -> list[int]:
+    """Distance of neighbours along each axis, in units of the packed axes after it."""
+    steps: list[int] = []
+    unit = layout.itemsize
+    for length, stride in reversed(list(zip(layout.shape, layout.strides, strict=True))):
+        step = math.ceil(abs(stride) / unit) if length > 1 else 1
+        steps.insert(0, step if stride >= 0 else -step)
+        unit *= step * length
+    return steps

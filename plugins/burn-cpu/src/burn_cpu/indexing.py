@@ -1,0 +1,160 @@
+"""Reading and writing at computed places. NumPy checks indices at once."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from burn.backend.array import check_places, index_error
+
+if TYPE_CHECKING:
+    from burn.errors import OutOfRangeError
+
+Array = Any
+
+
+class IndexingOps:
+    """Indexing through NumPy's integer-array indexing."""
+
+    def gather(self, x: Array, indices: Array, *, axis: int) -> Array:
+        """All axes but one are indexed by their own places."""
+        check_places(x, indices, axis)
+        try:
+            return x[grid(indices, axis)]
+        except IndexError as error:
+            raise out_of_range(indices, x.shape[axis]) from error
+
+    def scatter_add(self, x: Array, indices: Array, value: Array, *, axis: int) -> Array:
+        """Unbuffered addition, so that repeated indices count."""
+        check_places(x, indices, axis, value)
+        return _add_at(x, grid(indices, axis), value, indices, axis)
+
+    def select(self, x: Array, indices: Array, *, axis: int) -> Array:
+        """`numpy.take`."""
+        if indices.ndim != 1:
+            raise ValueError(f"indices with {indices.ndim} axes")
+        try:
+            return x.take(indices.astype(np.intp, copy=False), axis=axis)
+        except IndexError as error:
+            raise out_of_range(indices, x.shape[axis]) from error
+
+    def select_add(self, x: Array, indices: Array, value: Array, *, axis: int) -> Array:
+        """Unbuffered addition, so that repeated indices count."""
+        _check_selection(x, indices, value, axis)
+        places = (slice(None),) * axis + (indices.astype(np.intp, copy=False),)
+        return _add_at(x, places, value, indices, axis)
+
+    def scatter(self, x: Array, indices: Array, value: Array, *, axis: int, update: str) -> Array:
+        """Unbuffered updates, one after the other."""
+        check_places(x, indices, axis, value)
+        # Contiguous, because NumPy walks through negative strides from their end.
+        places = grid(np.ascontiguousarray(indices), axis)
+        try:
+            return update_at(x, places, value, update)
+        except IndexError as error:
+            raise out_of_range(indices, x.shape[axis]) from error
+
+    def select_assign(
+        self, x: Array, indices: Array, value: Array, *, axis: int, update: str
+    ) -> Array:
+        """Unbuffered updates, one after the other."""
+        _check_selection(x, indices, value, axis)
+        places = (slice(None),) * axis + (np.array(indices, np.intp),)
+        try:
+            return update_at(x, places, value, update)
+        except IndexError as error:
+            raise out_of_range(indices, x.shape[axis]) from error
+
+    def gather_nd(self, x: Array, indices: Array) -> Array:
+        """NumPy's own indexing."""
+        return x[_by_axis(x, indices)] if indices.shape[-1] else _repeated(x, indices)
+
+    def scatter_nd(self, x: Array, indices: Array, value: Array, *, update: str) -> Array:
+        """Unbuffered updates, one after the other."""
+        depth = indices.shape[-1]
+        if value.shape != (*indices.shape[:-1], *x.shape[depth:]):
+            raise ValueError(f"a value of shape {value.shape} for indices of {indices.shape}")
+        total = math.prod(x.shape[:depth])
+        lines = x.reshape(total, math.prod(x.shape[depth:]))
+        place = np.zeros(indices.shape[:-1], np.intp)
+        for length, index in zip(x.shape, _by_axis(x, indices), strict=False):
+            place = place * length + np.where(index < 0, index + length, index)
+        if total == 0 and place.size:
+            raise index_error(0, 0)
+        value = value.reshape(place.size, lines.shape[1])
+        return update_at(lines, (place.reshape(-1),), value, update).reshape(x.shape)
+
+
+def _check_selection(x: Array, indices: Array, value: Array, axis: int) -> None:
+    """Refuse indices, and values for the places that they select, that would broadcast."""
+    expected = list(x.shape)
+    expected[axis] = len(indices)
+    if indices.ndim != 1 or value.shape != tuple(expected):
+        raise ValueError(f"a value of shape {value.shape} for indices of shape {indices.shape}")
+
+
+def _by_axis(x: Array, indices: Array) -> tuple[Array, ...]:
+    """Rows of indices as an array for each axis, checked."""
+    depth = indices.shape[-1]
+    if depth > x.ndim:
+        raise ValueError(f"{depth} indices for {x.ndim} axes")
+    indices = indices.astype(np.intp, copy=False)
+    lengths = np.array(x.shape[:depth], np.intp)
+    wrong = (indices < -lengths) | (indices >= lengths)
+    if wrong.any():
+        place = tuple(np.argwhere(wrong)[0])
+        raise index_error(int(indices[place]), int(lengths[place[-1]]))
+    return tuple(np.moveaxis(indices, -1, 0))
+
+
+def _repeated(x: Array, indices: Array) -> Array:
+    """`x` for each row of indices that index no axis."""
+    return np.broadcast_to(x, (*indices.shape[:-1], *x.shape))
+
+
+_UPDATES: dict[str, Any] = {"multiply": np.multiply, "min": np.minimum, "max": np.maximum}
+
+
+def update_at(x: Array, places: tuple[Array, ...], value: Array, update: str) -> Array:
+    """`x` updated at places one after the other, 16-bit floats in float32."""
+    if update == "assign":
+        result = np.array(x, order="C")
+        result[places] = value
+        return result
+    if x.dtype.kind == "b" and update in ("add", "multiply"):
+        raise TypeError(f"booleans take no update {update!r}")
+    if x.dtype.kind == "c" and update in ("min", "max"):
+        raise TypeError("complex numbers have no order")
+    function = np.add if update == "add" else _UPDATES[update]
+    narrow = x.dtype.kind in "fV" and x.dtype.itemsize < 4
+    result = x.astype(np.float32) if narrow else np.array(x)
+    function.at(result, places, value.astype(np.float32) if narrow else value)
+    return result.astype(x.dtype) if narrow else result
+
+
+def grid(indices: Array, axis: int) -> tuple[Array, ...]:
+    """Index tuple in which every axis but one names its own places (a faster `numpy.ogrid`)."""
+    rank = indices.ndim
+    places: list[Array] = []
+    for number, length in enumerate(indices.shape):
+        if number == axis:
+            places.append(indices.astype(np.intp, copy=False))
+        else:
+            own = np.arange(length)
+            places.append(own.reshape((length,) + (1,) * (rank - 1 - number)))
+    return tuple(places)
+
+
+def _add_at(x: Array, places: tuple[Array, ...], value: Array, indices: Array, axis: int) -> Array:
+    try:
+        return update_at(x, places, value, "add")
+    except IndexError as error:
+        raise out_of_range(indices, x.shape[axis]) from error
+
+
+def out_of_range(indices: Array, length: int) -> OutOfRangeError:
+    """The error that names the first index that is not in [-length, length)."""
+    wrong = indices[(indices < -length) | (indices >= length)]
+    return index_error(int(wrong.flat[0]), length)

@@ -1,0 +1,126 @@
+"""Optimizer steps with as few passes over memory as NumPy allows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from burn.ops.optimizer import adam_rates, check_same_shapes
+from burn_cpu.arithmetic import constant
+
+Array = Any
+
+
+class OptimizerOps:
+    """Steps that write to new buffers only."""
+
+    def sgd_step(
+        self,
+        parameter: Array,
+        gradient: Array,
+        velocity: Array,
+        *,
+        learning_rate: float,
+        momentum: float = 0.0,
+        weight_decay: float = 0.0,
+        nesterov: bool = False,
+    ) -> tuple[Array, Array]:
+        """The formula of the op, with one temporary."""
+        check_same_shapes(parameter, gradient, velocity)
+        dtype = parameter.dtype
+        if dtype.itemsize < 4:
+            wide = [array.astype(np.float32) for array in (parameter, gradient, velocity)]
+            results = self.sgd_step(
+                *wide,
+                learning_rate=learning_rate,
+                momentum=momentum,
+                weight_decay=weight_decay,
+                nesterov=nesterov,
+            )
+            return results[0].astype(dtype), results[1].astype(dtype)
+        if weight_decay:
+            decayed = np.multiply(parameter, constant(weight_decay, dtype))
+            decayed += gradient
+            gradient = decayed
+        if momentum:
+            velocity = np.multiply(velocity, constant(momentum, dtype))
+            velocity += gradient
+        else:
+            velocity = gradient
+        if nesterov:
+            change = np.multiply(velocity, constant(momentum, dtype))
+            change += gradient
+            change *= constant(learning_rate, dtype)
+        else:
+            change = np.multiply(velocity, constant(learning_rate, dtype))
+        return np.subtract(parameter, change), velocity
+
+    def adam_step(
+        self,
+        parameter: Array,
+        gradient: Array,
+        first_moment: Array,
+        second_moment: Array,
+        *,
+        step: int,
+        learning_rate: float,
+        beta1: float = 0.9,
+        beta2: float = 0.999,
+        epsilon: float = 1e-8,
+        weight_decay: float = 0.0,
+    ) -> tuple[Array, Array, Array]:
+        """The formula of the op, with two temporaries."""
+        check_same_shapes(parameter, gradient, first_moment, second_moment)
+        dtype = parameter.dtype
+        if dtype.itemsize < 4 or not parameter.shape:
+            return self._converted(
+                (parameter, gradient, first_moment, second_moment),
+                step=step,
+                learning_rate=learning_rate,
+                beta1=beta1,
+                beta2=beta2,
+                epsilon=epsilon,
+                weight_decay=weight_decay,
+            )
+        rate, scale = adam_rates(step, learning_rate, beta1, beta2)
+        first, second = self._moments(gradient, first_moment, second_moment, beta1, beta2)
+        if not rate:  # what follows divides by the rate
+            return parameter, first, second
+        number = dtype.type
+        # rate * m / (scale * sqrt(v) + epsilon), one pass less with the rate in the divisor
+        change = np.sqrt(second)
+        change *= number(scale / rate)
+        change += number(epsilon / rate)
+        np.divide(first, change, out=change)
+        if weight_decay:
+            parameter = parameter * number(1.0 - learning_rate * weight_decay)
+        return np.subtract(parameter, change, out=change), first, second
+
+    def _moments(
+        self,
+        gradient: Array,
+        first_moment: Array,
+        second_moment: Array,
+        beta1: float,
+        beta2: float,
+    ) -> tuple[Array, Array]:
+        """Running means of the gradient and of its square."""
+        dtype = gradient.dtype
+        first = np.multiply(first_moment, constant(beta1, dtype))
+        work = np.multiply(gradient, constant(1.0 - beta1, dtype))
+        first += work
+        second = np.multiply(second_moment, constant(beta2, dtype))
+        np.multiply(gradient, gradient, out=work)
+        work *= constant(1.0 - beta2, dtype)
+        second += work
+        return first, second
+
+    def _converted(self, arrays: tuple[Array, ...], **attrs: Any) -> tuple[Array, ...]:
+        """A step in float32 at least, on arrays with an axis: NumPy writes to no others."""
+        dtype, shape = arrays[0].dtype, arrays[0].shape
+        wide = np.float32 if dtype.itemsize < 4 else dtype
+        results = self.adam_step(
+            *[array.astype(wide).reshape(shape or (1,)) for array in arrays], **attrs
+        )
+        return tuple([result.astype(dtype).reshape(shape) for result in results])

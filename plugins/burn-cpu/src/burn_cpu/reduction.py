@@ -1,0 +1,132 @@
+"""Reductions, scans and order on NumPy arrays."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from burn.dtype import bool_, float32
+
+if TYPE_CHECKING:
+    from burn.dtype import DType
+
+Array = Any
+
+# As Any: NumPy's stubs know a ufunc's methods only with a literal for keepdims.
+_add: Any = np.add
+_multiply: Any = np.multiply
+_maximum: Any = np.maximum
+_minimum: Any = np.minimum
+_logical_or: Any = np.logical_or
+_logical_and: Any = np.logical_and
+
+
+def ordered(x: Array) -> Array:
+    """`x` in a dtype whose order NumPy knows: bfloat16 as float32, which holds every value."""
+    return x.astype(np.float32) if x.dtype.kind == "V" else x
+
+
+class ReductionOps:
+    """Reductions through the methods of universal functions, without NumPy's Python layer."""
+
+    def sum(
+        self, x: Array, *, axis: tuple[int, ...], keepdims: bool = False, dtype: DType
+    ) -> Array:
+        """16-bit floats add up in float32."""
+        return _reduce(_add, x, axis, dtype, keepdims=keepdims)
+
+    def mean(self, x: Array, *, axis: tuple[int, ...], keepdims: bool = False) -> Array:
+        """The sum over the count; 16-bit floats in float32."""
+        count = math.prod([x.shape[number] for number in axis])
+        if x.dtype.itemsize < float32.itemsize:
+            wide = _add.reduce(x.astype(np.float32), axis=axis, keepdims=keepdims)
+            return (wide / np.float32(count)).astype(x.dtype)
+        return _add.reduce(x, axis=axis, keepdims=keepdims) / x.dtype.type(count)
+
+    def prod(
+        self, x: Array, *, axis: tuple[int, ...], keepdims: bool = False, dtype: DType
+    ) -> Array:
+        """16-bit floats are multiplied in float32."""
+        return _reduce(_multiply, x, axis, dtype, keepdims=keepdims)
+
+    def max(self, x: Array, *, axis: tuple[int, ...], keepdims: bool = False) -> Array:
+        """NumPy's maximum propagates NaN."""
+        return _maximum.reduce(x, axis=axis, keepdims=keepdims)
+
+    def min(self, x: Array, *, axis: tuple[int, ...], keepdims: bool = False) -> Array:
+        """NumPy's minimum propagates NaN."""
+        return _minimum.reduce(x, axis=axis, keepdims=keepdims)
+
+    def any(self, x: Array, *, axis: tuple[int, ...], keepdims: bool = False) -> Array:
+        """Truth of numbers is read without a mask of its own."""
+        return _logical_or.reduce(x, axis=axis, keepdims=keepdims, dtype=bool_.numpy)
+
+    def all(self, x: Array, *, axis: tuple[int, ...], keepdims: bool = False) -> Array:
+        """Truth of numbers is read without a mask of its own."""
+        return _logical_and.reduce(x, axis=axis, keepdims=keepdims, dtype=bool_.numpy)
+
+    def argmax(self, x: Array, *, axis: int, keepdims: bool = False, dtype: DType) -> Array:
+        """NumPy takes the first of equals, and NaN as largest."""
+        return np.argmax(ordered(x), axis=axis, keepdims=keepdims).astype(dtype.numpy)
+
+    def argmin(self, x: Array, *, axis: int, keepdims: bool = False, dtype: DType) -> Array:
+        """NumPy takes the first of equals, and NaN before all."""
+        return np.argmin(ordered(x), axis=axis, keepdims=keepdims).astype(dtype.numpy)
+
+    def argsort(self, x: Array, *, axis: int, descending: bool = False, dtype: DType) -> Array:
+        """Stable descending order is the ascending one of the reversed elements, reversed."""
+        x = ordered(x)
+        last = x.shape[axis] - 1  # where there is no axis, NumPy would sort all the same
+        if not descending:
+            return np.argsort(x, axis=axis, stable=True).astype(dtype.numpy)
+        places = np.argsort(np.flip(x, axis), axis=axis, stable=True)
+        return (last - np.flip(places, axis)).astype(dtype.numpy)
+
+    def cumsum(self, x: Array, *, axis: int) -> Array:
+        """16-bit floats add up in float32."""
+        return _accumulate(_add, x, axis)
+
+    def cumprod(self, x: Array, *, axis: int) -> Array:
+        """16-bit floats are multiplied in float32."""
+        return _accumulate(_multiply, x, axis)
+
+    def cummax(self, x: Array, *, axis: int) -> Array:
+        """NumPy's maximum propagates NaN."""
+        return _maximum.accumulate(ordered(x), axis=axis).astype(x.dtype, copy=False)
+
+    def cummin(self, x: Array, *, axis: int) -> Array:
+        """NumPy's minimum propagates NaN."""
+        return _minimum.accumulate(ordered(x), axis=axis).astype(x.dtype, copy=False)
+
+    def sort(self, x: Array, *, axis: int, descending: bool = False) -> Array:
+        """Values need no stable sort, and NumPy's other one is several times as fast."""
+        result = np.sort(ordered(x), axis=axis).astype(x.dtype, copy=False)
+        return np.flip(result, axis) if descending else result
+
+    def searchsorted(self, x1: Array, x2: Array, *, right: bool = False, dtype: DType) -> Array:
+        """NumPy takes NaN as largest too."""
+        if x1.ndim != 1:
+            raise ValueError(f"a search in {x1.ndim} axes")
+        places: Any = np.searchsorted(ordered(x1), ordered(x2), "right" if right else "left")
+        return places.astype(dtype.numpy)
+
+
+def _reduce(
+    function: Any, x: Array, axis: tuple[int, ...], dtype: DType, *, keepdims: bool
+) -> Array:
+    native = dtype.numpy
+    # Without a dtype NumPy adds integers up in 64 bits.
+    if native is x.dtype and native.kind == "f" and native.itemsize >= float32.itemsize:
+        return function.reduce(x, axis=axis, keepdims=keepdims)
+    if dtype.is_float and dtype.itemsize < float32.itemsize:
+        wide = function.reduce(x.astype(np.float32), axis=axis, keepdims=keepdims)
+        return wide.astype(native)
+    return function.reduce(x, axis=axis, dtype=native, keepdims=keepdims)
+
+
+def _accumulate(function: Any, x: Array, axis: int) -> Array:
+    if x.dtype.kind in "fV" and x.dtype.itemsize < float32.itemsize:
+        return function.accumulate(x.astype(np.float32), axis=axis).astype(x.dtype)
+    return function.accumulate(x, axis=axis, dtype=x.dtype)

@@ -1,0 +1,62 @@
+"""The op table is the only place an op is written: one that is added at run time is everywhere."""
+
+import pytest
+
+import burn
+from burn.ops import REGISTRY, Context, Meta, OpTable, Tag, op
+from burn.ops.signature import Cotangent, FloatOperand, Gradients, Primitive
+from burn.tensor.dispatcher import dispatch
+
+
+@pytest.fixture
+def logit():
+    """An op that burn does not have, for the length of a test."""
+
+    @op(Tag.ELEMENTWISE)
+    def logit(x: FloatOperand) -> Meta:
+        """Elementwise ``log(x / (1 - x))``."""
+        return x
+
+    @logit.decomposition
+    def _(ops: OpTable, x: Primitive) -> Primitive:
+        return ops.log(ops.divide(x, ops.subtract(1.0, x)))
+
+    @logit.gradient(saves=("x",))
+    def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
+        (x,) = ctx.saved
+        return (ops.divide(g, ops.multiply(x, ops.subtract(1.0, x))),)
+
+    yield logit
+    del REGISTRY["logit"]
+
+
+def test_a_new_op_is_found_in_dispatch_with_promotion_and_errors(logit):
+    x = burn.asarray([0.5, 0.75], device="cpu")
+    assert dispatch.logit(x).tolist() == pytest.approx([0.0, 1.0986123])
+    with pytest.raises(burn.OperandTypeError, match=r"logit\(2\.0\)"):
+        dispatch.logit(2.0)
+
+
+def test_a_new_op_has_its_gradient_under_autodiff(logit):
+    device = burn.Device("cpu").autodiff()
+    x = burn.asarray([0.5, 0.75], device=device).require_grad()
+    gradients = dispatch.logit(x).sum().backward()
+    assert x.grad(gradients).tolist() == pytest.approx([4.0, 16 / 3])
+
+
+def test_a_new_op_without_a_rule_has_the_gradient_of_its_parts(logit):
+    logit.vjp = None
+    device = burn.Device("cpu").autodiff()
+    device.ops.__dict__.pop("logit", None)
+    x = burn.asarray([0.5, 0.75], dtype="float64", device=device).require_grad()
+    gradients = dispatch.logit(x).sum().backward()
+    assert x.grad(gradients).tolist() == pytest.approx([4.0, 16 / 3])
+
+
+def test_a_backend_may_bring_a_new_op_itself(logit, monkeypatch):
+    backend = burn.Device("cpu").backend
+    monkeypatch.setattr(backend, "logit", lambda x: x * 0 + 42, raising=False)
+    burn.Device("cpu").ops.__dict__.pop("logit", None)
+    burn.Device("cpu").tensor_type(burn.float64).calls.pop("logit", None)
+    x = burn.asarray([0.5], dtype="float64", device="cpu")
+    assert OpTable(backend, burn.Device("cpu").id).logit(x.primitive).tolist() == [42.0]
