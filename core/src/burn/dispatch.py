@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import numpy as np
 
@@ -340,12 +340,15 @@ class Dispatch(Generic[_Tensor]):
         """
         # All that is checked and chosen below depends on the types of the operands alone, so what
         # once went through without a conversion goes straight to its callable from then on.
-        plan = (name, *[getattr(operand, "tensor_type", None) for operand in operands])
+        plan = (name, *[_plan_key(operand) for operand in operands])
         known = self._plans.get(plan)
         if known is not None:
             function, device = known
             try:
-                result = function(*[operand.primitive for operand in operands], **attrs)
+                result = function(
+                    *[None if operand is None else operand.primitive for operand in operands],
+                    **attrs,
+                )
                 return self._wrap_all(result, device)
             except Exception:  # noqa: BLE001, S110 — the full path finds out why
                 pass
@@ -366,7 +369,7 @@ class Dispatch(Generic[_Tensor]):
             result = call()
         except Exception as error:  # noqa: BLE001 — _repeat finds out why
             result = _repeat(definition, call, device, error, promoted, attrs)
-        if None not in plan and all(map(operator.is_, promoted, operands)):
+        if _NO_TENSOR not in plan and all(map(operator.is_, promoted, operands)):
             self._plans[plan] = getattr(device.ops, name), device
         return self._wrap_all(result, device)
 
@@ -384,6 +387,7 @@ class Dispatch(Generic[_Tensor]):
             for (_, spec), operand in pairs
             if spec.promotes
             for one in (operand if spec.is_list else [operand])
+            if one is not None
         ]
         dtype = _common_dtype(together, device) if together else None
         if together and dtype is None:
@@ -397,7 +401,9 @@ class Dispatch(Generic[_Tensor]):
                 tensor_type.prepare(definition)
         result: list[Any] = []
         for (name, spec), operand in pairs:
-            if not spec.promotes:
+            if operand is None:
+                result.append(None)
+            elif not spec.promotes:
                 result.append(_check_kind(name, spec, operand))
             elif spec.is_list:
                 result.append([self._convert(one, dtype, device) for one in operand])
@@ -462,8 +468,9 @@ def _common_device(definition: Op, operands: Sequence[Any]) -> Device:
         for one in operand if spec.is_list else [operand]:
             if isinstance(one, DispatchTensor):
                 device = _meet(device, one.tensor_type.device)
-            elif not (spec.scalar and isinstance(one, (bool, int, float, complex))):
+            elif not _fits(spec, one):
                 takes = "a tensor or a number" if spec.scalar else "a tensor"
+                takes += " or None" if spec.optional else ""
                 raise OperandTypeError(
                     f"{name} must be {takes}, not {_kind_of(one)}",
                     hint="burn.asarray() makes a tensor of numbers, sequences and arrays",
@@ -474,6 +481,13 @@ def _common_device(definition: Op, operands: Sequence[Any]) -> Device:
             hint="burn.asarray() makes a tensor of numbers, sequences and arrays",
         )
     return device
+
+
+def _fits(spec: Operand, operand: Any) -> bool:
+    """Whether an operand that is no tensor may be one."""
+    if operand is None:
+        return spec.optional
+    return spec.scalar and isinstance(operand, (bool, int, float, complex))
 
 
 def _meet(first: Device | None, second: Device) -> Device:
@@ -533,6 +547,14 @@ def _check_kind(name: str, spec: Operand, operand: Any) -> Any:
             hint="Convert it with .astype()",
         )
     return operand
+
+
+_NO_TENSOR: Final = object()
+"""Stands in a plan for an operand that is neither a tensor nor None."""
+
+
+def _plan_key(operand: Any) -> Any:
+    return None if operand is None else getattr(operand, "tensor_type", _NO_TENSOR)
 
 
 def _primitive(operand: Any) -> Any:

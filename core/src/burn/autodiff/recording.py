@@ -323,6 +323,8 @@ def _reader(name: str, places: Mapping[str, int], ops: OpTable) -> Callable[[Seq
 
     def read_field(values: Sequence[Any]) -> Any:
         value = values[place]
+        if value is None:
+            return None
         return [read(one) for one in value] if isinstance(value, list) else read(value)
 
     return read_field

@@ -185,7 +185,7 @@ class Op:
 
         Parameters
         ----------
-        *operands : Meta, Python number or list of Meta
+        *operands : Meta, Python number, None or list of Meta
             What the op would get.
         **attributes
             Its attributes.
@@ -227,6 +227,8 @@ class Op:
         for (name, spec), operand in zip(self.operands.items(), operands, strict=True):
             metas = operand if spec.is_list else [operand]
             for meta in metas:
+                if meta is None and spec.optional:
+                    continue
                 if not isinstance(meta, Meta):
                     if not spec.scalar:
                         raise OperandTypeError(f"{name} must be a tensor, not {meta!r}")

@@ -20,6 +20,10 @@ def is_scalar(operand: Primitive) -> bool:
     return operand.__class__ in (bool, int, float, complex)
 
 
+def _is_tensor(operand: Primitive | None) -> bool:
+    return operand is not None and not is_scalar(operand)
+
+
 def for_reals(decomposition: Callable[..., Any]) -> Callable[..., Any]:
     """Decorator: a decomposition that holds for real numbers only.
 
@@ -28,8 +32,8 @@ def for_reals(decomposition: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(decomposition)
     def call(ops: OpTable, *operands: Primitive, **attributes: Any) -> Any:
-        for operand in operands:
-            if not is_scalar(operand) and ops.dtype(operand).is_complex:
+        for operand in filter(_is_tensor, operands):
+            if ops.dtype(operand).is_complex:
                 raise UnsupportedOpError(
                     f"the backend has no method of its own for {ops.dtype(operand)}",
                     hint="Compute with real numbers, or on another device",
@@ -48,12 +52,12 @@ def in_float32(decomposition: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(decomposition)
     def call(ops: OpTable, *operands: Primitive, **attributes: Any) -> Any:
-        dtype = ops.dtype(next(operand for operand in operands if not is_scalar(operand)))
+        dtype = ops.dtype(next(filter(_is_tensor, operands)))
         if not dtype.is_float or dtype.itemsize >= float32.itemsize:
             return decomposition(ops, *operands, **attributes)
         wide = [
             ops.cast(operand, dtype=float32)
-            if not is_scalar(operand) and ops.dtype(operand) is dtype
+            if _is_tensor(operand) and ops.dtype(operand) is dtype
             else operand
             for operand in operands
         ]

@@ -33,6 +33,8 @@ __all__ = [
     "NumericOperand",
     "NumericOrScalar",
     "Operand",
+    "OptionalBool",
+    "OptionalFloat",
     "Primitive",
     "RealOperand",
     "RealOrScalar",
@@ -73,12 +75,15 @@ class Operand:
         sees them.
     is_list : bool
         Whether it is a list of tensors.
+    optional : bool
+        Whether it may be None.
     """
 
     kinds: Kind
     scalar: bool = False
     promotes: bool = True
     is_list: bool = False
+    optional: bool = False
 
 
 AnyOperand: TypeAlias = Annotated[Meta, Operand(Kind.ANY)]
@@ -99,4 +104,6 @@ FloatOperand: TypeAlias = Annotated[Meta, Operand(Kind.FLOAT)]
 FloatOrScalar: TypeAlias = Annotated[Meta | Scalar, Operand(Kind.FLOAT, scalar=True)]
 BoolOperand: TypeAlias = Annotated[Meta, Operand(Kind.BOOL, promotes=False)]
 IndexOperand: TypeAlias = Annotated[Meta, Operand(Kind.INTEGER, promotes=False)]
+OptionalFloat: TypeAlias = Annotated[Meta | None, Operand(Kind.FLOAT, optional=True)]
+OptionalBool: TypeAlias = Annotated[Meta | None, Operand(Kind.BOOL, promotes=False, optional=True)]
 TensorList: TypeAlias = Annotated[list[Meta], Operand(Kind.ANY, is_list=True)]

@@ -79,7 +79,7 @@ class Sample:
     note : str
         What is special about it, in a few words. It becomes a part of the test's name.
     operands : tuple
-        NumPy arrays, Python numbers, or lists of arrays. An array that is a view (transposed,
+        NumPy arrays, Python numbers, None, or lists of arrays. An array that is a view (transposed,
         strided, reversed, expanded) is a view on the device too. Arrays for operands that do not
         promote (indices, masks) keep their dtype, but int64 becomes the device's integer dtype.
     attributes : dict

@@ -6,7 +6,8 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from types import NoneType
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -150,6 +151,8 @@ class Call:
         """The call that a sample means for a dtype."""
 
         def convert(spec: Operand, value: Any) -> Any:
+            if value is None:
+                return None
             if not isinstance(value, np.ndarray):
                 return to_scalar(value, dtype)
             if spec.promotes:
@@ -191,16 +194,19 @@ class Call:
 
 
 def map_arrays(function: Callable[[Any], Any], operands: Sequence[Any]) -> list[Any]:
-    """Apply a function to all operands that are no numbers, and within lists."""
+    """Apply a function to all operands that are neither numbers nor None, and within lists."""
     return [
         map_arrays(function, operand)
         if isinstance(operand, list)
         else operand
-        if type(operand)
-        in (bool, int, float, complex)  # a NumPy scalar may be a float, and is a primitive
+        if type(operand) in _NO_ARRAYS
         else function(operand)
         for operand in operands
     ]
+
+
+_NO_ARRAYS: Final = (bool, int, float, complex, NoneType)
+"""By the type itself: a NumPy scalar may be a float, and is a primitive."""
 
 
 def widened(array: Array) -> Array:
