@@ -31,7 +31,7 @@ test: $(VENV)/test.stamp
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
-	$(BIN)/pytest
+	$(BIN)/pytest --numprocesses auto
 
 bench: $(VENV)/test.stamp
 	$(BIN)/python benchmarks/run.py

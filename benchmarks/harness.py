@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-__all__ = ["Case", "Result", "measure", "measure_commands"]
+__all__ = ["Case", "Result", "measure", "measure_commands", "measure_memory"]
 
 ROUNDS = 25
 SECONDS_PER_ROUND = 0.01
@@ -45,17 +45,18 @@ class Case:
 
 @dataclass(frozen=True)
 class Result:
-    """Median seconds of both ways."""
+    """Median seconds of both ways, or bytes."""
 
     name: str
     against: str
     ours: float
     theirs: float
     budget: float | None
+    unit: str = "s"
 
     @property
     def ratio(self) -> float:
-        """How many times as long as theirs ours takes."""
+        """How many times as long as theirs ours takes, or as much."""
         return self.ours / self.theirs
 
 
@@ -104,3 +105,14 @@ def measure_commands(
             taken.append(time.perf_counter() - start)
     own, other = map(statistics.median, times)
     return Result(name, against, own, other, budget)
+
+
+def measure_memory(
+    name: str, ours: list[str], theirs: list[str], against: str, budget: float
+) -> Result:
+    """Compare the bytes that two commands of Python print."""
+    own, other = (
+        float(subprocess.check_output([sys.executable, *command], encoding="ascii"))  # noqa: S603 — our own commands
+        for command in (ours, theirs)
+    )
+    return Result(name, against, own, other, budget, "B")

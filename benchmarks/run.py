@@ -6,6 +6,7 @@ Budgets are ratios measured side by side in one run. With ``--json FILE`` the fi
 from __future__ import annotations
 
 import argparse
+import functools
 import itertools
 import json
 import os
@@ -20,7 +21,9 @@ from rich.console import Console
 from rich.table import Table
 
 import burn
-from harness import Case, Result, measure, measure_commands
+from convolution import SHAPE, SMALL, burn_convolution, torch_convolution
+from harness import Case, Result, measure, measure_commands, measure_memory
+from transformer import burn_block, torch_block
 
 CPU = burn.Device("cpu")
 TRACKED = CPU.autodiff()
@@ -174,9 +177,6 @@ def large_ops() -> Iterator[Case]:
     matrix = burn.random.normal((1024, 1024), device=CPU)
     other = matrix.numpy()
     yield Case("matmul 1024", lambda: matrix @ matrix, lambda: other @ other, "NumPy", 1 / 0.95)
-    rows = burn.random.normal((4096, 1024), device=CPU)
-    values = torch.tensor(rows.numpy())
-    yield Case("softmax 4096x1024", lambda: burn.softmax(rows), lambda: values.softmax(-1), "torch")
     generator = np.random.default_rng(0)
     inputs = generator.normal(size=(128, 784)).astype(np.float32)
     targets = generator.integers(0, 10, 128)
@@ -189,6 +189,119 @@ def large_ops() -> Iterator[Case]:
     )
 
 
+def rows() -> Iterator[Case]:
+    """Softmax, normalization and attention, alone and with their gradients."""
+    functional = torch.nn.functional
+    generator = np.random.default_rng(0)
+
+    def arrays(*shapes: tuple[int, ...]) -> list[np.ndarray]:
+        return [generator.normal(size=shape).astype(np.float32) for shape in shapes]
+
+    works = [
+        (
+            "softmax 4096x1024",
+            burn.softmax,
+            lambda x: functional.softmax(x, -1),
+            arrays((4096, 1024)),
+            3.0,
+        ),
+        (
+            "layer_norm 4096x1024",
+            burn.layer_norm,
+            lambda x, gamma, beta: functional.layer_norm(x, (1024,), gamma, beta),
+            arrays((4096, 1024), (1024,), (1024,)),
+            3.0,
+        ),
+        ("gelu 1024x1024", burn.gelu, functional.gelu, arrays((1024, 1024)), None),
+        (
+            "attention B8 H8 T128 D32",
+            burn.attention,
+            functional.scaled_dot_product_attention,
+            arrays(*[(8, 8, 128, 32)] * 3),
+            2.0,
+        ),
+    ]
+    for name, ours, theirs, operands, budget in works:
+        plain = [burn.asarray(one, device=CPU) for one in operands]
+        values = [torch.tensor(one) for one in operands]
+        yield Case(
+            name,
+            functools.partial(ours, *plain),
+            functools.partial(theirs, *values),
+            "torch",
+            budget,
+        )
+        leaves = [one.to_device(TRACKED).require_grad() for one in plain]
+        tracked = [one.requires_grad_() for one in values]
+        (slope,) = arrays(tuple(theirs(*tracked).shape))
+        yield Case(
+            f"{name} and backward",
+            functools.partial(
+                lambda f, xs, g: f(*xs).backward(g), ours, leaves, burn.asarray(slope, device=CPU)
+            ),
+            functools.partial(
+                lambda f, xs, g: torch.autograd.grad(f(*xs), xs, g),
+                theirs,
+                tracked,
+                torch.tensor(slope),
+            ),
+            "torch",
+            budget,
+        )
+
+
+def transformer() -> Iterator[Case]:
+    """A step of Adam on one transformer block, batches of 8 sequences of 128 vectors of 256."""
+    generator = np.random.default_rng(0)
+    x, target = generator.normal(size=(2, 8, 128, 256)).astype(np.float32)
+    yield Case(
+        "transformer block B8 T128 D256 H8, Adam step",
+        burn_block(x, target, 8),
+        torch_block(x, target, 8),
+        "torch",
+        2.0,
+    )
+
+
+def pooling() -> Iterator[Case]:
+    """Pooling of images, alone and with its gradient."""
+    images = burn.random.normal((32, 64, 56, 56), device=CPU)
+    leaf = images.to_device(TRACKED).require_grad()
+    values = torch.tensor(images.numpy())
+    tracked = values.clone().requires_grad_()
+    functional = torch.nn.functional
+    for kernel in (2, 3):
+
+        def ours(k: int = kernel) -> object:
+            return burn.max_pool2d(leaf, k, 2).sum().backward()
+
+        def theirs(k: int = kernel) -> object:
+            return torch.autograd.grad(functional.max_pool2d(tracked, k, 2).sum(), tracked)
+
+        yield Case(
+            f"max_pool2d {kernel}x{kernel}, 32x64x56x56",
+            lambda k=kernel: burn.max_pool2d(images, k, 2),
+            lambda k=kernel: functional.max_pool2d(values, k, 2),
+            "torch",
+            3.0,
+        )
+        yield Case(f"max_pool2d {kernel}x{kernel} and backward", ours, theirs, "torch", 3.0)
+
+
+def convolution() -> Iterator[Case | Result]:
+    """Convolutions of images and of digits, alone and with their gradients."""
+    for name, shape in (("conv2d 32x64x28x28, 64 of 3x3", SHAPE), ("conv2d of 64 digits", SMALL)):
+        pairs = zip(burn_convolution(shape), torch_convolution(shape), strict=True)
+        (ours, theirs), (ours_both, theirs_both) = pairs
+        yield Case(name, ours, theirs, "torch", 1.5)
+        yield Case(f"{name}, and backward", ours_both, theirs_both, "torch", 2.0)
+    script = str(Path(__file__).with_name("convolution.py"))
+    if Path("/proc/self/clear_refs").exists():
+        yield measure_memory(
+            "conv2d and backward, peak memory", [script, "burn"], [script, "torch"], "torch", 3.0
+        )
+
+
 def show(results: list[Result]) -> None:
     """Print a table; what passes its budget is marked."""
     table = Table(title="burn on the CPU", caption=f"{platform.processor() or platform.machine()}")
@@ -198,13 +311,17 @@ def show(results: list[Result]) -> None:
         over = result.budget is not None and result.ratio > result.budget
         table.add_row(
             result.name,
-            _duration(result.ours),
+            _quantity(result.ours, result.unit),
             result.against,
-            _duration(result.theirs),
+            _quantity(result.theirs, result.unit),
             f"[red]{result.ratio:.2f}[/red]" if over else f"{result.ratio:.2f}",
             "" if result.budget is None else f"{result.budget:.2f}",
         )
     Console().print(table)
+
+
+def _quantity(value: float, unit: str) -> str:
+    return f"{value / 2**20:.1f} MiB" if unit == "B" else _duration(value)
 
 
 def _duration(seconds: float) -> str:
@@ -221,6 +338,10 @@ SUITES = {
     "network": tiny_network,
     "random": random_numbers,
     "large": large_ops,
+    "rows": rows,
+    "transformer": transformer,
+    "pooling": pooling,
+    "convolution": convolution,
 }
 
 

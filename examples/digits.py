@@ -5,6 +5,7 @@ out. Nothing here names a backend: `burn.Device.default()` takes the best device
 ``--device`` another one, and all the rest is tensors and functions.
 
     python examples/digits.py
+    python examples/digits.py --network convolutional
     python examples/digits.py --device cpu --dtype float64 --seed 7
 """
 
@@ -26,11 +27,13 @@ from sklearn.model_selection import train_test_split
 
 import burn
 from burn import Device, Tensor
+from model import Model
 
 mpl.use("Agg")  # pictures go to files: no display is needed
 
 CLASSES = 10
-LAYERS = (64, 128, 64, CLASSES)
+LAYERS = (64, 128, 64, CLASSES)  # of the dense network
+CHANNELS = (1, 24, 48)  # of the convolutional one
 BATCH = 32
 LEARNING_RATE = 3e-3
 WEIGHT_DECAY = 1e-2
@@ -63,51 +66,69 @@ def load_data(device: Device, dtype: str) -> tuple[Digits, Digits]:
     return digits(train_images, train_labels), digits(test_images, test_labels)
 
 
-class Network:
-    """Linear layers with ReLU between them, and what Adam remembers of their parameters."""
+class DenseNetwork(Model):
+    """Linear layers with ReLU between them."""
 
-    def __init__(self, sizes: tuple[int, ...], device: Device, dtype: str) -> None:
-        self.parameters: list[Tensor] = []
-        for inputs, outputs in pairwise(sizes):
-            deviation = (2 / inputs) ** 0.5  # He et al. (2015), arXiv:1502.01852
-            weight = burn.random.normal(
-                (inputs, outputs), std=deviation, dtype=dtype, device=device
-            )
-            bias = burn.zeros(outputs, dtype=dtype, device=device)
-            self.parameters += [weight.require_grad(), bias.require_grad()]
-        self.moments = [
-            (burn.zeros_like(parameter), burn.zeros_like(parameter))
-            for parameter in self.parameters
-        ]
-        self.steps = 0
+    def __init__(self, device: Device, dtype: str) -> None:
+        super().__init__(device, dtype)
+        for layer, (inputs, outputs) in enumerate(pairwise(LAYERS)):
+            self.add(f"weight{layer}", inputs, outputs, deviation=_spread(inputs))
+            self.add(f"bias{layer}", outputs)
 
-    def __call__(self, x: Tensor) -> Tensor:
+    def __call__(self, x: Tensor, *, training: bool = False) -> Tensor:
         """A score for each class, shape (n, 10), of images of shape (n, 64)."""
-        *hidden, last = zip(self.parameters[::2], self.parameters[1::2], strict=True)
-        for weight, bias in hidden:
-            x = burn.relu(x @ weight + bias)
-        weight, bias = last
-        return x @ weight + bias
-
-    def update(self, gradients: burn.Gradients, learning_rate: float) -> None:
-        """One step of Adam."""
-        self.steps += 1
-        with burn.no_grad():
-            for place, parameter in enumerate(self.parameters):
-                value, first, second = burn.adam_step(
-                    parameter,
-                    parameter.grad(gradients),
-                    *self.moments[place],
-                    step=self.steps,
-                    learning_rate=learning_rate,
-                    weight_decay=WEIGHT_DECAY,
-                )
-                # The new value is where the next step starts: a leaf that gradients are kept for.
-                self.parameters[place] = value.detach().require_grad()
-                self.moments[place] = (first, second)
+        del training  # it computes the same
+        last = len(LAYERS) - 2
+        for layer in range(last):
+            x = burn.relu(burn.linear(x, self[f"weight{layer}"], self[f"bias{layer}"]))
+        return burn.linear(x, self[f"weight{last}"], self[f"bias{last}"])
 
 
-def train(network: Network, data: Digits, epochs: int) -> list[float]:
+class ConvolutionalNetwork(Model):
+    """Convolutions with batch normalisation and ReLU, a pooling, and a linear layer."""
+
+    def __init__(self, device: Device, dtype: str) -> None:
+        super().__init__(device, dtype)
+        self.statistics: list[tuple[Tensor, Tensor]] = []  # mean and variance of each channel
+        for layer, (inputs, outputs) in enumerate(pairwise(CHANNELS)):
+            self.add(f"kernel{layer}", outputs, inputs, 3, 3, deviation=_spread(9 * inputs))
+            self.add(f"gamma{layer}", outputs, mean=1.0)
+            self.add(f"beta{layer}", outputs)
+            options = {"dtype": dtype, "device": device}
+            self.statistics.append((burn.zeros(outputs, **options), burn.ones(outputs, **options)))
+        features = CHANNELS[-1] * 4 * 4
+        self.add("weight", features, CLASSES, deviation=_spread(features))
+        self.add("bias", CLASSES)
+
+    def __call__(self, x: Tensor, *, training: bool = False) -> Tensor:
+        """A score for each class, shape (n, 10), of images of shape (n, 64)."""
+        x = burn.reshape(x, (len(x), 1, 8, 8))
+        for layer in range(len(CHANNELS) - 1):
+            x = burn.conv2d(x, self[f"kernel{layer}"], padding=1)
+            x = burn.relu(self._normalize(layer, x, training=training))
+        x = burn.max_pool2d(x, 2)
+        return burn.linear(burn.reshape(x, (len(x), -1)), self["weight"], self["bias"])
+
+    def _normalize(self, layer: int, x: Tensor, *, training: bool) -> Tensor:
+        gamma, beta = self[f"gamma{layer}"], self[f"beta{layer}"]
+        mean, variance = self.statistics[layer]
+        if not training:
+            return burn.batch_norm(x, mean, variance, gamma, beta)
+        x, mean, variance = burn.batch_norm_training(x, mean, variance, gamma, beta)
+        self.statistics[layer] = (mean, variance)
+        return x
+
+
+NETWORKS = {"dense": DenseNetwork, "convolutional": ConvolutionalNetwork}
+EPOCHS = {"dense": 60, "convolutional": 15}
+
+
+def _spread(inputs: int) -> float:
+    """Standard deviation of weights before a ReLU (He et al., 2015, arXiv:1502.01852)."""
+    return (2 / inputs) ** 0.5
+
+
+def train(network: DenseNetwork | ConvolutionalNetwork, data: Digits, epochs: int) -> list[float]:
     """Go through the data in random order, `epochs` times; the mean loss of each time."""
     device = data.images.device
     losses: list[float] = []
@@ -129,10 +150,9 @@ def train(network: Network, data: Digits, epochs: int) -> list[float]:
                 noise = burn.random.normal(
                     images.shape, std=NOISE, dtype=images.dtype, device=device
                 )
-                loss = burn.cross_entropy(
-                    network(images + noise), burn.take(data.labels, chosen, axis=0)
-                )
-                network.update(loss.backward(), learning_rate)
+                scores = network(images + noise, training=True)
+                loss = burn.cross_entropy(scores, burn.take(data.labels, chosen, axis=0))
+                network.update(loss.backward(), learning_rate, WEIGHT_DECAY)
                 total += loss.detach() * len(chosen)
             losses.append(float(total) / len(data))
             progress.update(bar, advance=1, loss=losses[-1], accuracy=accuracy(network, data))
@@ -140,12 +160,12 @@ def train(network: Network, data: Digits, epochs: int) -> list[float]:
 
 
 @burn.no_grad()
-def predict(network: Network, data: Digits) -> Tensor:
+def predict(network: DenseNetwork | ConvolutionalNetwork, data: Digits) -> Tensor:
     """The most likely digit of each image."""
     return network(data.images).argmax(axis=1)
 
 
-def accuracy(network: Network, data: Digits) -> float:
+def accuracy(network: DenseNetwork | ConvolutionalNetwork, data: Digits) -> float:
     """Share of the images that are read right."""
     right = predict(network, data) == data.labels
     return int(burn.sum(right)) / len(data)
@@ -187,8 +207,9 @@ def main() -> None:
     """Train, evaluate, draw."""
     parser = argparse.ArgumentParser(description="Train a network to read handwritten digits.")
     parser.add_argument("--device", help="such as cpu or cuda:1; the best one there if left out")
+    parser.add_argument("--network", choices=NETWORKS, default="dense")
     parser.add_argument("--dtype", choices=["float32", "float64"], default="float32")
-    parser.add_argument("--epochs", type=int, default=60)
+    parser.add_argument("--epochs", type=int, help="times through the images")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--picture", type=Path, default=Path("out", "digits.png"))
     options = parser.parse_args()
@@ -199,8 +220,8 @@ def main() -> None:
     training, held_out = load_data(device, options.dtype)
     print(f"{len(training)} images to train with, {len(held_out)} held out, on {device.inner()}")
 
-    network = Network(LAYERS, device, options.dtype)
-    losses = train(network, training, options.epochs)
+    network = NETWORKS[options.network](device, options.dtype)
+    losses = train(network, training, options.epochs or EPOCHS[options.network])
 
     print(f"accuracy on the held-out images: {accuracy(network, held_out):.4f}")
     draw(options.picture, losses, held_out, predict(network, held_out).numpy())

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -54,6 +55,39 @@ def run_python() -> Run:
         )
 
     return run
+
+
+@pytest.fixture
+def run_burn(run_python: Run) -> Run:
+    """Run the command ``burn`` as a program of its own."""
+
+    def run(*arguments: object, **variables: str) -> subprocess.CompletedProcess[str]:
+        program = "from burn.cli import main; main(prog_name='burn')"
+        return run_python("-c", program, *arguments, **variables)
+
+    return run
+
+
+@pytest.fixture
+def install(tmp_path: Path) -> Callable[[str, str], str]:
+    """Install a plugin for programs: ``install("name", source)`` gives the PYTHONPATH for them.
+
+    The distribution is burn-name 1.2, its module burn_name.
+    """
+
+    def add(name: str, source: str) -> str:
+        (tmp_path / f"burn_{name}.py").write_text(source, encoding="utf-8")
+        metadata = tmp_path / f"burn_{name}-1.2.dist-info"
+        metadata.mkdir()
+        (metadata / "METADATA").write_text(
+            f"Metadata-Version: 2.1\nName: burn-{name}\nVersion: 1.2\n", encoding="utf-8"
+        )
+        (metadata / "entry_points.txt").write_text(
+            f"[burn]\n{name} = burn_{name}\n", encoding="utf-8"
+        )
+        return os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
+
+    return add
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

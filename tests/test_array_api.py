@@ -225,6 +225,7 @@ def test_shapes_and_tensors_broadcast():
     a, b = burn.broadcast_arrays(tensor([[1], [2]]), tensor([3, 4, 5]))
     assert a.tolist() == [[1, 1, 1], [2, 2, 2]]
     assert b.tolist() == [[3, 4, 5], [3, 4, 5]]
+    assert burn.broadcast_arrays() == ()
 
 
 def test_angles_in_degrees_and_radians():

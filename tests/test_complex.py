@@ -102,7 +102,6 @@ def test_complex_arithmetic_is_pythons():
         lambda z: burn.argmin(z),
         lambda z: burn.maximum(z, z),
         lambda z: burn.floor(z),
-        lambda z: burn.round(z),
         lambda z: burn.atan2(z, z),
         lambda z: burn.argsort(z, axis=0),
         lambda z: burn.clip(z, 0, 1),

@@ -1,6 +1,7 @@
 """Every op, on every device that is there: by the backend's own methods, and by the defaults."""
 
 import inspect
+import math
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from burn import Device
 from burn.backend import ArrayBackend, tensor_ops
 from burn.data import TensorData
 from burn.device_id import DeviceId
-from burn.dtype import DTypeUsage, Kind, bfloat16, float64, int32, uint32
+from burn.dtype import DType, DTypeUsage, Kind, bfloat16, float64, int32, int64, uint32
 from burn.ops import REGISTRY, Tag
 from burn.testing import (
     SAMPLES,
@@ -25,17 +26,19 @@ from burn.testing import (
     check_sample,
     check_second_gradients,
     is_differentiable,
+    load_samples,
+    subjects,
 )
 from burn.testing.samples.random import KNOWN_ANSWERS
+from burn.testing.subject import Call
+
+load_samples()  # those of plugins
 
 DEVICES = Device.enumerate()
 SUBJECTS = [
-    pytest.param(
-        Subject(device.backend, device.id, minimal=minimal),
-        id=f"{device.name}{' minimal' if minimal else ''}",
-    )
+    pytest.param(subject, id=f"{device.name}{note}")
     for device in DEVICES
-    for minimal in (False, True)
+    for subject, note in zip(subjects(device.backend, device.id), ("", " minimal"), strict=False)
 ]
 CALLS = [
     pytest.param(samples, one, id=f"{name} ({one.note})")
@@ -72,6 +75,15 @@ def test_nobodys_settings_change_a_result(device, samples):
     for one in samples.samples:
         for dtype in Subject(device.backend, device.id).dtypes(samples, one):
             check_dispatch(device, samples, one, dtype)
+
+
+@on_each_device
+def test_uploaded_memory_is_the_callers_again(device):
+    for dtype in filter(device.supports_dtype, DType.members()):
+        array = np.ones(3, dtype.numpy)
+        primitive = device.backend.from_data(TensorData(array), device.id)
+        array[...] = 0
+        assert device.backend.to_data(primitive).array.all(), dtype
 
 
 @for_each_op
@@ -164,6 +176,12 @@ def arrays(samples):
 def test_samples_are_small():
     for name, samples in SAMPLES.items():
         assert max([array.size for array in arrays(samples)], default=0) <= 1000, name
+        for one in samples.samples:
+            dtype = next(dtype for dtype in DType.members() if dtype.kind in one.kinds)
+            call = Call.of(samples, one, dtype, int64)
+            for meta in call.outputs(call.op.infer(*call.metas, **call.attributes)):
+                if None not in meta.shape:
+                    assert math.prod(meta.shape) <= 1000, f"{name} ({one.note})"
 
 
 def test_every_op_of_tensors_is_tried_without_elements_and_on_views():

@@ -32,6 +32,23 @@ def test_digits_reads_97_of_100_held_out_images_and_draws_a_picture(run_digits):
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
+def test_a_convolutional_network_reads_985_of_1000(run_digits):
+    result, picture = run_digits("--device", "cpu", "--network", "convolutional")
+    assert result.returncode == 0, result.stderr
+    assert held_out_accuracy(result.stdout) >= 0.985
+    assert picture.exists()
+
+
+def test_a_transformer_learns_to_spell_and_writes_a_sample(run_python):
+    # The whole run goes below 1.8; what 60 steps reach is beyond what single letters tell (2.9).
+    result = run_python(
+        EXAMPLES / "characters.py", "--device", "cpu", "--steps", "60", "--length", "20"
+    )
+    assert result.returncode == 0, result.stderr
+    assert float(re.search(r"^training loss: (\S+) nats", result.stdout, re.MULTILINE)[1]) < 2.6
+    assert len(result.stdout.partition("In the beginning ")[2].rstrip("\n")) >= 15
+
+
 def test_digits_repeats_itself_for_one_seed_and_dtype(run_digits):
     arguments = ("--device", "cpu", "--epochs", "2", "--dtype", "float64", "--seed", "3")
     first, _ = run_digits(*arguments)

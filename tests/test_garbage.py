@@ -30,7 +30,12 @@ def public_functions():
 
 FUNCTIONS = dict(public_functions())
 
-HARMLESS = {"burn.set_print_options", "burn.refresh_plugins", "burn.register_backend"}
+HARMLESS = {
+    "burn.refresh_plugins",
+    "burn.register_backend",
+    "burn.set_default_device",
+    "burn.set_print_options",
+}
 """Functions that change the state of the process."""
 
 

@@ -141,6 +141,22 @@ def test_matrix_norms_agree_with_numpy(order, keepdims):
     assert_close(linalg.matrix_norm(tensor(array), ord=order, keepdims=keepdims), expected)
 
 
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (2, 0, 3), (0, 0)])
+def test_norms_of_no_elements_are_0(shape):
+    x = tensor(np.zeros(shape))
+    axis = shape.index(0)
+    for order in (1, 2, 3, math.inf):
+        expected = np.zeros(np.delete(shape, axis))
+        assert linalg.vector_norm(x, ord=order, axis=axis).tolist() == expected.tolist()
+        whole = linalg.vector_norm(x, ord=order, keepdims=True)
+        assert whole.tolist() == np.zeros([1] * len(shape)).tolist()
+    for order in ("fro", "nuc", 1, 2, math.inf):
+        expected = np.zeros(shape[:-2])
+        assert linalg.matrix_norm(x, ord=order).tolist() == expected.tolist()
+    with pytest.raises(burn.ShapeError, match="min"):
+        linalg.vector_norm(x, ord=-math.inf)
+
+
 def test_norms_have_names_and_vectors_can_be_normalized():
     array = normal(3, 4)
     array[1] = 0.0

@@ -14,14 +14,12 @@ from hypothesis.extra.array_api import make_strategies_namespace
 import burn
 from burn.dtype import Kind
 from burn.ops import Tag
-from burn.testing import SAMPLES, Subject, check_sample
+from burn.testing import SAMPLES, check_sample, subjects
 from burn.testing.sample import TESTED_DTYPE, sample
 
 CPU = burn.Device("cpu")
 SUBJECTS = [
-    Subject(device.backend, device.id, minimal=minimal)
-    for device in burn.Device.enumerate()
-    for minimal in (False, True)
+    subject for device in burn.Device.enumerate() for subject in subjects(device.backend, device.id)
 ]
 ELEMENTWISE = [
     name

@@ -7,6 +7,9 @@ import torch
 
 import burn
 from burn import signal
+from burn.dtype import Kind
+from burn.testing import SAMPLES, Subject, check_sample, sample
+from burn.testing.arrays import floats
 
 CPU = "cpu"
 RANDOM = np.random.default_rng(4)
@@ -78,6 +81,18 @@ def test_there_and_back_gives_the_signal(n):
     assert_close(signal.irfft(re, im, n=n).numpy(), array)
     pair = signal.icfft(*signal.cfft(tensor(array), tensor(array[::-1].copy())))
     assert_close(complex_of(pair), array + 1j * array[::-1])
+
+
+@pytest.mark.parametrize("name", ["rfft", "irfft", "cfft"])
+@pytest.mark.parametrize("n", [67 * 71, 64 * 65])
+def test_long_transforms_by_the_decomposition_agree_with_the_reference(name, n):
+    device = burn.Device(CPU)
+    subject = Subject(device.backend, device.id, minimal=True)
+    samples = SAMPLES[name]
+    signals = [floats(2, 30), floats(2, 30, phase=0.1)][: len(samples.op.operands)]
+    one = sample("long", *signals, kinds=Kind.FLOAT, axis=1, n=n)
+    for dtype in subject.dtypes(samples, one):
+        check_sample(subject, samples, one, dtype)
 
 
 def test_integers_are_transformed_as_floats():

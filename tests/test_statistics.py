@@ -95,6 +95,10 @@ def test_searchsorted_with_a_sorter_and_a_number():
     x = np.array([3.0, 1.0, 2.0])
     order = tensor(np.argsort(x))
     assert burn.searchsorted(tensor(x), 2.0, sorter=order).item() == 1
+    wide = tensor(np.array([1, 2**63], np.uint64))
+    assert burn.searchsorted(wide, 2**63).item() == 1
+    assert burn.searchsorted(wide, 3).item() == 1
+    assert burn.searchsorted(tensor(np.array([1, 3])), 2.5).item() == 1
 
 
 @settings(deadline=None)

@@ -306,8 +306,12 @@ def test_shape_functions_are_numpys():
     x = tensor(VALUES)
     pairs = [
         (burn.expand_dims(x, axis=-1), np.expand_dims(VALUES, -1)),
+        (burn.expand_dims(x, axis=(-1, 1)), np.expand_dims(VALUES, (-1, 1))),
+        (burn.expand_dims(x, axis=()), VALUES),
         (burn.squeeze(x[:1], axis=0), VALUES[0]),
         (burn.moveaxis(x, 0, -1), np.moveaxis(VALUES, 0, -1)),
+        (burn.moveaxis(x, (0, -1), (1, 0)), np.moveaxis(VALUES, (0, -1), (1, 0))),
+        (burn.moveaxis(x, (2, 0, 1), (0, 1, 2)), np.moveaxis(VALUES, (2, 0, 1), (0, 1, 2))),
         (burn.permute_dims(x, (2, 0, 1)), VALUES.transpose(2, 0, 1)),
         (burn.flip(x), np.flip(VALUES)),
         (burn.flip(x, axis=1), np.flip(VALUES, 1)),

@@ -19,6 +19,7 @@ FLOORS = {
     "autodiff": 5,
     "plugins": 6,
     "ranking": 6.5,
+    "selection": 6.7,
     "tensor_type": 6.5,
     "device": 7,
     "dispatch": 8,

@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import os
 import threading
+import weakref
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from burn.autodiff import Autodiff
 from burn.device_id import DeviceId, encode_type_id
 from burn.dtype import DType, DTypeUsage, int32, int64
-from burn.errors import ArgumentError, BurnError, DeviceUnavailableError, DTypeError, PluginError
+from burn.errors import (
+    ArgumentError,
+    BurnError,
+    DeviceUnavailableError,
+    DTypeError,
+    ExecutionError,
+    PluginError,
+)
 from burn.generator import Key as GeneratorKey, seed as seed_generator
-from burn.ops import Op, OpTable, Tag, resolve
 from burn.plugins import BackendEntry, DeviceInfo, describe, registry
-from burn.ranking import nothing_there, ranked
+from burn.ranking import ranked
+from burn.selection import default, fallbacks, preferred
 from burn.tensor_type import DeviceSettings, TensorType
 
-if TYPE_CHECKING:
-    from burn.backend import Backend
+if TYPE_CHECKING:  # a list of devices needs no ops, and they take most of a start-up
+    from burn.ops import Op, OpTable
 
 __all__ = ["Device", "DeviceSettings", "TensorType"]
 
@@ -54,10 +61,12 @@ class Device:
     """
 
     __slots__ = (
+        "__weakref__",
         "_backend",
         "_checkpointing",
         "_entry",
         "_hardware",
+        "_is_used",
         "_lock",
         "_ops",
         "_settings",
@@ -83,6 +92,7 @@ class Device:
     _checkpointing: bool
     _entry: BackendEntry
     _hardware: Device
+    _is_used: bool
     _lock: threading.RLock
     _ops: OpTable | None
     _settings: DeviceSettings | None
@@ -104,7 +114,7 @@ class Device:
         self.types = {}
         self._entry = entry
         self._hardware = hardware or self
-        self._lock = threading.RLock()
+        self._lock = hardware._lock if hardware else threading.RLock()
         self._ops = None
         self._backend = None
         self._settings = None
@@ -112,6 +122,8 @@ class Device:
         self._with_autodiff = self if hardware else None
         self._with_checkpointing = None
         self._checkpointing = False
+        self._is_used = False
+        _alive[id(self)] = self
         return self
 
     def __eq__(self, other: object) -> bool:
@@ -159,6 +171,22 @@ class Device:
     def is_autodiff(self) -> bool:
         """Whether tensors on it can be tracked."""
         return self._hardware is not self
+
+    def _forget_parent(self) -> None:
+        """Leave behind what the parent process had of the device, unless it survives a fork."""
+        if self._hardware is self:
+            self._lock = threading.RLock()
+        table, self._ops = self._ops, None
+        self._backend = None
+        try:
+            self._entry.check_process(self.type)
+        except DeviceUnavailableError as error:
+            for tensor_type in self._types.values():
+                tensor_type.calls.clear()
+            if table is not None:
+                table.close(error)
+        else:
+            self._ops = table
 
     def autodiff(self) -> Device:
         """The same hardware with automatic differentiation.
@@ -211,20 +239,43 @@ class Device:
     def backend(self) -> Any:
         """The backend that computes, an `Autodiff` on an autodiff device; loaded at first use."""
         if self._backend is None:
-            backend = self._entry.load()
-            self._backend = _autodiff_over(backend) if self.is_autodiff else backend
+            entry = self._entry
+            backend = entry.load()
+            entry.check_process(self.type)
+            self._backend = _autodiff_over(entry) if self.is_autodiff else backend
         return self._backend
 
     @property
     def ops(self) -> OpTable:
-        """The op table of the device."""
+        """The op table of the device, which is opened at first use."""
         if self._ops is None:
+            backend = self.backend
             with self._lock:
-                if self._checkpointing:
-                    self._ops = self.backend.for_device(self.id, checkpointing=True)
-                else:
-                    self._ops = resolve(self.backend, self.id)
+                if self._ops is None:
+                    self._ops = self._open(backend)
         return self._ops
+
+    def _open(self, backend: Any) -> OpTable:
+        """Resolve the op table.
+
+        Raises
+        ------
+        DeviceUnavailableError
+            If the backend cannot open the device.
+        """
+        from burn.ops import resolve
+
+        try:
+            if self._checkpointing:
+                return backend.for_device(self.id, checkpointing=True)  # type: ignore[no-any-return]  # of Autodiff
+            return resolve(backend, self.id)
+        except (BurnError, KeyboardInterrupt):
+            raise
+        except BaseException as error:
+            raise DeviceUnavailableError(
+                f"{self.name} cannot be opened: {describe(error)}",
+                hint="`burn devices --check` tries every device",
+            ) from error
 
     @property
     def info(self) -> DeviceInfo:
@@ -254,6 +305,7 @@ class Device:
         with self._lock:
             found = self._types.setdefault(dtype, TensorType(self, dtype))
             self.types[native] = found
+            self._hardware._is_used = True
         if self.is_autodiff and not self._checkpointing:
             self._hardware.tensor_type(dtype).tracking = found
         return found
@@ -277,10 +329,7 @@ class Device:
 
     def check_usage(self, dtype: DType, definition: Op) -> None:
         """Refuse arithmetic in a dtype that the device can only store."""
-        free = Tag.VIEW | Tag.CREATION
-        if definition.tags & free or definition.name in _STORAGE_OPS:
-            return
-        if not self.supports_dtype(dtype):
+        if definition.needs_arithmetic and not self.supports_dtype(dtype):
             raise DTypeError(
                 f"{self.name} stores {dtype} but does not compute with it",
                 hint="Cast to a dtype that `burn devices` shows as supported",
@@ -292,7 +341,9 @@ class Device:
         hardware = self._hardware
         if hardware._settings is None:
             has_int64 = hardware.supports_dtype(int64)
-            hardware._settings = DeviceSettings(int_dtype=int64 if has_int64 else int32)
+            with hardware._lock:
+                if hardware._settings is None:
+                    hardware._settings = DeviceSettings(int_dtype=int64 if has_int64 else int32)
         return hardware._settings
 
     def configure(
@@ -307,32 +358,41 @@ class Device:
         Raises
         ------
         ArgumentError
-            If there are tensors on it already: their dtypes would not agree with the new ones.
+            If there have been tensors on it: their dtypes would not agree with the new ones.
         DTypeError
             If a dtype is of the wrong kind, or the device does not support it.
         """
         hardware = self._hardware
+        now = hardware.settings
+        wanted = {
+            "float_dtype": float_dtype,
+            "int_dtype": int_dtype,
+            "complex_dtype": complex_dtype,
+        }
+        chosen = {
+            name: hardware._checked_default(name, DType.of(dtype), getattr(now, name))
+            for name, dtype in wanted.items()
+            if dtype is not None
+        }
         with hardware._lock:
-            if hardware._types or (hardware._with_autodiff and hardware._with_autodiff._types):
+            settings = replace(hardware.settings, **chosen)
+            if hardware._is_used and settings != hardware.settings:
                 raise ArgumentError(
                     f"{self.name} is in use: its default dtypes cannot change any more",
                     hint="Call configure() before the first tensor is made on the device",
                 )
-            chosen: dict[str, DType] = {}
-            for name, dtype in (
-                ("float_dtype", float_dtype),
-                ("int_dtype", int_dtype),
-                ("complex_dtype", complex_dtype),
-            ):
-                if dtype is None:
-                    continue
-                found = DType.of(dtype)
-                if found.kind is not getattr(hardware.settings, name).kind:
-                    raise DTypeError(f"{name} cannot be {found}")
-                if not self.supports_dtype(found):
-                    raise DTypeError(f"{self.name} does not support {found}")
-                chosen[name] = found
-            hardware._settings = replace(hardware.settings, **chosen)
+            hardware._settings = settings
+
+    def _checked_default(self, name: str, dtype: DType, now: DType) -> DType:
+        """A dtype that can be a default of the device in place of another."""
+        fitting = [one.name for one in self.dtypes() if one.kind is now.kind]
+        supported = [one for one in fitting if self.supports_dtype(one)]
+        hint = f"{self.name} computes with {', '.join(supported) or 'none of this kind'}"
+        if dtype.kind is not now.kind:
+            raise DTypeError(f"{name} cannot be {dtype}", hint=hint)
+        if dtype.name not in supported:
+            raise DTypeError(f"{self.name} does not support {dtype}", hint=hint)
+        return dtype
 
     @property
     def generator(self) -> GeneratorKey:
@@ -351,102 +411,138 @@ class Device:
         ExecutionError
             If work failed after it was queued.
         """
-        self.backend.sync(self.id)
+        backend = self.backend
+        try:
+            backend.sync(self.id)
+        except BurnError:
+            raise
+        except Exception as error:
+            raise ExecutionError(
+                f"{self} failed with {describe(error)}", operation="sync"
+            ) from error
 
     def memory_cleanup(self) -> None:
         """Give memory that is held but not in use back to the system."""
         self.backend.memory_cleanup(self.id)
 
     @classmethod
-    def enumerate(cls, backend: str | None = None) -> list[Device]:
-        """Every device that is there, in the order in which a default is chosen.
+    def enumerate(
+        cls,
+        backend: str | None = None,
+        *,
+        type: str | None = None,
+        dtype: DType | str | None = None,
+    ) -> list[Device]:
+        """Every device that is there, of all types, in the order in which a default is chosen.
 
         Parameters
         ----------
         backend : str, optional
-            Only devices of this backend.
+            Only devices of this backend, or of one type of it: ``"torch"``, ``"torch/cuda"``.
+        type : str, optional
+            Only devices of this type, of whichever backend.
+        dtype : DType or str, optional
+            Only devices that compute with this dtype. Backends that cannot say without their
+            library are loaded, and left out if they cannot be.
+
+        Examples
+        --------
+        >>> import burn
+        >>> burn.Device.enumerate("cpu")
+        [Device('cpu:0')]
+        >>> burn.Device.enumerate("cpu", dtype=burn.bfloat16)
+        [Device('cpu:0')]
+        >>> burn.Device.enumerate(type="abacus")
+        []
         """
+        name, slash, type_of_it = (None, "", "") if backend is None else backend.partition("/")
+        wanted = None if dtype is None else DType.of(dtype)
         return [
-            _handle(entry, info.type, info.index)
-            for entry, info in ranked()
-            if backend is None or entry.name == backend
+            device
+            for device in (_handle(entry, info.type, info.index) for entry, info in ranked())
+            if name in (None, device.backend_name)
+            and (not slash or device.type == type_of_it)
+            and type in (None, device.type)
+            and (wanted is None or device._computes_with(wanted))
         ]
+
+    def _computes_with(self, dtype: DType) -> bool:
+        """Whether it supports a dtype, as the probe says, or the library if only that knows."""
+        usage = self.info.usage
+        try:
+            found = self.dtype_usage(dtype) if usage is None else usage.get(dtype, DTypeUsage.NONE)
+        except PluginError:
+            return False
+        return DTypeUsage.GENERAL in found
 
     @classmethod
     def preferred(cls) -> Device:
-        """What `default` gives if the backend of the device can be loaded, without loading it.
+        """What `default` gives if the device can be opened, without loading its backend.
 
         Raises
         ------
         DeviceUnavailableError
             If there is no device, or not the one that ``BURN_DEVICE`` names.
         """
-        forced = os.environ.get("BURN_DEVICE")
-        if forced:
-            try:
-                return cls(forced)
-            except BurnError as error:
-                error.rule = f"BURN_DEVICE={forced}: {error.rule}"
-                raise
-        for device in cls.enumerate():
-            return device
-        raise DeviceUnavailableError("there is no device to compute on", hint=nothing_there())
+        return preferred(cls)
 
     @classmethod
     def default(cls) -> Device:
-        """The best device that is really there.
+        """The device on which tensors are made where nobody says.
 
-        ``BURN_DEVICE`` forces one; ``BURN_DEVICE_PRIORITY`` (names in order, separated by commas)
-        changes the order. A device that was chosen automatically and cannot be loaded is passed
-        over (see `fallbacks`).
+        In this order: that of ``with burn.default_device(...)``, of the thread or asyncio task;
+        that of `burn.set_default_device`; the one that ``BURN_DEVICE`` names; the best one that is
+        there, where ``BURN_DEVICE_PRIORITY`` (names such as ``torch/cuda``, separated by commas)
+        puts others first. Of the best ones, those that cannot be loaded or opened are passed over
+        (see `fallbacks`); what somebody asked for by name never is.
 
         Raises
         ------
         DeviceUnavailableError
             If there is none, or not the one that ``BURN_DEVICE`` names.
         """
-        first = cls.preferred()
-        if os.environ.get("BURN_DEVICE"):
-            return first
-        reasons = []
-        for device in cls.enumerate():
-            try:
-                device._entry.load()
-            except PluginError as error:
-                reasons.append(f"{device.name}: {describe(error.__cause__ or error)}")
-                continue
-            _fallbacks[:] = reasons
-            return device
-        raise DeviceUnavailableError(
-            f"no device works: {'; '.join(reasons)}", hint="`burn devices` lists what is there"
-        )
+        return default(cls)
 
     @staticmethod
     def fallbacks() -> list[str]:
-        """Devices that the last automatic choice passed over because they failed, and why."""
-        return list(_fallbacks)
+        """What the last automatic choice passed over because it failed, and why."""
+        return list(fallbacks())
 
 
-_STORAGE_OPS: Final = frozenset({"cast", "slice_assign", "concat"})
-_fallbacks: list[str] = []
-_handles: dict[tuple[str, str, int], Device] = {}
-_decorated: dict[int, Autodiff] = {}
-_lock = threading.Lock()
-
-
-def _autodiff_over(backend: Backend) -> Autodiff:
-    """The Autodiff over a backend: one, so that all its devices know the same tracked tensors."""
-    with _lock:
-        return _decorated.setdefault(id(backend), Autodiff(backend))
+_alive: Final[weakref.WeakValueDictionary[int, Device]] = weakref.WeakValueDictionary()
+"""Every handle by its identity: equal ones are several objects."""
 
 
 def _handle(entry: BackendEntry, type_: str, index: int) -> Device:
-    with _lock:
-        key = (entry.name, type_, index)
-        found = _handles.get(key)
-        if found is None or found._entry is not entry:
-            found = _handles[key] = Device._make(entry, type_, index, None)
-        return found
+    """The one handle of a device without autodiff."""
+    found: Device | None = entry.handles.get((type_, index))
+    if found is None:
+        made = Device._make(entry, type_, index, None)
+        found = entry.handles.setdefault((type_, index), made)
+    return found
+
+
+def _autodiff_over(entry: BackendEntry) -> Any:
+    """The Autodiff over a backend: one, so that all its devices know the same tracked tensors."""
+    from burn.autodiff import Autodiff
+
+    with entry.lock:
+        if entry.decorated is None:
+            entry.decorated = Autodiff(entry.load())
+        return entry.decorated
+
+
+def _after_fork() -> None:
+    """Make the handles of a child process its own."""
+    alive = list(_alive.values())
+    for device in alive:
+        device._forget_parent()
+    for device in alive:
+        device._lock = device._hardware._lock
+
+
+if hasattr(os, "register_at_fork"):  # POSIX
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def _unpickle(name: str, autodiff: bool, checkpointing: bool) -> Device:
@@ -466,17 +562,18 @@ def _find(name: object) -> Device:
             f"{name!r} is no device name", hint="Write backend[/type][:index], such as cuda:1"
         )
     entry = registry.entry(backend)
+    present = entry.probe()
+    if entry.error is not None:
+        entry.load()  # raises, with the reason
     types = entry.spec.device_types
     if type_ and type_ not in types:
         raise DeviceUnavailableError(
             f"{backend!r} has no devices of type {type_!r}", hint=f"It has {', '.join(types)}"
         )
-    present = entry.probe()
-    if entry.error is not None:
-        entry.load()  # raises, with the reason
     index = int(number) if number else 0
+    wanted = type_ or (present[0].type if present else "")
     for info in present:
-        if info.index == index and type_ in ("", info.type):
+        if (info.type, info.index) == (wanted, index):
             return _handle(entry, info.type, info.index)
     there = ", ".join(_handle(entry, info.type, info.index).name for info in present)
     raise DeviceUnavailableError(

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import functools
 import operator
+import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, NoReturn, TypeVar
 
 import numpy as np
 
@@ -28,7 +29,7 @@ from burn.errors import (
     ScalarRangeError,
 )
 from burn.ops import REGISTRY, Meta, Op, Operand
-from burn.plugins import registry
+from burn.plugins import describe, registry
 from burn.tensor_type import TensorType
 
 __all__ = [
@@ -140,6 +141,8 @@ class Dispatch(Generic[_Tensor]):
     def __init__(self, tensor_class: type[_Tensor]) -> None:
         self.tensor_class = tensor_class
         self._plans: dict[tuple[Any, ...], tuple[Callable[..., Any], Device]] = {}
+        if hasattr(os, "register_at_fork"):  # POSIX; devices may not survive a fork
+            os.register_at_fork(after_in_child=self._plans.clear)
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         if name in REGISTRY:
@@ -176,15 +179,18 @@ class Dispatch(Generic[_Tensor]):
         """Number of devices of a dispatch-level type id; 0 for a backend that is not installed."""
         backend_id, backend_type = decode_type_id(type_id)
         entry = registry.by_id(backend_id)
-        if entry is None or backend_type >= len(entry.spec.device_types):
+        present = [] if entry is None else entry.probe()
+        if entry is None or not present or backend_type >= len(entry.spec.device_types):
             return 0
         type_ = entry.spec.device_types[backend_type]
-        return sum(info.type == type_ for info in entry.probe())
+        return sum(info.type == type_ for info in present)
 
     def device(self, device_id: DeviceId) -> Device:
         """Handle of a dispatch-level DeviceId."""
         backend_id, backend_type = decode_type_id(device_id.type_id)
         entry = registry.by_id(backend_id)
+        if entry is not None and entry.error is not None:
+            entry.load()  # raises, with the reason
         if entry is None or backend_type >= len(entry.spec.device_types):
             raise OperandTypeError(f"no backend has the type id {device_id.type_id}")
         type_ = entry.spec.device_types[backend_type]
@@ -193,12 +199,21 @@ class Dispatch(Generic[_Tensor]):
     def from_data(self, data: TensorData, device: Device) -> _Tensor:
         """Upload host data."""
         tensor_type = device.tensor_type(data.dtype)
-        return self.wrap(device.ops.backend.from_data(data, device.id), tensor_type)
+        backend = device.ops.backend
+        try:
+            primitive = backend.from_data(data, device.id)
+        except Exception as error:  # noqa: BLE001 — of whatever library is underneath
+            _fail(device, error, f"from_data({data.dtype}{list(data.shape)})")
+        return self.wrap(primitive, tensor_type)
 
     def to_data(self, x: _Tensor) -> TensorData:
         """Read values back."""
         device = x.tensor_type.device
-        return device.ops.backend.to_data(self._inner(x))  # type: ignore[no-any-return]  # of the backend
+        backend = device.ops.backend
+        try:
+            return backend.to_data(self._inner(x))  # type: ignore[no-any-return]  # of the backend
+        except Exception as error:  # noqa: BLE001 — of whatever library is underneath
+            _fail(device, error, f"to_data({_meta(x)})")
 
     def read_all(self, tensors: Sequence[_Tensor]) -> list[TensorData]:
         """Read several tensors, those of one device together."""
@@ -208,7 +223,11 @@ class Dispatch(Generic[_Tensor]):
             by_device.setdefault(x.tensor_type.device, []).append(place)
         for device, places in by_device.items():
             primitives = [self._inner(tensors[place]) for place in places]
-            data = device.ops.backend.read_all(primitives)
+            backend = device.ops.backend
+            try:
+                data = backend.read_all(primitives)
+            except Exception as error:  # noqa: BLE001 — of whatever library is underneath
+                _fail(device, error, "read_all")
             results.update(zip(places, data, strict=True))
         return [results[place] for place in range(len(tensors))]
 
@@ -591,16 +610,27 @@ def _repeat(
     """Find out why a call failed; if nothing is wrong with it, run it once more undisturbed."""
     metas = [_meta(operand) for operand in operands]
     definition.infer(*metas, **attrs)
+    try:
+        for value in attrs.values():
+            if isinstance(value, DType):
+                device.tensor_type(value)  # raises if the device has it not
+    except DTypeError as denied:
+        error = denied
     if not isinstance(error, BurnError):
         try:
             with device.ops.backend.quiet():
                 return call()
         except BurnError as again:
             error = again
-        except Exception as again:
-            raise ExecutionError(
-                f"{device} failed with {type(again).__name__}: {again}",
-                operation=definition.describe(metas, attrs),
-            ) from again
+        except Exception as again:  # noqa: BLE001 — _fail makes it an error of burn's
+            _fail(device, again, definition.describe(metas, attrs))
     error.operation = error.operation or definition.describe(metas, attrs)
     raise error
+
+
+def _fail(device: Device, error: Exception, operation: str) -> NoReturn:
+    """Raise what a backend raised although nothing was wrong with the call, as an error of burn."""
+    if isinstance(error, BurnError):
+        error.operation = error.operation or operation
+        raise error
+    raise ExecutionError(f"{device} failed with {describe(error)}", operation=operation) from error

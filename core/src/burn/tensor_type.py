@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from burn.dtype import DType, complex64, float32, int64
-from burn.ops import Meta, Op, Tag
 
 if TYPE_CHECKING:
     from burn.device import Device
+    from burn.ops import Op
 
 __all__ = ["DeviceSettings", "TensorType"]
 
@@ -90,6 +90,8 @@ class TensorType:
         DTypeError
             If the device does not compute with this dtype.
         """
+        from burn.ops import Meta, Tag  # a device without tensors needs no ops
+
         self.device.check_usage(self.dtype, definition)
         operands = definition.operands.values()
         if any(spec.is_list or not spec.promotes for spec in operands):

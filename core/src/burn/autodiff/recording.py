@@ -12,7 +12,7 @@ from contextvars import ContextVar
 from typing import Any, Final, TypeAlias
 
 from burn.autodiff.graph import AutodiffTensor, Node, Output, Parent, Rule
-from burn.errors import UnsupportedOpError
+from burn.errors import BurnError, UnsupportedOpError
 from burn.ops import Op, OpTable, Tag
 from burn.ops.signature import Primitive
 
@@ -46,6 +46,11 @@ class RecordingTable(OpTable):
         self.backend = below.backend
         self.device = below.device
         self.dtypes = below.dtypes
+
+    def close(self, reason: BurnError) -> None:
+        """Take the ops of both tables out."""
+        super().close(reason)
+        self.below.close(reason)
 
     def _resolve(self, definition: Op) -> Callable[..., Any]:
         inner = getattr(self.below, definition.name)

@@ -4,7 +4,10 @@ Two places to start from: `ArrayBackend`, over any namespace of the array API st
 bare `Backend` for a compute runtime with no array library.
 """
 
-from burn.backend.array import ArrayBackend
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from burn.backend.base import AutodiffBackend, Backend
 from burn.backend.tensor_ops import (
     BaseTensorOps,
@@ -14,6 +17,9 @@ from burn.backend.tensor_ops import (
     NumericTensorOps,
     required,
 )
+
+if TYPE_CHECKING:
+    from burn.backend.array import ArrayBackend
 
 __all__ = [
     "ArrayBackend",
@@ -26,3 +32,11 @@ __all__ = [
     "NumericTensorOps",
     "required",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "ArrayBackend":  # imports NumPy, which what a plugin declares does not need
+        from burn.backend.array import ArrayBackend
+
+        return ArrayBackend
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

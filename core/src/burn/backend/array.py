@@ -14,7 +14,18 @@ import numpy as np
 
 from burn.backend.base import Backend
 from burn.data import TensorData
-from burn.dtype import DType, DTypeUsage, Kind, bool_, float32, uint8
+from burn.dtype import (
+    DType,
+    DTypeUsage,
+    Kind,
+    bool_,
+    complex64,
+    float32,
+    int32,
+    int64,
+    promote,
+    uint8,
+)
 from burn.errors import OutOfRangeError
 
 if TYPE_CHECKING:
@@ -31,8 +42,8 @@ _STANDARD: Final = (
     *("cos", "cosh", "divide", "equal", "exp", "expm1", "floor", "floor_divide", "greater"),
     *("greater_equal", "hypot", "isfinite", "isinf", "isnan", "less", "less_equal", "log", "log10"),
     *("log1p", "log2", "logaddexp", "matmul", "maximum", "minimum", "multiply", "negative"),
-    *("nextafter", "not_equal", "pow", "reciprocal", "remainder", "round", "sign", "signbit"),
-    *("sin", "sinh", "sqrt", "square", "subtract", "tan", "tanh", "trunc", "where"),
+    *("not_equal", "pow", "reciprocal", "remainder", "round", "sign", "signbit"),
+    *("sin", "sinh", "sqrt", "subtract", "tan", "tanh", "trunc", "where"),
 )
 """Ops that the standard has under the same name and with the same meaning."""
 
@@ -95,9 +106,9 @@ class ArrayBackend(Backend):
         return 1 if type_id == 0 else 0
 
     def dtype_usage(self, device: DeviceId, dtype: DType) -> DTypeUsage:
-        """A namespace computes with the real dtypes it has."""
+        """A namespace computes with the dtypes it has."""
         del device
-        has = self.native_dtype(dtype) is not None and dtype.kind in Kind.REAL
+        has = self.native_dtype(dtype) is not None
         return DTypeUsage.GENERAL if has else DTypeUsage.NONE
 
     def sync(self, device: DeviceId) -> None:
@@ -167,8 +178,8 @@ class ArrayBackend(Backend):
         below = xp.less(x, float(low))
         unsafe = xp.logical_or(xp.logical_or(above, below), xp.isnan(x))
         whole = xp.astype(xp.where(unsafe, xp.zeros_like(x), x), native)
-        whole = xp.where(above, xp.asarray(high, dtype=native), whole)
-        return xp.where(below, xp.asarray(low, dtype=native), whole)
+        whole = xp.where(above, xp.full_like(whole, high), whole)
+        return xp.where(below, xp.full_like(whole, low), whole)
 
     def real(self, x: Primitive) -> Primitive:
         """`real` of the standard; a real number is its own."""
@@ -181,6 +192,14 @@ class ArrayBackend(Backend):
     def conj(self, x: Primitive) -> Primitive:
         """`conj` of the standard; a real number is its own."""
         return self.xp.conj(x) if self.dtype(x).is_complex else x
+
+    def complex(self, real: Primitive, imag: Primitive) -> Primitive:
+        """On the host: the standard has arithmetic alone for it, which makes NaN of infinities."""
+        parts = [self.to_data(part).array for part in (real, imag)]
+        dtype = promote(self.dtype(real), complex64)
+        result = np.empty(np.broadcast_shapes(*[part.shape for part in parts]), dtype.numpy)
+        result.real, result.imag = parts
+        return self.xp.asarray(result, dtype=self.native_dtype(dtype), device=real.device)
 
     def reshape(self, x: Primitive, *, shape: Shape) -> Primitive:
         """`reshape` of the standard."""
@@ -221,10 +240,14 @@ class ArrayBackend(Backend):
         one, zero = xp.ones_like(x2), xp.zeros_like(x2)
         powers = xp.pow(x1, xp.where(negative, zero, x2))
         # 1 stays 1, -1 alternates, every other base gives 0.
-        base = xp.asarray(x1, dtype=x2.dtype)
+        base = xp.full_like(x2, x1) if x1.__class__ in _NUMBERS else x1
         sign = one - 2 * xp.bitwise_and(x2, one)
         inverse = xp.where(xp.equal(base, 1), one, xp.where(xp.equal(base, -1), sign, zero))
         return xp.where(negative, inverse, powers)
+
+    def nextafter(self, x1: Primitive | Scalar, x2: Primitive | Scalar) -> Primitive:
+        """`nextafter` of the standard; libraries differ about the sign of a zero after a zero."""
+        return self.xp.where(x1 == x2, x2, self.xp.nextafter(x1, x2))
 
     def matmul(self, x1: Primitive, x2: Primitive) -> Primitive:
         """`matmul` of the standard, for matrices only."""
@@ -268,23 +291,29 @@ class ArrayBackend(Backend):
         x, value = self.cast(x, dtype=wide), self.cast(value, dtype=wide)
         indices = xp.moveaxis(self._checked(indices, length), axis, -1)[..., None, :]
         value = xp.moveaxis(value, axis, -1)[..., None, :]
-        places = xp.astype(xp.arange(length), indices.dtype)[:, None]
-        zero = xp.zeros((), dtype=value.dtype)
-        sums = xp.sum(xp.where(indices == places, value, zero), axis=-1, dtype=x.dtype)
+        places = xp.arange(length, dtype=indices.dtype, device=x.device)[:, None]
+        there = xp.where(indices == places, value, xp.zeros_like(value))
+        sums = xp.sum(there, axis=-1, dtype=x.dtype)
         return self.cast(x + xp.moveaxis(sums, -1, axis), dtype=dtype)
 
     def _checked(self, indices: Primitive, length: int) -> Primitive:
-        """Indices in [0, length), or the error that says which is not in [-length, length)."""
+        """Indices in [0, length), in a dtype that holds the length.
+
+        Raises
+        ------
+        OutOfRangeError
+            If one is not in [-length, length).
+        """
         xp = self.xp
         if 0 in indices.shape:
             return indices
         low, high = int(xp.min(indices)), int(xp.max(indices))
         if low < -length or high >= length:
             raise index_error(high if high >= length else low, length)
-        if low >= 0:
-            return indices
-        indices = xp.astype(indices, xp.int64)  # a narrow one may not hold the length
-        return xp.where(indices < 0, indices + length, indices)
+        if length > self.dtype(indices).integer_range[1]:
+            wide = int32 if length <= int32.integer_range[1] else int64  # not every device has both
+            indices = xp.astype(indices, self.native_dtype(wide))
+        return indices if low >= 0 else xp.where(indices < 0, indices + length, indices)
 
     def sum(
         self, x: Primitive, *, axis: tuple[int, ...], keepdims: bool = False, dtype: DType

@@ -40,8 +40,12 @@ class Backend(
     method named like any other op (``burn.ops.REGISTRY``) takes the place of that op's default.
 
     There is one backend object per plugin. The devices it is given are DeviceIds with its own type
-    ids. Primitives are whatever the library underneath computes with: they have ``shape`` and
-    ``dtype``, and equal dtypes are the identical object. No method changes an operand.
+    ids. Primitives are whatever the library underneath computes with: they have ``shape``, which
+    ``tuple`` makes a tuple of int, and ``dtype``, one of the objects that `native_dtype` gives. No
+    method changes an operand, and a primitive's class is none of bool, int, float and complex.
+
+    The methods of an op take its operands by position and its attributes by keyword, and know the
+    defaults of attributes that have one.
 
     An op method may have an attribute ``specialize``, a function from a DType to the callable to
     take where all tensor operands that promote have that dtype: a way to leave out checks that
@@ -50,23 +54,35 @@ class Backend(
 
     @required
     def name(self, device: DeviceId) -> str:
-        """Name of the backend, such as ``"cuda"``."""
+        """Name of the backend, such as ``"cuda"``; that of its `BackendSpec`."""
 
     @required
     def native_dtype(self, dtype: DType) -> object | None:
-        """The object that primitives of a dtype carry as their ``dtype``; None if there is none."""
+        """The object that primitives of a dtype carry as their ``dtype``; None if there is none.
+
+        The identical object each time, and hashable. Without a library that has dtypes it may be
+        `dtype` itself. Whoever has complex dtypes needs a method of its own for many ops that have
+        a default, since those of most functions hold for real numbers only.
+        """
 
     @required
     def dtype_usage(self, device: DeviceId, dtype: DType) -> DTypeUsage:
-        """What a device can do with a dtype. Ask the hardware wherever devices can differ."""
+        """What a device can do with a dtype. Ask the hardware wherever devices can differ.
+
+        ``DTypeUsage.NONE`` where there is no native dtype; ``DTypeUsage.GENERAL`` where every op
+        works.
+        """
 
     @required
     def device_count(self, type_id: int) -> int:
-        """Number of devices of a type; 0 where its driver or library is missing, never an error."""
+        """Number of devices of a type; 0 where its driver or library is missing, never an error.
+
+        `type_id` is the place of the type in ``BackendSpec.device_types``.
+        """
 
     @required
     def sync(self, device: DeviceId) -> None:
-        """Wait for all work on a device.
+        """Wait for all work on a device; nothing to do where methods return when they are done.
 
         Raises
         ------
@@ -75,7 +91,10 @@ class Backend(
         """
 
     def for_device(self, device: DeviceId) -> Any:
-        """Object with the op methods for one device; the place for a stream, a queue or a pool."""
+        """Object with the op methods for one device; the place for a stream, a queue or a pool.
+
+        It has the other members of the backend too.
+        """
         del device
         return self
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import itertools
-import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
 
-if TYPE_CHECKING:
-    from rich.table import Table
+import burn
+from burn.cli.output import own_stdout, write_json
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from burn.cli.check import Outcome
     from burn.cli.inventory import Inventory
     from burn.device import Device
     from burn.dtype import DType, DTypeUsage
@@ -21,117 +23,85 @@ __all__ = ["devices"]
 
 
 @click.command()
-@click.option("--json", "as_json", is_flag=True, help="Print the same as JSON.")
-def devices(*, as_json: bool) -> None:
-    """List the devices that are there, and the plugins that bring none.
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document: see docs/cli.md.")
+@click.option("--check", is_flag=True, help="Compute on each device, and compare with the host.")
+@click.option(
+    "-v",
+    "--verbose",
+    is_flag=True,
+    help="Load the backends, for what only they can tell; show tracebacks.",
+)
+@click.pass_context
+def devices(ctx: click.Context, *, as_json: bool, check: bool, verbose: bool) -> None:
+    """List the devices, what they can do, and the plugins without any.
 
-    The device marked with * is the default. With each device stand the dtypes that it
+    The device marked with * is the default. No backend is loaded for the list; a ? stands for
+    what only the loaded library can tell, and -v asks it.
 
-    \b
-      computes      runs every op with
-      stores        creates, casts, rearranges and transfers, but does no arithmetic with
-      accelerates   computes with faster than with float32, on special units
-
-    No backend is loaded for this; a ? stands for what only the loaded library can tell.
+    --check loads every backend and computes on each of its devices: a transfer there and back, a
+    matrix product, reductions and random bits. It prints PASS, or FAIL and the reason.
 
     \b
     Examples:
       burn devices
+      burn devices --check
       BURN_DEVICE_PRIORITY=opencl,cpu burn devices
       burn devices --json | jq '.devices[].name'
+
+    \b
+    Exit status:
+      0   the list is complete; with --check, there are devices, and all passed
+      1   with --check, a device failed, a plugin is broken,
+          or there is no device
     """  # noqa: D301 — \b keeps click from filling the paragraph
-    from burn.cli.inventory import take  # imports NumPy
+    from burn.cli.inventory import take
 
-    inventory = take()
-    if as_json:
-        click.echo(json.dumps(_as_json(inventory), indent=2))
-    else:
-        _print(inventory)
+    with own_stdout() as out:
+        inventory = take(load=verbose)
+        checks = _checks(inventory) if check else iter(())
+        # All else is done before the checks: a backend that hangs in one keeps its lock.
+        if as_json:
+            document = _as_json(inventory)
+            outcomes = list(checks)
+            _add_outcomes(document, outcomes)
+            write_json(out, document)
+        else:
+            from burn.cli.rendering import console_on
+
+            console = console_on(out)
+            _print(console, inventory, verbose=verbose)
+            if check:
+                console.print()
+            width = max(map(len, _names(inventory)), default=0)
+            outcomes = [_print_outcome(console, one, width, verbose=verbose) for one in checks]
+    if check and not (outcomes and all(one.passed for one in outcomes)):
+        ctx.exit(1)
 
 
-def _print(inventory: Inventory) -> None:
-    from rich.console import Console
+def _checks(inventory: Inventory) -> Iterator[Outcome]:
+    from burn.cli.check import check, failed
 
-    console = Console(highlight=False, markup=False)
+    for device in inventory.devices:
+        yield check(device)
+    for failure in inventory.failures:
+        yield failed(failure)
+
+
+def _print(console: Console, inventory: Inventory, *, verbose: bool) -> None:
+    from burn.cli.device_tables import print_devices
+    from burn.cli.rendering import print_line, print_traceback
+
     if inventory.devices:
-        console.print(_table(inventory))
+        print_devices(console, inventory)
         console.print()
     else:
-        console.print(f"No devices. Install a backend. {inventory.hint}", soft_wrap=True)
-    # These lines are not broken, so that a program, or a reader with grep, finds each on one.
+        print_line(console, f"No devices. Install a backend. {inventory.hint}")
     for style, line in _notes(inventory):
-        console.print(line, style=style, soft_wrap=True)
-
-
-def _table(inventory: Inventory) -> Table:
-    from rich import box
-    from rich.console import Group
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
-    table.add_column("  Device", no_wrap=True)
-    table.add_column("Memory", no_wrap=True, justify="right")
-    table.add_column("Hardware and dtypes", overflow="fold")
-    for device in inventory.devices:
-        is_default = device is inventory.default
-        info = device.info
-        table.add_row(
-            Text(
-                f"{'*' if is_default else ' '} {device.name}", style="green" if is_default else ""
-            ),
-            "?" if info.memory is None else f"{info.memory / 2**30:.1f} GiB",
-            Group(Text(info.hardware, overflow="fold"), _dtypes(info.usage)),
-        )
-    return table
-
-
-def _dtypes(usage: Mapping[DType, DTypeUsage] | None) -> Table:
-    """A line for each kind of use, with the dtypes that have it."""
-    from rich.table import Table
-
-    grid = Table.grid(padding=(0, 1))
-    grid.add_column(style="dim", no_wrap=True, min_width=len("accelerates"))
-    grid.add_column(overflow="fold")
-    if usage is None:
-        grid.add_row("computes", "?")
-        return grid
-    for label, dtypes in _by_usage(usage):
-        if dtypes:
-            grid.add_row(label, _compact(dtypes))
-    return grid
-
-
-def _by_usage(usage: Mapping[DType, DTypeUsage]) -> Iterator[tuple[str, list[DType]]]:
-    from burn.dtype import DType, DTypeUsage
-
-    dtypes = [dtype for dtype in DType.members() if usage.get(dtype)]
-    general = [dtype for dtype in dtypes if DTypeUsage.GENERAL in usage[dtype]]
-    yield "computes", general
-    yield "accelerates", [dtype for dtype in dtypes if DTypeUsage.ACCELERATED in usage[dtype]]
-    yield "stores", [dtype for dtype in dtypes if dtype not in general]
-
-
-def _compact(dtypes: Iterable[DType]) -> str:
-    """Names of dtypes, those that differ in their width alone as one.
-
-    Examples
-    --------
-    >>> from burn.dtype import bool_, int8, int16, int32, float16, float64
-    >>> _compact([bool_, int8, int16, int32, float16, float64])
-    'bool, int8-32, float16/64'
-    """
-    widths: dict[str, list[str]] = {}
-    for dtype in dtypes:
-        family = dtype.name.rstrip("0123456789")
-        widths.setdefault(family, []).append(dtype.name.removeprefix(family))
-    return ", ".join(family + _joined(found) for family, found in widths.items())
-
-
-def _joined(widths: list[str]) -> str:
-    """Three widths or more, each twice the one before, as a range."""
-    doubled = all(2 * int(low) == int(high) for low, high in itertools.pairwise(widths))
-    return f"{widths[0]}-{widths[-1]}" if doubled and len(widths) > 2 else "/".join(widths)
+        print_line(console, line, style)
+    if verbose:
+        for failure in inventory.failures:
+            console.print()
+            print_traceback(console, failure.name, failure.error)
 
 
 def _notes(inventory: Inventory) -> Iterator[tuple[str, str]]:
@@ -141,21 +111,40 @@ def _notes(inventory: Inventory) -> Iterator[tuple[str, str]]:
     elif inventory.devices:
         yield "red", f"no default device: {inventory.choice}"
     for entry in inventory.idle:
-        yield "dim", f"no hardware: {entry.name} of {_origin(entry.plugin)}"
+        yield "dim", f"no hardware: {entry.name} of {entry.plugin}"
     for failure in inventory.failures:
-        yield "red", f"broken: {failure.name} of {_origin(failure.plugin)}: {failure.reason}"
+        yield "red", f"broken: {failure.name} of {failure.plugin}: {failure.reason}"
     for restriction in inventory.restrictions:
         yield "dim", f"restricted by {restriction}"
 
 
-def _origin(plugin: PluginRecord) -> str:
-    return f"{plugin.distribution} {plugin.version}".rstrip()
+def _names(inventory: Inventory) -> list[str]:
+    """What outcomes of checks are called."""
+    return [one.name for one in inventory.devices] + [one.name for one in inventory.failures]
+
+
+def _print_outcome(console: Console, one: Outcome, width: int, *, verbose: bool) -> Outcome:
+    """Print an outcome, with its name in a column of its own, and return it."""
+    from rich.text import Text
+
+    from burn.cli.output import printable
+    from burn.cli.rendering import print_traceback
+
+    line = Text.assemble(
+        ("PASS", "bold green") if one.passed else ("FAIL", "bold red"),
+        f"  {one.name:{width}}",
+        "" if one.seconds is None else (f"  {one.seconds:.2f} s", "dim"),
+        printable(f"  {one.reason}") if one.reason else "",
+    )
+    console.print(line, soft_wrap=not console.is_terminal)
+    if verbose and one.error is not None:
+        print_traceback(console, one.name, one.error)
+    return one
 
 
 def _as_json(inventory: Inventory) -> dict[str, Any]:
-    import burn
-
     return {
+        "schema": 1,
         "version": burn.__version__,
         "default": inventory.default.name if inventory.default else None,
         "default_reason": inventory.choice,
@@ -175,10 +164,9 @@ def _as_json(inventory: Inventory) -> dict[str, Any]:
 
 
 def _device_as_json(device: Device, *, is_default: bool) -> dict[str, Any]:
-    from burn.dtype import DType, DTypeUsage
+    from burn.cli.inventory import usage_of
 
     info = device.info
-    usage = info.usage
     return {
         "name": device.name,
         "backend": device.backend_name,
@@ -190,13 +178,34 @@ def _device_as_json(device: Device, *, is_default: bool) -> dict[str, Any]:
         "hardware": info.hardware,
         "memory": info.memory,
         "driver": info.driver,
-        "dtypes": None
-        if usage is None
-        else {
-            dtype.name: [(one.name or "").lower() for one in usage.get(dtype, DTypeUsage.NONE)]
-            for dtype in DType.members()
-        },
+        "dtypes": _usage_as_json(usage_of(device)),
+        "check": None,
     }
+
+
+def _usage_as_json(usage: Mapping[DType, DTypeUsage] | None) -> dict[str, list[str]] | None:
+    from burn.dtype import DType, DTypeUsage
+
+    if usage is None:
+        return None
+    return {
+        dtype.name: [(one.name or "").lower() for one in usage.get(dtype, DTypeUsage.NONE)]
+        for dtype in DType.members()
+    }
+
+
+def _add_outcomes(document: dict[str, Any], outcomes: list[Outcome]) -> None:
+    """Put what the checks found beside the devices; there may be outcomes of no device."""
+    found = {one.name: one for one in outcomes if one.seconds is not None}
+    for device in document["devices"]:
+        one = found.get(device["name"])
+        if one is not None and one.seconds is not None:
+            device["check"] = {
+                "passed": one.passed,
+                "seconds": round(one.seconds, 3),
+                "reason": one.reason,
+            }
+            device["dtypes"] = _usage_as_json(one.usage) or device["dtypes"]
 
 
 def _plugin_as_json(plugin: PluginRecord) -> dict[str, str]:

@@ -1,48 +1,20 @@
-"""Activation functions, each a decomposition with a gradient rule that saves memory or time."""
+"""Smooth activation functions, each with a gradient rule that saves memory or time.
+
+Those made of pieces are in `burn.ops.rectifier`, those of whole rows in `burn.ops.softmax`.
+"""
 
 from __future__ import annotations
 
 import math
+from typing import Final
 
-from burn.errors import ArgumentError
+from burn.errors import ArgumentError, ShapeError
 from burn.ops.op import Context, Tag, op
+from burn.ops.places import narrow
 from burn.ops.precision import in_float32
 from burn.ops.shapes import check_axis, elementwise
 from burn.ops.signature import Cotangent, FloatOperand, Gradients, Meta, Primitive
 from burn.ops.table import OpTable
-
-
-@op(Tag.ELEMENTWISE)
-def relu(x: FloatOperand) -> Meta:
-    """Elementwise ``max(x, 0)``; NaN propagates and the slope at 0 is 0."""
-    return x
-
-
-@relu.decomposition
-def _(ops: OpTable, x: Primitive) -> Primitive:
-    return ops.maximum(x, 0.0)
-
-
-@relu.gradient(saves=("output",))
-def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
-    return (ops.relu_grad(ctx.saved[0], g),)
-
-
-@op(Tag.ELEMENTWISE, outputs=("gradient",))
-def relu_grad(output: FloatOperand, g: FloatOperand) -> Meta:
-    """Gradient that passes a `relu`: `g` where its output is positive, else 0."""
-    return elementwise(output, g)
-
-
-@relu_grad.decomposition
-def _(ops: OpTable, output: Primitive, g: Primitive) -> Primitive:
-    return ops.where(ops.greater(output, 0.0), g, 0.0)
-
-
-@relu_grad.gradient(saves=("output",))
-def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
-    to_g = ops.relu_grad(ctx.saved[0], g)
-    return (ops.multiply(to_g, 0.0) if ctx.needs[0] else None), to_g
 
 
 @op(Tag.ELEMENTWISE)
@@ -67,6 +39,90 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
 
 
 @op(Tag.ELEMENTWISE)
+def softplus(x: FloatOperand, *, beta: float = 1.0) -> Meta:
+    """Elementwise ``log(1 + exp(beta * x)) / beta``, without overflow; `beta` is positive."""
+    _check_beta(beta)
+    return x
+
+
+@softplus.decomposition
+@in_float32
+def _(ops: OpTable, x: Primitive, *, beta: float = 1.0) -> Primitive:
+    _check_beta(beta)
+    rest = ops.log1p(ops.exp(ops.multiply(ops.abs(x), -beta)))
+    return ops.add(ops.maximum(x, 0.0), ops.divide(rest, beta))
+
+
+@softplus.gradient(saves=("x",))
+def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
+    scaled = ops.multiply(ctx.saved[0], ctx.attrs.get("beta", 1.0))
+    return (ops.multiply(g, ops.sigmoid(scaled)),)
+
+
+def _check_beta(beta: float) -> None:
+    if not beta > 0.0:
+        raise ArgumentError(f"beta is {beta}", hint="It must be positive")
+
+
+@op(Tag.ELEMENTWISE)
+def log_sigmoid(x: FloatOperand) -> Meta:
+    """Elementwise ``log(sigmoid(x))``, without overflow and exact far from 0."""
+    return x
+
+
+@log_sigmoid.decomposition
+@in_float32
+def _(ops: OpTable, x: Primitive) -> Primitive:
+    rest = ops.log1p(ops.exp(ops.negative(ops.abs(x))))
+    return ops.subtract(ops.minimum(x, 0.0), rest)
+
+
+@log_sigmoid.gradient(saves=("x",))
+def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
+    return (ops.multiply(g, ops.sigmoid(ops.negative(ctx.saved[0]))),)
+
+
+@op(Tag.ELEMENTWISE)
+def silu(x: FloatOperand) -> Meta:
+    """Elementwise ``x * sigmoid(x)``, also known as swish."""
+    return x
+
+
+@silu.decomposition
+@in_float32
+def _(ops: OpTable, x: Primitive) -> Primitive:
+    return ops.multiply(x, ops.sigmoid(x))
+
+
+@silu.gradient(saves=("x",))
+def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
+    (x,) = ctx.saved
+    s = ops.sigmoid(x)
+    bend = ops.multiply(x, ops.subtract(1.0, s))
+    return (ops.multiply(g, ops.multiply(s, ops.add(bend, 1.0))),)
+
+
+@op(Tag.ELEMENTWISE)
+def mish(x: FloatOperand) -> Meta:
+    """Elementwise ``x * tanh(softplus(x))`` (Misra, 2019, arXiv:1908.08681)."""
+    return x
+
+
+@mish.decomposition
+@in_float32
+def _(ops: OpTable, x: Primitive) -> Primitive:
+    return ops.multiply(x, ops.tanh(ops.softplus(x)))
+
+
+@mish.gradient(saves=("x",))
+def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
+    (x,) = ctx.saved
+    t = ops.tanh(ops.softplus(x))
+    bend = ops.multiply(ops.multiply(x, ops.sigmoid(x)), ops.subtract(1.0, ops.multiply(t, t)))
+    return (ops.multiply(g, ops.add(t, bend)),)
+
+
+@op(Tag.ELEMENTWISE)
 def gelu(x: FloatOperand, *, approximate: str = "none") -> Meta:
     """Gaussian error linear unit (Hendrycks and Gimpel, 2016, arXiv:1606.08415).
 
@@ -82,8 +138,8 @@ def _check_approximation(approximate: str) -> None:
         raise ArgumentError(f"approximate is {approximate!r}", hint='Use "none" or "tanh"')
 
 
-_TANH_SCALE = math.sqrt(2.0 / math.pi)
-_TANH_CUBIC = 0.044715
+_TANH_SCALE: Final = math.sqrt(2.0 / math.pi)
+_TANH_CUBIC: Final = 0.044715
 
 
 def _gelu_inner(ops: OpTable, x: Primitive) -> Primitive:
@@ -104,8 +160,21 @@ def _(ops: OpTable, x: Primitive, *, approximate: str = "none") -> Primitive:
 
 @gelu.gradient(saves=("x",))
 def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
-    (x,) = ctx.saved
-    if ctx.attrs.get("approximate", "none") == "tanh":
+    return (ops.gelu_grad(ctx.saved[0], g, **ctx.attrs),)
+
+
+@op(Tag.ELEMENTWISE, outputs=("gradient",))
+def gelu_grad(x: FloatOperand, g: FloatOperand, *, approximate: str = "none") -> Meta:
+    """Gradient that passes a `gelu`: `g` times the slope of the form that was used."""
+    _check_approximation(approximate)
+    return elementwise(x, g)
+
+
+@gelu_grad.decomposition
+@in_float32
+def _(ops: OpTable, x: Primitive, g: Primitive, *, approximate: str = "none") -> Primitive:
+    _check_approximation(approximate)
+    if approximate == "tanh":
         t = ops.tanh(_gelu_inner(ops, x))
         steep = ops.add(ops.multiply(ops.multiply(x, x), 3.0 * _TANH_CUBIC), 1.0)
         inner = ops.multiply(ops.multiply(x, steep), 0.5 * _TANH_SCALE)
@@ -116,59 +185,81 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
         bell = ops.exp(ops.multiply(ops.multiply(x, x), -0.5))
         density = ops.multiply(ops.multiply(bell, 1.0 / math.sqrt(2.0 * math.pi)), x)
         slope = ops.add(area, density)
-    return (ops.multiply(g, slope),)
+    return ops.multiply(g, slope)
 
 
-@op(Tag.COMPUTE_BOUND)
-def softmax(x: FloatOperand, *, axis: int) -> Meta:
-    """``exp(x) / sum(exp(x))`` along `axis`, without overflow."""
-    check_axis(axis, len(x.shape))
+@op(Tag.ELEMENTWISE)
+def softsign(x: FloatOperand) -> Meta:
+    """Elementwise ``x / (1 + abs(x))``."""
     return x
 
 
-@softmax.decomposition
+@softsign.decomposition
 @in_float32
-def _(ops: OpTable, x: Primitive, *, axis: int) -> Primitive:
-    shifted = _shifted(ops, x, axis)
-    powers = ops.exp(shifted)
-    return ops.divide(powers, _total(ops, powers, axis))
+def _(ops: OpTable, x: Primitive) -> Primitive:
+    return ops.divide(x, ops.add(ops.abs(x), 1.0))
 
 
-@softmax.gradient(saves=("output",))
+@softsign.gradient(saves=("x",))
 def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
-    (output,) = ctx.saved
-    weighted = ops.multiply(g, output)
-    mean = _total(ops, weighted, ctx.attrs["axis"])
-    return (ops.subtract(weighted, ops.multiply(output, mean)),)
+    width = ops.add(ops.abs(ctx.saved[0]), 1.0)
+    return (ops.divide(ops.divide(g, width), width),)
 
 
-@op(Tag.COMPUTE_BOUND)
-def log_softmax(x: FloatOperand, *, axis: int) -> Meta:
-    """``x - log(sum(exp(x)))`` along `axis`, without overflow."""
-    check_axis(axis, len(x.shape))
+@op(Tag.ELEMENTWISE)
+def tanhshrink(x: FloatOperand) -> Meta:
+    """Elementwise ``x - tanh(x)``."""
     return x
 
 
-@log_softmax.decomposition
+@tanhshrink.decomposition
+@in_float32
+def _(ops: OpTable, x: Primitive) -> Primitive:
+    return ops.subtract(x, ops.tanh(x))
+
+
+@tanhshrink.gradient(saves=("x",))
+def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
+    t = ops.tanh(ctx.saved[0])
+    return (ops.multiply(g, ops.multiply(t, t)),)
+
+
+@op()
+def glu(x: FloatOperand, *, axis: int) -> Meta:
+    """Gated linear unit (Dauphin et al., 2017, arXiv:1612.08083).
+
+    The first half of `x` along `axis` times the sigmoid of the second half.
+    """
+    half = _half(x, axis)
+    return Meta((*x.shape[:axis], half, *x.shape[axis + 1 :]), x.dtype)
+
+
+@glu.decomposition
 @in_float32
 def _(ops: OpTable, x: Primitive, *, axis: int) -> Primitive:
-    shifted = _shifted(ops, x, axis)
-    return ops.subtract(shifted, ops.log(_total(ops, ops.exp(shifted), axis)))
+    half = _half(x, axis)
+    gate = ops.sigmoid(narrow(ops, x, axis, half, half))
+    return ops.multiply(narrow(ops, x, axis, 0, half), gate)
 
 
-@log_softmax.gradient(saves=("output",))
+@glu.gradient(saves=("x",))
 def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
-    (output,) = ctx.saved
-    total = _total(ops, g, ctx.attrs["axis"])
-    return (ops.subtract(g, ops.multiply(ops.exp(output), total)),)
+    (x,) = ctx.saved
+    axis = ctx.attrs["axis"]
+    half = _half(x, axis)
+    gate = ops.sigmoid(narrow(ops, x, axis, half, half))
+    opened = ops.multiply(g, gate)
+    bend = ops.multiply(narrow(ops, x, axis, 0, half), ops.subtract(1.0, gate))
+    return (ops.concat([opened, ops.multiply(opened, bend)], axis=axis),)
 
 
-def _shifted(ops: OpTable, x: Primitive, axis: int) -> Primitive:
-    """`x` less its maximum along `axis`, so that its exponentials cannot overflow."""
-    if x.shape[axis] == 0:
-        return x
-    return ops.subtract(x, ops.max(x, axis=(axis,), keepdims=True))
-
-
-def _total(ops: OpTable, x: Primitive, axis: int) -> Primitive:
-    return ops.sum(x, axis=(axis,), keepdims=True, dtype=ops.dtype(x))
+def _half(x: Meta | Primitive, axis: int) -> int:
+    """Half of the length of an axis."""
+    check_axis(axis, len(x.shape))
+    length = int(x.shape[axis])
+    if length % 2:
+        raise ShapeError(
+            f"axis {axis} of {tuple(x.shape)} has no halves: its length is {length}",
+            hint="Half of the axis are values, the other half are gates: its length must be even",
+        )
+    return length // 2

@@ -1,7 +1,7 @@
 """Decompositions of matrices, which are the last two axes.
 
-Where only the signs of vectors are free, they are chosen, so that every backend gives the same.
-Gradients: Giles (2008) for eigenvalues; the sources of the others stand beside them.
+Where only the signs of vectors are free, or the phases of complex ones, they are chosen, so that
+every backend gives the same. The sources of the gradients stand beside them.
 """
 
 from __future__ import annotations
@@ -11,21 +11,30 @@ import numpy as np
 from burn.data import TensorData
 from burn.dtype import DType, Kind, int32
 from burn.errors import DTypeError, UnsupportedOpError
-from burn.ops.host import Array, check_matrix, check_square, compute, read, symmetric, upload
+from burn.ops.host import (
+    NOT_DECOMPOSED,
+    Array,
+    check_matrix,
+    check_square,
+    column_factors,
+    compute,
+    hermitian,
+    positive_factors,
+    read,
+    upload,
+)
 from burn.ops.linear_algebra import transpose
 from burn.ops.op import Context, Tag, op
-from burn.ops.signature import Cotangent, FloatOperand, Gradients, Meta, Primitive
+from burn.ops.signature import Cotangent, Gradients, InexactOperand, Meta, Primitive
 from burn.ops.table import OpTable
-
-_FAILURE = "has no such decomposition: it holds NaN or infinity, or the iteration did not converge"
 
 
 @op(Tag.COMPUTE_BOUND)
-def cholesky(x: FloatOperand) -> Meta:
-    """Lower triangles L with ``L @ L.mT`` equal to symmetric, positive definite matrices.
+def cholesky(x: InexactOperand) -> Meta:
+    """Lower triangles L with ``L @ conj(L.mT)`` equal to Hermitian, positive definite matrices.
 
-    What is decomposed is the mean of a matrix and its transpose. One that is not positive definite
-    is an `ExecutionError`.
+    What is decomposed is the mean of a matrix and its conjugate transpose. One that is not positive
+    definite is an `ExecutionError`.
     """
     check_square(x)
     return x
@@ -33,7 +42,7 @@ def cholesky(x: FloatOperand) -> Meta:
 
 @cholesky.on_host
 def _(ops: OpTable, x: Primitive) -> Primitive:
-    array = symmetric(read(ops, x))
+    array = hermitian(read(ops, x))
     return upload(ops, compute(np.linalg.cholesky, "is not positive definite", array), x)
 
 
@@ -46,15 +55,15 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     inner = ops.subtract(inner, ops.multiply(_diagonal_part(ops, inner), 0.5))
     half = ops.solve(upper, inner)
     whole = ops.solve(upper, transpose(ops, half))
-    return (_mean_with_transpose(ops, whole),)
+    return (mean_with_transpose(ops, whole),)
 
 
 @op(Tag.COMPUTE_BOUND, outputs=("q", "r"))
-def qr(x: FloatOperand, *, complete: bool = False) -> tuple[Meta, Meta]:
+def qr(x: InexactOperand, *, complete: bool = False) -> tuple[Meta, Meta]:
     """Orthonormal columns Q and upper triangles R with ``Q @ R`` equal to the matrices.
 
-    The diagonal of R is not negative. `complete` makes Q square, else it has as many columns as
-    the smaller side.
+    The diagonal of R is real and not negative. `complete` makes Q square, else it has as many
+    columns as the smaller side.
     """
     check_matrix(x)
     *batch, rows, columns = x.shape
@@ -67,11 +76,11 @@ def _(ops: OpTable, x: Primitive, *, complete: bool = False) -> tuple[Primitive,
     def decompose(array: Array) -> tuple[Array, Array]:
         return np.linalg.qr(array, "complete" if complete else "reduced")
 
-    q, r = compute(decompose, _FAILURE, read(ops, x))
+    q, r = compute(decompose, NOT_DECOMPOSED, read(ops, x))
     count = min(x.shape[-2:])
-    signs = np.where(np.diagonal(r, axis1=-2, axis2=-1) < 0.0, -1.0, 1.0).astype(q.dtype)
-    q[..., :count] *= signs[..., None, :]
-    r[..., :count, :] *= signs[..., :, None]
+    factors = positive_factors(np.diagonal(r, axis1=-2, axis2=-1))
+    q[..., :count] *= factors.conj()[..., None, :]
+    r[..., :count, :] *= factors[..., :, None]
     return upload(ops, q, x), upload(ops, r, x)
 
 
@@ -107,8 +116,8 @@ def _qr_gradient(
 
 
 @op(Tag.COMPUTE_BOUND, outputs=("u", "s", "vh"))
-def svd(x: FloatOperand, *, full_matrices: bool) -> tuple[Meta, Meta, Meta]:
-    """Singular value decompositions: ``u * s @ vh`` is the matrix, and `s` falls.
+def svd(x: InexactOperand, *, full_matrices: bool) -> tuple[Meta, Meta, Meta]:
+    """Singular value decompositions: ``u * s @ vh`` is the matrix, and `s` is real and falls.
 
     In each column of `u` the element of the largest magnitude, the first of them, is positive.
     """
@@ -118,7 +127,7 @@ def svd(x: FloatOperand, *, full_matrices: bool) -> tuple[Meta, Meta, Meta]:
     left, right = (rows, columns) if full_matrices else (inner, inner)
     return (
         Meta((*batch, rows, left), x.dtype),
-        Meta((*batch, inner), x.dtype),
+        Meta((*batch, inner), x.dtype.component),
         Meta((*batch, right, columns), x.dtype),
     )
 
@@ -126,12 +135,14 @@ def svd(x: FloatOperand, *, full_matrices: bool) -> tuple[Meta, Meta, Meta]:
 @svd.on_host
 def _(ops: OpTable, x: Primitive, *, full_matrices: bool) -> tuple[Primitive, Primitive, Primitive]:
     u, s, vh = compute(
-        lambda array: np.linalg.svd(array, full_matrices=full_matrices), _FAILURE, read(ops, x)
+        lambda array: np.linalg.svd(array, full_matrices=full_matrices),
+        NOT_DECOMPOSED,
+        read(ops, x),
     )
-    signs = _signs(u)
+    factors = column_factors(u)
     count = s.shape[-1]
-    vh[..., :count, :] *= signs[..., :count, None]
-    return upload(ops, u * signs[..., None, :], x), upload(ops, s, x), upload(ops, vh, x)
+    vh[..., :count, :] *= factors.conj()[..., :count, None]
+    return upload(ops, u * factors[..., None, :], x), upload(ops, s, x), upload(ops, vh, x)
 
 
 @svd.gradient(saves=("u", "s", "vh"))
@@ -150,8 +161,8 @@ def _(ops: OpTable, ctx: Context, g_u: Cotangent, g_s: Cotangent, g_vh: Cotangen
     row = ops.reshape(s, shape=(*s.shape[:-1], 1, count))
     column = ops.reshape(s, shape=(*s.shape[:-1], count, 1))
     gaps = ops.multiply(ops.subtract(row, column), ops.add(row, column))
-    slopes = _safe_inverse(ops, gaps)
-    inverse = _safe_inverse(ops, row)
+    slopes = safe_inverse(ops, gaps)
+    inverse = safe_inverse(ops, row)
     terms: list[Primitive] = []
     if g_s is not None:
         weights = ops.reshape(g_s, shape=tuple(row.shape))
@@ -180,15 +191,15 @@ def _(ops: OpTable, ctx: Context, g_u: Cotangent, g_s: Cotangent, g_vh: Cotangen
 
 
 @op(Tag.COMPUTE_BOUND)
-def svdvals(x: FloatOperand) -> Meta:
-    """Singular values of matrices, the largest first."""
+def svdvals(x: InexactOperand) -> Meta:
+    """Singular values of matrices, which are real, the largest first."""
     check_matrix(x)
-    return Meta((*x.shape[:-2], min(x.shape[-2:])), x.dtype)
+    return Meta((*x.shape[:-2], min(x.shape[-2:])), x.dtype.component)
 
 
 @svdvals.on_host
 def _(ops: OpTable, x: Primitive) -> Primitive:
-    return upload(ops, compute(np.linalg.svdvals, _FAILURE, read(ops, x)), x)
+    return upload(ops, compute(np.linalg.svdvals, NOT_DECOMPOSED, read(ops, x)), x)
 
 
 @svdvals.gradient(saves=("x",))
@@ -198,63 +209,8 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     return (ops.matmul(ops.multiply(u, weights), vh),)
 
 
-@op(Tag.COMPUTE_BOUND, outputs=("eigenvalues", "eigenvectors"))
-def eigh(x: FloatOperand) -> tuple[Meta, Meta]:
-    """Eigenvalues of symmetric matrices, rising, and their eigenvectors as columns.
-
-    What is decomposed is the mean of a matrix and its transpose. In each eigenvector the element of
-    the largest magnitude, the first of them, is positive.
-    """
-    check_square(x)
-    return Meta(x.shape[:-1], x.dtype), x
-
-
-@eigh.on_host
-def _(ops: OpTable, x: Primitive) -> tuple[Primitive, Primitive]:
-    values, vectors = compute(np.linalg.eigh, _FAILURE, symmetric(read(ops, x)))
-    return upload(ops, values, x), upload(ops, vectors * _signs(vectors)[..., None, :], x)
-
-
-@eigh.gradient(saves=("eigenvalues", "eigenvectors"))
-def _(ops: OpTable, ctx: Context, g_values: Cotangent, g_vectors: Cotangent) -> Gradients:
-    values, vectors = ctx.saved
-    count = values.shape[-1]
-    row = ops.reshape(values, shape=(*values.shape[:-1], 1, count))
-    left = transpose(ops, vectors)
-    total = None
-    if g_values is not None:
-        weights = ops.reshape(g_values, shape=tuple(row.shape))
-        total = ops.matmul(ops.multiply(vectors, weights), left)
-    if g_vectors is not None:
-        column = ops.reshape(values, shape=(*values.shape[:-1], count, 1))
-        slopes = _safe_inverse(ops, ops.subtract(row, column))
-        part = ops.multiply(slopes, ops.matmul(left, g_vectors))
-        turned = ops.matmul(ops.matmul(vectors, part), left)
-        total = turned if total is None else ops.add(total, turned)
-    return (_mean_with_transpose(ops, total),)
-
-
-@op(Tag.COMPUTE_BOUND)
-def eigvalsh(x: FloatOperand) -> Meta:
-    """Eigenvalues of symmetric matrices, rising; of the mean of a matrix and its transpose."""
-    check_square(x)
-    return Meta(x.shape[:-1], x.dtype)
-
-
-@eigvalsh.on_host
-def _(ops: OpTable, x: Primitive) -> Primitive:
-    return upload(ops, compute(np.linalg.eigvalsh, _FAILURE, symmetric(read(ops, x))), x)
-
-
-@eigvalsh.gradient(saves=("x",))
-def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
-    _, vectors = ops.eigh(ctx.saved[0])
-    weights = ops.reshape(g, shape=(*g.shape[:-1], 1, g.shape[-1]))
-    return (ops.matmul(ops.multiply(vectors, weights), transpose(ops, vectors)),)
-
-
 @op(Tag.COMPUTE_BOUND, outputs=("lu", "permutation"))
-def lu_decomposition(x: FloatOperand, *, index_dtype: DType) -> tuple[Meta, Meta]:
+def lu_decomposition(x: InexactOperand, *, index_dtype: DType) -> tuple[Meta, Meta]:
     """Lower and upper triangles whose product is the matrix with its rows in another order.
 
     The first output has U on and above its diagonal, and below it L, whose diagonal is 1. Row i of
@@ -271,7 +227,11 @@ def lu_decomposition(x: FloatOperand, *, index_dtype: DType) -> tuple[Meta, Meta
 def _(ops: OpTable, x: Primitive, *, index_dtype: DType) -> tuple[Primitive, Primitive]:
     array = read(ops, x)
     rows, columns = array.shape[-2:]
-    stack = array.reshape((-1, rows, columns)) if array.size else np.zeros((0, rows, columns))
+    stack = (
+        array.reshape((-1, rows, columns))
+        if array.size
+        else np.zeros((0, rows, columns), array.dtype)
+    )
     with np.errstate(all="ignore"):
         result, order = _eliminate(np.array(stack))
     places = np.broadcast_to(np.arange(rows), array.shape[:-1])
@@ -333,15 +293,6 @@ def _(ops: OpTable, ctx: Context, g: Cotangent, g_permutation: Cotangent) -> Gra
     return (ops.matmul(ops.cast(moved, dtype=ops.dtype(packed)), ordered),)
 
 
-def _signs(vectors: Array) -> Array:
-    """-1 for each column whose element of the largest magnitude is negative, else 1."""
-    if 0 in vectors.shape:
-        return np.ones((*vectors.shape[:-2], vectors.shape[-1]), vectors.dtype)
-    place = np.argmax(np.abs(vectors), axis=-2, keepdims=True)
-    largest = np.take_along_axis(vectors, place, axis=-2)[..., 0, :]
-    return np.where(largest < 0.0, -1.0, 1.0).astype(vectors.dtype)
-
-
 def _zeros_like(ops: OpTable, x: Primitive) -> Primitive:
     return ops.full(shape=tuple(x.shape), fill_value=0.0, dtype=ops.dtype(x))
 
@@ -373,7 +324,7 @@ def _diagonal_part(ops: OpTable, x: Primitive) -> Primitive:
     return ops.multiply(x, ops.eye(rows=count, columns=count, offset=0, dtype=ops.dtype(x)))
 
 
-def _mean_with_transpose(ops: OpTable, x: Primitive) -> Primitive:
+def mean_with_transpose(ops: OpTable, x: Primitive) -> Primitive:
     return ops.multiply(ops.add(x, transpose(ops, x)), 0.5)
 
 
@@ -382,7 +333,7 @@ def _divide_by_transpose(ops: OpTable, x: Primitive, matrix: Primitive) -> Primi
     return transpose(ops, ops.solve(matrix, transpose(ops, x)))
 
 
-def _safe_inverse(ops: OpTable, x: Primitive) -> Primitive:
+def safe_inverse(ops: OpTable, x: Primitive) -> Primitive:
     """1 / x, but 0 where x is 0.
 
     What gradients of vectors divide by is 0 where they are not defined, of equal singular values

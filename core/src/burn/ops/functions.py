@@ -35,6 +35,18 @@ def _function(
     takes_complex: bool = True,
 ) -> Op:
     """Define an elementwise float op whose derivative is ``slope`` of its input or output."""
+    definition = register(Op(_rule(name, doc, takes_complex=takes_complex), Tag.ELEMENTWISE))
+    definition.default = default and for_reals(in_float32(default))
+
+    @definition.gradient(saves=(of,))
+    def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
+        return (ops.multiply(g, slope(ops, ctx.saved[0])),)
+
+    return definition
+
+
+def _rule(name: str, doc: str, *, takes_complex: bool) -> Callable[[Meta], Meta]:
+    """The shape and dtype rule of an elementwise op whose output is like its operand."""
 
     def rule(x: InexactOperand) -> Meta:
         return x
@@ -45,25 +57,14 @@ def _function(
     chosen = rule if takes_complex else rule_of_reals
     chosen.__name__ = name
     chosen.__doc__ = doc
-    definition = register(Op(chosen, Tag.ELEMENTWISE))
-    definition.default = default and for_reals(in_float32(default))
-
-    @definition.gradient(saves=(of,))
-    def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
-        return (ops.multiply(g, slope(ops, ctx.saved[0])),)
-
-    return definition
+    return chosen
 
 
-def _step(name: str, doc: str, *, default: Formula | None = None) -> Op:
+def _step(
+    name: str, doc: str, *, default: Formula | None = None, takes_complex: bool = False
+) -> Op:
     """Define an elementwise float op that is constant but for jumps, with gradient 0."""
-
-    def rule(x: FloatOperand) -> Meta:
-        return x
-
-    rule.__name__ = name
-    rule.__doc__ = doc
-    definition = register(Op(rule, Tag.ELEMENTWISE))
+    definition = register(Op(_rule(name, doc, takes_complex=takes_complex), Tag.ELEMENTWISE))
     definition.default = default
 
     @definition.gradient()
@@ -387,4 +388,8 @@ trunc = _step(
     "Elementwise nearest integer towards 0.",
     default=lambda ops, x: ops.where(ops.less(x, 0.0), ops.ceil(x), ops.floor(x)),
 )
-round = _step("round", "Elementwise nearest integer; halves go to the even one.")
+round = _step(
+    "round",
+    "Elementwise nearest integer; halves go to the even one. Complex numbers round by their parts.",
+    takes_complex=True,
+)

@@ -14,21 +14,38 @@ from burn.errors import ExecutionError, ShapeError
 from burn.ops.signature import Meta, Primitive
 from burn.ops.table import OpTable
 
-__all__ = ["Array", "check_matrix", "check_square", "compute", "read", "symmetric", "upload"]
+__all__ = [
+    "NOT_DECOMPOSED",
+    "Array",
+    "check_matrix",
+    "check_square",
+    "column_factors",
+    "compute",
+    "hermitian",
+    "positive_factors",
+    "read",
+    "upload",
+]
 
 Array = npt.NDArray[Any]
 
+NOT_DECOMPOSED = (
+    "has no such decomposition: it holds NaN or infinity, or the iteration did not converge"
+)
+"""What is wrong with a matrix where NumPy does not say it."""
+
 
 def read(ops: OpTable, x: Primitive) -> Array:
-    """Values of a float tensor; float16 and bfloat16 as float32, since LAPACK knows neither."""
+    """Values of a tensor; float16 and bfloat16 as float32, since LAPACK knows neither."""
     array: Array = ops.backend.to_data(x).array
     return array.astype(np.float32) if array.dtype.itemsize < float32.itemsize else array
 
 
 def upload(ops: OpTable, array: Array, like: Primitive) -> Primitive:
-    """A tensor of the dtype of another one."""
-    native = ops.dtype(like).numpy
-    return ops.backend.from_data(TensorData(np.asarray(array).astype(native)), ops.device)
+    """A tensor of the dtype of another one, or of its parts where only the other is complex."""
+    array, dtype = np.asarray(array), ops.dtype(like)
+    native = (dtype if array.dtype.kind == "c" else dtype.component).numpy
+    return ops.backend.from_data(TensorData(array.astype(native)), ops.device)
 
 
 def compute(function: Callable[..., Any], failure: str, *stacks: Array) -> Any:
@@ -60,10 +77,27 @@ def _place(function: Callable[..., Any], stacks: Sequence[Array]) -> str:
     return "a matrix"
 
 
-def symmetric(x: Array) -> Array:
-    """The mean of matrices and their transposes."""
+def hermitian(x: Array) -> Array:
+    """The mean of matrices and their transposes, which are conjugated if they are complex."""
     half: Array = x * x.dtype.type(0.5)
-    return half + half.swapaxes(-1, -2)
+    return half + half.swapaxes(-1, -2).conj()
+
+
+def positive_factors(values: Array) -> Array:
+    """Numbers of magnitude 1 by which the values become their magnitudes: 1 and -1 for reals."""
+    if values.dtype.kind != "c":
+        return np.where(values < 0.0, -1.0, 1.0).astype(values.dtype)
+    zero = values == 0.0
+    factors = values.conj() / np.where(zero, 1.0, np.abs(values))
+    return np.where(zero, 1.0, factors).astype(values.dtype)
+
+
+def column_factors(vectors: Array) -> Array:
+    """`positive_factors` of the element of the largest magnitude of each column."""
+    if 0 in vectors.shape:
+        return np.ones((*vectors.shape[:-2], vectors.shape[-1]), vectors.dtype)
+    place = np.argmax(np.abs(vectors), axis=-2, keepdims=True)
+    return positive_factors(np.take_along_axis(vectors, place, axis=-2)[..., 0, :])
 
 
 def check_matrix(x: Meta) -> None:

@@ -10,18 +10,25 @@ import numpy as np
 
 from burn.errors import ArgumentError, ShapeError
 from burn.ops.host import check_matrix, check_square, compute, read, upload
-from burn.ops.linear_algebra import transpose
+from burn.ops.linear_algebra import adjoint, transpose
 from burn.ops.op import Context, Tag, op
 from burn.ops.precision import in_float32
 from burn.ops.shapes import broadcast_shapes
-from burn.ops.signature import Cotangent, FloatOperand, Gradients, Meta, Primitive
+from burn.ops.signature import (
+    Cotangent,
+    FloatOperand,
+    Gradients,
+    InexactOperand,
+    Meta,
+    Primitive,
+)
 from burn.ops.table import OpTable
 
 _SINGULAR = "is singular"
 
 
 @op(Tag.CONTRACTION | Tag.COMPUTE_BOUND)
-def solve(x1: FloatOperand, x2: FloatOperand) -> Meta:
+def solve(x1: InexactOperand, x2: InexactOperand) -> Meta:
     """The matrices X with ``x1 @ X = x2``; axes before the last two broadcast.
 
     `x1` has the shape (..., n, n) and `x2` (..., n, k). A matrix that is singular to the last digit
@@ -56,7 +63,7 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
 
 
 @op(Tag.COMPUTE_BOUND)
-def inv(x: FloatOperand) -> Meta:
+def inv(x: InexactOperand) -> Meta:
     """Inverses of square matrices (the last two axes).
 
     A matrix that is singular to the last digit is an `ExecutionError`.
@@ -79,7 +86,7 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
 
 
 @op(Tag.COMPUTE_BOUND)
-def det(x: FloatOperand) -> Meta:
+def det(x: InexactOperand) -> Meta:
     """Determinants of square matrices (the last two axes). That of an empty one is 1."""
     check_square(x)
     return Meta(x.shape[:-2], x.dtype)
@@ -130,11 +137,13 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
 
 
 @op(Tag.COMPUTE_BOUND, outputs=("sign", "logabsdet"))
-def slogdet(x: FloatOperand) -> tuple[Meta, Meta]:
-    """Signs of determinants, and logarithms of their magnitudes; 0 and -inf of singular ones."""
+def slogdet(x: InexactOperand) -> tuple[Meta, Meta]:
+    """Signs of determinants, and logarithms of their magnitudes; 0 and -inf of singular ones.
+
+    The sign of a complex number is the number over its magnitude; the logarithm is real.
+    """
     check_square(x)
-    result = Meta(x.shape[:-2], x.dtype)
-    return result, result
+    return Meta(x.shape[:-2], x.dtype), Meta(x.shape[:-2], x.dtype.component)
 
 
 @slogdet.on_host
@@ -152,7 +161,7 @@ def _(ops: OpTable, ctx: Context, g_sign: Cotangent, g: Cotangent) -> Gradients:
 
 
 @op(Tag.COMPUTE_BOUND)
-def pinv(x: FloatOperand, *, rtol: float) -> Meta:
+def pinv(x: InexactOperand, *, rtol: float) -> Meta:
     """Inverses of Moore and Penrose of matrices (the last two axes).
 
     Singular values up to `rtol` times the largest one count as 0.
@@ -174,8 +183,10 @@ def _(ops: OpTable, x: Primitive, *, rtol: float) -> Primitive:
     cutoff = ops.multiply(ops.max(s, axis=(len(s.shape) - 1,), keepdims=True), rtol)
     counts = ops.greater(s, cutoff)
     inverse = ops.where(counts, ops.divide(1.0, ops.where(counts, s, 1.0)), 0.0)
+    if ops.dtype(x).is_complex:
+        inverse = ops.cast(inverse, dtype=ops.dtype(x))
     row = ops.reshape(inverse, shape=(*s.shape[:-1], 1, s.shape[-1]))
-    return ops.matmul(ops.multiply(transpose(ops, vh), row), transpose(ops, u))
+    return ops.matmul(ops.multiply(adjoint(ops, vh), row), adjoint(ops, u))
 
 
 @pinv.gradient(saves=("x", "output"))

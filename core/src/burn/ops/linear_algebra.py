@@ -10,11 +10,10 @@ from burn.ops.precision import in_float32
 from burn.ops.shapes import broadcast_shapes, check_axis, reduce_shape
 from burn.ops.signature import (
     Cotangent,
-    FloatOperand,
     Gradients,
+    InexactOperand,
     Meta,
     NumberOperand,
-    NumericOperand,
     Primitive,
     Shape,
 )
@@ -55,10 +54,11 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
 
 
 @op(Tag.CONTRACTION | Tag.COMPUTE_BOUND)
-def vecdot(x1: NumericOperand, x2: NumericOperand, *, axis: int) -> Meta:
+def vecdot(x1: NumberOperand, x2: NumberOperand, *, axis: int) -> Meta:
     """Sum of products along an axis of the broadcast shape, which both have in equal length.
 
-    float16 and bfloat16 add up in float32; integers wrap around.
+    Of complex numbers the first is conjugated. float16 and bfloat16 add up in float32; integers
+    wrap around.
     """
     shape = _meet(x1.shape, x2.shape, axis)
     return Meta(reduce_shape(shape, (axis,), keepdims=False), x1.dtype)
@@ -68,7 +68,10 @@ def vecdot(x1: NumericOperand, x2: NumericOperand, *, axis: int) -> Meta:
 @in_float32
 def _(ops: OpTable, x1: Primitive, x2: Primitive, *, axis: int) -> Primitive:
     _meet(tuple(x1.shape), tuple(x2.shape), axis)
-    return ops.sum(ops.multiply(x1, x2), axis=(axis,), keepdims=False, dtype=ops.dtype(x1))
+    dtype = ops.dtype(x1)
+    if dtype.is_complex:
+        x1 = ops.conj(x1)
+    return ops.sum(ops.multiply(x1, x2), axis=(axis,), keepdims=False, dtype=dtype)
 
 
 @vecdot.gradient(saves={"x1": ("x2",), "x2": ("x1",)})
@@ -83,7 +86,7 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
 
 
 @op(Tag.CONTRACTION)
-def cross(x1: NumericOperand, x2: NumericOperand, *, axis: int) -> Meta:
+def cross(x1: NumberOperand, x2: NumberOperand, *, axis: int) -> Meta:
     """Vector product along an axis of the broadcast shape, along which both have 3 elements."""
     shape = _meet(x1.shape, x2.shape, axis)
     if shape[axis] != 3:
@@ -121,13 +124,16 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
 
 
 @op(Tag.REDUCTION | Tag.COMPUTE_BOUND)
-def lp_norm(x: FloatOperand, *, axis: tuple[int, ...], ord: float, keepdims: bool = False) -> Meta:
+def lp_norm(
+    x: InexactOperand, *, axis: tuple[int, ...], ord: float, keepdims: bool = False
+) -> Meta:
     """``sum(abs(x) ** ord) ** (1 / ord)`` over `axis`; `ord` is finite and not 0.
 
-    Over no elements it is 0 (inf for a negative `ord`). The gradient where the norm is 0 is 0.
+    Over no elements it is 0 (inf for a negative `ord`). It is real, also of complex numbers. The
+    gradient where the norm is 0 is 0.
     """
     _check_order(ord)
-    return Meta(reduce_shape(x.shape, axis, keepdims=keepdims), x.dtype)
+    return Meta(reduce_shape(x.shape, axis, keepdims=keepdims), x.dtype.component)
 
 
 @lp_norm.decomposition
@@ -136,9 +142,10 @@ def _(
     ops: OpTable, x: Primitive, *, axis: tuple[int, ...], ord: float, keepdims: bool = False
 ) -> Primitive:
     _check_order(ord)
-    dtype = ops.dtype(x)
+    dtype = ops.dtype(x).component
     if ord == 2.0:
-        return ops.sqrt(ops.sum(ops.multiply(x, x), axis=axis, keepdims=keepdims, dtype=dtype))
+        squares = ops.multiply(x, x) if ops.dtype(x) is dtype else _squared_magnitude(ops, x)
+        return ops.sqrt(ops.sum(squares, axis=axis, keepdims=keepdims, dtype=dtype))
     powers = ops.abs(x) if ord == 1.0 else ops.pow(ops.abs(x), ord)
     total = ops.sum(powers, axis=axis, keepdims=keepdims, dtype=dtype)
     return total if ord == 1.0 else ops.pow(total, 1.0 / ord)
@@ -159,6 +166,11 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     else:
         slope = ops.multiply(ops.sign(x), ops.pow(ops.abs(ratio), order - 1.0))
     return (ops.multiply(slope, g),)
+
+
+def _squared_magnitude(ops: OpTable, x: Primitive) -> Primitive:
+    """Squares of the magnitudes of complex numbers, without a root that would be squared."""
+    return ops.add(ops.square(ops.real(x)), ops.square(ops.imag(x)))
 
 
 def _check_order(order: float) -> None:
@@ -194,6 +206,12 @@ def transpose(ops: OpTable, x: Primitive) -> Primitive:
     """Swap the last two axes."""
     rank = len(x.shape)
     return ops.permute(x, axes=(*range(rank - 2), rank - 1, rank - 2))
+
+
+def adjoint(ops: OpTable, x: Primitive) -> Primitive:
+    """Swap the last two axes, and conjugate complex numbers."""
+    turned = transpose(ops, x)
+    return ops.conj(turned) if ops.dtype(x).is_complex else turned
 
 
 def _rows(ops: OpTable, x: Primitive) -> Primitive:

@@ -68,6 +68,10 @@ class Tag(enum.Flag):
     NONE = 0
 
 
+_STORAGE: Final = frozenset({"cast", "concat", "slice_assign"})
+"""Ops that are no views, and work with every dtype that a device can store."""
+
+
 class Context(Protocol):
     """What a gradient rule knows of the call it differentiates."""
 
@@ -156,6 +160,11 @@ class Op:
     def is_required(self) -> bool:
         """Whether a backend must bring it."""
         return self.default is None and self.host is None
+
+    @property
+    def needs_arithmetic(self) -> bool:
+        """Whether a device must compute with the dtype of the operands, beyond storing it."""
+        return not self.tags & (Tag.VIEW | Tag.CREATION) and self.name not in _STORAGE
 
     def decomposition(self, default: Callable[..., Any]) -> Callable[..., Any]:
         """Decorator: how to compute the op from other ops."""

@@ -52,9 +52,9 @@ def scatter(
 def _(
     ops: OpTable, x: Primitive, indices: Primitive, value: Primitive, *, axis: int, update: str
 ) -> Primitive:
+    check_update(update, ops.dtype(x))
     if update == "add":
         return ops.scatter_add(x, indices, value, axis=axis)
-    check_update(update, ops.dtype(x))
     combine = _combination(ops, update, ops.dtype(x))
     check_same("value", tuple(value.shape), tuple(indices.shape))
     check_places(tuple(x.shape), tuple(indices.shape), axis)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from burn.dtype import DType
-from burn.errors import DTypeError, UnsupportedOpError
+from burn.errors import BurnError, DTypeError, UnsupportedOpError
 from burn.ops.op import REGISTRY, Op, Tag
 
 if TYPE_CHECKING:
@@ -69,6 +69,12 @@ class OpTable:
             return "derived"
         return "unsupported" if definition.host is None else "host"
 
+    def close(self, reason: BurnError) -> None:
+        """Take the ops out: from now on whoever asks for one gets an error."""
+        for name in REGISTRY.keys() & vars(self).keys():
+            del vars(self)[name]
+        self.backend = _Closed(reason)
+
     def _own_method(self, definition: Op) -> Callable[..., Any] | None:
         method = getattr(self.backend, definition.name, None)
         if method is None or getattr(method, "__burn_stub__", False):
@@ -90,6 +96,16 @@ class OpTable:
             f"{type(self.backend).__name__} does not implement the required op {definition.name!r}",
             hint="A backend must have every op that has no default: see burn.backend",
         )
+
+
+class _Closed:
+    """What stands in place of a backend that is of no use any more."""
+
+    def __init__(self, reason: BurnError) -> None:
+        self._reason = reason
+
+    def __getattr__(self, name: str) -> Any:
+        raise self._reason
 
 
 def resolve(backend: Any, device: DeviceId) -> OpTable:

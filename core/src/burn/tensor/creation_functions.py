@@ -11,7 +11,7 @@ from burn.backend.dlpack import HOST
 from burn.data import TensorData
 from burn.device import Device
 from burn.dispatch import DispatchTensor, to_scalar
-from burn.dtype import DType, Kind, bool_, float64
+from burn.dtype import DType, bool_, float64
 from burn.errors import (
     ArgumentError,
     DTypeError,
@@ -154,7 +154,7 @@ def _without_rounding(obj: Any, data: TensorData, wanted: DType | None) -> Tenso
 def _converted(data: TensorData, dtype: DType) -> np.ndarray[Any, Any]:
     """Host values in another dtype; integers that do not fit are refused."""
     array = data.array
-    if data.dtype.kind is Kind.COMPLEX and dtype.kind is not Kind.COMPLEX:
+    if data.dtype.is_complex and not (dtype.is_complex or dtype.is_bool):
         raise DTypeError(
             f"complex values cannot become {dtype}", hint="Take burn.real() or burn.imag() first"
         )

@@ -1,7 +1,7 @@
 """Systems of linear equations and decompositions (extension ``linalg`` of the standard).
 
 Matrices are the last two axes; those before are a batch. Decompositions run in NumPy on the host
-where a backend has none of its own, and have gradients.
+where a backend has none of its own, and those of real matrices have gradients.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from burn.errors import ArgumentError, OperandTypeError, ShapeError
 from burn.tensor.creation_functions import arange, eye
 from burn.tensor.data_type_functions import finfo
 from burn.tensor.dispatcher import dispatch, rank_of
-from burn.tensor.elementwise_functions import divide, equal, greater, less_equal, multiply
+from burn.tensor.elementwise_functions import conj, divide, equal, greater, less_equal, multiply
 from burn.tensor.linear_algebra_functions import matmul, matrix_transpose
 from burn.tensor.manipulation_functions import expand_dims, squeeze
 from burn.tensor.norms import as_float
@@ -25,6 +25,13 @@ if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
 
 _slice = unary(dispatch, "slice")
+
+
+class EigResult(NamedTuple):
+    """What `eig` returns."""
+
+    eigenvalues: Tensor
+    eigenvectors: Tensor
 
 
 class EighResult(NamedTuple):
@@ -124,7 +131,10 @@ def det(x: Tensor, /) -> Tensor:
 
 
 def slogdet(x: Tensor, /) -> SlogdetResult:
-    """Signs of determinants, and logarithms of their magnitudes; 0 and -inf of singular ones."""
+    """Signs of determinants, and logarithms of their magnitudes; 0 and -inf of singular ones.
+
+    The sign of a complex determinant is what it is divided by its magnitude; the logarithm is real.
+    """
     return SlogdetResult(*dispatch.execute("slogdet", x))
 
 
@@ -150,9 +160,7 @@ def pinv(x: Tensor, /, *, rtol: float | Tensor | None = None) -> Tensor:
     u, s, vh = svd(x, full_matrices=False)
     counts = _counting(s, rtol)
     inverse = where(counts, divide(1.0, where(counts, s, 1.0)), 0.0)
-    return matmul(
-        multiply(matrix_transpose(vh), expand_dims(inverse, axis=-2)), matrix_transpose(u)
-    )
+    return matmul(multiply(_adjoint(vh), expand_dims(inverse, axis=-2)), _adjoint(u))
 
 
 def matrix_rank(x: Tensor, /, *, rtol: float | Tensor | None = None) -> Tensor:
@@ -185,14 +193,16 @@ def _tolerance(x: Tensor, rtol: float | None) -> float:
 
 
 def cholesky(x: Tensor, /, *, upper: bool = False) -> Tensor:
-    """Triangles whose product with their transpose is a symmetric, positive definite matrix.
+    """Triangles whose product with their adjoint is a positive definite matrix.
 
     Parameters
     ----------
     x : Tensor, shape (..., n, n)
-        What is decomposed is the mean of a matrix and its transpose.
+        Symmetric matrices, or complex Hermitian ones. What is decomposed is the mean of a matrix
+        and its conjugate transpose.
     upper : bool
-        Whether to return the upper triangle U with ``U.mT @ U``, not the lower L with ``L @ L.mT``.
+        Whether to return the upper triangle U with ``conj(U.mT) @ U``, not the lower L with
+        ``L @ conj(L.mT)``.
 
     Raises
     ------
@@ -200,11 +210,11 @@ def cholesky(x: Tensor, /, *, upper: bool = False) -> Tensor:
         If a matrix is not positive definite; it says which of a batch.
     """
     lower: Tensor = dispatch.execute("cholesky", x)
-    return matrix_transpose(lower) if upper else lower
+    return _adjoint(lower) if upper else lower
 
 
 def qr(x: Tensor, /, *, mode: Literal["reduced", "complete"] = "reduced") -> QRResult:
-    """Orthonormal columns Q and upper triangles R, whose diagonal is not negative.
+    """Orthonormal columns Q and upper triangles R, whose diagonal is real and not negative.
 
     Parameters
     ----------
@@ -222,7 +232,7 @@ def qr(x: Tensor, /, *, mode: Literal["reduced", "complete"] = "reduced") -> QRR
 
 
 def svd(x: Tensor, /, *, full_matrices: bool = True) -> SVDResult:
-    """Singular value decompositions: ``U * S @ Vh`` is the matrix, and S falls.
+    """Singular value decompositions: ``U * S @ Vh`` is the matrix, and S is real and falls.
 
     Parameters
     ----------
@@ -241,23 +251,58 @@ def svd(x: Tensor, /, *, full_matrices: bool = True) -> SVDResult:
 
 
 def svdvals(x: Tensor, /) -> Tensor:
-    """Singular values of matrices, the largest first."""
+    """Singular values of matrices, which are real, the largest first."""
     return dispatch.execute("svdvals", x)  # type: ignore[no-any-return]  # one output
 
 
 def eigh(x: Tensor, /) -> EighResult:
-    """Eigenvalues of symmetric matrices, rising, and eigenvectors as columns.
+    """Eigenvalues of symmetric or Hermitian matrices, rising, and eigenvectors as columns.
 
-    What is decomposed is the mean of a matrix and its transpose. In each eigenvector the element of
-    the largest magnitude is positive. Gradients through eigenvectors are defined where the
-    eigenvalues differ.
+    What is decomposed is the mean of a matrix and its conjugate transpose. The eigenvalues are
+    real. In each eigenvector the element of the largest magnitude is positive. Gradients through
+    eigenvectors are defined where the eigenvalues differ.
     """
     return EighResult(*dispatch.execute("eigh", x))
 
 
 def eigvalsh(x: Tensor, /) -> Tensor:
-    """Eigenvalues of symmetric matrices, rising."""
+    """Eigenvalues of symmetric or Hermitian matrices, real and rising."""
     return dispatch.execute("eigvalsh", x)  # type: ignore[no-any-return]  # one output
+
+
+def eig(x: Tensor, /) -> EigResult:
+    """Eigenvalues of square matrices, and eigenvectors as columns.
+
+    Parameters
+    ----------
+    x : Tensor, shape (..., n, n)
+        Real or complex matrices.
+
+    Returns
+    -------
+    EigResult
+        The eigenvalues, of shape (..., n), in no particular order, and the eigenvectors, of shape
+        (..., n, n). Both are complex, also where the matrices are real: complex64 for float32.
+        Eigenvectors have the length 1, and their element of the largest magnitude is positive.
+
+    Raises
+    ------
+    UnsupportedOpError
+        If `x` is tracked: complex results have no gradient. Symmetric matrices have `eigh`.
+
+    Examples
+    --------
+    >>> import burn
+    >>> x = burn.asarray([[2.0, -1.0], [1.0, 2.0]], device="cpu")
+    >>> burn.linalg.eig(x).eigenvalues.tolist()
+    [(2+1j), (2-1j)]
+    """
+    return EigResult(*dispatch.execute("eig", x))
+
+
+def eigvals(x: Tensor, /) -> Tensor:
+    """Eigenvalues of square matrices, which are complex, in no particular order; see `eig`."""
+    return dispatch.execute("eigvals", x)  # type: ignore[no-any-return]  # one output
 
 
 def lu_decomposition(x: Tensor, /) -> LUDecompositionResult:
@@ -297,6 +342,12 @@ def lu(x: Tensor, /) -> LUResult:
         left + eye(rows, count, dtype=dtype, device=device),
         _slice(upper, slices=(*whole, (0, count, 1), (0, columns, 1))),
     )
+
+
+def _adjoint(x: Tensor) -> Tensor:
+    """Matrices with their last two axes exchanged, and complex elements conjugated."""
+    turned = matrix_transpose(x)
+    return conj(turned) if x.dtype.is_complex else turned
 
 
 def check_matrices(x: Tensor, operation: str) -> None:

@@ -6,6 +6,8 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import numpy as np
+
 from burn.device import Device
 from burn.dispatch import Dispatch, DispatchTensor, binary, unary
 from burn.dtype import DType
@@ -28,6 +30,7 @@ __all__ = [
     "of_one_real",
     "of_two",
     "of_two_tensors",
+    "real_number",
 ]
 
 Operand: TypeAlias = "Tensor | bool | int | float | complex"
@@ -127,3 +130,12 @@ def normalize_axes(x: Tensor, axis: Axis, operation: str) -> tuple[int, ...]:
     if isinstance(axis, (tuple, list)):
         return tuple([normalize_axis(x, one, operation) for one in axis])
     return (normalize_axis(x, axis, operation),)
+
+
+def real_number(value: float, name: str, operation: str) -> float:
+    """An argument that has to be a number, as a float."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise OperandTypeError(f"{name} must be a number, not {value!r}", operation=operation)
+    return float(value)

@@ -1,7 +1,7 @@
 """Linear algebra: the extension ``linalg`` of the array API standard, and what burn has beyond it.
 
 Matrices are the last two axes; those before are a batch. Decompositions run in NumPy on the host
-where a backend has none of its own, and have gradients.
+where a backend has none of its own, and those of real matrices have gradients.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from burn.errors import ShapeError
 from burn.tensor.creation_functions import eye, zeros
 from burn.tensor.decomposition_functions import (
     EighResult,
+    EigResult,
     LUDecompositionResult,
     LUResult,
     QRResult,
@@ -23,7 +24,9 @@ from burn.tensor.decomposition_functions import (
     check_square,
     cholesky,
     det,
+    eig,
     eigh,
+    eigvals,
     eigvalsh,
     inv,
     lu,
@@ -37,7 +40,7 @@ from burn.tensor.decomposition_functions import (
     svdvals,
 )
 from burn.tensor.dispatcher import DTypeLike, dispatch, normalize_axis, rank_of
-from burn.tensor.elementwise_functions import multiply
+from burn.tensor.elementwise_functions import conj, multiply
 from burn.tensor.linear_algebra_functions import (
     broadcast_axis,
     matmul,
@@ -64,6 +67,7 @@ if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
 
 __all__ = [
+    "EigResult",
     "EighResult",
     "LUDecompositionResult",
     "LUResult",
@@ -77,7 +81,9 @@ __all__ = [
     "diag",
     "diagonal",
     "dot",
+    "eig",
     "eigh",
+    "eigvals",
     "eigvalsh",
     "inv",
     "l0_norm",
@@ -158,9 +164,9 @@ def outer_dim(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
 
 
 def dot(x1: Tensor, x2: Tensor, /) -> Tensor:
-    """Sum of products of two vectors."""
+    """Sum of products of two vectors; neither is conjugated if they are complex (see `vecdot`)."""
     _vectors(x1, x2, "dot")
-    return vecdot(x1, x2)
+    return vecdot(conj(x1) if x1.dtype.is_complex else x1, x2)
 
 
 def matvec(x1: Tensor, x2: Tensor, /) -> Tensor:

@@ -74,7 +74,7 @@ def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
     Parameters
     ----------
     x1, x2 : Tensor
-        Numeric tensors.
+        Tensors of numbers; of complex ones the first is conjugated.
     axis : int
         The axis to add up along, counted from the end so that it means the same in both: from
         ``-min(x1.ndim, x2.ndim)`` to -1. Where both have as many axes, from the front is fine.

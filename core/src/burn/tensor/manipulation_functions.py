@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from burn.dispatch import unary
 from burn.dtype import DType
-from burn.errors import OperandTypeError, ShapeError
+from burn.errors import AxisError, OperandTypeError, ShapeError
 from burn.ops.shapes import broadcast_shapes as shapes_broadcast
 from burn.tensor.creation_functions import as_shape
 from burn.tensor.dispatcher import (
@@ -135,12 +135,41 @@ def matrix_transpose(x: Tensor, /) -> Tensor:
     return _permute(x, axes=(*range(rank - 2), rank - 1, rank - 2))
 
 
-def moveaxis(x: Tensor, source: int, destination: int, /) -> Tensor:
-    """One axis moved to another place; the others keep their order."""
-    start = normalize_axis(x, source, "moveaxis")
-    order = [axis for axis in range(len(x.shape)) if axis != start]
-    order.insert(normalize_axis(x, destination, "moveaxis"), start)
+def moveaxis(
+    x: Tensor, source: int | tuple[int, ...], destination: int | tuple[int, ...], /
+) -> Tensor:
+    """One axis, or several, moved to other places; the others keep their order.
+
+    Raises
+    ------
+    AxisError
+        If there are not as many places as axes, or one is named twice.
+
+    Examples
+    --------
+    >>> import burn
+    >>> x = burn.zeros((2, 3, 4), device="cpu")
+    >>> burn.moveaxis(x, 0, -1).shape
+    (3, 4, 2)
+    >>> burn.moveaxis(x, (0, 1), (1, 2)).shape
+    (4, 2, 3)
+    """
+    starts = _distinct(normalize_axes(x, source, "moveaxis"), "moveaxis")
+    ends = _distinct(normalize_axes(x, destination, "moveaxis"), "moveaxis")
+    if len(starts) != len(ends):
+        raise AxisError(
+            f"{len(starts)} axes are to be moved to {len(ends)} places", operation="moveaxis"
+        )
+    order = [axis for axis in range(len(x.shape)) if axis not in starts]
+    for end, start in sorted(zip(ends, starts, strict=True)):
+        order.insert(end, start)
     return _permute(x, axes=tuple(order))
+
+
+def _distinct(axes: tuple[int, ...], operation: str) -> tuple[int, ...]:
+    if len({*axes}) != len(axes):
+        raise AxisError(f"axes {axes} name one twice", operation=operation)
+    return axes
 
 
 def broadcast_to(x: Tensor, /, shape: Shape) -> Tensor:
@@ -149,7 +178,9 @@ def broadcast_to(x: Tensor, /, shape: Shape) -> Tensor:
 
 
 def broadcast_arrays(*arrays: Tensor) -> tuple[Tensor, ...]:
-    """Tensors repeated up to the shape that they broadcast to."""
+    """Tensors repeated up to the shape that they broadcast to; of no tensors, none."""
+    if not arrays:
+        return ()
     shape = broadcast_shapes(*[one.shape for one in _listed(arrays, "broadcast_arrays")])
     return tuple([broadcast_to(one, shape) for one in arrays])
 
@@ -175,11 +206,32 @@ def broadcast_shapes(*shapes: Shape) -> Shape:
         raise
 
 
-def expand_dims(x: Tensor, /, axis: int = 0) -> Tensor:
-    """A new axis of length 1 at a place of the result."""
-    rank = rank_of(x, "expand_dims") + 1
-    place = normalize_axis(x, axis, "expand_dims", rank=rank)
-    return _reshape(x, shape=(*x.shape[:place], 1, *x.shape[place:]))
+def expand_dims(x: Tensor, /, axis: int | tuple[int, ...] = 0) -> Tensor:
+    """New axes of length 1, at a place of the result or at several.
+
+    Raises
+    ------
+    AxisError
+        If the result has no such place, or one is named twice.
+
+    Examples
+    --------
+    >>> import burn
+    >>> x = burn.zeros((2, 3), device="cpu")
+    >>> burn.expand_dims(x, -1).shape
+    (2, 3, 1)
+    >>> burn.expand_dims(x, (0, 2)).shape
+    (1, 2, 1, 3)
+    """
+    rank = rank_of(x, "expand_dims")
+    if not isinstance(axis, (tuple, list)):
+        place = normalize_axis(x, axis, "expand_dims", rank=rank + 1)
+        return _reshape(x, shape=(*x.shape[:place], 1, *x.shape[place:]))
+    rank += len(axis)
+    places = [normalize_axis(x, one, "expand_dims", rank=rank) for one in axis]
+    lengths = iter(x.shape)
+    new = _distinct(tuple(places), "expand_dims")
+    return _reshape(x, shape=tuple([1 if place in new else next(lengths) for place in range(rank)]))
 
 
 def squeeze(x: Tensor, /, axis: Axis = None) -> Tensor:

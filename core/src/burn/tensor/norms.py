@@ -51,7 +51,7 @@ def vector_norm(
     Parameters
     ----------
     x : Tensor
-        Any real tensor; integers give the default float dtype.
+        Any tensor; integers give the default float dtype, and complex numbers that of their parts.
     axis : int or tuple of int, optional
         Where the vectors lie; the whole tensor is one for None.
     keepdims : bool
@@ -63,7 +63,7 @@ def vector_norm(
     Raises
     ------
     ShapeError
-        If `ord` is infinite and there are no elements.
+        If `ord` is ``-inf`` and there are no elements; for ``inf`` the norm is then 0.
 
     Examples
     --------
@@ -76,11 +76,11 @@ def vector_norm(
     if isinstance(ord, bool) or not isinstance(ord, (int, float)) or math.isnan(ord):
         raise ArgumentError(f"ord is {ord!r}, no number", operation="vector_norm")
     if ord == math.inf:
-        return max(abs(x), axis=axes, keepdims=keepdims)
+        return _largest(abs(x), axes, keepdims=keepdims)
     if ord == -math.inf:
         return min(abs(x), axis=axes, keepdims=keepdims)
     if ord == 0:
-        return sum(not_equal(x, 0.0).astype(x.dtype), axis=axes, keepdims=keepdims)
+        return sum(not_equal(x, 0.0).astype(x.dtype.component), axis=axes, keepdims=keepdims)
     return _lp_norm(x, axis=axes, ord=float(ord), keepdims=keepdims)
 
 
@@ -90,7 +90,7 @@ def matrix_norm(x: Tensor, /, *, keepdims: bool = False, ord: MatrixOrder = "fro
     Parameters
     ----------
     x : Tensor, shape (..., n, m)
-        Matrices; integers give the default float dtype.
+        Matrices; integers give the default float dtype, and complex numbers that of their parts.
     keepdims : bool
         Whether the last two axes stay, with length 1.
     ord : "fro", "nuc", 1, -1, 2, -2, inf or -inf
@@ -101,7 +101,7 @@ def matrix_norm(x: Tensor, /, *, keepdims: bool = False, ord: MatrixOrder = "fro
     Raises
     ------
     ShapeError
-        If there are no matrices, or the largest of no elements is asked for.
+        If there are no matrices, or the smallest of no elements is asked for; the largest is 0.
     """
     x = as_float(x, "matrix_norm")
     rank = x.ndim
@@ -113,10 +113,12 @@ def matrix_norm(x: Tensor, /, *, keepdims: bool = False, ord: MatrixOrder = "fro
     if ord == "nuc":
         result = sum(_svdvals(x), axis=-1)
     elif ord in (2, -2):
-        result = (max if ord == 2 else min)(_svdvals(x), axis=-1)
+        values = _svdvals(x)
+        result = _largest(values, (values.ndim - 1,)) if ord == 2 else min(values, axis=-1)
     elif ord in (1, -1, math.inf, -math.inf):
         added, searched = (rows, columns - 1) if builtins.abs(ord) == 1 else (columns, rows)
-        result = (max if ord > 0 else min)(sum(abs(x), axis=added), axis=searched)
+        sums = sum(abs(x), axis=added)
+        result = _largest(sums, (searched,)) if ord > 0 else min(sums, axis=searched)
     else:
         raise ArgumentError(
             f"ord is {ord!r}",
@@ -124,6 +126,12 @@ def matrix_norm(x: Tensor, /, *, keepdims: bool = False, ord: MatrixOrder = "fro
             operation="matrix_norm",
         )
     return result.reshape((*result.shape, 1, 1)) if keepdims else result
+
+
+def _largest(x: Tensor, axes: tuple[int, ...], *, keepdims: bool = False) -> Tensor:
+    """The largest of magnitudes; 0 where there are none, as the sum of none is."""
+    none = 0 in [x.shape[axis] for axis in axes]
+    return (sum if none else max)(x, axis=axes, keepdims=keepdims)
 
 
 def l0_norm(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
@@ -164,7 +172,7 @@ def vector_normalize(
     Parameters
     ----------
     x : Tensor
-        Any real tensor.
+        Any tensor.
     axis : int or tuple of int, optional
         Where the vectors lie.
     ord : number
@@ -178,7 +186,7 @@ def vector_normalize(
 def cosine_similarity(x1: Tensor, x2: Tensor, /, *, axis: int = -1, eps: float = 1e-8) -> Tensor:
     """Cosines of the angles between vectors along an axis; the others broadcast.
 
-    Norms below `eps` count as `eps`.
+    Norms below `eps` count as `eps`. The first of complex vectors is conjugated.
     """
     x1, x2 = as_float(x1, "cosine_similarity"), as_float(x2, "cosine_similarity")
     dot = vecdot(x1, x2, axis=axis)

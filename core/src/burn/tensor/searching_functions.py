@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from burn.dispatch import DispatchTensor, unary
 from burn.errors import ArgumentError, ShapeError
 from burn.tensor.creation_functions import asarray
+from burn.tensor.data_type_functions import result_type
 from burn.tensor.dispatcher import Axis, Operand, dispatch, normalize_axes, normalize_axis, rank_of
 from burn.tensor.indexing_functions import take_along_axis
 
@@ -118,7 +119,8 @@ def searchsorted(
     if side not in ("left", "right"):
         raise ArgumentError(f'side is "left" or "right", not {side!r}', operation="searchsorted")
     if not isinstance(x2, DispatchTensor):
-        x2 = asarray(x2, device=x1.device)
+        dtype = result_type(x1, x2) if isinstance(x2, (int, float)) else None
+        x2 = asarray(x2, dtype=dtype, device=x1.device)
     if sorter is not None:
         x1 = take_along_axis(x1, sorter, axis=0)
     return dispatch.execute(  # type: ignore[no-any-return]  # one output

@@ -19,6 +19,7 @@ from burn.testing.gradients import (
     is_differentiable,
 )
 from burn.testing.minimal import Minimal
+from burn.testing.mocks import MOCK_DEVICES, MockBackend, MockDevice, hang, mock_backend
 from burn.testing.sample import (
     INDEX_DTYPE,
     SAMPLES,
@@ -27,18 +28,22 @@ from burn.testing.sample import (
     OpSamples,
     Sample,
     error,
+    load_samples,
     reference,
     sample,
 )
-from burn.testing.subject import Subject
+from burn.testing.subject import Subject, subjects
 from burn.testing.tolerance import difference
 
 __all__ = [
     "INDEX_DTYPE",
+    "MOCK_DEVICES",
     "SAMPLES",
     "TESTED_DTYPE",
     "ErrorSample",
     "Minimal",
+    "MockBackend",
+    "MockDevice",
     "OpSamples",
     "Sample",
     "Subject",
@@ -53,8 +58,12 @@ __all__ = [
     "check_second_gradients",
     "difference",
     "error",
+    "hang",
     "is_differentiable",
+    "load_samples",
+    "mock_backend",
     "reference",
     "sample",
     "samples",
+    "subjects",
 ]

@@ -11,8 +11,10 @@ from burn.testing.sample import Array
 
 __all__ = [
     "LIMITS",
+    "NEIGHBOURS",
     "SPECIAL",
     "booleans",
+    "complexes",
     "expanded",
     "floats",
     "integers",
@@ -32,12 +34,21 @@ LIMITS: Final = np.array(
 )
 """Integers that, wrapped around, are the smallest and largest of some dtype."""
 
+NEIGHBOURS: Final = np.array([2**53 + 1, 2**53 + 2, 2**53, 2**53 + 1])
+"""Integers of which two have the same float64."""
+
 
 def floats(*shape: int, low: float = -2.0, high: float = 2.0, phase: float = 0.3) -> Array:
     """Distinct float64 values between `low` and `high`, spread evenly and in no order."""
     count = math.prod(shape)
     fraction = (phase + np.arange(count) * _GOLDEN_RATIO) % 1.0
     return np.asarray((low + fraction * (high - low)).reshape(shape))
+
+
+def complexes(*shape: int, low: float = -2.0, high: float = 2.0, phase: float = 0.3) -> Array:
+    """Distinct complex128 values with parts between `low` and `high`."""
+    real = floats(*shape, low=low, high=high, phase=phase)
+    return np.asarray(real + 1j * floats(*shape, low=low, high=high, phase=phase + 0.37))
 
 
 def integers(*shape: int, low: int = -9, high: int = 10, phase: float = 0.3) -> Array:

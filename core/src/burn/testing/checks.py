@@ -17,7 +17,7 @@ from burn.errors import DTypeError
 from burn.ops import Meta, Tag
 from burn.tensor.dispatcher import dispatch
 from burn.testing.sample import ErrorSample, OpSamples, Sample
-from burn.testing.subject import Call, Subject, map_arrays, widened
+from burn.testing.subject import Call, Subject, map_arrays
 from burn.testing.tolerance import difference
 
 __all__ = [
@@ -57,7 +57,7 @@ def check_sample(subject: Subject, samples: OpSamples, one: Sample, dtype: DType
     terms = None
     if samples.terms is not None:
         with np.errstate(all="ignore"):
-            terms = samples.terms(*map_arrays(widened, call.operands), **call.attributes)
+            terms = samples.terms(*call.widened, **call.attributes)
     for name, meta, value, expected in zip(call.op.outputs, metas, values, references, strict=True):
         exact = samples.exact or Tag.VIEW in call.op.tags
         wrong = difference(value, expected, meta.dtype, exact=exact, terms=terms)
@@ -68,7 +68,7 @@ def check_sample(subject: Subject, samples: OpSamples, one: Sample, dtype: DType
 
 def expected_outputs(samples: OpSamples, call: Call) -> tuple[Any, ...]:
     """What the reference of an op gives for a call."""
-    operands = map_arrays(widened, call.operands) if samples.widens else call.operands
+    operands = call.widened if samples.widens else call.operands
     with np.errstate(all="ignore"):
         result = samples.reference(*operands, **call.attributes)
     return call.outputs(result)

@@ -9,7 +9,8 @@ tolerance here. A wrong rule is off by far more.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
@@ -38,10 +39,8 @@ _RELATIVE: Final = 1e-5
 _ABSOLUTE: Final = 1e-7
 """Times the size of the outputs."""
 
-_PLACES: Final = 40
-"""Elements of an operand that are moved at most; those of a larger one are taken evenly."""
-
-_PLACES_SECOND: Final = 6
+_GROUP: Final = 40
+"""How many elements are moved together: in a sum of so many a wrong one still shows."""
 
 Function: TypeAlias = Callable[[Sequence[Array]], Array]
 """Terms of the number that is differentiated, one for each element of the outputs. They are
@@ -53,6 +52,8 @@ class _Problem:
 
     def __init__(self, subject: Subject, samples: OpSamples, one: Sample, dtype: DType) -> None:
         self.subject = subject
+        self.autodiff = Autodiff(subject.backend)
+        self.tracking = self.autodiff.for_device(subject.device)
         self.call = Call.of(samples, one, dtype, subject.index_dtype)
         self.places = _float_places(self.call)
         self.values = [self._operand(place) for place in self.places]
@@ -104,9 +105,8 @@ class _Problem:
         self, values: Sequence[Array], weights: Sequence[Array]
     ) -> tuple[list[Array], float]:
         """Its gradient by each array, by the op's rule, and the size of the outputs."""
-        autodiff = Autodiff(self.subject.backend)
+        autodiff, table = self.autodiff, self.tracking
         device = self.subject.device
-        table = autodiff.for_device(device)
         leaves = [autodiff.require_grad(self.upload(value), device) for value in values]
         with self.subject.quiet():
             outputs = self.run(table, leaves)
@@ -181,7 +181,7 @@ def check_gradients(subject: Subject, samples: OpSamples, one: Sample) -> None:
             gradient,
             lambda values: problem.objective(values, problem.weights),
             size,
-            _PLACES,
+            _alike(gradient),
         )
 
 
@@ -208,9 +208,8 @@ def check_second_gradients(subject: Subject, samples: OpSamples, one: Sample) ->
 
     second, size = _second_gradients(problem, directions)
     for which, gradient in enumerate(second):
-        _compare(
-            problem, "second gradient", everything, which, gradient, along, size, _PLACES_SECOND
-        )
+        together = [np.arange(gradient.size)]
+        _compare(problem, "second gradient", everything, which, gradient, along, size, together)
 
 
 def check_gradient_types(subject: Subject, samples: OpSamples, one: Sample, dtype: DType) -> None:
@@ -295,31 +294,57 @@ def _compare(
     gradient: Array,
     function: Function,
     size: float,
-    limit: int,
+    groups: Iterable[Array],
 ) -> None:
-    """Compare one gradient with central differences of a function, element by element."""
-    value = values[which]
-    stride = max(1, -(-value.size // limit))
-    for place in range(0, value.size, stride):
-        numeric = _central_difference(function, values, which, place)
-        if not np.isfinite(numeric):
-            continue  # the edge of the domain, where there is only one side
-        exact = float(gradient.flat[place])
+    """Compare one gradient with central differences of a function.
+
+    The elements of a group are moved together, each by an amount of its own. Only where that
+    disagrees, or leads out of the domain, are they moved one by one, to see which it is.
+    """
+
+    def slopes(places: Array, amounts: Array) -> tuple[float, float, bool]:
+        """What the gradient says of a direction, what differences say, and if that is the same."""
+        with np.errstate(all="ignore"):
+            exact = float(np.sum(gradient.flat[places] * amounts))
+        numeric = _central_difference(function, values, which, places, amounts)
         allowed = _RELATIVE * abs(numeric) + _ABSOLUTE * max(1.0, size)
-        if not abs(exact - numeric) <= allowed:
-            problem.fail(
-                f"{what} of operand {which} at element {place} is {exact:.9g}, "
-                f"where central differences give {numeric:.9g}"
-            )
+        return exact, numeric, abs(exact - numeric) <= allowed
+
+    for group in groups:
+        *_, near = slopes(group, floats(group.size, low=0.5))
+        if near:
+            continue
+        for place in group[:: max(1, -(-group.size // _GROUP))]:
+            exact, numeric, near = slopes(place[None], np.ones(1))
+            # At the edge of the domain there is only one side.
+            if np.isfinite(numeric) and not near:
+                problem.fail(
+                    f"{what} of operand {which} at element {place} is {exact:.9g}, "
+                    f"where central differences give {numeric:.9g}"
+                )
+
+
+def _alike(gradient: Array) -> list[Array]:
+    """Places of a few elements of one sign and size each, so that none drowns in their sum."""
+    groups: dict[Any, list[int]] = {}
+    for place, slope in enumerate(gradient.reshape(-1).tolist()):
+        power = math.frexp(slope)[1] // 3
+        groups.setdefault((slope < 0.0, slope > 0.0, power), []).append(place)
+    return [
+        np.array(places[start : start + _GROUP])
+        for places in groups.values()
+        for start in range(0, len(places), _GROUP)
+    ]
 
 
 def _central_difference(
-    function: Function, values: Sequence[Array], which: int, place: int
+    function: Function, values: Sequence[Array], which: int, places: Array, amounts: Array
 ) -> float:
+    """Slope of a function where some elements of one operand move, each by its amount."""
     ends = []
     for step in (_STEP, -_STEP):
         moved = [value.copy() if index == which else value for index, value in enumerate(values)]
-        moved[which].flat[place] += step
+        moved[which].flat[places] += step * amounts
         ends.append(function(moved))
     with np.errstate(all="ignore"):
         return float(np.sum(ends[0] - ends[1])) / (2.0 * _STEP)

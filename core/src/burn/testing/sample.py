@@ -15,6 +15,7 @@ enough precision.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
@@ -25,6 +26,7 @@ import numpy.typing as npt
 from burn.dtype import DType, Kind
 from burn.errors import BurnError
 from burn.ops import REGISTRY, Op
+from burn.plugins import registry
 
 __all__ = [
     "INDEX_DTYPE",
@@ -38,6 +40,7 @@ __all__ = [
     "Terms",
     "also_for_complex",
     "error",
+    "load_samples",
     "reference",
     "resolve_attributes",
     "sample",
@@ -167,6 +170,12 @@ class OpSamples:
 
 SAMPLES: Final[dict[str, OpSamples]] = {}
 """Samples of every op by its name, filled by importing `burn.testing.samples`."""
+
+
+@functools.cache
+def load_samples() -> None:
+    """Let the plugins attach the samples that they bring, once."""
+    registry.ask("burn_samples")
 
 
 def sample(

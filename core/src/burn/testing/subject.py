@@ -14,7 +14,7 @@ import numpy as np
 from burn.data import TensorData
 from burn.dispatch import to_scalar
 from burn.dtype import DType, DTypeUsage, Kind, int32, int64
-from burn.ops import Meta, Op, Operand, OpTable, Tag, resolve
+from burn.ops import REGISTRY, Meta, Op, Operand, OpTable, Tag, resolve
 from burn.testing.minimal import Minimal
 from burn.testing.sample import Array, OpSamples, Sample, resolve_attributes
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from burn.aliases import Primitive
     from burn.device_id import DeviceId
 
-__all__ = ["Call", "Subject", "map_arrays", "widened"]
+__all__ = ["Call", "Subject", "map_arrays", "subjects", "widened"]
 
 
 class Subject:
@@ -62,6 +62,12 @@ class Subject:
     def index_dtype(self) -> DType:
         """Dtype of indices where a sample does not say: int64, or int32 without it."""
         return int64 if self.supports(int64) else int32
+
+    @property
+    def is_minimal(self) -> bool:
+        """Whether every op beyond the required ones is the default."""
+        beyond = [op for op in REGISTRY.values() if not op.is_required]
+        return not any(self.table.origin(op) == "native" for op in beyond)
 
     def supports(self, dtype: DType) -> bool:
         """Whether the device computes with a dtype."""
@@ -125,6 +131,12 @@ class Subject:
         return data.array
 
 
+def subjects(backend: Any, device: DeviceId) -> list[Subject]:
+    """A device with all that its backend has, and with the required ops alone, if that is less."""
+    whole = Subject(backend, device)
+    return [whole] if whole.is_minimal else [whole, Subject(backend, device, minimal=True)]
+
+
 @dataclass
 class Call:
     """One op, its operands on the host in the dtypes of the call, and its attributes.
@@ -174,6 +186,22 @@ class Call:
     def metas(self) -> list[Any]:
         """The operands as `Op.infer` takes them."""
         return map_arrays(lambda array: Meta(array.shape, DType.of(array.dtype)), self.operands)
+
+    @property
+    def widened(self) -> list[Any]:
+        """The operands as a reference takes them; numbers are rounded as in a tensor before."""
+        arrays = [
+            part
+            for spec, operand in zip(self.op.operands.values(), self.operands, strict=True)
+            for part in (operand if spec.is_list else [operand])
+            if spec.promotes and isinstance(part, np.ndarray)
+        ]
+        return [
+            widened(np.asarray(operand, arrays[0].dtype)).item()
+            if arrays and type(operand) in (float, complex)
+            else operand
+            for operand in map_arrays(widened, self.operands)
+        ]
 
     def upload(self, subject: Subject) -> list[Any]:
         """The operands on a device, in the layouts of the sample."""

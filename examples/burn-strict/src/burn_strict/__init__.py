@@ -26,4 +26,13 @@ def load() -> Any:
 def burn_backends() -> list[BackendSpec]:
     """The backend ``strict``, with one device."""
     device = DeviceInfo("cpu", 0, hardware="array-api-strict")
-    return [BackendSpec("strict", load=load, probe=lambda: [device], device_types=("cpu",))]
+    return [
+        BackendSpec(
+            "strict",
+            load=load,
+            probe=lambda: [device],
+            device_types=("cpu",),
+            api_version=(0, 1),
+            fork_safe=("cpu",),
+        )
+    ]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from burn.dtype import bfloat16
+from burn_cpu.choice import choose
 
 if TYPE_CHECKING:
     from burn.aliases import Scalar
@@ -23,6 +24,9 @@ def constant(value: float, dtype: Any) -> Array:
     array.flags.writeable = False
     return array
 
+
+# As Any: NumPy's stubs know a ufunc's methods only with a literal for keepdims.
+_minimum: Any = np.minimum
 
 _BFLOAT16 = bfloat16.numpy
 _NUMBERS = frozenset([bool, int, float, complex])
@@ -54,13 +58,34 @@ def _numbers_converted(x1: Any, x2: Any) -> tuple[Any, Any]:
     return x1, x2
 
 
+def _roots(powers: Array, x1: Array | Scalar, x2: Array | Scalar) -> Array:
+    """Powers as the standard has them: NumPy takes a square root where one 0.5 serves many bases.
+
+    It then gives NaN for the power of negative infinity, and the negative zero for its own.
+    """
+    if not isinstance(x2, (int, float, complex)):
+        one_for_each = x2.ndim and x2.shape == powers.shape and 0 not in x2.strides
+        if one_for_each:
+            return powers
+    if powers.dtype.kind == "c" or _minimum.reduce(x1, axis=None, initial=np.inf) > 0.0:
+        return powers
+    limits = ((x1 == 0.0) | (x1 == -np.inf)) & (x2 == 0.5)
+    return np.where(limits, abs(x1), powers)
+
+
 class ArithmeticOps:
     """Elementwise ops beside NumPy's universal functions."""
 
     def pow(self, x1: Array | Scalar, x2: Array | Scalar) -> Array:
         """NumPy refuses negative integer exponents; their result is the truncated reciprocal."""
-        if isinstance(x2, (int, float, complex)) or x2.dtype.kind != "i" or not (x2 < 0).any():
-            return np.power(x1, x2)
+        if isinstance(x2, (int, float, complex)):
+            powers = np.power(x1, x2)
+            return _roots(powers, x1, x2) if x2 == 0.5 else powers
+        kind = x2.dtype.kind
+        if kind != "i" or not (x2 < 0).any():
+            powers = np.power(x1, x2)
+            one_for_each = x2.base is None and x2.size == powers.size and x2.ndim
+            return powers if one_for_each or kind not in "fV" else _roots(powers, x1, x2)
         dtype = x2.dtype
         negative = x2 < 0
         powers = np.power(x1, np.where(negative, constant(0, dtype), x2))
@@ -83,23 +108,5 @@ class ArithmeticOps:
         return np.fmod(x1, x2)
 
     def where(self, condition: Array, x1: Array | Scalar, x2: Array | Scalar) -> Array:
-        """`numpy.where`."""
-        return np.where(condition, *_numbers_converted(x1, x2))
-
-    def relu(self, x: Array) -> Array:
-        """One pass; NaN propagates."""
-        return np.maximum(x, constant(0, x.dtype))
-
-    def relu_grad(self, output: Array, g: Array) -> Array:
-        """One comparison and one choice."""
-        zero = constant(0, g.dtype)
-        return np.where(output > zero, g, zero)
-
-    def sigmoid(self, x: Array) -> Array:
-        """``exp(-|x|)`` cannot overflow, and keeps the digits of small results."""
-        decay = np.abs(x, out=np.empty_like(x))
-        np.negative(decay, out=decay)
-        np.exp(decay, out=decay)
-        numerator = np.where(x < constant(0, x.dtype), decay, constant(1, x.dtype))
-        decay += constant(1, x.dtype)
-        return np.divide(numerator, decay)
+        """Without branches for large arrays."""
+        return choose(condition, *_numbers_converted(x1, x2))

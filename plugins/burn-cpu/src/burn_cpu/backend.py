@@ -13,14 +13,24 @@ from burn.dtype import DTypeUsage
 from burn.ops import REGISTRY, Tag
 from burn_cpu.activation import ActivationOps
 from burn_cpu.arithmetic import ArithmeticOps, with_numbers
+from burn_cpu.attention import AttentionOps
+from burn_cpu.complex_functions import COMPLEX_FUNCTIONS, with_complex
+from burn_cpu.convolution import ConvolutionOps
+from burn_cpu.ctc import CtcOps
+from burn_cpu.deformable import DeformableOps
+from burn_cpu.dense import DenseOps
 from burn_cpu.indexing import IndexingOps
 from burn_cpu.layout import LayoutOps
 from burn_cpu.linear_algebra import LinearAlgebraOps
+from burn_cpu.loss import LossOps
+from burn_cpu.normalization import NormalizationOps
 from burn_cpu.optimizer import OptimizerOps
 from burn_cpu.plugin import USAGE
+from burn_cpu.pooling import PoolingOps
 from burn_cpu.random import RandomOps
 from burn_cpu.reduction import ReductionOps
 from burn_cpu.signal import SignalOps
+from burn_cpu.softmax import SoftmaxOps
 
 if TYPE_CHECKING:
     from burn.device_id import DeviceId
@@ -45,8 +55,17 @@ class CpuBackend(
     ReductionOps,
     IndexingOps,
     LinearAlgebraOps,
+    DenseOps,
     ActivationOps,
+    ConvolutionOps,
+    DeformableOps,
+    SoftmaxOps,
+    NormalizationOps,
+    AttentionOps,
+    LossOps,
+    CtcOps,
     OptimizerOps,
+    PoolingOps,
     RandomOps,
     SignalOps,
     ArrayBackend,
@@ -59,6 +78,8 @@ class CpuBackend(
         super().__init__(np)
         for name in _WITH_NUMBERS:
             setattr(self, name, with_numbers(getattr(self, name)))
+        for name, function in COMPLEX_FUNCTIONS.items():
+            setattr(self, name, with_complex(getattr(self, name, getattr(np, name)), function))
 
     def __repr__(self) -> str:
         return "CpuBackend()"

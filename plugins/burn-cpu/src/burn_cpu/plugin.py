@@ -17,7 +17,16 @@ USAGE = dict.fromkeys(DType.members(), DTypeUsage.GENERAL)
 @hookimpl
 def burn_backends() -> list[BackendSpec]:
     """The backend ``cpu``."""
-    return [BackendSpec(name="cpu", load=_load, probe=_probe, device_types=("cpu",))]
+    return [
+        BackendSpec(
+            name="cpu",
+            load=_load,
+            probe=_probe,
+            device_types=("cpu",),
+            api_version=(0, 1),
+            fork_safe=("cpu",),
+        )
+    ]
 
 
 def _load() -> Backend:

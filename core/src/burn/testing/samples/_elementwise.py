@@ -30,9 +30,11 @@ __all__ = [
     "binary_floats",
     "binary_integers",
     "each",
+    "each_with_attributes",
     "is_nan",
     "not_for_bool",
     "special_pairs",
+    "unary_calls",
     "unary_floats",
     "unary_integers",
 ]
@@ -58,6 +60,17 @@ def unary_floats(low: float = -2.0, high: float = 2.0) -> list[Sample]:
         sample("reversed", reversed_view(floats(5, low=low, high=high))),
         sample("expanded", expanded(floats(3, low=low, high=high), 2, 3)),
         sample("special floats", SPECIAL),
+    ]
+
+
+def unary_calls(low: float, high: float, /, **attributes: Any) -> list[Sample]:
+    """Floats in every layout, the special ones, and those far away, with attributes."""
+    return [
+        sample(one.note, *one.operands, differentiable=one.differentiable, **attributes)
+        for one in [
+            *unary_floats(low, high),
+            sample("far", np.array([-1000.0, -100.0, -20.0, -9.0, 9.0, 20.0, 100.0, 1000.0])),
+        ]
     ]
 
 
@@ -164,5 +177,15 @@ def each(function: Callable[..., Any]) -> Reference:
         half = 1 << 63
         wrapped = [(value + half) % (2 * half) - half for value in values]
         return np.array(wrapped, dtype=np.int64).reshape(result.shape)
+
+    return call
+
+
+def each_with_attributes(function: Callable[..., float]) -> Callable[..., Array]:
+    """A reference of one array, from a function of a Python number and attributes."""
+
+    def call(x: Array, **attributes: Any) -> Array:
+        values = [function(value, **attributes) for value in x.reshape(-1).tolist()]
+        return np.array(values, np.float64).reshape(x.shape)
 
     return call

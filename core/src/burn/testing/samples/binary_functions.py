@@ -12,7 +12,6 @@ from burn.testing.arrays import LIMITS, SPECIAL, floats, integers
 from burn.testing.sample import Array, Reference, Sample, reference, sample
 from burn.testing.samples._elementwise import (
     BINARY_ERRORS,
-    ORDERED,
     binary_floats,
     binary_integers,
     each,
@@ -72,7 +71,9 @@ reference(
 
 def _nextafter(x1: Array | float, x2: Array | float) -> Array:
     dtype = x1.dtype if isinstance(x1, np.ndarray) else np.asarray(x2).dtype
-    return np.asarray(np.nextafter(np.asarray(x1, dtype), np.asarray(x2, dtype)))
+    x1, x2 = np.asarray(x1, dtype), np.asarray(x2, dtype)
+    # NumPy leaves a zero of float16 as it is where the other one has another sign.
+    return np.where(x1 == x2, x2, np.nextafter(x1, x2))
 
 
 _STEPPED = np.array([1.0, -1.0, 1.5, 65504.0, 2.0**-14, 2.0**-24, 6e-8, 1e-5, 0.25, 3e38, 1.1e-38])
@@ -81,7 +82,7 @@ reference(
     "nextafter",
     samples=[
         *binary_floats(),
-        special_pairs(ORDERED),  # libraries differ about the sign of a zero after a zero
+        special_pairs(),
         sample("up and down", np.append(_STEPPED, -_STEPPED)[:, None], np.array([-9e37, 9e37])),
         sample("many", floats(20, 10, low=-9.0, high=9.0), floats(20, 1, low=-9.0, high=9.0)),
         sample("from infinity", SPECIAL[1:3], 0.0),

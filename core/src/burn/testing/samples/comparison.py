@@ -9,6 +9,7 @@ import numpy as np
 from burn.errors import ArgumentError, DTypeError, OperandTypeError, ShapeError
 from burn.testing.arrays import (
     LIMITS,
+    NEIGHBOURS,
     booleans,
     expanded,
     floats,
@@ -35,8 +36,10 @@ _COMPARED = [
     special_pairs(),
     sample("equal floats", np.array([1.0, 2.0, -0.0]), np.array([1.0, 2.5, 0.0])),
     sample("infinity as a number", np.array([1.0, math.inf, math.nan]), math.inf),
+    sample("number that is rounded", np.array([0.1, 0.3, -0.1]), 0.1),
     *binary_integers(),
     sample("equal integers", integers(3, 4), integers(3, 4)),
+    sample("integers that are one as floats", NEIGHBOURS[:, None], NEIGHBOURS),
     *binary_booleans(),
 ]
 

@@ -1,5 +1,7 @@
 """Samples of the parts of complex numbers, and complex samples of ops that have real ones.
 
+Those of products and decompositions of matrices stand beside the real ones.
+
 Of infinite and NaN parts only those are tried for which NumPy gives what the standard says.
 """
 
@@ -14,6 +16,7 @@ from burn.errors import DTypeError
 from burn.testing.arrays import (
     SPECIAL,
     booleans,
+    complexes,
     expanded,
     floats,
     reversed_view,
@@ -39,7 +42,6 @@ from burn.testing.samples import (
     functions,
     indexing,
     layout,
-    linear_algebra,
     reduction,
     scan,
     scatter,
@@ -47,16 +49,10 @@ from burn.testing.samples import (
 from burn.testing.samples._elementwise import unary_floats, unary_integers
 
 ADDED_TO: Final = (
-    *(arithmetic, comparison, data_dependent, functions, indexing, layout, linear_algebra),
-    *(reduction, scan, scatter),
+    *(arithmetic, comparison, data_dependent, functions, indexing, layout, reduction, scan),
+    scatter,
 )
 """The modules whose ops get complex samples here."""
-
-
-def complexes(*shape: int, low: float = -2.0, high: float = 2.0, phase: float = 0.3) -> Array:
-    """Distinct complex values with parts between `low` and `high`."""
-    real = floats(*shape, low=low, high=high, phase=phase)
-    return np.asarray(real + 1j * floats(*shape, low=low, high=high, phase=phase + 0.37))
 
 
 def _unary(prefix: str = "complex ", **attributes: Any) -> list[Sample]:
@@ -161,6 +157,16 @@ also_for_complex(
     ],
 )
 
+also_for_complex(
+    "round",
+    samples=[
+        *_unary(),
+        sample("complex halves", np.array([0.5 - 1.5j, 2.5 + 0.5j, -0.5j, -2.5])),
+        sample("complex, special parts", _SPECIAL),
+    ],
+    reference=lambda x: _complex(np.rint(x.real), np.rint(x.imag)),
+)
+
 _SIMPLE: Final[dict[str, Reference | None]] = {
     "negative": None,
     "reciprocal": np.reciprocal,
@@ -259,16 +265,6 @@ for _name, _scan in (("cumsum", np.cumsum), ("cumprod", np.cumprod)):
         ],
         reference=_scan,
     )
-also_for_complex(
-    "matmul",
-    samples=[
-        sample("complex", complexes(3, 4), complexes(4, 2)),
-        sample("complex, batch", complexes(2, 3, 4), complexes(4, 2)),
-        sample("complex, transposed", transposed(complexes(3, 4)), complexes(4, 2)),
-        sample("complex, nothing between", complexes(3, 0), complexes(0, 2)),
-    ],
-    reference=np.matmul,
-)
 for _note, _dtype in (("complex64", complex64), ("complex128", complex128)):
     also_for_complex(
         "cast",

@@ -8,34 +8,35 @@ import numpy as np
 
 from burn.dtype import DType
 from burn.errors import ExecutionError, ShapeError
-from burn.testing.arrays import expanded, floats, matrix_transposed, reversed_view, strided
-from burn.testing.sample import INDEX_DTYPE, Array, ErrorSample, Sample, error, reference, sample
-from burn.testing.samples._matrices import definite, regular
+from burn.testing.arrays import (
+    complexes,
+    expanded,
+    floats,
+    matrix_transposed,
+    reversed_view,
+    strided,
+)
+from burn.testing.sample import (
+    INDEX_DTYPE,
+    Array,
+    Sample,
+    also_for_complex,
+    error,
+    reference,
+    sample,
+)
+from burn.testing.samples._matrices import (
+    NOT_SQUARE,
+    adjoint,
+    complex_regular,
+    definite,
+    hermitian_samples,
+    largest,
+    regular,
+    symmetric_samples,
+)
 
 _NAN = np.array([[1.0, np.nan], [np.nan, 1.0]])
-
-
-def _symmetric(**attributes: Any) -> list[Sample]:
-    """Calls of an op of positive definite matrices."""
-    return [
-        sample("one element", np.array([[2.5]]), **attributes),
-        sample("2 x 2", definite(2, 2), **attributes),
-        sample("4 x 4", definite(4, 4), **attributes),
-        sample("not symmetric", definite(3, 3) + np.tril(floats(3, 3) * 0.1), **attributes),
-        sample("batch", definite(2, 3, 3), **attributes),
-        sample("empty batch", floats(0, 3, 3), **attributes),
-        sample("no rows", floats(2, 0, 0), **attributes),
-        sample("transposed", matrix_transposed(definite(2, 3, 3)), **attributes),
-        sample("strided", strided(definite(3, 3)), **attributes),
-        sample("reversed", reversed_view(definite(3, 3)), **attributes),
-        sample("expanded", expanded(definite(2, 2), 3, 2, 2), **attributes),
-    ]
-
-
-_SYMMETRIC_ERRORS: Final[list[ErrorSample]] = [
-    error("a vector", ShapeError, floats(3)),
-    error("not square", ShapeError, floats(2, 3)),
-]
 
 
 def _any_shape(**attributes: Any) -> list[Sample]:
@@ -58,13 +59,29 @@ def _any_shape(**attributes: Any) -> list[Sample]:
     ]
 
 
+def _complex_of_any_shape(**attributes: Any) -> list[Sample]:
+    """Calls of an op of complex matrices of any shape."""
+    return [
+        sample("complex, one element", np.array([[-2.5 + 1j]]), **attributes),
+        sample("complex, square", complex_regular(3, 3), **attributes),
+        sample("complex, tall", complex_regular(4, 4)[:, :2], **attributes),
+        sample("complex, wide", complex_regular(4, 4)[:2], **attributes),
+        sample("complex batch", complex_regular(2, 3, 3)[..., :2], **attributes),
+        sample("complex, empty batch", complexes(0, 3, 2), **attributes),
+        sample("complex, no columns", complexes(2, 3, 0), **attributes),
+        sample("complex, transposed", matrix_transposed(complex_regular(3, 3)), **attributes),
+        sample("complex, strided", strided(complex_regular(3, 3)[:, :2]), **attributes),
+    ]
+
+
 def _cholesky(x: Array) -> Array:
     """Element by element (Cholesky and Banachiewicz)."""
-    x = (x + x.swapaxes(-1, -2)) / 2.0
-    result = np.zeros(x.shape)
+    x = (x + adjoint(x)) / 2.0
+    result = np.zeros(x.shape, x.dtype)
     for row in range(x.shape[-1]):
         for column in range(row + 1):
-            done = np.sum(result[..., row, :column] * result[..., column, :column], axis=-1)
+            above = np.conj(result[..., column, :column])
+            done = np.sum(result[..., row, :column] * above, axis=-1)
             rest = x[..., row, column] - done
             if row == column:
                 result[..., row, row] = np.sqrt(rest)
@@ -75,9 +92,9 @@ def _cholesky(x: Array) -> Array:
 
 reference(
     "cholesky",
-    samples=_symmetric(),
+    samples=symmetric_samples(),
     errors=[
-        *_SYMMETRIC_ERRORS,
+        *NOT_SQUARE,
         error("not definite", ExecutionError, -definite(2, 2), in_data=True),
         error(
             "one of a batch not definite",
@@ -87,14 +104,15 @@ reference(
         ),
     ],
 )(_cholesky)
+also_for_complex("cholesky", samples=hermitian_samples())
 
 
 def _qr(x: Array, *, complete: bool = False) -> tuple[Array, Array]:
     q, r = np.linalg.qr(x, "complete" if complete else "reduced")
     count = min(x.shape[-2:])
-    signs = np.where(np.diagonal(r, axis1=-2, axis2=-1) < 0.0, -1.0, 1.0)
-    q[..., :count] *= signs[..., None, :]
-    r[..., :count, :] *= signs[..., None]
+    phases = np.sign(np.diagonal(r, axis1=-2, axis2=-1))
+    q[..., :count] *= phases[..., None, :]
+    r[..., :count, :] *= np.conj(phases)[..., None]
     return q, r
 
 
@@ -108,20 +126,21 @@ reference(
     ],
     errors=[error("a vector", ShapeError, floats(3))],
 )(_qr)
-
-
-def _signs(vectors: Array) -> Any:
-    if 0 in vectors.shape:
-        return np.ones((*vectors.shape[:-2], vectors.shape[-1]))
-    place = np.argmax(abs(vectors), axis=-2, keepdims=True)
-    return np.sign(np.take_along_axis(vectors, place, -2))[..., 0, :]
+also_for_complex(
+    "qr",
+    samples=[
+        *_complex_of_any_shape(),
+        sample("complete, complex, square", complex_regular(3, 3), complete=True),
+        sample("complete, complex, wide", complex_regular(3, 3)[:2], complete=True),
+    ],
+)
 
 
 def _svd(x: Array, *, full_matrices: bool) -> tuple[Array, Array, Array]:
     u, s, vh = np.linalg.svd(x, full_matrices=full_matrices)
-    signs, count = _signs(u), s.shape[-1]
-    vh[..., :count, :] *= signs[..., :count, None]
-    return u * signs[..., None, :], s, vh
+    phases, count = np.sign(largest(u)), s.shape[-1]
+    vh[..., :count, :] *= phases[..., :count, None]
+    return u * np.conj(phases)[..., None, :], s, vh
 
 
 reference(
@@ -137,6 +156,13 @@ reference(
         error("NaN", ExecutionError, _NAN, full_matrices=False, in_data=True),
     ],
 )(_svd)
+also_for_complex(
+    "svd",
+    samples=[
+        *_complex_of_any_shape(full_matrices=False),
+        sample("full, complex, square", complex_regular(3, 3), full_matrices=True),
+    ],
+)
 
 
 @reference(
@@ -151,17 +177,7 @@ def _(x: Array) -> Array:
     return np.linalg.svd(x)[1]
 
 
-def _eigh(x: Array) -> tuple[Array, Array]:
-    values, vectors = np.linalg.eigh((x + x.swapaxes(-1, -2)) / 2.0)
-    return values, vectors * _signs(vectors)[..., None, :]
-
-
-reference("eigh", samples=_symmetric(), errors=_SYMMETRIC_ERRORS)(_eigh)
-
-
-@reference("eigvalsh", samples=_symmetric(), errors=_SYMMETRIC_ERRORS)
-def _(x: Array) -> Array:
-    return _eigh(x)[0]
+also_for_complex("svdvals", samples=_complex_of_any_shape())
 
 
 def _lu(x: Array, *, index_dtype: DType) -> tuple[Array, Array]:
@@ -197,3 +213,4 @@ reference(
         error("a vector", ShapeError, floats(3), **_PLACES),
     ],
 )(_lu)
+also_for_complex("lu_decomposition", samples=_complex_of_any_shape(**_PLACES))

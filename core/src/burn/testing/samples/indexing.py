@@ -110,6 +110,13 @@ reference(
         ),
         sample("no indices", floats(3), np.zeros(0, np.int64), floats(0), axis=0),
         sample(
+            "longer than int8",
+            floats(300),
+            np.array([1, 5, 127], np.int8),
+            floats(3, phase=0.1),
+            axis=0,
+        ),
+        sample(
             "special floats",
             np.array([np.nan, np.inf, 1.0]),
             np.array([1, 2]),

@@ -9,9 +9,23 @@ from typing import Any
 import numpy as np
 
 from burn.errors import ArgumentError, ExecutionError, ShapeError
-from burn.testing.arrays import expanded, floats, matrix_transposed, reversed_view, strided
-from burn.testing.sample import Array, ErrorSample, Sample, error, reference, sample
-from burn.testing.samples._matrices import regular
+from burn.testing.arrays import (
+    complexes,
+    expanded,
+    floats,
+    matrix_transposed,
+    reversed_view,
+    strided,
+)
+from burn.testing.sample import (
+    Array,
+    Sample,
+    also_for_complex,
+    error,
+    reference,
+    sample,
+)
+from burn.testing.samples._matrices import NOT_SQUARE, adjoint, complex_regular, regular
 
 _SINGULAR = np.array([[1.0, 2.0], [2.0, 4.0]])
 
@@ -35,10 +49,19 @@ def _square(*more: Sample) -> list[Sample]:
     ]
 
 
-_NOT_SQUARE: list[ErrorSample] = [
-    error("a vector", ShapeError, floats(3)),
-    error("not square", ShapeError, floats(2, 3)),
-]
+def _complex_square() -> list[Sample]:
+    """Calls of an op of one complex square matrix."""
+    return [
+        sample("complex, one element", np.array([[-2.5 + 1j]])),
+        sample("complex, 2 x 2", complex_regular(2, 2)),
+        sample("complex, 4 x 4", complex_regular(4, 4)),
+        sample("complex, rows in disorder", complex_regular(3, 3)[[2, 0, 1]]),
+        sample("complex batch", complex_regular(2, 3, 3)),
+        sample("complex, empty batch", complexes(0, 3, 3)),
+        sample("complex, no rows", complexes(2, 0, 0)),
+        sample("complex, transposed", matrix_transposed(complex_regular(2, 3, 3))),
+        sample("complex, strided", strided(complex_regular(3, 3))),
+    ]
 
 
 def _solve(x1: Array, x2: Array) -> Array:
@@ -46,7 +69,7 @@ def _solve(x1: Array, x2: Array) -> Array:
     batch = np.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
     x1 = np.broadcast_to(x1, (*batch, *x1.shape[-2:]))
     x2 = np.broadcast_to(x2, (*batch, *x2.shape[-2:]))
-    result = np.empty(x2.shape)
+    result = np.empty(x2.shape, x2.dtype)
     for place in np.ndindex(batch):
         table = np.concatenate([x1[place], x2[place]], axis=1)
         for column in range(x1.shape[-1]):
@@ -93,17 +116,32 @@ reference(
         ),
     ],
 )(_solve)
+also_for_complex(
+    "solve",
+    samples=[
+        sample("one complex right side", complex_regular(3, 3), complexes(3, 1)),
+        sample("complex batch", complex_regular(2, 3, 3), complexes(2, 3, 2)),
+        sample("complex, one matrix for a batch", complex_regular(3, 3), complexes(2, 3, 2)),
+        sample("no complex equations", complexes(0, 0), complexes(0, 2)),
+        sample(
+            "complex views",
+            matrix_transposed(complex_regular(3, 3)),
+            reversed_view(complexes(3, 2)),
+        ),
+    ],
+)
 
 
 def _inv(x: Array) -> Array:
-    return _solve(x, np.eye(x.shape[-1]))
+    return _solve(x, np.eye(x.shape[-1], dtype=x.dtype))
 
 
 reference(
     "inv",
     samples=_square(),
-    errors=[*_NOT_SQUARE, error("singular", ExecutionError, _SINGULAR, in_data=True)],
+    errors=[*NOT_SQUARE, error("singular", ExecutionError, _SINGULAR, in_data=True)],
 )(_inv)
+also_for_complex("inv", samples=_complex_square())
 
 
 def _products(x: Array) -> list[Any]:
@@ -121,7 +159,7 @@ def _parity(order: tuple[int, ...]) -> int:
 
 
 def _det(x: Array) -> Any:
-    return sum((sign * product for sign, product in _products(x)), np.zeros(x.shape[:-2]))
+    return sum((sign * product for sign, product in _products(x)), np.zeros(x.shape[:-2], x.dtype))
 
 
 def _det_terms(x: Array) -> tuple[Any, Any]:
@@ -137,9 +175,10 @@ reference(
         sample("singular", _SINGULAR, differentiable=False),
         sample("zeros", np.zeros((3, 3)), differentiable=False),
     ),
-    errors=_NOT_SQUARE,
+    errors=NOT_SQUARE,
     terms=_det_terms,
 )(_det)
+also_for_complex("det", samples=_complex_square())
 
 
 def _cofactors(x: Array) -> Array:
@@ -163,7 +202,7 @@ reference(
         sample("one rank less", _ONE_RANK_LESS, differentiable=False),
         sample("zeros", np.zeros((3, 3)), differentiable=False),
     ),
-    errors=_NOT_SQUARE,
+    errors=NOT_SQUARE,
     terms=_cofactor_terms,
 )(_cofactors)
 
@@ -179,21 +218,25 @@ reference(
         sample("zeros", np.zeros((3, 3)), differentiable=False),
         sample("negative determinant", regular(3, 3)[[1, 0, 2]]),
     ),
-    errors=_NOT_SQUARE,
+    errors=NOT_SQUARE,
 )(_slogdet)
+also_for_complex(
+    "slogdet",
+    samples=[*_complex_square(), sample("complex, zeros", np.zeros((2, 2), complex))],
+)
 
 
 def _pinv(x: Array, *, rtol: float) -> Any:
-    # By the eigenvalues of the smaller of x.T x and x x.T, where the samples have full rank.
+    # By the smaller of the two products with the adjoint, where the samples have full rank.
     del rtol
     if x.shape[-2] < x.shape[-1]:
-        return _pinv(x.swapaxes(-1, -2), rtol=0.0).swapaxes(-1, -2)
-    adjoint = x.swapaxes(-1, -2)
+        return adjoint(_pinv(adjoint(x), rtol=0.0))
+    other = adjoint(x)
     if not x.any():
-        return np.zeros(adjoint.shape)
+        return np.zeros(other.shape, x.dtype)
     if x.shape[-2:] == (2, 2) and not np.linalg.det(x).any():
-        return adjoint / np.sum(x * x)  # of rank one
-    return _solve(adjoint @ x, adjoint)
+        return other / np.sum(abs(x) ** 2)  # of rank one
+    return _solve(other @ x, other)
 
 
 _RTOL: dict[str, Any] = {"rtol": 1e-2}
@@ -218,3 +261,15 @@ reference(
         error("negative tolerance", ArgumentError, regular(2, 2), rtol=-1.0),
     ],
 )(_pinv)
+also_for_complex(
+    "pinv",
+    samples=[
+        sample("complex, square", complex_regular(3, 3), **_RTOL),
+        sample("complex, tall", complex_regular(4, 4)[:, :2], **_RTOL),
+        sample("complex, wide", complex_regular(4, 4)[:2], **_RTOL),
+        sample("complex batch", complex_regular(2, 3, 3)[..., :2], **_RTOL),
+        sample("complex, of rank one", _SINGULAR * (1.0 - 0.5j), **_RTOL),
+        sample("complex, no rows", complexes(2, 0, 3), **_RTOL),
+        sample("complex, empty batch", complexes(0, 2, 3), **_RTOL),
+    ],
+)

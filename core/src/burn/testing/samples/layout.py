@@ -39,12 +39,30 @@ _NUMBERS: Final = np.array(
 )
 
 
+# Half-way between two numbers of bfloat16, float16 or float32, next to an even and to an odd one;
+# where float16 and bfloat16 end; and a NaN that an addition carries over into another number.
+_ROUNDED: Final = np.array(
+    [
+        *(1 + odd * 2.0**-bits for bits in (8, 11, 24) for odd in (1, 3)),
+        *(-1 - odd * 2.0**-bits for bits in (8, 11, 24) for odd in (1, 3)),
+        *(65504.0, 65519.0, 65520.0, -65519.0, -65520.0, 2.0**-24, 2.0**-25, 1.5 * 2.0**-25),
+        *(255 * 2.0**120, 255.25 * 2.0**120, 255.5 * 2.0**120, -255.5 * 2.0**120),
+        *np.array([2**63 - 1, -1]).view(np.float64),
+    ]
+)
+
+# The same for integers; one more than half-way, which float64 cannot say.
+_WIDE: Final = np.array([2**60 + 2**36 + 1, 2**60 + 2**36, 2**60 + 3 * 2**36 - 1, 2**24 + 1])
+
+
 def _cast_samples(dtype: DType) -> list[Sample]:
     whole = dtype is float64
     return [
         sample(f"floats to {dtype}", _NUMBERS, dtype=dtype, differentiable=whole),
         sample(f"float matrix to {dtype}", floats(2, 3), dtype=dtype, differentiable=whole),
+        sample(f"floats to be rounded to {dtype}", _ROUNDED, dtype=dtype, differentiable=whole),
         sample(f"integer limits to {dtype}", LIMITS, dtype=dtype),
+        sample(f"integers to be rounded to {dtype}", _WIDE, dtype=dtype),
         sample(f"booleans to {dtype}", booleans(5), dtype=dtype),
     ]
 
@@ -69,6 +87,7 @@ def _saturated(number: float, dtype: DType) -> int:
         sample("transposed", transposed(floats(3, 4)), dtype=float64),
         sample("strided integers", strided(integers(3, 4)), dtype=DType.of("int32")),
     ],
+    exact=True,
 )
 def _(x: Array, *, dtype: DType) -> Array:
     if dtype.is_bool:

@@ -11,6 +11,7 @@ from burn.errors import ArgumentError, AxisError, DTypeError, ShapeError
 from burn.testing.arrays import (
     LIMITS,
     booleans,
+    complexes,
     expanded,
     floats,
     integers,
@@ -19,7 +20,7 @@ from burn.testing.arrays import (
     strided,
     transposed,
 )
-from burn.testing.sample import Array, error, reference, sample
+from burn.testing.sample import Array, also_for_complex, error, reference, sample
 
 
 def _matmul(x1: Array, x2: Array) -> Array:
@@ -81,10 +82,19 @@ reference(
     ],
     terms=_terms,
 )(_matmul)
+also_for_complex(
+    "matmul",
+    samples=[
+        sample("complex", complexes(3, 4), complexes(4, 2)),
+        sample("complex, batch", complexes(2, 3, 4), complexes(4, 2)),
+        sample("complex, transposed", transposed(complexes(3, 4)), complexes(4, 2)),
+        sample("complex, nothing between", complexes(3, 0), complexes(0, 2)),
+    ],
+)
 
 
 def _vecdot(x1: Array, x2: Array, *, axis: int) -> Array:
-    products = np.moveaxis(x1 * x2, axis, -1)
+    products = np.moveaxis(np.conj(x1) * x2, axis, -1)
     result = np.zeros(products.shape[:-1], products.dtype)
     for place in np.ndindex(result.shape):
         row = products[place]
@@ -124,6 +134,17 @@ reference(
     ],
     terms=_vecdot_terms,
 )(_vecdot)
+also_for_complex(
+    "vecdot",
+    samples=[
+        sample("complex vectors", complexes(5), complexes(5, phase=0.1), axis=0),
+        sample("complex, broadcast", complexes(2, 1, 3), complexes(4, 3, phase=0.1), axis=2),
+        sample("complex, first axis", complexes(4, 3), complexes(4, 3, phase=0.1), axis=0),
+        sample("complex, no elements to add", complexes(2, 0), complexes(2, 0), axis=1),
+        sample("complex views", transposed(complexes(3, 4)), strided(complexes(3, 4)), axis=0),
+        sample("of itself, complex", complexes(4), complexes(4), axis=0),
+    ],
+)
 
 
 def _cross(x1: Array, x2: Array, *, axis: int) -> Array:
@@ -159,6 +180,16 @@ reference(
     ],
     terms=_cross_terms,
 )(_cross)
+also_for_complex(
+    "cross",
+    samples=[
+        sample("complex vectors", complexes(3), complexes(3, phase=0.1), axis=0),
+        sample("complex, broadcast", complexes(2, 1, 3), complexes(4, 3, phase=0.1), axis=2),
+        sample("complex, first axis", complexes(3, 2), complexes(3, 2, phase=0.1), axis=0),
+        sample("complex, empty batch", complexes(0, 3), complexes(3), axis=1),
+        sample("complex views", transposed(complexes(2, 3)), strided(complexes(2, 3)), axis=1),
+    ],
+)
 
 
 @reference(
@@ -201,3 +232,19 @@ reference(
 def _(x: Array, *, axis: tuple[int, ...], ord: float, keepdims: bool = False) -> Any:
     total = np.sum(abs(x) ** ord, axis=axis, keepdims=keepdims)
     return total ** (1.0 / ord)
+
+
+also_for_complex(
+    "lp_norm",
+    samples=[
+        sample("length of a complex vector", complexes(5), axis=(0,), ord=2.0),
+        sample("complex, order 1", complexes(3, 4), axis=(1,), ord=1.0),
+        sample("complex, order 3", complexes(3, 4), axis=(0,), ord=3.0),
+        sample("complex, order -1", complexes(2, 3), axis=(1,), ord=-1.0),
+        sample("complex, all axes", complexes(2, 3), axis=(0, 1), ord=2.0, keepdims=True),
+        sample("complex 0-d", complexes(), axis=(), ord=2.0),
+        sample("complex, over no elements", complexes(2, 0), axis=(1,), ord=2.0),
+        sample("complex, strided", strided(complexes(3, 4)), axis=(0,), ord=2.0),
+        sample("complex zeros", np.zeros(3, complex), axis=(0,), ord=2.0),
+    ],
+)

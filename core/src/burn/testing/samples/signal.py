@@ -37,7 +37,7 @@ def _rfft_terms(x: Array, *, axis: int, n: int) -> tuple[Any, Any]:
 
 
 _VALUES_ALONE: Final[dict[str, Any]] = {"differentiable": False}
-"""For lengths at which central differences take long; those below go the same ways."""
+"""For lengths at which central differences take long: gradient rules are one for all lengths."""
 
 _LAYOUTS: Final[list[tuple[str, Array, dict[str, Any]]]] = [
     *[(f"{length} elements", floats(2, length), {"axis": 1, "n": length}) for length in _LENGTHS],
@@ -48,11 +48,10 @@ _LAYOUTS: Final[list[tuple[str, Array, dict[str, Any]]]] = [
     ("middle axis", floats(2, 5, 3), {"axis": 1, "n": 5}),
     ("empty batch", floats(0, 4), {"axis": 1, "n": 4}),
     ("no elements, padded", floats(2, 0), {"axis": 1, "n": 3}),
-    ("two factors", floats(130), {"axis": 0, "n": 130}),
-    ("three factors", floats(3, 30), {"axis": 1, "n": 4100, **_VALUES_ALONE}),
-    ("a large prime", floats(2, 67), {"axis": 1, "n": 67}),
+    ("two factors", floats(130), {"axis": 0, "n": 130, **_VALUES_ALONE}),
+    ("three factors", floats(30), {"axis": 0, "n": 5 * 13 * 13, **_VALUES_ALONE}),
+    ("a large prime", floats(2, 67), {"axis": 1, "n": 67, **_VALUES_ALONE}),
     ("a large prime and a factor", floats(201), {"axis": 0, "n": 201, **_VALUES_ALONE}),
-    ("two large primes", floats(30), {"axis": 0, "n": 67 * 71, **_VALUES_ALONE}),
     ("transposed", transposed(floats(3, 6)), {"axis": 1, "n": 6}),
     ("strided", strided(floats(3, 6)), {"axis": 1, "n": 6}),
     ("reversed", reversed_view(floats(3, 6)), {"axis": 0, "n": 3}),

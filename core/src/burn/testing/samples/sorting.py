@@ -13,6 +13,7 @@ from burn.dtype import DType, bool_, float32, int32, int64
 from burn.errors import ArgumentError, AxisError, DTypeError, ShapeError
 from burn.testing.arrays import (
     LIMITS,
+    NEIGHBOURS,
     booleans,
     floats,
     integers,
@@ -45,6 +46,7 @@ def _samples(prefix: str, *, descending: bool) -> list[Sample]:
         sample(f"{prefix} reversed", reversed_view(floats(4, 3)), axis=1, **order),
         sample(f"{prefix} integers", integers(5, 6, low=-3, high=3), axis=1, **order),
         sample(f"{prefix} integer limits", LIMITS, axis=0, **order),
+        sample(f"{prefix} integers that are one as floats", NEIGHBOURS, axis=0, **order),
         sample(f"{prefix} booleans", booleans(3, 9), axis=1, **order),
         sample(f"{prefix} many ties", integers(600, low=0, high=4), axis=0, **order),
     ]

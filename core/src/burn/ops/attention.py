@@ -1,0 +1,291 @@
+"""Scaled dot-product attention (Vaswani et al., 2017, arXiv:1706.03762).
+
+Nothing of the size of the scores is kept for the gradient: they are computed again from the
+operands, as in FlashAttention (Dao et al., 2022, arXiv:2205.14135, appendix B). What a backend
+brings may do the same in blocks of queries.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from burn.errors import ArgumentError, ShapeError
+from burn.ops.indexing import check_same
+from burn.ops.linear_algebra import transpose
+from burn.ops.op import Context, Tag, op
+from burn.ops.places import positions
+from burn.ops.precision import in_float32
+from burn.ops.shapes import broadcast_shapes
+from burn.ops.signature import (
+    Cotangent,
+    FloatOperand,
+    Gradients,
+    Meta,
+    OptionalBool,
+    OptionalFloat,
+    Primitive,
+    Shape,
+)
+from burn.ops.table import OpTable
+
+_ATTENTION = Tag.CONTRACTION | Tag.COMPUTE_BOUND
+
+
+@op(_ATTENTION)
+def attention(
+    query: FloatOperand,
+    key: FloatOperand,
+    value: FloatOperand,
+    mask: OptionalBool,
+    bias: OptionalFloat,
+    *,
+    scale: float,
+    softcap: float | None = None,
+    is_causal: bool = False,
+) -> Meta:
+    """``softmax(scores) @ value``, where the scores are ``query @ key.T * scale``.
+
+    Shapes are (..., T, D) of the query, (..., S, D) of the key and (..., S, V) of the value; the
+    axes before broadcast, and `mask` and `bias` broadcast with the scores, (..., T, S). In this
+    order: `softcap` c bends scores to ``c * tanh(scores / c)``; keys are excluded where `mask` is
+    true, and under `is_causal` those beyond the query's place, the last query standing at the last
+    key; `bias` is added. A query whose keys are all excluded gives 0.
+    """
+    shape = check_attention(query.shape, key.shape, value.shape, softcap)
+    check_on_scores(shape.scores, mask=mask, bias=bias)
+    return Meta(shape.output, query.dtype)
+
+
+@attention.decomposition
+@in_float32
+def _(
+    ops: OpTable,
+    query: Primitive,
+    key: Primitive,
+    value: Primitive,
+    mask: Primitive | None,
+    bias: Primitive | None,
+    *,
+    scale: float,
+    softcap: float | None = None,
+    is_causal: bool = False,
+) -> Primitive:
+    shape = check_attention(tuple(query.shape), tuple(key.shape), tuple(value.shape), softcap)
+    check_on_scores(shape.scores, mask=mask, bias=bias)
+    weights, _ = _weights(ops, query, key, mask, bias, scale, softcap, is_causal=is_causal)
+    return ops.matmul(weights, value)
+
+
+@attention.gradient(saves=("query", "key", "value", "mask", "bias"))
+def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
+    operands = ctx.saved
+    to_query = to_key = to_value = to_bias = None
+    if any(ctx.needs[:3]):
+        to_query, to_key, to_value = ops.attention_grad(*operands, g, **ctx.attrs)
+    if ctx.needs[4]:
+        to_bias = ops.attention_bias_grad(*operands, g, **ctx.attrs)
+    return (
+        to_query if ctx.needs[0] else None,
+        to_key if ctx.needs[1] else None,
+        to_value if ctx.needs[2] else None,
+        None,
+        to_bias,
+    )
+
+
+@op(Tag.COMPUTE_BOUND, outputs=("query_gradient", "key_gradient", "value_gradient"))
+def attention_grad(
+    query: FloatOperand,
+    key: FloatOperand,
+    value: FloatOperand,
+    mask: OptionalBool,
+    bias: OptionalFloat,
+    g: FloatOperand,
+    *,
+    scale: float,
+    softcap: float | None = None,
+    is_causal: bool = False,
+) -> tuple[Meta, Meta, Meta]:
+    """Gradients that pass an `attention`, by query, key and value.
+
+    The axes before the last two are those that all operands broadcast to.
+    """
+    shape = check_attention(query.shape, key.shape, value.shape, softcap)
+    check_on_scores(shape.scores, mask=mask, bias=bias)
+    check_same("g", g.shape, shape.output)
+    return (
+        Meta((*shape.batch, *query.shape[-2:]), query.dtype),
+        Meta((*shape.batch, *key.shape[-2:]), query.dtype),
+        Meta((*shape.batch, *value.shape[-2:]), query.dtype),
+    )
+
+
+@attention_grad.decomposition
+@in_float32
+def _(
+    ops: OpTable,
+    query: Primitive,
+    key: Primitive,
+    value: Primitive,
+    mask: Primitive | None,
+    bias: Primitive | None,
+    g: Primitive,
+    *,
+    scale: float,
+    softcap: float | None = None,
+    is_causal: bool = False,
+) -> tuple[Primitive, Primitive, Primitive]:
+    shape = check_attention(tuple(query.shape), tuple(key.shape), tuple(value.shape), softcap)
+    check_on_scores(shape.scores, mask=mask, bias=bias)
+    check_same("g", tuple(g.shape), shape.output)
+    weights, bent = _weights(ops, query, key, mask, bias, scale, softcap, is_causal=is_causal)
+    slope = _score_gradient(ops, weights, value, g)
+    if bent is not None:
+        slope = ops.multiply(slope, ops.subtract(1.0, ops.multiply(bent, bent)))
+    slope = ops.multiply(slope, scale)
+    return (
+        ops.matmul(slope, key),
+        ops.matmul(transpose(ops, slope), query),
+        ops.matmul(transpose(ops, weights), g),
+    )
+
+
+@op(Tag.COMPUTE_BOUND, outputs=("gradient",))
+def attention_bias_grad(
+    query: FloatOperand,
+    key: FloatOperand,
+    value: FloatOperand,
+    mask: OptionalBool,
+    bias: OptionalFloat,
+    g: FloatOperand,
+    *,
+    scale: float,
+    softcap: float | None = None,
+    is_causal: bool = False,
+) -> Meta:
+    """Gradient that passes an `attention` by its bias, in the shape of the scores."""
+    shape = check_attention(query.shape, key.shape, value.shape, softcap)
+    check_on_scores(shape.scores, mask=mask, bias=bias)
+    check_same("g", g.shape, shape.output)
+    return Meta(shape.scores, query.dtype)
+
+
+@attention_bias_grad.decomposition
+@in_float32
+def _(
+    ops: OpTable,
+    query: Primitive,
+    key: Primitive,
+    value: Primitive,
+    mask: Primitive | None,
+    bias: Primitive | None,
+    g: Primitive,
+    *,
+    scale: float,
+    softcap: float | None = None,
+    is_causal: bool = False,
+) -> Primitive:
+    shape = check_attention(tuple(query.shape), tuple(key.shape), tuple(value.shape), softcap)
+    check_on_scores(shape.scores, mask=mask, bias=bias)
+    check_same("g", tuple(g.shape), shape.output)
+    weights, _ = _weights(ops, query, key, mask, bias, scale, softcap, is_causal=is_causal)
+    return ops.expand(_score_gradient(ops, weights, value, g), shape=shape.scores)
+
+
+def _weights(
+    ops: OpTable,
+    query: Primitive,
+    key: Primitive,
+    mask: Primitive | None,
+    bias: Primitive | None,
+    scale: float,
+    softcap: float | None,
+    *,
+    is_causal: bool,
+) -> tuple[Primitive, Primitive | None]:
+    """The softmax of the scores, and the hyperbolic tangent where there is a soft cap."""
+    scores = ops.multiply(ops.matmul(query, transpose(ops, key)), scale)
+    bent = None
+    if softcap is not None:
+        bent = ops.tanh(ops.divide(scores, softcap))
+        scores = ops.multiply(bent, softcap)
+    queries, keys = scores.shape[-2], scores.shape[-1]
+    if mask is not None:
+        scores = ops.where(mask, -math.inf, scores)
+    if is_causal:
+        scores = ops.where(_beyond(ops, queries, keys), -math.inf, scores)
+    if bias is not None:
+        scores = ops.add(scores, bias)
+    last = len(scores.shape) - 1
+    if mask is None and bias is None and not (is_causal and queries > keys):
+        return ops.softmax(scores, axis=last), bent
+    excluded = ops.all(ops.equal(scores, -math.inf), axis=(last,), keepdims=True)
+    weights = ops.softmax(ops.where(excluded, 0.0, scores), axis=last)
+    return ops.where(excluded, 0.0, weights), bent
+
+
+def _beyond(ops: OpTable, queries: int, keys: int) -> Primitive:
+    """Whether a key comes after a query, the last of both standing at one place."""
+    places = positions(ops, (queries, keys), 0, start=keys - queries)
+    return ops.less(places, positions(ops, (queries, keys), 1))
+
+
+def _score_gradient(ops: OpTable, weights: Primitive, value: Primitive, g: Primitive) -> Primitive:
+    """Gradient by the scores as the softmax sees them."""
+    return ops.softmax_grad(
+        *_broadcast(ops, weights, ops.matmul(g, transpose(ops, value))),
+        axis=len(g.shape) - 1,
+    )
+
+
+def _broadcast(ops: OpTable, x1: Primitive, x2: Primitive) -> tuple[Primitive, Primitive]:
+    shape = broadcast_shapes(tuple(x1.shape), tuple(x2.shape))
+    return ops.expand(x1, shape=shape), ops.expand(x2, shape=shape)
+
+
+class AttentionShape(NamedTuple):
+    """What the shapes of query, key and value give."""
+
+    batch: Shape
+    scores: Shape
+    output: Shape
+
+
+def check_attention(
+    query: Shape, key: Shape, value: Shape, softcap: float | None
+) -> AttentionShape:
+    """Shapes of an attention; refuses operands that do not belong together."""
+    shapes = f"query {query}, key {key} and value {value}"
+    if min(len(query), len(key), len(value)) < 2:
+        raise ShapeError(f"{shapes}: each has two axes or more", hint="(..., places, features)")
+    if query[-1] != key[-1]:
+        raise ShapeError(
+            f"{shapes}: a query has {query[-1]} features and a key {key[-1]}",
+            hint="The last axes of query and key must have one length",
+        )
+    if key[-2] != value[-2]:
+        raise ShapeError(
+            f"{shapes}: there are {key[-2]} keys and {value[-2]} values",
+            hint="The last axes but one of key and value must have one length",
+        )
+    if softcap is not None and not softcap > 0.0:
+        raise ArgumentError(f"softcap is {softcap}", hint="It must be positive, or None")
+    batch = broadcast_shapes(query[:-2], key[:-2], value[:-2])
+    return AttentionShape(batch, (*batch, query[-2], key[-2]), (*batch, query[-2], value[-1]))
+
+
+def check_on_scores(scores: Shape, **operands: Meta | Primitive | None) -> None:
+    """Refuse a mask or a bias that does not broadcast to the shape of the scores."""
+    for name, operand in operands.items():
+        if operand is not None:
+            shape = tuple(operand.shape)
+            if len(shape) > len(scores) or any(
+                length not in (1, expected)
+                for length, expected in zip(reversed(shape), reversed(scores), strict=False)
+            ):
+                raise ShapeError(
+                    f"{name} has shape {shape}, which does not broadcast to that of the scores, "
+                    f"{scores}",
+                    hint="The scores have an element for each query and key: (..., T, S)",
+                )

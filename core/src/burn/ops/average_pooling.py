@@ -1,0 +1,236 @@
+"""Means of windows.
+
+The spatial axes are the last ones, as many as `kernel_size` or `output_size` has numbers; whatever
+stands before them is batch and channels.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+
+import numpy as np
+
+from burn.errors import ArgumentError
+from burn.ops.op import Context, Tag, op
+from burn.ops.pooling_windows import (
+    Pairs,
+    Sizes,
+    Windows,
+    check_pooled,
+    pooled_shape,
+    spatial_axes,
+    unpooled_shape,
+    windows,
+)
+from burn.ops.precision import in_float32
+from burn.ops.shapes import check_shape
+from burn.ops.signature import Cotangent, FloatOperand, Gradients, Meta, Primitive, Shape
+from burn.ops.table import OpTable
+from burn.ops.taps import Array, Taps, constant, weighted_sums, window_taps
+
+__all__ = ["divisors"]
+
+
+@op(Tag.COMPUTE_BOUND)
+def avg_pool(
+    x: FloatOperand,
+    *,
+    kernel_size: Sizes,
+    stride: Sizes,
+    padding: Pairs,
+    count_include_pad: bool = True,
+    ceil_mode: bool = False,
+) -> Meta:
+    """Mean of each window; see `max_pool` for the windows, which are not dilated here.
+
+    With `count_include_pad` padding counts as elements that are 0; what lies beyond it does not.
+    """
+    plan = windows(
+        x.shape, kernel_size=kernel_size, stride=stride, padding=padding, ceil_mode=ceil_mode
+    )
+    return Meta(pooled_shape(x.shape, plan), x.dtype)
+
+
+@avg_pool.decomposition
+@in_float32
+def _(
+    ops: OpTable,
+    x: Primitive,
+    *,
+    kernel_size: Sizes,
+    stride: Sizes,
+    padding: Pairs,
+    count_include_pad: bool = True,
+    ceil_mode: bool = False,
+) -> Primitive:
+    plan = windows(
+        tuple(x.shape), kernel_size=kernel_size, stride=stride, padding=padding, ceil_mode=ceil_mode
+    )
+    total = _summed(ops, x, [_window_taps(axis) for axis in plan])
+    return _divided(ops, total, divisors(plan, count_include_pad=count_include_pad))
+
+
+@avg_pool.gradient()
+def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
+    spatial = ctx.shape(0)[-len(ctx.attrs["kernel_size"]) :]
+    return (ops.avg_pool_grad(g, input_size=spatial, **ctx.attrs),)
+
+
+@op(Tag.COMPUTE_BOUND, outputs=("gradient",))
+def avg_pool_grad(
+    g: FloatOperand,
+    *,
+    input_size: Sizes,
+    kernel_size: Sizes,
+    stride: Sizes,
+    padding: Pairs,
+    count_include_pad: bool = True,
+    ceil_mode: bool = False,
+) -> Meta:
+    """Gradient of `avg_pool`: each element of `g` shared out among the places of its window.
+
+    `input_size` is the lengths of the spatial axes of the operand of `avg_pool`.
+    """
+    plan = windows(
+        input_size, kernel_size=kernel_size, stride=stride, padding=padding, ceil_mode=ceil_mode
+    )
+    check_pooled(g.shape, input_size, plan)
+    return Meta(unpooled_shape(g.shape, input_size), g.dtype)
+
+
+@avg_pool_grad.decomposition
+@in_float32
+def _(
+    ops: OpTable,
+    g: Primitive,
+    *,
+    input_size: Sizes,
+    kernel_size: Sizes,
+    stride: Sizes,
+    padding: Pairs,
+    count_include_pad: bool = True,
+    ceil_mode: bool = False,
+) -> Primitive:
+    plan = windows(
+        input_size, kernel_size=kernel_size, stride=stride, padding=padding, ceil_mode=ceil_mode
+    )
+    check_pooled(tuple(g.shape), input_size, plan)
+    share = _divided(ops, g, divisors(plan, count_include_pad=count_include_pad))
+    return _summed(ops, share, [_window_taps(axis).transposed for axis in plan])
+
+
+@avg_pool_grad.gradient()
+def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
+    attrs = {name: value for name, value in ctx.attrs.items() if name != "input_size"}
+    return (ops.avg_pool(g, **attrs),)
+
+
+@op(Tag.COMPUTE_BOUND)
+def adaptive_avg_pool(x: FloatOperand, *, output_size: Sizes) -> Meta:
+    """Means of as many windows as asked for, which together hold all elements.
+
+    Window i of n along an axis of length L holds the places from ``floor(i * L / n)`` up to, but
+    without, ``ceil((i + 1) * L / n)``.
+    """
+    return Meta(_adapted_shape(x.shape, output_size), x.dtype)
+
+
+@adaptive_avg_pool.decomposition
+@in_float32
+def _(ops: OpTable, x: Primitive, *, output_size: Sizes) -> Primitive:
+    lead = len(_adapted_shape(tuple(x.shape), output_size)) - len(output_size)
+    maps, counts = _adaptive(tuple(x.shape)[lead:], output_size)
+    return _divided(ops, _summed(ops, x, maps), counts)
+
+
+@adaptive_avg_pool.gradient()
+def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
+    spatial = ctx.shape(0)[-len(ctx.attrs["output_size"]) :]
+    return (ops.adaptive_avg_pool_grad(g, input_size=spatial),)
+
+
+@op(Tag.COMPUTE_BOUND, outputs=("gradient",))
+def adaptive_avg_pool_grad(g: FloatOperand, *, input_size: Sizes) -> Meta:
+    """Gradient of `adaptive_avg_pool` of a tensor with spatial axes of lengths `input_size`."""
+    return Meta(unpooled_shape(g.shape, input_size), g.dtype)
+
+
+@adaptive_avg_pool_grad.decomposition
+@in_float32
+def _(ops: OpTable, g: Primitive, *, input_size: Sizes) -> Primitive:
+    lead = len(unpooled_shape(tuple(g.shape), input_size)) - len(input_size)
+    maps, counts = _adaptive(input_size, tuple(g.shape)[lead:])
+    return _summed(ops, _divided(ops, g, counts), [taps.transposed for taps in maps])
+
+
+@adaptive_avg_pool_grad.gradient()
+def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
+    pooled = ctx.shape(0)[-len(ctx.attrs["input_size"]) :]
+    return (ops.adaptive_avg_pool(g, output_size=pooled),)
+
+
+def _adapted_shape(shape: Shape, output_size: Sizes) -> Shape:
+    if any(count < 0 for count in output_size):
+        raise ArgumentError(f"output_size is {output_size}", hint="Use lengths of 0 or more")
+    lead, _ = spatial_axes(shape, len(output_size))
+    return check_shape((*lead, *output_size))
+
+
+@functools.lru_cache(maxsize=256)
+def divisors(plan: tuple[Windows, ...], *, count_include_pad: bool) -> Array:
+    """By how much the sum of each window is divided; 0-d if it is the same for all."""
+    counts = [_counts(axis, count_include_pad=count_include_pad) for axis in plan]
+    return _products(counts)
+
+
+def _products(counts: Sequence[Array]) -> Array:
+    """Product of a number for each place along each axis; 0-d if it is the same for all."""
+    table: Array = functools.reduce(np.multiply.outer, counts)
+    if table.size and bool((table == table.flat[0]).all()):
+        table = np.array(table.flat[0])
+    table.flags.writeable = False
+    return table
+
+
+def _counts(axis: Windows, *, count_include_pad: bool) -> Array:
+    starts = np.arange(axis.count) * axis.stride - axis.before
+    stops = starts + axis.kernel
+    if count_include_pad:
+        return np.minimum(stops, axis.length + axis.after) - starts
+    return np.minimum(stops, axis.length) - np.maximum(starts, 0)
+
+
+@functools.lru_cache(maxsize=256)
+def _window_taps(axis: Windows) -> Taps:
+    starts = np.arange(axis.count) * axis.stride - axis.before
+    stops = np.minimum(starts + axis.kernel, axis.length)
+    return window_taps(axis.length, np.maximum(starts, 0), stops)
+
+
+@functools.lru_cache(maxsize=256)
+def _adaptive(input_size: Sizes, output_size: Sizes) -> tuple[list[Taps], Array]:
+    """The sums along each axis, and how many elements they hold together."""
+    ends = [_ends(*lengths) for lengths in zip(input_size, output_size, strict=True)]
+    maps = [window_taps(length, *both) for length, both in zip(input_size, ends, strict=True)]
+    return maps, _products([stops - starts for starts, stops in ends])
+
+
+def _ends(length: int, count: int) -> tuple[Array, Array]:
+    """Where the windows along an axis start and stop."""
+    place = np.arange(count)
+    return place * length // max(count, 1), -(-(place + 1) * length // max(count, 1))
+
+
+def _summed(ops: OpTable, x: Primitive, maps: Sequence[Taps]) -> Primitive:
+    """Apply a map along each of the last axes."""
+    for axis, taps in enumerate(maps, start=len(x.shape) - len(maps)):
+        x = weighted_sums(ops, x, taps, axis)
+    return x
+
+
+def _divided(ops: OpTable, x: Primitive, counts: Array) -> Primitive:
+    """Divide by a number for each place along the last axes, or for all of them."""
+    if not counts.ndim:
+        return ops.divide(x, float(counts))
+    return ops.divide(x, constant(ops, counts, ops.dtype(x)))

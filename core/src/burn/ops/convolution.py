@@ -1,0 +1,316 @@
+"""Convolutions over any number of spatial axes, and what their gradients are made of.
+
+The layout is (N, C, *spatial): a batch of examples, channels, and one spatial axis or more. As in
+every library of the field the kernel is not flipped: it is a cross-correlation. The three ops here
+are the derivatives of one trilinear form, so the gradients of each are the other two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from burn.ops.convolution_windows import (
+    Convolution,
+    check_bias,
+    convolution,
+    transposed_convolution,
+    weight_gradient,
+)
+from burn.ops.op import Context, Tag, op
+from burn.ops.pooling_windows import Pairs, Sizes, Windows
+from burn.ops.precision import in_float32
+from burn.ops.shapes import size
+from burn.ops.signature import (
+    Cotangent,
+    FloatOperand,
+    Gradients,
+    Meta,
+    OptionalFloat,
+    Primitive,
+)
+from burn.ops.table import OpTable
+from burn.ops.unfolding import columns
+
+__all__ = ["flipped_padding"]
+
+
+@op(Tag.COMPUTE_BOUND)
+def conv(
+    x: FloatOperand,
+    weight: FloatOperand,
+    bias: OptionalFloat,
+    *,
+    stride: Sizes,
+    padding: Pairs,
+    dilation: Sizes,
+    groups: int,
+) -> Meta:
+    """Convolution of (N, C, *spatial) with a weight (O, C / groups, *kernel), plus a bias (O,).
+
+    ``output[n, o, i] = bias[o] + sum over c and k of
+    weight[o, c, k] * x[n, c, i * stride - padding_before + k * dilation]``, where i and k have a
+    number for each spatial axis, places outside `x` count as 0, and c runs over the channels of the
+    group of o. Along each axis there are ``floor((in + padding_before + padding_after -
+    dilation * (kernel - 1) - 1) / stride) + 1`` places. 16-bit floats add up in float32.
+    """
+    plan = convolution(
+        x.shape, weight.shape, stride=stride, padding=padding, dilation=dilation, groups=groups
+    )
+    check_bias(bias, plan.outputs)
+    return Meta(plan.output_shape, x.dtype)
+
+
+@conv.decomposition
+@in_float32
+def _(
+    ops: OpTable,
+    x: Primitive,
+    weight: Primitive,
+    bias: Primitive | None,
+    *,
+    stride: Sizes,
+    padding: Pairs,
+    dilation: Sizes,
+    groups: int,
+) -> Primitive:
+    plan = convolution(
+        tuple(x.shape),
+        tuple(weight.shape),
+        stride=stride,
+        padding=padding,
+        dilation=dilation,
+        groups=groups,
+    )
+    check_bias(bias, plan.outputs)
+    matrices = ops.reshape(weight, shape=(groups, plan.outputs // groups, plan.terms))
+    output = ops.matmul(matrices, _grouped_columns(ops, x, plan))
+    output = ops.reshape(output, shape=plan.output_shape)
+    if bias is None:
+        return output
+    column = (plan.outputs, *[1] * len(plan.axes))
+    return ops.add(output, ops.reshape(bias, shape=column))
+
+
+@conv.gradient(saves={"x": ("weight",), "weight": ("x",)})
+def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
+    x, weight = ctx.saved
+    to_x = to_weight = None
+    if ctx.needs[0]:
+        rest = convolution(ctx.shape(0), tuple(weight.shape), **ctx.attrs).output_padding
+        to_x = ops.conv_transpose(g, weight, None, output_padding=rest, **ctx.attrs)
+    if ctx.needs[1]:
+        to_weight = ops.conv_weight_grad(x, g, kernel_size=tuple(ctx.shape(1)[2:]), **ctx.attrs)
+    return to_x, to_weight, _summed(ops, g) if ctx.needs[2] else None
+
+
+@op(Tag.COMPUTE_BOUND)
+def conv_transpose(
+    x: FloatOperand,
+    weight: FloatOperand,
+    bias: OptionalFloat,
+    *,
+    stride: Sizes,
+    padding: Pairs,
+    output_padding: Sizes,
+    dilation: Sizes,
+    groups: int,
+) -> Meta:
+    """Transposed convolution of (N, C, *spatial) by (C, O / groups, *kernel), plus a bias (O,).
+
+    The adjoint of `conv` with the same weight and numbers: each element of `x` is spread over a
+    window of the output. Along each axis there are ``(in - 1) * stride - padding_before -
+    padding_after + dilation * (kernel - 1) + output_padding + 1`` places; `output_padding`, less
+    than the stride, says which of the lengths that `conv` takes to the same one is meant. 16-bit
+    floats add up in float32.
+    """
+    plan = transposed_convolution(
+        x.shape,
+        weight.shape,
+        stride=stride,
+        padding=padding,
+        output_padding=output_padding,
+        dilation=dilation,
+        groups=groups,
+    )
+    check_bias(bias, plan.inputs)
+    return Meta(plan.input_shape, x.dtype)
+
+
+@conv_transpose.decomposition
+@in_float32
+def _(
+    ops: OpTable,
+    x: Primitive,
+    weight: Primitive,
+    bias: Primitive | None,
+    *,
+    stride: Sizes,
+    padding: Pairs,
+    output_padding: Sizes,
+    dilation: Sizes,
+    groups: int,
+) -> Primitive:
+    # The elements of x a stride apart, and between them zeros: a convolution with the flipped
+    # kernel and a stride of 1.
+    plan = transposed_convolution(
+        tuple(x.shape),
+        tuple(weight.shape),
+        stride=stride,
+        padding=padding,
+        output_padding=output_padding,
+        dilation=dilation,
+        groups=groups,
+    )
+    check_bias(bias, plan.inputs)
+    ends = flipped_padding(plan.axes)
+    if max(stride) > 1 or min(map(min, ends)) < 0:
+        x = _spread(ops, x, plan.axes, ends)
+        ends = ((0, 0),) * len(ends)
+    return ops.conv(
+        x,
+        _flipped(ops, weight, groups),
+        bias,
+        stride=(1,) * len(stride),
+        padding=ends,
+        dilation=dilation,
+        groups=groups,
+    )
+
+
+@conv_transpose.gradient(saves={"x": ("weight",), "weight": ("x",)})
+def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
+    x, weight = ctx.saved
+    attrs = {name: value for name, value in ctx.attrs.items() if name != "output_padding"}
+    to_weight = None
+    if ctx.needs[1]:
+        to_weight = ops.conv_weight_grad(g, x, kernel_size=tuple(ctx.shape(1)[2:]), **attrs)
+    return (
+        ops.conv(g, weight, None, **attrs) if ctx.needs[0] else None,
+        to_weight,
+        _summed(ops, g) if ctx.needs[2] else None,
+    )
+
+
+@op(Tag.COMPUTE_BOUND, outputs=("gradient",))
+def conv_weight_grad(
+    x: FloatOperand,
+    g: FloatOperand,
+    *,
+    kernel_size: Sizes,
+    stride: Sizes,
+    padding: Pairs,
+    dilation: Sizes,
+    groups: int,
+) -> Meta:
+    """Gradient of `conv` by its weight: `x` is its operand, `g` the gradient of its output."""
+    plan = weight_gradient(
+        x.shape,
+        g.shape,
+        kernel_size=kernel_size,
+        stride=stride,
+        padding=padding,
+        dilation=dilation,
+        groups=groups,
+    )
+    return Meta(plan.weight_shape, x.dtype)
+
+
+@conv_weight_grad.decomposition
+@in_float32
+def _(
+    ops: OpTable,
+    x: Primitive,
+    g: Primitive,
+    *,
+    kernel_size: Sizes,
+    stride: Sizes,
+    padding: Pairs,
+    dilation: Sizes,
+    groups: int,
+) -> Primitive:
+    plan = weight_gradient(
+        tuple(x.shape),
+        tuple(g.shape),
+        kernel_size=kernel_size,
+        stride=stride,
+        padding=padding,
+        dilation=dilation,
+        groups=groups,
+    )
+    # One long sum over the batch and all windows.
+    features, count = plan.outputs // groups, size(plan.counts)
+    total = plan.batch * count
+    rows = ops.permute(_grouped_columns(ops, x, plan), axes=(1, 0, 3, 2))
+    rows = ops.reshape(rows, shape=(groups, total, plan.terms))
+    g = ops.reshape(g, shape=(plan.batch, groups, features, count))
+    g = ops.reshape(ops.permute(g, axes=(1, 2, 0, 3)), shape=(groups, features, total))
+    return ops.reshape(ops.matmul(g, rows), shape=plan.weight_shape)
+
+
+@conv_weight_grad.gradient(saves={"x": ("g",), "g": ("x",)})
+def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
+    # `g` is the gradient of a weight here, and so a weight itself.
+    x, output = ctx.saved
+    attrs = {name: value for name, value in ctx.attrs.items() if name != "kernel_size"}
+    to_x = None
+    if ctx.needs[0]:
+        rest = convolution(ctx.shape(0), tuple(g.shape), **attrs).output_padding
+        to_x = ops.conv_transpose(output, g, None, output_padding=rest, **attrs)
+    return to_x, ops.conv(x, g, None, **attrs) if ctx.needs[1] else None
+
+
+def _grouped_columns(ops: OpTable, x: Primitive, plan: Convolution) -> Primitive:
+    """What each window holds, as matrices for each example and group: a column per window."""
+    shape = (plan.batch, plan.groups, plan.terms, size(plan.counts))
+    return ops.reshape(columns(ops, x, plan.axes), shape=shape)
+
+
+def _summed(ops: OpTable, g: Primitive) -> Primitive:
+    """Gradient of a bias: sums over all that it was added to."""
+    axis = (0, *range(2, len(g.shape)))
+    return ops.sum(g, axis=axis, keepdims=False, dtype=ops.dtype(g))
+
+
+def _flipped(ops: OpTable, weight: Primitive, groups: int) -> Primitive:
+    """The weight of a convolution with a stride of 1 that is the adjoint of another."""
+    outputs, inputs, *kernel = weight.shape
+    parts = ops.reshape(weight, shape=(groups, outputs // groups, inputs, *kernel))
+    axes = (0, 2, 1, *range(3, 3 + len(kernel)))
+    merged = (groups * inputs, outputs // groups, *kernel)
+    swapped = ops.reshape(ops.permute(parts, axes=axes), shape=merged)
+    return ops.flip(swapped, axes=tuple(range(2, 2 + len(kernel))))
+
+
+def flipped_padding(axes: Sequence[Windows]) -> Pairs:
+    """Padding of the convolution that is the adjoint of one with a stride of 1.
+
+    With a larger stride it is that around elements which are a stride apart. Where it is negative,
+    elements at the end go.
+    """
+    return tuple(
+        [
+            (
+                one.span - 1 - one.before,
+                one.length - 1 + one.before - (one.count - 1) * one.stride,
+            )
+            for one in axes
+        ]
+    )
+
+
+def _spread(ops: OpTable, x: Primitive, axes: Sequence[Windows], ends: Pairs) -> Primitive:
+    """Elements a stride apart in zeros, with padding at both ends or without elements there."""
+    batch, channels = x.shape[:2]
+    places = [(0, batch, 1), (0, channels, 1)]
+    kept = list(places)
+    shape = [batch, channels]
+    for one, (before, after) in zip(axes, ends, strict=True):
+        length = before + (one.count - 1) * one.stride + 1 + after
+        first = -(min(before, 0) // one.stride)
+        start = before + first * one.stride
+        count = max(0, min(one.count - first, (length - 1 - start) // one.stride + 1))
+        kept.append((first if count else 0, count, 1))
+        places.append((start if count else 0, count, one.stride))
+        shape.append(length)
+    zeros = ops.full(shape=tuple(shape), fill_value=0.0, dtype=ops.dtype(x))
+    return ops.slice_assign(zeros, ops.slice(x, slices=tuple(kept)), slices=tuple(places))

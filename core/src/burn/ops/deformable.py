@@ -1,0 +1,458 @@
+"""Convolutions of images whose windows are deformed: an offset moves each place in each window.
+
+J. Dai et al., "Deformable convolutional networks" (2017, arXiv:1703.06211); with a mask, X. Zhu et
+al., "Deformable ConvNets v2" (2019, arXiv:1811.11168). Layouts are those of torchvision.
+
+Channels are in `offset_groups` parts, which move alike. An offset has the shape
+(N, 2 * offset_groups * kernel height * kernel width, rows, columns): for each part and place of the
+kernel how far down it moves, and how far across. A mask, of half as many channels, is what each
+value is multiplied by.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from burn.errors import ArgumentError, ShapeError
+from burn.ops.convolution_windows import check_bias, convolution
+from burn.ops.op import Context, Tag, op
+from burn.ops.places import index_dtype, narrow
+from burn.ops.pooling_windows import Pairs, Sizes, Windows
+from burn.ops.precision import in_float32
+from burn.ops.shapes import size
+from burn.ops.signature import (
+    Cotangent,
+    FloatOperand,
+    Gradients,
+    Meta,
+    OptionalFloat,
+    Primitive,
+    Shape,
+)
+from burn.ops.table import OpTable
+from burn.ops.taps import Array, constant
+from burn.ops.unfolding import patches
+
+__all__ = ["Deformation", "check_gradient", "deformation", "starts"]
+
+
+@op(Tag.COMPUTE_BOUND)
+def deform_conv2d(
+    x: FloatOperand,
+    offset: FloatOperand,
+    weight: FloatOperand,
+    mask: OptionalFloat,
+    bias: OptionalFloat,
+    *,
+    stride: Sizes,
+    padding: Pairs,
+    dilation: Sizes,
+    weight_groups: int,
+    offset_groups: int,
+) -> Meta:
+    """Convolution of images (N, C, H, W) by (O, C / weight_groups, *kernel) in deformed windows.
+
+    As `conv`, but with what `deform_unfold4d` finds at the moved places.
+    """
+    numbers: dict[str, Any] = {"stride": stride, "padding": padding, "dilation": dilation}
+    plan = convolution(x.shape, weight.shape, groups=weight_groups, **numbers)
+    check_bias(bias, plan.outputs)
+    deformation(x, offset, mask, kernel_size=plan.kernel, offset_groups=offset_groups, **numbers)
+    return Meta(plan.output_shape, x.dtype)
+
+
+@deform_conv2d.decomposition
+@in_float32
+def _(
+    ops: OpTable,
+    x: Primitive,
+    offset: Primitive,
+    weight: Primitive,
+    mask: Primitive | None,
+    bias: Primitive | None,
+    *,
+    stride: Sizes,
+    padding: Pairs,
+    dilation: Sizes,
+    weight_groups: int,
+    offset_groups: int,
+) -> Primitive:
+    numbers: dict[str, Any] = {"stride": stride, "padding": padding, "dilation": dilation}
+    plan = convolution(tuple(x.shape), tuple(weight.shape), groups=weight_groups, **numbers)
+    check_bias(bias, plan.outputs)
+    columns = ops.deform_unfold4d(
+        x, offset, mask, kernel_size=plan.kernel, offset_groups=offset_groups, **numbers
+    )
+    columns = ops.reshape(columns, shape=(plan.batch, weight_groups, plan.terms, size(plan.counts)))
+    matrices = ops.reshape(weight, shape=(weight_groups, plan.outputs // weight_groups, plan.terms))
+    output = ops.reshape(ops.matmul(matrices, columns), shape=plan.output_shape)
+    if bias is None:
+        return output
+    return ops.add(output, ops.reshape(bias, shape=(plan.outputs, 1, 1)))
+
+
+@op(Tag.COMPUTE_BOUND)
+def deform_unfold4d(
+    x: FloatOperand,
+    offset: FloatOperand,
+    mask: OptionalFloat,
+    *,
+    kernel_size: Sizes,
+    stride: Sizes,
+    padding: Pairs,
+    dilation: Sizes,
+    offset_groups: int,
+) -> Meta:
+    """Deformed windows of images (N, C, H, W) as columns (N, C * kernel places, windows).
+
+    As `unfold4d`, but each place is moved by its offset, and between elements lies the bilinear
+    interpolation of the four around it, of which those outside the image are 0. An offset that is
+    NaN gives NaN.
+    """
+    plan = deformation(
+        x,
+        offset,
+        mask,
+        kernel_size=kernel_size,
+        stride=stride,
+        padding=padding,
+        dilation=dilation,
+        offset_groups=offset_groups,
+    )
+    return Meta(plan.column_shape, x.dtype)
+
+
+@deform_unfold4d.decomposition
+@in_float32
+def _(
+    ops: OpTable,
+    x: Primitive,
+    offset: Primitive,
+    mask: Primitive | None,
+    *,
+    kernel_size: Sizes,
+    stride: Sizes,
+    padding: Pairs,
+    dilation: Sizes,
+    offset_groups: int,
+) -> Primitive:
+    plan = deformation(
+        x,
+        offset,
+        mask,
+        kernel_size=kernel_size,
+        stride=stride,
+        padding=padding,
+        dilation=dilation,
+        offset_groups=offset_groups,
+    )
+    terms = []
+    plane = ops.reshape(x, shape=plan.planes)
+    for corner in _corners(ops, offset, plan):
+        value = ops.gather(plane, ops.expand(corner.place, shape=plan.sampled), axis=3)
+        product = ops.multiply(value, ops.multiply(corner.down, corner.across))
+        terms.append(ops.where(corner.outside, 0.0, product))
+    columns = functools.reduce(ops.add, terms)
+    if mask is not None:
+        columns = ops.multiply(columns, ops.reshape(mask, shape=plan.shared))
+    return ops.reshape(columns, shape=plan.column_shape)
+
+
+@deform_unfold4d.gradient(saves=("x", "offset", "mask"))
+def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
+    gradients = ops.deform_unfold4d_grad(*ctx.saved, g, **ctx.attrs)
+    return tuple(
+        gradient if needed else None for gradient, needed in zip(gradients, ctx.needs, strict=True)
+    )
+
+
+@op(Tag.COMPUTE_BOUND, outputs=("x_gradient", "offset_gradient", "mask_gradient"))
+def deform_unfold4d_grad(
+    x: FloatOperand,
+    offset: FloatOperand,
+    mask: OptionalFloat,
+    g: FloatOperand,
+    *,
+    kernel_size: Sizes,
+    stride: Sizes,
+    padding: Pairs,
+    dilation: Sizes,
+    offset_groups: int,
+) -> tuple[Meta, Meta, Meta]:
+    """Gradients of `deform_unfold4d` by its operands; without a mask, that of a mask of ones.
+
+    At an element the slope is that of the side where the coordinate is larger.
+    """
+    plan = deformation(
+        x,
+        offset,
+        mask,
+        kernel_size=kernel_size,
+        stride=stride,
+        padding=padding,
+        dilation=dilation,
+        offset_groups=offset_groups,
+    )
+    check_gradient(g, plan)
+    return x, offset, Meta(plan.mask_shape, x.dtype)
+
+
+@deform_unfold4d_grad.decomposition
+@in_float32
+def _(
+    ops: OpTable,
+    x: Primitive,
+    offset: Primitive,
+    mask: Primitive | None,
+    g: Primitive,
+    *,
+    kernel_size: Sizes,
+    stride: Sizes,
+    padding: Pairs,
+    dilation: Sizes,
+    offset_groups: int,
+) -> tuple[Primitive, Primitive, Primitive]:
+    plan = deformation(
+        x,
+        offset,
+        mask,
+        kernel_size=kernel_size,
+        stride=stride,
+        padding=padding,
+        dilation=dilation,
+        offset_groups=offset_groups,
+    )
+    check_gradient(g, plan)
+    dtype = ops.dtype(x)
+    plane = ops.reshape(x, shape=plan.planes)
+    g = ops.reshape(g, shape=plan.sampled)
+    shared = None if mask is None else ops.reshape(mask, shape=plan.shared)
+    masked = g if shared is None else ops.multiply(g, shared)
+    to_x = ops.full(shape=plan.planes, fill_value=0.0, dtype=dtype)
+    sums: list[list[Primitive]] = [[], [], []]
+    for corner in _corners(ops, offset, plan):
+        place = ops.expand(corner.place, shape=plan.sampled)
+        weight = ops.multiply(corner.down, corner.across)
+        share = ops.where(corner.outside, 0.0, ops.multiply(masked, weight))
+        to_x = ops.scatter_add(to_x, place, share, axis=3)
+        products = ops.multiply(g, ops.gather(plane, place, axis=3))
+        slope = ops.sum(products, axis=(2,), keepdims=True, dtype=dtype)
+        factors = (
+            ops.multiply(corner.across, corner.down_slope),
+            ops.multiply(corner.down, corner.across_slope),
+            weight,
+        )
+        for terms, factor in zip(sums, factors, strict=True):
+            terms.append(ops.where(corner.outside, 0.0, ops.multiply(slope, factor)))
+    down, across, to_mask = [functools.reduce(ops.add, terms) for terms in sums]
+    moved = [
+        ops.reshape(one if shared is None else ops.multiply(one, shared), shape=plan.by_place)
+        for one in (down, across)
+    ]
+    return (
+        ops.reshape(to_x, shape=plan.image_shape),
+        ops.reshape(ops.concat(moved, axis=3), shape=plan.offset_shape),
+        ops.reshape(to_mask, shape=plan.mask_shape),
+    )
+
+
+class Deformation(NamedTuple):
+    """The shapes that belong together in a deformed convolution.
+
+    Attributes
+    ----------
+    batch, channels, groups : int
+        Numbers of images, of their channels, and of the parts that move alike.
+    rows, columns : Windows
+        The windows, before they are deformed, down and across.
+    """
+
+    batch: int
+    channels: int
+    groups: int
+    rows: Windows
+    columns: Windows
+
+    @property
+    def places(self) -> int:
+        """Number of places in a window."""
+        return self.rows.kernel * self.columns.kernel
+
+    @property
+    def windows(self) -> int:
+        """Number of windows."""
+        return self.rows.count * self.columns.count
+
+    @property
+    def image_shape(self) -> Shape:
+        """Shape of the images."""
+        return (self.batch, self.channels, self.rows.length, self.columns.length)
+
+    @property
+    def planes(self) -> Shape:
+        """That of the images by groups, each a row of elements."""
+        pixels = self.rows.length * self.columns.length
+        return (self.batch, self.groups, self.channels // self.groups, pixels)
+
+    @property
+    def column_shape(self) -> Shape:
+        """Shape of the windows as columns."""
+        return (self.batch, self.channels * self.places, self.windows)
+
+    @property
+    def sampled(self) -> Shape:
+        """That of the columns by groups and channels, each a row of values."""
+        values = self.places * self.windows
+        return (self.batch, self.groups, self.channels // self.groups, values)
+
+    @property
+    def shared(self) -> Shape:
+        """Shape of what the channels of a group have in common."""
+        return (self.batch, self.groups, 1, self.places * self.windows)
+
+    @property
+    def by_place(self) -> Shape:
+        """The same by place and window."""
+        return (self.batch, self.groups, self.places, 1, self.windows)
+
+    @property
+    def mask_shape(self) -> Shape:
+        """Shape of a mask."""
+        return (self.batch, self.groups * self.places, self.rows.count, self.columns.count)
+
+    @property
+    def offset_shape(self) -> Shape:
+        """Shape of an offset."""
+        return (self.batch, 2 * self.groups * self.places, self.rows.count, self.columns.count)
+
+
+def deformation(
+    x: Any,
+    offset: Any,
+    mask: Any,
+    *,
+    kernel_size: Sizes,
+    stride: Sizes,
+    padding: Pairs,
+    dilation: Sizes,
+    offset_groups: int,
+) -> Deformation:
+    """What belongs to what, of anything that has shapes; `mask` may be None.
+
+    Raises
+    ------
+    ShapeError
+        If the shapes do not fit each other.
+    ArgumentError
+        If a number is out of its range.
+    """
+    shape = tuple(x.shape)
+    rows, columns = patches(
+        shape, kernel_size=kernel_size, stride=stride, padding=padding, dilation=dilation
+    )
+    if offset_groups < 1:
+        raise ArgumentError(f"offset_groups is {offset_groups}", hint="Use 1 or more")
+    if shape[1] % offset_groups:
+        raise ShapeError(
+            f"{shape[1]} channels are no multiple of {offset_groups} offset_groups",
+            hint="Each group has equally many",
+        )
+    plan = Deformation(shape[0], shape[1], offset_groups, rows, columns)
+    numbers = f"{offset_groups} * {rows.kernel} * {columns.kernel}"
+    if tuple(offset.shape) != plan.offset_shape:
+        raise ShapeError(
+            f"offset has shape {tuple(offset.shape)} where {plan.offset_shape} is needed: "
+            f"2 * offset_groups * kernel height * kernel width = 2 * {numbers} channels"
+        )
+    if mask is not None and tuple(mask.shape) != plan.mask_shape:
+        raise ShapeError(
+            f"mask has shape {tuple(mask.shape)} where {plan.mask_shape} is needed: "
+            f"offset_groups * kernel height * kernel width = {numbers} channels"
+        )
+    return plan
+
+
+def check_gradient(g: Any, plan: Deformation) -> None:
+    """Refuse a gradient that has not the shape of the columns."""
+    if tuple(g.shape) != plan.column_shape:
+        raise ShapeError(f"g has shape {tuple(g.shape)} where {plan.column_shape} is needed")
+
+
+class _Corner(NamedTuple):
+    """One of the four elements around each moved place, shared by the channels of a group.
+
+    Attributes
+    ----------
+    place : primitive
+        Its place in an image, that of another element where it is `outside`.
+    outside : primitive
+        Whether it lies outside the image.
+    down, across : primitive
+        Its part in the value, as a product of two.
+    down_slope, across_slope : float
+        The derivatives of both by the coordinate.
+    """
+
+    place: Primitive
+    outside: Primitive
+    down: Primitive
+    across: Primitive
+    down_slope: float
+    across_slope: float
+
+
+def _corners(ops: OpTable, offset: Primitive, plan: Deformation) -> Iterator[_Corner]:
+    pairs = ops.reshape(offset, shape=(*plan.by_place[:3], 2, plan.windows))
+    places = []
+    for number, start in enumerate(starts(plan)):
+        moved = ops.reshape(narrow(ops, pairs, 3, number, 1), shape=plan.shared)
+        places.append(ops.add(moved, constant(ops, start, ops.dtype(offset))))
+    down, across = places
+    for row in _sides(ops, down, plan.rows.length):
+        for column in _sides(ops, across, plan.columns.length):
+            place = ops.add(ops.multiply(row.place, plan.columns.length), column.place)
+            outside = ops.bitwise_or(row.outside, column.outside)
+            yield _Corner(place, outside, row.weight, column.weight, row.slope, column.slope)
+
+
+def starts(plan: Deformation) -> tuple[Array, Array]:
+    """Row and column of each place of each window, before it is moved."""
+    rows, columns = (
+        np.arange(axis.kernel)[:, None] * axis.dilation
+        + np.arange(axis.count) * axis.stride
+        - axis.before
+        for axis in (plan.rows, plan.columns)
+    )
+    shape = (plan.rows.kernel, plan.columns.kernel, plan.rows.count, plan.columns.count)
+    down = np.broadcast_to(rows[:, None, :, None], shape)
+    across = np.broadcast_to(columns[None, :, None, :], shape)
+    return down.reshape(-1), across.reshape(-1)
+
+
+class _Side(NamedTuple):
+    """The element before or behind a coordinate, along one axis."""
+
+    place: Primitive
+    outside: Primitive
+    weight: Primitive
+    slope: float
+
+
+def _sides(ops: OpTable, coordinate: Primitive, length: int) -> list[_Side]:
+    before = ops.floor(coordinate)
+    fraction = ops.subtract(coordinate, before)
+    sides = []
+    for place, weight, slope in (
+        (before, ops.subtract(1.0, fraction), -1.0),
+        (ops.add(before, 1.0), fraction, 1.0),
+    ):
+        # Of NaN neither holds: it stays in the weight.
+        outside = ops.bitwise_or(ops.less(place, 0.0), ops.greater_equal(place, float(length)))
+        inside = ops.minimum(ops.maximum(place, 0.0), float(length - 1))
+        index = ops.cast(inside, dtype=index_dtype(ops))
+        sides.append(_Side(index, outside, weight, slope))
+    return sides

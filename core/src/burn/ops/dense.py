@@ -1,0 +1,104 @@
+"""Dense layers: affine maps, and rows of a table that indices name."""
+
+from __future__ import annotations
+
+from burn.errors import ShapeError
+from burn.ops.linear_algebra import transpose
+from burn.ops.op import Context, Tag, op
+from burn.ops.precision import in_float32
+from burn.ops.shapes import size
+from burn.ops.signature import (
+    Cotangent,
+    FloatOperand,
+    Gradients,
+    IndexOperand,
+    Meta,
+    OptionalFloat,
+    Primitive,
+    Shape,
+)
+from burn.ops.table import OpTable
+
+
+@op(Tag.CONTRACTION | Tag.COMPUTE_BOUND)
+def linear(x: FloatOperand, weight: FloatOperand, bias: OptionalFloat) -> Meta:
+    """``x @ weight + bias`` over the last axis of `x`.
+
+    `weight` has shape (in, out), and `bias` (out,): the layout of burn. PyTorch's weight is the
+    transpose. float16 and bfloat16 add up in float32.
+    """
+    return Meta(_output_shape(x, weight, bias), x.dtype)
+
+
+@linear.decomposition
+@in_float32
+def _(ops: OpTable, x: Primitive, weight: Primitive, bias: Primitive | None) -> Primitive:
+    shape = _output_shape(x, weight, bias)
+    output = ops.matmul(x if len(x.shape) > 1 else _rows(ops, x), weight)
+    if bias is not None:
+        output = ops.add(output, bias)
+    return output if len(shape) > 1 else ops.reshape(output, shape=shape)
+
+
+@linear.gradient(saves={"x": ("weight",), "weight": ("x",), "bias": ()})
+def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
+    x, weight = ctx.saved
+    to_x = to_weight = to_bias = None
+    if ctx.needs[0]:
+        to_x = ops.linear(g, transpose(ops, weight), None)
+    if ctx.needs[1]:
+        to_weight = ops.matmul(transpose(ops, _rows(ops, x)), _rows(ops, g))
+    if ctx.needs[2]:
+        to_bias = ops.sum(_rows(ops, g), axis=(0,), keepdims=False, dtype=ops.dtype(g))
+    return to_x, to_weight, to_bias
+
+
+def _rows(ops: OpTable, x: Primitive) -> Primitive:
+    """A tensor as a matrix with the same last axis."""
+    shape = tuple(x.shape)
+    return x if len(shape) == 2 else ops.reshape(x, shape=(size(shape[:-1]), shape[-1]))
+
+
+def _output_shape(
+    x: Meta | Primitive, weight: Meta | Primitive, bias: Meta | Primitive | None
+) -> Shape:
+    shape, matrix = tuple(x.shape), tuple(weight.shape)
+    if len(matrix) != 2:
+        raise ShapeError(f"weight has shape {matrix}", hint="It is a matrix of shape (in, out)")
+    if not shape or shape[-1] != matrix[0]:
+        raise ShapeError(
+            f"x of shape {shape} does not fit a weight of shape {matrix}",
+            hint=f"The last axis of x must have length {matrix[0]}, as weight has that many rows",
+        )
+    if bias is not None and tuple(bias.shape) != matrix[1:]:
+        raise ShapeError(
+            f"bias has shape {tuple(bias.shape)} where {matrix[1:]} is needed",
+            hint="It has one element for each column of the weight",
+        )
+    return (*shape[:-1], matrix[1])
+
+
+@op()
+def embedding(weight: FloatOperand, indices: IndexOperand) -> Meta:
+    """One row of `weight` for each index, along a new last axis.
+
+    Its gradient adds up at rows that are named more than once.
+    """
+    return Meta((*indices.shape, _row_length(weight)), weight.dtype)
+
+
+@embedding.decomposition
+def _(ops: OpTable, weight: Primitive, indices: Primitive) -> Primitive:
+    length = _row_length(weight)
+    shape = tuple(indices.shape)
+    rows = ops.select(weight, ops.reshape(indices, shape=(size(shape),)), axis=0)
+    return ops.reshape(rows, shape=(*shape, length))
+
+
+def _row_length(weight: Meta | Primitive) -> int:
+    if len(weight.shape) != 2:
+        raise ShapeError(
+            f"weight has shape {tuple(weight.shape)}",
+            hint="It is a matrix with one row for each index: shape (count, length)",
+        )
+    return int(weight.shape[1])

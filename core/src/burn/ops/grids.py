@@ -1,0 +1,247 @@
+"""Images sampled at any places, and the places to which an affine map leads.
+
+A place is given by two coordinates, the first across and the second down, that go from -1 to 1
+over the image: from the middle of the first element to that of the last with `align_corners`, else
+from edge to edge.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from burn.errors import ArgumentError, ShapeError
+from burn.ops.op import Tag, op
+from burn.ops.places import index_dtype, narrow
+from burn.ops.precision import in_float32
+from burn.ops.resampling import CUBIC
+from burn.ops.shapes import check_shape
+from burn.ops.signature import FloatOperand, Meta, Primitive, Shape
+from burn.ops.table import OpTable
+from burn.ops.taps import Array, constant
+
+_MODES: Final = {"nearest": (0,), "bilinear": (0, 1), "bicubic": (-1, 0, 1, 2)}
+"""Which elements a value is made of, counted from the one before its place."""
+
+_PADDING: Final = ("zeros", "border", "reflection")
+
+
+@op(Tag.COMPUTE_BOUND)
+def grid_sample_2d(
+    x: FloatOperand,
+    grid: FloatOperand,
+    *,
+    mode: str = "bilinear",
+    padding_mode: str = "zeros",
+    align_corners: bool = False,
+) -> Meta:
+    """Values of images `x` (N, C, H, W) at the places `grid` (N, rows, columns, 2).
+
+    `mode` is ``nearest`` (of two it is the even one), ``bilinear`` or ``bicubic`` (cubic
+    convolution with a = -0.75). `padding_mode` says what lies beyond an image: ``zeros``; the
+    nearest element of its ``border``; or its ``reflection``, at the middle of the outermost
+    elements with `align_corners`, else at their edges. A coordinate that is NaN gives NaN.
+    """
+    return Meta(_sampled_shape(x.shape, grid.shape, mode, padding_mode), x.dtype)
+
+
+@grid_sample_2d.decomposition
+@in_float32
+def _(
+    ops: OpTable,
+    x: Primitive,
+    grid: Primitive,
+    *,
+    mode: str = "bilinear",
+    padding_mode: str = "zeros",
+    align_corners: bool = False,
+) -> Primitive:
+    images, channels, height, width = tuple(x.shape)
+    shape = _sampled_shape((images, channels, height, width), tuple(grid.shape), mode, padding_mode)
+    count = shape[2] * shape[3]
+    plane = ops.reshape(x, shape=(images, channels, height * width))
+    grid = ops.reshape(grid, shape=(images, count, 2))
+    across, down = [
+        _neighbours(
+            ops,
+            ops.reshape(narrow(ops, grid, 2, number, 1), shape=(images, 1, count)),
+            length,
+            mode=mode,
+            padding_mode=padding_mode,
+            align_corners=align_corners,
+        )
+        for number, length in enumerate((width, height))
+    ]
+    total = None
+    for row in down:
+        start = ops.multiply(row.place, width)
+        line = None
+        for column in across:
+            place = ops.expand(ops.add(start, column.place), shape=(images, channels, count))
+            line = _added(ops, line, ops.gather(plane, place, axis=2), column)
+        total = _added(ops, total, line, row)
+    return ops.reshape(total, shape=shape)
+
+
+class _Neighbour(NamedTuple):
+    """An element beside each place, along one axis."""
+
+    place: Primitive
+    weight: Primitive
+    outside: Primitive | None
+    """Whether it is beyond the image, if it ever is; `place` is one that exists then."""
+
+
+def _added(
+    ops: OpTable, total: Primitive | None, value: Primitive, neighbour: _Neighbour
+) -> Primitive:
+    """Add values times their weights, but for those beyond the image."""
+    term = ops.multiply(value, neighbour.weight)
+    if neighbour.outside is not None:
+        term = ops.where(neighbour.outside, 0.0, term)
+    return term if total is None else ops.add(total, term)
+
+
+def _neighbours(
+    ops: OpTable,
+    coordinate: Primitive,
+    length: int,
+    *,
+    mode: str,
+    padding_mode: str,
+    align_corners: bool,
+) -> list[_Neighbour]:
+    """The elements along an axis that the values at some coordinates are made of."""
+    last = float(length - 1)
+    if align_corners:
+        position = ops.multiply(ops.add(coordinate, 1.0), last / 2.0)
+        low, high = 0.0, last
+    else:
+        position = ops.subtract(ops.multiply(ops.add(coordinate, 1.0), length / 2.0), 0.5)
+        low, high = -0.5, last + 0.5
+    reflects = padding_mode == "reflection" and low < high
+    if mode == "bicubic":
+        position = _cubic_position(ops, position, last, low, high, reflects=reflects)
+    else:
+        if reflects:
+            position = _reflected(ops, position, low, high)
+        bounds = _beyond(last) if padding_mode == "zeros" else (0.0, last)
+        position = ops.clip(position, *bounds)
+    if mode == "nearest":
+        first = ops.round(position)
+        weights = [ops.add(ops.multiply(position, 0.0), 1.0)]  # NaN where there is no place
+    else:
+        first = ops.floor(position)
+        t = ops.subtract(position, first)
+        weights = _cubic_weights(ops, t) if mode == "bicubic" else [ops.subtract(1.0, t), t]
+    always_inside = padding_mode != "zeros" and mode != "bilinear"
+    result = []
+    for offset, weight in zip(_MODES[mode], weights, strict=True):
+        place = ops.add(first, float(offset)) if offset else first
+        if mode == "bicubic" and reflects:
+            place = _reflected(ops, place, low, high)
+        inside = ops.clip(place, 0.0, last)
+        outside = None
+        if not always_inside:
+            outside = ops.bitwise_or(ops.less(place, 0.0), ops.greater(place, last))
+        result.append(_Neighbour(ops.cast(inside, dtype=index_dtype(ops)), weight, outside))
+    return result
+
+
+def _cubic_position(
+    ops: OpTable, position: Primitive, last: float, low: float, high: float, *, reflects: bool
+) -> Primitive:
+    """The same place nearer to the image: its elements are reflected one by one."""
+    if not reflects:
+        return ops.clip(position, *_beyond(last))
+    period = 2.0 * (high - low)
+    return ops.add(ops.remainder(ops.subtract(position, low), period), low)
+
+
+def _beyond(last: float) -> tuple[float, float]:
+    """Bounds beyond which no element of an image has a part: infinity has no weights."""
+    return -4.0, last + 4.0
+
+
+def _reflected(ops: OpTable, position: Primitive, low: float, high: float) -> Primitive:
+    """Positions beyond `low` and `high` reflected there, as often as it takes."""
+    period = 2.0 * (high - low)
+    position = ops.remainder(ops.subtract(position, low), period)
+    back = ops.subtract(period, position)
+    return ops.add(ops.where(ops.greater(position, high - low), back, position), low)
+
+
+def _cubic_weights(ops: OpTable, t: Primitive) -> list[Primitive]:
+    """Weights of the elements at -1, 0, 1 and 2 for a place at `t`."""
+    a = CUBIC
+
+    def near(distance: Primitive) -> Primitive:
+        inner = ops.subtract(ops.multiply(distance, a + 2.0), a + 3.0)
+        return ops.add(ops.multiply(inner, ops.multiply(distance, distance)), 1.0)
+
+    def far(distance: Primitive) -> Primitive:
+        inner = ops.add(ops.multiply(ops.subtract(distance, 5.0), ops.multiply(distance, a)), 8 * a)
+        return ops.subtract(ops.multiply(inner, distance), 4.0 * a)
+
+    rest = ops.subtract(1.0, t)
+    return [far(ops.add(t, 1.0)), near(t), near(rest), far(ops.add(rest, 1.0))]
+
+
+def _sampled_shape(shape: Shape, grid: Shape, mode: str, padding_mode: str) -> Shape:
+    if mode not in _MODES:
+        raise ArgumentError(f"there is no mode {mode!r}", hint=f"One of {', '.join(_MODES)}")
+    if padding_mode not in _PADDING:
+        raise ArgumentError(
+            f"there is no padding_mode {padding_mode!r}", hint=f"One of {', '.join(_PADDING)}"
+        )
+    if len(shape) != 4 or len(grid) != 4 or grid[3] != 2 or shape[0] != grid[0]:
+        raise ShapeError(
+            f"images of shape {shape} and a grid of shape {grid}",
+            hint="They are (N, C, H, W) and (N, rows, columns, 2)",
+        )
+    if 0 in shape[2:]:
+        raise ShapeError(f"images of shape {shape} have no elements to sample")
+    return check_shape((*shape[:2], *grid[1:3]))
+
+
+@op(Tag.COMPUTE_BOUND)
+def affine_grid_2d(
+    theta: FloatOperand, *, output_size: tuple[int, int], align_corners: bool = False
+) -> Meta:
+    """Places of `output_size` (rows, columns) that affine maps `theta` (N, 2, 3) lead to.
+
+    The result (N, rows, columns, 2) is a grid for `grid_sample_2d`: ``theta @ [x, y, 1]`` for the
+    coordinates x and y of each element of an image of that size.
+    """
+    return Meta(_grid_shape(theta.shape, output_size), theta.dtype)
+
+
+@affine_grid_2d.decomposition
+@in_float32
+def _(
+    ops: OpTable, theta: Primitive, *, output_size: tuple[int, int], align_corners: bool = False
+) -> Primitive:
+    shape = _grid_shape(tuple(theta.shape), output_size)
+    rows, columns = output_size
+    across, down = (_spread(count, align_corners) for count in (columns, rows))
+    points = np.ones((rows, columns, 3))
+    points[..., 0], points[..., 1] = across, down[:, None]
+    flat = constant(ops, points.reshape(rows * columns, 3), ops.dtype(theta))
+    return ops.reshape(ops.matmul(flat, ops.permute(theta, axes=(0, 2, 1))), shape=shape)
+
+
+def _spread(count: int, align_corners: bool) -> Array:
+    """Coordinates of the middles of `count` elements; 0 if there is one."""
+    spread = (2.0 * np.arange(count) + 1.0) / max(count, 1) - 1.0
+    if align_corners and count > 1:
+        spread = 2.0 * np.arange(count) / (count - 1) - 1.0
+    return spread
+
+
+def _grid_shape(theta: Shape, output_size: tuple[int, int]) -> Shape:
+    if len(theta) != 3 or theta[1:] != (2, 3):
+        raise ShapeError(f"affine maps of shape {theta}", hint="They are (N, 2, 3)")
+    if len(output_size) != 2:
+        raise ArgumentError(f"output_size is {output_size}", hint="Use (rows, columns)")
+    return check_shape((theta[0], *output_size, 2))

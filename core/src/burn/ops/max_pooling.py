@@ -1,0 +1,236 @@
+"""Largest elements of windows.
+
+The spatial axes are the last ones, as many as `kernel_size` has numbers; whatever stands before
+them is batch and channels. Padding is never the largest.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Sequence
+
+from burn.dtype import DType
+from burn.errors import DTypeError, ShapeError
+from burn.ops.op import Context, Tag, op
+from burn.ops.places import index_dtype as counting_dtype, positions
+from burn.ops.pooling_windows import Pairs, Sizes, Windows, pooled_shape, unpooled_shape, windows
+from burn.ops.shapes import size
+from burn.ops.signature import (
+    Cotangent,
+    FloatOperand,
+    Gradients,
+    IndexOperand,
+    Meta,
+    NumericOperand,
+    Primitive,
+    Scalar,
+    Shape,
+)
+from burn.ops.table import OpTable
+
+__all__ = ["check_index_dtype", "check_indices", "lowest"]
+
+
+@op(Tag.COMPUTE_BOUND)
+def max_pool(
+    x: NumericOperand,
+    *,
+    kernel_size: Sizes,
+    stride: Sizes,
+    padding: Pairs,
+    dilation: Sizes,
+    ceil_mode: bool = False,
+) -> Meta:
+    """Largest element of each window; NaN propagates, and the gradient goes to the first of equals.
+
+    Window i along an axis holds the places ``i * stride - padding + j * dilation`` for j below
+    `kernel_size`. There are as many windows as fit between the ends of the padding; with
+    `ceil_mode` also one that does not, if it starts in the tensor or in the padding before it.
+    """
+    plan = windows(
+        x.shape,
+        kernel_size=kernel_size,
+        stride=stride,
+        padding=padding,
+        dilation=dilation,
+        ceil_mode=ceil_mode,
+    )
+    return Meta(pooled_shape(x.shape, plan), x.dtype)
+
+
+@max_pool.decomposition
+def _(
+    ops: OpTable,
+    x: Primitive,
+    *,
+    kernel_size: Sizes,
+    stride: Sizes,
+    padding: Pairs,
+    dilation: Sizes,
+    ceil_mode: bool = False,
+) -> Primitive:
+    # Under autodiff the other op runs, and the places are what its gradient rule needs.
+    output, _ = ops.max_pool_with_indices(
+        x,
+        kernel_size=kernel_size,
+        stride=stride,
+        padding=padding,
+        dilation=dilation,
+        ceil_mode=ceil_mode,
+        index_dtype=counting_dtype(ops),
+    )
+    return output
+
+
+@op(Tag.COMPUTE_BOUND, outputs=("output", "indices"))
+def max_pool_with_indices(
+    x: NumericOperand,
+    *,
+    kernel_size: Sizes,
+    stride: Sizes,
+    padding: Pairs,
+    dilation: Sizes,
+    ceil_mode: bool = False,
+    index_dtype: DType,
+) -> tuple[Meta, Meta]:
+    """Largest element of each window, and its place among the spatial axes in row-major order.
+
+    See `max_pool` for the windows. Of equal elements it is the first, and of several NaN.
+    """
+    plan = windows(
+        x.shape,
+        kernel_size=kernel_size,
+        stride=stride,
+        padding=padding,
+        dilation=dilation,
+        ceil_mode=ceil_mode,
+    )
+    check_index_dtype(plan, index_dtype)
+    shape = pooled_shape(x.shape, plan)
+    return Meta(shape, x.dtype), Meta(shape, index_dtype)
+
+
+@max_pool_with_indices.decomposition
+def _(
+    ops: OpTable,
+    x: Primitive,
+    *,
+    kernel_size: Sizes,
+    stride: Sizes,
+    padding: Pairs,
+    dilation: Sizes,
+    ceil_mode: bool = False,
+    index_dtype: DType,
+) -> tuple[Primitive, Primitive]:
+    plan = windows(
+        tuple(x.shape),
+        kernel_size=kernel_size,
+        stride=stride,
+        padding=padding,
+        dilation=dilation,
+        ceil_mode=ceil_mode,
+    )
+    check_index_dtype(plan, index_dtype)
+    dtype = ops.dtype(x)
+    shape = pooled_shape(tuple(x.shape), plan)
+    lead = shape[: len(shape) - len(plan)]
+    edges = ((0, 0),) * len(lead) + tuple([(axis.before, axis.missing) for axis in plan])
+    padded = ops.pad(x, padding=edges, mode="constant", value=lowest(dtype))
+    start, indices = _places(ops, plan)
+    output = ops.full(shape=shape, fill_value=lowest(dtype), dtype=dtype)
+    for steps in itertools.product(
+        *[range(0, axis.dilation * axis.kernel, axis.dilation) for axis in plan]
+    ):
+        slices = tuple([(0, length, 1) for length in lead]) + tuple(
+            [(step, axis.count, axis.stride) for step, axis in zip(steps, plan, strict=True)]
+        )
+        value = ops.slice(padded, slices=slices)
+        larger = ops.bitwise_not(ops.less_equal(value, output))  # so is a NaN
+        if dtype.is_float:
+            larger = ops.bitwise_and(larger, ops.equal(output, output))  # but the first one stays
+        place = sum(step * unit for step, unit in zip(steps, _units(plan), strict=True))
+        output = ops.where(larger, value, output)
+        indices = ops.where(larger, ops.add(start, place), indices)
+    return output, ops.cast(indices, dtype=index_dtype)
+
+
+def _places(ops: OpTable, plan: Sequence[Windows]) -> tuple[Primitive, Primitive]:
+    """Place at which each window starts, and the first one of it that is no padding."""
+    counts = [axis.count for axis in plan]
+    starts, firsts = [], []
+    for number, (axis, unit) in enumerate(zip(plan, _units(plan), strict=True)):
+        place = ops.multiply(positions(ops, counts, number), axis.stride)
+        place = ops.subtract(place, axis.before)
+        first = ops.where(ops.less(place, 0), ops.remainder(place, axis.dilation), place)
+        starts.append(ops.multiply(place, unit))
+        firsts.append(ops.multiply(first, unit))
+    return functools.reduce(ops.add, starts), functools.reduce(ops.add, firsts)
+
+
+def _units(plan: Sequence[Windows]) -> list[int]:
+    """How many places neighbours along each axis are apart in row-major order."""
+    lengths = [axis.length for axis in plan]
+    return [math.prod(lengths[number + 1 :]) for number in range(len(lengths))]
+
+
+@max_pool_with_indices.gradient(saves=("indices",))
+def _(ops: OpTable, ctx: Context, g: Cotangent, g_indices: Cotangent) -> Gradients:
+    (indices,) = ctx.saved
+    spatial = ctx.shape(0)[-len(ctx.attrs["kernel_size"]) :]
+    return (ops.max_pool_grad(g, indices, input_size=spatial),)
+
+
+@op(Tag.COMPUTE_BOUND, outputs=("gradient",))
+def max_pool_grad(g: FloatOperand, indices: IndexOperand, *, input_size: Sizes) -> Meta:
+    """Gradient of `max_pool`: each element of `g` added at its place among the spatial axes.
+
+    `indices` are those of `max_pool_with_indices`; `input_size` is the lengths of the spatial axes
+    of its operand.
+    """
+    return Meta(check_indices(g.shape, indices.shape, input_size), g.dtype)
+
+
+@max_pool_grad.decomposition
+def _(ops: OpTable, g: Primitive, indices: Primitive, *, input_size: Sizes) -> Primitive:
+    shape = check_indices(tuple(g.shape), tuple(indices.shape), input_size)
+    lead = shape[: len(shape) - len(input_size)]
+    flat = (*lead, size(g.shape[len(lead) :]))
+    zeros = ops.full(shape=(*lead, size(input_size)), fill_value=0.0, dtype=ops.dtype(g))
+    total = ops.scatter_add(
+        zeros, ops.reshape(indices, shape=flat), ops.reshape(g, shape=flat), axis=len(lead)
+    )
+    return ops.reshape(total, shape=shape)
+
+
+@max_pool_grad.gradient(saves=("indices",))
+def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
+    (indices,) = ctx.saved
+    shape, spatial = tuple(indices.shape), ctx.attrs["input_size"]
+    lead = shape[: len(shape) - len(spatial)]
+    flat = ops.reshape(indices, shape=(*lead, size(shape[len(lead) :])))
+    chosen = ops.gather(ops.reshape(g, shape=(*lead, size(spatial))), flat, axis=len(lead))
+    return ops.reshape(chosen, shape=shape), None
+
+
+def lowest(dtype: DType) -> Scalar:
+    """The number of a dtype that none is below."""
+    return -math.inf if dtype.is_float else dtype.integer_range[0]
+
+
+def check_index_dtype(plan: Sequence[Windows], dtype: DType) -> None:
+    """Refuse a dtype that cannot count the places."""
+    last = math.prod([axis.length for axis in plan]) - 1
+    if not dtype.is_integer or dtype.integer_range[1] < last:
+        raise DTypeError(
+            f"indices of {dtype} for places up to {last}",
+            hint="Use int64, or int32 if that is enough",
+        )
+
+
+def check_indices(shape: Shape, indices: Shape, input_size: Sizes) -> Shape:
+    """Shape of the operand of a pooling, from those of its gradient and of its indices."""
+    if shape != indices:
+        raise ShapeError(f"indices of shape {indices} for a gradient of shape {shape}")
+    return unpooled_shape(shape, input_size)

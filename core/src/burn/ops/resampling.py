@@ -1,0 +1,241 @@
+"""Images, and whatever else lies on regular places, brought to another size.
+
+The spatial axes are the last ones, as many as `output_size` has numbers; whatever stands before
+them is batch and channels. Each axis is resampled by itself.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Final, TypeAlias
+
+import numpy as np
+
+from burn.errors import ArgumentError, ShapeError
+from burn.ops.op import Context, Tag, op
+from burn.ops.pooling_windows import Sizes, spatial_axes, unpooled_shape
+from burn.ops.precision import in_float32
+from burn.ops.shapes import check_shape
+from burn.ops.signature import Cotangent, FloatOperand, Gradients, Meta, Primitive, Shape
+from burn.ops.table import OpTable
+from burn.ops.taps import Array, Taps, weighted_sums
+
+__all__ = ["CUBIC"]
+
+_NEAREST: Final = ("nearest", "nearest-exact")
+_MODES: Final = (*_NEAREST, "linear", "cubic", "lanczos3")
+
+CUBIC: Final = -0.75
+"""The free parameter of cubic convolution, as in PyTorch and OpenCV."""
+
+Scale: TypeAlias = tuple[float, ...] | None
+"""How many output places there are for one input place, along each axis."""
+
+
+@op(Tag.COMPUTE_BOUND)
+def interpolate(
+    x: FloatOperand,
+    *,
+    output_size: Sizes,
+    mode: str,
+    align_corners: bool = False,
+    scale: Scale = None,
+) -> Meta:
+    """Values between those of `x`, at `output_size` places that are evenly spread over it.
+
+    Place i of n along an axis of length L lies at ``(i + 0.5) * L / n - 0.5``; with `align_corners`
+    at ``i * (L - 1) / (n - 1)``, so that the first and the last ones of both meet. `scale` replaces
+    ``n / L``. What is taken there depends on `mode`:
+
+    ``nearest``
+        element ``floor(i * L / n)``
+    ``nearest-exact``
+        element ``floor((i + 0.5) * L / n)``
+    ``linear``
+        the line between the two neighbours; the first and the last element beyond them
+    ``cubic``
+        cubic convolution of four (R. G. Keys, 1981, doi:10.1109/TASSP.1981.1163711) with
+        a = -0.75; the first and the last element are repeated
+    ``lanczos3``
+        six elements weighted by ``sinc(d) * sinc(d / 3)`` of the distance d; those that are not
+        there are left out, and the weights are divided by their sum (C. E. Duchon, 1979)
+    """
+    return Meta(_resized(x.shape, output_size, mode, align_corners, scale), x.dtype)
+
+
+@interpolate.decomposition
+@in_float32
+def _(
+    ops: OpTable,
+    x: Primitive,
+    *,
+    output_size: Sizes,
+    mode: str,
+    align_corners: bool = False,
+    scale: Scale = None,
+) -> Primitive:
+    shape = _resized(tuple(x.shape), output_size, mode, align_corners, scale)
+    lead = len(shape) - len(output_size)
+    for number, taps in enumerate(
+        _maps(tuple(x.shape)[lead:], output_size, mode, align_corners, scale)
+    ):
+        x = weighted_sums(ops, x, taps, lead + number)
+    return x
+
+
+@interpolate.gradient()
+def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
+    attrs = {name: value for name, value in ctx.attrs.items() if name != "output_size"}
+    spatial = ctx.shape(0)[-len(ctx.attrs["output_size"]) :]
+    return (ops.interpolate_grad(g, input_size=spatial, **attrs),)
+
+
+@op(Tag.COMPUTE_BOUND, outputs=("gradient",))
+def interpolate_grad(
+    g: FloatOperand,
+    *,
+    input_size: Sizes,
+    mode: str,
+    align_corners: bool = False,
+    scale: Scale = None,
+) -> Meta:
+    """Gradient of `interpolate` of a tensor with spatial axes of lengths `input_size`."""
+    return Meta(_original(g.shape, input_size, mode, align_corners, scale), g.dtype)
+
+
+@interpolate_grad.decomposition
+@in_float32
+def _(
+    ops: OpTable,
+    g: Primitive,
+    *,
+    input_size: Sizes,
+    mode: str,
+    align_corners: bool = False,
+    scale: Scale = None,
+) -> Primitive:
+    shape = _original(tuple(g.shape), input_size, mode, align_corners, scale)
+    lead = len(shape) - len(input_size)
+    for number, taps in enumerate(
+        _maps(input_size, tuple(g.shape)[lead:], mode, align_corners, scale)
+    ):
+        g = weighted_sums(ops, g, taps.transposed, lead + number)
+    return g
+
+
+@interpolate_grad.gradient()
+def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
+    attrs = {name: value for name, value in ctx.attrs.items() if name != "input_size"}
+    resized = ctx.shape(0)[-len(ctx.attrs["input_size"]) :]
+    return (ops.interpolate(g, output_size=resized, **attrs),)
+
+
+def _resized(
+    shape: Shape, output_size: Sizes, mode: str, align_corners: bool, scale: Scale
+) -> Shape:
+    lead, spatial = spatial_axes(shape, len(output_size))
+    _check_options(len(output_size), mode, align_corners, scale)
+    if any(length < 1 for length in output_size):
+        raise ShapeError(
+            f"cannot interpolate {shape} at {output_size} places",
+            hint="Each length of the output is 1 or more",
+        )
+    for length, count, one in zip(spatial, output_size, scale or (), strict=scale is not None):
+        if count - 0.5 > length * one:
+            raise ArgumentError(
+                f"a scale of {one} does not make {count} places of {length}",
+                hint="Leave it out, or use floor(length * scale) places",
+            )
+    return check_shape((*lead, *output_size))
+
+
+def _original(
+    shape: Shape, input_size: Sizes, mode: str, align_corners: bool, scale: Scale
+) -> Shape:
+    original = unpooled_shape(shape, input_size)
+    _resized(original, shape[len(shape) - len(input_size) :], mode, align_corners, scale)
+    return original
+
+
+def _check_options(count: int, mode: str, align_corners: bool, scale: Scale) -> None:
+    if mode not in _MODES:
+        raise ArgumentError(f"there is no mode {mode!r}", hint=f"One of {', '.join(_MODES)}")
+    if align_corners and mode in _NEAREST:
+        raise ArgumentError(
+            f"align_corners has no meaning in the mode {mode!r}",
+            hint="Use it in modes that interpolate",
+        )
+    if scale is not None and (
+        len(scale) != count or not all(0.0 < one < math.inf for one in scale)
+    ):
+        raise ArgumentError(
+            f"scale is {scale} for {count} spatial axes",
+            hint="Use a positive number for each of them",
+        )
+
+
+def _maps(
+    input_size: Sizes, output_size: Sizes, mode: str, align_corners: bool, scale: Scale
+) -> list[Taps]:
+    scales = (None,) * len(input_size) if scale is None else scale
+    return [
+        _taps(length, count, mode, align_corners, one)
+        for length, count, one in zip(input_size, output_size, scales, strict=True)
+    ]
+
+
+@functools.lru_cache(maxsize=256)
+def _taps(length: int, count: int, mode: str, align_corners: bool, scale: float | None) -> Taps:
+    """What an axis of `count` places is made of."""
+    place: Array = np.arange(count)
+    position: Array
+    weights: Array
+    if mode in _NEAREST:
+        # In halves, so that it is exact in integers.
+        halves = 2 * place + (1 if mode == "nearest-exact" else 0)
+        if scale is None:
+            nearest = halves * length // (2 * count)
+        else:
+            nearest = np.floor(halves / 2.0 / scale).astype(np.int64)
+        return Taps(length, np.minimum(nearest, length - 1)[:, None])
+    if align_corners:
+        position = place * (length - 1) / max(count - 1, 1)
+    elif scale is None:
+        position = (2 * place + 1) * length / (2 * count) - 0.5
+    else:
+        position = (place + 0.5) / scale - 0.5
+    if mode == "linear":
+        position = np.clip(position, 0.0, length - 1.0)
+    first = np.floor(position)
+    t = position - first
+    if mode == "linear":
+        offsets, weights = np.arange(2), np.stack([1.0 - t, t], axis=-1)
+    elif mode == "cubic":
+        offsets = np.arange(-1, 3)
+        weights = np.stack([_cubic(np.abs(t - offset)) for offset in offsets], axis=-1)
+    else:
+        offsets = np.arange(-2, 4)
+        weights = _lanczos(t[:, None] - offsets)
+    places = first[:, None].astype(np.int64) + offsets
+    inside = np.clip(places, 0, length - 1)
+    if mode == "lanczos3":
+        weights = np.where(inside == places, weights, 0.0)
+        weights = weights / np.sum(weights, axis=1, keepdims=True)
+    taken = weights != 0.0
+    used = taken.any(axis=0)
+    return Taps(length, inside[:, used], weights[:, used], taken[:, used])
+
+
+def _cubic(distance: Array) -> Array:
+    """Weight of an element in cubic convolution, by its distance in [0, 2]."""
+    a = CUBIC
+    near = ((a + 2.0) * distance - (a + 3.0)) * distance * distance + 1.0
+    far = ((a * distance - 5.0 * a) * distance + 8.0 * a) * distance - 4.0 * a
+    return np.where(distance <= 1.0, near, far)
+
+
+def _lanczos(distance: Array) -> Array:
+    weights = np.sinc(distance) * np.sinc(distance / 3.0)
+    # A whole number away the weight is 0, which the sine of a rounded multiple of pi is not.
+    return np.where((distance == np.round(distance)) & (distance != 0.0), 0.0, weights)

@@ -1,0 +1,122 @@
+"""Softmax along an axis and its like. Each gradient is an op of its own: one pass over the rows."""
+
+from __future__ import annotations
+
+from burn.ops.indexing import check_same
+from burn.ops.op import Context, Tag, op
+from burn.ops.precision import in_float32
+from burn.ops.shapes import check_axis
+from burn.ops.signature import Cotangent, FloatOperand, Gradients, Meta, Primitive
+from burn.ops.table import OpTable
+
+
+@op(Tag.COMPUTE_BOUND)
+def softmax(x: FloatOperand, *, axis: int) -> Meta:
+    """``exp(x) / sum(exp(x))`` along `axis`, without overflow."""
+    check_axis(axis, len(x.shape))
+    return x
+
+
+@softmax.decomposition
+@in_float32
+def _(ops: OpTable, x: Primitive, *, axis: int) -> Primitive:
+    powers = ops.exp(_shifted(ops, x, axis))
+    return ops.divide(powers, _total(ops, powers, axis))
+
+
+@softmax.gradient(saves=("output",))
+def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
+    return (ops.softmax_grad(ctx.saved[0], g, axis=ctx.attrs["axis"]),)
+
+
+@op(Tag.COMPUTE_BOUND, outputs=("gradient",))
+def softmax_grad(output: FloatOperand, g: FloatOperand, *, axis: int) -> Meta:
+    """Gradient that passes a `softmax`: ``output * (g - sum(output * g))``."""
+    _check_gradient(output, g, axis)
+    return output
+
+
+@softmax_grad.decomposition
+@in_float32
+def _(ops: OpTable, output: Primitive, g: Primitive, *, axis: int) -> Primitive:
+    _check_gradient(output, g, axis)
+    weighted = ops.multiply(output, g)
+    return ops.subtract(weighted, ops.multiply(output, _total(ops, weighted, axis)))
+
+
+@op(Tag.COMPUTE_BOUND)
+def log_softmax(x: FloatOperand, *, axis: int) -> Meta:
+    """``x - log(sum(exp(x)))`` along `axis`, without overflow."""
+    check_axis(axis, len(x.shape))
+    return x
+
+
+@log_softmax.decomposition
+@in_float32
+def _(ops: OpTable, x: Primitive, *, axis: int) -> Primitive:
+    shifted = _shifted(ops, x, axis)
+    return ops.subtract(shifted, ops.log(_total(ops, ops.exp(shifted), axis)))
+
+
+@log_softmax.gradient(saves=("output",))
+def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
+    return (ops.log_softmax_grad(ctx.saved[0], g, axis=ctx.attrs["axis"]),)
+
+
+@op(Tag.COMPUTE_BOUND, outputs=("gradient",))
+def log_softmax_grad(output: FloatOperand, g: FloatOperand, *, axis: int) -> Meta:
+    """Gradient that passes a `log_softmax`: ``g - exp(output) * sum(g)``."""
+    _check_gradient(output, g, axis)
+    return output
+
+
+@log_softmax_grad.decomposition
+@in_float32
+def _(ops: OpTable, output: Primitive, g: Primitive, *, axis: int) -> Primitive:
+    _check_gradient(output, g, axis)
+    return ops.subtract(g, ops.multiply(ops.exp(output), _total(ops, g, axis)))
+
+
+@op(Tag.COMPUTE_BOUND)
+def quiet_softmax(x: FloatOperand, *, axis: int) -> Meta:
+    """``exp(x) / (1 + sum(exp(x)))`` along `axis`, without overflow.
+
+    It is the softmax with one more element of 0 that is left out, so that everything may be near 0
+    (E. Miller, "Attention Is Off By One", 2023).
+    """
+    check_axis(axis, len(x.shape))
+    return x
+
+
+@quiet_softmax.decomposition
+@in_float32
+def _(ops: OpTable, x: Primitive, *, axis: int) -> Primitive:
+    check_axis(axis, len(x.shape))
+    if x.shape[axis] == 0:
+        return x
+    peak = ops.maximum(ops.max(x, axis=(axis,), keepdims=True), 0.0)
+    powers = ops.exp(ops.subtract(x, peak))
+    total = ops.add(_total(ops, powers, axis), ops.exp(ops.negative(peak)))
+    return ops.divide(powers, total)
+
+
+@quiet_softmax.gradient(saves=("output",))
+def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
+    # The element that is left out has no gradient of its own: the formula is that of `softmax`.
+    return (ops.softmax_grad(ctx.saved[0], g, axis=ctx.attrs["axis"]),)
+
+
+def _check_gradient(output: Meta | Primitive, g: Meta | Primitive, axis: int) -> None:
+    check_axis(axis, len(output.shape))
+    check_same("g", tuple(g.shape), tuple(output.shape))
+
+
+def _shifted(ops: OpTable, x: Primitive, axis: int) -> Primitive:
+    """`x` less its maximum along `axis`, so that its exponentials cannot overflow."""
+    if x.shape[axis] == 0:
+        return x
+    return ops.subtract(x, ops.max(x, axis=(axis,), keepdims=True))
+
+
+def _total(ops: OpTable, x: Primitive, axis: int) -> Primitive:
+    return ops.sum(x, axis=(axis,), keepdims=True, dtype=ops.dtype(x))

@@ -1,0 +1,222 @@
+"""Patches of images as columns of a matrix, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from burn.errors import ShapeError
+from burn.ops.convolution_windows import patch_windows
+from burn.ops.op import Context, Tag, op
+from burn.ops.pooling_windows import Pairs, Sizes, Windows
+from burn.ops.precision import in_float32
+from burn.ops.shapes import check_shape, size
+from burn.ops.signature import (
+    Cotangent,
+    FloatOperand,
+    Gradients,
+    Meta,
+    Primitive,
+    Shape,
+)
+from burn.ops.table import OpTable
+
+__all__ = ["check_columns", "columns", "patches"]
+
+
+@op(Tag.COMPUTE_BOUND)
+def unfold4d(
+    x: FloatOperand, *, kernel_size: Sizes, stride: Sizes, padding: Pairs, dilation: Sizes
+) -> Meta:
+    """Windows of images (N, C, H, W) as columns (N, C * kernel height * kernel width, windows).
+
+    Rows run over the channels and then over the places in a window, columns over the windows, row
+    by row; places outside an image are 0.
+    """
+    axes = patches(
+        x.shape, kernel_size=kernel_size, stride=stride, padding=padding, dilation=dilation
+    )
+    return Meta(_column_shape(x.shape, axes), x.dtype)
+
+
+@unfold4d.decomposition
+def _(
+    ops: OpTable,
+    x: Primitive,
+    *,
+    kernel_size: Sizes,
+    stride: Sizes,
+    padding: Pairs,
+    dilation: Sizes,
+) -> Primitive:
+    shape = tuple(x.shape)
+    axes = patches(
+        shape, kernel_size=kernel_size, stride=stride, padding=padding, dilation=dilation
+    )
+    return ops.reshape(columns(ops, x, axes), shape=_column_shape(shape, axes))
+
+
+@unfold4d.gradient()
+def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
+    return (ops.fold4d(g, output_size=tuple(ctx.shape(0)[2:]), **ctx.attrs),)
+
+
+@op(Tag.COMPUTE_BOUND)
+def fold4d(
+    x: FloatOperand,
+    *,
+    output_size: Sizes,
+    kernel_size: Sizes,
+    stride: Sizes,
+    padding: Pairs,
+    dilation: Sizes,
+) -> Meta:
+    """Images (N, C, *output_size) in which the columns that `unfold4d` gives are added up.
+
+    The adjoint of `unfold4d`: where windows overlap, an element is the sum of what they hold.
+    16-bit floats add up in float32.
+    """
+    shape, _ = check_columns(
+        x.shape,
+        output_size,
+        kernel_size=kernel_size,
+        stride=stride,
+        padding=padding,
+        dilation=dilation,
+    )
+    return Meta(shape, x.dtype)
+
+
+@fold4d.decomposition
+@in_float32
+def _(
+    ops: OpTable,
+    x: Primitive,
+    *,
+    output_size: Sizes,
+    kernel_size: Sizes,
+    stride: Sizes,
+    padding: Pairs,
+    dilation: Sizes,
+) -> Primitive:
+    shape, axes = check_columns(
+        tuple(x.shape),
+        output_size,
+        kernel_size=kernel_size,
+        stride=stride,
+        padding=padding,
+        dilation=dilation,
+    )
+    counts = [axis.count for axis in axes]
+    x = ops.reshape(x, shape=(*shape[:2], *kernel_size, *counts))
+    for number in reversed(range(len(axes))):
+        x = _added_up(ops, x, axes[number], 2 + number, 2 + 2 * number + 1)
+    return x
+
+
+@fold4d.gradient()
+def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
+    attrs = {name: value for name, value in ctx.attrs.items() if name != "output_size"}
+    return (ops.unfold4d(g, **attrs),)
+
+
+def columns(ops: OpTable, x: Primitive, axes: Sequence[Windows]) -> Primitive:
+    """What each window of a tensor (N, C, *spatial) holds, as (N, C, *kernel, *counts)."""
+    if any(axis.before or axis.after for axis in axes):
+        pairs = [(axis.before, axis.after) for axis in axes]
+        x = ops.pad(x, padding=((0, 0), (0, 0), *pairs), mode="constant", value=0.0)
+    for number, axis in enumerate(axes):
+        x = _stacked(ops, x, axis, 2 + number, 2 + 2 * number)
+    return x
+
+
+def _stacked(ops: OpTable, x: Primitive, axis: Windows, place: int, spatial: int) -> Primitive:
+    """Windows along the axis `spatial`, their places along a new one before the axis `place`."""
+    parts = []
+    for start in range(0, axis.span, axis.dilation):
+        slices = tuple(
+            (start, axis.count, axis.stride) if number == spatial else (0, length, 1)
+            for number, length in enumerate(x.shape)
+        )
+        part = ops.slice(x, slices=slices)
+        parts.append(ops.reshape(part, shape=(*part.shape[:place], 1, *part.shape[place:])))
+    return parts[0] if len(parts) == 1 else ops.concat(parts, axis=place)
+
+
+def _added_up(ops: OpTable, x: Primitive, axis: Windows, place: int, spatial: int) -> Primitive:
+    """The adjoint of `_stacked`, whose result is cropped to the axis without its padding."""
+    rest = [number for number in range(len(x.shape)) if number not in (place, spatial)]
+    x = ops.permute(x, axes=(*rest, place, spatial))
+    lead = tuple(x.shape[:-2])
+    whole = [(0, length, 1) for length in lead]
+    # A row for each place in a window, its elements a stride apart, with zeros behind them. Read
+    # as rows that are shorter by the dilation, each row begins that much later than the one before.
+    length = axis.reach + axis.dilation
+    rows = ops.full(shape=(*lead, axis.kernel, length), fill_value=0.0, dtype=ops.dtype(x))
+    places = (*whole, (0, axis.kernel, 1), (0, axis.count, axis.stride))
+    rows = ops.reshape(
+        ops.slice_assign(rows, x, slices=places), shape=(*lead, axis.kernel * length)
+    )
+    rows = ops.slice(rows, slices=(*whole, (0, axis.kernel * axis.reach, 1)))
+    rows = ops.reshape(rows, shape=(*lead, axis.kernel, axis.reach))
+    total = ops.sum(rows, axis=(len(lead),), keepdims=False, dtype=ops.dtype(x))
+    covered = max(0, min(axis.reach - axis.before, axis.length))
+    total = ops.slice(total, slices=(*whole, (axis.before if covered else 0, covered, 1)))
+    if covered < axis.length:
+        ends = ((0, 0),) * len(lead)
+        total = ops.pad(
+            total, padding=(*ends, (0, axis.length - covered)), mode="constant", value=0.0
+        )
+    back = list(range(len(lead)))
+    back.insert(spatial - 1, len(lead))
+    return ops.permute(total, axes=tuple(back))
+
+
+def patches(
+    shape: Shape, *, kernel_size: Sizes, stride: Sizes, padding: Pairs, dilation: Sizes
+) -> tuple[Windows, ...]:
+    """The windows of images (N, C, H, W)."""
+    if len(shape) != 4 or len(kernel_size) != 2:
+        raise ShapeError(
+            f"a tensor of shape {shape} and a kernel with {len(kernel_size)} axes",
+            hint="It is for images, (N, C, H, W); x[None] adds a batch of one",
+        )
+    return patch_windows(
+        shape, kernel_size=kernel_size, stride=stride, padding=padding, dilation=dilation
+    )
+
+
+def _column_shape(shape: Shape, axes: Sequence[Windows]) -> Shape:
+    places, count = size([axis.kernel for axis in axes]), size([axis.count for axis in axes])
+    return check_shape((shape[0], shape[1] * places, count))
+
+
+def check_columns(
+    shape: Shape,
+    output_size: Sizes,
+    *,
+    kernel_size: Sizes,
+    stride: Sizes,
+    padding: Pairs,
+    dilation: Sizes,
+) -> tuple[Shape, tuple[Windows, ...]]:
+    """Shape of the images that columns belong to, and their windows; refuses other columns."""
+    if len(shape) != 3:
+        raise ShapeError(
+            f"columns of shape {shape}", hint="They have three axes, (N, C * kernel, windows)"
+        )
+    places = size(kernel_size)
+    if places < 1 or shape[1] % places:
+        raise ShapeError(
+            f"{shape[1]} rows of columns of shape {shape} are no multiple of the {places} places "
+            f"of a kernel {tuple(kernel_size)}"
+        )
+    images = check_shape((shape[0], shape[1] // places, *output_size))
+    axes = patches(
+        images, kernel_size=kernel_size, stride=stride, padding=padding, dilation=dilation
+    )
+    if shape != _column_shape(images, axes):
+        raise ShapeError(
+            f"{shape[2]} columns where images of {tuple(output_size)} have "
+            f"{' * '.join(str(axis.count) for axis in axes)} windows"
+        )
+    return images, axes

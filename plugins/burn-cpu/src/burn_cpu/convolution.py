@@ -1,0 +1,400 @@
+"""Convolutions as matrix products, a block of windows after the other.
+
+What the windows hold is copied, side by side, into a buffer that stays in the cache, and BLAS
+multiplies it by the weight straight into the result. So the copy costs a fraction of the product,
+and the memory for it does not grow with the images.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from burn.ops.convolution import flipped_padding
+from burn.ops.convolution_windows import (
+    Convolution,
+    check_bias,
+    convolution,
+    transposed_convolution,
+    weight_gradient,
+)
+from burn.ops.pooling_windows import Pairs, Sizes, Windows
+from burn.ops.unfolding import check_columns, patches
+from burn_cpu.threads import in_parallel
+from burn_cpu.window_blocks import Part, inside, layout, padded, windows
+
+Array = Any
+
+_MANY: Final = 3
+"""How many times as long it takes to add an element to others as to copy it."""
+
+
+class ConvolutionOps:
+    """Convolutions over any number of axes; 16-bit floats in float32."""
+
+    def conv(
+        self,
+        x: Array,
+        weight: Array,
+        bias: Array | None,
+        *,
+        stride: Sizes,
+        padding: Pairs,
+        dilation: Sizes,
+        groups: int,
+    ) -> Array:
+        """In the way that is the fastest for the shapes."""
+        plan = convolution(
+            x.shape, weight.shape, stride=stride, padding=padding, dilation=dilation, groups=groups
+        )
+        check_bias(bias, plan.outputs)
+        if _spreading_is_faster(plan):
+            weight = _flipped(weight, groups)
+            adjoint = transposed_convolution(
+                x.shape,
+                weight.shape,
+                stride=stride,
+                padding=flipped_padding(plan.axes),
+                output_padding=(0,) * len(stride),
+                dilation=dilation,
+                groups=groups,
+            )
+            return _spread(x, weight, bias, adjoint)
+        return _convolved(x, weight, bias, plan)
+
+    def conv_transpose(
+        self,
+        x: Array,
+        weight: Array,
+        bias: Array | None,
+        *,
+        stride: Sizes,
+        padding: Pairs,
+        output_padding: Sizes,
+        dilation: Sizes,
+        groups: int,
+    ) -> Array:
+        """As a convolution where the stride is 1, else by adding up overlapping windows."""
+        plan = transposed_convolution(
+            x.shape,
+            weight.shape,
+            stride=stride,
+            padding=padding,
+            output_padding=output_padding,
+            dilation=dilation,
+            groups=groups,
+        )
+        check_bias(bias, plan.inputs)
+        if max(stride) > 1 or plan.outputs >= _MANY * plan.inputs:
+            return _spread(x, weight, bias, plan)
+        ends = flipped_padding(plan.axes)
+        # Where more is cut off than a window adds, elements at the ends reach nothing.
+        kept = [
+            slice(max(-before, 0), count + min(after, 0))
+            for (before, after), count in zip(ends, plan.counts, strict=True)
+        ]
+        x = x[(slice(None), slice(None), *kept)]
+        weight = _flipped(weight, groups)
+        adjoint = convolution(
+            x.shape,
+            weight.shape,
+            stride=stride,
+            padding=tuple([(max(before, 0), max(after, 0)) for before, after in ends]),
+            dilation=dilation,
+            groups=groups,
+        )
+        return _convolved(x, weight, bias, adjoint)
+
+    def conv_weight_grad(
+        self,
+        x: Array,
+        g: Array,
+        *,
+        kernel_size: Sizes,
+        stride: Sizes,
+        padding: Pairs,
+        dilation: Sizes,
+        groups: int,
+    ) -> Array:
+        """The windows once more, multiplied by the gradient of what they gave."""
+        plan = weight_gradient(
+            x.shape,
+            g.shape,
+            kernel_size=kernel_size,
+            stride=stride,
+            padding=padding,
+            dilation=dilation,
+            groups=groups,
+        )
+        wide = g.astype(_wide(x), copy=False)
+        wide = wide.reshape(plan.batch, groups, plan.outputs // groups, math.prod(plan.counts))
+        if _rows_are_faster(plan):
+            gradient = _weight_gradient_by_rows(x, wide, plan)
+        else:
+            gradient = _weight_gradient_by_columns(x, wide, plan)
+        return gradient.reshape(plan.weight_shape).astype(x.dtype, copy=False)
+
+    def unfold4d(
+        self, x: Array, *, kernel_size: Sizes, stride: Sizes, padding: Pairs, dilation: Sizes
+    ) -> Array:
+        """One copy."""
+        axes = patches(
+            x.shape, kernel_size=kernel_size, stride=stride, padding=padding, dilation=dilation
+        )
+        places = x.shape[1] * math.prod(kernel_size)
+        held = windows(padded(x, axes), axes)
+        return held.reshape(len(x), places, math.prod([axis.count for axis in axes]))
+
+    def fold4d(
+        self,
+        x: Array,
+        *,
+        output_size: Sizes,
+        kernel_size: Sizes,
+        stride: Sizes,
+        padding: Pairs,
+        dilation: Sizes,
+    ) -> Array:
+        """One addition for each place of the kernel."""
+        shape, axes = check_columns(
+            x.shape,
+            output_size,
+            kernel_size=kernel_size,
+            stride=stride,
+            padding=padding,
+            dilation=dilation,
+        )
+        counts = [axis.count for axis in axes]
+        canvas = _canvas(shape[:2], axes, _wide(x))
+        _add_up(canvas, x.reshape(*shape[:2], *kernel_size, *counts), axes)
+        return canvas[(slice(None), slice(None), *inside(axes))].astype(x.dtype)
+
+
+def _wide(x: Array) -> Any:
+    """The dtype to compute in."""
+    return np.dtype(np.float32) if x.dtype.itemsize < 4 else x.dtype
+
+
+def _convolved(x: Array, weight: Array, bias: Array | None, plan: Convolution) -> Array:
+    dtype = _wide(x)
+    result = np.empty(plan.output_shape, dtype)
+    weight = weight.astype(dtype, copy=False)
+    if bias is not None:
+        bias = bias.astype(dtype, copy=False)
+    if result.size:
+        multiply = _by_rows if _rows_are_faster(plan) else _by_columns
+        multiply(x, weight, bias, plan, result)
+    return result.astype(x.dtype, copy=False)
+
+
+def _spreading_is_faster(plan: Convolution) -> bool:
+    """Whether there are so few outputs that adding them up is less work than copying the inputs."""
+    return (
+        plan.inputs >= _MANY * plan.outputs > 0
+        and plan.terms > plan.inputs
+        and all(axis.stride == 1 and axis.before < axis.span > axis.after for axis in plan.axes)
+    )
+
+
+_RUN: Final = 8.0
+_NEAR: Final = 0.25
+_FAR: Final = 0.6
+"""Nanoseconds that a copy takes for each run of neighbours, and in it for each element, which lie
+side by side or apart."""
+
+
+@functools.lru_cache(maxsize=256)
+def _rows_are_faster(plan: Convolution) -> bool:
+    """Compare what is beside the products: copies, of which the product by columns needs one.
+
+    Its runs are those along the last axis of the result. By rows they are the channels of places
+    that are neighbours, but both ends are transposed.
+    """
+    if plan.groups > 1:
+        return False
+    last = plan.axes[-1]
+    lines = plan.batch * math.prod(plan.counts[:-1])
+    places = math.prod(plan.kernel)
+    step = _NEAR if last.stride == 1 else _FAR
+    columns = lines * plan.inputs * places * (_RUN + step * last.count)
+    together = last.kernel if last.dilation == 1 else 1
+    run = _RUN + _NEAR * plan.inputs * together
+    ends = math.prod(plan.input_shape) + math.prod(plan.output_shape)
+    return lines * last.count * places // together * run + ends < columns
+
+
+def _copied(held: Array, buffer: Array | None, shape: tuple[int, ...]) -> tuple[Array, Array]:
+    """The windows in a buffer, which is made for the first and largest block."""
+    if buffer is None:
+        buffer = np.empty(held.size, held.dtype)
+    used = buffer[: held.size]
+    np.copyto(used.reshape(held.shape), held)
+    return used.reshape(shape), buffer
+
+
+def _by_columns(
+    x: Array, weight: Array, bias: Array | None, plan: Convolution, result: Array
+) -> None:
+    """A matrix for each image and group, in which a column is a window."""
+    groups, terms = plan.groups, plan.terms
+    features = plan.outputs // groups
+    matrices = weight.reshape(groups, features, terms)
+    target = result.reshape(plan.batch, groups, features, -1)
+    shift = None if bias is None else bias.reshape(groups, features, 1)
+    in_place = terms * groups == plan.inputs and all(axis.stride == 1 for axis in plan.axes)
+    grid = layout(plan, by_rows=False)
+
+    def work(part: Part) -> None:
+        buffer = None
+        for images, which, held in grid.blocks(x, result.dtype, part):
+            chosen = target[images, :, :, which]
+            shape = (len(chosen), groups, terms, chosen.shape[-1])
+            if in_place:
+                columns = held.reshape(shape)
+            else:
+                columns, buffer = _copied(held, buffer, shape)
+            np.matmul(matrices, columns, out=chosen)
+            if shift is not None:
+                chosen += shift
+
+    in_parallel(work, grid.parts())
+
+
+def _by_rows(x: Array, weight: Array, bias: Array | None, plan: Convolution, result: Array) -> None:
+    """A matrix for all images of a block, in which a row is a window."""
+    axes = (0, *range(2, weight.ndim), 1)
+    matrix = weight.transpose(axes).reshape(plan.outputs, plan.terms)
+    target = result.reshape(plan.batch, plan.outputs, -1)
+    shift = None if bias is None else bias[:, None]
+    grid = layout(plan, by_rows=True)
+
+    def work(part: Part) -> None:
+        buffer = None
+        for images, which, held in grid.blocks(x, result.dtype, part):
+            chosen = target[images, :, which]
+            rows, buffer = _copied(held, buffer, (-1, plan.terms))
+            if len(chosen) == 1:
+                np.matmul(matrix, rows.T, out=chosen[0])
+            else:
+                product = matrix.dot(rows.T).reshape(plan.outputs, len(chosen), -1)
+                chosen[...] = product.swapaxes(0, 1)
+            if shift is not None:
+                chosen += shift
+
+    in_parallel(work, grid.parts())
+
+
+def _weight_gradient_by_columns(x: Array, g: Array, plan: Convolution) -> Array:
+    groups, terms = plan.groups, plan.terms
+    grid = layout(plan, by_rows=False)
+
+    def work(part: Part) -> Array:
+        total = np.zeros((groups, plan.outputs // groups, terms), g.dtype)
+        buffer = None
+        for images, which, held in grid.blocks(x, g.dtype, part):
+            chosen = g[images, :, :, which]
+            shape = (len(chosen), groups, terms, chosen.shape[-1])
+            columns, buffer = _copied(held, buffer, shape)
+            products = np.matmul(chosen, columns.swapaxes(-1, -2))
+            total += products[0] if len(products) == 1 else products.sum(axis=0)
+        return total
+
+    return _total(in_parallel(work, grid.parts()))
+
+
+def _weight_gradient_by_rows(x: Array, g: Array, plan: Convolution) -> Array:
+    grid = layout(plan, by_rows=True)
+
+    def work(part: Part) -> Array:
+        total = np.zeros((plan.outputs, plan.terms), g.dtype)
+        buffer = None
+        for images, which, held in grid.blocks(x, g.dtype, part):
+            rows, buffer = _copied(held, buffer, (-1, plan.terms))
+            lines = g[images, 0, :, which].swapaxes(0, 1).reshape(plan.outputs, len(rows))
+            total += lines.dot(rows)
+        return total
+
+    total = _total(in_parallel(work, grid.parts()))
+    return np.moveaxis(total.reshape(plan.outputs, *plan.kernel, plan.inputs), -1, 1)
+
+
+def _total(parts: Sequence[Array]) -> Array:
+    total, *others = parts
+    for one in others:
+        total += one
+    return total
+
+
+def _flipped(weight: Array, groups: int) -> Array:
+    """The weight of the convolution with a stride of 1 that is the adjoint of another."""
+    outputs, inputs, *kernel = weight.shape
+    parts = weight.reshape(groups, outputs // groups, inputs, *kernel)
+    merged = (groups * inputs, outputs // groups, *kernel)
+    swapped = np.moveaxis(parts, 2, 1).reshape(merged)
+    return np.flip(swapped, tuple(range(2, swapped.ndim)))
+
+
+def _spread(x: Array, weight: Array, bias: Array | None, plan: Convolution) -> Array:
+    """Multiply each element by the weight, and add up what the windows have in common."""
+    own, dtype = x.dtype, _wide(x)
+    groups, features = plan.groups, weight.shape[1]
+    result = np.empty(plan.input_shape, dtype)
+    if not result.size:
+        return result.astype(own, copy=False)
+    x = x.astype(dtype, copy=False)
+    matrices = weight.astype(dtype, copy=False).reshape(groups, plan.outputs // groups, -1)
+    matrices = matrices.swapaxes(-1, -2)
+    shift = None if bias is None else bias.astype(dtype, copy=False)
+    if shift is not None:
+        shift = shift.reshape(-1, *[1] * len(plan.axes))
+    first, *others = plan.counts
+    grid = layout(plan, by_rows=False)
+
+    def work(part: Part) -> None:
+        for start in range(part.images.start, part.images.stop, grid.images):
+            images = slice(start, min(start + grid.images, part.images.stop))
+            chosen = x[images]
+            flat = chosen.reshape(len(chosen), groups, plan.outputs // groups, first * grid.rest)
+            canvas = _canvas((len(chosen), plan.inputs), plan.axes, dtype)
+            for line in range(0, first, grid.lines):
+                count = min(grid.lines, first - line)
+                columns = np.matmul(
+                    matrices, flat[..., line * grid.rest : (line + count) * grid.rest]
+                )
+                shape = (len(chosen), groups * features, *plan.kernel, count, *others)
+                axes = (dataclasses.replace(plan.axes[0], count=count), *plan.axes[1:])
+                _add_up(canvas[:, :, line * axes[0].stride :], columns.reshape(shape), axes)
+            result[images] = canvas[(slice(None), slice(None), *inside(plan.axes))]
+            if shift is not None:
+                result[images] += shift
+
+    parts = grid.parts()
+    if parts[0].lines != slice(0, first):  # lines overlap in the result
+        parts = [Part(slice(0, plan.batch), slice(0, first))]
+    in_parallel(work, parts)
+    return result.astype(own, copy=False)
+
+
+def _canvas(lead: Sequence[int], axes: Sequence[Windows], dtype: Any) -> Array:
+    """Zeros, as long along each axis as padded images and their windows."""
+    lengths = [max(axis.before + axis.length, axis.reach) for axis in axes]
+    return np.zeros((*lead, *lengths), dtype)
+
+
+def _add_up(canvas: Array, held: Array, axes: Sequence[Windows]) -> None:
+    """Add what windows hold, (N, C, *kernel, *counts), to padded images."""
+    for place in np.ndindex(*[axis.kernel for axis in axes]):
+        parts = [
+            slice(start, start + (axis.count - 1) * axis.stride + 1, axis.stride)
+            for start, axis in zip(
+                [number * axis.dilation for number, axis in zip(place, axes, strict=True)],
+                axes,
+                strict=True,
+            )
+        ]
+        canvas[(slice(None), slice(None), *parts)] += held[(slice(None), slice(None), *place)]

@@ -1,0 +1,204 @@
+"""Normalization: the steps for a block of rows, or of images, one after the other in the cache."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+import numpy as np
+
+from burn.ops.normalization import check_channels, check_last_axis
+from burn_cpu.blocks import BLOCK, in_blocks, map_rows, row_products, row_sums, wide_dtype
+from burn_cpu.defaults import DefaultOps
+
+Array = Any
+
+_SHORTEST_ROW: Final = 8
+"""Shorter rows cost more than the decomposition."""
+
+
+class NormalizationOps(DefaultOps):
+    """Forms that go over memory once or twice."""
+
+    def layer_norm(
+        self, x: Array, gamma: Array | None, beta: Array | None, *, epsilon: float
+    ) -> Array:
+        """Six steps for each block."""
+        length = check_last_axis(x.shape, gamma=gamma, beta=beta)
+        if length < _SHORTEST_ROW:
+            return self.decomposed("layer_norm", x, gamma, beta, epsilon=epsilon)
+        wide = wide_dtype(x.dtype)
+        scale, shift = _widened(wide, gamma, beta)
+
+        def kernel(rows: Array, out: Array) -> None:
+            np.multiply(*_normalized(rows, out, epsilon), out=out)
+            if scale is not None:
+                out *= scale
+            if shift is not None:
+                out += shift
+
+        return map_rows(kernel, x)
+
+    def layer_norm_grad(
+        self, x: Array, gamma: Array | None, g: Array, *, epsilon: float
+    ) -> tuple[Array, Array, Array]:
+        """Sums over rows are taken block by block, and added up in order at the end."""
+        length = check_last_axis(x.shape, gamma=gamma)
+        if g.shape != x.shape:
+            raise ValueError(f"g of shape {g.shape} for {x.shape}")
+        if length < _SHORTEST_ROW or not x.size:
+            return self.decomposed("layer_norm_grad", x, gamma, g, epsilon=epsilon)  # type: ignore[no-any-return]  # three arrays
+        dtype, wide = x.dtype, wide_dtype(x.dtype)
+        (scale,) = _widened(wide, gamma)
+        rows, slopes = x.reshape(-1, length), g.reshape(-1, length)
+        result = np.empty(x.shape, dtype)
+        target = result.reshape(-1, length)
+        step = max(1, BLOCK // length)
+        parts = np.empty((2, -(-len(rows) // step), length), wide)
+        count = wide.type(length)
+
+        def work(start: int, stop: int) -> None:
+            part = slopes[start:stop].astype(wide, copy=False)
+            source = rows[start:stop].astype(wide, copy=False)
+            distance, inverse = _normalized(source, np.empty(part.shape, wide), epsilon)
+            out = target[start:stop] if wide is dtype else np.empty(part.shape, wide)
+            np.multiply(part, inverse, out=out)
+            np.einsum("rn,rn->n", out, distance, out=parts[0, start // step])
+            np.add.reduce(part, axis=0, out=parts[1, start // step])
+            if scale is not None:
+                out *= scale
+            # Less what changes the mean and the variance of a row, which is taken out.
+            bend = row_products(out, distance)
+            bend *= inverse
+            bend *= inverse
+            bend /= count
+            out -= row_sums(out) / count
+            distance *= bend
+            out -= distance
+            if wide is not dtype:
+                target[start:stop] = out
+
+        in_blocks(work, len(rows), step)
+        to_gamma, to_beta = np.add.reduce(parts, axis=1).astype(dtype, copy=False)
+        return result, to_gamma, to_beta
+
+    def batch_norm_training(
+        self, x: Array, gamma: Array | None, beta: Array | None, *, epsilon: float
+    ) -> tuple[Array, Array, Array]:
+        """Moments of each image are joined to those of the batch (Chan et al., 1983)."""
+        channels = check_channels(x.shape, gamma=gamma, beta=beta)
+        images = _images(x)
+        if images is None:
+            return self.decomposed("batch_norm_training", x, gamma, beta, epsilon=epsilon)  # type: ignore[no-any-return]  # three arrays
+        count, _, places = images.shape
+        dtype = x.dtype
+        means, squares = np.empty((2, count, channels), dtype)
+        step = max(1, BLOCK // (channels * places))
+        size = dtype.type(places)
+
+        def measure(start: int, stop: int) -> None:
+            part = images[start:stop]
+            mean = row_sums(part) / size
+            distance = np.subtract(part, mean)
+            means[start:stop] = mean[..., 0]
+            squares[start:stop] = row_products(distance, distance)[..., 0]
+
+        in_blocks(measure, count, step)
+        mean = np.add.reduce(means, axis=0) / dtype.type(count)
+        means -= mean
+        within = np.add.reduce(squares, axis=0)
+        between = np.add.reduce(means * means, axis=0) * size
+        variance = (within + between) / dtype.type(count * places)
+        factor = _factor(variance, gamma, epsilon)
+        result = np.empty(x.shape, dtype)
+        target = result.reshape(images.shape)
+
+        def normalize(start: int, stop: int) -> None:
+            out = np.subtract(images[start:stop], mean[:, None], out=target[start:stop])
+            out *= factor[:, None]
+            if beta is not None:
+                out += beta[:, None]
+
+        in_blocks(normalize, count, step)
+        return result, mean, variance
+
+    def batch_norm_grad(
+        self,
+        x: Array,
+        gamma: Array | None,
+        mean: Array,
+        variance: Array,
+        g: Array,
+        *,
+        epsilon: float,
+    ) -> tuple[Array, Array, Array]:
+        """Two passes over both tensors."""
+        channels = check_channels(x.shape, gamma=gamma, mean=mean, variance=variance)
+        if g.shape != x.shape:
+            raise ValueError(f"g of shape {g.shape} for {x.shape}")
+        images, slopes = _images(x), _images(g)
+        if images is None or slopes is None:
+            return self.decomposed(  # type: ignore[no-any-return]  # three arrays
+                "batch_norm_grad", x, gamma, mean, variance, g, epsilon=epsilon
+            )
+        count, _, places = images.shape
+        dtype = x.dtype
+        inverse = _factor(variance, None, epsilon)
+        sums, products = np.empty((2, count, channels), dtype)
+        step = max(1, BLOCK // (channels * places))
+
+        def measure(start: int, stop: int) -> None:
+            part = slopes[start:stop]
+            distance = np.subtract(images[start:stop], mean[:, None])
+            sums[start:stop] = row_sums(part)[..., 0]
+            products[start:stop] = row_products(part, distance)[..., 0]
+
+        in_blocks(measure, count, step)
+        to_beta = np.add.reduce(sums, axis=0)
+        to_gamma = np.add.reduce(products, axis=0) * inverse
+        size = dtype.type(count * places)
+        factor = _factor(variance, gamma, epsilon)
+        bend = -factor * inverse * to_gamma / size
+        level = -factor * to_beta / size
+        result = np.empty(x.shape, dtype)
+        target = result.reshape(images.shape)
+
+        def spread(start: int, stop: int) -> None:
+            out = np.multiply(slopes[start:stop], factor[:, None], out=target[start:stop])
+            distance = np.subtract(images[start:stop], mean[:, None])
+            distance *= bend[:, None]
+            out += distance
+            out += level[:, None]
+
+        in_blocks(spread, count, step)
+        return result, to_gamma, to_beta
+
+
+def _widened(dtype: Any, *parameters: Array | None) -> list[Array | None]:
+    return [None if one is None else one.astype(dtype, copy=False) for one in parameters]
+
+
+def _normalized(rows: Array, out: Array, epsilon: float) -> tuple[Array, Array]:
+    """Distances from the means of rows, written to `out`, and what makes their variance 1."""
+    count = rows.dtype.type(rows.shape[-1])
+    np.subtract(rows, row_sums(rows) / count, out=out)
+    variance = row_products(out, out)
+    variance /= count
+    variance += rows.dtype.type(epsilon)
+    np.sqrt(variance, out=variance)
+    return out, np.divide(rows.dtype.type(1), variance, out=variance)
+
+
+def _images(x: Array) -> Array | None:
+    """Images, channels and places; None where a channel has too few places to gain anything."""
+    count, channels, *lengths = x.shape
+    places = math.prod(lengths)
+    if places < _SHORTEST_ROW or not x.size or x.dtype.itemsize < 4:
+        return None
+    return x.reshape(count, channels, places)
+
+
+def _factor(variance: Array, gamma: Array | None, epsilon: float) -> Array:
+    number = variance.dtype.type
+    inverse = number(1) / np.sqrt(variance + number(epsilon))
+    return inverse if gamma is None else inverse * gamma

@@ -1,0 +1,71 @@
+"""Softmax and its like: a block of rows after the other, in one new buffer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from burn_cpu.blocks import map_along, row_products, row_sums
+
+Array = Any
+
+
+class SoftmaxOps:
+    """Functions of rows, which lie along an axis."""
+
+    def softmax(self, x: Array, *, axis: int) -> Array:
+        """Exponentials, less the maximum of their row, over their sum."""
+        _check_axis(x, axis)
+        return map_along(_softmax, x, axis=axis)
+
+    def softmax_grad(self, output: Array, g: Array, *, axis: int) -> Array:
+        """Two passes beside one product."""
+        _check_axis(output, axis, g)
+        return map_along(_softmax_grad, output, g, axis=axis)
+
+    def log_softmax(self, x: Array, *, axis: int) -> Array:
+        """The exponentials are needed for their sum alone."""
+        _check_axis(x, axis)
+        return map_along(_log_softmax, x, axis=axis)
+
+    def log_softmax_grad(self, output: Array, g: Array, *, axis: int) -> Array:
+        """Three passes beside one sum."""
+        _check_axis(output, axis, g)
+        return map_along(_log_softmax_grad, output, g, axis=axis)
+
+
+def _check_axis(x: Array, axis: int, g: Array | None = None) -> None:
+    if not 0 <= axis < x.ndim:
+        raise IndexError(f"axis {axis} of {x.ndim}")
+    if g is not None and g.shape != x.shape:
+        raise ValueError(f"g of shape {g.shape} for {x.shape}")
+
+
+def _softmax(rows: Array, out: Array) -> None:
+    powers(rows, out)
+    out /= row_sums(out)
+
+
+def powers(rows: Array, out: Array) -> Array:
+    """Write ``exp(rows - maximum)`` to `out`; the maximum of each row is returned."""
+    peak = np.maximum.reduce(rows, axis=-1, keepdims=True)
+    np.subtract(rows, peak, out=out)
+    np.exp(out, out=out)
+    return peak
+
+
+def _softmax_grad(output: Array, g: Array, out: Array) -> None:
+    np.subtract(g, row_products(output, g), out=out)
+    out *= output
+
+
+def _log_softmax(rows: Array, out: Array) -> None:
+    np.subtract(rows, np.maximum.reduce(rows, axis=-1, keepdims=True), out=out)
+    out -= np.log(row_sums(np.exp(out)))
+
+
+def _log_softmax_grad(output: Array, g: Array, out: Array) -> None:
+    np.exp(output, out=out)
+    out *= row_sums(g)
+    np.subtract(g, out, out=out)

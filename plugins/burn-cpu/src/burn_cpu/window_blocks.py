@@ -1,0 +1,185 @@
+"""The windows of a convolution, copied side by side into a buffer, one block after the other."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from burn.ops.convolution_windows import Convolution
+from burn.ops.pooling_windows import Windows
+from burn_cpu.threads import thread_count
+
+__all__ = [
+    "BLOCK",
+    "FEWEST",
+    "Block",
+    "Layout",
+    "Part",
+    "inside",
+    "layout",
+    "padded",
+    "shares",
+    "view",
+    "windows",
+]
+
+Array = Any
+
+BLOCK: Final = 1 << 19
+"""Elements of a block: 2 MiB of float32."""
+
+FEWEST: Final = 256
+"""Windows in a block at least: with fewer BLAS is slow."""
+
+
+_COPY: Final = 0.4
+_MULTIPLY: Final = 0.025
+"""Nanoseconds that it takes to copy an element, and for each product with it."""
+
+_WORTH_THREADS: Final = 1e6
+"""Nanoseconds of work from which on it is shared out."""
+
+
+class Block(NamedTuple):
+    """Windows that are worked on together.
+
+    Attributes
+    ----------
+    images : slice
+        Of which images.
+    part : slice
+        Which windows of each.
+    windows : array
+        A view of what they hold: (images, C, *kernel, *windows), or by rows
+        (images, *windows, *kernel, C).
+    """
+
+    images: slice
+    part: slice
+    windows: Array
+
+
+class Part(NamedTuple):
+    """Windows that one thread works on: of some images, or along some of the first axis."""
+
+    images: slice
+    lines: slice
+
+
+class Layout:
+    """How images are padded and cut into windows: what depends on the shapes alone.
+
+    Parameters
+    ----------
+    plan : Convolution
+        The windows.
+    by_rows : bool
+        Whether the channels come last, in the padded images and in the windows.
+    """
+
+    def __init__(self, plan: Convolution, *, by_rows: bool) -> None:
+        axes = plan.axes
+        lengths = [axis.before + axis.length + axis.after for axis in axes]
+        first, *others = plan.counts
+        self.axes = axes
+        self.by_rows = by_rows
+        self.batch = plan.batch
+        self.first = first
+        self.rest = math.prod(others)
+        line = max(plan.inputs * math.prod(plan.kernel) * self.rest, 1)
+        self.images = min(max(1, BLOCK // (line * first)), max(plan.batch, 1))
+        alone = max(BLOCK // line, -(-FEWEST // self.rest))
+        self.lines = first if self.images > 1 else min(alone, first)
+        windows = plan.batch * math.prod(plan.counts)
+        self.nanoseconds = windows * plan.terms * (plan.groups * _COPY + plan.outputs * _MULTIPLY)
+        self.order = (0, *range(2, 2 + len(axes)), 1)
+        self.lead = 1 if by_rows else 2
+        self.is_padded = any(axis.before or axis.after for axis in axes)
+        self.needs_buffer = self.is_padded or by_rows
+        self.shape = (self.images, *lengths, plan.inputs)
+        if not by_rows:
+            self.shape = (self.images, plan.inputs, *lengths)
+        self.inside = (slice(None),) * self.lead + inside(axes)
+        self.skipped = (slice(None),) * (1 if by_rows else 2 + len(axes))
+
+    def parts(self) -> list[Part]:
+        """Shares of the windows that are worth a thread each: of the images, else of the lines."""
+        count = thread_count() if self.nanoseconds >= _WORTH_THREADS else 1
+        if self.batch >= count:
+            return [Part(one, slice(0, self.first)) for one in shares(self.batch, count)]
+        return [Part(slice(0, self.batch), one) for one in shares(self.first, count)]
+
+    def blocks(self, x: Array, dtype: Any, part: Part) -> Iterator[Block]:
+        """The windows of a part of images (N, C, *spatial), in another dtype."""
+        if self.by_rows:
+            x = x.transpose(self.order)
+        buffer = None
+        if self.needs_buffer or x.dtype != dtype:
+            buffer = (np.zeros if self.is_padded else np.empty)(self.shape, dtype)
+        for start in range(part.images.start, part.images.stop, self.images):
+            images = x[start : min(start + self.images, part.images.stop)]
+            chosen = slice(start, start + len(images))
+            if buffer is not None:
+                here = buffer[: len(images)]
+                here[self.inside] = images
+                images = here
+            every = windows(images, self.axes, by_rows=self.by_rows)
+            for line in range(part.lines.start, part.lines.stop, self.lines):
+                stop = min(line + self.lines, part.lines.stop)
+                some = every
+                if stop - line < self.first:
+                    some = every[(*self.skipped, slice(line, stop))]
+                yield Block(chosen, slice(line * self.rest, stop * self.rest), some)
+
+
+@functools.lru_cache(maxsize=512)
+def layout(plan: Convolution, *, by_rows: bool) -> Layout:
+    """The `Layout` of a convolution, worked out once."""
+    return Layout(plan, by_rows=by_rows)
+
+
+def windows(x: Array, axes: Sequence[Windows], *, by_rows: bool = False) -> Array:
+    """A view of what each window of padded images holds; see `Block`."""
+    kernel = [axis.kernel for axis in axes]
+    counts = [axis.count for axis in axes]
+    steps = x.strides[1:-1] if by_rows else x.strides[2:]
+    within = [axis.dilation * step for axis, step in zip(axes, steps, strict=True)]
+    between = [axis.stride * step for axis, step in zip(axes, steps, strict=True)]
+    if by_rows:
+        shape = (len(x), *counts, *kernel, x.shape[-1])
+        return view(x, shape, (x.strides[0], *between, *within, x.strides[-1]))
+    return view(x, (*x.shape[:2], *kernel, *counts), (*x.strides[:2], *within, *between))
+
+
+def view(x: Array, shape: Sequence[int], strides: Sequence[int]) -> Array:
+    """`numpy.lib.stride_tricks.as_strided`, which is slow, where there is no other way."""
+    if x.flags.c_contiguous and x.dtype.kind != "V":  # bfloat16 has no buffer for the other
+        return np.ndarray(shape, x.dtype, x, 0, strides)
+    return np.lib.stride_tricks.as_strided(x, shape, strides)
+
+
+def shares(length: int, count: int) -> list[slice]:
+    """A length cut into so many parts, as even as possible and none of them empty."""
+    count = max(1, min(count, length))
+    ends = [length * number // count for number in range(count + 1)]
+    return [slice(start, stop) for start, stop in itertools.pairwise(ends)]
+
+
+def padded(x: Array, axes: Sequence[Windows]) -> Array:
+    """Images with zeros around them."""
+    if not any(axis.before or axis.after for axis in axes):
+        return x
+    lengths = [axis.before + axis.length + axis.after for axis in axes]
+    result = np.zeros((*x.shape[:2], *lengths), x.dtype)
+    result[(slice(None), slice(None), *inside(axes))] = x
+    return result
+
+
+def inside(axes: Sequence[Windows]) -> tuple[slice, ...]:
+    """Where images are in padded ones."""
+    return tuple([slice(axis.before, axis.before + axis.length) for axis in axes])

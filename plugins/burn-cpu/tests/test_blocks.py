@@ -1,0 +1,183 @@
+"""Work in blocks on several threads: the same results, errors and settings as on one."""
+
+import os
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from burn.plugins import registry
+from burn_cpu import blocks, choice
+
+
+@pytest.fixture(scope="module")
+def backend():
+    return registry.entry("cpu").load()
+
+
+@pytest.fixture(params=[1, 2, 4])
+def threads(request, monkeypatch):
+    """That many threads, whatever BLAS is set to."""
+    monkeypatch.setattr(blocks, "thread_count", lambda: request.param)
+    return request.param
+
+
+@pytest.mark.parametrize(("count", "step"), [(0, 5), (1, 5), (10, 5), (11, 5), (1000, 1)])
+def test_every_part_is_done_once(threads, count, step):
+    done = np.zeros(count, np.int64)
+
+    def work(start, stop):
+        assert stop - start <= step
+        done[start:stop] += 1
+
+    blocks.in_blocks(work, count, step)
+    assert (done == 1).all()
+
+
+def test_an_error_in_a_part_is_raised_and_the_rest_is_left(threads):
+    started = []
+
+    def work(start, _):
+        started.append(start)
+        time.sleep(0.001)
+        if start == 3:
+            raise KeyError(start)
+
+    with pytest.raises(KeyError):
+        blocks.in_blocks(work, 1000, 1)
+    assert len(started) < 1000
+    blocks.in_blocks(lambda start, stop: None, 10, 1)
+
+
+def test_parts_run_under_the_callers_settings(threads):
+    x = np.array([1e30], np.float32)
+
+    def work(start, stop):
+        time.sleep(0.001)
+        np.multiply(x, x)
+
+    with np.errstate(over="ignore"):
+        blocks.in_blocks(work, 50, 1)
+    with np.errstate(over="raise"), pytest.raises(FloatingPointError):
+        blocks.in_blocks(work, 50, 1)
+
+
+def test_several_callers_at_once(threads):
+    x = np.random.default_rng(0).normal(size=(40, 20_000))
+    expected = [row.cumsum() for row in x]
+    wrong = []
+
+    def call(number):
+        result = np.empty_like(x)
+
+        def work(start, stop):
+            result[start:stop] = x[start:stop].cumsum(axis=1)
+
+        for _ in range(5):
+            blocks.in_blocks(work, len(x), 1)
+            wrong.extend(number for a, b in zip(result, expected, strict=True) if (a != b).any())
+
+    callers = [threading.Thread(target=call, args=(number,)) for number in range(6)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    assert not wrong
+
+
+def calls(backend):
+    generator = np.random.default_rng(1)
+
+    def floats(*shape):
+        return generator.normal(size=shape).astype(np.float32)
+
+    x, g = floats(1000, 600), floats(1000, 600)
+    gamma = floats(600)
+    images = floats(12, 16, 40, 40)
+    q, k, v = floats(5, 200, 32), floats(5, 300, 32), floats(5, 300, 32)
+    mask = generator.random((200, 300)) < 0.5
+    options = {"scale": 0.2, "is_causal": True}
+    channels = floats(16)
+    return {
+        "softmax": lambda: backend.softmax(x, axis=1),
+        "softmax of columns": lambda: backend.softmax(x, axis=0),
+        "log_softmax_grad": lambda: backend.log_softmax_grad(x, g, axis=1),
+        "layer_norm": lambda: backend.layer_norm(x, gamma, gamma, epsilon=1e-5),
+        "layer_norm_grad": lambda: backend.layer_norm_grad(x, gamma, g, epsilon=1e-5),
+        "batch_norm": lambda: backend.batch_norm_training(images, channels, None, epsilon=1e-5),
+        "gelu_grad": lambda: backend.gelu_grad(x, g),
+        "where": lambda: backend.where(x > 0, x, g),
+        "attention": lambda: backend.attention(q, k, v, mask, None, **options),
+        "attention_grad": lambda: backend.attention_grad(q, k, v, mask, None, q, **options),
+    }
+
+
+def test_results_do_not_depend_on_the_number_of_threads(backend, monkeypatch):
+    results = {}
+    for count in (1, 2, 5):
+        for module in ("blocks", "attention"):
+            monkeypatch.setattr(f"burn_cpu.{module}.thread_count", lambda count=count: count)
+        for name, call in calls(backend).items():
+            result = call()
+            arrays = result if isinstance(result, tuple) else (result,)
+            expected = results.setdefault(name, arrays)
+            # Products of matrices may be rounded otherwise where BLAS has threads of its own.
+            tolerance = 1e-5 if name.startswith("attention") else 0.0
+            for one, other in zip(arrays, expected, strict=True):
+                np.testing.assert_allclose(one, other, rtol=tolerance, atol=tolerance, err_msg=name)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_forked_process_has_threads_of_its_own():
+    code = """
+import os, numpy as np
+from burn_cpu import blocks
+blocks.thread_count = lambda: 2
+done = []
+blocks.in_blocks(lambda start, stop: done.append(start), 100, 1)
+child = os.fork()
+if not child:
+    done.clear()
+    blocks.in_blocks(lambda start, stop: done.append(start), 100, 1)
+    os._exit(0 if len(done) == 100 else 1)
+print(os.waitpid(child, 0)[1])
+"""
+    result = subprocess.run(
+        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert result.stdout.strip() == "0"
+
+
+@pytest.mark.parametrize(
+    "dtype", [np.float16, np.float32, np.float64, np.int32, np.int64, np.bool_]
+)
+def test_a_choice_is_that_of_numpy(dtype):
+    generator = np.random.default_rng(2)
+    condition = generator.random((70, 80)) < 0.5
+    x, y = (generator.normal(size=(70, 80)).astype(dtype) for _ in range(2))
+    for x1, x2 in [(x, y), (x, 0), (0, y), (x, 1), (1, y), (x, y[:1]), (x.T.copy().T, y)]:
+        np.testing.assert_array_equal(choice.choose(condition, x1, x2), np.where(condition, x1, x2))
+
+
+def test_what_is_not_chosen_leaves_no_trace():
+    condition = np.arange(8192) % 2 == 0
+    strange = np.where(condition, 1.0, np.nan).astype(np.float32)
+    assert choice.choose(condition, strange, 0.0).sum() == 4096
+    assert not np.isnan(choice.choose(condition, strange, strange * 0 + 1)[condition]).any()
+    zeros = choice.choose(~condition, -strange, 0.0)
+    assert not np.signbit(zeros[condition]).any()
+
+
+def test_filling_is_exact():
+    x = np.random.default_rng(3).normal(size=(3, 4, 5)).astype(np.float32)
+    mask = np.random.default_rng(4).random((4, 5)) < 0.5
+    expected = np.where(mask, -np.inf, x)
+    choice.fill(x, mask, -np.inf)
+    np.testing.assert_array_equal(x, expected)
