@@ -15,13 +15,11 @@ import functools
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from burn.errors import ArgumentError, ShapeError
 from burn.ops.convolution_windows import check_bias, convolution
+from burn.ops.deformed_windows import Deformation, check_gradient, deformation, starts
 from burn.ops.op import Context, Tag, op
 from burn.ops.places import index_dtype, narrow
-from burn.ops.pooling_windows import Pairs, Sizes, Windows
+from burn.ops.pooling_windows import Pairs, Sizes
 from burn.ops.precision import in_float32
 from burn.ops.shapes import size
 from burn.ops.signature import (
@@ -31,13 +29,9 @@ from burn.ops.signature import (
     Meta,
     OptionalFloat,
     Primitive,
-    Shape,
 )
 from burn.ops.table import OpTable
-from burn.ops.taps import Array, constant
-from burn.ops.unfolding import patches
-
-__all__ = ["Deformation", "check_gradient", "deformation", "starts"]
+from burn.ops.taps import constant
 
 
 @op(Tag.COMPUTE_BOUND)
@@ -260,128 +254,6 @@ def _(
     )
 
 
-class Deformation(NamedTuple):
-    """The shapes that belong together in a deformed convolution.
-
-    Attributes
-    ----------
-    batch, channels, groups : int
-        Numbers of images, of their channels, and of the parts that move alike.
-    rows, columns : Windows
-        The windows, before they are deformed, down and across.
-    """
-
-    batch: int
-    channels: int
-    groups: int
-    rows: Windows
-    columns: Windows
-
-    @property
-    def places(self) -> int:
-        """Number of places in a window."""
-        return self.rows.kernel * self.columns.kernel
-
-    @property
-    def windows(self) -> int:
-        """Number of windows."""
-        return self.rows.count * self.columns.count
-
-    @property
-    def image_shape(self) -> Shape:
-        """Shape of the images."""
-        return (self.batch, self.channels, self.rows.length, self.columns.length)
-
-    @property
-    def planes(self) -> Shape:
-        """That of the images by groups, each a row of elements."""
-        pixels = self.rows.length * self.columns.length
-        return (self.batch, self.groups, self.channels // self.groups, pixels)
-
-    @property
-    def column_shape(self) -> Shape:
-        """Shape of the windows as columns."""
-        return (self.batch, self.channels * self.places, self.windows)
-
-    @property
-    def sampled(self) -> Shape:
-        """That of the columns by groups and channels, each a row of values."""
-        values = self.places * self.windows
-        return (self.batch, self.groups, self.channels // self.groups, values)
-
-    @property
-    def shared(self) -> Shape:
-        """Shape of what the channels of a group have in common."""
-        return (self.batch, self.groups, 1, self.places * self.windows)
-
-    @property
-    def by_place(self) -> Shape:
-        """The same by place and window."""
-        return (self.batch, self.groups, self.places, 1, self.windows)
-
-    @property
-    def mask_shape(self) -> Shape:
-        """Shape of a mask."""
-        return (self.batch, self.groups * self.places, self.rows.count, self.columns.count)
-
-    @property
-    def offset_shape(self) -> Shape:
-        """Shape of an offset."""
-        return (self.batch, 2 * self.groups * self.places, self.rows.count, self.columns.count)
-
-
-def deformation(
-    x: Any,
-    offset: Any,
-    mask: Any,
-    *,
-    kernel_size: Sizes,
-    stride: Sizes,
-    padding: Pairs,
-    dilation: Sizes,
-    offset_groups: int,
-) -> Deformation:
-    """What belongs to what, of anything that has shapes; `mask` may be None.
-
-    Raises
-    ------
-    ShapeError
-        If the shapes do not fit each other.
-    ArgumentError
-        If a number is out of its range.
-    """
-    shape = tuple(x.shape)
-    rows, columns = patches(
-        shape, kernel_size=kernel_size, stride=stride, padding=padding, dilation=dilation
-    )
-    if offset_groups < 1:
-        raise ArgumentError(f"offset_groups is {offset_groups}", hint="Use 1 or more")
-    if shape[1] % offset_groups:
-        raise ShapeError(
-            f"{shape[1]} channels are no multiple of {offset_groups} offset_groups",
-            hint="Each group has equally many",
-        )
-    plan = Deformation(shape[0], shape[1], offset_groups, rows, columns)
-    numbers = f"{offset_groups} * {rows.kernel} * {columns.kernel}"
-    if tuple(offset.shape) != plan.offset_shape:
-        raise ShapeError(
-            f"offset has shape {tuple(offset.shape)} where {plan.offset_shape} is needed: "
-            f"2 * offset_groups * kernel height * kernel width = 2 * {numbers} channels"
-        )
-    if mask is not None and tuple(mask.shape) != plan.mask_shape:
-        raise ShapeError(
-            f"mask has shape {tuple(mask.shape)} where {plan.mask_shape} is needed: "
-            f"offset_groups * kernel height * kernel width = {numbers} channels"
-        )
-    return plan
-
-
-def check_gradient(g: Any, plan: Deformation) -> None:
-    """Refuse a gradient that has not the shape of the columns."""
-    if tuple(g.shape) != plan.column_shape:
-        raise ShapeError(f"g has shape {tuple(g.shape)} where {plan.column_shape} is needed")
-
-
 class _Corner(NamedTuple):
     """One of the four elements around each moved place, shared by the channels of a group.
 
@@ -417,20 +289,6 @@ def _corners(ops: OpTable, offset: Primitive, plan: Deformation) -> Iterator[_Co
             place = ops.add(ops.multiply(row.place, plan.columns.length), column.place)
             outside = ops.bitwise_or(row.outside, column.outside)
             yield _Corner(place, outside, row.weight, column.weight, row.slope, column.slope)
-
-
-def starts(plan: Deformation) -> tuple[Array, Array]:
-    """Row and column of each place of each window, before it is moved."""
-    rows, columns = (
-        np.arange(axis.kernel)[:, None] * axis.dilation
-        + np.arange(axis.count) * axis.stride
-        - axis.before
-        for axis in (plan.rows, plan.columns)
-    )
-    shape = (plan.rows.kernel, plan.columns.kernel, plan.rows.count, plan.columns.count)
-    down = np.broadcast_to(rows[:, None, :, None], shape)
-    across = np.broadcast_to(columns[None, :, None, :], shape)
-    return down.reshape(-1), across.reshape(-1)
 
 
 class _Side(NamedTuple):

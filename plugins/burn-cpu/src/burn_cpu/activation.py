@@ -12,9 +12,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from burn_cpu.arithmetic import constant
-from burn_cpu.blocks import BLOCK, map_elements, repeated
+from burn_cpu.blocks import bound, map_elements
 from burn_cpu.choice import choose
+from burn_cpu.constants import constant
 from burn_cpu.defaults import DefaultOps
 
 Array = Any
@@ -22,14 +22,14 @@ Array = Any
 _FEW: Final = 4096
 """Up to that many elements one call of NumPy's takes less time than a block."""
 
-_FLOAT32: Final = np.float32
+_FLOAT32: Final = np.dtype(np.float32)
 
 
-def _float32(*numbers: float) -> tuple[Any, ...]:
-    return tuple([_FLOAT32(number) for number in numbers])
+def _float32(*numbers: float) -> tuple[Array, ...]:
+    return tuple([constant(number, _FLOAT32) for number in numbers])
 
 
-_ERF_BOUND: Final = _FLOAT32(3.925)
+_ERF_BOUND: Final = 3.925
 """From here on the error function is 1 in float32."""
 
 _ERF_NUMERATOR: Final = _float32(
@@ -80,7 +80,7 @@ class ActivationOps(DefaultOps):
         pick = np.maximum if negative_slope <= 1.0 else np.minimum
 
         def kernel(x: Array, out: Array) -> None:
-            np.multiply(x, x.dtype.type(negative_slope), out=out)
+            np.multiply(x, constant(negative_slope, x.dtype), out=out)
             pick(x, out, out=out)
 
         return map_elements(kernel, x)
@@ -89,15 +89,14 @@ class ActivationOps(DefaultOps):
         """``e**x - 1`` is 2 t / (1 - t) with t = tanh(x / 2) (DLMF 4.35.E22), exact near 0."""
 
         def kernel(x: Array, out: Array) -> None:
-            number = x.dtype.type
-            decay = np.minimum(x, _zeros(x))
-            decay *= number(0.5 * input_scale)
+            decay = np.minimum(x, bound(0.0, x))
+            decay *= constant(0.5 * input_scale, x.dtype)
             np.tanh(decay, out=decay)
-            np.subtract(number(1), decay, out=out)
-            decay *= number(2.0 * scale * alpha)
+            np.subtract(constant(1, x.dtype), decay, out=out)
+            decay *= constant(2.0 * scale * alpha, x.dtype)
             np.divide(decay, out, out=decay)
-            np.maximum(x, _zeros(x), out=out)
-            out *= number(scale)
+            np.maximum(x, bound(0.0, x), out=out)
+            out *= constant(scale, x.dtype)
             out += decay
 
         return map_elements(kernel, x)
@@ -118,8 +117,8 @@ class ActivationOps(DefaultOps):
         def kernel(x: Array, out: Array) -> None:
             _log1p_decay(x, out, -beta)
             if beta != 1.0:
-                out /= x.dtype.type(beta)
-            out += np.maximum(x, _zeros(x))
+                out /= constant(beta, x.dtype)
+            out += np.maximum(x, bound(0.0, x))
 
         return map_elements(kernel, x)
 
@@ -156,20 +155,15 @@ class ActivationOps(DefaultOps):
         return map_elements(_gelu_grad, x, g)
 
 
-def _zeros(x: Array) -> Array:
-    """Zeros for a block."""
-    return repeated(0.0, BLOCK, x.dtype)[: len(x)]
-
-
 def _relu(x: Array, out: Array) -> None:
-    np.maximum(x, _zeros(x), out=out)
+    np.maximum(x, bound(0.0, x), out=out)
 
 
 def _one_plus_decay(x: Array, out: Array) -> None:
     """``1 + exp(-x)``."""
     np.negative(x, out=out)
     np.exp(out, out=out)
-    out += x.dtype.type(1)
+    out += constant(1, x.dtype)
 
 
 def _sigmoid(x: Array, out: Array) -> None:
@@ -184,30 +178,28 @@ def _silu(x: Array, out: Array) -> None:
 
 def _log1p_decay(x: Array, out: Array, slope: float) -> None:
     """``log(1 + exp(slope * |x|))`` for a negative slope, exact also where it is small."""
-    number = x.dtype.type
     np.abs(x, out=out)
-    out *= number(slope)
+    out *= constant(slope, x.dtype)
     np.exp(out, out=out)
-    if number is not _FLOAT32:
+    if x.dtype != _FLOAT32:
         np.log1p(out, out=out)
         return
     # log(1 + y) = 2 atanh(y / (2 + y)), DLMF 4.37.24 and 4.6.4.
-    out /= out + number(2)
+    out /= out + constant(2, x.dtype)
     out *= _polynomial(np.multiply(out, out), _ATANH_SERIES)
 
 
 def _log_sigmoid(x: Array, out: Array) -> None:
     _log1p_decay(x, out, -1.0)
-    np.subtract(np.minimum(x, _zeros(x)), out, out=out)
+    np.subtract(np.minimum(x, bound(0.0, x)), out, out=out)
 
 
 def _mish(x: Array, out: Array) -> None:
     # tanh(log(1 + e**x)) is n / (n + 2) with n = e**x * (e**x + 2). From 20 on it is 1.
-    number = x.dtype.type
-    np.minimum(x, repeated(20.0, BLOCK, x.dtype)[: len(x)], out=out)
+    np.minimum(x, bound(20.0, x), out=out)
     np.exp(out, out=out)
-    out *= out + number(2)
-    out /= out + number(2)
+    out *= out + constant(2, x.dtype)
+    out /= out + constant(2, x.dtype)
     out *= x
 
 
@@ -228,19 +220,29 @@ def _erf(x: Array, out: Array) -> None:
 
 def _scaled_erf(x: Array, out: Array, scale: float) -> None:
     """The error function of ``scale * x``, of float32."""
-    z = np.multiply(x, _FLOAT32(scale))
-    np.clip(z, -_ERF_BOUND, _ERF_BOUND, out=z)
+    z = np.multiply(x, constant(scale, _FLOAT32))
+    _clip(z, _ERF_BOUND)
     t = np.multiply(z, z)
     z *= _polynomial(t, _ERF_NUMERATOR)
     np.divide(z, _polynomial(t, _ERF_DENOMINATOR), out=out)
-    np.clip(out, _FLOAT32(-1), _FLOAT32(1), out=out)
+    _clip(out, 1.0)
+
+
+def _clip(x: Array, limit: float) -> None:
+    """Keep `x` within ``[-limit, limit]``, in place."""
+    low, high = constant(-limit, x.dtype), constant(limit, x.dtype)
+    if x.size > _FEW:
+        np.clip(x, low, high, out=x)
+    else:  # numpy.clip is a function of Python
+        np.minimum(x, high, out=x)
+        np.maximum(x, low, out=x)
 
 
 def _area(x: Array, out: Array) -> None:
     """Area under the bell curve up to x."""
     _scaled_erf(x, out, math.sqrt(0.5))
-    out += _FLOAT32(1)
-    out *= _FLOAT32(0.5)
+    out += constant(1, _FLOAT32)
+    out *= constant(0.5, _FLOAT32)
 
 
 def _gelu(x: Array, out: Array) -> None:
@@ -251,10 +253,10 @@ def _gelu(x: Array, out: Array) -> None:
 def _gelu_grad(x: Array, g: Array, out: Array) -> None:
     _area(x, out)
     bell = np.multiply(x, x)
-    bell *= _FLOAT32(-0.5)
+    bell *= constant(-0.5, _FLOAT32)
     np.exp(bell, out=bell)
     bell *= x
-    bell *= _FLOAT32(1.0 / math.sqrt(2.0 * math.pi))
+    bell *= constant(1.0 / math.sqrt(2.0 * math.pi), _FLOAT32)
     out += bell
     out *= g
 
@@ -265,32 +267,29 @@ _TANH_CUBIC: Final = 0.044715
 
 def _bent(x: Array, squares: Array, out: Array) -> None:
     """``tanh(sqrt(2 / pi) * (x + 0.044715 * x**3))``."""
-    number = x.dtype.type
-    np.multiply(squares, number(_TANH_SCALE * _TANH_CUBIC), out=out)
-    out += number(_TANH_SCALE)
+    np.multiply(squares, constant(_TANH_SCALE * _TANH_CUBIC, x.dtype), out=out)
+    out += constant(_TANH_SCALE, x.dtype)
     out *= x
     np.tanh(out, out=out)
 
 
 def _gelu_tanh(x: Array, out: Array) -> None:
-    number = x.dtype.type
     _bent(x, np.multiply(x, x), out)
-    out += number(1)
-    out *= number(0.5)
+    out += constant(1, x.dtype)
+    out *= constant(0.5, x.dtype)
     out *= x
 
 
 def _gelu_tanh_grad(x: Array, g: Array, out: Array) -> None:
-    number = x.dtype.type
     squares = np.multiply(x, x)
     _bent(x, squares, out)
     bend = np.multiply(out, out)
-    np.subtract(number(1), bend, out=bend)
-    squares *= number(1.5 * _TANH_SCALE * _TANH_CUBIC)
-    squares += number(0.5 * _TANH_SCALE)
+    np.subtract(constant(1, x.dtype), bend, out=bend)
+    squares *= constant(1.5 * _TANH_SCALE * _TANH_CUBIC, x.dtype)
+    squares += constant(0.5 * _TANH_SCALE, x.dtype)
     squares *= x
     bend *= squares
-    out += number(1)
-    out *= number(0.5)
+    out += constant(1, x.dtype)
+    out *= constant(0.5, x.dtype)
     out += bend
     out *= g

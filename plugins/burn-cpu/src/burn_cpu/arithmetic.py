@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -10,20 +9,12 @@ import numpy as np
 
 from burn.dtype import bfloat16
 from burn_cpu.choice import choose
+from burn_cpu.constants import constant
 
 if TYPE_CHECKING:
     from burn.aliases import Scalar
 
 Array = Any
-
-
-@functools.lru_cache(maxsize=1024)
-def constant(value: float, dtype: Any) -> Array:
-    """A number as an array without axes: a function of NumPy takes it in half the time."""
-    array = np.array(value, dtype)
-    array.flags.writeable = False
-    return array
-
 
 # As Any: NumPy's stubs know a ufunc's methods only with a literal for keepdims.
 _minimum: Any = np.minimum

@@ -102,6 +102,13 @@ class CpuBackend(
         """One device of the one type."""
         return 1 if type_id == 0 else 0
 
+    def cast(self, x: Any, *, dtype: DType) -> Any:
+        """The method of arrays: NumPy's function `astype` warns from a module of its own."""
+        source = self.dtype(x)
+        if dtype.is_bool or (dtype.is_integer and source.is_float):
+            return super().cast(x, dtype=dtype)
+        return x if source is dtype else x.astype(dtype.numpy)
+
     def sync(self, device: DeviceId) -> None:
         """Nothing to wait for: NumPy is done when it returns."""
         del device

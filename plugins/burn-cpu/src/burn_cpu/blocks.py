@@ -15,15 +15,16 @@ from typing import Any, Final
 
 import numpy as np
 
+from burn_cpu.constants import constant
 from burn_cpu.threads import in_parallel, thread_count
 
 __all__ = [
     "BLOCK",
+    "bound",
     "in_blocks",
     "map_along",
     "map_elements",
     "map_rows",
-    "repeated",
     "row_products",
     "row_sums",
     "wide_dtype",
@@ -31,9 +32,15 @@ __all__ = [
 
 Array = Any
 
+# As Any: NumPy's stubs know a ufunc's methods only with a literal for keepdims.
+_add: Any = np.add
+
 BLOCK: Final = 1 << 17
 """Elements that are worked on together: 512 KiB of float32. Of fewer the calls of NumPy cost more
 than what the cache gains."""
+
+_FEW: Final = 4096
+"""Up to that many elements what costs the least calls is the fastest."""
 
 _LONGEST_DOT: Final = 8192
 """From some length on BLAS would divide a product of two vectors among threads of its own."""
@@ -75,7 +82,7 @@ def wide_dtype(dtype: Any) -> Any:
 
 
 def map_elements(kernel: Callable[..., None], *operands: Array, widen: bool = True) -> Array:
-    """Apply ``kernel(*elements, out)`` to blocks of elements.
+    """Apply ``kernel(*elements, out)`` to blocks of elements, or to all of them at once.
 
     All operands have one shape, and the result has the dtype of the first. 16-bit floats reach the
     kernel as float32 unless `widen` is false.
@@ -98,8 +105,12 @@ def _map(
     *,
     widen: bool,
 ) -> Array:
-    result = np.empty(operands[0].shape, operands[0].dtype)
+    shape, dtype = operands[0].shape, operands[0].dtype
+    result = np.empty(shape, dtype)
     if not result.size:
+        return result
+    if result.size <= BLOCK and shape and (dtype.itemsize >= 4 or not widen):
+        kernel(*operands, result)
         return result
     sources = [operand.reshape(layout) for operand in operands]
     target = result.reshape(layout)
@@ -107,10 +118,7 @@ def _map(
     def work(start: int, stop: int) -> None:
         _call(kernel, [one[start:stop] for one in sources], target[start:stop], widen=widen)
 
-    if len(target) <= step:
-        _call(kernel, sources, target, widen=widen)
-    else:
-        in_blocks(work, len(target), step)
+    in_blocks(work, len(target), step)
     return result
 
 
@@ -154,24 +162,30 @@ def _call(kernel: Callable[..., None], sources: list[Array], target: Array, *, w
 
 
 @functools.lru_cache(maxsize=64)
-def repeated(value: float, length: int, dtype: Any) -> Array:
-    """A number many times: `numpy.minimum` takes an array in half the time of a number."""
+def _repeated(value: float, length: int, dtype: Any) -> Array:
     result = np.full(length, value, dtype)
     result.flags.writeable = False
     return result
 
 
+def bound(value: float, x: Array) -> Array:
+    """A number for `numpy.minimum` and its like, which take many in half the time of one."""
+    if x.ndim == 1 and x.size > _FEW:
+        return _repeated(value, BLOCK, x.dtype)[: x.size]
+    return constant(value, x.dtype)
+
+
 def row_sums(rows: Array) -> Array:
     """Sums along the last axis, which stays with length 1: by BLAS, in half the time."""
-    if not _suits_blas(rows):
-        return np.add.reduce(rows, axis=-1, keepdims=True)
-    return np.vecdot(rows, repeated(1.0, rows.shape[-1], rows.dtype))[..., None]
+    if rows.size < _FEW or not _suits_blas(rows):
+        return _add.reduce(rows, axis=-1, keepdims=True)
+    return np.vecdot(rows, _repeated(1.0, rows.shape[-1], rows.dtype))[..., None]
 
 
 def row_products(rows: Array, others: Array) -> Array:
     """Sums of products along the last axis, which stays with length 1."""
     if not _suits_blas(rows):
-        return np.add.reduce(rows * others, axis=-1, keepdims=True)
+        return _add.reduce(rows * others, axis=-1, keepdims=True)
     return np.vecdot(rows, others)[..., None]
 
 

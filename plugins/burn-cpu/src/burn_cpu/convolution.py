@@ -25,7 +25,7 @@ from burn.ops.convolution_windows import (
 )
 from burn.ops.pooling_windows import Pairs, Sizes, Windows
 from burn.ops.unfolding import check_columns, patches
-from burn_cpu.threads import in_parallel
+from burn_cpu.blocks import wide_dtype
 from burn_cpu.window_blocks import Part, inside, layout, padded, windows
 
 Array = Any
@@ -131,7 +131,7 @@ class ConvolutionOps:
             dilation=dilation,
             groups=groups,
         )
-        wide = g.astype(_wide(x), copy=False)
+        wide = g.astype(wide_dtype(x.dtype), copy=False)
         wide = wide.reshape(plan.batch, groups, plan.outputs // groups, math.prod(plan.counts))
         if _rows_are_faster(plan):
             gradient = _weight_gradient_by_rows(x, wide, plan)
@@ -170,18 +170,13 @@ class ConvolutionOps:
             dilation=dilation,
         )
         counts = [axis.count for axis in axes]
-        canvas = _canvas(shape[:2], axes, _wide(x))
+        canvas = _canvas(shape[:2], axes, wide_dtype(x.dtype))
         _add_up(canvas, x.reshape(*shape[:2], *kernel_size, *counts), axes)
         return canvas[(slice(None), slice(None), *inside(axes))].astype(x.dtype)
 
 
-def _wide(x: Array) -> Any:
-    """The dtype to compute in."""
-    return np.dtype(np.float32) if x.dtype.itemsize < 4 else x.dtype
-
-
 def _convolved(x: Array, weight: Array, bias: Array | None, plan: Convolution) -> Array:
-    dtype = _wide(x)
+    dtype = wide_dtype(x.dtype)
     result = np.empty(plan.output_shape, dtype)
     weight = weight.astype(dtype, copy=False)
     if bias is not None:
@@ -262,7 +257,7 @@ def _by_columns(
             if shift is not None:
                 chosen += shift
 
-    in_parallel(work, grid.parts())
+    grid.run(work)
 
 
 def _by_rows(x: Array, weight: Array, bias: Array | None, plan: Convolution, result: Array) -> None:
@@ -286,7 +281,7 @@ def _by_rows(x: Array, weight: Array, bias: Array | None, plan: Convolution, res
             if shift is not None:
                 chosen += shift
 
-    in_parallel(work, grid.parts())
+    grid.run(work)
 
 
 def _weight_gradient_by_columns(x: Array, g: Array, plan: Convolution) -> Array:
@@ -304,7 +299,7 @@ def _weight_gradient_by_columns(x: Array, g: Array, plan: Convolution) -> Array:
             total += products[0] if len(products) == 1 else products.sum(axis=0)
         return total
 
-    return _total(in_parallel(work, grid.parts()))
+    return _total(grid.run(work))
 
 
 def _weight_gradient_by_rows(x: Array, g: Array, plan: Convolution) -> Array:
@@ -319,7 +314,7 @@ def _weight_gradient_by_rows(x: Array, g: Array, plan: Convolution) -> Array:
             total += lines.dot(rows)
         return total
 
-    total = _total(in_parallel(work, grid.parts()))
+    total = _total(grid.run(work))
     return np.moveaxis(total.reshape(plan.outputs, *plan.kernel, plan.inputs), -1, 1)
 
 
@@ -341,7 +336,7 @@ def _flipped(weight: Array, groups: int) -> Array:
 
 def _spread(x: Array, weight: Array, bias: Array | None, plan: Convolution) -> Array:
     """Multiply each element by the weight, and add up what the windows have in common."""
-    own, dtype = x.dtype, _wide(x)
+    own, dtype = x.dtype, wide_dtype(x.dtype)
     groups, features = plan.groups, weight.shape[1]
     result = np.empty(plan.input_shape, dtype)
     if not result.size:
@@ -373,10 +368,7 @@ def _spread(x: Array, weight: Array, bias: Array | None, plan: Convolution) -> A
             if shift is not None:
                 result[images] += shift
 
-    parts = grid.parts()
-    if parts[0].lines != slice(0, first):  # lines overlap in the result
-        parts = [Part(slice(0, plan.batch), slice(0, first))]
-    in_parallel(work, parts)
+    grid.run(work, only_images=True)  # windows along the first axis overlap in the result
     return result.astype(own, copy=False)
 
 

@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from burn.ops.deformable import Deformation, check_gradient, deformation, starts
+from burn.ops.deformed_windows import Deformation, check_gradient, deformation, starts
 from burn.ops.pooling_windows import Pairs, Sizes
+from burn_cpu.blocks import wide_dtype
 
 Array = Any
 
@@ -39,7 +40,7 @@ class DeformableOps:
             dilation=dilation,
             offset_groups=offset_groups,
         )
-        dtype = np.dtype(np.float32) if x.dtype.itemsize < 4 else x.dtype
+        dtype = wide_dtype(x.dtype)
         planes = _planes(x, plan, dtype)
         shared = None if mask is None else mask.astype(dtype, copy=False).reshape(plan.shared)
         columns = np.zeros(plan.sampled, dtype)
@@ -78,7 +79,7 @@ class DeformableOps:
             offset_groups=offset_groups,
         )
         check_gradient(g, plan)
-        dtype = np.dtype(np.float32) if x.dtype.itemsize < 4 else x.dtype
+        dtype = wide_dtype(x.dtype)
         planes = _planes(x, plan, dtype)
         g = g.astype(dtype, copy=False).reshape(plan.sampled)
         shared = None if mask is None else mask.astype(dtype, copy=False).reshape(plan.shared)

@@ -9,6 +9,7 @@ import numpy as np
 
 from burn.ops.normalization import check_channels, check_last_axis
 from burn_cpu.blocks import BLOCK, in_blocks, map_rows, row_products, row_sums, wide_dtype
+from burn_cpu.constants import constant
 from burn_cpu.defaults import DefaultOps
 
 Array = Any
@@ -55,7 +56,7 @@ class NormalizationOps(DefaultOps):
         target = result.reshape(-1, length)
         step = max(1, BLOCK // length)
         parts = np.empty((2, -(-len(rows) // step), length), wide)
-        count = wide.type(length)
+        count = constant(length, wide)
 
         def work(start: int, stop: int) -> None:
             part = slopes[start:stop].astype(wide, copy=False)
@@ -180,13 +181,15 @@ def _widened(dtype: Any, *parameters: Array | None) -> list[Array | None]:
 
 def _normalized(rows: Array, out: Array, epsilon: float) -> tuple[Array, Array]:
     """Distances from the means of rows, written to `out`, and what makes their variance 1."""
-    count = rows.dtype.type(rows.shape[-1])
-    np.subtract(rows, row_sums(rows) / count, out=out)
+    count = constant(rows.shape[-1], rows.dtype)
+    mean = row_sums(rows)
+    mean /= count
+    np.subtract(rows, mean, out=out)
     variance = row_products(out, out)
     variance /= count
-    variance += rows.dtype.type(epsilon)
+    variance += constant(epsilon, rows.dtype)
     np.sqrt(variance, out=variance)
-    return out, np.divide(rows.dtype.type(1), variance, out=variance)
+    return out, np.reciprocal(variance, out=variance)
 
 
 def _images(x: Array) -> Array | None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from burn.ops.optimizer import adam_rates, check_same_shapes
-from burn_cpu.arithmetic import constant
+from burn_cpu.constants import constant
 
 Array = Any
 

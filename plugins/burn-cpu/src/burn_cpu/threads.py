@@ -21,7 +21,7 @@ from typing import Final, TypeVar
 
 import numpy as np
 
-__all__ = ["in_parallel", "thread_count"]
+__all__ = ["blas_alone", "in_parallel", "thread_count"]
 
 _Part = TypeVar("_Part")
 _Result = TypeVar("_Result")
@@ -122,6 +122,11 @@ def _after_fork() -> None:
 
 if hasattr(os, "register_at_fork"):  # not on Windows
     os.register_at_fork(after_in_child=_after_fork)
+
+
+def blas_alone() -> contextlib.AbstractContextManager[None]:
+    """Context in which BLAS uses one thread, for the whole process."""
+    return _blas.alone()
 
 
 def thread_count() -> int:

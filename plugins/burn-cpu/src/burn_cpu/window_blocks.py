@@ -5,44 +5,33 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Iterator, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 
 from burn.ops.convolution_windows import Convolution
 from burn.ops.pooling_windows import Windows
-from burn_cpu.threads import thread_count
+from burn_cpu.threads import blas_alone, in_parallel, thread_count
 
-__all__ = [
-    "BLOCK",
-    "FEWEST",
-    "Block",
-    "Layout",
-    "Part",
-    "inside",
-    "layout",
-    "padded",
-    "shares",
-    "view",
-    "windows",
-]
+__all__ = ["Block", "Layout", "Part", "inside", "layout", "padded", "windows"]
 
 Array = Any
 
-BLOCK: Final = 1 << 19
+_Result = TypeVar("_Result")
+
+_BLOCK: Final = 1 << 19
 """Elements of a block: 2 MiB of float32."""
 
-FEWEST: Final = 256
+_FEWEST: Final = 256
 """Windows in a block at least: with fewer BLAS is slow."""
-
 
 _COPY: Final = 0.4
 _MULTIPLY: Final = 0.025
 """Nanoseconds that it takes to copy an element, and for each product with it."""
 
 _WORTH_THREADS: Final = 1e6
-"""Nanoseconds of work from which on it is shared out."""
+"""Nanoseconds of work from which on it is shared out; with less, BLAS is faster on one thread."""
 
 
 class Block(NamedTuple):
@@ -92,8 +81,8 @@ class Layout:
         self.first = first
         self.rest = math.prod(others)
         line = max(plan.inputs * math.prod(plan.kernel) * self.rest, 1)
-        self.images = min(max(1, BLOCK // (line * first)), max(plan.batch, 1))
-        alone = max(BLOCK // line, -(-FEWEST // self.rest))
+        self.images = min(max(1, _BLOCK // (line * first)), max(plan.batch, 1))
+        alone = max(_BLOCK // line, -(-_FEWEST // self.rest))
         self.lines = first if self.images > 1 else min(alone, first)
         windows = plan.batch * math.prod(plan.counts)
         self.nanoseconds = windows * plan.terms * (plan.groups * _COPY + plan.outputs * _MULTIPLY)
@@ -107,12 +96,23 @@ class Layout:
         self.inside = (slice(None),) * self.lead + inside(axes)
         self.skipped = (slice(None),) * (1 if by_rows else 2 + len(axes))
 
-    def parts(self) -> list[Part]:
-        """Shares of the windows that are worth a thread each: of the images, else of the lines."""
-        count = thread_count() if self.nanoseconds >= _WORTH_THREADS else 1
+    def run(self, work: Callable[[Part], _Result], *, only_images: bool = False) -> list[_Result]:
+        """Have all windows worked on: at once if they are few, else in a part for each thread.
+
+        A part is some of the images, or some windows along the first axis unless `only_images`.
+        """
+        every = Part(slice(0, self.batch), slice(0, self.first))
+        if self.nanoseconds < _WORTH_THREADS:
+            with blas_alone():
+                return [work(every)]
+        count = thread_count()
         if self.batch >= count:
-            return [Part(one, slice(0, self.first)) for one in shares(self.batch, count)]
-        return [Part(slice(0, self.batch), one) for one in shares(self.first, count)]
+            parts = [every._replace(images=one) for one in _shares(self.batch, count)]
+        elif only_images:
+            parts = [every]
+        else:
+            parts = [every._replace(lines=one) for one in _shares(self.first, count)]
+        return in_parallel(work, parts)
 
     def blocks(self, x: Array, dtype: Any, part: Part) -> Iterator[Block]:
         """The windows of a part of images (N, C, *spatial), in another dtype."""
@@ -152,18 +152,18 @@ def windows(x: Array, axes: Sequence[Windows], *, by_rows: bool = False) -> Arra
     between = [axis.stride * step for axis, step in zip(axes, steps, strict=True)]
     if by_rows:
         shape = (len(x), *counts, *kernel, x.shape[-1])
-        return view(x, shape, (x.strides[0], *between, *within, x.strides[-1]))
-    return view(x, (*x.shape[:2], *kernel, *counts), (*x.strides[:2], *within, *between))
+        return _view(x, shape, (x.strides[0], *between, *within, x.strides[-1]))
+    return _view(x, (*x.shape[:2], *kernel, *counts), (*x.strides[:2], *within, *between))
 
 
-def view(x: Array, shape: Sequence[int], strides: Sequence[int]) -> Array:
+def _view(x: Array, shape: Sequence[int], strides: Sequence[int]) -> Array:
     """`numpy.lib.stride_tricks.as_strided`, which is slow, where there is no other way."""
     if x.flags.c_contiguous and x.dtype.kind != "V":  # bfloat16 has no buffer for the other
         return np.ndarray(shape, x.dtype, x, 0, strides)
     return np.lib.stride_tricks.as_strided(x, shape, strides)
 
 
-def shares(length: int, count: int) -> list[slice]:
+def _shares(length: int, count: int) -> list[slice]:
     """A length cut into so many parts, as even as possible and none of them empty."""
     count = max(1, min(count, length))
     ends = [length * number // count for number in range(count + 1)]

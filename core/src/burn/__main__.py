@@ -1,5 +1,0 @@
-"""``python -m burn``: the command line."""
-
-from burn.cli import main
-
-main()
