@@ -1,0 +1,62 @@
+# Needs Python 3.11 or newer and make. Everything else goes into .venv, which is set up again
+# when a pyproject.toml or a requirements.txt changes.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+# Our own distributions are always installed by path, and together: a package index knows none of
+# them, and what it calls burn is another project.
+PACKAGES := core plugins/burn-cpu
+
+# Plugins that are examples: tested like ours, not part of the demo.
+EXAMPLES := examples/burn-strict examples/burn-pure
+
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+
+.PHONY: help demo test bench docs clean
+
+help:
+	@echo "make demo    train a network on handwritten digits, on the best device there is"
+	@echo "make test    check style and types, run the tests"
+	@echo "make bench   compare with NumPy and PyTorch, side by side"
+	@echo "make docs    build the documentation into out/docs"
+	@echo "make clean   remove .venv, caches and what the examples wrote"
+	@echo "PYTHON=python3.13 after any of them chooses the interpreter"
+
+demo: $(VENV)/demo.stamp
+	$(BIN)/burn devices
+	$(BIN)/python examples/digits.py
+
+test: $(VENV)/test.stamp
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/pytest --numprocesses auto
+
+bench: $(VENV)/test.stamp
+	$(BIN)/python benchmarks/run.py
+
+docs: $(VENV)/test.stamp
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+	@echo "Open out/docs/index.html, or read it with $(BIN)/python -m mkdocs serve"
+
+clean:
+	rm -rf $(VENV) out build dist .benchmarks .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/venv.stamp:
+	@$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and \
+	    'Python 3.11 or newer is needed: choose one with make PYTHON=...')"
+	@echo "Setting up $(VENV); the packages have to be downloaded once."
+	@$(PYTHON) -m venv --clear $(VENV)
+	@touch $@
+
+$(VENV)/demo.stamp: $(VENV)/venv.stamp $(PACKAGES:%=%/pyproject.toml) examples/requirements.txt
+	$(PIP) install $(PACKAGES:%=-e ./%) -r examples/requirements.txt
+	@touch $@
+
+$(VENV)/test.stamp: $(VENV)/demo.stamp tests/requirements.txt docs/requirements.txt $(EXAMPLES:%=%/pyproject.toml)
+	$(PIP) install -r tests/requirements.txt
+	$(PIP) install --no-deps $(EXAMPLES:%=-e ./%)
+	@touch $@

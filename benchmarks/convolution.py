@@ -1,0 +1,95 @@
+"""A convolution of images, forward and with its gradients, in burn and in torch.
+
+As a program, ``python benchmarks/convolution.py burn`` (or ``torch``), it prints by how many bytes
+the memory of its process grows at most while both are computed. That is read from Linux.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+__all__ = ["SHAPE", "SMALL", "burn_convolution", "torch_convolution"]
+
+Shape = tuple[int, int, int, int]
+Work = Callable[[], object]
+
+SHAPE: Shape = (32, 64, 28, 64)
+"""Images, channels, height and width, output channels."""
+
+SMALL: Shape = (64, 1, 8, 16)
+"""A batch of digits."""
+
+
+def arrays(shape: Shape) -> list[np.ndarray]:
+    """Images, a weight of 3x3, a bias, and a gradient of the output."""
+    images, channels, size, outputs = shape
+    generator = np.random.default_rng(0)
+    shapes = [
+        (images, channels, size, size),
+        (outputs, channels, 3, 3),
+        (outputs,),
+        (images, outputs, size, size),
+    ]
+    return [generator.normal(size=one).astype(np.float32) for one in shapes]
+
+
+def burn_convolution(shape: Shape) -> tuple[Work, Work]:
+    """The convolution with a padding of 1, and the same with its gradients."""
+    import burn
+
+    device = burn.Device("cpu")
+    *operands, slope = [burn.asarray(one, device=device) for one in arrays(shape)]
+    leaves = [one.to_device(device.autodiff()).require_grad() for one in operands]
+
+    def forward() -> object:
+        return burn.conv2d(*operands, padding=1)
+
+    def both() -> object:
+        gradients = burn.conv2d(*leaves, padding=1).backward(slope)
+        return [leaf.grad(gradients) for leaf in leaves]
+
+    return forward, both
+
+
+def torch_convolution(shape: Shape) -> tuple[Work, Work]:
+    """The same in torch."""
+    import torch
+    from torch.nn import functional
+
+    *operands, slope = [torch.tensor(one) for one in arrays(shape)]
+    leaves = [one.clone().requires_grad_() for one in operands]
+
+    def forward() -> object:
+        return functional.conv2d(*operands, padding=1)
+
+    def both() -> object:
+        return torch.autograd.grad(functional.conv2d(*leaves, padding=1), leaves, slope)
+
+    return forward, both
+
+
+def peak(make: Callable[[Shape], tuple[Work, Work]]) -> int:
+    """Bytes by which the memory of the process grows for a convolution and its gradients."""
+    make(SMALL)[1]()  # whatever is loaded or set up once does not count
+    _, both = make(SHAPE)
+    gc.collect()
+    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # forget the peak so far
+    before = _memory("VmRSS")
+    both()
+    return _memory("VmHWM") - before
+
+
+def _memory(name: str) -> int:
+    for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
+        if line.startswith(f"{name}:"):
+            return int(line.split()[1]) * 1024
+    raise OSError(f"the system says nothing of {name}")
+
+
+if __name__ == "__main__":
+    print(peak({"burn": burn_convolution, "torch": torch_convolution}[sys.argv[1]]))

@@ -1,0 +1,370 @@
+"""Where burn stands against its speed budgets, on the CPU: ``python benchmarks/run.py``.
+
+Budgets are ratios measured side by side in one run. With ``--json FILE`` the figures are kept.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import itertools
+import json
+import os
+import platform
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import torch
+from rich.console import Console
+from rich.table import Table
+
+import burn
+from convolution import SHAPE, SMALL, burn_convolution, torch_convolution
+from harness import Case, Result, measure, measure_commands, measure_memory
+from transformer import burn_block, torch_block
+
+CPU = burn.Device("cpu")
+TRACKED = CPU.autodiff()
+
+
+def start_up() -> Iterator[Result]:
+    """What a process pays before it computes."""
+    yield measure_commands(
+        "import burn", ["-c", "import burn"], ["-c", "import numpy"], "import numpy", 1.3
+    )
+    yield measure_commands(
+        "import burn, one op",
+        ["-c", "import burn; burn.ones(2, device='cpu') + 1"],
+        ["-c", "import numpy; numpy.ones(2) + 1"],
+        "NumPy",
+        3.0,
+    )
+    # The budget is half a second; the interpreter's own start makes it a ratio.
+    yield measure_commands("burn devices", ["-m", "burn", "devices"], ["-c", ""], "python", 25.0)
+
+
+def small_ops() -> Iterator[Case]:
+    """Ops of 16 elements: the cost of the layers."""
+    x, y = burn.ones(16, device=CPU), burn.ones(16, device=CPU)
+    a, b = torch.ones(16), torch.ones(16)
+    against = "torch eager"
+    yield Case("add, 16 elements", lambda: x + y, lambda: a + b, against, 0.6)
+    yield Case("multiply by a number", lambda: x * 2.0, lambda: a * 2.0, against, 0.6)
+    yield Case("exp", lambda: burn.exp(x), lambda: torch.exp(a), against, 0.6)
+    yield Case("less", lambda: x < y, lambda: a < b, against, 0.6)
+    yield Case("relu", lambda: burn.relu(x), lambda: torch.relu(a), against)
+    yield Case("sum", lambda: x.sum(), lambda: a.sum(), against)
+    matrix, other = x.reshape((4, 4)), a.reshape(4, 4)
+    yield Case("matmul 4x4", lambda: matrix @ matrix, lambda: other @ other, against)
+    yield Case("reshape", lambda: x.reshape((4, 4)), lambda: a.reshape((4, 4)), against)
+
+
+def tracked_ops() -> Iterator[Case]:
+    """The same, remembered for gradients."""
+    x, y = (burn.ones(16, device=TRACKED).require_grad() for _ in range(2))
+    constant = burn.ones(16, device=CPU)
+    a, b = (torch.ones(16, requires_grad=True) for _ in range(2))
+    other = torch.ones(16)
+    against = "torch, requires_grad"
+    yield Case("tracked add", lambda: x + y, lambda: a + b, against, 0.9)
+    yield Case("tracked multiply", lambda: x * y, lambda: a * b, against, 0.9)
+    yield Case("tracked add to a constant", lambda: x + constant, lambda: a + other, against, 0.9)
+    yield Case("tracked exp", lambda: burn.exp(x), lambda: torch.exp(a), against, 0.9)
+    yield Case(
+        "add, sum, backward",
+        lambda: (x + y).sum().backward(),
+        lambda: (a + b).sum().backward(),
+        against,
+    )
+
+
+def tiny_network() -> Iterator[Case]:
+    """A step of Adam on a network of 4-16-2, batches of 8."""
+    generator = np.random.default_rng(0)
+    inputs = generator.normal(size=(8, 4)).astype(np.float32)
+    targets = generator.integers(0, 2, 8)
+    step = burn_trainer(inputs, targets, [4, 16, 2])
+    yield Case(
+        "tiny MLP, Adam step", step, torch_trainer(inputs, targets, [4, 16, 2]), "torch", 0.6
+    )
+    fused = torch_trainer(inputs, targets, [4, 16, 2], fused=True)
+    yield Case("tiny MLP, Adam step", step, fused, "torch, fused Adam")
+
+
+def burn_trainer(
+    inputs: np.ndarray, targets: np.ndarray, widths: list[int]
+) -> Callable[[], object]:
+    """One step of training a multilayer perceptron, written as a user would."""
+    burn.random.seed(0, device=CPU)
+    x, y = burn.asarray(inputs, device=CPU), burn.asarray(targets, device=CPU)
+    parameters = []
+    for fan_in, fan_out in itertools.pairwise(widths):
+        bound = fan_in**-0.5
+        parameters += [
+            burn.random.uniform((fan_in, fan_out), -bound, bound, device=TRACKED).require_grad(),
+            burn.zeros(fan_out, device=TRACKED).require_grad(),
+        ]
+    moments = [(burn.zeros_like(p.inner()), burn.zeros_like(p.inner())) for p in parameters]
+    count = 0
+
+    def step() -> None:
+        nonlocal count
+        count += 1
+        hidden = x
+        for weight, bias in zip(parameters[:-2:2], parameters[1:-2:2], strict=True):
+            hidden = burn.relu(hidden @ weight + bias)
+        gradients = burn.cross_entropy(hidden @ parameters[-2] + parameters[-1], y).backward()
+        with burn.no_grad():
+            for place, parameter in enumerate(parameters):
+                moved, *moments[place] = burn.adam_step(
+                    parameter, parameter.grad(gradients), *moments[place], step=count
+                )
+                parameters[place] = moved.require_grad()
+
+    return step
+
+
+def torch_trainer(
+    inputs: np.ndarray, targets: np.ndarray, widths: list[int], *, fused: bool = False
+) -> Callable[[], object]:
+    """The same in torch, written as a user would."""
+    torch.manual_seed(0)
+    x, y = torch.tensor(inputs), torch.tensor(targets)
+    layers: list[torch.nn.Module] = []
+    for fan_in, fan_out in itertools.pairwise(widths):
+        layers += [torch.nn.Linear(fan_in, fan_out), torch.nn.ReLU()]
+    network = torch.nn.Sequential(*layers[:-1])
+    optimizer = torch.optim.Adam(network.parameters(), fused=fused or None)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(network(x), y).backward()
+        optimizer.step()
+
+    return step
+
+
+def random_numbers() -> Iterator[Case]:
+    """Random numbers; the budgets are 3 microseconds and 6 milliseconds."""
+    yield Case(
+        "uniform, 16",
+        lambda: burn.random.uniform(16, device=CPU),
+        lambda: torch.rand(16),
+        "torch",
+    )
+    yield Case(
+        "uniform, 10^6",
+        lambda: burn.random.uniform(1_000_000, device=CPU),
+        lambda: torch.rand(1_000_000),
+        "torch",
+    )
+
+
+def large_ops() -> Iterator[Case]:
+    """Ops that are bound by the hardware: burn adds nothing to the library underneath."""
+    x = burn.random.normal(1_000_000, device=CPU)
+    array = x.numpy()
+    yield Case("exp, 10^6", lambda: burn.exp(x), lambda: np.exp(array), "NumPy", 1 / 0.95)
+    first, second = np.empty_like(array), np.empty_like(array)
+
+    def with_buffers() -> object:
+        np.multiply(array, array, out=first)
+        return np.add(first, np.float32(1.0), out=second)
+
+    yield Case("x * x + 1, 10^6", lambda: x * x + 1.0, with_buffers, "NumPy with out=", 1.2)
+    matrix = burn.random.normal((1024, 1024), device=CPU)
+    other = matrix.numpy()
+    yield Case("matmul 1024", lambda: matrix @ matrix, lambda: other @ other, "NumPy", 1 / 0.95)
+    generator = np.random.default_rng(0)
+    inputs = generator.normal(size=(128, 784)).astype(np.float32)
+    targets = generator.integers(0, 10, 128)
+    widths = [784, 512, 512, 10]
+    yield Case(
+        "MLP 784-512-512-10, Adam step",
+        burn_trainer(inputs, targets, widths),
+        torch_trainer(inputs, targets, widths),
+        "torch",
+    )
+
+
+def rows() -> Iterator[Case]:
+    """Softmax, normalization and attention, alone and with their gradients."""
+    functional = torch.nn.functional
+    generator = np.random.default_rng(0)
+
+    def arrays(*shapes: tuple[int, ...]) -> list[np.ndarray]:
+        return [generator.normal(size=shape).astype(np.float32) for shape in shapes]
+
+    works = [
+        (
+            "softmax 4096x1024",
+            burn.softmax,
+            lambda x: functional.softmax(x, -1),
+            arrays((4096, 1024)),
+            3.0,
+        ),
+        (
+            "layer_norm 4096x1024",
+            burn.layer_norm,
+            lambda x, gamma, beta: functional.layer_norm(x, (1024,), gamma, beta),
+            arrays((4096, 1024), (1024,), (1024,)),
+            3.0,
+        ),
+        ("gelu 1024x1024", burn.gelu, functional.gelu, arrays((1024, 1024)), None),
+        (
+            "attention B8 H8 T128 D32",
+            burn.attention,
+            functional.scaled_dot_product_attention,
+            arrays(*[(8, 8, 128, 32)] * 3),
+            2.0,
+        ),
+    ]
+    for name, ours, theirs, operands, budget in works:
+        plain = [burn.asarray(one, device=CPU) for one in operands]
+        values = [torch.tensor(one) for one in operands]
+        yield Case(
+            name,
+            functools.partial(ours, *plain),
+            functools.partial(theirs, *values),
+            "torch",
+            budget,
+        )
+        leaves = [one.to_device(TRACKED).require_grad() for one in plain]
+        tracked = [one.requires_grad_() for one in values]
+        (slope,) = arrays(tuple(theirs(*tracked).shape))
+        yield Case(
+            f"{name} and backward",
+            functools.partial(
+                lambda f, xs, g: f(*xs).backward(g), ours, leaves, burn.asarray(slope, device=CPU)
+            ),
+            functools.partial(
+                lambda f, xs, g: torch.autograd.grad(f(*xs), xs, g),
+                theirs,
+                tracked,
+                torch.tensor(slope),
+            ),
+            "torch",
+            budget,
+        )
+
+
+def transformer() -> Iterator[Case]:
+    """A step of Adam on one transformer block, batches of 8 sequences of 128 vectors of 256."""
+    generator = np.random.default_rng(0)
+    x, target = generator.normal(size=(2, 8, 128, 256)).astype(np.float32)
+    yield Case(
+        "transformer block B8 T128 D256 H8, Adam step",
+        burn_block(x, target, 8),
+        torch_block(x, target, 8),
+        "torch",
+        2.0,
+    )
+
+
+def pooling() -> Iterator[Case]:
+    """Pooling of images, alone and with its gradient."""
+    images = burn.random.normal((32, 64, 56, 56), device=CPU)
+    leaf = images.to_device(TRACKED).require_grad()
+    values = torch.tensor(images.numpy())
+    tracked = values.clone().requires_grad_()
+    functional = torch.nn.functional
+    for kernel in (2, 3):
+
+        def ours(k: int = kernel) -> object:
+            return burn.max_pool2d(leaf, k, 2).sum().backward()
+
+        def theirs(k: int = kernel) -> object:
+            return torch.autograd.grad(functional.max_pool2d(tracked, k, 2).sum(), tracked)
+
+        yield Case(
+            f"max_pool2d {kernel}x{kernel}, 32x64x56x56",
+            lambda k=kernel: burn.max_pool2d(images, k, 2),
+            lambda k=kernel: functional.max_pool2d(values, k, 2),
+            "torch",
+            3.0,
+        )
+        yield Case(f"max_pool2d {kernel}x{kernel} and backward", ours, theirs, "torch", 3.0)
+
+
+def convolution() -> Iterator[Case | Result]:
+    """Convolutions of images and of digits, alone and with their gradients."""
+    for name, shape in (("conv2d 32x64x28x28, 64 of 3x3", SHAPE), ("conv2d of 64 digits", SMALL)):
+        pairs = zip(burn_convolution(shape), torch_convolution(shape), strict=True)
+        (ours, theirs), (ours_both, theirs_both) = pairs
+        yield Case(name, ours, theirs, "torch", 1.5)
+        yield Case(f"{name}, and backward", ours_both, theirs_both, "torch", 2.0)
+    script = str(Path(__file__).with_name("convolution.py"))
+    if Path("/proc/self/clear_refs").exists():
+        yield measure_memory(
+            "conv2d and backward, peak memory", [script, "burn"], [script, "torch"], "torch", 3.0
+        )
+
+
+def show(results: list[Result]) -> None:
+    """Print a table; what passes its budget is marked."""
+    table = Table(title="burn on the CPU", caption=f"{platform.processor() or platform.machine()}")
+    for column in ("work", "burn", "against", "", "ratio", "budget"):
+        table.add_column(column, justify="left" if column in ("work", "against") else "right")
+    for result in results:
+        over = result.budget is not None and result.ratio > result.budget
+        table.add_row(
+            result.name,
+            _quantity(result.ours, result.unit),
+            result.against,
+            _quantity(result.theirs, result.unit),
+            f"[red]{result.ratio:.2f}[/red]" if over else f"{result.ratio:.2f}",
+            "" if result.budget is None else f"{result.budget:.2f}",
+        )
+    Console().print(table)
+
+
+def _quantity(value: float, unit: str) -> str:
+    return f"{value / 2**20:.1f} MiB" if unit == "B" else _duration(value)
+
+
+def _duration(seconds: float) -> str:
+    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if seconds >= scale:
+            return f"{seconds / scale:.2f} {unit}"
+    return f"{seconds * 1e9:.0f} ns"
+
+
+SUITES = {
+    "start": start_up,
+    "small": small_ops,
+    "tracked": tracked_ops,
+    "network": tiny_network,
+    "random": random_numbers,
+    "large": large_ops,
+    "rows": rows,
+    "transformer": transformer,
+    "pooling": pooling,
+    "convolution": convolution,
+}
+
+
+def main() -> None:
+    """Run the suites that were asked for."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("suites", nargs="*", choices=[*SUITES, []], help="which to run; all")
+    parser.add_argument("--json", type=Path, help="where to write the figures")
+    parser.add_argument("--threads", type=int, default=2, help="threads of torch and BLAS")
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    results = []
+    for name in options.suites or SUITES:
+        for item in SUITES[name]():
+            result = item if isinstance(item, Result) else measure(item)
+            print(f"{result.name}: {result.ratio:.2f}", file=sys.stderr)
+            results.append(result)
+    show(results)
+    if options.json:
+        rows = [vars(result) | {"ratio": result.ratio} for result in results]
+        options.json.write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("BURN_DEVICE", "cpu")
+    main()

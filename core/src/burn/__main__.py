@@ -1,0 +1,5 @@
+"""``python -m burn``: the command line."""
+
+from burn.cli import main
+
+main()

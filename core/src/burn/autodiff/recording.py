@@ -1,0 +1,339 @@
+"""RecordingTable: the op table of an autodiff device, derived from the table below and the ops.
+
+No op is named here. An op with a gradient rule runs as it does below and leaves a node; an op
+without one runs its decomposition in this table as soon as an operand is tracked.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
+from typing import Any, Final, TypeAlias
+
+from burn.autodiff.graph import AutodiffTensor, Node, Output, Parent, Rule
+from burn.errors import BurnError, UnsupportedOpError
+from burn.ops import Op, OpTable, Tag
+from burn.ops.signature import Primitive
+
+__all__ = ["RecordingTable", "recording"]
+
+recording: Final[ContextVar[bool]] = ContextVar("burn_recording", default=True)
+"""Whether tracked operands leave nodes; False inside ``burn.no_grad()``."""
+
+_BROADCASTING: Final = Tag.ELEMENTWISE | Tag.CONTRACTION
+
+Saver: TypeAlias = Callable[[Sequence[Any]], Sequence[Any]]
+
+_new = object.__new__
+
+
+class RecordingTable(OpTable):
+    """The ops of one device, recording what tracked tensors go through.
+
+    Parameters
+    ----------
+    below : OpTable
+        The table that does the work.
+    tensor_type : type
+        The tracked tensor class of this level.
+    """
+
+    def __init__(self, below: OpTable, tensor_type: type[AutodiffTensor]) -> None:
+        # The tables of both levels speak of the same dtypes and devices.
+        self.below = below
+        self.tensor_type = tensor_type
+        self.backend = below.backend
+        self.device = below.device
+        self.dtypes = below.dtypes
+
+    def close(self, reason: BurnError) -> None:
+        """Take the ops of both tables out."""
+        super().close(reason)
+        self.below.close(reason)
+
+    def _resolve(self, definition: Op) -> Callable[..., Any]:
+        inner = getattr(self.below, definition.name)
+        if not definition.operands:
+            return inner  # type: ignore[no-any-return]  # an entry of a table
+        if Tag.UNTRACKED in definition.tags:
+            return self._untracked(inner)
+        if Tag.NO_GRADIENT in definition.tags:
+            return self._unwrapped(inner)
+        if definition.vjp is None:
+            return self._decomposed(definition, inner)
+        rule = self._rule(definition, definition.vjp)
+        has_list = any(spec.is_list for spec in definition.operands.values())
+        if rule.outputs == 1 and not has_list and len(definition.operands) <= 2:
+            recorder = _record_one if len(definition.operands) == 1 else _record_two
+            record = recorder(rule, inner, self.tensor_type)
+        else:
+            record = self._record_any(rule, inner)
+        return self._float_only(record, inner) if "dtype" in definition.attributes else record
+
+    def _rule(self, definition: Op, vjp: Callable[..., Any]) -> Rule:
+        return Rule(definition, vjp, self.below, broadcasts=bool(definition.tags & _BROADCASTING))
+
+    def _unwrapped(self, inner: Callable[..., Any]) -> Callable[..., Any]:
+        """An op that no gradient goes through: it sees the primitives below."""
+        unwrap = self._unwrap
+
+        def call(*operands: Primitive, **attrs: Any) -> Any:
+            return inner(*[unwrap(operand) for operand in operands], **attrs)
+
+        return call
+
+    def _float_only(
+        self, record: Callable[..., Any], inner: Callable[..., Any]
+    ) -> Callable[..., Any]:
+        """An op whose result is of a dtype it is told: no gradient goes through integers."""
+        unwrapped = self._unwrapped(inner)
+        untracked = self._untracked(inner)
+
+        def call(*operands: Primitive, **attrs: Any) -> Any:
+            dtype = attrs["dtype"]
+            if dtype.is_float:
+                return record(*operands, **attrs)
+            return (untracked if dtype.is_complex else unwrapped)(*operands, **attrs)
+
+        return call
+
+    def _untracked(self, inner: Callable[..., Any]) -> Callable[..., Any]:
+        """An op with a complex result, which would lose the gradient of a tracked operand."""
+        unwrapped = self._unwrapped(inner)
+
+        def call(*operands: Primitive, **attrs: Any) -> Any:
+            if recording.get() and any(map(self._is_tracked, operands)):
+                raise UnsupportedOpError(
+                    "a complex result of a tracked tensor: complex numbers are not differentiable",
+                    hint="Call .detach() on the tensor, or compute with real and imaginary parts",
+                )
+            return unwrapped(*operands, **attrs)
+
+        return call
+
+    def _decomposed(self, definition: Op, inner: Callable[..., Any]) -> Callable[..., Any]:
+        """An op without a gradient rule: those of its parts are used."""
+        default = definition.default
+        unwrapped = self._unwrapped(inner)
+
+        def call(*operands: Primitive, **attrs: Any) -> Any:
+            if not recording.get():
+                return unwrapped(*operands, **attrs)
+            if not any(map(self._is_tracked, operands)):
+                return inner(*operands, **attrs)
+            if default is None:
+                raise UnsupportedOpError(
+                    f"{definition.name} has no gradient",
+                    hint="Use .detach() on its operands, or burn.no_grad()",
+                )
+            return default(self, *operands, **attrs)
+
+        return call
+
+    def _is_tracked(self, operand: Primitive) -> bool:
+        if isinstance(operand, list):
+            return any(map(self._is_tracked, operand))
+        return operand.__class__ is self.tensor_type
+
+    def _unwrap(self, operand: Primitive) -> Primitive:
+        if operand.__class__ is self.tensor_type:
+            return operand.primitive
+        return [self._unwrap(one) for one in operand] if operand.__class__ is list else operand
+
+    def _parent(self, operand: Primitive) -> Parent:
+        if isinstance(operand, list):
+            return tuple([one.node if self._is_tracked(one) else None for one in operand])
+        return operand.node if self._is_tracked(operand) else None
+
+    def _record_any(self, rule: Rule, inner: Callable[..., Any]) -> Callable[..., Any]:
+        """An op with any operands and outputs."""
+        several = rule.outputs > 1
+        savers: dict[tuple[bool, ...], Saver] = {}
+
+        def call(*operands: Primitive, **attrs: Any) -> Any:
+            if not any(map(self._is_tracked, operands)):
+                return inner(*operands, **attrs)
+            primitives = [self._unwrap(operand) for operand in operands]
+            result = inner(*primitives, **attrs)
+            if not recording.get():
+                return result
+            outputs = result if several else (result,)
+            node = _new(Node)
+            node.rule = rule
+            node.parents = tuple([self._parent(operand) for operand in operands])
+            node.needs = tuple(map(_needs, node.parents))
+            needs = tuple(map(_any_true, node.needs))
+            save = savers.get(needs)
+            if save is None:
+                save = savers[needs] = make_saver(rule.op, rule.ops, needs)
+            node.saved = save([*primitives, *outputs])
+            node.attrs = attrs
+            node.output_shape = outputs[0].shape
+            if not several:
+                return self._track(result, node)
+            # No gradient goes through integers, such as places.
+            return tuple(
+                [
+                    self._track(output, Output(node, index, output.shape))
+                    if self.dtype(output).is_float
+                    else output
+                    for index, output in enumerate(outputs)
+                ]
+            )
+
+        return call
+
+    def _track(self, primitive: Primitive, node: Node) -> AutodiffTensor:
+        tensor = _new(self.tensor_type)
+        tensor.primitive = primitive
+        tensor.node = node
+        return tensor
+
+
+def _needs(parent: Parent) -> bool | tuple[bool, ...]:
+    """Whether the gradient of an operand is wanted, or of each in a list."""
+    if isinstance(parent, tuple):
+        return tuple([one is not None for one in parent])
+    return parent is not None
+
+
+def _any_true(need: bool | tuple[bool, ...]) -> bool:
+    return any(need) if isinstance(need, tuple) else need
+
+
+def _record_one(
+    rule: Rule, inner: Callable[..., Any], tensor_type: type[AutodiffTensor]
+) -> Callable[..., Any]:
+    """An op of one tensor with one output: the general recorder, unrolled because it is hot."""
+    save = make_saver(rule.op, rule.ops, (True,))
+    new = _new
+    is_recording = recording.get
+
+    def call(x: Primitive, **attrs: Any) -> Any:
+        if x.__class__ is not tensor_type:
+            return inner(x, **attrs)
+        primitive = x.primitive
+        output = inner(primitive, **attrs)
+        if not is_recording():
+            return output
+        node = new(Node)
+        node.rule = rule
+        node.parents = (x.node,)
+        node.needs = (True,)
+        node.saved = save((primitive, output))
+        node.attrs = attrs
+        node.output_shape = output.shape
+        tensor = new(tensor_type)
+        tensor.primitive = output
+        tensor.node = node
+        return tensor
+
+    return call
+
+
+def _record_two(
+    rule: Rule, inner: Callable[..., Any], tensor_type: type[AutodiffTensor]
+) -> Callable[..., Any]:
+    """An op of two operands with one output: the general recorder, unrolled because it is hot."""
+    save_both = make_saver(rule.op, rule.ops, (True, True))
+    save_first = make_saver(rule.op, rule.ops, (True, False))
+    save_second = make_saver(rule.op, rule.ops, (False, True))
+    new = _new
+    is_recording = recording.get
+
+    def call(x1: Primitive, x2: Primitive, **attrs: Any) -> Any:
+        if x1.__class__ is tensor_type:
+            first, parent1 = x1.primitive, x1.node
+            if x2.__class__ is tensor_type:
+                second, parent2 = x2.primitive, x2.node
+                needs, save = (True, True), save_both
+            else:
+                second, parent2 = x2, None
+                needs, save = (True, False), save_first
+        elif x2.__class__ is tensor_type:
+            first, parent1 = x1, None
+            second, parent2 = x2.primitive, x2.node
+            needs, save = (False, True), save_second
+        else:
+            return inner(x1, x2, **attrs)
+        output = inner(first, second, **attrs)
+        if not is_recording():
+            return output
+        node = new(Node)
+        node.rule = rule
+        node.parents = (parent1, parent2)
+        node.needs = needs
+        node.saved = save((first, second, output))
+        node.attrs = attrs
+        node.output_shape = output.shape
+        tensor = new(tensor_type)
+        tensor.primitive = output
+        tensor.node = node
+        return tensor
+
+    return call
+
+
+def make_saver(definition: Op, ops: OpTable, needs: tuple[bool, ...]) -> Saver:
+    """Work out what a gradient rule has saved when the gradients of `needs` are wanted.
+
+    The saver takes the primitives of the operands and outputs, in order. What is not needed is
+    saved as None, so that a rule can unpack the same names every time.
+    """
+    places = {name: place for place, name in enumerate((*definition.operands, *definition.outputs))}
+    saves = definition.saves
+    if isinstance(saves, Mapping):
+        wanted = {
+            name
+            for (operand, names), needed in zip(_in_order(definition, saves), needs, strict=True)
+            if needed
+            for name in names
+        }
+        every = {name for names in saves.values() for name in names}
+        names = sorted(every, key=lambda name: places[name.partition(".")[0]])
+    else:
+        names = list(saves)
+        wanted = set(names)
+    readers = [_reader(name, places, ops) if name in wanted else _nothing for name in names]
+    if not readers:
+        return _save_nothing
+    if len(readers) == 1:
+        (only,) = readers
+        return lambda values: (only(values),)
+    return lambda values: [read(values) for read in readers]
+
+
+def _in_order(
+    definition: Op, saves: Mapping[str, tuple[str, ...]]
+) -> list[tuple[str, tuple[str, ...]]]:
+    return [(operand, saves.get(operand, ())) for operand in definition.operands]
+
+
+def _nothing(values: Sequence[Any]) -> None:
+    del values
+
+
+def _save_nothing(values: Sequence[Any]) -> tuple[()]:
+    del values
+    return ()
+
+
+def _reader(name: str, places: Mapping[str, int], ops: OpTable) -> Callable[[Sequence[Any]], Any]:
+    base, _, field = name.partition(".")
+    place = places[base]
+    if not field:
+        return operator.itemgetter(place)
+    read: Callable[[Any], Any] = ops.dtype if field == "dtype" else _shape
+
+    def read_field(values: Sequence[Any]) -> Any:
+        value = values[place]
+        if value is None:
+            return None
+        return [read(one) for one in value] if isinstance(value, list) else read(value)
+
+    return read_field
+
+
+def _shape(value: Primitive) -> tuple[int, ...]:
+    return () if isinstance(value, (bool, int, float, complex)) else tuple(value.shape)

@@ -1,0 +1,415 @@
+"""ArrayBackend: a backend over any namespace that follows the Python array API standard.
+
+The standard's functions and the required ops agree for the most part; here is what it takes
+where they do not. A library that has something better overrides it, or adds ops of its own.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+import numpy as np
+
+from burn.backend.base import Backend
+from burn.data import TensorData
+from burn.dtype import (
+    DType,
+    DTypeUsage,
+    Kind,
+    bool_,
+    complex64,
+    float32,
+    int32,
+    int64,
+    promote,
+    uint8,
+)
+from burn.errors import OutOfRangeError
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from burn.aliases import Primitive, RealScalar, Scalar, Shape, Slices
+    from burn.device_id import DeviceId
+
+__all__ = ["ArrayBackend", "check_places", "check_sliced", "index_error", "python_slices"]
+
+_STANDARD: Final = (
+    *("abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and"),
+    *("bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "ceil", "copysign"),
+    *("cos", "cosh", "divide", "equal", "exp", "expm1", "floor", "floor_divide", "greater"),
+    *("greater_equal", "hypot", "isfinite", "isinf", "isnan", "less", "less_equal", "log", "log10"),
+    *("log1p", "log2", "logaddexp", "matmul", "maximum", "minimum", "multiply", "negative"),
+    *("not_equal", "pow", "reciprocal", "remainder", "round", "sign", "signbit"),
+    *("sin", "sinh", "sqrt", "subtract", "tan", "tanh", "trunc", "where"),
+)
+"""Ops that the standard has under the same name and with the same meaning."""
+
+_ORDER: Final = ("greater", "greater_equal", "less", "less_equal")
+"""Comparisons that the standard has for numbers only, and burn for booleans too."""
+
+_NUMBERS: Final = frozenset([bool, int, float, complex])
+
+
+class ArrayBackend(Backend):
+    """Base of backends over an array library.
+
+    Parameters
+    ----------
+    xp : module
+        A namespace of the array API standard, 2024.12 or later.
+
+    Notes
+    -----
+    A subclass says its `name`. The rest fits a library that computes on the host, on one device,
+    and is done when a function returns; one that does not overrides `device_count`, `dtype_usage`,
+    `sync`, `native_device`, `from_data` and `to_data` as well.
+    """
+
+    orders_booleans: ClassVar[bool] = False
+    """Whether the comparisons of the namespace take booleans, which the standard leaves open."""
+
+    def __init__(self, xp: ModuleType | Any) -> None:
+        self.xp = xp
+        self._dtypes = {self.native_dtype(dtype): dtype for dtype in DType.members()}
+        for name in _STANDARD:
+            own = getattr(type(self), name, None)
+            if own is None or getattr(own, "__burn_stub__", False):
+                function = getattr(xp, name)
+                if name in _ORDER and not self.orders_booleans:
+                    function = self._of_numbers(function)
+                setattr(self, name, function)
+
+    def _of_numbers(self, function: Callable[..., Primitive]) -> Callable[..., Primitive]:
+        """A function of two numeric operands that takes booleans as 0 and 1."""
+
+        def call(x1: Primitive | Scalar, x2: Primitive | Scalar) -> Primitive:
+            return function(self._numeric(x1), self._numeric(x2))
+
+        return call
+
+    def _numeric(self, x: Primitive | Scalar) -> Primitive | Scalar:
+        """Booleans as 0 and 1, which have the same order."""
+        if x.__class__ is bool:
+            return int(x)
+        is_bool = x.__class__ not in _NUMBERS and x.dtype == self.native_dtype(bool_)  # type: ignore[union-attr]  # no number
+        return self.xp.astype(x, self.native_dtype(uint8)) if is_bool else x
+
+    def native_dtype(self, dtype: DType) -> object | None:
+        """The dtype object of the namespace with the same name."""
+        return getattr(self.xp, dtype.name, None)
+
+    def device_count(self, type_id: int) -> int:
+        """One device of the first type."""
+        return 1 if type_id == 0 else 0
+
+    def dtype_usage(self, device: DeviceId, dtype: DType) -> DTypeUsage:
+        """A namespace computes with the dtypes it has."""
+        del device
+        has = self.native_dtype(dtype) is not None
+        return DTypeUsage.GENERAL if has else DTypeUsage.NONE
+
+    def sync(self, device: DeviceId) -> None:
+        """Nothing to wait for."""
+        del device
+
+    def from_data(self, data: TensorData, device: DeviceId) -> Primitive:
+        """`asarray` of the standard, which copies."""
+        return self.xp.asarray(
+            data.array,
+            dtype=self.native_dtype(data.dtype),
+            device=self.native_device(device),
+            copy=True,
+        )
+
+    def to_data(self, x: Primitive) -> TensorData:
+        """Through DLPack."""
+        return TensorData(np.from_dlpack(x))
+
+    def native_device(self, device: DeviceId) -> Any:
+        """What the namespace takes as ``device``; None leaves it to the library."""
+        del device
+        return None
+
+    def full(
+        self, *, shape: Shape, fill_value: Scalar, dtype: DType, device: DeviceId
+    ) -> Primitive:
+        """`full` of the standard."""
+        return self.xp.full(
+            shape, fill_value, dtype=self.native_dtype(dtype), device=self.native_device(device)
+        )
+
+    def arange(
+        self, *, start: RealScalar, step: RealScalar, length: int, dtype: DType, device: DeviceId
+    ) -> Primitive:
+        """`arange` of the standard counts; the rest is arithmetic in the dtype."""
+        count = self.xp.arange(
+            length, dtype=self.native_dtype(dtype), device=self.native_device(device)
+        )
+        scaled = count if step == 1 else self.multiply(count, step)
+        return scaled if start == 0 else self.add(scaled, start)
+
+    def dtype(self, x: Primitive) -> DType:
+        """DType of an array."""
+        return self._dtypes[x.dtype]
+
+    def cast(self, x: Primitive, *, dtype: DType) -> Primitive:
+        """`astype` of the standard, after the values were brought into the range of integers."""
+        source = self.dtype(x)
+        if source is dtype:
+            return x
+        if dtype.is_bool:
+            return self.xp.not_equal(x, 0)
+        if dtype.is_integer and source.is_float:
+            return self._saturate(x, dtype)
+        return self.xp.astype(x, self.native_dtype(dtype))
+
+    def _saturate(self, x: Primitive, dtype: DType) -> Primitive:
+        """Float to integer: truncated, clipped to the range, NaN to 0."""
+        xp = self.xp
+        low, high = dtype.integer_range
+        native = self.native_dtype(dtype)
+        if self.dtype(x).itemsize < 4:  # the bounds are beyond float16
+            x = self.cast(x, dtype=float32)
+        # Both bounds are powers of two or 0, so every float dtype from here on has them exactly.
+        above = xp.greater_equal(x, float(high + 1))
+        below = xp.less(x, float(low))
+        unsafe = xp.logical_or(xp.logical_or(above, below), xp.isnan(x))
+        whole = xp.astype(xp.where(unsafe, xp.zeros_like(x), x), native)
+        whole = xp.where(above, xp.full_like(whole, high), whole)
+        return xp.where(below, xp.full_like(whole, low), whole)
+
+    def real(self, x: Primitive) -> Primitive:
+        """`real` of the standard; a real number is its own."""
+        return self.xp.real(x) if self.dtype(x).is_complex else x
+
+    def imag(self, x: Primitive) -> Primitive:
+        """`imag` of the standard; 0 for a real number."""
+        return self.xp.imag(x) if self.dtype(x).is_complex else self.xp.zeros_like(x)
+
+    def conj(self, x: Primitive) -> Primitive:
+        """`conj` of the standard; a real number is its own."""
+        return self.xp.conj(x) if self.dtype(x).is_complex else x
+
+    def complex(self, real: Primitive, imag: Primitive) -> Primitive:
+        """On the host: the standard has arithmetic alone for it, which makes NaN of infinities."""
+        parts = [self.to_data(part).array for part in (real, imag)]
+        dtype = promote(self.dtype(real), complex64)
+        result = np.empty(np.broadcast_shapes(*[part.shape for part in parts]), dtype.numpy)
+        result.real, result.imag = parts
+        return self.xp.asarray(result, dtype=self.native_dtype(dtype), device=real.device)
+
+    def reshape(self, x: Primitive, *, shape: Shape) -> Primitive:
+        """`reshape` of the standard."""
+        return self.xp.reshape(x, shape)
+
+    def permute(self, x: Primitive, *, axes: tuple[int, ...]) -> Primitive:
+        """`permute_dims` of the standard."""
+        return self.xp.permute_dims(x, axes)
+
+    def expand(self, x: Primitive, *, shape: Shape) -> Primitive:
+        """`broadcast_to` of the standard."""
+        return self.xp.broadcast_to(x, shape)
+
+    def slice(self, x: Primitive, *, slices: Slices) -> Primitive:
+        """Indexing with slices."""
+        result = x[python_slices(slices)]
+        check_sliced(result.shape, slices)
+        return result
+
+    def slice_assign(self, x: Primitive, value: Primitive | Scalar, *, slices: Slices) -> Primitive:
+        """A copy, assigned to through slices."""
+        result = self.xp.asarray(x, copy=True)
+        places = python_slices(slices)
+        check_sliced(result[places].shape, slices)
+        result[places] = value
+        return result
+
+    def concat(self, tensors: list[Primitive], *, axis: int) -> Primitive:
+        """`concat` of the standard."""
+        return self.xp.concat(tensors, axis=axis)
+
+    def pow(self, x1: Primitive | Scalar, x2: Primitive | Scalar) -> Primitive:
+        """`pow` of the standard, which says nothing of negative exponents of integers."""
+        xp = self.xp
+        if isinstance(x2, (int, float, complex)) or self.dtype(x2).kind is not Kind.INT:
+            return xp.pow(x1, x2)
+        negative = xp.less(x2, 0)
+        one, zero = xp.ones_like(x2), xp.zeros_like(x2)
+        powers = xp.pow(x1, xp.where(negative, zero, x2))
+        # 1 stays 1, -1 alternates, every other base gives 0.
+        base = xp.full_like(x2, x1) if x1.__class__ in _NUMBERS else x1
+        sign = one - 2 * xp.bitwise_and(x2, one)
+        inverse = xp.where(xp.equal(base, 1), one, xp.where(xp.equal(base, -1), sign, zero))
+        return xp.where(negative, inverse, powers)
+
+    def nextafter(self, x1: Primitive | Scalar, x2: Primitive | Scalar) -> Primitive:
+        """`nextafter` of the standard; libraries differ about the sign of a zero after a zero."""
+        return self.xp.where(x1 == x2, x2, self.xp.nextafter(x1, x2))
+
+    def matmul(self, x1: Primitive, x2: Primitive) -> Primitive:
+        """`matmul` of the standard, for matrices only."""
+        if len(x1.shape) < 2 or len(x2.shape) < 2:
+            raise ValueError("matrices have two axes or more")
+        return self.xp.matmul(x1, x2)
+
+    def where(
+        self, condition: Primitive, x1: Primitive | Scalar, x2: Primitive | Scalar
+    ) -> Primitive:
+        """`where` of the standard; of two numbers nobody knows the dtype."""
+        if x1.__class__ in _NUMBERS and x2.__class__ in _NUMBERS:
+            raise TypeError("a choice between two numbers")
+        return self.xp.where(condition, x1, x2)
+
+    def bitwise_left_shift(self, x1: Primitive | Scalar, x2: Primitive | Scalar) -> Primitive:
+        """`bitwise_left_shift` of the standard, by a number that is not negative."""
+        return self.xp.bitwise_left_shift(x1, _bits(x2))
+
+    def bitwise_right_shift(self, x1: Primitive | Scalar, x2: Primitive | Scalar) -> Primitive:
+        """`bitwise_right_shift` of the standard, by a number that is not negative."""
+        return self.xp.bitwise_right_shift(x1, _bits(x2))
+
+    def bitwise_not(self, x: Primitive) -> Primitive:
+        """`bitwise_invert` of the standard."""
+        return self.xp.bitwise_invert(x)
+
+    def gather(self, x: Primitive, indices: Primitive, *, axis: int) -> Primitive:
+        """`take_along_axis` of the standard, indices checked."""
+        check_places(x, indices, axis)
+        return self.xp.take_along_axis(x, self._checked(indices, x.shape[axis]), axis=axis)
+
+    def scatter_add(
+        self, x: Primitive, indices: Primitive, value: Primitive, *, axis: int
+    ) -> Primitive:
+        """The standard cannot write at computed places: compare each index with all places."""
+        xp = self.xp
+        check_places(x, indices, axis, value)
+        length, dtype = x.shape[axis], self.dtype(x)
+        wide = float32 if dtype.is_float and dtype.itemsize < 4 else dtype
+        x, value = self.cast(x, dtype=wide), self.cast(value, dtype=wide)
+        indices = xp.moveaxis(self._checked(indices, length), axis, -1)[..., None, :]
+        value = xp.moveaxis(value, axis, -1)[..., None, :]
+        places = xp.arange(length, dtype=indices.dtype, device=x.device)[:, None]
+        there = xp.where(indices == places, value, xp.zeros_like(value))
+        sums = xp.sum(there, axis=-1, dtype=x.dtype)
+        return self.cast(x + xp.moveaxis(sums, -1, axis), dtype=dtype)
+
+    def _checked(self, indices: Primitive, length: int) -> Primitive:
+        """Indices in [0, length), in a dtype that holds the length.
+
+        Raises
+        ------
+        OutOfRangeError
+            If one is not in [-length, length).
+        """
+        xp = self.xp
+        if 0 in indices.shape:
+            return indices
+        low, high = int(xp.min(indices)), int(xp.max(indices))
+        if low < -length or high >= length:
+            raise index_error(high if high >= length else low, length)
+        if length > self.dtype(indices).integer_range[1]:
+            wide = int32 if length <= int32.integer_range[1] else int64  # not every device has both
+            indices = xp.astype(indices, self.native_dtype(wide))
+        return indices if low >= 0 else xp.where(indices < 0, indices + length, indices)
+
+    def sum(
+        self, x: Primitive, *, axis: tuple[int, ...], keepdims: bool = False, dtype: DType
+    ) -> Primitive:
+        """`sum` of the standard, 16-bit floats through float32."""
+        return self._fold(self.xp.sum, x, axis, dtype, keepdims=keepdims)
+
+    def prod(
+        self, x: Primitive, *, axis: tuple[int, ...], keepdims: bool = False, dtype: DType
+    ) -> Primitive:
+        """`prod` of the standard, 16-bit floats through float32."""
+        return self._fold(self.xp.prod, x, axis, dtype, keepdims=keepdims)
+
+    def _fold(
+        self,
+        function: Callable[..., Primitive],
+        x: Primitive,
+        axis: tuple[int, ...],
+        dtype: DType,
+        *,
+        keepdims: bool,
+    ) -> Primitive:
+        wide = float32 if dtype.is_float and dtype.itemsize < 4 else dtype
+        x = self.cast(x, dtype=wide)
+        total = function(x, axis=axis, keepdims=keepdims, dtype=self.native_dtype(wide))
+        return self.cast(total, dtype=dtype)
+
+    def max(self, x: Primitive, *, axis: tuple[int, ...], keepdims: bool = False) -> Primitive:
+        """`max` of the standard; the largest of booleans is whether any is true."""
+        if x.dtype == self.native_dtype(bool_):
+            if 0 in [x.shape[number] for number in axis]:
+                raise ValueError("max of no elements")
+            return self.xp.any(x, axis=axis, keepdims=keepdims)
+        return self.xp.max(x, axis=axis, keepdims=keepdims)
+
+    def argmax(self, x: Primitive, *, axis: int, keepdims: bool = False, dtype: DType) -> Primitive:
+        """`argmax` of the standard."""
+        places = self.xp.argmax(self._numeric(x), axis=axis, keepdims=keepdims)
+        return self.cast(places, dtype=dtype)
+
+    def argsort(
+        self, x: Primitive, *, axis: int, descending: bool = False, dtype: DType
+    ) -> Primitive:
+        """`argsort` of the standard, ascending: libraries differ in what is stable in the other."""
+        xp = self.xp
+        x = self._numeric(x)
+        last = x.shape[axis] - 1
+        if not descending:
+            return self.cast(xp.argsort(x, axis=axis, stable=True), dtype=dtype)
+        places = xp.argsort(xp.flip(x, axis=axis), axis=axis, stable=True)
+        return self.cast(last - xp.flip(places, axis=axis), dtype=dtype)
+
+
+def _bits(count: Primitive | Scalar) -> Primitive | Scalar:
+    if count.__class__ is int and count < 0:
+        raise ValueError(f"a shift by {count} bits")
+    return count
+
+
+def index_error(index: int, length: int) -> OutOfRangeError:
+    """The error for an index that a tensor held."""
+    return OutOfRangeError(
+        f"index {index} is out of range for an axis of length {length}",
+        hint=f"Indices go from {-length} to {length - 1}" if length else "The axis is empty",
+    )
+
+
+def python_slices(slices: Slices) -> tuple[builtins.slice, ...]:
+    """Slices of an op as Python's, which say an end in place of a length."""
+    result = []
+    for start, length, step in slices:
+        # The end next to the last element: the standard leaves open what lies beyond the axis.
+        stop = start + (length - 1) * step + (1 if step > 0 else -1)
+        if not length:
+            result.append(builtins.slice(0, 0))  # the start may lie outside
+        elif start < 0:
+            raise IndexError(f"a slice starts at {start}")
+        else:
+            # An end before the first element would count from the back.
+            result.append(builtins.slice(start, stop if stop >= 0 else None, step))
+    return tuple(result)
+
+
+def check_places(
+    x: Primitive, indices: Primitive, axis: int, value: Primitive | None = None
+) -> None:
+    """Refuse indices, and values for their places, that would broadcast."""
+    expected = list(x.shape)
+    expected[axis] = indices.shape[axis]
+    if tuple(indices.shape) != tuple(expected):
+        raise ValueError(f"indices of shape {indices.shape} do not fit {x.shape}")
+    if value is not None and tuple(value.shape) != tuple(expected):
+        raise ValueError(f"a value of shape {value.shape} for indices of shape {indices.shape}")
+
+
+def check_sliced(shape: Sequence[int], slices: Slices) -> None:
+    """Refuse a slice that came out shorter than asked for, as Python's do at the ends."""
+    if tuple(shape) != tuple([length for _, length, _ in slices]):
+        raise IndexError(f"slices {slices} reach beyond the tensor")

@@ -1,0 +1,240 @@
+"""Backend: what core asks of a backend beside its ops."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
+
+from burn.backend.dlpack import HOST, export_host
+from burn.backend.tensor_ops import (
+    BaseTensorOps,
+    BoolTensorOps,
+    FloatTensorOps,
+    IntTensorOps,
+    NumericTensorOps,
+    required,
+)
+from burn.dtype import DType, DTypeUsage
+from burn.errors import ExportError
+from burn.generator import seed as seed_generator
+
+if TYPE_CHECKING:
+    from burn.aliases import Primitive
+    from burn.data import TensorData
+    from burn.device_id import DeviceId
+
+__all__ = ["AutodiffBackend", "Backend"]
+
+_Input = TypeVar("_Input")
+_Output = TypeVar("_Output")
+
+
+@runtime_checkable
+class Backend(
+    BaseTensorOps, NumericTensorOps, FloatTensorOps, IntTensorOps, BoolTensorOps, Protocol
+):
+    """A backend: the required ops of its bases, and the members here.
+
+    Subclass it, write the members that are marked required, and every op works, with gradients. A
+    method named like any other op (``burn.ops.REGISTRY``) takes the place of that op's default.
+
+    There is one backend object per plugin. The devices it is given are DeviceIds with its own type
+    ids. Primitives are whatever the library underneath computes with: they have ``shape``, which
+    ``tuple`` makes a tuple of int, and ``dtype``, one of the objects that `native_dtype` gives. No
+    method changes an operand, and a primitive's class is none of bool, int, float and complex.
+
+    The methods of an op take its operands by position and its attributes by keyword, and know the
+    defaults of attributes that have one. Where no library underneath has strides or dtypes of its
+    own, see ``examples/burn-pure``, a backend of the required ops alone.
+
+    An op method may have an attribute ``specialize``, a function from a DType to the callable to
+    take where all tensor operands that promote have that dtype: a way to leave out checks that
+    only some dtypes need.
+    """
+
+    @required
+    def name(self, device: DeviceId) -> str:
+        """Name of the backend, such as ``"cuda"``; that of its `BackendSpec`."""
+
+    @required
+    def native_dtype(self, dtype: DType) -> object | None:
+        """The object that primitives of a dtype carry as their ``dtype``; None if there is none.
+
+        The identical object each time, and hashable. Without a library that has dtypes it may be
+        `dtype` itself. Whoever has complex dtypes needs a method of its own for many ops that have
+        a default, since those of most functions hold for real numbers only.
+        """
+
+    @required
+    def dtype_usage(self, device: DeviceId, dtype: DType) -> DTypeUsage:
+        """What a device can do with a dtype. Ask the hardware wherever devices can differ.
+
+        ``DTypeUsage.NONE`` where there is no native dtype; ``DTypeUsage.GENERAL`` where every op
+        works.
+        """
+
+    @required
+    def device_count(self, type_id: int) -> int:
+        """Number of devices of a type; 0 where its driver or library is missing, never an error.
+
+        `type_id` is the place of the type in ``BackendSpec.device_types``.
+        """
+
+    @required
+    def sync(self, device: DeviceId) -> None:
+        """Wait for all work on a device; nothing to do where methods return when they are done.
+
+        Raises
+        ------
+        ExecutionError
+            If work failed after it was queued, with the device's own message.
+        """
+
+    def for_device(self, device: DeviceId) -> Any:
+        """Object with the op methods for one device; the place for a stream, a queue or a pool.
+
+        It has the other members of the backend too.
+        """
+        del device
+        return self
+
+    def quiet(self) -> contextlib.AbstractContextManager[Any]:
+        """Context in which the library underneath neither warns nor raises about float results.
+
+        Core repeats a call that failed once inside it, so that nobody's error state or warning
+        filter changes what an op returns.
+        """
+        return contextlib.nullcontext()
+
+    def supports_dtype(self, device: DeviceId, dtype: DType) -> bool:
+        """Whether a device can store a dtype and compute with it."""
+        return DTypeUsage.GENERAL in self.dtype_usage(device, dtype)
+
+    def seed(self, device: DeviceId, seed: int) -> None:
+        """Start the random numbers of a device anew."""
+        seed_generator((self.name(device), device), seed)
+
+    def ad_enabled(self, device: DeviceId) -> bool:
+        """Whether tensors can be tracked: only under Autodiff."""
+        del device
+        return False
+
+    def staging(self, data: TensorData, device: DeviceId) -> TensorData:
+        """Host data that will be uploaded soon, moved to where uploading is fast."""
+        del device
+        return data
+
+    def share(self, data: TensorData, device: DeviceId) -> Primitive | None:
+        """A primitive in the memory of host data; None where the device cannot read it there."""
+        del data, device
+        return None
+
+    def dlpack_device(self, device: DeviceId) -> tuple[int, int]:
+        """Type and number that DLPack gives the memory of a device; those of host memory, if none.
+
+        A device whose memory is not the host's has its own `to_dlpack` and `from_dlpack`, or gives
+        its values away as copies in host memory.
+        """
+        del device
+        return HOST
+
+    def to_dlpack(
+        self,
+        x: Primitive,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """DLPack capsule of a primitive, in the memory that `dlpack_device` names.
+
+        The export is marked read-only where the version has a mark for it, else it is a copy
+        unless `copy` is False.
+
+        Raises
+        ------
+        BufferError
+            If the primitive cannot be exported like this.
+        """
+        if stream is not None:
+            raise ExportError(f"host memory has no stream {stream!r}", hint="Leave stream out")
+        return export_host(self.to_data(x), max_version=max_version, copy=copy)
+
+    def from_dlpack(self, x: Any, device: DeviceId) -> Primitive | None:
+        """A primitive in the memory of an object with `__dlpack__`, which lies on this device.
+
+        None where the backend cannot; host memory is not brought here, but to `share`.
+        """
+        del x, device
+        return None
+
+    def read_all(self, tensors: list[Primitive]) -> list[TensorData]:
+        """The values of several tensors of one device; a backend may wait for all of them once."""
+        return [self.to_data(tensor) for tensor in tensors]
+
+    def memory_persistent_allocations(
+        self, device: DeviceId, input: _Input, func: Callable[[_Input], _Output]
+    ) -> _Output:
+        """Run `func` on `input`; what it allocates is expected to live long."""
+        del device
+        return func(input)
+
+    def memory_cleanup(self, device: DeviceId) -> None:
+        """Give memory that is held but not in use back to the system."""
+        del device
+
+
+class AutodiffBackend(Backend, Protocol):
+    """A backend whose float tensors can be tracked: what `burn.autodiff.Autodiff` adds."""
+
+    def require_grad(self, tensor: Primitive, device: DeviceId) -> Primitive:
+        """A new leaf with the value of a tensor."""
+
+    def is_require_grad(self, tensor: Primitive) -> bool:
+        """Whether a tensor is a leaf."""
+
+    def backward(self, tensor: Primitive, cotangent: Primitive | None = None) -> Any:
+        """Gradients of a tensor by the leaves it was computed from."""
+
+    def grad(self, tensor: Primitive, gradients: Any) -> Primitive | None:
+        """Gradient of a leaf."""
+
+    def grad_remove(self, tensor: Primitive, gradients: Any) -> Primitive | None:
+        """Gradient of a leaf, which is taken out."""
+
+    def grad_replace(self, tensor: Primitive, gradients: Any, grad: Primitive) -> None:
+        """Put another gradient in place of that of a leaf."""
+
+    def inner(self, tensor: Primitive) -> Primitive:
+        """The float tensor of the backend below."""
+
+    def int_inner(self, tensor: Primitive) -> Primitive:
+        """The integer tensor of the backend below."""
+
+    def bool_inner(self, tensor: Primitive) -> Primitive:
+        """The bool tensor of the backend below."""
+
+    def q_inner(self, tensor: Primitive) -> Primitive:
+        """The quantized tensor of the backend below."""
+
+    def from_inner(self, tensor: Primitive) -> Primitive:
+        """A float tensor of the backend below as an untracked one."""
+
+    def int_from_inner(self, tensor: Primitive) -> Primitive:
+        """An integer tensor of the backend below."""
+
+    def bool_from_inner(self, tensor: Primitive) -> Primitive:
+        """A bool tensor of the backend below."""
+
+    def q_from_inner(self, tensor: Primitive) -> Primitive:
+        """A quantized tensor of the backend below."""
+
+    def set_distributed_params(self, tensor: Primitive, param_id: int) -> Primitive:
+        """Mark a leaf as a parameter that several devices share."""
+
+    def distributed_params(self, tensor: Primitive) -> Any | None:
+        """Identity of a leaf that several devices share, or None."""
+
+    def is_distributed(self, tensor: Primitive) -> bool:
+        """Whether a tensor is marked as shared."""

@@ -1,0 +1,8 @@
+"""The command ``burn``: what is installed, and what works.
+
+Only here are click and rich imported, and array libraries only by the commands that need them.
+"""
+
+from burn.cli.group import main
+
+__all__ = ["main"]

@@ -1,0 +1,93 @@
+"""The command ``burn new-plugin``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from burn.cli.output import own_stdout
+
+__all__ = ["new_plugin"]
+
+
+@click.command("new-plugin")
+@click.argument("name")
+@click.option(
+    "--kind",
+    type=click.Choice(["array", "bare"]),
+    default="array",
+    show_default=True,
+    help="Over an array library that follows the array API standard, or over nothing.",
+)
+@click.option(
+    "--namespace",
+    metavar="MODULE",
+    help="For the kind array: the module of the library.  [default: numpy]",
+)
+@click.option(
+    "--directory",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="The folder to make.  [default: burn-NAME]",
+)
+def new_plugin(*, name: str, kind: str, namespace: str | None, directory: Path | None) -> None:
+    """Make a package with a new backend.
+
+    NAME is what users will write: burn.ones(3, device="NAME"). The distribution is burn-NAME, its
+    module burn_NAME. It is complete: it installs, is listed by `burn devices`, has tests that run
+    the conformance kit, and a workflow that runs them.
+
+    \b
+    The kinds:
+      array   every op works at once, by those of the library and by defaults
+      bare    a class with the required methods, documented, still to be written
+
+    \b
+    Examples:
+      burn new-plugin mychip --kind bare
+      burn new-plugin mylib --namespace mylib.array_api
+      burn new-plugin tryout --directory /tmp/tryout
+
+    \b
+    Exit status:
+      0   the package is there
+      1   the name cannot be used, or there is something in the folder
+    """  # noqa: D301 — \b keeps click from filling the paragraph
+    from burn.cli.scaffold import (
+        NAMESPACE,
+        check_name,
+        check_namespace,
+        distribution,
+        render,
+        requirement,
+        write,
+    )
+
+    if kind == "bare" and namespace is not None:
+        raise click.UsageError("--namespace is for the kind array; a bare backend has none.")
+    with own_stdout() as out:
+        check_name(name)
+        check_namespace(namespace or NAMESPACE)
+        folder = directory or Path(distribution(name))
+        files = render(name, kind, namespace or NAMESPACE)
+        write(files, folder)
+        for path in files:
+            out.write(f"{folder / path}\n")
+        package, is_known = requirement(namespace or NAMESPACE)
+        if kind == "array" and not is_known:
+            out.write(f"\nThat {package!r} brings {namespace} is a guess: see pyproject.toml.\n")
+        out.write(
+            "\nNext, in the environment that has burn-core:\n"
+            f"  pip install -e {_shown(folder)}\n"
+            "  burn devices\n"
+            f"  burn check {name} --quick\n"
+        )
+
+
+def _shown(folder: Path) -> str:
+    """A folder as a shell and pip take it: not for the name of a package."""
+    import shlex
+
+    text = str(folder)
+    return shlex.quote(text if folder.is_absolute() else f"./{text}")

@@ -1,0 +1,211 @@
+"""A new plugin: its name, its files, and the folder that they are written to."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from importlib import resources
+from itertools import groupby
+from pathlib import Path
+from string import Template
+from typing import Final
+
+from packaging.version import Version
+
+import burn
+from burn.device_id import BACKEND_IDS
+from burn.errors import ArgumentError
+from burn.plugins import API_VERSION, hookspec, registry
+
+__all__ = [
+    "NAMESPACE",
+    "check_name",
+    "check_namespace",
+    "distribution",
+    "render",
+    "requirement",
+    "write",
+]
+
+NAMESPACE: Final = "numpy"
+"""The namespace of the array API standard that everybody has who has the core."""
+
+_FILES: Final = {
+    "pyproject.toml": "pyproject.toml",
+    "README.md": "README.md",
+    ".gitignore": "gitignore",
+    ".github/workflows/test.yml": "workflow.yml",
+    "src/{module}/__init__.py": "init.py",
+    "src/{module}/plugin.py": "plugin_{kind}.py",
+    "src/{module}/backend.py": "backend_{kind}.py",
+    "src/{module}/expected_failures.txt": "expected_failures.txt",
+    "src/{module}/py.typed": None,
+    "tests/test_{module}.py": "test.py",
+}
+"""The files of a plugin, and the template of each; None for an empty one."""
+
+_REQUIREMENTS: Final = {
+    "numpy": "numpy>=2.1",
+    "array_api_strict": "array-api-strict>=2.4",
+}
+"""What brings a namespace, where that is known."""
+
+_PROGRESS: Final = {
+    "array": "Every op works at once. What the library does better goes into\n"
+    "`src/{module}/backend.py`.",
+    "bare": "The methods that are still to be written are marked `required` in\n"
+    "`src/{module}/backend.py`. When all are there, this works:",
+}
+"""How far a new plugin is."""
+
+_NAME: Final = re.compile(r"(?=.{1,30}$)[a-z][a-z0-9]*(_[a-z0-9]+)*")
+
+
+def check_name(name: str) -> None:
+    """Refuse a name that a backend of a third party cannot have.
+
+    Raises
+    ------
+    ArgumentError
+        If it is not a name that a user could write, or somebody else has it.
+    """
+    if not _NAME.fullmatch(name):
+        likely = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
+        likely = likely.removeprefix("burn_")
+        raise ArgumentError(
+            f"a backend cannot be called {name!r}: its name starts with a letter and has "
+            "up to 30 lower-case letters and digits, words joined by single underscores",
+            hint=f"Try {likely}" if _NAME.fullmatch(likely) else "Try my_chip",
+        )
+    if name.startswith("burn_"):
+        raise ArgumentError(
+            f"the distribution of {name!r} would be called {distribution(name)}",
+            hint=f"Leave burn out: {name.removeprefix('burn_')}",
+        )
+    if name == "core" or name in BACKEND_IDS:
+        raise ArgumentError(
+            f"the name {name!r} is kept for a package of this project",
+            hint=f"Kept are core, {', '.join(sorted(BACKEND_IDS))}",
+        )
+    if name in registry.entries:
+        raise ArgumentError(
+            f"the name {name!r} is taken by {registry.entries[name].plugin}, which is installed "
+            "here, and a name belongs to one plugin",
+            hint="Choose another name, or uninstall it first",
+        )
+
+
+def check_namespace(namespace: str) -> None:
+    """Refuse what is no name of a module.
+
+    Raises
+    ------
+    ArgumentError
+        If it is none.
+    """
+    if not all(part.isidentifier() for part in namespace.split(".")):
+        raise ArgumentError(
+            f"{namespace!r} is no name of a module",
+            hint="Give what stands after import: numpy, array_api_strict, jax.numpy",
+        )
+
+
+def distribution(name: str) -> str:
+    """Name of the distribution that brings a backend: burn-my-chip for my_chip."""
+    return f"burn-{name.replace('_', '-')}"
+
+
+def requirement(namespace: str) -> tuple[str, bool]:
+    """What brings a namespace, and whether that is known or guessed by its name."""
+    library = namespace.partition(".")[0]
+    if library in _REQUIREMENTS:
+        return _REQUIREMENTS[library], True
+    return library.replace("_", "-"), False
+
+
+def render(name: str, kind: str, namespace: str = NAMESPACE) -> dict[str, str]:
+    """The files of a plugin by their paths.
+
+    Parameters
+    ----------
+    name : str
+        Name of the backend, which `check_name` has accepted.
+    kind : str
+        What it is made over: ``"array"`` for a namespace, ``"bare"`` for nothing.
+    namespace : str
+        For the kind ``"array"``: the module that follows the array API standard.
+    """
+    values = _values(name, kind, namespace)
+    folder = resources.files(__package__) / "templates"
+    files = {}
+    for path, template in _FILES.items():
+        text = ""
+        if template is not None:
+            source = folder / f"{template.format(kind=kind)}.template"
+            text = Template(source.read_text(encoding="utf-8")).substitute(values)
+        files[path.format(module=values["module"])] = text
+    return files
+
+
+def _values(name: str, kind: str, namespace: str) -> Mapping[str, str]:
+    """What stands in the templates for each placeholder."""
+    from burn.cli.required_methods import imports, required_methods
+
+    methods = required_methods()
+    core = Version(burn.__version__)
+    numpy = "xp" if namespace == "numpy" else "np"
+    title = name.replace("_", " ")
+    return {
+        "name": name,
+        "distribution": distribution(name),
+        "module": f"burn_{name}",
+        "class_name": "".join(part.capitalize() for part in name.split("_")) + "Backend",
+        "namespace": namespace,
+        "library_imports": "\n".join(
+            sorted({f"import {namespace} as xp", f"import numpy as {numpy}"}, key=str.lower)
+        ),
+        "numpy": numpy,
+        "requirements": f', "{requirement(namespace)[0]}"' if kind == "array" else "",
+        "description": f"{namespace if kind == 'array' else title} as a backend of burn for Python",
+        "core_version": f">={core.major}.{core.minor},<{core.major}.{core.minor + 1}",
+        "api_version": str(API_VERSION),
+        "group": hookspec.project_name,
+        "hardware": namespace if kind == "array" else "an example",
+        "methods": "\n".join(
+            f"    # {topic}\n\n" + "\n".join(method.stub for method in group)
+            for topic, group in groupby(methods, key=lambda method: method.topic)
+        ).rstrip(),
+        "count": str(len(methods)),
+        "imports": "\n".join(
+            f"    {line}"
+            for line in imports(
+                frozenset().union({"DeviceId", "DType"}, *(method.types for method in methods))
+            ).splitlines()
+        ),
+        "progress": _PROGRESS[kind].format(name=name, module=f"burn_{name}"),
+    }
+
+
+def write(files: Mapping[str, str], folder: Path) -> None:
+    """Write a plugin into a folder that is empty, or not there yet.
+
+    Raises
+    ------
+    ArgumentError
+        If there is something in the folder, or it cannot be written to.
+    """
+    try:
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise ArgumentError(
+                f"{folder} is there already, and nothing is overwritten",
+                hint="Move it away, or choose another place with --directory",
+            )
+        for name, text in files.items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8", newline="\n")
+    except OSError as error:
+        raise ArgumentError(
+            f"{error.filename or folder} cannot be written: {error.strerror or error}",
+            hint="Choose another place with --directory",
+        ) from error

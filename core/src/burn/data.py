@@ -1,0 +1,86 @@
+"""TensorData: values on the host, the form in which they enter and leave a backend."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from burn.dtype import DType
+from burn.errors import OperandTypeError, ShapeError
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+__all__ = ["TensorData"]
+
+
+class TensorData:
+    """Values on the host.
+
+    Parameters
+    ----------
+    array : numpy.ndarray
+        The values. It is shared, not copied, and has the native byte order.
+
+    Attributes
+    ----------
+    array : numpy.ndarray
+        The values.
+    dtype : DType
+        Their dtype.
+    """
+
+    __slots__ = ("array", "dtype")
+
+    def __init__(self, array: npt.NDArray[Any]) -> None:
+        self.dtype = DType.of(array.dtype)
+        self.array = array if array.dtype.isnative else array.astype(self.dtype.numpy)
+
+    @classmethod
+    def of(cls, values: object, dtype: DType | None = None) -> TensorData:
+        """Host data from nested sequences, numbers, or anything NumPy reads.
+
+        Parameters
+        ----------
+        values : object
+            A number, a nested sequence of numbers, or an array on the host.
+        dtype : DType, optional
+            The dtype to convert to. Without it NumPy's reading of the values decides.
+
+        Raises
+        ------
+        ShapeError
+            If nested sequences are ragged.
+        OperandTypeError
+            If there is anything but numbers and booleans in it.
+        OverflowError
+            If a number does not fit `dtype`.
+        """
+        try:
+            array = np.asarray(values, dtype=None if dtype is None else dtype.numpy)
+        except OverflowError:
+            raise
+        except ValueError as error:
+            raise ShapeError(
+                f"cannot make a tensor of {type(values).__name__}: {error}",
+                hint="Nested sequences must have the same length at every level",
+            ) from error
+        except TypeError as error:
+            raise OperandTypeError(
+                f"cannot make a tensor of {type(values).__name__}: {error}"
+            ) from error
+        if array.dtype.kind not in "biufcV":
+            raise OperandTypeError(
+                f"cannot make a tensor of {type(values).__name__} with elements of {array.dtype}",
+                hint="A tensor holds numbers or booleans",
+            )
+        return cls(array)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Length of each axis."""
+        return self.array.shape
+
+    def __repr__(self) -> str:
+        return f"TensorData(shape={self.shape}, dtype={self.dtype})"

@@ -1,0 +1,636 @@
+"""Dispatch: the one backend that user code sees; it picks the real one by a tensor's device.
+
+Two paths lead through here. `unary` and `binary` make the functions behind operators: where the
+operands agree they go straight to the device's op table. `Dispatch.execute` is the path for
+everything else: it finds the device, promotes, converts numbers, and explains what went wrong.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, Generic, NoReturn, TypeVar
+
+import numpy as np
+
+from burn.aliases import Primitive, Scalar
+from burn.data import TensorData
+from burn.device import Device
+from burn.device_id import DeviceId, decode_type_id
+from burn.dtype import DType, DTypeUsage, Kind, complex64, promote
+from burn.errors import (
+    BurnError,
+    DeviceMismatchError,
+    DTypeError,
+    ExecutionError,
+    OperandTypeError,
+    ScalarRangeError,
+)
+from burn.ops import REGISTRY, Meta, Op, Operand
+from burn.plugins import describe, registry
+from burn.tensor_type import TensorType
+
+__all__ = [
+    "Dispatch",
+    "DispatchTensor",
+    "binary",
+    "dtype_with_number",
+    "reflected",
+    "to_scalar",
+    "unary",
+]
+
+_new = object.__new__
+
+
+class DispatchTensor:
+    """A primitive, and the device and dtype it is of.
+
+    Attributes
+    ----------
+    primitive : object
+        What the backend computes with.
+    tensor_type : TensorType
+        The device and the dtype, with the ops for them.
+    """
+
+    __slots__ = ("__weakref__", "primitive", "tensor_type")
+
+    primitive: Primitive
+    tensor_type: TensorType
+
+
+_Tensor = TypeVar("_Tensor", bound=DispatchTensor)
+
+
+def unary(dispatch: Dispatch[_Tensor], name: str) -> Callable[..., _Tensor]:
+    """Function of one tensor, and attributes, that runs an op."""
+
+    def call(x: _Tensor, /, **attrs: Any) -> _Tensor:
+        try:
+            function, output = x.tensor_type.calls[name]
+            primitive = function(x.primitive, **attrs)
+            result = _new(x.__class__)
+            result.primitive = primitive
+            result.tensor_type = output or x.tensor_type.device.types[primitive.dtype]
+        except Exception:  # noqa: BLE001 — whatever it was, the other path finds out why
+            return dispatch.execute(name, x, **attrs)  # type: ignore[no-any-return]  # one output
+        return result
+
+    return call
+
+
+def binary(dispatch: Dispatch[_Tensor], name: str) -> Callable[[Any, Any], _Tensor]:
+    """Function of two operands that runs an op."""
+
+    def call(x1: Any, x2: Any, /) -> _Tensor:
+        try:
+            tensor_type = x1.tensor_type
+            function, output = tensor_type.calls[name]
+            if x2.__class__ is x1.__class__:
+                other = x2.tensor_type
+                if other is not tensor_type and other.tracking is not tensor_type:
+                    if other is not tensor_type.tracking:
+                        return dispatch.execute(name, x1, x2)  # type: ignore[no-any-return]  # one output
+                    tensor_type = other
+                    function, output = tensor_type.calls[name]
+                primitive = function(x1.primitive, x2.primitive)
+            else:
+                primitive = function(x1.primitive, tensor_type.scalars[x2.__class__](x2))
+            result = _new(x1.__class__)
+            result.primitive = primitive
+            result.tensor_type = output or tensor_type.device.types[primitive.dtype]
+        except Exception:  # noqa: BLE001 — whatever it was, the other path finds out why
+            return dispatch.execute(name, x1, x2)  # type: ignore[no-any-return]  # one output
+        return result  # type: ignore[no-any-return]  # of the class of x1
+
+    return call
+
+
+def reflected(dispatch: Dispatch[_Tensor], name: str) -> Callable[[Any, Any], _Tensor]:
+    """Like `binary` with the operands exchanged, for ``number + tensor``."""
+
+    def call(x2: Any, x1: Any, /) -> _Tensor:
+        try:
+            tensor_type = x2.tensor_type
+            function, output = tensor_type.calls[name]
+            primitive = function(tensor_type.scalars[x1.__class__](x1), x2.primitive)
+            result = _new(x2.__class__)
+            result.primitive = primitive
+            result.tensor_type = output or tensor_type.device.types[primitive.dtype]
+        except Exception:  # noqa: BLE001 — whatever it was, the other path finds out why
+            return dispatch.execute(name, x1, x2)  # type: ignore[no-any-return]  # one output
+        return result  # type: ignore[no-any-return]  # of the class of x2
+
+    return call
+
+
+class Dispatch(Generic[_Tensor]):
+    """A backend over all installed ones. Its primitives are DispatchTensors, its devices Devices.
+
+    Every op of the op table is a method: ``dispatch.add(a, b)``.
+
+    Parameters
+    ----------
+    tensor_class : type
+        Class of the tensors it makes. It may be set once the class exists.
+    """
+
+    def __init__(self, tensor_class: type[_Tensor]) -> None:
+        self.tensor_class = tensor_class
+        self._plans: dict[tuple[Any, ...], tuple[Callable[..., Any], Device]] = {}
+        if hasattr(os, "register_at_fork"):  # POSIX; devices may not survive a fork
+            os.register_at_fork(after_in_child=self._plans.clear)
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        if name in REGISTRY:
+            return functools.partial(self.execute, name)
+        raise AttributeError(f"there is no op {name!r}")
+
+    # The members of Backend.
+
+    def name(self, device: Device) -> str:
+        """``dispatch<cpu>`` for a device of the backend ``cpu``."""
+        return f"dispatch<{device.backend.name(device.id)}>"
+
+    def seed(self, device: Device, seed: int) -> None:
+        """Start the random numbers of a device anew."""
+        device.seed(seed)
+
+    def sync(self, device: Device) -> None:
+        """Wait for all work on a device."""
+        device.sync()
+
+    def dtype_usage(self, device: Device, dtype: DType) -> DTypeUsage:
+        """What a device can do with a dtype."""
+        return device.dtype_usage(dtype)
+
+    def supports_dtype(self, device: Device, dtype: DType) -> bool:
+        """Whether a device can store a dtype and compute with it."""
+        return device.supports_dtype(dtype)
+
+    def ad_enabled(self, device: Device) -> bool:
+        """Whether tensors on a device can be tracked."""
+        return device.is_autodiff
+
+    def device_count(self, type_id: int) -> int:
+        """Number of devices of a dispatch-level type id; 0 for a backend that is not installed."""
+        backend_id, backend_type = decode_type_id(type_id)
+        entry = registry.by_id(backend_id)
+        present = [] if entry is None else entry.probe()
+        if entry is None or not present or backend_type >= len(entry.spec.device_types):
+            return 0
+        type_ = entry.spec.device_types[backend_type]
+        return sum(info.type == type_ for info in present)
+
+    def device(self, device_id: DeviceId) -> Device:
+        """Handle of a dispatch-level DeviceId."""
+        backend_id, backend_type = decode_type_id(device_id.type_id)
+        entry = registry.by_id(backend_id)
+        if entry is not None and entry.error is not None:
+            entry.load()  # raises, with the reason
+        if entry is None or backend_type >= len(entry.spec.device_types):
+            raise OperandTypeError(f"no backend has the type id {device_id.type_id}")
+        type_ = entry.spec.device_types[backend_type]
+        return Device(f"{entry.name}/{type_}:{device_id.index_id}")
+
+    def from_data(self, data: TensorData, device: Device) -> _Tensor:
+        """Upload host data."""
+        tensor_type = device.tensor_type(data.dtype)
+        backend = device.ops.backend
+        try:
+            primitive = backend.from_data(data, device.id)
+        except Exception as error:  # noqa: BLE001 — of whatever library is underneath
+            _fail(device, error, f"from_data({data.dtype}{list(data.shape)})")
+        return self.wrap(primitive, tensor_type)
+
+    def to_data(self, x: _Tensor) -> TensorData:
+        """Read values back."""
+        device = x.tensor_type.device
+        backend = device.ops.backend
+        try:
+            return backend.to_data(self._inner(x))  # type: ignore[no-any-return]  # of the backend
+        except Exception as error:  # noqa: BLE001 — of whatever library is underneath
+            _fail(device, error, f"to_data({_meta(x)})")
+
+    def read_all(self, tensors: Sequence[_Tensor]) -> list[TensorData]:
+        """Read several tensors, those of one device together."""
+        results: dict[int, TensorData] = {}
+        by_device: dict[Device, list[int]] = {}
+        for place, x in enumerate(tensors):
+            by_device.setdefault(x.tensor_type.device, []).append(place)
+        for device, places in by_device.items():
+            primitives = [self._inner(tensors[place]) for place in places]
+            backend = device.ops.backend
+            try:
+                data = backend.read_all(primitives)
+            except Exception as error:  # noqa: BLE001 — of whatever library is underneath
+                _fail(device, error, "read_all")
+            results.update(zip(places, data, strict=True))
+        return [results[place] for place in range(len(tensors))]
+
+    def memory_cleanup(self, device: Device) -> None:
+        """Give memory that is held but not in use back to the system."""
+        device.memory_cleanup()
+
+    # The members of AutodiffBackend.
+
+    def require_grad(self, x: _Tensor) -> _Tensor:
+        """A new leaf with the value of a tensor on an autodiff device."""
+        tensor_type = x.tensor_type
+        device = self._autodiff_device(x)
+        return self.wrap(device.backend.require_grad(x.primitive, device.id), tensor_type)
+
+    def is_require_grad(self, x: _Tensor) -> bool:
+        """Whether a tensor is a leaf."""
+        backend = x.tensor_type.device.backend
+        return x.tensor_type.device.is_autodiff and backend.is_require_grad(x.primitive)
+
+    def is_tracked(self, x: _Tensor) -> bool:
+        """Whether a tensor is a leaf or was computed from one."""
+        backend = x.tensor_type.device.backend
+        return x.tensor_type.device.is_autodiff and backend.is_tracked(x.primitive)
+
+    def backward(self, x: _Tensor, cotangent: _Tensor | None = None) -> Any:
+        """Gradients of a tensor by the leaves it was computed from."""
+        device = self._autodiff_device(x)
+        start = None if cotangent is None else self._inner(cotangent)
+        call = functools.partial(device.backend.backward, x.primitive, start)
+        with device.ops.backend.quiet():
+            return call()
+
+    def grad(self, x: _Tensor, gradients: Any) -> _Tensor | None:
+        """Gradient of a leaf, on the device below autodiff."""
+        return self._wrap_gradient(x, self._autodiff_device(x).backend.grad(x.primitive, gradients))
+
+    def grad_remove(self, x: _Tensor, gradients: Any) -> _Tensor | None:
+        """Gradient of a leaf, which is taken out."""
+        backend = self._autodiff_device(x).backend
+        return self._wrap_gradient(x, backend.grad_remove(x.primitive, gradients))
+
+    def grad_replace(self, x: _Tensor, gradients: Any, grad: _Tensor) -> None:
+        """Put another gradient in place of that of a leaf."""
+        backend = self._autodiff_device(x).backend
+        _meet(x.tensor_type.device, grad.tensor_type.device)
+        backend.grad_replace(x.primitive, gradients, self._inner(grad))
+
+    def inner(self, x: _Tensor) -> _Tensor:
+        """The tensor on the device below autodiff, untracked."""
+        device = x.tensor_type.device.inner()
+        return self.wrap(self._inner(x), device.tensor_type(x.tensor_type.dtype))
+
+    int_inner = bool_inner = q_inner = inner
+
+    def from_inner(self, x: _Tensor) -> _Tensor:
+        """The tensor on the autodiff device of its hardware, untracked."""
+        device = x.tensor_type.device.hardware.autodiff()
+        return self.wrap(x.primitive, device.tensor_type(x.tensor_type.dtype))
+
+    int_from_inner = bool_from_inner = q_from_inner = from_inner
+
+    def set_distributed_params(self, x: _Tensor, param_id: int) -> _Tensor:
+        """Mark a leaf as a parameter that several devices share."""
+        self._autodiff_device(x).backend.set_distributed_params(x.primitive, param_id)
+        return x
+
+    def distributed_params(self, x: _Tensor) -> Any | None:
+        """Identity of a leaf that several devices share, or None."""
+        return self._autodiff_device(x).backend.distributed_params(x.primitive)
+
+    def is_distributed(self, x: _Tensor) -> bool:
+        """Whether a tensor is marked as shared."""
+        return self.distributed_params(x) is not None
+
+    def _autodiff_device(self, x: _Tensor) -> Any:
+        device = x.tensor_type.device
+        if not device.is_autodiff:
+            raise OperandTypeError(
+                f"the tensor is on {device}, which does not track gradients",
+                hint="Make it on device.autodiff(), or bring it there with Tensor.from_inner",
+            )
+        return device
+
+    def _inner(self, x: _Tensor) -> Primitive:
+        device = x.tensor_type.device
+        return device.backend.inner(x.primitive) if device.is_autodiff else x.primitive
+
+    def _wrap_gradient(self, x: _Tensor, gradient: Primitive | None) -> _Tensor | None:
+        if gradient is None:
+            return None
+        return self.wrap(gradient, x.tensor_type.device.hardware.type_of(gradient))
+
+    # Running ops.
+
+    def wrap(self, primitive: Primitive, tensor_type: TensorType) -> _Tensor:
+        """Tensor around a primitive."""
+        result = _new(self.tensor_class)
+        result.primitive = primitive
+        result.tensor_type = tensor_type
+        return result
+
+    def create(self, name: str, device: Device, dtype: DType, **attrs: Any) -> _Tensor:
+        """Run a creation op on a device."""
+        tensor_type = device.tensor_type(dtype)
+        function = getattr(device.ops, name)
+        try:
+            REGISTRY[name].rule(dtype=dtype, **attrs)  # a backend may take any numbers
+            primitive = function(dtype=dtype, **attrs)
+        except Exception as error:  # noqa: BLE001 — _repeat finds out why
+            call = functools.partial(function, dtype=dtype, **attrs)
+            primitive = _repeat(REGISTRY[name], call, device, error, (), {**attrs, "dtype": dtype})
+        return self.wrap(primitive, tensor_type)
+
+    def execute(self, name: str, *operands: Any, **attrs: Any) -> Any:
+        """Run an op on tensors and numbers.
+
+        The tensors must be on one device; those of the op's operands that promote are brought to
+        one dtype, and numbers to that of the tensor they meet.
+
+        Returns
+        -------
+        Tensor, or a tuple of tensors for an op with several outputs
+
+        Raises
+        ------
+        BurnError
+            Of the class that fits, with the op, what it got, and the rule it broke.
+        """
+        # All that is checked and chosen below depends on the types of the operands alone, so what
+        # once went through without a conversion goes straight to its callable from then on.
+        plan = (name, *[_plan_key(operand) for operand in operands])
+        known = self._plans.get(plan)
+        if known is not None:
+            function, device = known
+            try:
+                result = function(
+                    *[None if operand is None else operand.primitive for operand in operands],
+                    **attrs,
+                )
+                return self._wrap_all(result, device)
+            except Exception:  # noqa: BLE001, S110 — the full path finds out why
+                pass
+        definition = REGISTRY[name]
+        operands = tuple([_as_python(operand) for operand in operands])
+        try:
+            device = _common_device(definition, operands)
+            promoted = self._promoted(definition, operands, device)
+        except BurnError as error:
+            error.operation = error.operation or definition.describe(
+                [_meta(operand) for operand in operands], attrs
+            )
+            raise
+        call = functools.partial(
+            getattr(device.ops, name), *[_primitive(operand) for operand in promoted], **attrs
+        )
+        try:
+            result = call()
+        except Exception as error:  # noqa: BLE001 — _repeat finds out why
+            result = _repeat(definition, call, device, error, promoted, attrs)
+        if _NO_TENSOR not in plan and all(map(operator.is_, promoted, operands)):
+            self._plans[plan] = getattr(device.ops, name), device
+        return self._wrap_all(result, device)
+
+    def _wrap_all(self, result: Any, device: Device) -> Any:
+        """Tensors around what an op returned, which is a tuple if it has several outputs."""
+        if result.__class__ is tuple:
+            return tuple([self.wrap(one, device.type_of(one)) for one in result])
+        return self.wrap(result, device.type_of(result))
+
+    def _promoted(self, definition: Op, operands: Sequence[Any], device: Device) -> Sequence[Any]:
+        """The operands, those that promote brought to one dtype and everything checked for kind."""
+        pairs = list(zip(definition.operands.items(), operands, strict=True))
+        together = [
+            (spec, one)
+            for (_, spec), operand in pairs
+            if spec.promotes
+            for one in (operand if spec.is_list else [operand])
+            if one is not None
+        ]
+        dtype = _common_dtype(together, device) if together else None
+        if together and dtype is None:
+            raise OperandTypeError(
+                "there is no tensor to say the dtype of the result",
+                hint="burn.asarray() makes a tensor of a number",
+            )
+        if dtype is not None:
+            tensor_type = device.tensor_type(dtype)
+            if definition.name not in tensor_type.calls:
+                tensor_type.prepare(definition)
+        result: list[Any] = []
+        for (name, spec), operand in pairs:
+            if operand is None:
+                result.append(None)
+            elif not spec.promotes:
+                result.append(_check_kind(name, spec, operand))
+            elif spec.is_list:
+                result.append([self._convert(one, dtype, device) for one in operand])
+            else:
+                result.append(self._convert(operand, dtype, device))
+        return result
+
+    def _convert(self, operand: Any, dtype: DType | None, device: Device) -> Any:
+        if dtype is None:
+            return operand
+        if not isinstance(operand, DispatchTensor):
+            return to_scalar(operand, dtype)
+        if operand.tensor_type.dtype is dtype:
+            return operand
+        primitive = device.ops.cast(operand.primitive, dtype=dtype)
+        return self.wrap(primitive, device.tensor_type(dtype))
+
+
+def to_scalar(value: Any, dtype: DType) -> Scalar:
+    """A Python number as one that a dtype represents.
+
+    Raises
+    ------
+    ScalarRangeError
+        If it does not fit.
+    """
+    if dtype.is_float or dtype.is_complex:
+        try:
+            return float(value) if dtype.is_float else complex(value)
+        except OverflowError:
+            raise ScalarRangeError(f"{value} is too large for {dtype}") from None
+        except TypeError:
+            raise OperandTypeError(f"the complex number {value} is no {dtype}") from None
+    if isinstance(value, complex):
+        raise OperandTypeError(f"the complex number {value} is no {dtype}")
+    if dtype.is_bool:
+        return bool(value)
+    low, high = dtype.integer_range
+    try:
+        number = int(value)
+    except (OverflowError, ValueError):
+        raise ScalarRangeError(f"{value} is no integer") from None
+    if not low <= number <= high:
+        raise ScalarRangeError(
+            f"{number} does not fit {dtype}, which holds {low} to {high}",
+            hint="Convert the tensor to a wider dtype with .astype()",
+        )
+    return number
+
+
+def _common_device(definition: Op, operands: Sequence[Any]) -> Device:
+    """The device of all tensors among the operands."""
+    if len(operands) != len(definition.operands):
+        raise OperandTypeError(
+            f"takes {len(definition.operands)} operands ({', '.join(definition.operands)}), "
+            f"got {len(operands)}"
+        )
+    device: Device | None = None
+    for (name, spec), operand in zip(definition.operands.items(), operands, strict=True):
+        if spec.is_list and not isinstance(operand, list):
+            raise OperandTypeError(f"{name} must be a list of tensors, not {_kind_of(operand)}")
+        for one in operand if spec.is_list else [operand]:
+            if isinstance(one, DispatchTensor):
+                device = _meet(device, one.tensor_type.device)
+            elif not _fits(spec, one):
+                takes = "a tensor or a number" if spec.scalar else "a tensor"
+                takes += " or None" if spec.optional else ""
+                raise OperandTypeError(
+                    f"{name} must be {takes}, not {_kind_of(one)}",
+                    hint="burn.asarray() makes a tensor of numbers, sequences and arrays",
+                )
+    if device is None:
+        raise OperandTypeError(
+            "at least one operand must be a tensor",
+            hint="burn.asarray() makes a tensor of numbers, sequences and arrays",
+        )
+    return device
+
+
+def _fits(spec: Operand, operand: Any) -> bool:
+    """Whether an operand that is no tensor may be one."""
+    if operand is None:
+        return spec.optional
+    return spec.scalar and isinstance(operand, (bool, int, float, complex))
+
+
+def _meet(first: Device | None, second: Device) -> Device:
+    """Device of an op on tensors of two devices of the same hardware."""
+    if first is None or first is second:
+        return second
+    if first.hardware is second.hardware:
+        return first if first.is_autodiff else second
+    raise DeviceMismatchError(
+        f"tensors on {first} and on {second} meet",
+        hint=f'Move one of them, for example with .to_device("{first.name}")',
+    )
+
+
+def _common_dtype(together: Sequence[tuple[Operand, Any]], device: Device) -> DType | None:
+    """Dtype in which operands meet: of the tensors, then as far as numbers require it."""
+    dtype: DType | None = None
+    kinds = Kind.ANY
+    for spec, operand in together:
+        kinds &= spec.kinds
+        if isinstance(operand, DispatchTensor):
+            found = operand.tensor_type.dtype
+            dtype = found if dtype is None else promote(dtype, found)
+    if dtype is None:
+        return None
+    for _, operand in together:
+        if not isinstance(operand, (DispatchTensor, bool)):
+            dtype = dtype_with_number(dtype, operand, device)
+    if dtype.kind in Kind.INTEGRAL and Kind.FLOAT in kinds and not kinds & Kind.INTEGRAL:
+        dtype = device.settings.float_dtype
+    if dtype.kind not in kinds:
+        raise DTypeError(
+            f"takes {kinds.describe()} tensors, got {dtype}",
+            hint="Convert with .astype()" + (", or use logical operators" if dtype.is_bool else ""),
+        )
+    return dtype
+
+
+def dtype_with_number(dtype: DType, number: Scalar, device: Device) -> DType:
+    """Dtype of a tensor beside a Python number, which matters if its kind is above the tensor's."""
+    if isinstance(number, complex):
+        if dtype.kind in Kind.INTEGRAL:
+            return device.settings.complex_dtype
+        return dtype if dtype.is_complex else promote(dtype, complex64)
+    if isinstance(number, float) and dtype.kind in Kind.INTEGRAL:
+        return device.settings.float_dtype
+    if isinstance(number, int) and dtype.is_bool:
+        return device.settings.int_dtype
+    return dtype
+
+
+def _check_kind(name: str, spec: Operand, operand: Any) -> Any:
+    dtype = operand.tensor_type.dtype
+    if dtype.kind not in spec.kinds:
+        raise DTypeError(
+            f"{name} takes {spec.kinds.describe()} tensors, got {dtype}",
+            hint="Convert it with .astype()",
+        )
+    return operand
+
+
+_NO_TENSOR: Final = object()
+"""Stands in a plan for an operand that is neither a tensor nor None."""
+
+
+def _plan_key(operand: Any) -> Any:
+    return None if operand is None else getattr(operand, "tensor_type", _NO_TENSOR)
+
+
+def _primitive(operand: Any) -> Any:
+    if isinstance(operand, list):
+        return [_primitive(one) for one in operand]
+    return operand.primitive if isinstance(operand, DispatchTensor) else operand
+
+
+def _meta(operand: Any) -> Any:
+    if isinstance(operand, list):
+        return [_meta(one) for one in operand]
+    if isinstance(operand, DispatchTensor):
+        return Meta(tuple(operand.primitive.shape), operand.tensor_type.dtype)
+    return operand
+
+
+def _as_python(operand: Any) -> Any:
+    """A number of NumPy's as Python's: it takes the dtype of the tensor it meets."""
+    return operand.item() if isinstance(operand, np.generic) else operand
+
+
+def _kind_of(operand: Any) -> str:
+    return f"an object of type {type(operand).__name__}"
+
+
+def _repeat(
+    definition: Op,
+    call: Callable[[], Any],
+    device: Device,
+    error: Exception,
+    operands: Sequence[Any],
+    attrs: Mapping[str, Any],
+) -> Any:
+    """Find out why a call failed; if nothing is wrong with it, run it once more undisturbed."""
+    metas = [_meta(operand) for operand in operands]
+    definition.infer(*metas, **attrs)
+    try:
+        for value in attrs.values():
+            if isinstance(value, DType):
+                device.tensor_type(value)  # raises if the device has it not
+    except DTypeError as denied:
+        error = denied
+    if not isinstance(error, BurnError):
+        try:
+            with device.ops.backend.quiet():
+                return call()
+        except BurnError as again:
+            error = again
+        except Exception as again:  # noqa: BLE001 — _fail makes it an error of burn's
+            _fail(device, again, definition.describe(metas, attrs))
+    error.operation = error.operation or definition.describe(metas, attrs)
+    raise error
+
+
+def _fail(device: Device, error: Exception, operation: str) -> NoReturn:
+    """Raise what a backend raised although nothing was wrong with the call, as an error of burn."""
+    if isinstance(error, BurnError):
+        error.operation = error.operation or operation
+        raise error
+    raise ExecutionError(f"{device} failed with {describe(error)}", operation=operation) from error

@@ -1,0 +1,115 @@
+"""Every exception that burn raises, below one root.
+
+A message says what was asked (the operation and what it got), the rule that was broken and what
+to do about it. Each class is also the built-in exception that a user of NumPy or PyTorch would
+catch in its place.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "ArgumentError",
+    "AutodiffError",
+    "AxisError",
+    "BurnError",
+    "DTypeError",
+    "DeviceMismatchError",
+    "DeviceUnavailableError",
+    "ExecutionError",
+    "ExportError",
+    "OperandTypeError",
+    "OutOfRangeError",
+    "PluginError",
+    "ScalarRangeError",
+    "ShapeError",
+    "UnsupportedOpError",
+]
+
+
+class BurnError(Exception):
+    """Root of all burn errors.
+
+    Parameters
+    ----------
+    rule : str
+        What went wrong: the rule that was broken, with the numbers that broke it.
+    hint : str
+        What to do about it.
+    operation : str
+        The operation and what it got, such as ``add(float32[2, 3], float32[4])``. Filled in by
+        the op table when the rule of an op is what failed.
+    """
+
+    def __init__(self, rule: str, *, hint: str = "", operation: str = "") -> None:
+        self.rule = rule
+        self.hint = hint
+        self.operation = operation
+        super().__init__(rule)
+
+    def __str__(self) -> str:
+        head = f"{self.operation}: " if self.operation else ""
+        tail = f". {self.hint}" if self.hint else ""
+        return f"{head}{self.rule}{tail}"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild, (type(self), self.rule, self.hint, self.operation)
+
+
+def _rebuild(kind: type[BurnError], rule: str, hint: str, operation: str) -> BurnError:
+    return kind(rule, hint=hint, operation=operation)
+
+
+class ArgumentError(BurnError, ValueError):
+    """An argument has a value that the operation does not accept."""
+
+
+class OperandTypeError(BurnError, TypeError):
+    """An operand or argument has a type that the operation does not accept."""
+
+
+class ShapeError(BurnError, ValueError):
+    """Shapes do not fit the operation or each other."""
+
+
+class AxisError(ShapeError, IndexError):
+    """An axis or a static index is out of range for the shape it refers to."""
+
+
+class DTypeError(BurnError, TypeError):
+    """A dtype does not fit the operation, or the device does not support it."""
+
+
+class ScalarRangeError(BurnError, OverflowError):
+    """A Python number does not fit the dtype of the tensor it meets."""
+
+
+class DeviceMismatchError(BurnError, ValueError):
+    """Tensors on different hardware meet in one operation."""
+
+
+class DeviceUnavailableError(BurnError, RuntimeError):
+    """A device that was asked for is unknown, not installed or not there."""
+
+
+class UnsupportedOpError(BurnError, NotImplementedError):
+    """A backend has no way to run an operation."""
+
+
+class PluginError(BurnError, RuntimeError):
+    """A plugin is broken: it fails at import or load, or breaks the plugin contract."""
+
+
+class ExportError(BurnError, BufferError):
+    """Memory cannot be shared as asked: not with that dtype, that device, or without a copy."""
+
+
+class AutodiffError(BurnError, RuntimeError):
+    """A gradient was asked for where there is none: no graph, a graph used before, a non-leaf."""
+
+
+class ExecutionError(BurnError, RuntimeError):
+    """Work failed while it ran on a device."""
+
+
+class OutOfRangeError(ExecutionError, IndexError):
+    """An index held by a tensor is out of range; found while the work ran."""

@@ -1,0 +1,61 @@
+"""The state of the random number generator of each device.
+
+Backends are stateless: an op that draws numbers is told the seed and the offset. What has been
+drawn so far is kept here, one (seed, offset) per device, so the same seed gives the same numbers
+run after run and on every backend. The generator itself, Philox4x32-10, is an op
+(`burn.ops.random`).
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import NamedTuple, TypeAlias
+
+from burn.device_id import DeviceId
+
+__all__ = ["GeneratorState", "Key", "get_state", "reserve", "seed", "set_state"]
+
+Key: TypeAlias = tuple[str, DeviceId]
+"""Name of a backend, and its own DeviceId of one of its devices."""
+
+_WORDS_PER_BLOCK = 4
+_SEED_MASK = (1 << 64) - 1
+
+
+class GeneratorState(NamedTuple):
+    """The 64-bit key, and how many 128-bit blocks were consumed."""
+
+    seed: int
+    offset: int
+
+
+_states: dict[Key, GeneratorState] = {}
+_lock = threading.Lock()
+
+
+def seed(device: Key, value: int) -> None:
+    """Start the generator of a device anew; any integer is taken modulo 2**64."""
+    set_state(device, GeneratorState(value & _SEED_MASK, 0))
+
+
+def get_state(device: Key) -> GeneratorState:
+    """Where the generator of a device stands; seeded by the system if nobody has."""
+    return reserve(device, 0)
+
+
+def set_state(device: Key, state: GeneratorState) -> None:
+    """Put a generator back to where it stood."""
+    with _lock:
+        _states[device] = state
+
+
+def reserve(device: Key, words: int) -> GeneratorState:
+    """Claim 32-bit words from the generator of a device, and return where they begin."""
+    with _lock:
+        state = _states.get(device)
+        if state is None:
+            state = GeneratorState(int.from_bytes(os.urandom(8), "little"), 0)
+        blocks = -(-words // _WORDS_PER_BLOCK)
+        _states[device] = GeneratorState(state.seed, state.offset + blocks)
+        return state

@@ -1,0 +1,40 @@
+"""Plugins: what they declare, how they are found, and the registry of backends.
+
+A plugin is a distribution with an entry point in the group ``burn`` that names a light module. The
+module implements the hook `burn_backends` and returns a `BackendSpec` for each backend it brings.
+Nothing heavy is imported until a backend is asked for.
+
+Every plugin is looked at on its own, so that a broken one costs the others nothing: what it raised
+is kept, with its traceback, and shown to whoever asks for its backend.
+"""
+
+from burn.plugins.entry import BackendEntry, PluginRecord, State, raise_if_strict
+from burn.plugins.hints import INSTALL_HINT, describe, install_hint
+from burn.plugins.registration import (
+    Registry,
+    refresh_plugins,
+    register_backend,
+    registered,
+    registry,
+)
+from burn.plugins.specification import API_VERSION, BackendSpec, DeviceInfo, hookimpl, hookspec
+
+__all__ = [
+    "API_VERSION",
+    "INSTALL_HINT",
+    "BackendEntry",
+    "BackendSpec",
+    "DeviceInfo",
+    "PluginRecord",
+    "Registry",
+    "State",
+    "describe",
+    "hookimpl",
+    "hookspec",
+    "install_hint",
+    "raise_if_strict",
+    "refresh_plugins",
+    "register_backend",
+    "registered",
+    "registry",
+]

@@ -1,0 +1,273 @@
+"""A plugin as it was found, and a backend on its way from a declaration to a loaded library."""
+
+from __future__ import annotations
+
+import enum
+import os
+import threading
+from dataclasses import dataclass, field
+from typing import Any
+
+from burn.backend import Backend
+from burn.errors import DeviceUnavailableError, PluginError
+from burn.plugins.hints import advice, describe
+from burn.plugins.probing import Probe
+from burn.plugins.specification import BackendSpec, DeviceInfo, check_spec
+
+__all__ = ["BackendEntry", "PluginRecord", "State", "raise_if_strict"]
+
+
+class State(enum.Enum):
+    """How far a plugin or a backend has come."""
+
+    FAILED = "failed"
+    NO_HARDWARE = "no hardware"
+    READY = "ready"
+    LOADED = "loaded"
+
+
+@dataclass(eq=False)
+class PluginRecord:
+    """A plugin as it was found.
+
+    Attributes
+    ----------
+    name : str
+        Name of its entry point.
+    distribution, version : str
+        Where it comes from.
+    entry_point : str
+        What the entry point names: the module, such as ``"burn_cpu.plugin"``.
+    specs : tuple of BackendSpec
+        The backends that it declares.
+    hooks : object
+        What calls its hooks, once it is imported.
+    error : BaseException or None
+        Why it cannot be used, or what of it was left out.
+    """
+
+    name: str
+    distribution: str
+    version: str
+    entry_point: str = ""
+    specs: tuple[BackendSpec, ...] = ()
+    hooks: Any = field(default=None, repr=False)
+    error: BaseException | None = None
+
+    def __str__(self) -> str:
+        return f"{self.distribution} {self.version}".rstrip()
+
+    @property
+    def advice(self) -> str:
+        """What to do about its error."""
+        if self.error is None:
+            return ""
+        module = self.entry_point.partition(":")[0].strip()
+        return advice(self.error, module, self.distribution)
+
+
+def raise_if_strict(error: BaseException, plugin: PluginRecord) -> None:
+    """Raise what a plugin raised, if ``BURN_STRICT_PLUGINS`` says so."""
+    if os.environ.get("BURN_STRICT_PLUGINS", "") in ("", "0"):
+        return
+    note = f"From the plugin {plugin.name!r} of {plugin}; BURN_STRICT_PLUGINS is set."
+    if note not in getattr(error, "__notes__", ()):
+        error.add_note(note)
+    raise error
+
+
+@dataclass(eq=False)
+class BackendEntry:
+    """A backend that a plugin, or the running process, brought.
+
+    There is one for each name as long as the name is known: devices belong to it, and when plugins
+    are looked for again it learns what has changed.
+
+    Attributes
+    ----------
+    spec : BackendSpec
+        What was declared.
+    backend_id : int
+        Its number in this process.
+    plugin : PluginRecord
+        Who brought it.
+    failure : BaseException or None
+        What its declaration, its probe or its `load` raised.
+    conflict : PluginError or None
+        Why the name belongs to nobody: several plugins claim it.
+    backend : Backend or None
+        The backend, once it is loaded.
+    handles : dict
+        The `burn.Device` of each (type, index), once somebody asked for it.
+    decorated : Autodiff or None
+        The backend with gradients, once somebody asked for it: one, so that all devices know the
+        same tracked tensors.
+    lock : RLock
+        Held while the backend is loaded.
+    """
+
+    spec: BackendSpec
+    backend_id: int
+    plugin: PluginRecord
+    failure: BaseException | None = field(default=None, init=False)
+    conflict: PluginError | None = field(default=None, init=False)
+    backend: Backend | None = field(default=None, init=False)
+    handles: dict[tuple[str, int], Any] = field(default_factory=dict, init=False, repr=False)
+    decorated: Any = field(default=None, init=False, repr=False)
+    lock: threading.RLock = field(default_factory=threading.RLock, init=False, repr=False)
+    _probe: Probe = field(init=False, repr=False)
+    _is_loading: bool = field(default=False, init=False, repr=False)
+    _loaded_in: int = field(default=0, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._accept(self.spec, self.plugin)
+
+    def _accept(self, spec: BackendSpec, plugin: PluginRecord) -> None:
+        self.spec = spec
+        self.plugin = plugin
+        self._probe = Probe(spec)
+        try:
+            check_spec(spec, plugin.distribution)
+            if self.backend_id < 0:
+                raise PluginError(
+                    f"there is no number left for the backend {spec.name!r}",
+                    hint="Keep other plugins out with BURN_DISABLE_PLUGINS",
+                )
+        except PluginError as error:
+            self.failure = error
+        else:
+            self.failure = None
+
+    @property
+    def name(self) -> str:
+        """Name of the backend."""
+        return self.spec.name
+
+    @property
+    def error(self) -> BaseException | None:
+        """Why it cannot be used."""
+        return self.conflict or self.failure
+
+    @property
+    def state(self) -> State:
+        """How far the backend has come; counts its devices."""
+        if self.error is None and self.backend is not None:
+            return State.LOADED
+        devices = self.probe()
+        if self.error is not None:
+            return State.FAILED
+        return State.READY if devices else State.NO_HARDWARE
+
+    def start_probe(self) -> None:
+        """Begin to look for devices, without waiting for what comes of it."""
+        if self.error is None:
+            self._probe.start()
+
+    def probe(self) -> list[DeviceInfo]:
+        """Devices that are there, in the backend's order; none if the backend has failed."""
+        if self.error is None:
+            probe = self._probe
+            try:
+                return list(probe.result())
+            except KeyboardInterrupt:
+                if not probe.is_pending:  # the probe raised it; another one may be luckier
+                    self._probe = Probe(self.spec)
+                raise
+            except BaseException as error:  # noqa: BLE001 — whatever a driver does is its failure
+                if probe is self._probe:
+                    self.failure = error
+        if self.error is not None:
+            raise_if_strict(self.error, self.plugin)
+        return []
+
+    def load(self) -> Backend:
+        """The backend, loaded once.
+
+        Raises
+        ------
+        PluginError
+            If it cannot be loaded, now or earlier; its cause is what the plugin raised.
+        """
+        if self.backend is not None and self.conflict is None:
+            return self.backend
+        with self.lock:
+            if self.error is None and self.backend is None:
+                self._load()
+            if self.backend is not None and self.conflict is None:
+                return self.backend
+        raise self._refusal() from self.error
+
+    def _load(self) -> None:
+        if self._is_loading:  # by this thread: another one would wait for the lock
+            raise PluginError(f"to load the backend {self.name!r} takes the backend {self.name!r}")
+        self._is_loading = True
+        try:
+            backend = self.spec.load()
+            if not isinstance(backend, Backend):
+                raise PluginError(
+                    f"load() returned an object of type {type(backend).__name__}, "
+                    "which is no burn Backend",
+                    hint="Subclass burn.backend.Backend or burn.backend.ArrayBackend",
+                )
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # noqa: BLE001 — kept and shown, not lost
+            self.failure = error
+        else:
+            self._loaded_in = os.getpid()
+            self.backend = backend
+        finally:
+            self._is_loading = False
+
+    def _refusal(self) -> PluginError:
+        """What to raise where somebody asks for a backend that cannot be used."""
+        if self.conflict is not None:
+            return PluginError(self.conflict.rule, hint=self.conflict.hint)
+        if self.failure is None:  # plugins were looked for again in the meantime
+            return PluginError(f"backend {self.name!r} was not loaded", hint="Try again")
+        module = self.plugin.entry_point.partition(":")[0].strip()
+        return PluginError(
+            f"backend {self.name!r} of {self.plugin} cannot be used: {describe(self.failure)}",
+            hint=advice(self.failure, module, self.plugin.distribution),
+        )
+
+    def check_process(self, type_: str) -> None:
+        """Refuse devices of a type whose driver this process has from before a fork.
+
+        Raises
+        ------
+        DeviceUnavailableError
+            If the backend was loaded in another process, of which this one is a fork, and devices
+            of this type do not survive that.
+        """
+        if self.backend is None or self._loaded_in == os.getpid() or type_ in self.spec.fork_safe:
+            return
+        raise DeviceUnavailableError(
+            f"the backend {self.name!r} was loaded in process {self._loaded_in}, of which this one "
+            f"({os.getpid()}) is a fork: what its driver keeps in a process does not survive that",
+            hint='Start processes with multiprocessing.get_context("spawn"), or use the device '
+            "only after the fork",
+        )
+
+    def renew(self, spec: BackendSpec, plugin: PluginRecord) -> None:
+        """Take what was found when plugins were looked for again; what is loaded stays loaded."""
+        if self.backend is not None:
+            self.plugin = plugin
+            return
+        # Who holds the lock is loading it at this moment, and may well wait for who is calling.
+        if not self.lock.acquire(blocking=False):
+            return
+        try:
+            if self.backend is None:
+                if spec.device_types != self.spec.device_types:
+                    self.handles = {}  # they have other numbers now
+                self._accept(spec, plugin)
+        finally:
+            self.lock.release()
+
+    def after_fork(self) -> None:
+        """Forget what threads of the parent process were doing: there are none of them here."""
+        self.lock = threading.RLock()
+        self._is_loading = False
+        if self._probe.is_pending:
+            self._probe = Probe(self.spec)

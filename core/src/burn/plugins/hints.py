@@ -1,0 +1,79 @@
+"""How to install what is missing, and what to do about a plugin that is broken."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from packaging.utils import canonicalize_name
+
+from burn.errors import BurnError
+
+__all__ = [
+    "DISTRIBUTIONS",
+    "INSTALL_HINT",
+    "advice",
+    "describe",
+    "install_hint",
+    "newer_core_hint",
+    "newer_plugin_hint",
+]
+
+INSTALL_HINT: Final = "In a checkout of burn for Python: pip install {packages}"
+"""How to install packages of ours, until their names are ours in a package index."""
+
+DISTRIBUTIONS: Final = {
+    "cpu": "burn-cpu",
+    "cuda": "burn-cuda",
+    "opencl": "burn-opencl",
+    "torch": "burn-torch",
+}
+"""Which distribution brings a backend of ours."""
+
+
+def install_hint(name: str) -> str:
+    """How to install the distribution that brings a backend of ours."""
+    return INSTALL_HINT.format(packages=f"./core ./plugins/{DISTRIBUTIONS[name]}")
+
+
+def newer_core_hint() -> str:
+    """How to get a core that has a newer plugin API."""
+    return f"Bring burn-core up to date. {INSTALL_HINT.format(packages='./core')}"
+
+
+def newer_plugin_hint(distribution: str) -> str:
+    """How to get a plugin that was written for a newer plugin API."""
+    if canonicalize_name(distribution) in DISTRIBUTIONS.values():
+        packages = f"./core ./plugins/{canonicalize_name(distribution)}"
+        return f"Bring {distribution} up to date. {INSTALL_HINT.format(packages=packages)}"
+    return f"Bring it up to date: pip install --upgrade {distribution}"
+
+
+def describe(error: BaseException) -> str:
+    """Write an exception on one line."""
+    try:
+        text = " ".join(str(error).split())
+    except Exception:  # noqa: BLE001 — a plugin's exception may do anything
+        text = ""
+    if isinstance(error, BurnError):
+        return text
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def advice(error: BaseException, module: str, distribution: str) -> str:
+    """What to do about what a plugin raised.
+
+    Parameters
+    ----------
+    error : BaseException
+        What it raised.
+    module : str
+        The plugin's own module.
+    distribution : str
+        The distribution that it is from.
+    """
+    missing = error.name if isinstance(error, ModuleNotFoundError) else None
+    if missing and (module == missing or module.startswith(f"{missing}.")):
+        return f"Its files are gone, what pip knows of it is not: pip uninstall {distribution}"
+    if missing:
+        return f"It needs the package that brings the module {missing!r}"
+    return "`burn plugins` and `burn devices` list what works"

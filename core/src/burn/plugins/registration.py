@@ -1,0 +1,367 @@
+"""Registry: the backends of this process, those of plugins and those that it registered itself."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final, TypeAlias
+
+from packaging.utils import canonicalize_name
+
+from burn.device_id import BACKEND_IDS, FIRST_FOREIGN_ID
+from burn.errors import DeviceUnavailableError, PluginError
+from burn.plugins.discovery import Scan, scan
+from burn.plugins.entry import BackendEntry, PluginRecord, raise_if_strict
+from burn.plugins.hints import DISTRIBUTIONS, describe, install_hint
+from burn.plugins.specification import BackendSpec, DeviceInfo, check_name, check_spec
+
+__all__ = ["Registry", "refresh_plugins", "register_backend", "registered", "registry"]
+
+_LAST_ID: Final = 255
+
+_PROCESS: Final = "(this process)"
+
+
+_Claim: TypeAlias = tuple[BackendSpec, PluginRecord]
+"""A backend, and who brings it."""
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What is known at one time. It is replaced as a whole, so that nobody sees half of it."""
+
+    scan: Scan
+    entries: Mapping[str, BackendEntry]
+
+
+class Registry:
+    """The backends of this process: found on first use, once, and again after `refresh`.
+
+    There are two locks. That of the registry is held while plugins are looked for, which imports
+    their light modules; that of an entry while its backend is loaded. Nobody waits for the second
+    one who holds the first.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._found: _Found | None = None
+        self._is_looking = False
+        self._in_process: dict[str, BackendSpec] = {}
+        self._process = PluginRecord(_PROCESS, _PROCESS, "")
+        self._gone: dict[tuple[str, str], BackendEntry] = {}
+        """Backends whose plugins are not found any more, by name and distribution: if they come
+        back, a backend that was loaded need not be loaded twice."""
+        self.generation = 0
+        """Number that changes whenever other backends are known."""
+
+    @property
+    def plugins(self) -> list[PluginRecord]:
+        """Every plugin that was found, broken ones included, in the order of their names."""
+        return list(self._discover().scan.plugins)
+
+    @property
+    def blocked(self) -> list[tuple[PluginRecord, str]]:
+        """Plugins that ``BURN_PLUGINS`` or ``BURN_DISABLE_PLUGINS`` keeps out, and which does."""
+        return list(self._discover().scan.blocked)
+
+    @property
+    def entries(self) -> Mapping[str, BackendEntry]:
+        """Every backend by its name, in the order of the names."""
+        return self._discover().entries
+
+    def refresh(self) -> None:
+        """Look for plugins again. Loaded backends stay loaded, and devices what they are."""
+        with self._lock:
+            importlib.invalidate_caches()
+            if self._found is not None:
+                self._look()
+
+    def register(self, spec: BackendSpec) -> None:
+        """Add a backend in the running process.
+
+        Raises
+        ------
+        PluginError
+            If its name is taken, or the spec is not valid.
+        """
+        check_name(spec)
+        check_spec(spec, _PROCESS)
+        with self._lock:
+            found = self._discover()
+            if spec.name in found.entries:
+                raise PluginError(
+                    f"a backend {spec.name!r} is there already, "
+                    f"from {found.entries[spec.name].plugin}",
+                    hint="Choose another name",
+                )
+            self._number(found.scan, self._in_process | {spec.name: spec})
+
+    def unregister(self, name: str) -> None:
+        """Take a backend that was added with `register` out again. Its tensors live on.
+
+        Raises
+        ------
+        PluginError
+            If no such backend was added.
+        """
+        with self._lock:
+            if name not in self._in_process:
+                raise PluginError(f"no backend {name!r} was registered in this process")
+            kept = {spec.name: spec for spec in self._in_process.values() if spec.name != name}
+            self._number(self._discover().scan, kept)
+
+    def entry(self, name: str) -> BackendEntry:
+        """The backend of a name that somebody asked for.
+
+        Raises
+        ------
+        DeviceUnavailableError
+            If there is none; the message says what to install, or what there is.
+        PluginError
+            If its plugin is broken.
+        """
+        found = self._discover()
+        entry = found.entries.get(name)
+        if entry is not None:
+            return entry
+        for plugin in found.scan.plugins:
+            if plugin.error is not None and _brings(plugin, name):
+                raise PluginError(
+                    f"the plugin of {name!r} ({plugin}) is broken: {describe(plugin.error)}",
+                    hint=plugin.advice,
+                ) from plugin.error
+        for plugin, reason in found.scan.blocked:
+            if _brings(plugin, name):
+                raise DeviceUnavailableError(
+                    f"the plugin of {name!r} ({plugin}) is kept out by {reason}",
+                    hint="Change the variable, and call burn.refresh_plugins()",
+                )
+        if name in DISTRIBUTIONS:
+            raise DeviceUnavailableError(
+                f"{name!r} is provided by {DISTRIBUTIONS[name]}, which is not installed",
+                hint=install_hint(name),
+            )
+        there = ", ".join(found.entries) or "none"
+        broken = ", ".join(str(plugin) for plugin in found.scan.plugins if plugin.error is not None)
+        raise DeviceUnavailableError(
+            f"there is no backend {name!r}",
+            hint=f"Installed: {there}" + (f". Broken: {broken}" if broken else ""),
+        )
+
+    def by_id(self, backend_id: int) -> BackendEntry | None:
+        """The backend with an id, or None."""
+        for entry in self.entries.values():
+            if entry.backend_id == backend_id:
+                return entry
+        return None
+
+    def probe(
+        self, entries: Mapping[str, BackendEntry] | None = None
+    ) -> dict[str, list[DeviceInfo]]:
+        """Devices of every backend by its name; all are looked for at the same time."""
+        entries = self.entries if entries is None else entries
+        for entry in entries.values():
+            entry.start_probe()
+        return {name: entry.probe() for name, entry in entries.items()}
+
+    def ask(self, hook: str) -> list[tuple[PluginRecord, Any]]:
+        """What the plugins that have a hook return, each asked on its own.
+
+        What one raises is noted in its record, unless there is something already.
+        """
+        answers = []
+        for plugin in self.plugins:
+            try:
+                found = getattr(plugin.hooks, hook)() if plugin.hooks is not None else []
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:  # noqa: BLE001 — whatever a plugin does is its failure
+                plugin.error = plugin.error or error
+                raise_if_strict(error, plugin)
+            else:
+                answers += [(plugin, answer) for answer in found]
+        return answers
+
+    def after_fork(self) -> None:
+        """Make a child process independent of what other threads of its parent were doing."""
+        self._lock = threading.RLock()
+        self._is_looking = False
+        if self._found is not None:
+            for entry in self._found.entries.values():
+                entry.after_fork()
+
+    def _discover(self) -> _Found:
+        found = self._found
+        if found is not None:
+            return found
+        with self._lock:
+            return self._found or self._look()
+
+    def _look(self) -> _Found:
+        """Look for plugins; the lock is held."""
+        if self._is_looking:
+            raise PluginError(
+                "a plugin asked for devices while plugins were being looked for",
+                hint="Its module, and burn_backends(), only declare what there is",
+            )
+        self._is_looking = True
+        try:
+            return self._number(scan(), self._in_process, is_new=True)
+        finally:
+            self._is_looking = False
+
+    def _number(
+        self, found: Scan, in_process: dict[str, BackendSpec], *, is_new: bool = False
+    ) -> _Found:
+        """Make the entries of what was found, each with its id; the lock is held.
+
+        What failed before is tried again if plugins were looked for (`is_new`).
+        """
+        claims: dict[str, list[_Claim]] = {}
+        for plugin in found.plugins:
+            for spec in plugin.specs:
+                claims.setdefault(spec.name, []).append((spec, plugin))
+        for spec in in_process.values():
+            claims.setdefault(spec.name, []).append((spec, self._process))
+        before = self._found.entries if self._found is not None else {}
+        taken = {entry.backend_id for name, entry in before.items() if name in claims}
+        entries: dict[str, BackendEntry] = {}
+        for name in sorted(claims):
+            spec, plugin = claims[name][0]
+            entry = before.get(name) or self._entry_of(spec, plugin, taken)
+            taken.add(entry.backend_id)
+            if is_new or entry.spec is not spec:
+                entry.renew(spec, plugin)
+            entry.conflict = _conflict(name, [one for _, one in claims[name]])
+            if is_new and entry.error is not None:
+                raise_if_strict(entry.error, plugin)
+            entries[name] = entry
+        for name, entry in before.items():
+            if name not in entries and entry.plugin is not self._process:
+                self._gone[name, entry.plugin.distribution] = entry
+        self._in_process = in_process
+        self._found = _Found(found, MappingProxyType(entries))
+        self.generation += 1
+        return self._found
+
+    def _entry_of(self, spec: BackendSpec, plugin: PluginRecord, taken: set[int]) -> BackendEntry:
+        """Entry of a name that was not known before, or has come back."""
+        entry = self._gone.get((spec.name, plugin.distribution))
+        if entry is None:
+            return BackendEntry(spec, _free_id(spec.name, taken), plugin)
+        if entry.backend_id in taken:  # somebody else has got its number
+            entry.backend_id = _free_id(spec.name, taken)
+        return entry
+
+
+def _free_id(name: str, taken: set[int]) -> int:
+    """Number of a backend: its own, or for foreign ones the first that is free; -1 for none."""
+    free = (number for number in range(FIRST_FOREIGN_ID, _LAST_ID + 1) if number not in taken)
+    return BACKEND_IDS[name] if name in BACKEND_IDS else next(free, -1)
+
+
+def _conflict(name: str, plugins: list[PluginRecord]) -> PluginError | None:
+    """The error for a name that several plugins claim; None for one."""
+    if len(plugins) == 1:
+        return None
+    distributions = list(dict.fromkeys(plugin.distribution for plugin in plugins))
+    who = " and ".join(distributions)
+    if len(distributions) == 1:
+        return PluginError(
+            f"{who} claims the name {name!r} {len(plugins)} times",
+            hint="Each of its backends needs a name of its own",
+        )
+    return PluginError(
+        f"{who} both claim the name {name!r}"
+        if len(distributions) == 2
+        else f"{who} all claim the name {name!r}",
+        hint="Uninstall all but one, or name those in BURN_DISABLE_PLUGINS",
+    )
+
+
+def _brings(plugin: PluginRecord, name: str) -> bool:
+    """Whether a plugin that could not be asked is the one of a backend, as far as names tell."""
+    return plugin.name == name or canonicalize_name(plugin.distribution) == DISTRIBUTIONS.get(name)
+
+
+registry: Final = Registry()
+"""The registry of this process."""
+
+if hasattr(os, "register_at_fork"):  # POSIX
+    os.register_at_fork(after_in_child=registry.after_fork)
+
+
+def refresh_plugins() -> None:
+    """Look for plugins again, after one was installed, removed, or its driver repaired.
+
+    Backends that are loaded stay loaded, and run the code that was imported. What failed before is
+    tried again.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.refresh_plugins()
+    """
+    registry.refresh()
+
+
+def register_backend(spec: BackendSpec) -> None:
+    """Add a backend to the running process, for as long as it runs.
+
+    Parameters
+    ----------
+    spec : BackendSpec
+        The backend, as a plugin would declare it.
+
+    Raises
+    ------
+    PluginError
+        If its name is taken, or the spec is not valid.
+
+    See Also
+    --------
+    registered : the same for the time of a ``with`` statement.
+    """
+    registry.register(spec)
+
+
+class registered(contextlib.ContextDecorator):  # noqa: N801 — used like a function
+    """Context in which the process has one backend more. It also decorates functions.
+
+    Tensors of the backend may outlive it; no new ones can be made then.
+
+    Parameters
+    ----------
+    spec : BackendSpec
+        The backend, as a plugin would declare it.
+
+    Raises
+    ------
+    PluginError
+        If its name is taken, or the spec is not valid.
+
+    Examples
+    --------
+    >>> import burn
+    >>> from burn.testing import mock_backend
+    >>> with burn.registered(mock_backend("mock")):
+    ...     burn.ones(2, device="mock").tolist()
+    [1.0, 1.0]
+    """
+
+    def __init__(self, spec: BackendSpec) -> None:
+        check_name(spec)
+        check_spec(spec, _PROCESS)
+        self._spec = spec
+
+    def __enter__(self) -> BackendEntry:
+        registry.register(self._spec)
+        return registry.entries[self._spec.name]
+
+    def __exit__(self, *exception: object) -> None:
+        registry.unregister(self._spec.name)

@@ -1,0 +1,96 @@
+"""Which devices there are, and which is better than which."""
+
+from __future__ import annotations
+
+import os
+from typing import Final, TypeAlias
+
+from burn.plugins import BackendEntry, DeviceInfo, describe, install_hint, registry
+
+__all__ = ["Rank", "failures", "nothing_there", "rank", "ranked"]
+
+Rank: TypeAlias = tuple[int, int, int, str]
+"""Place in ``BURN_DEVICE_PRIORITY``, place in the order here, declared priority, name."""
+
+_BEST: Final[Rank] = (-1, 0, 0, "")
+
+_DEFAULT_ORDER: Final = (
+    ("cuda", None),
+    ("metal", None),
+    ("rocm", None),
+    ("vulkan", None),
+    ("webgpu", None),
+    ("wgpu", None),
+    ("opencl", "gpu"),
+    ("torch", "cuda"),
+    ("torch", "mps"),
+    ("*", None),  # accelerators of third parties
+    ("cpu", None),
+    ("torch", "cpu"),
+    ("opencl", "cpu"),
+)
+
+
+def ranked() -> list[tuple[BackendEntry, DeviceInfo]]:
+    """Every device that is there, best first."""
+    entries = registry.entries
+    present = registry.probe(entries)
+    found = [(entries[name], info) for name, devices in present.items() for info in devices]
+    preferred = _preferred()
+    return sorted(found, key=lambda pair: _rank(preferred, pair[0], pair[1].type, pair[1].index))
+
+
+def failures() -> list[tuple[Rank, str]]:
+    """What has failed and why, by the rank of the best device that it might have had."""
+    preferred = _preferred()
+    found = [
+        (min(_rank(preferred, entry, type_, 0) for type_ in _types(entry)), entry.name, entry.error)
+        for entry in registry.entries.values()
+    ]
+    # Nobody knows what these would have brought.
+    found += [(_BEST, plugin.distribution, plugin.error) for plugin in registry.plugins]
+    return [(place, f"{name}: {describe(error)}") for place, name, error in found if error]
+
+
+def rank(entry: BackendEntry, info: DeviceInfo) -> Rank:
+    """What devices are sorted by: lower is better."""
+    return _rank(_preferred(), entry, info.type, info.index)
+
+
+def _types(entry: BackendEntry) -> list[str]:
+    """Device types of a backend that failed, perhaps because this is what it gets wrong."""
+    types = entry.spec.device_types
+    found = [name for name in types if isinstance(name, str)] if types.__class__ is tuple else []
+    return found or [""]
+
+
+def _preferred() -> list[str]:
+    """What ``BURN_DEVICE_PRIORITY`` puts first."""
+    names = os.environ.get("BURN_DEVICE_PRIORITY", "").split(",")
+    return [name.strip() for name in names if name.strip()]
+
+
+def _rank(preferred: list[str], entry: BackendEntry, type_: str, index: int) -> Rank:
+    spellings = {entry.name, f"{entry.name}/{type_}", f"{entry.name}/{type_}:{index}"}
+    if len(entry.spec.device_types) == 1:
+        spellings.add(f"{entry.name}:{index}")
+    places = [place for place, name in enumerate(preferred) if name in spellings]
+    wish = min(places, default=len(preferred))
+    return wish, _place(entry, type_), -entry.spec.priority, entry.name
+
+
+def _place(entry: BackendEntry, type_: str) -> int:
+    for candidate in ((entry.name, type_), (entry.name, None)):
+        if candidate in _DEFAULT_ORDER:
+            return _DEFAULT_ORDER.index(candidate)
+    if entry.spec.priority > 0:
+        return _DEFAULT_ORDER.index(("*", None))
+    return len(_DEFAULT_ORDER)
+
+
+def nothing_there() -> str:
+    """What to do where there is no device."""
+    kept_out = sorted({f"{reason} keeps plugins out" for _, reason in registry.blocked})
+    broken = [f"broken: {reason}" for _, reason in failures()]
+    hint = f"Install a backend, such as burn-cpu. {install_hint('cpu')}"
+    return ". ".join([hint, *kept_out, *broken])

@@ -1,0 +1,56 @@
+"""Reading several tensors at once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Self
+
+from burn.data import TensorData
+from burn.dispatch import DispatchTensor
+from burn.errors import OperandTypeError
+from burn.tensor.dispatcher import dispatch
+
+if TYPE_CHECKING:
+    from burn.tensor.tensor import Tensor
+
+__all__ = ["Transaction"]
+
+
+class Transaction:
+    """Tensors to be read together: one wait per device instead of one per tensor.
+
+    Examples
+    --------
+    >>> import burn
+    >>> x, y = burn.ones(2, device="cpu"), burn.zeros(1, device="cpu")
+    >>> [data.array.tolist() for data in burn.Transaction().register(x).register(y).execute()]
+    [[1.0, 1.0], [0.0]]
+    """
+
+    def __init__(self) -> None:
+        self._tensors: list[Tensor] = []
+
+    def register(self, x: Tensor) -> Self:
+        """Add a tensor; returns the transaction.
+
+        Raises
+        ------
+        OperandTypeError
+            If it is no tensor.
+        """
+        if not isinstance(x, DispatchTensor):
+            raise OperandTypeError(
+                f"x must be a tensor, not an object of type {type(x).__name__}",
+                operation="Transaction.register",
+            )
+        self._tensors.append(x)
+        return self
+
+    def execute(self) -> list[TensorData]:
+        """The values of all tensors, in the order in which they were registered.
+
+        Raises
+        ------
+        ExecutionError
+            If work that one of them depends on failed.
+        """
+        return dispatch.read_all(self._tensors)

@@ -1,0 +1,384 @@
+"""Checks of one op on one device: whether it gives what its definition and reference say.
+
+Each check raises a `Failure`, an `AssertionError` that names the op, what it got, and what is
+wrong, and has a program that shows it.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, NoReturn, TypeAlias
+
+import numpy as np
+
+from burn.device import Device
+from burn.dtype import DType, Kind
+from burn.errors import ArgumentError, DTypeError
+from burn.ops import Meta, Tag
+from burn.tensor.dispatcher import dispatch
+from burn.testing.check import Failure
+from burn.testing.op_samples import Array, ErrorSample, OpSamples, Sample
+from burn.testing.script import Transcript, literal
+from burn.testing.subject import Call, Subject, map_arrays
+from burn.testing.tolerance import Comparison, compare
+
+__all__ = [
+    "check_dispatch",
+    "check_error",
+    "check_error_in_dispatch",
+    "check_error_in_table",
+    "check_kinds",
+    "check_sample",
+    "expected_outputs",
+    "run_in_dispatch",
+    "script_of_call",
+    "script_of_dispatch",
+    "script_of_refused",
+]
+
+Run: TypeAlias = Callable[[Subject, Call, Sequence[Any]], list[tuple[Meta, Array]]]
+"""Makes a call with primitives, and gives shape, dtype and values of each output."""
+
+Show: TypeAlias = Callable[[Subject, Call], tuple[Transcript, list[Any], tuple[Any, ...]]]
+"""Writes the same call down: the transcript, the operands in it, and the outputs."""
+
+
+def check_sample(subject: Subject, samples: OpSamples, one: Sample, dtype: DType) -> float | None:
+    """Run a sample on a device: its values, its metadata, and that its operands stay as they were.
+
+    Parameters
+    ----------
+    subject : Subject
+        The device, with the op table to try.
+    samples : OpSamples
+        The op and its reference.
+    one : Sample
+        The sample.
+    dtype : DType
+        The dtype to try it with.
+
+    Returns
+    -------
+    float or None
+        The largest error as a fraction of what is allowed; None where results must be equal.
+    """
+    call = Call.of(samples, one, dtype, subject.index_dtype)
+    return _check_call(subject, samples, call, _run_in_table, _show_in_table)
+
+
+def check_dispatch(subject: Subject, samples: OpSamples, one: Sample, dtype: DType) -> float | None:
+    """Like `check_sample` through Dispatch, while NumPy raises and every warning is an error.
+
+    Nobody's settings may change what an op gives.
+    """
+    call = Call.of(samples, one, dtype, subject.index_dtype)
+    return _check_call(subject, samples, call, _run_in_dispatch, _show_in_dispatch)
+
+
+def _check_call(
+    subject: Subject, samples: OpSamples, call: Call, run: Run, show: Show
+) -> float | None:
+    operands = call.upload(subject)
+    outputs = run(subject, call, operands)
+    inferred = call.outputs(call.op.infer(*call.metas, **call.attributes))
+    exact = samples.exact or Tag.VIEW in call.op.tags
+    terms = None
+    if samples.terms is not None:
+        with np.errstate(all="ignore"):
+            terms = samples.terms(*call.widened, **call.attributes)
+    worst = None
+    references = expected_outputs(samples, call)
+    for place, (meta, (found, value)) in enumerate(zip(inferred, outputs, strict=True)):
+        name = call.op.outputs[place]
+        if not (meta.dtype is found.dtype and _agree(meta.shape, found.shape)):
+            transcript, _, shown = show(subject, call)
+            transcript.expect_meta(shown[place], Meta(np.shape(references[place]), meta.dtype))
+            _fail(call, f"{name} is {found} where infer says {meta}", transcript)
+        comparison = compare(value, references[place], meta.dtype, exact=exact, terms=terms)
+        if comparison.text:
+            transcript, _, shown = show(subject, call)
+            _expect(transcript, shown[place], comparison, references[place], meta.dtype)
+            _fail(call, f"{name}: {comparison.text}", transcript, comparison.worst)
+        if comparison.worst is not None:
+            worst = max(worst or 0.0, comparison.worst)
+    _check_operands(subject, call, operands, show)
+    return worst
+
+
+def expected_outputs(samples: OpSamples, call: Call) -> tuple[Any, ...]:
+    """What the reference of an op gives for a call."""
+    operands = call.widened if samples.widens else call.operands
+    with np.errstate(all="ignore"):
+        result = samples.reference(*operands, **call.attributes)
+    return call.outputs(result)
+
+
+def check_error(samples: OpSamples, refused: ErrorSample) -> None:
+    """See that `Op.infer` refuses a call, unless only the data show what is wrong."""
+    call = _refused_call(samples, refused)
+    try:
+        call.op.infer(*call.metas, **call.attributes)
+    except refused.expected as error:
+        if call.op.name not in str(error):
+            _fail(call, f"the message does not name the op: {error}")
+        if refused.in_data:
+            _fail(call, "infer knew: the sample should not say in_data")
+        return
+    if not refused.in_data:
+        _fail(call, f"infer did not raise {refused.expected.__name__}")
+
+
+def check_error_in_dispatch(subject: Subject, samples: OpSamples, refused: ErrorSample) -> None:
+    """See that a call is refused on a device, no later than its result is read."""
+    if refused.lenient:
+        return
+    call = _refused_call(samples, refused)
+    operands = call.upload(subject)
+    try:
+        for output in call.outputs(_dispatched(_handle(subject), call, operands)):
+            dispatch.to_data(output)
+    except refused.expected as error:
+        if call.op.name not in str(error):
+            script = script_of_refused(subject, samples, refused)
+            _fail(call, f"the message does not name the op: {error}", script)
+        return
+    script = script_of_refused(subject, samples, refused)
+    _fail(call, f"did not raise {refused.expected.__name__}", script)
+
+
+def check_error_in_table(subject: Subject, samples: OpSamples, refused: ErrorSample) -> None:
+    """See that an op table does not accept a call, whatever it raises: Dispatch finds out why.
+
+    Kinds of dtypes, the numbers of creation ops, and calls without any tensor are none of its
+    business: Dispatch checks them.
+    """
+    if refused.lenient or refused.expected is DTypeError or Tag.CREATION in samples.op.tags:
+        return
+    call = _refused_call(samples, refused)
+    if not any(isinstance(operand, (np.ndarray, list)) for operand in call.operands):
+        return
+    operands = call.upload(subject)
+    try:
+        result = getattr(subject.table, call.op.name)(*operands, **call.attributes)
+        for output in call.outputs(result):
+            subject.read(output)
+    except Exception:  # noqa: BLE001 — an op may raise anything on what its definition refuses
+        return
+    _fail(call, "did not raise", script_of_refused(subject, samples, refused, in_table=True))
+
+
+def check_kinds(samples: OpSamples) -> None:
+    """See that `Op.infer` refuses an operand of every kind of dtype that the op does not take."""
+    for one in samples.samples[:1]:
+        for position, spec in enumerate(samples.op.operands.values()):
+            for dtype in DType.members():
+                if dtype.kind in spec.kinds:
+                    continue
+                operands = list(_call_in_first_dtype(samples, one).metas)
+                wrong = Meta((2,), dtype)
+                operands[position] = [wrong] if spec.is_list else wrong
+                try:
+                    samples.op.infer(*operands, **_call_in_first_dtype(samples, one).attributes)
+                except DTypeError:
+                    continue
+                raise Failure(f"{samples.op.describe(operands)} was not refused")
+
+
+# Programs that make the same calls.
+
+
+def script_of_call(subject: Subject, call: Call) -> str:
+    """A program that makes a call in the op table and reads what comes out."""
+    transcript, _, outputs = _show_in_table(subject, call)
+    transcript.write(f"print({_reads(outputs)})")
+    return str(transcript)
+
+
+def script_of_dispatch(subject: Subject, call: Call) -> str:
+    """The same through Dispatch, while NumPy raises and every warning is an error."""
+    return str(_show_in_dispatch(subject, call)[0])
+
+
+def script_of_refused(
+    subject: Subject, samples: OpSamples, refused: ErrorSample, *, in_table: bool = False
+) -> str:
+    """A program that makes a call which must be refused."""
+    call = _refused_call(samples, refused)
+    writing, transcript = subject.transcript()
+    operands = call.upload(writing)
+    wanted = "Exception" if in_table else f"burn.{refused.expected.__name__}"
+    with transcript.block("try:"):
+        if in_table:
+            result = transcript.call("ops", call.op.name, operands, call.attributes)
+            transcript.write(_reads(call.outputs(result)))
+        else:
+            outputs = _show_dispatched(transcript, call, operands)
+            reads = [f"dispatch.to_data({output.name})" for output in outputs]
+            transcript.write(", ".join(reads))
+    with transcript.block(f"except {wanted} as error:"):
+        transcript.write("pass" if in_table else f"assert {call.op.name!r} in str(error), error")
+    with transcript.block("else:"):
+        transcript.write(f'raise AssertionError("{wanted} was not raised")')
+    return str(transcript)
+
+
+def _show_in_table(subject: Subject, call: Call) -> tuple[Transcript, list[Any], tuple[Any, ...]]:
+    writing, transcript = subject.transcript()
+    operands = call.upload(writing)
+    with transcript.block("with backend.quiet():"):
+        result = transcript.call("ops", call.op.name, operands, call.attributes)
+    return transcript, operands, call.outputs(result)
+
+
+def _show_in_dispatch(
+    subject: Subject, call: Call
+) -> tuple[Transcript, list[Any], tuple[Any, ...]]:
+    writing, transcript = subject.transcript()
+    operands = call.upload(writing)
+    transcript.need("import warnings")
+    hostile = 'with np.errstate(all="raise"), warnings.catch_warnings(action="error"):'
+    with transcript.block(hostile):
+        outputs = _show_dispatched(transcript, call, operands)
+    for output in outputs:
+        transcript.write(f"{output.name} = {output.name}.primitive")
+    return transcript, operands, outputs
+
+
+def _show_dispatched(
+    transcript: Transcript, call: Call, operands: Sequence[Any]
+) -> tuple[Any, ...]:
+    """Write down what `_dispatched` does, as one line."""
+    transcript.need("from burn.tensor.dispatcher import dispatch")
+    name, attributes = call.op.name, call.attributes
+    if Tag.CREATION in call.op.tags:
+        parts = [repr(name), "device"]
+        parts += [f"{key}={literal(value)}" for key, value in attributes.items()]
+        expression = f"dispatch.create({', '.join(parts)})"
+        return call.outputs(transcript.outputs(expression, name, (), attributes))
+    transcript.set_up("wrap = lambda x: dispatch.wrap(x, device.type_of(x))")
+    wrapped = map_arrays(lambda one: replace(one, name=f"wrap({one.name})"), operands)
+    return call.outputs(transcript.call("dispatch", name, wrapped, attributes))
+
+
+def _reads(outputs: Sequence[Any]) -> str:
+    return ", ".join([f"read({output.name})" for output in outputs])
+
+
+def _expect(
+    transcript: Transcript, output: Any, comparison: Comparison, expected: Any, dtype: DType
+) -> None:
+    if comparison.place is None:
+        transcript.expect_meta(output, Meta(np.shape(expected), dtype))
+    else:
+        transcript.expect_value(output, comparison)
+
+
+# The parts of a check.
+
+
+def _run_in_table(
+    subject: Subject, call: Call, operands: Sequence[Any]
+) -> list[tuple[Meta, Array]]:
+    with subject.quiet():
+        result = getattr(subject.table, call.op.name)(*operands, **call.attributes)
+        return [
+            (Meta(tuple(output.shape), subject.table.dtype(output)), subject.read(output))
+            for output in call.outputs(result)
+        ]
+
+
+def _run_in_dispatch(
+    subject: Subject, call: Call, operands: Sequence[Any]
+) -> list[tuple[Meta, Array]]:
+    with _hostile_settings():
+        outputs = run_in_dispatch(subject, call, operands)
+        if set(np.geterr().values()) != {"raise"} or warnings.filters[0][0] != "error":
+            _fail(call, "the settings of NumPy or of warnings are not what they were")
+    return outputs
+
+
+def run_in_dispatch(
+    subject: Subject, call: Call, operands: Sequence[Any]
+) -> list[tuple[Meta, Array]]:
+    """Make a call as the public functions do; shape, dtype and values of each output."""
+    tensors = call.outputs(_dispatched(_handle(subject), call, operands))
+    return [
+        (
+            Meta(tuple(tensor.primitive.shape), tensor.tensor_type.dtype),
+            dispatch.to_data(tensor).array,
+        )
+        for tensor in tensors
+    ]
+
+
+@contextmanager
+def _hostile_settings() -> Iterator[None]:
+    """What users may have set: NumPy raises, and every warning is an error."""
+    with np.errstate(all="raise"), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+
+
+def _dispatched(device: Device, call: Call, operands: Sequence[Any]) -> Any:
+    """Run a call on primitives through Dispatch, as the public functions do."""
+    if Tag.CREATION in call.op.tags:
+        return dispatch.create(call.op.name, device, **call.attributes)
+    tensors = map_arrays(lambda one: dispatch.wrap(one, device.type_of(one)), operands)
+    return dispatch.execute(call.op.name, *tensors, **call.attributes)
+
+
+def _handle(subject: Subject) -> Device:
+    if subject.handle is None:
+        raise ArgumentError(
+            f"{subject} is no device that users know",
+            hint="Register its backend (burn.register_backend), and use Subject.of(device)",
+        )
+    return subject.handle
+
+
+def _call_in_first_dtype(samples: OpSamples, one: Sample) -> Call:
+    kinds = Kind.REAL if one.kinds is None else one.kinds
+    dtype = next(dtype for dtype in DType.members() if dtype.kind in kinds)
+    return Call.of(samples, one, dtype, DType.of("int64"))
+
+
+def _refused_call(samples: OpSamples, refused: ErrorSample) -> Call:
+    attributes = dict(refused.attributes)
+    return Call(samples.op, refused.operands, refused.operands, attributes)
+
+
+def _agree(inferred: Sequence[int | None], found: Sequence[int]) -> bool:
+    """Whether a shape is the inferred one, in which None stands for what only the data tell."""
+    return len(inferred) == len(found) and all(
+        expected in (None, actual) for expected, actual in zip(inferred, found, strict=True)
+    )
+
+
+def _check_operands(subject: Subject, call: Call, operands: Sequence[Any], show: Show) -> None:
+    """See that operands are what they were to the bit, but for what a NaN carries."""
+    for position, (name, array, primitive) in enumerate(_pairs(call, operands)):
+        dtype = DType.of(array.dtype)
+        comparison = compare(subject.read(primitive), array, dtype, exact=True)
+        if comparison.text:
+            transcript, shown, _ = show(subject, call)
+            changed = list(_pairs(call, shown))[position][2]
+            _expect(transcript, changed, comparison, array, dtype)
+            _fail(call, f"operand {name} was changed: {comparison.text}", transcript)
+
+
+def _pairs(call: Call, primitives: Sequence[Any]) -> Iterator[tuple[str, Array, Any]]:
+    """The arrays among operands, and within lists: the operand's name, and its primitive."""
+    for name, one, other in zip(call.op.operands, call.operands, primitives, strict=True):
+        if isinstance(one, list):
+            for part, (array, primitive) in enumerate(zip(one, other, strict=True)):
+                yield f"{name}[{part}]", array, primitive
+        elif isinstance(one, np.ndarray):
+            yield name, one, other
+
+
+def _fail(call: Call, message: str, script: object = "", worst: float | None = None) -> NoReturn:
+    described = call.op.describe(call.metas, call.attributes)
+    raise Failure(f"{described}: {message}", str(script), worst)

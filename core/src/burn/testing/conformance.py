@@ -1,0 +1,213 @@
+"""Running the kit: what ``burn check``, the plugin of pytest, and `run` have in common.
+
+pytest finds the checks of a device under the name of this file.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from burn.device import Device
+from burn.dtype import DType
+from burn.errors import ArgumentError
+from burn.plugins import registry
+from burn.testing.check import Check, Failure, Result, Status
+from burn.testing.expected import ExpectedFailures, find_expected_failures
+from burn.testing.op_samples import SAMPLES
+from burn.testing.report import Report
+from burn.testing.selection import Selection
+from burn.testing.subject import Subject
+from burn.testing.suites import SUITES, checks_of
+
+__all__ = ["Group", "Progress", "devices_of", "groups_of", "run", "run_check"]
+
+Progress = Callable[[Result, int, int], None]
+"""Called after each check with its result, how many are done, and how many there are."""
+
+
+def run(
+    device: Device | str,
+    *,
+    ops: Sequence[str] = (),
+    dtypes: Sequence[DType | str] = (),
+    suites: Sequence[str] = (),
+    quick: bool = False,
+    large: bool = False,
+    minimal: bool = False,
+    expected_failures: Path | str | None = None,
+    progress: Progress | None = None,
+) -> Report:
+    """Try a device.
+
+    Parameters
+    ----------
+    device : Device or str
+        What to try.
+    ops, dtypes, suites : sequence of str
+        Only these; see `Selection`.
+    quick : bool
+        Only a representative part.
+    large : bool
+        Also what takes gigabytes.
+    minimal : bool
+        Hide what the backend has beyond the required ops, so that every default has to work on
+        them.
+    expected_failures : path, optional
+        File with the failures that are expected; without it that beside the module of the plugin,
+        if there is one. See `burn.testing.expected`.
+    progress : callable, optional
+        Called after each check.
+
+    Returns
+    -------
+    Report
+        What works, and what does not.
+
+    Raises
+    ------
+    ArgumentError
+        If there is no such op, dtype or suite, or the list of failures cannot be read.
+
+    Examples
+    --------
+    >>> from burn.testing import run
+    >>> report = run("cpu", ops=["relu"], quick=True)
+    >>> report.conforms
+    True
+    """
+    found = Device(device)
+    subject = Subject.of(found, minimal=minimal)
+    names = tuple(DType.of(dtype).name for dtype in dtypes)
+    selection = Selection(tuple(ops), names, tuple(suites), quick, large)
+    selection.refuse_unknown(SAMPLES, SUITES)
+    path = find_expected_failures(found) if expected_failures is None else Path(expected_failures)
+    expected = ExpectedFailures.read(path)
+    start = time.perf_counter()
+    chosen = list(checks_of(subject, selection))
+    unknown = expected.unknown(subject)
+    results = []
+    for number, check in enumerate(chosen, 1):
+        results.append(run_check(subject, check, expected))
+        if progress is not None:
+            progress(results[-1], number, len(chosen))
+    return Report(subject, selection, results, unknown, time.perf_counter() - start)
+
+
+def run_check(subject: Subject, check: Check, expected: ExpectedFailures) -> Result:
+    """Run a check, and compare how it ended with how it was expected to end."""
+    result = check.run()
+    reason = expected.reason(subject, check.name)
+    if reason is not None:
+        if result.status in (Status.FAILED, Status.UNSUPPORTED):
+            result.status, result.message = Status.EXPECTED, reason
+        elif result.status is Status.PASSED:
+            result.status = Status.UNEXPECTED
+            result.message = f"it passes, and {expected.source} expects it to fail: {reason}"
+    return result
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Checks of one suite, op and dtype: what a test runner has as one test.
+
+    Attributes
+    ----------
+    subject : Subject
+        What they try.
+    name : str
+        What the names of its checks begin with: ``values/softmax/float32``. What is not about an
+        op has its whole name.
+    checks : list of Check
+        The checks.
+    expected : ExpectedFailures
+        Which of them are to fail.
+    """
+
+    subject: Subject
+    name: str
+    checks: list[Check] = field(repr=False)
+    expected: ExpectedFailures = field(repr=False)
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def is_large(self) -> bool:
+        """Whether any of them takes gigabytes."""
+        return any(check.is_large for check in self.checks)
+
+    def run(self) -> list[Result]:
+        """How its checks ended."""
+        return [run_check(self.subject, check, self.expected) for check in self.checks]
+
+    def check(self) -> None:
+        """Run its checks, and raise if the device does not conform.
+
+        Raises
+        ------
+        Failure
+            With what went wrong, and a program that shows it, for each check that failed.
+        """
+        wrong = [result for result in self.run() if result.status.is_wrong]
+        if wrong:
+            raise Failure("\n\n".join(map(str, wrong)))
+
+
+def groups_of(
+    subject: Subject,
+    selection: Selection | None = None,
+    expected: ExpectedFailures | None = None,
+    *,
+    by_dtype: bool = True,
+) -> Iterator[Group]:
+    """The checks of a subject in groups, in the order in which they run.
+
+    Parameters
+    ----------
+    subject : Subject
+        What to try.
+    selection : Selection, optional
+        Which checks.
+    expected : ExpectedFailures, optional
+        Which of them are to fail.
+    by_dtype : bool
+        False for groups of all dtypes of an op.
+
+    Raises
+    ------
+    ArgumentError
+        If a line of `expected` fits no check.
+    """
+    selection = selection or Selection()
+    expected = expected or ExpectedFailures()
+    unknown = expected.unknown(subject)
+    if unknown:
+        raise ArgumentError("; ".join(unknown))
+    groups: dict[str, list[Check]] = {}
+    for check in checks_of(subject, selection):
+        parts = [check.suite, check.op] if check.op else [check.name]
+        if by_dtype and check.op and check.dtype is not None:
+            parts.append(check.dtype.name)
+        groups.setdefault("/".join(parts), []).append(check)
+    for name, checks in groups.items():
+        yield Group(subject, name, checks, expected)
+
+
+def devices_of(name: str) -> list[Device]:
+    """The device of a name, or every device of a backend.
+
+    Raises
+    ------
+    DeviceUnavailableError
+        If there is none.
+    PluginError
+        If the plugin that would bring it is broken.
+    """
+    if name in registry.entries:
+        found = Device.enumerate(name)
+        if found:
+            return found
+    return [Device(name)]

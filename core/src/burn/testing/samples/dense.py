@@ -1,0 +1,85 @@
+"""Samples of dense layers."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from burn.errors import DTypeError, OutOfRangeError, ShapeError
+from burn.testing.arrays import expanded, floats, integers, strided, transposed
+from burn.testing.op_samples import Array, error, reference, sample
+
+_WEIGHT = floats(3, 4, phase=0.1)
+_BIAS = floats(4, phase=0.2)
+
+
+def _linear_terms(x: Array, weight: Array, bias: Array | None) -> tuple[int, Array]:
+    magnitude = _linear(np.abs(x), np.abs(weight), None if bias is None else np.abs(bias))
+    return len(weight) + 1, magnitude
+
+
+@reference(
+    "linear",
+    samples=[
+        sample("matrix", floats(2, 3), _WEIGHT, _BIAS),
+        sample("without bias", floats(2, 3), _WEIGHT, None),
+        sample("vector", floats(3), _WEIGHT, _BIAS),
+        sample("vector without bias", floats(3), _WEIGHT, None),
+        sample("batch", floats(2, 5, 3), _WEIGHT, _BIAS),
+        sample("two axes of batch", floats(2, 1, 2, 3), _WEIGHT, _BIAS),
+        sample("many features", floats(3, 100), floats(100, 2, phase=0.1), floats(2)),
+        sample("one output", floats(2, 3), floats(3, 1, phase=0.1), floats(1)),
+        sample("no examples", floats(0, 3), _WEIGHT, _BIAS),
+        sample("no inputs", floats(2, 0), floats(0, 4), _BIAS),
+        sample("no outputs", floats(2, 3), floats(3, 0), floats(0)),
+        sample("transposed", transposed(floats(2, 3)), transposed(_WEIGHT), strided(_BIAS)),
+        sample("expanded", expanded(floats(3), 2, 3), strided(_WEIGHT), _BIAS),
+        sample("transposed batch", transposed(floats(2, 5, 3)), _WEIGHT, _BIAS),
+    ],
+    errors=[
+        error("weight of shape (out, in)", ShapeError, floats(2, 3), floats(4, 3), None),
+        error("weight with one axis", ShapeError, floats(2, 3), floats(3), None),
+        error("weights in a batch", ShapeError, floats(2, 3), floats(2, 3, 4), None),
+        error("bias of another length", ShapeError, floats(2, 3), floats(3, 4), floats(3)),
+        error("bias that would broadcast", ShapeError, floats(2, 3), floats(3, 4), floats(1)),
+        error("0-d", ShapeError, floats(), floats(3, 4), None),
+    ],
+    terms=_linear_terms,
+)
+def _linear(x: Array, weight: Array, bias: Array | None) -> Array:
+    result = np.empty((*x.shape[:-1], weight.shape[1]))
+    for place in np.ndindex(result.shape):
+        terms = x[place[:-1]] * weight[:, place[-1]]
+        result[place] = math.fsum(terms.tolist()) + (0.0 if bias is None else bias[place[-1]])
+    return result
+
+
+@reference(
+    "embedding",
+    samples=[
+        sample("sentence", floats(5, 3), np.array([1, 4, 0])),
+        sample("batch", floats(5, 3), integers(2, 4, low=0, high=5)),
+        sample("a row several times", floats(3, 2), np.array([[1, 1], [1, 2]])),
+        sample("one index", floats(4, 3), np.array(2)),
+        sample("negative indices", floats(4, 3), np.array([-1, -4])),
+        sample("no indices", floats(4, 3), np.zeros((2, 0), np.int64)),
+        sample("empty rows", floats(4, 0), np.array([1, 2])),
+        sample("layouts", transposed(floats(4, 3)), strided(integers(3, 2, low=0, high=4))),
+        sample("indices of uint8", floats(4, 3), np.array([3, 0], np.uint8)),
+        sample("indices of int32", floats(4, 3), np.array([3, 0], np.int32)),
+    ],
+    errors=[
+        error("weight with one axis", ShapeError, floats(4), np.array([0])),
+        error("weight with three axes", ShapeError, floats(4, 1, 1), np.array([0])),
+        error("float indices", DTypeError, floats(4, 3), floats(2)),
+        error("index n", OutOfRangeError, floats(4, 3), np.array([0, 4]), in_data=True),
+        error("index -n-1", OutOfRangeError, floats(4, 3), np.array([-5]), in_data=True),
+    ],
+    exact=True,
+)
+def _(weight: Array, indices: Array) -> Array:
+    result = np.empty((*indices.shape, weight.shape[1]))
+    for place in np.ndindex(indices.shape):
+        result[place] = weight[int(indices[place])]
+    return result

@@ -1,0 +1,94 @@
+"""What is tried on a device: suites of checks, each made for one subject at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import burn.testing.samples  # noqa: F401 — importing it is what fills the table of samples
+from burn.errors import ArgumentError
+from burn.testing.check import Check
+from burn.testing.op_samples import SAMPLES, load_samples
+from burn.testing.selection import Selection
+from burn.testing.subject import Subject
+from burn.testing.suites import (
+    autodiff,
+    by_op,
+    contract,
+    creation,
+    dtypes,
+    failures,
+    memory,
+    random_numbers,
+    silence,
+    sizes,
+    threads,
+    transfers,
+)
+from burn.testing.suites.suite import DeviceSuite, Suite
+
+__all__ = ["SUITES", "DeviceSuite", "Suite", "checks_of", "find_check"]
+
+SUITES: Final[dict[str, Suite]] = {
+    suite.name: suite
+    for module in (
+        contract,
+        dtypes,
+        by_op,
+        silence,
+        creation,
+        transfers,
+        failures,
+        random_numbers,
+        autodiff,
+        threads,
+        memory,
+        sizes,
+    )
+    for suite in module.SUITES
+}
+"""Every suite by its name, in the order in which they run."""
+
+
+def checks_of(subject: Subject, selection: Selection | None = None) -> Iterator[Check]:
+    """The checks of a subject, in an order that does not change from run to run.
+
+    Suites that need what users do with a device are left out for a subject that hides what its
+    backend has, or is no device that users know.
+
+    Parameters
+    ----------
+    subject : Subject
+        What to try.
+    selection : Selection, optional
+        Which of them; all, the large ones included, if left out.
+    """
+    load_samples()
+    table = [
+        samples for name, samples in SAMPLES.items() if not selection or selection.includes_op(name)
+    ]
+    for suite in SUITES.values():
+        if suite.of_devices and (subject.handle is None or subject.hides):
+            continue
+        if selection and selection.suites and suite.name not in selection.suites:
+            continue
+        for check in suite.checks(subject, table):
+            if not selection or selection.includes(check):
+                yield check
+
+
+def find_check(subject: Subject, name: str) -> Check:
+    """The check of a subject with a name.
+
+    Raises
+    ------
+    ArgumentError
+        If it has none of that name.
+    """
+    suite, _, rest = name.partition("/")
+    op = rest.partition("/")[0]
+    ops = (op if op in SAMPLES else "",)
+    for check in checks_of(subject, Selection(ops=ops, suites=(suite,), large=True)):
+        if check.name == name:
+            return check
+    raise ArgumentError(f"{subject} has no check {name!r}", hint="`burn check --list` has them")

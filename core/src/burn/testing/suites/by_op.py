@@ -1,0 +1,189 @@
+"""Suites that try every op on its samples: values, settings, errors, gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Final
+
+from burn.dtype import DType, bfloat16, bool_, complex64, float16, float32, int32, int64, uint8
+from burn.ops import Tag
+from burn.testing.check import Check
+from burn.testing.checks import (
+    check_dispatch,
+    check_error_in_dispatch,
+    check_error_in_table,
+    check_sample,
+    script_of_call,
+    script_of_dispatch,
+    script_of_refused,
+)
+from burn.testing.gradients import (
+    check_gradient_types,
+    check_gradients,
+    check_second_gradients,
+    gradient_dtype,
+    is_differentiable,
+    script_of_gradients,
+    script_of_second_gradients,
+)
+from burn.testing.op_samples import OpSamples, Sample
+from burn.testing.problem import Problem
+from burn.testing.subject import Call, Subject
+from burn.testing.suites.suite import Suite, on_op
+
+__all__ = ["SUITES"]
+
+_QUICK_DTYPES: Final = (
+    (bool_,),
+    (int64, int32),
+    (uint8,),
+    (float32,),
+    (bfloat16, float16),
+    (complex64,),
+)
+"""The quick run takes the first of each row that a sample can be tried with."""
+
+
+def _values(subject: Subject, table: Sequence[OpSamples]) -> Iterator[Check]:
+    for samples in table:
+        for one in samples.samples:
+            dtypes = subject.dtypes(samples, one)
+            quick = _quick(dtypes)
+            for dtype in dtypes:
+                yield Check(
+                    "values",
+                    samples.op.name,
+                    dtype,
+                    one.note,
+                    on_op(subject, check_sample, samples, one, dtype),
+                    partial(_script, script_of_call, subject, samples, one, dtype),
+                    is_quick=dtype in quick,
+                )
+
+
+def _settings(subject: Subject, table: Sequence[OpSamples]) -> Iterator[Check]:
+    for samples in table:
+        for one in samples.samples:
+            dtypes = subject.dtypes(samples, one)
+            quick = [float32] if float32 in dtypes else dtypes[-1:]
+            for dtype in dtypes:
+                yield Check(
+                    "settings",
+                    samples.op.name,
+                    dtype,
+                    one.note,
+                    on_op(subject, check_dispatch, samples, one, dtype),
+                    partial(_script, script_of_dispatch, subject, samples, one, dtype),
+                    is_quick=dtype in quick,
+                )
+
+
+def _quick(dtypes: list[DType]) -> list[DType]:
+    """One dtype of each sort."""
+    return [found[0] for row in _QUICK_DTYPES if (found := [one for one in row if one in dtypes])]
+
+
+def _errors(subject: Subject, table: Sequence[OpSamples]) -> Iterator[Check]:
+    for samples in table:
+        for refused in samples.errors:
+            yield Check(
+                "errors",
+                samples.op.name,
+                None,
+                f"{refused.note}, in the op table",
+                on_op(subject, check_error_in_table, samples, refused),
+            )
+            if subject.handle is not None and not subject.hides:
+                yield Check(
+                    "errors",
+                    samples.op.name,
+                    None,
+                    refused.note,
+                    on_op(subject, check_error_in_dispatch, samples, refused),
+                    partial(script_of_refused, subject, samples, refused),
+                )
+
+
+def _gradients(subject: Subject, table: Sequence[OpSamples]) -> Iterator[Check]:
+    for samples in _with_gradients(table):
+        for number, one in enumerate(samples.samples):
+            if one.gradients is None and not is_differentiable(samples, one):
+                continue
+            yield Check(
+                "gradients",
+                samples.op.name,
+                gradient_dtype(subject),
+                one.note,
+                on_op(subject, check_gradients, samples, one),
+                partial(_gradient_script, script_of_gradients, subject, samples, one),
+                is_quick=number < 2,
+            )
+
+
+def _second_gradients(subject: Subject, table: Sequence[OpSamples]) -> Iterator[Check]:
+    for samples in _with_gradients(table):
+        chosen = [one for one in samples.samples if is_differentiable(samples, one)]
+        for number, one in enumerate(chosen):
+            yield Check(
+                "second_gradients",
+                samples.op.name,
+                gradient_dtype(subject),
+                one.note,
+                on_op(subject, check_second_gradients, samples, one),
+                partial(_gradient_script, script_of_second_gradients, subject, samples, one),
+                is_quick=number == 1,
+            )
+
+
+def _gradient_types(subject: Subject, table: Sequence[OpSamples]) -> Iterator[Check]:
+    if subject.hides:  # what is hidden has no part in it
+        return
+    for samples in _with_gradients(table):
+        for number, one in enumerate(samples.samples):
+            for dtype in subject.dtypes(samples, one):
+                if dtype.is_float:
+                    yield Check(
+                        "gradient_types",
+                        samples.op.name,
+                        dtype,
+                        one.note,
+                        on_op(subject, check_gradient_types, samples, one, dtype),
+                        partial(_gradient_script, script_of_gradients, subject, samples, one),
+                        is_quick=number == 1 and dtype in _quick([dtype]),
+                    )
+
+
+def _with_gradients(table: Sequence[OpSamples]) -> list[OpSamples]:
+    return [one for one in table if Tag.NO_GRADIENT not in one.op.tags]
+
+
+def _script(
+    write: Callable[[Subject, Call], str],
+    subject: Subject,
+    samples: OpSamples,
+    one: Sample,
+    dtype: DType,
+) -> str:
+    return write(subject, Call.of(samples, one, dtype, subject.index_dtype))
+
+
+def _gradient_script(
+    write: Callable[[Problem], str], subject: Subject, samples: OpSamples, one: Sample
+) -> str:
+    return write(Problem(subject, samples, one, gradient_dtype(subject)))
+
+
+SUITES: Final = [
+    Suite("values", "each op gives what its reference gives, with each dtype", _values),
+    Suite(
+        "settings",
+        "the same through Dispatch, while NumPy raises and warnings are errors",
+        _settings,
+        of_devices=True,
+    ),
+    Suite("errors", "wrong calls are refused, with the error of every backend", _errors),
+    Suite("gradients", "gradients agree with central differences", _gradients),
+    Suite("second_gradients", "and so do gradients of gradients", _second_gradients),
+    Suite("gradient_types", "a gradient has the shape and dtype of its operand", _gradient_types),
+]

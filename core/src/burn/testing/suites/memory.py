@@ -1,0 +1,219 @@
+"""Suite ``memory``: what nobody needs any more is given back, and what somebody needs is kept."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from burn import namespace as burn
+from burn.device import Device
+from burn.dtype import DType, float32
+from burn.testing.check import Check, Failure, Skipped
+from burn.testing.op_samples import OpSamples
+from burn.testing.subject import Call, Subject, map_arrays
+from burn.testing.suites.expectations import expect, expect_values, gradient_of
+from burn.testing.suites.suite import DeviceSuite, Suite, named_check
+from burn.testing.tolerance import compare
+
+__all__ = ["SUITES"]
+
+_memory: Final = DeviceSuite("memory", "memory is given back when nobody needs it, not before")
+
+_MIB: Final = 1 << 20
+
+
+# Kept: results stay what they are.
+
+
+def _checks(subject: Subject, table: Sequence[OpSamples]) -> Iterator[Check]:
+    for samples in table:
+        dtypes = [dtype for one in samples.samples for dtype in subject.dtypes(samples, one)]
+        if dtypes:
+            dtype = float32 if float32 in dtypes else dtypes[-1]
+            note = "results outlive operands and later calls"
+            yield named_check(
+                subject, "memory", samples.op.name, dtype, note, _results_stay, samples, dtype
+            )
+    if not subject.hides:
+        yield from _memory.checks(subject, table)
+
+
+def _results_stay(subject: Subject, samples: OpSamples, dtype: DType) -> None:
+    """Keep the results of all samples while operands are dropped and their memory used again."""
+    kept = []
+    for one in samples.samples:
+        if dtype not in subject.dtypes(samples, one):
+            continue
+        call = Call.of(samples, one, dtype, subject.index_dtype)
+        operands = call.upload(subject)
+        with subject.quiet():
+            result = getattr(subject.table, call.op.name)(*operands, **call.attributes)
+            outputs = call.outputs(result)
+            values = [np.array(subject.read(output)) for output in outputs]
+        shapes = [tuple(operand.shape) for operand in _tensors(operands)]
+        del operands, result
+        # What was freed may be given out again, and is filled with something else.
+        others = [subject.table.full(shape=shape, fill_value=77, dtype=dtype) for shape in shapes]
+        kept.append((call, outputs, values))
+        del others
+    for call, outputs, values in kept:
+        for output, value in zip(outputs, values, strict=True):
+            wrong = compare(subject.read(output), value, DType.of(value.dtype), exact=True).text
+            if wrong:
+                described = call.op.describe(call.metas, call.attributes)
+                raise Failure(f"{described}: the result changed after later calls: {wrong}")
+
+
+def _tensors(operands: list[Any]) -> list[Any]:
+    found: list[Any] = []
+    map_arrays(found.append, operands)
+    return found
+
+
+# Given back.
+
+
+@_memory.check("tensors are freed with their last name")
+def tensors_are_freed(device: Device) -> None:
+    """Without the garbage collector: a primitive dies with the tensors that hold it."""
+    _watch(lambda: burn.ones((16, 16), device=device) * 2.0)
+
+
+@_memory.check("a graph that nobody uses is freed with its tensors")
+def unused_graphs_are_freed(device: Device) -> None:
+    """Without the garbage collector, and without a backward pass."""
+
+    def make() -> Any:
+        x = burn.ones((16, 16), device=device.autodiff()).require_grad()
+        return burn.tanh(x @ x) * burn.exp(x)
+
+    _watch(make)
+
+
+@_memory.check("backward frees the graph")
+def backward_frees(device: Device) -> None:
+    """What was saved for it is gone, though the result is still there."""
+    x = burn.ones((16, 16), device=device.autodiff()).require_grad()
+    y = burn.exp(x) * x
+    watched = _reference_to(_primitive_of(y))
+    loss = (y * y).sum()
+    del y
+    with _collector_off():
+        gradients = loss.backward()
+        expect(watched() is None, "a saved tensor is still there after backward")
+    expect(x.grad(gradients) is not None, "there is no gradient")
+
+
+def _watch(make: Callable[[], Any]) -> None:
+    with _collector_off():
+        tensor = make()
+        watched = _reference_to(_primitive_of(tensor))
+        tensor.detach().numpy()
+        del tensor
+        expect(watched() is None, "the primitive is still there after its last tensor")
+
+
+def _primitive_of(tensor: Any) -> Any:
+    """What the backend computes with, below autodiff."""
+    return tensor.inner().primitive if tensor.is_tracked else tensor.primitive
+
+
+def _reference_to(primitive: Any) -> weakref.ref[Any]:
+    try:
+        return weakref.ref(primitive)
+    except TypeError:
+        kind = type(primitive).__name__
+        raise Skipped(f"a primitive of type {kind} cannot be watched by weakref") from None
+
+
+@contextmanager
+def _collector_off() -> Iterator[None]:
+    """Context without garbage collection."""
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+@_memory.check("computing again and again needs no more memory")
+def no_growth(device: Device) -> None:
+    """The memory of the process stays where it is while megabytes come and go."""
+    resident_bytes()
+    x = burn.ones((256, 1024), dtype=float32, device=device)  # 1 MiB
+
+    def work(times: int) -> None:
+        for _ in range(times):
+            y = (x * 1.5 + 2.0) - x
+            y[:1].numpy()
+            burn.asarray(np.ones((256, 1024), np.float32), device=device)
+        device.sync()
+
+    work(40)
+    before = resident_bytes()
+    work(160)
+    growth = resident_bytes() - before
+    expect(growth < 80 * _MIB, f"the process grew by {growth / _MIB:.0f} MiB in 160 rounds")
+
+
+@_memory.check("training again and again needs no more memory")
+def no_growth_in_training(device: Device) -> None:
+    """Graphs of megabytes come and go."""
+    resident_bytes()
+    x = burn.ones((256, 512), dtype=float32, device=device.autodiff())
+
+    def work(times: int) -> None:
+        for _ in range(times):
+            weight = burn.ones((256, 512), dtype=float32, device=device.autodiff()).require_grad()
+            gradient_of(weight, burn.tanh(x * weight + 1.0).mean())[:1].numpy()
+        device.sync()
+
+    work(30)
+    before = resident_bytes()
+    work(120)
+    growth = resident_bytes() - before
+    expect(growth < 80 * _MIB, f"the process grew by {growth / _MIB:.0f} MiB in 120 rounds")
+
+
+@_memory.check("twice the memory of the device, one after the other", quick=False, large=True)
+def twice_the_memory(device: Device) -> None:
+    """A device that kept what nobody needs would run out."""
+    total = device.info.memory
+    if total is None:
+        raise Skipped("the device does not say how much memory it has")
+    part = max(total // 16, 1)
+    for number in range(32):
+        x = burn.full((part // 4,), float(number), dtype=float32, device=device)
+        expect_values("an element", x[-1:], np.full(1, number, np.float32))
+        del x
+
+
+def resident_bytes() -> int:
+    """How much of the memory of the computer this process holds."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    except OSError:
+        return _largest_resident_bytes()
+    return pages * int(os.sysconf("SC_PAGE_SIZE"))
+
+
+def _largest_resident_bytes() -> int:
+    """The most that the process ever held: it grows where the process does."""
+    try:
+        import resource
+    except ImportError:
+        raise Skipped("this system does not say how much memory a process holds") from None
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+SUITES: Final = [Suite(_memory.name, _memory.summary, _checks)]

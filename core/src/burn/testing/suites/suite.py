@@ -1,0 +1,170 @@
+"""Suite: checks that belong together, as a list that is made for one device at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, TypeAlias
+
+from burn.device import Device
+from burn.dtype import DType
+from burn.errors import UnsupportedOpError
+from burn.testing.check import Check, Unsupported
+from burn.testing.op_samples import OpSamples
+from burn.testing.script import Transcript
+from burn.testing.subject import Subject
+
+__all__ = ["DeviceSuite", "Suite", "for_each_dtype", "named_check", "on_op"]
+
+DTypes: TypeAlias = Callable[[Device], Iterable[DType]]
+"""Which dtypes a function of a device and a dtype is tried with on that device."""
+
+
+@dataclass(frozen=True)
+class Suite:
+    """Checks that belong together.
+
+    Attributes
+    ----------
+    name : str
+        How it is chosen on the command line, and the first part of the names of its checks.
+    summary : str
+        What it tries, in one line.
+    checks : callable
+        Makes the checks for a subject, one after the other: those that are about one op for the
+        ops that are given, and the others.
+    of_devices : bool
+        Whether it tries what users do with a device; else it calls the op table, and is for a
+        `Minimal` backend too.
+    """
+
+    name: str
+    summary: str
+    checks: Callable[[Subject, Sequence[OpSamples]], Iterator[Check]] = field(repr=False)
+    of_devices: bool = False
+
+
+class DeviceSuite:
+    """A suite of functions that take a device, and raise if it does not do what it should.
+
+    A function that takes a dtype too is tried with several. What they compare they compare with
+    what Python and NumPy say.
+
+    Parameters
+    ----------
+    name, summary : str
+        See `Suite`.
+    """
+
+    def __init__(self, name: str, summary: str) -> None:
+        self.name = name
+        self.summary = summary
+        self._members: list[tuple[Callable[..., Any], str, DTypes | None, bool, bool]] = []
+
+    def check(
+        self, note: str, *, dtypes: DTypes | None = None, quick: bool = True, large: bool = False
+    ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+        """Decorator: make a function a check.
+
+        Parameters
+        ----------
+        note : str
+            The rule that it tries.
+        dtypes : callable, optional
+            With which dtypes of a device; without it the function takes no dtype.
+        quick, large : bool
+            See `Check`.
+        """
+
+        def attach(function: Callable[..., Any]) -> Callable[..., Any]:
+            self._members.append((function, note, dtypes, quick, large))
+            return function
+
+        return attach
+
+    def checks(self, subject: Subject, table: Sequence[OpSamples] = ()) -> Iterator[Check]:
+        """The checks for a device; none of them is about one op."""
+        del table
+        device = subject.handle
+        if device is None:
+            return
+        for function, note, dtypes, quick, large in self._members:
+            for dtype in [None] if dtypes is None else dtypes(device):
+                arguments = (device,) if dtype is None else (device, dtype)
+                yield Check(
+                    self.name,
+                    "",
+                    dtype,
+                    note,
+                    partial(_run, function, subject, arguments),
+                    partial(_script, function, *arguments),
+                    is_quick=quick,
+                    is_large=large,
+                )
+
+    @property
+    def suite(self) -> Suite:
+        """The suite."""
+        return Suite(self.name, self.summary, self.checks, of_devices=True)
+
+
+def for_each_dtype(condition: Callable[[DType], bool] | None = None) -> DTypes:
+    """The dtypes that a device computes with, and that fulfil a condition, if there is one."""
+
+    def choose(device: Device) -> list[DType]:
+        return [
+            one
+            for one in DType.members()
+            if device.supports_dtype(one) and (condition is None or condition(one))
+        ]
+
+    return choose
+
+
+def on_op(
+    subject: Subject, body: Callable[..., float | None], *arguments: Any
+) -> Callable[[], float | None]:
+    """The body of a check of one op, which knows an op that is merely not there yet."""
+    return partial(_run, body, subject, (subject, *arguments))
+
+
+def named_check(
+    subject: Subject,
+    suite: str,
+    op: str,
+    dtype: DType | None,
+    note: str,
+    body: Callable[..., float | None],
+    *arguments: Any,
+    is_quick: bool = True,
+) -> Check:
+    """A check of a function of a subject, whose program finds it by its name."""
+    run = on_op(subject, body, *arguments)
+    check = Check(suite, op, dtype, note, run, is_quick=is_quick)
+    return replace(check, script=partial(_script_by_name, subject, check.name))
+
+
+def _run(function: Callable[..., Any], subject: Subject, arguments: tuple[Any, ...]) -> Any:
+    try:
+        return function(*arguments)
+    except UnsupportedOpError as error:
+        if subject.missing:
+            raise Unsupported(str(error)) from error
+        raise
+
+
+def _script(function: Callable[..., Any], device: Device, dtype: DType | None = None) -> str:
+    arguments = f"burn.Device({device.name!r})" + (f", {dtype!r}" if dtype else "")
+    name = function.__name__
+    return f"import burn\nfrom {function.__module__} import {name}\n\n{name}({arguments})\n"
+
+
+def _script_by_name(subject: Subject, name: str) -> str:
+    transcript = Transcript(subject)
+    transcript.need("from burn.testing import Subject, find_check")
+    minimal = f", minimal={subject.hides}" if subject.hides else ""
+    where = "Subject.of(device" if subject.handle is not None else "Subject(backend, place"
+    transcript.write(f"check = find_check({where}{minimal}), {name!r})")
+    transcript.write("check.body()")
+    return str(transcript)

@@ -1,0 +1,319 @@
+"""Pages that are made of what the code says of itself: the ops, the functions, the parity map.
+
+MkDocs calls `on_files` before it reads the pages of this folder.
+"""
+
+from __future__ import annotations
+
+import csv
+import inspect
+import logging
+import os
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+
+import burn
+import burn.namespace
+from burn.backend import Backend
+from burn.cli.required_methods import RequiredMethod, required_methods
+from burn.dtype import DType, Kind
+from burn.ops import REGISTRY, Op, Operand, Tag
+from burn.testing import SAMPLES
+
+logging.getLogger("markdown").setLevel(logging.WARNING)
+os.environ.setdefault("NO_MKDOCS_2_WARNING", "1")
+
+KIND_NAMES = {"b": "bool", "i": "int", "u": "uint", "f": "float", "c": "complex"}
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the generated pages."""
+    pages = {
+        "authors/required-ops.md": required_page(),
+        "reference/ops.md": ops_page(),
+        "reference/functions.md": functions_page(),
+        "reference/parity.md": parity_page(Path(config.docs_dir) / "parity.csv"),
+    }
+    for path, lines in pages.items():
+        files.append(File.generated(config, path, content="\n".join(lines) + "\n"))
+    return files
+
+
+def markdown(docstring: str | None) -> str:
+    """A docstring as Markdown: definition lists become bullets, sections paragraphs."""
+    text = inspect.cleandoc(docstring or "")
+    text = re.sub(r"(?m)^Raises\n-+\n(\w+)\n    ((?:.+\n?(?:    )?)+)", _raises, text)
+    text = re.sub(r"(?m)^(``.+``)\n    ((?:.+\n?(?:    )?)+?)(?=^``|\Z)", _bullet, text)
+    return re.sub(r"(?m)^(\w[\w ]*)\n-{3,}$", r"**\1**\n", text)
+
+
+def _raises(match: re.Match[str]) -> str:
+    text = " ".join(match[2].split())
+    return f"Raises `{match[1]}` {text[:1].lower()}{text[1:]}"
+
+
+def _bullet(match: re.Match[str]) -> str:
+    return f"- {match[1]}: {' '.join(match[2].split())}\n"
+
+
+def kinds(spec: Operand) -> str:
+    """The kinds of dtypes that an operand takes, in words."""
+    if spec.kinds == Kind.ANY:
+        return "any dtype"
+    return ", ".join(KIND_NAMES[letter] for letter in str(spec.kinds))
+
+
+# The page of the required ops.
+
+
+def required_page() -> Iterator[str]:
+    """Every method that a backend has to write, and what the kit tries of it."""
+    methods = required_methods()
+    members = [
+        name for name, member in vars(Backend).items() if getattr(member, "__burn_stub__", False)
+    ]
+    yield "# The required operations\n"
+    yield (
+        f"A backend writes {len(members)} members of `Backend` and the {len(methods)} methods on "
+        "this page; every other operation has a [default](overriding.md) made of them. The page "
+        "is made of the protocols, of the op definitions and of the samples of the conformance "
+        "kit, so it says what this version asks for.\n"
+    )
+    yield _CONVENTIONS
+    yield "## Beside the operations\n"
+    for name in members:
+        yield from _member(name)
+    topics = dict.fromkeys((method.protocol, method.topic) for method in methods)
+    for protocol, topic in topics:
+        yield f"## {protocol}\n\n{topic}\n"
+        for method in methods:
+            if method.protocol == protocol:
+                yield from _required(method)
+
+
+_CONVENTIONS = """What is true of all of them:
+
+- **Operands.** They are on one device, and those that are computed with each other have one dtype.
+  Shapes broadcast as in NumPy. Where a Python number may stand, it is one that the dtype
+  represents, and at least one operand is a tensor.
+- **Results.** A result has the dtype of the operands, unless the operation says otherwise:
+  comparisons give bool, and an attribute `dtype` is what comes out.
+- **Memory.** An operand is never written to. A result may share memory with an operand, as long as
+  nobody ever writes to either. Operands come in any layout that methods of the backend produce.
+- **Shapes.** A tensor may have no axes (one element), or an axis of length 0 (no elements).
+- **Axes** are in `[0, rank)`. The `axis` of a reduction is a tuple of different ones; over none it
+  leaves the elements as they are.
+- **Precision.** Where a sum or a product of several elements is taken, 16-bit floats are computed
+  in float32 and rounded once.
+- **Refusals.** Kinds of dtypes, and what `full` and `arange` are given, were checked before. On the
+  rest of what "not accepted" lists a method raises an exception, whichever: burn finds the reason.
+  Only for an index that a tensor holds is the error the method's own, an `OutOfRangeError`.
+- **The kit** tries each with the samples that are listed, in every dtype of their kind that the
+  device has, and compares with a reference in float64.
+"""
+
+
+def _member(name: str) -> Iterator[str]:
+    method = getattr(Backend, name)
+    yield f"### `{name}`\n"
+    yield f"```python\ndef {name}{_signature(method)}\n```\n"
+    yield markdown(method.__doc__) + "\n"
+
+
+def _required(method: RequiredMethod) -> Iterator[str]:
+    yield f"### `{method.name}`\n"
+    yield f"```python\n{inspect.cleandoc(_head(method.source))}\n```\n"
+    definition = REGISTRY.get(method.name)
+    if definition is None:  # uploads and downloads
+        yield markdown(getattr(Backend, method.name).__doc__) + "\n"
+        return
+    yield markdown(definition.__doc__) + "\n"
+    raises = markdown(getattr(Backend, method.name).__doc__).partition("Raises ")
+    if raises[1]:
+        yield raises[1] + raises[2] + "\n"
+    yield from _operands(definition)
+    samples = SAMPLES[method.name]
+    notes = [_DTYPE.sub(" to each dtype", one.note) for one in samples.samples]
+    yield f"The kit tries: {_listed(note for note in notes if not note.startswith('complex'))}.\n"
+    errors = [one for one in samples.errors if not one.lenient]
+    if errors:
+        refused = (f"{one.note} (`{one.expected.__name__}`)" for one in errors)
+        yield f"Not accepted: {_listed(refused)}.\n"
+
+
+_DTYPE = re.compile(rf" to ({'|'.join(dtype.name for dtype in DType.members())})$")
+
+
+def _listed(notes: Iterable[str]) -> str:
+    return "; ".join(dict.fromkeys(notes))
+
+
+def _head(source: str) -> str:
+    """A method up to its docstring."""
+    return source.partition('"""')[0].rstrip()
+
+
+def _signature(function: Any) -> str:
+    return str(inspect.signature(function)).replace("'", "")
+
+
+def _operands(definition: Op) -> Iterator[str]:
+    for name, spec in definition.operands.items():
+        text = f"list of tensors of {kinds(spec)}" if spec.is_list else kinds(spec)
+        yield f"- `{name}`: {text}{', or a number' * spec.scalar}{', or None' * spec.optional}"
+    yield ""
+
+
+# The page of all ops.
+
+
+def ops_page() -> Iterator[str]:
+    """Every op, by family."""
+    required = sum(op.is_required for op in REGISTRY.values())
+    yield "# Operations\n"
+    yield (
+        f"burn has {len(REGISTRY)} operations. {required} are required of a backend; the others "
+        "have a default made of those, or are computed on the host where a backend has nothing "
+        "better. `burn ops BACKEND` says which of them a backend has itself. What users call are "
+        "the [functions](functions.md); operations take and return primitives, and every "
+        "attribute is explicit.\n"
+    )
+    for module, definitions in _families().items():
+        title = module.rpartition(".")[2].replace("_", " ").capitalize()
+        yield f"## {title} {{ #family-{module.rpartition('.')[2]} }}\n\n{_about(module)}\n"
+        for definition in definitions:
+            yield from _op(definition)
+
+
+def _families() -> dict[str, list[Op]]:
+    families: dict[str, list[Op]] = {}
+    for op in REGISTRY.values():
+        families.setdefault(op.__module__, []).append(op)
+    return {module: families[module] for module in sorted(families)}
+
+
+def _op(definition: Op) -> Iterator[str]:
+    names = [*definition.operands]
+    if definition.attributes:
+        names.append("*")
+    for attribute in definition.attributes.values():
+        shown = "" if attribute.required else f"={attribute.default!r}"
+        names.append(attribute.name + shown)
+    outputs = ", ".join(definition.outputs)
+    yield f"### {definition.name}\n"
+    yield f"```python\n{definition.name}({', '.join(names)}) -> {outputs}\n```\n"
+    yield markdown(definition.__doc__) + "\n"
+    yield from _operands(definition)
+    yield f"*{_origin(definition)}; {_gradient(definition)}.*\n"
+
+
+def _origin(definition: Op) -> str:
+    if definition.is_required:
+        return "Required"
+    return "Has a default" if definition.default is not None else "On the host by default"
+
+
+def _gradient(definition: Op) -> str:
+    if Tag.UNTRACKED in definition.tags:
+        return "refuses tracked operands, since its result is complex"
+    if Tag.NO_GRADIENT in definition.tags:
+        return "no gradient"
+    if definition.vjp is not None:
+        return "its gradient is a rule"
+    return "its gradient is that of its default"
+
+
+# The page of the public functions.
+
+
+def functions_page() -> Iterator[str]:
+    """Every function of the namespace ``burn``, by chapter."""
+    yield "# Functions\n"
+    yield (
+        "Everything that is called as `burn.name`, by the chapters of the array API standard and "
+        "then what is beyond it. Those of random numbers, linear algebra, Fourier transforms and "
+        "signals are in namespaces of their own, at the end.\n"
+    )
+    chapters: dict[str, list[str]] = {}
+    for name in burn.namespace.__all__:
+        value = getattr(burn, name)
+        if callable(value) and not isinstance(value, type) and not name.startswith("_"):
+            chapters.setdefault(_chapter(name, value), []).append(name)
+    for module in sorted(chapters, key=_order):
+        yield from _functions(module, chapters[module])
+    for name in ("random", "linalg", "fft", "signal"):
+        yield f"## burn.{name}\n\n::: burn.tensor.{name}\n"
+        yield "    options: {show_root_heading: false, show_root_toc_entry: false}\n"
+
+
+def _chapter(name: str, function: Any) -> str:
+    """The module that a function of the namespace is from."""
+    if function.__module__ != "burn":
+        return str(function.__module__)
+    return next(  # made of an op: who has it
+        module
+        for module in sorted(sys.modules)
+        if module.startswith("burn.tensor.") and vars(sys.modules[module]).get(name) is function
+    )
+
+
+def _order(module: str) -> tuple[bool, str]:
+    """The chapters of the standard first."""
+    return "chapter" not in _about(module), module
+
+
+def _about(module: str) -> str:
+    return (sys.modules[module].__doc__ or "").partition("\n")[0]
+
+
+def _functions(module: str, names: list[str]) -> Iterator[str]:
+    title = module.rpartition(".")[2].removesuffix("_functions").replace("_", " ").capitalize()
+    yield f"## {title}\n\n{_about(module)}\n"
+    made_of_ops = [name for name in names if getattr(burn, name).__module__ == "burn"]
+    if made_of_ops:
+        yield "| function | value |\n|---|---|"
+        for name in made_of_ops:
+            function = getattr(burn, name)
+            signature = _signature(function).replace(", /", "")
+            yield f"| `{name}{signature}` | {_cell(markdown(function.__doc__))} |"
+        yield ""
+    for name in names:
+        if name not in made_of_ops:
+            yield f"::: {module}.{name}\n    options: {{heading: burn.{name}, toc_label: {name}}}\n"
+
+
+def _cell(text: str) -> str:
+    """Text as it can stand in a table."""
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+# The page of the parity map.
+
+
+def parity_page(path: Path) -> Iterator[str]:
+    """What each operation and function of the Rust original is called here."""
+    rows = list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
+    missing = sum(not row["counterpart"] for row in rows)
+    yield "# Names of burn\n"
+    yield (
+        f"The {len(rows)} operations and functions of the Rust framework burn, and what they are "
+        f"called here. {missing} have no counterpart: because Python needs none, or not yet; the "
+        "note says which. `op:` stands before what users do not call.\n"
+    )
+    titles = {"burn_ops": "Traits of a backend", "burn_tensor_api": "Tensor and modules"}
+    for source, title in titles.items():
+        yield f"## {title}\n"
+        own = [row for row in rows if row["source"] == source]
+        for group in dict.fromkeys(row["group"] for row in own):
+            yield f"### {group}\n\n| burn | here | note |\n|---|---|---|"
+            for row in own:
+                if row["group"] == group:
+                    here = f"`{row['counterpart']}`" if row["counterpart"] else ""
+                    yield f"| `{row['name']}` | {here} | {_cell(row['note'])} |"
+            yield ""

@@ -1,0 +1,89 @@
+"""How numbers of each dtype lie in memory: written rounded or wrapped around, and read back.
+
+Arithmetic is done with Python's own numbers and rounded once, when a result is written. Its floats
+are float64, and 53 bits are more than twice the 24 of float32 and two more: so the sum, product,
+quotient or square root of float32 numbers comes out as if it had never been rounded before
+(Figueroa, 1995, "When is double rounding innocuous?").
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from array import array
+from collections.abc import Iterable
+from typing import Any, Final, TypeAlias
+
+from burn.dtype import DType, bfloat16, float16, float64
+
+__all__ = ["Memory", "blank", "read", "round_to_odd", "rounded", "write"]
+
+Memory: TypeAlias = "array[Any]"
+"""A block of memory, with elements of one size."""
+
+_CODES: Final = (
+    {"bool": "B", "int8": "b", "int16": "h", "int32": "i", "int64": "q"}
+    | {"uint8": "B", "uint16": "H", "uint32": "I", "uint64": "Q"}
+    # Python has no arrays of 16-bit floats: their bits stand there as integers.
+    | {"float16": "H", "bfloat16": "H", "float32": "f", "float64": "d"}
+)
+
+
+def blank(dtype: DType, count: int) -> Memory:
+    """Memory for a number of elements, all bits 0."""
+    return array(_CODES[dtype.name], bytes(count * dtype.itemsize))
+
+
+def write(numbers: Iterable[Any], dtype: DType) -> Memory:
+    """New memory with numbers in it: floats rounded to the nearest, integers wrapped around."""
+    numbers = list(numbers)
+    code = _CODES[dtype.name]
+    if dtype is float16:
+        return array(code, struct.pack(f"{len(numbers)}e", *map(_within_float16, numbers)))
+    if dtype is bfloat16:
+        return array(code, map(_upper_half, array("I", array("f", numbers).tobytes())))
+    try:
+        return array(code, numbers)
+    except OverflowError:
+        low, high = dtype.integer_range
+        return array(code, [(number - low) % (high - low + 1) + low for number in numbers])
+
+
+def read(memory: Memory, dtype: DType) -> list[Any]:
+    """The numbers in memory; booleans are read as 0 and 1."""
+    if dtype is float16:
+        return list(struct.unpack(f"{len(memory)}e", memory))
+    if dtype is bfloat16:
+        return array("f", array("I", [bits << 16 for bits in memory]).tobytes()).tolist()
+    return memory.tolist()
+
+
+def rounded(number: Any, dtype: DType) -> Any:
+    """A number as it would come back from memory."""
+    return read(write([number], dtype), dtype)[0]
+
+
+def round_to_odd(number: int, dtype: DType) -> float:
+    """An integer as a float that still tells to which side of it the number lay.
+
+    Rounded to the nearest float64 first, an integer of 64 bits may come to lie half-way between
+    two float32 numbers, and go the wrong way. So what does not fit is cut off, and leaves a 1 in
+    the last bit (Boldo and Melquiond, 2008, "Emulation of FMA and correctly rounded sums").
+    """
+    excess = number.bit_length() - 53
+    if excess <= 0 or dtype is float64:
+        return float(number)
+    lost = number & ((1 << excess) - 1)
+    return math.ldexp(float(number >> excess | bool(lost)), excess)
+
+
+def _within_float16(number: float) -> float:
+    """The number, or infinity where it rounds to that, which `struct` does not do."""
+    return number if -65520.0 < number < 65520.0 else number * math.inf
+
+
+def _upper_half(bits: int) -> int:
+    """The 16 bits of a bfloat16 nearest to the float32 with these 32; of two the even one."""
+    if bits & 0x7FFFFFFF > 0x7F800000:
+        return 0x7FC0  # rounding would carry some NaN over into infinity
+    return (bits + 0x7FFF + (bits >> 16 & 1)) >> 16

@@ -1,0 +1,181 @@
+"""Train a small transformer to write like a book, character by character.
+
+The text is the book of Genesis in the King James Version (examples/data/). The network sees the
+characters so far and says how likely each one is to come next; three minutes on two CPU cores are
+enough for it to spell, and to sound the part.
+
+    python examples/characters.py
+    python examples/characters.py --device cuda --steps 5000 --prompt "And Noah"
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from pathlib import Path
+
+import numpy as np
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+import burn
+from burn import Device, Tensor
+from model import Model
+
+TEXT = Path(__file__).parent / "data" / "genesis.txt"
+
+CONTEXT = 64  # characters that the network looks back
+WIDTH = 96
+HEADS = 4
+LAYERS = 2
+BATCH = 32
+LEARNING_RATE = 3e-3
+WARM_UP = 50  # steps
+WEIGHT_DECAY = 1e-2
+
+
+class Text:
+    """A text as numbers: of each character its place in the alphabet of the text."""
+
+    def __init__(self, path: Path, device: Device) -> None:
+        characters = np.array(list(path.read_text(encoding="utf-8")))
+        self.alphabet, numbers = np.unique(characters, return_inverse=True)
+        self.numbers = burn.asarray(numbers, dtype=device.settings.int_dtype, device=device)
+
+    def batch(self, size: int) -> tuple[Tensor, Tensor]:
+        """Pieces of the text from random places, and the characters that follow each one.
+
+        Both have the shape (size, CONTEXT).
+        """
+        device = self.numbers.device
+        starts = burn.random.integers((size, 1), 0, len(self.numbers) - CONTEXT, device=device)
+        places = starts + burn.arange(CONTEXT, device=device)
+        return self.numbers[places], self.numbers[places + 1]
+
+    def encode(self, text: str) -> list[int]:
+        """Numbers of characters; those that the text does not have are left out."""
+        return [int(np.searchsorted(self.alphabet, one)) for one in text if one in self.alphabet]
+
+    def decode(self, numbers: list[int]) -> str:
+        """Characters of numbers."""
+        return "".join(self.alphabet[numbers])
+
+
+class Transformer(Model):
+    """Attention and two linear layers, repeated (Radford et al., 2019, "GPT-2")."""
+
+    def __init__(self, characters: int, device: Device) -> None:
+        super().__init__(device)
+        self.add("characters", characters, WIDTH, deviation=0.1)
+        self.add("places", CONTEXT, WIDTH, deviation=0.1)
+        for layer in range(LAYERS):
+            self._add_norm(f"{layer}.attention.norm")
+            self._add_linear(f"{layer}.attention.inputs", WIDTH, 3 * WIDTH)
+            self._add_linear(f"{layer}.attention.output", WIDTH, WIDTH, scale=2 * LAYERS)
+            self._add_norm(f"{layer}.feed.norm")
+            self._add_linear(f"{layer}.feed.hidden", WIDTH, 4 * WIDTH)
+            self._add_linear(f"{layer}.feed.output", 4 * WIDTH, WIDTH, scale=2 * LAYERS)
+        self._add_norm("norm")
+        self._add_linear("scores", WIDTH, characters)
+
+    def __call__(self, numbers: Tensor) -> Tensor:
+        """Scores of what comes next, shape (n, t, characters), after numbers of shape (n, t)."""
+        x = burn.embedding(self["characters"], numbers) + self["places"][: numbers.shape[1]]
+        for layer in range(LAYERS):
+            x = x + self._attend(f"{layer}.attention", self._norm(f"{layer}.attention.norm", x))
+            hidden = self._linear(f"{layer}.feed.hidden", self._norm(f"{layer}.feed.norm", x))
+            x = x + self._linear(f"{layer}.feed.output", burn.gelu(hidden, approximate="tanh"))
+        return self._linear("scores", self._norm("norm", x))
+
+    def _attend(self, name: str, x: Tensor) -> Tensor:
+        """Each character looks at those before it."""
+        count, length, _ = x.shape
+        joint = burn.reshape(
+            self._linear(f"{name}.inputs", x), (count, length, 3, HEADS, WIDTH // HEADS)
+        )
+        query, key, value = burn.unstack(burn.permute_dims(joint, (2, 0, 3, 1, 4)))
+        seen = burn.attention(query, key, value, is_causal=True)
+        joined = burn.reshape(burn.permute_dims(seen, (0, 2, 1, 3)), (count, length, WIDTH))
+        return self._linear(f"{name}.output", joined)
+
+    def _add_norm(self, name: str) -> None:
+        self.add(f"{name}.gamma", WIDTH, mean=1.0)
+        self.add(f"{name}.beta", WIDTH)
+
+    def _add_linear(self, name: str, inputs: int, outputs: int, scale: float = 1.0) -> None:
+        self.add(f"{name}.weight", inputs, outputs, deviation=1.0 / math.sqrt(inputs * scale))
+        self.add(f"{name}.bias", outputs)
+
+    def _norm(self, name: str, x: Tensor) -> Tensor:
+        return burn.layer_norm(x, self[f"{name}.gamma"], self[f"{name}.beta"])
+
+    def _linear(self, name: str, x: Tensor) -> Tensor:
+        return burn.linear(x, self[f"{name}.weight"], self[f"{name}.bias"])
+
+
+def train(network: Transformer, text: Text, steps: int) -> float:
+    """Train on random pieces of the text; the mean loss of the last tenth of the steps."""
+    last = max(1, steps // 10)
+    recent: list[float] = []
+    with Progress(
+        TextColumn("training"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("loss {task.fields[loss]:.3f}"),
+        TimeElapsedColumn(),
+    ) as progress:
+        bar = progress.add_task("training", total=steps, loss=float("nan"))
+        for step in range(steps):
+            pieces, following = text.batch(BATCH)
+            loss = burn.cross_entropy(network(pieces), following)
+            warm = min(1.0, (step + 1) / WARM_UP)
+            cooling = 0.5 * (1.0 + math.cos(math.pi * step / steps))
+            network.update(loss.backward(), LEARNING_RATE * warm * cooling, WEIGHT_DECAY)
+            recent = (
+                [*recent[1 - last :], float(loss.detach())] if last > 1 else [float(loss.detach())]
+            )
+            progress.update(bar, advance=1, loss=sum(recent) / len(recent))
+    return sum(recent) / len(recent)
+
+
+@burn.no_grad()
+def write(network: Transformer, text: Text, prompt: str, length: int) -> str:
+    """Go on from a prompt, drawing one character after the other."""
+    device = network.device
+    numbers = text.encode(prompt) or text.encode("\n")
+    for _ in range(length):
+        seen = burn.asarray([numbers[-CONTEXT:]], device=device)
+        chances = burn.softmax(network(seen)[0, -1, :] / 0.8)
+        numbers.append(int(burn.random.categorical(chances)))
+    return text.decode(numbers)
+
+
+def main() -> None:
+    """Train, and write a sample."""
+    parser = argparse.ArgumentParser(description="Train a transformer to write like a book.")
+    parser.add_argument("--device", help="such as cpu or cuda:1; the best one there if left out")
+    parser.add_argument("--text", type=Path, default=TEXT, help="a plain text to learn from")
+    parser.add_argument("--steps", type=int, default=1200)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--prompt", default="In the beginning ")
+    parser.add_argument("--length", type=int, default=400, help="characters to write")
+    options = parser.parse_args()
+
+    device = Device(options.device) if options.device else Device.default()
+    device = device.autodiff()
+    device.seed(options.seed)
+    text = Text(options.text, device)
+    network = Transformer(len(text.alphabet), device)
+    count = sum(parameter.size for parameter in network.parameters.values())
+    print(f"{len(text.numbers)} characters, {count} parameters, on {device.inner()}")
+
+    loss = train(network, text, options.steps)
+    print(f"training loss: {loss:.3f} nats per character")
+    print(write(network, text, options.prompt, options.length))
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except burn.BurnError as error:
+        sys.exit(str(error))

@@ -1,0 +1,235 @@
+"""Train a small network to read handwritten digits, on whatever hardware there is.
+
+The data are the 1,797 images of 8 by 8 pixels that come with scikit-learn; a fifth of them is held
+out. Nothing here names a backend: `burn.Device.default()` takes the best device of this machine,
+``--device`` another one, and all the rest is tensors and functions.
+
+    python examples/digits.py
+    python examples/digits.py --network convolutional
+    python examples/digits.py --device cpu --dtype float64 --seed 7
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import numpy as np
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from sklearn.datasets import load_digits
+from sklearn.metrics import ConfusionMatrixDisplay
+from sklearn.model_selection import train_test_split
+
+import burn
+from burn import Device, Tensor
+from model import Model
+
+mpl.use("Agg")  # pictures go to files: no display is needed
+
+CLASSES = 10
+LAYERS = (64, 128, 64, CLASSES)  # of the dense network
+CHANNELS = (1, 24, 48)  # of the convolutional one
+BATCH = 32
+LEARNING_RATE = 3e-3
+WEIGHT_DECAY = 1e-2
+NOISE = 0.2  # blurs the training images, so that the network cannot learn them by heart
+
+
+@dataclass
+class Digits:
+    """Images, shape (n, 64) with values from 0 to 1, and the digits they show, shape (n,)."""
+
+    images: Tensor
+    labels: Tensor
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+
+def load_data(device: Device, dtype: str) -> tuple[Digits, Digits]:
+    """The images to train with, and those held out; the same split in every run."""
+    pixels, labels = load_digits(return_X_y=True)
+    parts = train_test_split(pixels / 16, labels, test_size=0.2, stratify=labels, random_state=0)
+
+    def digits(images: np.ndarray, labels: np.ndarray) -> Digits:
+        return Digits(
+            burn.asarray(images, dtype=dtype, device=device),
+            burn.asarray(labels, dtype=device.settings.int_dtype, device=device),
+        )
+
+    train_images, test_images, train_labels, test_labels = parts
+    return digits(train_images, train_labels), digits(test_images, test_labels)
+
+
+class DenseNetwork(Model):
+    """Linear layers with ReLU between them."""
+
+    def __init__(self, device: Device, dtype: str) -> None:
+        super().__init__(device, dtype)
+        for layer, (inputs, outputs) in enumerate(pairwise(LAYERS)):
+            self.add(f"weight{layer}", inputs, outputs, deviation=_spread(inputs))
+            self.add(f"bias{layer}", outputs)
+
+    def __call__(self, x: Tensor, *, training: bool = False) -> Tensor:
+        """A score for each class, shape (n, 10), of images of shape (n, 64)."""
+        del training  # it computes the same
+        last = len(LAYERS) - 2
+        for layer in range(last):
+            x = burn.relu(burn.linear(x, self[f"weight{layer}"], self[f"bias{layer}"]))
+        return burn.linear(x, self[f"weight{last}"], self[f"bias{last}"])
+
+
+class ConvolutionalNetwork(Model):
+    """Convolutions with batch normalisation and ReLU, a pooling, and a linear layer."""
+
+    def __init__(self, device: Device, dtype: str) -> None:
+        super().__init__(device, dtype)
+        self.statistics: list[tuple[Tensor, Tensor]] = []  # mean and variance of each channel
+        for layer, (inputs, outputs) in enumerate(pairwise(CHANNELS)):
+            self.add(f"kernel{layer}", outputs, inputs, 3, 3, deviation=_spread(9 * inputs))
+            self.add(f"gamma{layer}", outputs, mean=1.0)
+            self.add(f"beta{layer}", outputs)
+            options = {"dtype": dtype, "device": device}
+            self.statistics.append((burn.zeros(outputs, **options), burn.ones(outputs, **options)))
+        features = CHANNELS[-1] * 4 * 4
+        self.add("weight", features, CLASSES, deviation=_spread(features))
+        self.add("bias", CLASSES)
+
+    def __call__(self, x: Tensor, *, training: bool = False) -> Tensor:
+        """A score for each class, shape (n, 10), of images of shape (n, 64)."""
+        x = burn.reshape(x, (len(x), 1, 8, 8))
+        for layer in range(len(CHANNELS) - 1):
+            x = burn.conv2d(x, self[f"kernel{layer}"], padding=1)
+            x = burn.relu(self._normalize(layer, x, training=training))
+        x = burn.max_pool2d(x, 2)
+        return burn.linear(burn.reshape(x, (len(x), -1)), self["weight"], self["bias"])
+
+    def _normalize(self, layer: int, x: Tensor, *, training: bool) -> Tensor:
+        gamma, beta = self[f"gamma{layer}"], self[f"beta{layer}"]
+        mean, variance = self.statistics[layer]
+        if not training:
+            return burn.batch_norm(x, mean, variance, gamma, beta)
+        x, mean, variance = burn.batch_norm_training(x, mean, variance, gamma, beta)
+        self.statistics[layer] = (mean, variance)
+        return x
+
+
+NETWORKS = {"dense": DenseNetwork, "convolutional": ConvolutionalNetwork}
+EPOCHS = {"dense": 60, "convolutional": 15}
+
+
+def _spread(inputs: int) -> float:
+    """Standard deviation of weights before a ReLU (He et al., 2015, arXiv:1502.01852)."""
+    return (2 / inputs) ** 0.5
+
+
+def train(network: DenseNetwork | ConvolutionalNetwork, data: Digits, epochs: int) -> list[float]:
+    """Go through the data in random order, `epochs` times; the mean loss of each time."""
+    device = data.images.device
+    losses: list[float] = []
+    with Progress(
+        TextColumn("training"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("loss {task.fields[loss]:.4f}  accuracy {task.fields[accuracy]:.4f}"),
+        TimeElapsedColumn(),
+    ) as progress:
+        bar = progress.add_task("training", total=epochs, loss=float("nan"), accuracy=0.0)
+        for epoch in range(epochs):
+            learning_rate = LEARNING_RATE * (1 - epoch / epochs)
+            order = burn.random.permutation(len(data), device=device)
+            total = burn.zeros((), dtype=data.images.dtype, device=device)
+            for start in range(0, len(data), BATCH):
+                chosen = order[start : start + BATCH]
+                images = burn.take(data.images, chosen, axis=0)
+                noise = burn.random.normal(
+                    images.shape, std=NOISE, dtype=images.dtype, device=device
+                )
+                scores = network(images + noise, training=True)
+                loss = burn.cross_entropy(scores, burn.take(data.labels, chosen, axis=0))
+                network.update(loss.backward(), learning_rate, WEIGHT_DECAY)
+                total += loss.detach() * len(chosen)
+            losses.append(float(total) / len(data))
+            progress.update(bar, advance=1, loss=losses[-1], accuracy=accuracy(network, data))
+    return losses
+
+
+@burn.no_grad()
+def predict(network: DenseNetwork | ConvolutionalNetwork, data: Digits) -> Tensor:
+    """The most likely digit of each image."""
+    return network(data.images).argmax(axis=1)
+
+
+def accuracy(network: DenseNetwork | ConvolutionalNetwork, data: Digits) -> float:
+    """Share of the images that are read right."""
+    right = predict(network, data) == data.labels
+    return int(burn.sum(right)) / len(data)
+
+
+def draw(path: Path, losses: list[float], data: Digits, predicted: np.ndarray) -> None:
+    """Save a picture: the loss, what was read as what, and some of the mistakes."""
+    images, labels = data.images.numpy(), data.labels.numpy()
+    wrong = np.flatnonzero(predicted != labels)
+    figure = plt.figure(figsize=(13, 4.6), layout="constrained")
+    left, middle, right = figure.subfigures(1, 3, width_ratios=(1, 1.1, 1))
+
+    axes = left.subplots()
+    axes.plot(range(1, len(losses) + 1), losses, color="tab:blue")
+    axes.set(title="Loss while training", xlabel="epoch", ylabel="cross-entropy", yscale="log")
+    axes.grid(which="both", alpha=0.2)
+
+    axes = middle.subplots()
+    table = ConfusionMatrixDisplay.from_predictions(
+        labels, predicted, ax=axes, cmap="Blues", colorbar=False
+    )
+    for number in table.text_.ravel():
+        number.set_visible(number.get_text() != "0")
+    axes.set(title=f"{len(labels) - len(wrong)} of {len(labels)} right", xlabel="read as")
+    axes.set_ylabel("digit")
+
+    right.suptitle("Mistakes" if len(wrong) else "No mistakes")
+    for axes in right.subplots(3, 3).flat:
+        axes.set_axis_off()
+    for axes, place in zip(right.axes, wrong, strict=False):  # the first nine
+        axes.imshow(images[place].reshape(8, 8), cmap="gray_r")
+        axes.set_title(f"{labels[place]} read as {predicted[place]}", fontsize=9)
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=150)
+
+
+def main() -> None:
+    """Train, evaluate, draw."""
+    parser = argparse.ArgumentParser(description="Train a network to read handwritten digits.")
+    parser.add_argument("--device", help="such as cpu or cuda:1; the best one there if left out")
+    parser.add_argument("--network", choices=NETWORKS, default="dense")
+    parser.add_argument("--dtype", choices=["float32", "float64"], default="float32")
+    parser.add_argument("--epochs", type=int, help="times through the images")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--picture", type=Path, default=Path("out", "digits.png"))
+    options = parser.parse_args()
+
+    device = Device(options.device) if options.device else Device.default()
+    device = device.autodiff()
+    device.seed(options.seed)
+    training, held_out = load_data(device, options.dtype)
+    print(f"{len(training)} images to train with, {len(held_out)} held out, on {device.inner()}")
+
+    network = NETWORKS[options.network](device, options.dtype)
+    losses = train(network, training, options.epochs or EPOCHS[options.network])
+
+    print(f"accuracy on the held-out images: {accuracy(network, held_out):.4f}")
+    draw(options.picture, losses, held_out, predict(network, held_out).numpy())
+    print(f"picture: {options.picture}")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except burn.BurnError as error:
+        sys.exit(str(error))

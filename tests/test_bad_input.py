@@ -1,0 +1,223 @@
+"""Bad input: an error of burn's that says what was asked, or the defined result."""
+
+import math
+
+import numpy as np
+import pytest
+
+import burn
+from burn.plugins import BackendSpec, DeviceInfo, registry
+
+CPU = "cpu"
+
+
+def tensor(values, **options):
+    return burn.asarray(values, device=CPU, **options)
+
+
+@pytest.fixture
+def elsewhere():
+    """A device that is other hardware than the CPU."""
+    spec = BackendSpec(
+        name="elsewhere",
+        load=lambda: type(registry.entry("cpu").load())(),
+        probe=lambda: [DeviceInfo("unit", 0, "a mock")],
+        device_types=("unit",),
+    )
+    registry.register(spec)
+    yield burn.Device("elsewhere")
+    registry.unregister("elsewhere")
+
+
+X = [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda x: x + tensor([1.0, 2.0]), burn.ShapeError, "add(float32[2, 3], float32[2]): "),
+        (lambda x: x @ x, burn.ShapeError, "3 columns meet 2 rows"),
+        (lambda x: x @ tensor(1.0), burn.ShapeError, "0-d"),
+        (lambda x: x.reshape((4, 2)), burn.ShapeError, "6 elements"),
+        (lambda x: x.reshape((-1, 4)), burn.ShapeError, "-1"),
+        (lambda x: x.reshape((-2, 3)), burn.ShapeError, "negative"),
+        (lambda x: x.sum(axis=2), burn.AxisError, "axis 2 is out of range"),
+        (lambda x: x.sum(axis=(0, 0)), burn.AxisError, "twice"),
+        (lambda x: x.sum(axis="rows"), burn.OperandTypeError, "axis must be an integer"),
+        (lambda x: x[2], burn.AxisError, "index 2 is out of range for axis 0 of length 2"),
+        (lambda x: x[0, 0, 0], burn.AxisError, "3 indices for a tensor with 2 axes"),
+        (lambda x: x["a"], burn.OperandTypeError, "no index"),
+        (lambda x: x[::0], burn.OperandTypeError, "zero"),
+        (lambda x: x + "a", burn.OperandTypeError, "str"),
+        (lambda x: x + None, burn.OperandTypeError, "NoneType"),
+        (lambda x: burn.exp([1.0]), burn.OperandTypeError, "burn.asarray()"),
+        (lambda x: burn.sum([1.0]), burn.OperandTypeError, "burn.asarray()"),
+        (lambda x: x & x, burn.DTypeError, "takes bool or int"),
+        (lambda x: (x > 0) + (x > 0), burn.DTypeError, "logical"),
+        (lambda x: burn.where(x, x, x), burn.DTypeError, "condition takes bool"),
+        (lambda x: burn.take(x, x[0], axis=0), burn.DTypeError, "int or uint"),
+        (lambda x: burn.concat([]), burn.OperandTypeError, "at least one tensor"),
+        (lambda x: burn.concat([x, x[0]]), burn.ShapeError, "does not fit"),
+        (lambda x: burn.stack([x, x[0]]), burn.ShapeError, "same shape"),
+        (lambda x: burn.squeeze(x, axis=0), burn.ShapeError, "length 1"),
+        (lambda x: burn.broadcast_to(x, (3, 3)), burn.ShapeError, "broadcast"),
+        (lambda x: burn.permute_dims(x, (0, 0)), burn.AxisError, "permutation"),
+        (lambda x: x.astype("float31"), burn.DTypeError, "unknown dtype"),
+        (lambda x: float(x), burn.ShapeError, "not one number"),
+        (lambda x: bool(x), burn.ShapeError, "not one number"),
+        (lambda x: burn.softmax(x, axis=5), burn.AxisError, "axis 5"),
+        (lambda x: burn.gelu(x, approximate="fast"), burn.ArgumentError, "tanh"),
+        (lambda x: burn.cross_entropy(x, tensor([1])), burn.ShapeError, "do not fit logits"),
+        (
+            lambda x: burn.cross_entropy(x, tensor([0, 1]), reduction="all"),
+            burn.ArgumentError,
+            "reduction",
+        ),
+        (lambda x: burn.adam_step(x, x, x, x, step=0), burn.ArgumentError, "from 1"),
+        (lambda x: burn.adam_step(x, x[0], x, x, step=1), burn.ShapeError, "parameter"),
+    ],
+)
+def test_what_an_op_refuses_is_an_error_that_names_the_rule(call, error, message):
+    with pytest.raises(error) as caught:
+        call(tensor(X))
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: tensor([[1, 2], [3]]), burn.ShapeError, "same length"),
+        (lambda: tensor(["a"]), burn.OperandTypeError, "numbers"),
+        (lambda: tensor([object()]), burn.OperandTypeError, "numbers"),
+        (lambda: tensor([300], dtype="uint8"), burn.ScalarRangeError, "0 to 255"),
+        (lambda: tensor([1 << 80]), burn.BurnError, ""),
+        (lambda: tensor([1], dtype="int31"), burn.DTypeError, "unknown dtype"),
+        (lambda: burn.zeros((2, -1), device=CPU), burn.ShapeError, "negative"),
+        (lambda: burn.zeros(("a",), device=CPU), burn.ShapeError, "no shape"),
+        (lambda: burn.zeros((1 << 40, 1 << 40), device=CPU), burn.ShapeError, "2**63"),
+        (lambda: burn.zeros((1 << 50,), device=CPU), burn.ExecutionError, "full"),
+        (lambda: burn.full(2, "x", device=CPU), burn.OperandTypeError, "number"),
+        (lambda: burn.full(2, 1 << 70, device=CPU), burn.ScalarRangeError, "int64"),
+        (lambda: burn.arange(0, 1, 0, device=CPU), burn.ArgumentError, "step"),
+        (lambda: burn.arange(0, math.inf, device=CPU), burn.ArgumentError, "range"),
+        (lambda: burn.asarray([0.0], device=CPU, copy=False), burn.ArgumentError, "copy"),
+        (lambda: burn.ones(1, device="gpu9"), burn.DeviceUnavailableError, "no backend 'gpu9'"),
+        (lambda: burn.ones(1, device=3), burn.ArgumentError, "string"),
+        (lambda: burn.random.integers(2, 5, 5, device=CPU), burn.ArgumentError, "range"),
+        (lambda: burn.random.normal(2, std=-1.0, device=CPU), burn.ArgumentError, "negative"),
+        (lambda: burn.random.uniform(2, dtype="int32", device=CPU), burn.DTypeError, "floats"),
+        (lambda: burn.random.bernoulli(2, 1.5, device=CPU), burn.ArgumentError, "[0, 1]"),
+    ],
+)
+def test_what_cannot_be_made_is_refused(call, error, message):
+    with pytest.raises(error) as caught:
+        call()
+    assert message in str(caught.value)
+
+
+def test_a_number_that_the_dtype_cannot_hold_is_refused():
+    x = tensor([1, 2], dtype="uint8")
+    for call in (lambda: x + 300, lambda: 300 + x, lambda: x - (-1), lambda: x == 256):
+        with pytest.raises(OverflowError, match="uint8"):
+            call()
+
+
+def test_an_index_out_of_range_in_a_tensor_is_an_index_error():
+    x = tensor(X)
+    for index in (2, -3):
+        with pytest.raises(IndexError, match=f"index {index} is out of range") as caught:
+            burn.take(x, tensor([0, index]), axis=0)
+        assert isinstance(caught.value, burn.ExecutionError)
+    assert burn.take(x, tensor([-1, -2]), axis=0).tolist() == X[::-1]
+    with pytest.raises(burn.OutOfRangeError, match="index 5"):
+        burn.cross_entropy(x, tensor([0, 5]))
+
+
+BINARY = [
+    burn.add,
+    burn.subtract,
+    burn.multiply,
+    burn.divide,
+    burn.floor_divide,
+    burn.remainder,
+    burn.pow,
+    burn.maximum,
+    burn.minimum,
+    burn.equal,
+    burn.less,
+    burn.matmul,
+    lambda a, b: burn.concat([a, b]),
+    lambda a, b: burn.stack([a, b]),
+    lambda a, b: burn.where(a > 0, a, b),
+    lambda a, b: burn.take(a, b[0].astype("int64"), axis=0),
+]
+
+
+@pytest.mark.parametrize("function", BINARY)
+def test_tensors_on_different_hardware_do_not_mix(function, elsewhere):
+    here, there = tensor(X), burn.asarray(X, device=elsewhere)
+    with pytest.raises(burn.DeviceMismatchError) as caught:
+        function(here, there)
+    message = str(caught.value)
+    assert "cpu:0" in message
+    assert "elsewhere:0" in message
+    assert ".to_device(" in message
+
+
+def test_a_tensor_moves_to_other_hardware_and_back(elsewhere):
+    x = tensor(X)
+    there = x.to_device(elsewhere)
+    assert there.device is elsewhere
+    assert there.to_device("cpu").tolist() == X
+
+
+def test_nan_goes_where_it_should():
+    nan = math.nan
+    x = tensor([1.0, nan, 3.0])
+    assert math.isnan(float(x.max()))
+    assert math.isnan(float(x.min()))
+    assert int(x.argmax()) == 1
+    assert int(x.argmin()) == 1
+    assert x.argsort().tolist() == [0, 2, 1]
+    assert burn.equal(x, x).tolist() == [True, False, True]
+    assert math.isnan(burn.sign(x).tolist()[1])
+    assert math.isnan(burn.relu(x).tolist()[1])
+    assert x.astype("int32").tolist() == [1, 0, 3]
+
+
+def test_empty_tensors_have_defined_results():
+    x = burn.zeros((0, 3), device=CPU)
+    assert x.sum().item() == 0.0
+    assert x.prod().item() == 1.0
+    assert math.isnan(x.mean().item())
+    assert x.sum(axis=0).tolist() == [0.0, 0.0, 0.0]
+    assert (x @ burn.zeros((3, 2), device=CPU)).shape == (0, 2)
+    assert (burn.zeros((2, 0), device=CPU) @ burn.zeros((0, 2), device=CPU)).tolist() == [
+        [0.0, 0.0],
+        [0.0, 0.0],
+    ]
+    assert not x.any()
+    assert x.all()
+    assert burn.softmax(x, axis=0).shape == (0, 3)
+    assert burn.concat([x, x]).shape == (0, 3)
+    assert burn.random.normal((0, 2), device=CPU).shape == (0, 2)
+    for function in (burn.max, burn.min, burn.argmax):
+        with pytest.raises(burn.ShapeError, match="no elements"):
+            function(x, axis=0)
+
+
+@pytest.mark.parametrize("mode", ["raise", "warn", "ignore"])
+def test_neither_numpys_error_state_nor_warning_filters_change_a_result(mode):
+    x = tensor([0.0, 1.0, -1.0])
+    integers = tensor([7, 8, 9], dtype="int8")
+    with np.errstate(all=mode):
+        assert (1.0 / x).tolist() == [math.inf, 1.0, -1.0]
+        assert burn.log(x).tolist()[:2] == [-math.inf, 0.0]
+        assert math.isnan(burn.sqrt(x).tolist()[2])
+        assert (integers // 0).tolist() == [0, 0, 0]
+        assert (integers % 0).tolist() == [0, 0, 0]
+        assert burn.exp(x * 1000).tolist()[1] == math.inf
+        tracked = burn.asarray([0.0], device=burn.Device(CPU).autodiff()).require_grad()
+        gradient = tracked.grad(burn.log(tracked).sum().backward())
+        assert gradient.tolist() == [math.inf]
+        assert np.geterr()["divide"] == mode

@@ -1,0 +1,241 @@
+"""Complex tensors, and what they are not."""
+
+import cmath
+import math
+
+import numpy as np
+import pytest
+
+import burn
+
+CPU = "cpu"
+
+
+def tensor(values, **options):
+    return burn.asarray(values, device=CPU, **options)
+
+
+Z = [[1 + 2j, -0.5j, 3.0], [0.0, -1 - 1j, 2 - 3j]]
+
+
+def test_python_numbers_become_the_default_complex_dtype():
+    z = tensor(Z)
+    assert z.dtype is burn.complex64
+    assert z.tolist() == Z
+    assert z[0, 0].item() == 1 + 2j
+    assert complex(z[0, 0]) == 1 + 2j
+    assert tensor(Z, dtype="complex128").dtype is burn.complex128
+    assert burn.full(2, 1j, device=CPU).tolist() == [1j, 1j]
+    assert burn.zeros(2, dtype="complex64", device=CPU).tolist() == [0j, 0j]
+    assert burn.ones((), dtype="complex128", device=CPU).item() == 1
+    assert burn.eye(2, dtype="complex64", device=CPU).tolist() == [[1, 0], [0, 1]]
+    assert burn.full_like(z, 2j).tolist() == [[2j] * 3] * 2
+
+
+def test_the_repr_shows_both_parts():
+    assert repr(tensor([1 + 2j, 3])) == "Tensor([1.+2.j, 3.+0.j], device='cpu:0')"
+    assert "complex128" in repr(tensor([1j], dtype="complex128"))
+
+
+@pytest.mark.parametrize(
+    ("operands", "dtype"),
+    [
+        ((("float32",), 1j), "complex64"),
+        ((("float64",), 1j), "complex128"),
+        ((("float16",), 1j), "complex64"),
+        ((("int64",), 1j), "complex64"),
+        ((("bool",), 1j), "complex64"),
+        ((("complex64",), 2.0), "complex64"),
+        ((("complex64",), 2), "complex64"),
+        ((("complex64",), ("float32",)), "complex64"),
+        ((("complex64",), ("float64",)), "complex128"),
+        ((("complex64",), ("complex128",)), "complex128"),
+        ((("int8",), ("complex64",)), "complex64"),
+    ],
+)
+def test_complex_numbers_promote(operands, dtype):
+    made = [tensor([1], dtype=one[0]) if isinstance(one, tuple) else one for one in operands]
+    for pair in (made, made[::-1]):
+        assert (pair[0] * pair[1]).dtype is burn.DType.of(dtype)
+        assert burn.result_type(*pair) is burn.DType.of(dtype)
+
+
+def test_parts_and_what_is_made_of_them():
+    z = tensor(Z)
+    assert burn.real(z).dtype is burn.float32
+    assert burn.imag(z).tolist() == [[2.0, -0.5, 0.0], [0.0, -1.0, -3.0]]
+    assert burn.conj(z).tolist() == np.conj(Z).tolist()
+    assert burn.abs(z).dtype is burn.float32
+    assert burn.equal(burn.complex(burn.real(z), burn.imag(z)), z).all()
+    assert np.allclose(burn.angle(z).numpy(), np.angle(np.asarray(Z)), rtol=1e-6)
+    x = tensor([1.5, -2.0])
+    assert burn.real(x).tolist() == burn.conj(x).tolist() == x.tolist()
+    assert burn.imag(x).tolist() == [0.0, 0.0]
+    parts = burn.complex(tensor([math.inf, 1.0]), tensor([1.0, -math.inf]))
+    assert parts.tolist() == [complex(math.inf, 1), complex(1, -math.inf)]
+
+
+def test_complex_arithmetic_is_pythons():
+    z = tensor([1 + 2j, -3j, 2.0], dtype="complex128")
+    values = z.tolist()
+    assert (z * z + 1).tolist() == [value * value + 1 for value in values]
+    assert (1j / z).tolist() == pytest.approx([1j / value for value in values])
+    assert burn.exp(z).tolist() == pytest.approx([cmath.exp(value) for value in values])
+    assert (z**2).tolist() == pytest.approx([value**2 for value in values])
+    assert (z == 2).tolist() == [False, False, True]
+    assert z.sum().item() == sum(values)
+    assert burn.mean(z).item() == pytest.approx(sum(values) / 3)
+    assert burn.cumulative_prod(z).tolist()[-1] == pytest.approx(math.prod(values))
+    assert (z @ z).item() == pytest.approx(sum(value * value for value in values))
+    assert burn.where(tensor([True, False, True]), z, 0).tolist() == [values[0], 0, values[2]]
+    assert (-z).tolist() == [-value for value in values]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda z: z < 2,
+        lambda z: z >= 1,
+        lambda z: z // 2,
+        lambda z: z % 2,
+        lambda z: burn.max(z),
+        lambda z: burn.argmin(z),
+        lambda z: burn.maximum(z, z),
+        lambda z: burn.floor(z),
+        lambda z: burn.atan2(z, z),
+        lambda z: burn.argsort(z, axis=0),
+        lambda z: burn.clip(z, 0, 1),
+        lambda z: burn.erf(z),
+        lambda z: z.astype("float32"),
+        lambda z: z & z,
+        lambda z: burn.complex(z, z),
+        lambda z: burn.fft.rfft(z),
+    ],
+)
+def test_what_complex_numbers_do_not_have_is_a_dtype_error(call):
+    with pytest.raises(burn.DTypeError):
+        call(tensor(Z))
+
+
+def test_a_complex_number_is_no_real_one():
+    z = tensor(1 + 2j)
+    for function in (float, int):
+        with pytest.raises(burn.OperandTypeError, match=r"burn\.real"):
+            function(z)
+    with pytest.raises(burn.OperandTypeError, match="complex"):
+        burn.full(2, 1j, dtype="float32", device=CPU)
+    with pytest.raises(burn.ArgumentError, match="complex64"):
+        burn.arange(3, dtype="complex64", device=CPU)
+
+
+TO_COMPLEX = [
+    lambda x: x * 1j,
+    lambda x: 1j - x,
+    lambda x: x.astype("complex64"),
+    lambda x: x + burn.asarray([1j, 2], device=x.device),
+    lambda x: burn.complex(x, x),
+    lambda x: burn.complex(burn.zeros_like(x), x),
+    lambda x: burn.sum(x, dtype="complex64"),
+    lambda x: burn.concat([x, burn.asarray([1j], device=x.device)]),
+    lambda x: burn.where(burn.asarray([True, False], device=x.device), x, 1j),
+    lambda x: burn.fft.fft(x),
+    lambda x: burn.fft.rfft(x),
+]
+
+
+@pytest.mark.parametrize("call", TO_COMPLEX)
+def test_a_tracked_tensor_never_becomes_complex(call):
+    device = burn.Device(CPU).autodiff()
+    x = burn.asarray([1.0, 2.0], device=device).require_grad()
+    for tracked in (x, x * 2):
+        with pytest.raises(burn.UnsupportedOpError, match="not differentiable"):
+            call(tracked)
+    assert call(x.detach()).dtype is burn.complex64
+    with burn.no_grad():
+        assert call(x).dtype is burn.complex64
+
+
+def test_real_parts_of_a_tracked_tensor_have_its_gradient():
+    x = burn.asarray([1.0, -2.0], device=burn.Device(CPU).autodiff()).require_grad()
+    total = (burn.real(x) * 2 + burn.conj(x) + burn.imag(x)).sum()
+    assert x.grad(total.backward()).tolist() == [3.0, 3.0]
+    with pytest.raises(burn.DTypeError, match="float"):
+        burn.asarray([1j], device=burn.Device(CPU).autodiff()).require_grad()
+
+
+SIGNALS = [
+    np.linspace(-1, 2, 12).reshape(3, 4) ** 2,
+    np.linspace(-1, 2, 15).reshape(3, 5) * (1 + 0.5j) ** np.arange(5),
+]
+
+
+@pytest.mark.parametrize("norm", ["backward", "ortho", "forward"])
+@pytest.mark.parametrize("signal", SIGNALS, ids=["real", "complex"])
+@pytest.mark.parametrize("name", ["fft", "ifft", "irfft", "hfft", "rfft", "ihfft"])
+def test_transforms_are_numpys(name, signal, norm):
+    if name in ("rfft", "ihfft") and np.iscomplexobj(signal):
+        return
+    for options in ({}, {"axis": 0}, {"n": 3}, {"n": 7, "axis": -1}):
+        ours = getattr(burn.fft, name)(tensor(signal), norm=norm, **options)
+        numpys = getattr(np.fft, name)(signal, norm=norm, **options)
+        assert ours.shape == numpys.shape
+        assert ours.dtype.numpy == numpys.dtype
+        assert np.allclose(ours.numpy(), numpys, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("norm", ["backward", "ortho", "forward"])
+@pytest.mark.parametrize("signal", SIGNALS, ids=["real", "complex"])
+@pytest.mark.parametrize("name", ["fftn", "ifftn", "rfftn", "irfftn"])
+def test_transforms_along_several_axes_are_numpys(name, signal, norm):
+    if name == "rfftn" and np.iscomplexobj(signal):
+        return
+    for options in ({}, {"axes": (0,)}, {"s": (4, 6), "axes": (0, 1)}, {"axes": (1, 0)}):
+        ours = getattr(burn.fft, name)(tensor(signal), norm=norm, **options)
+        numpys = getattr(np.fft, name)(signal, norm=norm, **options)
+        assert ours.dtype.numpy == numpys.dtype
+        assert np.allclose(ours.numpy(), numpys, rtol=1e-12, atol=1e-12)
+
+
+def test_transforms_keep_the_precision_of_the_dtype():
+    assert burn.fft.fft(tensor([1.0, 2.0])).dtype is burn.complex64
+    assert burn.fft.irfft(tensor([1 + 0j, 2])).dtype is burn.float32
+    assert burn.fft.rfft(tensor([1, 2])).dtype is burn.complex64
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 8])
+def test_frequencies_and_shifts_are_numpys(n):
+    assert np.allclose(burn.fft.fftfreq(n, d=0.5, device=CPU).numpy(), np.fft.fftfreq(n, 0.5))
+    assert np.allclose(burn.fft.rfftfreq(n, device=CPU).numpy(), np.fft.rfftfreq(n))
+    assert burn.fft.fftfreq(n, dtype="float64", device=CPU).dtype is burn.float64
+    array = np.arange(3 * n).reshape(3, n)
+    for axes in (None, 0, (1,), (0, 1)):
+        shifted = burn.fft.fftshift(tensor(array), axes=axes)
+        assert shifted.tolist() == np.fft.fftshift(array, axes).tolist()
+        assert burn.fft.ifftshift(shifted, axes=axes).tolist() == array.tolist()
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        (lambda x: burn.fft.fft(x, n=0), burn.ShapeError),
+        (lambda x: burn.fft.fft(x, n=1.5), burn.OperandTypeError),
+        (lambda x: burn.fft.fft(x, axis=3), burn.AxisError),
+        (lambda x: burn.fft.fft(x, norm="none"), burn.ArgumentError),
+        (lambda x: burn.fft.hfft(x, norm="none"), burn.ArgumentError),
+        (lambda x: burn.fft.fftn(x, s=(1, 2), axes=(0,)), burn.ArgumentError),
+        (lambda x: burn.fft.fft([1.0]), burn.OperandTypeError),
+        (lambda x: burn.fft.fft(x[0, 0]), burn.AxisError),
+        (lambda x: burn.fft.fftfreq(0, device=CPU), burn.ShapeError),
+        (lambda x: burn.fft.fftfreq(2, dtype="int32", device=CPU), burn.DTypeError),
+    ],
+)
+def test_transforms_refuse_what_they_cannot_do(call, error):
+    with pytest.raises(error):
+        call(tensor(Z))
+
+
+def test_complex_numbers_are_close_by_their_distance():
+    x = burn.asarray([1 + 1j, 2j, complex("nan")], device="cpu")
+    assert burn.isclose(x, x + 1e-9, equal_nan=True).tolist() == [True, True, True]
+    assert burn.isclose(x, 1 + 1j).tolist() == [True, False, False]
+    assert burn.isclose(burn.ones(1, device="cpu"), 1 + 1j).tolist() == [False]

@@ -1,0 +1,577 @@
+"""Convolutions against PyTorch: values and gradients over a grid of options; what they refuse."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional
+
+import burn
+
+CPU = burn.Device("cpu")
+TRACKED = CPU.autodiff()
+RANDOM = np.random.default_rng(7)
+
+CONV = {1: burn.conv1d, 2: burn.conv2d, 3: burn.conv3d}
+TORCH_CONV = {1: functional.conv1d, 2: functional.conv2d, 3: functional.conv3d}
+TRANSPOSED = {1: burn.conv_transpose1d, 2: burn.conv_transpose2d, 3: burn.conv_transpose3d}
+TORCH_TRANSPOSED = {
+    1: functional.conv_transpose1d,
+    2: functional.conv_transpose2d,
+    3: functional.conv_transpose3d,
+}
+
+
+def normal(*shape):
+    return RANDOM.normal(size=shape)
+
+
+def assert_close(actual, expected, **tolerances):
+    np.testing.assert_allclose(actual, expected, **{"rtol": 1e-10, "atol": 1e-11} | tolerances)
+
+
+def compare(ours, theirs, *arrays):
+    """Values, and gradients by every array, of one function in both libraries."""
+    tracked = [burn.asarray(one, device=TRACKED).require_grad() for one in arrays]
+    twins = [torch.from_numpy(one).requires_grad_() for one in arrays]
+    output, expected = ours(*tracked), theirs(*twins)
+    assert output.shape == tuple(expected.shape)
+    assert_close(output.inner().numpy(), expected.detach().numpy())
+    untracked = ours(*[burn.asarray(one, device=CPU) for one in arrays])
+    assert_close(untracked.numpy(), expected.detach().numpy())
+    weights = normal(*output.shape)
+    gradients = (output * burn.asarray(weights, device=CPU)).sum().backward()
+    (expected * torch.from_numpy(weights)).sum().backward()
+    for one, twin in zip(tracked, twins, strict=True):
+        assert_close(one.grad(gradients).numpy(), twin.grad.numpy())
+
+
+def zeros_around(x, padding):
+    """Padding in PyTorch's order: the last axis first."""
+    return functional.pad(x, [count for pair in reversed(padding) for count in pair])
+
+
+OPTIONS = [
+    pytest.param(
+        stride, padding, dilation, groups, id=f"s{stride} p{padding} d{dilation} g{groups}"
+    )
+    for stride, padding, dilation, groups in itertools.product(
+        [1, 2, (3, 1)], [0, 1, ((0, 2), (1, 0))], [1, 2, (1, 3)], [1, 2, 4]
+    )
+]
+
+
+@pytest.mark.parametrize(("stride", "padding", "dilation", "groups"), OPTIONS)
+@pytest.mark.parametrize("kernel", [(3, 3), (1, 1), (2, 3)])
+def test_conv2d_agrees_with_torch(stride, padding, dilation, groups, kernel):
+    x, weight, bias = normal(2, 4, 9, 8), normal(8, 4 // groups, *kernel), normal(8)
+    options = {"stride": stride, "dilation": dilation, "groups": groups}
+    pairs = padding if isinstance(padding, tuple) else ((padding, padding),) * 2
+    compare(
+        lambda x, w, b: burn.conv2d(x, w, b, padding=padding, **options),
+        lambda x, w, b: functional.conv2d(zeros_around(x, pairs), w, b, **options),
+        x,
+        weight,
+        bias,
+    )
+
+
+CASES = {
+    "kernel equal to the input": ((2, 3, 4, 5), (2, 3, 4, 5), {}),
+    "1x1 images": ((3, 4, 1, 1), (2, 4, 1, 1), {}),
+    "1x1 images with padding": ((3, 2, 1, 1), (2, 2, 3, 3), {"padding": 1}),
+    "stride larger than the kernel": ((2, 2, 7, 8), (3, 2, 2, 1), {"stride": 4}),
+    "windows that end before the input": ((1, 2, 9, 9), (2, 2, 2, 2), {"stride": (5, 4)}),
+    "depthwise": ((2, 5, 6, 7), (5, 1, 3, 3), {"groups": 5, "padding": 1}),
+    "depthwise, several of each": ((2, 3, 6, 7), (6, 1, 3, 2), {"groups": 3}),
+    "depthwise, with a stride": ((2, 3, 7, 7), (3, 1, 3, 3), {"groups": 3, "stride": 2}),
+    "depthwise, dilated": ((2, 3, 9, 9), (3, 1, 3, 3), {"groups": 3, "dilation": (2, 3)}),
+    "one channel": ((4, 1, 8, 8), (16, 1, 3, 3), {"padding": 1}),
+    "small images with many channels": ((6, 24, 4, 4), (8, 24, 3, 3), {"padding": 1}),
+    "the same, with a stride": ((6, 24, 5, 5), (8, 24, 3, 3), {"padding": 1, "stride": 2}),
+    "the same, dilated": ((6, 24, 6, 6), (8, 24, 3, 3), {"padding": 2, "dilation": 2}),
+    "more padding than kernel": ((2, 2, 3, 3), (2, 2, 2, 2), {"padding": (3, 4)}),
+    "pointwise": ((2, 6, 5, 4), (4, 6, 1, 1), {}),
+    "pointwise in groups": ((2, 6, 5, 4), (4, 3, 1, 1), {"groups": 2}),
+    "pointwise with a stride": ((2, 6, 5, 4), (4, 6, 1, 1), {"stride": 2}),
+    "an image of many blocks": ((1, 16, 70, 90), (4, 16, 5, 5), {"padding": 2}),
+    "many images": ((70, 3, 24, 24), (4, 3, 3, 3), {}),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_conv2d_agrees_with_torch_at_the_edges(case):
+    shape, weight, options = CASES[case]
+    compare(
+        lambda x, w, b: burn.conv2d(x, w, b, **options),
+        lambda x, w, b: functional.conv2d(x, w, b, **options),
+        normal(*shape),
+        normal(*weight),
+        normal(weight[0]),
+    )
+
+
+@pytest.mark.parametrize("stride", [1, 2, 3])
+@pytest.mark.parametrize("padding", [0, 2])
+@pytest.mark.parametrize("groups", [1, 2, 6])
+def test_conv1d_agrees_with_torch(stride, padding, groups):
+    options = {"stride": stride, "padding": padding, "groups": groups, "dilation": 2}
+    compare(
+        lambda x, w: burn.conv1d(x, w, **options),
+        lambda x, w: functional.conv1d(x, w, **options),
+        normal(3, 6, 17),
+        normal(6, 6 // groups, 3),
+    )
+
+
+@pytest.mark.parametrize("stride", [1, (2, 1, 3)])
+@pytest.mark.parametrize("padding", [0, (1, 0, 2)])
+@pytest.mark.parametrize("groups", [1, 2])
+def test_conv3d_agrees_with_torch(stride, padding, groups):
+    options = {"stride": stride, "padding": padding, "groups": groups, "dilation": (1, 2, 1)}
+    compare(
+        lambda x, w, b: burn.conv3d(x, w, b, **options),
+        lambda x, w, b: functional.conv3d(x, w, b, **options),
+        normal(2, 4, 5, 6, 7),
+        normal(2, 4 // groups, 2, 3, 3),
+        normal(2),
+    )
+
+
+@pytest.mark.parametrize("stride", [1, 2, (3, 2)])
+@pytest.mark.parametrize("dilation", [1, (2, 3)])
+@pytest.mark.parametrize("padding", [0, 1, (2, 0)])
+@pytest.mark.parametrize("groups", [1, 2, 4])
+@pytest.mark.parametrize("longer", [False, True])
+def test_conv_transpose2d_agrees_with_torch(stride, padding, dilation, groups, longer):
+    steps = stride if isinstance(stride, tuple) else (stride, stride)
+    extra = tuple(step - 1 for step in steps) if longer else 0
+    options = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
+    compare(
+        lambda x, w, b: burn.conv_transpose2d(x, w, b, output_padding=extra, **options),
+        lambda x, w, b: functional.conv_transpose2d(x, w, b, output_padding=extra, **options),
+        normal(2, 4, 5, 4),
+        normal(4, 8 // groups, 3, 2),
+        normal(8),
+    )
+
+
+TRANSPOSED_CASES = {
+    "1x1 images": ((3, 4, 1, 1), (4, 2, 1, 1), {}),
+    "1x1 images made larger": ((3, 4, 1, 1), (4, 2, 4, 4), {}),
+    "stride larger than the kernel": ((2, 2, 3, 4), (2, 3, 2, 1), {"stride": 4}),
+    "more padding than the kernel has": ((1, 2, 6, 7), (2, 3, 2, 2), {"padding": 3}),
+    "the same, with a stride": ((1, 2, 6, 7), (2, 3, 2, 2), {"padding": 4, "stride": (2, 3)}),
+    "depthwise": ((2, 4, 5, 5), (4, 1, 3, 3), {"groups": 4, "stride": 2, "padding": 1}),
+    "output padding beyond the stride": (
+        (2, 3, 4, 5),
+        (3, 2, 2, 3),
+        {"dilation": 3, "stride": 2, "output_padding": 2},
+    ),
+    "the same along one axis": (
+        (2, 3, 4, 5),
+        (3, 2, 2, 3),
+        {"dilation": (1, 4), "output_padding": (0, 3), "padding": 1},
+    ),
+    "an image of many blocks": ((1, 16, 60, 70), (16, 4, 4, 4), {"stride": 2, "padding": 1}),
+}
+
+
+@pytest.mark.parametrize("case", TRANSPOSED_CASES)
+def test_conv_transpose2d_agrees_with_torch_at_the_edges(case):
+    shape, weight, options = TRANSPOSED_CASES[case]
+    compare(
+        lambda x, w, b: burn.conv_transpose2d(x, w, b, **options),
+        lambda x, w, b: functional.conv_transpose2d(x, w, b, **options),
+        normal(*shape),
+        normal(*weight),
+        normal(weight[1] * options.get("groups", 1)),
+    )
+
+
+@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize("stride", [1, 3])
+@pytest.mark.parametrize("groups", [1, 2])
+def test_conv_transpose_of_other_ranks_agrees_with_torch(count, stride, groups):
+    options = {"stride": stride, "padding": 1, "output_padding": stride - 1, "groups": groups}
+    compare(
+        lambda x, w, b: TRANSPOSED[count](x, w, b, **options),
+        lambda x, w, b: TORCH_TRANSPOSED[count](x, w, b, **options),
+        normal(2, 4, *(4, 3, 5)[:count]),
+        normal(4, 3, *(3, 2, 3)[:count]),
+        normal(3 * groups),
+    )
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_an_empty_batch_gives_an_empty_result_and_zero_gradients(count):
+    x = burn.zeros((0, 2, *[5] * count), device=TRACKED).require_grad()
+    weight = burn.ones((4, 2, *[3] * count), device=TRACKED).require_grad()
+    bias = burn.ones(4, device=TRACKED).require_grad()
+    output = CONV[count](x, weight, bias)
+    assert output.shape == (0, 4, *[3] * count)
+    back = TRANSPOSED[count](output, weight)
+    assert back.shape == x.shape
+    gradients = (output.sum() + back.sum()).backward()
+    assert x.grad(gradients).shape == x.shape
+    assert weight.grad(gradients).shape == weight.shape
+    assert not weight.grad(gradients).numpy().any()
+    assert bias.grad(gradients).tolist() == [0.0] * 4
+
+
+@pytest.mark.filterwarnings("ignore:Using padding='same' with even kernel:UserWarning")
+@pytest.mark.parametrize("lengths", [(7, 8), (5, 5), (4, 9)])
+@pytest.mark.parametrize("kernel", [(3, 3), (2, 4), (5, 1)])
+@pytest.mark.parametrize("dilation", [1, 2])
+def test_same_padding_is_that_of_torch(lengths, kernel, dilation):
+    x, weight = normal(2, 2, *lengths), normal(3, 2, *kernel)
+    compare(
+        lambda x, w: burn.conv2d(x, w, padding="same", dilation=dilation),
+        lambda x, w: functional.conv2d(x, w, padding="same", dilation=dilation),
+        x,
+        weight,
+    )
+
+
+@pytest.mark.parametrize("stride", [1, 2, 3, 5])
+@pytest.mark.parametrize("length", [1, 4, 7, 12])
+@pytest.mark.parametrize("kernel", [1, 2, 3])
+def test_same_padding_gives_the_length_over_the_stride(stride, length, kernel):
+    x, weight = burn.ones((1, 1, length), device=CPU), burn.ones((1, 1, kernel), device=CPU)
+    output = burn.conv1d(x, weight, stride=stride, padding="same")
+    assert output.shape == (1, 1, math.ceil(length / stride))
+
+
+def test_valid_padding_is_none():
+    x, weight = burn.asarray(normal(1, 2, 5), device=CPU), burn.asarray(normal(2, 2, 3), device=CPU)
+    assert_close(burn.conv1d(x, weight, padding="valid").numpy(), burn.conv1d(x, weight).numpy())
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_16_bit_floats_add_up_in_float32(dtype):
+    x = burn.ones((1, 4096, 1), dtype=dtype, device=CPU)
+    weight = burn.ones((1, 4096, 1), dtype=dtype, device=CPU)
+    output = burn.conv1d(x, weight)
+    assert output.dtype is burn.Tensor.dtype.fget(x)
+    assert output.tolist() == [[[4096.0]]]
+    bias = burn.ones(1, dtype=dtype, device=TRACKED).require_grad()
+    long = burn.conv1d(burn.ones((1, 1, 3000), dtype=dtype, device=TRACKED), weight[:, :1], bias)
+    expected = float(burn.asarray(3000.0, dtype=dtype, device=CPU))
+    assert bias.grad(long.sum().backward()).tolist() == [expected]
+
+
+def test_operands_are_promoted_together():
+    x = burn.ones((1, 1, 3), dtype="int32", device=CPU)
+    weight = burn.ones((1, 1, 2), dtype="float64", device=CPU)
+    output = burn.conv1d(x, weight, burn.ones(1, device=CPU))
+    assert output.dtype is burn.float64
+    assert output.tolist() == [[[3.0, 3.0]]]
+
+
+def test_views_are_convolved_like_copies():
+    x, weight = normal(6, 7, 3, 2), normal(3, 3, 4, 3)
+    a = burn.permute_dims(burn.asarray(x, device=CPU), (3, 2, 1, 0))
+    w = burn.permute_dims(burn.asarray(weight, device=CPU), (2, 1, 3, 0))
+    expected = functional.conv2d(
+        torch.from_numpy(x).permute(3, 2, 1, 0), torch.from_numpy(weight).permute(2, 1, 3, 0)
+    )
+    assert_close(burn.conv2d(a, w[:, ::1]).numpy(), expected.numpy())
+    flipped = burn.flip(a, axis=2)
+    expected = functional.conv2d(
+        torch.from_numpy(x).permute(3, 2, 1, 0).flip(2),
+        torch.from_numpy(weight).permute(2, 1, 3, 0),
+    )
+    assert_close(burn.conv2d(flipped, w).numpy(), expected.numpy())
+
+
+def test_an_element_that_is_not_finite_reaches_its_own_windows_only():
+    x = np.zeros((1, 1, 6, 6), np.float32)
+    x[0, 0, 2, 3] = np.nan
+    weight = burn.ones((1, 1, 3, 3), device=CPU)
+    output = burn.conv2d(burn.asarray(x, device=CPU), weight, padding=1).numpy()
+    expected = np.zeros((6, 6), bool)
+    expected[1:4, 2:5] = True
+    assert (np.isnan(output[0, 0]) == expected).all()
+
+
+# Patches.
+
+PATCHES = [
+    {"kernel_size": 2},
+    {"kernel_size": (3, 2), "padding": (1, 0)},
+    {"kernel_size": 3, "stride": 2, "padding": 2},
+    {"kernel_size": (2, 3), "dilation": 2, "padding": 1},
+    {"kernel_size": 2, "stride": (3, 4)},
+    {"kernel_size": 1, "padding": 2},
+    {"kernel_size": (6, 7)},
+]
+
+
+@pytest.mark.parametrize("options", PATCHES, ids=str)
+def test_patches_agree_with_torch(options):
+    x = normal(2, 3, 6, 7)
+    compare(lambda x: burn.unfold4d(x, **options), lambda x: functional.unfold(x, **options), x)
+    columns = functional.unfold(torch.from_numpy(x), **options)
+    compare(
+        lambda y: burn.fold4d(y, (6, 7), **options),
+        lambda y: functional.fold(y, (6, 7), **options),
+        normal(*columns.shape),
+    )
+
+
+def test_one_sided_padding_of_patches_is_that_of_a_padded_image():
+    x = normal(2, 3, 6, 7)
+    pairs = ((1, 0), (0, 2))
+    compare(
+        lambda x: burn.unfold4d(x, 3, padding=pairs),
+        lambda x: functional.unfold(zeros_around(x, pairs), 3),
+        x,
+    )
+
+
+# Deformed windows.
+
+
+def deformed(x, offset, weight, mask, bias, *, stride, padding, dilation, groups, offset_groups):
+    """The definition, in PyTorch so that it has gradients: one value after the other."""
+    images, channels, height, width = x.shape
+    outputs, per_group, *kernel = weight.shape
+    counts = [
+        (length + 2 * pad - spread * (places - 1) - 1) // step + 1
+        for length, places, step, pad, spread in zip(
+            (height, width), kernel, stride, padding, dilation, strict=True
+        )
+    ]
+
+    def element(plane, row, column):
+        inside = 0 <= row < height and 0 <= column < width
+        return plane[row, column] if inside else plane.new_zeros(())
+
+    def value(plane, y, x):
+        top, left = math.floor(y.item()), math.floor(x.item())
+        down, across = y - top, x - left
+        return (
+            (1 - down) * (1 - across) * element(plane, top, left)
+            + (1 - down) * across * element(plane, top, left + 1)
+            + down * (1 - across) * element(plane, top + 1, left)
+            + down * across * element(plane, top + 1, left + 1)
+        )
+
+    results = []
+    for n, o, row, column in np.ndindex(images, outputs, *counts):
+        total = x.new_zeros(()) if bias is None else bias[o]
+        group = o // (outputs // groups)
+        for c, i, j in np.ndindex(per_group, *kernel):
+            channel = group * per_group + c
+            part = channel // (channels // offset_groups)
+            place = (part * kernel[0] + i) * kernel[1] + j
+            y = row * stride[0] - padding[0] + i * dilation[0] + offset[n, 2 * place, row, column]
+            across = offset[n, 2 * place + 1, row, column]
+            found = value(
+                x[n, channel], y, column * stride[1] - padding[1] + j * dilation[1] + across
+            )
+            if mask is not None:
+                found = found * mask[n, place, row, column]
+            total = total + weight[o, c, i, j] * found
+        results.append(total)
+    return torch.stack(results).reshape(images, outputs, *counts)
+
+
+DEFORMED = [
+    pytest.param(dict(zip(NAMES, values, strict=True)), masked, id=f"{values} {masked}")
+    for NAMES in [("stride", "padding", "dilation", "weight_groups", "offset_groups")]
+    for values, masked in [
+        (((1, 1), (0, 0), (1, 1), 1, 1), True),
+        (((1, 1), (1, 1), (1, 1), 1, 1), False),
+        (((2, 1), (1, 2), (1, 2), 2, 1), True),
+        (((1, 1), (0, 1), (2, 1), 1, 2), True),
+        (((2, 2), (1, 0), (1, 1), 2, 4), False),
+    ]
+]
+
+
+@pytest.mark.parametrize(("options", "masked"), DEFORMED)
+def test_deform_conv2d_is_what_its_definition_says(options, masked):
+    x, weight, bias = normal(2, 4, 4, 5), normal(2, 4 // options["weight_groups"], 2, 3), normal(2)
+    rows, columns = functional.conv2d(
+        torch.from_numpy(x),
+        torch.zeros(2, 4, 2, 3, dtype=torch.float64),
+        **{name: options[name] for name in ("stride", "padding", "dilation")},
+    ).shape[2:]
+    places = options["offset_groups"] * 6
+    offset = 1.5 * normal(2, 2 * places, rows, columns)
+    arrays = [x, offset, weight, bias]
+    if masked:
+        arrays.append(normal(2, places, rows, columns))
+
+    def ours(x, offset, weight, bias, mask=None):
+        return burn.deform_conv2d(x, offset, weight, mask, bias, **options)
+
+    def theirs(x, offset, weight, bias, mask=None):
+        renamed = {
+            "groups" if name == "weight_groups" else name: one for name, one in options.items()
+        }
+        return deformed(x, offset, weight, mask, bias, **renamed)
+
+    compare(ours, theirs, *arrays)
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+def test_windows_that_are_not_moved_give_a_convolution(groups):
+    x, weight, bias = normal(2, 4, 6, 5), normal(6, 4 // groups, 3, 2), normal(6)
+    options = {"stride": (2, 1), "padding": 1, "dilation": (1, 2)}
+    expected = functional.conv2d(
+        *map(torch.from_numpy, (x, weight, bias)), groups=groups, **options
+    )
+    offset = burn.zeros((2, 12, *expected.shape[2:]), dtype="float64", device=CPU)
+    tensors = [burn.asarray(one, device=CPU) for one in (x, weight, bias)]
+    output = burn.deform_conv2d(
+        tensors[0], offset, tensors[1], None, tensors[2], weight_groups=groups, **options
+    )
+    assert_close(output.numpy(), expected.numpy())
+
+
+def test_offsets_that_are_no_numbers():
+    x = burn.ones((1, 1, 2, 2), device=CPU)
+    weight = burn.ones((1, 1, 1, 1), device=CPU)
+    offset = np.zeros((1, 2, 2, 2), np.float32)
+    offset[0, 0] = [[np.nan, np.inf], [-np.inf, 1e30]]
+    output = burn.deform_conv2d(x, burn.asarray(offset, device=CPU), weight).numpy()
+    assert_close(output[0, 0], [[np.nan, 0.0], [0.0, 0.0]])
+
+
+# What is refused.
+
+
+def ones(*shape):
+    return burn.ones(shape, device=CPU)
+
+
+X, W = ones(2, 4, 5, 6), ones(6, 4, 3, 3)
+
+REFUSED = {
+    "unbatched": (
+        lambda: burn.conv2d(ones(4, 5, 6), W),
+        burn.ShapeError,
+        r"conv2d: x has shape \(4, 5, 6\) where a batch \(N, C, H, W\) is needed. x\[None\] adds",
+    ),
+    "unbatched 1-d": (lambda: burn.conv1d(ones(4, 5), ones(6, 4, 3)), burn.ShapeError, "batch"),
+    "unbatched transposed": (
+        lambda: burn.conv_transpose3d(X, ones(4, 1, 2, 2, 2)),
+        burn.ShapeError,
+        r"\(N, C, D, H, W\)",
+    ),
+    "too many axes": (lambda: burn.conv1d(X, ones(6, 4, 3)), burn.ShapeError, "conv1d"),
+    "kernel too long": (
+        lambda: burn.conv2d(X, ones(6, 4, 3, 9), padding=1, dilation=(1, 2)),
+        burn.ShapeError,
+        r"- 1\) - 1\)/stride\) \+ 1 = floor\(\(6 \+ 1 \+ 1 - 2\*\(9 - 1\) - 1\)/1\) \+ 1 = -8",
+    ),
+    "other channels": (
+        lambda: burn.conv2d(X, ones(6, 3, 3, 3)),
+        burn.ShapeError,
+        "has 3 channels where C / groups = 4 / 1 = 4",
+    ),
+    "groups of inputs": (
+        lambda: burn.conv2d(X, ones(6, 1, 3, 3), groups=3),
+        burn.ShapeError,
+        "4 channels C are no multiple of 3 groups",
+    ),
+    "groups of outputs": (
+        lambda: burn.conv2d(X, ones(5, 2, 3, 3), groups=2),
+        burn.ShapeError,
+        "5 channels O are no multiple of 2 groups",
+    ),
+    "no groups": (lambda: burn.conv2d(X, W, groups=0), burn.ArgumentError, "groups is 0"),
+    "bias": (
+        lambda: burn.conv2d(X, W, ones(5)),
+        burn.ShapeError,
+        r"bias has shape \(5,\) where \(6,\)",
+    ),
+    "weight with other axes": (lambda: burn.conv2d(X, ones(6, 4, 3)), burn.ShapeError, "weight"),
+    "stride 0": (lambda: burn.conv2d(X, W, stride=0), burn.ArgumentError, "stride"),
+    "stride 0, same": (
+        lambda: burn.conv2d(X, W, stride=0, padding="same"),
+        burn.ArgumentError,
+        "stride",
+    ),
+    "negative padding": (lambda: burn.conv2d(X, W, padding=-1), burn.ArgumentError, "padding"),
+    "named padding": (
+        lambda: burn.conv2d(X, W, padding="full"),
+        burn.ArgumentError,
+        'conv2d: padding is \'full\'. Use numbers, "same" or "valid"',
+    ),
+    "padding of one axis": (lambda: burn.conv2d(X, W, padding=(1,)), burn.ArgumentError, "conv2d"),
+    "stride of three axes": (
+        lambda: burn.conv2d(X, W, stride=(1, 1, 1)),
+        burn.ArgumentError,
+        "conv2d: stride has 3 values",
+    ),
+    "dilation 1.5": (lambda: burn.conv2d(X, W, dilation=1.5), burn.OperandTypeError, "dilation"),
+    "no tensor": (lambda: burn.conv2d(np.ones((1, 1, 2, 2)), W), burn.OperandTypeError, "conv2d"),
+    "booleans": (
+        lambda: burn.conv2d(burn.ones((1, 1, 2, 2), dtype="bool", device=CPU), W) and None,
+        burn.BurnError,
+        "conv",
+    ),
+    "empty image": (lambda: burn.conv2d(ones(1, 4, 0, 3), W), burn.ShapeError, "no elements"),
+    "empty kernel": (lambda: burn.conv2d(X, ones(6, 4, 0, 3)), burn.ArgumentError, "kernel"),
+    "transposed weight": (
+        lambda: burn.conv_transpose2d(X, W),
+        burn.ShapeError,
+        r"\(C, O / groups, \*kernel\)",
+    ),
+    "nothing left": (
+        lambda: burn.conv_transpose2d(X, ones(4, 6, 3, 3), padding=4),
+        burn.ShapeError,
+        r"= \(5 - 1\)\*1 - 4 - 4 \+ 1\*\(3 - 1\) \+ 0 \+ 1 = -1",
+    ),
+    "output padding": (
+        lambda: burn.conv_transpose2d(X, ones(4, 6, 3, 3), output_padding=1),
+        burn.ArgumentError,
+        "output_padding is 1 along axis 2 where the stride is 1",
+    ),
+    "unbatched patches": (lambda: burn.unfold4d(ones(3, 4, 5), 2), burn.ShapeError, "unfold4d"),
+    "patches too large": (lambda: burn.unfold4d(X, 7), burn.ShapeError, "no window fits"),
+    "rows of columns": (lambda: burn.fold4d(ones(1, 5, 4), 3, 2), burn.ShapeError, "multiple"),
+    "number of columns": (
+        lambda: burn.fold4d(ones(1, 4, 5), 3, 2),
+        burn.ShapeError,
+        r"5 columns where images of \(3, 3\) have 2 \* 2 windows",
+    ),
+    "columns with four axes": (lambda: burn.fold4d(X, 3, 2), burn.ShapeError, "columns of shape"),
+    "offset": (
+        lambda: burn.deform_conv2d(X, ones(2, 9, 3, 4), W),
+        burn.ShapeError,
+        r"offset has shape \(2, 9, 3, 4\) where \(2, 18, 3, 4\) is needed",
+    ),
+    "mask": (
+        lambda: burn.deform_conv2d(X, ones(2, 18, 3, 4), W, ones(2, 9, 3, 3)),
+        burn.ShapeError,
+        "mask has shape",
+    ),
+    "offset groups": (
+        lambda: burn.deform_conv2d(X, ones(2, 54, 3, 4), W, offset_groups=3),
+        burn.ShapeError,
+        "4 channels are no multiple of 3 offset_groups",
+    ),
+    "no offset groups": (
+        lambda: burn.deform_conv2d(X, ones(2, 18, 3, 4), W, offset_groups=0),
+        burn.ArgumentError,
+        "offset_groups",
+    ),
+    "deformed, unbatched": (
+        lambda: burn.deform_conv2d(ones(4, 5, 6), ones(2, 18, 3, 4), W),
+        burn.ShapeError,
+        "deform_conv2d: .*batch",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_is_refused_says_why(case):
+    call, error, message = REFUSED[case]
+    with pytest.raises(error, match=message):
+        call()

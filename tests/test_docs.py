@@ -1,0 +1,212 @@
+"""The documentation: it builds without a warning, its examples run, and what it names is there."""
+
+import importlib
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+import burn
+import burn.namespace
+from burn.cli import main
+from burn.cli.required_methods import required_methods
+from burn.cli.scaffold import render, write
+from burn.device_id import BACKEND_IDS
+from burn.ops import REGISTRY
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+PAGES = sorted(path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md"))
+
+BLOCK = re.compile(r"^```(python|pycon)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+RUN = """
+import doctest
+import json
+import sys
+
+names = {"__name__": "__main__"}
+failed = 0
+page = sys.argv[1]
+with open(sys.argv[2], encoding="utf-8") as file:
+    blocks = json.load(file)
+for language, line, text in blocks:
+    if language == "python":
+        exec(compile("\\n" * line + text, page, "exec"), names)
+    else:
+        test = doctest.DocTestParser().get_doctest(text, names, page, page, line)
+        runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
+        failed += runner.run(test, clear_globs=False).failed
+        names = test.globs
+sys.exit(bool(failed))
+"""
+
+
+def text_of(page):
+    return (DOCS / page).read_text(encoding="utf-8")
+
+
+def examples(page):
+    """The Python blocks of a page: language, line number, text."""
+    text = text_of(page)
+    return [
+        (match[1], text.count("\n", 0, match.start()) + 1, match[2])
+        for match in BLOCK.finditer(text)
+    ]
+
+
+def commands():
+    """The lines of the pages that call ``burn``."""
+    for page in PAGES:
+        text = text_of(page)
+        inline = re.findall(r"`(burn [a-z][^`]*)`", text)
+        blocks = re.findall(r"^```console\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+        lines = [line.removeprefix("$ ") for block in blocks for line in block.splitlines()]
+        for line in [*inline, *lines]:
+            words = line.partition("#")[0].split()
+            if words[:1] == ["burn"] and len(words) > 1:
+                yield page, words[1:]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The documentation as HTML."""
+    folder = tmp_path_factory.mktemp("site")
+    result = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)],
+        cwd=ROOT,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        encoding="utf-8",
+        timeout=300,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    return folder
+
+
+def test_it_builds_without_a_warning_and_has_every_page(site):
+    for page in PAGES:
+        assert (site / page).with_suffix(".html").is_file()
+
+
+def test_a_page_fetches_nothing_from_elsewhere(site):
+    elsewhere = re.compile(r"<(?:script|img|iframe|link)[^>]* (?:src|href)=\"?(?:https?:)?//")
+    for path in site.rglob("*.html"):
+        assert not elsewhere.search(path.read_text(encoding="utf-8")), path
+    for path in site.rglob("*.css"):
+        assert "@import" not in path.read_text(encoding="utf-8"), path
+
+
+@pytest.mark.parametrize(
+    ("page", "expected"),
+    [
+        ("reference/ops.html", list(REGISTRY)),
+        (
+            "authors/required-ops.html",
+            [op.name for op in REGISTRY.values() if op.is_required]
+            + ["from_data", "to_data", "name", "sync", "native_dtype"],
+        ),
+    ],
+)
+def test_the_pages_that_are_made_of_the_code_have_every_op(site, page, expected):
+    anchors = set(re.findall(r'<h3 id="([^"]+)"', (site / page).read_text(encoding="utf-8")))
+    assert set(expected) <= anchors
+
+
+def test_the_function_page_has_every_public_function(site):
+    text = (site / "reference" / "functions.html").read_text(encoding="utf-8")
+    functions = [
+        name
+        for name in burn.namespace.__all__
+        if callable(getattr(burn, name))
+        and not isinstance(getattr(burn, name), type)
+        and not name.startswith("_")
+    ]
+    missing = [
+        name for name in functions if f"<code>{name}(" not in text and f"burn.{name}" not in text
+    ]
+    assert len(functions) > 200
+    assert missing == []
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if examples(page) and page != "authors/first-backend.md"]
+)
+def test_the_examples_of_a_page_run(page, run_python, tmp_path):
+    program, blocks = tmp_path / "run.py", tmp_path / "blocks.json"
+    program.write_text(RUN, encoding="utf-8")
+    blocks.write_text(json.dumps(examples(page)), encoding="utf-8")
+    result = run_python("-W", "error", program, page, blocks, BURN_DEVICE="cpu")
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_the_first_backend_is_made_as_its_page_says(run_python, install_folder, tmp_path):
+    text = text_of("authors/first-backend.md")
+    files = re.findall(r'^```python title="([^"]+)"\n(.*?)^```$', text, re.MULTILINE | re.DOTALL)
+    folder = tmp_path / "burn-abacus"
+    write(render("abacus", "bare"), folder)
+    backend = folder / "src" / "burn_abacus" / "backend.py"
+    source = backend.read_text(encoding="utf-8")
+    stubs = {method.name: method.stub for method in required_methods()}
+    for title, code in files:
+        if title == "src/burn_abacus/backend.py, imports":
+            source = source.replace("from burn.backend import", f"{code}from burn.backend import")
+        elif title == "src/burn_abacus/backend.py":
+            for method in re.split(r"\n(?=    def )", code):
+                stub = stubs[re.match(r"    def (\w+)", method)[1]]
+                assert stub in source
+                source = source.replace(stub, method.rstrip("\n") + "\n")
+        else:
+            (folder / title).write_text(code, encoding="utf-8")
+    backend.write_text(source, encoding="utf-8")
+    path = install_folder(folder)
+    program, blocks = tmp_path / "run.py", tmp_path / "blocks.json"
+    program.write_text(RUN, encoding="utf-8")
+    blocks.write_text(json.dumps(examples("authors/first-backend.md")), encoding="utf-8")
+    result = run_python("-W", "error", program, "first-backend.md", blocks, PYTHONPATH=path)
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_names_only_what_is_there(page):
+    text = text_of(page)
+    for name in set(re.findall(r"`burn\.([a-z]\w*(?:\.\w+)*)", text, re.IGNORECASE)):
+        assert find(name) is not None
+    sources = [path.read_text(encoding="utf-8") for path in (ROOT / "core" / "src").rglob("*.py")]
+    for variable in set(re.findall(r"BURN_[A-Z_]+", text)) - {"BURN_CORE"}:
+        assert any(variable in source for source in sources), variable
+
+
+def find(name):
+    """What is called burn.name: a public name, or one of a module."""
+    found, path = burn, "burn"
+    for part in name.split("."):
+        path = f"{path}.{part}"
+        try:
+            found = getattr(found, part)
+        except AttributeError:
+            found = importlib.import_module(path)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("page", "words"), [pytest.param(*one, id=f"{one[0]} {' '.join(one[1])}") for one in commands()]
+)
+def test_a_page_calls_only_commands_and_options_that_are_there(page, words):
+    command = main.get_command(click.Context(main), words[0])
+    assert command is not None
+    options = {one for parameter in command.params for one in parameter.opts}
+    used = {word.partition("=")[0] for word in words[1:] if word.startswith("-")}
+    assert used <= options | {"--help"}
+
+
+def test_the_names_that_are_kept_are_listed():
+    text = text_of("authors/publishing.md")
+    names = re.search(r"kept for packages of this project: ([^.]*)\.", text)[1]
+    assert set(re.split(r",\s+", names)) == {"core", *BACKEND_IDS}

@@ -1,0 +1,72 @@
+"""The programs in examples/ do what they say."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+
+
+@pytest.fixture
+def run_digits(run_python, tmp_path):
+    """Run the digits example."""
+
+    def run(*arguments, **variables):
+        picture = tmp_path / "pictures" / "digits.png"
+        return run_python(
+            EXAMPLES / "digits.py", "--picture", picture, *arguments, **variables
+        ), picture
+
+    return run
+
+
+def held_out_accuracy(output):
+    return float(re.search(r"^accuracy on the held-out images: (.+)$", output, re.MULTILINE)[1])
+
+
+def test_digits_reads_97_of_100_held_out_images_and_draws_a_picture(run_digits):
+    result, picture = run_digits("--device", "cpu")
+    assert result.returncode == 0, result.stderr
+    assert held_out_accuracy(result.stdout) >= 0.97
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_convolutional_network_reads_985_of_1000(run_digits):
+    result, picture = run_digits("--device", "cpu", "--network", "convolutional")
+    assert result.returncode == 0, result.stderr
+    assert held_out_accuracy(result.stdout) >= 0.985
+    assert picture.exists()
+
+
+def test_a_transformer_learns_to_spell_and_writes_a_sample(run_python):
+    # The whole run goes below 1.8; what 60 steps reach is beyond what single letters tell (2.9).
+    result = run_python(
+        EXAMPLES / "characters.py", "--device", "cpu", "--steps", "60", "--length", "20"
+    )
+    assert result.returncode == 0, result.stderr
+    assert float(re.search(r"^training loss: (\S+) nats", result.stdout, re.MULTILINE)[1]) < 2.6
+    assert len(result.stdout.partition("In the beginning ")[2].rstrip("\n")) >= 15
+
+
+def test_digits_repeats_itself_for_one_seed_and_dtype(run_digits):
+    arguments = ("--device", "cpu", "--epochs", "2", "--dtype", "float64", "--seed", "3")
+    first, _ = run_digits(*arguments)
+    second, _ = run_digits(*arguments)
+    assert 0.5 < held_out_accuracy(first.stdout) == held_out_accuracy(second.stdout)
+
+
+def test_digits_without_a_backend_names_the_package_to_install(run_digits):
+    result, picture = run_digits(BURN_PLUGINS="none")
+    assert result.returncode == 1
+    assert result.stdout == ""
+    (line,) = result.stderr.splitlines()
+    assert "burn-cpu" in line
+    assert not picture.exists()
+
+
+def test_digits_on_a_device_that_is_not_there_says_so_on_one_line(run_digits):
+    result, _ = run_digits("--device", "cpu:9")
+    assert result.returncode == 1
+    (line,) = result.stderr.splitlines()
+    assert "there is no device 'cpu:9'" in line

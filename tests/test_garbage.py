@@ -1,0 +1,112 @@
+"""Every public function, called with garbage, gives a result or an error of burn's."""
+
+import inspect
+import random
+import types
+
+import numpy as np
+import pytest
+
+import burn
+
+CPU = burn.Device("cpu")
+
+
+def public_functions():
+    """The functions of the public namespace and of the modules in it, by their full names."""
+    modules = {"burn": burn}
+    modules |= {
+        f"burn.{name}": getattr(burn, name)
+        for name in dir(burn)
+        if isinstance(getattr(burn, name), types.ModuleType)
+    }
+    for prefix, module in modules.items():
+        for name in dir(module):
+            member = getattr(module, name)
+            own = isinstance(member, types.FunctionType) and not name.startswith("_")
+            if own and (module is burn or member.__module__ == module.__name__):
+                yield f"{prefix}.{name}", member
+
+
+FUNCTIONS = dict(public_functions())
+
+HARMLESS = {
+    "burn.refresh_plugins",
+    "burn.register_backend",
+    "burn.set_default_device",
+    "burn.set_print_options",
+}
+"""Functions that change the state of the process."""
+
+
+def garbage():
+    """Values of every sort, most of them wrong for any one parameter."""
+    return [
+        None,
+        True,
+        -5,
+        0,
+        1,
+        3,
+        2.5,
+        float("nan"),
+        1 << 70,
+        1j,
+        "abc",
+        "float32",
+        b"x",
+        (),
+        (2, 3),
+        (-1, 0),
+        [1.0, [2.0]],
+        [[1.0, 2.0], [3.0, 4.0]],
+        {},
+        object(),
+        np.ones((2, 2)),
+        burn.float32,
+        CPU,
+        burn.ones((2, 3), device=CPU),
+        burn.ones((3, 3), dtype="float64", device=CPU),
+        burn.zeros((0, 2), device=CPU),
+        burn.ones((), device=CPU),
+        burn.asarray([1, 0, 7], device=CPU),
+        burn.asarray([True, False], device=CPU),
+        [burn.ones(2, device=CPU), burn.ones(3, device=CPU)],
+    ]
+
+
+def call_with(function, generator):
+    """Call a function with random garbage for its parameters."""
+    args, kwargs = [], {}
+    for parameter in inspect.signature(function).parameters.values():
+        values = garbage()
+        optional = parameter.default is not inspect.Parameter.empty
+        if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+            args += generator.choices(values, k=generator.randrange(3))
+        elif parameter.kind is inspect.Parameter.VAR_KEYWORD:
+            continue
+        elif parameter.kind is inspect.Parameter.KEYWORD_ONLY:
+            if not optional or generator.random() < 0.4:
+                kwargs[parameter.name] = generator.choice(values)
+        elif not optional or (len(args) == len(kwargs) and generator.random() < 0.4):
+            args.append(generator.choice(values))
+    try:
+        function(*args, **kwargs)
+    except burn.BurnError as error:
+        assert str(error)
+    except Exception as error:
+        raise AssertionError(f"args={args!r} kwargs={kwargs!r}") from error
+
+
+@pytest.mark.parametrize("name", sorted(set(FUNCTIONS) - HARMLESS))
+def test_garbage_gives_a_result_or_an_error_of_burns(name):
+    generator = random.Random(name)
+    for _ in range(150):
+        call_with(FUNCTIONS[name], generator)
+
+
+def test_an_error_names_what_is_no_tensor():
+    with pytest.raises(burn.OperandTypeError, match=r"reshape.*: x must be a tensor, not"):
+        burn.reshape("abc", (1,))
+    with pytest.raises(burn.OperandTypeError, match="missing a required"):
+        burn.reshape()

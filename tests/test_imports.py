@@ -1,0 +1,37 @@
+"""What an import costs: names are resolved when they are used."""
+
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = ["numpy", "ml_dtypes", "torch", "cupy", "pyopencl", "rich", "click", "pluggy"]
+
+
+def loaded_after(code):
+    """Which heavy modules a process has loaded after some code."""
+    program = f"{code}\nimport sys\nprint(*[name for name in {HEAVY} if name in sys.modules])"
+    return subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    ).stdout.split()
+
+
+def test_import_burn_loads_nothing():
+    assert loaded_after("import burn; burn.__version__") == []
+
+
+def test_using_burn_on_the_cpu_loads_no_other_array_library():
+    loaded = loaded_after("import burn; burn.ones(2, device='cpu') + 1")
+    assert "numpy" in loaded
+    assert not {"torch", "cupy", "pyopencl", "rich", "click"} & set(loaded)
+
+
+def test_every_public_name_resolves_and_is_listed():
+    import burn
+
+    names = dir(burn)
+    assert {"Tensor", "Device", "float32", "bool", "sum", "random", "no_grad"} <= set(names)
+    for name in names:
+        assert getattr(burn, name) is not None or name == "newaxis"
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        burn.nonsense  # noqa: B018 — looking is what raises

@@ -1,0 +1,45 @@
+"""The kit itself: it finds deliberate bugs."""
+
+import pytest
+
+import burn
+from burn.plugins import BackendSpec, DeviceInfo, registered
+from burn.testing import Selection, Subject, checks_of
+from mutants import DEVICE_MUTANTS, MUTANTS, TwoDevices
+
+USAGE = burn.Device("cpu").info.usage
+ONE = [DeviceInfo("unit", 0, "a mutant", usage=USAGE)]
+TWO = [DeviceInfo("unit", index, "a mutant") for index in range(2)]
+
+
+def first_failure(backend, probe, selection):
+    """How the first check ended that the last device of a backend fails, or None."""
+    spec = BackendSpec("mutant", lambda: backend, lambda: list(probe), ("unit",))
+    with registered(spec):
+        subject = Subject.of(burn.Device(f"mutant:{len(probe) - 1}"))
+        for check in checks_of(subject, selection):
+            result = check.run()
+            if result.status.is_wrong:
+                return result
+    return None
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_the_quick_kit_finds_a_bug(mutant):
+    where = {"suites": (mutant.suite,)} if mutant.suite else {"ops": (mutant.member,)}
+    found = first_failure(mutant.backend(), ONE, Selection(**where, quick=True))
+    assert found is not None
+    assert found.message
+    assert found.script
+
+
+def test_there_are_forty_bugs_of_every_sort():
+    assert len(MUTANTS) + len(DEVICE_MUTANTS) >= 40
+    assert len({mutant.member for mutant in MUTANTS}) >= 30
+
+
+@pytest.mark.parametrize("kind", DEVICE_MUTANTS)
+def test_the_quick_kit_finds_a_device_that_is_ignored(kind):
+    selection = Selection(suites=("contract", "creation"), quick=True)
+    assert first_failure(TwoDevices(), TWO, selection) is None
+    assert first_failure(kind(), TWO, selection) is not None

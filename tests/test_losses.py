@@ -1,0 +1,418 @@
+"""Losses against torch, in values and gradients, with all options and at the edges."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F  # noqa: N812 — its usual name
+
+import burn
+
+CPU = burn.Device("cpu")
+AUTODIFF = CPU.autodiff()
+RANDOM = np.random.default_rng(6)
+REDUCTIONS = ("mean", "sum", "none")
+
+for_each_reduction = pytest.mark.parametrize("reduction", REDUCTIONS)
+
+
+def tensor(values, **options):
+    return burn.asarray(values, device=CPU, **options)
+
+
+def leaf(values):
+    return burn.asarray(np.asarray(values, np.float64), device=AUTODIFF).require_grad()
+
+
+def compare(ours, theirs, *arrays, rtol=1e-9, atol=1e-11):
+    """Values, and gradients by all arrays."""
+    xs = [leaf(one) for one in arrays]
+    ys = [torch.tensor(np.asarray(one, np.float64), requires_grad=True) for one in arrays]
+    output, expected = ours(*xs), theirs(*ys)
+    assert output.shape == tuple(expected.shape)
+    np.testing.assert_allclose(
+        output.inner().numpy(), expected.detach().numpy(), rtol=rtol, atol=atol
+    )
+    gradients = output.sum().backward()
+    expected.sum().backward()
+    for x, y in zip(xs, ys, strict=True):
+        found = x.grad(gradients).numpy()
+        np.testing.assert_allclose(found, y.grad.numpy(), rtol=rtol, atol=atol)
+
+
+def normal(*shape):
+    return RANDOM.normal(size=shape)
+
+
+@for_each_reduction
+@pytest.mark.parametrize("shape", [(), (5,), (2, 3)])
+def test_losses_of_differences_are_those_of_torch(shape, reduction):
+    x, y = normal(*shape) * 2.0, normal(*shape) * 2.0
+    for ours, theirs, options in [
+        (burn.mse_loss, F.mse_loss, {}),
+        (burn.l1_loss, F.l1_loss, {}),
+        (burn.huber_loss, F.huber_loss, {}),
+        (burn.huber_loss, F.huber_loss, {"delta": 0.3}),
+        (burn.smooth_l1_loss, F.smooth_l1_loss, {}),
+        (burn.smooth_l1_loss, F.smooth_l1_loss, {"beta": 0.3}),
+        (burn.smooth_l1_loss, F.smooth_l1_loss, {"beta": 0.0}),
+    ]:
+        compare(
+            lambda a, b: ours(a, b, reduction=reduction, **options),  # noqa: B023 — used at once
+            lambda a, b: theirs(a, b, reduction=reduction, **options),  # noqa: B023 — likewise
+            x,
+            y,
+        )
+
+
+def test_huber_loss_at_its_kinks():
+    compare(burn.huber_loss, F.huber_loss, [1.0, -1.0, 0.0, 1e6], [0.0] * 4)
+
+
+@pytest.mark.parametrize("loss", [burn.mse_loss, burn.l1_loss, burn.huber_loss])
+def test_losses_do_not_broadcast(loss):
+    with pytest.raises(burn.ShapeError, match=r"shapes \(3, 1\) and \(3,\) differ"):
+        loss(tensor(np.ones((3, 1))), tensor(np.ones(3)))
+
+
+def test_losses_of_integers_are_floats():
+    x, y = tensor([1, 2, 7]), tensor([1, 4, 7])
+    assert burn.mse_loss(x, y, reduction="none").tolist() == [0.0, 4.0, 0.0]
+    assert burn.l1_loss(x.astype("uint8"), y.astype("uint8"), reduction="sum").item() == 2.0
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: burn.mse_loss(x, x, reduction="batchmean"),
+        lambda x: burn.kl_div(x, x, reduction="average"),
+        lambda x: burn.cross_entropy(x, tensor([0]), reduction=None),
+    ],
+)
+def test_an_unknown_reduction_is_named(call):
+    with pytest.raises(burn.ArgumentError, match="reduction is"):
+        call(tensor([[1.0, 2.0]]))
+
+
+def test_parameters_of_losses_are_checked():
+    x = tensor([1.0])
+    with pytest.raises(burn.ArgumentError, match=r"delta is 0\.0"):
+        burn.huber_loss(x, x, delta=0.0)
+    with pytest.raises(burn.ArgumentError, match="beta is -1"):
+        burn.smooth_l1_loss(x, x, beta=-1.0)
+    with pytest.raises(burn.OperandTypeError, match="delta must be a number"):
+        burn.huber_loss(x, x, delta="1")
+    with pytest.raises(burn.ArgumentError, match="label_smoothing is 2"):
+        burn.cross_entropy(tensor([[1.0, 2.0]]), tensor([0]), label_smoothing=2)
+
+
+@for_each_reduction
+@pytest.mark.parametrize("with_weight", [False, True])
+@pytest.mark.parametrize("with_pos_weight", [False, True])
+def test_binary_cross_entropy_is_that_of_torch(with_weight, with_pos_weight, reduction):
+    weight = RANDOM.random((4, 3)) if with_weight else None
+    pos_weight = RANDOM.random(3) + 0.5 if with_pos_weight else None
+
+    def options(make):
+        return {
+            "weight": None if weight is None else make(weight),
+            "pos_weight": None if pos_weight is None else make(pos_weight),
+            "reduction": reduction,
+        }
+
+    compare(
+        lambda x, y: burn.binary_cross_entropy_with_logits(x, y, **options(tensor)),
+        lambda x, y: F.binary_cross_entropy_with_logits(x, y, **options(torch.tensor)),
+        normal(4, 3) * 3.0,
+        RANDOM.random((4, 3)),
+    )
+
+
+def test_binary_cross_entropy_is_exact_where_the_prediction_is_right():
+    logits, targets = [-50.0, -20.0, 20.0, 50.0, 0.0, -1000.0], [0.0, 0.0, 1.0, 1.0, 1.0, 1.0]
+    x = leaf(logits)
+    losses = burn.binary_cross_entropy_with_logits(x, tensor(targets), reduction="none")
+    signs = [1.0 if target else -1.0 for target in targets]
+    expected = [
+        math.log1p(math.exp(-sign * logit)) if sign * logit > -700 else -sign * logit
+        for sign, logit in zip(signs, logits, strict=True)
+    ]
+    np.testing.assert_allclose(losses.inner().numpy(), expected, rtol=1e-12)
+    slopes = x.grad(losses.sum().backward()).numpy()
+    assert slopes[4] == -0.5
+    assert np.isfinite(slopes).all()
+
+
+def test_binary_targets_may_be_booleans():
+    loss = burn.binary_cross_entropy_with_logits(tensor([0.0, 0.0]), tensor([True, False]))
+    assert loss.item() == pytest.approx(math.log(2.0))
+
+
+@pytest.mark.parametrize("reduction", [*REDUCTIONS, "batchmean"])
+@pytest.mark.parametrize("log_target", [False, True])
+def test_kl_div_is_that_of_torch(log_target, reduction):
+    target = RANDOM.random((4, 3)) + 0.01
+    target /= target.sum(axis=1, keepdims=True)
+
+    def theirs(x, y):
+        if reduction == "mean":  # torch warns of its own mean
+            return F.kl_div(x, y, log_target=log_target, reduction="none").mean()
+        return F.kl_div(x, y, log_target=log_target, reduction=reduction)
+
+    compare(
+        lambda x, y: burn.kl_div(x, y, log_target=log_target, reduction=reduction),
+        theirs,
+        np.log(RANDOM.random((4, 3))),
+        np.log(target) if log_target else target,
+    )
+
+
+@pytest.mark.parametrize("log_target", [False, True])
+def test_kl_div_of_what_never_happens_is_0(log_target):
+    target = [-math.inf, 0.0] if log_target else [0.0, 1.0]
+    x, y = leaf([-math.inf, -1.0]), leaf(target)
+    loss = burn.kl_div(x, y, log_target=log_target, reduction="sum")
+    assert loss.inner().item() == 1.0
+    gradients = loss.backward()
+    assert x.grad(gradients).tolist() == [0.0, -1.0]
+    assert np.isfinite(y.grad(gradients).numpy()).all()
+
+
+CLASS_SHAPES = [((5, 4), 1), ((4,), 0), ((3, 4, 2), 1), ((2, 3, 4), 2), ((4, 5), 0)]
+
+
+def classes(shape, axis, ignore_index):
+    targets = RANDOM.integers(0, 4, size=(*shape[:axis], *shape[axis + 1 :]))
+    if ignore_index is not None and targets.ndim:
+        targets.flat[0] = ignore_index
+    return targets
+
+
+def class_first(axis):
+    """torch has its classes along axis 1, or 0 of a vector."""
+    return lambda x: x if x.ndim == 1 else x.movedim(axis, 1)
+
+
+@for_each_reduction
+@pytest.mark.parametrize(("shape", "axis"), CLASS_SHAPES)
+@pytest.mark.parametrize("with_weight", [False, True])
+@pytest.mark.parametrize("ignore_index", [None, -100, 2])
+@pytest.mark.parametrize("smoothing", [0.0, 0.2])
+def test_cross_entropy_is_that_of_torch(
+    shape, axis, with_weight, ignore_index, smoothing, reduction
+):
+    targets = classes(shape, axis, ignore_index)
+    weight = RANDOM.random(4) + 0.1 if with_weight else None
+    compare(
+        lambda x: burn.cross_entropy(
+            x,
+            tensor(targets),
+            axis=axis,
+            weight=None if weight is None else tensor(weight),
+            ignore_index=ignore_index,
+            label_smoothing=smoothing,
+            reduction=reduction,
+        ),
+        lambda x: F.cross_entropy(
+            class_first(axis)(x),
+            torch.tensor(targets),
+            weight=None if weight is None else torch.tensor(weight),
+            ignore_index=-1 if ignore_index is None else ignore_index,
+            label_smoothing=smoothing,
+            reduction=reduction,
+        ),
+        normal(*shape),
+    )
+
+
+@for_each_reduction
+@pytest.mark.parametrize(("shape", "axis"), CLASS_SHAPES)
+@pytest.mark.parametrize("with_weight", [False, True])
+@pytest.mark.parametrize("ignore_index", [None, -100, 2])
+def test_nll_loss_is_that_of_torch(shape, axis, with_weight, ignore_index, reduction):
+    targets = classes(shape, axis, ignore_index)
+    weight = RANDOM.random(4) + 0.1 if with_weight else None
+    compare(
+        lambda x: burn.nll_loss(
+            x,
+            tensor(targets),
+            axis=axis,
+            weight=None if weight is None else tensor(weight),
+            ignore_index=ignore_index,
+            reduction=reduction,
+        ),
+        lambda x: F.nll_loss(
+            class_first(axis)(x),
+            torch.tensor(targets),
+            weight=None if weight is None else torch.tensor(weight),
+            ignore_index=-1 if ignore_index is None else ignore_index,
+            reduction=reduction,
+        ),
+        normal(*shape),
+    )
+
+
+@for_each_reduction
+@pytest.mark.parametrize("with_weight", [False, True])
+@pytest.mark.parametrize("smoothing", [0.0, 0.2])
+def test_cross_entropy_of_probabilities_is_that_of_torch(with_weight, smoothing, reduction):
+    weight = RANDOM.random(4) + 0.1 if with_weight else None
+    targets = RANDOM.random((3, 4))
+    compare(
+        lambda x, y: burn.cross_entropy(
+            x,
+            y,
+            weight=None if weight is None else tensor(weight),
+            label_smoothing=smoothing,
+            reduction=reduction,
+        ),
+        lambda x, y: F.cross_entropy(
+            x,
+            y,
+            weight=None if weight is None else torch.tensor(weight),
+            label_smoothing=smoothing,
+            reduction=reduction,
+        ),
+        normal(3, 4),
+        targets / targets.sum(axis=1, keepdims=True),
+    )
+
+
+@pytest.mark.parametrize("loss", [burn.cross_entropy, burn.nll_loss])
+def test_where_everything_is_ignored_the_mean_is_nan_and_the_sum_0(loss):
+    scores, targets = tensor([[1.0, 2.0], [3.0, 4.0]]), tensor([-100, -100])
+    assert math.isnan(loss(scores, targets, ignore_index=-100).item())
+    assert loss(scores, targets, ignore_index=-100, reduction="sum").item() == 0.0
+    x = leaf([[1.0, 2.0]])
+    gradients = loss(x, tensor([9]), ignore_index=9, reduction="sum").backward()
+    assert x.grad(gradients).tolist() == [[0.0, 0.0]]
+
+
+@pytest.mark.parametrize("loss", [burn.cross_entropy, burn.nll_loss])
+def test_no_examples(loss):
+    scores, targets = tensor(np.zeros((0, 3))), tensor(np.zeros(0, np.int64))
+    assert math.isnan(loss(scores, targets).item())
+    assert loss(scores, targets, reduction="sum").item() == 0.0
+    assert loss(scores, targets, weight=tensor(np.ones(3)), reduction="none").shape == (0,)
+
+
+@pytest.mark.parametrize("loss", [burn.cross_entropy, burn.nll_loss])
+def test_class_losses_refuse_what_does_not_fit(loss):
+    scores = tensor([[1.0, 2.0]])
+    with pytest.raises(burn.ShapeError, match="one class index per example"):
+        loss(scores, tensor([[0]]))
+    with pytest.raises(burn.ShapeError, match="weight has shape"):
+        loss(scores, tensor([0]), weight=tensor([1.0]))
+    with pytest.raises(burn.OutOfRangeError):
+        loss(scores, tensor([2])).item()
+
+
+def test_probabilities_have_no_ignored_class():
+    scores = tensor([[1.0, 2.0]])
+    with pytest.raises(burn.ArgumentError, match="ignore_index is for targets that are classes"):
+        burn.cross_entropy(scores, scores, ignore_index=0)
+
+
+CTC_SHAPES = [(6, 2, 4, 3), (10, 3, 5, 4), (50, 4, 20, 12)]
+
+
+def ctc_case(frames, batch, classes, labels):
+    """Logits, targets without the blank 0, and lengths that fit."""
+    targets = RANDOM.integers(1, classes, size=(batch, labels))
+    targets[0, 1:3] = targets[0, 0]  # repeated labels need blanks between them
+    inputs = RANDOM.integers(frames - 1, frames + 1, size=batch)
+    counts = RANDOM.integers(1, labels + 1, size=batch)
+    return normal(frames, batch, classes) * 2.0, targets, inputs, counts
+
+
+def compare_ctc(logits, targets, inputs, counts, *, rtol=1e-8, atol=1e-10, **options):
+    """Through a softmax: then torch's gradient is that by the logits."""
+    compare(
+        lambda x: burn.ctc_loss(
+            burn.log_softmax(x), tensor(targets), tensor(inputs), tensor(counts), **options
+        ),
+        lambda x: F.ctc_loss(
+            F.log_softmax(x, -1),
+            torch.tensor(targets),
+            torch.tensor(inputs),
+            torch.tensor(counts),
+            **options,
+        ),
+        logits,
+        rtol=rtol,
+        atol=atol,
+    )
+
+
+@for_each_reduction
+@pytest.mark.parametrize("shape", CTC_SHAPES)
+def test_ctc_loss_is_that_of_torch(shape, reduction):
+    compare_ctc(*ctc_case(*shape), reduction=reduction)
+
+
+def test_ctc_loss_with_another_blank():
+    logits, targets, inputs, counts = ctc_case(8, 2, 4, 3)
+    compare_ctc(logits, targets - 1, inputs, counts, blank=3)
+
+
+def test_ctc_loss_of_empty_targets():
+    logits, targets, inputs, _ = ctc_case(8, 2, 4, 3)
+    compare_ctc(logits, targets, inputs, np.array([0, 2]), reduction="none")
+    compare_ctc(logits, targets, inputs, np.array([0, 2]))
+    compare_ctc(logits, targets[:, :0], inputs, np.array([0, 0]), reduction="sum")
+
+
+@for_each_reduction
+def test_a_target_that_does_not_fit_is_0_on_request(reduction):
+    # The first needs 2 frames, the second 3: a blank between its equal labels.
+    logits, targets = normal(2, 3, 4), np.array([[1, 2], [1, 1], [3, 0]])
+    inputs, counts = np.array([2, 2, 1]), np.array([2, 2, 1])
+    compare_ctc(logits, targets, inputs, counts, zero_infinity=True, reduction=reduction)
+
+
+def test_a_target_that_does_not_fit_is_infinite_without_a_gradient():
+    x = leaf(normal(2, 2, 4))
+    losses = burn.ctc_loss(
+        burn.log_softmax(x),
+        tensor([[1, 1], [1, 2]]),
+        tensor([2, 2]),
+        tensor([2, 2]),
+        reduction="none",
+    )
+    first, second = losses.inner().tolist()
+    assert first == math.inf
+    assert math.isfinite(second)
+    gradient = x.grad(losses.sum().backward()).numpy()
+    assert not gradient[:, 0].any()
+    assert gradient[:, 1].any()
+
+
+def test_fewer_frames_than_labels():
+    log_probs = burn.log_softmax(tensor(normal(1, 1, 3)))
+    targets, one, two = tensor([[1, 2]]), tensor([1]), tensor([2])
+    assert burn.ctc_loss(log_probs, targets, one, two).item() == math.inf
+    assert burn.ctc_loss(log_probs, targets, one, two, zero_infinity=True).item() == 0.0
+
+
+def test_ctc_loss_in_float32_stays_finite_over_many_frames():
+    logits, targets, _, _ = ctc_case(2000, 1, 30, 40)
+    log_probs = burn.log_softmax(tensor(logits, dtype="float32"))
+    loss = burn.ctc_loss(log_probs, tensor(targets), tensor([2000]), tensor([40]), reduction="sum")
+    expected = F.ctc_loss(
+        F.log_softmax(torch.tensor(logits), -1),
+        torch.tensor(targets),
+        torch.tensor([2000]),
+        torch.tensor([40]),
+        reduction="sum",
+    )
+    assert loss.item() == pytest.approx(expected.item(), rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "counts"), [([3, 4], [1, 1]), ([3, 3], [1, 3]), ([-1, 3], [1, 1]), ([3, 3], [-1, 1])]
+)
+def test_lengths_that_are_too_large_or_negative_are_refused(inputs, counts):
+    log_probs = burn.log_softmax(tensor(normal(3, 2, 4)))
+    with pytest.raises(burn.OutOfRangeError, match="ctc_loss"):
+        burn.ctc_loss(log_probs, tensor([[1, 2], [1, 2]]), tensor(inputs), tensor(counts)).item()

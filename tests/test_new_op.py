@@ -1,0 +1,110 @@
+"""The op table is the only place an op is written: one that is added at run time is everywhere."""
+
+import pytest
+
+import burn
+from burn.ops import REGISTRY, Context, Meta, OpTable, Tag, op
+from burn.ops.signature import Cotangent, FloatOperand, Gradients, OptionalFloat, Primitive
+from burn.tensor.dispatcher import dispatch
+
+
+@pytest.fixture
+def logit():
+    """An op that burn does not have, for the length of a test."""
+
+    @op(Tag.ELEMENTWISE)
+    def logit(x: FloatOperand) -> Meta:
+        """Elementwise ``log(x / (1 - x))``."""
+        return x
+
+    @logit.decomposition
+    def _(ops: OpTable, x: Primitive) -> Primitive:
+        return ops.log(ops.divide(x, ops.subtract(1.0, x)))
+
+    @logit.gradient(saves=("x",))
+    def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
+        (x,) = ctx.saved
+        return (ops.divide(g, ops.multiply(x, ops.subtract(1.0, x))),)
+
+    yield logit
+    del REGISTRY["logit"]
+
+
+def test_a_new_op_is_found_in_dispatch_with_promotion_and_errors(logit):
+    x = burn.asarray([0.5, 0.75], device="cpu")
+    assert dispatch.logit(x).tolist() == pytest.approx([0.0, 1.0986123])
+    with pytest.raises(burn.OperandTypeError, match=r"logit\(2\.0\)"):
+        dispatch.logit(2.0)
+
+
+def test_a_new_op_has_its_gradient_under_autodiff(logit):
+    device = burn.Device("cpu").autodiff()
+    x = burn.asarray([0.5, 0.75], device=device).require_grad()
+    gradients = dispatch.logit(x).sum().backward()
+    assert x.grad(gradients).tolist() == pytest.approx([4.0, 16 / 3])
+
+
+def test_a_new_op_without_a_rule_has_the_gradient_of_its_parts(logit):
+    logit.vjp = None
+    device = burn.Device("cpu").autodiff()
+    device.ops.__dict__.pop("logit", None)
+    x = burn.asarray([0.5, 0.75], dtype="float64", device=device).require_grad()
+    gradients = dispatch.logit(x).sum().backward()
+    assert x.grad(gradients).tolist() == pytest.approx([4.0, 16 / 3])
+
+
+def test_a_backend_may_bring_a_new_op_itself(logit, monkeypatch):
+    backend = burn.Device("cpu").backend
+    monkeypatch.setattr(backend, "logit", lambda x: x * 0 + 42, raising=False)
+    burn.Device("cpu").ops.__dict__.pop("logit", None)
+    burn.Device("cpu").tensor_type(burn.float64).calls.pop("logit", None)
+    x = burn.asarray([0.5], dtype="float64", device="cpu")
+    assert OpTable(backend, burn.Device("cpu").id).logit(x.primitive).tolist() == [42.0]
+
+
+@pytest.fixture
+def affine():
+    """An op with an operand that may be left out, for the length of a test."""
+
+    @op()
+    def affine(x: FloatOperand, slope: FloatOperand, shift: OptionalFloat) -> Meta:
+        """Elementwise ``slope * x + shift``."""
+        return x
+
+    @affine.decomposition
+    def _(ops: OpTable, x: Primitive, slope: Primitive, shift: Primitive | None) -> Primitive:
+        product = ops.multiply(x, slope)
+        return product if shift is None else ops.add(product, shift)
+
+    @affine.gradient(saves=("slope", "shift.shape"))
+    def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
+        slope, shape = ctx.saved
+        assert (shape is None) is not ctx.needs[2]
+        return ops.multiply(g, slope), None, g if ctx.needs[2] else None
+
+    yield affine
+    del REGISTRY["affine"]
+
+
+@pytest.mark.parametrize("device", [burn.Device("cpu"), burn.Device("cpu").autodiff()])
+def test_an_operand_may_be_optional(affine, device):
+    x, slope = burn.asarray([1.0, 2.0], device=device), burn.asarray([3.0, 4.0], device=device)
+    for _ in range(2):  # the second time from the plan of the first
+        assert dispatch.affine(x, slope, None).tolist() == [3.0, 8.0]
+        assert dispatch.affine(x, slope, slope).tolist() == [6.0, 12.0]
+    with pytest.raises(burn.OperandTypeError, match="shift must be a tensor or None"):
+        dispatch.affine(x, slope, "b")
+    with pytest.raises(burn.OperandTypeError, match="slope must be a tensor, not"):
+        dispatch.affine(x, None, slope)
+
+
+@pytest.mark.parametrize("with_shift", [True, False])
+def test_the_gradient_rule_knows_which_optional_operands_there_are(affine, with_shift):
+    device = burn.Device("cpu").autodiff()
+    x = burn.asarray([1.0, 2.0], device=device).require_grad()
+    slope = burn.asarray([3.0, 4.0], device=device)
+    shift = slope.require_grad() if with_shift else None
+    gradients = dispatch.affine(x, slope, shift).sum().backward()
+    assert x.grad(gradients).tolist() == [3.0, 4.0]
+    if shift is not None:
+        assert shift.grad(gradients).tolist() == [1.0, 1.0]

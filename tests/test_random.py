@@ -1,0 +1,146 @@
+"""Random numbers as users draw them; the generator itself is in the conformance samples."""
+
+import threading
+
+import numpy as np
+import pytest
+
+import burn
+from burn import random
+from burn.generator import get_state, set_state
+
+CPU = burn.Device("cpu")
+
+
+def test_the_same_seed_gives_the_same_numbers_and_another_others():
+    def draw(seed):
+        CPU.seed(seed)
+        return [
+            random.uniform(5, device=CPU).tolist(),
+            random.normal((2, 3), device=CPU).tolist(),
+            random.integers(4, 0, 1000, device=CPU).tolist(),
+            random.permutation(6, device=CPU).tolist(),
+        ]
+
+    assert draw(1) == draw(1)
+    assert draw(1) != draw(2)
+
+
+def test_calls_continue_where_the_last_one_ended():
+    CPU.seed(5)
+    first, second = random.uniform(8, device=CPU), random.uniform(8, device=CPU)
+    CPU.seed(5)
+    both = random.uniform(16, device=CPU)
+    assert first.tolist() + second.tolist() == both.tolist()
+
+
+def test_a_large_draw_is_the_same_whether_in_one_or_in_parts():
+    CPU.seed(9)
+    whole = random.uniform(200_000, device=CPU).numpy()
+    CPU.seed(9)
+    parts = [random.uniform(n, device=CPU).numpy() for n in (4, 40_000, 100_000, 59_996)]
+    np.testing.assert_array_equal(np.concatenate(parts), whole)
+
+
+def test_the_state_can_be_read_and_restored():
+    random.uniform(3, device=CPU)
+    state = get_state(CPU.generator)
+    first = random.normal(5, device=CPU).tolist()
+    set_state(CPU.generator, state)
+    assert random.normal(5, device=CPU).tolist() == first
+
+
+def test_an_autodiff_device_draws_from_the_generator_of_its_hardware():
+    CPU.seed(3)
+    first = random.uniform(4, device=CPU).tolist()
+    CPU.autodiff().seed(3)
+    assert random.uniform(4, device=CPU.autodiff()).tolist() == first
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_uniform_numbers_lie_in_a_half_open_range(dtype):
+    CPU.seed(0)
+    for low, high in ((0.0, 1.0), (-3.0, 5.0), (0.1, 0.3)):
+        x = random.uniform(50_000, low, high, dtype=dtype, device=CPU)
+        kind = burn.DType.of(dtype).numpy.type
+        values = x.numpy()
+        assert (values >= kind(low)).all()
+        assert (values < kind(high)).all()
+        middle = values.astype("float64").mean()
+        assert abs(middle - (low + high) / 2) < 0.02 * (high - low)
+
+
+def test_normal_numbers_have_their_mean_and_standard_deviation():
+    CPU.seed(1)
+    x = random.normal(100_000, 3.0, 2.0, dtype="float64", device=CPU).numpy()
+    assert abs(x.mean() - 3.0) < 0.03
+    assert abs(x.std() - 2.0) < 0.03
+    assert abs(((x - 3) / 2) ** 3).mean() == pytest.approx(1.596, abs=0.05)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "dtype"),
+    [(0, 6, "int8"), (-6, 6, "int32"), (0, 1 << 32, "int64"), (-(2**63), 2**63, "int64"),
+     (0, 1 << 64, "uint64"), (10, 10 + (1 << 40), "int64"),
+     (-(2**62), 2**62 + 3, "int64")],
+)  # fmt: skip
+def test_integers_cover_their_range(low, high, dtype):
+    CPU.seed(2)
+    values = random.integers(4000, low, high, dtype=dtype, device=CPU).numpy()
+    assert values.dtype == dtype
+    assert low <= int(values.min())
+    assert int(values.max()) < high
+    places = (values.astype(object) - low) * 6 // (high - low)
+    counts = np.bincount(np.array(places, dtype=int), minlength=6)
+    assert (abs(counts - 4000 / 6) < 120).all()
+
+
+def test_a_permutation_has_every_number_once():
+    CPU.seed(4)
+    order = random.permutation(1000, device=CPU)
+    assert sorted(order.tolist()) == list(range(1000))
+    assert order.dtype is burn.int64
+
+
+def test_bernoulli_is_true_with_its_probability():
+    CPU.seed(6)
+    x = random.bernoulli(20_000, 0.3, device=CPU)
+    assert x.dtype is burn.bool
+    assert abs(x.astype("float32").mean().item() - 0.3) < 0.02
+
+
+def test_threads_never_get_the_same_numbers():
+    CPU.seed(8)
+    drawn = []
+
+    def draw():
+        drawn.extend(tuple(random.uniform(4, device=CPU).tolist()) for _ in range(200))
+
+    threads = [threading.Thread(target=draw) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(drawn)) == 1600
+
+
+def test_numpys_generator_is_left_alone():
+    np.random.seed(0)  # noqa: NPY002 — the state that users share
+    expected = np.random.rand()  # noqa: NPY002 — as above
+    np.random.seed(0)  # noqa: NPY002 — as above
+    random.normal(100, device=CPU)
+    assert np.random.rand() == expected  # noqa: NPY002 — as above
+
+
+def test_categorical_draws_classes_with_their_weights():
+    CPU.seed(3)
+    weights = burn.asarray([[1.0, 3.0, 0.0], [0.0, 0.0, 2.0]], device=CPU)
+    drawn = random.categorical(weights, 8000)
+    assert drawn.shape == (2, 8000)
+    assert drawn.dtype is burn.int64
+    first = np.bincount(drawn[0].numpy(), minlength=3) / 8000
+    np.testing.assert_allclose(first, [0.25, 0.75, 0.0], atol=0.02)
+    assert (drawn[1] == 2).all()
+    for wrong in (burn.ones((), device=CPU), burn.ones((2, 0), device=CPU)):
+        with pytest.raises(burn.ShapeError, match="no classes"):
+            random.categorical(wrong)

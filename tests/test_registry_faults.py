@@ -1,0 +1,428 @@
+"""Broken plugins, installed on disk: each costs one clear line, and the others nothing."""
+
+import importlib
+import itertools
+import sys
+import textwrap
+import time
+import traceback
+
+import pytest
+
+from burn import DeviceUnavailableError, PluginError
+from burn.backend import Backend
+from burn.cli.inventory import take
+from burn.plugins import Registry, State, describe, registry as process_registry
+
+PLUGIN = """
+from burn.plugins import BackendSpec, DeviceInfo, hookimpl
+{at_import}
+
+def load():
+    {at_load}
+    from burn.testing import MockBackend, MockDevice
+    return MockBackend("{name}", [MockDevice()])
+
+def probe():
+    {at_count}
+    return [DeviceInfo("unit", 0, "{hardware}")]
+
+@hookimpl
+def burn_backends():
+    {at_hook}
+    return [BackendSpec("{name}", load, probe, ("unit",), api_version=(0, 1))]
+"""
+
+STAGES = ("import", "hook", "count", "load")
+
+_numbers = itertools.count()
+
+
+class Folder:
+    """A folder of installed distributions."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def install(
+        self, distribution, source=None, *, version="1.0", entry_points=None, metadata=None
+    ):
+        """Write what pip would; without source, what it leaves if only the files are deleted."""
+        self.path.mkdir(exist_ok=True)
+        module = distribution.replace("-", "_")
+        if source is not None:
+            (self.path / f"{module}.py").write_text(textwrap.dedent(source), encoding="utf-8")
+        info = self.path / f"{module}-{version}.dist-info"
+        info.mkdir()
+        if entry_points is None:
+            entry_points = f"[burn]\n{module} = {module}\n"
+        if metadata is None:
+            metadata = f"Metadata-Version: 2.1\nName: {distribution}\nVersion: {version}\n"
+        for name, content in (("entry_points.txt", entry_points), ("METADATA", metadata)):
+            if content:
+                raw = content.encode() if isinstance(content, str) else content
+                (info / name).write_bytes(raw)
+        return info
+
+    def install_plugin(self, distribution, *, version="1.0", hardware="fake", **faults):
+        """Install a plugin with a backend of its name, which does something bad at some stage."""
+        name = distribution.replace("-", "_")
+        stages = {f"at_{stage}": faults.get(stage, "pass") for stage in STAGES}
+        source = PLUGIN.format(name=name, hardware=hardware, **stages)
+        return self.install(distribution, source, version=version)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder on the path, and a process that has not looked for plugins yet."""
+    for variable in ("BURN_PLUGINS", "BURN_DISABLE_PLUGINS", "BURN_STRICT_PLUGINS", "BURN_DEVICE"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.syspath_prepend(tmp_path)
+    known = set(sys.modules)
+    yield Folder(tmp_path)
+    for name in set(sys.modules) - known:
+        if name.startswith("fake_"):
+            del sys.modules[name]
+    importlib.invalidate_caches()
+
+
+def assert_the_others_are_unharmed(registry):
+    assert registry.entry("cpu").state in (State.READY, State.LOADED)
+    assert isinstance(registry.entry("cpu").load(), Backend)
+
+
+def load(registry, name):
+    """Go through all stages."""
+    entry = registry.entry(name)
+    entry.probe()
+    return entry.load()
+
+
+ERRORS = [
+    "ImportError('libfake.so.3: undefined symbol')",
+    "OSError('libfake.so: cannot open shared object file')",
+    "SystemExit(3)",
+    "SystemExit('fake says goodbye')",
+    "ValueError('two\\nlines')",
+    "MemoryError()",
+    "RecursionError('deep')",
+    "GeneratorExit()",
+    "type('Odd', (BaseException,), {})('of no common kind')",
+    "type('Bad', (Exception,), {'__str__': lambda self: 1 / 0})()",
+]
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: error[:24])
+@pytest.mark.parametrize("stage", STAGES)
+def test_whatever_is_raised_at_any_stage_is_one_line_for_one_plugin(folder, stage, error):
+    name = f"fake_{next(_numbers)}"
+    folder.install_plugin(name, **{stage: f"raise {error}"})
+    registry = Registry()
+    with pytest.raises(PluginError) as caught:
+        load(registry, name)
+    message = str(caught.value)
+    raised = eval(error)  # noqa: S307 — one of the errors above
+    assert describe(raised) in message
+    assert f"{name} 1.0" in message
+    assert "\n" not in message
+    cause = caught.value.__cause__
+    assert type(cause).__name__ == type(raised).__name__
+    frames = traceback.extract_tb(cause.__traceback__)
+    assert frames[-1].filename == str(folder.path / f"{name}.py")
+    assert_the_others_are_unharmed(registry)
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_keyboard_interrupt_passes_through_at_any_stage_and_the_next_try_works(folder, stage):
+    name = f"fake_{next(_numbers)}"
+    once = (
+        "import sys\n    if not hasattr(sys, '{0}'):\n        sys.{0} = 1; raise KeyboardInterrupt"
+    )
+    if stage == "import":
+        once = once.replace("\n    ", "\n")
+    folder.install_plugin(name, **{stage: once.format(name)})
+    registry = Registry()
+
+    with pytest.raises(KeyboardInterrupt):
+        load(registry, name)
+    assert isinstance(load(registry, name), Backend)
+    assert registry.entry(name).state is State.LOADED
+    assert_the_others_are_unharmed(registry)
+
+
+def test_several_endless_probes_cost_one_time_limit(folder, monkeypatch):
+    monkeypatch.setenv("BURN_PROBE_SECONDS", "0.5")
+    names = [f"fake_{next(_numbers)}" for _ in range(4)]
+    for name in names:
+        folder.install_plugin(name, count="import threading; threading.Event().wait()")
+    registry = Registry()
+    start = time.monotonic()
+    present = registry.probe()
+    assert time.monotonic() - start < 1.5
+    for name in names:
+        assert present[name] == []
+        assert registry.entry(name).state is State.FAILED
+        with pytest.raises(PluginError, match=f"devices of '{name}' took over 0.5 s"):
+            registry.entry(name).load()
+    assert_the_others_are_unharmed(registry)
+
+
+@pytest.mark.parametrize(
+    "returned",
+    ["None", "7", "'text'", "[object()]", "[BackendSpec]", "{1: 2}", "iter([])", "[[]]"],
+)
+def test_a_hook_that_returns_rubbish_is_one_line_for_one_plugin(folder, returned):
+    name = f"fake_{next(_numbers)}"
+    folder.install_plugin(name, hook=f"return {returned}")
+    registry = Registry()
+    with pytest.raises(PluginError, match=r"burn_backends\(\) returned") as caught:
+        registry.entry(name)
+    assert "\n" not in str(caught.value)
+    assert_the_others_are_unharmed(registry)
+
+
+def test_a_missing_dependency_is_named(folder):
+    folder.install_plugin("fake-thirsty", **{"import": "import fake_water.wells"})
+    with pytest.raises(PluginError) as caught:
+        Registry().entry("fake_thirsty")
+    assert "No module named 'fake_water'" in str(caught.value)
+    assert "needs the package that brings the module 'fake_water'" in str(caught.value)
+
+
+def test_a_dependency_that_is_missing_when_the_backend_is_loaded_is_named(folder):
+    folder.install_plugin("fake-late", load="import fake_library")
+    registry = Registry()
+    entry = registry.entry("fake_late")
+    assert entry.state is State.READY
+    with pytest.raises(PluginError, match="the package that brings the module 'fake_library'"):
+        entry.load()
+    assert entry.state is State.FAILED
+    assert_the_others_are_unharmed(registry)
+
+
+def test_stale_metadata_of_an_uninstalled_package_is_said_to_be_that(folder):
+    folder.install("fake-gone")
+    registry = Registry()
+    with pytest.raises(PluginError, match="pip uninstall fake-gone"):
+        registry.entry("fake_gone")
+    assert_the_others_are_unharmed(registry)
+
+
+def test_of_two_versions_of_one_plugin_the_first_on_the_path_counts(folder, tmp_path, monkeypatch):
+    folder.install_plugin("fake-twice", version="1.0", hardware="the old one")
+    newer = Folder(tmp_path / "newer")
+    newer.install_plugin("Fake_Twice", version="2.0", hardware="the new one")
+    (newer.path / "Fake_Twice.py").rename(newer.path / "fake_twice.py")
+    points = newer.path / "Fake_Twice-2.0.dist-info" / "entry_points.txt"
+    points.write_text("[burn]\nfake_twice = fake_twice\n", encoding="utf-8")
+    source = newer.path / "fake_twice.py"
+    source.write_text(source.read_text().replace("Fake_Twice", "fake_twice"), encoding="utf-8")
+    monkeypatch.syspath_prepend(newer.path)
+    registry = Registry()
+    (plugin,) = [one for one in registry.plugins if one.name == "fake_twice"]
+    assert plugin.version == "2.0"
+    entry = registry.entry("fake_twice")
+    assert entry.state is State.READY
+    assert [info.hardware for info in entry.probe()] == ["the new one"]
+
+
+def test_two_distributions_that_claim_one_name_are_both_named(folder):
+    folder.install_plugin("fake-one")
+    source = (folder.path / "fake_one.py").read_text(encoding="utf-8")
+    folder.install("fake-two", source)
+    registry = Registry()
+    with pytest.raises(PluginError, match="fake-one and fake-two both claim the name 'fake_one'"):
+        registry.entry("fake_one").load()
+    assert_the_others_are_unharmed(registry)
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("not-a-name", "no identifier"),
+        ("two words", "no identifier"),
+        ("1st", "no identifier"),
+    ],
+)
+def test_an_entry_point_whose_name_is_no_identifier_is_skipped(folder, caplog, name, reason):
+    folder.install("fake-named", "", entry_points=f"[burn]\n{name} = fake_named\n")
+    registry = Registry()
+    (plugin,) = [one for one in registry.plugins if one.name == name]
+    assert reason in str(plugin.error)
+    assert plugin.distribution == "fake-named"
+    assert "fake_named" not in sys.modules
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert_the_others_are_unharmed(registry)
+
+
+@pytest.mark.parametrize(
+    "entry_points",
+    ["[burn]\nfake = \n", "[burn]\nfake = 3 + 4\n", "[burn]\nfake = fake_odd:nothing.there\n"],
+)
+def test_an_entry_point_that_names_nothing_is_one_broken_plugin(folder, entry_points):
+    folder.install("fake-odd", "", entry_points=entry_points)
+    registry = Registry()
+    (plugin,) = [one for one in registry.plugins if one.name == "fake"]
+    assert plugin.error is not None
+    assert_the_others_are_unharmed(registry)
+
+
+@pytest.mark.parametrize(
+    ("entry_points", "metadata"),
+    [
+        ("[burn]\nthis is no entry point\n", None),
+        ("[other]\nthis is no entry point\n", None),
+        (b"[burn]\nfake = \xff\xfe\n", None),
+        ("no section\n", None),
+        ("[burn]\nfake = fake_damaged\n", b""),
+        ("[burn]\nfake = fake_damaged\n", b"\xff\xfe\x00"),
+        ("[burn]\nfake = fake_damaged\n", "Metadata-Version: 2.1\n"),
+    ],
+)
+def test_damaged_metadata_of_any_distribution_harms_no_plugin(folder, entry_points, metadata):
+    folder.install("fake-damaged", "", entry_points=entry_points, metadata=metadata)
+    folder.install_plugin("fake-fine")
+    registry = Registry()
+    assert registry.entry("fake_fine").state is State.READY
+    assert_the_others_are_unharmed(registry)
+
+
+def test_a_refresh_finds_what_was_installed_and_repaired_and_loses_what_is_gone(folder):
+    registry = Registry()
+    with pytest.raises(DeviceUnavailableError, match="there is no backend 'fake_new'"):
+        registry.entry("fake_new")
+    folder.install_plugin("fake-broken", **{"import": "raise OSError('not yet')"})
+    info = folder.install_plugin("fake-new")
+    registry.refresh()
+    entry = registry.entry("fake_new")
+    assert entry.state is State.READY
+    backend = entry.load()
+    with pytest.raises(PluginError, match="not yet"):
+        registry.entry("fake_broken")
+    repaired = folder.path / "fake_broken.py"
+    repaired.write_text(
+        (folder.path / "fake_new.py").read_text().replace("fake_new", "fake_broken")
+    )
+    registry.refresh()
+    assert registry.entry("fake_broken").state is State.READY
+    assert registry.entry("fake_new") is entry
+    assert entry.load() is backend
+    for file in info.iterdir():
+        file.unlink()
+    info.rmdir()
+    registry.refresh()
+    with pytest.raises(DeviceUnavailableError, match="there is no backend 'fake_new'"):
+        registry.entry("fake_new")
+
+
+def break_everything(folder):
+    """Install a plugin for each fault; their names."""
+    for stage in STAGES:
+        folder.install_plugin(f"fake-{stage}", **{stage: f"raise OSError('at the {stage}')"})
+        folder.install_plugin(f"fake-exit-{stage}", **{stage: "raise SystemExit(1)"})
+    folder.install_plugin("fake-endless", count="import threading; threading.Event().wait()")
+    folder.install_plugin("fake-rubbish", hook="return 7")
+    folder.install_plugin("fake-missing", **{"import": "import fake_nothing"})
+    folder.install("fake-stale")
+    folder.install("fake-named", "", entry_points="[burn]\nno-name = fake_named\n")
+    folder.install("fake-damaged", "", entry_points="[burn]\nno entry point\n")
+
+
+def test_in_an_inventory_each_broken_plugin_is_one_line_and_every_device_is_there(
+    folder, monkeypatch
+):
+    monkeypatch.setenv("BURN_PROBE_SECONDS", "0.5")
+    before = take()
+    break_everything(folder)
+    process_registry.refresh()
+    try:
+        after = take()
+    finally:
+        for file in folder.path.rglob("*"):
+            if file.is_file():
+                file.unlink()
+        process_registry.refresh()
+    lost = {"fake_load:0", "fake_exit_load:0"}  # whose faults nobody has seen yet
+    assert {device.name for device in after.devices} - lost == {
+        device.name for device in before.devices
+    }
+    assert after.default is before.default
+    known = {failure.plugin.distribution for failure in before.failures}
+    broken = [one for one in after.failures if one.plugin.distribution not in known]
+    assert all("\n" not in one.reason for one in broken)
+    assert sorted(one.plugin.distribution for one in broken) == sorted(
+        [
+            *(f"fake-{stage}" for stage in STAGES if stage != "load"),
+            *(f"fake-exit-{stage}" for stage in STAGES if stage != "load"),
+            *("fake-endless", "fake-missing", "fake-named", "fake-rubbish", "fake-stale"),
+        ]
+    )
+
+
+DEFAULT = """
+import burn
+print(burn.zeros(2).device)
+print(*burn.Device.fallbacks(), sep="\\n")
+"""
+
+
+def test_a_program_goes_on_with_the_next_device_and_ends(folder, run_python):
+    """In a process of its own, which must not wait for the endless probe when it ends."""
+    break_everything(folder)
+    for name in ("fake-load", "fake-exit-load"):
+        path = folder.path / f"{name.replace('-', '_')}.py"
+        source = path.read_text().replace('("unit",),', '("unit",), priority=1,')
+        path.write_text(source)
+    start = time.monotonic()
+    result = run_python(
+        *("-c", DEFAULT),
+        PYTHONPATH=str(folder.path),
+        BURN_PROBE_SECONDS="1",
+        BURN_DISABLE_PLUGINS="cuda,opencl,torch",
+    )
+    assert time.monotonic() - start < 20
+    assert result.returncode == 0, result.stderr
+    device, *passed_over = result.stdout.splitlines()
+    assert device == "cpu:0"
+    assert "fake_load:0: OSError: at the load" in passed_over
+    assert "fake_exit_load:0: SystemExit: 1" in passed_over
+    assert "fake-import: OSError: at the import" in passed_over
+
+
+ASKED = """
+import burn
+for name in ("import", "hook", "count", "load", "exit_import", "endless", "missing", "stale"):
+    try:
+        burn.zeros(2, device=f"fake_{name}")
+    except burn.PluginError as error:
+        print(error)
+burn.zeros(2, device="cpu")
+burn.zeros(2)
+"""
+
+
+def test_a_backend_that_was_asked_for_by_name_fails_loudly(folder, run_python):
+    break_everything(folder)
+    result = run_python(
+        *("-c", ASKED),
+        PYTHONPATH=str(folder.path),
+        BURN_DEVICE="fake_endless",
+        BURN_PROBE_SECONDS="0.5",
+    )
+    expected = [
+        "OSError: at the import",
+        "OSError: at the hook",
+        "OSError: at the count",
+        "OSError: at the load",
+        "SystemExit: 1",
+        "looking for devices of 'fake_endless' took over 0.5 s",
+        "No module named 'fake_nothing'",
+        "No module named 'fake_stale'",
+    ]
+    for line, reason in zip(result.stdout.splitlines(), expected, strict=True):
+        assert reason in line
+    assert result.returncode == 1
+    last = result.stderr.splitlines()[-1]
+    assert last.startswith("burn.errors.PluginError: BURN_DEVICE=fake_endless: ")
+    there = last.partition("Devices that are there: ")[2].split(", ")
+    assert {"cpu:0", "fake_exit_load:0"} <= set(there)
