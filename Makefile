@@ -9,10 +9,17 @@ BIN := $(VENV)/bin
 # them, and what it calls burn is another project.
 PACKAGES := core plugins/burn-cpu
 
+# Plugins that are not part of the demo: for the tests their dependencies come from
+# tests/requirements.txt, and take several gigabytes where nobody says which.
+PLUGINS := plugins/burn-torch
+
 # Plugins that are examples: tested like ours, not part of the demo.
 EXAMPLES := examples/burn-strict examples/burn-pure
 
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+
+# The tests use all cores by a process for each; threads of libraries would only be in each other's way.
+ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
 .PHONY: help demo test bench docs clean
 
@@ -32,7 +39,7 @@ test: $(VENV)/test.stamp
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
-	$(BIN)/pytest --numprocesses auto
+	$(ONE_THREAD) $(BIN)/pytest --numprocesses auto
 
 bench: $(VENV)/test.stamp
 	$(BIN)/python benchmarks/run.py
@@ -56,7 +63,7 @@ $(VENV)/demo.stamp: $(VENV)/venv.stamp $(PACKAGES:%=%/pyproject.toml) examples/r
 	$(PIP) install $(PACKAGES:%=-e ./%) -r examples/requirements.txt
 	@touch $@
 
-$(VENV)/test.stamp: $(VENV)/demo.stamp tests/requirements.txt docs/requirements.txt $(EXAMPLES:%=%/pyproject.toml)
+$(VENV)/test.stamp: $(VENV)/demo.stamp tests/requirements.txt docs/requirements.txt $(PLUGINS:%=%/pyproject.toml) $(EXAMPLES:%=%/pyproject.toml)
 	$(PIP) install -r tests/requirements.txt
-	$(PIP) install --no-deps $(EXAMPLES:%=-e ./%)
+	$(PIP) install --no-deps $(PLUGINS:%=-e ./%) $(EXAMPLES:%=-e ./%)
 	@touch $@

@@ -18,6 +18,7 @@ __all__ = ["Case", "Result", "measure", "measure_commands", "measure_memory"]
 
 ROUNDS = 25
 SECONDS_PER_ROUND = 0.01
+LONGEST_REST = 100
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,7 @@ def measure(case: Case) -> Result:
     times: tuple[list[float], list[float]] = ([], [])
     for _ in range(ROUNDS):
         for (function, repeats), taken in zip(pairs, times, strict=True):
+            _rest()
             taken.append(_time(function, repeats))
     ours, theirs = map(statistics.median, times)
     return Result(case.name, case.against, ours, theirs, case.budget)
@@ -77,6 +79,19 @@ def _repeats(function: Callable[[], object]) -> int:
     while (taken := _time(function, repeats) * repeats) < SECONDS_PER_ROUND / 4:
         repeats *= 2
     return max(1, round(repeats * SECONDS_PER_ROUND / taken))
+
+
+def _rest() -> None:
+    """Wait until no thread of this process computes.
+
+    Those of OpenMP and OpenBLAS stay awake after their work, for up to a tenth of a second, and
+    would take a core away from whoever is measured next.
+    """
+    for _ in range(LONGEST_REST):
+        before = time.process_time()
+        time.sleep(0.002)
+        if time.process_time() - before < 0.0005:
+            return
 
 
 def _time(function: Callable[[], object], repeats: int) -> float:

@@ -1,6 +1,7 @@
 """Where burn stands against its speed budgets, on the CPU: ``python benchmarks/run.py``.
 
 Budgets are ratios measured side by side in one run. With ``--json FILE`` the figures are kept.
+Where numba is installed burn-cpu uses it; ``BURN_CPU_JIT=0`` measures NumPy alone.
 """
 
 from __future__ import annotations
@@ -21,8 +22,10 @@ from rich.console import Console
 from rich.table import Table
 
 import burn
+from cnn import burn_cnn, torch_cnn
 from convolution import SHAPE, SMALL, burn_convolution, torch_convolution
 from harness import Case, Result, measure, measure_commands, measure_memory
+from torch_backend import torch_backend
 from transformer import burn_block, torch_block
 
 CPU = burn.Device("cpu")
@@ -94,17 +97,18 @@ def tiny_network() -> Iterator[Case]:
 
 
 def burn_trainer(
-    inputs: np.ndarray, targets: np.ndarray, widths: list[int]
+    inputs: np.ndarray, targets: np.ndarray, widths: list[int], *, device: burn.Device = CPU
 ) -> Callable[[], object]:
     """One step of training a multilayer perceptron, written as a user would."""
-    burn.random.seed(0, device=CPU)
-    x, y = burn.asarray(inputs, device=CPU), burn.asarray(targets, device=CPU)
+    tracked = device.autodiff()
+    burn.random.seed(0, device=device)
+    x, y = burn.asarray(inputs, device=device), burn.asarray(targets, device=device)
     parameters = []
     for fan_in, fan_out in itertools.pairwise(widths):
         bound = fan_in**-0.5
         parameters += [
-            burn.random.uniform((fan_in, fan_out), -bound, bound, device=TRACKED).require_grad(),
-            burn.zeros(fan_out, device=TRACKED).require_grad(),
+            burn.random.uniform((fan_in, fan_out), -bound, bound, device=tracked).require_grad(),
+            burn.zeros(fan_out, device=tracked).require_grad(),
         ]
     moments = [(burn.zeros_like(p.inner()), burn.zeros_like(p.inner())) for p in parameters]
     count = 0
@@ -250,6 +254,20 @@ def rows() -> Iterator[Case]:
         )
 
 
+def cnn() -> Iterator[Case]:
+    """A step of Adam on two of convolution, normalization and pooling, batches of 64 images."""
+    generator = np.random.default_rng(0)
+    images = generator.normal(size=(64, 1, 28, 28)).astype(np.float32)
+    labels = generator.integers(0, 10, 64)
+    yield Case(
+        "CNN 1-32-64 of 28x28, batch 64, Adam step",
+        burn_cnn(images, labels),
+        torch_cnn(images, labels),
+        "torch",
+        2.0,
+    )
+
+
 def transformer() -> Iterator[Case]:
     """A step of Adam on one transformer block, batches of 8 sequences of 128 vectors of 256."""
     generator = np.random.default_rng(0)
@@ -339,9 +357,11 @@ SUITES = {
     "random": random_numbers,
     "large": large_ops,
     "rows": rows,
+    "cnn": cnn,
     "transformer": transformer,
     "pooling": pooling,
     "convolution": convolution,
+    "torch": functools.partial(torch_backend, burn_trainer, torch_trainer),
 }
 
 

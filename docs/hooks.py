@@ -100,10 +100,14 @@ def required_page() -> Iterator[str]:
 _CONVENTIONS = """What is true of all of them:
 
 - **Operands.** They are on one device, and those that are computed with each other have one dtype.
-  Shapes broadcast as in NumPy. Where a Python number may stand, it is one that the dtype
-  represents, and at least one operand is a tensor.
+  Shapes broadcast as in NumPy. Where a Python number may stand, at least one operand is a tensor.
+  The number lies in the range of that tensor's dtype, and the method rounds it to the dtype before
+  it computes: 0.1 equals the float32 nearest to it. A float tensor may meet an int.
 - **Results.** A result has the dtype of the operands, unless the operation says otherwise:
-  comparisons give bool, and an attribute `dtype` is what comes out.
+  comparisons give bool, and an attribute `dtype` (a [`DType`](../reference/tensor.md)) is what
+  comes out. Functions of floats give NaN and infinities where IEEE 754 does, and never raise. The
+  sign of a zero is that of IEEE 754 where elements are moved, chosen, rounded or multiplied, and
+  free in other results; the sign of a NaN is free.
 - **Memory.** An operand is never written to. A result may share memory with an operand, as long as
   nobody ever writes to either. Operands come in any layout that methods of the backend produce.
 - **Shapes.** A tensor may have no axes (one element), or an axis of length 0 (no elements).
@@ -113,9 +117,11 @@ _CONVENTIONS = """What is true of all of them:
   in float32 and rounded once.
 - **Refusals.** Kinds of dtypes, and what `full` and `arange` are given, were checked before. On the
   rest of what "not accepted" lists a method raises an exception, whichever: burn finds the reason.
-  Only for an index that a tensor holds is the error the method's own, an `OutOfRangeError`.
+  Where nothing underneath notices, `burn.ops.REGISTRY[name].infer` raises: it takes the operands
+  as `Meta(shape, dtype)`, and returns the shape and the dtype of the result. Only for an index that
+  a tensor holds is the error the method's own, an `OutOfRangeError`.
 - **The kit** tries each with the samples that are listed, in every dtype of their kind that the
-  device has, and compares with a reference in float64.
+  device has, and compares with a reference in float64, with [tolerances](kit.md#tolerances).
 """
 
 
@@ -129,14 +135,10 @@ def _member(name: str) -> Iterator[str]:
 def _required(method: RequiredMethod) -> Iterator[str]:
     yield f"### `{method.name}`\n"
     yield f"```python\n{inspect.cleandoc(_head(method.source))}\n```\n"
+    yield markdown(getattr(Backend, method.name).__doc__) + "\n"
     definition = REGISTRY.get(method.name)
     if definition is None:  # uploads and downloads
-        yield markdown(getattr(Backend, method.name).__doc__) + "\n"
         return
-    yield markdown(definition.__doc__) + "\n"
-    raises = markdown(getattr(Backend, method.name).__doc__).partition("Raises ")
-    if raises[1]:
-        yield raises[1] + raises[2] + "\n"
     yield from _operands(definition)
     samples = SAMPLES[method.name]
     notes = [_DTYPE.sub(" to each dtype", one.note) for one in samples.samples]

@@ -125,7 +125,8 @@ def _missing(inventory: Inventory) -> Iterator[str]:
         yield f"{failure.name!r} is broken: {failure.reason}"
     for entry in inventory.idle:
         known.add(entry.name)
-        yield f"{entry.name!r} finds no hardware"
+        reason = f": {entry.absence}" if entry.absence else ""
+        yield f"{entry.name!r} finds no hardware{reason}"
     for name in BACKENDS:
         if name not in known:
             try:

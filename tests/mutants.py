@@ -58,6 +58,16 @@ class Mutant(NamedTuple):
         return result
 
 
+def writing_to_what_it_shares(right):
+    def share(data, device):
+        x = right(data, device)
+        if x.size > 1 and x.flags.writeable:
+            x[...] = x[::-1].copy()
+        return x
+
+    return share
+
+
 def mirrored(axis, rank):
     """Axes counted from the wrong end."""
     return tuple(rank - 1 - one for one in axis)
@@ -409,6 +419,26 @@ MUTANTS = [
     Mutant("reads come from the past", "to_data", lambda right: lambda x: TensorData(
         np.asarray(right(x).array).copy() if x.ndim != 2 else np.zeros_like(right(x).array)),
         "transfers"),
+    Mutant("copies what it should share", "share", lambda right: lambda data, device: np.array(
+        right(data, device)), "interchange"),
+    Mutant("writes to what it shares", "share", writing_to_what_it_shares, "interchange"),
+    Mutant("shares what is reversed the wrong way", "share", lambda right: lambda data, device: (
+        np.lib.stride_tricks.as_strided(data.array, data.shape, [abs(step) for step in
+                                                                data.array.strides])
+        if min(data.array.strides, default=0) >= 0 else np.ascontiguousarray(data.array[::-1])),
+        "interchange"),
+    Mutant("says that a primitive is elsewhere", "device_of", lambda right: lambda x: (
+        DeviceId(0, 1) if right(x) else None), "interchange"),
+    Mutant("takes everything for a primitive", "device_of", lambda right: lambda x: DeviceId(0, 0),
+           "interchange"),
+    Mutant("exports no copies", "to_dlpack", lambda right: (
+        lambda x, *, max_version=None, **rest: right(x, max_version=max_version, copy=False)),
+        "interchange"),
+    Mutant("exports the bits of bfloat16 as integers", "to_dlpack", lambda right: (
+        lambda x, **rest: right(x.view(np.uint16) if x.dtype == bfloat16.numpy else x, **rest)),
+        "interchange"),
+    Mutant("calls its memory by another device's name", "dlpack_device", lambda right: (
+        lambda device: (1, 7)), "interchange"),
 ]  # fmt: skip
 
 

@@ -247,7 +247,7 @@ def test_a_backend_without_hardware_and_one_whose_probe_fails_have_a_line_each()
         document = json.loads(devices("--json"))
     assert "no hardware: absent of (this process)" in lines
     assert "broken: failing of (this process): OSError: no driver" in lines
-    assert [backend["name"] for backend in document["no_hardware"]] == ["absent"]
+    assert "absent" in [backend["name"] for backend in document["no_hardware"]]
     assert [backend["name"] for backend in document["broken"]] == ["failing"]
 
 

@@ -35,15 +35,15 @@ from burn.testing.subject import Call
 load_samples()  # those of plugins
 
 
-EXAMPLES = {"pure", "strict"}
-"""Backends that are examples: tried with the quick kit, as they take minutes for all of it."""
+QUICK = {"opencl", "pure", "strict"}
+"""Backends that are tried with the quick kit, as they take minutes for all of it."""
 
 
 def groups():
     """The checks of every device, in groups of one suite and op."""
     for device in Device.enumerate():
         expected = ExpectedFailures.read(find_expected_failures(device))
-        selection = Selection(quick=device.backend_name in EXAMPLES)
+        selection = Selection(quick=device.backend_name in QUICK)
         for subject in subjects(device.backend, device.id, handle=device):
             note = " minimal" if subject.hides else ""
             for group in groups_of(subject, selection, expected, by_dtype=False):

@@ -9,10 +9,7 @@ import torch
 from torch.nn import functional
 
 import burn
-
-CPU = burn.Device("cpu")
-TRACKED = CPU.autodiff()
-RANDOM = np.random.default_rng(7)
+from windows_against_torch import CPU, TRACKED, assert_close, compare, normal, ones, zeros_around
 
 CONV = {1: burn.conv1d, 2: burn.conv2d, 3: burn.conv3d}
 TORCH_CONV = {1: functional.conv1d, 2: functional.conv2d, 3: functional.conv3d}
@@ -22,35 +19,6 @@ TORCH_TRANSPOSED = {
     2: functional.conv_transpose2d,
     3: functional.conv_transpose3d,
 }
-
-
-def normal(*shape):
-    return RANDOM.normal(size=shape)
-
-
-def assert_close(actual, expected, **tolerances):
-    np.testing.assert_allclose(actual, expected, **{"rtol": 1e-10, "atol": 1e-11} | tolerances)
-
-
-def compare(ours, theirs, *arrays):
-    """Values, and gradients by every array, of one function in both libraries."""
-    tracked = [burn.asarray(one, device=TRACKED).require_grad() for one in arrays]
-    twins = [torch.from_numpy(one).requires_grad_() for one in arrays]
-    output, expected = ours(*tracked), theirs(*twins)
-    assert output.shape == tuple(expected.shape)
-    assert_close(output.inner().numpy(), expected.detach().numpy())
-    untracked = ours(*[burn.asarray(one, device=CPU) for one in arrays])
-    assert_close(untracked.numpy(), expected.detach().numpy())
-    weights = normal(*output.shape)
-    gradients = (output * burn.asarray(weights, device=CPU)).sum().backward()
-    (expected * torch.from_numpy(weights)).sum().backward()
-    for one, twin in zip(tracked, twins, strict=True):
-        assert_close(one.grad(gradients).numpy(), twin.grad.numpy())
-
-
-def zeros_around(x, padding):
-    """Padding in PyTorch's order: the last axis first."""
-    return functional.pad(x, [count for pair in reversed(padding) for count in pair])
 
 
 OPTIONS = [
@@ -296,158 +264,7 @@ def test_an_element_that_is_not_finite_reaches_its_own_windows_only():
     assert (np.isnan(output[0, 0]) == expected).all()
 
 
-# Patches.
-
-PATCHES = [
-    {"kernel_size": 2},
-    {"kernel_size": (3, 2), "padding": (1, 0)},
-    {"kernel_size": 3, "stride": 2, "padding": 2},
-    {"kernel_size": (2, 3), "dilation": 2, "padding": 1},
-    {"kernel_size": 2, "stride": (3, 4)},
-    {"kernel_size": 1, "padding": 2},
-    {"kernel_size": (6, 7)},
-]
-
-
-@pytest.mark.parametrize("options", PATCHES, ids=str)
-def test_patches_agree_with_torch(options):
-    x = normal(2, 3, 6, 7)
-    compare(lambda x: burn.unfold4d(x, **options), lambda x: functional.unfold(x, **options), x)
-    columns = functional.unfold(torch.from_numpy(x), **options)
-    compare(
-        lambda y: burn.fold4d(y, (6, 7), **options),
-        lambda y: functional.fold(y, (6, 7), **options),
-        normal(*columns.shape),
-    )
-
-
-def test_one_sided_padding_of_patches_is_that_of_a_padded_image():
-    x = normal(2, 3, 6, 7)
-    pairs = ((1, 0), (0, 2))
-    compare(
-        lambda x: burn.unfold4d(x, 3, padding=pairs),
-        lambda x: functional.unfold(zeros_around(x, pairs), 3),
-        x,
-    )
-
-
-# Deformed windows.
-
-
-def deformed(x, offset, weight, mask, bias, *, stride, padding, dilation, groups, offset_groups):
-    """The definition, in PyTorch so that it has gradients: one value after the other."""
-    images, channels, height, width = x.shape
-    outputs, per_group, *kernel = weight.shape
-    counts = [
-        (length + 2 * pad - spread * (places - 1) - 1) // step + 1
-        for length, places, step, pad, spread in zip(
-            (height, width), kernel, stride, padding, dilation, strict=True
-        )
-    ]
-
-    def element(plane, row, column):
-        inside = 0 <= row < height and 0 <= column < width
-        return plane[row, column] if inside else plane.new_zeros(())
-
-    def value(plane, y, x):
-        top, left = math.floor(y.item()), math.floor(x.item())
-        down, across = y - top, x - left
-        return (
-            (1 - down) * (1 - across) * element(plane, top, left)
-            + (1 - down) * across * element(plane, top, left + 1)
-            + down * (1 - across) * element(plane, top + 1, left)
-            + down * across * element(plane, top + 1, left + 1)
-        )
-
-    results = []
-    for n, o, row, column in np.ndindex(images, outputs, *counts):
-        total = x.new_zeros(()) if bias is None else bias[o]
-        group = o // (outputs // groups)
-        for c, i, j in np.ndindex(per_group, *kernel):
-            channel = group * per_group + c
-            part = channel // (channels // offset_groups)
-            place = (part * kernel[0] + i) * kernel[1] + j
-            y = row * stride[0] - padding[0] + i * dilation[0] + offset[n, 2 * place, row, column]
-            across = offset[n, 2 * place + 1, row, column]
-            found = value(
-                x[n, channel], y, column * stride[1] - padding[1] + j * dilation[1] + across
-            )
-            if mask is not None:
-                found = found * mask[n, place, row, column]
-            total = total + weight[o, c, i, j] * found
-        results.append(total)
-    return torch.stack(results).reshape(images, outputs, *counts)
-
-
-DEFORMED = [
-    pytest.param(dict(zip(NAMES, values, strict=True)), masked, id=f"{values} {masked}")
-    for NAMES in [("stride", "padding", "dilation", "weight_groups", "offset_groups")]
-    for values, masked in [
-        (((1, 1), (0, 0), (1, 1), 1, 1), True),
-        (((1, 1), (1, 1), (1, 1), 1, 1), False),
-        (((2, 1), (1, 2), (1, 2), 2, 1), True),
-        (((1, 1), (0, 1), (2, 1), 1, 2), True),
-        (((2, 2), (1, 0), (1, 1), 2, 4), False),
-    ]
-]
-
-
-@pytest.mark.parametrize(("options", "masked"), DEFORMED)
-def test_deform_conv2d_is_what_its_definition_says(options, masked):
-    x, weight, bias = normal(2, 4, 4, 5), normal(2, 4 // options["weight_groups"], 2, 3), normal(2)
-    rows, columns = functional.conv2d(
-        torch.from_numpy(x),
-        torch.zeros(2, 4, 2, 3, dtype=torch.float64),
-        **{name: options[name] for name in ("stride", "padding", "dilation")},
-    ).shape[2:]
-    places = options["offset_groups"] * 6
-    offset = 1.5 * normal(2, 2 * places, rows, columns)
-    arrays = [x, offset, weight, bias]
-    if masked:
-        arrays.append(normal(2, places, rows, columns))
-
-    def ours(x, offset, weight, bias, mask=None):
-        return burn.deform_conv2d(x, offset, weight, mask, bias, **options)
-
-    def theirs(x, offset, weight, bias, mask=None):
-        renamed = {
-            "groups" if name == "weight_groups" else name: one for name, one in options.items()
-        }
-        return deformed(x, offset, weight, mask, bias, **renamed)
-
-    compare(ours, theirs, *arrays)
-
-
-@pytest.mark.parametrize("groups", [1, 2])
-def test_windows_that_are_not_moved_give_a_convolution(groups):
-    x, weight, bias = normal(2, 4, 6, 5), normal(6, 4 // groups, 3, 2), normal(6)
-    options = {"stride": (2, 1), "padding": 1, "dilation": (1, 2)}
-    expected = functional.conv2d(
-        *map(torch.from_numpy, (x, weight, bias)), groups=groups, **options
-    )
-    offset = burn.zeros((2, 12, *expected.shape[2:]), dtype="float64", device=CPU)
-    tensors = [burn.asarray(one, device=CPU) for one in (x, weight, bias)]
-    output = burn.deform_conv2d(
-        tensors[0], offset, tensors[1], None, tensors[2], weight_groups=groups, **options
-    )
-    assert_close(output.numpy(), expected.numpy())
-
-
-def test_offsets_that_are_no_numbers():
-    x = burn.ones((1, 1, 2, 2), device=CPU)
-    weight = burn.ones((1, 1, 1, 1), device=CPU)
-    offset = np.zeros((1, 2, 2, 2), np.float32)
-    offset[0, 0] = [[np.nan, np.inf], [-np.inf, 1e30]]
-    output = burn.deform_conv2d(x, burn.asarray(offset, device=CPU), weight).numpy()
-    assert_close(output[0, 0], [[np.nan, 0.0], [0.0, 0.0]])
-
-
 # What is refused.
-
-
-def ones(*shape):
-    return burn.ones(shape, device=CPU)
-
 
 X, W = ones(2, 4, 5, 6), ones(6, 4, 3, 3)
 
@@ -532,40 +349,6 @@ REFUSED = {
         lambda: burn.conv_transpose2d(X, ones(4, 6, 3, 3), output_padding=1),
         burn.ArgumentError,
         "output_padding is 1 along axis 2 where the stride is 1",
-    ),
-    "unbatched patches": (lambda: burn.unfold4d(ones(3, 4, 5), 2), burn.ShapeError, "unfold4d"),
-    "patches too large": (lambda: burn.unfold4d(X, 7), burn.ShapeError, "no window fits"),
-    "rows of columns": (lambda: burn.fold4d(ones(1, 5, 4), 3, 2), burn.ShapeError, "multiple"),
-    "number of columns": (
-        lambda: burn.fold4d(ones(1, 4, 5), 3, 2),
-        burn.ShapeError,
-        r"5 columns where images of \(3, 3\) have 2 \* 2 windows",
-    ),
-    "columns with four axes": (lambda: burn.fold4d(X, 3, 2), burn.ShapeError, "columns of shape"),
-    "offset": (
-        lambda: burn.deform_conv2d(X, ones(2, 9, 3, 4), W),
-        burn.ShapeError,
-        r"offset has shape \(2, 9, 3, 4\) where \(2, 18, 3, 4\) is needed",
-    ),
-    "mask": (
-        lambda: burn.deform_conv2d(X, ones(2, 18, 3, 4), W, ones(2, 9, 3, 3)),
-        burn.ShapeError,
-        "mask has shape",
-    ),
-    "offset groups": (
-        lambda: burn.deform_conv2d(X, ones(2, 54, 3, 4), W, offset_groups=3),
-        burn.ShapeError,
-        "4 channels are no multiple of 3 offset_groups",
-    ),
-    "no offset groups": (
-        lambda: burn.deform_conv2d(X, ones(2, 18, 3, 4), W, offset_groups=0),
-        burn.ArgumentError,
-        "offset_groups",
-    ),
-    "deformed, unbatched": (
-        lambda: burn.deform_conv2d(ones(4, 5, 6), ones(2, 18, 3, 4), W),
-        burn.ShapeError,
-        "deform_conv2d: .*batch",
     ),
 }
 

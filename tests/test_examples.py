@@ -1,11 +1,23 @@
 """The programs in examples/ do what they say."""
 
+import importlib
 import re
+import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import burn
+
 EXAMPLES = Path(__file__).parent.parent / "examples"
+
+OTHERS = [
+    device
+    for device in burn.Device.enumerate()
+    if device.backend_name not in ("cpu", "pure", "strict")
+]
+on_each_other_device = pytest.mark.parametrize("device", OTHERS, ids=lambda device: device.name)
 
 
 @pytest.fixture
@@ -30,6 +42,43 @@ def test_digits_reads_97_of_100_held_out_images_and_draws_a_picture(run_digits):
     assert result.returncode == 0, result.stderr
     assert held_out_accuracy(result.stdout) >= 0.97
     assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+@on_each_other_device
+def test_digits_reads_as_many_images_on_every_device(run_digits, device):
+    accuracies = []
+    for name in ("cpu", device.name):
+        result, _ = run_digits("--device", name, "--epochs", "20")
+        assert result.returncode == 0, result.stderr
+        accuracies.append(held_out_accuracy(result.stdout))
+    assert abs(accuracies[0] - accuracies[1]) <= 0.005
+
+
+def weights_after_20_steps(digits, name):
+    device = burn.Device(name).autodiff()
+    device.seed(1)
+    data, _ = digits.load_data(device, "float64")
+    network = digits.DenseNetwork(device, "float64")
+    for step in range(20):
+        batch = slice(64 * step, 64 * (step + 1))
+        noise = burn.random.normal((64, 64), std=0.1, dtype="float64", device=device)
+        scores = network(data.images[batch] + noise, training=True)
+        loss = burn.cross_entropy(scores, data.labels[batch])
+        network.update(loss.backward(), 0.003, 0.01)
+    return {key: value.detach().numpy() for key, value in network.parameters.items()}
+
+
+@on_each_other_device
+def test_training_in_float64_gives_the_same_weights_on_every_device(device, monkeypatch):
+    if not device.supports_dtype("float64"):
+        pytest.skip(f"{device.name} has no float64")
+    monkeypatch.syspath_prepend(EXAMPLES)
+    for module in ("digits", "model"):
+        monkeypatch.delitem(sys.modules, module, raising=False)
+    digits = importlib.import_module("digits")
+    expected = weights_after_20_steps(digits, "cpu")
+    for key, values in weights_after_20_steps(digits, device.name).items():
+        np.testing.assert_allclose(values, expected[key], rtol=0, atol=1e-9, err_msg=key)
 
 
 def test_a_convolutional_network_reads_985_of_1000(run_digits):

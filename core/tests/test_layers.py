@@ -22,6 +22,7 @@ FLOORS = {
     "selection": 6.7,
     "tensor_type": 6.5,
     "device": 7,
+    "transfer": 7.5,
     "dispatch": 8,
     "tensor": 9,
     "namespace": 10,

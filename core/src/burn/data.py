@@ -21,7 +21,7 @@ class TensorData:
     Parameters
     ----------
     array : numpy.ndarray
-        The values. It is shared, not copied, and has the native byte order.
+        The values. They are shared, not copied, if they have the native byte order.
 
     Attributes
     ----------
@@ -34,8 +34,11 @@ class TensorData:
     __slots__ = ("array", "dtype")
 
     def __init__(self, array: npt.NDArray[Any]) -> None:
-        self.dtype = DType.of(array.dtype)
-        self.array = array if array.dtype.isnative else array.astype(self.dtype.numpy)
+        self.dtype = dtype = DType.of(array.dtype)
+        if array.dtype is not dtype.numpy:  # NumPy has several names for a dtype, such as longlong
+            native = dtype.numpy
+            array = array.view(native) if array.dtype.isnative else array.astype(native)
+        self.array = array
 
     @classmethod
     def of(cls, values: object, dtype: DType | None = None) -> TensorData:

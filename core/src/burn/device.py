@@ -576,7 +576,7 @@ def _find(name: object) -> Device:
         if (info.type, info.index) == (wanted, index):
             return _handle(entry, info.type, info.index)
     there = ", ".join(_handle(entry, info.type, info.index).name for info in present)
+    nothing = f"{backend} finds no hardware{f': {entry.absence}' if entry.absence else ''}"
     raise DeviceUnavailableError(
-        f"there is no device {name!r}",
-        hint=f"{backend} has {there}" if there else f"{backend} finds no hardware",
+        f"there is no device {name!r}", hint=f"{backend} has {there}" if there else nothing
     )

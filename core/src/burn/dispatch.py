@@ -7,30 +7,34 @@ everything else: it finds the device, promotes, converts numbers, and explains w
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import operator
 import os
+import weakref
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Generic, NoReturn, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import numpy as np
 
 from burn.aliases import Primitive, Scalar
+from burn.autodiff import Route
 from burn.data import TensorData
 from burn.device import Device
 from burn.device_id import DeviceId, decode_type_id
 from burn.dtype import DType, DTypeUsage, Kind, complex64, promote
 from burn.errors import (
+    AutodiffError,
     BurnError,
     DeviceMismatchError,
     DTypeError,
-    ExecutionError,
     OperandTypeError,
     ScalarRangeError,
 )
 from burn.ops import REGISTRY, Meta, Op, Operand
-from burn.plugins import describe, registry
+from burn.plugins import registry
 from burn.tensor_type import TensorType
+from burn.transfer import fail, transfer
 
 __all__ = [
     "Dispatch",
@@ -141,8 +145,13 @@ class Dispatch(Generic[_Tensor]):
     def __init__(self, tensor_class: type[_Tensor]) -> None:
         self.tensor_class = tensor_class
         self._plans: dict[tuple[Any, ...], tuple[Callable[..., Any], Device]] = {}
+        self._crossed: weakref.WeakSet[Device] | None = None
         if hasattr(os, "register_at_fork"):  # POSIX; devices may not survive a fork
-            os.register_at_fork(after_in_child=self._plans.clear)
+            os.register_at_fork(after_in_child=self._after_fork)
+
+    def _after_fork(self) -> None:
+        self._plans.clear()
+        self._crossed = None
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         if name in REGISTRY:
@@ -203,7 +212,7 @@ class Dispatch(Generic[_Tensor]):
         try:
             primitive = backend.from_data(data, device.id)
         except Exception as error:  # noqa: BLE001 — of whatever library is underneath
-            _fail(device, error, f"from_data({data.dtype}{list(data.shape)})")
+            fail(device, error, f"from_data({data.dtype}{list(data.shape)})")
         return self.wrap(primitive, tensor_type)
 
     def to_data(self, x: _Tensor) -> TensorData:
@@ -213,7 +222,7 @@ class Dispatch(Generic[_Tensor]):
         try:
             return backend.to_data(self._inner(x))  # type: ignore[no-any-return]  # of the backend
         except Exception as error:  # noqa: BLE001 — of whatever library is underneath
-            _fail(device, error, f"to_data({_meta(x)})")
+            fail(device, error, f"to_data({_meta(x)})")
 
     def read_all(self, tensors: Sequence[_Tensor]) -> list[TensorData]:
         """Read several tensors, those of one device together."""
@@ -227,9 +236,36 @@ class Dispatch(Generic[_Tensor]):
             try:
                 data = backend.read_all(primitives)
             except Exception as error:  # noqa: BLE001 — of whatever library is underneath
-                _fail(device, error, "read_all")
+                fail(device, error, "read_all")
             results.update(zip(places, data, strict=True))
         return [results[place] for place in range(len(tensors))]
+
+    def to_device(self, x: _Tensor, target: Device) -> _Tensor:
+        """The tensor on a device of other hardware; the gradient of a tracked one comes back.
+
+        Raises
+        ------
+        DTypeError
+            If the device does not have the dtype.
+        AutodiffError
+            If the tensor is tracked, and the device does not track gradients.
+        """
+        source, dtype = x.tensor_type.device, x.tensor_type.dtype
+        tensor_type = target.tensor_type(dtype)
+        there = functools.partial(transfer, dtype, source.hardware, target.hardware)
+        if not self.is_tracked(x):
+            return self.wrap(there(x.primitive), tensor_type)
+        if not target.is_autodiff:
+            raise AutodiffError(
+                f"the gradient of a tracked tensor would be lost on {target}",
+                hint=f"Move it to {target!r}.autodiff(), or drop the gradient with .inner()",
+                operation="to_device",
+            )
+        self._crossed = self._crossed or weakref.WeakSet()
+        self._crossed.update((source.hardware, target.hardware))
+        back = functools.partial(transfer, dtype, target.hardware, source.hardware)
+        route = Route(source.backend, source.id, target.backend, target.id, there, back)
+        return self.wrap(route.carry(x.primitive), tensor_type)
 
     def memory_cleanup(self, device: Device) -> None:
         """Give memory that is held but not in use back to the system."""
@@ -259,7 +295,12 @@ class Dispatch(Generic[_Tensor]):
         start = None if cotangent is None else self._inner(cotangent)
         call = functools.partial(device.backend.backward, x.primitive, start)
         with device.ops.backend.quiet():
-            return call()
+            if self._crossed is None:
+                return call()
+            with contextlib.ExitStack() as stack:  # the graph may lie on several devices
+                for other in self._crossed:
+                    stack.enter_context(other.ops.backend.quiet())
+                return call()
 
     def grad(self, x: _Tensor, gradients: Any) -> _Tensor | None:
         """Gradient of a leaf, on the device below autodiff."""
@@ -515,9 +556,12 @@ def _meet(first: Device | None, second: Device) -> Device:
         return second
     if first.hardware is second.hardware:
         return first if first.is_autodiff else second
+    where = f'"{first.name}"'
+    if second.is_autodiff:  # what is tracked moves to where its gradient is not lost
+        where = f"burn.Device({where}).autodiff()"
     raise DeviceMismatchError(
         f"tensors on {first} and on {second} meet",
-        hint=f'Move one of them, for example with .to_device("{first.name}")',
+        hint=f"Move one of them, for example with .to_device({where})",
     )
 
 
@@ -622,15 +666,7 @@ def _repeat(
                 return call()
         except BurnError as again:
             error = again
-        except Exception as again:  # noqa: BLE001 — _fail makes it an error of burn's
-            _fail(device, again, definition.describe(metas, attrs))
+        except Exception as again:  # noqa: BLE001 — `fail` makes it an error of burn's
+            fail(device, again, definition.describe(metas, attrs))
     error.operation = error.operation or definition.describe(metas, attrs)
     raise error
-
-
-def _fail(device: Device, error: Exception, operation: str) -> NoReturn:
-    """Raise what a backend raised although nothing was wrong with the call, as an error of burn."""
-    if isinstance(error, BurnError):
-        error.operation = error.operation or operation
-        raise error
-    raise ExecutionError(f"{device} failed with {describe(error)}", operation=operation) from error

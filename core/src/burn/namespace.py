@@ -84,8 +84,6 @@ from burn.tensor.convolution_functions import (
     conv_transpose2d,
     conv_transpose3d,
     deform_conv2d,
-    fold4d,
-    unfold4d,
 )
 from burn.tensor.creation_functions import (
     arange,
@@ -330,6 +328,7 @@ from burn.tensor.statistical_functions import (
 )
 from burn.tensor.tensor import Tensor
 from burn.tensor.transaction import Transaction
+from burn.tensor.unfolding_functions import fold4d, unfold4d
 from burn.tensor.utility_functions import (
     all,
     allclose,

@@ -9,6 +9,7 @@ import time
 import numpy as np
 import pytest
 
+from burn.dtype import DType
 from burn.plugins import registry
 from burn_cpu import blocks, choice
 
@@ -101,6 +102,7 @@ def calls(backend):
     mask = generator.random((200, 300)) < 0.5
     options = {"scale": 0.2, "is_causal": True}
     channels = floats(16)
+    windows = {"kernel_size": (3, 2), "stride": (2, 2), "padding": ((1, 0), (1, 1))}
     return {
         "softmax": lambda: backend.softmax(x, axis=1),
         "softmax of columns": lambda: backend.softmax(x, axis=0),
@@ -109,6 +111,11 @@ def calls(backend):
         "layer_norm_grad": lambda: backend.layer_norm_grad(x, gamma, g, epsilon=1e-5),
         "batch_norm": lambda: backend.batch_norm_training(images, channels, None, epsilon=1e-5),
         "gelu_grad": lambda: backend.gelu_grad(x, g),
+        "max_pool": lambda: backend.max_pool(images, dilation=(1, 1), **windows),
+        "max_pool_with_indices": lambda: backend.max_pool_with_indices(
+            images, dilation=(1, 1), index_dtype=DType.of("int64"), **windows
+        ),
+        "avg_pool": lambda: backend.avg_pool(images, **windows),
         "where": lambda: backend.where(x > 0, x, g),
         "attention": lambda: backend.attention(q, k, v, mask, None, **options),
         "attention_grad": lambda: backend.attention_grad(q, k, v, mask, None, q, **options),
@@ -118,7 +125,7 @@ def calls(backend):
 def test_results_do_not_depend_on_the_number_of_threads(backend, monkeypatch):
     results = {}
     for count in (1, 2, 5):
-        for module in ("blocks", "attention"):
+        for module in ("blocks", "attention", "pooling"):
             monkeypatch.setattr(f"burn_cpu.{module}.thread_count", lambda count=count: count)
         for name, call in calls(backend).items():
             result = call()

@@ -4,6 +4,7 @@ from burn.autodiff.backend import Autodiff
 from burn.autodiff.backward import Gradients
 from burn.autodiff.graph import AutodiffTensor, DistributedParams
 from burn.autodiff.recording import RecordingTable, recording
+from burn.autodiff.transfer import Route
 
 __all__ = [
     "Autodiff",
@@ -11,5 +12,6 @@ __all__ = [
     "DistributedParams",
     "Gradients",
     "RecordingTable",
+    "Route",
     "recording",
 ]

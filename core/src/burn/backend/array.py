@@ -14,6 +14,7 @@ import numpy as np
 
 from burn.backend.base import Backend
 from burn.data import TensorData
+from burn.device_id import DeviceId
 from burn.dtype import (
     DType,
     DTypeUsage,
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from burn.aliases import Primitive, RealScalar, Scalar, Shape, Slices
-    from burn.device_id import DeviceId
 
 __all__ = ["ArrayBackend", "check_places", "check_sliced", "index_error", "python_slices"]
 
@@ -131,6 +131,17 @@ class ArrayBackend(Backend):
     def native_device(self, device: DeviceId) -> Any:
         """What the namespace takes as ``device``; None leaves it to the library."""
         del device
+        return None
+
+    def device_of(self, x: object) -> DeviceId | None:
+        """The device of the first type whose `native_device` an array of the namespace is on."""
+        namespace = getattr(x, "__array_namespace__", None)
+        if namespace is None or isinstance(x, type) or namespace() is not self.xp:
+            return None
+        for index in range(self.device_count(0)):
+            device = DeviceId(0, index)
+            if self.native_device(device) in (None, x.device):  # type: ignore[attr-defined]  # of the standard
+                return device
         return None
 
     def full(

@@ -126,8 +126,27 @@ class Backend(
         return data
 
     def share(self, data: TensorData, device: DeviceId) -> Primitive | None:
-        """A primitive in the memory of host data; None where the device cannot read it there."""
+        """A primitive in the memory of host data; None where the device cannot read it there.
+
+        The memory may be another library's, read-only, or of any strides: nobody writes to it, and
+        it is not used again when the primitive is gone. The primitive keeps ``data.array`` alive.
+        """
         del data, device
+        return None
+
+    def device_of(self, x: object) -> DeviceId | None:
+        """Device that an object of the library underneath lies on, if it can be a primitive.
+
+        None for every other object, such as an array of another library, of a dtype without a
+        `DType`, or of a class that computes differently. The default is None for all: then users
+        cannot make tensors of primitives (`burn.Tensor.from_primitive`).
+
+        Raises
+        ------
+        BurnError
+            If there is more to say of an object than that.
+        """
+        del x
         return None
 
     def dlpack_device(self, device: DeviceId) -> tuple[int, int]:
@@ -149,8 +168,8 @@ class Backend(
     ) -> Any:
         """DLPack capsule of a primitive, in the memory that `dlpack_device` names.
 
-        The export is marked read-only where the version has a mark for it, else it is a copy
-        unless `copy` is False.
+        Core marks what shares memory as read-only, and asks for a copy where the version has no
+        mark for it.
 
         Raises
         ------
@@ -164,7 +183,9 @@ class Backend(
     def from_dlpack(self, x: Any, device: DeviceId) -> Primitive | None:
         """A primitive in the memory of an object with `__dlpack__`, which lies on this device.
 
-        None where the backend cannot; host memory is not brought here, but to `share`.
+        None where the backend cannot. Where `dlpack_device` names memory that the host can read
+        this is not called: `share` is. On a CUDA device the object may have no more than
+        `__cuda_array_interface__`.
         """
         del x, device
         return None

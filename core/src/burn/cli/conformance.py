@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
@@ -37,7 +38,10 @@ _STYLES: Final = {
 """The other states, in the order in which a row names them."""
 
 _SHOWN: Final = 10
-"""Failures that are printed in full, and slow checks."""
+"""Failures that are printed in full."""
+
+_NAMED: Final = 50
+"""Failures behind those of which only the name is printed."""
 
 
 @click.command()
@@ -200,19 +204,47 @@ def _print(console: Console, report: Report) -> None:
             line = f"{result.status.value}: {result.check.name}: {result.message}"
             print_line(console, line, "dim")
     _print_slowest(console, report.slowest(5))
-    for result in report.failures[:_SHOWN]:
+    missing = [result for result in report.failures if _is_missing(result)]
+    if missing:
+        names = ", ".join([result.check.op for result in missing])
         console.print()
-        print_line(console, f"FAILED {result.check.name}", "bold red")
+        print_line(console, f"FAILED contract: not there, and required: {names}", "bold red")
+    failures = _spread(result for result in report.failures if not _is_missing(result))
+    for result in failures[:_SHOWN]:
+        console.print()
+        print_line(console, f"{result.status.name} {result.check.name}", "bold red")
         console.print(printable(result.message), soft_wrap=True)
         if result.script:
             console.print("This program shows it:", style="dim")
             console.print(printable(result.script), soft_wrap=True)
-    left = len(report.failures) - _SHOWN
-    if left > 0:
-        print_line(console, f"and {left} more failures: --json and --html have all of them", "red")
+    left = failures[_SHOWN:]
+    if left:
+        console.print()
+        line = f"and {len(left)} more failures: --json and --html have all of them"
+        print_line(console, line, "red")
+        for result in left[:_NAMED]:
+            print_line(console, f"  {result.check.name}", "red")
+        if len(left) > _NAMED:
+            print_line(console, "  ...", "red")
     for problem in report.unknown:
         print_line(console, problem, "bold red")
     print_line(console, _verdict(report), "green" if report.conforms else "bold red")
+
+
+def _is_missing(result: Result) -> bool:
+    """Whether all that a failure says is that a required op is not there yet."""
+    check = result.check
+    return result.status.value == "failed" and (check.suite, check.note) == ("contract", "required")
+
+
+def _spread(results: Iterable[Result]) -> list[Result]:
+    """Results with the first of each op before the second of any."""
+    counts: Counter[str] = Counter()
+    numbered = []
+    for result in results:
+        counts[result.check.op] += 1
+        numbered.append((counts[result.check.op], result))
+    return [result for _, result in sorted(numbered, key=lambda pair: pair[0])]
 
 
 def _table(console: Console, rows: Sequence[Row]) -> Table:

@@ -111,7 +111,8 @@ def _notes(inventory: Inventory) -> Iterator[tuple[str, str]]:
     elif inventory.devices:
         yield "red", f"no default device: {inventory.choice}"
     for entry in inventory.idle:
-        yield "dim", f"no hardware: {entry.name} of {entry.plugin}"
+        reason = f": {entry.absence}" if entry.absence else ""
+        yield "dim", f"no hardware: {entry.name} of {entry.plugin}{reason}"
     for failure in inventory.failures:
         yield "red", f"broken: {failure.name} of {failure.plugin}: {failure.reason}"
     for restriction in inventory.restrictions:

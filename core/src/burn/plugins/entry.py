@@ -93,6 +93,8 @@ class BackendEntry:
         Who brought it.
     failure : BaseException or None
         What its declaration, its probe or its `load` raised.
+    absence : str
+        Why there are no devices, if its probe says so.
     conflict : PluginError or None
         Why the name belongs to nobody: several plugins claim it.
     backend : Backend or None
@@ -110,6 +112,7 @@ class BackendEntry:
     backend_id: int
     plugin: PluginRecord
     failure: BaseException | None = field(default=None, init=False)
+    absence: str = field(default="", init=False)
     conflict: PluginError | None = field(default=None, init=False)
     backend: Backend | None = field(default=None, init=False)
     handles: dict[tuple[str, int], Any] = field(default_factory=dict, init=False, repr=False)
@@ -169,6 +172,9 @@ class BackendEntry:
             probe = self._probe
             try:
                 return list(probe.result())
+            except DeviceUnavailableError as error:  # nothing is wrong with the plugin
+                self.absence = describe(error)
+                return []
             except KeyboardInterrupt:
                 if not probe.is_pending:  # the probe raised it; another one may be luckier
                     self._probe = Probe(self.spec)

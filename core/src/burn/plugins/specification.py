@@ -85,7 +85,8 @@ class BackendSpec:
         Imports the heavy library and returns the `Backend`. Called once, when it is needed.
     probe : callable
         Returns a `DeviceInfo` for each device that is really there, without the heavy library. It
-        runs in a thread of its own and is given up after some seconds.
+        runs in a thread of its own and is given up after some seconds. Where there is none it may
+        raise a `DeviceUnavailableError` that says why, on one line.
     device_types : tuple of str
         Types of devices in order of preference. A type's place is its type id.
     priority : int
@@ -97,6 +98,9 @@ class BackendSpec:
     fork_safe : tuple of str
         Device types that a process may go on using where it was forked after the backend was
         loaded. No driver of a GPU survives that; memory and threads of the host may.
+    libraries : tuple of str
+        Array libraries whose arrays belong with this backend, by the names of their top-level
+        modules: a tensor that is made of such an array is on the backend's device there.
     """
 
     name: str
@@ -106,6 +110,7 @@ class BackendSpec:
     priority: int = 0
     api_version: tuple[int, int] = (0, 1)
     fork_safe: tuple[str, ...] = ()
+    libraries: tuple[str, ...] = ()
 
 
 class Hooks:
@@ -178,6 +183,11 @@ def check_spec(spec: BackendSpec, distribution: str) -> None:
         raise PluginError(
             f"backend {name!r}: fork_safe is {_shown(spec.fork_safe)}",
             hint=f"It must name some of its device types: {', '.join(types)}",
+        )
+    if not isinstance(spec.libraries, (tuple, list)) or not all(map(_is_word, spec.libraries)):
+        raise PluginError(
+            f"backend {name!r}: libraries is {_shown(spec.libraries)}",
+            hint='It must name top-level modules, such as ("torch",)',
         )
     if not isinstance(spec.priority, int):
         raise PluginError(f"backend {name!r}: priority is {_shown(spec.priority)}, not an integer")

@@ -1,15 +1,14 @@
-"""Convolutions, and images cut into patches and put together again."""
+"""Convolutions, transposed ones, and those in deformed windows."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from burn.dispatch import unary
 from burn.errors import ArgumentError, ShapeError
 from burn.tensor.dispatcher import dispatch, rank_of
-from burn.tensor.pooling_functions import Counts, Padding, _pairs, per_axis
 from burn.tensor.rearranging_functions import pad
+from burn.tensor.spatial_arguments import Counts, Padding, pairs_per_axis, per_axis
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
@@ -17,9 +16,6 @@ if TYPE_CHECKING:
 NamedPadding: TypeAlias = Padding | Literal["same", "valid"]
 
 _LAYOUTS = {1: "(N, C, L)", 2: "(N, C, H, W)", 3: "(N, C, D, H, W)"}
-
-_unfold4d = unary(dispatch, "unfold4d")
-_fold4d = unary(dispatch, "fold4d")
 
 
 def conv1d(
@@ -277,85 +273,12 @@ def deform_conv2d(
         weight,
         mask,
         bias,
-        stride=_sizes(stride, 2, "stride", "deform_conv2d"),
-        padding=_ends(padding, 2, "deform_conv2d"),
-        dilation=_sizes(dilation, 2, "dilation", "deform_conv2d"),
+        stride=per_axis(stride, 2, "stride", "deform_conv2d"),
+        padding=pairs_per_axis(padding, 2, "deform_conv2d"),
+        dilation=per_axis(dilation, 2, "dilation", "deform_conv2d"),
         weight_groups=_number(weight_groups, "weight_groups", "deform_conv2d"),
         offset_groups=_number(offset_groups, "offset_groups", "deform_conv2d"),
     )
-
-
-def unfold4d(
-    x: Tensor,
-    /,
-    kernel_size: Counts,
-    *,
-    stride: Counts = 1,
-    padding: Padding = 0,
-    dilation: Counts = 1,
-) -> Tensor:
-    """Windows of images as the columns of matrices.
-
-    Parameters
-    ----------
-    x : Tensor, shape (N, C, H, W)
-        A batch of images, float.
-    kernel_size : int or tuple of int
-        Height and width of a window.
-    stride, padding, dilation
-        As in `conv2d`.
-
-    Returns
-    -------
-    Tensor, shape (N, C * kernel height * kernel width, windows)
-        A column for each window, row by row; in it the channels one after the other.
-
-    Examples
-    --------
-    >>> import burn
-    >>> x = burn.reshape(burn.arange(6.0, device="cpu"), (1, 1, 2, 3))
-    >>> burn.unfold4d(x, 2).tolist()
-    [[[0.0, 1.0], [1.0, 2.0], [3.0, 4.0], [4.0, 5.0]]]
-    """
-    return _unfold4d(x, **_patches("unfold4d", kernel_size, stride, padding, dilation))
-
-
-def fold4d(
-    x: Tensor,
-    /,
-    output_size: Counts,
-    kernel_size: Counts,
-    *,
-    stride: Counts = 1,
-    padding: Padding = 0,
-    dilation: Counts = 1,
-) -> Tensor:
-    """Images in which the columns that `unfold4d` gives are added up: its adjoint.
-
-    Parameters
-    ----------
-    x : Tensor, shape (N, C * kernel height * kernel width, windows)
-        A column for each window, float.
-    output_size : int or tuple of int
-        Height and width of the images.
-    kernel_size, stride, padding, dilation
-        As given to `unfold4d`.
-
-    Returns
-    -------
-    Tensor, shape (N, C, *output_size)
-        Where windows overlap, an element is the sum of what they hold.
-
-    Examples
-    --------
-    >>> import burn
-    >>> columns = burn.ones((1, 4, 2), device="cpu")
-    >>> burn.fold4d(columns, (2, 3), 2).tolist()
-    [[[[1.0, 2.0, 1.0], [1.0, 2.0, 1.0]]]]
-    """
-    size = _sizes(output_size, 2, "output_size", "fold4d")
-    numbers = _patches("fold4d", kernel_size, stride, padding, dilation)
-    return _fold4d(x, output_size=size, **numbers)
 
 
 def _convolved(
@@ -370,13 +293,13 @@ def _convolved(
     groups: int,
 ) -> Tensor:
     _check_batch(operation, count, x)
-    steps = _sizes(stride, count, "stride", operation)
-    spread = _sizes(dilation, count, "dilation", operation)
+    steps = per_axis(stride, count, "stride", operation)
+    spread = per_axis(dilation, count, "dilation", operation)
     if isinstance(padding, str):
         kernel = weight.shape[2:] if rank_of(weight, operation) == count + 2 else (1,) * count
         pairs = _named(padding, x.shape[2:], kernel, steps, spread, operation)
     else:
-        pairs = _ends(padding, count, operation)
+        pairs = pairs_per_axis(padding, count, operation)
     return dispatch.execute(  # type: ignore[no-any-return]  # one output
         "conv",
         x,
@@ -425,9 +348,9 @@ def _transposed(
     groups: int,
 ) -> Tensor:
     _check_batch(operation, count, x)
-    steps = _sizes(stride, count, "stride", operation)
-    spread = _sizes(dilation, count, "dilation", operation)
-    extra = _sizes(output_padding, count, "output_padding", operation)
+    steps = per_axis(stride, count, "stride", operation)
+    spread = per_axis(dilation, count, "dilation", operation)
+    extra = per_axis(output_padding, count, "output_padding", operation)
     # A length that the stride cannot mean is that of a tensor with zeros at its end. Under a
     # dilation larger than the stride the output may be longer by so much.
     behind = [
@@ -445,22 +368,11 @@ def _transposed(
         weight,
         bias,
         stride=steps,
-        padding=_ends(padding, count, operation),
+        padding=pairs_per_axis(padding, count, operation),
         output_padding=extra,
         dilation=spread,
         groups=_number(groups, "groups", operation),
     )
-
-
-def _patches(
-    operation: str, kernel_size: Counts, stride: Counts, padding: Padding, dilation: Counts
-) -> dict[str, Any]:
-    return {
-        "kernel_size": _sizes(kernel_size, 2, "kernel_size", operation),
-        "stride": _sizes(stride, 2, "stride", operation),
-        "padding": _ends(padding, 2, operation),
-        "dilation": _sizes(dilation, 2, "dilation", operation),
-    }
 
 
 def _check_batch(operation: str, count: int, x: Tensor) -> None:
@@ -476,19 +388,5 @@ def _check_batch(operation: str, count: int, x: Tensor) -> None:
     )
 
 
-def _sizes(value: Counts, count: int, name: str, operation: str) -> tuple[int, ...]:
-    """An integer for each spatial axis."""
-    if value.__class__ is int:
-        return (value,) * count
-    return per_axis(value, count, name, operation)
-
-
-def _ends(padding: Padding, count: int, operation: str) -> tuple[tuple[int, int], ...]:
-    """How much padding there is before and after, for each spatial axis."""
-    if padding.__class__ is int:
-        return ((padding, padding),) * count
-    return _pairs(padding, count, operation)
-
-
 def _number(value: int, name: str, operation: str) -> int:
-    return _sizes(value, 1, name, operation)[0]
+    return per_axis(value, 1, name, operation)[0]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from burn.backend.dlpack import HOST
+from burn.backend.dlpack import import_host, is_readable
 from burn.data import TensorData
 from burn.device import Device
 from burn.dispatch import DispatchTensor, to_scalar
@@ -15,12 +15,13 @@ from burn.dtype import DType, bool_, float64
 from burn.errors import (
     ArgumentError,
     DTypeError,
+    ExportError,
     OperandTypeError,
     ScalarRangeError,
     ShapeError,
 )
 from burn.tensor.dispatcher import DeviceLike, DTypeLike, dispatch, find_device
-from burn.tensor.interchange import from_dlpack
+from burn.tensor.interchange import from_cuda, from_dlpack, own_device, place_of
 
 if TYPE_CHECKING:
     from burn.aliases import RealScalar, Scalar, Shape
@@ -41,12 +42,15 @@ def asarray(
     ----------
     obj : object
         A Python number, nested sequences of numbers, a tensor, or what another library calls an
-        array: with a buffer, with `__array__`, or with `__dlpack__`.
+        array: with `__dlpack__`, with a buffer, with `__array__`, or with
+        `__cuda_array_interface__`.
     dtype : DType, optional
         Dtype of the result. By default that of an array or a tensor; for Python numbers the
         device's default of the kind that holds them all (bool, integer, float, complex).
     device : Device or str, optional
-        Where it is made. By default the tensor's own, else the default device.
+        Where it is made. By default the tensor's own; of an array of another library where the
+        array is, if the backend of that library is installed or its memory is not the host's; else
+        the default device.
     copy : bool, optional
         False shares memory: an error where that cannot be. Memory of an array is copied
         otherwise, since it may change; that of a tensor only for True.
@@ -59,6 +63,9 @@ def asarray(
         If there is something in it that is no number.
     ScalarRangeError
         If a number does not fit the dtype.
+    ExportError
+        If an array of another library cannot be read, such as a PyTorch tensor that requires a
+        gradient: call its ``.detach()`` first.
 
     Examples
     --------
@@ -69,9 +76,12 @@ def asarray(
     wanted = None if dtype is None else DType.of(dtype)
     if isinstance(obj, DispatchTensor):
         return _as_tensor(obj, wanted, device, copy)  # type: ignore[arg-type]  # the only subclass that users see
-    if hasattr(obj, "__dlpack__") and not _on_host(obj):
-        return _as_tensor(from_dlpack(obj), wanted, device, copy)
-    where = find_device(device)
+    own = None
+    if _is_foreign(obj):
+        made, obj, own = _taken_in(obj, device, copy)
+        if made is not None:
+            return _as_tensor(made, wanted, None, False if copy is False else None)
+    where = find_device(own if device is None else device)
     if copy is False:
         return _shared(obj, wanted, where)
     return dispatch.from_data(_host_data(obj, wanted, where), where)
@@ -91,11 +101,38 @@ def _as_tensor(
     )
 
 
-def _on_host(obj: Any) -> bool:
-    """Whether NumPy can read an object: by a buffer, by `__array__`, or by DLPack."""
+def _is_foreign(obj: Any) -> bool:
+    """Whether an object is an array of a library that may have devices."""
     if isinstance(obj, (np.ndarray, np.generic)):
-        return True
-    return bool(obj.__dlpack_device__()[0] == HOST[0])
+        return False
+    return hasattr(obj, "__dlpack__") or hasattr(obj, "__cuda_array_interface__")
+
+
+def _taken_in(
+    obj: Any, device: DeviceLike | None, copy: bool | None
+) -> tuple[Tensor | None, Any, Device | None]:
+    """A foreign array as a tensor where the host cannot read it; else as NumPy's.
+
+    Also the device of the backend of its own library, if there is one.
+    """
+    where = None if device is None else Device(device)
+    if not hasattr(obj, "__dlpack__"):
+        return from_cuda(obj, where, copy), None, None
+    try:
+        place = place_of(obj)
+        if not is_readable(place):
+            return from_dlpack(obj, device=where, copy=copy is not False), None, None
+        own = own_device(obj, place) if where is None else None
+        return None, import_host(obj).array, own
+    except ExportError as error:
+        # What DLPack cannot carry may have another way.
+        try:
+            array = np.asarray(obj)
+        except Exception:  # noqa: BLE001 — of whatever library it is
+            raise error from None
+        if array.dtype == object:
+            raise
+        return None, array, None
 
 
 def _shared(obj: Any, wanted: DType | None, device: Device) -> Tensor:
@@ -108,7 +145,7 @@ def _shared(obj: Any, wanted: DType | None, device: Device) -> Tensor:
         raise _needs_copy(obj)
     data = TensorData(array)
     primitive = device.ops.backend.share(data, device.id)
-    if primitive is None or data.array is not array or wanted not in (None, data.dtype):
+    if primitive is None or not array.dtype.isnative or wanted not in (None, data.dtype):
         raise _needs_copy(obj)
     return dispatch.wrap(primitive, device.tensor_type(data.dtype))
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from burn.dispatch import unary
-from burn.errors import ArgumentError, OperandTypeError
 from burn.tensor.dispatcher import dispatch, rank_of
 from burn.tensor.searching_functions import ValuesAndIndices
+from burn.tensor.spatial_arguments import Counts, Padding, pairs_per_axis, per_axis
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
@@ -25,11 +25,8 @@ __all__ = [
     "max_pool2d_with_indices",
     "max_pool3d",
     "max_pool3d_with_indices",
-    "per_axis",
 ]
 
-Counts: TypeAlias = int | tuple[int, ...]
-Padding: TypeAlias = int | tuple[int | tuple[int, int], ...]
 Lengths: TypeAlias = int | tuple[int | None, ...]
 
 _max_pool = unary(dispatch, "max_pool")
@@ -317,7 +314,7 @@ class _Plan:
         self.attributes: dict[str, Any] = {
             "kernel_size": kernel,
             "stride": kernel if stride is None else per_axis(stride, count, "stride", operation),
-            "padding": _pairs(padding, count, operation),
+            "padding": pairs_per_axis(padding, count, operation),
             "ceil_mode": bool(ceil_mode),
         }
 
@@ -325,42 +322,3 @@ class _Plan:
         """The attributes, and how far apart the places of a window are."""
         spread = per_axis(dilation, self.count, "dilation", self.operation)
         return {**self.attributes, "dilation": spread}
-
-
-def per_axis(value: Any, count: int, name: str, operation: str) -> tuple[int, ...]:
-    """An integer for each spatial axis, from one for all or a sequence of them."""
-    values = value if isinstance(value, (tuple, list)) else (value,) * count
-    if len(values) != count:
-        raise ArgumentError(
-            f"{name} has {len(values)} values",
-            hint=f"Give one, or {count}: one for each spatial axis",
-            operation=operation,
-        )
-    return tuple([_integer(one, name, operation) for one in values])
-
-
-def _pairs(padding: Any, count: int, operation: str) -> tuple[tuple[int, int], ...]:
-    """How much is before and after along each spatial axis."""
-    values = padding if isinstance(padding, (tuple, list)) else (padding,) * count
-    pairs = [one if isinstance(one, (tuple, list)) else (one, one) for one in values]
-    if len(pairs) != count or any(len(pair) != 2 for pair in pairs):
-        raise ArgumentError(
-            f"padding is {padding!r}",
-            hint=f"Give a number, or {count} numbers or pairs: one for each spatial axis",
-            operation=operation,
-        )
-    return tuple(
-        [
-            (_integer(before, "padding", operation), _integer(after, "padding", operation))
-            for before, after in pairs
-        ]
-    )
-
-
-def _integer(value: Any, name: str, operation: str) -> int:
-    try:
-        return value.__index__()  # type: ignore[no-any-return]  # an int, by Python's rules
-    except (AttributeError, TypeError):
-        raise OperandTypeError(
-            f"{name} is made of integers, not {value!r}", operation=operation
-        ) from None

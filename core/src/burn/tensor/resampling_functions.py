@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from burn.dispatch import unary
 from burn.errors import ArgumentError, OperandTypeError, ShapeError
 from burn.tensor.dispatcher import dispatch, rank_of
-from burn.tensor.pooling_functions import Counts, per_axis
+from burn.tensor.spatial_arguments import Counts, per_axis
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from burn.autodiff import Gradients
+from burn.backend.dlpack import is_readable
 from burn.data import TensorData
 from burn.device import Device
 from burn.dispatch import DispatchTensor, binary, reflected
@@ -21,7 +22,6 @@ from burn.errors import (
     OperandTypeError,
     ScalarRangeError,
     ShapeError,
-    UnsupportedOpError,
 )
 from burn.ops.shapes import size
 from burn.tensor import (
@@ -53,6 +53,14 @@ class Tensor(DispatchTensor):
     A tensor's value does not change under anybody's feet: ``x[i] = v`` and ``x += y`` give this
     object a new value, which other names of the same object see, and views or other tensors do
     not. ``==`` compares elements, and a tensor hashes by identity.
+
+    Attributes
+    ----------
+    primitive : object
+        For experts: the object of the library that the device computes with, such as a
+        `numpy.ndarray` or a `torch.Tensor`. It is not a copy, so nobody may write to it. Of a
+        tracked tensor it is what autodiff keeps; ``x.detach().primitive`` is the library's object.
+        `from_primitive` is the way back.
 
     Examples
     --------
@@ -254,7 +262,8 @@ class Tensor(DispatchTensor):
         """A DLPack capsule, from which another library makes an array.
 
         The memory is shared and marked as read-only, since a tensor's value never changes. The
-        protocol before version 1.0 has no such mark: it gets a copy, unless `copy` is False.
+        protocol before version 1.0 has no such mark: it gets a copy, unless `copy` is False. What
+        has negative strides is copied too, as not every library takes them.
 
         Parameters
         ----------
@@ -304,7 +313,7 @@ class Tensor(DispatchTensor):
 
     def __array__(self, dtype: Any = None, copy: builtins.bool | None = None) -> Any:
         """Conversion by NumPy, where the device's memory is the host's."""
-        if self.device.backend_name != "cpu":
+        if not is_readable(self.__dlpack_device__()):
             raise OperandTypeError(
                 f"NumPy cannot read the memory of {self.device}", hint="Call .numpy() to copy it"
             )
@@ -399,10 +408,19 @@ class Tensor(DispatchTensor):
         stream : None
             For the standard: burn orders the work by itself.
 
+        Returns
+        -------
+        Tensor
+            In the same memory where both devices compute in it, else in a copy. No change of one
+            is ever seen through the other. The gradient of a tracked tensor comes back to where
+            the tensor was.
+
         Raises
         ------
-        UnsupportedOpError
-            If it is tracked: gradients do not cross devices.
+        DTypeError
+            If the device does not have the dtype.
+        AutodiffError
+            If it is tracked, and the device has no autodiff.
         """
         if stream is not None:
             raise ArgumentError(
@@ -413,21 +431,16 @@ class Tensor(DispatchTensor):
         target = Device(device)
         if target is self.device:
             return self
-        if target.hardware is self.device.hardware:
-            if target.is_autodiff:
-                return dispatch.from_inner(self)
-            if self.is_tracked:
-                raise AutodiffError(
-                    "leaving the autodiff device would drop the gradient of a tracked tensor",
-                    hint="Say so with .inner()",
-                )
-            return dispatch.inner(self)
+        if target.hardware is not self.device.hardware:
+            return dispatch.to_device(self, target)
+        if target.is_autodiff:
+            return dispatch.from_inner(self)
         if self.is_tracked:
-            raise UnsupportedOpError(
-                "a tracked tensor cannot move to other hardware", hint="Call .detach() first"
+            raise AutodiffError(
+                "leaving the autodiff device would drop the gradient of a tracked tensor",
+                hint="Say so with .inner()",
             )
-        target.tensor_type(self.dtype)
-        return dispatch.from_data(self.data(), target)
+        return dispatch.inner(self)
 
     # Gradients.
 
@@ -501,6 +514,42 @@ class Tensor(DispatchTensor):
     def inner(self) -> Tensor:
         """The value on the device below autodiff, untracked."""
         return dispatch.inner(self)
+
+    @classmethod
+    def from_primitive(cls, primitive: Any, device: DeviceLike) -> Tensor:
+        """A tensor of what its backend computes with: `primitive` of a tensor, or one like it.
+
+        The memory is shared, with no questions asked: who changes the object changes the tensor,
+        and every view of it.
+
+        Parameters
+        ----------
+        primitive : object
+            An object of the library that the device computes with (a `numpy.ndarray` for
+            ``"cpu"``), or what `primitive` is of a tracked tensor.
+        device : Device or str
+            The device that it lies on. With autodiff the tensor is untracked, unless `primitive`
+            is of a tracked one.
+
+        Raises
+        ------
+        OperandTypeError
+            If the device does not compute with such objects.
+        DeviceMismatchError
+            If it lies on another device.
+        DTypeError
+            If the device does not have its dtype.
+        AutodiffError
+            If it is tracked, and the device has no autodiff.
+
+        Examples
+        --------
+        >>> import burn, numpy
+        >>> x = burn.asarray([1.0, 4.0], device="cpu")
+        >>> burn.Tensor.from_primitive(numpy.cbrt(x.primitive), "cpu").device
+        Device('cpu:0')
+        """
+        return interchange.from_primitive(primitive, Device(device))
 
     @classmethod
     def from_inner(cls, x: Tensor) -> Tensor:

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from burn.backend import ArrayBackend, Backend
+from burn.backend.capsule import Held, contents, readdress, request
+from burn.backend.dlpack import HOST
 from burn.data import TensorData
 from burn.device_id import DeviceId
 from burn.dtype import DType, DTypeUsage
@@ -63,6 +65,9 @@ class MockDevice:
     refusal : str
         If not empty, the device is there but cannot be opened: its driver raises an `OSError` with
         this text.
+    dlpack : tuple of int or None
+        Type and number that DLPack gives its memory, which devices of the same share; None for
+        memory that nobody shares, and that is read and written as the host's.
     """
 
     type: str = "unit"
@@ -71,6 +76,7 @@ class MockDevice:
     memory: int | None = None
     fault: str = ""
     refusal: str = ""
+    dlpack: tuple[int, int] | None = None
 
     def usage(self, dtype: DType) -> DTypeUsage:
         """What it can do with a dtype."""
@@ -316,6 +322,35 @@ class MockBackend(Backend):
         """The values, once the device has done its work."""
         self._units[x.device].wait()
         return TensorData(x.values.view())
+
+    def device_of(self, x: object) -> DeviceId | None:
+        """The device that it was made on."""
+        return x.device if isinstance(x, MockArray) and x.device in self._units else None
+
+    def dlpack_device(self, device: DeviceId) -> tuple[int, int]:
+        """What was said of the device."""
+        return self._units[device].like.dlpack or HOST
+
+    def to_dlpack(
+        self,
+        x: MockArray,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """The memory of the values, under the name that the device's has."""
+        place = self.dlpack_device(x.device)
+        capsule = super().to_dlpack(x, stream=stream, max_version=max_version, copy=copy)
+        return readdress(capsule, place)
+
+    def from_dlpack(self, x: Any, device: DeviceId) -> MockArray | None:
+        """The same memory."""
+        place = self.dlpack_device(device)
+        capsule = request(x)
+        if contents(capsule).device != place:
+            return None
+        return self._made(np.from_dlpack(Held(readdress(capsule, HOST), HOST)), device)
 
     def run(self, definition: Op, operands: Sequence[Any], attributes: dict[str, Any]) -> Any:
         """Run an op on the host, and hold it to what the device can do."""

@@ -238,8 +238,9 @@ def _assertion(expected: Array, allowed: float | None) -> str:
     kind = expected.dtype.kind
     if allowed is not None and np.isfinite(number):
         as_number = "complex" if kind == "c" else "float"
-        return f"assert abs({as_number}(value) - {literal(number)}) <= {allowed!r}, value"
+        shown = f'f"{{value}}, not {number!r}"'
+        return f"assert abs({as_number}(value) - {literal(number)}) <= {allowed!r}, {shown}"
     if kind in "biu":
-        return f"assert int(value) == {int(number)}, value"
+        return f'assert int(value) == {int(number)}, f"{{value}}, not {number!r}"'
     as_number = "complex" if kind == "c" else "float"
-    return f"assert str({as_number}(value)) == {str(number)!r}, value"
+    return f'assert str({as_number}(value)) == {str(number)!r}, f"{{value}}, not {number!r}"'

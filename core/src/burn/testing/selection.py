@@ -84,5 +84,6 @@ class Selection:
 
 def _unknown(what: str, name: str, known: Sequence[str]) -> ArgumentError:
     near = difflib.get_close_matches(name, known)
-    hint = f"Did you mean {' or '.join(near)}?" if near else f"`burn check --list` has each {what}"
+    every = f"`burn check NAME --list` has each {what}"
+    hint = f"Did you mean {' or '.join(near)}?" if near else every
     return ArgumentError(f"there is no {what} {name!r}", hint=hint)

@@ -20,6 +20,7 @@ from burn.aliases import Scalar
 from burn.backend import Backend
 from burn.backend.array import index_error
 from burn.data import TensorData
+from burn.device_id import DeviceId
 from burn.dtype import DType, DTypeUsage
 from burn.ops import REGISTRY, Meta
 from burn_pure import USAGE, arithmetic
@@ -28,7 +29,6 @@ from burn_pure.formats import blank, round_to_odd, rounded
 
 if TYPE_CHECKING:
     from burn.aliases import RealScalar, Shape, Slices
-    from burn.device_id import DeviceId
 
 __all__ = ["PureBackend"]
 
@@ -62,6 +62,9 @@ class PureBackend(Backend):
 
     def to_data(self, x: Buffer) -> TensorData:
         return TensorData(np.ndarray(x.shape, x.dtype.numpy, x.packed().tobytes()))
+
+    def device_of(self, x: object) -> DeviceId | None:
+        return DeviceId(0, 0) if isinstance(x, Buffer) else None
 
     def full(self, *, shape: Shape, fill_value: Scalar, dtype: DType, device: DeviceId) -> Buffer:
         result = infer("full", shape=shape, fill_value=fill_value, dtype=dtype)

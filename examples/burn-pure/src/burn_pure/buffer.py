@@ -42,7 +42,16 @@ class Buffer:
         What `PureBackend.native_dtype` gives: burn's own objects will do.
     """
 
-    __slots__ = ("dtype", "is_packed", "memory", "meta", "offset", "shape", "strides")
+    __slots__ = (
+        "__weakref__",
+        "dtype",
+        "is_packed",
+        "memory",
+        "meta",
+        "offset",
+        "shape",
+        "strides",
+    )
 
     def __init__(
         self, memory: Memory, meta: Meta, strides: Iterable[int] | None = None, offset: int = 0

@@ -14,6 +14,7 @@ import numpy as np
 
 from burn_cpu.blocks import bound, map_elements
 from burn_cpu.choice import choose
+from burn_cpu.compiled import compiled
 from burn_cpu.constants import constant
 from burn_cpu.defaults import DefaultOps
 
@@ -29,10 +30,10 @@ def _float32(*numbers: float) -> tuple[Array, ...]:
     return tuple([constant(number, _FLOAT32) for number in numbers])
 
 
-_ERF_BOUND: Final = 3.925
+ERF_BOUND: Final = 3.925
 """From here on the error function is 1 in float32."""
 
-_ERF_NUMERATOR: Final = _float32(
+ERF_NUMERATOR: Final = _float32(
     2.0459963867e-06,
     2.8484335906e-04,
     3.7726106788e-03,
@@ -40,7 +41,7 @@ _ERF_NUMERATOR: Final = _float32(
     1.9059539413e-01,
     1.1283791404,
 )
-_ERF_DENOMINATOR: Final = _float32(
+ERF_DENOMINATOR: Final = _float32(
     3.8047437556e-05,
     1.1638693977e-03,
     1.4983323403e-02,
@@ -142,7 +143,8 @@ class ActivationOps(DefaultOps):
             return map_elements(_gelu_tanh, x)
         if approximate != "none" or x.dtype == np.float64:
             return self.decomposed("gelu", x, approximate=approximate)
-        return map_elements(_gelu, x)
+        fast = compiled("gelu", x)
+        return map_elements(fast or _gelu, x, packed=fast is not None)
 
     def gelu_grad(self, x: Array, g: Array, *, approximate: str = "none") -> Array:
         """No temporaries of the size of `x`."""
@@ -152,7 +154,8 @@ class ActivationOps(DefaultOps):
             return map_elements(_gelu_tanh_grad, x, g)
         if approximate != "none" or x.dtype == np.float64:
             return self.decomposed("gelu_grad", x, g, approximate=approximate)
-        return map_elements(_gelu_grad, x, g)
+        fast = compiled("gelu_grad", x)
+        return map_elements(fast or _gelu_grad, x, g, packed=fast is not None)
 
 
 def _relu(x: Array, out: Array) -> None:
@@ -221,10 +224,10 @@ def _erf(x: Array, out: Array) -> None:
 def _scaled_erf(x: Array, out: Array, scale: float) -> None:
     """The error function of ``scale * x``, of float32."""
     z = np.multiply(x, constant(scale, _FLOAT32))
-    _clip(z, _ERF_BOUND)
+    _clip(z, ERF_BOUND)
     t = np.multiply(z, z)
-    z *= _polynomial(t, _ERF_NUMERATOR)
-    np.divide(z, _polynomial(t, _ERF_DENOMINATOR), out=out)
+    z *= _polynomial(t, ERF_NUMERATOR)
+    np.divide(z, _polynomial(t, ERF_DENOMINATOR), out=out)
     _clip(out, 1.0)
 
 

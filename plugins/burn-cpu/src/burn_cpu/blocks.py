@@ -81,20 +81,26 @@ def wide_dtype(dtype: Any) -> Any:
     return np.dtype(np.float32) if dtype.itemsize < 4 else dtype
 
 
-def map_elements(kernel: Callable[..., None], *operands: Array, widen: bool = True) -> Array:
+def map_elements(
+    kernel: Callable[..., None], *operands: Array, widen: bool = True, packed: bool = False
+) -> Array:
     """Apply ``kernel(*elements, out)`` to blocks of elements, or to all of them at once.
 
     All operands have one shape, and the result has the dtype of the first. 16-bit floats reach the
-    kernel as float32 unless `widen` is false.
+    kernel as float32 unless `widen` is false. If it wants them `packed`, they are always blocks, of
+    one axis, in which elements lie side by side.
     """
-    return _map(kernel, operands, (-1,), BLOCK, widen=widen)
+    return _map(kernel, operands, (-1,), BLOCK, widen=widen, packed=packed)
 
 
-def map_rows(kernel: Callable[..., None], *operands: Array) -> Array:
-    """Apply ``kernel(*rows, out)`` to blocks of rows, which lie along the last axis."""
+def map_rows(kernel: Callable[..., None], *operands: Array, packed: bool = False) -> Array:
+    """Apply ``kernel(*rows, out)`` to blocks of rows, which lie along the last axis.
+
+    If it wants them `packed`, they are always blocks, of two axes; see `map_elements`.
+    """
     length = operands[0].shape[-1]
     step = max(1, BLOCK // max(1, length))
-    return _map(kernel, operands, (-1, length), step, widen=True)
+    return _map(kernel, operands, (-1, length), step, widen=True, packed=packed)
 
 
 def _map(
@@ -104,19 +110,24 @@ def _map(
     step: int,
     *,
     widen: bool,
+    packed: bool,
 ) -> Array:
     shape, dtype = operands[0].shape, operands[0].dtype
     result = np.empty(shape, dtype)
     if not result.size:
         return result
-    if result.size <= BLOCK and shape and (dtype.itemsize >= 4 or not widen):
+    at_once = result.size <= BLOCK and shape and not packed
+    if at_once and (dtype.itemsize >= 4 or not widen):
         kernel(*operands, result)
         return result
     sources = [operand.reshape(layout) for operand in operands]
     target = result.reshape(layout)
 
     def work(start: int, stop: int) -> None:
-        _call(kernel, [one[start:stop] for one in sources], target[start:stop], widen=widen)
+        parts = [one[start:stop] for one in sources]
+        if packed:
+            parts = [np.ascontiguousarray(part) for part in parts]
+        _call(kernel, parts, target[start:stop], widen=widen)
 
     in_blocks(work, len(target), step)
     return result

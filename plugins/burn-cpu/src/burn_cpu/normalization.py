@@ -9,6 +9,7 @@ import numpy as np
 
 from burn.ops.normalization import check_channels, check_last_axis
 from burn_cpu.blocks import BLOCK, in_blocks, map_rows, row_products, row_sums, wide_dtype
+from burn_cpu.compiled import compiled
 from burn_cpu.constants import constant
 from burn_cpu.defaults import DefaultOps
 
@@ -30,15 +31,13 @@ class NormalizationOps(DefaultOps):
             return self.decomposed("layer_norm", x, gamma, beta, epsilon=epsilon)
         wide = wide_dtype(x.dtype)
         scale, shift = _widened(wide, gamma, beta)
-
-        def kernel(rows: Array, out: Array) -> None:
-            np.multiply(*_normalized(rows, out, epsilon), out=out)
-            if scale is not None:
-                out *= scale
-            if shift is not None:
-                out += shift
-
-        return map_rows(kernel, x)
+        fast = compiled("layer_norm", x)
+        if fast is not None:
+            scale, shift = _filled(scale, 1.0, length), _filled(shift, 0.0, length)
+        kernel = fast or _layer_norm
+        return map_rows(
+            lambda rows, out: kernel(rows, scale, shift, epsilon, out), x, packed=fast is not None
+        )
 
     def layer_norm_grad(
         self, x: Array, gamma: Array | None, g: Array, *, epsilon: float
@@ -55,32 +54,22 @@ class NormalizationOps(DefaultOps):
         result = np.empty(x.shape, dtype)
         target = result.reshape(-1, length)
         step = max(1, BLOCK // length)
-        parts = np.empty((2, -(-len(rows) // step), length), wide)
-        count = constant(length, wide)
+        sums = np.empty((-(-len(rows) // step), 2, length), wide)
+        fast = compiled("layer_norm_grad", x)
+        if fast is not None:
+            scale = _filled(scale, 1.0, length)
+        kernel = fast or _layer_norm_grad
 
         def work(start: int, stop: int) -> None:
-            part = slopes[start:stop].astype(wide, copy=False)
-            source = rows[start:stop].astype(wide, copy=False)
-            distance, inverse = _normalized(source, np.empty(part.shape, wide), epsilon)
+            part = np.ascontiguousarray(slopes[start:stop], wide)
+            source = np.ascontiguousarray(rows[start:stop], wide)
             out = target[start:stop] if wide is dtype else np.empty(part.shape, wide)
-            np.multiply(part, inverse, out=out)
-            np.einsum("rn,rn->n", out, distance, out=parts[0, start // step])
-            np.add.reduce(part, axis=0, out=parts[1, start // step])
-            if scale is not None:
-                out *= scale
-            # Less what changes the mean and the variance of a row, which is taken out.
-            bend = row_products(out, distance)
-            bend *= inverse
-            bend *= inverse
-            bend /= count
-            out -= row_sums(out) / count
-            distance *= bend
-            out -= distance
+            kernel(source, scale, part, epsilon, out, sums[start // step])
             if wide is not dtype:
                 target[start:stop] = out
 
         in_blocks(work, len(rows), step)
-        to_gamma, to_beta = np.add.reduce(parts, axis=1).astype(dtype, copy=False)
+        to_gamma, to_beta = np.add.reduce(sums, axis=0).astype(dtype, copy=False)
         return result, to_gamma, to_beta
 
     def batch_norm_training(
@@ -175,8 +164,46 @@ class NormalizationOps(DefaultOps):
         return result, to_gamma, to_beta
 
 
+def _filled(parameter: Array | None, value: float, length: int) -> Array:
+    """A parameter as compiled kernels take it."""
+    if parameter is None:
+        return np.full(length, value, np.float32)
+    return np.ascontiguousarray(parameter)
+
+
 def _widened(dtype: Any, *parameters: Array | None) -> list[Array | None]:
     return [None if one is None else one.astype(dtype, copy=False) for one in parameters]
+
+
+def _layer_norm(
+    rows: Array, scale: Array | None, shift: Array | None, epsilon: float, out: Array
+) -> None:
+    np.multiply(*_normalized(rows, out, epsilon), out=out)
+    if scale is not None:
+        out *= scale
+    if shift is not None:
+        out += shift
+
+
+def _layer_norm_grad(
+    rows: Array, scale: Array | None, g: Array, epsilon: float, out: Array, sums: Array
+) -> None:
+    """Sums over the rows, for the gradients by scale and shift, are written to `sums`."""
+    count = constant(rows.shape[-1], rows.dtype)
+    distance, inverse = _normalized(rows, np.empty(rows.shape, rows.dtype), epsilon)
+    np.multiply(g, inverse, out=out)
+    np.einsum("rn,rn->n", out, distance, out=sums[0])
+    np.add.reduce(g, axis=0, out=sums[1])
+    if scale is not None:
+        out *= scale
+    # Less what changes the mean and the variance of a row, which is taken out.
+    bend = row_products(out, distance)
+    bend *= inverse
+    bend *= inverse
+    bend /= count
+    out -= row_sums(out) / count
+    distance *= bend
+    out -= distance
 
 
 def _normalized(rows: Array, out: Array, epsilon: float) -> tuple[Array, Array]:

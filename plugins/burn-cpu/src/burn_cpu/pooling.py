@@ -7,7 +7,7 @@ their lengths and not the product.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -24,6 +24,7 @@ from burn.ops.pooling_windows import (
     windows,
 )
 from burn_cpu.indexing import out_of_range
+from burn_cpu.threads import in_parallel, shares, thread_count
 
 if TYPE_CHECKING:
     from burn.dtype import DType
@@ -58,10 +59,12 @@ class PoolingOps:
         )
         bottom = _lowest(x)
         result = np.empty(pooled_shape(x.shape, plan), x.dtype)
-        scratch = _Scratch()
-        for block, output in _blocks(len(plan), x, result):
+
+        def work(scratch: _Scratch, block: Array, output: Array) -> None:
             padded = _padded(block, plan, bottom, scratch)
             np.copyto(output, _reduced(np.maximum, padded, plan, scratch), casting="unsafe")
+
+        _in_blocks(work, len(plan), x, result)
         return result
 
     def max_pool_with_indices(
@@ -89,8 +92,8 @@ class PoolingOps:
         starts, steps = _places(plan, index_dtype.numpy)
         result = np.empty(pooled_shape(x.shape, plan), x.dtype)
         indices = np.empty(result.shape, index_dtype.numpy)
-        scratch = _Scratch()
-        for block, output, places in _blocks(len(plan), x, result, indices):
+
+        def work(scratch: _Scratch, block: Array, output: Array, places: Array) -> None:
             padded = _padded(block, plan, bottom, scratch)
             values, code = _searched(padded, plan, scratch, ordered=True)
             if values.dtype.kind == "f" and np.isnan(values).any():
@@ -98,6 +101,8 @@ class PoolingOps:
             np.copyto(output, values, casting="unsafe")
             np.take(steps, code, out=places, mode="clip")
             np.add(places, starts, out=places)
+
+        _in_blocks(work, len(plan), x, result, indices)
         return result, indices
 
     def max_pool_grad(self, g: Array, indices: Array, *, input_size: Sizes) -> Array:
@@ -105,11 +110,14 @@ class PoolingOps:
         shape = check_indices(g.shape, indices.shape, input_size)
         result = np.empty(shape, g.dtype)
         count = math.prod(input_size)
-        for block, places, output in _blocks(len(input_size), g, indices, result):
+
+        def work(_: _Scratch, block: Array, places: Array, output: Array) -> None:
             first = np.arange(len(block)).reshape(-1, *[1] * len(input_size)) * count
             flat = (first + _checked(places, count)).reshape(-1)
             total = np.bincount(flat, block.reshape(-1), len(block) * count)
             output[...] = total.reshape(output.shape)
+
+        _in_blocks(work, len(input_size), g, indices, result)
         return result
 
     def avg_pool(
@@ -128,10 +136,12 @@ class PoolingOps:
         )
         counts = _divisors(plan, x, count_include_pad=count_include_pad)
         result = np.empty(pooled_shape(x.shape, plan), x.dtype)
-        scratch = _Scratch()
-        for block, output in _blocks(len(plan), x, result):
+
+        def work(scratch: _Scratch, block: Array, output: Array) -> None:
             total = _reduced(np.add, _padded(block, plan, 0.0, scratch), plan, scratch)
             np.divide(total, counts, out=output, casting="unsafe")
+
+        _in_blocks(work, len(plan), x, result)
         return result
 
     def avg_pool_grad(
@@ -152,21 +162,35 @@ class PoolingOps:
         check_pooled(g.shape, input_size, plan)
         counts = _divisors(plan, g, count_include_pad=count_include_pad)
         result = np.empty(unpooled_shape(g.shape, input_size), g.dtype)
-        scratch = _Scratch()
-        for block, output in _blocks(len(plan), g, result):
+
+        def work(scratch: _Scratch, block: Array, output: Array) -> None:
             share = scratch.array("share", block.shape, counts.dtype)
             np.divide(block, counts, out=share)
             np.copyto(output, _spread(share, plan, scratch), casting="unsafe")
+
+        _in_blocks(work, len(plan), g, result)
         return result
 
 
-def _blocks(count: int, *arrays: Array) -> Iterator[tuple[Array, ...]]:
-    """Parts of arrays that differ in their last `count` axes alone; the others are one axis."""
+def _in_blocks(work: Callable[..., None], count: int, *arrays: Array) -> None:
+    """Call ``work(scratch, *parts)`` for all blocks of arrays, several at a time.
+
+    They differ in their last `count` axes alone; the others are one axis, along which a block is a
+    part. Each thread has its own scratch.
+    """
     planes = math.prod(arrays[0].shape[: arrays[0].ndim - count])
     flat = [one.reshape(planes, *one.shape[one.ndim - count :]) for one in arrays]
-    step = max(1, _BLOCK // max(math.prod(one.shape[1:]) for one in flat))
-    for start in range(0, planes, step):
-        yield tuple([one[start : start + step] for one in flat])
+    size = max(math.prod(one.shape[1:]) for one in flat)
+    step = max(1, _BLOCK // size)
+
+    def take(share: slice) -> None:
+        scratch = _Scratch()
+        for start in range(share.start, share.stop, step):
+            place = slice(start, min(start + step, share.stop))
+            work(scratch, *[one[place] for one in flat])
+
+    threads = thread_count() if planes * size > _BLOCK else 1
+    in_parallel(take, shares(planes, threads))
 
 
 class _Scratch:

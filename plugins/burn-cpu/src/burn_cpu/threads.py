@@ -13,6 +13,7 @@ import contextlib
 import contextvars
 import ctypes
 import functools
+import itertools
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -21,7 +22,7 @@ from typing import Final, TypeVar
 
 import numpy as np
 
-__all__ = ["blas_alone", "in_parallel", "thread_count"]
+__all__ = ["blas_alone", "in_parallel", "shares", "thread_count"]
 
 _Part = TypeVar("_Part")
 _Result = TypeVar("_Result")
@@ -156,3 +157,10 @@ def in_parallel(work: Callable[[_Part], _Result], parts: Sequence[_Part]) -> lis
         finally:
             concurrent.futures.wait(futures)
     return [first, *[future.result() for future in futures]]
+
+
+def shares(length: int, count: int) -> list[slice]:
+    """A length cut into so many parts, as even as possible and none of them empty."""
+    count = max(1, min(count, length))
+    ends = [length * number // count for number in range(count + 1)]
+    return [slice(start, stop) for start, stop in itertools.pairwise(ends)]

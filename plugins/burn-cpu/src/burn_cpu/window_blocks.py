@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, NamedTuple, TypeVar
@@ -12,7 +11,7 @@ import numpy as np
 
 from burn.ops.convolution_windows import Convolution
 from burn.ops.pooling_windows import Windows
-from burn_cpu.threads import blas_alone, in_parallel, thread_count
+from burn_cpu.threads import blas_alone, in_parallel, shares, thread_count
 
 __all__ = ["Block", "Layout", "Part", "inside", "layout", "padded", "windows"]
 
@@ -107,11 +106,11 @@ class Layout:
                 return [work(every)]
         count = thread_count()
         if self.batch >= count:
-            parts = [every._replace(images=one) for one in _shares(self.batch, count)]
+            parts = [every._replace(images=one) for one in shares(self.batch, count)]
         elif only_images:
             parts = [every]
         else:
-            parts = [every._replace(lines=one) for one in _shares(self.first, count)]
+            parts = [every._replace(lines=one) for one in shares(self.first, count)]
         return in_parallel(work, parts)
 
     def blocks(self, x: Array, dtype: Any, part: Part) -> Iterator[Block]:
@@ -161,13 +160,6 @@ def _view(x: Array, shape: Sequence[int], strides: Sequence[int]) -> Array:
     if x.flags.c_contiguous and x.dtype.kind != "V":  # bfloat16 has no buffer for the other
         return np.ndarray(shape, x.dtype, x, 0, strides)
     return np.lib.stride_tricks.as_strided(x, shape, strides)
-
-
-def _shares(length: int, count: int) -> list[slice]:
-    """A length cut into so many parts, as even as possible and none of them empty."""
-    count = max(1, min(count, length))
-    ends = [length * number // count for number in range(count + 1)]
-    return [slice(start, stop) for start, stop in itertools.pairwise(ends)]
 
 
 def padded(x: Array, axes: Sequence[Windows]) -> Array:

@@ -18,6 +18,7 @@ from burn.testing.suites import (
     creation,
     dtypes,
     failures,
+    interchange,
     memory,
     random_numbers,
     silence,
@@ -38,6 +39,7 @@ SUITES: Final[dict[str, Suite]] = {
         silence,
         creation,
         transfers,
+        interchange,
         failures,
         random_numbers,
         autodiff,
@@ -91,4 +93,5 @@ def find_check(subject: Subject, name: str) -> Check:
     for check in checks_of(subject, Selection(ops=ops, suites=(suite,), large=True)):
         if check.name == name:
             return check
-    raise ArgumentError(f"{subject} has no check {name!r}", hint="`burn check --list` has them")
+    hint = "`burn check NAME --list` has them"
+    raise ArgumentError(f"{subject} has no check {name!r}", hint=hint)

@@ -110,6 +110,8 @@ def _gradients(subject: Subject, table: Sequence[OpSamples]) -> Iterator[Check]:
         for number, one in enumerate(samples.samples):
             if one.gradients is None and not is_differentiable(samples, one):
                 continue
+            if gradient_dtype(subject) not in subject.dtypes(samples, one):
+                continue
             yield Check(
                 "gradients",
                 samples.op.name,
@@ -123,7 +125,12 @@ def _gradients(subject: Subject, table: Sequence[OpSamples]) -> Iterator[Check]:
 
 def _second_gradients(subject: Subject, table: Sequence[OpSamples]) -> Iterator[Check]:
     for samples in _with_gradients(table):
-        chosen = [one for one in samples.samples if is_differentiable(samples, one)]
+        chosen = [
+            one
+            for one in samples.samples
+            if is_differentiable(samples, one)
+            and gradient_dtype(subject) in subject.dtypes(samples, one)
+        ]
         for number, one in enumerate(chosen):
             yield Check(
                 "second_gradients",

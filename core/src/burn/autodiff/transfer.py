@@ -1,0 +1,104 @@
+"""Tracked tensors that move to another device: their gradients come back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from burn.autodiff.backend import Autodiff
+from burn.autodiff.graph import Node, Rule
+from burn.autodiff.recording import recording
+
+if TYPE_CHECKING:
+    from burn.device_id import DeviceId
+    from burn.ops import Context, OpTable
+    from burn.ops.signature import Primitive
+
+__all__ = ["Route"]
+
+Move: TypeAlias = "Callable[[Primitive], Primitive]"
+
+
+@dataclass(frozen=True)
+class Route:
+    """A way from one device to another, for tensors of backends with gradients.
+
+    Attributes
+    ----------
+    source, target : Autodiff
+        The backends, which differentiate to the same order. Below them are those that compute.
+    source_device, target_device : DeviceId
+        The devices.
+    there, back : callable
+        Move a primitive that no level of autodiff wraps, on the way and against it.
+    """
+
+    source: Any
+    source_device: DeviceId
+    target: Any
+    target_device: DeviceId
+    there: Move
+    back: Move
+
+    def carry(self, tensor: Primitive) -> Primitive:
+        """The tensor on the other device; a tracked one is tracked there, with this in its graph.
+
+        The gradient of the result goes the way back, level by level, so that it has a gradient in
+        turn.
+        """
+        if not isinstance(self.source, Autodiff):
+            return self.there(tensor)
+        below = Route(
+            self.source.below,
+            self.source_device,
+            self.target.below,
+            self.target_device,
+            self.there,
+            self.back,
+        )
+        if not self.source.is_tracked(tensor):
+            return below.carry(tensor)
+        primitive = below.carry(tensor.primitive)
+        if not recording.get():
+            return primitive
+        node = Node()
+        node.rule = _Arrival(self.target.for_device(self.target_device).below, below.reversed())
+        node.parents = (tensor.node,)
+        node.needs = (True,)
+        node.saved = ()
+        node.attrs = {}
+        node.output_shape = primitive.shape
+        result = self.target.tensor_type()
+        result.primitive = primitive
+        result.node = node
+        return result
+
+    def reversed(self) -> Route:
+        """The way back."""
+        return Route(
+            self.target,
+            self.target_device,
+            self.source,
+            self.source_device,
+            self.back,
+            self.there,
+        )
+
+
+class _Arrival(Rule):
+    """How to differentiate a move: gradients add up where it went, and then move back."""
+
+    __slots__ = ()
+
+    def __init__(self, ops: OpTable, back: Route) -> None:
+        self.ops = ops
+        self.outputs = 1
+        self.broadcasts = False
+        self.restore = None
+
+        def vjp(ops: OpTable, ctx: Context, g: Primitive) -> tuple[Primitive]:
+            del ops, ctx
+            return (back.carry(g),)
+
+        self.vjp = vjp

@@ -1,0 +1,213 @@
+"""Kernels compiled by numba: the same results as NumPy's, and NumPy's where there is none."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import burn_cpu
+from burn.plugins import registry
+from burn_cpu import compiled
+
+RANDOM = np.random.default_rng(3)
+
+SHAPES = [(3, 40), (2, 5, 700), (9, 513), (1, 40_000), (300, 600), (50_000,)]
+
+
+@pytest.fixture(scope="module")
+def backend():
+    return registry.entry("cpu").load()
+
+
+@pytest.fixture
+def fresh(monkeypatch):
+    """As if numba had not been looked for; from the smallest array on it is."""
+    monkeypatch.setattr(compiled, "_LARGE", 0)
+    compiled._kernels.cache_clear()
+    yield
+    compiled._kernels.cache_clear()
+
+
+@pytest.fixture(params=["compiled", "NumPy"])
+def way(request, fresh, monkeypatch):
+    monkeypatch.setenv("BURN_CPU_JIT", "1" if request.param == "compiled" else "0")
+    assert (compiled._kernels() is not None) == (request.param == "compiled")
+    return request.param
+
+
+def normal(*shape):
+    return RANDOM.normal(size=shape)
+
+
+def calls(backend):
+    """Ops that have a compiled kernel, as functions of two arrays, of which some take the first."""
+
+    def parameters(x):
+        return np.linspace(0.5, 1.5, x.shape[-1]).astype(x.dtype)
+
+    return {
+        "softmax": lambda x, _: backend.softmax(x, axis=x.ndim - 1),
+        "log_softmax": lambda x, _: backend.log_softmax(x, axis=x.ndim - 1),
+        "softmax_grad": lambda x, g: backend.softmax_grad(x, g, axis=x.ndim - 1),
+        "log_softmax_grad": lambda x, g: backend.log_softmax_grad(x, g, axis=x.ndim - 1),
+        "layer_norm": lambda x, _: backend.layer_norm(
+            x, parameters(x), -parameters(x), epsilon=1e-5
+        ),
+        "layer_norm, plain": lambda x, _: backend.layer_norm(x, None, None, epsilon=1e-5),
+        "layer_norm_grad": lambda x, g: backend.layer_norm_grad(x, parameters(x), g, epsilon=1e-5),
+        "layer_norm_grad, plain": lambda x, g: backend.layer_norm_grad(x, None, g, epsilon=1e-5),
+        "gelu": lambda x, _: backend.gelu(x),
+        "gelu_grad": lambda x, g: backend.gelu_grad(x, g),
+    }
+
+
+NAMES = list(calls(None))
+
+
+def operands(name, shape):
+    x, g = normal(*shape), normal(*shape)
+    if name == "softmax_grad":
+        x = np.abs(x) / np.abs(x).sum(axis=-1, keepdims=True)
+    if name == "log_softmax_grad":
+        x = -np.abs(x) * 5.0
+    return x, g
+
+
+def outputs(call, x, g):
+    with np.errstate(all="ignore"):
+        result = call(x, g)
+    return result if isinstance(result, tuple) else (result,)
+
+
+def check(call, x, g, tolerance=2e-6):
+    """Compare with what NumPy computes in float64, for which nothing is compiled."""
+    expected = outputs(call, x.astype(np.float64), g.astype(np.float64))
+    for actual, one in zip(outputs(call, x, g), expected, strict=True):
+        assert actual.dtype == x.dtype
+        scale = max(1.0, float(np.abs(one).max(initial=0.0)))
+        np.testing.assert_allclose(
+            actual.astype(np.float64), one, rtol=tolerance, atol=tolerance * scale
+        )
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_results_are_those_of_float64(backend, way, name, shape):
+    x, g = operands(name, shape)
+    check(calls(backend)[name], x.astype(np.float32), g.astype(np.float32))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_views_and_read_only_arrays_give_what_copies_do(backend, way, name):
+    call = calls(backend)[name]
+    x, g = (one.astype(np.float32) for one in operands(name, (60, 40)))
+    wide = np.zeros((60, 80), np.float32)
+    wide[:, ::2] = x
+    read_only = x.copy()
+    read_only.flags.writeable = False
+    expected = outputs(call, x, g)
+    for view in (wide[:, ::2], np.asfortranarray(x), x[::-1].copy()[::-1], read_only):
+        for actual, one in zip(outputs(call, view, g), expected, strict=True):
+            np.testing.assert_allclose(actual, one, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_16_bit_floats_are_computed_in_float32(backend, way, name):
+    x, g = (one.astype(np.float16) for one in operands(name, (30, 50)))
+    check(calls(backend)[name], x, g, tolerance=2e-3)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_empty_arrays_stay_empty(backend, way, name):
+    for shape in ((0, 12), (4, 0, 12)):
+        x = np.zeros(shape, np.float32)
+        assert outputs(calls(backend)[name], x, x)[0].shape == shape
+
+
+@pytest.mark.parametrize("name", ["softmax", "log_softmax"])
+def test_rows_that_are_not_finite(backend, way, name):
+    rows = [
+        [np.nan, 1.0, 2.0],
+        [np.inf, 1.0, 2.0],
+        [-np.inf, -np.inf, -np.inf],
+        [-np.inf, 0.0, 0.0],
+        [-1e30, 1e30, 0.0],
+        [-200.0, 0.0, -200.0],
+        [3.0, 4.0, 5.0],
+    ]
+    x = np.tile(np.array(rows, np.float32), (1, 40))
+    check(calls(backend)[name], x, x)
+
+
+@pytest.mark.parametrize("name", ["layer_norm", "layer_norm_grad", "gelu", "gelu_grad"])
+def test_elements_that_are_not_finite(backend, way, name):
+    x = normal(6, 40).astype(np.float32)
+    x[0, 3], x[1, 5], x[2, 7], x[3, 9], x[4, 1] = np.nan, np.inf, -np.inf, 60.0, -60.0
+    g = normal(6, 40).astype(np.float32)
+    check(calls(backend)[name], x, g)
+
+
+def test_an_exponential_is_right_to_the_last_digits(fresh):
+    kernels = compiled._kernels()
+    x = np.linspace(-87.0, 0.0, 200_001, dtype=np.float32)
+    expected = np.exp(x.astype(np.float64))
+    actual = np.array([kernels._exp(one) for one in x[::50]])
+    assert np.abs(actual / expected[::50] - 1.0).max() < 2.0 * np.finfo(np.float32).eps
+
+
+def test_without_numba_there_is_numpy(backend, fresh, monkeypatch, recwarn, caplog):
+    monkeypatch.setenv("BURN_CPU_JIT", "1")
+    monkeypatch.setitem(sys.modules, "numba", None)
+    monkeypatch.delitem(sys.modules, "burn_cpu.compiled_kernels", raising=False)
+    monkeypatch.delattr(burn_cpu, "compiled_kernels", raising=False)
+    x = normal(30, 40).astype(np.float32)
+    with caplog.at_level("INFO", "burn"):
+        result = backend.softmax(x, axis=1)
+    assert compiled._kernels() is None
+    np.testing.assert_allclose(result.sum(axis=1), 1.0, rtol=1e-6)
+    assert not recwarn.list
+    assert not caplog.records
+
+
+def test_numba_that_does_not_work_is_left_alone(fresh, monkeypatch, tmp_path):
+    monkeypatch.setenv("BURN_CPU_JIT", "1")
+    (tmp_path / "numba.py").write_text("raise RuntimeError('of another NumPy')")
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in [one for one in sys.modules if one.partition(".")[0] == "numba"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.delitem(sys.modules, "burn_cpu.compiled_kernels", raising=False)
+    monkeypatch.delattr(burn_cpu, "compiled_kernels", raising=False)
+    assert compiled.compiled("softmax", np.zeros((9, 9), np.float32)) is None
+
+
+def test_float64_is_left_to_numpy(fresh):
+    assert compiled.compiled("softmax", np.zeros((9, 9))) is None
+
+
+KIT = """
+from burn.cli import main
+from burn_cpu import compiled
+compiled._LARGE = 0
+main()
+"""
+
+
+def test_compiled_kernels_conform():
+    names = sorted({name.partition(",")[0] for name in NAMES})
+    ops = [word for name in names for word in ("--op", name)]
+    command = [sys.executable, "-c", KIT, "check", "cpu", *ops]
+    result = subprocess.run(command, check=False, capture_output=True, text=True, timeout=300)
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+SMALL = """
+import sys, burn
+x = burn.ones((100, 100), device="cpu")
+burn.softmax(x), burn.layer_norm(x), burn.gelu(x)
+raise SystemExit("numba" in sys.modules)
+"""
+
+
+def test_small_arrays_do_not_wait_for_numba():
+    subprocess.run([sys.executable, "-c", SMALL], check=True, timeout=120)

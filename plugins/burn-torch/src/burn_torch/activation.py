@@ -1,0 +1,71 @@
+"""Activation functions, and the gradients that torch has kernels for."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import torch
+
+from burn_torch.defaults import DefaultOps
+from burn_torch.dtypes import Tensor
+
+_nn = torch._C._nn
+_gelu_backward: Final = torch.ops.aten.gelu_backward.default
+_threshold_backward: Final = torch.ops.aten.threshold_backward.default
+_broadcast_tensors: Any = torch.broadcast_tensors
+_LINEAR_FROM: Final = 60.0
+"""Where torch takes softplus for the identity: its own 20 is too soon for float64."""
+
+
+class ActivationOps(DefaultOps):
+    """Functions of one pass over memory."""
+
+    def relu_grad(self, output: Tensor, g: Tensor) -> Tensor:
+        """What torch's own gradient calls."""
+        return _threshold_backward(g, output, 0.0)  # type: ignore[no-any-return]  # a tensor
+
+    def leaky_relu(self, x: Tensor, *, negative_slope: float) -> Tensor:
+        """`torch.nn.functional.leaky_relu`."""
+        return _nn.leaky_relu(x, negative_slope)
+
+    def elu(
+        self, x: Tensor, *, alpha: float, scale: float = 1.0, input_scale: float = 1.0
+    ) -> Tensor:
+        """What torch's elu, selu and celu call."""
+        return torch.ops.aten.elu.default(x, alpha, scale, input_scale)  # type: ignore[no-any-return]  # a tensor
+
+    def hardtanh(self, x: Tensor, *, low: float, high: float) -> Tensor:
+        """`torch.clamp`."""
+        return torch.clamp(x, low, high)
+
+    def hard_swish(self, x: Tensor) -> Tensor:
+        """`torch.nn.functional.hardswish`, which on CUDA divides float64 by six in float32."""
+        if x.dtype is torch.float64 and not self.on_host:
+            return torch.clamp(x + 3.0, 0.0, 6.0).mul_(x).div_(6.0)
+        return _nn.hardswish(x)
+
+    def threshold(self, x: Tensor, *, threshold: float, value: float) -> Tensor:
+        """`torch.threshold`."""
+        return torch.threshold(x, threshold, value)
+
+    def gelu(self, x: Tensor, *, approximate: str = "none") -> Tensor:
+        """`torch.nn.functional.gelu`."""
+        return _nn.gelu(x, approximate=approximate)
+
+    def gelu_grad(self, x: Tensor, g: Tensor, *, approximate: str = "none") -> Tensor:
+        """What torch's own gradient calls, which may take no operands that broadcast."""
+        if x.shape != g.shape:
+            x, g = (one.contiguous() for one in _broadcast_tensors(x, g))
+        return _gelu_backward(g, x, approximate=approximate)  # type: ignore[no-any-return]  # a tensor
+
+    def softplus(self, x: Tensor, *, beta: float = 1.0) -> Tensor:
+        """`torch.nn.functional.softplus`, linear only where no float tells the difference."""
+        if not beta > 0.0:
+            raise ValueError(f"beta is {beta}")
+        return _nn.softplus(x, beta, _LINEAR_FROM)
+
+    def glu(self, x: Tensor, *, axis: int) -> Tensor:
+        """`torch.nn.functional.glu`."""
+        if not 0 <= axis < x.dim():
+            raise IndexError(f"axis {axis} of {x.dim()}")
+        return _nn.glu(x, axis)

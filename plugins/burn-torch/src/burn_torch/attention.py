@@ -1,0 +1,118 @@
+"""Scaled dot-product attention."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from typing import Any, Final
+
+import torch
+
+from burn.ops.attention import check_attention, check_on_scores
+from burn_torch.defaults import DefaultOps
+from burn_torch.dtypes import Tensor
+from burn_torch.precision import on_host_in_float32
+from burn_torch.settings import without_autocast
+
+_attention = torch._C._nn.scaled_dot_product_attention
+
+_aten: Final = torch.ops.aten
+_forward: Final = _aten._scaled_dot_product_flash_attention_for_cpu.default
+_backward: Final = _aten._scaled_dot_product_flash_attention_for_cpu_backward.default
+
+
+class AttentionOps(DefaultOps):
+    """torch's fused kernels, where they compute what the op does."""
+
+    @on_host_in_float32
+    def attention(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        mask: Tensor | None,
+        bias: Tensor | None,
+        *,
+        scale: float,
+        softcap: float | None = None,
+        is_causal: bool = False,
+    ) -> Tensor:
+        """Torch's mask is true where a key takes part; its causal one counts from the first key."""
+        shape = check_attention(tuple(query.shape), tuple(key.shape), tuple(value.shape), softcap)
+        check_on_scores(shape.scores, mask=mask, bias=bias)
+        queries, keys = shape.scores[-2:]
+        if softcap is not None or 0 in (*shape.scores, *shape.output, query.shape[-1]):
+            return self.decomposed(  # type: ignore[no-any-return]  # a primitive
+                "attention", query, key, value, mask, bias,
+                scale=scale, softcap=softcap, is_causal=is_causal,
+            )  # fmt: skip
+        if is_causal and (queries != keys or mask is not None or bias is not None):
+            beyond = torch.ones(queries, keys, dtype=torch.bool, device=query.device)
+            beyond = beyond.triu(keys - queries + 1)
+            mask = beyond if mask is None else mask | beyond
+            is_causal = False
+        taken: Tensor | None
+        if bias is not None:
+            taken = bias if mask is None else torch.where(mask, -math.inf, bias)
+        else:
+            taken = None if mask is None else ~mask
+        batch = shape.batch
+        query, key, value = (_with_heads(one, batch) for one in (query, key, value))
+        if taken is not None:
+            taken = _with_heads(taken.expand(shape.scores), batch)
+        with contextlib.ExitStack() as stack:
+            if self.products.is_reduced():
+                stack.enter_context(self.products.exact())
+            if torch._C._is_any_autocast_enabled():
+                stack.enter_context(without_autocast(self.place))
+            result: Tensor = _attention(query, key, value, taken, 0.0, is_causal, scale=scale)
+        if taken is not None and not self.on_host:
+            # What kernels of accelerators make of a query without keys is not one thing.
+            if taken.dtype is not torch.bool:
+                taken = taken != -math.inf
+            result = torch.where(taken.any(-1, keepdim=True), result, 0.0)
+        return result.reshape(shape.output)
+
+    @on_host_in_float32
+    def attention_grad(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        mask: Tensor | None,
+        bias: Tensor | None,
+        g: Tensor,
+        *,
+        scale: float,
+        softcap: float | None = None,
+        is_causal: bool = False,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """The fused kernels of the CPU, forward again and backward; else the products of the op."""
+        shape = check_attention(tuple(query.shape), tuple(key.shape), tuple(value.shape), softcap)
+        queries, keys = shape.scores[-2:]
+        if (
+            not self.on_host
+            or mask is not None
+            or bias is not None
+            or softcap is not None
+            or (is_causal and queries != keys)
+            or query.shape[-1] != value.shape[-1]
+            or g.shape != shape.output
+            or 0 in (*shape.scores, query.shape[-1])
+        ):
+            attributes: dict[str, Any] = {"scale": scale, "softcap": softcap}
+            return self.decomposed(  # type: ignore[no-any-return]  # primitives
+                "attention_grad", query, key, value, mask, bias, g,
+                is_causal=is_causal, **attributes,
+            )  # fmt: skip
+        batch = shape.batch
+        query, key, value, g = (_with_heads(one, batch) for one in (query, key, value, g))
+        output, sums = _forward(query, key, value, 0.0, is_causal, scale=scale)
+        gradients = _backward(g, query, key, value, output, sums, 0.0, is_causal, scale=scale)
+        return tuple([one.reshape(*batch, *one.shape[-2:]) for one in gradients])
+
+
+def _with_heads(x: Tensor, batch: tuple[int, ...]) -> Tensor:
+    """A tensor as (examples, heads, places, features)."""
+    heads = batch[-1] if batch else 1
+    return x.expand(*batch, *x.shape[-2:]).reshape(-1, heads, *x.shape[-2:])

@@ -1,0 +1,242 @@
+"""Casts, and rearranging elements: views wherever torch has strides for it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import torch
+
+from burn.dtype import DType
+from burn_torch.defaults import DefaultOps
+from burn_torch.dtypes import BURN, NUMBERS, SHORT, SIGNED, TORCH, Tensor, rounded
+
+if TYPE_CHECKING:
+    from burn.aliases import RealScalar, Scalar, Shape, Slices
+    from burn.device_id import DeviceId
+
+_reshape, _permute, _expand = torch.reshape, torch.permute, Tensor.expand
+_to, _stride, _as_strided = Tensor.to, Tensor.stride, torch.as_strided
+
+
+class LayoutOps(DefaultOps):
+    """Creation, casts and layout."""
+
+    def full(self, *, shape: Shape, fill_value: Scalar, dtype: DType, device: DeviceId) -> Tensor:
+        """`torch.full`, of a number that is rounded: torch refuses one that becomes infinite."""
+        del device
+        native = TORCH[dtype]
+        if fill_value == 0 and math.copysign(1.0, fill_value.real) > 0.0:
+            return torch.zeros(shape, dtype=native, device=self.place)
+        return torch.full(shape, rounded(fill_value, native), dtype=native, device=self.place)
+
+    def arange(
+        self, *, start: RealScalar, step: RealScalar, length: int, dtype: DType, device: DeviceId
+    ) -> Tensor:
+        """Counted in integers; floats are computed in float64 where the device has it."""
+        del device
+        if length < 0:
+            raise ValueError(f"a range of {length} numbers")
+        native = TORCH[dtype]
+        count = torch.arange(length, dtype=torch.int64, device=self.place)
+        if dtype.is_integer:
+            if dtype.name == "uint64":
+                start, step = _wrapped(int(start)), _wrapped(int(step))
+            if step != 1:
+                count *= int(step)
+            if start:
+                count += int(start)
+            return count if native is torch.int64 else count.to(native)
+        if dtype.is_complex:
+            raise TypeError("a range of complex numbers")
+        wide = torch.float32 if self.place.type == "mps" else torch.float64
+        numbers = count.to(wide)
+        if step != 1:
+            numbers *= step
+        if start:
+            numbers += start
+        return numbers if native is wide else numbers.to(native)
+
+    def eye(
+        self, *, rows: int, columns: int, offset: int, dtype: DType, device: DeviceId
+    ) -> Tensor:
+        """`torch.eye`, or its diagonal elsewhere."""
+        del device
+        native = TORCH[dtype]
+        if native in SIGNED:
+            return self.eye(
+                rows=rows,
+                columns=columns,
+                offset=offset,
+                dtype=BURN[torch.int64],
+                device=self.device_id,
+            ).to(native)
+        if not offset:
+            return torch.eye(rows, columns, dtype=native, device=self.place)
+        result = torch.zeros(rows, columns, dtype=native, device=self.place)
+        if -rows < offset < columns:
+            result.diagonal(offset).fill_(1)
+        return result
+
+    def cast(self, x: Tensor, *, dtype: DType) -> Tensor:
+        """`Tensor.to`; floats become integers within their range."""
+        native, source = TORCH[dtype], x.dtype
+        if source is native:
+            return x
+        if source.is_floating_point:
+            if dtype.is_integer:
+                return _saturated(x, dtype)
+        elif source.is_complex and not dtype.is_complex and not dtype.is_bool:
+            raise TypeError("complex numbers become no real ones")
+        return _to(x, native)
+
+    def reshape(self, x: Tensor, *, shape: Shape) -> Tensor:
+        """A view where strides allow it."""
+        result = _reshape(x, shape)
+        if result.shape != shape:
+            raise ValueError(f"a shape of {shape}")
+        return result
+
+    def permute(self, x: Tensor, *, axes: tuple[int, ...]) -> Tensor:
+        """A view."""
+        if axes and min(axes) < 0:
+            raise IndexError(f"axes {axes}")
+        return _permute(x, axes)
+
+    def expand(self, x: Tensor, *, shape: Shape) -> Tensor:
+        """A view."""
+        result = _expand(x, shape)
+        if result.shape != shape:
+            raise ValueError(f"a shape of {shape}")
+        return result
+
+    def slice(self, x: Tensor, *, slices: Slices) -> Tensor:
+        """A view; torch has no negative strides, so elements in reverse order are copied."""
+        result, reverse = _sliced(x, slices)
+        return flipped(result, reverse) if reverse else result
+
+    def slice_assign(self, x: Tensor, value: Tensor | Scalar, *, slices: Slices) -> Tensor:
+        """A copy, assigned to."""
+        result = x.clone()
+        places, reverse = _sliced(result, slices)
+        if value.__class__ in NUMBERS:
+            value = rounded(value, result.dtype)
+            if result.dtype in SIGNED:
+                value = torch.full((), value, dtype=result.dtype, device=self.place)  # type: ignore[arg-type]  # a number
+                places.copy_(value)
+            else:
+                places.fill_(value)
+            return result
+        value = _expand(value, places.shape)  # type: ignore[arg-type]  # a tensor by now
+        places.copy_(flipped(value, reverse) if reverse else value)
+        return result
+
+    def concat(self, tensors: list[Tensor], *, axis: int) -> Tensor:
+        """`torch.cat`, which takes vectors without elements beside anything."""
+        rank = len(tensors[0].shape)
+        for tensor in tensors:
+            if len(tensor.shape) != rank:
+                raise ValueError("tensors with different numbers of axes")
+        bits = SIGNED.get(tensors[0].dtype)
+        if bits is None:
+            return torch.cat(tensors, axis)
+        return torch.cat([one.view(bits) for one in tensors], axis).view(tensors[0].dtype)
+
+    def flip(self, x: Tensor, *, axes: tuple[int, ...]) -> Tensor:
+        """`torch.flip`."""
+        if axes and not 0 <= min(axes) <= max(axes) < len(x.shape):
+            raise IndexError(f"axes {axes}")
+        return flipped(x, tuple(sorted(set(axes))))
+
+    def pad(
+        self,
+        x: Tensor,
+        *,
+        padding: tuple[tuple[int, int], ...],
+        mode: str = "constant",
+        value: Scalar = 0,
+    ) -> Tensor:
+        """`torch.constant_pad_nd`; the other modes read at places."""
+        if mode != "constant" or x.dtype in SIGNED or x.dtype in SHORT:
+            return self.decomposed("pad", x, padding=padding, mode=mode, value=value)  # type: ignore[no-any-return]  # a primitive
+        if len(padding) != x.dim() or any(min(pair) < 0 for pair in padding):
+            raise ValueError(f"padding {padding} for {x.dim()} axes")
+        ends = [end for pair in reversed(padding) for end in pair]
+        return torch.constant_pad_nd(x, ends, value)
+
+    def unfold(self, x: Tensor, *, axis: int, size: int, step: int = 1) -> Tensor:
+        """A view."""
+        if size < 1 or step < 1 or not 0 <= axis < len(x.shape):
+            raise ValueError(f"windows of {size} elements, {step} places apart along {axis}")
+        return x.unfold(axis, size, step)
+
+
+def flipped(x: Tensor, axes: Sequence[int]) -> Tensor:
+    """Elements in reverse order along axes."""
+    bits = SIGNED.get(x.dtype)
+    if bits is None:
+        return torch.flip(x, tuple(axes))
+    return torch.flip(x.view(bits), tuple(axes)).view(x.dtype)
+
+
+def _sliced(x: Tensor, slices: Slices) -> tuple[Tensor, list[int]]:
+    """A view of the elements of a slice in ascending order, and the axes that run the other way."""
+    shape = x.shape
+    if len(slices) != len(shape):
+        raise ValueError(f"{len(slices)} slices for {len(shape)} axes")
+    strides = _stride(x)
+    offset = x.storage_offset()
+    lengths, steps, reverse = [], [], []
+    for axis, (start, length, step) in enumerate(slices):
+        if length > 0:
+            last = start + (length - 1) * step
+            extent = shape[axis]
+            if not (0 <= start < extent and 0 <= last < extent and step):
+                raise IndexError(f"elements {start} to {last} of an axis of length {extent}")
+            if step < 0:
+                start, step = last, -step  # noqa: PLW2901 — the same places from the other end
+                reverse.append(axis)
+            offset += start * strides[axis]
+        elif length < 0 or not step:
+            raise IndexError(f"a slice of length {length}, step {step}")
+        lengths.append(length)
+        steps.append(strides[axis] * step)
+    if 0 in lengths:
+        return x.new_empty(lengths), []
+    return _as_strided(x, lengths, steps, offset), reverse
+
+
+def _wrapped(number: int) -> int:
+    """A number of 64 bits as a signed one with the same bits."""
+    return (number + (1 << 63)) % (1 << 64) - (1 << 63)
+
+
+def _saturated(x: Tensor, dtype: DType) -> Tensor:
+    """Float to integer: truncated, clipped to the range, NaN to 0."""
+    native = TORCH[dtype]
+    low, high = dtype.integer_range
+    if x.dtype in SHORT:  # the bounds are beyond float16
+        x = x.to(torch.float32)
+    # Both bounds are powers of two or 0, so every float dtype from here on has them exactly.
+    if dtype.itemsize < 4 and native not in SIGNED:
+        return torch.clamp(torch.nan_to_num(x, nan=0.0), low, high).to(native)
+    bits = SIGNED.get(native, native)
+    above, below = x >= float(high + 1), x < float(low)
+    safe = torch.where(above | below | x.isnan(), 0.0, x)
+    if dtype.name == "uint64":
+        # What is beyond the signed range is brought into it, and the highest bit added.
+        large = safe >= 2.0**63
+        whole = torch.where(large, safe - 2.0**63, safe).to(torch.int64)
+        whole = torch.where(large, whole ^ (-1 << 63), whole)
+    else:
+        whole = safe.to(torch.int64).to(bits) if native in SIGNED else safe.to(native)
+    whole = torch.where(above, _signed(high, dtype), whole)
+    whole = torch.where(below, low, whole)
+    return whole.view(native) if native in SIGNED else whole
+
+
+def _signed(number: int, dtype: DType) -> int:
+    """A number as the signed one with the same bits."""
+    half = 1 << (dtype.bits - 1)
+    return number - 2 * half if number >= half else number

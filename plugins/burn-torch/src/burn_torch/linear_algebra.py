@@ -1,0 +1,224 @@
+"""Products of matrices, and decompositions by torch.linalg."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import warnings
+from collections.abc import Callable
+from typing import Any, Final
+
+import torch
+
+from burn.ops import REGISTRY
+from burn_torch.defaults import DefaultOps
+from burn_torch.dtypes import SHORT, Tensor
+from burn_torch.precision import in_float32
+from burn_torch.settings import without_autocast
+
+_matmul, _addmm = torch.matmul, torch.addmm
+_linalg: Any = torch.linalg
+_broadcast_shapes: Any = torch.broadcast_shapes
+_PLAIN: Final = frozenset([torch.float32, torch.float64])
+"""Dtypes whose products torch computes as they are meant, on every device."""
+
+
+def _or_on_host(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorator: what torch fails at is done on the host, which says what is wrong with it.
+
+    On an accelerator torch says nothing where there is a NaN; and what it loads the first time
+    changes the user's warning filters.
+    """
+    name = method.__name__
+    computed = in_float32(method)
+
+    @functools.wraps(method)
+    def call(self: Any, *operands: Any, **attributes: Any) -> Any:
+        try:
+            if self.on_host:
+                return computed(self, *operands, **attributes)
+            with warnings.catch_warnings():
+                return computed(self, *operands, **attributes)
+        except (RuntimeError, IndexError):  # LinAlgError is a RuntimeError
+            host: Any = REGISTRY[name].host
+            return host(self._table, *operands, **attributes)
+
+    return call
+
+
+class LinearAlgebraOps(DefaultOps):
+    """Matrices, which are the last two axes."""
+
+    def matmul(self, x1: Tensor, x2: Tensor) -> Tensor:
+        """`torch.matmul`, of matrices only."""
+        if x1.dim() < 2 or x2.dim() < 2:
+            raise ValueError("matrices have two axes or more")
+        dtype = x1.dtype
+        if self._is_plain(dtype):
+            result = _matmul(x1, x2)
+            if result.dtype is dtype:
+                return result
+        if not self.on_host and not (dtype.is_floating_point or dtype.is_complex):
+            return _of_integers(x1, x2)
+        return self._product(_matmul, x1, x2)
+
+    def linear(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        """`torch.addmm`."""
+        if weight.dim() != 2 or not x.dim() or x.size(-1) != weight.size(0):
+            raise ValueError(f"x {x.shape}, weight {weight.shape}")
+        if bias is not None and (bias.dim() != 1 or bias.size(0) != weight.size(1)):
+            raise ValueError(f"bias {bias.shape}, weight {weight.shape}")
+        dtype = x.dtype
+        if self._is_plain(dtype):
+            result = _affine(x, weight, bias)
+            if result.dtype is dtype:
+                return result
+        return self._product(_affine, x, weight, bias)
+
+    def _is_plain(self, dtype: torch.dtype) -> bool:
+        """Whether torch computes products of a dtype as they are meant, as it is set."""
+        if dtype in _PLAIN:
+            return not self.products.is_reduced()
+        return dtype in SHORT and not self.on_host
+
+    def _product(self, function: Callable[..., Tensor], *operands: Tensor | None) -> Tensor:
+        """What is rounded, or of another dtype, where nobody says how; 16-bit floats among it."""
+        with contextlib.ExitStack() as stack:
+            if self.products.is_reduced():
+                stack.enter_context(self.products.exact())
+            if torch._C._is_any_autocast_enabled():
+                stack.enter_context(without_autocast(self.place))
+            dtype = operands[0].dtype  # type: ignore[union-attr]  # the first one is a tensor
+            if not (self.on_host and dtype in SHORT):
+                return function(*operands)
+            wide = [None if one is None else one.to(torch.float32) for one in operands]
+            return function(*wide).to(dtype)
+
+    @_or_on_host
+    def solve(self, x1: Tensor, x2: Tensor) -> Tensor:
+        """`torch.linalg.solve`, of matrices only."""
+        _check(x1, x2)
+        batch = _broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
+        result: Tensor = _linalg.solve(
+            x1.expand(*batch, *x1.shape[-2:]), x2.expand(*batch, *x2.shape[-2:])
+        )
+        return result
+
+    @_or_on_host
+    def det(self, x: Tensor) -> Tensor:
+        """`torch.linalg.det`."""
+        _check(x)
+        result: Tensor = _linalg.det(x)
+        return result
+
+    @_or_on_host
+    def slogdet(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """`torch.linalg.slogdet`."""
+        _check(x)
+        sign, logarithm = torch.linalg.slogdet(x)
+        return sign, logarithm
+
+    @_or_on_host
+    def cholesky(self, x: Tensor) -> Tensor:
+        """`torch.linalg.cholesky` of the Hermitian part."""
+        result: Tensor = _linalg.cholesky(_hermitian(x))
+        return result
+
+    @_or_on_host
+    def qr(self, x: Tensor, *, complete: bool = False) -> tuple[Tensor, Tensor]:
+        """`torch.linalg.qr`, with a diagonal that is not negative."""
+        _check(x)
+        q, r = torch.linalg.qr(x, "complete" if complete else "reduced")
+        count = min(x.shape[-2:])
+        factors = _positive_factors(r.diagonal(dim1=-2, dim2=-1))
+        r = r.clone()
+        r[..., :count, :] *= factors[..., :, None]
+        q = q.clone()
+        q[..., :count] *= torch.conj_physical(factors)[..., None, :]
+        return q, r
+
+    def _check_finite(self, x: Tensor, values: Tensor) -> None:
+        """Raise where an accelerator took NaN in silence; it was waited for anyway."""
+        if not self.on_host and not (torch.isfinite(x).all() and torch.isfinite(values).all()):
+            raise RuntimeError("the decomposition did not converge")
+
+    @_or_on_host
+    def svd(self, x: Tensor, *, full_matrices: bool) -> tuple[Tensor, Tensor, Tensor]:
+        """`torch.linalg.svd`, with signs, or phases, that are chosen."""
+        _check(x)
+        u, s, vh = torch.linalg.svd(x, full_matrices)
+        self._check_finite(x, s)
+        factors = _column_factors(u)
+        count = s.shape[-1]
+        vh = vh.clone()
+        vh[..., :count, :] *= torch.conj_physical(factors)[..., :count, None]
+        return u * factors[..., None, :], s, vh
+
+    @_or_on_host
+    def svdvals(self, x: Tensor) -> Tensor:
+        """`torch.linalg.svdvals`."""
+        _check(x)
+        result: Tensor = _linalg.svdvals(x)
+        self._check_finite(x, result)
+        return result
+
+    @_or_on_host
+    def eigh(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """`torch.linalg.eigh` of the Hermitian part, with signs, or phases, that are chosen."""
+        values, vectors = torch.linalg.eigh(_hermitian(x))
+        return values, vectors * _column_factors(vectors)[..., None, :]
+
+    @_or_on_host
+    def eigvalsh(self, x: Tensor) -> Tensor:
+        """`torch.linalg.eigvalsh` of the Hermitian part."""
+        result: Tensor = _linalg.eigvalsh(_hermitian(x))
+        return result
+
+
+def _affine(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    if bias is None:
+        return _matmul(x, weight)
+    if x.dim() == 2:
+        return _addmm(bias, x, weight)
+    rows = _addmm(bias, x.reshape(x.shape[:-1].numel(), x.shape[-1]), weight)
+    return rows.reshape(*x.shape[:-1], weight.shape[1])
+
+
+def _check(*matrices: Tensor) -> None:
+    for x in matrices:
+        if x.dim() < 2:
+            raise RuntimeError("matrices have two axes or more")
+
+
+def _hermitian(x: Tensor) -> Tensor:
+    _check(x)
+    half = x * 0.5
+    return half + torch.conj_physical(half.transpose(-1, -2))
+
+
+def _positive_factors(values: Tensor) -> Tensor:
+    """Numbers of magnitude 1 by which the values become their magnitudes."""
+    if not values.dtype.is_complex:
+        return torch.where(values < 0.0, -1.0, 1.0).to(values.dtype)
+    zero = values == 0.0
+    magnitude = torch.where(zero, 1.0, torch.abs(values))
+    return torch.where(zero, 1.0, torch.conj_physical(values) / magnitude).to(values.dtype)
+
+
+def _column_factors(vectors: Tensor) -> Tensor:
+    """`_positive_factors` of the element of the largest magnitude of each column."""
+    if not vectors.numel():
+        return vectors.new_ones((*vectors.shape[:-2], vectors.shape[-1]))
+    place = torch.argmax(torch.abs(vectors), -2, keepdim=True)
+    return _positive_factors(torch.gather(vectors, -2, place)[..., 0, :])
+
+
+def _of_integers(x1: Tensor, x2: Tensor) -> Tensor:
+    """A product of integers, row by row: accelerators have no kernel for it."""
+    rows = [
+        torch.sum(x1[..., place, :, None] * x2, -2, dtype=x1.dtype) for place in range(x1.shape[-2])
+    ]
+    if rows:
+        return torch.stack(rows, -2)
+    batch = _broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
+    return x1.new_zeros((*batch, 0, x2.shape[-1]))

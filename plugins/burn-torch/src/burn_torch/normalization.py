@@ -1,0 +1,131 @@
+"""Normalization by torch's own kernels."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import torch
+
+from burn.ops.normalization import check_channels, check_last_axis
+from burn_torch.defaults import DefaultOps
+from burn_torch.dtypes import Tensor
+from burn_torch.precision import in_float32
+
+_layer_norm_backward: Final = torch.ops.aten.native_layer_norm_backward.default
+_batch_norm_backward: Final = torch.ops.aten.native_batch_norm_backward.default
+
+
+class NormalizationOps(DefaultOps):
+    """Rows and channels."""
+
+    @in_float32
+    def layer_norm(
+        self, x: Tensor, gamma: Tensor | None, beta: Tensor | None, *, epsilon: float
+    ) -> Tensor:
+        """`torch.layer_norm`."""
+        length = check_last_axis(tuple(x.shape), gamma=gamma, beta=beta)
+        if not x.numel():
+            return x
+        return torch.layer_norm(x, (length,), gamma, beta, epsilon)
+
+    @in_float32
+    def layer_norm_grad(
+        self, x: Tensor, gamma: Tensor | None, g: Tensor, *, epsilon: float
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """The statistics again, and what torch's own gradient calls."""
+        length = check_last_axis(tuple(x.shape), gamma=gamma)
+        if g.shape != x.shape or not x.numel():
+            return self.decomposed("layer_norm_grad", x, gamma, g, epsilon=epsilon)  # type: ignore[no-any-return]  # primitives
+        weight = x.new_ones(length) if gamma is None else gamma
+        _, mean, inverse = torch.native_layer_norm(x, (length,), None, None, epsilon)
+        results = _layer_norm_backward(
+            g.contiguous(),
+            x.contiguous(),
+            (length,),
+            mean,
+            inverse,
+            weight,
+            weight,
+            (True, True, True),
+        )
+        return tuple(results)
+
+    @in_float32
+    def rms_norm(self, x: Tensor, gamma: Tensor | None, *, epsilon: float) -> Tensor:
+        """`torch.rms_norm`."""
+        length = check_last_axis(tuple(x.shape), gamma=gamma)
+        return torch.rms_norm(x, (length,), gamma, epsilon) if x.numel() else x
+
+    @in_float32
+    def batch_norm(
+        self,
+        x: Tensor,
+        gamma: Tensor | None,
+        beta: Tensor | None,
+        mean: Tensor,
+        variance: Tensor,
+        *,
+        epsilon: float,
+    ) -> Tensor:
+        """The mean goes first: torch's kernel loses the digits in which elements differ from it."""
+        shape = tuple(x.shape)
+        check_channels(shape, gamma=gamma, beta=beta, mean=mean, variance=variance)
+        return _scaled(x, gamma, beta, mean, torch.rsqrt(variance + epsilon))
+
+    @in_float32
+    def batch_norm_training(
+        self, x: Tensor, gamma: Tensor | None, beta: Tensor | None, *, epsilon: float
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Statistics of the channels, and the rest in place."""
+        shape = tuple(x.shape)
+        check_channels(shape, gamma=gamma, beta=beta)
+        if not x.numel():
+            return self.decomposed("batch_norm_training", x, gamma, beta, epsilon=epsilon)  # type: ignore[no-any-return]  # primitives
+        axes = (0, *range(2, len(shape)))
+        mean = torch.mean(x, axes)
+        distance = x - _per_channel(mean, x)
+        variance = torch.mean(torch.square(distance), axes)
+        factor = torch.rsqrt(variance + epsilon)
+        distance *= _per_channel(factor if gamma is None else factor * gamma, x)
+        if beta is not None:
+            distance += _per_channel(beta, x)
+        return distance, mean, variance
+
+    @in_float32
+    def batch_norm_grad(
+        self,
+        x: Tensor,
+        gamma: Tensor | None,
+        mean: Tensor,
+        variance: Tensor,
+        g: Tensor,
+        *,
+        epsilon: float,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """What torch's own gradient calls."""
+        check_channels(tuple(x.shape), gamma=gamma, mean=mean, variance=variance)
+        if g.shape != x.shape or not x.numel():
+            return self.decomposed(  # type: ignore[no-any-return]  # primitives
+                "batch_norm_grad", x, gamma, mean, variance, g, epsilon=epsilon
+            )
+        weight = x.new_ones(x.shape[1]) if gamma is None else gamma
+        inverse, training = torch.rsqrt(variance + epsilon), True
+        results = _batch_norm_backward(
+            g, x, weight, None, None, mean, inverse, training, epsilon, (True, True, True)
+        )
+        return tuple(results)
+
+
+def _scaled(
+    x: Tensor, gamma: Tensor | None, beta: Tensor | None, mean: Tensor, factor: Tensor
+) -> Tensor:
+    result = x - _per_channel(mean, x)
+    result *= _per_channel(factor if gamma is None else factor * gamma, x)
+    if beta is not None:
+        result += _per_channel(beta, x)
+    return result
+
+
+def _per_channel(x: Tensor, like: Tensor) -> Tensor:
+    """A vector with an element for each channel, to broadcast."""
+    return x.reshape(-1, *[1] * (like.dim() - 2))

@@ -1,0 +1,110 @@
+"""What burn-torch declares: the devices of torch, found without importing it."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import platform
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from burn.backend import Backend
+from burn.dtype import DType, DTypeUsage
+from burn.plugins import BackendSpec, DeviceInfo, hookimpl
+from burn_torch.driver import nvidia
+
+DEVICE_TYPES = ("cuda", "mps", "cpu", "vulkan", "xpu")
+"""Numbered as burn's LibTorch backend numbers them, and then what torch has beyond."""
+
+USAGE = dict.fromkeys(DType.members(), DTypeUsage.GENERAL)
+"""On the CPU: 16-bit floats through float32, and unsigned integers through signed ones."""
+
+
+@hookimpl
+def burn_backends() -> list[BackendSpec]:
+    """The backend ``torch``."""
+    return [
+        BackendSpec(
+            name="torch",
+            load=_load,
+            probe=_probe,
+            device_types=DEVICE_TYPES,
+            api_version=(0, 1),
+            # None: the threads of OpenMP, on which torch computes, do not survive a fork.
+            fork_safe=(),
+            libraries=("torch",),
+        )
+    ]
+
+
+def _load() -> Backend:
+    from burn_torch.backend import TorchBackend
+
+    return TorchBackend()  # type: ignore[abstract]  # torch's functions are the other ops
+
+
+def _probe() -> list[DeviceInfo]:
+    libraries = _libraries()
+    if libraries is None:
+        return []
+    found: list[DeviceInfo] = []
+    if _has(libraries, "torch_cuda"):
+        found += [
+            DeviceInfo("cuda", index, gpu.name, gpu.memory, gpu.driver)
+            for index, gpu in enumerate(nvidia())
+        ]
+    if sys.platform == "darwin" and platform.machine() == "arm64":
+        found.append(DeviceInfo("mps", 0, hardware=f"Apple {platform.machine()} GPU"))
+    found.append(DeviceInfo("cpu", 0, hardware=_processor(), memory=_memory(), usage=USAGE))
+    if _has(libraries, "torch_xpu"):
+        found += [DeviceInfo("xpu", index, hardware=name) for index, name in enumerate(_intel())]
+    return found
+
+
+def _libraries() -> Path | None:
+    """Folder of torch's libraries; None where torch is not installed. It imports nothing."""
+    try:
+        spec = importlib.util.find_spec("torch")
+    except (ImportError, ValueError):
+        return None
+    if spec is None or not spec.submodule_search_locations:
+        return None
+    return Path(spec.submodule_search_locations[0]) / "lib"
+
+
+def _has(libraries: Path, name: str) -> bool:
+    """Whether this build of torch has a library: one for the CPU alone has none for CUDA."""
+    return any(
+        (libraries / file).exists() for file in (f"lib{name}.so", f"{name}.dll", f"lib{name}.dylib")
+    )
+
+
+def _intel() -> Iterator[str]:
+    """Graphics devices of Intel that have a driver for computing, as far as Linux tells."""
+    for card in sorted(Path("/sys/class/drm").glob("renderD*/device")):
+        try:
+            driver = (card / "driver").resolve().name
+            if driver in ("xe", "i915"):
+                yield f"Intel GPU ({driver})"
+        except OSError:
+            continue
+
+
+def _processor() -> str:
+    """Name of the processor, as well as the system tells it."""
+    try:
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+            if line.startswith(("model name", "Model")):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass  # not Linux
+    return platform.processor() or platform.machine() or "CPU"
+
+
+def _memory() -> int | None:
+    """Bytes of memory of the machine, where the system tells it."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        return None  # not POSIX

@@ -1,0 +1,62 @@
+"""What is computed in float32: 16-bit floats where torch is slow, or rounds more than once."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from burn_torch.dtypes import SHORT, Tensor
+
+__all__ = ["in_float32", "on_host_in_float32"]
+
+
+def in_float32(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorator: a method that computes with 16-bit floats as float32, and rounds once."""
+
+    @functools.wraps(method)
+    def call(self: Any, x: Tensor, *operands: Any, **attributes: Any) -> Any:
+        if x.dtype in SHORT:
+            return _widened(method, self, x, operands, attributes)
+        return method(self, x, *operands, **attributes)
+
+    return call
+
+
+def on_host_in_float32(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorator: like `in_float32` on the CPU, whose 16-bit products take a thousand times longer.
+
+    Accelerators multiply 16-bit floats and add them up in float32 by themselves.
+    """
+
+    @functools.wraps(method)
+    def call(self: Any, x: Tensor, *operands: Any, **attributes: Any) -> Any:
+        if x.dtype in SHORT and self.on_host:
+            return _widened(method, self, x, operands, attributes)
+        return method(self, x, *operands, **attributes)
+
+    return call
+
+
+def _widened(
+    method: Callable[..., Any],
+    self: Any,
+    x: Tensor,
+    operands: tuple[Any, ...],
+    attributes: dict[str, Any],
+) -> Any:
+    dtype = x.dtype
+    wide = [
+        one.to(torch.float32) if isinstance(one, Tensor) and one.dtype is dtype else one
+        for one in (x, *operands)
+    ]
+    result = method(self, *wide, **attributes)
+    if result.__class__ is tuple:
+        return tuple([_narrowed(one, dtype) for one in result])
+    return _narrowed(result, dtype)
+
+
+def _narrowed(x: Tensor, dtype: torch.dtype) -> Tensor:
+    return x.to(dtype) if x.dtype is torch.float32 else x

@@ -1,0 +1,99 @@
+"""Interpolation along lines by torch's own kernels, on the CPU.
+
+They multiply by weights of 0 as well, of which an infinity makes NaN: where there is one the op's
+own sums are taken. On an accelerator, looking for it would mean waiting.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+import torch
+
+from burn.dtype import float32
+from burn.ops import REGISTRY, Meta
+from burn_torch.defaults import DefaultOps
+from burn_torch.dtypes import Tensor
+from burn_torch.precision import in_float32
+
+_aten: Final = torch.ops.aten
+_Kernels = dict[tuple[str, int], Any]
+_FORWARD: Final[_Kernels] = {
+    ("linear", 1): _aten.upsample_linear1d.default,
+    ("linear", 2): _aten.upsample_bilinear2d.default,
+    ("linear", 3): _aten.upsample_trilinear3d.default,
+    ("cubic", 2): _aten.upsample_bicubic2d.default,
+}
+_BACKWARD: Final[_Kernels] = {
+    ("linear", 1): _aten.upsample_linear1d_backward.default,
+    ("linear", 2): _aten.upsample_bilinear2d_backward.default,
+    ("linear", 3): _aten.upsample_trilinear3d_backward.default,
+    ("cubic", 2): _aten.upsample_bicubic2d_backward.default,
+}
+"""The nearest elements are not among them: torch finds some of them by rounded numbers."""
+
+
+class ResamplingOps(DefaultOps):
+    """Images, and whatever else lies on regular places, brought to another size."""
+
+    @in_float32
+    def interpolate(
+        self,
+        x: Tensor,
+        *,
+        output_size: tuple[int, ...],
+        mode: str,
+        align_corners: bool = False,
+        scale: tuple[float, ...] | None = None,
+    ) -> Tensor:
+        """`torch.nn.functional.interpolate`, or the sums of the op."""
+        attributes: dict[str, Any] = {"mode": mode, "align_corners": align_corners, "scale": scale}
+        kernel = _FORWARD.get((mode, len(output_size)))
+        if kernel is None or not x.numel() or not self._is_finite(x):
+            return self.decomposed("interpolate", x, output_size=output_size, **attributes)  # type: ignore[no-any-return]  # a primitive
+        meta = Meta(tuple(x.shape), float32)
+        REGISTRY["interpolate"].infer(meta, output_size=output_size, **attributes)
+        lead, spatial = _split(x, len(output_size))
+        rows = x if len(lead) == 2 else x.reshape(1, math.prod(lead), *spatial)
+        output: Tensor = kernel(rows, output_size, align_corners, *_scales(scale, output_size))
+        return output.reshape(*lead, *output_size)
+
+    @in_float32
+    def interpolate_grad(
+        self,
+        g: Tensor,
+        *,
+        input_size: tuple[int, ...],
+        mode: str,
+        align_corners: bool = False,
+        scale: tuple[float, ...] | None = None,
+    ) -> Tensor:
+        """What torch's own gradient calls."""
+        attributes: dict[str, Any] = {"mode": mode, "align_corners": align_corners, "scale": scale}
+        kernel = _BACKWARD.get((mode, len(input_size)))
+        if kernel is None or not g.numel() or not self._is_finite(g):
+            return self.decomposed("interpolate_grad", g, input_size=input_size, **attributes)  # type: ignore[no-any-return]  # a primitive
+        meta = Meta(tuple(g.shape), float32)
+        REGISTRY["interpolate_grad"].infer(meta, input_size=input_size, **attributes)
+        lead, spatial = _split(g, len(input_size))
+        channels = math.prod(lead)
+        rows = g.reshape(1, channels, *spatial).contiguous()
+        result: Tensor = kernel(
+            rows, spatial, (1, channels, *input_size), align_corners, *_scales(scale, input_size)
+        )
+        return result.reshape(*lead, *input_size)
+
+    def _is_finite(self, x: Tensor) -> bool:
+        """Whether all elements are known to be finite."""
+        return self.on_host and math.isfinite(float(torch.sum(x)))
+
+
+def _split(x: Tensor, count: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The lengths before the spatial axes, and those of these."""
+    shape = tuple(x.shape)
+    return shape[: len(shape) - count], shape[len(shape) - count :]
+
+
+def _scales(scale: tuple[float, ...] | None, like: tuple[int, ...]) -> tuple[float | None, ...]:
+    return (None,) * len(like) if scale is None else scale

@@ -1,0 +1,311 @@
+"""Tensors on different hardware do not meet, in any op or function: the error says what to do."""
+
+import inspect
+import itertools
+import types
+
+import numpy as np
+import pytest
+
+import burn
+from burn.data import TensorData
+from burn.ops import REGISTRY
+from burn.tensor.dispatcher import dispatch
+from burn.testing import SAMPLES, MockDevice, Subject, load_samples, mock_backend
+from burn.testing.subject import Call, map_arrays
+
+load_samples()
+
+CPU = burn.Device("cpu")
+SUBJECT = Subject.of(CPU)
+PRESENT = burn.Device.enumerate()
+"""Moves of one operand are tried from the CPU to each of these; and to a mock device."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def elsewhere():
+    """A device that is no other's hardware, wherever the tests run."""
+    with burn.registered(mock_backend("elsewhere", [MockDevice("unit")])):
+        yield burn.Device("elsewhere")
+
+
+def tensor_count(operands):
+    """Number of arrays among operands, those in lists too."""
+    found = []
+    map_arrays(found.append, operands)
+    return len(found)
+
+
+def call_with_tensors(name):
+    """A sample of an op with two tensors or more, as a call; None if it has none."""
+    samples = SAMPLES[name]
+    calls = [
+        (one, dtype)
+        for one in samples.samples
+        for dtype in SUBJECT.dtypes(samples, one)
+        if tensor_count(one.operands) > 1
+    ]
+    # Of a dtype that every device has, and of operands that have elements, if there is one.
+    calls.sort(key=lambda pair: (pair[1] is not burn.float32, pair[1] is not burn.int32))
+    for one, dtype in calls:
+        call = Call.of(samples, one, dtype, SUBJECT.index_dtype)
+        if tensor_count(call.operands) > 1:
+            return call
+    return None
+
+
+CALLS = {name: call_with_tensors(name) for name in REGISTRY}
+OF_SEVERAL = sorted(name for name, call in CALLS.items() if call is not None)
+
+
+def tensors_of(operands):
+    """Operands on the CPU as tensors."""
+    return map_arrays(lambda one: dispatch.from_data(TensorData(np.asarray(one)), CPU), operands)
+
+
+def with_one_moved(operands, place, device):
+    """The operands, of which one tensor, counted through lists too, is on another device."""
+    numbers = itertools.count()
+    return map_arrays(
+        lambda one: one.to_device(device) if next(numbers) == place else one, operands
+    )
+
+
+def has(device, call):
+    """Whether a device has all dtypes of a call."""
+    found = [*call.outputs(call.op.infer(*call.metas, **call.attributes))]
+    map_arrays(found.append, call.metas)
+    return all(device.supports_dtype(one.dtype) for one in found)
+
+
+def check(device, call, operands):
+    """Try one operand after the other on the other device, and then what the error advises."""
+    for place in range(tensor_count(operands)):
+        mixed = with_one_moved(operands, place, device)
+        with pytest.raises(burn.DeviceMismatchError) as caught:
+            call(*mixed)
+        message = str(caught.value)
+        assert CPU.name in message
+        assert device.name in message
+        assert caught.value.operation
+        advice = message.partition(".to_device(")[2].partition(")")[0].strip('"')
+        assert advice in (CPU.name, device.name)
+        mended = map_arrays(lambda one, advice=advice: one.to_device(advice), mixed)
+        call(*mended)
+
+
+def test_most_ops_of_several_tensors_are_tried():
+    assert len(OF_SEVERAL) > 60
+    of_several = {
+        name
+        for name, definition in REGISTRY.items()
+        if sum(not spec.optional for spec in definition.operands.values()) > 1
+    }
+    assert of_several <= set(OF_SEVERAL)
+
+
+@pytest.mark.parametrize("name", OF_SEVERAL)
+def test_an_op_refuses_tensors_of_different_hardware(name, elsewhere):
+    call = CALLS[name]
+    operands = tensors_of(call.operands)
+    if not has(elsewhere, call):  # complex: only where the hardware is real
+        elsewhere = next((one for one in PRESENT if one is not CPU and has(one, call)), None)
+        if elsewhere is None:
+            return
+
+    def run(*mixed):
+        return dispatch.execute(name, *mixed, **call.attributes)
+
+    check(elsewhere, run, operands)
+
+
+@pytest.mark.parametrize("device", [one for one in PRESENT if one is not CPU], ids=str)
+def test_devices_that_are_there_do_not_mix(device):
+    for name in ("add", "matmul", "where", "concat", "gather", "scatter_add", "equal", "pow"):
+        call = CALLS[name]
+        if has(device, call):
+            check(
+                device,
+                lambda *mixed, name=name, call=call: dispatch.execute(
+                    name, *mixed, **call.attributes
+                ),
+                tensors_of(call.operands),
+            )
+
+
+# Public functions, which do things before they come to an op.
+
+
+def functions_of_several():
+    """Public functions of two tensors or more, by their full names."""
+    modules = {"burn": burn} | {
+        f"burn.{name}": getattr(burn, name)
+        for name in dir(burn)
+        if isinstance(getattr(burn, name), types.ModuleType)
+    }
+    for prefix, module in modules.items():
+        for name in dir(module):
+            member = getattr(module, name)
+            own = isinstance(member, types.FunctionType) and not name.startswith("_")
+            if own and (module is burn or member.__module__ == module.__name__):
+                parameters = inspect.signature(member).parameters.values()
+                takes = [
+                    "Operand" if one.name in ("x1", "x2") else str(one.annotation)
+                    for one in parameters
+                ]
+                tensors = [one for one in takes if "Tensor" in one or "Operand" in one]
+                if len(tensors) > 1 or any("Sequence[Tensor]" in one for one in tensors):
+                    yield f"{prefix}.{name}", member
+
+
+FUNCTIONS = dict(functions_of_several())
+del FUNCTIONS["burn.check_closeness"]  # it compares on the host what is anywhere
+
+IMAGE, KERNEL, MATRIX, ROW = (1, 2, 4, 4), (2, 2, 3, 3), (3, 3), (3,)
+
+CALLED = {
+    "burn.adam_step": lambda f, a, b, c, d: f(a, b, c, d, step=1),
+    "burn.attention": lambda f, a, b, c, m, d: f(a, b, c, m, d),
+    "burn.batch_norm": lambda f, *tensors: f(*tensors),
+    "burn.batch_norm_training": lambda f, *tensors: f(*tensors),
+    "burn.concat": lambda f, *tensors: f(list(tensors)),
+    "burn.group_norm": lambda f, x, gamma, beta: f(x, 2, gamma, beta),
+    "burn.put_along_axis": lambda f, x, places, values: f(x, places, values, axis=0),
+    "burn.scatter": lambda f, x, places, values: f(x, places, values, axis=0),
+    "burn.scatter_add": lambda f, x, places, values: f(x, places, values, axis=0),
+    "burn.select_add": lambda f, x, places, values: f(x, places, values, axis=0),
+    "burn.select_assign": lambda f, x, places, values: f(x, places, values, axis=0),
+    "burn.sgd_step": lambda f, a, b, c: f(a, b, c, learning_rate=0.1),
+    "burn.stack": lambda f, *tensors: f(list(tensors)),
+    "burn.take": lambda f, x, places: f(x, places, axis=0),
+    "burn.tensordot": lambda f, a, b: f(a, b, axes=1),
+    "burn.diff": lambda f, x, before, after: f(x, prepend=before, append=after),
+    "burn.cross_entropy": lambda f, x, y, weight: f(x, y, weight=weight),
+    "burn.nll_loss": lambda f, x, y, weight: f(x, y, weight=weight),
+    "burn.searchsorted": lambda f, x, y, sorter: f(x, y, sorter=sorter),
+    "burn.binary_cross_entropy_with_logits": lambda f, x, y, weight, positive: f(
+        x, y, weight=weight, pos_weight=positive
+    ),
+    "burn.layer_norm": lambda f, x, gamma, beta: f(x, gamma, beta),
+}
+"""How functions are called that take more than their tensors by position."""
+
+SHAPES = {
+    "burn.adam_step": [ROW] * 4,
+    "burn.attention": [(1, 2, 3, 4), (1, 2, 3, 4), (1, 2, 3, 4), "bool (1, 2, 3, 3)", (1, 2, 3, 3)],
+    "burn.batch_norm": [IMAGE, (2,), (2,), (2,), (2,)],
+    "burn.batch_norm_training": [IMAGE, (2,), (2,), (2,), (2,)],
+    "burn.binary_cross_entropy_with_logits": [MATRIX, MATRIX, MATRIX, ROW],
+    "burn.clip": [MATRIX, ROW, ROW],
+    "burn.conv1d": [(1, 2, 4), (2, 2, 3), (2,)],
+    "burn.conv2d": [IMAGE, KERNEL, (2,)],
+    "burn.conv3d": [(1, 2, 4, 4, 4), (2, 2, 3, 3, 3), (2,)],
+    "burn.conv_transpose1d": [(1, 2, 4), (2, 2, 3), (2,)],
+    "burn.conv_transpose2d": [IMAGE, KERNEL, (2,)],
+    "burn.conv_transpose3d": [(1, 2, 4, 4, 4), (2, 2, 3, 3, 3), (2,)],
+    "burn.cross_entropy": [MATRIX, "int64 (3,)", ROW],
+    "burn.ctc_loss": [(3, 1, 3), "int64 (1, 1)", "int64 (1,)", "int64 (1,)"],
+    "burn.deform_conv2d": [IMAGE, (1, 18, 2, 2), KERNEL, (1, 9, 2, 2), (2,)],
+    "burn.diff": [ROW, ROW, ROW],
+    "burn.embedding": [MATRIX, "int64 (1, 2)"],
+    "burn.gather_nd": [MATRIX, "int64 (2, 1)"],
+    "burn.grid_sample_2d": [IMAGE, (1, 2, 2, 2)],
+    "burn.group_norm": [IMAGE, (2,), (2,)],
+    "burn.instance_norm": [IMAGE, (2,), (2,)],
+    "burn.layer_norm": [MATRIX, ROW, ROW],
+    "burn.linear": [MATRIX, MATRIX, ROW],
+    "burn.logical_and": ["bool (3,)"] * 2,
+    "burn.logical_or": ["bool (3,)"] * 2,
+    "burn.logical_xor": ["bool (3,)"] * 2,
+    "burn.mask_fill": [MATRIX, "bool (3, 3)", ()],
+    "burn.nll_loss": [MATRIX, "int64 (3,)", ROW],
+    "burn.prelu": [MATRIX, ROW],
+    "burn.put_along_axis": [MATRIX, "int64 (1, 3)", (1, 3)],
+    "burn.rms_norm": [MATRIX, ROW],
+    "burn.repeat": [ROW, "int64 (3,)"],
+    "burn.scatter": [MATRIX, "int64 (1, 3)", (1, 3)],
+    "burn.scatter_add": [MATRIX, "int64 (1, 3)", (1, 3)],
+    "burn.scatter_nd": [MATRIX, "int64 (2, 1)", (2, 3)],
+    "burn.searchsorted": [ROW, ROW, "int64 (3,)"],
+    "burn.select_add": [MATRIX, "int64 (2,)", (2, 3)],
+    "burn.select_assign": [MATRIX, "int64 (2,)", (2, 3)],
+    "burn.sgd_step": [ROW] * 3,
+    "burn.take": [MATRIX, "int64 (2,)"],
+    "burn.take_along_axis": [MATRIX, "int64 (3, 3)"],
+    "burn.where": ["bool (3,)", ROW, ROW],
+    "burn.linalg.matvec": [MATRIX, ROW],
+    "burn.linalg.dot": [ROW, ROW],
+    "burn.linalg.outer": [ROW, ROW],
+}
+"""Operands, where they are not two matrices of floats: a shape, with a dtype if it is another."""
+
+
+def operands_of(name):
+    made = []
+    usual = "int64 (3, 3)" if ".bitwise_" in name else MATRIX
+    for like in SHAPES.get(name, [usual, usual]):
+        dtype, shape = like.split(" ", 1) if isinstance(like, str) else ("float32", like)
+        shape = (
+            tuple(int(one) for one in shape.strip("()").split(",") if one.strip())
+            if isinstance(shape, str)
+            else shape
+        )
+        values = np.arange(int(np.prod(shape))).reshape(shape) % 2 + (dtype == "float32") * 0.5
+        made.append(burn.asarray(values.astype(dtype), device=CPU))
+    return made
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_function_refuses_tensors_of_different_hardware(name, elsewhere):
+    how = CALLED.get(name, lambda function, *tensors: function(*tensors))
+    check(elsewhere, lambda *tensors: how(FUNCTIONS[name], *tensors), operands_of(name))
+
+
+def test_most_functions_of_several_tensors_are_tried():
+    assert len(FUNCTIONS) > 60
+    assert set(SHAPES) | set(CALLED) <= set(FUNCTIONS)
+
+
+def assign(x, places, values):
+    x = x + 0
+    x[places] = values
+    return x
+
+
+OPERATORS = {
+    "x + y": lambda x, y: x + y,
+    "x ** y": lambda x, y: x**y,
+    "x @ y": lambda x, y: x @ y,
+    "x < y": lambda x, y: x < y,
+    "x == y": lambda x, y: x == y,
+    "x[places]": lambda x, y: x[y.astype("int64")],
+    "x[mask]": lambda x, y: x[y > 0],
+    "x[mask] = y": lambda x, y: assign(x, x > 0, y[0, 0]),
+    "x[places] = y": lambda x, y: assign(x, burn.asarray([0], device=x.device), y[:1]),
+    "x[0] = y": lambda x, y: assign(x, 0, y[0]),
+    "x[theirs] = 0": lambda x, y: assign(x, y > 0, 0.0),
+    "einsum": lambda x, y: burn.einsum("ij,jk->ik", x, y),
+    "maximum": burn.maximum,
+    "atan2": burn.atan2,
+    "broadcast_arrays": lambda x, y: [burn.add(*burn.broadcast_arrays(x, y))],
+    "clip": lambda x, y: burn.clip(x, max=y),
+    "asarray": lambda x, y: burn.stack([x, y]),
+    "cdist": lambda x, y: burn.linalg.cosine_similarity(x, y),
+    "solve": lambda x, y: burn.linalg.solve(x + burn.eye(3, device=x.device) * 9, y),
+    "x += y": lambda x, y: (x + 0).__iadd__(y),
+}
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_an_operator_refuses_tensors_of_different_hardware(name, elsewhere):
+    check(elsewhere, OPERATORS[name], operands_of("x + y"))
+
+
+def test_what_is_tracked_is_advised_to_keep_its_gradient(elsewhere):
+    here = burn.ones(2, device=CPU.autodiff()).require_grad()
+    there = burn.ones(2, device=elsewhere.autodiff()).require_grad()
+    with pytest.raises(burn.DeviceMismatchError) as caught:
+        here * there
+    assert '.to_device(burn.Device("cpu:0").autodiff())' in str(caught.value)
+    moved = there.to_device(burn.Device("cpu:0").autodiff())
+    assert there.grad((here * 3 * moved).sum().backward()).tolist() == [3.0, 3.0]
