@@ -182,7 +182,7 @@ def test_each_dtype_has_a_mark_under_its_width_for_what_the_device_does_with_it(
         burn.int8: burn.DTypeUsage.NONE,
     }
     with backend(DeviceInfo("one", 0, "Some [red] accelerator :fire:", usage=usage)):
-        output = devices()
+        output = devices(width=100)
     hardware, _ = rows(output, "new:0")
     assert "Some [red] accelerator :fire:" in hardware
     lacking = dict.fromkeys([dtype.name for dtype in burn.DType.members()], "-")

@@ -100,6 +100,47 @@ class Unfinished(NumpyBackend):
     gather = Backend.gather
 
 
+class Single(NumpyBackend):
+    """A backend of a device that has few dtypes, and no float64 among them."""
+
+    HAS = frozenset([burn.bool, burn.int32, burn.float32])
+
+    def name(self, device):
+        return "single"
+
+    def native_dtype(self, dtype):
+        return super().native_dtype(dtype) if dtype in self.HAS else None
+
+
+class Late(Single):
+    """A backend that looks at indices when values are read, and then names the op it was in."""
+
+    def __init__(self):
+        super().__init__()
+        self.noted = []
+
+    def name(self, device):
+        return "late"
+
+    def gather(self, x, indices, *, axis):
+        try:
+            return super().gather(x, indices, axis=axis)
+        except IndexError as error:
+            self.noted.append(error)
+            return super().gather(x, np.clip(indices, 0, x.shape[axis] - 1), axis=axis)
+
+    def sync(self, device):
+        if self.noted:
+            error = self.noted[0]
+            self.noted.clear()
+            error.operation = "gather(...)"
+            raise error
+
+    def to_data(self, x):
+        self.sync(None)
+        return super().to_data(x)
+
+
 def backend(kind):
     """Context in which there is a backend of one device."""
     name = kind().name(burn.DeviceId(0))
@@ -245,6 +286,23 @@ def test_a_required_op_that_is_missing_is_named_and_what_needs_it_is_unsupported
     assert "unsupported" in states["gather"]
     assert states["relu"] <= {"passed", "derived", "unsupported"}
     assert report.counts["unsupported"] > 0
+
+
+def test_a_device_of_few_dtypes_conforms_with_those():
+    suites = ["contract", "dtypes", "errors", "gradients", "values"]
+    with backend(Single):
+        report = run("single", suites=suites, ops=["add", "conv", "gather", "pow"], quick=True)
+    assert report.conforms, report.failures[:1]
+    tried = {result.check.dtype for result in report.results if result.check.suite == "values"}
+    assert tried == Single.HAS
+    assert not report.counts["unsupported"]
+
+
+def test_an_error_that_comes_late_may_name_the_part_of_an_op_that_it_is_of():
+    with backend(Late):
+        report = run("late", suites=["errors"], ops=["gather", "select", "embedding"])
+        assert report.conforms, report.failures[:1]
+        assert run("late", suites=["failures"]).conforms
 
 
 def test_minimal_tries_the_required_ops_alone():

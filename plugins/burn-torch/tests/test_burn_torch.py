@@ -122,6 +122,18 @@ def test_large_unsigned_integers_are_divided_and_compared_exactly(backend):
     assert powers == [pow(one, one, 2**64) for one in numbers]
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_rest_is_exact_where_the_quotient_is_too_large(backend, dtype):
+    info = np.finfo(dtype)
+    x = np.array([1.5, -1.5, info.max, np.nan, 7.0], dtype)
+    for divisor in (float(info.smallest_subnormal), -float(info.tiny), 3.0, 0.0):
+        with np.errstate(all="ignore"):
+            rest, sign_of_dividend = np.remainder(x, dtype(divisor)), np.fmod(x, dtype(divisor))
+        operand = torch.from_numpy(x)
+        np.testing.assert_array_equal(backend.remainder(operand, divisor).numpy(), rest)
+        np.testing.assert_array_equal(backend.fmod(operand, divisor).numpy(), sign_of_dividend)
+
+
 BINARY = (
     *("add", "subtract", "multiply", "divide", "minimum", "maximum", "less", "less_equal"),
     *("equal", "greater", "pow", "floor_divide", "atan2", "hypot", "copysign", "logaddexp"),

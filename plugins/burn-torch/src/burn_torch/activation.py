@@ -11,7 +11,6 @@ from burn_torch.dtypes import Tensor
 
 _nn = torch._C._nn
 _gelu_backward: Final = torch.ops.aten.gelu_backward.default
-_threshold_backward: Final = torch.ops.aten.threshold_backward.default
 _broadcast_tensors: Any = torch.broadcast_tensors
 _LINEAR_FROM: Final = 60.0
 """Where torch takes softplus for the identity: its own 20 is too soon for float64."""
@@ -21,8 +20,8 @@ class ActivationOps(DefaultOps):
     """Functions of one pass over memory."""
 
     def relu_grad(self, output: Tensor, g: Tensor) -> Tensor:
-        """What torch's own gradient calls."""
-        return _threshold_backward(g, output, 0.0)  # type: ignore[no-any-return]  # a tensor
+        """A choice: what torch's own gradient calls lets pass what belongs to a NaN."""
+        return torch.where(output > 0.0, g, 0.0)
 
     def leaky_relu(self, x: Tensor, *, negative_slope: float) -> Tensor:
         """`torch.nn.functional.leaky_relu`."""

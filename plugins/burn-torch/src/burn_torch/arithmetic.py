@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
 import torch
 
 from burn_torch.defaults import DefaultOps
@@ -35,9 +36,9 @@ SAME: Final[dict[str, Callable[..., Any]]] = {
         ),
         *("isfinite", "isinf", "isnan", "log", "log10", "log1p", "log2", "multiply", "negative"),
         *("reciprocal", "round", "sigmoid", "signbit", "sin", "sinh", "sqrt", "square"),
-        *("subtract", "tan", "tanh", "trunc"),
+        *("subtract", "tan", "tanh", "trunc", "relu"),
     )
-}
+} | {name: getattr(torch._C._nn, name) for name in ("log_sigmoid", "mish", "silu")}
 """Ops that torch has under the same name and with the same meaning for every dtype, or most."""
 
 _MIRRORED: Final = {
@@ -154,11 +155,11 @@ class ArithmeticOps(DefaultOps):
 
     def remainder(self, x1: Tensor | Scalar, x2: Tensor | Scalar) -> Tensor:
         """`torch.remainder`; of integers by 0 it is 0."""
-        return _rest(torch.remainder, x1, x2)
+        return _rest(torch.remainder, np.remainder, x1, x2)
 
     def fmod(self, x1: Tensor | Scalar, x2: Tensor | Scalar) -> Tensor:
         """`torch.fmod`; of integers by 0 it is 0."""
-        return _rest(torch.fmod, x1, x2)
+        return _rest(torch.fmod, np.fmod, x1, x2)
 
     def bitwise_left_shift(self, x1: Tensor | Scalar, x2: Tensor | Scalar) -> Tensor:
         """`torch.bitwise_left_shift`, by a number that is not negative."""
@@ -175,6 +176,8 @@ class ArithmeticOps(DefaultOps):
             if not dtype.is_floating_point and not dtype.is_complex and x2 < 0:  # type: ignore[operator]  # real
                 raise ValueError(f"an integer to the power {x2}")
             x2 = rounded(x2, dtype)
+            if dtype is torch.float16 and self.on_host:  # thirty times as fast
+                return torch.pow(x1.to(torch.float32), x2).to(dtype)  # type: ignore[union-attr]  # a tensor
             if x2 in (0.5, -0.5) and dtype.is_floating_point:
                 limits = (x1 == 0.0) | (x1 == -math.inf)
                 x1 = torch.where(limits, torch.abs(x1), x1)  # type: ignore[arg-type]  # a tensor
@@ -230,9 +233,9 @@ def _bits(count: Any) -> Any:
     return count
 
 
-def _rest(function: Callable[..., Any], x1: Any, x2: Any) -> Tensor:
-    dtype = x1.dtype if isinstance(x1, Tensor) else x2.dtype
-    if not dtype.is_floating_point:
+def _rest(function: Callable[..., Any], numpy: Callable[..., Any], x1: Any, x2: Any) -> Tensor:
+    like = x2 if x1.__class__ in NUMBERS else x1
+    if not like.dtype.is_floating_point:
         if x2.__class__ in NUMBERS:
             if x2 in (0, -1):
                 return torch.zeros_like(x1)
@@ -240,7 +243,15 @@ def _rest(function: Callable[..., Any], x1: Any, x2: Any) -> Tensor:
             x2, _, _ = _safe_divisor(x2)  # by 1 nothing is left, as by 0 and -1
     if x1.__class__ in NUMBERS:
         x1 = number_like(x1, x2)
-    return function(x1, x2)  # type: ignore[no-any-return]  # a tensor
+    rest: Tensor = function(x1, x2)
+    if not like.dtype.is_floating_point or like.device.type != "cpu" or not rest.isnan().any():
+        return rest
+    # torch gives NaN where the quotient is too large; the C library does not.
+    x1, x2 = as_tensors(x1, x2)
+    wide = torch.float64 if rest.dtype is torch.float64 else torch.float32
+    with np.errstate(all="ignore"):
+        exact = numpy(x1.to(wide).numpy(), x2.to(wide).numpy())
+    return torch.from_numpy(np.asarray(exact)).to(rest.dtype)
 
 
 def _safe_divisor(x: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import warnings
 from collections.abc import Callable
 from typing import Any, Final
 
 import torch
 
 from burn.ops import REGISTRY
+from burn.ops.shapes import broadcast_shapes
 from burn_torch.defaults import DefaultOps
 from burn_torch.dtypes import SHORT, Tensor
 from burn_torch.precision import in_float32
@@ -18,27 +18,19 @@ from burn_torch.settings import without_autocast
 
 _matmul, _addmm = torch.matmul, torch.addmm
 _linalg: Any = torch.linalg
-_broadcast_shapes: Any = torch.broadcast_shapes
 _PLAIN: Final = frozenset([torch.float32, torch.float64])
 """Dtypes whose products torch computes as they are meant, on every device."""
 
 
 def _or_on_host(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorator: what torch fails at is done on the host, which says what is wrong with it.
-
-    On an accelerator torch says nothing where there is a NaN; and what it loads the first time
-    changes the user's warning filters.
-    """
+    """Decorator: what torch fails at is done on the host, which says what is wrong with it."""
     name = method.__name__
     computed = in_float32(method)
 
     @functools.wraps(method)
     def call(self: Any, *operands: Any, **attributes: Any) -> Any:
         try:
-            if self.on_host:
-                return computed(self, *operands, **attributes)
-            with warnings.catch_warnings():
-                return computed(self, *operands, **attributes)
+            return computed(self, *operands, **attributes)
         except (RuntimeError, IndexError):  # LinAlgError is a RuntimeError
             host: Any = REGISTRY[name].host
             return host(self._table, *operands, **attributes)
@@ -98,7 +90,7 @@ class LinearAlgebraOps(DefaultOps):
     def solve(self, x1: Tensor, x2: Tensor) -> Tensor:
         """`torch.linalg.solve`, of matrices only."""
         _check(x1, x2)
-        batch = _broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
+        batch = broadcast_shapes(x1.shape[:-2], x2.shape[:-2])  # that of torch loads sympy
         result: Tensor = _linalg.solve(
             x1.expand(*batch, *x1.shape[-2:]), x2.expand(*batch, *x2.shape[-2:])
         )
@@ -220,5 +212,5 @@ def _of_integers(x1: Tensor, x2: Tensor) -> Tensor:
     ]
     if rows:
         return torch.stack(rows, -2)
-    batch = _broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
+    batch = broadcast_shapes(x1.shape[:-2], x2.shape[:-2])  # that of torch loads sympy
     return x1.new_zeros((*batch, 0, x2.shape[-1]))

@@ -1,0 +1,309 @@
+"""Where burn-cuda stands against PyTorch on one GPU: ``python benchmarks/cuda_backend.py``.
+
+Both compute on the same GPU in the same process, in turn; medians of several rounds are compared. A
+round queues work for some milliseconds and waits for it, so that of small operations the launches
+are measured, and of large ones the kernels. With ``--json FILE`` the figures are kept.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import itertools
+import json
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import torch
+from rich.console import Console
+from rich.table import Table
+
+import burn
+from harness import Case, Result
+
+ROUNDS = 11
+SECONDS_PER_ROUND = 0.03
+GPU = burn.Device("cuda")
+TRACKED = GPU.autodiff()
+EAGER = "torch eager"
+RNG = np.random.default_rng(0)
+
+
+def pair(*shape: int, dtype: str = "float32") -> tuple[burn.Tensor, torch.Tensor]:
+    """The same random numbers as a tensor of both."""
+    theirs = torch.randn(*shape, device="cuda").to(getattr(torch, dtype))
+    return burn.from_dlpack(theirs), theirs
+
+
+def measure(case: Case) -> Result:
+    """Time both ways in turn."""
+    ways = [(way, _repeats(way)) for way in (case.ours, case.theirs)]
+    times: tuple[list[float], list[float]] = ([], [])
+    for _ in range(ROUNDS):
+        for (way, repeats), taken in zip(ways, times, strict=True):
+            taken.append(_time(way, repeats))
+    ours, theirs = map(statistics.median, times)
+    return Result(case.name, case.against, ours, theirs, case.budget)
+
+
+def _repeats(way: Callable[[], object]) -> int:
+    for _ in range(3):
+        way()  # whatever is done once is not measured
+    repeats = 1
+    while (taken := _time(way, repeats) * repeats) < SECONDS_PER_ROUND / 4:
+        repeats *= 2
+    return max(1, round(repeats * SECONDS_PER_ROUND / taken))
+
+
+def _time(way: Callable[[], object], repeats: int) -> float:
+    """Seconds per call, until the last one is done."""
+    gc.disable()
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    for _ in range(repeats):
+        way()
+    torch.cuda.synchronize()
+    taken = time.perf_counter() - start
+    gc.enable()
+    return taken / repeats
+
+
+def small_ops() -> Iterator[Case]:
+    """Operations of 16 elements: the cost of a launch."""
+    import cupy
+
+    x, a = pair(16)
+    y, b = pair(16)
+    c, d = cupy.from_dlpack(a), cupy.from_dlpack(b)
+    yield Case("add, 16 elements", lambda: x + y, lambda: a + b, EAGER, 1.25)
+    yield Case("add, 16 elements", lambda: x + y, lambda: c + d, "CuPy", 1.0)
+    yield Case("multiply by a number", lambda: x * 2.0, lambda: a * 2.0, EAGER, 1.25)
+    yield Case("exp", lambda: burn.exp(x), lambda: torch.exp(a), EAGER, 1.25)
+    yield Case("sum", lambda: x.sum(), lambda: a.sum(), EAGER)
+
+
+def bandwidth() -> Iterator[Case]:
+    """Operations that move memory."""
+    x, a = pair(1 << 28)
+    y, b = pair(1 << 28)
+    yield Case("add 2^28", lambda: x + y, lambda: a + b, EAGER, 1.1)
+    yield Case("exp 2^28", lambda: burn.exp(x), lambda: torch.exp(a), EAGER, 1.1)
+    yield Case("gelu 2^28", lambda: burn.gelu(x), lambda: torch.nn.functional.gelu(a), EAGER)
+    yield Case("sum 2^28", lambda: x.sum(), lambda: a.sum(), EAGER, 1.1)
+    m, n = pair(8192, 8192)
+    row, vector = pair(8192)
+    yield Case("add of a row, 8192^2", lambda: m + row, lambda: n + vector, EAGER)
+    yield Case("sum of columns, 8192^2", lambda: burn.sum(m, axis=0), lambda: n.sum(0), EAGER)
+    yield Case("sum of rows, 8192^2", lambda: burn.sum(m, axis=1), lambda: n.sum(1), EAGER)
+    yield Case("argmax of rows, 8192^2", lambda: burn.argmax(m, axis=1), lambda: n.argmax(1), EAGER)
+    yield Case(
+        "softmax 8192^2", lambda: burn.softmax(m, axis=1), lambda: torch.softmax(n, 1), EAGER, 1.1
+    )
+    gamma, weight = pair(8192)
+    yield Case(
+        "layer_norm 8192^2",
+        lambda: burn.layer_norm(m, gamma, gamma),
+        lambda: torch.nn.functional.layer_norm(n, (8192,), weight, weight),
+        EAGER,
+    )
+    moved = burn.permute_dims(m, (1, 0))
+    yield Case("transposed copy 8192^2", lambda: moved + 0.0, lambda: n.T + 0.0, EAGER)
+    yield Case(
+        "random normal 10^8",
+        lambda: burn.random.normal((10**8,), device=GPU),
+        lambda: torch.randn(10**8, device="cuda"),
+        EAGER,
+    )
+
+
+def order_and_places() -> Iterator[Case]:
+    """Sorts, scans, and computed places."""
+    x, a = pair(10**7)
+    yield Case("sort 10^7", lambda: burn.sort(x), lambda: torch.sort(a, stable=True), EAGER, 1.1)
+    places = torch.randint(0, 10**7, (10**7,), device="cuda")
+    index = burn.from_dlpack(places)
+    yield Case("gather 10^7", lambda: burn.take(x, index), lambda: a[places], EAGER, 1.1)
+    yield Case(
+        "scatter add 10^7",
+        lambda: burn.scatter(x, index, x, axis=0, update="add"),
+        lambda: a.scatter_add(0, places, a),
+        EAGER,
+        1.1,
+    )
+    y, b = pair(10**8)
+    yield Case(
+        "cumsum 10^8", lambda: burn.cumulative_sum(y), lambda: torch.cumsum(b, 0), EAGER, 1.1
+    )
+    m, n = pair(4096, 4096)
+    yield Case(
+        "cumsum of rows 4096^2",
+        lambda: burn.cumulative_sum(m, axis=1),
+        lambda: torch.cumsum(n, 1),
+        EAGER,
+    )
+
+
+def products() -> Iterator[Case]:
+    """Matrix products."""
+    for name in ("float32", "float16", "bfloat16"):
+        x, a = pair(8192, 8192, dtype=name)
+        yield Case(f"matmul 8192 {name}", lambda x=x: x @ x, lambda a=a: a @ a, EAGER, 1.1)
+    x, a = pair(8192, 8192)
+    driver = GPU.backend.for_device(GPU.id).driver
+
+    def ours() -> object:
+        driver.tf32 = True
+        try:
+            return x @ x
+        finally:
+            driver.tf32 = False
+
+    def theirs() -> object:
+        torch.backends.cuda.matmul.allow_tf32 = True
+        try:
+            return a @ a
+        finally:
+            torch.backends.cuda.matmul.allow_tf32 = False
+
+    yield Case("matmul 8192 tf32", ours, theirs, EAGER, 1.1)
+
+
+def networks() -> Iterator[Case]:
+    """A training step, a convolution, and attention."""
+    yield Case("MLP 784-512-512-10, Adam step", burn_mlp(), torch_mlp(), EAGER, 1.3)
+    x, a = pair(64, 128, 56, 56)
+    weight, kernel = pair(128, 128, 3, 3)
+    conv = torch.nn.functional.conv2d
+    yield Case(
+        "conv2d 64x128x56x56 3x3",
+        lambda: burn.conv2d(x, weight, padding=1),
+        lambda: conv(a, kernel, padding=1),
+        EAGER,
+        2.0,
+    )
+    image, filters = (one.to_device(TRACKED).require_grad() for one in (x, weight))
+    slope, cotangent = pair(64, 128, 56, 56)
+    leaves = [one.clone().requires_grad_() for one in (a, kernel)]
+    yield Case(
+        "the same with gradients",
+        lambda: burn.conv2d(image, filters, padding=1).backward(slope),
+        lambda: torch.autograd.grad(conv(*leaves, padding=1), leaves, cotangent),
+        EAGER,
+        2.0,
+    )
+    q, query = pair(16, 8, 512, 64)
+    attend = torch.nn.functional.scaled_dot_product_attention
+    yield Case(
+        "attention 16x8x512x64",
+        lambda: burn.attention(q, q, q),
+        lambda: attend(query, query, query),
+        EAGER,
+        2.0,
+    )
+    h, half = pair(16, 8, 512, 64, dtype="bfloat16")
+    yield Case(
+        "the same in bfloat16",
+        lambda: burn.attention(h, h, h),
+        lambda: attend(half, half, half),
+        EAGER,
+    )
+
+
+SIZES = (784, 512, 512, 10)
+BATCH = 128
+
+
+def burn_mlp() -> Callable[[], object]:
+    """One step of Adam of a dense network."""
+    weights = [
+        burn.asarray((RNG.normal(size=shape) * 0.05).astype(np.float32), device=TRACKED)
+        for shape in [*itertools.pairwise(SIZES), *[(n,) for n in SIZES[1:]]]
+    ]
+    states = [[one, burn.zeros_like(one), burn.zeros_like(one)] for one in weights]
+    images = burn.asarray(RNG.normal(size=(BATCH, 784)).astype(np.float32), device=TRACKED)
+    labels = burn.asarray(RNG.integers(0, 10, BATCH), device=TRACKED)
+    count = len(SIZES) - 1
+    step = 0
+
+    def run() -> object:
+        nonlocal step
+        step += 1
+        leaves = [state[0].require_grad() for state in states]
+        x = images
+        for layer in range(count):
+            x = burn.linear(x, leaves[layer], leaves[count + layer])
+            x = burn.relu(x) if layer < count - 1 else x
+        gradients = burn.cross_entropy(x, labels).backward()
+        for state, leaf in zip(states, leaves, strict=True):
+            state[:] = burn.adam_step(
+                leaf.detach(), leaf.grad(gradients), *state[1:], step=step, learning_rate=1e-3
+            )
+        return states
+
+    return run
+
+
+def torch_mlp() -> Callable[[], object]:
+    """The same in torch, with its own default optimizer."""
+    layers: list[torch.nn.Module] = []
+    for inputs, outputs in itertools.pairwise(SIZES):
+        layers += [torch.nn.Linear(inputs, outputs), torch.nn.ReLU()]
+    model = torch.nn.Sequential(*layers[:-1]).cuda()
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+    images = torch.randn(BATCH, 784, device="cuda")
+    labels = torch.randint(0, 10, (BATCH,), device="cuda")
+
+    def run() -> object:
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(model(images), labels).backward()
+        optimizer.step()
+        return model
+
+    return run
+
+
+SUITES: dict[str, Callable[[], Iterator[Case]]] = {
+    "small": small_ops,
+    "bandwidth": bandwidth,
+    "places": order_and_places,
+    "products": products,
+    "networks": networks,
+}
+
+
+def main() -> int:
+    """Measure, and print a table; the exit status is 1 where a budget is passed."""
+    parser = argparse.ArgumentParser(description="burn-cuda against PyTorch on one GPU.")
+    parser.add_argument("--suite", choices=SUITES, action="append")
+    parser.add_argument("--json", type=Path)
+    arguments = parser.parse_args()
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    results: list[Result] = []
+    table = Table(title=torch.cuda.get_device_name())
+    for column in ("work", "against", "burn µs", "theirs µs", "ratio", "budget"):
+        table.add_column(column, justify="left" if column in ("work", "against") else "right")
+    for suite in arguments.suite or SUITES:
+        for case in SUITES[suite]():
+            result = measure(case)
+            results.append(result)
+            table.add_row(
+                result.name,
+                result.against,
+                f"{result.ours * 1e6:.1f}",
+                f"{result.theirs * 1e6:.1f}",
+                f"{result.ratio:.2f}",
+                "" if result.budget is None else f"{result.budget:.2f}",
+            )
+        GPU.memory_cleanup()
+    Console(width=100).print(table)
+    if arguments.json:
+        arguments.json.write_text(json.dumps([vars(one) for one in results], indent=1))
+    return int(any(one.budget is not None and one.ratio > one.budget for one in results))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

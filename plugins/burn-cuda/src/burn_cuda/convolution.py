@@ -1,0 +1,216 @@
+"""Convolutions as products of cuBLAS with what windows hold, some images at a time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from burn.dtype import DType, float32
+from burn.ops.convolution_windows import (
+    Convolution,
+    check_bias,
+    convolution,
+    transposed_convolution,
+    weight_gradient,
+)
+from burn_cuda.kernels import c_type
+from burn_cuda.launcher import divider, packed
+
+if TYPE_CHECKING:
+    from burn.ops.pooling_windows import Pairs, Sizes
+    from burn_cuda.launcher import Launcher
+
+__all__ = ["ConvolutionOps"]
+
+Array = Any
+
+_MOST_BYTES: Final = 1 << 30
+_SHARE: Final = 64
+"""What windows hold takes this part of the memory of the GPU at most, and no more than that many
+bytes: it does not grow with the number of images."""
+
+
+def _wide(dtype: DType) -> DType:
+    return float32 if dtype.itemsize < 4 else dtype
+
+
+class ConvolutionOps:
+    """Convolutions over any number of axes; 16-bit floats add up in float32."""
+
+    launcher: Launcher
+    add: Any
+    cast: Any
+    sum: Any
+    _product: Any
+
+    def conv(
+        self,
+        x: Array,
+        weight: Array,
+        bias: Array | None,
+        *,
+        stride: Sizes,
+        padding: Pairs,
+        dilation: Sizes,
+        groups: int,
+    ) -> Array:
+        """The weight times the columns of each image."""
+        plan = convolution(
+            x.shape, weight.shape, stride=stride, padding=padding, dilation=dilation, groups=groups
+        )
+        check_bias(bias, plan.outputs)
+        launcher = self.launcher
+        dtype = launcher.dtypes[x.dtype]
+        # What is added to is not rounded before.
+        wide = dtype if bias is None else _wide(dtype)
+        places = math.prod(plan.counts)
+        features = plan.outputs // groups
+        out = launcher.empty((plan.batch, groups, features, places), wide.numpy)
+        left = launcher.dense(weight).reshape(1, groups, features, plan.terms)
+        for start, stop, columns in self._chunks(launcher.dense(x), plan):
+            self._product(left, columns, out[start:stop])
+        result = out.reshape(plan.output_shape)
+        if bias is None:
+            return result
+        column = self.cast(bias, dtype=wide).reshape(plan.outputs, *[1] * len(plan.axes))
+        return self.cast(self.add(result, column), dtype=dtype)
+
+    def conv_transpose(
+        self,
+        x: Array,
+        weight: Array,
+        bias: Array | None,
+        *,
+        stride: Sizes,
+        padding: Pairs,
+        output_padding: Sizes,
+        dilation: Sizes,
+        groups: int,
+    ) -> Array:
+        """The transposed weight times each image, and columns added up to images."""
+        plan = transposed_convolution(
+            x.shape,
+            weight.shape,
+            stride=stride,
+            padding=padding,
+            output_padding=output_padding,
+            dilation=dilation,
+            groups=groups,
+        )
+        check_bias(bias, plan.inputs)
+        launcher = self.launcher
+        dtype = launcher.dtypes[x.dtype]
+        places = math.prod(plan.counts)
+        features = plan.outputs // groups
+        left = launcher.dense(weight).reshape(1, groups, features, plan.terms)
+        left = left.transpose((0, 1, 3, 2))
+        right = launcher.dense(x).reshape(plan.batch, groups, features, places)
+        out = launcher.empty(plan.input_shape, x.dtype)
+        wide = _wide(dtype)
+        for start, stop in self._ranges(plan, wide.itemsize):
+            shape = (stop - start, groups, plan.terms, places)
+            columns = launcher.empty(shape, wide.numpy)
+            self._product(left, right[start:stop], columns)
+            self._images(columns, bias, out[start:stop], plan)
+        return out
+
+    def conv_weight_grad(
+        self,
+        x: Array,
+        g: Array,
+        *,
+        kernel_size: Sizes,
+        stride: Sizes,
+        padding: Pairs,
+        dilation: Sizes,
+        groups: int,
+    ) -> Array:
+        """The gradient of each image times its columns, and the sum of these."""
+        plan = weight_gradient(
+            x.shape,
+            g.shape,
+            kernel_size=kernel_size,
+            stride=stride,
+            padding=padding,
+            dilation=dilation,
+            groups=groups,
+        )
+        launcher = self.launcher
+        dtype = launcher.dtypes[x.dtype]
+        wide = _wide(dtype)
+        features = plan.outputs // groups
+        places = math.prod(plan.counts)
+        slopes = launcher.dense(g).reshape(plan.batch, groups, features, places)
+        total = None
+        for start, stop, columns in self._chunks(launcher.dense(x), plan):
+            each = launcher.empty((stop - start, groups, features, plan.terms), wide.numpy)
+            self._product(slopes[start:stop], columns.transpose((0, 1, 3, 2)), each)
+            part = self.sum(each, axis=(0,), dtype=wide)
+            total = part if total is None else self.add(total, part)
+        if total is None:  # no images
+            total = launcher.empty((groups, features, plan.terms), wide.numpy)
+            launcher.driver.zero(total)
+        return self.cast(total.reshape(plan.weight_shape), dtype=dtype)
+
+    def _ranges(self, plan: Convolution, itemsize: int) -> Iterator[tuple[int, int]]:
+        """From which image to which, as many as have room at a time."""
+        each = max(plan.terms * plan.groups * math.prod(plan.counts), 1)
+        room = min(_MOST_BYTES, self.launcher.driver.memory // _SHARE)
+        step = max(1, min(room // (each * itemsize), ((1 << 31) - 1) // each))
+        for start in range(0, plan.batch, step):
+            yield start, min(start + step, plan.batch)
+
+    def _chunks(self, x: Array, plan: Convolution) -> Iterator[tuple[int, int, Array]]:
+        """What the windows of some images hold: (images, groups, terms, windows)."""
+        launcher = self.launcher
+        places = math.prod(plan.counts)
+        points = all(
+            axis.kernel == axis.stride == 1 and not axis.before and axis.count == axis.length
+            for axis in plan.axes
+        )
+        if points:  # each window is an element
+            yield 0, plan.batch, x.reshape(plan.batch, plan.groups, plan.terms, places)
+            return
+        taps = math.prod(plan.kernel)
+        spatial = math.prod(x.shape[2:])
+        quads = -(-places // 4)
+        kernel = self._windows_kernel("columns_of", x.dtype, x.dtype, plan)
+        for start, stop in self._ranges(plan, x.dtype.itemsize):
+            columns = launcher.empty((stop - start, plan.groups, plan.terms, places), x.dtype)
+            threads = (stop - start) * plan.inputs * taps * quads
+            numbers = (_numbers(plan), taps, places, spatial, quads, threads)
+            launcher.run(kernel, threads, x[start:stop], columns, *numbers)
+            yield start, stop, columns
+
+    def _images(self, columns: Array, bias: Array | None, out: Array, plan: Convolution) -> None:
+        """Add up what columns hold at the places where it belongs."""
+        launcher = self.launcher
+        kernel = self._windows_kernel("images_of", out.dtype, columns.dtype, plan)
+        spatial = math.prod(out.shape[2:])
+        numbers = (_numbers(plan), math.prod(plan.kernel), math.prod(plan.counts), spatial)
+        vector = columns if bias is None else launcher.dense(bias)
+        given = (*numbers, plan.inputs, int(bias is not None), out.size)
+        launcher.run(kernel, out.size, columns, vector, out, *given)
+
+    def _windows_kernel(self, name: str, dtype: Any, columns: Any, plan: Convolution) -> Any:
+        types = self.launcher.dtypes
+        definitions: dict[str, str | int] = {
+            "T": c_type(types[dtype]),
+            "S": c_type(types[columns]),
+            "D": len(plan.axes),
+            f"HAS_{name}": 1,
+        }
+        return self.launcher.kernel(name, "convolution.cu", **definitions)
+
+
+def _numbers(plan: Convolution) -> Array:
+    """The windows as a kernel takes them."""
+    names = ("length", "kernel", "stride", "before", "dilation", "count")
+    table = [[getattr(axis, name) for axis in plan.axes] for name in names]
+    numbers = [number for row in table for number in row]
+    numbers += [divider(length) for length in (*plan.kernel, *plan.counts)]
+    numbers += [divider(math.prod(plan.kernel)), divider(-(-math.prod(plan.counts) // 4))]
+    return packed(np.array(numbers, np.int64))

@@ -1,0 +1,342 @@
+"""Driver: one GPU through CuPy. What the ops need of a device, and all that touches one."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import logging
+import operator
+import os
+import tempfile
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import cupy
+import numpy as np
+from cupy.cuda import compiler, cublas, function, memory, nvrtc, runtime
+
+from burn.dtype import bfloat16, float16, float32, float64
+from burn.errors import ExecutionError
+
+if TYPE_CHECKING:
+    from burn.aliases import Shape
+
+__all__ = ["Driver", "device_count"]
+
+Array = Any
+Launch = Callable[[tuple[int, ...], tuple[int, ...], tuple[Any, ...]], None]
+
+_OPTIONS: Final = ("--std=c++17",)
+
+_log = logging.getLogger("burn")
+
+_FLOAT32: Final = 0
+_FLOAT64: Final = 1
+_REAL_TYPES: Final = {
+    float32.numpy: _FLOAT32,
+    float64.numpy: _FLOAT64,
+    float16.numpy: 2,
+    bfloat16.numpy: 14,
+}
+"""cudaDataType of what cuBLAS multiplies."""
+
+_COMPUTE_FLOAT32: Final = 68
+_COMPUTE_FAST_TF32: Final = 77
+_COMPUTE_FLOAT64: Final = 70
+_DEFAULT_ALGORITHM: Final = -1
+
+_ONE_AND_ZERO: Final = (np.array([1.0, 0.0], np.float32), np.array([1.0, 0.0], np.float64))
+_SINGLES, _DOUBLES = [
+    (pair.ctypes.data, pair.ctypes.data + pair.itemsize) for pair in _ONE_AND_ZERO
+]
+"""Where in memory of the host cuBLAS reads the factors of a product and of what was there."""
+
+
+def device_count() -> int:
+    """Number of GPUs that CUDA shows; 0 where there is no driver, or none that will do."""
+    try:
+        return int(runtime.getDeviceCount())
+    except runtime.CUDARuntimeError:
+        return 0
+
+
+class Pinned(np.ndarray[Any, Any]):
+    """Memory of the host that is pinned, and that nobody writes to."""
+
+
+class Driver:
+    """One GPU.
+
+    Parameters
+    ----------
+    index : int
+        Its number among those that CUDA shows.
+
+    Attributes
+    ----------
+    array : type
+        The class of arrays.
+    flag : numpy.ndarray of int64
+        Memory of the host that kernels write to: the call that met an index out of range, the
+        index, and the length of the axis.
+    memory : int
+        Bytes of memory of the GPU.
+    tf32 : bool
+        Whether float32 matrices may be multiplied in TF32.
+    """
+
+    array = cupy.ndarray
+    is_dense = staticmethod(operator.attrgetter("_c_contiguous"))
+    """Whether the elements of an array lie in row-major order without gaps."""
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+        self.device = cupy.cuda.Device(index)
+        self.tf32 = os.environ.get("BURN_CUDA_TF32") == "1"
+        self._lock = threading.Lock()
+        self._modules: dict[str, Any] = {}
+        self._uploads: list[tuple[Any, Pinned]] = []
+        with self.device:
+            capability = self.device.compute_capability
+            pinned = cupy.cuda.alloc_pinned_memory(64)
+            self.memory = int(runtime.memGetInfo()[1])
+        self.capability = (int(capability[:-1]), int(capability[-1]))
+        self.flag = np.frombuffer(pinned, np.int64, 3)
+        self.flag[:] = 0
+        self.flag_address = int(pinned.ptr)
+
+    def __repr__(self) -> str:
+        return f"Driver({self.index})"
+
+    def current(self) -> contextlib.AbstractContextManager[Any]:
+        """Context in which this device is the one that CUDA calls go to."""
+        return self.device  # type: ignore[no-any-return]  # CuPy has no types
+
+    def is_current(self) -> bool:
+        """Whether CUDA calls of this thread go to this device."""
+        return bool(runtime.getDevice() == self.index)
+
+    def empty(self, shape: Shape, dtype: Any) -> Array:
+        """New array; its elements are anything.
+
+        Raises
+        ------
+        ExecutionError
+            If there is no memory for it, also after the pool was emptied.
+        """
+        try:
+            return cupy.ndarray(shape, dtype)
+        except memory.OutOfMemoryError as error:
+            raise self._out_of_memory(shape, dtype) from error
+
+    def _out_of_memory(self, shape: Shape, dtype: Any) -> ExecutionError:
+        """The pool has given everything back and tried again when this is called."""
+        wanted = int(np.prod(shape, dtype=object)) * np.dtype(dtype).itemsize
+        with self.device:
+            free, total = runtime.memGetInfo()
+            used = cupy.get_default_memory_pool().used_bytes()
+        return ExecutionError(
+            f"no memory for {wanted:,} bytes (shape {tuple(shape)} of {np.dtype(dtype).name}) on "
+            f"cuda:{self.index}: {free:,} of {total:,} bytes are free, {used:,} are in use here",
+            hint="Free tensors, or compute with smaller ones; other programs may use the GPU too",
+        )
+
+    def view(self, x: Array, shape: Shape, strides: Sequence[int]) -> Array:
+        """Another view of the memory of an array; strides are in bytes."""
+        return cupy.ndarray(shape, x.dtype, memptr=x.data, strides=strides)
+
+    def compile(self, source: str, name: str) -> Launch:
+        """A kernel of this device: ``launch(grid, block, arguments)``."""
+        with self._lock, self.device:
+            module = self._modules.get(source)
+            if module is None:
+                module = function.Module()
+                module.load(_binary(source, self.device.compute_capability))
+                self._modules[source] = module
+            return module.get_function(name)  # type: ignore[no-any-return]  # CuPy has no types
+
+    def upload(self, values: np.ndarray[Any, Any]) -> Array:
+        """A copy of host memory, which is the caller's again when this returns."""
+        result = self.empty(values.shape, values.dtype)
+        if values.size:
+            if isinstance(values, Pinned) and values.flags.c_contiguous:
+                self._upload_soon(result, values)
+            else:
+                values = np.ascontiguousarray(values)
+                result.data.copy_from_host(values.ctypes.data, values.nbytes)
+        return result
+
+    def _upload_soon(self, target: Array, values: Pinned) -> None:
+        """Queue an upload of memory that nobody writes to, and keep that until it is done."""
+        stream = cupy.cuda.get_current_stream()
+        target.data.copy_from_host_async(values.ctypes.data, values.nbytes, stream)
+        event = cupy.cuda.Event(disable_timing=True)
+        event.record(stream)
+        with self._lock:
+            self._uploads = [one for one in self._uploads if not one[0].done]
+            self._uploads.append((event, values))
+
+    def pinned(self, values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """A read-only copy in memory of the host that is pinned."""
+        if not values.size or isinstance(values, Pinned):
+            return values
+        with self.device:
+            memory_ = cupy.cuda.alloc_pinned_memory(values.nbytes)
+        flat = np.frombuffer(memory_, values.dtype, values.size)
+        result = flat.reshape(values.shape).view(Pinned)
+        result[...] = values
+        result.flags.writeable = False
+        return result
+
+    def owner(self, x: Array) -> int:
+        """Number of the device that an array lies on."""
+        return int(x.data.device_id)
+
+    def consumer_stream(self) -> int:
+        """The stream on which imported memory will be used, as DLPack numbers it."""
+        return int(cupy.cuda.get_current_stream().ptr) or 1
+
+    def from_dlpack(self, x: Any) -> Array:
+        """An array in the memory of an object with ``__dlpack__``."""
+        return cupy.from_dlpack(x)
+
+    def from_interface(self, x: Any) -> Array:
+        """An array in the memory of an object with ``__cuda_array_interface__``."""
+        return cupy.asarray(x)
+
+    def download(self, x: Array) -> np.ndarray[Any, Any]:
+        """A copy of a dense array in host memory, made when the work before it is done."""
+        result = np.empty(x.shape, x.dtype)
+        stream = cupy.cuda.get_current_stream()
+        if x.size:
+            x.data.copy_to_host_async(result.ctypes.data, result.nbytes, stream)
+        stream.synchronize()
+        return result
+
+    def synchronize(self) -> None:
+        """Wait for everything on this device."""
+        with self.device:
+            runtime.deviceSynchronize()
+
+    def zero(self, x: Array) -> None:
+        """Set all bytes of a dense array to 0."""
+        if x.size:
+            x.data.memset_async(0, x.nbytes)
+
+    def copy(self, x: Array) -> Array:
+        """A copy of a dense array."""
+        result = self.empty(x.shape, x.dtype)
+        if x.size:
+            result.data.copy_from_device_async(x.data, x.nbytes)
+        return result
+
+    def cleanup(self) -> None:
+        """Give memory that is not in use back to the driver."""
+        with self.device:
+            cupy.get_default_memory_pool().free_all_blocks()
+            cupy.get_default_pinned_memory_pool().free_all_blocks()
+
+    def sort_places(self, keys: Array) -> Array:
+        """Stable order of the rows of a matrix of unsigned integers, as int64."""
+        return cupy.argsort(keys, axis=-1)
+
+    def sort_keys(self, keys: Array) -> None:
+        """Sort a vector of unsigned integers where it lies."""
+        keys.sort()
+
+    def gemm(
+        self,
+        a: Array,
+        b: Array,
+        out: Array,
+        shape: tuple[int, int, int],
+        *,
+        transposed: tuple[bool, bool] = (False, False),
+        leading: tuple[int, int] | None = None,
+        strides: tuple[int, int, int] = (0, 0, 0),
+        batch: int = 1,
+    ) -> None:
+        """Matrix products of cuBLAS, of row-major matrices: ``out[i] = a[i] @ b[i]``.
+
+        Parameters
+        ----------
+        a, b, out : array
+            Where the matrices begin.
+        shape : tuple of int
+            Rows of `a`, columns of `b`, and terms of each sum.
+        transposed : tuple of bool
+            Whether the memory of `a`, and of `b`, holds the transposed matrix.
+        leading : tuple of int, optional
+            Elements between rows in the memory of `a`, and of `b`.
+        strides : tuple of int
+            Elements from one matrix to the next in `a`, in `b` and in `out`.
+        batch : int
+            How many products there are.
+        """
+        rows, columns, terms = shape
+        if leading is None:
+            leading = (rows if transposed[0] else terms, terms if transposed[1] else columns)
+        kind, result = _REAL_TYPES[a.dtype], _REAL_TYPES[out.dtype]
+        if kind == _FLOAT64:
+            compute, factors = _COMPUTE_FLOAT64, _DOUBLES
+        else:
+            compute, factors = _COMPUTE_FLOAT32, _SINGLES
+            if self.tf32 and kind == _FLOAT32:
+                compute = _COMPUTE_FAST_TF32
+        one, zero = factors
+        # cuBLAS has matrices by column: the product of the transposed ones, in the other order.
+        handle = self.device.cublas_handle
+        flags = (int(transposed[1]), int(transposed[0]), columns, rows, terms)
+        right, left = (b.data.ptr, kind, leading[1]), (a.data.ptr, kind, leading[0])
+        target = (out.data.ptr, result, columns)
+        ends = (compute, _DEFAULT_ALGORITHM)
+        if batch == 1:
+            cublas.gemmEx(handle, *flags, one, *right, *left, zero, *target, *ends)
+            return
+        a_step, b_step, out_step = strides
+        cublas.gemmStridedBatchedEx(
+            handle,
+            *flags,
+            one,
+            *right,
+            b_step,
+            *left,
+            a_step,
+            zero,
+            *target,
+            out_step,
+            batch,
+            *ends,
+        )
+
+
+def _cache_folder() -> Path:
+    """Where CuPy keeps what it compiles."""
+    chosen = os.environ.get("CUPY_CACHE_DIR")
+    return Path(chosen) if chosen else Path.home() / ".cupy" / "kernel_cache"
+
+
+def _binary(source: str, architecture: str) -> bytes:
+    """What NVRTC makes of a source, kept on the disk beside the kernels of CuPy.
+
+    CuPy's own cache would flush subnormal numbers to 0.
+    """
+    version = ".".join(map(str, nvrtc.getVersion()))
+    key = hashlib.sha256("\0".join((source, architecture, version, *_OPTIONS)).encode())
+    path = _cache_folder() / f"burn-{key.hexdigest()[:40]}.cubin"
+    try:
+        return path.read_bytes()
+    except OSError:
+        pass  # it is new
+    binary, _ = compiler.compile_using_nvrtc(source, _OPTIONS)
+    binary = bytes(binary)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
+            file.write(binary)
+        Path(file.name).replace(path)
+    except OSError as error:
+        _log.debug("a compiled kernel cannot be kept in %s: %s", path.parent, error)
+    return binary

@@ -1,0 +1,285 @@
+"""Elementwise ops: one kernel each, and one launch each, whatever it computes."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from burn.dtype import DType, bool_
+from burn_cuda.expressions import EXPRESSIONS
+from burn_cuda.kernels import THREADS, computed_type
+from burn_cuda.kernels.elementwise import Program
+
+if TYPE_CHECKING:
+    from burn.aliases import Scalar
+    from burn_cuda.launcher import Launcher
+
+__all__ = ["ElementwiseOps", "number_for"]
+
+Array = Any
+
+_NUMBERS: Final = frozenset([bool, int, float])
+_SIGN_BIT: Final = 1 << 63
+_BLOCK: Final = (THREADS,)
+_MOST_LAUNCHES: Final = 4096
+"""So many shapes and layouts are remembered for each op."""
+
+_GELU: Final = {"none": "gelu", "tanh": "gelu_tanh"}
+
+
+def number_for(value: Scalar, dtype: DType) -> float | int:
+    """A Python number as the argument of a kernel that brings it into a dtype."""
+    if dtype.is_float:
+        return float(value)  # type: ignore[arg-type]  # not complex, where the dtype is not
+    whole = int(value)  # type: ignore[arg-type]  # likewise
+    return whole - 2 * _SIGN_BIT if whole >= _SIGN_BIT else whole
+
+
+class _Function:
+    """An elementwise op of one device.
+
+    The common case, dense operands of one shape, is told apart first.
+    """
+
+    def __init__(self, launcher: Launcher, name: str) -> None:
+        self.launcher = launcher
+        self.expression = EXPRESSIONS[name]
+        self.name = name
+        self.mask = self.expression.mask
+        self._programs: dict[Any, Program] = {}
+        self._launches: dict[Any, Any] = {}
+        self._with_numbers: dict[Any, Any] = {}
+
+    def program(self, dtype: DType, scalars: tuple[bool, ...]) -> Program:
+        """The program for operands of a dtype."""
+        key = (dtype, scalars)
+        found = self._programs.get(key)
+        if found is None:
+            form = self.expression.form(dtype.kind)
+            output = bool_ if self.mask else dtype
+            found = Program(
+                f"r0 = {form};",
+                (dtype,) * len(scalars),
+                scalars,
+                (output,),
+                self.expression.parameters,
+            )
+            self._programs[key] = found
+        return found
+
+    def with_number(self, x: Array, number: float) -> Array:
+        """A dense operand and a float."""
+        known = self._with_numbers.get(x.dtype)
+        if known is None:
+            dtype = self.launcher.dtypes[x.dtype]
+            if not dtype.is_float:
+                return self.general(x, number)
+            known = self._with_numbers[x.dtype] = _prepared(self, dtype, (False, True))
+        kernel, native, step = known
+        result = self.launcher.empty(x.shape, native)
+        size = x.size
+        if size:
+            kernel((-(-size // step),), _BLOCK, (x, number, result, size))
+        return result
+
+    def broadcasting(self, x1: Array, x2: Array) -> Array:
+        """Two operands of one dtype, of other shapes or layouts than the common case has."""
+        key = (x1.dtype, x1.shape, x1.strides, x2.shape, x2.strides)
+        try:
+            launch, dtype, shape, blocks, rest = self._launches[key]
+        except KeyError:
+            program = self.program(self.launcher.dtypes[x1.dtype], (False, False))
+            prepared = self.launcher.prepared(program, (x1, x2))
+            if prepared is None:
+                return self.general(x1, x2)
+            if len(self._launches) >= _MOST_LAUNCHES:
+                self._launches.clear()
+            launch, dtype, shape, blocks, rest = self._launches[key] = prepared
+        result = self.launcher.empty(shape, dtype)
+        launch(blocks, _BLOCK, (x1, x2, result, *rest))
+        return result
+
+    def general(self, *operands: Any, parameters: tuple[float, ...] = ()) -> Array:
+        """Any operands: numbers among them, and such as broadcast."""
+        launcher = self.launcher
+        scalars = tuple([operand.__class__ in _NUMBERS for operand in operands])
+        dtypes = {
+            operand.dtype for operand, scalar in zip(operands, scalars, strict=True) if not scalar
+        }
+        if len(dtypes) != 1:
+            raise TypeError(f"{self.name} of operands of {len(dtypes)} dtypes")
+        dtype = launcher.dtypes[dtypes.pop()]
+        operands = tuple(
+            [
+                number_for(operand, dtype) if scalar else operand
+                for operand, scalar in zip(operands, scalars, strict=True)
+            ]
+        )
+        program = self.program(dtype, scalars)
+        return launcher.elementwise(program, operands, parameters)[0]
+
+
+def _unary(function: _Function) -> Callable[[Array], Array]:
+    """An op of one operand."""
+    launcher = function.launcher
+    empty, is_dense = launcher.empty, launcher.is_dense
+    ready: dict[Any, Any] = {}
+
+    def call(x: Array) -> Array:
+        known = ready.get(x.dtype)
+        if known is None or not is_dense(x):
+            if known is None and x.dtype in launcher.dtypes:
+                ready[x.dtype] = _prepared(function, launcher.dtypes[x.dtype], (False,))
+            return function.general(x)
+        kernel, dtype, step = known
+        result = empty(x.shape, dtype)
+        size = x.size
+        if size:
+            kernel((-(-size // step),), _BLOCK, (x, result, size))
+        return result
+
+    return call
+
+
+def _prepared(function: _Function, dtype: DType, scalars: tuple[bool, ...]) -> tuple[Any, Any, int]:
+    """Kernel for dense operands, dtype of the result, and elements that a block takes."""
+    program = function.program(dtype, scalars)
+    kernel = function.launcher.dense_kernel(program)
+    return kernel, program.outputs[0].numpy, THREADS * program.elements
+
+
+def _binary(function: _Function) -> Callable[[Any, Any], Array]:
+    """An op of two operands, of which one may be a number."""
+    launcher = function.launcher
+    empty, is_dense, array = launcher.empty, launcher.is_dense, launcher.driver.array
+    tensors: dict[Any, Any] = {}
+
+    def call(x1: Any, x2: Any) -> Array:
+        if x2.__class__ is array and x1.__class__ is array:
+            known = tensors.get(x1.dtype)
+            shape = x1.shape
+            if (
+                known is not None
+                and x2.dtype is x1.dtype
+                and x2.shape == shape
+                and is_dense(x1)
+                and is_dense(x2)
+            ):
+                kernel, dtype, step = known
+                result = empty(shape, dtype)
+                size = x1.size
+                if size:
+                    kernel((-(-size // step),), _BLOCK, (x1, x2, result, size))
+                return result
+            if known is not None and x2.dtype is x1.dtype:
+                return function.broadcasting(x1, x2)
+            if x1.dtype in launcher.dtypes and x2.dtype is x1.dtype:
+                tensors[x1.dtype] = _prepared(function, launcher.dtypes[x1.dtype], (False, False))
+        elif x2.__class__ is float and x1.__class__ is array and is_dense(x1):
+            return function.with_number(x1, x2)
+        return function.general(x1, x2)
+
+    return call
+
+
+class ElementwiseOps:
+    """Elementwise ops: those of the table as attributes, the others as methods."""
+
+    launcher: Launcher
+
+    def _make_elementwise(self) -> None:
+        """Put a callable for each op of the table in place."""
+        self._functions = {name: _Function(self.launcher, name) for name in EXPRESSIONS}
+        for name, function in self._functions.items():
+            expression = function.expression
+            if expression.parameters or name.startswith("gelu") or hasattr(ElementwiseOps, name):
+                continue  # a method calls it
+            if expression.operands == 1:
+                setattr(self, name, _unary(function))
+            elif expression.operands == 2:
+                setattr(self, name, _binary(function))
+            else:
+                setattr(self, name, function.general)
+
+    def cast(self, x: Array, *, dtype: DType) -> Array:
+        """One kernel that converts; the array itself where it has the dtype."""
+        source = self.launcher.dtypes[x.dtype]
+        if source is dtype:
+            return x
+        return self.launcher.elementwise(_cast_program(source, dtype), (x,))[0]
+
+    def pow(self, x1: Any, x2: Any) -> Array:
+        """An integer has no negative power."""
+        function = self._functions["pow"]
+        if x2.__class__ is int and x2 < 0 and not self.launcher.dtypes[x1.dtype].is_float:
+            raise ValueError(f"an integer to the power {x2}")
+        return function.general(x1, x2)
+
+    def bitwise_left_shift(self, x1: Any, x2: Any) -> Array:
+        """By a number that is not negative."""
+        return self._shift("bitwise_left_shift", x1, x2)
+
+    def bitwise_right_shift(self, x1: Any, x2: Any) -> Array:
+        """By a number that is not negative."""
+        return self._shift("bitwise_right_shift", x1, x2)
+
+    def _shift(self, name: str, x1: Any, x2: Any) -> Array:
+        if x2.__class__ is int and x2 < 0:
+            raise ValueError(f"a shift by {x2} bits")
+        return self._functions[name].general(x1, x2)
+
+    def where(self, condition: Array, x1: Any, x2: Any) -> Array:
+        """What is not chosen is read, but has no influence."""
+        launcher = self.launcher
+        values = (x1, x2)
+        scalars = tuple([value.__class__ in _NUMBERS for value in values])
+        dtypes = {value.dtype for value, scalar in zip(values, scalars, strict=True) if not scalar}
+        if len(dtypes) != 1 or launcher.dtypes[condition.dtype] is not bool_:
+            raise TypeError("a choice between operands of two dtypes, or between numbers")
+        dtype = launcher.dtypes[dtypes.pop()]
+        program = _choice_program(dtype, scalars)
+        operands = [
+            number_for(value, dtype) if scalar else value
+            for value, scalar in zip(values, scalars, strict=True)
+        ]
+        return launcher.elementwise(program, (condition, *operands))[0]
+
+    def leaky_relu(self, x: Array, *, negative_slope: float) -> Array:
+        """One pass."""
+        return self._of("leaky_relu", x, negative_slope)
+
+    def elu(self, x: Array, *, alpha: float, scale: float = 1.0, input_scale: float = 1.0) -> Array:
+        """One pass."""
+        return self._of("elu", x, scale * alpha, scale, input_scale)
+
+    def hard_sigmoid(self, x: Array, *, alpha: float, beta: float) -> Array:
+        """One pass."""
+        return self._of("hard_sigmoid", x, alpha, beta)
+
+    def softplus(self, x: Array, *, beta: float = 1.0) -> Array:
+        """One pass."""
+        if not beta > 0.0:
+            raise ValueError(f"beta is {beta}")
+        return self._of("softplus", x, beta)
+
+    def gelu(self, x: Array, *, approximate: str = "none") -> Array:
+        """One pass."""
+        return self._functions[_GELU[approximate]].general(x)
+
+    def gelu_grad(self, x: Array, g: Array, *, approximate: str = "none") -> Array:
+        """One pass."""
+        return self._functions[f"{_GELU[approximate]}_grad"].general(x, g)
+
+    def _of(self, name: str, x: Array, *parameters: float) -> Array:
+        return self._functions[name].general(x, parameters=tuple(map(float, parameters)))
+
+
+@functools.cache
+def _cast_program(source: DType, dtype: DType) -> Program:
+    return Program(f"r0 = convert<{computed_type(dtype)}>(x0);", (source,), (False,), (dtype,))
+
+
+@functools.cache
+def _choice_program(dtype: DType, scalars: tuple[bool, ...]) -> Program:
+    return Program("r0 = x0 ? x1 : x2;", (bool_, dtype, dtype), (False, *scalars), (dtype,))

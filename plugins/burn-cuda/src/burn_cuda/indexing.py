@@ -1,0 +1,174 @@
+"""Reading and writing at computed places. Kernels check indices, and say so in the flag."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from burn.backend.array import check_places
+from burn.dtype import DType, Kind, float32, float64, int32, uint32
+from burn_cuda.kernels import WORDS, c_type
+
+if TYPE_CHECKING:
+    from burn.aliases import Shape
+    from burn_cuda.launcher import Launcher
+
+__all__ = ["IndexingOps", "word_type"]
+
+Array = Any
+
+_FEW: Final = 1 << 20
+"""Up to so many float32 values are added in float64, so that their order does not matter."""
+
+_JOINS: Final = {"multiply": "Product", "max": "Larger", "min": "Smaller"}
+
+
+def word_type(x: Array) -> str:
+    """Type in which elements are only moved."""
+    return WORDS[x.dtype.itemsize]
+
+
+def _wide(dtype: DType, update: str, count: int) -> DType:
+    """Dtype in which places are updated: there are atomic operations on 32 and 64 bits.
+
+    Threads add in any order. In float64 the rounding to float32 makes the same of all of them, but
+    for sums that lie between two numbers as exactly as float64 can tell.
+    """
+    if dtype is float32 and update == "add" and count <= _FEW:
+        return float64
+    if dtype.itemsize >= 4:
+        return dtype
+    if dtype.is_float:
+        return float32
+    return uint32 if dtype.kind is Kind.UINT else int32
+
+
+def _parts(shape: Shape, axis: int) -> tuple[int, int, int]:
+    """What lies before an axis, along it, and behind it."""
+    if not 0 <= axis < len(shape):
+        raise IndexError(f"axis {axis} of {len(shape)}")
+    return math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])
+
+
+class IndexingOps:
+    """Indexing by integer tensors."""
+
+    launcher: Launcher
+    cast: Any
+
+    def gather(self, x: Array, indices: Array, *, axis: int) -> Array:
+        """A thread for each index."""
+        check_places(x, indices, axis)
+        return self._gather("gather", x, indices, axis, indices.shape)
+
+    def select(self, x: Array, indices: Array, *, axis: int) -> Array:
+        """A thread for each element that is read."""
+        _check_vector(indices)
+        shape = (*x.shape[:axis], indices.shape[0], *x.shape[axis + 1 :])
+        return self._gather("select", x, indices, axis, shape)
+
+    def _gather(self, op: str, x: Array, indices: Array, axis: int, shape: Shape) -> Array:
+        launcher = self.launcher
+        _, length, inner = _parts(x.shape, axis)
+        out = launcher.empty(shape, x.dtype)
+        kernel = launcher.kernel(
+            "gather",
+            "indexing.cu",
+            E=word_type(x),
+            I=c_type(launcher.dtypes[indices.dtype]),
+            SELECTS=int(op == "select"),
+            GATHERS=1,
+        )
+        launcher.run(
+            kernel,
+            out.size,
+            launcher.dense(x),
+            launcher.dense(indices),
+            out,
+            length,
+            shape[axis],
+            inner,
+            out.size,
+            *launcher.flag(op),
+        )
+        return out
+
+    def scatter_add(self, x: Array, indices: Array, value: Array, *, axis: int) -> Array:
+        """Atomic additions."""
+        check_places(x, indices, axis, value)
+        return self._update("scatter_add", x, indices, value, axis, "add")
+
+    def select_add(self, x: Array, indices: Array, value: Array, *, axis: int) -> Array:
+        """Atomic additions."""
+        _check_selection(x, indices, value, axis)
+        return self._update("select_add", x, indices, value, axis, "add")
+
+    def scatter(self, x: Array, indices: Array, value: Array, *, axis: int, update: str) -> Array:
+        """Atomic updates."""
+        check_places(x, indices, axis, value)
+        return self._update("scatter", x, indices, value, axis, update)
+
+    def select_assign(
+        self, x: Array, indices: Array, value: Array, *, axis: int, update: str
+    ) -> Array:
+        """Atomic updates."""
+        _check_selection(x, indices, value, axis)
+        return self._update("select_assign", x, indices, value, axis, update)
+
+    def _update(
+        self, op: str, x: Array, indices: Array, value: Array, axis: int, update: str
+    ) -> Array:
+        launcher = self.launcher
+        dtype = launcher.dtypes[x.dtype]
+        if value.dtype is not x.dtype or (dtype.is_bool and update in ("add", "multiply")):
+            raise TypeError(f"{update} of {value.dtype} to {x.dtype}")
+        _, length, inner = _parts(x.shape, axis)
+        definitions: dict[str, str | int] = {
+            "I": c_type(launcher.dtypes[indices.dtype]),
+            "SELECTS": int(op.startswith("select")),
+        }
+        indices = launcher.dense(indices)
+        n = value.size
+        numbers = (length, value.shape[axis], inner, n, *launcher.flag(op))
+        if update == "assign":
+            return self._assign(x, indices, value, numbers, definitions)
+        if update != "add":
+            definitions["JOIN"] = _JOINS[update]
+        wide = _wide(dtype, update, n)
+        out = launcher.copied(x) if wide is dtype else self.cast(x, dtype=wide)
+        values = launcher.dense(self.cast(value, dtype=wide))
+        kernel = launcher.kernel("scatter", "indexing.cu", E=c_type(wide), **definitions)
+        launcher.run(kernel, n, out, indices, values, *numbers)
+        return self.cast(out, dtype=dtype)
+
+    def _assign(
+        self,
+        x: Array,
+        indices: Array,
+        value: Array,
+        numbers: tuple[int, ...],
+        definitions: dict[str, str | int],
+    ) -> Array:
+        launcher = self.launcher
+        out = launcher.copied(x)
+        writers = launcher.empty((max(x.size, 1),), np.uint64)
+        launcher.driver.zero(writers)
+        definitions["E"] = word_type(x)
+        kernel = launcher.kernel("find_writers", "assignment.cu", **definitions)
+        launcher.run(kernel, value.size, writers, indices, *numbers)
+        kernel = launcher.kernel("assign", "assignment.cu", **definitions)
+        launcher.run(kernel, x.size, out, writers, launcher.dense(value), x.size)
+        return out
+
+
+def _check_vector(indices: Array) -> None:
+    if len(indices.shape) != 1:
+        raise ValueError(f"indices with {len(indices.shape)} axes")
+
+
+def _check_selection(x: Array, indices: Array, value: Array, axis: int) -> None:
+    _check_vector(indices)
+    if value.shape != (*x.shape[:axis], indices.shape[0], *x.shape[axis + 1 :]):
+        raise ValueError(f"a value of shape {value.shape} for {indices.shape[0]} places")

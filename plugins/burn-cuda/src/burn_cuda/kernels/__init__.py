@@ -1,0 +1,61 @@
+"""Sources of the kernels: C++ for the device, put together for the types that an op meets."""
+
+from __future__ import annotations
+
+import functools
+from importlib import resources
+from typing import Final
+
+from burn.dtype import DType
+
+__all__ = ["C_TYPES", "THREADS", "WORDS", "c_type", "computed_type", "shared", "source"]
+
+THREADS: Final = 256
+"""Threads of a block, in all kernels."""
+
+C_TYPES: Final = {
+    "bool": "bool",
+    "int8": "signed char",
+    "int16": "short",
+    "int32": "int",
+    "int64": "long long",
+    "uint8": "unsigned char",
+    "uint16": "unsigned short",
+    "uint32": "unsigned int",
+    "uint64": "unsigned long long",
+    "float16": "float16",
+    "bfloat16": "bfloat16",
+    "float32": "float",
+    "float64": "double",
+}
+"""What the kernels call the dtypes."""
+
+
+WORDS: Final = {1: "unsigned char", 2: "unsigned short", 4: "unsigned int", 8: "uint64"}
+"""Types in which elements are only moved, by their bytes."""
+
+
+def c_type(dtype: DType) -> str:
+    """Type of the elements of a dtype."""
+    return C_TYPES[dtype.name]
+
+
+def computed_type(dtype: DType) -> str:
+    """Type in which elements of a dtype are computed."""
+    return "float" if dtype.is_float and dtype.itemsize < 4 else c_type(dtype)
+
+
+@functools.cache
+def _text(name: str) -> str:
+    return resources.files(__name__).joinpath(name).read_text(encoding="utf-8")
+
+
+def source(name: str, **definitions: str | int) -> str:
+    """Text of a kernel file after the shared part, with macros defined for this use."""
+    macros = "".join([f"#define {macro} {value}\n" for macro, value in definitions.items()])
+    return f"{shared()}\n{macros}{_text(name)}"
+
+
+def shared() -> str:
+    """The part that all kernels have before their own."""
+    return f"{_text('common.cuh')}\n{_text('functions.cuh')}"

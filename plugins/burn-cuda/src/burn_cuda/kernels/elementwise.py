@@ -1,0 +1,245 @@
+"""Kernels of elementwise programs: some operands in, some results out, at each place alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from burn.dtype import DType
+from burn_cuda.kernels import c_type, computed_type, shared
+
+__all__ = ["NARROW_LIMIT", "RANKS", "Program", "dense_source", "strided_source"]
+
+RANKS: Final = (1, 2, 3, 4, 6, 8, 16, 32, 64)
+"""How many axes a kernel for strided operands is made for; shorter shapes are padded."""
+
+NARROW_LIMIT: Final = 1 << 31
+"""From so many elements on, places are counted in 64 bits."""
+
+_VECTOR_BYTES: Final = 16
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """What is computed at each place. Kernels are kept by the identity of their program.
+
+    Attributes
+    ----------
+    body : str
+        C++ statements that set ``r0``, ``r1``, ... from ``x0``, ``x1``, ...; ``C`` is the type in
+        which the first operand that is no mask is computed, ``T`` that of its elements.
+    inputs : tuple of DType
+        Of each operand.
+    scalars : tuple of bool
+        Which operands are numbers.
+    outputs : tuple of DType
+        Of each result.
+    parameters : tuple of str
+        Names of further numbers, each a double.
+    """
+
+    body: str
+    inputs: tuple[DType, ...]
+    scalars: tuple[bool, ...]
+    outputs: tuple[DType, ...]
+    parameters: tuple[str, ...] = ()
+
+    @property
+    def elements(self) -> int:
+        """How many elements a thread takes where all operands are dense."""
+        sizes = [dtype.itemsize for dtype in self.outputs]
+        sizes += [
+            dtype.itemsize
+            for dtype, scalar in zip(self.inputs, self.scalars, strict=True)
+            if not scalar
+        ]
+        return min(_VECTOR_BYTES // max(sizes), 8)
+
+
+def _leading(program: Program) -> DType:
+    """Dtype that `C` and `T` stand for."""
+    others = [dtype for dtype in program.inputs if not dtype.is_bool]
+    return (others or list(program.inputs) or list(program.outputs))[0]
+
+
+def _scalar_type(dtype: DType) -> str:
+    return "double" if dtype.is_float else "long long"
+
+
+def _parts(program: Program) -> tuple[str, list[str], list[str]]:
+    """The function of one place; its operands and results as parameters of a kernel."""
+    leading = _leading(program)
+    takes = [f"{computed_type(dtype)} x{i}" for i, dtype in enumerate(program.inputs)]
+    gives = [f"{computed_type(dtype)}& r{i}" for i, dtype in enumerate(program.outputs)]
+    numbers = [f"C {name}" for name in program.parameters]
+    function = (
+        f"typedef {c_type(leading)} T;\ntypedef {computed_type(leading)} C;\n"
+        f"__device__ __forceinline__ void apply({', '.join(takes + numbers + gives)}) {{\n"
+        f"    {program.body}\n}}\n"
+    )
+    operands = [
+        f"{_scalar_type(dtype)} s{i}" if scalar else f"const {c_type(dtype)}* __restrict__ p{i}"
+        for i, (dtype, scalar) in enumerate(zip(program.inputs, program.scalars, strict=True))
+    ]
+    operands += [f"double {name}_" for name in program.parameters]
+    results = [f"{c_type(dtype)}* __restrict__ o{i}" for i, dtype in enumerate(program.outputs)]
+    return function, operands, results
+
+
+def _constants(program: Program) -> str:
+    """Statements that bring numbers into the dtypes they meet."""
+    lines = [
+        f"const {computed_type(dtype)} x{i} = load(convert<{c_type(dtype)}>(s{i}));"
+        for i, (dtype, scalar) in enumerate(zip(program.inputs, program.scalars, strict=True))
+        if scalar
+    ]
+    lines += [f"const C {name} = (C){name}_;" for name in program.parameters]
+    return "\n    ".join(lines)
+
+
+def _call(program: Program, loads: list[str], stores: list[str]) -> str:
+    """One call of the function: what each operand is, and where each result goes."""
+    names = [f"x{i}" if scalar else loads[i] for i, scalar in enumerate(program.scalars)]
+    results = [f"{computed_type(dtype)} r{i};" for i, dtype in enumerate(program.outputs)]
+    names += list(program.parameters) + [f"r{i}" for i in range(len(program.outputs))]
+    writes = [
+        f"{store} = convert<{c_type(dtype)}>(r{i});"
+        for i, (dtype, store) in enumerate(zip(program.outputs, stores, strict=True))
+    ]
+    return f"{' '.join(results)} apply({', '.join(names)}); {' '.join(writes)}"
+
+
+def dense_source(program: Program) -> str:
+    """Kernel ``dense(operands, parameters, results, n)``: all of one shape and without gaps."""
+    function, operands, results = _parts(program)
+    count = program.elements
+    tensors = [i for i, scalar in enumerate(program.scalars) if not scalar]
+    addresses = [f"(unsigned long long)p{i}" for i in tensors]
+    addresses += [f"(unsigned long long)o{i}" for i in range(len(program.outputs))]
+    packs = [
+        f"const Pack<{c_type(program.inputs[i])}, {count}> v{i} = "
+        f"*reinterpret_cast<const Pack<{c_type(program.inputs[i])}, {count}>*>(p{i} + first);"
+        for i in tensors
+    ]
+    packs += [f"Pack<{c_type(dtype)}, {count}> w{i};" for i, dtype in enumerate(program.outputs)]
+    writes = [
+        f"*reinterpret_cast<Pack<{c_type(dtype)}, {count}>*>(o{i} + first) = w{i};"
+        for i, dtype in enumerate(program.outputs)
+    ]
+    packed = _call(
+        program,
+        [f"load(v{i}.values[j])" for i in range(len(program.inputs))],
+        [f"w{i}.values[j]" for i in range(len(program.outputs))],
+    )
+    single = _call(
+        program,
+        [f"load(p{i}[i])" for i in range(len(program.inputs))],
+        [f"o{i}[i]" for i in range(len(program.outputs))],
+    )
+    newline = "\n        "
+    return (
+        shared()
+        + f"""
+{function}
+extern "C" __global__ void dense({", ".join(operands + results)}, long long n) {{
+    {_constants(program)}
+    const long long first = ((long long)blockIdx.x * blockDim.x + threadIdx.x) * {count};
+    const bool aligned = (({" | ".join(addresses)}) & 15) == 0;
+    if (aligned && first + {count} <= n) {{
+        {newline.join(packs)}
+#pragma unroll
+        for (int j = 0; j < {count}; ++j) {{ {packed} }}
+        {newline.join(writes)}
+    }} else {{
+        for (long long i = first; i < n && i < first + {count}; ++i) {{ {single} }}
+    }}
+}}
+"""
+    )
+
+
+def strided_source(program: Program, rank: int, *, wide: bool, packs: bool) -> str:
+    """Kernel ``strided(operands, parameters, results, layout, n)``: any strides, in elements.
+
+    The layout has the lengths of the axes, what to divide by them with, then the strides of each
+    tensor among the operands and the results.
+
+    Parameters
+    ----------
+    program : Program
+        What is computed.
+    rank : int
+        Number of axes in the layout.
+    wide : bool
+        Whether places need 64 bits.
+    packs : bool
+        Whether the last length is a multiple of 4: then each thread takes 4 places next to each
+        other.
+    """
+    function, operands, results = _parts(program)
+    types = {f"p{i}": c_type(program.inputs[i]) for i in _tensors(program)}
+    outputs = {f"o{i}": c_type(dtype) for i, dtype in enumerate(program.outputs)}
+    tensors = [*types, *outputs]
+    index = "unsigned long long" if wide else "unsigned int"
+    starts = " ".join([f"long long at_{name} = 0;" for name in tensors])
+    steps = " ".join(
+        [
+            f"at_{name} += (long long)rest * layout.strides[{row}][d];"
+            for row, name in enumerate(tensors)
+        ]
+    )
+    quotient = "place / length" if wide else "quotient(place, layout.dividers[d])"
+    if packs:
+        last = {name: f"layout.strides[{row}][{rank - 1}]" for row, name in enumerate(tensors)}
+        loads = [f"load(v_p{i}[j])" for i in range(len(program.inputs))]
+        stores = [f"v_o{i}[j]" for i in range(len(program.outputs))]
+        body = [
+            f"{kind} v_{name}[4]; fetch(v_{name}, {name} + at_{name}, {last[name]});"
+            for name, kind in types.items()
+        ]
+        body += [f"{kind} v_{name}[4];" for name, kind in outputs.items()]
+        call = _call(program, loads, stores)
+        body += [f'_Pragma("unroll") for (int j = 0; j < 4; ++j) {{ {call} }}']
+        body += [f"put({name} + at_{name}, v_{name}, {last[name]});" for name in outputs]
+    else:
+        loads = [f"load(p{i}[at_p{i}])" for i in range(len(program.inputs))]
+        stores = [f"o{i}[at_o{i}]" for i in range(len(program.outputs))]
+        body = [_call(program, loads, stores)]
+    newline = "\n    "
+    return (
+        shared()
+        + f"""
+{function}
+struct Layout {{
+    long long lengths[{rank}];
+    unsigned long long dividers[{rank}];
+    long long strides[{len(tensors)}][{rank}];
+}};
+extern "C" __global__ void strided(
+    {", ".join(operands + results)}, const Layout layout, long long n) {{
+    {_constants(program)}
+    {index} place = {4 if packs else 1} * (({index})blockIdx.x * blockDim.x + threadIdx.x);
+    if (place >= ({index})n) return;
+    {starts}
+#pragma unroll
+    for (int d = {rank} - 1; d > 0; --d) {{
+        const {index} length = ({index})layout.lengths[d];
+        const {index} above = {quotient};
+        const {index} rest = place - above * length;
+        place = above;
+        {steps}
+    }}
+    {{
+        const int d = 0;
+        const {index} rest = place;
+        {steps}
+    }}
+    {newline.join(body)}
+}}
+"""
+    )
+
+
+def _tensors(program: Program) -> list[int]:
+    """Numbers of the operands that are tensors."""
+    return [i for i, scalar in enumerate(program.scalars) if not scalar]

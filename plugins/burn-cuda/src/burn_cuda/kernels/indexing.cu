@@ -1,0 +1,130 @@
+// E: elements, I: indices, SELECTS: 1 where the indices are a vector along the axis.
+// x lies as (outer, length, inner), indices and values as (outer, count, inner), without gaps.
+
+struct Position {
+    int64 outer;
+    int64 inner;
+    int64 index;
+};
+
+__device__ __forceinline__ Position position(
+    int64 k, const I* indices, int64 length, int64 count, int64 inner, volatile int64* flag,
+    int64 call) {
+    const int64 row = k / inner;
+    const int64 outer = row / count;
+    const int64 at = SELECTS ? row - outer * count : k;
+    const int64 index = checked_index(signed_index(indices[at]), length, flag, call);
+    return Position{outer, k - row * inner, index};
+}
+
+#ifdef GATHERS
+extern "C" __global__ void gather(
+    const E* __restrict__ x, const I* __restrict__ indices, E* __restrict__ out, int64 length,
+    int64 count, int64 inner, int64 n, int64* flag, int64 call) {
+    const int64 k = (int64)blockIdx.x * blockDim.x + threadIdx.x;
+    if (k >= n) return;
+    const Position at = position(k, indices, length, count, inner, flag, call);
+    out[k] = at.index < 0 ? (E)0 : x[(at.outer * length + at.index) * inner + at.inner];
+}
+#else
+
+__device__ __forceinline__ void atomic_sum(float* place, float value) { atomicAdd(place, value); }
+__device__ __forceinline__ void atomic_sum(int* place, int value) { atomicAdd(place, value); }
+__device__ __forceinline__ void atomic_sum(unsigned int* place, unsigned int value) {
+    atomicAdd(place, value);
+}
+__device__ __forceinline__ void atomic_sum(uint64* place, uint64 value) { atomicAdd(place, value); }
+__device__ __forceinline__ void atomic_sum(int64* place, int64 value) {
+    atomicAdd((uint64*)place, (uint64)value);
+}
+
+template <int bytes>
+struct Word;
+template <>
+struct Word<4> {
+    typedef unsigned int type;
+};
+template <>
+struct Word<8> {
+    typedef unsigned long long type;
+};
+template <class N, class W>
+__device__ __forceinline__ N from_word(W word) {
+    union {
+        W word;
+        N value;
+    } both;
+    both.word = word;
+    return both.value;
+}
+template <class W, class N>
+__device__ __forceinline__ W to_word(N value) {
+    union {
+        W word;
+        N value;
+    } both;
+    both.value = value;
+    return both.word;
+}
+
+struct Product {
+    template <class N>
+    __device__ static N of(N x, N y) {
+        return x * y;
+    }
+};
+struct Larger {
+    template <class N>
+    __device__ static N of(N x, N y) {
+        return larger(x, y);
+    }
+};
+struct Smaller {
+    template <class N>
+    __device__ static N of(N x, N y) {
+        return smaller(x, y);
+    }
+};
+struct Total {
+    template <class N>
+    __device__ static N of(N x, N y) {
+        return x + y;
+    }
+};
+
+template <class F, class N>
+__device__ void atomic_update(N* place, N value) {
+    typedef typename Word<sizeof(N)>::type W;
+    W* word = reinterpret_cast<W*>(place);
+    W seen = *reinterpret_cast<volatile W*>(word), assumed;
+    do {
+        assumed = seen;
+        const W wanted = to_word<W>(F::of(from_word<N>(assumed), value));
+        if (wanted == assumed) return;
+        seen = atomicCAS(word, assumed, wanted);
+    } while (seen != assumed);
+}
+__device__ __forceinline__ void atomic_sum(double* place, double value) {
+#if defined(BURN_EMULATED) || __CUDA_ARCH__ >= 600
+    atomicAdd(place, value);
+#else
+    atomic_update<Total>(place, value);
+#endif
+}
+
+// Adds, or joins in another way, each value to its place.
+extern "C" __global__ void scatter(
+    E* out, const I* __restrict__ indices, const E* __restrict__ values, int64 length, int64 count,
+    int64 inner, int64 n, int64* flag, int64 call) {
+    const int64 k = (int64)blockIdx.x * blockDim.x + threadIdx.x;
+    if (k >= n) return;
+    const Position at = position(k, indices, length, count, inner, flag, call);
+    if (at.index < 0) return;
+    E* place = out + (at.outer * length + at.index) * inner + at.inner;
+#ifdef JOIN
+    atomic_update<JOIN>(place, values[k]);
+#else
+    atomic_sum(place, values[k]);
+#endif
+}
+#endif

@@ -1,0 +1,351 @@
+"""Launching kernels: compiled when first asked for, layouts packed, and errors of indices kept."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import math
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+
+from burn.backend.array import index_error
+from burn.dtype import DType
+from burn.errors import OutOfRangeError
+from burn_cuda.kernels import THREADS, WORDS, source
+from burn_cuda.kernels.elementwise import (
+    NARROW_LIMIT,
+    RANKS,
+    Program,
+    dense_source,
+    strided_source,
+)
+
+if TYPE_CHECKING:
+    from burn.aliases import Shape
+
+__all__ = ["Launcher", "Packed", "broadcast", "divider", "packed"]
+
+Array = Any
+
+_BLOCK: Final = (THREADS,)
+_TILE: Final = 32
+_MANY: Final = 1 << 14
+"""From so many elements on it pays to copy in tiles what lies transposed."""
+
+_MOST_AXES: Final = 8
+_CHECKING: Final = (
+    *("gather", "scatter_add", "select", "select_add", "scatter", "select_assign"),
+    *("gather_nd", "scatter_nd", "embedding", "cross_entropy", "cross_entropy_grad"),
+    *("max_pool_grad", "ctc_loss", "ctc_loss_grad"),
+)
+"""Ops whose indices are checked in a kernel, by the number less 1 that it leaves in the flag."""
+
+
+class Launcher:
+    """Kernels of one device, and the arrays they work on.
+
+    Parameters
+    ----------
+    driver : Driver
+        The device.
+    dtypes : dict
+        DType of each dtype object of arrays.
+    """
+
+    def __init__(self, driver: Any, dtypes: dict[Any, DType]) -> None:
+        self.driver = driver
+        self.dtypes = dtypes
+        self.empty: Callable[[Shape, Any], Array] = driver.empty
+        self.is_dense: Callable[[Array], bool] = driver.is_dense
+        self._compiled: dict[Any, Any] = {}
+        self._calls = threading.local()
+
+    def kernel(self, name: str, file: str, **definitions: str | int) -> Any:
+        """A kernel of a file, with macros defined for this use."""
+        key = (name, file, *definitions.items())
+        found = self._compiled.get(key)
+        if found is None:
+            found = self.driver.compile(source(file, **definitions), name)
+            self._compiled[key] = found
+        return found
+
+    def run(self, kernel: Any, threads: int, *arguments: Any) -> None:
+        """Launch a kernel with a thread for each of so many items."""
+        if threads:
+            kernel((-(-threads // THREADS),), _BLOCK, arguments)
+
+    def run_blocks(self, kernel: Any, blocks: int, *arguments: Any) -> None:
+        """Launch a kernel with so many blocks."""
+        if blocks:
+            kernel((blocks,), _BLOCK, arguments)
+
+    def dense(self, x: Array) -> Array:
+        """The same elements in row-major order without gaps."""
+        return x if self.is_dense(x) else self.copied(x)
+
+    def copied(self, x: Array) -> Array:
+        """A dense copy."""
+        if self.is_dense(x):
+            return self.driver.copy(x)
+        result = self.empty(x.shape, x.dtype)
+        tiles = _tiles(x.shape, element_strides(x, len(x.shape)))
+        if tiles is None:
+            self.write(result, x)
+            return result
+        definitions: dict[str, str | int] = {"E": WORDS[x.dtype.itemsize], "R": tiles.rank}
+        kernel = self.kernel("transposed", "transposition.cu", **definitions)
+        self.run_blocks(kernel, tiles.blocks, x, result, tiles.layout, *tiles.numbers)
+        return result
+
+    def write(self, target: Array, values: Array) -> None:
+        """Write values, which broadcast, to the places that a view shows."""
+        program = _copy_program(self.dtypes[target.dtype])
+        self.strided(program, (values,), (target,), target.shape)
+
+    def elementwise(
+        self, program: Program, operands: Sequence[Any], parameters: Sequence[float] = ()
+    ) -> tuple[Array, ...]:
+        """Compute a program on operands that broadcast."""
+        shapes = [
+            operand.shape
+            for operand, scalar in zip(operands, program.scalars, strict=True)
+            if not scalar
+        ]
+        shape = shapes[0] if len(set(shapes)) == 1 else broadcast(shapes)
+        results = tuple([self.empty(shape, self._native(dtype)) for dtype in program.outputs])
+        size = math.prod(shape)
+        if not size:
+            return results
+        if size >= _MANY:
+            operands = [
+                operand if scalar else self._in_order(operand)
+                for operand, scalar in zip(operands, program.scalars, strict=True)
+            ]
+        dense = all(
+            scalar or (operand.shape == shape and self.is_dense(operand))
+            for operand, scalar in zip(operands, program.scalars, strict=True)
+        )
+        if dense:
+            kernel = self.dense_kernel(program)
+            blocks = -(-size // (THREADS * program.elements))
+            kernel((blocks,), _BLOCK, (*operands, *parameters, *results, size))
+        else:
+            self.strided(program, operands, results, shape, parameters)
+        return results
+
+    def prepared(self, program: Program, operands: Sequence[Array]) -> tuple[Any, ...] | None:
+        """How to launch a program on operands of these shapes and layouts.
+
+        None where nothing is to be launched, or an operand is copied first.
+
+        Returns
+        -------
+        kernel, dtype, shape, grid, rest
+            The kernel, the dtype and the shape of the result, the blocks, and the arguments behind
+            the result.
+        """
+        shape = broadcast([operand.shape for operand in operands])
+        size = math.prod(shape)
+        if not size or (size >= _MANY and any(map(self._is_transposed, operands))):
+            return None
+        steps = [element_strides(one, len(shape)) for one in operands]
+        layout, rank, packs = _layout(shape, (*steps, _row_major(shape)))
+        kernel = self._strided_kernel(program, rank, wide=size >= NARROW_LIMIT, packs=packs)
+        threads = size // 4 if packs else size
+        grid = (-(-threads // THREADS),)
+        return kernel, self._native(program.outputs[0]), shape, grid, (layout, size)
+
+    def _in_order(self, x: Array) -> Array:
+        """A copy of what lies transposed: reading it at once would fetch most of it for nothing."""
+        return self.copied(x) if self._is_transposed(x) else x
+
+    def _is_transposed(self, x: Array) -> bool:
+        steps = element_strides(x, len(x.shape))
+        return not self.is_dense(x) and _tiles(x.shape, steps) is not None
+
+    def dense_kernel(self, program: Program) -> Any:
+        """Kernel of a program for operands of one shape without gaps."""
+        found = self._compiled.get(program)
+        if found is None:
+            found = self.driver.compile(dense_source(program), "dense")
+            self._compiled[program] = found
+        return found
+
+    def strided(
+        self,
+        program: Program,
+        operands: Sequence[Any],
+        results: Sequence[Array],
+        shape: Shape,
+        parameters: Sequence[float] = (),
+    ) -> None:
+        """Compute a program at the places of views."""
+        size = math.prod(shape)
+        if not size:
+            return
+        tensors = [
+            operand for operand, scalar in zip(operands, program.scalars, strict=True) if not scalar
+        ]
+        steps = tuple([element_strides(one, len(shape)) for one in (*tensors, *results)])
+        layout, rank, packs = _layout(shape, steps)
+        kernel = self._strided_kernel(program, rank, wide=size >= NARROW_LIMIT, packs=packs)
+        threads = size // 4 if packs else size
+        self.run(kernel, threads, *operands, *parameters, *results, layout, size)
+
+    def _strided_kernel(self, program: Program, rank: int, *, wide: bool, packs: bool) -> Any:
+        key = (program, rank, wide, packs)
+        kernel = self._compiled.get(key)
+        if kernel is None:
+            text = strided_source(program, rank, wide=wide, packs=packs)
+            kernel = self._compiled[key] = self.driver.compile(text, "strided")
+        return kernel
+
+    def _native(self, dtype: DType) -> Any:
+        return dtype.numpy
+
+    def flag(self, op: str) -> tuple[int, int]:
+        """Arguments of a kernel that checks indices: where to say so, and in what op."""
+        return self.driver.flag_address, _CHECKING.index(getattr(self._calls, "op", op)) + 1
+
+    @contextlib.contextmanager
+    def called(self, op: str) -> Iterator[None]:
+        """Context of an op that is made of others: an error names this one."""
+        if hasattr(self._calls, "op"):
+            yield
+            return
+        self._calls.op = op
+        try:
+            yield
+        finally:
+            del self._calls.op
+
+    def raise_failed(self) -> None:
+        """Raise what kernels left in the flag, once.
+
+        Raises
+        ------
+        OutOfRangeError
+            If an index was out of range.
+        """
+        flag = self.driver.flag
+        number = int(flag[0])
+        if number:
+            index, length = int(flag[1]), int(flag[2])
+            flag[0] = 0
+            error = index_error(index, length)
+            raise OutOfRangeError(
+                error.rule, hint=error.hint, operation=f"{_CHECKING[number - 1]}(...)"
+            )
+
+
+@functools.cache
+def _copy_program(dtype: DType) -> Program:
+    return Program("r0 = x0;", (dtype,), (False,), (dtype,))
+
+
+def element_strides(x: Array, rank: int) -> tuple[int, ...]:
+    """Strides in elements of an array that broadcasts to so many axes: 0 where it repeats."""
+    itemsize = x.dtype.itemsize
+    steps = [
+        0 if length == 1 else stride // itemsize
+        for length, stride in zip(x.shape, x.strides, strict=True)
+    ]
+    return (0,) * (rank - len(steps)) + tuple(steps)
+
+
+def _row_major(shape: Shape) -> tuple[int, ...]:
+    """Strides in elements of a dense array, 0 where they do not matter."""
+    strides, step = [], 1
+    for length in reversed(shape):
+        strides.append(0 if length == 1 else step)
+        step *= length
+    return tuple(reversed(strides))
+
+
+def broadcast(shapes: Sequence[Shape]) -> Shape:
+    """Shape that others broadcast to."""
+    return np.broadcast_shapes(*shapes)
+
+
+class Packed(np.ndarray[Any, Any]):
+    """Numbers that a kernel gets by value, as a struct."""
+
+
+def packed(numbers: np.ndarray[Any, Any]) -> Packed:
+    """Integers of 64 bits as one argument: CuPy passes arrays of one element by value."""
+    return numbers.view(np.dtype((np.void, numbers.nbytes))).view(Packed)
+
+
+def _merged(shape: Shape, steps: tuple[tuple[int, ...], ...]) -> list[tuple[int, tuple[int, ...]]]:
+    """Lengths of axes with the strides of all tensors there, merged where they can be."""
+    axes: list[tuple[int, tuple[int, ...]]] = []
+    for position, length in enumerate(shape):
+        if length == 1:
+            continue
+        strides = tuple([one[position] for one in steps])
+        if axes:
+            outer, above = axes[-1]
+            if above == tuple([length * stride for stride in strides]):
+                axes[-1] = (outer * length, strides)
+                continue
+        axes.append((length, strides))
+    return axes
+
+
+class _Tiles(NamedTuple):
+    """How to copy what lies transposed."""
+
+    rank: int
+    blocks: int
+    layout: Packed
+    numbers: tuple[int, ...]
+
+
+@functools.lru_cache(maxsize=4096)
+def _tiles(shape: Shape, steps: tuple[int, ...]) -> _Tiles | None:
+    """Tiles that copy an array with these strides to row-major order; None if that is of no use."""
+    if math.prod(shape) < _MANY:
+        return None
+    axes = _merged(shape, (steps, _row_major(shape)))
+    n, (x_step, _) = axes[-1]
+    across = [number for number, (_, (stride, _)) in enumerate(axes[:-1]) if stride == 1]
+    if x_step in (0, 1) or not across or n < _TILE // 2 or len(axes) > _MOST_AXES:
+        return None
+    m, (_, out_step) = axes[across[0]]
+    if m < _TILE // 2:
+        return None
+    others = [axis for number, axis in enumerate(axes[:-1]) if number != across[0]]
+    others = others or [(1, (0, 0))]
+    table = [length for length, _ in others]
+    table += [stride for _, (stride, _) in others] + [stride for _, (_, stride) in others]
+    counts = (-(-m // _TILE), -(-n // _TILE))
+    blocks = math.prod(counts) * math.prod([length for length, _ in others])
+    numbers = (m, n, x_step, out_step, *counts)
+    return _Tiles(len(others), blocks, packed(np.array(table, np.int64)), numbers)
+
+
+@functools.lru_cache(maxsize=4096)
+def _layout(shape: Shape, steps: tuple[tuple[int, ...], ...]) -> tuple[Packed, int, bool]:
+    """Lengths and strides for a kernel, with axes merged where they can be.
+
+    Beside them the number of axes, and whether the last length is a multiple of 4.
+    """
+    axes = _merged(shape, steps)
+    rank = next(rank for rank in RANKS if rank >= len(axes))
+    none = (1, (0,) * len(steps))
+    axes = [none] * (rank - len(axes)) + axes
+    table = [[length for length, _ in axes], [divider(length) for length, _ in axes]]
+    table += [[strides[row] for _, strides in axes] for row in range(len(steps))]
+    numbers = [number for row in table for number in row]
+    return packed(np.array(numbers, np.int64)), rank, axes[-1][0] % 4 == 0
+
+
+def divider(length: int) -> int:
+    """What `quotient` in the kernels divides by a length with: a shift above a factor."""
+    if length >= NARROW_LIMIT:
+        return 0  # such a layout is not divided like this
+    shift = (length - 1).bit_length()
+    return shift << 32 | ((1 << 32) * ((1 << shift) - length) // length + 1)

@@ -1,0 +1,191 @@
+"""Matrix products: cuBLAS for floats, on transposed memory as it is; a kernel for integers."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from burn_cuda.kernels import c_type
+from burn_cuda.launcher import broadcast
+
+if TYPE_CHECKING:
+    from burn.aliases import Shape
+    from burn_cuda.launcher import Launcher
+
+__all__ = ["LinearAlgebraOps"]
+
+Array = Any
+
+_TILE: Final = 16
+
+
+class _Matrices(NamedTuple):
+    """Matrices as cuBLAS takes them: where, by which axis, and how far apart."""
+
+    x: Array
+    transposed: bool
+    leading: int
+    step: int
+
+
+class _Plan(NamedTuple):
+    """One product of two matrices as they lie."""
+
+    shape: tuple[int, int, int]
+    transposed: tuple[bool, bool]
+    leading: tuple[int, int]
+
+
+@functools.lru_cache(maxsize=4096)
+def _plan(
+    shape1: Shape, strides1: tuple[int, ...], shape2: Shape, strides2: tuple[int, ...], item: int
+) -> _Plan | None:
+    """How two matrices are multiplied; None for others than two that cuBLAS can read."""
+    if len(shape1) != 2 or len(shape2) != 2 or shape1[1] != shape2[0] or 0 in (*shape1, *shape2):
+        return None
+    left, right = _laid(shape1, strides1, item), _laid(shape2, strides2, item)
+    if left is None or right is None:
+        return None
+    shape = (shape1[0], shape2[1], shape1[1])
+    return _Plan(shape, (left[0], right[0]), (left[1], right[1]))
+
+
+def _matrices(launcher: Launcher, x: Array, batch: Shape) -> _Matrices:
+    """The matrices of an operand, for a batch of products; copied where strides do not allow it."""
+    rows, columns = x.shape[-2:]
+    own = x.shape[:-2]
+    if math.prod(own) == 1:
+        x = x.reshape(rows, columns) if launcher.is_dense(x) else x[(0,) * len(own)]
+        laid = _laid(x.shape, x.strides, x.dtype.itemsize)
+        if laid is None:
+            return _Matrices(launcher.copied(x), transposed=False, leading=columns, step=0)
+        return _Matrices(x, *laid, 0)
+    if own != batch:
+        x = launcher.driver.view(
+            x, (*batch, rows, columns), _expanded_strides(x, (*batch, rows, columns))
+        )
+    laid = _laid(x.shape, x.strides, x.dtype.itemsize)
+    step = _even_step(x)
+    if laid is None or step is None:
+        return _Matrices(launcher.copied(x), transposed=False, leading=columns, step=rows * columns)
+    return _Matrices(x, *laid, step)
+
+
+def _laid(shape: Shape, strides: tuple[int, ...], item: int) -> tuple[bool, int] | None:
+    """Whether matrices lie transposed, and the distance of their rows in memory."""
+    rows, columns = shape[-2:]
+    down, across = strides[-2] // item, strides[-1] // item
+    if (across == 1 or columns == 1) and (down >= columns or rows == 1):
+        return False, max(down, columns) if rows > 1 else columns
+    if (down == 1 or rows == 1) and (across >= rows or columns == 1):
+        return True, max(across, rows) if columns > 1 else rows
+    return None
+
+
+def _even_step(x: Array) -> int | None:
+    """Elements between matrices, if that is the same for all of them."""
+    item = x.dtype.itemsize
+    step, covered = None, 1
+    for length, stride in zip(reversed(x.shape[:-2]), reversed(x.strides[:-2]), strict=True):
+        if length == 1:
+            continue
+        if step is None:
+            step = stride // item
+        elif stride != step * item * covered:
+            return None
+        covered *= length
+    return step if step is None or step >= 0 else None
+
+
+def _expanded_strides(x: Array, shape: Shape) -> list[int]:
+    missing = len(shape) - len(x.shape)
+    return [0] * missing + [
+        stride if length == wanted else 0
+        for length, wanted, stride in zip(x.shape, shape[missing:], x.strides, strict=True)
+    ]
+
+
+class LinearAlgebraOps:
+    """Matrix products."""
+
+    launcher: Launcher
+
+    def matmul(self, x1: Array, x2: Array) -> Array:
+        """Batches broadcast; many rows times one matrix are one product."""
+        launcher = self.launcher
+        dtype = launcher.dtypes[x1.dtype]
+        plan = _plan(x1.shape, x1.strides, x2.shape, x2.strides, x1.dtype.itemsize)
+        if plan is not None and x2.dtype is x1.dtype and dtype.is_float:
+            out = launcher.empty((plan.shape[0], plan.shape[1]), x1.dtype)
+            launcher.driver.gemm(
+                x1, x2, out, plan.shape, transposed=plan.transposed, leading=plan.leading
+            )
+            return out
+        if x2.dtype is not x1.dtype or dtype.is_bool:
+            raise TypeError(f"a product of {x1.dtype} and {x2.dtype}")
+        if len(x1.shape) < 2 or len(x2.shape) < 2 or x1.shape[-1] != x2.shape[-2]:
+            raise ValueError(f"a product of shapes {x1.shape} and {x2.shape}")
+        batch = broadcast((x1.shape[:-2], x2.shape[:-2]))
+        out = launcher.empty((*batch, x1.shape[-2], x2.shape[-1]), x1.dtype)
+        if dtype.is_integer and out.size and x1.shape[-1]:
+            self._integers(x1, x2, out, batch)
+        else:
+            self._product(x1, x2, out)
+        return out
+
+    def _product(self, x1: Array, x2: Array, out: Array) -> None:
+        """Write products of floats to dense memory, which for 16 bits may be of float32."""
+        launcher = self.launcher
+        batch = out.shape[:-2]
+        rows, terms = x1.shape[-2:]
+        columns = x2.shape[-1]
+        if not out.size:
+            return
+        if not terms:
+            launcher.driver.zero(out)
+            return
+        count = math.prod(batch)
+        one_right = math.prod(x2.shape[:-2]) == 1 and x1.size == count * rows * terms
+        if count > 1 and one_right and launcher.is_dense(x1):
+            x1, rows, count, batch = x1.reshape(-1, terms), count * rows, 1, ()
+        left, right = _matrices(launcher, x1, batch), _matrices(launcher, x2, batch)
+        launcher.driver.gemm(
+            left.x,
+            right.x,
+            out,
+            (rows, columns, terms),
+            transposed=(left.transposed, right.transposed),
+            leading=(left.leading, right.leading),
+            strides=(left.step, right.step, rows * columns),
+            batch=count,
+        )
+
+    def _integers(self, x1: Array, x2: Array, out: Array, batch: Shape) -> None:
+        launcher = self.launcher
+        rows, terms = x1.shape[-2:]
+        columns = x2.shape[-1]
+        operands, steps = [], []
+        for x in (x1, x2):
+            one = math.prod(x.shape[:-2]) == 1
+            if not one and x.shape[:-2] != batch:
+                shape = (*batch, *x.shape[-2:])
+                x = launcher.driver.view(x, shape, _expanded_strides(x, shape))  # noqa: PLW2901 — the same operand
+            operands.append(launcher.dense(x))
+            steps.append(0 if one else x.shape[-2] * x.shape[-1])
+        across, down = -(-columns // _TILE), -(-rows // _TILE)
+        kernel = launcher.kernel(
+            "matmul", "integer_matmul.cu", T=c_type(launcher.dtypes[out.dtype])
+        )
+        launcher.run_blocks(
+            kernel,
+            across * down * math.prod(batch),
+            *operands,
+            out,
+            rows,
+            columns,
+            terms,
+            across,
+            down,
+            *steps,
+        )

@@ -1,0 +1,115 @@
+"""What burn-cuda declares: a device for each GPU that CUDA shows, found without CuPy."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import os
+from typing import Final
+
+from burn.backend import Backend
+from burn.errors import DeviceUnavailableError
+from burn.plugins import INSTALL_HINT, BackendSpec, DeviceInfo, hookimpl
+from burn_cuda.nvml import Gpu, NoDriverError, find_gpus, visible
+from burn_cuda.usage import OLDEST, usage_of
+
+_WHEELS: Final = {12: "cupy-cuda12x", 13: "cupy-cuda13x"}
+"""Distributions that bring CuPy, by the major version of CUDA that they need."""
+
+
+@hookimpl
+def burn_backends() -> list[BackendSpec]:
+    """The backend ``cuda``."""
+    return [
+        BackendSpec(
+            name="cuda",
+            load=_load,
+            probe=_probe,
+            device_types=("cuda",),
+            priority=100,
+            api_version=(0, 1),
+            libraries=("cupy",),
+        )
+    ]
+
+
+def _load() -> Backend:
+    from burn_cuda.backend import CudaBackend
+    from burn_cuda.driver import Driver, device_count
+
+    return CudaBackend(Driver, device_count)  # type: ignore[abstract]  # the table of expressions fills in the other ops
+
+
+def _probe() -> list[DeviceInfo]:
+    devices, reason = _look()
+    if reason:
+        raise DeviceUnavailableError(reason)
+    return devices
+
+
+def _look() -> tuple[list[DeviceInfo], str]:
+    """The devices, or why there are none."""
+    try:
+        gpus, driver, cuda = find_gpus()
+    except NoDriverError as error:
+        return [], str(error)
+    except Exception as error:  # noqa: BLE001 — a broken driver costs nobody anything
+        return [], f"the NVIDIA driver cannot be asked: {type(error).__name__}: {error}"
+    reason = _unusable(cuda)
+    if reason:
+        return [], reason
+    choice = os.environ.get("CUDA_VISIBLE_DEVICES")
+    shown = visible(_in_order(gpus), choice)
+    if not shown:
+        asked = "" if choice is None else f" is visible under CUDA_VISIBLE_DEVICES={choice!r}"
+        return [], f"no NVIDIA GPU{asked or ' was found'}"
+    usable = [gpu for gpu in shown if gpu.capability >= OLDEST]
+    if not usable:
+        return [], f"{shown[0].name} is older than compute capability {OLDEST[0]}.{OLDEST[1]}"
+    return [
+        DeviceInfo(
+            "cuda",
+            index,
+            hardware=gpu.name,
+            memory=gpu.memory,
+            driver=f"NVIDIA {driver}, CUDA {cuda[0]}.{cuda[1]}",
+            usage=usage_of(gpu.capability),
+        )
+        for index, gpu in enumerate(shown)
+        if gpu.capability >= OLDEST
+    ], ""
+
+
+def _in_order(gpus: list[Gpu]) -> list[Gpu]:
+    """GPUs as CUDA numbers them: the most capable first, unless told to go by the PCI bus."""
+    if os.environ.get("CUDA_DEVICE_ORDER") == "PCI_BUS_ID":
+        return gpus
+    # CUDA says no more than "fastest first"; of equal ones the order is that of the bus.
+    return sorted(gpus, key=lambda gpu: gpu.capability, reverse=True)
+
+
+def _unusable(cuda: tuple[int, int]) -> str:
+    """Why no installed CuPy runs on a driver for this version of CUDA; empty if one does."""
+    installed = {}
+    for major, name in _WHEELS.items():
+        try:
+            installed[major] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    if not installed:
+        if _has_module("cupy"):
+            return ""  # built from source: for the CUDA that is there
+        extra = f"cuda{max(major for major in _WHEELS if major <= max(cuda[0], min(_WHEELS)))}"
+        packages = f'./core "./plugins/burn-cuda[{extra}]"'
+        return f"CuPy is not installed. {INSTALL_HINT.format(packages=packages)}"
+    if all(major > cuda[0] for major in installed):
+        needed = min(installed)
+        return (
+            f"the NVIDIA driver is too old: it runs CUDA {cuda[0]}.{cuda[1]}, "
+            f"and {_WHEELS[needed]} needs {needed}.0"
+        )
+    return ""
+
+
+def _has_module(name: str) -> bool:
+    return importlib.util.find_spec(name) is not None

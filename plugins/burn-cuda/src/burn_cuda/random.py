@@ -1,0 +1,106 @@
+"""Random numbers: Philox in a kernel, a block of four words for each thread."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Final
+
+from burn.dtype import DType, float32, float64
+from burn.ops.random import UNIFORM_BITS, largest_below
+from burn_cuda.kernels import c_type
+
+if TYPE_CHECKING:
+    from burn.aliases import Shape
+    from burn.device_id import DeviceId
+    from burn_cuda.launcher import Launcher
+
+__all__ = ["RandomOps"]
+
+Array = Any
+
+_HALF: Final = 1 << 63
+_FULL: Final = 1 << 64
+
+
+def _signed(number: int) -> int:
+    """The integer of 64 bits that has the lowest bits of a number."""
+    number %= _FULL
+    return number - _FULL if number >= _HALF else number
+
+
+def _state(seed: int, offset: int) -> tuple[int, int, int]:
+    """The key and the counter as a kernel takes them."""
+    return _signed(seed), _signed(offset), _signed(offset >> 64)
+
+
+class RandomOps:
+    """Random numbers."""
+
+    launcher: Launcher
+
+    def random_bits(
+        self, *, seed: int, offset: int, count: int, dtype: DType, device: DeviceId
+    ) -> Array:
+        """Words of Philox."""
+        del device
+        launcher = self.launcher
+        out = launcher.empty((count,), dtype.numpy)
+        kernel = launcher.kernel("random_words", "random.cu")
+        launcher.run(kernel, -(-count // 4), out, *_state(seed, offset), count)
+        return out
+
+    def random_uniform(
+        self,
+        *,
+        shape: Shape,
+        low: float,
+        high: float,
+        seed: int,
+        offset: int,
+        dtype: DType,
+        device: DeviceId,
+    ) -> Array:
+        """Words and numbers in one pass."""
+        del device
+        launcher = self.launcher
+        count = math.prod(shape)
+        out = launcher.empty(shape, dtype.numpy)
+        scales = (low, high) != (0.0, 1.0)
+        largest = largest_below(high, low, dtype) if scales else 1.0
+        kernel = self._random_kernel("random_uniform", dtype)
+        each = 2 if dtype is float64 else 4
+        numbers = (float(low), float(high - low), float(largest), int(scales))
+        launcher.run(kernel, -(-count // each), out, *_state(seed, offset), *numbers, count)
+        return out
+
+    def random_normal(
+        self,
+        *,
+        shape: Shape,
+        mean: float,
+        std: float,
+        seed: int,
+        offset: int,
+        dtype: DType,
+        device: DeviceId,
+    ) -> Array:
+        """Words and numbers in one pass; a thread for each pair."""
+        del device
+        launcher = self.launcher
+        count = math.prod(shape)
+        out = launcher.empty(shape, dtype.numpy)
+        numbers = (*_state(seed, offset), float(mean), float(std))
+        half, each = -(-count // 2), 2 if dtype is float64 else 4
+        if count % (2 * each) == 0:
+            kernel = self._random_kernel("random_normal_blocks", dtype)
+            threads = half // each
+            launcher.run(kernel, threads, out, *numbers, half, threads)
+        else:
+            kernel = self._random_kernel("random_normal", dtype)
+            launcher.run(kernel, half, out, *numbers, half, count)
+        return out
+
+    def _random_kernel(self, name: str, dtype: DType) -> Any:
+        # Normal numbers of 16 bits are made of those of float32.
+        wide = float32 if name != "random_uniform" and dtype.itemsize < 4 else dtype
+        return self.launcher.kernel(name, "random.cu", T=c_type(dtype), WIDTH=UNIFORM_BITS[wide])

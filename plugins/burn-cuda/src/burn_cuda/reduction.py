@@ -1,0 +1,230 @@
+"""Reductions: a block or a warp for each row, a thread for each column, in two steps where long."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+
+from burn.dtype import DType, bool_
+from burn_cuda.kernels import THREADS, c_type, computed_type
+
+if TYPE_CHECKING:
+    from burn.aliases import Shape
+    from burn_cuda.launcher import Launcher
+
+__all__ = ["ReductionOps", "Rows", "rows_along"]
+
+Array = Any
+
+_WARP: Final = 32
+_TINY_ROW: Final = 16
+"""Rows up to this length get a thread each, as columns do."""
+
+_SHORT_ROW: Final = 1024
+"""Rows up to this length get a warp each."""
+
+_BLOCKS: Final = 1056
+"""As many blocks are wanted: eight for each multiprocessor of a large GPU."""
+
+_ROW_CHUNK: Final = 4096
+_COLUMN_CHUNK: Final = 64
+_SHORT_COLUMN: Final = 256
+"""Columns up to this length are not taken apart."""
+
+_MOST_LAUNCHES: Final = 4096
+"""So many shapes are remembered."""
+
+_FAMILIES: Final = {
+    **dict.fromkeys(("Sum", "Mean", "Product"), 0),
+    **dict.fromkeys(("Any", "All"), 1),
+    **dict.fromkeys(("Maximum", "Minimum", "PlaceOfLargest", "PlaceOfSmallest"), 2),
+}
+"""Which part of the kernel file has a reducer."""
+
+_BEST_BYTES: Final = 16
+"""Bytes of a value with its place, in the kernels."""
+
+
+class Rows(NamedTuple):
+    """Dense elements as (outer, n, inner), of which the middle axis is meant."""
+
+    x: Array
+    outer: int
+    n: int
+    inner: int
+
+
+def rows_along(launcher: Launcher, x: Array, axis: Sequence[int]) -> Rows:
+    """Elements so that the given axes are one, copied where they lie otherwise."""
+    shape = x.shape
+    chosen = set(axis)
+    if len(chosen) != len(axis) or not all(0 <= number < len(shape) for number in axis):
+        raise IndexError(f"axes {tuple(axis)} of {len(shape)}")
+    long = [number for number, length in enumerate(shape) if length != 1]
+    places = [place for place, number in enumerate(long) if number in chosen]
+    together = not places or places[-1] - places[0] + 1 == len(places)
+    n = math.prod([shape[number] for number in chosen])
+    if together and launcher.is_dense(x):
+        if not places:
+            return Rows(x, x.size, 1, 1)
+        outer = math.prod([shape[number] for number in long[: places[0]]])
+        return Rows(x, outer, n, math.prod([shape[number] for number in long[places[-1] + 1 :]]))
+    kept = [number for number in range(len(shape)) if number not in chosen]
+    order = (*kept, *sorted(chosen))
+    x = launcher.dense(x.transpose(order))
+    return Rows(x, math.prod([shape[number] for number in kept]), n, 1)
+
+
+def _reduced(shape: Shape, axis: Sequence[int], *, keepdims: bool) -> Shape:
+    if keepdims:
+        return tuple([1 if number in axis else length for number, length in enumerate(shape)])
+    return tuple([length for number, length in enumerate(shape) if number not in axis])
+
+
+class ReductionOps:
+    """Reductions over axes."""
+
+    launcher: Launcher
+    _reductions: dict[Any, Any]
+
+    def sum(
+        self, x: Array, *, axis: tuple[int, ...], keepdims: bool = False, dtype: DType
+    ) -> Array:
+        """16-bit floats add up in float32."""
+        return self._reduce("Sum", x, axis, dtype, computed_type(dtype), keepdims=keepdims)
+
+    def mean(self, x: Array, *, axis: tuple[int, ...], keepdims: bool = False) -> Array:
+        """16-bit floats are added and divided in float32."""
+        dtype = self.launcher.dtypes[x.dtype]
+        return self._reduce("Mean", x, axis, dtype, computed_type(dtype), keepdims=keepdims)
+
+    def prod(
+        self, x: Array, *, axis: tuple[int, ...], keepdims: bool = False, dtype: DType
+    ) -> Array:
+        """16-bit floats are multiplied in float32."""
+        return self._reduce("Product", x, axis, dtype, computed_type(dtype), keepdims=keepdims)
+
+    def max(self, x: Array, *, axis: tuple[int, ...], keepdims: bool = False) -> Array:
+        """NaN propagates."""
+        return self._extremum("Maximum", x, axis, self.launcher.dtypes[x.dtype], keepdims=keepdims)
+
+    def min(self, x: Array, *, axis: tuple[int, ...], keepdims: bool = False) -> Array:
+        """NaN propagates."""
+        return self._extremum("Minimum", x, axis, self.launcher.dtypes[x.dtype], keepdims=keepdims)
+
+    def any(self, x: Array, *, axis: tuple[int, ...], keepdims: bool = False) -> Array:
+        """Truth of numbers is read without a mask of its own."""
+        return self._reduce("Any", x, axis, bool_, "int", keepdims=keepdims)
+
+    def all(self, x: Array, *, axis: tuple[int, ...], keepdims: bool = False) -> Array:
+        """Truth of numbers is read without a mask of its own."""
+        return self._reduce("All", x, axis, bool_, "int", keepdims=keepdims)
+
+    def argmax(self, x: Array, *, axis: int, keepdims: bool = False, dtype: DType) -> Array:
+        """The first of equals; NaN is largest."""
+        return self._extremum("PlaceOfLargest", x, (axis,), dtype, keepdims=keepdims)
+
+    def argmin(self, x: Array, *, axis: int, keepdims: bool = False, dtype: DType) -> Array:
+        """The first of equals; NaN comes before all."""
+        return self._extremum("PlaceOfSmallest", x, (axis,), dtype, keepdims=keepdims)
+
+    def _extremum(
+        self, reducer: str, x: Array, axis: tuple[int, ...], dtype: DType, *, keepdims: bool
+    ) -> Array:
+        if 0 in [x.shape[number] for number in axis]:
+            raise ValueError(f"{reducer} of no elements")
+        return self._reduce(reducer, x, axis, dtype, "Best", keepdims=keepdims)
+
+    def _reduce(
+        self,
+        reducer: str,
+        x: Array,
+        axis: tuple[int, ...],
+        dtype: DType,
+        accumulator: str,
+        *,
+        keepdims: bool,
+    ) -> Array:
+        """Results of a reducer of the kernel file, in the shape that the op gives."""
+        launcher = self.launcher
+        key: tuple[Any, ...] = (reducer, x.dtype, x.shape, axis, keepdims, dtype)
+        known = self._reductions.get(key)
+        if known is not None and launcher.is_dense(x):
+            kernel_of, blocks, shape, numbers = known
+            out = launcher.empty(shape, dtype.numpy)
+            launcher.run_blocks(kernel_of, blocks, x, out, *numbers)
+            return out
+        rows = rows_along(launcher, x, axis)
+        out = launcher.empty(_reduced(x.shape, axis, keepdims=keepdims), dtype.numpy)
+        if not out.size:
+            return out
+        lanes = _WARP if rows.n <= _SHORT_ROW else THREADS
+        definitions: dict[str, str | int] = {
+            "T": c_type(launcher.dtypes[x.dtype]),
+            "A": accumulator,
+            "O": c_type(dtype),
+            "REDUCER": reducer,
+            "FAMILY": _FAMILIES[reducer],
+        }
+
+        def kernel(name: str, lanes: int = THREADS) -> Any:
+            return launcher.kernel(name, "reduction.cu", **definitions, LANES=lanes)
+
+        source, outer, n, inner = rows
+        if source is not x:  # it was copied: nobody else's rows lie like this
+            key = ()
+        if inner == 1 and n > _TINY_ROW:
+            parts = min(-(-_BLOCKS // outer), -(-n // _ROW_CHUNK)) if outer < _BLOCKS else 1
+            if parts <= 1:
+                blocks = -(-outer * lanes // THREADS)
+                one = kernel("whole_rows", lanes)
+                self._reduce_at_once(key, one, blocks, source, out, (outer, n))
+                return out
+            chunk = -(-n // parts)
+            chunk = _ROW_CHUNK * -(-chunk // _ROW_CHUNK)
+            parts = -(-n // chunk)
+            scratch = self._scratch(accumulator, outer * parts)
+            launcher.run_blocks(
+                kernel("part_rows"), outer * parts, source, scratch, n, parts, chunk
+            )
+        else:
+            wanted = -(-_BLOCKS * THREADS // (outer * inner))
+            parts = 1 if n <= _SHORT_COLUMN else max(1, min(wanted, n // _COLUMN_CHUNK))
+            if parts == 1:
+                blocks = -(-outer * inner // THREADS)
+                numbers = (n, inner, out.size)
+                self._reduce_at_once(key, kernel("whole_columns"), blocks, source, out, numbers)
+                return out
+            chunk = -(-n // parts)
+            parts = -(-n // chunk)
+            scratch = self._scratch(accumulator, outer * parts * inner)
+            size = outer * parts * inner
+            launcher.run(
+                kernel("part_columns"), size, source, scratch, n, inner, parts, chunk, size
+            )
+        launcher.run_blocks(kernel("join_parts"), outer * inner, scratch, out, n, parts, inner)
+        return out
+
+    def _reduce_at_once(
+        self,
+        key: tuple[Any, ...],
+        kernel: Any,
+        blocks: int,
+        x: Array,
+        out: Array,
+        numbers: tuple[int, ...],
+    ) -> None:
+        """One launch, which is remembered for dense operands of this shape."""
+        self.launcher.run_blocks(kernel, blocks, x, out, *numbers)
+        if len(self._reductions) >= _MOST_LAUNCHES:
+            self._reductions.clear()
+        if key:
+            self._reductions[key] = (kernel, blocks, out.shape, numbers)
+
+    def _scratch(self, accumulator: str, count: int) -> Array:
+        """Room for what parts came to."""
+        size = _BEST_BYTES if accumulator == "Best" else 8
+        return self.launcher.empty((count * size,), np.uint8)

@@ -1,0 +1,108 @@
+"""Order: elements become unsigned integers in the same order, which are sorted by radix."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from burn.dtype import DType, int64
+from burn_cuda.indexing import word_type
+from burn_cuda.kernels import WORDS, c_type
+
+if TYPE_CHECKING:
+    from burn_cuda.launcher import Launcher
+
+__all__ = ["SortingOps"]
+
+Array = Any
+
+_LONG: Final = 8
+_KEYS: Final = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
+
+
+class SortingOps:
+    """Stable sorts."""
+
+    launcher: Launcher
+    gather: Any
+
+    def argsort(self, x: Array, *, axis: int, descending: bool = False, dtype: DType) -> Array:
+        """One sort of all rows: the row comes first in the order."""
+        launcher = self.launcher
+        if not 0 <= axis < len(x.shape):
+            raise IndexError(f"axis {axis} of {len(x.shape)}")
+        order = (*[number for number in range(len(x.shape)) if number != axis], axis)
+        moved = launcher.dense(x.transpose(order))
+        out = launcher.empty(moved.shape, dtype.numpy)
+        if out.size:
+            self._sort(moved, out, dtype, descending=descending)
+        back = tuple([order.index(number) for number in range(len(order))])
+        return out.transpose(back)
+
+    def _sort(self, rows: Array, out: Array, dtype: DType, *, descending: bool) -> None:
+        launcher = self.launcher
+        driver, n, length = launcher.driver, rows.size, rows.shape[-1]
+        itemsize = rows.dtype.itemsize
+        one_row = n == length
+        keyed = self._keyed(rows, places=True)
+        if one_row or itemsize == 8:
+            keys = launcher.empty((n,), _KEYS[itemsize])
+            kernel = launcher.kernel("make_keys", "sorting.cu", **keyed)
+            launcher.run(kernel, n, rows, keys, int(descending), n)
+            order = driver.sort_places(keys)
+            if not one_row:
+                order = self._by_rows(order, length, n)
+        else:
+            keys = launcher.empty((n,), np.uint64)
+            kernel = launcher.kernel("make_row_keys", "sorting.cu", **keyed)
+            launcher.run(kernel, n, rows, keys, int(descending), length, n)
+            order = driver.sort_places(keys)
+        kernel = launcher.kernel("places_in_rows", "sorting.cu", O=c_type(dtype))
+        launcher.run(kernel, n, order, out, length, n)
+
+    def _by_rows(self, order: Array, length: int, n: int) -> Array:
+        """A second sort of what is in order, by rows."""
+        launcher = self.launcher
+        rows = launcher.empty((n,), np.uint64)
+        launcher.run(launcher.kernel("rows_of", "sorting.cu", O="int64"), n, order, rows, length, n)
+        second = launcher.driver.sort_places(rows)
+        chained = launcher.empty((n,), np.int64)
+        kernel = launcher.kernel("chained", "sorting.cu", O="int64")
+        launcher.run(kernel, n, order, second, chained, n)
+        return chained
+
+    def sort(self, x: Array, *, axis: int, descending: bool = False) -> Array:
+        """Keys alone are sorted, and made into elements again."""
+        launcher = self.launcher
+        rank = len(x.shape)
+        if not 0 <= axis < rank:
+            raise IndexError(f"axis {axis} of {rank}")
+        itemsize, n, length = x.dtype.itemsize, x.size, x.shape[axis]
+        if itemsize == _LONG and n != length:  # there is no room for the row in a key
+            places = self.argsort(x, axis=axis, descending=descending, dtype=int64)
+            return self.gather(x, places, axis=axis)
+        order = (*[number for number in range(rank) if number != axis], axis)
+        rows = launcher.dense(x.transpose(order))
+        out = launcher.empty(rows.shape, x.dtype)
+        if n:
+            one_row = n == length
+            keyed = self._keyed(rows, places=False)
+            keys = launcher.empty((n,), _KEYS[itemsize if one_row else _LONG])
+            name, numbers = ("make_keys", (n,)) if one_row else ("make_row_keys", (length, n))
+            keyed["KEYS"] = WORDS[keys.dtype.itemsize]
+            kernel = launcher.kernel(name, "sorting.cu", **keyed)
+            launcher.run(kernel, n, rows, keys, int(descending), *numbers)
+            launcher.driver.sort_keys(keys)
+            kernel = launcher.kernel("from_keys", "sorting.cu", **keyed)
+            launcher.run(kernel, n, keys, out, int(descending), n)
+        return out.transpose(tuple([order.index(number) for number in range(rank)]))
+
+    def _keyed(self, rows: Array, *, places: bool) -> dict[str, str | int]:
+        """Macros of the kernels that make keys: for places, or for the elements themselves."""
+        dtype = self.launcher.dtypes[rows.dtype]
+        keyed: dict[str, str | int] = {"T": c_type(dtype), "K": word_type(rows), "KEYS": "uint64"}
+        keyed["EQUAL_ZEROS"] = int(places)
+        if dtype.is_float:
+            keyed["FLOATING"] = 1
+        return keyed

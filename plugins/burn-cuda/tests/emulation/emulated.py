@@ -1,0 +1,222 @@
+"""A driver without a GPU: arrays are NumPy's, and kernels are compiled for the host.
+
+It runs the very kernels and the very Python of the plugin, so that most mistakes show on machines
+that have no GPU. It knows nothing of races, of alignment, or of the libraries of CUDA.
+"""
+
+import contextlib
+import ctypes
+import functools
+import hashlib
+import math
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from burn_cuda.launcher import Packed
+
+FOLDER = Path(__file__).parent
+HEADER = (FOLDER / "device.h").read_text(encoding="utf-8")
+COMPILER = shutil.which(os.environ.get("CXX", "g++"))
+CACHE = Path(tempfile.gettempdir()) / f"burn-cuda-emulated-{os.getuid()}"
+SIGNATURE = re.compile(
+    r'extern "C" __global__ void (?:__launch_bounds__\(\w+\)\s+)?(\w+)\(([^{]*)\) \{'
+)
+
+
+class Driver:
+    """One device that is none."""
+
+    array = np.ndarray
+    capability = (9, 0)
+    memory = 1 << 20  # so little that convolutions go in several parts
+
+    def __init__(self, index):
+        self.index = index
+        self.flag = np.zeros(3, np.int64)
+        self.flag_address = self.flag.ctypes.data
+        self.sources = []
+
+    @staticmethod
+    def is_dense(x):
+        return x.flags.c_contiguous
+
+    def current(self):
+        return contextlib.nullcontext()
+
+    def is_current(self):
+        return True
+
+    def empty(self, shape, dtype):
+        result = np.empty(shape, dtype)
+        ctypes.memset(result.ctypes.data, 0x5A, result.nbytes)  # nobody may count on zeros
+        return result
+
+    def view(self, x, shape, strides):
+        if not math.prod(shape):
+            return np.empty(shape, x.dtype)
+        return np.lib.stride_tricks.as_strided(x, shape, strides)
+
+    def compile(self, source, name):
+        self.sources.append((source, name))
+        return compiled(source, name)
+
+    def upload(self, values):
+        return np.array(values, order="C")
+
+    def pinned(self, values):
+        return values
+
+    def owner(self, x):
+        return self.index
+
+    def consumer_stream(self):
+        return 1
+
+    def download(self, x):
+        return np.array(x)
+
+    def synchronize(self):
+        pass
+
+    def zero(self, x):
+        x[...] = 0
+
+    def copy(self, x):
+        return np.array(x, order="C")
+
+    def cleanup(self):
+        pass
+
+    def sort_places(self, keys):
+        return np.argsort(keys, axis=-1, kind="stable")
+
+    def sort_keys(self, keys):
+        keys.sort()
+
+    def gemm(
+        self,
+        a,
+        b,
+        out,
+        shape,
+        *,
+        transposed=(False, False),
+        leading=None,
+        strides=(0, 0, 0),
+        batch=1,
+    ):
+        rows, columns, terms = shape
+        if leading is None:
+            leading = (rows if transposed[0] else terms, terms if transposed[1] else columns)
+        wide = np.float64 if a.dtype == np.float64 else np.float32
+        item = a.dtype.itemsize
+
+        def matrices(x, rows, columns, is_transposed, step, distance):
+            inner = (item, step * item) if is_transposed else (step * item, item)
+            return np.lib.stride_tricks.as_strided(
+                x, (batch, rows, columns), (distance * item, *inner)
+            ).astype(wide)
+
+        left = matrices(a, rows, terms, transposed[0], leading[0], strides[0])
+        right = matrices(b, terms, columns, transposed[1], leading[1], strides[1])
+        target = np.lib.stride_tricks.as_strided(
+            out,
+            (batch, rows, columns),
+            (strides[2] * out.itemsize, columns * out.itemsize, out.itemsize),
+        )
+        with np.errstate(all="ignore"):
+            target[...] = (left @ right).astype(out.dtype)
+
+
+def compiled(source, name):
+    """A kernel as a function ``launch(grid, block, arguments)``."""
+    key = hashlib.sha256((HEADER + source + name).encode()).hexdigest()[:32]
+    library = CACHE / f"{key}.so"
+    parameters = next(text for found, text in SIGNATURE.findall(source) if found == name)
+    kinds = [
+        re.sub(r"\w+$", "", one.strip()).replace("__restrict__", "").strip()
+        for one in _split(parameters)
+    ]
+    if not library.exists():
+        CACHE.mkdir(exist_ok=True)
+        _build(source, name, kinds, library)
+    fibers()
+    launch = ctypes.CDLL(str(library)).launch
+
+    def call(grid, block, arguments):
+        assert len(arguments) == len(kinds), (name, len(arguments), kinds)
+        cells = [_cell(value, kind) for value, kind in zip(arguments, kinds, strict=True)]
+        pointers = (ctypes.c_void_p * len(cells))(*[ctypes.addressof(cell) for cell in cells])
+        launch(_three(grid), _three(block), pointers)
+
+    return call
+
+
+def _split(parameters):
+    return [one for one in " ".join(parameters.split()).split(",") if one.strip()]
+
+
+def _three(numbers):
+    return (ctypes.c_uint * 3)(*numbers, *[1] * (3 - len(numbers)))
+
+
+def _cell(value, kind):
+    """What a pointer to an argument points to."""
+    if isinstance(value, Packed):
+        return (ctypes.c_char * value.nbytes).from_buffer_copy(value.tobytes())
+    if isinstance(value, np.ndarray):
+        assert kind.endswith("*"), kind
+        return ctypes.c_void_p(value.__array_interface__["data"][0])
+    if isinstance(value, float):
+        assert kind.replace("const ", "") == "double", (kind, value)
+        return ctypes.c_double(value)
+    assert type(value) is int, (kind, type(value))
+    assert kind.endswith("*") or kind.replace("const ", "") in ("long long", "int64"), kind
+    return ctypes.c_longlong(value)
+
+
+@functools.cache
+def fibers():
+    """What runs blocks and threads, loaded so that kernels find it."""
+    source = FOLDER / "fibers.cpp"
+    key = hashlib.sha256(source.read_bytes()).hexdigest()[:32]
+    library = CACHE / f"fibers-{key}.so"
+    if not library.exists():
+        CACHE.mkdir(exist_ok=True)
+        _compile(source, library, "-O1")
+    return ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)
+
+
+def _compile(source, library, *options):
+    made = library.with_suffix(f".{os.getpid()}.tmp")
+    command = [COMPILER, "-std=c++17", "-shared", "-fPIC", "-fwrapv", "-fno-strict-aliasing"]
+    command += ["-ffp-contract=off", "-w", *options, "-o", str(made), str(source)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{source} does not compile:\n{done.stderr[:3000]}")
+    made.replace(library)
+
+
+def _build(source, name, kinds, library):
+    waits = "__sync" in source or "__shfl" in source
+    values = ", ".join(
+        [f"*({kind.replace('const ', '')}*)arguments[{i}]" for i, kind in enumerate(kinds)]
+    )
+    text = f"""{HEADER}
+{source}
+static void** arguments;
+extern "C" void launch(const unsigned* grid, const unsigned* block, void** given) {{
+    arguments = given;
+    run_grid(grid, block, {str(waits).lower()}, [] {{ {name}({values}); }});
+}}
+"""
+    path = library.with_suffix(f".{os.getpid()}.cpp")
+    path.write_text(text, encoding="utf-8")
+    _compile(path, library, "-O0")
+    path.unlink()

@@ -1,0 +1,48 @@
+"""The ops of the backend, with a host compiler in place of the GPU: see emulation/."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from burn.device_id import DeviceId
+from burn.ops import REGISTRY
+from burn.testing import SAMPLES, Subject, check_sample, load_samples
+from burn_cuda.backend import CudaBackend
+
+sys.path.insert(0, str(Path(__file__).parent / "emulation"))
+
+import emulated
+
+pytestmark = pytest.mark.skipif(
+    emulated.COMPILER is None, reason="there is no C++ compiler to emulate a GPU with"
+)
+
+load_samples()
+SPREAD = 7
+"""Every so many-th sample of an op is tried: each kernel takes the compiler a moment."""
+
+
+@pytest.fixture(scope="module")
+def subject():
+    return Subject(CudaBackend(emulated.Driver, lambda: 1), DeviceId(0))
+
+
+def test_the_ops_with_kernels_of_their_own_are_many(subject):
+    origins = [subject.table.origin(definition) for definition in REGISTRY.values()]
+    assert origins.count("native") > 120
+    assert "unsupported" not in origins
+
+
+@pytest.mark.parametrize("name", sorted(REGISTRY))
+def test_an_op_gives_what_its_reference_gives(subject, name):
+    samples = SAMPLES[name]
+    dtypes = {}
+    for number, sample in enumerate(samples.samples):
+        available = [one for one in subject.dtypes(samples, sample) if not one.is_complex]
+        if number % SPREAD == 0 and available:
+            dtype = available[number // SPREAD % len(available)]
+            dtypes.setdefault(dtype, []).append(sample)
+    for dtype, chosen in dtypes.items():
+        for sample in chosen:
+            check_sample(subject, samples, sample, dtype)
