@@ -11,7 +11,7 @@ PACKAGES := core plugins/burn-cpu
 
 # Plugins that are not part of the demo: for the tests their dependencies come from
 # tests/requirements.txt, and take several gigabytes where nobody says which.
-PLUGINS := plugins/burn-cuda plugins/burn-torch
+PLUGINS := plugins/burn-cuda plugins/burn-opencl plugins/burn-torch
 
 # Plugins that are examples: tested like ours, not part of the demo.
 EXAMPLES := examples/burn-strict examples/burn-pure
@@ -19,9 +19,10 @@ EXAMPLES := examples/burn-strict examples/burn-pure
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
 # The tests use all cores by a process for each; threads of libraries would only be in each other's way.
-ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
+# PoCL keeps what it compiles: the binaries that burn-opencl keeps would be made for nothing.
+ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 POCL_MAX_PTHREAD_COUNT=1
 
-.PHONY: help demo test bench docs clean
+.PHONY: help demo test pocl bench docs clean
 
 help:
 	@echo "make demo    train a network on handwritten digits, on the best device there is"
@@ -35,11 +36,19 @@ demo: $(VENV)/demo.stamp
 	$(BIN)/burn devices
 	$(BIN)/python examples/digits.py
 
-test: $(VENV)/test.stamp
+test: $(VENV)/test.stamp pocl
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
-	$(ONE_THREAD) $(BIN)/pytest --numprocesses auto
+	$(ONE_THREAD) BURN_OPENCL_CACHE= $(BIN)/pytest --numprocesses auto
+
+# PoCL makes an OpenCL device of the CPU. Where there is no device, and nobody has to be asked, it is
+# installed; else the report of the tests says that OpenCL was not tested.
+pocl: $(VENV)/test.stamp
+	@$(BIN)/python -c "import sys; from burn_opencl.driver import found_devices as f; sys.exit(not f())" \
+	    || { test "$$(id -u)" = 0 && command -v apt-get > /dev/null && apt-get update -qq \
+	        && apt-get install -y -qq --no-install-recommends pocl-opencl-icd > /dev/null; } \
+	    || echo "OpenCL is not tested: no device, and PoCL can be installed by root with apt-get only"
 
 bench: $(VENV)/test.stamp
 	$(BIN)/python benchmarks/run.py

@@ -1,0 +1,165 @@
+"""OpenClBackend: devices that speak OpenCL, with kernels of our own."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from burn.backend import Backend
+from burn.data import TensorData
+from burn.device_id import DeviceId
+from burn.dtype import DType, DTypeUsage
+from burn.errors import ExportError
+from burn.ops import OpTable
+from burn_opencl.buffers import Buffer
+from burn_opencl.composed import ComposedOps
+from burn_opencl.convolution import ConvolutionOps
+from burn_opencl.elementwise import ElementwiseOps
+from burn_opencl.indexing import IndexingOps
+from burn_opencl.launcher import Launcher
+from burn_opencl.layout import LayoutOps
+from burn_opencl.linear_algebra import LinearAlgebraOps
+from burn_opencl.normalization import NormalizationOps
+from burn_opencl.optimizer import OptimizerOps
+from burn_opencl.pooling import PoolingOps
+from burn_opencl.random import RandomOps
+from burn_opencl.reduction import ReductionOps
+from burn_opencl.scan import ScanOps
+from burn_opencl.softmax import SoftmaxOps
+from burn_opencl.sorting import SortingOps
+from burn_opencl.usage import COMPUTED, usage_of
+
+if TYPE_CHECKING:
+    from burn_opencl.runtime import System
+
+__all__ = ["OpenClBackend"]
+
+
+class OpenClBackend(Backend):
+    """Devices that speak OpenCL. It has an object for each, which is made when it is asked for."""
+
+    def __init__(self, system: System) -> None:
+        self._system = system
+        self._devices: dict[DeviceId, OpenClDevice] = {}
+        self._lock = threading.Lock()
+
+    def __repr__(self) -> str:
+        return "OpenClBackend()"
+
+    def name(self, device: DeviceId) -> str:
+        """``opencl``."""
+        del device
+        return "opencl"
+
+    def native_dtype(self, dtype: DType) -> object | None:
+        """Burn's own objects."""
+        return dtype if dtype in COMPUTED else None
+
+    def dtype_usage(self, device: DeviceId, dtype: DType) -> DTypeUsage:
+        """By what the device says of float64."""
+        has_fp64 = self.for_device(device).launcher.runtime.has_fp64
+        return usage_of(has_fp64=has_fp64).get(dtype, DTypeUsage.NONE)
+
+    def device_count(self, type_id: int) -> int:
+        """What the platforms list."""
+        return self._system.count(type_id)
+
+    def for_device(self, device: DeviceId) -> OpenClDevice:
+        """The object of a device."""
+        found = self._devices.get(device)
+        if found is None:
+            with self._lock:
+                found = self._devices.get(device)
+                if found is None:
+                    found = OpenClDevice(self, device)  # type: ignore[abstract]  # expressions
+                    self._devices[device] = found
+        return found
+
+    def from_data(self, data: TensorData, device: DeviceId) -> Buffer:
+        """A copy on the device."""
+        launcher = self.for_device(device).launcher
+        values = np.ascontiguousarray(data.array)
+        out = launcher.empty(data.shape, data.dtype)
+        if values.size:
+            launcher.runtime.write(out.memory.handle, values.reshape(-1).view(np.uint8))
+        return out
+
+    def to_data(self, x: Buffer) -> TensorData:
+        """A copy on the host; raises what kernels left in the note."""
+        launcher = x.owner.launcher
+        values = np.empty(x.shape, x.dtype.numpy)
+        if values.size:
+            x = launcher.dense(x)
+            place = x.offset * x.dtype.itemsize
+            launcher.runtime.read(values.reshape(-1).view(np.uint8), x.memory.handle, place)
+        launcher.raise_noted()
+        return TensorData(values)
+
+    def device_of(self, x: object) -> Any:
+        """Where a buffer lies."""
+        return x.owner.device if isinstance(x, Buffer) else None
+
+    def to_dlpack(
+        self,
+        x: Buffer,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """A copy in host memory: DLPack hands over no memory of a queue."""
+        if copy is False:
+            raise ExportError(
+                "memory of an OpenCL device is not shared", hint="Leave copy=False out"
+            )
+        return super().to_dlpack(x, stream=stream, max_version=max_version, copy=copy)
+
+    def sync(self, device: DeviceId) -> None:
+        """Wait for all work of the device; raise what its kernels left in the note.
+
+        Raises
+        ------
+        OutOfRangeError
+            If an index was out of range.
+        """
+        launcher = self.for_device(device).launcher
+        launcher.runtime.finish()
+        launcher.raise_noted()
+
+    def memory_cleanup(self, device: DeviceId) -> None:
+        """Empty the pool."""
+        self.for_device(device).launcher.pool.release()
+
+
+class OpenClDevice(
+    LayoutOps,
+    ElementwiseOps,
+    ReductionOps,
+    IndexingOps,
+    SortingOps,
+    LinearAlgebraOps,
+    NormalizationOps,
+    OptimizerOps,
+    RandomOps,
+    ScanOps,
+    SoftmaxOps,
+    ConvolutionOps,
+    PoolingOps,
+    ComposedOps,
+    OpenClBackend,
+):
+    """One device: what the ops need of it."""
+
+    def __init__(self, backend: OpenClBackend, device: DeviceId) -> None:
+        self._system = backend._system
+        self._devices = backend._devices
+        self._lock = backend._lock
+        self.device = device
+        runtime = self._system.open(device.type_id, device.index_id)
+        self.launcher = Launcher(runtime, self)
+        self.table = OpTable(self, device)
+
+    def __repr__(self) -> str:
+        return f"OpenClDevice({self.launcher.runtime.name!r})"

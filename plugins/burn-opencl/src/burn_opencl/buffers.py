@@ -1,0 +1,264 @@
+"""Buffer: the primitive of this backend, and the pool of the memory that tensors lie in."""
+
+from __future__ import annotations
+
+import functools
+import math
+import threading
+from collections import deque
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from burn.dtype import DType
+from burn_opencl.failures import memory_error
+
+if TYPE_CHECKING:
+    from burn.aliases import Shape, Slices
+    from burn_opencl.runtime import Runtime
+
+__all__ = ["Buffer", "Memory", "Pool", "row_major"]
+
+_SMALLEST: Final = 256
+_STEPS: Final = 4
+"""Sizes of pieces between a power of two and the next: a quarter is lost at most."""
+
+
+class Memory:
+    """A piece of device memory; when nothing holds it any more it goes back to its pool.
+
+    The next owner's commands come later in the same queue, so nothing has to be waited for.
+    """
+
+    __slots__ = ("handle", "pool", "size")
+
+    def __init__(self, handle: Any, size: int, pool: Pool) -> None:
+        self.handle = handle
+        self.size = size
+        self.pool = pool
+
+    def __del__(self) -> None:
+        self.pool.give_back(self.handle, self.size)
+
+
+class Pool:
+    """Memory of a device that was in use and is not, by its size.
+
+    What finalizers do takes no lock, as they run anywhere: adding to a deque is one step.
+    """
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._free: dict[int, deque[Any]] = {}
+        self._lock = threading.Lock()
+        self.held = 0
+        """Bytes that were taken from the device, in use or not."""
+
+    def take(self, size: int) -> Memory:
+        """A piece of at least so many bytes.
+
+        Raises
+        ------
+        ExecutionError
+            If the device has no room.
+        """
+        size = piece_size(size)
+        free = self._free.get(size)
+        if free:
+            try:
+                return Memory(free.pop(), size, self)
+            except IndexError:
+                pass  # another thread was faster
+        return Memory(self._allocated(size), size, self)
+
+    def _allocated(self, size: int) -> Any:
+        runtime = self._runtime
+        if size <= runtime.largest_block:
+            for attempt in range(2):
+                if attempt:
+                    self.release()
+                with self._lock:
+                    fits = self.held + size <= runtime.memory_size
+                    handle = runtime.allocate(size) if fits else None
+                    if handle is not None:
+                        self.held += size
+                        return handle
+        raise memory_error(runtime.name, size, self.held, runtime.memory_size)
+
+    def give_back(self, handle: Any, size: int) -> None:
+        """Keep a piece for the next who needs one of its size."""
+        free = self._free.get(size)
+        if free is None:
+            free = self._free.setdefault(size, deque())
+        free.append(handle)
+
+    def release(self) -> None:
+        """Give what is not in use to the device, once its queue is empty."""
+        self._runtime.finish()
+        for size, free in list(self._free.items()):
+            while free:
+                try:
+                    handle = free.pop()
+                except IndexError:
+                    break
+                handle.release()
+                with self._lock:
+                    self.held -= size
+
+
+@functools.lru_cache(maxsize=4096)
+def piece_size(size: int) -> int:
+    """The size that pieces for so many bytes have."""
+    if size <= _SMALLEST:
+        return _SMALLEST
+    step = (1 << (size - 1).bit_length() - 1) // _STEPS
+    return -(-size // step) * step
+
+
+class Buffer:
+    """A tensor in memory that others may share, so that nobody writes to it once it is made.
+
+    Parameters
+    ----------
+    memory : Memory
+        Where the elements are.
+    shape : tuple of int
+        Length of each axis.
+    dtype : DType
+        Of the elements.
+    strides : tuple of int
+        Distance of neighbours along each axis, in elements.
+    offset : int
+        Place of the first element.
+    owner : object
+        The backend's object for the device.
+    """
+
+    __slots__ = ("__weakref__", "dtype", "memory", "offset", "owner", "shape", "strides")
+
+    def __init__(
+        self,
+        memory: Memory,
+        shape: Shape,
+        dtype: DType,
+        strides: tuple[int, ...],
+        offset: int,
+        owner: Any,
+    ) -> None:
+        self.memory = memory
+        self.shape = shape
+        self.dtype = dtype
+        self.strides = strides
+        self.offset = offset
+        self.owner = owner
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return math.prod(self.shape)
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether the elements lie in row-major order without gaps."""
+        return is_row_major(self.shape, self.strides)
+
+    def viewed(self, shape: Shape, strides: tuple[int, ...], offset: int | None = None) -> Buffer:
+        """Another tensor in the same memory."""
+        place = self.offset if offset is None else offset
+        return Buffer(self.memory, shape, self.dtype, strides, place, self.owner)
+
+    def permuted(self, axes: Sequence[int]) -> Buffer:
+        """A view with the axes in another order."""
+        shape, strides = self.shape, self.strides
+        return self.viewed(
+            tuple([shape[axis] for axis in axes]), tuple([strides[axis] for axis in axes])
+        )
+
+    def expanded(self, shape: Shape) -> Buffer:
+        """A view with axes of length 1 repeated, which takes a stride of 0."""
+        if shape == self.shape:
+            return self
+        lead = len(shape) - len(self.shape)
+        if lead < 0 or any(length < 0 for length in shape):
+            raise ValueError(f"shape {self.shape} does not broadcast to {shape}")
+        strides = [0] * lead
+        for length, own, stride in zip(shape[lead:], self.shape, self.strides, strict=True):
+            if own not in (1, length):
+                raise ValueError(f"shape {self.shape} does not broadcast to {shape}")
+            strides.append(stride if own == length else 0)
+        return self.viewed(shape, tuple(strides))
+
+    def sliced(self, slices: Slices) -> Buffer:
+        """A view of every `step`-th element from `start` on, as the op `slice` has it."""
+        shape, strides, offset = [], [], self.offset
+        for (start, length, step), own, stride in zip(
+            slices, self.shape, self.strides, strict=True
+        ):
+            if length < 0 or not step:
+                raise ValueError(f"{length} elements at steps of {step}")
+            shape.append(length)
+            strides.append(stride * step)
+            if length:
+                last = start + (length - 1) * step
+                if not (0 <= start < own and 0 <= last < own):
+                    raise IndexError(f"places {start} to {last} of an axis of length {own}")
+                offset += start * stride
+        return self.viewed(tuple(shape), tuple(strides), offset)
+
+    def reshaped(self, shape: Shape) -> Buffer | None:
+        """A view with another shape; None where the strides do not allow one."""
+        if math.prod(shape) != self.size or any(length < 0 for length in shape):
+            raise ValueError(f"{self.size} elements do not fit the shape {shape}")
+        if self.is_dense:
+            return self.viewed(shape, row_major(shape))
+        strides = _reshaped_strides(self.shape, self.strides, shape)
+        return None if strides is None else self.viewed(shape, strides)
+
+
+@functools.lru_cache(maxsize=4096)
+def row_major(shape: Shape) -> tuple[int, ...]:
+    """Strides of a tensor without gaps, the last axis the fastest."""
+    strides: list[int] = []
+    step = 1
+    for length in reversed(shape):
+        strides.append(step)
+        step *= length
+    return tuple(reversed(strides))
+
+
+@functools.lru_cache(maxsize=4096)
+def is_row_major(shape: Shape, strides: tuple[int, ...]) -> bool:
+    """Whether strides say that; those of axes of one element do not matter."""
+    if 0 in shape:
+        return True
+    return all(
+        stride == expected
+        for length, stride, expected in zip(shape, strides, row_major(shape), strict=True)
+        if length != 1
+    )
+
+
+@functools.lru_cache(maxsize=4096)
+def _reshaped_strides(
+    shape: Shape, strides: tuple[int, ...], target: Shape
+) -> tuple[int, ...] | None:
+    """Strides of the same elements, in the same order, under another shape, where there are any."""
+    axes = [(length, stride) for length, stride in zip(shape, strides, strict=True) if length != 1]
+    result: list[int] = []
+    rest, step = 1, 0
+    for wanted in reversed(target):
+        if wanted == 1:
+            result.append(0)
+            continue
+        if rest == 1:
+            if not axes:
+                return None
+            rest, step = axes.pop()
+        while rest % wanted:
+            # The axis before goes on where this one ends, or there is no such view.
+            if not axes or axes[-1][1] != rest * step:
+                return None
+            rest *= axes.pop()[0]
+        result.append(step)
+        rest //= wanted
+        step *= wanted
+    return tuple(reversed(result))

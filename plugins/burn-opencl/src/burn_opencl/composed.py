@@ -1,0 +1,42 @@
+"""Ops made of others whose kernels check indices: an error names the op that was called."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from burn.ops import REGISTRY, OpTable
+
+if TYPE_CHECKING:
+    from burn_opencl.launcher import Launcher
+
+__all__ = ["COMPOSED", "ComposedOps"]
+
+COMPOSED: Final = (
+    *("gather_nd", "scatter_nd", "embedding", "cross_entropy", "cross_entropy_grad"),
+    *("max_pool_grad", "ctc_loss", "ctc_loss_grad"),
+)
+
+
+class ComposedOps:
+    """Defaults, each under its own name; the methods are added below."""
+
+    launcher: Launcher
+    table: OpTable
+
+
+def _composed(name: str) -> Callable[..., Any]:
+    default: Any = REGISTRY[name].default
+
+    def call(self: ComposedOps, *operands: Any, **attributes: Any) -> Any:
+        with self.launcher.called(name):
+            return default(self.table, *operands, **attributes)
+
+    call.__name__ = name
+    call.__qualname__ = f"ComposedOps.{name}"
+    call.__doc__ = "The default."
+    return call
+
+
+for _name in COMPOSED:
+    setattr(ComposedOps, _name, _composed(_name))

@@ -1,0 +1,151 @@
+"""Convolutions: what the windows hold as columns of a matrix, some examples at a time."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Final
+
+from burn.ops import REGISTRY, OpTable
+from burn.ops.convolution_windows import Convolution, check_bias, convolution, weight_gradient
+from burn.ops.precision import in_float32
+from burn_opencl.buffers import Buffer
+from burn_opencl.windows import AXES, launch_windows
+
+if TYPE_CHECKING:
+    from burn.ops.pooling_windows import Pairs, Sizes
+    from burn_opencl.launcher import Launcher
+
+__all__ = ["ConvolutionOps"]
+
+_COLUMNS: Final = 1 << 22
+"""Elements of the columns that are there at a time."""
+
+
+class ConvolutionOps:
+    """Convolution and its gradient by the weight; that by the operand is a convolution too."""
+
+    launcher: Launcher
+    table: OpTable
+    add: Any
+    matmul_into: Any
+    sum: Any
+
+    def conv(
+        self,
+        x: Buffer,
+        weight: Buffer,
+        bias: Buffer | None,
+        *,
+        stride: Sizes,
+        padding: Pairs,
+        dilation: Sizes,
+        groups: int,
+    ) -> Buffer:
+        """A product of matrices for each group and example."""
+        return _conv(  # type: ignore[no-any-return]  # a Buffer
+            self.table,
+            x,
+            weight,
+            bias,
+            stride=stride,
+            padding=padding,
+            dilation=dilation,
+            groups=groups,
+        )
+
+    def conv_weight_grad(
+        self,
+        x: Buffer,
+        g: Buffer,
+        *,
+        kernel_size: Sizes,
+        stride: Sizes,
+        padding: Pairs,
+        dilation: Sizes,
+        groups: int,
+    ) -> Buffer:
+        """A product for each group and example, and a sum over the examples."""
+        return _weight_grad(  # type: ignore[no-any-return]  # a Buffer
+            self.table,
+            x,
+            g,
+            kernel_size=kernel_size,
+            stride=stride,
+            padding=padding,
+            dilation=dilation,
+            groups=groups,
+        )
+
+
+@in_float32
+def _conv(ops: OpTable, x: Buffer, weight: Buffer, bias: Buffer | None, **attributes: Any) -> Any:
+    if len(attributes["stride"]) > AXES:
+        default: Any = REGISTRY["conv"].default
+        return default(ops, x, weight, bias, **attributes)
+    plan = convolution(x.shape, weight.shape, **attributes)
+    check_bias(bias, plan.outputs)
+    _check_dtypes(x, weight, bias)
+    own = x.owner
+    launcher: Launcher = own.launcher
+    x = launcher.dense(x)
+    groups, features, count = plan.groups, plan.outputs // plan.groups, math.prod(plan.counts)
+    matrices = ops.reshape(weight, shape=(1, groups, features, plan.terms))
+    output = launcher.empty((plan.batch, groups, features, count), x.dtype)
+    if output.size:
+        for start, held in _parts(plan, count):
+            columns = _columns(launcher, x, plan, start, held)
+            target = output.viewed(
+                (held, *output.shape[1:]), output.strides, start * output.strides[0]
+            )
+            own.matmul_into(matrices, columns, target)
+    output = ops.reshape(output, shape=plan.output_shape)
+    if bias is None:
+        return output
+    return ops.add(output, ops.reshape(bias, shape=(plan.outputs, *[1] * len(plan.axes))))
+
+
+@in_float32
+def _weight_grad(ops: OpTable, x: Buffer, g: Buffer, **attributes: Any) -> Any:
+    if len(attributes["stride"]) > AXES:
+        default: Any = REGISTRY["conv_weight_grad"].default
+        return default(ops, x, g, **attributes)
+    plan = weight_gradient(x.shape, g.shape, **attributes)
+    _check_dtypes(x, g)
+    own = x.owner
+    launcher: Launcher = own.launcher
+    x = launcher.dense(x)
+    groups, features, count = plan.groups, plan.outputs // plan.groups, math.prod(plan.counts)
+    g = ops.reshape(g, shape=(plan.batch, groups, features, count))
+    products = launcher.empty((plan.batch, groups, features, plan.terms), x.dtype)
+    if products.size:
+        for start, held in _parts(plan, count):
+            columns = _columns(launcher, x, plan, start, held).permuted((0, 1, 3, 2))
+            part = g.viewed((held, *g.shape[1:]), g.strides, g.offset + start * g.strides[0])
+            target = products.viewed(
+                (held, *products.shape[1:]), products.strides, start * products.strides[0]
+            )
+            own.matmul_into(part, columns, target)
+    total = ops.sum(products, axis=(0,), keepdims=False, dtype=x.dtype)
+    return ops.reshape(total, shape=plan.weight_shape)
+
+
+def _parts(plan: Convolution, count: int) -> list[tuple[int, int]]:
+    """First example and number of examples of each part."""
+    each = max(1, _COLUMNS // max(1, plan.groups * plan.terms * count))
+    return [(start, min(each, plan.batch - start)) for start in range(0, plan.batch, each)]
+
+
+def _columns(launcher: Launcher, x: Buffer, plan: Convolution, start: int, held: int) -> Buffer:
+    """What each window of some examples holds: a column per window, in matrices per group."""
+    count = math.prod(plan.counts)
+    out = launcher.empty((held, plan.groups, plan.terms, count), x.dtype)
+    part = x.viewed((held, *x.shape[1:]), x.strides, x.offset + start * x.strides[0])
+    last = plan.counts[-1]
+    items = out.size // last if last else 0
+    launch_windows(launcher, "columns", plan.axes, part, [out], items=items)
+    return out
+
+
+def _check_dtypes(first: Buffer, *others: Buffer | None) -> None:
+    if any(one is not None and one.dtype is not first.dtype for one in others):
+        raise TypeError(f"a convolution of {first.dtype} with other dtypes")

@@ -1,0 +1,127 @@
+"""The OpenCL loader through ctypes: which devices there are, in milliseconds, for the probe."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+__all__ = ["DEVICE_TYPES", "FoundDevice", "found_devices", "type_name"]
+
+DEVICE_TYPES: Final = ("gpu", "cpu", "accelerator", "custom")
+"""Numbered as burn's other backends for compute runtimes number them."""
+
+_TYPE_BITS: Final = {1 << 2: "gpu", 1 << 1: "cpu", 1 << 3: "accelerator", 1 << 4: "custom"}
+_ALL_TYPES: Final = 0xFFFFFFFF
+_PLATFORM_NAME: Final = 0x0902
+_DEVICE_TYPE: Final = 0x1000
+_DEVICE_MEMORY: Final = 0x101F
+_DEVICE_AVAILABLE: Final = 0x1027
+_DEVICE_NAME: Final = 0x102B
+_DRIVER_VERSION: Final = 0x102D
+_DEVICE_EXTENSIONS: Final = 0x1030
+_LIBRARIES: Final = {
+    "darwin": ("/System/Library/Frameworks/OpenCL.framework/OpenCL",),
+    "win32": ("OpenCL.dll",),
+}
+
+
+class FoundDevice(NamedTuple):
+    """What the loader tells of a device."""
+
+    type: str
+    name: str
+    platform: str
+    version: str
+    memory: int
+    has_fp64: bool
+
+
+def type_name(bits: int) -> str:
+    """Device type of burn for the bit field of OpenCL, of which one is the default's."""
+    return next((name for bit, name in _TYPE_BITS.items() if bits & bit), "custom")
+
+
+def found_devices() -> list[FoundDevice]:
+    """All devices that are available, platform by platform; none where there is no loader."""
+    library = _library()
+    if library is None:
+        return []
+    return [
+        device
+        for platform in _handles(library.clGetPlatformIDs)
+        for device in _devices_of(library, platform)
+    ]
+
+
+def _library() -> Any | None:
+    """The loader of OpenCL drivers: the system's, or the one that PyOpenCL brings with it."""
+    names = [*_LIBRARIES.get(sys.platform, ("libOpenCL.so.1", "libOpenCL.so"))]
+    spec = find_spec("pyopencl")
+    if spec is not None and spec.origin is not None:
+        package = Path(spec.origin).parent
+        for folder in (package / ".libs", package.with_name("pyopencl.libs")):
+            names += [str(path) for path in sorted(folder.glob("*OpenCL*"))]
+    for name in names:
+        try:
+            return ctypes.CDLL(name)
+        except OSError:
+            continue
+    return None
+
+
+def _devices_of(library: Any, platform: int) -> list[FoundDevice]:
+    kind = ctypes.c_uint64(_ALL_TYPES)
+    handle = ctypes.c_void_p(platform)
+    name = _text(library.clGetPlatformInfo, handle, _PLATFORM_NAME)
+    found = []
+    for number in _handles(library.clGetDeviceIDs, handle, kind):
+        device = ctypes.c_void_p(number)
+        ask = library.clGetDeviceInfo
+        if not _number(ask, device, _DEVICE_AVAILABLE, ctypes.c_uint32):
+            continue
+        extensions = _text(ask, device, _DEVICE_EXTENSIONS)
+        found.append(
+            FoundDevice(
+                type=type_name(_number(ask, device, _DEVICE_TYPE, ctypes.c_uint64)),
+                name=_text(ask, device, _DEVICE_NAME),
+                platform=name,
+                version=_text(ask, device, _DRIVER_VERSION),
+                memory=_number(ask, device, _DEVICE_MEMORY, ctypes.c_uint64),
+                has_fp64="cl_khr_fp64" in extensions.split(),
+            )
+        )
+    return found
+
+
+def _handles(function: Any, *arguments: Any) -> list[int]:
+    """What a function lists: called for the number, and again for the handles."""
+    count = ctypes.c_uint32(0)
+    if function(*arguments, ctypes.c_uint32(0), None, ctypes.byref(count)) or not count.value:
+        return []
+    handles = (ctypes.c_void_p * count.value)()
+    if function(*arguments, count, handles, None):
+        return []
+    return [handle for handle in handles if handle]
+
+
+def _text(function: Any, handle: Any, what: int) -> str:
+    size = ctypes.c_size_t(0)
+    if function(handle, ctypes.c_uint32(what), ctypes.c_size_t(0), None, ctypes.byref(size)):
+        return ""
+    text = ctypes.create_string_buffer(size.value)
+    if function(handle, ctypes.c_uint32(what), size, text, None):
+        return ""
+    return " ".join(text.value.decode(errors="replace").split())
+
+
+def _number(function: Any, handle: Any, what: int, kind: type[Any]) -> int:
+    value = kind(0)
+    if function(
+        handle, ctypes.c_uint32(what), ctypes.c_size_t(ctypes.sizeof(value)), ctypes.byref(value),
+        None,
+    ):  # fmt: skip
+        return 0
+    return int(value.value)

@@ -1,0 +1,1 @@
+"""Sources of the kernels: `dialect.cl` says what is OpenCL, the others say what is computed."""

@@ -1,0 +1,240 @@
+// Functions of rows of n elements. On a CPU an item takes a row, in vectors of 64 bytes, and the
+// last one is filled up; on a GPU a group does, an element for each of its items at a time.
+
+typedef struct {
+    long rows, n, type, start_1, start_2, start_3, epsilon, has_gamma, has_beta;
+} Parameters;
+#define TYPE (parameters.type)
+#ifdef TYPE_0
+#undef TYPE
+#define TYPE TYPE_0
+#endif
+
+#if IS_DOUBLE
+#define WIDE FLOAT64
+#else
+#define WIDE FLOAT32
+#endif
+
+#if IS_CPU
+#if IS_DOUBLE
+#define WIDTH 8
+#else
+#define WIDTH 16
+#endif
+#define V JOIN(C, WIDTH)
+#define ROW ITEM
+#define EACH(k) for (long k = 0; k < n; k += WIDTH)
+#define LOADED(p, place, k, fill) loaded(p, (place) + k, n - k, TYPE, fill)
+#define STORED(p, place, k, v) stored(p, (place) + k, n - k, TYPE, v)
+#define STORED_WIDE(p, place, k, v) stored(p, (place) + k, n - k, WIDE, v)
+#define ACROSS(function, v) function(v)
+
+inline V loaded(GLOBAL const void* p, long place, long left, int type, C fill) {
+    if (left >= WIDTH && type == WIDE)
+        return JOIN(vload, WIDTH)(0, AS(const C, p) + place);
+    C values[WIDTH];
+    for (int j = 0; j < WIDTH; ++j) values[j] = j < left ? READ(p, place + j, type) : fill;
+    return JOIN(vload, WIDTH)(0, values);
+}
+inline void stored(GLOBAL void* p, long place, long left, int type, V x) {
+    if (left >= WIDTH && type == WIDE) {
+        JOIN(vstore, WIDTH)(x, 0, AS(C, p) + place);
+        return;
+    }
+    C values[WIDTH];
+    JOIN(vstore, WIDTH)(x, 0, values);
+    for (int j = 0; j < WIDTH && j < left; ++j) WRITE(p, place + j, type, values[j]);
+}
+inline C total(V x) {
+    C values[WIDTH];
+    JOIN(vstore, WIDTH)(x, 0, values);
+    C sum = values[0];
+    for (int j = 1; j < WIDTH; ++j) sum += values[j];
+    return sum;
+}
+inline C peak(V x) {
+    C values[WIDTH];
+    JOIN(vstore, WIDTH)(x, 0, values);
+    C best = values[0];
+    for (int j = 1; j < WIDTH; ++j) best = fmax(best, values[j]);
+    return best;
+}
+#define SHARED
+#else
+#define V C
+#define ROW GROUP
+#define EACH(k) for (long k = LANE; k < n; k += 256)
+#define LOADED(p, place, k, fill) READ(p, (place) + k, TYPE)
+#define STORED(p, place, k, v) WRITE(p, (place) + k, TYPE, v)
+#define STORED_WIDE(p, place, k, v) WRITE(p, (place) + k, WIDE, v)
+#define ACROSS(function, v) function(v, shared)
+#define SHARED LOCAL C shared[256];
+
+inline C total(C own, LOCAL C* shared) {
+    shared[LANE] = own;
+    for (int step = 128; step > 0; step /= 2) {
+        BARRIER;
+        if (LANE < step) shared[LANE] += shared[LANE + step];
+    }
+    BARRIER;
+    const C sum = shared[0];
+    BARRIER;
+    return sum;
+}
+inline C peak(C own, LOCAL C* shared) {
+    shared[LANE] = own;
+    for (int step = 128; step > 0; step /= 2) {
+        BARRIER;
+        if (LANE < step) shared[LANE] = fmax(shared[LANE], shared[LANE + step]);
+    }
+    BARRIER;
+    const C best = shared[0];
+    BARRIER;
+    return best;
+}
+#endif
+
+#define BEGIN                                                     \
+    SHARED const long n = parameters.n, row = ROW;                \
+    if (row >= parameters.rows) return;                           \
+    const long x_row = parameters.start_1 + row * n, out_row = row * n;
+
+// NaN is not seen by fmax, but comes back with the exponential.
+#ifdef HAS_softmax
+KERNEL(GROUP_SIZE)
+void softmax(const Parameters parameters, GLOBAL const void* x, GLOBAL void* out) {
+    BEGIN
+    V best = -(C)INFINITY;
+    EACH(k) best = fmax(best, LOADED(x, x_row, k, -(C)INFINITY));
+    const C highest = ACROSS(peak, best);
+    V sum = (C)0;
+    EACH(k) {
+        const V power = exp(LOADED(x, x_row, k, -(C)INFINITY) - highest);
+        sum += power;
+        STORED(out, out_row, k, power);
+    }
+    const C factor = (C)1 / ACROSS(total, sum);
+    EACH(k) STORED(out, out_row, k, LOADED(out, out_row, k, (C)0) * factor);
+}
+#endif
+#ifdef HAS_log_softmax
+KERNEL(GROUP_SIZE)
+void log_softmax(const Parameters parameters, GLOBAL const void* x, GLOBAL void* out) {
+    BEGIN
+    V best = -(C)INFINITY;
+    EACH(k) best = fmax(best, LOADED(x, x_row, k, -(C)INFINITY));
+    const C highest = ACROSS(peak, best);
+    V sum = (C)0;
+    EACH(k) sum += exp(LOADED(x, x_row, k, -(C)INFINITY) - highest);
+    const C shift = log(ACROSS(total, sum));
+    EACH(k) STORED(out, out_row, k, LOADED(x, x_row, k, (C)0) - highest - shift);
+}
+#endif
+#ifdef HAS_softmax_grad
+KERNEL(GROUP_SIZE) void softmax_grad(
+    const Parameters parameters, GLOBAL const void* output, GLOBAL const void* g,
+    GLOBAL void* out) {
+    BEGIN
+    const long g_row = parameters.start_2 + row * n;
+    V sum = (C)0;
+    EACH(k) sum += LOADED(output, x_row, k, (C)0) * LOADED(g, g_row, k, (C)0);
+    const C all = ACROSS(total, sum);
+    EACH(k) {
+        const V slope = LOADED(g, g_row, k, (C)0) - all;
+        STORED(out, out_row, k, LOADED(output, x_row, k, (C)0) * slope);
+    }
+}
+#endif
+#ifdef HAS_log_softmax_grad
+KERNEL(GROUP_SIZE) void log_softmax_grad(
+    const Parameters parameters, GLOBAL const void* output, GLOBAL const void* g,
+    GLOBAL void* out) {
+    BEGIN
+    const long g_row = parameters.start_2 + row * n;
+    V sum = (C)0;
+    EACH(k) sum += LOADED(g, g_row, k, (C)0);
+    const C all = ACROSS(total, sum);
+    EACH(k) {
+        const V power = exp(LOADED(output, x_row, k, (C)0));
+        STORED(out, out_row, k, LOADED(g, g_row, k, (C)0) - power * all);
+    }
+}
+#endif
+
+#ifdef HAS_layer_norm
+KERNEL(GROUP_SIZE) void layer_norm(
+    const Parameters parameters, GLOBAL const void* x, GLOBAL const void* gamma,
+    GLOBAL const void* beta, GLOBAL void* out) {
+    BEGIN
+    V sum = (C)0, squares = (C)0;
+    EACH(k) sum += LOADED(x, x_row, k, (C)0);
+    const C mean = ACROSS(total, sum) / (C)n;
+    EACH(k) {
+        const V distance = LOADED(x, x_row, k, mean) - mean;
+        squares += distance * distance;
+    }
+    const C epsilon = OF_NUMBER((ulong)parameters.epsilon);
+    const C inverse = (C)1 / sqrt(ACROSS(total, squares) / (C)n + epsilon);
+    EACH(k) {
+        V value = (LOADED(x, x_row, k, mean) - mean) * inverse;
+        if (parameters.has_gamma) value *= LOADED(gamma, parameters.start_2, k, (C)1);
+        if (parameters.has_beta) value += LOADED(beta, parameters.start_3, k, (C)0);
+        STORED(out, out_row, k, value);
+    }
+}
+#endif
+#ifdef HAS_rms_norm
+KERNEL(GROUP_SIZE) void rms_norm(
+    const Parameters parameters, GLOBAL const void* x, GLOBAL const void* gamma,
+    GLOBAL void* out) {
+    BEGIN
+    V squares = (C)0;
+    EACH(k) {
+        const V value = LOADED(x, x_row, k, (C)0);
+        squares += value * value;
+    }
+    const C epsilon = OF_NUMBER((ulong)parameters.epsilon);
+    const C inverse = (C)1 / sqrt(ACROSS(total, squares) / (C)n + epsilon);
+    EACH(k) {
+        V value = LOADED(x, x_row, k, (C)0) * inverse;
+        if (parameters.has_gamma) value *= LOADED(gamma, parameters.start_2, k, (C)1);
+        STORED(out, out_row, k, value);
+    }
+}
+#endif
+// The gradient by x, and what adds up to that by gamma.
+#ifdef HAS_layer_norm_grad
+KERNEL(GROUP_SIZE) void layer_norm_grad(
+    const Parameters parameters, GLOBAL const void* x, GLOBAL const void* gamma,
+    GLOBAL const void* g, GLOBAL void* out, GLOBAL void* steep) {
+    BEGIN
+    const long g_row = parameters.start_3 + row * n;
+    V sum = (C)0, squares = (C)0, level_sum = (C)0, bend_sum = (C)0;
+    EACH(k) sum += LOADED(x, x_row, k, (C)0);
+    const C mean = ACROSS(total, sum) / (C)n;
+    EACH(k) {
+        const V distance = LOADED(x, x_row, k, mean) - mean;
+        squares += distance * distance;
+    }
+    const C epsilon = OF_NUMBER((ulong)parameters.epsilon);
+    const C inverse = (C)1 / sqrt(ACROSS(total, squares) / (C)n + epsilon);
+    EACH(k) {
+        const V own = LOADED(g, g_row, k, (C)0);
+        const V normal = (LOADED(x, x_row, k, mean) - mean) * inverse;
+        V weighted = own;
+        if (parameters.has_gamma) weighted *= LOADED(gamma, parameters.start_2, k, (C)1);
+        STORED_WIDE(steep, out_row, k, own * normal);
+        level_sum += weighted;
+        bend_sum += weighted * normal;
+    }
+    const C level = ACROSS(total, level_sum) / (C)n;
+    const C bend = ACROSS(total, bend_sum) / (C)n;
+    EACH(k) {
+        const V normal = (LOADED(x, x_row, k, mean) - mean) * inverse;
+        V weighted = LOADED(g, g_row, k, (C)0);
+        if (parameters.has_gamma) weighted *= LOADED(gamma, parameters.start_2, k, (C)1);
+        STORED(out, out_row, k, (weighted - level - normal * bend) * inverse);
+    }
+}
+#endif

@@ -1,0 +1,86 @@
+"""Steps of optimizers: one kernel for a parameter and its state."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from burn.dtype import float32
+from burn.ops.optimizer import adam_rates, check_same_shapes
+from burn_opencl.bits import signed_bits
+from burn_opencl.buffers import Buffer
+from burn_opencl.expressions import CODES, class_of
+
+if TYPE_CHECKING:
+    from burn_opencl.launcher import Launcher
+
+__all__ = ["OptimizerOps"]
+
+
+class OptimizerOps:
+    """Steps that read and write each element once."""
+
+    launcher: Launcher
+
+    def sgd_step(
+        self,
+        parameter: Buffer,
+        gradient: Buffer,
+        velocity: Buffer,
+        *,
+        learning_rate: float,
+        momentum: float = 0.0,
+        weight_decay: float = 0.0,
+        nesterov: bool = False,
+    ) -> tuple[Buffer, Buffer]:
+        """The formula of the op."""
+        numbers = (learning_rate, momentum, weight_decay, float(nesterov))
+        first, second = self._step("sgd_step", 2, (parameter, gradient, velocity), numbers)
+        return first, second
+
+    def adam_step(
+        self,
+        parameter: Buffer,
+        gradient: Buffer,
+        first_moment: Buffer,
+        second_moment: Buffer,
+        *,
+        step: int,
+        learning_rate: float,
+        beta1: float = 0.9,
+        beta2: float = 0.999,
+        epsilon: float = 1e-8,
+        weight_decay: float = 0.0,
+    ) -> tuple[Buffer, Buffer, Buffer]:
+        """The formula of the op."""
+        rate, scale = adam_rates(step, learning_rate, beta1, beta2)
+        decay = 1.0 - learning_rate * weight_decay
+        numbers = (decay, beta1, 1.0 - beta1, beta2, 1.0 - beta2, rate, scale, epsilon)
+        operands = (parameter, gradient, first_moment, second_moment)
+        results = self._step("adam_step", 3, operands, numbers)
+        return results[0], results[1], results[2]
+
+    def _step(
+        self, name: str, count: int, operands: tuple[Buffer, ...], numbers: tuple[float, ...]
+    ) -> list[Buffer]:
+        launcher = self.launcher
+        first = operands[0]
+        check_same_shapes(*operands)
+        if any(one.dtype is not first.dtype for one in operands):
+            raise TypeError(f"{name} of different dtypes")
+        dense = [launcher.dense(one) for one in operands]
+        results = [launcher.empty(first.shape, first.dtype) for _ in range(count)]
+        large = first.size >= launcher.large
+        group = launcher.group if large else 64
+        code = CODES[first.dtype.name]
+        definitions: dict[str, str | int] = {"GROUP_SIZE": group}
+        if large:
+            definitions["TYPE"] = code
+        kernel = launcher.kernel(name, "optimizer.cl", class_of(first.dtype), definitions)
+        wide = float32 if first.dtype.itemsize == 2 else first.dtype
+        bits = [signed_bits(float(one), wide) for one in numbers]
+        starts = [one.offset for one in dense]
+        parameters = [first.size, *starts, *[0] * (4 - len(starts))]
+        parameters += bits + [0] * (8 - len(bits)) + [code]
+        memories = [one.memory for one in (*dense, *results)]
+        launcher.run(kernel, first.size, parameters, memories, group)
+        return results

@@ -1,0 +1,177 @@
+"""Pooling: an item for each window, and for each place in the gradient of a mean."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from burn.dtype import DType
+from burn.ops import REGISTRY, OpTable
+from burn.ops.max_pooling import check_index_dtype, lowest
+from burn.ops.pooling_windows import check_pooled, pooled_shape, unpooled_shape, windows
+from burn_opencl.bits import signed_bits
+from burn_opencl.buffers import Buffer
+from burn_opencl.expressions import CODES
+from burn_opencl.windows import AXES, launch_windows
+
+if TYPE_CHECKING:
+    from burn.ops.pooling_windows import Pairs, Sizes
+    from burn_opencl.launcher import Launcher
+
+__all__ = ["PoolingOps"]
+
+
+class PoolingOps:
+    """Pooling over up to three axes; over more, as the defaults have it."""
+
+    launcher: Launcher
+    table: OpTable
+
+    def max_pool(
+        self,
+        x: Buffer,
+        *,
+        kernel_size: Sizes,
+        stride: Sizes,
+        padding: Pairs,
+        dilation: Sizes,
+        ceil_mode: bool = False,
+    ) -> Buffer:
+        """Without places."""
+        if len(kernel_size) > AXES:
+            return self._default("max_pool", x, **_given(locals()))  # type: ignore[no-any-return]  # a Buffer
+        plan = windows(
+            x.shape,
+            kernel_size=kernel_size,
+            stride=stride,
+            padding=padding,
+            dilation=dilation,
+            ceil_mode=ceil_mode,
+        )
+        return self._largest(x, plan, None)[0]
+
+    def max_pool_with_indices(
+        self,
+        x: Buffer,
+        *,
+        kernel_size: Sizes,
+        stride: Sizes,
+        padding: Pairs,
+        dilation: Sizes,
+        ceil_mode: bool = False,
+        index_dtype: DType,
+    ) -> tuple[Buffer, Buffer]:
+        """The first of equals, and of several NaN."""
+        if len(kernel_size) > AXES:
+            return self._default("max_pool_with_indices", x, **_given(locals()))  # type: ignore[no-any-return]  # two Buffers
+        plan = windows(
+            x.shape,
+            kernel_size=kernel_size,
+            stride=stride,
+            padding=padding,
+            dilation=dilation,
+            ceil_mode=ceil_mode,
+        )
+        check_index_dtype(plan, index_dtype)
+        output, indices = self._largest(x, plan, index_dtype)
+        return output, indices
+
+    def _largest(self, x: Buffer, plan: Any, index_dtype: DType | None) -> list[Buffer]:
+        launcher = self.launcher
+        if x.dtype.is_bool:
+            raise TypeError("the largest of booleans")
+        x = launcher.dense(x)
+        shape = pooled_shape(x.shape, plan)
+        outputs = [launcher.empty(shape, x.dtype)]
+        index_type = 13
+        if index_dtype is not None:
+            outputs.append(launcher.empty(shape, index_dtype))
+            index_type = CODES[index_dtype.name]
+        launch_windows(
+            launcher,
+            "max_pool",
+            plan,
+            x,
+            outputs if len(outputs) == 2 else outputs * 2,
+            items=math.prod(shape),
+            index_type=index_type,
+            lowest=signed_bits(lowest(x.dtype), x.dtype),
+        )
+        return outputs
+
+    def avg_pool(
+        self,
+        x: Buffer,
+        *,
+        kernel_size: Sizes,
+        stride: Sizes,
+        padding: Pairs,
+        count_include_pad: bool = True,
+        ceil_mode: bool = False,
+    ) -> Buffer:
+        """Added up and divided in float32 at the least."""
+        if len(kernel_size) > AXES:
+            return self._default("avg_pool", x, **_given(locals()))  # type: ignore[no-any-return]  # a Buffer
+        plan = windows(
+            x.shape, kernel_size=kernel_size, stride=stride, padding=padding, ceil_mode=ceil_mode
+        )
+        launcher = self.launcher
+        shape = pooled_shape(x.shape, plan)
+        out = launcher.empty(shape, _float(x))
+        launch_windows(
+            launcher,
+            "avg_pool",
+            plan,
+            launcher.dense(x),
+            [out],
+            items=math.prod(shape),
+            with_padding=count_include_pad,
+        )
+        return out
+
+    def avg_pool_grad(
+        self,
+        g: Buffer,
+        *,
+        input_size: Sizes,
+        kernel_size: Sizes,
+        stride: Sizes,
+        padding: Pairs,
+        count_include_pad: bool = True,
+        ceil_mode: bool = False,
+    ) -> Buffer:
+        """Each place adds up the shares of the windows that hold it."""
+        if len(kernel_size) > AXES:
+            return self._default("avg_pool_grad", g, **_given(locals()))  # type: ignore[no-any-return]  # a Buffer
+        plan = windows(
+            input_size, kernel_size=kernel_size, stride=stride, padding=padding, ceil_mode=ceil_mode
+        )
+        check_pooled(g.shape, input_size, plan)
+        launcher = self.launcher
+        shape = unpooled_shape(g.shape, input_size)
+        out = launcher.empty(shape, _float(g))
+        launch_windows(
+            launcher,
+            "avg_pool_grad",
+            plan,
+            launcher.dense(g),
+            [out],
+            items=math.prod(shape),
+            with_padding=count_include_pad,
+        )
+        return out
+
+    def _default(self, name: str, x: Buffer, **attributes: Any) -> Any:
+        default: Any = REGISTRY[name].default
+        return default(self.table, x, **attributes)
+
+
+def _given(local: dict[str, Any]) -> dict[str, Any]:
+    """The attributes among the arguments of a method."""
+    return {name: value for name, value in local.items() if name not in ("self", "x", "g")}
+
+
+def _float(x: Buffer) -> DType:
+    if not x.dtype.is_float:
+        raise TypeError(f"means of {x.dtype}")
+    return x.dtype

@@ -1,0 +1,132 @@
+"""Programs: sources put together, built once for a device, and kept on disk as binaries."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import os
+import tempfile
+import threading
+from collections.abc import Mapping
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import platformdirs
+
+from burn_opencl import __version__
+
+if TYPE_CHECKING:
+    from burn_opencl.runtime import Runtime
+
+__all__ = ["Programs", "cache_folder", "text_of"]
+
+
+@functools.cache
+def text_of(file: str) -> str:
+    """Text of a kernel file."""
+    return resources.files("burn_opencl.kernels").joinpath(file).read_text(encoding="utf-8")
+
+
+def cache_folder() -> Path | None:
+    """Where binaries are kept; None if ``BURN_OPENCL_CACHE`` is empty."""
+    named = os.environ.get("BURN_OPENCL_CACHE")
+    if named is not None:
+        return Path(named) if named else None
+    return Path(platformdirs.user_cache_dir("burn-opencl", appauthor=False))
+
+
+class Programs:
+    """The kernels of one device, by their source.
+
+    Parameters
+    ----------
+    runtime : Runtime
+        The device.
+    folder : Path or None
+        Where binaries are kept, if anywhere.
+    """
+
+    def __init__(self, runtime: Runtime, folder: Path | None) -> None:
+        self._runtime = runtime
+        self._folder = folder
+        self._programs: dict[str, Any] = {}
+        self._kernels: dict[tuple[Any, ...], Any] = {}
+        self._lock = threading.Lock()
+
+    def kernel(
+        self, name: str, file: str, definitions: Mapping[str, str | int], body: str = ""
+    ) -> Any:
+        """A kernel of a file, with macros defined, and text put before it."""
+        key = (name, file, body, *definitions.items())
+        found = self._kernels.get(key)
+        if found is None:
+            with self._lock:
+                found = self._kernels.get(key)
+                if found is None:
+                    found = self._built(name, file, body, definitions)
+                    self._kernels[key] = found
+        return found
+
+    def _built(self, name: str, file: str, body: str, definitions: Mapping[str, str | int]) -> Any:
+        macros = dict(definitions)
+        macros["IS_CPU"] = int(self._runtime.is_cpu)
+        if self._runtime.has_fp64:
+            macros["HAS_FP64"] = 1
+        text = text_of(file)
+        # Some files have kernels that are used one without the other; what is not asked for is left
+        # out. Where all are used together, they stand in one program.
+        macros = {
+            macro: value
+            for macro, value in macros.items()
+            if not macro.startswith("HAS_") or macro in text or macro == "HAS_FP64"
+        }
+        source = "".join([f"#define {macro} {value}\n" for macro, value in macros.items()])
+        source += "\n".join([text_of("dialect.cl"), text_of("common.cl"), body, text])
+        program = self._programs.get(source)
+        if program is None:
+            program = self._program(source)
+            self._programs[source] = program
+        return self._runtime.kernel(program, name)
+
+    def _program(self, source: str) -> Any:
+        path = self._path(source)
+        if path is not None:
+            with contextlib.suppress(OSError):
+                program = self._runtime.load(_verified(path.read_bytes()))
+                if program is not None:
+                    return program
+        program = self._runtime.build(source)
+        binary = None if path is None else self._runtime.binary(program)
+        if path is not None and binary:
+            with contextlib.suppress(OSError):
+                _write(path, binary)
+        return program
+
+    def _path(self, source: str) -> Path | None:
+        if self._folder is None:
+            return None
+        key = f"{__version__}|{self._runtime.identity}|{source}"
+        return self._folder / f"{hashlib.sha256(key.encode()).hexdigest()}.bin"
+
+
+def _verified(stored: bytes) -> bytes:
+    """The binary in a file of the cache: what was cut short is no binary."""
+    digest, binary = stored[:32], stored[32:]
+    if hashlib.sha256(binary).digest() != digest:
+        raise OSError("a file of the cache is damaged")
+    return binary
+
+
+def _write(path: Path, binary: bytes) -> None:
+    """Write a file of the cache in one step: others see all of it, or nothing."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, suffix=".part")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(hashlib.sha256(binary).digest() + binary)
+        Path(name).replace(path)
+    except OSError:
+        Path(name).unlink(missing_ok=True)
+        raise

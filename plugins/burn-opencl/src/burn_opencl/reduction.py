@@ -1,0 +1,190 @@
+"""Reductions: in parts, so that all of a device has work, and the parts joined."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from burn.dtype import DType, bool_
+from burn_opencl.buffers import Buffer
+from burn_opencl.expressions import CODES, class_of
+from burn_opencl.launcher import Rows
+
+if TYPE_CHECKING:
+    from burn.aliases import Shape
+    from burn_opencl.launcher import Launcher
+
+__all__ = ["ReductionOps", "reduced_shape"]
+
+_OPS: Final = {"sum": 0, "prod": 1, "max": 2, "min": 3, "any": 4, "all": 5}
+_OF_NOTHING: Final = {"sum": 0, "prod": 1, "any": 0, "all": 1}
+_CHUNK: Final = 4096
+"""A part of a row has this many elements at least."""
+
+_COLUMNS: Final = 2048
+"""An item of a CPU takes so many columns."""
+
+_BYTES: Final = {"float": 4, "double": 8, "long": 8, "ulong": 8}
+_PARTIAL: Final = {"float": "float32", "double": "float64", "long": "int64", "ulong": "uint64"}
+
+
+def reduced_shape(shape: Shape, axis: Sequence[int], *, keepdims: bool) -> Shape:
+    """The shape without some axes, or with 1 for them."""
+    if keepdims:
+        return tuple([1 if number in axis else length for number, length in enumerate(shape)])
+    return tuple([length for number, length in enumerate(shape) if number not in axis])
+
+
+class ReductionOps:
+    """Reductions over axes."""
+
+    launcher: Launcher
+    full: Any
+    cast: Any
+    device: Any
+
+    def sum(
+        self, x: Buffer, *, axis: tuple[int, ...], keepdims: bool = False, dtype: DType
+    ) -> Buffer:
+        """16-bit floats add up in float32."""
+        return self._reduce("sum", self._widened(x, dtype), axis, dtype, keepdims=keepdims)
+
+    def prod(
+        self, x: Buffer, *, axis: tuple[int, ...], keepdims: bool = False, dtype: DType
+    ) -> Buffer:
+        """16-bit floats are multiplied in float32."""
+        return self._reduce("prod", self._widened(x, dtype), axis, dtype, keepdims=keepdims)
+
+    def max(self, x: Buffer, *, axis: tuple[int, ...], keepdims: bool = False) -> Buffer:
+        """NaN propagates."""
+        return self._reduce("max", x, axis, x.dtype, keepdims=keepdims)
+
+    def min(self, x: Buffer, *, axis: tuple[int, ...], keepdims: bool = False) -> Buffer:
+        """NaN propagates."""
+        return self._reduce("min", x, axis, x.dtype, keepdims=keepdims)
+
+    def any(self, x: Buffer, *, axis: tuple[int, ...], keepdims: bool = False) -> Buffer:
+        """Numbers are asked whether they are 0, without a mask of its own."""
+        return self._reduce("any", x, axis, bool_, keepdims=keepdims)
+
+    def all(self, x: Buffer, *, axis: tuple[int, ...], keepdims: bool = False) -> Buffer:
+        """Numbers are asked whether they are 0, without a mask of its own."""
+        return self._reduce("all", x, axis, bool_, keepdims=keepdims)
+
+    def argmax(self, x: Buffer, *, axis: int, keepdims: bool = False, dtype: DType) -> Buffer:
+        """The first of equals; NaN is largest."""
+        return self._extremum(x, axis, dtype, smallest=False, keepdims=keepdims)
+
+    def argmin(self, x: Buffer, *, axis: int, keepdims: bool = False, dtype: DType) -> Buffer:
+        """The first of equals; NaN comes before all."""
+        return self._extremum(x, axis, dtype, smallest=True, keepdims=keepdims)
+
+    def _widened(self, x: Buffer, dtype: DType) -> Buffer:
+        """Elements that become what `dtype` computes in as they are read, or are cast."""
+        same = class_of(x.dtype) == class_of(dtype) and x.dtype.itemsize <= dtype.itemsize
+        return x if same else self.cast(x, dtype=dtype)
+
+    def _reduce(
+        self, op: str, x: Buffer, axis: tuple[int, ...], dtype: DType, *, keepdims: bool
+    ) -> Buffer:
+        launcher = self.launcher
+        rows = launcher.rows_along(x, axis)
+        shape = reduced_shape(x.shape, axis, keepdims=keepdims)
+        if not rows.n:
+            if op not in _OF_NOTHING:
+                raise ValueError(f"{op} of no elements")
+            number = _OF_NOTHING[op]
+            return self.full(shape=shape, fill_value=number, dtype=dtype, device=self.device)  # type: ignore[no-any-return]  # a Buffer
+        out = launcher.empty(shape, dtype)
+        if not out.size:
+            return out
+        computed = class_of(x.dtype)
+        source = CODES[x.dtype.name]
+        target = CODES[dtype.name]
+        parts, chunk = self._parts(rows)
+        by_columns = self._goes_by_columns(rows)
+        if parts > 1 or by_columns:
+            count = rows.outer * parts * rows.inner
+            partial = launcher.scratch(count * _BYTES[computed])
+            middle = CODES[_PARTIAL[computed]]
+            name = "reduce_columns" if by_columns else None
+            self._launch(op, computed, rows, parts, chunk, source, middle, partial, name)
+            joined = Buffer(partial, (count,), x.dtype, (1,), 0, self)
+            rows = Rows(joined, rows.outer, parts, rows.inner)
+            source = middle
+            op = {"any": "max", "all": "min"}.get(op, op)
+        self._launch(op, computed, rows, 1, rows.n, source, target, out.memory)
+        return out
+
+    def _goes_by_columns(self, rows: Rows) -> bool:
+        """Whether a CPU takes large rows one after the other, all columns of them at once."""
+        launcher = self.launcher
+        large = rows.outer * rows.n * rows.inner >= launcher.large
+        return launcher.runtime.is_cpu and large and rows.inner > 1
+
+    def _parts(self, rows: Rows) -> tuple[int, int]:
+        """In how many parts to reduce each row, and how long they are."""
+        runtime = self.launcher.runtime
+        if runtime.is_cpu:
+            wanted, items = 4 * runtime.units, rows.outer * -(-rows.inner // _COLUMNS)
+        else:
+            items = rows.outer * (256 if rows.inner == 1 else rows.inner)
+            wanted = 2048 * runtime.units
+        shortest = _CHUNK if rows.inner == 1 else 64
+        parts = max(1, min(wanted // items, rows.n // shortest))
+        chunk = -(-rows.n // parts)
+        return -(-rows.n // chunk), chunk
+
+    def _launch(
+        self,
+        op: str,
+        computed: str,
+        rows: Rows,
+        parts: int,
+        chunk: int,
+        source: int,
+        target: int,
+        out: Any,
+        name: str | None = None,
+    ) -> None:
+        launcher = self.launcher
+        x, outer, n, inner = rows
+        on_cpu = launcher.runtime.is_cpu
+        definitions: dict[str, str | int] = {"ALONG": 0}
+        if outer * n * inner >= launcher.large:
+            definitions |= {"OP": _OPS[op], "SOURCE": source, "TARGET": target}
+            definitions["ALONG"] = int(on_cpu and inner == 1)
+        items, group = outer * parts * inner, 64
+        if name == "reduce_columns":
+            items, group = outer * parts * -(-inner // _COLUMNS), 1
+        elif not on_cpu and inner == 1 and n > 64:
+            name, items, group = "reduce_rows", outer * parts * 256, 256
+        kernel = launcher.kernel(name or "reduce", "reduction.cl", computed, definitions)
+        numbers = (outer, n, inner, x.offset, parts, chunk, _OPS[op], source, target)
+        launcher.run(kernel, items, numbers, (x.memory, out), group)
+
+    def _extremum(
+        self, x: Buffer, axis: int, dtype: DType, *, smallest: bool, keepdims: bool
+    ) -> Buffer:
+        launcher = self.launcher
+        rows = launcher.rows_along(x, (axis,))
+        if not rows.n:
+            raise ValueError("the place of an extremum of no elements")
+        out = launcher.empty(reduced_shape(x.shape, (axis,), keepdims=keepdims), dtype)
+        if not out.size:
+            return out
+        parts, chunk = self._parts(Rows(rows.x, rows.outer, rows.n, max(rows.inner, 2)))
+        count = rows.outer * rows.inner
+        places = launcher.scratch(8 * count * parts)
+        source = CODES[x.dtype.name]
+        definitions: dict[str, str | int] = {"SOURCE": source} if x.size >= launcher.large else {}
+        numbers = [rows.outer, rows.n, rows.inner, rows.x.offset, parts, chunk, int(smallest)]
+        numbers += [source, CODES[dtype.name]]
+
+        def kernel(name: str) -> Any:
+            return launcher.kernel(name, "extremum.cl", class_of(x.dtype), definitions)
+
+        memory = rows.x.memory
+        launcher.run(kernel("find_extremum"), count * parts, numbers, (memory, places))
+        launcher.run(kernel("join_extrema"), count, numbers, (memory, places, out.memory))
+        return out

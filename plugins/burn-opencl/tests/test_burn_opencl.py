@@ -1,0 +1,346 @@
+"""What is particular to OpenCL; that its ops are right is shown by the conformance kit."""
+
+import gc
+import os
+import subprocess
+import sys
+import threading
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import burn
+from burn.data import TensorData
+from burn.dtype import DTypeUsage, float32, float64
+from burn.errors import ExecutionError, OutOfRangeError
+from burn.testing import SAMPLES, Subject, check_sample, load_samples
+from burn_opencl.backend import OpenClDevice
+from burn_opencl.buffers import Buffer, piece_size, row_major
+from burn_opencl.driver import found_devices
+from burn_opencl.launcher import collapsed
+from burn_opencl.plugin import burn_backends
+from burn_opencl.programs import Programs
+
+if not found_devices():
+    pytest.skip("OpenCL is not tested: there is no device", allow_module_level=True)
+
+load_samples()
+
+PROGRAM = """
+import burn
+x = burn.arange(20_000, device="opencl", dtype=burn.float32)
+print(float(burn.sum(burn.exp(x * 1e-4))))
+"""
+
+
+@pytest.fixture(scope="module")
+def device():
+    return burn.Device("opencl")
+
+
+@pytest.fixture(scope="module")
+def launcher(device):
+    return device.backend.for_device(device.id).launcher
+
+
+def run(code, **variables):
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("BURN_")}
+    return subprocess.Popen(
+        [sys.executable, "-c", code],
+        env=kept | {"BURN_PLUGINS": "cpu,opencl"} | variables,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def output(process):
+    out, err = process.communicate(timeout=300)
+    assert process.returncode == 0, err
+    return out.strip()
+
+
+def test_the_probe_and_the_backend_find_the_same_devices(device):
+    (spec,) = burn_backends()
+    infos = spec.probe()
+    assert len(infos) == len(found_devices())
+    for number, name in enumerate(spec.device_types):
+        of_type = [info for info in infos if info.type == name]
+        assert device.backend.device_count(number) == len(of_type)
+    assert device.backend.device_count(77) == 0
+    assert all(info.hardware and info.driver and info.memory for info in infos)
+    assert DTypeUsage.GENERAL in infos[0].usage[float32]
+
+
+def test_looking_for_devices_does_not_import_pyopencl():
+    code = "import sys; from burn_opencl.plugin import burn_backends as b; b()[0].probe(); "
+    assert output(run(code + "print('pyopencl' in sys.modules)")) == "False"
+
+
+def test_without_a_driver_there_is_no_device(tmp_path):
+    code = "from burn_opencl.plugin import burn_backends as b; print(b()[0].probe())"
+    assert output(run(code, OCL_ICD_VENDORS=str(tmp_path))) == "[]"
+
+
+@pytest.mark.skipif(
+    all(one.platform != "Portable Computing Language" for one in found_devices()),
+    reason="only PoCL makes two devices of one",
+)
+def test_two_devices_of_one_machine_have_tensors_of_their_own():
+    code = (
+        "import burn; a, b = burn.Device('opencl/cpu:0'), burn.Device('opencl/cpu:1')\n"
+        "x = burn.ones(3, device=a); y = (x + 1).to_device(b) * 2\n"
+        "print(y.tolist(), y.device)\n"
+        "try: x + y\n"
+        "except burn.DeviceMismatchError: print('refused')"
+    )
+    text = output(run(code, POCL_DEVICES="pthread pthread"))
+    assert text.splitlines() == ["[4.0, 4.0, 4.0] opencl/cpu:1", "refused"]
+
+
+OPS = ("add", "sum", "max", "argmax", "softmax", "matmul", "scatter_add", "cumsum", "argsort")
+
+
+@pytest.mark.parametrize("name", OPS)
+def test_the_kernels_for_large_tensors_give_the_same_results(device, launcher, monkeypatch, name):
+    monkeypatch.setattr(launcher, "large", 0)
+    subject = Subject(device.backend, device.id)
+    for sample in SAMPLES[name].samples:
+        for dtype in subject.dtypes(SAMPLES[name], sample):
+            if dtype is float32:
+                check_sample(subject, SAMPLES[name], sample, dtype)
+
+
+@pytest.fixture
+def like_a_gpu(device, monkeypatch):
+    """The device with the kernels that a GPU gets, for tensors of all sizes."""
+    own = OpenClDevice(device.backend, device.id)
+    own.launcher.runtime.is_cpu = False
+    own.launcher.large = 0
+    own.launcher.group = 256
+    monkeypatch.setitem(device.backend._devices, device.id, own)
+    return own
+
+
+@pytest.mark.parametrize("name", ["add", "exp", "sum", "softmax", "layer_norm_grad", "conv"])
+def test_the_kernels_for_gpus_give_the_same_results(device, like_a_gpu, name):
+    subject = Subject(device.backend, device.id)
+    for sample in SAMPLES[name].samples:
+        for dtype in subject.dtypes(SAMPLES[name], sample):
+            if dtype is float32:
+                check_sample(subject, SAMPLES[name], sample, dtype)
+
+
+def test_the_kernels_for_gpus_take_large_tensors(device, like_a_gpu):
+    numbers = np.random.default_rng(1)
+
+    def uploaded(values):
+        data = TensorData(values.astype(np.float32))
+        return like_a_gpu.from_data(data, device.id)
+
+    def read(x):
+        return like_a_gpu.to_data(x).array
+
+    a, b = numbers.normal(size=(3, 150, 70)), numbers.normal(size=(90, 70))
+    product = like_a_gpu.matmul(uploaded(a), uploaded(b).permuted((1, 0)))
+    np.testing.assert_allclose(read(product), a @ b.T, atol=1e-4)
+    x = numbers.normal(size=(5, 5001))
+    found = like_a_gpu.sum(uploaded(x), axis=(1,), dtype=float32)
+    np.testing.assert_allclose(read(found), x.sum(axis=1), atol=1e-3)
+    squared = like_a_gpu.multiply(uploaded(x), uploaded(x))
+    np.testing.assert_allclose(read(squared), x * x, rtol=1e-5)
+
+
+def test_large_tensors_are_computed_in_parts(device):
+    values = np.random.default_rng(0).normal(size=(300, 1000)).astype(np.float32)
+    x = burn.asarray(values, device=device)
+    for axis in (None, 0, 1):
+        found = burn.sum(x, axis=axis).numpy()
+        expected = values.astype(np.float64).sum(axis=axis)
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-3)
+        np.testing.assert_array_equal(burn.max(x, axis=axis).numpy(), values.max(axis=axis))
+    flat = burn.reshape(x, (-1,))
+    assert int(burn.argmax(flat)) == values.argmax()
+    np.testing.assert_allclose(
+        burn.cumulative_sum(flat).numpy(), values.ravel().cumsum(dtype=np.float64), atol=1e-2
+    )
+    order = burn.argsort(flat, stable=True).numpy()
+    np.testing.assert_array_equal(order, values.ravel().argsort(kind="stable"))
+
+
+@pytest.mark.parametrize("shape", [(70, 33, 41), (1, 200, 3), (129, 130, 131), (7, 500, 17)])
+def test_products_of_matrices_of_odd_sizes(device, shape):
+    m, k, n = shape
+    numbers = np.random.default_rng(1)
+    a, b = numbers.normal(size=(m, k)), numbers.normal(size=(n, k))
+    for dtype, allowed in ((float32, 1e-3), (float64, 1e-10)):
+        x, y = (burn.asarray(one, dtype=dtype, device=device) for one in (a, b))
+        np.testing.assert_allclose((x @ y.T).numpy(), a @ b.T, atol=allowed)
+        stacked = burn.stack([x, x + 1])
+        np.testing.assert_allclose((stacked @ y.T).numpy()[1], (a + 1) @ b.T, atol=allowed)
+
+
+def test_views_cost_no_memory(device):
+    x = burn.ones((4, 6), device=device)
+    views = [
+        x.T,
+        x[1:, ::2],
+        burn.flip(x),
+        burn.reshape(x, (2, 12)),
+        burn.broadcast_to(x, (3, 4, 6)),
+    ]
+    for view in views:
+        assert view.primitive.memory is x.primitive.memory
+
+
+def test_axes_that_go_on_where_others_end_are_one():
+    shape = (2, 3, 1, 4)
+    assert collapsed(shape, (row_major(shape),)) == ((24,), ((1,),))
+    assert collapsed((2, 3), ((3, 1), (0, 1))) == ((2, 3), ((3, 1), (0, 1)))
+    assert collapsed((), ((),)) == ((), ((),))
+
+
+def test_more_axes_than_a_kernel_is_told_of(device):
+    shape = (2,) * 12
+    values = np.arange(2**12, dtype=np.float32).reshape(shape)
+    x = burn.asarray(values, device=device)
+    axes = tuple(reversed(range(12)))
+    found = (burn.permute_dims(x, axes) + x).numpy()
+    np.testing.assert_array_equal(found, values.transpose(axes) + values)
+
+
+def test_sizes_of_pieces_lose_a_quarter_at_most():
+    for size in (1, 255, 257, 1000, 4097, 10**6, 10**9 + 1):
+        piece = piece_size(size)
+        assert size <= piece <= max(256, size * 5 / 4 + 1)
+
+
+def test_memory_of_what_is_gone_is_used_again(device, launcher):
+    def step():
+        x = burn.ones((64, 64), device=device)
+        return (x * 2.0 + 1.0).sum()
+
+    step()
+    gc.collect()
+    held = launcher.pool.held
+    for _ in range(2_000):
+        step()
+    device.sync()
+    assert launcher.pool.held == held
+
+
+def test_a_tensor_that_does_not_fit_is_refused_with_sizes(device):
+    with pytest.raises(ExecutionError, match=r"no room for \d+ bytes: .* of its \d+ bytes"):
+        burn.zeros(1 << 45, dtype=burn.uint8, device=device)
+    assert float(burn.ones(2, device=device).sum()) == 2.0
+
+
+def test_the_pool_is_given_back(device, launcher):
+    burn.zeros(1 << 20, device=device)
+    held = launcher.pool.held
+    device.memory_cleanup()
+    assert launcher.pool.held < held
+
+
+def test_a_kernel_that_does_not_compile_is_shown_with_its_line(launcher):
+    source = "__kernel void broken(__global float* x) {\n    x[0] = nonsense;\n}\n"
+    with pytest.raises(ExecutionError) as caught:
+        launcher.runtime.build(source)
+    assert "line 2: x[0] = nonsense;" in str(caught.value)
+    assert "nonsense" in str(caught.value).split("line 2")[1]
+
+
+def test_an_index_out_of_range_is_raised_at_the_next_read_and_forgotten(device):
+    x = burn.arange(4, device=device)
+    taken = burn.take(x, burn.asarray([1, 9], device=device))
+    with pytest.raises(OutOfRangeError, match=r"index 9 .* length 4"):
+        taken.tolist()
+    assert x.tolist() == [0, 1, 2, 3]
+    burn.take(x, burn.asarray([-5], device=device))
+    with pytest.raises(IndexError, match="index -5"):
+        device.sync()
+    device.sync()
+
+
+def test_threads_share_a_device(device):
+    wrong = []
+
+    def work(seed):
+        values = np.random.default_rng(seed).normal(size=(17, 23))
+        x = burn.asarray(values, device=device)
+        for _ in range(20):
+            found = (burn.exp(x) @ x.T).sum(axis=0).numpy()
+            if not np.allclose(found, (np.exp(values) @ values.T).sum(axis=0)):
+                wrong.append(seed)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_two_processes_write_one_cache(tmp_path):
+    variables = {"BURN_OPENCL_CACHE": str(tmp_path), "POCL_CACHE_DIR": str(tmp_path / "pocl")}
+    first, second = run(PROGRAM, **variables), run(PROGRAM, **variables)
+    result = output(first)
+    assert result == output(second)
+    stored = sorted(tmp_path.glob("*.bin"))
+    assert stored
+    assert not list(tmp_path.glob("*.part"))
+    stored[0].write_bytes(stored[0].read_bytes()[:100])
+    assert output(run(PROGRAM, **variables)) == result
+
+
+def test_what_is_in_the_cache_is_not_compiled_again(launcher, tmp_path):
+    built = []
+
+    class Counting(SimpleNamespace):
+        is_cpu, has_fp64 = launcher.runtime.is_cpu, launcher.runtime.has_fp64
+        identity = launcher.runtime.identity
+        load, binary = launcher.runtime.load, launcher.runtime.binary
+        kernel = launcher.runtime.kernel
+
+        def build(self, source):
+            built.append(source)
+            return launcher.runtime.build(source)
+
+    macros = {"C": "ulong", "IS_DOUBLE": 0}
+    for _ in range(2):
+        Programs(Counting(), tmp_path).kernel("random_words", "random.cl", macros)
+    assert len(built) == 1
+
+
+def test_weights_after_some_steps_are_those_of_the_cpu(device):
+    def train(where):
+        tracked = where.autodiff()
+        rng = np.random.default_rng(3)
+        x = burn.asarray(rng.normal(size=(32, 8)), device=tracked)
+        y = burn.asarray(rng.normal(size=(32, 1)), device=tracked)
+        weights = [
+            burn.asarray(rng.normal(size=shape), device=tracked).require_grad()
+            for shape in ((8, 16), (16,), (16, 1))
+        ]
+        moments = [[burn.zeros(one.shape, dtype=float64, device=tracked)] * 2 for one in weights]
+        for step in range(1, 21):
+            hidden = burn.tanh(x @ weights[0] + weights[1])
+            gradients = burn.mean(burn.square(hidden @ weights[2] - y)).backward()
+            for place, one in enumerate(weights):
+                with burn.no_grad():
+                    gradient = one.grad(gradients)
+                    new, *moments[place] = burn.adam_step(
+                        one.detach(), gradient, *moments[place], step=step, learning_rate=0.01
+                    )
+                weights[place] = new.require_grad()
+        return [one.detach().inner().numpy() for one in weights]
+
+    for found, expected in zip(train(device), train(burn.Device("cpu")), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
+
+
+def test_a_buffer_is_what_tensors_are_made_of(device):
+    x = burn.ones(3, device=device)
+    assert isinstance(x.primitive, Buffer)
+    assert burn.Tensor.from_primitive(x.primitive, device=device).tolist() == [1.0] * 3
