@@ -20,7 +20,7 @@ from mkdocs.structure.files import File, Files
 
 import burn
 import burn.namespace
-from burn.backend import Backend
+from burn.backend import Backend, is_implemented
 from burn.cli.required_methods import RequiredMethod, required_methods
 from burn.dtype import DType, Kind
 from burn.ops import REGISTRY, Op, Operand, Tag
@@ -75,9 +75,7 @@ def kinds(spec: Operand) -> str:
 def required_page() -> Iterator[str]:
     """Every method that a backend has to write, and what the kit tries of it."""
     methods = required_methods()
-    members = [
-        name for name, member in vars(Backend).items() if getattr(member, "__burn_stub__", False)
-    ]
+    members = [name for name, member in vars(Backend).items() if not is_implemented(member)]
     yield "# The required operations\n"
     yield (
         f"A backend writes {len(members)} members of `Backend` and the {len(methods)} methods on "

@@ -15,6 +15,7 @@ from burn.backend.tensor_ops import (
     FloatTensorOps,
     IntTensorOps,
     NumericTensorOps,
+    is_implemented,
     required,
 )
 
@@ -30,6 +31,7 @@ __all__ = [
     "FloatTensorOps",
     "IntTensorOps",
     "NumericTensorOps",
+    "is_implemented",
     "required",
 ]
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import numpy as np
 
 from burn.backend.base import Backend
+from burn.backend.tensor_ops import is_implemented
 from burn.data import TensorData
 from burn.device_id import DeviceId
 from burn.dtype import (
@@ -76,7 +77,7 @@ class ArrayBackend(Backend):
         self._dtypes = {self.native_dtype(dtype): dtype for dtype in DType.members()}
         for name in _STANDARD:
             own = getattr(type(self), name, None)
-            if own is None or getattr(own, "__burn_stub__", False):
+            if not is_implemented(own):
                 function = getattr(xp, name)
                 if name in _ORDER and not self.orders_booleans:
                     function = self._of_numbers(function)

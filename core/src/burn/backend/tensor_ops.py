@@ -27,7 +27,7 @@ and the dtype of the result: ``burn.ops.REGISTRY["matmul"].infer(Meta(shape, dty
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, TypeVar
 
 if TYPE_CHECKING:
     from burn.aliases import Primitive, RealScalar, Scalar, Shape, Slices
@@ -41,6 +41,7 @@ __all__ = [
     "FloatTensorOps",
     "IntTensorOps",
     "NumericTensorOps",
+    "is_implemented",
     "required",
 ]
 
@@ -51,6 +52,11 @@ def required(function: _Function) -> _Function:
     """Mark a protocol method that a backend has to write; until then the op counts as missing."""
     function.__burn_stub__ = True  # type: ignore[attr-defined]  # functions take attributes
     return function
+
+
+def is_implemented(method: object) -> TypeGuard[Callable[..., Any]]:
+    """Whether a method of a backend is there: neither None nor still marked as `required`."""
+    return method is not None and not getattr(method, "__burn_stub__", False)
 
 
 class BaseTensorOps(Protocol):

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from burn.backend.tensor_ops import is_implemented
 from burn.dtype import DType
 from burn.errors import BurnError, DTypeError, UnsupportedOpError
 from burn.ops.op import REGISTRY, Op, Tag
@@ -77,9 +78,9 @@ class OpTable:
 
     def _own_method(self, definition: Op) -> Callable[..., Any] | None:
         method = getattr(self.backend, definition.name, None)
-        if method is None or getattr(method, "__burn_stub__", False):
+        if not is_implemented(method):
             return None
-        return method  # type: ignore[no-any-return]  # whatever the backend has under that name
+        return method
 
     def _resolve(self, definition: Op) -> Callable[..., Any]:
         method = self._own_method(definition)

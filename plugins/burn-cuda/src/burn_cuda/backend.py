@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from burn.backend import Backend
+from burn.backend import Backend, is_implemented
 from burn.data import TensorData
 from burn.device_id import DeviceId
 from burn.dtype import DType, DTypeUsage
@@ -90,7 +90,7 @@ class CudaBackend(
         """Let each op first make its device the current one, where CUDA shows several."""
         for name in (*REGISTRY, "from_data", "to_data", "to_dlpack"):
             method = getattr(self, name, None)
-            if method is not None and not getattr(method, "__burn_stub__", False):
+            if is_implemented(method):
                 setattr(self, name, _on_device(self.driver, method))
 
     def __repr__(self) -> str:

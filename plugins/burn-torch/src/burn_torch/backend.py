@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from burn.backend import Backend
+from burn.backend import Backend, is_implemented
 from burn.data import TensorData
 from burn.device_id import DeviceId
 from burn.dtype import DType, DTypeUsage, Kind
@@ -78,11 +78,11 @@ class TorchBackend(
         self._devices = {device: self}
         self._lock = threading.Lock()
         for name, function in elementwise_functions().items():
-            if not hasattr(type(self), name) or _is_missing(getattr(type(self), name)):
+            if not is_implemented(getattr(type(self), name, None)):
                 setattr(self, name, function)
         for name in EMULATED:
             method = getattr(self, name, None)
-            if method is not None and not _is_missing(method):
+            if is_implemented(method):
                 setattr(self, name, emulated(name, method))
 
         if not self.on_host:
@@ -286,7 +286,3 @@ class _Writeable:
         address, _ = array.__array_interface__["data"]
         self.__array_interface__ = {**array.__array_interface__, "data": (address, False)}
         self.array = array
-
-
-def _is_missing(method: Any) -> bool:
-    return bool(getattr(method, "__burn_stub__", False))

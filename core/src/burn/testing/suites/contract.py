@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from burn.backend import Backend
+from burn.backend import Backend, is_implemented
 from burn.data import TensorData
 from burn.dtype import DType, DTypeUsage, bool_, float32, int32, int64
 from burn.generator import get_state
@@ -33,8 +33,7 @@ def _is_a_backend(subject: Subject) -> None:
     missing = [
         name
         for name in ("name", "native_dtype", "dtype_usage", "device_count", "sync")
-        if getattr(getattr(subject.backend, name, None), "__burn_stub__", False)
-        or not hasattr(subject.backend, name)
+        if not is_implemented(getattr(subject.backend, name, None))
     ]
     expect(not missing, f"the backend has no member {', '.join(missing)}")
     backend = subject.backend.hidden if subject.hides else subject.backend
