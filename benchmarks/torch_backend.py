@@ -78,30 +78,30 @@ def _large(device: burn.Device) -> Iterator[Case]:
         x = burn.random.uniform(shape, device=device)
         return x, x.primitive
 
-    x, a = tensor(1000, 1000)
-    rows, lines = tensor(1024, 1024)
+    x, a = tensor(10_000, 1000)
+    rows, lines = tensor(4096, 1024)
     images, pictures = tensor(32, 64, 28, 28)
     weight, kernel = tensor(64, 64, 3, 3)
     gamma, beta = burn.ones(1024, device=device), burn.zeros(1024, device=device)
     scale, shift = gamma.primitive, beta.primitive
     query, heads = tensor(4, 8, 256, 64)
-    places = burn.asarray(np.random.default_rng(0).integers(0, 1000, 4096), device=device)
+    places = burn.asarray(np.random.default_rng(0).integers(0, 10_000, 40_000), device=device)
     indices = places.primitive
     cases: dict[str, tuple[Callable[[], object], Callable[[], object]]] = {
-        "add, 10⁶": (lambda: x + x, lambda: a + a),
-        "exp, 10⁶": (lambda: burn.exp(x), lambda: torch.exp(a)),
-        "sum of rows, 10⁶": (lambda: burn.sum(x, axis=1), lambda: torch.sum(a, 1)),
+        "add, 10⁷": (lambda: x + x, lambda: a + a),
+        "exp, 10⁷": (lambda: burn.exp(x), lambda: torch.exp(a)),
+        "sum of rows, 10⁷": (lambda: burn.sum(x, axis=1), lambda: torch.sum(a, 1)),
         "matmul 512": _products(device, 512),
-        "softmax, 1024 rows of 1024": (
+        "softmax, 4096 rows of 1024": (
             lambda: burn.softmax(rows, axis=1),
             lambda: torch.softmax(lines, 1),
         ),
-        "layer_norm, 1024 rows of 1024": (
+        "layer_norm, 4096 rows of 1024": (
             lambda: burn.layer_norm(rows, gamma, beta),
             lambda: functional.layer_norm(lines, (1024,), scale, shift),
         ),
-        "gelu, 1024 rows of 1024": (lambda: burn.gelu(rows), lambda: functional.gelu(lines)),
-        "sort, 1024 rows of 1024": (
+        "gelu, 4096 rows of 1024": (lambda: burn.gelu(rows), lambda: functional.gelu(lines)),
+        "sort, 4096 rows of 1024": (
             lambda: burn.sort(rows),
             lambda: torch.sort(lines, stable=True),
         ),
@@ -117,7 +117,7 @@ def _large(device: burn.Device) -> Iterator[Case]:
             lambda: burn.attention(query, query, query),
             lambda: functional.scaled_dot_product_attention(heads, heads, heads),
         ),
-        "rows of a table, 4096": (
+        "40,000 rows of a table": (
             lambda: burn.take(x, places, axis=0),
             lambda: torch.index_select(a, 0, indices),
         ),

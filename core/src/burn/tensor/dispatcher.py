@@ -107,6 +107,8 @@ def rank_of(x: Tensor, operation: str) -> int:
 def normalize_axis(x: Tensor, axis: int, operation: str, *, rank: int | None = None) -> int:
     """An axis counted from the front; ``rank`` replaces that of `x`."""
     count = rank_of(x, operation) if rank is None else rank
+    if axis.__class__ is int and -count <= axis < count:  # as it nearly always is
+        return axis + count if axis < 0 else axis
     try:
         number = axis.__index__()
     except AttributeError:
@@ -127,9 +129,9 @@ def normalize_axes(x: Tensor, axis: Axis, operation: str) -> tuple[int, ...]:
     if axis is None:
         rank = rank_of(x, operation)
         return _ALL_AXES[rank] if rank < len(_ALL_AXES) else tuple(range(rank))
-    if isinstance(axis, (tuple, list)):
-        return tuple([normalize_axis(x, one, operation) for one in axis])
-    return (normalize_axis(x, axis, operation),)
+    if axis.__class__ is int or not isinstance(axis, (tuple, list)):
+        return (normalize_axis(x, axis, operation),)
+    return tuple([normalize_axis(x, one, operation) for one in axis])
 
 
 def real_number(value: float, name: str, operation: str) -> float:

@@ -45,13 +45,15 @@ def getitem(x: Tensor, key: Any) -> Tensor:
         isinstance(part, _ADVANCED) for part in parts
     ):
         return advanced_indexing.getitem(x, parts)
-    slices, shape = read_key(x.shape, key)
-    if any(piece != (0, length, 1) for piece, length in zip(slices, x.shape, strict=True)):
+    whole = x.shape
+    slices, shape = read_key(whole, key)
+    counts = tuple([count for _, count, _ in slices])
+    if counts != whole or any(start or step != 1 for start, _, step in slices):
         x = _slice(x, slices=slices)
-    elif x.shape == shape:
+    elif counts == shape:
         # All of it: another tensor, which an assignment to this one leaves alone.
         return dispatch.wrap(x.primitive, x.tensor_type)
-    return x if x.shape == shape else _reshape(x, shape=shape)
+    return x if counts == shape else _reshape(x, shape=shape)
 
 
 def setitem(x: Tensor, key: Any, value: Any) -> Tensor:
@@ -74,10 +76,10 @@ def setitem(x: Tensor, key: Any, value: Any) -> Tensor:
 def read_key(shape: Shape, key: Any) -> tuple[Slices, Shape]:
     """A basic index as slices of an op, and the shape that the result has."""
     parts = key if isinstance(key, tuple) else (key,)
-    used = sum(part is not None and part is not Ellipsis for part in parts)
+    dots = sum([part is Ellipsis for part in parts])
+    used = len(parts) - dots - sum([part is None for part in parts])
     if used > len(shape):
         raise AxisError(f"{used} indices for a tensor with {len(shape)} axes", operation="indexing")
-    dots = sum(part is Ellipsis for part in parts)
     if dots > 1:
         raise OperandTypeError("an index has one ... at most", operation="indexing")
     if not dots:

@@ -63,7 +63,30 @@ def _comparison(
     def call(x1: Any, x2: Any) -> Any:
         return mirrored(x2, x1) if x1.__class__ in NUMBERS else function(x1, x2)
 
-    return call
+    return _marked(call, function)
+
+
+def _extreme(function: Callable[..., Any], bound: Callable[..., Any]) -> Callable[[Any, Any], Any]:
+    """The larger or the smaller of two operands, of which one may be a number."""
+
+    def after_tensor(x1: Any, x2: Any) -> Any:
+        if x2.__class__ not in NUMBERS:
+            return function(x1, x2)
+        try:
+            return bound(x1, x2)
+        except RuntimeError:  # torch refuses a number that rounds to an infinity
+            return bound(x1, rounded(x2, x1.dtype))
+
+    def call(x1: Any, x2: Any) -> Any:
+        return after_tensor(x2, x1) if x1.__class__ in NUMBERS else after_tensor(x1, x2)
+
+    return _marked(call, after_tensor)
+
+
+def _marked(call: Any, after_tensor: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """A function that says what will do where its first operand is known to be a tensor."""
+    call.after_tensor = after_tensor
+    return call  # type: ignore[no-any-return]  # a function
 
 
 def as_tensors(x1: Any, x2: Any) -> tuple[Tensor, Tensor]:
@@ -92,6 +115,8 @@ def elementwise_functions() -> dict[str, Callable[..., Any]]:
     return {
         **SAME,
         **{name: _comparison(*pair) for name, pair in _MIRRORED.items()},
+        "maximum": _extreme(torch.maximum, torch.clamp_min),
+        "minimum": _extreme(torch.minimum, torch.clamp_max),
         **{name: _with_tensors(function) for name, function in _OF_TENSORS.items()},
     }
 
@@ -120,14 +145,6 @@ class ArithmeticOps(DefaultOps):
             return torch.round(x)
         return torch.view_as_complex(torch.round(torch.view_as_real(x)))
 
-    def maximum(self, x1: Tensor | Scalar, x2: Tensor | Scalar) -> Tensor:
-        """`torch.maximum`, or a bound."""
-        return _extreme(torch.maximum, torch.clamp_min, x1, x2)
-
-    def minimum(self, x1: Tensor | Scalar, x2: Tensor | Scalar) -> Tensor:
-        """`torch.minimum`, or a bound."""
-        return _extreme(torch.minimum, torch.clamp_max, x1, x2)
-
     def clip(self, x: Tensor, low: Tensor | Scalar, high: Tensor | Scalar) -> Tensor:
         """`torch.clamp`; bounds of two kinds one after the other."""
         if low.__class__ in NUMBERS and high.__class__ in NUMBERS:
@@ -135,7 +152,7 @@ class ArithmeticOps(DefaultOps):
                 return torch.clamp(x, low, high)  # type: ignore[arg-type]  # two numbers
             except RuntimeError:  # torch refuses a number that rounds to an infinity
                 return torch.clamp(x, rounded(low, x.dtype), rounded(high, x.dtype))
-        return self.minimum(self.maximum(x, low), high)
+        return self.minimum(self.maximum(x, low), high)  # type: ignore[attr-defined, no-any-return]  # set by name
 
     def floor_divide(self, x1: Tensor | Scalar, x2: Tensor | Scalar) -> Tensor:
         """`torch.floor_divide`; of integers by 0 it is 0."""
@@ -211,20 +228,6 @@ class ArithmeticOps(DefaultOps):
             real, imag = real.to(torch.float32), imag.to(torch.float32)
         real, imag = _broadcast_tensors(real, imag)
         return torch.complex(real, imag)
-
-
-def _extreme(
-    function: Callable[..., Tensor], bound: Callable[..., Tensor], x1: Any, x2: Any
-) -> Tensor:
-    """The larger or the smaller of two operands, of which one may be a number."""
-    if x1.__class__ in NUMBERS:
-        x1, x2 = x2, x1
-    if x2.__class__ not in NUMBERS:
-        return function(x1, x2)
-    try:
-        return bound(x1, x2)
-    except RuntimeError:  # torch refuses a number that rounds to an infinity
-        return bound(x1, rounded(x2, x1.dtype))
 
 
 def _bits(count: Any) -> Any:

@@ -9,10 +9,11 @@ from typing import Any, Final
 
 import torch
 
+from burn.dtype import DType
 from burn.ops import REGISTRY
 from burn.ops.shapes import broadcast_shapes
 from burn_torch.defaults import DefaultOps
-from burn_torch.dtypes import SHORT, Tensor
+from burn_torch.dtypes import SHORT, TORCH, Tensor
 from burn_torch.precision import in_float32
 from burn_torch.settings import without_autocast
 
@@ -48,7 +49,7 @@ class LinearAlgebraOps(DefaultOps):
         dtype = x1.dtype
         if self._is_plain(dtype):
             result = _matmul(x1, x2)
-            if result.dtype is dtype:
+            if result.dtype is dtype:  # it is not where the user's program casts for itself
                 return result
         if not self.on_host and not (dtype.is_floating_point or dtype.is_complex):
             return _of_integers(x1, x2)
@@ -101,6 +102,15 @@ class LinearAlgebraOps(DefaultOps):
         """`torch.linalg.det`."""
         _check(x)
         result: Tensor = _linalg.det(x)
+        return result
+
+    @in_float32
+    def inv(self, x: Tensor) -> Tensor:
+        """`torch.linalg.inv`; what torch fails at is solved for, which says what is wrong."""
+        try:
+            result: Tensor = _linalg.inv(x)
+        except RuntimeError:
+            return self.decomposed("inv", x)  # type: ignore[no-any-return]  # a primitive
         return result
 
     @_or_on_host
@@ -165,6 +175,39 @@ class LinearAlgebraOps(DefaultOps):
         """`torch.linalg.eigvalsh` of the Hermitian part."""
         result: Tensor = _linalg.eigvalsh(_hermitian(x))
         return result
+
+    @_or_on_host
+    def eig(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """`torch.linalg.eig`, with phases that are chosen."""
+        self._check_order()
+        _check(x)
+        values, vectors = torch.linalg.eig(x)
+        return values, vectors * _column_factors(vectors)[..., None, :]
+
+    @_or_on_host
+    def eigvals(self, x: Tensor) -> Tensor:
+        """`torch.linalg.eigvals`."""
+        self._check_order()
+        _check(x)
+        if not torch.isfinite(x).all():
+            raise RuntimeError("LAPACK takes NaN in silence")
+        result: Tensor = _linalg.eigvals(x)
+        return result
+
+    @_or_on_host
+    def lu_decomposition(self, x: Tensor, *, index_dtype: DType) -> tuple[Tensor, Tensor]:
+        """`torch.linalg.lu_factor`; among complex pivots LAPACK does not take the largest."""
+        self._check_order()
+        if x.dtype.is_complex or not x.numel() or not index_dtype.is_integer:
+            raise RuntimeError("for the host")
+        result, pivots, _ = torch.linalg.lu_factor_ex(x)
+        order, _, _ = torch.lu_unpack(result, pivots, unpack_data=False)
+        return result, torch.argmax(order, -2).to(TORCH[index_dtype])
+
+    def _check_order(self) -> None:
+        """Leave to the host what only LAPACK brings into the order that is promised."""
+        if not self.on_host:
+            raise RuntimeError("another library than LAPACK")
 
 
 def _affine(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:

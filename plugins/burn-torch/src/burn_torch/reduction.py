@@ -11,6 +11,7 @@ import torch
 from burn.dtype import DType
 from burn_torch.defaults import DefaultOps
 from burn_torch.dtypes import SHORT, SIGNED, TORCH, Tensor
+from burn_torch.precision import in_float32
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -100,6 +101,38 @@ class ReductionOps(DefaultOps):
         if x.dtype in SHORT:
             return torch.mean(x, axis, keepdims, dtype=torch.float32).to(x.dtype)
         return torch.mean(x, axis, keepdims)
+
+    @in_float32
+    def var(
+        self, x: Tensor, *, axis: tuple[int, ...], keepdims: bool = False, correction: float = 0.0
+    ) -> Tensor:
+        """`torch.var`, which warns of what leaves no divisor."""
+        return self._spread("var", torch.var, x, axis, correction, keepdims=keepdims)
+
+    @in_float32
+    def std(
+        self, x: Tensor, *, axis: tuple[int, ...], keepdims: bool = False, correction: float = 0.0
+    ) -> Tensor:
+        """`torch.std`, likewise."""
+        return self._spread("std", torch.std, x, axis, correction, keepdims=keepdims)
+
+    def _spread(
+        self,
+        name: str,
+        function: Callable[..., Tensor],
+        x: Tensor,
+        axis: tuple[int, ...],
+        correction: float,
+        *,
+        keepdims: bool,
+    ) -> Tensor:
+        _check_axes(axis, x)
+        count = math.prod([x.shape[number] for number in axis])
+        if not axis or not x.numel() or count <= correction:
+            return self.decomposed(  # type: ignore[no-any-return]  # a primitive
+                name, x, axis=axis, keepdims=keepdims, correction=correction
+            )
+        return function(x, axis, correction=correction, keepdim=keepdims)
 
     def cumsum(self, x: Tensor, *, axis: int) -> Tensor:
         """`torch.cumsum`; 16-bit floats in float32."""

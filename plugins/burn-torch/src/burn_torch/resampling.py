@@ -1,4 +1,4 @@
-"""Interpolation along lines by torch's own kernels, on the CPU.
+"""Interpolation along lines, and at places of a grid, by torch's own kernels, on the CPU.
 
 They multiply by weights of 0 as well, of which an infinity makes NaN: where there is one the op's
 own sums are taken. On an accelerator, looking for it would mean waiting.
@@ -32,6 +32,10 @@ _BACKWARD: Final[_Kernels] = {
     ("cubic", 2): _aten.upsample_bicubic2d_backward.default,
 }
 """The nearest elements are not among them: torch finds some of them by rounded numbers."""
+
+_SAMPLED: Final = ("bilinear", "nearest", "bicubic")
+_BEYOND: Final = ("zeros", "border", "reflection")
+"""Names by the numbers that torch has for them."""
 
 
 class ResamplingOps(DefaultOps):
@@ -83,6 +87,35 @@ class ResamplingOps(DefaultOps):
             rows, spatial, (1, channels, *input_size), align_corners, *_scales(scale, input_size)
         )
         return result.reshape(*lead, *input_size)
+
+    @in_float32
+    def grid_sample_2d(
+        self,
+        x: Tensor,
+        grid: Tensor,
+        *,
+        mode: str = "bilinear",
+        padding_mode: str = "zeros",
+        align_corners: bool = False,
+    ) -> Tensor:
+        """`torch.grid_sampler`, or the sums of the op."""
+        if (
+            not (x.numel() and grid.numel())
+            or x.dtype is not grid.dtype
+            or not (mode in _SAMPLED and padding_mode in _BEYOND)
+            or not (self._is_finite(x) and self._is_finite(grid))
+        ):
+            return self.decomposed(  # type: ignore[no-any-return]  # a primitive
+                "grid_sample_2d",
+                x,
+                grid,
+                mode=mode,
+                padding_mode=padding_mode,
+                align_corners=align_corners,
+            )
+        return torch.grid_sampler(
+            x, grid, _SAMPLED.index(mode), _BEYOND.index(padding_mode), align_corners
+        )
 
     def _is_finite(self, x: Tensor) -> bool:
         """Whether all elements are known to be finite."""

@@ -41,6 +41,7 @@ class Precision:
     def __init__(self, library: str, kind: str) -> None:
         self._place = (library, kind)
         self.is_reduced: Callable[[], bool] = _never
+        """Whether torch is set to round them now."""
         if library == "mkldnn" and not _has_bfloat16_products():
             return
         if _get is not None and library in ("cuda", "mkldnn"):

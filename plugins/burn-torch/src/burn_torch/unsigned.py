@@ -62,7 +62,9 @@ def emulated(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
     def specialize(dtype: DType) -> Callable[..., Any]:
         if dtype.kind is Kind.UINT and dtype.itemsize > 1:
             return emulation
-        return rounding if dtype.is_float and dtype.itemsize == 2 else method
+        if dtype.is_float and dtype.itemsize == 2:
+            return rounding
+        return getattr(method, "after_tensor", method)  # as it is in a call by type
 
     chosen.specialize = specialize
     return chosen  # type: ignore[no-any-return]  # one of three functions
