@@ -474,6 +474,10 @@ def test_suites_and_checks_are_listed():
     lines = result.stdout.splitlines()
     assert [line for line in lines if line.startswith("# values:")]
     assert "values/softmax/float32/last axis" in lines
+    chosen = check("cpu", "--list", "--op", "relu", "--dtype", "float32").stdout.splitlines()
+    names = [line for line in chosen if not line.startswith("# ")]
+    assert names
+    assert all("/relu/float32/" in name for name in names)
 
 
 # The plugin of pytest.

@@ -1,7 +1,6 @@
 """What is particular to torch; that its ops are right is shown by the conformance kit."""
 
 import re
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -174,30 +173,6 @@ def test_optimizer_steps_change_no_operand(backend):
     backend.adam_step(*tensors, step=1, learning_rate=0.1, weight_decay=0.1)
     backend.sgd_step(*tensors[:3], learning_rate=0.1, momentum=0.9, nesterov=True)
     assert all(map(torch.equal, tensors, before))
-
-
-def test_the_examples_network_has_the_weights_that_it_has_on_the_cpu(monkeypatch):
-    monkeypatch.syspath_prepend(str(Path(__file__).parents[3] / "examples"))
-    digits = pytest.importorskip("digits")
-
-    def train(name):
-        device = burn.Device(name).autodiff()
-        device.seed(1)
-        data, _ = digits.load_data(device, "float64")
-        network = digits.DenseNetwork(device, "float64")
-        for step in range(20):
-            images = data.images[step * 64 : (step + 1) * 64]
-            noise = burn.random.normal(images.shape, std=0.1, dtype="float64", device=device)
-            loss = burn.cross_entropy(
-                network(images + noise, training=True), data.labels[step * 64 : (step + 1) * 64]
-            )
-            network.update(loss.backward(), 0.003, 0.01)
-        return {key: value.detach().numpy() for key, value in network.parameters.items()}
-
-    expected = train("cpu")
-    for name, values in train("torch/cpu").items():
-        np.testing.assert_allclose(values, expected[name], rtol=0, atol=1e-9, err_msg=name)
-    sys.modules.pop("model", None)
 
 
 class Background(TorchBackend):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from burn.dtype import DType
-    from burn.testing import Report, Result
+    from burn.testing import Report, Result, Selection
     from burn.testing.report import Row
 
 __all__ = ["check"]
@@ -64,7 +64,9 @@ _NAMED: Final = 50
 )
 @click.option("--json", "json_file", type=click.Path(path_type=Path), help="Write a JSON document.")
 @click.option("--html", "html_file", type=click.Path(path_type=Path), help="Write a page.")
-@click.option("--list", "as_list", is_flag=True, help="List the suites and checks; run nothing.")
+@click.option(
+    "--list", "as_list", is_flag=True, help="List suites and chosen checks; run nothing."
+)
 def check(
     *,
     device: str,
@@ -107,12 +109,13 @@ def check(
       1   something is not, or there is no such device
     """  # noqa: D301 — \b keeps click from filling the paragraph
     from burn.cli.rendering import console_on
-    from burn.testing import devices_of, run
+    from burn.testing import devices_of, run, select
 
     with own_stdout() as out:
         devices = devices_of(device)
         if as_list:
-            _list(out, devices[0], minimal=minimal)
+            selection = select(ops=ops, dtypes=dtypes, suites=suites, quick=quick, large=large)
+            _list(out, devices[0], selection, minimal=minimal)
             return
         reports = []
         for one in devices:
@@ -149,12 +152,12 @@ def check(
         sys.exit(1)
 
 
-def _list(out: TextIO, device: burn.Device, *, minimal: bool) -> None:
+def _list(out: TextIO, device: burn.Device, selection: Selection, *, minimal: bool) -> None:
     from burn.testing import SUITES, Subject, checks_of
 
     out.writelines(f"# {suite.name}: {suite.summary}\n" for suite in SUITES.values())
     subject = Subject.of(device, minimal=minimal)
-    out.writelines(f"{one.name}\n" for one in checks_of(subject))
+    out.writelines(f"{one.name}\n" for one in checks_of(subject, selection))
 
 
 @contextlib.contextmanager

@@ -80,9 +80,7 @@ def run(
     """
     found = Device(device)
     subject = Subject.of(found, minimal=minimal)
-    names = tuple(DType.of(dtype).name for dtype in dtypes)
-    selection = Selection(tuple(ops), names, tuple(suites), quick, large)
-    selection.refuse_unknown(SAMPLES, SUITES)
+    selection = select(ops=ops, dtypes=dtypes, suites=suites, quick=quick, large=large)
     path = find_expected_failures(found) if expected_failures is None else Path(expected_failures)
     expected = ExpectedFailures.read(path)
     start = time.perf_counter()
@@ -94,6 +92,27 @@ def run(
         if progress is not None:
             progress(results[-1], number, len(chosen))
     return Report(subject, selection, results, unknown, time.perf_counter() - start)
+
+
+def select(
+    *,
+    ops: Sequence[str] = (),
+    dtypes: Sequence[DType | str] = (),
+    suites: Sequence[str] = (),
+    quick: bool = False,
+    large: bool = False,
+) -> Selection:
+    """The checks that `run` runs with these arguments.
+
+    Raises
+    ------
+    ArgumentError
+        If there is no such op, dtype or suite.
+    """
+    names = tuple(DType.of(dtype).name for dtype in dtypes)
+    selection = Selection(tuple(ops), names, tuple(suites), quick, large)
+    selection.refuse_unknown(SAMPLES, SUITES)
+    return selection
 
 
 def run_check(subject: Subject, check: Check, expected: ExpectedFailures) -> Result:

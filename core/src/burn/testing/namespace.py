@@ -10,7 +10,7 @@ from burn.testing.checks import (
     check_kinds,
     check_sample,
 )
-from burn.testing.conformance import Group, devices_of, groups_of, run, run_check
+from burn.testing.conformance import Group, devices_of, groups_of, run, run_check, select
 from burn.testing.expected import ExpectedFailures, find_expected_failures
 from burn.testing.gradients import (
     check_gradient_types,
@@ -87,5 +87,6 @@ __all__ = [
     "run_check",
     "sample",
     "samples",
+    "select",
     "subjects",
 ]
