@@ -1,9 +1,4 @@
-"""Dispatch: the one backend that user code sees; it picks the real one by a tensor's device.
-
-Two paths lead through here. `unary` and `binary` make the functions behind operators: where the
-operands agree they go straight to the device's op table. `Dispatch.execute` is the path for
-everything else: it finds the device, promotes, converts numbers, and explains what went wrong.
-"""
+"""Dispatch itself: the members of a backend, and the path on which ops promote and explain."""
 
 from __future__ import annotations
 
@@ -15,139 +10,33 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Generic, TypeVar
 
-import numpy as np
-
-from burn.aliases import Primitive, Scalar
+from burn.aliases import Primitive
 from burn.autodiff import Route
 from burn.data import TensorData
 from burn.device import Device
 from burn.device_id import DeviceId, decode_type_id
-from burn.dtype import DType, DTypeUsage, Kind, complex64, promote
-from burn.errors import (
-    AutodiffError,
-    BurnError,
-    DeviceMismatchError,
-    DTypeError,
-    OperandTypeError,
-    ScalarRangeError,
+from burn.dispatch.operands import (
+    DispatchTensor,
+    as_python,
+    check_kind,
+    common_device,
+    common_dtype,
+    meet,
+    meta_of,
+    primitive_of,
+    to_scalar,
 )
-from burn.ops import REGISTRY, Meta, Op, Operand
+from burn.dtype import DType, DTypeUsage
+from burn.errors import AutodiffError, BurnError, DTypeError, OperandTypeError
+from burn.ops import REGISTRY, Op
 from burn.plugins import registry
 from burn.tensor_type import TensorType
 from burn.transfer import fail, transfer
 
-__all__ = [
-    "Dispatch",
-    "DispatchTensor",
-    "binary",
-    "dtype_with_number",
-    "reflected",
-    "to_scalar",
-    "unary",
-]
-
-_new = object.__new__
-
-
-class DispatchTensor:
-    """A primitive, and the device and dtype it is of.
-
-    Attributes
-    ----------
-    primitive : object
-        What the backend computes with.
-    tensor_type : TensorType
-        The device and the dtype, with the ops for them.
-    """
-
-    __slots__ = ("__weakref__", "primitive", "tensor_type")
-
-    primitive: Primitive
-    tensor_type: TensorType
-
+__all__ = ["Dispatch"]
 
 _Tensor = TypeVar("_Tensor", bound=DispatchTensor)
-
-
-def unary(dispatch: Dispatch[_Tensor], name: str) -> Callable[..., _Tensor]:
-    """Function of one tensor, and attributes, that runs an op."""
-    if not REGISTRY[name].attributes:
-        return _unary_without_attributes(dispatch, name)
-
-    def call(x: _Tensor, /, **attrs: Any) -> _Tensor:
-        try:
-            function, output = x.tensor_type.calls[name]
-            primitive = function(x.primitive, **attrs)
-            result = _new(x.__class__)
-            result.primitive = primitive
-            result.tensor_type = output or x.tensor_type.device.types[primitive.dtype]
-        except Exception:  # noqa: BLE001 — whatever it was, the other path finds out why
-            return dispatch.execute(name, x, **attrs)  # type: ignore[no-any-return]  # one output
-        return result
-
-    return call
-
-
-def _unary_without_attributes(dispatch: Dispatch[_Tensor], name: str) -> Callable[..., _Tensor]:
-    """`unary` once more for most ops: to hand on no attributes takes a sixth of a small op."""
-
-    def call(x: _Tensor, /) -> _Tensor:
-        try:
-            function, output = x.tensor_type.calls[name]
-            primitive = function(x.primitive)
-            result = _new(x.__class__)
-            result.primitive = primitive
-            result.tensor_type = output or x.tensor_type.device.types[primitive.dtype]
-        except Exception:  # noqa: BLE001 — whatever it was, the other path finds out why
-            return dispatch.execute(name, x)  # type: ignore[no-any-return]  # one output
-        return result
-
-    return call
-
-
-def binary(dispatch: Dispatch[_Tensor], name: str) -> Callable[[Any, Any], _Tensor]:
-    """Function of two operands that runs an op."""
-
-    def call(x1: Any, x2: Any, /) -> _Tensor:
-        try:
-            tensor_type = x1.tensor_type
-            function, output = tensor_type.calls[name]
-            if x2.__class__ is x1.__class__:
-                other = x2.tensor_type
-                if other is not tensor_type and other.tracking is not tensor_type:
-                    if other is not tensor_type.tracking:
-                        return dispatch.execute(name, x1, x2)  # type: ignore[no-any-return]  # one output
-                    tensor_type = other
-                    function, output = tensor_type.calls[name]
-                primitive = function(x1.primitive, x2.primitive)
-            else:
-                primitive = function(x1.primitive, tensor_type.scalars[x2.__class__](x2))
-            result = _new(x1.__class__)
-            result.primitive = primitive
-            result.tensor_type = output or tensor_type.device.types[primitive.dtype]
-        except Exception:  # noqa: BLE001 — whatever it was, the other path finds out why
-            return dispatch.execute(name, x1, x2)  # type: ignore[no-any-return]  # one output
-        return result  # type: ignore[no-any-return]  # of the class of x1
-
-    return call
-
-
-def reflected(dispatch: Dispatch[_Tensor], name: str) -> Callable[[Any, Any], _Tensor]:
-    """Like `binary` with the operands exchanged, for ``number + tensor``."""
-
-    def call(x2: Any, x1: Any, /) -> _Tensor:
-        try:
-            tensor_type = x2.tensor_type
-            function, output = tensor_type.calls[name]
-            primitive = function(tensor_type.scalars[x1.__class__](x1), x2.primitive)
-            result = _new(x2.__class__)
-            result.primitive = primitive
-            result.tensor_type = output or tensor_type.device.types[primitive.dtype]
-        except Exception:  # noqa: BLE001 — whatever it was, the other path finds out why
-            return dispatch.execute(name, x1, x2)  # type: ignore[no-any-return]  # one output
-        return result  # type: ignore[no-any-return]  # of the class of x2
-
-    return call
+_new = object.__new__
 
 
 class Dispatch(Generic[_Tensor]):
@@ -241,7 +130,7 @@ class Dispatch(Generic[_Tensor]):
         try:
             return backend.to_data(self._inner(x))  # type: ignore[no-any-return]  # of the backend
         except Exception as error:  # noqa: BLE001 — of whatever library is underneath
-            fail(device, error, f"to_data({_meta(x)})")
+            fail(device, error, f"to_data({meta_of(x)})")
 
     def read_all(self, tensors: Sequence[_Tensor]) -> list[TensorData]:
         """Read several tensors, those of one device together."""
@@ -333,7 +222,7 @@ class Dispatch(Generic[_Tensor]):
     def grad_replace(self, x: _Tensor, gradients: Any, grad: _Tensor) -> None:
         """Put another gradient in place of that of a leaf."""
         backend = self._autodiff_device(x).backend
-        _meet(x.tensor_type.device, grad.tensor_type.device)
+        meet(x.tensor_type.device, grad.tensor_type.device)
         backend.grad_replace(x.primitive, gradients, self._inner(grad))
 
     def inner(self, x: _Tensor) -> _Tensor:
@@ -432,17 +321,17 @@ class Dispatch(Generic[_Tensor]):
             except Exception:  # noqa: BLE001, S110 — the full path finds out why
                 pass
         definition = REGISTRY[name]
-        operands = tuple([_as_python(operand) for operand in operands])
+        operands = tuple([as_python(operand) for operand in operands])
         try:
-            device = _common_device(definition, operands)
+            device = common_device(definition, operands)
             promoted = self._promoted(definition, operands, device)
         except BurnError as error:
             error.operation = error.operation or definition.describe(
-                [_meta(operand) for operand in operands], attrs
+                [meta_of(operand) for operand in operands], attrs
             )
             raise
         call = functools.partial(
-            getattr(device.ops, name), *[_primitive(operand) for operand in promoted], **attrs
+            getattr(device.ops, name), *[primitive_of(operand) for operand in promoted], **attrs
         )
         try:
             result = call()
@@ -468,7 +357,7 @@ class Dispatch(Generic[_Tensor]):
             for one in (operand if spec.is_list else [operand])
             if one is not None
         ]
-        dtype = _common_dtype(together, device) if together else None
+        dtype = common_dtype(together, device) if together else None
         if together and dtype is None:
             raise OperandTypeError(
                 "there is no tensor to say the dtype of the result",
@@ -483,7 +372,7 @@ class Dispatch(Generic[_Tensor]):
             if operand is None:
                 result.append(None)
             elif not spec.promotes:
-                result.append(_check_kind(name, spec, operand))
+                result.append(check_kind(name, spec, operand))
             elif spec.is_list:
                 result.append([self._convert(one, dtype, device) for one in operand])
             else:
@@ -501,165 +390,12 @@ class Dispatch(Generic[_Tensor]):
         return self.wrap(primitive, device.tensor_type(dtype))
 
 
-def to_scalar(value: Any, dtype: DType) -> Scalar:
-    """A Python number as one that a dtype represents.
-
-    Raises
-    ------
-    ScalarRangeError
-        If it does not fit.
-    """
-    if dtype.is_float or dtype.is_complex:
-        try:
-            return float(value) if dtype.is_float else complex(value)
-        except OverflowError:
-            raise ScalarRangeError(f"{value} is too large for {dtype}") from None
-        except TypeError:
-            raise OperandTypeError(f"the complex number {value} is no {dtype}") from None
-    if isinstance(value, complex):
-        raise OperandTypeError(f"the complex number {value} is no {dtype}")
-    if dtype.is_bool:
-        return bool(value)
-    low, high = dtype.integer_range
-    try:
-        number = int(value)
-    except (OverflowError, ValueError):
-        raise ScalarRangeError(f"{value} is no integer") from None
-    if not low <= number <= high:
-        raise ScalarRangeError(
-            f"{number} does not fit {dtype}, which holds {low} to {high}",
-            hint="Convert the tensor to a wider dtype with .astype()",
-        )
-    return number
-
-
-def _common_device(definition: Op, operands: Sequence[Any]) -> Device:
-    """The device of all tensors among the operands."""
-    if len(operands) != len(definition.operands):
-        raise OperandTypeError(
-            f"takes {len(definition.operands)} operands ({', '.join(definition.operands)}), "
-            f"got {len(operands)}"
-        )
-    device: Device | None = None
-    for (name, spec), operand in zip(definition.operands.items(), operands, strict=True):
-        if spec.is_list and not isinstance(operand, list):
-            raise OperandTypeError(f"{name} must be a list of tensors, not {_kind_of(operand)}")
-        for one in operand if spec.is_list else [operand]:
-            if isinstance(one, DispatchTensor):
-                device = _meet(device, one.tensor_type.device)
-            elif not _fits(spec, one):
-                takes = "a tensor or a number" if spec.scalar else "a tensor"
-                takes += " or None" if spec.optional else ""
-                raise OperandTypeError(
-                    f"{name} must be {takes}, not {_kind_of(one)}",
-                    hint="burn.asarray() makes a tensor of numbers, sequences and arrays",
-                )
-    if device is None:
-        raise OperandTypeError(
-            "at least one operand must be a tensor",
-            hint="burn.asarray() makes a tensor of numbers, sequences and arrays",
-        )
-    return device
-
-
-def _fits(spec: Operand, operand: Any) -> bool:
-    """Whether an operand that is no tensor may be one."""
-    if operand is None:
-        return spec.optional
-    return spec.scalar and isinstance(operand, (bool, int, float, complex))
-
-
-def _meet(first: Device | None, second: Device) -> Device:
-    """Device of an op on tensors of two devices of the same hardware."""
-    if first is None or first is second:
-        return second
-    if first.hardware is second.hardware:
-        return first if first.is_autodiff else second
-    where = f'"{first.name}"'
-    if second.is_autodiff:  # what is tracked moves to where its gradient is not lost
-        where = f"burn.Device({where}).autodiff()"
-    raise DeviceMismatchError(
-        f"tensors on {first} and on {second} meet",
-        hint=f"Move one of them, for example with .to_device({where})",
-    )
-
-
-def _common_dtype(together: Sequence[tuple[Operand, Any]], device: Device) -> DType | None:
-    """Dtype in which operands meet: of the tensors, then as far as numbers require it."""
-    dtype: DType | None = None
-    kinds = Kind.ANY
-    for spec, operand in together:
-        kinds &= spec.kinds
-        if isinstance(operand, DispatchTensor):
-            found = operand.tensor_type.dtype
-            dtype = found if dtype is None else promote(dtype, found)
-    if dtype is None:
-        return None
-    for _, operand in together:
-        if not isinstance(operand, (DispatchTensor, bool)):
-            dtype = dtype_with_number(dtype, operand, device)
-    if dtype.kind in Kind.INTEGRAL and Kind.FLOAT in kinds and not kinds & Kind.INTEGRAL:
-        dtype = device.settings.float_dtype
-    if dtype.kind not in kinds:
-        raise DTypeError(
-            f"takes {kinds.describe()} tensors, got {dtype}",
-            hint="Convert with .astype()" + (", or use logical operators" if dtype.is_bool else ""),
-        )
-    return dtype
-
-
-def dtype_with_number(dtype: DType, number: Scalar, device: Device) -> DType:
-    """Dtype of a tensor beside a Python number, which matters if its kind is above the tensor's."""
-    if isinstance(number, complex):
-        if dtype.kind in Kind.INTEGRAL:
-            return device.settings.complex_dtype
-        return dtype if dtype.is_complex else promote(dtype, complex64)
-    if isinstance(number, float) and dtype.kind in Kind.INTEGRAL:
-        return device.settings.float_dtype
-    if isinstance(number, int) and dtype.is_bool:
-        return device.settings.int_dtype
-    return dtype
-
-
-def _check_kind(name: str, spec: Operand, operand: Any) -> Any:
-    dtype = operand.tensor_type.dtype
-    if dtype.kind not in spec.kinds:
-        raise DTypeError(
-            f"{name} takes {spec.kinds.describe()} tensors, got {dtype}",
-            hint="Convert it with .astype()",
-        )
-    return operand
-
-
 _NO_TENSOR: Final = object()
 """Stands in a plan for an operand that is neither a tensor nor None."""
 
 
 def _plan_key(operand: Any) -> Any:
     return None if operand is None else getattr(operand, "tensor_type", _NO_TENSOR)
-
-
-def _primitive(operand: Any) -> Any:
-    if isinstance(operand, list):
-        return [_primitive(one) for one in operand]
-    return operand.primitive if isinstance(operand, DispatchTensor) else operand
-
-
-def _meta(operand: Any) -> Any:
-    if isinstance(operand, list):
-        return [_meta(one) for one in operand]
-    if isinstance(operand, DispatchTensor):
-        return Meta(tuple(operand.primitive.shape), operand.tensor_type.dtype)
-    return operand
-
-
-def _as_python(operand: Any) -> Any:
-    """A number of NumPy's as Python's: it takes the dtype of the tensor it meets."""
-    return operand.item() if isinstance(operand, np.generic) else operand
-
-
-def _kind_of(operand: Any) -> str:
-    return f"an object of type {type(operand).__name__}"
 
 
 def _repeat(
@@ -671,7 +407,7 @@ def _repeat(
     attrs: Mapping[str, Any],
 ) -> Any:
     """Find out why a call failed; if nothing is wrong with it, run it once more undisturbed."""
-    metas = [_meta(operand) for operand in operands]
+    metas = [meta_of(operand) for operand in operands]
     definition.infer(*metas, **attrs)
     try:
         for value in attrs.values():

@@ -1,0 +1,20 @@
+"""Dispatch: the one backend that user code sees; it picks the real one by a tensor's device.
+
+Two paths lead through here. `unary` and `binary` make the functions behind operators: where the
+operands agree they go straight to the device's op table. `Dispatch.execute` is the path for
+everything else: it finds the device, promotes, converts numbers, and explains what went wrong.
+"""
+
+from burn.dispatch.calls import binary, reflected, unary
+from burn.dispatch.dispatch import Dispatch
+from burn.dispatch.operands import DispatchTensor, dtype_with_number, to_scalar
+
+__all__ = [
+    "Dispatch",
+    "DispatchTensor",
+    "binary",
+    "dtype_with_number",
+    "reflected",
+    "to_scalar",
+    "unary",
+]

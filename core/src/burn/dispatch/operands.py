@@ -1,0 +1,201 @@
+"""Operands of an op: the device and the dtype in which they meet, and what is no operand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from burn.aliases import Primitive, Scalar
+from burn.device import Device
+from burn.dtype import DType, Kind, complex64, promote
+from burn.errors import DeviceMismatchError, DTypeError, OperandTypeError, ScalarRangeError
+from burn.ops import Meta, Op, Operand
+from burn.tensor_type import TensorType
+
+__all__ = [
+    "DispatchTensor",
+    "as_python",
+    "check_kind",
+    "common_device",
+    "common_dtype",
+    "dtype_with_number",
+    "meet",
+    "meta_of",
+    "primitive_of",
+    "to_scalar",
+]
+
+
+class DispatchTensor:
+    """A primitive, and the device and dtype it is of.
+
+    Attributes
+    ----------
+    primitive : object
+        What the backend computes with.
+    tensor_type : TensorType
+        The device and the dtype, with the ops for them.
+    """
+
+    __slots__ = ("__weakref__", "primitive", "tensor_type")
+
+    primitive: Primitive
+    tensor_type: TensorType
+
+
+def to_scalar(value: Any, dtype: DType) -> Scalar:
+    """A Python number as one that a dtype represents.
+
+    Raises
+    ------
+    ScalarRangeError
+        If it does not fit.
+    """
+    if dtype.is_float or dtype.is_complex:
+        try:
+            return float(value) if dtype.is_float else complex(value)
+        except OverflowError:
+            raise ScalarRangeError(f"{value} is too large for {dtype}") from None
+        except TypeError:
+            raise OperandTypeError(f"the complex number {value} is no {dtype}") from None
+    if isinstance(value, complex):
+        raise OperandTypeError(f"the complex number {value} is no {dtype}")
+    if dtype.is_bool:
+        return bool(value)
+    low, high = dtype.integer_range
+    try:
+        number = int(value)
+    except (OverflowError, ValueError):
+        raise ScalarRangeError(f"{value} is no integer") from None
+    if not low <= number <= high:
+        raise ScalarRangeError(
+            f"{number} does not fit {dtype}, which holds {low} to {high}",
+            hint="Convert the tensor to a wider dtype with .astype()",
+        )
+    return number
+
+
+def common_device(definition: Op, operands: Sequence[Any]) -> Device:
+    """The device of all tensors among the operands."""
+    if len(operands) != len(definition.operands):
+        raise OperandTypeError(
+            f"takes {len(definition.operands)} operands ({', '.join(definition.operands)}), "
+            f"got {len(operands)}"
+        )
+    device: Device | None = None
+    for (name, spec), operand in zip(definition.operands.items(), operands, strict=True):
+        if spec.is_list and not isinstance(operand, list):
+            raise OperandTypeError(f"{name} must be a list of tensors, not {_kind_of(operand)}")
+        for one in operand if spec.is_list else [operand]:
+            if isinstance(one, DispatchTensor):
+                device = meet(device, one.tensor_type.device)
+            elif not _fits(spec, one):
+                takes = "a tensor or a number" if spec.scalar else "a tensor"
+                takes += " or None" if spec.optional else ""
+                raise OperandTypeError(
+                    f"{name} must be {takes}, not {_kind_of(one)}",
+                    hint="burn.asarray() makes a tensor of numbers, sequences and arrays",
+                )
+    if device is None:
+        raise OperandTypeError(
+            "at least one operand must be a tensor",
+            hint="burn.asarray() makes a tensor of numbers, sequences and arrays",
+        )
+    return device
+
+
+def _fits(spec: Operand, operand: Any) -> bool:
+    """Whether an operand that is no tensor may be one."""
+    if operand is None:
+        return spec.optional
+    return spec.scalar and isinstance(operand, (bool, int, float, complex))
+
+
+def meet(first: Device | None, second: Device) -> Device:
+    """Device of an op on tensors of two devices of the same hardware."""
+    if first is None or first is second:
+        return second
+    if first.hardware is second.hardware:
+        return first if first.is_autodiff else second
+    where = f'"{first.name}"'
+    if second.is_autodiff:  # what is tracked moves to where its gradient is not lost
+        where = f"burn.Device({where}).autodiff()"
+    raise DeviceMismatchError(
+        f"tensors on {first} and on {second} meet",
+        hint=f"Move one of them, for example with .to_device({where})",
+    )
+
+
+def common_dtype(together: Sequence[tuple[Operand, Any]], device: Device) -> DType | None:
+    """Dtype in which operands meet: of the tensors, then as far as numbers require it."""
+    dtype: DType | None = None
+    kinds = Kind.ANY
+    for spec, operand in together:
+        kinds &= spec.kinds
+        if isinstance(operand, DispatchTensor):
+            found = operand.tensor_type.dtype
+            dtype = found if dtype is None else promote(dtype, found)
+    if dtype is None:
+        return None
+    for _, operand in together:
+        if not isinstance(operand, (DispatchTensor, bool)):
+            dtype = dtype_with_number(dtype, operand, device)
+    if dtype.kind in Kind.INTEGRAL and Kind.FLOAT in kinds and not kinds & Kind.INTEGRAL:
+        dtype = device.settings.float_dtype
+    if dtype.kind not in kinds:
+        raise DTypeError(
+            f"takes {kinds.describe()} tensors, got {dtype}",
+            hint="Convert with .astype()" + (", or use logical operators" if dtype.is_bool else ""),
+        )
+    return dtype
+
+
+def dtype_with_number(dtype: DType, number: Scalar, device: Device) -> DType:
+    """Dtype of a tensor beside a Python number, which matters if its kind is above the tensor's."""
+    if isinstance(number, complex):
+        if dtype.kind in Kind.INTEGRAL:
+            return device.settings.complex_dtype
+        return dtype if dtype.is_complex else promote(dtype, complex64)
+    if isinstance(number, float) and dtype.kind in Kind.INTEGRAL:
+        return device.settings.float_dtype
+    if isinstance(number, int) and dtype.is_bool:
+        return device.settings.int_dtype
+    return dtype
+
+
+def check_kind(name: str, spec: Operand, operand: Any) -> Any:
+    """The operand, unless its dtype is none that it may have."""
+    dtype = operand.tensor_type.dtype
+    if dtype.kind not in spec.kinds:
+        raise DTypeError(
+            f"{name} takes {spec.kinds.describe()} tensors, got {dtype}",
+            hint="Convert it with .astype()",
+        )
+    return operand
+
+
+def primitive_of(operand: Any) -> Any:
+    """What a backend takes for an operand: a number, or None, as it is."""
+    if isinstance(operand, list):
+        return [primitive_of(one) for one in operand]
+    return operand.primitive if isinstance(operand, DispatchTensor) else operand
+
+
+def meta_of(operand: Any) -> Any:
+    """Shape and dtype of a tensor, as rules take them; a number, or None, as it is."""
+    if isinstance(operand, list):
+        return [meta_of(one) for one in operand]
+    if isinstance(operand, DispatchTensor):
+        return Meta(tuple(operand.primitive.shape), operand.tensor_type.dtype)
+    return operand
+
+
+def as_python(operand: Any) -> Any:
+    """A number of NumPy's as Python's: it takes the dtype of the tensor it meets."""
+    return operand.item() if isinstance(operand, np.generic) else operand
+
+
+def _kind_of(operand: Any) -> str:
+    return f"an object of type {type(operand).__name__}"
