@@ -52,7 +52,7 @@ class Dispatch(Generic[_Tensor]):
 
     def __init__(self, tensor_class: type[_Tensor]) -> None:
         self.tensor_class = tensor_class
-        self._plans: dict[tuple[Any, ...], tuple[Callable[..., Any], Device]] = {}
+        self._plans: dict[tuple[Any, ...], tuple[Callable[..., Any], Device, list[Any]]] = {}
         self._crossed: weakref.WeakSet[Device] | None = None
         if hasattr(os, "register_at_fork"):  # POSIX; devices may not survive a fork
             os.register_at_fork(after_in_child=self._after_fork)
@@ -311,13 +311,10 @@ class Dispatch(Generic[_Tensor]):
         plan = (name, *[_plan_key(operand) for operand in operands])
         known = self._plans.get(plan)
         if known is not None:
-            function, device = known
+            function, device, unwraps = known
             try:
-                result = function(
-                    *[None if operand is None else operand.primitive for operand in operands],
-                    **attrs,
-                )
-                return self._wrap_all(result, device)
+                primitives = [unwrap(one) for unwrap, one in zip(unwraps, operands, strict=True)]
+                return self._wrap_all(function(*primitives, **attrs), device)
             except Exception:  # noqa: BLE001, S110 — the full path finds out why
                 pass
         definition = REGISTRY[name]
@@ -337,8 +334,9 @@ class Dispatch(Generic[_Tensor]):
             result = call()
         except Exception as error:  # noqa: BLE001 — _repeat finds out why
             result = _repeat(definition, call, device, error, promoted, attrs)
-        if _NO_TENSOR not in plan and all(map(operator.is_, promoted, operands)):
-            self._plans[plan] = getattr(device.ops, name), device
+        unwraps = [_unwrap(*pair) for pair in zip(operands, promoted, strict=True)]
+        if None not in unwraps:
+            self._plans[plan] = getattr(device.ops, name), device, unwraps
         return self._wrap_all(result, device)
 
     def _wrap_all(self, result: Any, device: Device) -> Any:
@@ -390,12 +388,36 @@ class Dispatch(Generic[_Tensor]):
         return self.wrap(primitive, device.tensor_type(dtype))
 
 
-_NO_TENSOR: Final = object()
-"""Stands in a plan for an operand that is neither a tensor nor None."""
-
-
 def _plan_key(operand: Any) -> Any:
-    return None if operand is None else getattr(operand, "tensor_type", _NO_TENSOR)
+    """What of an operand decides how an op is run: types of tensors, or the class of a number."""
+    if operand.__class__ is list:
+        return frozenset([getattr(one, "tensor_type", None) for one in operand])
+    return getattr(operand, "tensor_type", operand.__class__)
+
+
+def _unwrap(operand: Any, promoted: Any) -> Callable[[Any], Any] | None:
+    """What makes the primitive of an operand like this one; None if that takes a conversion."""
+    if operand is None:
+        return _itself
+    if isinstance(operand, list):
+        return _primitives if all(map(operator.is_, operand, promoted)) else None
+    if isinstance(operand, DispatchTensor):
+        return _primitive if promoted is operand else None
+    return _FLOATS.get(promoted.__class__) if operand.__class__ in (float, int) else None
+
+
+def _itself(operand: Any) -> Any:
+    return operand
+
+
+def _primitives(operand: list[Any]) -> list[Primitive]:
+    return [one.primitive for one in operand]
+
+
+_primitive: Final = operator.attrgetter("primitive")
+
+_FLOATS: Final[dict[type, Callable[[Any], Any]]] = {float: float, complex: complex}
+"""What makes numbers those that a float, or a complex, dtype takes; of integers the size counts."""
 
 
 def _repeat(

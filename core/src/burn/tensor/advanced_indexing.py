@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from burn.dispatch import DispatchTensor, to_scalar, unary
+from burn.dtype import int64
 from burn.errors import AxisError, BurnError, OperandTypeError, ShapeError
 from burn.ops.shapes import broadcast_shapes
 from burn.tensor.creation_functions import asarray, full
@@ -167,6 +168,8 @@ class _Key:
 
 def getitem(x: Tensor, parts: tuple[Any, ...]) -> Tensor:
     """``x[parts]`` where at least one of them is an array, a mask or a list."""
+    if len(parts) == 1 and _names_rows(parts[0], x):
+        return dispatch.execute("select", x, parts[0], axis=0)  # type: ignore[no-any-return]  # one output
     key = _Key(x, parts)
     part = key.basic()
     if len(key.places) == 1:
@@ -179,6 +182,17 @@ def getitem(x: Tensor, parts: tuple[Any, ...]) -> Tensor:
     part = _permute(part, axes=key.order())
     chosen = dispatch.execute("gather_nd", part, key.rows())
     return _moved(chosen, 0, key.start, len(key.block))
+
+
+def _names_rows(part: Any, x: Tensor) -> bool:
+    """Whether a part of a key is a vector of places on the device: what picks a batch."""
+    return (
+        isinstance(part, DispatchTensor)
+        and part.tensor_type.dtype is int64
+        and len(part.primitive.shape) == 1
+        and len(x.primitive.shape) > 0
+        and part.tensor_type.device.hardware is x.tensor_type.device.hardware
+    )
 
 
 def setitem(x: Tensor, parts: tuple[Any, ...], value: Any) -> Tensor:
