@@ -197,6 +197,31 @@ def test_what_a_backend_does_not_take_goes_through_the_host(mocks, monkeypatch, 
     assert not np.shares_memory(there.primitive.values, x.primitive.values)
 
 
+def test_a_backend_moves_tensors_between_its_own_devices(mocks, monkeypatch):
+    moved = []
+
+    def to_device(self, x, device):
+        moved.append(device)
+        return None if x.dtype is burn.int32 else self.from_data(self.to_data(x), device)
+
+    def refuse(*operands):
+        raise AssertionError("core did not ask for the backend's own way")
+
+    monkeypatch.setattr(MockBackend, "to_device", to_device)
+    near, sibling, far = mocks
+    x = burn.asarray([1.0, 2.0], device=near.autodiff()).require_grad()
+    with monkeypatch.context() as patch:
+        patch.setattr(MockBackend, "staging", refuse)
+        y = (x * 3.0).to_device(sibling.autodiff()) * 2.0
+        gradient = x.grad(y.to_device(near.autodiff()).sum().backward())
+    assert gradient.tolist() == [6.0, 6.0]
+    assert moved == [sibling.id, near.id, sibling.id, near.id]
+    assert burn.arange(3, dtype="int32", device=near).to_device(sibling).tolist() == [0, 1, 2]
+    assert len(moved) == 5
+    x.inner().to_device(far)  # of another backend, though its numbers are the same
+    assert len(moved) == 5
+
+
 def test_what_failed_on_a_device_shows_when_it_is_left(mocks):
     x = burn.ones(3, device="far/broken") * 2
     with pytest.raises(burn.ExecutionError, match="the unit reports a memory fault") as caught:

@@ -23,8 +23,9 @@ _log = logging.getLogger("burn")
 def transfer(dtype: DType, source: Device, target: Device, x: Primitive) -> Primitive:
     """A primitive of one device as one of another, in the same memory where both can.
 
-    Two backends on one accelerator share what lies there through DLPack. Everything else goes
-    through host memory, which is shared with whoever computes in it.
+    Two backends on one accelerator share what lies there through DLPack, and a backend may have a
+    way of its own between its devices. Everything else goes through host memory, which is shared
+    with whoever computes in it.
 
     Parameters
     ----------
@@ -40,6 +41,10 @@ def transfer(dtype: DType, source: Device, target: Device, x: Primitive) -> Prim
     giver, taker = source.ops.backend, target.ops.backend
     place = giver.dlpack_device(source.id)
     try:
+        if source.backend is target.backend:
+            moved = giver.to_device(x, target.id)
+            if moved is not None:
+                return moved
         if not is_readable(place) and place == taker.dlpack_device(target.id):
             giver.sync(source.id)  # what failed shows now: nobody would ask this device any more
             shared = _shared(

@@ -242,6 +242,30 @@ def test_usage_of_a_gpu_follows_from_its_compute_capability(backend, monkeypatch
     assert not backend.dtype_usage(DeviceId(1), burn.float64)
 
 
+def test_host_memory_has_no_way_of_its_own_to_other_devices(backend):
+    assert backend.to_device(torch.ones(2), CPU) is None
+    assert backend.to_device(torch.ones(2), DeviceId(0)) is None
+
+
+@pytest.mark.skipif(torch.cuda.device_count() < 2, reason="there are no two CUDA devices")
+def test_a_tensor_goes_from_gpu_to_gpu_without_the_host(monkeypatch):
+    near, far = burn.Device("torch/cuda:0"), burn.Device("torch/cuda:1")
+    values = np.arange(24.0).reshape(4, 6)
+    x = burn.asarray(values, device=near.autodiff()).require_grad()
+    with monkeypatch.context() as patch:
+        patch.setattr(TorchBackend, "to_data", lambda self, x: pytest.fail("it was read"))
+        there = x.T[::2].to_device(far.autodiff())
+        gradient = x.grad((there * there).sum().backward())
+    assert there.inner().primitive.device.index == 1
+    np.testing.assert_array_equal(there.inner().numpy(), values.T[::2])
+    expected = np.zeros((4, 6))
+    expected[:, ::2] = 2 * values[:, ::2]
+    np.testing.assert_array_equal(gradient.numpy(), expected)
+    wrong = burn.take(burn.arange(3, device=near), burn.asarray([5], device=near))
+    with pytest.raises(IndexError, match="index 5"):
+        wrong.to_device(far).numpy()
+
+
 def test_the_code_in_the_readme_runs():
     text = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
     (code,) = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)

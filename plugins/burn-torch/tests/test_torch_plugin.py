@@ -9,11 +9,11 @@ import burn
 from burn.device_id import decode_type_id
 from burn.dtype import DTypeUsage, bfloat16, float32
 from burn.plugins import BackendSpec, registry
-from burn_torch import driver, plugin
-from burn_torch.driver import Gpu, visible
+from burn.plugins.nvidia import Gpu, NoDriverError
+from burn_torch import plugin
 from burn_torch.plugin import burn_backends
 
-GPUS = [Gpu(f"device {number}", 1 << 30, f"GPU-{number}{number}-f", "550") for number in range(3)]
+GPUS = [Gpu(f"device {number}", f"GPU-{number}", 1 << 30, (9, number)) for number in range(3)]
 
 
 def test_the_plugin_declares_the_types_of_devices_in_the_order_of_their_numbers():
@@ -50,99 +50,30 @@ def test_looking_for_devices_imports_no_torch():
     assert "torch" not in result.stdout
 
 
-@pytest.mark.parametrize(
-    ("setting", "expected"),
-    [
-        (None, [0, 1, 2]),
-        ("", []),
-        ("1", [1]),
-        ("2,0", [2, 0]),
-        (" 2 , 0 ", [2, 0]),
-        ("0,7,1", [0]),
-        ("-1", []),
-        ("0,-1,1", [0]),
-        ("1,1", [1]),
-        ("GPU-22", [2]),
-        ("GPU-", []),
-        ("nonsense", []),
-    ],
-)
-def test_visible_devices_are_those_that_cuda_sees(setting, expected):
-    assert visible(GPUS, setting) == [GPUS[number] for number in expected]
-
-
-def test_a_part_of_a_device_counts_as_one():
-    (found,) = visible(GPUS, "MIG-abc")
-    assert found.uuid == "MIG-abc"
-    assert not visible([], "MIG-abc")
-
-
-class Nvml:
-    """Two devices, of which the second refuses to be looked at."""
-
-    def __init__(self, *, fails=False):
-        self.fails = fails
-        self.open = 0
-
-    def nvmlInit_v2(self):  # noqa: N802 — NVIDIA's name
-        self.open += 1
-        return int(self.fails)
-
-    def nvmlShutdown(self):  # noqa: N802 — likewise
-        self.open -= 1
-
-    def nvmlSystemGetDriverVersion(self, text, _):  # noqa: N802 — likewise
-        text.value = b"550.54"
-
-    def nvmlDeviceGetCount_v2(self, count):  # noqa: N802 — likewise
-        count._obj.value = 2
-        return 0
-
-    def nvmlDeviceGetHandleByIndex_v2(self, index, handle):  # noqa: N802 — likewise
-        handle._obj.value = index + 1
-        return index
-
-    def nvmlDeviceGetName(self, handle, text, _):  # noqa: N802 — likewise
-        text.value = b"NVIDIA H200"
-
-    def nvmlDeviceGetUUID(self, handle, text, _):  # noqa: N802 — likewise
-        text.value = b"GPU-1"
-
-    def nvmlDeviceGetMemoryInfo(self, handle, memory):  # noqa: N802 — likewise
-        memory._obj.total = 1 << 37
-        return 0
-
-
-def test_the_driver_is_asked_for_names_and_memory_and_closed(monkeypatch):
-    library = Nvml()
-    monkeypatch.setattr(driver.ctypes, "CDLL", lambda name: library)
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    assert driver.nvidia() == [Gpu("NVIDIA H200", 1 << 37, "GPU-1", "NVIDIA 550.54")]
-    assert library.open == 0
-
-
-@pytest.mark.parametrize("error", [OSError("no such file"), AttributeError("too old")])
-def test_without_a_driver_there_is_no_device_and_no_error(monkeypatch, error):
-    def fail(name):
-        raise error
-
-    monkeypatch.setattr(driver.ctypes, "CDLL", fail)
-    assert driver.nvidia() == []
-    monkeypatch.setattr(driver.ctypes, "CDLL", lambda name: Nvml(fails=True))
-    assert driver.nvidia() == []
-
-
 @pytest.mark.parametrize("name", ["libtorch_cuda.so", "torch_cuda.dll"])
 def test_a_build_with_cuda_has_what_the_driver_lists(monkeypatch, tmp_path, name):
     monkeypatch.setattr(plugin, "_libraries", lambda: tmp_path)
-    monkeypatch.setattr(plugin, "nvidia", lambda: GPUS)
+    monkeypatch.setattr(plugin, "find_gpus", lambda: (GPUS, "550.54", (12, 4)))
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,2")
+    monkeypatch.delenv("CUDA_DEVICE_ORDER", raising=False)
     assert "cuda" not in {info.type for info in plugin._probe()}
     (tmp_path / name).touch()
     found = [info for info in plugin._probe() if info.type == "cuda"]
-    assert [(info.index, info.hardware) for info in found] == list(
-        enumerate(["device 0", "device 1", "device 2"])
-    )
+    # As in CUDA, and so in torch, the most capable one has the number 0.
+    assert [(info.index, info.hardware) for info in found] == [(0, "device 2"), (1, "device 0")]
+    assert {info.driver for info in found} == {"NVIDIA 550.54"}
     assert {info.usage for info in found} == {None}  # only the loaded library tells
+
+
+@pytest.mark.parametrize("error", [NoDriverError("none"), AttributeError("too old")])
+def test_without_a_driver_there_is_no_device_and_no_error(monkeypatch, tmp_path, error):
+    def fail():
+        raise error
+
+    monkeypatch.setattr(plugin, "_libraries", lambda: tmp_path)
+    monkeypatch.setattr(plugin, "find_gpus", fail)
+    (tmp_path / "libtorch_cuda.so").touch()
+    assert [info.type for info in plugin._probe() if info.type == "cuda"] == []
 
 
 def test_without_torch_there_is_nothing(monkeypatch):

@@ -134,6 +134,17 @@ class Backend(
         del data, device
         return None
 
+    def to_device(self, x: Primitive, device: DeviceId) -> Primitive | None:
+        """A primitive of one device of this backend on another device of it.
+
+        None, the default, where there is no way but through the host. Nobody need wait for the
+        copy: it is enough that it is made after the work that `x` depends on, and before the memory
+        of `x` is used again. What failed on the device that `x` comes from is told no later than by
+        the next read of the other one.
+        """
+        del x, device
+        return None
+
     def device_of(self, x: object) -> DeviceId | None:
         """Device that an object of the library underneath lies on, if it can be a primitive.
 

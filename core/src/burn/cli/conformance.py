@@ -64,9 +64,7 @@ _NAMED: Final = 50
 )
 @click.option("--json", "json_file", type=click.Path(path_type=Path), help="Write a JSON document.")
 @click.option("--html", "html_file", type=click.Path(path_type=Path), help="Write a page.")
-@click.option(
-    "--list", "as_list", is_flag=True, help="List suites and chosen checks; run nothing."
-)
+@click.option("--list", "as_list", is_flag=True, help="List suites and chosen checks; run nothing.")
 def check(
     *,
     device: str,

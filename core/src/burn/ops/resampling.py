@@ -21,7 +21,7 @@ from burn.ops.signature import Cotangent, FloatOperand, Gradients, Meta, Primiti
 from burn.ops.table import OpTable
 from burn.ops.taps import Array, Taps, weighted_sums
 
-__all__ = ["CUBIC"]
+__all__ = ["CUBIC", "interpolation_taps"]
 
 _NEAREST: Final = ("nearest", "nearest-exact")
 _MODES: Final = (*_NEAREST, "linear", "cubic", "lanczos3")
@@ -78,7 +78,7 @@ def _(
     shape = _resized(tuple(x.shape), output_size, mode, align_corners, scale)
     lead = len(shape) - len(output_size)
     for number, taps in enumerate(
-        _maps(tuple(x.shape)[lead:], output_size, mode, align_corners, scale)
+        interpolation_taps(tuple(x.shape)[lead:], output_size, mode, align_corners, scale)
     ):
         x = weighted_sums(ops, x, taps, lead + number)
     return x
@@ -118,7 +118,7 @@ def _(
     shape = _original(tuple(g.shape), input_size, mode, align_corners, scale)
     lead = len(shape) - len(input_size)
     for number, taps in enumerate(
-        _maps(input_size, tuple(g.shape)[lead:], mode, align_corners, scale)
+        interpolation_taps(input_size, tuple(g.shape)[lead:], mode, align_corners, scale)
     ):
         g = weighted_sums(ops, g, taps.transposed, lead + number)
     return g
@@ -175,9 +175,10 @@ def _check_options(count: int, mode: str, align_corners: bool, scale: Scale) -> 
         )
 
 
-def _maps(
+def interpolation_taps(
     input_size: Sizes, output_size: Sizes, mode: str, align_corners: bool, scale: Scale
 ) -> list[Taps]:
+    """What `interpolate` does along each axis; equal arguments give the identical objects."""
     scales = (None,) * len(input_size) if scale is None else scale
     return [
         _taps(length, count, mode, align_corners, one)

@@ -224,6 +224,14 @@ class TorchBackend(
             array = np.asarray(_Writeable(array))  # torch would warn
         return torch.from_numpy(array).view(native)
 
+    def to_device(self, x: Tensor, device: DeviceId) -> Tensor | None:
+        """Torch's own way from one accelerator to another, ordered by streams."""
+        source, target = self._ops_of(x), self.for_device(device)
+        if source.on_host or source.place.type != target.place.type:
+            return None
+        source.flags.check()
+        return x.to(target.place)
+
     def device_of(self, x: object) -> DeviceId | None:
         """Where a tensor of torch lies; of its subclasses only parameters are as good as one."""
         if x.__class__ not in (Tensor, torch.nn.Parameter):

@@ -12,7 +12,7 @@ from pathlib import Path
 from burn.backend import Backend
 from burn.dtype import DType, DTypeUsage
 from burn.plugins import BackendSpec, DeviceInfo, hookimpl
-from burn_torch.driver import nvidia
+from burn.plugins.nvidia import find_gpus, shown
 
 DEVICE_TYPES = ("cuda", "mps", "cpu", "vulkan", "xpu")
 """Numbered as burn's LibTorch backend numbers them, and then what torch has beyond."""
@@ -50,10 +50,7 @@ def _probe() -> list[DeviceInfo]:
         return []
     found: list[DeviceInfo] = []
     if _has(libraries, "torch_cuda"):
-        found += [
-            DeviceInfo("cuda", index, gpu.name, gpu.memory, gpu.driver)
-            for index, gpu in enumerate(nvidia())
-        ]
+        found += _nvidia()
     if sys.platform == "darwin" and platform.machine() == "arm64":
         found.append(DeviceInfo("mps", 0, hardware=f"Apple {platform.machine()} GPU"))
     found.append(DeviceInfo("cpu", 0, hardware=_processor(), memory=_memory(), usage=USAGE))
@@ -78,6 +75,18 @@ def _has(libraries: Path, name: str) -> bool:
     return any(
         (libraries / file).exists() for file in (f"lib{name}.so", f"{name}.dll", f"lib{name}.dylib")
     )
+
+
+def _nvidia() -> list[DeviceInfo]:
+    """The GPUs that CUDA shows; none where there is no driver that answers."""
+    try:
+        gpus, driver, _ = find_gpus()
+    except Exception:  # noqa: BLE001 — a broken driver costs nobody anything
+        return []
+    return [
+        DeviceInfo("cuda", index, gpu.name, gpu.memory, f"NVIDIA {driver}")
+        for index, gpu in enumerate(shown(gpus))
+    ]
 
 
 def _intel() -> Iterator[str]:
