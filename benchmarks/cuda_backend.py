@@ -99,6 +99,12 @@ def bandwidth() -> Iterator[Case]:
     yield Case("add of a row, 8192^2", lambda: m + row, lambda: n + vector, EAGER)
     yield Case("sum of columns, 8192^2", lambda: burn.sum(m, axis=0), lambda: n.sum(0), EAGER)
     yield Case("sum of rows, 8192^2", lambda: burn.sum(m, axis=1), lambda: n.sum(1), EAGER)
+    yield Case(
+        "variance of rows, 8192^2",
+        lambda: burn.var(m, axis=1),
+        lambda: n.var(1, correction=0),
+        EAGER,
+    )
     yield Case("argmax of rows, 8192^2", lambda: burn.argmax(m, axis=1), lambda: n.argmax(1), EAGER)
     yield Case(
         "softmax 8192^2", lambda: burn.softmax(m, axis=1), lambda: torch.softmax(n, 1), EAGER, 1.1
@@ -111,7 +117,22 @@ def bandwidth() -> Iterator[Case]:
         EAGER,
     )
     moved = burn.permute_dims(m, (1, 0))
-    yield Case("transposed copy 8192^2", lambda: moved + 0.0, lambda: n.T + 0.0, EAGER)
+    half, narrow = pair(8192, 8192, dtype="bfloat16")
+    yield Case(
+        "softmax 8192^2 bfloat16",
+        lambda: burn.softmax(half, axis=1),
+        lambda: torch.softmax(narrow, 1),
+        EAGER,
+        1.1,
+    )
+    moved = burn.permute_dims(m, (1, 0))
+    yield Case(
+        "transposed copy 8192^2",
+        lambda: burn.reshape(moved, (-1,)),
+        lambda: n.T.reshape(-1),
+        EAGER,
+    )
+    yield Case("exp of a transposed 8192^2", lambda: burn.exp(moved), lambda: torch.exp(n.T), EAGER)
     yield Case(
         "random normal 10^8",
         lambda: burn.random.normal((10**8,), device=GPU),
@@ -204,11 +225,79 @@ def networks() -> Iterator[Case]:
         EAGER,
         2.0,
     )
-    h, half = pair(16, 8, 512, 64, dtype="bfloat16")
+    for name in ("float16", "bfloat16"):
+        h, half = pair(16, 8, 512, 64, dtype=name)
+        yield Case(
+            f"the same in {name}",
+            lambda h=h: burn.attention(h, h, h),
+            lambda half=half: attend(half, half, half),
+            EAGER,
+            2.0,
+        )
+    for name in ("float32", "bfloat16"):
+        h, half = pair(16, 8, 512, 64, dtype=name)
+        slope, cotangent = pair(16, 8, 512, 64, dtype=name)
+        own = [h.to_device(TRACKED).require_grad() for _ in range(3)]
+        leaves = [half.clone().requires_grad_() for _ in range(3)]
+        yield Case(
+            f"attention {name} with gradients",
+            lambda own=own, slope=slope: burn.attention(*own).backward(slope),
+            lambda leaves=leaves, cotangent=cotangent: torch.autograd.grad(
+                attend(*leaves), leaves, cotangent
+            ),
+            EAGER,
+        )
+
+
+def images() -> Iterator[Case]:
+    """Pooling, interpolation, sampling and batch normalization, with and without gradients."""
+    x, a = pair(64, 64, 112, 112)
+    tracked, leaf = x.to_device(TRACKED).require_grad(), a.clone().requires_grad_()
+    functional = torch.nn.functional
+    mean, variance = torch.zeros(64, device="cuda"), torch.ones(64, device="cuda")
+    zeros, ones = burn.from_dlpack(mean.clone()), burn.from_dlpack(variance.clone())
+    ways: dict[str, tuple[Callable[..., burn.Tensor], Callable[..., torch.Tensor]]] = {
+        "max_pool2d 3x3": (
+            lambda x: burn.max_pool2d(x, 3, stride=2, padding=1),
+            lambda a: functional.max_pool2d(a, 3, 2, 1),
+        ),
+        "avg_pool2d 3x3": (
+            lambda x: burn.avg_pool2d(x, 3, stride=2, padding=1),
+            lambda a: functional.avg_pool2d(a, 3, 2, 1),
+        ),
+        "adaptive_avg_pool2d 1x1": (
+            lambda x: burn.adaptive_avg_pool2d(x, 1),
+            lambda a: functional.adaptive_avg_pool2d(a, 1),
+        ),
+        "interpolate bilinear x2": (
+            lambda x: burn.interpolate(x, (224, 224), mode="linear"),
+            lambda a: functional.interpolate(a, size=(224, 224), mode="bilinear"),
+        ),
+        "interpolate bicubic x2": (
+            lambda x: burn.interpolate(x, (224, 224), mode="cubic"),
+            lambda a: functional.interpolate(a, size=(224, 224), mode="bicubic"),
+        ),
+        "batch_norm in training": (
+            lambda x: burn.batch_norm_training(x, zeros, ones).output,
+            lambda a: functional.batch_norm(a, mean, variance, training=True),
+        ),
+    }
+    for name, (ours, theirs) in ways.items():
+        yield Case(name, lambda ours=ours: ours(x), lambda theirs=theirs: theirs(a), EAGER)
+        slope = torch.randn_like(theirs(a))
+        cotangent = burn.from_dlpack(slope)
+        yield Case(
+            f"{name} with gradients",
+            lambda ours=ours, cotangent=cotangent: ours(tracked).backward(cotangent),
+            lambda theirs=theirs, slope=slope: torch.autograd.grad(theirs(leaf), leaf, slope),
+            EAGER,
+        )
+    grid = torch.rand(64, 112, 112, 2, device="cuda") * 2 - 1
+    places = burn.from_dlpack(grid)
     yield Case(
-        "the same in bfloat16",
-        lambda: burn.attention(h, h, h),
-        lambda: attend(half, half, half),
+        "grid_sample_2d bilinear",
+        lambda: burn.grid_sample_2d(x, places),
+        lambda: functional.grid_sample(a, grid, align_corners=False),
         EAGER,
     )
 
@@ -272,6 +361,7 @@ SUITES: dict[str, Callable[[], Iterator[Case]]] = {
     "places": order_and_places,
     "products": products,
     "networks": networks,
+    "images": images,
 }
 
 

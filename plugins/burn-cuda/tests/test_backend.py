@@ -1,16 +1,19 @@
 """What is particular to the backend beside the values of its ops, on emulated devices."""
 
-import contextlib
+import functools
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import burn
 from burn.data import TensorData
 from burn.device_id import DeviceId
 from burn.dtype import bfloat16, float32, int64
 from burn.errors import OutOfRangeError
+from burn.plugins import BackendSpec, DeviceInfo
 from burn_cuda.backend import CudaBackend
 
 sys.path.insert(0, str(Path(__file__).parent / "emulation"))
@@ -33,6 +36,18 @@ def backend():
     return CudaBackend(emulated.Driver, lambda: 1)
 
 
+def test_no_two_parts_of_the_backend_have_a_method_of_one_name():
+    parts = [one for one in CudaBackend.__bases__ if one.__module__.startswith("burn_cuda")]
+    names = [
+        name
+        for part in parts
+        for name in vars(part)
+        if callable(vars(part)[name]) and name[:2] != "__"
+    ]
+    assert len(names) > 100
+    assert sorted(names) == sorted(set(names))
+
+
 def test_each_device_has_an_object_of_its_own_that_stays_the_same():
     backend = CudaBackend(emulated.Driver, lambda: 2)
     other = backend.for_device(SECOND)
@@ -44,26 +59,121 @@ def test_each_device_has_an_object_of_its_own_that_stays_the_same():
 
 
 def test_ops_run_on_their_device_whatever_the_current_one_is():
-    entered = []
-
-    class Elsewhere(emulated.Driver):
-        def is_current(self):
-            return False
-
-        @contextlib.contextmanager
-        def current(self):
-            entered.append(self.index)
-            yield
-
-    backend = CudaBackend(Elsewhere, lambda: 2)
+    backend = CudaBackend(emulated.Driver, lambda: 2)
     other = backend.for_device(SECOND)
-    x = upload(backend, np.ones(4, np.float32), SECOND)
-    entered.clear()
-    y = other.add(x, x)
-    other.sum(y, axis=(0,), dtype=float32)
-    other.to_data(y)
-    assert entered
-    assert set(entered) == {1}
+    for current in (backend, other):
+        with current.driver.current():  # and the emulated devices look whether it is theirs
+            for own, device in ((backend, FIRST), (other, SECOND)):
+                x = upload(backend, np.ones(4, np.float32), device)
+                y = own.sum(own.add(x, x), axis=(0,), dtype=float32)
+                assert own.driver.owner(y) == device.index_id
+                assert own.to_data(y).array == 8.0
+            assert emulated.current_device() == current.index
+    assert emulated.current_device() == 0
+
+
+def test_each_object_of_the_backend_answers_for_all_devices():
+    backend = CudaBackend(emulated.Driver, lambda: 2)
+    values = TensorData(np.arange(3.0))
+    for asked in (backend, backend.for_device(SECOND)):
+        for device in (FIRST, SECOND):
+            x = asked.from_data(values, device)
+            assert asked.device_of(x) == device
+            assert asked.to_data(x).array.tolist() == [0.0, 1.0, 2.0]
+            made = asked.memory_persistent_allocations(
+                device, 2.0, functools.partial(filled, asked.for_device(device))
+            )
+            assert asked.device_of(made) == device
+
+
+def filled(backend, number):
+    return backend.full(shape=(2,), fill_value=number, dtype=float32, device=FIRST)
+
+
+@pytest.fixture
+def devices():
+    """Two emulated devices as a user has them."""
+
+    def probe():
+        return [DeviceInfo("cuda", index, hardware="none") for index in range(2)]
+
+    def load():
+        return CudaBackend(emulated.Driver, lambda: 2)
+
+    spec = BackendSpec("emulated", load=load, probe=probe, device_types=("cuda",))
+    with burn.registered(spec):
+        yield burn.Device("emulated:0"), burn.Device("emulated:1")
+
+
+@pytest.mark.parametrize("way", [(0, 1), (1, 0)])
+def test_a_tensor_goes_from_device_to_device_without_the_host(devices, way):
+    source, target = [devices[index] for index in way]
+    values = np.arange(24, dtype=np.float32).reshape(4, 6)
+    x = burn.asarray(values, device=source)
+    driver = target.ops.backend.driver
+    for view, expected in (
+        (x, values),
+        (x.T, values.T),
+        (x[::-1, ::2], values[::-1, ::2]),
+        (burn.broadcast_to(x[:1], (3, 6)), np.tile(values[:1], (3, 1))),
+        (x[2:2], values[2:2]),
+        (x[1, 2], values[1, 2]),
+    ):
+        driver.received.clear()
+        there = view.to_device(target)
+        assert driver.received == [expected.shape]
+        assert there.device is target
+        np.testing.assert_array_equal(there.numpy(), expected)
+        assert (there + there).to_device(source).tolist() == (expected + expected).tolist()
+    assert emulated.current_device() == 0
+
+
+def test_gradients_come_back_from_the_other_device(devices):
+    near, far = [device.autodiff() for device in devices]
+    x = burn.asarray([0.5, -1.0], device=near).require_grad()
+    y = burn.exp(x.to_device(far) * 2.0).to_device(near) * x
+    gradient = x.grad(y.sum().backward())
+    assert gradient.device is devices[0]
+    values = np.array([0.5, -1.0])
+    expected = np.exp(2 * values) * (1 + 2 * values)
+    np.testing.assert_allclose(gradient.numpy(), expected, rtol=1e-5)
+
+
+def test_tensors_of_two_devices_do_not_meet(devices):
+    x, y = [burn.ones(2, device=device) for device in devices]
+    with pytest.raises(burn.DeviceMismatchError, match=r"emulated:0 .* emulated:1"):
+        x + y
+
+
+def test_what_failed_on_a_device_is_told_where_its_tensors_went(devices):
+    x = burn.arange(3, device=devices[0])
+    wrong = burn.take(x, burn.asarray([7], device=devices[0]))
+    unrelated = burn.ones(2, device=devices[1])
+    unrelated.numpy()
+    there = wrong.to_device(devices[1])
+    with pytest.raises(IndexError, match="index 7"):
+        there.numpy()
+    unrelated.numpy()
+    devices[0].sync()
+
+
+def test_threads_have_their_own_current_device(devices):
+    wrong = []
+
+    def work(index):
+        x = burn.full((5, 5), float(index), device=devices[index])
+        for _ in range(20):
+            x = (x @ x + index).to_device(devices[1 - index]).to_device(devices[index]) * 0.1
+            if emulated.current_device() != 0:
+                wrong.append(index)
+
+    threads = [threading.Thread(target=work, args=(index,)) for index in (0, 1, 0, 1)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert not wrong
+    assert not any(thread.is_alive() for thread in threads)
 
 
 def test_an_index_out_of_range_is_told_once_by_the_next_read(backend):
@@ -133,3 +243,36 @@ def test_bfloat16_is_rounded_to_the_nearest_even(backend):
     x = backend.cast(upload(backend, numbers), dtype=bfloat16)
     expected = numbers.astype(bfloat16.numpy)
     np.testing.assert_array_equal(x.astype(np.float32), expected.astype(np.float32))
+
+
+BRANCHES = {
+    **dict.fromkeys(("sqrt", "log", "log1p", "exp", "expm1", "tan", "tanh")),
+    "asin": "arcsin",
+    "acos": "arccos",
+    "atan": "arctan",
+    "asinh": "arcsinh",
+    "acosh": "arccosh",
+    "atanh": "arctanh",
+}
+
+
+@pytest.mark.parametrize("name", BRANCHES)
+def test_functions_of_complex_numbers_have_the_branch_cuts_of_numpy(backend, name):
+    parts = (2.0, -2.0, 0.5, -0.5, 0.0, -0.0, 1.0, -1.0)
+    numbers = np.array([complex(re, im) for re in parts for im in (0.0, -0.0, 2.0, -2.0)])
+    with np.errstate(all="ignore"):
+        expected = getattr(np, BRANCHES[name] or name)(numbers)
+    found = backend.to_data(getattr(backend, name)(upload(backend, numbers))).array
+    np.testing.assert_allclose(found, expected, rtol=1e-14, atol=1e-15)
+
+
+def test_magnitudes_of_complex_numbers_neither_overflow_nor_vanish(backend):
+    numbers = np.array(
+        [3e38 + 1e38j, 3e-42 + 4e-42j, -5 + 12j, complex(np.inf, np.nan)], np.complex64
+    )
+    found = backend.to_data(backend.abs(upload(backend, numbers))).array
+    np.testing.assert_allclose(found, [3.1622777e38, 5e-42, 13.0, np.inf], rtol=1e-3)
+    assert found.dtype == np.float32
+    roots = np.array([1e308 + 1e308j, 3e-320 + 4e-320j])
+    found = backend.to_data(backend.sqrt(upload(backend, roots))).array
+    np.testing.assert_allclose(found, np.sqrt(roots), rtol=1e-3)

@@ -5,10 +5,12 @@ import itertools
 import nvrtc
 import pytest
 
-from burn.dtype import DType, Kind
+from burn.dtype import DType, Kind, complex64, complex128
+from burn_cuda.attention import attention_tiles
 from burn_cuda.expressions import EXPRESSIONS
 from burn_cuda.kernels import C_TYPES, c_type, computed_type, source
 from burn_cuda.kernels.elementwise import Program, dense_source, strided_source
+from burn_cuda.softmax import row_shape
 from burn_cuda.usage import STORED
 
 pytestmark = pytest.mark.skipif(
@@ -20,6 +22,7 @@ REDUCERS = {
     **dict.fromkeys(("Sum", "Mean", "Product"), 0),
     **dict.fromkeys(("Any", "All"), 1),
     **dict.fromkeys(("Maximum", "Minimum", "PlaceOfLargest", "PlaceOfSmallest"), 2),
+    "Squares": 3,
 }
 ROW_KERNELS = (
     *("softmax", "softmax_grad", "log_softmax", "log_softmax_grad", "layer_norm"),
@@ -35,7 +38,7 @@ def reduction(reducer, dtype):
     return source(
         "reduction.cu",
         T=c_type(dtype),
-        A={0: computed_type(dtype), 1: "int", 2: "Best"}[family],
+        A={0: computed_type(dtype), 1: "int", 2: "Best", 3: "Spread"}[family],
         O="bool" if family == 1 else "long long" if places else c_type(dtype),
         REDUCER=reducer,
         FAMILY=family,
@@ -46,6 +49,8 @@ def reduction(reducer, dtype):
 def program(name, dtype):
     expression = EXPRESSIONS[name]
     output = DType.of("bool") if expression.mask else dtype
+    if expression.gives_part:
+        output = dtype.component
     return Program(
         f"r0 = {expression.form(dtype.kind)};",
         (dtype,) * expression.operands,
@@ -58,6 +63,7 @@ def program(name, dtype):
 def kinds(expression):
     """A dtype for each form of an expression."""
     named = {Kind.FLOAT: "float16", Kind.INT: "int8", Kind.UINT: "uint64", Kind.BOOL: "bool"}
+    named[Kind.COMPLEX] = "complex64"
     for kind, name in named.items():
         if any(kind in kinds for kinds, _ in expression.forms):
             yield DType.of(name)
@@ -80,18 +86,40 @@ def sources_of_all_dtypes():
             (dtype,),
         )
         yield f"cast-{dtype}", dense_source(cast)
+        if dtype.is_complex:
+            continue
         yield f"creation-{dtype}", source("creation.cu", T=c_type(dtype))
         key = KEYS[dtype.itemsize]
         keyed = {"T": c_type(dtype), "K": key, "KEYS": "uint64", "EQUAL_ZEROS": 0}
         yield f"keys-{dtype}", source("sorting.cu", **keyed, **dict.fromkeys(FLOATING[dtype], 1))
 
 
+def sources_of_complex_numbers():
+    for dtype in (complex64, complex128):
+        part = dtype.component
+        for name in ("multiply", "divide", "pow", "acosh"):
+            yield f"{name}-{dtype}", dense_source(program(name, dtype))
+        number = Program("r0 = x0 * x1;", (dtype, dtype), (False, True), (dtype,))
+        yield f"number-{dtype}", strided_source(number, 2, wide=False, packs=True)
+        join = Program(f"r0 = {dtype}(x0, x1);", (part, part), (False, False), (dtype,))
+        yield f"join-{dtype}", dense_source(join)
+        halves = Program("r0 = x0.re; r1 = x0.im;", (dtype,), (False,), (part, part))
+        yield f"parts-{dtype}", dense_source(halves)
+        narrow = Program("r0 = convert<complex64>(x0);", (dtype,), (False,), (complex64,))
+        yield f"narrow-{dtype}", dense_source(narrow)
+        scatter = {"E": c_type(dtype), "I": "int", "SELECTS": 1}
+        yield f"scatter-{dtype}", source("indexing.cu", **scatter)
+
+
 def sources_of_numbers():
     for dtype in STORED:
-        if not dtype.is_bool:
+        if not dtype.is_bool and not dtype.is_complex:
             yield f"sum-{dtype}", reduction("Sum", dtype)
             scan = {"T": c_type(dtype), "S": computed_type(dtype), "OPERATION": "Larger"}
-            yield f"scan-{dtype}", source("scan.cu", **scan)
+            tile = {"PACKS": 2, "WIDTH": 16 // dtype.itemsize}
+            yield f"scan-{dtype}", source("scan.cu", **scan, **tile)
+            pooling = {"T": c_type(dtype), "I": "int", "D": 3, "INDICES": 1}
+            yield f"max_pool-{dtype}", source("pooling.cu", **pooling)
         if dtype.is_integer:
             yield f"matmul-{dtype}", source("integer_matmul.cu", T=c_type(dtype))
             gather = {"E": "float", "I": c_type(dtype), "SELECTS": 0, "GATHERS": 1}
@@ -105,8 +133,11 @@ def sources_of_floats():
         yield reducer, reduction(reducer, DType.of("bfloat16"))
     for dtype in FLOATS:
         for name in ROW_KERNELS:
-            rows = {"T": c_type(dtype), "LANES": 32, "TARGET": "uint64", f"HAS_{name}": 1}
-            yield f"{name}-rows-{dtype}", source("rows.cu", **rows)
+            for n in (3, 8192, 1 << 17):
+                shape = row_shape(n, dtype.itemsize)
+                rows = {"LANES": shape.lanes, "PACKS": shape.packs, "WIDTH": shape.width}
+                rows |= {"T": c_type(dtype), "TARGET": "uint64", f"HAS_{name}": 1}
+                yield f"{name}-{n}-{dtype}", source("rows.cu", **rows)
         width = {"float64": 53, "float32": 24, "float16": 11, "bfloat16": 8}[dtype.name]
         yield f"random-{dtype}", source("random.cu", T=c_type(dtype), WIDTH=width)
         windows = {"T": c_type(dtype), "S": computed_type(dtype), "D": 2}
@@ -115,15 +146,63 @@ def sources_of_floats():
         yield f"optimizer-{dtype}", source("optimizer.cu", T=c_type(dtype))
 
 
+def sources_of_attention():
+    for dtype in FLOATS:
+        everything = dict.fromkeys(("HAS_MASK", "HAS_BIAS", "CAUSAL", "SOFTCAP"), 1)
+        for number, tiles in enumerate(tiles_of(dtype)):
+            given = {"T": c_type(dtype), "R": 2, **tiles.definitions}
+            yield f"attention-{number}-{dtype}", source("attention.cu", **given)
+            yield f"scores-{number}-{dtype}", source("attention.cu", **given, **everything)
+            yield f"sums-{number}-{dtype}", source("attention.cu", **given, STATISTICS=1)
+        if dtype.itemsize == 2:
+            for wide, columns in itertools.product((64, 128), (16, 32)):
+                given = {"T": c_type(dtype), "R": 2, "D": wide, "V": wide, "COLUMNS": columns}
+                given["BLOCKS"] = 2
+                name = f"{wide}-{columns}-{dtype}"
+                yield f"query-slopes-{name}", source("attention_gradient.cu", **given, **everything)
+                yield f"key-slopes-{name}", source("attention_gradient.cu", **given, OF_KEYS=1)
+
+
+def sources_of_sampling():
+    for dtype in FLOATS:
+        for mode, padding in itertools.product(range(3), range(3)):
+            rules = {"MODE": mode, "PADDING": padding, "CORNERS": mode % 2}
+            yield (
+                f"sampling-{mode}-{padding}-{dtype}",
+                source("sampling.cu", T=c_type(dtype), **rules),
+            )
+        for taps in (0, 3, -1):
+            weighted = {f"W{axis}": int(taps != 0) for axis in range(3)}
+            counts = {f"K{axis}": taps for axis in range(3)}
+            counts |= {f"SOME{axis}": int(taps < 0) for axis in range(3)}
+            yield f"taps-{taps}-{dtype}", source("taps.cu", T=c_type(dtype), **counts, **weighted)
+
+
+def tiles_of(dtype):
+    """Tiles for few and for many features, with tensor cores and without."""
+    cases = itertools.product((3, 64, 128), ((7, 0), (9, 0)))
+    tiles = [attention_tiles(most, most, dtype.itemsize, capability) for most, capability in cases]
+    return [one for one in tiles if one is not None]
+
+
 def sources_of_words():
     for wide in ("int", "unsigned int", "int64", "uint64", "float", "double"):
         update = {"E": wide, "I": "int", "SELECTS": 1}
         yield f"add-{wide}", source("indexing.cu", **update)
         for join in ("Product", "Larger", "Smaller"):
             yield f"{join}-{wide}", source("indexing.cu", **update, JOIN=join)
+    channels = ("channel_moments", "known_moments", "normalized_channels", "channel_sums")
+    for name in (*channels, "channel_slopes"):
+        yield name, source("channels.cu", T="float16", EACH=8, **{f"HAS_{name}": 1})
+    for name in ("input_tiles", "slope_tiles", "output_tiles", "weight_tiles", "weight_sums"):
+        yield name, source("winograd.cu", T="float", **{f"HAS_{name}": 1})
     for word in KEYS.values():
-        yield f"transposed-{word}", source("transposition.cu", E=word, R=3)
+        yield f"transposed-{word}", source("transposition.cu", E=word, R=3, SIDE=32, EACH=1)
         yield f"assign-{word}", source("assignment.cu", E=word, I="int", SELECTS=0)
+    yield "transposed-long", source("transposition.cu", E="LongWord", R=3, SIDE=32, EACH=1)
+    yield "assign-long", source("assignment.cu", E="LongWord", I="int", SELECTS=0)
+    long = {"E": "LongWord", "I": "int", "SELECTS": 0, "GATHERS": 1}
+    yield "gather-long", source("indexing.cu", **long)
     yield "order", source("sorting.cu", O="int")
 
 
@@ -131,8 +210,11 @@ SOURCES = dict(
     itertools.chain(
         elementwise_sources(),
         sources_of_all_dtypes(),
+        sources_of_complex_numbers(),
         sources_of_numbers(),
         sources_of_floats(),
+        sources_of_attention(),
+        sources_of_sampling(),
         sources_of_words(),
     )
 )

@@ -1,6 +1,5 @@
 """What is known of GPUs without CuPy: the driver's answers, as a library that pretends."""
 
-import ctypes
 import dataclasses
 import importlib.metadata
 import subprocess
@@ -11,8 +10,8 @@ import pytest
 import burn
 from burn.dtype import DTypeUsage, bfloat16, float16, float32
 from burn.plugins import State
+from burn.plugins.nvidia import Gpu, NoDriverError, load_library
 from burn_cuda import plugin
-from burn_cuda.nvml import Gpu, NoDriverError, find_gpus, load_library, visible
 from burn_cuda.usage import usage_of
 
 GIB = 1 << 30
@@ -23,76 +22,15 @@ GPUS = [
 ]
 
 
-class FakeNvml:
-    """The functions that the probe calls; `failing` names one of them, which gives an error."""
-
-    def __init__(self, gpus, cuda=13000, failing=""):
-        self.gpus = gpus
-        self.cuda = cuda
-        self.failing = failing
-        self.is_open = False
-
-        def describe(status):
-            return b"Driver/library version mismatch"
-
-        self.nvmlErrorString = describe
-
-    def __getattr__(self, name):
-        answers = {
-            "nvmlInit_v2": self.open,
-            "nvmlShutdown": self.close,
-            "nvmlSystemGetDriverVersion": self.driver_version,
-            "nvmlSystemGetCudaDriverVersion": self.cuda_version,
-            "nvmlDeviceGetCount_v2": self.count,
-            "nvmlDeviceGetHandleByIndex_v2": self.handle,
-            "nvmlDeviceGetMemoryInfo": self.memory,
-            "nvmlDeviceGetCudaComputeCapability": self.capability,
-            "nvmlDeviceGetName": self.name,
-            "nvmlDeviceGetUUID": self.uuid,
-        }
-        return lambda *arguments: 18 if name == self.failing else (answers[name](*arguments) or 0)
-
-    def open(self):
-        self.is_open = True
-
-    def close(self):
-        self.is_open = False
-
-    def driver_version(self, buffer, length):
-        buffer.value = b"580.159.03"
-
-    def cuda_version(self, version):
-        version._obj.value = self.cuda
-
-    def count(self, count):
-        count._obj.value = len(self.gpus)
-
-    def handle(self, number, handle):
-        handle._obj.value = number.value + 1
-
-    def gpu(self, handle):
-        return self.gpus[ctypes.cast(handle, ctypes.c_void_p).value - 1]
-
-    def memory(self, handle, memory):
-        memory._obj.total = self.gpu(handle).memory
-
-    def capability(self, handle, major, minor):
-        major._obj.value, minor._obj.value = self.gpu(handle).capability
-
-    def name(self, handle, buffer, length):
-        buffer.value = self.gpu(handle).name.encode()
-
-    def uuid(self, handle, buffer, length):
-        buffer.value = self.gpu(handle).uuid.encode()
-
-
 @pytest.fixture
 def machine(monkeypatch):
     """Sets up a machine: its driver, the CuPy that is installed, and what is visible."""
 
-    def set_up(nvml, *, wheels=("cupy-cuda13x",), choice=None, order=None):
+    def set_up(gpus, *, cuda=(13, 0), wheels=("cupy-cuda13x",), choice=None, order=None):
         def find():
-            return find_gpus(lambda: nvml)
+            if isinstance(gpus, Exception):
+                raise gpus
+            return gpus, "580.159.03", cuda
 
         def version(name):
             if name in wheels:
@@ -113,8 +51,7 @@ def machine(monkeypatch):
 
 
 def test_each_gpu_is_a_device_with_what_the_driver_knows(machine):
-    nvml = FakeNvml(GPUS[1:])
-    devices, reason = machine(nvml)
+    devices, reason = machine(GPUS[1:])
     assert [(one.type, one.index, one.hardware) for one in devices] == [
         ("cuda", 0, "NVIDIA H200"),
         ("cuda", 1, "NVIDIA H200"),
@@ -122,42 +59,28 @@ def test_each_gpu_is_a_device_with_what_the_driver_knows(machine):
     assert devices[0].memory == 141 * GIB
     assert devices[0].driver == "NVIDIA 580.159.03, CUDA 13.0"
     assert not reason
-    assert not nvml.is_open
 
 
 def test_the_most_capable_gpu_comes_first_as_in_cuda(machine):
-    devices, _ = machine(FakeNvml(GPUS))
+    devices, _ = machine(GPUS)
     assert [one.hardware for one in devices] == ["NVIDIA H200", "NVIDIA H200", "NVIDIA T4"]
-    devices, _ = machine(FakeNvml(GPUS), order="PCI_BUS_ID")
+    devices, _ = machine(GPUS, order="PCI_BUS_ID")
     assert [one.hardware for one in devices] == ["NVIDIA T4", "NVIDIA H200", "NVIDIA H200"]
 
 
-@pytest.mark.parametrize(
-    ("choice", "expected"),
-    [
-        (None, [0, 1, 2]),
-        ("2,0", [2, 0]),
-        (" 1 , 2", [1, 2]),
-        ("0,7,1", [0]),
-        ("GPU-bb33", [2]),
-        ("GPU-bb", []),  # it might be either of two
-        ("GPU-aa11-1,1", [0, 1]),
-        ("1,1", []),
-        ("-1", []),
-        ("MIG-bb22-2/1/0", []),
-        ("", []),
-    ],
-)
-def test_visible_devices_are_those_of_cuda(choice, expected):
-    assert visible(GPUS, choice) == [GPUS[number] for number in expected]
+def test_what_cuda_does_not_show_is_no_device(machine):
+    devices, _ = machine(GPUS, choice="2,1")
+    assert [(one.index, one.hardware) for one in devices] == [(0, "NVIDIA T4"), (1, "NVIDIA H200")]
 
 
-def test_without_a_driver_there_is_no_device_and_a_reason(monkeypatch):
-    def none():
-        raise NoDriverError("there is no NVIDIA driver")
+def test_a_part_of_a_gpu_is_a_device_of_which_only_cuda_knows_more(machine):
+    ((part,), reason) = machine(GPUS, choice="MIG-bb22")
+    assert not reason
+    assert (part.hardware, part.memory, part.usage) == ("NVIDIA MIG instance", None, None)
 
-    monkeypatch.setattr(plugin, "find_gpus", none)
-    assert plugin._look() == ([], "there is no NVIDIA driver")
+
+def test_without_a_driver_there_is_no_device_and_a_reason(machine):
+    assert machine(NoDriverError("there is no driver")) == ([], "there is no driver")
 
 
 @pytest.mark.parametrize(
@@ -168,36 +91,37 @@ def test_without_a_driver_there_is_no_device_and_a_reason(monkeypatch):
     ],
 )
 def test_a_machine_on_which_nothing_runs_says_why(machine, options, words):
-    devices, reason = machine(FakeNvml(GPUS), **options)
+    devices, reason = machine(GPUS, **options)
     assert devices == []
     assert reason.startswith(words)
     assert "\n" not in reason
 
 
 def test_a_driver_that_is_too_old_is_told(machine):
-    devices, reason = machine(FakeNvml(GPUS, cuda=12040))
+    devices, reason = machine(GPUS, cuda=(12, 4))
     assert devices == []
     assert reason.startswith("the NVIDIA driver is too old: it runs CUDA 12.4, and cupy-cuda13x")
-    devices, _ = machine(FakeNvml(GPUS, cuda=12040), wheels=("cupy-cuda12x",))
+    devices, _ = machine(GPUS, cuda=(12, 4), wheels=("cupy-cuda12x",))
     assert len(devices) == 3
 
 
-@pytest.mark.parametrize("function", ["nvmlInit_v2", "nvmlDeviceGetName"])
-def test_a_driver_that_fails_costs_no_more_than_its_devices(machine, function):
-    devices, reason = machine(FakeNvml(GPUS, failing=function))
-    assert devices == []
-    assert function in reason
-    assert "version mismatch" in reason
-
-
 def test_a_driver_that_answers_nonsense_is_no_exception(machine):
-    devices, reason = machine(object())
+    devices, reason = machine(AttributeError("no nvmlInit_v2"))
     assert devices == []
-    assert "AttributeError" in reason
+    assert reason == "the NVIDIA driver cannot be asked: AttributeError: no nvmlInit_v2"
+
+
+def test_gpus_that_are_too_old_are_told(machine):
+    old = Gpu("Tesla K80", "GPU-0", GIB, (3, 7))
+    devices, reason = machine([old])
+    assert devices == []
+    assert reason == "Tesla K80 is older than compute capability 5.0"
+    devices, _ = machine([old, GPUS[0]])
+    assert [(one.index, one.hardware) for one in devices] == [(0, "NVIDIA T4")]
 
 
 def test_the_reason_is_told_to_whoever_asks_for_a_gpu(machine, monkeypatch):
-    _, reason = machine(FakeNvml(GPUS), choice="")
+    _, reason = machine(GPUS, choice="")
     (spec,) = plugin.burn_backends()
     without = dataclasses.replace(spec, name="nowhere")
     with burn.registered(without) as entry:
@@ -231,3 +155,60 @@ def test_looking_for_devices_imports_neither_cupy_nor_the_backend():
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     assert result.stdout.strip() == "[]"
+
+
+def program(code, tmp_path, **environment):
+    """What a program prints on this machine."""
+    given = {"PATH": "", "PYTHONPATH": ":".join(sys.path), "HOME": str(tmp_path), **environment}
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=given
+    )
+    return result.stdout.splitlines()
+
+
+HIDDEN = """
+import sys, burn
+print(burn.Device.enumerate("cuda"))
+print(burn.Device.default().backend_name)
+print(burn.ones(3).sum().item())
+try:
+    burn.Device("cuda")
+except burn.DeviceUnavailableError as error:
+    print(error)
+print(sorted({"cupy", "torch", "burn_cuda.backend"} & set(sys.modules)))
+"""
+
+
+def test_the_default_falls_to_the_cpu_where_no_gpu_is_visible(tmp_path):
+    devices, default, total, error, imported = program(
+        HIDDEN, tmp_path, CUDA_VISIBLE_DEVICES="", BURN_PLUGINS="cpu,cuda"
+    )
+    assert (devices, default, total, imported) == ("[]", "cpu", "3.0", "[]")
+    assert error.startswith("there is no device 'cuda'. cuda finds no hardware: ")
+
+
+def test_an_array_library_that_is_asked_for_is_not_replaced_silently(tmp_path):
+    code = "import burn\ntry: burn.ones(3)\nexcept burn.DeviceUnavailableError as e: print(e)"
+    (error,) = program(code, tmp_path, CUDA_VISIBLE_DEVICES="", BURN_DEVICE="cuda")
+    assert "there is no device 'cuda'" in error
+
+
+OLD = """
+import burn
+from burn.plugins.nvidia import Gpu
+from burn_cuda import plugin
+plugin.find_gpus = lambda: ([Gpu("NVIDIA H200", "GPU-0", 1 << 37, (9, 0))], "525.60", (11, 4))
+plugin.importlib.metadata.version = {"cupy-cuda13x": "14.2.0"}.__getitem__
+plugin.importlib.metadata.PackageNotFoundError = KeyError
+print(burn.Device.default().backend_name)
+try:
+    burn.Device("cuda")
+except burn.DeviceUnavailableError as error:
+    print(error)
+"""
+
+
+def test_a_driver_that_is_too_old_leaves_the_cpu(tmp_path):
+    default, error = program(OLD, tmp_path, BURN_PLUGINS="cpu,cuda")
+    assert default == "cpu"
+    assert "the NVIDIA driver is too old: it runs CUDA 11.4, and cupy-cuda13x needs 13.0" in error

@@ -5,13 +5,16 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from burn.backend import Backend, is_implemented
 from burn.data import TensorData
 from burn.device_id import DeviceId
 from burn.dtype import DType, DTypeUsage
 from burn.ops import REGISTRY, OpTable
+from burn_cuda.attention import AttentionOps
+from burn_cuda.channels import ChannelOps
+from burn_cuda.complex_numbers import ComplexOps
 from burn_cuda.composed import ComposedOps
 from burn_cuda.convolution import ConvolutionOps
 from burn_cuda.elementwise import ElementwiseOps
@@ -22,8 +25,10 @@ from burn_cuda.layout import LayoutOps
 from burn_cuda.linear_algebra import LinearAlgebraOps
 from burn_cuda.normalization import NormalizationOps
 from burn_cuda.optimizer import OptimizerOps
+from burn_cuda.pooling import PoolingOps
 from burn_cuda.random import RandomOps
 from burn_cuda.reduction import ReductionOps
+from burn_cuda.resampling import ResamplingOps, Tables
 from burn_cuda.scan import ScanOps
 from burn_cuda.softmax import SoftmaxOps
 from burn_cuda.sorting import SortingOps
@@ -32,6 +37,8 @@ from burn_cuda.usage import STORED, usage_of
 __all__ = ["CudaBackend"]
 
 Array = Any
+_Input = TypeVar("_Input")
+_Output = TypeVar("_Output")
 
 
 class CudaBackend(
@@ -45,8 +52,13 @@ class CudaBackend(
     RandomOps,
     SoftmaxOps,
     NormalizationOps,
+    ChannelOps,
     OptimizerOps,
     ConvolutionOps,
+    AttentionOps,
+    PoolingOps,
+    ResamplingOps,
+    ComplexOps,
     ComposedOps,
     ExchangeOps,
     Backend,
@@ -76,15 +88,18 @@ class CudaBackend(
         self._count = count
         self.index = index
         self._siblings = {} if siblings is None else siblings
-        self._siblings[index] = self
+        self._senders: tuple[CudaBackend, ...] = ()
         self._lock = threading.Lock()
         self.driver = driver(index)
         self.launcher = Launcher(self.driver, {dtype.numpy: dtype for dtype in STORED})
         self._reductions = {}
+        self._attentions = {}
+        self.tables = Tables()
         self._make_elementwise()
         self.table = OpTable(self, DeviceId(0, index))
         if count() > 1:
             self._bind_device()
+        self._siblings[index] = self  # when it is complete: other threads look there
 
     def _bind_device(self) -> None:
         """Let each op first make its device the current one, where CUDA shows several."""
@@ -133,21 +148,54 @@ class CudaBackend(
         ------
         OutOfRangeError
             If an index was out of range.
+        ExecutionError
+            If a kernel failed.
         """
         own = self.for_device(device)
         own.driver.synchronize()
-        own.launcher.raise_failed()
+        own._raise_failed()
+
+    def _raise_failed(self) -> None:
+        """Raise what kernels left in the flag of this device, or of one that sent it tensors."""
+        self.launcher.raise_failed()
+        for sender in self._senders:
+            sender.launcher.raise_failed()
 
     def from_data(self, data: TensorData, device: DeviceId) -> Array:
         """A copy on the device."""
-        del device
+        if device.index_id != self.index:
+            return self.for_device(device).from_data(data, device)
         return self.driver.upload(data.array)
 
     def to_data(self, x: Array) -> TensorData:
         """A copy on the host; raises what kernels left in the flag."""
+        owner = self.driver.owner(x)
+        if owner != self.index:
+            return self.for_device(DeviceId(0, owner)).to_data(x)
         values = self.driver.download(self.launcher.dense(x))
-        self.launcher.raise_failed()
+        self._raise_failed()
         return TensorData(values)
+
+    def to_device(self, x: Array, device: DeviceId) -> Array:
+        """A copy on another GPU, for which nobody waits."""
+        source = self.for_device(DeviceId(0, self.driver.owner(x)))
+        target = self.for_device(device)
+        if target is source:
+            return x
+        with source.driver.current():
+            x = source.launcher.dense(x)
+        with self._lock:
+            senders = dict.fromkeys((*target._senders, source, *source._senders))
+            senders.pop(target, None)
+            target._senders = tuple(senders)
+        return target.driver.receive(x, source.driver)
+
+    def memory_persistent_allocations(
+        self, device: DeviceId, input: _Input, func: Callable[[_Input], _Output]
+    ) -> _Output:
+        """What `func` allocates comes from a pool of its own, away from what comes and goes."""
+        with self.for_device(device).driver.persistent():
+            return func(input)
 
     def memory_cleanup(self, device: DeviceId) -> None:
         """Empty the pools."""

@@ -18,8 +18,10 @@ from burn.ops.convolution_windows import (
 )
 from burn_cuda.kernels import c_type
 from burn_cuda.launcher import divider, packed
+from burn_cuda.winograd import Winograd
 
 if TYPE_CHECKING:
+    from burn.aliases import Shape
     from burn.ops.pooling_windows import Pairs, Sizes
     from burn_cuda.launcher import Launcher
 
@@ -64,8 +66,14 @@ class ConvolutionOps:
         check_bias(bias, plan.outputs)
         launcher = self.launcher
         dtype = launcher.dtypes[x.dtype]
+        winograd = Winograd(launcher)
+        if winograd.suits(plan, x.dtype):
+            return winograd.forward(launcher.dense(x), weight, bias, plan)
         # What is added to is not rounded before.
         wide = dtype if bias is None else _wide(dtype)
+        result = self._by_cudnn("fprop", (x, weight), plan.output_shape, wide, plan)
+        if result is not None:
+            return result if bias is None else self._with_bias(result, bias, dtype)
         places = math.prod(plan.counts)
         features = plan.outputs // groups
         out = launcher.empty((plan.batch, groups, features, places), wide.numpy)
@@ -73,10 +81,30 @@ class ConvolutionOps:
         for start, stop, columns in self._chunks(launcher.dense(x), plan):
             self._product(left, columns, out[start:stop])
         result = out.reshape(plan.output_shape)
-        if bias is None:
-            return result
-        column = self.cast(bias, dtype=wide).reshape(plan.outputs, *[1] * len(plan.axes))
+        return result if bias is None else self._with_bias(result, bias, dtype)
+
+    def _with_bias(self, result: Array, bias: Array, dtype: DType) -> Array:
+        """A number for each channel added to what is not rounded yet."""
+        wide = self.launcher.dtypes[result.dtype]
+        column = self.cast(bias, dtype=wide).reshape(bias.shape[0], *[1] * (result.ndim - 2))
         return self.cast(self.add(result, column), dtype=dtype)
+
+    def _by_cudnn(
+        self,
+        kind: str,
+        operands: tuple[Array, Array],
+        shape: Shape,
+        dtype: DType,
+        plan: Convolution,
+    ) -> Array | None:
+        """What cuDNN makes of dense operands; None where it is not there, or not asked."""
+        launcher = self.launcher
+        cudnn = launcher.driver.cudnn
+        if cudnn is None or not cudnn.suits(kind, plan, operands[0].dtype):
+            return None
+        out = launcher.empty(shape, dtype.numpy)
+        dense = [launcher.dense(operand) for operand in operands]
+        return out if launcher.driver.convolve(kind, dense, out, plan) else None
 
     def conv_transpose(
         self,
@@ -103,6 +131,13 @@ class ConvolutionOps:
         check_bias(bias, plan.inputs)
         launcher = self.launcher
         dtype = launcher.dtypes[x.dtype]
+        winograd = Winograd(launcher)
+        if winograd.suits(plan, x.dtype):
+            return winograd.backward(launcher.dense(x), weight, bias, plan)
+        wide = dtype if bias is None else _wide(dtype)
+        result = self._by_cudnn("dgrad", (x, weight), plan.input_shape, wide, plan)
+        if result is not None:
+            return result if bias is None else self._with_bias(result, bias, dtype)
         places = math.prod(plan.counts)
         features = plan.outputs // groups
         left = launcher.dense(weight).reshape(1, groups, features, plan.terms)
@@ -141,6 +176,12 @@ class ConvolutionOps:
         launcher = self.launcher
         dtype = launcher.dtypes[x.dtype]
         wide = _wide(dtype)
+        winograd = Winograd(launcher)
+        if winograd.suits(plan, x.dtype):
+            return winograd.weight_gradient(launcher.dense(x), launcher.dense(g), plan)
+        result = self._by_cudnn("wgrad", (x, g), plan.weight_shape, dtype, plan)
+        if result is not None:
+            return result
         features = plan.outputs // groups
         places = math.prod(plan.counts)
         slopes = launcher.dense(g).reshape(plan.batch, groups, features, places)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import logging
 import operator
 import os
 import tempfile
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,11 +18,13 @@ import cupy
 import numpy as np
 from cupy.cuda import compiler, cublas, function, memory, nvrtc, runtime
 
-from burn.dtype import bfloat16, float16, float32, float64
+from burn.dtype import bfloat16, complex64, complex128, float16, float32, float64
 from burn.errors import ExecutionError
+from burn_cuda.cudnn import Cudnn, installed
 
 if TYPE_CHECKING:
     from burn.aliases import Shape
+    from burn.ops.convolution_windows import Convolution
 
 __all__ = ["Driver", "device_count"]
 
@@ -34,11 +37,14 @@ _log = logging.getLogger("burn")
 
 _FLOAT32: Final = 0
 _FLOAT64: Final = 1
+_COMPLEX128: Final = 5
 _REAL_TYPES: Final = {
     float32.numpy: _FLOAT32,
     float64.numpy: _FLOAT64,
     float16.numpy: 2,
     bfloat16.numpy: 14,
+    complex64.numpy: 4,
+    complex128.numpy: _COMPLEX128,
 }
 """cudaDataType of what cuBLAS multiplies."""
 
@@ -47,11 +53,14 @@ _COMPUTE_FAST_TF32: Final = 77
 _COMPUTE_FLOAT64: Final = 70
 _DEFAULT_ALGORITHM: Final = -1
 
-_ONE_AND_ZERO: Final = (np.array([1.0, 0.0], np.float32), np.array([1.0, 0.0], np.float64))
+_ONE_AND_ZERO: Final = (np.array([1.0, 0.0], np.complex64), np.array([1.0, 0.0], np.complex128))
 _SINGLES, _DOUBLES = [
     (pair.ctypes.data, pair.ctypes.data + pair.itemsize) for pair in _ONE_AND_ZERO
 ]
-"""Where in memory of the host cuBLAS reads the factors of a product and of what was there."""
+"""Where in memory of the host cuBLAS reads the factors of a product and of what was there.
+
+A real one is the first part of a complex one.
+"""
 
 
 def device_count() -> int:
@@ -60,6 +69,10 @@ def device_count() -> int:
         return int(runtime.getDeviceCount())
     except runtime.CUDARuntimeError:
         return 0
+
+
+_persistent: Final = memory.MemoryPool()
+"""Where memory comes from that is expected to be in use for long: it is no gap among the rest."""
 
 
 class Pinned(np.ndarray[Any, Any]):
@@ -98,6 +111,7 @@ class Driver:
         self._lock = threading.Lock()
         self._modules: dict[str, Any] = {}
         self._uploads: list[tuple[Any, Pinned]] = []
+        self._peers: set[int] = set()
         with self.device:
             capability = self.device.compute_capability
             pinned = cupy.cuda.alloc_pinned_memory(64)
@@ -128,15 +142,18 @@ class Driver:
         """
         try:
             return cupy.ndarray(shape, dtype)
+        except memory.OutOfMemoryError:
+            self.cleanup()
+        try:
+            return cupy.ndarray(shape, dtype)
         except memory.OutOfMemoryError as error:
             raise self._out_of_memory(shape, dtype) from error
 
     def _out_of_memory(self, shape: Shape, dtype: Any) -> ExecutionError:
-        """The pool has given everything back and tried again when this is called."""
         wanted = int(np.prod(shape, dtype=object)) * np.dtype(dtype).itemsize
         with self.device:
             free, total = runtime.memGetInfo()
-            used = cupy.get_default_memory_pool().used_bytes()
+            used = cupy.get_default_memory_pool().used_bytes() + _persistent.used_bytes()
         return ExecutionError(
             f"no memory for {wanted:,} bytes (shape {tuple(shape)} of {np.dtype(dtype).name}) on "
             f"cuda:{self.index}: {free:,} of {total:,} bytes are free, {used:,} are in use here",
@@ -210,15 +227,70 @@ class Driver:
         """A copy of a dense array in host memory, made when the work before it is done."""
         result = np.empty(x.shape, x.dtype)
         stream = cupy.cuda.get_current_stream()
-        if x.size:
-            x.data.copy_to_host_async(result.ctypes.data, result.nbytes, stream)
-        stream.synchronize()
+        try:
+            if x.size:
+                x.data.copy_to_host_async(result.ctypes.data, result.nbytes, stream)
+            stream.synchronize()
+        except runtime.CUDARuntimeError as error:
+            raise self._failure(error) from error
         return result
 
     def synchronize(self) -> None:
-        """Wait for everything on this device."""
+        """Wait for everything on this device.
+
+        Raises
+        ------
+        ExecutionError
+            If work failed after it was queued, with CUDA's own words.
+        """
+        try:
+            with self.device:
+                runtime.deviceSynchronize()
+        except runtime.CUDARuntimeError as error:
+            raise self._failure(error) from error
+
+    def _failure(self, error: Exception) -> ExecutionError:
+        """What CUDA says while it waits is of a kernel that was launched before."""
+        return ExecutionError(
+            f"cuda:{self.index} failed at what was queued on it: {error}",
+            hint="CUDA does no more in this process: start it anew, with CUDA_LAUNCH_BLOCKING=1 to "
+            "learn which operation it is",
+        )
+
+    def receive(self, x: Array, source: Driver) -> Array:
+        """A copy of a dense array of another GPU, from memory to memory where the two can.
+
+        Both streams wait for each other: this one for what makes `x`, and the one there for the
+        copy, since the memory may be given to another array from then on.
+        """
+        with source.device:
+            there = cupy.cuda.get_current_stream()
+            made = cupy.cuda.Event(disable_timing=True)
+            made.record(there)
+        self._meet(source)
         with self.device:
-            runtime.deviceSynchronize()
+            result = self.empty(x.shape, x.dtype)
+            if not x.size:
+                return result
+            here = cupy.cuda.get_current_stream()
+            here.wait_event(made)
+            ends = (result.data.ptr, self.index, x.data.ptr, source.index)
+            runtime.memcpyPeerAsync(*ends, x.nbytes, here.ptr)
+            copied = cupy.cuda.Event(disable_timing=True)
+            copied.record(here)
+        with source.device:
+            there.wait_event(copied)
+        return result
+
+    def _meet(self, other: Driver) -> None:
+        """Let two GPUs read each other's memory, without which copies go through the host."""
+        if other.index in self._peers:
+            return
+        for one, peer in ((self, other), (other, self)):
+            with one.device, contextlib.suppress(runtime.CUDARuntimeError):
+                # An error says that they cannot, or that somebody else has let them.
+                runtime.deviceEnablePeerAccess(peer.index)
+        self._peers.add(other.index)
 
     def zero(self, x: Array) -> None:
         """Set all bytes of a dense array to 0."""
@@ -232,10 +304,19 @@ class Driver:
             result.data.copy_from_device_async(x.data, x.nbytes)
         return result
 
+    @contextlib.contextmanager
+    def persistent(self) -> Iterator[None]:
+        """Context in which memory comes from a pool of its own."""
+        with self.device, cupy.cuda.using_allocator(_persistent.malloc):
+            yield
+
     def cleanup(self) -> None:
         """Give memory that is not in use back to the driver."""
+        with self._lock:
+            self._uploads = [one for one in self._uploads if not one[0].done]
         with self.device:
             cupy.get_default_memory_pool().free_all_blocks()
+            _persistent.free_all_blocks()
             cupy.get_default_pinned_memory_pool().free_all_blocks()
 
     def sort_places(self, keys: Array) -> Array:
@@ -245,6 +326,19 @@ class Driver:
     def sort_keys(self, keys: Array) -> None:
         """Sort a vector of unsigned integers where it lies."""
         keys.sort()
+
+    @functools.cached_property
+    def cudnn(self) -> Cudnn | None:
+        """The convolutions of cuDNN, where its package is installed."""
+        library = installed()
+        return None if library is None else Cudnn(library, self.empty, self.memory)
+
+    def convolve(self, kind: str, operands: Sequence[Array], out: Array, plan: Convolution) -> bool:
+        """Let cuDNN write a convolution of dense arrays; whether it did. See `Cudnn.run`."""
+        if self.cudnn is None:
+            return False
+        stream = int(cupy.cuda.get_current_stream().ptr)
+        return self.cudnn.run(kind, operands, out, plan, stream, tf32=self.tf32)
 
     def gemm(
         self,
@@ -279,7 +373,7 @@ class Driver:
         if leading is None:
             leading = (rows if transposed[0] else terms, terms if transposed[1] else columns)
         kind, result = _REAL_TYPES[a.dtype], _REAL_TYPES[out.dtype]
-        if kind == _FLOAT64:
+        if kind in (_FLOAT64, _COMPLEX128):
             compute, factors = _COMPUTE_FLOAT64, _DOUBLES
         else:
             compute, factors = _COMPUTE_FLOAT32, _SINGLES

@@ -6,10 +6,13 @@ import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+
 from burn.dtype import DType, bool_
 from burn_cuda.expressions import EXPRESSIONS
 from burn_cuda.kernels import THREADS, computed_type
 from burn_cuda.kernels.elementwise import Program
+from burn_cuda.launcher import Packed, packed
 
 if TYPE_CHECKING:
     from burn.aliases import Scalar
@@ -19,7 +22,7 @@ __all__ = ["ElementwiseOps", "number_for"]
 
 Array = Any
 
-_NUMBERS: Final = frozenset([bool, int, float])
+_NUMBERS: Final = frozenset([bool, int, float, complex])
 _SIGN_BIT: Final = 1 << 63
 _BLOCK: Final = (THREADS,)
 _MOST_LAUNCHES: Final = 4096
@@ -28,8 +31,10 @@ _MOST_LAUNCHES: Final = 4096
 _GELU: Final = {"none": "gelu", "tanh": "gelu_tanh"}
 
 
-def number_for(value: Scalar, dtype: DType) -> float | int:
+def number_for(value: Scalar, dtype: DType) -> float | int | Packed:
     """A Python number as the argument of a kernel that brings it into a dtype."""
+    if dtype.is_complex:
+        return packed(np.array([value], np.complex128).view(np.float64))
     if dtype.is_float:
         return float(value)  # type: ignore[arg-type]  # not complex, where the dtype is not
     whole = int(value)  # type: ignore[arg-type]  # likewise
@@ -58,6 +63,8 @@ class _Function:
         if found is None:
             form = self.expression.form(dtype.kind)
             output = bool_ if self.mask else dtype
+            if self.expression.gives_part:
+                output = dtype.component
             found = Program(
                 f"r0 = {form};",
                 (dtype,) * len(scalars),
@@ -157,25 +164,21 @@ def _binary(function: _Function) -> Callable[[Any, Any], Array]:
 
     def call(x1: Any, x2: Any) -> Array:
         if x2.__class__ is array and x1.__class__ is array:
-            known = tensors.get(x1.dtype)
-            shape = x1.shape
-            if (
-                known is not None
-                and x2.dtype is x1.dtype
-                and x2.shape == shape
-                and is_dense(x1)
-                and is_dense(x2)
-            ):
-                kernel, dtype, step = known
-                result = empty(shape, dtype)
-                size = x1.size
-                if size:
-                    kernel((-(-size // step),), _BLOCK, (x1, x2, result, size))
-                return result
-            if known is not None and x2.dtype is x1.dtype:
-                return function.broadcasting(x1, x2)
-            if x1.dtype in launcher.dtypes and x2.dtype is x1.dtype:
-                tensors[x1.dtype] = _prepared(function, launcher.dtypes[x1.dtype], (False, False))
+            dtype = x1.dtype
+            if x2.dtype is dtype:
+                known = tensors.get(dtype)
+                if known is not None:
+                    shape = x1.shape
+                    if x2.shape == shape and is_dense(x1) and is_dense(x2):
+                        kernel, native, step = known
+                        result = empty(shape, native)
+                        size = x1.size
+                        if size:
+                            kernel((-(-size // step),), _BLOCK, (x1, x2, result, size))
+                        return result
+                    return function.broadcasting(x1, x2)
+                if dtype in launcher.dtypes:
+                    tensors[dtype] = _prepared(function, launcher.dtypes[dtype], (False, False))
         elif x2.__class__ is float and x1.__class__ is array and is_dense(x1):
             return function.with_number(x1, x2)
         return function.general(x1, x2)
@@ -212,7 +215,7 @@ class ElementwiseOps:
     def pow(self, x1: Any, x2: Any) -> Array:
         """An integer has no negative power."""
         function = self._functions["pow"]
-        if x2.__class__ is int and x2 < 0 and not self.launcher.dtypes[x1.dtype].is_float:
+        if x2.__class__ is int and x2 < 0 and self.launcher.dtypes[x1.dtype].is_integer:
             raise ValueError(f"an integer to the power {x2}")
         return function.general(x1, x2)
 

@@ -49,6 +49,10 @@ class ExchangeOps:
         copy: bool | None = None,
     ) -> Any:
         """CuPy's export, after which the stream of the consumer waits for the one of x."""
+        owner = self.driver.owner(x)
+        if owner != self.index:
+            own = self.for_device(DeviceId(0, owner))
+            return own.to_dlpack(x, stream=stream, max_version=max_version, copy=copy)
         if copy:
             x = self.launcher.copied(x)
         marks = max_version if max_version is not None and max_version >= (1, 0) else None
@@ -66,7 +70,9 @@ class ExchangeOps:
         own = self.for_device(device)
         with own.driver.current():
             found = own._imported(x)
-        return None if found is None or found.dtype not in self.launcher.dtypes else found
+        if found is None or found.dtype not in self.launcher.dtypes:
+            return None
+        return found if own.driver.owner(found) == own.index else None
 
     def _imported(self, x: Any) -> Array | None:
         driver = self.driver

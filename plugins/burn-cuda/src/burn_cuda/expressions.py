@@ -17,15 +17,21 @@ _INTEGER: Final = Kind.INTEGER
 _FLOAT: Final = Kind.FLOAT
 _NUMERIC: Final = Kind.NUMERIC
 _REAL: Final = Kind.REAL
+_COMPLEX: Final = Kind.COMPLEX
+_INEXACT: Final = Kind.INEXACT
 
 
 class Expression(NamedTuple):
-    """The C++ of an op by kinds of dtype, and whether its result is a mask."""
+    """The C++ of an op by kinds of dtype, and whether its result is a mask.
+
+    Where it gives a part, the result of complex numbers is of the dtype of their parts.
+    """
 
     operands: int
     forms: tuple[tuple[Kind, str], ...]
     mask: bool = False
     parameters: tuple[str, ...] = ()
+    gives_part: bool = False
 
     def form(self, kind: Kind) -> str:
         """The expression for operands of a kind; a TypeError where there is none."""
@@ -49,41 +55,57 @@ def _with(text: str, *parameters: str) -> Expression:
 
 EXPRESSIONS: Final[dict[str, Expression]] = {
     # Arithmetic
-    "add": _two((_NUMERIC, "x0 + x1")),
-    "subtract": _two((_NUMERIC, "x0 - x1")),
-    "multiply": _two((_FLOAT, "x0 * x1"), (_INTEGER, "(T)((uint64)x0 * (uint64)x1)")),
-    "divide": _two((_FLOAT, "x0 / x1")),
+    "add": _two((Kind.NUMBER, "x0 + x1")),
+    "subtract": _two((Kind.NUMBER, "x0 - x1")),
+    "multiply": _two((_INEXACT, "x0 * x1"), (_INTEGER, "(T)((uint64)x0 * (uint64)x1)")),
+    "divide": _two((_INEXACT, "x0 / x1")),
     "floor_divide": _two(
         (_FLOAT, "floor_quotient(x0, x1)"), (_INTEGER, "integer_quotient(x0, x1)")
     ),
     "remainder": _two((_FLOAT, "floor_rest(x0, x1)"), (_INTEGER, "integer_rest(x0, x1)")),
     "fmod": _two((_FLOAT, "fmod(x0, x1)"), (_INTEGER, "integer_truncated_rest(x0, x1)")),
-    "pow": _two((_FLOAT, "pow(x0, x1)"), (_INTEGER, "integer_power(x0, x1)")),
+    "pow": _two((_INEXACT, "pow(x0, x1)"), (_INTEGER, "integer_power(x0, x1)")),
     "maximum": _two((_NUMERIC, "larger(x0, x1)")),
     "minimum": _two((_NUMERIC, "smaller(x0, x1)")),
     "clip": Expression(3, ((_NUMERIC, "smaller(larger(x0, x1), x2)"),)),
-    "negative": _one("(C)(-x0)", _NUMERIC),
+    "negative": _one("(C)(-x0)", Kind.NUMBER),
     "abs": Expression(
         1,
         (
             (_FLOAT, "fabs(x0)"),
             (Kind.INT, "(T)(x0 < 0 ? 0 - (uint64)x0 : (uint64)x0)"),
             (Kind.UINT, "x0"),
+            (_COMPLEX, "magnitude(x0)"),
+        ),
+        gives_part=True,
+    ),
+    "sign": Expression(
+        1,
+        (
+            (_NUMERIC, "x0 != x0 ? x0 : (C)((x0 > (C)0) - (x0 < (C)0))"),
+            (_COMPLEX, "direction(x0)"),
         ),
     ),
-    "sign": _one("x0 != x0 ? x0 : (C)((x0 > (C)0) - (x0 < (C)0))", _NUMERIC),
-    "square": Expression(1, ((_FLOAT, "x0 * x0"), (_INTEGER, "(T)((uint64)x0 * (uint64)x0)"))),
-    "reciprocal": _one("(C)1 / x0"),
+    "square": Expression(1, ((_INEXACT, "x0 * x0"), (_INTEGER, "(T)((uint64)x0 * (uint64)x0)"))),
+    "reciprocal": _one("(C)1 / x0", _INEXACT),
     # Comparison, choice and bits
-    "equal": _two((_REAL, "x0 == x1"), mask=True),
-    "not_equal": _two((_REAL, "x0 != x1"), mask=True),
+    "equal": _two((Kind.ANY, "x0 == x1"), mask=True),
+    "not_equal": _two((Kind.ANY, "x0 != x1"), mask=True),
     "less": _two((_REAL, "x0 < x1"), mask=True),
     "less_equal": _two((_REAL, "x0 <= x1"), mask=True),
     "greater": _two((_REAL, "x0 > x1"), mask=True),
     "greater_equal": _two((_REAL, "x0 >= x1"), mask=True),
-    "isnan": _one("x0 != x0", mask=True),
-    "isinf": _one("fabs(x0) == bits_as_float(0x7f800000u)", mask=True),
-    "isfinite": _one("fabs(x0) < bits_as_float(0x7f800000u)", mask=True),
+    "isnan": _one("x0 != x0", _INEXACT, mask=True),
+    "isinf": Expression(
+        1,
+        ((_FLOAT, "fabs(x0) == bits_as_float(0x7f800000u)"), (_COMPLEX, "is_infinite(x0)")),
+        mask=True,
+    ),
+    "isfinite": Expression(
+        1,
+        ((_FLOAT, "fabs(x0) < bits_as_float(0x7f800000u)"), (_COMPLEX, "is_finite(x0)")),
+        mask=True,
+    ),
     "signbit": _one("copysign((C)1, x0) < (C)0", mask=True),
     "bitwise_and": _two((Kind.INTEGRAL, "x0 & x1")),
     "bitwise_or": _two((Kind.INTEGRAL, "x0 | x1")),
@@ -92,30 +114,30 @@ EXPRESSIONS: Final[dict[str, Expression]] = {
     "bitwise_left_shift": _two((_INTEGER, "shifted_left(x0, x1)")),
     "bitwise_right_shift": _two((_INTEGER, "shifted_right(x0, x1)")),
     # Functions
-    "exp": _one("exp(x0)"),
-    "expm1": _one("expm1(x0)"),
-    "log": _one("log(x0)"),
-    "log1p": _one("log1p(x0)"),
-    "log2": _one("log2(x0)"),
-    "log10": _one("log10(x0)"),
-    "sqrt": _one("sqrt(x0)"),
-    "sin": _one("sin(x0)"),
-    "cos": _one("cos(x0)"),
-    "tan": _one("tan(x0)"),
-    "tanh": _one("tanh(x0)"),
-    "sinh": _one("sinh(x0)"),
-    "cosh": _one("cosh(x0)"),
-    "asin": _one("asin(x0)"),
-    "acos": _one("acos(x0)"),
-    "atan": _one("atan(x0)"),
-    "asinh": _one("asinh(x0)"),
-    "acosh": _one("acosh(x0)"),
-    "atanh": _one("atanh(x0)"),
+    "exp": _one("exp(x0)", _INEXACT),
+    "expm1": _one("expm1(x0)", _INEXACT),
+    "log": _one("log(x0)", _INEXACT),
+    "log1p": _one("log1p(x0)", _INEXACT),
+    "log2": _one("log2(x0)", _INEXACT),
+    "log10": _one("log10(x0)", _INEXACT),
+    "sqrt": _one("sqrt(x0)", _INEXACT),
+    "sin": _one("sin(x0)", _INEXACT),
+    "cos": _one("cos(x0)", _INEXACT),
+    "tan": _one("tan(x0)", _INEXACT),
+    "tanh": _one("tanh(x0)", _INEXACT),
+    "sinh": _one("sinh(x0)", _INEXACT),
+    "cosh": _one("cosh(x0)", _INEXACT),
+    "asin": _one("asin(x0)", _INEXACT),
+    "acos": _one("acos(x0)", _INEXACT),
+    "atan": _one("atan(x0)", _INEXACT),
+    "asinh": _one("asinh(x0)", _INEXACT),
+    "acosh": _one("acosh(x0)", _INEXACT),
+    "atanh": _one("atanh(x0)", _INEXACT),
     "erf": _one("erf(x0)"),
     "floor": _one("floor(x0)"),
     "ceil": _one("ceil(x0)"),
     "trunc": _one("trunc(x0)"),
-    "round": _one("rint(x0)"),
+    "round": _one("rint(x0)", _INEXACT),
     "copysign": _two((_FLOAT, "copysign(x0, x1)")),
     "atan2": _two((_FLOAT, "atan2(x0, x1)")),
     "hypot": _two((_FLOAT, "hypot(x0, x1)")),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from burn.backend.array import check_places
-from burn.dtype import DType, Kind, float32, float64, int32, uint32
+from burn.dtype import DType, Kind, complex64, complex128, float32, float64, int32, uint32
 from burn_cuda.kernels import WORDS, c_type
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ Array = Any
 _FEW: Final = 1 << 20
 """Up to so many float32 values are added in float64, so that their order does not matter."""
 
+_WIDER: Final = {float32: float64, complex64: complex128}
 _JOINS: Final = {"multiply": "Product", "max": "Larger", "min": "Smaller"}
 
 
@@ -36,8 +37,8 @@ def _wide(dtype: DType, update: str, count: int) -> DType:
     Threads add in any order. In float64 the rounding to float32 makes the same of all of them, but
     for sums that lie between two numbers as exactly as float64 can tell.
     """
-    if dtype is float32 and update == "add" and count <= _FEW:
-        return float64
+    if dtype in _WIDER and update == "add" and count <= _FEW:
+        return _WIDER[dtype]
     if dtype.itemsize >= 4:
         return dtype
     if dtype.is_float:
@@ -57,6 +58,7 @@ class IndexingOps:
 
     launcher: Launcher
     cast: Any
+    _composed: Any
 
     def gather(self, x: Array, indices: Array, *, axis: int) -> Array:
         """A thread for each index."""
@@ -124,6 +126,12 @@ class IndexingOps:
         dtype = launcher.dtypes[x.dtype]
         if value.dtype is not x.dtype or (dtype.is_bool and update in ("add", "multiply")):
             raise TypeError(f"{update} of {value.dtype} to {x.dtype}")
+        if dtype.is_complex and update not in ("add", "assign"):
+            if update != "multiply":
+                raise TypeError("complex numbers have no order")
+            # There is no atomic operation on 16 bytes.
+            name = op if op == "select_assign" else "scatter"
+            return self._composed(name, x, indices, value, axis=axis, update=update)
         _, length, inner = _parts(x.shape, axis)
         definitions: dict[str, str | int] = {
             "I": c_type(launcher.dtypes[indices.dtype]),

@@ -26,12 +26,20 @@ from burn_cuda.kernels.elementwise import (
 if TYPE_CHECKING:
     from burn.aliases import Shape
 
-__all__ = ["Launcher", "Packed", "broadcast", "divider", "packed"]
+__all__ = ["Launcher", "Packed", "broadcast", "divider", "element_strides", "merged", "packed"]
 
 Array = Any
 
 _BLOCK: Final = (THREADS,)
-_TILE: Final = 32
+_SIDES: Final = (32, 64)
+"""Of tiles of what lies transposed: of short axes or large elements, and of others."""
+
+_WORD: Final = 8
+"""Bytes that a thread moves at once; of elements as large a tile has the shorter sides."""
+
+_FEW: Final = 16
+"""With fewer elements along an axis tiles are of no use."""
+
 _MANY: Final = 1 << 14
 """From so many elements on it pays to copy in tiles what lies transposed."""
 
@@ -91,11 +99,16 @@ class Launcher:
         if self.is_dense(x):
             return self.driver.copy(x)
         result = self.empty(x.shape, x.dtype)
-        tiles = _tiles(x.shape, element_strides(x, len(x.shape)))
+        tiles = _tiles(x.shape, element_strides(x, len(x.shape)), x.dtype.itemsize)
         if tiles is None:
             self.write(result, x)
             return result
-        definitions: dict[str, str | int] = {"E": WORDS[x.dtype.itemsize], "R": tiles.rank}
+        definitions: dict[str, str | int] = {
+            "E": WORDS[x.dtype.itemsize],
+            "R": tiles.rank,
+            "SIDE": tiles.side,
+            "EACH": max(1, _WORD // x.dtype.itemsize) if tiles.side == _SIDES[1] else 1,
+        }
         kernel = self.kernel("transposed", "transposition.cu", **definitions)
         self.run_blocks(kernel, tiles.blocks, x, result, tiles.layout, *tiles.numbers)
         return result
@@ -115,6 +128,16 @@ class Launcher:
             if not scalar
         ]
         shape = shapes[0] if len(set(shapes)) == 1 else broadcast(shapes)
+        order = self._order(operands, program.scalars, shape)
+        if order is not None:
+            moved = [
+                operand if scalar else operand.transpose(order)
+                for operand, scalar in zip(operands, program.scalars, strict=True)
+            ]
+            back = tuple([order.index(axis) for axis in range(len(order))])
+            return tuple(
+                [one.transpose(back) for one in self.elementwise(program, moved, parameters)]
+            )
         results = tuple([self.empty(shape, self._native(dtype)) for dtype in program.outputs])
         size = math.prod(shape)
         if not size:
@@ -158,13 +181,31 @@ class Launcher:
         grid = (-(-threads // THREADS),)
         return kernel, self._native(program.outputs[0]), shape, grid, (layout, size)
 
+    def _order(
+        self, operands: Sequence[Any], scalars: Sequence[bool], shape: Shape
+    ) -> tuple[int, ...] | None:
+        """The order of axes in which all of many operands lie without gaps; None if there is none.
+
+        What is computed of them may lie in the same order.
+        """
+        tensors = [one for one, scalar in zip(operands, scalars, strict=True) if not scalar]
+        if math.prod(shape) < _MANY or self.is_dense(tensors[0]):
+            return None
+        steps = element_strides(tensors[0], len(shape))
+        order = tuple(sorted(range(len(shape)), key=lambda axis: -steps[axis]))
+        for one in tensors:
+            same = one.shape == shape and element_strides(one, len(shape)) == steps
+            if not same or not self.is_dense(one.transpose(order)):
+                return None
+        return order
+
     def _in_order(self, x: Array) -> Array:
         """A copy of what lies transposed: reading it at once would fetch most of it for nothing."""
         return self.copied(x) if self._is_transposed(x) else x
 
     def _is_transposed(self, x: Array) -> bool:
         steps = element_strides(x, len(x.shape))
-        return not self.is_dense(x) and _tiles(x.shape, steps) is not None
+        return not self.is_dense(x) and _tiles(x.shape, steps, x.dtype.itemsize) is not None
 
     def dense_kernel(self, program: Program) -> Any:
         """Kernel of a program for operands of one shape without gaps."""
@@ -279,7 +320,7 @@ def packed(numbers: np.ndarray[Any, Any]) -> Packed:
     return numbers.view(np.dtype((np.void, numbers.nbytes))).view(Packed)
 
 
-def _merged(shape: Shape, steps: tuple[tuple[int, ...], ...]) -> list[tuple[int, tuple[int, ...]]]:
+def merged(shape: Shape, steps: tuple[tuple[int, ...], ...]) -> list[tuple[int, tuple[int, ...]]]:
     """Lengths of axes with the strides of all tensors there, merged where they can be."""
     axes: list[tuple[int, tuple[int, ...]]] = []
     for position, length in enumerate(shape):
@@ -298,6 +339,7 @@ def _merged(shape: Shape, steps: tuple[tuple[int, ...], ...]) -> list[tuple[int,
 class _Tiles(NamedTuple):
     """How to copy what lies transposed."""
 
+    side: int
     rank: int
     blocks: int
     layout: Packed
@@ -305,26 +347,27 @@ class _Tiles(NamedTuple):
 
 
 @functools.lru_cache(maxsize=4096)
-def _tiles(shape: Shape, steps: tuple[int, ...]) -> _Tiles | None:
+def _tiles(shape: Shape, steps: tuple[int, ...], itemsize: int) -> _Tiles | None:
     """Tiles that copy an array with these strides to row-major order; None if that is of no use."""
     if math.prod(shape) < _MANY:
         return None
-    axes = _merged(shape, (steps, _row_major(shape)))
+    axes = merged(shape, (steps, _row_major(shape)))
     n, (x_step, _) = axes[-1]
     across = [number for number, (_, (stride, _)) in enumerate(axes[:-1]) if stride == 1]
-    if x_step in (0, 1) or not across or n < _TILE // 2 or len(axes) > _MOST_AXES:
+    if x_step in (0, 1) or not across or n < _FEW or len(axes) > _MOST_AXES:
         return None
     m, (_, out_step) = axes[across[0]]
-    if m < _TILE // 2:
+    if m < _FEW:
         return None
     others = [axis for number, axis in enumerate(axes[:-1]) if number != across[0]]
     others = others or [(1, (0, 0))]
     table = [length for length, _ in others]
     table += [stride for _, (stride, _) in others] + [stride for _, (_, stride) in others]
-    counts = (-(-m // _TILE), -(-n // _TILE))
+    side = _SIDES[min(m, n) > _SIDES[0] and itemsize < _WORD]
+    counts = (-(-m // side), -(-n // side))
     blocks = math.prod(counts) * math.prod([length for length, _ in others])
     numbers = (m, n, x_step, out_step, *counts)
-    return _Tiles(len(others), blocks, packed(np.array(table, np.int64)), numbers)
+    return _Tiles(side, len(others), blocks, packed(np.array(table, np.int64)), numbers)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -333,7 +376,7 @@ def _layout(shape: Shape, steps: tuple[tuple[int, ...], ...]) -> tuple[Packed, i
 
     Beside them the number of axes, and whether the last length is a multiple of 4.
     """
-    axes = _merged(shape, steps)
+    axes = merged(shape, steps)
     rank = next(rank for rank in RANKS if rank >= len(axes))
     none = (1, (0,) * len(steps))
     axes = [none] * (rank - len(axes)) + axes

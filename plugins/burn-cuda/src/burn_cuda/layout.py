@@ -11,6 +11,7 @@ from burn.backend.array import check_sliced, python_slices
 from burn_cuda.elementwise import number_for
 from burn_cuda.kernels import c_type
 from burn_cuda.kernels.elementwise import Program
+from burn_cuda.launcher import Packed
 
 if TYPE_CHECKING:
     from burn.aliases import RealScalar, Scalar, Shape, Slices
@@ -34,13 +35,13 @@ class LayoutOps:
         launcher = self.launcher
         result = launcher.empty(shape, dtype.numpy)
         number = number_for(fill_value, dtype)
-        if number == 0 and math.copysign(1.0, number) > 0:
+        if not isinstance(number, Packed) and number == 0 and math.copysign(1.0, number) > 0:
             launcher.driver.zero(result)
         else:
             self._fill(result, number, dtype)
         return result
 
-    def _fill(self, target: Array, number: float, dtype: DType) -> None:
+    def _fill(self, target: Array, number: float | Packed, dtype: DType) -> None:
         """One number at all places that a view shows."""
         program = _fill_program(dtype)
         self.launcher.strided(program, (number,), (target,), target.shape)
@@ -98,7 +99,7 @@ class LayoutOps:
         launcher = self.launcher
         result = launcher.copied(x)
         target = self.slice(result, slices=slices)
-        if value.__class__ in (bool, int, float):
+        if value.__class__ in (bool, int, float, complex):
             dtype = launcher.dtypes[x.dtype]
             self._fill(target, number_for(value, dtype), dtype)
         else:

@@ -1,4 +1,4 @@
-"""Matrix products: cuBLAS for floats, on transposed memory as it is; a kernel for integers."""
+"""Matrix products: cuBLAS for inexact dtypes, on transposed memory as it is; else a kernel."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from burn_cuda.launcher import broadcast
 
 if TYPE_CHECKING:
     from burn.aliases import Shape
+    from burn.dtype import DType
     from burn_cuda.launcher import Launcher
 
 __all__ = ["LinearAlgebraOps"]
@@ -18,6 +19,10 @@ __all__ = ["LinearAlgebraOps"]
 Array = Any
 
 _TILE: Final = 16
+
+
+def _is_inexact(dtype: DType) -> bool:
+    return dtype.is_float or dtype.is_complex
 
 
 class _Matrices(NamedTuple):
@@ -116,7 +121,7 @@ class LinearAlgebraOps:
         launcher = self.launcher
         dtype = launcher.dtypes[x1.dtype]
         plan = _plan(x1.shape, x1.strides, x2.shape, x2.strides, x1.dtype.itemsize)
-        if plan is not None and x2.dtype is x1.dtype and dtype.is_float:
+        if plan is not None and x2.dtype is x1.dtype and _is_inexact(dtype):
             out = launcher.empty((plan.shape[0], plan.shape[1]), x1.dtype)
             launcher.driver.gemm(
                 x1, x2, out, plan.shape, transposed=plan.transposed, leading=plan.leading

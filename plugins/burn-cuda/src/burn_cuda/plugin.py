@@ -10,7 +10,7 @@ from typing import Final
 from burn.backend import Backend
 from burn.errors import DeviceUnavailableError
 from burn.plugins import INSTALL_HINT, BackendSpec, DeviceInfo, hookimpl
-from burn_cuda.nvml import Gpu, NoDriverError, find_gpus, visible
+from burn.plugins.nvidia import Gpu, NoDriverError, find_gpus, shown
 from burn_cuda.usage import OLDEST, usage_of
 
 _WHEELS: Final = {12: "cupy-cuda12x", 13: "cupy-cuda13x"}
@@ -59,13 +59,12 @@ def _look() -> tuple[list[DeviceInfo], str]:
     if reason:
         return [], reason
     choice = os.environ.get("CUDA_VISIBLE_DEVICES")
-    shown = visible(_in_order(gpus), choice)
-    if not shown:
+    there = shown(gpus)
+    if not there:
         asked = "" if choice is None else f" is visible under CUDA_VISIBLE_DEVICES={choice!r}"
         return [], f"no NVIDIA GPU{asked or ' was found'}"
-    usable = [gpu for gpu in shown if gpu.capability >= OLDEST]
-    if not usable:
-        return [], f"{shown[0].name} is older than compute capability {OLDEST[0]}.{OLDEST[1]}"
+    if not any(map(_is_usable, there)):
+        return [], f"{there[0].name} is older than compute capability {OLDEST[0]}.{OLDEST[1]}"
     return [
         DeviceInfo(
             "cuda",
@@ -73,19 +72,15 @@ def _look() -> tuple[list[DeviceInfo], str]:
             hardware=gpu.name,
             memory=gpu.memory,
             driver=f"NVIDIA {driver}, CUDA {cuda[0]}.{cuda[1]}",
-            usage=usage_of(gpu.capability),
+            usage=None if gpu.capability is None else usage_of(gpu.capability),
         )
-        for index, gpu in enumerate(shown)
-        if gpu.capability >= OLDEST
+        for index, gpu in enumerate(there)
+        if _is_usable(gpu)
     ], ""
 
 
-def _in_order(gpus: list[Gpu]) -> list[Gpu]:
-    """GPUs as CUDA numbers them: the most capable first, unless told to go by the PCI bus."""
-    if os.environ.get("CUDA_DEVICE_ORDER") == "PCI_BUS_ID":
-        return gpus
-    # CUDA says no more than "fastest first"; of equal ones the order is that of the bus.
-    return sorted(gpus, key=lambda gpu: gpu.capability, reverse=True)
+def _is_usable(gpu: Gpu) -> bool:
+    return gpu.capability is None or gpu.capability >= OLDEST
 
 
 def _unusable(cuda: tuple[int, int]) -> str:

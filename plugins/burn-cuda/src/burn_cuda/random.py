@@ -84,20 +84,15 @@ class RandomOps:
         dtype: DType,
         device: DeviceId,
     ) -> Array:
-        """Words and numbers in one pass; a thread for each pair."""
+        """Words and numbers in one pass."""
         del device
         launcher = self.launcher
         count = math.prod(shape)
         out = launcher.empty(shape, dtype.numpy)
         numbers = (*_state(seed, offset), float(mean), float(std))
         half, each = -(-count // 2), 2 if dtype is float64 else 4
-        if count % (2 * each) == 0:
-            kernel = self._random_kernel("random_normal_blocks", dtype)
-            threads = half // each
-            launcher.run(kernel, threads, out, *numbers, half, threads)
-        else:
-            kernel = self._random_kernel("random_normal", dtype)
-            launcher.run(kernel, half, out, *numbers, half, count)
+        kernel = self._random_kernel("random_normal", dtype)
+        launcher.run(kernel, -(-half // each), out, *numbers, half, count)
         return out
 
     def _random_kernel(self, name: str, dtype: DType) -> Any:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from burn.dtype import DType, bool_
+from burn.dtype import DType, bool_, float32
 from burn_cuda.kernels import THREADS, c_type, computed_type
 
 if TYPE_CHECKING:
@@ -41,11 +41,12 @@ _FAMILIES: Final = {
     **dict.fromkeys(("Sum", "Mean", "Product"), 0),
     **dict.fromkeys(("Any", "All"), 1),
     **dict.fromkeys(("Maximum", "Minimum", "PlaceOfLargest", "PlaceOfSmallest"), 2),
+    "Squares": 3,
 }
 """Which part of the kernel file has a reducer."""
 
-_BEST_BYTES: Final = 16
-"""Bytes of a value with its place, in the kernels."""
+_ACCUMULATOR_BYTES: Final = {"Best": 16, "Spread": 24}
+"""Bytes, at most, of what the kernels add up; 8 of a number."""
 
 
 class Rows(NamedTuple):
@@ -88,6 +89,12 @@ class ReductionOps:
     """Reductions over axes."""
 
     launcher: Launcher
+    cast: Any
+    divide: Any
+    sqrt: Any
+    not_equal: Any
+    _complex_product: Any
+    _of_both_parts: Any
     _reductions: dict[Any, Any]
 
     def sum(
@@ -100,6 +107,33 @@ class ReductionOps:
         """16-bit floats are added and divided in float32."""
         dtype = self.launcher.dtypes[x.dtype]
         return self._reduce("Mean", x, axis, dtype, computed_type(dtype), keepdims=keepdims)
+
+    def var(
+        self, x: Array, *, axis: tuple[int, ...], keepdims: bool = False, correction: float = 0.0
+    ) -> Array:
+        """One pass; 16-bit floats in float32."""
+        dtype = self.launcher.dtypes[x.dtype]
+        return self.cast(self._variance(x, axis, correction, keepdims=keepdims), dtype=dtype)
+
+    def std(
+        self, x: Array, *, axis: tuple[int, ...], keepdims: bool = False, correction: float = 0.0
+    ) -> Array:
+        """The root of the variance, before that is rounded."""
+        dtype = self.launcher.dtypes[x.dtype]
+        variance = self._variance(x, axis, correction, keepdims=keepdims)
+        return self.cast(self.sqrt(variance), dtype=dtype)
+
+    def _variance(
+        self, x: Array, axis: tuple[int, ...], correction: float, *, keepdims: bool
+    ) -> Array:
+        """In float32 at the least."""
+        dtype = self.launcher.dtypes[x.dtype]
+        if not dtype.is_float:
+            raise TypeError(f"the variance of {dtype}")
+        wide = float32 if dtype.itemsize < float32.itemsize else dtype
+        squares = self._reduce("Squares", x, axis, wide, "Spread", keepdims=keepdims)
+        count = math.prod([x.shape[number] for number in axis])
+        return self.divide(squares, max(count - float(correction), 0.0))
 
     def prod(
         self, x: Array, *, axis: tuple[int, ...], keepdims: bool = False, dtype: DType
@@ -157,6 +191,8 @@ class ReductionOps:
             out = launcher.empty(shape, dtype.numpy)
             launcher.run_blocks(kernel_of, blocks, x, out, *numbers)
             return out
+        if dtype.is_complex or launcher.dtypes[x.dtype].is_complex:
+            return self._reduce_complex(reducer, x, axis, dtype, keepdims=keepdims)
         rows = rows_along(launcher, x, axis)
         out = launcher.empty(_reduced(x.shape, axis, keepdims=keepdims), dtype.numpy)
         if not out.size:
@@ -208,6 +244,26 @@ class ReductionOps:
         launcher.run_blocks(kernel("join_parts"), outer * inner, scratch, out, n, parts, inner)
         return out
 
+    def _reduce_complex(
+        self, reducer: str, x: Array, axis: tuple[int, ...], dtype: DType, *, keepdims: bool
+    ) -> Array:
+        """Sums of both parts, products of halves, and the truth of numbers that are not 0."""
+        if reducer in ("Any", "All"):
+            mask = self.not_equal(x, 0.0)
+            return self._reduce(reducer, mask, axis, dtype, "int", keepdims=keepdims)
+        x = self.cast(x, dtype=dtype)
+        if reducer == "Product":
+            return self._complex_product(x, axis, keepdims=keepdims)
+        if reducer not in ("Sum", "Mean"):
+            raise TypeError("complex numbers have no order")
+        part = dtype.component
+
+        def reduced(parts: Array) -> Array:
+            accumulator = computed_type(part)
+            return self._reduce(reducer, parts, axis, part, accumulator, keepdims=keepdims)
+
+        return self._of_both_parts(reduced, x, dtype)
+
     def _reduce_at_once(
         self,
         key: tuple[Any, ...],
@@ -226,5 +282,5 @@ class ReductionOps:
 
     def _scratch(self, accumulator: str, count: int) -> Array:
         """Room for what parts came to."""
-        size = _BEST_BYTES if accumulator == "Best" else 8
+        size = _ACCUMULATOR_BYTES.get(accumulator, 8)
         return self.launcher.empty((count * size,), np.uint8)

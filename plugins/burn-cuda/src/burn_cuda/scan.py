@@ -1,12 +1,12 @@
-"""Scans: a thread along each line where there are many, else a block along each part of a row."""
+"""Scans: a thread along each line where there are many, else one pass of blocks over the rows."""
 
 from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING, Any, Final
 
-from burn.dtype import DType, float32
-from burn_cuda.kernels import c_type, computed_type
+from burn.dtype import DType, int64
+from burn_cuda.kernels import THREADS, c_type, computed_type
 
 if TYPE_CHECKING:
     from burn_cuda.launcher import Launcher
@@ -17,15 +17,23 @@ Array = Any
 
 _MANY_LINES: Final = 1 << 14
 _FEW_ELEMENTS: Final = 16
-_BLOCKS: Final = 4224
-_CHUNK: Final = 4096
-"""Elements that a block takes at once."""
+_SHORT_ROW: Final = 128
+_PACK_BYTES: Final = 16
+_PACKS: Final = (1, 2, 4, 8)
+_MOST_VALUES: Final = 32
+"""So many elements a thread holds."""
+
+_HALF_WORD: Final = 4
+_FAN: Final = 32
+"""Tiles in a group, and groups in what is above."""
 
 
 class ScanOps:
     """What accumulates along an axis."""
 
     launcher: Launcher
+    _of_both_parts: Any
+    _complex_products: Any
 
     def cumsum(self, x: Array, *, axis: int) -> Array:
         """16-bit floats add up in float32."""
@@ -48,6 +56,8 @@ class ScanOps:
         dtype = launcher.dtypes[x.dtype]
         if dtype.is_bool:
             raise TypeError(f"{operation} of bool")
+        if dtype.is_complex:
+            return self._scan_complex(operation, x, axis, dtype)
         if not 0 <= axis < len(x.shape):
             raise IndexError(f"axis {axis} of {len(x.shape)}")
         if not x.size:
@@ -55,8 +65,9 @@ class ScanOps:
         n = x.shape[axis]
         inner = math.prod(x.shape[axis + 1 :])
         lines = x.size // n
-        kernel = self._scan_kernel("scan_lines", operation, dtype)
-        if lines >= _MANY_LINES or n <= _FEW_ELEMENTS:
+        many = lines >= _MANY_LINES and (inner > 1 or n < _SHORT_ROW)
+        if many or n <= _FEW_ELEMENTS:
+            kernel = self._scan_kernel("scan_lines", operation, dtype)
             out = launcher.empty(x.shape, x.dtype)
             launcher.run(kernel, lines, launcher.dense(x), out, n, inner, lines)
             return out
@@ -66,26 +77,38 @@ class ScanOps:
         self._scan_rows(operation, dtype, moved, out, lines, n)
         return out.transpose(tuple([order.index(number) for number in range(len(order))]))
 
-    def _scan_kernel(self, name: str, operation: str, dtype: DType) -> Any:
-        return self.launcher.kernel(
-            name, "scan.cu", T=c_type(dtype), S=computed_type(dtype), OPERATION=operation
-        )
+    def _scan_complex(self, operation: str, x: Array, axis: int, dtype: DType) -> Array:
+        """Sums of both parts, and products of neighbours."""
+        if not 0 <= axis < len(x.shape):
+            raise IndexError(f"axis {axis} of {len(x.shape)}")
+        if operation == "Sum":
+            return self._of_both_parts(lambda parts: self._scan(operation, parts, axis), x, dtype)
+        if operation == "Product":
+            return self._complex_products(x, axis)
+        raise TypeError("complex numbers have no order")
+
+    def _scan_kernel(self, name: str, operation: str, dtype: DType, **tile: int) -> Any:
+        types = {"T": c_type(dtype), "S": computed_type(dtype), "OPERATION": operation}
+        return self.launcher.kernel(name, "scan.cu", **types, **tile)
 
     def _scan_rows(
         self, operation: str, dtype: DType, x: Array, out: Array, rows: int, n: int
     ) -> None:
-        """In one go, or with what the parts before came to."""
+        """In one pass, which looks back at what the tiles before came to."""
         launcher = self.launcher
-        parts = max(1, min(_BLOCKS // rows, n // (4 * _CHUNK)))
-        chunk = -(-n // parts)
-        chunk = _CHUNK * -(-chunk // _CHUNK)
-        parts = -(-n // chunk)
-        wide = float32 if dtype.is_float and dtype.itemsize < 4 else dtype
-        before = launcher.empty((rows, parts), wide.numpy)
-        if parts > 1:
-            totals = launcher.empty((rows, parts), wide.numpy)
-            kernel = self._scan_kernel("part_totals", operation, dtype)
-            launcher.run_blocks(kernel, rows * parts, x, totals, n, parts, chunk)
-            self._scan_rows(operation, wide, totals, before, rows, parts)
-        kernel = self._scan_kernel("scan_rows", operation, dtype)
-        launcher.run_blocks(kernel, rows * parts, x, out, before, n, parts, chunk)
+        width = _PACK_BYTES // dtype.itemsize
+        packs = next(
+            one
+            for one in _PACKS
+            if THREADS * width * one >= n or 2 * one * width > _MOST_VALUES or one == _PACKS[-1]
+        )
+        tiles = -(-n // (THREADS * width * packs))
+        words_of_row = words = 0
+        if tiles > 1:
+            halves = 2 if dtype.itemsize > _HALF_WORD else 1
+            words_of_row = halves * (tiles + tiles // _FAN + tiles // _FAN**2 + 2)
+            words = rows * words_of_row
+        known = launcher.empty((words,), int64.numpy)
+        launcher.driver.zero(known)
+        kernel = self._scan_kernel("scan_rows", operation, dtype, PACKS=packs, WIDTH=width)
+        launcher.run_blocks(kernel, rows * tiles, x, out, known, n, tiles, words_of_row)

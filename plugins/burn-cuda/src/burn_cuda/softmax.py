@@ -1,35 +1,79 @@
-"""Softmax and its like: a block or a warp for each row, which reads it twice and writes it once."""
+"""Softmax and its like: rows that fit are read once, into registers, and written once."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+import functools
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from burn_cuda.kernels import THREADS, c_type
 
 if TYPE_CHECKING:
     from burn_cuda.launcher import Launcher
 
-__all__ = ["SoftmaxOps", "row_launch"]
+__all__ = ["SoftmaxOps", "row_launch", "row_shape"]
 
 Array = Any
 
+_PACK_BYTES: Final = 16
 _WARP: Final = 32
-_SHORT_ROW: Final = 1024
+_FEW_PACKS: Final = 4
+_MANY_LANES: Final = 512
+_MOST_LANES: Final = 1024
+_MANY_BYTES: Final = 64
+_MOST_BYTES: Final = 128
+"""So much of a row a thread holds in registers, where there are enough threads, and at most."""
+
+_COUNTS: Final = (1, 2, 4, 6, 8, 16, 24, 32)
+"""How many packs a kernel is made for."""
+
+
+class _Shape(NamedTuple):
+    """How the elements of a row are dealt out."""
+
+    lanes: int
+    packs: int
+    width: int
+
+
+@functools.lru_cache(maxsize=1024)
+def row_shape(n: int, itemsize: int) -> _Shape:
+    """Lanes and packs for rows of a length; no packs for those that registers do not hold."""
+    width = _PACK_BYTES // itemsize
+    if n % width:
+        width = 1
+    wide = max(itemsize, 4) * width
+    most = _MOST_BYTES // wide
+    many = most if itemsize < 4 else _MANY_BYTES // wide
+    count = -(-n // width)
+    few, lanes = min(many, _FEW_PACKS), 1
+    while lanes < _MANY_LANES and lanes * (few if lanes < _WARP else many) < count:
+        lanes *= 2
+    if lanes * most < count and lanes < _MOST_LANES:
+        lanes *= 2
+    packs = -(-count // lanes)
+    if packs > most:
+        return _Shape(_MOST_LANES, 0, _PACK_BYTES // itemsize)
+    return _Shape(lanes, next(one for one in _COUNTS if one >= packs), width)
 
 
 def row_launch(
     launcher: Launcher, name: str, x: Array, rows: int, n: int, *rest: Any, **types: str
 ) -> None:
     """Launch a kernel of rows; `rest` are its arguments before the numbers of both."""
-    lanes = _WARP if n <= _SHORT_ROW else THREADS
+    lanes, packs, width = row_shape(n, x.dtype.itemsize)
     definitions: dict[str, str | int] = {
         "T": c_type(launcher.dtypes[x.dtype]),
         "LANES": lanes,
+        "PACKS": packs,
+        "WIDTH": width,
         f"HAS_{name}": 1,
         **types,
     }
     kernel = launcher.kernel(name, "rows.cu", **definitions)
-    launcher.run_blocks(kernel, -(-rows * lanes // THREADS), *rest, rows, n)
+    if not rows:
+        return
+    block = max(lanes, THREADS) if lanes <= _WARP else lanes
+    kernel((-(-rows * lanes // block),), (block,), (*rest, rows, n))
 
 
 class SoftmaxOps:

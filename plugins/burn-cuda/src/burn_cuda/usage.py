@@ -10,6 +10,8 @@ from burn.dtype import (
     DTypeUsage,
     bfloat16,
     bool_,
+    complex64,
+    complex128,
     float16,
     float32,
     float64,
@@ -27,7 +29,7 @@ __all__ = ["OLDEST", "STORED", "usage_of"]
 
 STORED: Final = (
     *(bool_, int8, int16, int32, int64, uint8, uint16, uint32, uint64),
-    *(float16, bfloat16, float32, float64),
+    *(float16, bfloat16, float32, float64, complex64, complex128),
 )
 """Dtypes that tensors may have."""
 

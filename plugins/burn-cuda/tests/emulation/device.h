@@ -3,7 +3,7 @@
 typedef unsigned long emulated_size;
 extern "C" {
 void* memcpy(void*, const void*, emulated_size) noexcept;
-double exp(double) noexcept; double expm1(double) noexcept; double log(double) noexcept;
+double exp(double) noexcept; double exp2(double) noexcept; double expm1(double) noexcept; double log(double) noexcept;
 double log1p(double) noexcept; double log2(double) noexcept; double log10(double) noexcept;
 double sqrt(double) noexcept; double sin(double) noexcept; double cos(double) noexcept;
 double tan(double) noexcept; double sinh(double) noexcept; double cosh(double) noexcept;
@@ -11,19 +11,19 @@ double tanh(double) noexcept; double asin(double) noexcept; double acos(double) 
 double atan(double) noexcept; double asinh(double) noexcept; double acosh(double) noexcept;
 double atanh(double) noexcept; double erf(double) noexcept; double floor(double) noexcept;
 double ceil(double) noexcept; double trunc(double) noexcept; double rint(double) noexcept;
-double fabs(double) noexcept; double fmod(double, double) noexcept;
+double fabs(double) noexcept; double fmax(double, double) noexcept; double fmod(double, double) noexcept;
 double pow(double, double) noexcept; double copysign(double, double) noexcept;
 double atan2(double, double) noexcept; double hypot(double, double) noexcept;
 }
 #define BURN_ONE(name) static inline float name(float x) { return __builtin_##name##f(x); }
 #define BURN_TWO(name) \
     static inline float name(float x, float y) { return __builtin_##name##f(x, y); }
-BURN_ONE(exp) BURN_ONE(expm1) BURN_ONE(log) BURN_ONE(log1p) BURN_ONE(log2) BURN_ONE(log10)
+BURN_ONE(exp) BURN_ONE(exp2) BURN_ONE(expm1) BURN_ONE(log) BURN_ONE(log1p) BURN_ONE(log2) BURN_ONE(log10)
 BURN_ONE(sqrt) BURN_ONE(sin) BURN_ONE(cos) BURN_ONE(tan) BURN_ONE(sinh) BURN_ONE(cosh)
 BURN_ONE(tanh) BURN_ONE(asin) BURN_ONE(acos) BURN_ONE(atan) BURN_ONE(asinh) BURN_ONE(acosh)
 BURN_ONE(atanh) BURN_ONE(erf) BURN_ONE(floor) BURN_ONE(ceil) BURN_ONE(trunc) BURN_ONE(rint)
 BURN_ONE(fabs)
-BURN_TWO(fmod) BURN_TWO(pow) BURN_TWO(copysign) BURN_TWO(atan2) BURN_TWO(hypot)
+BURN_TWO(fmax) BURN_TWO(fmod) BURN_TWO(pow) BURN_TWO(copysign) BURN_TWO(atan2) BURN_TWO(hypot)
 
 #define BURN_EMULATED 1
 #define __global__
@@ -33,6 +33,7 @@ BURN_TWO(fmod) BURN_TWO(pow) BURN_TWO(copysign) BURN_TWO(atan2) BURN_TWO(hypot)
 #define __restrict__
 #define __shared__ static
 #define __launch_bounds__(...)
+#define __align__(n) __attribute__((aligned(n)))
 
 struct Place {
     unsigned x, y, z;
@@ -94,6 +95,12 @@ static T __shfl_up_sync(unsigned, T value, int delta) {
 template <class T>
 static T __shfl_sync(unsigned, T value, int lane) { return exchanged(value, (running & ~31u) + lane); }
 
+static int __any_sync(unsigned, int truth) {
+    int all = truth != 0;
+    for (int step = 16; step > 0; step /= 2) all |= __shfl_xor_sync(0xffffffffu, all, step);
+    return all;
+}
+
 template <class T, class V>
 static T atomicAdd(T* place, V value) { const T old = *place; *place = old + (T)value; return old; }
 template <class T, class V>
@@ -103,6 +110,16 @@ static T atomicCAS(T* place, T expected, T value) { const T old = *place; if (ol
 template <class T, class V>
 static T atomicExch(T* place, V value) { const T old = *place; *place = (T)value; return old; }
 
+static void sincospi(double x, double* sine, double* cosine) {
+    *sine = sin(x * 3.141592653589793);
+    *cosine = cos(x * 3.141592653589793);
+}
+static void sincospi(float x, float* sine, float* cosine) {
+    double s, c;
+    sincospi((double)x, &s, &c);
+    *sine = (float)s;
+    *cosine = (float)c;
+}
 static float __fmul_rn(float x, float y) { return x * y; }
 static double __dmul_rn(double x, double y) { return x * y; }
 static float __fadd_rn(float x, float y) { return x + y; }

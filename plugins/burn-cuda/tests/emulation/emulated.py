@@ -14,6 +14,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -24,20 +25,49 @@ FOLDER = Path(__file__).parent
 HEADER = (FOLDER / "device.h").read_text(encoding="utf-8")
 COMPILER = shutil.which(os.environ.get("CXX", "g++"))
 CACHE = Path(tempfile.gettempdir()) / f"burn-cuda-emulated-{os.getuid()}"
+OPTIONS = (
+    *("-std=c++17", "-shared", "-fPIC", "-fwrapv", "-fno-strict-aliasing", "-ffp-contract=off"),
+    # Shared memory of a template is a kernel's own, and not that of all libraries.
+    *("-fno-gnu-unique", "-w"),
+)
 SIGNATURE = re.compile(
-    r'extern "C" __global__ void (?:__launch_bounds__\(\w+\)\s+)?(\w+)\(([^{]*)\) \{'
+    r'extern "C" __global__ void (?:__launch_bounds__\([\w, ]+\)\s+)?(\w+)\(([^{]*)\) \{'
 )
 
 
-class Driver:
-    """One device that is none."""
+class Array(np.ndarray):
+    """An array of one of the devices; so are the views of it."""
 
-    array = np.ndarray
+    index = None
+
+    def __array_finalize__(self, other):
+        self.index = getattr(other, "index", None)
+
+
+_launching = threading.Lock()
+_thread = threading.local()
+
+
+def current_device():
+    """Number of the device that this thread works with."""
+    return getattr(_thread, "index", 0)
+
+
+class Driver:
+    """One of two devices that are none.
+
+    Whatever is done to arrays of a device while another one is the current one is a mistake.
+    """
+
+    array = Array
     capability = (9, 0)
+    cudnn = None
+    tf32 = False
     memory = 1 << 20  # so little that convolutions go in several parts
 
     def __init__(self, index):
         self.index = index
+        self.received = []
         self.flag = np.zeros(3, np.int64)
         self.flag_address = self.flag.ctypes.data
         self.sources = []
@@ -46,57 +76,99 @@ class Driver:
     def is_dense(x):
         return x.flags.c_contiguous
 
+    @contextlib.contextmanager
     def current(self):
-        return contextlib.nullcontext()
+        before = current_device()
+        _thread.index = self.index
+        try:
+            yield
+        finally:
+            _thread.index = before
 
     def is_current(self):
-        return True
+        return current_device() == self.index
+
+    def check(self, *arrays):
+        assert self.is_current(), f"device {current_device()} is the current one, not {self.index}"
+        for array in arrays:
+            assert array.index == self.index, f"device {self.index} meets {array.index}"
+
+    def own(self, values):
+        """An array as one of this device."""
+        result = values.view(Array)
+        result.index = self.index
+        return result
 
     def empty(self, shape, dtype):
-        result = np.empty(shape, dtype)
+        self.check()
+        result = self.own(np.empty(shape, dtype))
         ctypes.memset(result.ctypes.data, 0x5A, result.nbytes)  # nobody may count on zeros
         return result
 
     def view(self, x, shape, strides):
         if not math.prod(shape):
-            return np.empty(shape, x.dtype)
-        return np.lib.stride_tricks.as_strided(x, shape, strides)
+            return self.own(np.empty(shape, x.dtype))
+        return np.lib.stride_tricks.as_strided(x, shape, strides, subok=True)
 
     def compile(self, source, name):
         self.sources.append((source, name))
-        return compiled(source, name)
+        kernel = compiled(source, name)
+
+        def launch(grid, block, arguments):
+            arrays = [one for one in arguments if isinstance(one, np.ndarray)]
+            self.check(*[one for one in arrays if not isinstance(one, Packed)])
+            kernel(grid, block, arguments)
+
+        return launch
 
     def upload(self, values):
-        return np.array(values, order="C")
+        self.check()
+        return self.own(np.array(values, order="C"))
+
+    def receive(self, x, source):
+        assert x.index == source.index
+        assert x.flags.c_contiguous
+        self.received.append(x.shape)
+        return self.own(np.array(x))
 
     def pinned(self, values):
         return values
 
     def owner(self, x):
-        return self.index
+        return x.index
+
+    @contextlib.contextmanager
+    def persistent(self):
+        with self.current():
+            yield
 
     def consumer_stream(self):
         return 1
 
     def download(self, x):
-        return np.array(x)
+        self.check(x)
+        return np.array(x, subok=False)
 
     def synchronize(self):
         pass
 
     def zero(self, x):
+        self.check(x)
         x[...] = 0
 
     def copy(self, x):
-        return np.array(x, order="C")
+        self.check(x)
+        return self.own(np.array(x, order="C"))
 
     def cleanup(self):
         pass
 
     def sort_places(self, keys):
+        self.check(keys)
         return np.argsort(keys, axis=-1, kind="stable")
 
     def sort_keys(self, keys):
+        self.check(keys)
         keys.sort()
 
     def gemm(
@@ -111,10 +183,11 @@ class Driver:
         strides=(0, 0, 0),
         batch=1,
     ):
+        self.check(a, b, out)
         rows, columns, terms = shape
         if leading is None:
             leading = (rows if transposed[0] else terms, terms if transposed[1] else columns)
-        wide = np.float64 if a.dtype == np.float64 else np.float32
+        wide = a.dtype if a.dtype.itemsize >= 4 else np.dtype(np.float32)
         item = a.dtype.itemsize
 
         def matrices(x, rows, columns, is_transposed, step, distance):
@@ -136,7 +209,8 @@ class Driver:
 
 def compiled(source, name):
     """A kernel as a function ``launch(grid, block, arguments)``."""
-    key = hashlib.sha256((HEADER + source + name).encode()).hexdigest()[:32]
+    text = "".join((*OPTIONS, HEADER, source, name))
+    key = hashlib.sha256(text.encode()).hexdigest()[:32]
     library = CACHE / f"{key}.so"
     parameters = next(text for found, text in SIGNATURE.findall(source) if found == name)
     kinds = [
@@ -153,7 +227,8 @@ def compiled(source, name):
         assert len(arguments) == len(kinds), (name, len(arguments), kinds)
         cells = [_cell(value, kind) for value, kind in zip(arguments, kinds, strict=True)]
         pointers = (ctypes.c_void_p * len(cells))(*[ctypes.addressof(cell) for cell in cells])
-        launch(_three(grid), _three(block), pointers)
+        with _launching:
+            launch(_three(grid), _three(block), pointers)
 
     return call
 
@@ -195,8 +270,7 @@ def fibers():
 
 def _compile(source, library, *options):
     made = library.with_suffix(f".{os.getpid()}.tmp")
-    command = [COMPILER, "-std=c++17", "-shared", "-fPIC", "-fwrapv", "-fno-strict-aliasing"]
-    command += ["-ffp-contract=off", "-w", *options, "-o", str(made), str(source)]
+    command = [COMPILER, *OPTIONS, *options, "-o", str(made), str(source)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"{source} does not compile:\n{done.stderr[:3000]}")

@@ -14,6 +14,11 @@ struct bfloat16 {
     unsigned short bits;
 };
 
+// An element of 16 bytes that is only moved.
+struct LongWord {
+    uint64 low, high;
+};
+
 #ifdef BURN_EMULATED
 __device__ inline float widen(float16 x) { return emulated_from_half(x.bits); }
 __device__ inline float16 narrow_half(float x) { return float16{emulated_to_half(x)}; }
@@ -46,9 +51,15 @@ __device__ __forceinline__ float widen(bfloat16 x) { return bits_as_float((uint3
 
 // Rounds to nearest, of two to the even one.
 __device__ __forceinline__ bfloat16 narrow_bfloat(float x) {
+#if !defined(BURN_EMULATED) && __CUDA_ARCH__ >= 800
+    bfloat16 result;
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(result.bits) : "f"(x));
+    return result;
+#else
     uint32 bits = float_as_bits(x);
     if (x != x) return bfloat16{(unsigned short)((bits >> 16) | 0x40u)};
     return bfloat16{(unsigned short)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16)};
+#endif
 }
 
 // What elements of a type are computed in: 16-bit floats in float.

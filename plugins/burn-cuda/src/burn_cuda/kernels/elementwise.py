@@ -63,7 +63,13 @@ def _leading(program: Program) -> DType:
 
 
 def _scalar_type(dtype: DType) -> str:
+    if dtype.is_complex:
+        return "complex128"
     return "double" if dtype.is_float else "long long"
+
+
+def _shared(program: Program) -> str:
+    return shared(has_complex=any(one.is_complex for one in (*program.inputs, *program.outputs)))
 
 
 def _parts(program: Program) -> tuple[str, list[str], list[str]]:
@@ -138,7 +144,7 @@ def dense_source(program: Program) -> str:
     )
     newline = "\n        "
     return (
-        shared()
+        _shared(program)
         + f"""
 {function}
 extern "C" __global__ void dense({", ".join(operands + results)}, long long n) {{
@@ -207,7 +213,7 @@ def strided_source(program: Program, rank: int, *, wide: bool, packs: bool) -> s
         body = [_call(program, loads, stores)]
     newline = "\n    "
     return (
-        shared()
+        _shared(program)
         + f"""
 {function}
 struct Layout {{

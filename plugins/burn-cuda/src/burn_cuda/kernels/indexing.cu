@@ -24,7 +24,8 @@ extern "C" __global__ void gather(
     const int64 k = (int64)blockIdx.x * blockDim.x + threadIdx.x;
     if (k >= n) return;
     const Position at = position(k, indices, length, count, inner, flag, call);
-    out[k] = at.index < 0 ? (E)0 : x[(at.outer * length + at.index) * inner + at.inner];
+    const E nothing = {};
+    out[k] = at.index < 0 ? nothing : x[(at.outer * length + at.index) * inner + at.inner];
 }
 #else
 

@@ -66,6 +66,7 @@ extern "C" __global__ void random_uniform(
     philox((uint64)seed, (uint64)low_block, (uint64)high_block, (uint64)block, words);
     const C start = load(convert<T>(low)), length = load(convert<T>(span));
     const C limit = load(convert<T>(largest));
+    Pack<T, each> numbers;
 #pragma unroll
     for (int j = 0; j < each; ++j) {
         C x = WIDTH == 53 ? (C)fraction_of_two(words[2 * j & 3], words[(2 * j + 1) & 3])
@@ -74,60 +75,66 @@ extern "C" __global__ void random_uniform(
             x = rounded(plus(rounded(times(x, length)), start));
             x = x < limit ? x : limit;
         }
-        if (each * block + j < count) out[each * block + j] = convert<T>(x);
+        numbers.values[j] = convert<T>(x);
+    }
+    if (each * block + each <= count) {
+        *reinterpret_cast<Pack<T, each>*>(out + each * block) = numbers;
+    } else {
+#pragma unroll
+        for (int j = 0; j < each; ++j)
+            if (each * block + j < count) out[each * block + j] = numbers.values[j];
     }
 }
 
-__device__ __forceinline__ C number_at(
-    uint64 seed, uint64 low_block, uint64 high_block, uint64 index) {
-    uint32 words[4];
-    const int each = WIDTH == 53 ? 2 : 4;
-    philox(seed, low_block, high_block, index / each, words);
-    const int j = (int)(index % each);
-    if (WIDTH == 53) return (C)(j ? fraction_of_two(words[2], words[3])
-                                  : fraction_of_two(words[0], words[1]));
-    return fraction_of_one(j == 0 ? words[0] : j == 1 ? words[1] : j == 2 ? words[2] : words[3]);
-}
-
+// A pair of numbers, by the transform of Box and Muller.
 __device__ __forceinline__ void make_pair(C u, C v, C mean, C deviation, T* first, T* second) {
     const C radius = sqrt(log((C)1 - u) * (C)-2);
-    const C angle = v * (C)6.283185307179586;
-    *first = convert<T>(radius * cos(angle) * deviation + mean);
-    *second = convert<T>(radius * sin(angle) * deviation + mean);
+    C sine, cosine;
+    sincospi(v + v, &sine, &cosine);
+    *first = convert<T>(radius * cosine * deviation + mean);
+    *second = convert<T>(radius * sine * deviation + mean);
 }
 
-// A thread for each pair, by the transform of Box and Muller.
+__device__ __forceinline__ C number_of(const uint32* words, int j) {
+    return WIDTH == 53 ? (C)fraction_of_two(words[2 * j], words[2 * j + 1])
+                       : fraction_of_one(words[j]);
+}
+
+// A thread for the pairs of a block of words with those half of all numbers behind, which begin
+// anywhere in a block. The last number may have no pair.
 extern "C" __global__ void random_normal(
     T* out, int64 seed, int64 low_block, int64 high_block, double mean, double deviation,
     int64 half, int64 count) {
     const int64 i = (int64)blockIdx.x * blockDim.x + threadIdx.x;
-    if (i >= half) return;
-    const C u = number_at((uint64)seed, (uint64)low_block, (uint64)high_block, (uint64)i);
-    const C v = number_at((uint64)seed, (uint64)low_block, (uint64)high_block, (uint64)(i + half));
-    T second;
-    make_pair(u, v, (C)mean, (C)deviation, out + i, &second);
-    if (i + half < count) out[i + half] = second;
-}
-
-// A thread for all pairs of a block of words, where the second half begins with a block, and each
-// number has its pair.
-extern "C" __global__ void random_normal_blocks(
-    T* out, int64 seed, int64 low_block, int64 high_block, double mean, double deviation,
-    int64 half, int64 threads) {
-    const int64 i = (int64)blockIdx.x * blockDim.x + threadIdx.x;
-    if (i >= threads) return;
-    const int each = WIDTH == 53 ? 2 : 4;
-    uint32 u[4], v[4];
-    philox((uint64)seed, (uint64)low_block, (uint64)high_block, (uint64)i, u);
-    philox((uint64)seed, (uint64)low_block, (uint64)high_block, (uint64)(i + threads), v);
-    T* first = out + i * each;
+    constexpr int each = WIDTH == 53 ? 2 : 4;
+    const int64 start = i * each;
+    if (start >= half) return;
+    uint32 first_words[4], words[8];
+    philox((uint64)seed, (uint64)low_block, (uint64)high_block, (uint64)i, first_words);
+    const uint64 block = (uint64)(start + half) / each;
+    const int shift = (int)(half % each);
+    philox((uint64)seed, (uint64)low_block, (uint64)high_block, block, words);
+    if (shift) philox((uint64)seed, (uint64)low_block, (uint64)high_block, block + 1, words + 4);
+    Pack<T, each> first, second;
 #pragma unroll
     for (int j = 0; j < each; ++j) {
-        const C x = WIDTH == 53 ? (C)fraction_of_two(u[2 * j & 3], u[(2 * j + 1) & 3])
-                                : fraction_of_one(u[j]);
-        const C y = WIDTH == 53 ? (C)fraction_of_two(v[2 * j & 3], v[(2 * j + 1) & 3])
-                                : fraction_of_one(v[j]);
-        make_pair(x, y, (C)mean, (C)deviation, first + j, first + half + j);
+        C v = number_of(words, j);
+#pragma unroll
+        for (int k = 1; k < each; ++k)
+            if (shift == k) v = number_of(words, j + k);
+        make_pair(number_of(first_words, j), v, (C)mean, (C)deviation, &first.values[j],
+            &second.values[j]);
+    }
+    T* behind = out + half + start;
+    if (start + each <= half && half + start + each <= count && shift == 0) {
+        *reinterpret_cast<Pack<T, each>*>(out + start) = first;
+        *reinterpret_cast<Pack<T, each>*>(behind) = second;
+        return;
+    }
+#pragma unroll
+    for (int j = 0; j < each; ++j) {
+        if (start + j < half) out[start + j] = first.values[j];
+        if (start + j < half && half + start + j < count) behind[j] = second.values[j];
     }
 }
 #endif

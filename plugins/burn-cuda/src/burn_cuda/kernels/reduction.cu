@@ -1,5 +1,5 @@
 // T: elements, A: what is added up, O: results, REDUCER: how, LANES: threads of a row.
-// FAMILY: 0 for sums and the like, 1 for truths, 2 for extrema.
+// FAMILY: 0 for sums and the like, 1 for truths, 2 for extrema, 3 for the spread around the mean.
 // The elements lie as (outer, n, inner) without gaps; the middle axis goes.
 
 typedef typename Computed<T>::type C;
@@ -42,6 +42,24 @@ struct All {
     __device__ static A of(C x, int64) { return (A)(x != (C)0); }
     __device__ static A join(A x, A y) { return x & y; }
     __device__ static O end(A x, int64) { return (O)(x != 0); }
+};
+#elif FAMILY == 3
+// How many elements there are, their mean, and the sum of the squares around it (Chan, Golub and
+// LeVeque, 1979).
+struct Spread {
+    C count, mean, squares;
+};
+struct Squares {
+    __device__ static A start() { return A{(C)0, (C)0, (C)0}; }
+    __device__ static A of(C x, int64) { return A{(C)1, x, (C)0}; }
+    __device__ static A join(A x, A y) {
+        const C count = x.count + y.count, distance = y.mean - x.mean;
+        const C part = count > (C)0 ? y.count / count : (C)0;
+        return A{count, x.mean + distance * part,
+                 x.squares + y.squares + distance * distance * x.count * part};
+    }
+    // Nothing is at a known distance from a mean that is infinite.
+    __device__ static O end(A x, int64) { return convert<O>(x.squares + (x.mean - x.mean)); }
 };
 #else
 // Of the extrema a place of -1 says that there is no element yet.

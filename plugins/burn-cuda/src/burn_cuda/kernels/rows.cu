@@ -1,211 +1,459 @@
-// T: elements, LANES: threads of a row, HAS_...: which of the kernels are compiled. A block has 256 / LANES rows, which lie without gaps.
+// T: elements, LANES: threads of a row, PACKS: how many packs of WIDTH elements a thread holds of
+// it, 0 where rows are longer than registers hold and are read again, HAS_...: which of the kernels
+// are compiled. Up to 32 lanes a block has 256 / LANES rows, else one. Rows lie without gaps; their
+// length is a multiple of WIDTH.
 
 typedef typename Computed<T>::type C;
 
-__device__ C shared_sum(C own) {
-    __shared__ C shared[256];
-    const int thread = threadIdx.x, first = thread / LANES * LANES, lane = thread % LANES;
-    if (LANES > 32) __syncthreads(); else __syncwarp();
-    shared[thread] = own;
-    for (int step = LANES / 2; step > 0; step /= 2) {
-        if (LANES > 32) __syncthreads(); else __syncwarp();
-        if (lane < step) shared[thread] += shared[thread + step];
-    }
-    if (LANES > 32) __syncthreads(); else __syncwarp();
-    return shared[first];
+#define BLOCK (LANES > 32 ? LANES : 256)
+
+// Sums, and the largest, of what neighbouring lanes hold: each of them gets it, in a fixed order.
+template <int COUNT>
+__device__ __forceinline__ C sum_of_lanes(C x) {
+#pragma unroll
+    for (int step = COUNT / 2; step > 0; step /= 2) x += __shfl_xor_sync(0xffffffffu, x, step);
+    return x;
 }
-__device__ C shared_peak(C own) {
-    __shared__ C shared[256];
-    const int thread = threadIdx.x, first = thread / LANES * LANES, lane = thread % LANES;
-    if (LANES > 32) __syncthreads(); else __syncwarp();
-    shared[thread] = own;
-    for (int step = LANES / 2; step > 0; step /= 2) {
-        if (LANES > 32) __syncthreads(); else __syncwarp();
-        if (lane < step) shared[thread] = larger(shared[thread], shared[thread + step]);
+template <int COUNT>
+__device__ __forceinline__ C peak_of_lanes(C x) {
+#pragma unroll
+    for (int step = COUNT / 2; step > 0; step /= 2) {
+        const C other = __shfl_xor_sync(0xffffffffu, x, step);
+        x = x < other ? other : x;
     }
-    if (LANES > 32) __syncthreads(); else __syncwarp();
-    return shared[first];
+    return x;
+}
+#define NEAR (LANES < 32 ? LANES : 32)  // lanes of a row in a warp
+#define FAR (LANES > 32 ? LANES / 32 : 1)  // warps of a row
+// What each warp of a row has found: lane k of each of them gets that of warp k, or of another one
+// where there are no more.
+template <class N>
+__device__ __forceinline__ N of_warps(N own) {
+    if (LANES <= 32) return own;
+    __shared__ N shared[FAR];
+    __syncthreads();
+    if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = own;
+    __syncthreads();
+    return shared[threadIdx.x % FAR];
+}
+__device__ __forceinline__ C sum_of(C own) {
+    return sum_of_lanes<FAR>(of_warps(sum_of_lanes<NEAR>(own)));
+}
+struct Sums {
+    C first, second;
+};
+__device__ __forceinline__ Sums sums_of(C first, C second) {
+    const Sums all = of_warps(Sums{sum_of_lanes<NEAR>(first), sum_of_lanes<NEAR>(second)});
+    return Sums{sum_of_lanes<FAR>(all.first), sum_of_lanes<FAR>(all.second)};
 }
 
-// Calls visit(k, value) for the elements of a row that belong to this thread, several at a time.
-#define COUNT (16 / (int)sizeof(T))
-template <class V>
-__device__ __forceinline__ void each(const T* row, int64 n, V visit) {
-    const int lane = threadIdx.x % LANES;
-    int64 done = 0;
-    if (((uint64)row & 15) == 0) {
-        const int64 packs = n / COUNT;
-#pragma unroll 4
-        for (int64 k = lane; k < packs; k += LANES) {
-            const Pack<T, COUNT> pack = *reinterpret_cast<const Pack<T, COUNT>*>(row + k * COUNT);
-#pragma unroll
-            for (int j = 0; j < COUNT; ++j) visit(k * COUNT + j, load(pack.values[j]));
-        }
-        done = packs * COUNT;
-    }
-    for (int64 k = done + lane; k < n; k += LANES) visit(k, load(row[k]));
+template <class O>
+__device__ __forceinline__ bool is_aligned(const O* place) {
+    return ((uint64)place & (sizeof(O) * WIDTH - 1)) == 0;
 }
-// Writes of(value) for each element of a row.
-template <class V>
-__device__ __forceinline__ void write_each(const T* row, T* out, int64 n, V of) {
-    const int lane = threadIdx.x % LANES;
-    int64 done = 0;
-    if ((((uint64)row | (uint64)out) & 15) == 0) {
-        const int64 packs = n / COUNT;
-#pragma unroll 4
-        for (int64 k = lane; k < packs; k += LANES) {
-            const Pack<T, COUNT> pack = *reinterpret_cast<const Pack<T, COUNT>*>(row + k * COUNT);
-            Pack<T, COUNT> result;
+__device__ __forceinline__ Pack<T, WIDTH> pack_at(const T* place, bool aligned) {
+    if (aligned) return *reinterpret_cast<const Pack<T, WIDTH>*>(place);
+    Pack<T, WIDTH> pack;
 #pragma unroll
-            for (int j = 0; j < COUNT; ++j)
-                result.values[j] = convert<T>(of(k * COUNT + j, load(pack.values[j])));
-            *reinterpret_cast<Pack<T, COUNT>*>(out + k * COUNT) = result;
-        }
-        done = packs * COUNT;
-    }
-    for (int64 k = done + lane; k < n; k += LANES) out[k] = convert<T>(of(k, load(row[k])));
+    for (int j = 0; j < WIDTH; ++j) pack.values[j] = place[j];
+    return pack;
 }
 
-#define ROW                                                                      \
-    const int64 row = (int64)blockIdx.x * (256 / LANES) + threadIdx.x / LANES;   \
-    const int64 own = row < rows ? n : 0;                                        \
+#if WIDTH > 1
+// A pack as the words that registers hold.
+typedef Pack<uint32, WIDTH * sizeof(T) / 4> Words;
+union Both {
+    Words words;
+    Pack<T, WIDTH> pack;
+};
+__device__ __forceinline__ Words words_of(Pack<T, WIDTH> pack) {
+    Both both;
+    both.pack = pack;
+    return both.words;
+}
+__device__ __forceinline__ Pack<T, WIDTH> pack_of(Words words) {
+    Both both;
+    both.words = words;
+    return both.pack;
+}
+#endif
+
+#if PACKS
+// A row in registers.
+struct Row {
+    C values[PACKS * WIDTH];
+    int n;
+
+    // All is fetched before any of it is looked at.
+    __device__ __forceinline__ Row(const T* row, int64 length) : n((int)length) {
+#if WIDTH > 1
+        Words words[PACKS];
+        if (is_aligned(row)) {
+#pragma unroll
+            for (int p = 0; p < PACKS; ++p)
+                if (place(p) < n) words[p] = *reinterpret_cast<const Words*>(row + place(p));
+        } else {
+#pragma unroll
+            for (int p = 0; p < PACKS; ++p)
+                if (place(p) < n) words[p] = words_of(pack_at(row + place(p), false));
+        }
+#pragma unroll
+        for (int p = 0; p < PACKS; ++p) {
+            const Pack<T, WIDTH> pack = pack_of(words[p]);
+#pragma unroll
+            for (int j = 0; j < WIDTH; ++j)
+                values[p * WIDTH + j] = place(p) < n ? load(pack.values[j]) : (C)0;
+        }
+#else
+        T numbers[PACKS];
+#pragma unroll
+        for (int p = 0; p < PACKS; ++p)
+            numbers[p] = row[place(p) < n ? place(p) : 0];  // without a branch: at once
+#pragma unroll
+        for (int p = 0; p < PACKS; ++p) values[p] = place(p) < n ? load(numbers[p]) : (C)0;
+#endif
+    }
+    __device__ __forceinline__ static int place(int p) {
+        return (p * LANES + threadIdx.x % LANES) * WIDTH;
+    }
+    // Calls visit(k, value) for the elements that this thread holds.
+    template <class V>
+    __device__ __forceinline__ void each(V visit) {
+#pragma unroll
+        for (int p = 0; p < PACKS; ++p) {
+            if (place(p) < n) {
+#pragma unroll
+                for (int j = 0; j < WIDTH; ++j) visit(place(p) + j, values[p * WIDTH + j]);
+            }
+        }
+    }
+    // Calls visit(k, value, other value) for them and for those of a row as long.
+    template <class V>
+    __device__ __forceinline__ void each_pair(Row& other, V visit) {
+#pragma unroll
+        for (int p = 0; p < PACKS; ++p) {
+            if (place(p) < n) {
+#pragma unroll
+                for (int j = 0; j < WIDTH; ++j)
+                    visit(place(p) + j, values[p * WIDTH + j], other.values[p * WIDTH + j]);
+            }
+        }
+    }
+    // Writes the packs that make(p, first, pack) makes.
+    template <class O, class M>
+    __device__ __forceinline__ void write_packs(O* out, M make) {
+        const bool aligned = is_aligned(out);
+#pragma unroll
+        for (int p = 0; p < PACKS; ++p) {
+            const int first = place(p);
+            if (first < n) {
+                Pack<O, WIDTH> pack;
+                make(p, first, pack);
+                if (aligned) {
+                    *reinterpret_cast<Pack<O, WIDTH>*>(out + first) = pack;
+                } else {
+#pragma unroll
+                    for (int j = 0; j < WIDTH; ++j) out[first + j] = pack.values[j];
+                }
+            }
+        }
+    }
+    // Writes of(k, value) for each of them.
+    template <class O, class V>
+    __device__ __forceinline__ void write(O* out, V of) {
+        write_packs(out, [&](int p, int first, Pack<O, WIDTH>& pack) {
+#pragma unroll
+            for (int j = 0; j < WIDTH; ++j)
+                pack.values[j] = convert<O>(of(first + j, values[p * WIDTH + j]));
+        });
+    }
+    template <class O, class V>
+    __device__ __forceinline__ void write_pair(Row& other, O* out, V of) {
+        write_packs(out, [&](int p, int first, Pack<O, WIDTH>& pack) {
+#pragma unroll
+            for (int j = 0; j < WIDTH; ++j)
+                pack.values[j] = convert<O>(
+                    of(first + j, values[p * WIDTH + j], other.values[p * WIDTH + j]));
+        });
+    }
+    // Writes of(value) * scale + shift, where there are such vectors.
+    template <class V>
+    __device__ __forceinline__ void write_scaled(
+        T* out, const T* scale, bool has_scale, const T* shift, bool has_shift, V of) {
+        const bool aligned_scale = is_aligned(scale), aligned_shift = is_aligned(shift);
+        write_packs(out, [&](int p, int first, Pack<T, WIDTH>& pack) {
+            Pack<T, WIDTH> factors, terms;
+            if (has_scale) factors = pack_at(scale + first, aligned_scale);
+            if (has_shift) terms = pack_at(shift + first, aligned_shift);
+#pragma unroll
+            for (int j = 0; j < WIDTH; ++j) {
+                C result = of(values[p * WIDTH + j]);
+                if (has_scale) result *= load(factors.values[j]);
+                pack.values[j] = convert<T>(has_shift ? result + load(terms.values[j]) : result);
+            }
+        });
+    }
+};
+#else
+// A row in memory, where it is read each time.
+struct Row {
+    const T* row;
+    int64 n;
+
+    __device__ __forceinline__ Row(const T* row, int64 n) : row(row), n(n) {}
+    template <class V>
+    __device__ __forceinline__ void each(V visit) {
+        const int lane = threadIdx.x % LANES;
+        int64 done = 0;
+        if (is_aligned(row)) {
+            done = n / WIDTH * WIDTH;
+#pragma unroll 4
+            for (int64 k = lane * WIDTH; k < done; k += LANES * WIDTH) {
+                const Pack<T, WIDTH> pack = *reinterpret_cast<const Pack<T, WIDTH>*>(row + k);
+#pragma unroll
+                for (int j = 0; j < WIDTH; ++j) visit(k + j, load(pack.values[j]));
+            }
+        }
+        for (int64 k = done + lane; k < n; k += LANES) visit(k, load(row[k]));
+    }
+    template <class V>
+    __device__ __forceinline__ void each_pair(Row& other, V visit) {
+        const T* second = other.row;
+        each([&](int64 k, C value) { visit(k, value, load(second[k])); });
+    }
+    template <class O, class V>
+    __device__ __forceinline__ void write(O* out, V of) {
+        const int lane = threadIdx.x % LANES;
+        int64 done = 0;
+        if (is_aligned(row) && is_aligned(out)) {
+            done = n / WIDTH * WIDTH;
+#pragma unroll 4
+            for (int64 k = lane * WIDTH; k < done; k += LANES * WIDTH) {
+                const Pack<T, WIDTH> pack = *reinterpret_cast<const Pack<T, WIDTH>*>(row + k);
+                Pack<O, WIDTH> result;
+#pragma unroll
+                for (int j = 0; j < WIDTH; ++j)
+                    result.values[j] = convert<O>(of(k + j, load(pack.values[j])));
+                *reinterpret_cast<Pack<O, WIDTH>*>(out + k) = result;
+            }
+        }
+        for (int64 k = done + lane; k < n; k += LANES) out[k] = convert<O>(of(k, load(row[k])));
+    }
+    template <class O, class V>
+    __device__ __forceinline__ void write_pair(Row& other, O* out, V of) {
+        const T* second = other.row;
+        write(out, [&](int64 k, C value) { return of(k, value, load(second[k])); });
+    }
+    template <class V>
+    __device__ __forceinline__ void write_scaled(
+        T* out, const T* scale, bool has_scale, const T* shift, bool has_shift, V of) {
+        write(out, [&](int64 k, C value) {
+            C result = of(value);
+            if (has_scale) result *= load(scale[k]);
+            return has_shift ? result + load(shift[k]) : result;
+        });
+    }
+};
+#endif
+
+// Which row a thread belongs to. Threads without one have a row of no elements.
+#define ROW                                                                         \
+    const int64 row = LANES > 32 ? (int64)blockIdx.x                                \
+                                 : (int64)blockIdx.x * (256 / LANES) + threadIdx.x / LANES; \
+    const int64 own = row < rows ? n : 0;                                           \
     const int64 at = row < rows ? row * n : 0;
 
-// Largest element of a row, and the sum of the exponentials less it, in one pass.
+// Largest element of a row, and the sum of the exponentials less it. Of a row with NaN, or with an
+// infinity as its largest element, the sum is NaN.
 struct Exponentials {
     C peak, total;
+
+    // What brings a sum that was less one number to be less another.
+    __device__ __forceinline__ static C decay(C from, C to) {
+        return from == to ? (C)1 : exp(from - to);
+    }
+    template <int COUNT>
+    __device__ __forceinline__ Exponentials joined() const {
+        const C highest = peak_of_lanes<COUNT>(peak);
+        return Exponentials{highest, sum_of_lanes<COUNT>(total * decay(peak, highest))};
+    }
 };
-__device__ Exponentials exponentials(const T* x, int64 n) {
-    const C lowest = -bits_as_float(0x7f800000u);
-    C peak = lowest, total = (C)0;
-    each(x, n, [&](int64, C value) {
-        if (value > peak || value != value) {
-            total *= exp(peak - value);
+template <bool keeps>
+__device__ __forceinline__ Exponentials exponentials(Row& x, C& own_peak) {
+    C peak = -bits_as_float(0x7f800000u), total = (C)0;
+#if PACKS
+    x.each([&](int64, C value) { peak = peak < value ? value : peak; });
+    // A thread that has nothing but negative infinities adds nothing.
+    const C less = peak == -bits_as_float(0x7f800000u) ? (C)0 : peak;
+    x.each([&](int64, C& value) {
+        const C share = exp(value - less);
+        if (!keeps) value = share;
+        total += share;
+    });
+#else
+    x.each([&](int64, C value) {
+        if (peak < value) {
+            total = total * exp(peak - value) + (C)1;
             peak = value;
-            total += (C)1;
         } else {
             total += value == peak ? (C)1 : exp(value - peak);
         }
     });
-    const C highest = shared_peak(peak);
-    total = shared_sum(peak == highest ? total : total * exp(peak - highest));
-    // Of a row with infinities as its largest elements nothing is known.
-    if (fabs(highest) == -lowest || highest != highest) total = bits_as_float(0x7fffffffu);
-    return Exponentials{highest, total};
+#endif
+    own_peak = peak;
+    Exponentials all = of_warps(Exponentials{peak, total}.joined<NEAR>()).joined<FAR>();
+    if (fabs(all.peak) == bits_as_float(0x7f800000u)) all.total = bits_as_float(0x7fffffffu);
+    return all;
 }
+// What `exponentials<false>` leaves of an element, as a share of the sum.
+struct Shares {
+    C peak, factor;
+
+    __device__ __forceinline__ Shares(const Exponentials& sums, C own_peak) {
+        peak = sums.peak;
+        factor = (C)1 / sums.total;
+        if (PACKS) factor *= Exponentials::decay(own_peak, sums.peak);
+    }
+    __device__ __forceinline__ C of(C value) const {
+        return (PACKS ? value : exp(value - peak)) * factor;
+    }
+};
 
 #ifdef HAS_softmax
-extern "C" __global__ void softmax(
+extern "C" __global__ void __launch_bounds__(BLOCK) softmax(
     const T* __restrict__ x, T* __restrict__ out, int64 rows, int64 n) {
     ROW
-    const Exponentials sums = exponentials(x + at, own);
-    const C factor = (C)1 / sums.total;
-    write_each(x + at, out + at, own, [&](int64, C value) {
-        return exp(value - sums.peak) * factor;
-    });
+    Row values(x + at, own);
+    C peak;
+    const Exponentials sums = exponentials<false>(values, peak);
+    const Shares shares(sums, peak);
+    values.write(out + at, [&](int64, C value) { return shares.of(value); });
 }
 #endif
 #ifdef HAS_log_softmax
-extern "C" __global__ void log_softmax(
+extern "C" __global__ void __launch_bounds__(BLOCK) log_softmax(
     const T* __restrict__ x, T* __restrict__ out, int64 rows, int64 n) {
     ROW
-    const Exponentials sums = exponentials(x + at, own);
+    Row values(x + at, own);
+    C peak;
+    const Exponentials sums = exponentials<true>(values, peak);
     const C shift = log(sums.total);
-    write_each(x + at, out + at, own, [&](int64, C value) { return value - sums.peak - shift; });
+    values.write(out + at, [&](int64, C value) { return value - sums.peak - shift; });
 }
 #endif
 #ifdef HAS_softmax_grad
-extern "C" __global__ void softmax_grad(
+extern "C" __global__ void __launch_bounds__(BLOCK) softmax_grad(
     const T* __restrict__ output, const T* __restrict__ g, T* __restrict__ out, int64 rows,
     int64 n) {
     ROW
+    Row values(output + at, own), slopes(g + at, own);
     C total = (C)0;
-    each(output + at, own, [&](int64 k, C value) { total += value * load(g[at + k]); });
-    total = shared_sum(total);
-    write_each(output + at, out + at, own, [&](int64 k, C value) {
-        return value * (load(g[at + k]) - total);
+    values.each_pair(slopes, [&](int64, C value, C slope) { total += value * slope; });
+    total = sum_of(total);
+    values.write_pair(slopes, out + at, [&](int64, C value, C slope) {
+        return value * (slope - total);
     });
 }
 #endif
 #ifdef HAS_log_softmax_grad
-extern "C" __global__ void log_softmax_grad(
+extern "C" __global__ void __launch_bounds__(BLOCK) log_softmax_grad(
     const T* __restrict__ output, const T* __restrict__ g, T* __restrict__ out, int64 rows,
     int64 n) {
     ROW
+    Row values(output + at, own), slopes(g + at, own);
     C total = (C)0;
-    each(g + at, own, [&](int64, C value) { total += value; });
-    total = shared_sum(total);
-    write_each(output + at, out + at, own, [&](int64 k, C value) {
-        return load(g[at + k]) - exp(value) * total;
+    slopes.each([&](int64, C slope) { total += slope; });
+    total = sum_of(total);
+    values.write_pair(slopes, out + at, [&](int64, C value, C slope) {
+        return slope - exp(value) * total;
     });
 }
 #endif
 
+// The mean of a row, and one over the root of its variance around it. Squares are those around the
+// mean of a warp, which are then brought to that of the row (Chan, Golub and LeVeque, 1979).
+struct Moments {
+    C mean, inverse;
+};
+struct Spread {
+    C count, mean, squares;
+};
+__device__ __forceinline__ Moments moments(Row& x, int64 n, double epsilon) {
+    C count = (C)0, total = (C)0, squares = (C)0;
+    x.each([&](int64, C value) { total += value, count += (C)1; });
+    count = sum_of_lanes<NEAR>(count);
+    const C own = sum_of_lanes<NEAR>(total) / (count > (C)0 ? count : (C)1);
+    x.each([&](int64, C value) { squares += (value - own) * (value - own); });
+    const Spread part = of_warps(Spread{count, own, sum_of_lanes<NEAR>(squares)});
+    const C mean = LANES > 32 ? sum_of_lanes<FAR>(part.count * part.mean) / (C)n : own;
+    const C distance = part.mean - mean;
+    squares = sum_of_lanes<FAR>(part.squares + part.count * distance * distance);
+    return Moments{mean, (C)1 / sqrt(squares / (C)n + (C)epsilon)};
+}
 #ifdef HAS_layer_norm
-extern "C" __global__ void layer_norm(
+extern "C" __global__ void __launch_bounds__(BLOCK) layer_norm(
     const T* __restrict__ x, const T* __restrict__ gamma, const T* __restrict__ beta,
     T* __restrict__ out, double epsilon, int64 has_gamma, int64 has_beta, int64 rows, int64 n) {
     ROW
-    C total = (C)0, squares = (C)0;
-    each(x + at, own, [&](int64, C value) { total += value; });
-    const C mean = shared_sum(total) / (C)n;
-    each(x + at, own, [&](int64, C value) { squares += (value - mean) * (value - mean); });
-    const C inverse = (C)1 / sqrt(shared_sum(squares) / (C)n + (C)epsilon);
-    write_each(x + at, out + at, own, [&](int64 k, C value) {
-        C result = (value - mean) * inverse;
-        if (has_gamma) result *= load(gamma[k]);
-        return has_beta ? result + load(beta[k]) : result;
+    Row values(x + at, own);
+    const Moments found = moments(values, n, epsilon);
+    values.write_scaled(out + at, gamma, has_gamma, beta, has_beta, [&](C value) {
+        return (value - found.mean) * found.inverse;
     });
 }
 #endif
 #ifdef HAS_rms_norm
-extern "C" __global__ void rms_norm(
+extern "C" __global__ void __launch_bounds__(BLOCK) rms_norm(
     const T* __restrict__ x, const T* __restrict__ gamma, T* __restrict__ out, double epsilon,
     int64 has_gamma, int64 rows, int64 n) {
     ROW
+    Row values(x + at, own);
     C squares = (C)0;
-    each(x + at, own, [&](int64, C value) { squares += value * value; });
-    const C inverse = (C)1 / sqrt(shared_sum(squares) / (C)n + (C)epsilon);
-    write_each(x + at, out + at, own, [&](int64 k, C value) {
-        return has_gamma ? value * inverse * load(gamma[k]) : value * inverse;
+    values.each([&](int64, C value) { squares += value * value; });
+    const C inverse = (C)1 / sqrt(sum_of(squares) / (C)n + (C)epsilon);
+    values.write_scaled(out + at, gamma, has_gamma, gamma, false, [&](C value) {
+        return value * inverse;
     });
 }
 #endif
 // The gradient by x, and what adds up to that by gamma.
 #ifdef HAS_layer_norm_grad
-extern "C" __global__ void layer_norm_grad(
+extern "C" __global__ void __launch_bounds__(BLOCK) layer_norm_grad(
     const T* __restrict__ x, const T* __restrict__ gamma, const T* __restrict__ g,
     T* __restrict__ out, C* __restrict__ steep, double epsilon, int64 has_gamma, int64 rows,
     int64 n) {
     ROW
-    C total = (C)0, squares = (C)0, level = (C)0, bend = (C)0;
-    each(x + at, own, [&](int64, C value) { total += value; });
-    const C mean = shared_sum(total) / (C)n;
-    each(x + at, own, [&](int64, C value) { squares += (value - mean) * (value - mean); });
-    const C inverse = (C)1 / sqrt(shared_sum(squares) / (C)n + (C)epsilon);
-    each(x + at, own, [&](int64 k, C value) {
-        const C own_g = load(g[at + k]), normal = (value - mean) * inverse;
-        const C weighted = has_gamma ? own_g * load(gamma[k]) : own_g;
-        steep[at + k] = own_g * normal;
+    Row values(x + at, own), slopes(g + at, own);
+    const Moments found = moments(values, n, epsilon);
+    C level = (C)0, bend = (C)0;
+    values.each_pair(slopes, [&](int64 k, C value, C slope) {
+        const C normal = (value - found.mean) * found.inverse;
+        const C weighted = has_gamma ? slope * load(gamma[k]) : slope;
         level += weighted;
         bend += weighted * normal;
     });
-    level = shared_sum(level) / (C)n;
-    bend = shared_sum(bend) / (C)n;
-    write_each(x + at, out + at, own, [&](int64 k, C value) {
-        const C own_g = load(g[at + k]), normal = (value - mean) * inverse;
-        const C weighted = has_gamma ? own_g * load(gamma[k]) : own_g;
-        return (weighted - level - normal * bend) * inverse;
+    const Sums both = sums_of(level, bend);
+    level = both.first / (C)n;
+    bend = both.second / (C)n;
+    values.write_pair(slopes, steep + at, [&](int64, C value, C slope) {
+        return slope * ((value - found.mean) * found.inverse);
+    });
+    values.write_pair(slopes, out + at, [&](int64 k, C value, C slope) {
+        const C normal = (value - found.mean) * found.inverse;
+        const C weighted = has_gamma ? slope * load(gamma[k]) : slope;
+        return (weighted - level - normal * bend) * found.inverse;
     });
 }
 #endif
 #ifdef HAS_cross_entropy
 // TARGET: dtype of the classes. A class out of range is reported, and gives 0.
-extern "C" __global__ void cross_entropy(
+extern "C" __global__ void __launch_bounds__(BLOCK) cross_entropy(
     const T* __restrict__ x, const TARGET* __restrict__ targets, T* __restrict__ out, int64* flag,
     int64 call, int64 rows, int64 n) {
     ROW
-    const Exponentials sums = exponentials(x + at, own);
+    Row values(x + at, own);
+    C peak;
+    const Exponentials sums = exponentials<true>(values, peak);
     if (row < rows && threadIdx.x % LANES == 0) {
         const int64 target = checked_index(signed_index(targets[row]), n, flag, call);
         const C chosen = target < 0 ? sums.peak : load(x[at + target]);
@@ -214,18 +462,21 @@ extern "C" __global__ void cross_entropy(
 }
 #endif
 #ifdef HAS_cross_entropy_grad
-extern "C" __global__ void cross_entropy_grad(
+extern "C" __global__ void __launch_bounds__(BLOCK) cross_entropy_grad(
     const T* __restrict__ x, const TARGET* __restrict__ targets, const T* __restrict__ g,
     T* __restrict__ out, int64* flag, int64 call, int64 rows, int64 n) {
     ROW
-    const Exponentials sums = exponentials(x + at, own);
+    Row values(x + at, own);
+    C peak;
+    const Exponentials sums = exponentials<false>(values, peak);
+    const Shares shares(sums, peak);
     if (row >= rows) return;
     int64 target = signed_index(targets[row]);
     if (target < 0 && target >= -n) target += n;
     if (threadIdx.x % LANES == 0) checked_index(target, n, flag, call);
-    const C slope = load(g[row]), factor = (C)1 / sums.total;
-    write_each(x + at, out + at, own, [&](int64 k, C value) {
-        const C share = exp(value - sums.peak) * factor;
+    const C slope = load(g[row]);
+    values.write(out + at, [&](int64 k, C value) {
+        const C share = shares.of(value);
         return slope * (k == target ? share - (C)1 : share);
     });
 }

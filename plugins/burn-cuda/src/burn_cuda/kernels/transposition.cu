@@ -1,5 +1,5 @@
-// E: elements, R: other axes. Copies with two axes exchanged in memory, in tiles of 32 by 32, so
-// that reads and writes both go along rows.
+// E: elements, R: other axes, EACH: elements that a thread reads or writes at once. Copies with two axes exchanged in memory, in tiles of SIDE by
+// SIDE, so that reads and writes both go along rows.
 
 struct Layout {
     int64 lengths[R];
@@ -11,11 +11,11 @@ struct Layout {
 extern "C" __global__ void transposed(
     const E* __restrict__ x, E* __restrict__ out, const Layout layout, int64 m, int64 n,
     int64 x_step, int64 out_step, int64 tiles_m, int64 tiles_n) {
-    __shared__ E tile[32][33];
+    __shared__ E tile[SIDE][SIDE + 1];
     const int64 each = tiles_m * tiles_n;
     int64 batch = blockIdx.x / each;
     const int64 at = blockIdx.x - batch * each;
-    const int64 m0 = at / tiles_n * 32, n0 = at % tiles_n * 32;
+    const int64 m0 = at / tiles_n * SIDE, n0 = at % tiles_n * SIDE;
 #pragma unroll
     for (int d = R - 1; d >= 0; --d) {
         const int64 above = batch / layout.lengths[d];
@@ -24,12 +24,45 @@ extern "C" __global__ void transposed(
         x += rest * layout.from[d];
         out += rest * layout.to[d];
     }
-    const int column = threadIdx.x % 32;
-    for (int row = threadIdx.x / 32; row < 32; row += 8)
-        if (m0 + column < m && n0 + row < n)
-            tile[row][column] = x[m0 + column + (n0 + row) * x_step];
+    const int column = threadIdx.x % (SIDE / EACH) * EACH, row = threadIdx.x / (SIDE / EACH);
+    constexpr int step = 256 / (SIDE / EACH);
+    const int rows_m = (int)(m - m0 < SIDE ? m - m0 : SIDE);
+    const int rows_n = (int)(n - n0 < SIDE ? n - n0 : SIDE);
+    x += m0 + column + (n0 + row) * x_step;
+    out += (m0 + row) * out_step + n0 + column;
+    typedef Pack<E, EACH> Together;
+    const int64 size = sizeof(E) * EACH;
+    const bool whole = rows_m == SIDE && rows_n == SIDE;
+    if (whole && (((uint64)x | (uint64)(x_step * sizeof(E))) & (size - 1)) == 0) {
+        Together read[SIDE / step];
+#pragma unroll
+        for (int k = 0; k < SIDE / step; ++k)
+            read[k] = *reinterpret_cast<const Together*>(x + k * step * x_step);
+#pragma unroll
+        for (int k = 0; k < SIDE / step; ++k)
+#pragma unroll
+            for (int j = 0; j < EACH; ++j) tile[row + k * step][column + j] = read[k].values[j];
+    } else {
+        for (int k = 0; k < SIDE; k += step)
+#pragma unroll
+            for (int j = 0; j < EACH; ++j)
+                if (column + j < rows_m && row + k < rows_n)
+                    tile[row + k][column + j] = x[k * x_step + j];
+    }
     __syncthreads();
-    for (int row = threadIdx.x / 32; row < 32; row += 8)
-        if (m0 + row < m && n0 + column < n)
-            out[(m0 + row) * out_step + n0 + column] = tile[column][row];
+    if (whole && (((uint64)out | (uint64)(out_step * sizeof(E))) & (size - 1)) == 0) {
+#pragma unroll
+        for (int k = 0; k < SIDE; k += step) {
+            Together write;
+#pragma unroll
+            for (int j = 0; j < EACH; ++j) write.values[j] = tile[column + j][row + k];
+            *reinterpret_cast<Together*>(out + k * out_step) = write;
+        }
+    } else {
+        for (int k = 0; k < SIDE; k += step)
+#pragma unroll
+            for (int j = 0; j < EACH; ++j)
+                if (row + k < rows_m && column + j < rows_n)
+                    out[k * out_step + j] = tile[column + j][row + k];
+    }
 }

@@ -1,0 +1,190 @@
+"""Batch normalization: the moments of each channel in one pass, and one more to bring them in."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+
+from burn.dtype import float32
+from burn.ops import REGISTRY, OpTable
+from burn.ops.normalization import check_channels
+from burn_cuda.kernels import THREADS, c_type
+from burn_cuda.launcher import Packed, divider, packed
+
+if TYPE_CHECKING:
+    from burn_cuda.launcher import Launcher
+
+__all__ = ["ChannelOps"]
+
+Array = Any
+
+_FEWEST_PLACES: Final = 16
+"""With fewer of them next to each other, channels are read in pieces: the definition is as fast."""
+
+_BLOCKS: Final = 1056
+_CHUNK: Final = 4 * THREADS
+_PACK_BYTES: Final = 16
+_LIMIT: Final = 1 << 31
+
+
+class _Plan(NamedTuple):
+    """How the elements of channels are dealt out."""
+
+    each: int
+    packs: int
+    parts: int
+    chunk: int
+    layout: Packed
+
+
+class ChannelOps:
+    """Batch normalization of images, which lie as (images, channels, ...)."""
+
+    launcher: Launcher
+    table: OpTable
+
+    def batch_norm(
+        self,
+        x: Array,
+        gamma: Array | None,
+        beta: Array | None,
+        mean: Array,
+        variance: Array,
+        *,
+        epsilon: float,
+    ) -> Array:
+        """With known moments."""
+        vectors = {"gamma": gamma, "beta": beta, "mean": mean, "variance": variance}
+        plan = self._channel_plan(x, **vectors)
+        if plan is None:
+            return self._channels_by_definition(
+                "batch_norm", x, gamma, beta, mean, variance, epsilon=epsilon
+            )
+        known = self._known_moments(x, mean, variance, epsilon)
+        return self._normalized_channels(self.launcher.dense(x), known, gamma, beta, plan)
+
+    def batch_norm_training(
+        self, x: Array, gamma: Array | None, beta: Array | None, *, epsilon: float
+    ) -> tuple[Array, Array, Array]:
+        """With those of the elements."""
+        plan = self._channel_plan(x, gamma=gamma, beta=beta)
+        if plan is None:
+            vectors = (gamma, beta)
+            return self._channels_by_definition("batch_norm_training", x, *vectors, epsilon=epsilon)  # type: ignore[no-any-return]  # three
+        launcher = self.launcher
+        x = launcher.dense(x)
+        channels = x.shape[1]
+        mean, variance = (launcher.empty((channels,), x.dtype) for _ in range(2))
+        statistics = self._channel_room(x, 2 * channels)
+        parts = self._channel_room(x, 3 * channels * plan.parts)
+        numbers = (plan.layout, plan.parts, plan.chunk, x.shape[0] * plan.packs)
+        threads = channels * plan.parts * THREADS
+        self._run_channels("channel_moments", x, plan, threads, x, parts, *numbers)
+        given = (parts, mean, variance, statistics, float(epsilon), plan.parts, channels)
+        self._run_channels(
+            "join_moments", x, plan, channels * THREADS, *given, family="channel_moments"
+        )
+        return self._normalized_channels(x, statistics, gamma, beta, plan), mean, variance
+
+    def batch_norm_grad(
+        self,
+        x: Array,
+        gamma: Array | None,
+        mean: Array,
+        variance: Array,
+        g: Array,
+        *,
+        epsilon: float,
+    ) -> tuple[Array, Array, Array]:
+        """One pass for what is the same for a channel, and one for the elements."""
+        if g.shape != x.shape or g.dtype is not x.dtype:
+            raise ValueError(f"g of shape {g.shape} for {x.shape}")
+        plan = self._channel_plan(x, gamma=gamma, mean=mean, variance=variance)
+        if plan is None:
+            operands = (x, gamma, mean, variance, g)
+            return self._channels_by_definition("batch_norm_grad", *operands, epsilon=epsilon)  # type: ignore[no-any-return]  # three
+        launcher = self.launcher
+        x, g = launcher.dense(x), launcher.dense(g)
+        channels = x.shape[1]
+        known = self._known_moments(x, mean, variance, epsilon)
+        to_gamma, to_beta = (launcher.empty((channels,), x.dtype) for _ in range(2))
+        means = self._channel_room(x, 2 * channels)
+        parts = self._channel_room(x, 2 * channels * plan.parts)
+        numbers = (plan.layout, plan.parts, plan.chunk, x.shape[0] * plan.packs)
+        threads = channels * plan.parts * THREADS
+        self._run_channels("channel_sums", x, plan, threads, x, g, known, parts, *numbers)
+        count = float(x.size // channels)
+        given = (parts, to_gamma, to_beta, means, count, plan.parts, channels)
+        self._run_channels("join_sums", x, plan, channels * THREADS, *given, family="channel_sums")
+        out = launcher.empty(x.shape, x.dtype)
+        n = x.size // plan.each
+        scale = 0 if gamma is None else launcher.dense(gamma)
+        memory = (x, g, known, means, scale, out)
+        self._run_channels("channel_slopes", x, plan, n, *memory, plan.layout, n)
+        return out, to_gamma, to_beta
+
+    def _channel_plan(self, x: Array, **vectors: Array | None) -> _Plan | None:
+        """None where the definition of the op does better; refuses what does not belong."""
+        check_channels(x.shape, **vectors)
+        if any(one is not None and one.dtype is not x.dtype for one in vectors.values()):
+            raise TypeError("operands of several dtypes")
+        places = math.prod(x.shape[2:])
+        each = _PACK_BYTES // x.dtype.itemsize
+        if places % each:
+            each = 1
+        if places < _FEWEST_PLACES or not x.size or x.size // each >= _LIMIT:
+            return None
+        packs, channels = places // each, x.shape[1]
+        n = x.shape[0] * packs
+        parts = max(1, min(-(-_BLOCKS // channels), -(-n // _CHUNK)))
+        chunk = -(-n // parts)
+        layout = packed(np.array([channels, packs, divider(packs), divider(channels)], np.int64))
+        return _Plan(each, packs, -(-n // chunk), chunk, layout)
+
+    def _known_moments(self, x: Array, mean: Array, variance: Array, epsilon: float) -> Array:
+        """The mean, and one over the deviation, of each channel."""
+        launcher = self.launcher
+        channels = x.shape[1]
+        known = self._channel_room(x, 2 * channels)
+        given = (launcher.dense(mean), launcher.dense(variance), known, float(epsilon), channels)
+        self._run_channels("known_moments", x, None, channels, *given)
+        return known
+
+    def _normalized_channels(
+        self, x: Array, known: Array, gamma: Array | None, beta: Array | None, plan: _Plan
+    ) -> Array:
+        launcher = self.launcher
+        out = launcher.empty(x.shape, x.dtype)
+        vectors = [0 if one is None else launcher.dense(one) for one in (gamma, beta)]
+        n = x.size // plan.each
+        given = (x, known, *vectors, out, plan.layout, n)
+        self._run_channels("normalized_channels", x, plan, n, *given)
+        return out
+
+    def _channel_room(self, x: Array, count: int) -> Array:
+        """Room for numbers of the dtype that elements are computed in."""
+        dtype = x.dtype if x.dtype.itemsize > 2 else float32.numpy
+        return self.launcher.empty((count,), dtype)
+
+    def _run_channels(
+        self,
+        name: str,
+        x: Array,
+        plan: _Plan | None,
+        threads: int,
+        *arguments: Any,
+        family: str | None = None,
+    ) -> None:
+        definitions: dict[str, str | int] = {
+            "T": c_type(self.launcher.dtypes[x.dtype]),
+            "EACH": 1 if plan is None else plan.each,
+            f"HAS_{family or name}": 1,
+        }
+        kernel = self.launcher.kernel(name, "channels.cu", **definitions)
+        self.launcher.run(kernel, threads, *arguments)
+
+    def _channels_by_definition(self, name: str, *operands: Any, **attributes: Any) -> Any:
+        default: Any = REGISTRY[name].default
+        return default(self.table, *operands, **attributes)

@@ -1,0 +1,209 @@
+// Complex numbers: their elements, arithmetic as NumPy has it, and functions, which are computed in
+// double. Formulas and branch cuts are those of W. Kahan, "Branch cuts for complex elementary
+// functions, or much ado about nothing's sign bit" (1987); division is R. L. Smith's (1962).
+
+template <class R>
+struct Complex {
+    R re, im;
+    Complex() = default;
+    __device__ __forceinline__ Complex(R x, R y) : re(x), im(y) {}
+    template <class S>
+    __device__ __forceinline__ Complex(S x) : re((R)x), im((R)0) {}
+    template <class S>
+    __device__ __forceinline__ Complex(Complex<S> x) : re((R)x.re), im((R)x.im) {}
+};
+typedef Complex<float> complex64;
+typedef Complex<double> complex128;
+
+#define BURN_COMPLEX template <class R> __device__ __forceinline__
+BURN_COMPLEX Complex<R> operator+(Complex<R> x, Complex<R> y) {
+    return Complex<R>(x.re + y.re, x.im + y.im);
+}
+BURN_COMPLEX Complex<R> operator-(Complex<R> x, Complex<R> y) {
+    return Complex<R>(x.re - y.re, x.im - y.im);
+}
+BURN_COMPLEX Complex<R> operator-(Complex<R> x) { return Complex<R>(-x.re, -x.im); }
+BURN_COMPLEX Complex<R> operator*(Complex<R> x, Complex<R> y) {
+    return Complex<R>(x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re);
+}
+BURN_COMPLEX Complex<R> operator/(Complex<R> x, Complex<R> y) {
+    const R across = fabs(y.re), up = fabs(y.im);
+    if (across >= up) {
+        if (across == (R)0 && up == (R)0) return Complex<R>(x.re / across, x.im / across);
+        const R ratio = y.im / y.re, scale = (R)1 / (y.re + y.im * ratio);
+        return Complex<R>((x.re + x.im * ratio) * scale, (x.im - x.re * ratio) * scale);
+    }
+    const R ratio = y.re / y.im, scale = (R)1 / (y.im + y.re * ratio);
+    return Complex<R>((x.re * ratio + x.im) * scale, (x.im * ratio - x.re) * scale);
+}
+BURN_COMPLEX bool operator==(Complex<R> x, Complex<R> y) { return x.re == y.re && x.im == y.im; }
+BURN_COMPLEX bool operator!=(Complex<R> x, Complex<R> y) { return !(x == y); }
+
+BURN_COMPLEX Complex<R> conjugate(Complex<R> x) { return Complex<R>(x.re, -x.im); }
+BURN_COMPLEX R magnitude(Complex<R> x) { return (R)hypot((double)x.re, (double)x.im); }
+BURN_COMPLEX bool is_infinite(Complex<R> x) {
+    const R infinity = bits_as_float(0x7f800000u);
+    return fabs(x.re) == infinity || fabs(x.im) == infinity;
+}
+BURN_COMPLEX bool is_finite(Complex<R> x) {
+    const R infinity = bits_as_float(0x7f800000u);
+    return fabs(x.re) < infinity && fabs(x.im) < infinity;
+}
+BURN_COMPLEX Complex<R> direction(Complex<R> x) {
+    if (x.re == (R)0 && x.im == (R)0) return Complex<R>((R)0, (R)0);
+    const complex128 wide(x);
+    const double length = magnitude(wide);
+    return Complex<R>((R)(wide.re / length), (R)(wide.im / length));
+}
+
+// i times x, and x over i.
+__device__ __forceinline__ complex128 turned(complex128 x) { return complex128(-x.im, x.re); }
+__device__ __forceinline__ complex128 turned_back(complex128 x) { return complex128(x.im, -x.re); }
+
+__device__ inline double log_of_magnitude(complex128 x) {
+    double longer = fabs(x.re), shorter = fabs(x.im);
+    if (longer < shorter) {
+        const double other = longer;
+        longer = shorter;
+        shorter = other;
+    }
+    if (longer > 0.5 && longer < 2.0)
+        return 0.5 * log1p((longer - 1.0) * (longer + 1.0) + shorter * shorter);
+    return log(hypot(longer, shorter));
+}
+__device__ inline complex128 wide_exp(complex128 x) {
+    const double length = exp(x.re);
+    if (x.im == 0.0) return complex128(length, x.im);
+    return complex128(length * cos(x.im), length * sin(x.im));
+}
+__device__ inline complex128 wide_expm1(complex128 x) {
+    if (x.im == 0.0) return complex128(expm1(x.re), x.im);
+    const double half = sin(0.5 * x.im);
+    return complex128(expm1(x.re) * cos(x.im) - 2.0 * half * half, exp(x.re) * sin(x.im));
+}
+__device__ inline complex128 wide_log(complex128 x) {
+    return complex128(log_of_magnitude(x), atan2(x.im, x.re));
+}
+__device__ inline complex128 wide_log1p(complex128 x) {
+    const double angle = atan2(x.im, 1.0 + x.re);
+    if (fabs(x.re) < 0.5 && fabs(x.im) < 0.5)
+        return complex128(0.5 * log1p(x.re * (2.0 + x.re) + x.im * x.im), angle);
+    return complex128(log_of_magnitude(complex128(1.0 + x.re, x.im)), angle);
+}
+__device__ inline complex128 wide_log2(complex128 x) {
+    const complex128 y = wide_log(x);
+    return complex128(y.re * 1.4426950408889634, y.im * 1.4426950408889634);
+}
+__device__ inline complex128 wide_log10(complex128 x) {
+    const complex128 y = wide_log(x);
+    return complex128(y.re * 0.4342944819032518, y.im * 0.4342944819032518);
+}
+__device__ inline complex128 wide_sqrt(complex128 x) {
+    double across = fabs(x.re), up = fabs(x.im), factor = 1.0;
+    if (across == 0.0 && up == 0.0) return complex128(0.0, x.im);
+    if (across > 1e300 || up > 1e300) {
+        across *= 0.0625, up *= 0.0625, factor = 4.0;
+    } else if (across < 1e-290 && up < 1e-290) {
+        across *= 1.2676506002282294e30, up *= 1.2676506002282294e30;  // 2^100
+        factor = 8.881784197001252e-16;                                // 2^-50
+    }
+    const double root = sqrt(0.5 * (across + hypot(across, up)));
+    const double other = factor * (0.5 * up / root), most = factor * root;
+    if (x.re >= 0.0) return complex128(most, copysign(other, x.im));
+    return complex128(other, copysign(most, x.im));
+}
+__device__ inline complex128 wide_sinh(complex128 x) {
+    return complex128(sinh(x.re) * cos(x.im), cosh(x.re) * sin(x.im));
+}
+__device__ inline complex128 wide_cosh(complex128 x) {
+    return complex128(cosh(x.re) * cos(x.im), sinh(x.re) * sin(x.im));
+}
+__device__ inline complex128 wide_tanh(complex128 x) {
+    if (fabs(x.re) > 20.0) {
+        const double rest = 4.0 * exp(-2.0 * fabs(x.re));
+        return complex128(copysign(1.0, x.re), rest * sin(x.im) * cos(x.im));
+    }
+    const double slope = tan(x.im), s = sinh(x.re), square = 1.0 + slope * slope;
+    const double below = 1.0 + square * s * s;
+    return complex128(square * sqrt(1.0 + s * s) * s / below, slope / below);
+}
+__device__ inline complex128 wide_sin(complex128 x) { return turned_back(wide_sinh(turned(x))); }
+__device__ inline complex128 wide_cos(complex128 x) { return wide_cosh(turned(x)); }
+__device__ inline complex128 wide_tan(complex128 x) { return turned_back(wide_tanh(turned(x))); }
+__device__ inline complex128 wide_asin(complex128 x) {
+    const complex128 u = wide_sqrt(complex128(1.0 - x.re, -x.im));
+    const complex128 v = wide_sqrt(complex128(1.0 + x.re, x.im));
+    return complex128(
+        atan2(x.re, u.re * v.re - u.im * v.im), asinh(u.re * v.im - u.im * v.re));
+}
+__device__ inline complex128 wide_acos(complex128 x) {
+    const complex128 u = wide_sqrt(complex128(1.0 - x.re, -x.im));
+    const complex128 v = wide_sqrt(complex128(1.0 + x.re, x.im));
+    return complex128(2.0 * atan2(u.re, v.re), asinh(v.re * u.im - v.im * u.re));
+}
+__device__ inline complex128 wide_acosh(complex128 x) {
+    const complex128 u = wide_sqrt(complex128(x.re - 1.0, x.im));
+    const complex128 v = wide_sqrt(complex128(x.re + 1.0, x.im));
+    return complex128(asinh(u.re * v.re + u.im * v.im), 2.0 * atan2(u.im, v.re));
+}
+__device__ inline complex128 wide_atanh(complex128 x) {
+    const double sign = copysign(1.0, x.re), across = fabs(x.re), up = sign * x.im;
+    if (across > 1e150 || fabs(up) > 1e150) {
+        const double length = hypot(across, up);
+        return complex128(
+            sign * (across / length / length), sign * copysign(1.5707963267948966, up));
+    }
+    const double near = 1.0 - across;
+    return complex128(
+        sign * 0.25 * log1p(4.0 * across / (near * near + up * up)),
+        sign * 0.5 * atan2(2.0 * up, near * (1.0 + across) - up * up));
+}
+__device__ inline complex128 wide_asinh(complex128 x) { return turned_back(wide_asin(turned(x))); }
+__device__ inline complex128 wide_atan(complex128 x) { return turned_back(wide_atanh(turned(x))); }
+
+#define BURN_FUNCTION(name) \
+    BURN_COMPLEX Complex<R> name(Complex<R> x) { return Complex<R>(wide_##name(complex128(x))); }
+BURN_FUNCTION(exp)
+BURN_FUNCTION(expm1)
+BURN_FUNCTION(log)
+BURN_FUNCTION(log1p)
+BURN_FUNCTION(log2)
+BURN_FUNCTION(log10)
+BURN_FUNCTION(sqrt)
+BURN_FUNCTION(sin)
+BURN_FUNCTION(cos)
+BURN_FUNCTION(tan)
+BURN_FUNCTION(sinh)
+BURN_FUNCTION(cosh)
+BURN_FUNCTION(tanh)
+BURN_FUNCTION(asin)
+BURN_FUNCTION(acos)
+BURN_FUNCTION(atan)
+BURN_FUNCTION(asinh)
+BURN_FUNCTION(acosh)
+BURN_FUNCTION(atanh)
+BURN_COMPLEX Complex<R> rint(Complex<R> x) { return Complex<R>(rint(x.re), rint(x.im)); }
+
+// Small whole powers are products.
+__device__ inline complex128 wide_pow(complex128 x, complex128 y) {
+    if (y.re == 0.0 && y.im == 0.0) return complex128(1.0, 0.0);
+    if (y.im == 0.0 && y.re == floor(y.re) && fabs(y.re) <= 100.0) {
+        complex128 result(1.0, 0.0), factor = x;
+        for (int rest = (int)fabs(y.re); rest; rest >>= 1) {
+            if (rest & 1) result = result * factor;
+            factor = factor * factor;
+        }
+        return y.re < 0.0 ? complex128(1.0, 0.0) / result : result;
+    }
+    if (x.re == 0.0 && x.im == 0.0 && y.re > 0.0) return complex128(0.0, 0.0);
+    return wide_exp(y * wide_log(x));
+}
+BURN_COMPLEX Complex<R> pow(Complex<R> x, Complex<R> y) {
+    return Complex<R>(wide_pow(complex128(x), complex128(y)));
+}
+
+// The two parts, one after the other: nobody reads them before all have been added.
+BURN_COMPLEX void atomic_sum(Complex<R>* place, Complex<R> value) {
+    atomicAdd(&place->re, value.re);
+    atomicAdd(&place->im, value.im);
+}

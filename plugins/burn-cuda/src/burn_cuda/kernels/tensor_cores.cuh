@@ -1,0 +1,217 @@
+// Products on tensor cores, for T of float16 and bfloat16, and tiles of them in shared memory. GAP:
+// elements between rows there, so that eight of them lie in other banks.
+
+#define GAP 8
+#define WARPS (THREADS / 32)
+#define LOG2E 1.4426950408889634f
+#define RAISE (Raised<T>::value)
+
+// Weights of at most 1 are so many powers of two larger where small ones would not be exact.
+template <class N>
+struct Raised {
+    static constexpr float value = 0.0f;
+};
+template <>
+struct Raised<float16> {
+    static constexpr float value = 15.0f;
+};
+
+#ifdef BURN_EMULATED
+static uint32 exchanged_words[32 * WARPS][6];
+static const void* exchanged_places[32 * WARPS];
+__device__ inline float power_of_two(float x) { return __builtin_exp2f(x); }
+__device__ inline uint32 pair_of(T low, T high) { return (uint32)low.bits | (uint32)high.bits << 16; }
+__device__ inline uint32 narrowed_pair(float low, float high) {
+    return pair_of(convert<T>(low), convert<T>(high));
+}
+__device__ inline void multiply(float sums[4], const uint32 a[4], const uint32 b[2]) {
+    const int first = threadIdx.x & ~31, lane = threadIdx.x & 31;
+    for (int j = 0; j < 4; ++j) exchanged_words[threadIdx.x][j] = a[j];
+    for (int j = 0; j < 2; ++j) exchanged_words[threadIdx.x][4 + j] = b[j];
+    __syncwarp();
+    for (int j = 0; j < 4; ++j) {
+        const int row = lane / 4 + j / 2 * 8, column = lane % 4 * 2 + j % 2;
+        for (int k = 0; k < 16; ++k) {
+            const uint32 left = exchanged_words[first + row % 8 * 4 + k % 8 / 2][row / 8 + k / 8 * 2];
+            const uint32 right = exchanged_words[first + column * 4 + k % 8 / 2][4 + k / 8];
+            const unsigned short x = (unsigned short)(left >> k % 2 * 16);
+            const unsigned short y = (unsigned short)(right >> k % 2 * 16);
+            sums[j] += load(T{x}) * load(T{y});
+        }
+    }
+    __syncwarp();
+}
+template <bool transposed>
+__device__ inline void fetch_matrices(uint32 words[4], const T* place) {
+    const int first = threadIdx.x & ~31, lane = threadIdx.x & 31;
+    exchanged_places[threadIdx.x] = place;
+    __syncwarp();
+    for (int j = 0; j < 4; ++j) {
+        const T* const* rows = (const T* const*)exchanged_places + first + j * 8;
+        const int k = lane % 4 * 2, n = lane / 4;
+        words[j] = transposed ? pair_of(rows[k][n], rows[k + 1][n]) : pair_of(rows[n][k], rows[n][k + 1]);
+    }
+    __syncwarp();
+}
+__device__ inline void copy_soon(T* target, const T* source, bool there) {
+    for (int j = 0; j < 8; ++j) target[j] = there ? source[j] : T{0};
+}
+__device__ inline void end_of_copies() {}
+template <int most>
+__device__ inline void wait_for_copies() {}
+#else
+__device__ __forceinline__ float power_of_two(float x) {
+    float result;
+    asm("ex2.approx.f32 %0, %1;" : "=f"(result) : "f"(x));
+    return result;
+}
+__device__ __forceinline__ uint32 pair_of(T low, T high) {
+    return (uint32)low.bits | (uint32)high.bits << 16;
+}
+template <class N>
+struct Instructions;
+template <>
+struct Instructions<float16> {
+    __device__ __forceinline__ static void multiply(
+        float sums[4], const uint32 a[4], const uint32 b[2]) {
+        asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, "
+            "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+            : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+            : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+    }
+    __device__ __forceinline__ static uint32 narrowed_pair(float low, float high) {
+        uint32 result;
+        asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(result) : "f"(high), "f"(low));
+        return result;
+    }
+};
+template <>
+struct Instructions<bfloat16> {
+    __device__ __forceinline__ static void multiply(
+        float sums[4], const uint32 a[4], const uint32 b[2]) {
+        asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, "
+            "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+            : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+            : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+    }
+    __device__ __forceinline__ static uint32 narrowed_pair(float low, float high) {
+        uint32 result;
+        asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(result) : "f"(high), "f"(low));
+        return result;
+    }
+};
+__device__ __forceinline__ void multiply(float sums[4], const uint32 a[4], const uint32 b[2]) {
+    Instructions<T>::multiply(sums, a, b);
+}
+__device__ __forceinline__ uint32 narrowed_pair(float low, float high) {
+    return Instructions<T>::narrowed_pair(low, high);
+}
+__device__ __forceinline__ uint32 shared_address(const void* place) {
+    return (uint32)__cvta_generic_to_shared(place);
+}
+// Four matrices of 8 by 8: each lane gives the place of a row, lanes 0 to 7 those of the first.
+template <bool transposed>
+__device__ __forceinline__ void fetch_matrices(uint32 words[4], const T* place) {
+    if (transposed)
+        asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+            : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
+            : "r"(shared_address(place)) : "memory");
+    else
+        asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+            : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
+            : "r"(shared_address(place)) : "memory");
+}
+// Copies of 16 bytes to shared memory that go on while the threads do; zeros for what is not there.
+__device__ __forceinline__ void copy_soon(T* target, const T* source, bool there) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+        :: "r"(shared_address(target)), "l"(source), "r"(there ? 16 : 0) : "memory");
+}
+__device__ __forceinline__ void end_of_copies() {
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
+template <int most>
+__device__ __forceinline__ void wait_for_copies() {
+    asm volatile("cp.async.wait_group %0;" :: "n"(most) : "memory");
+}
+#endif
+
+
+// Two numbers of type T in a word as numbers, and two as the sum of a word and of what is left.
+__device__ __forceinline__ float low_of(uint32 pair) { return load(T{(unsigned short)pair}); }
+__device__ __forceinline__ float high_of(uint32 pair) {
+    return load(T{(unsigned short)(pair >> 16)});
+}
+__device__ __forceinline__ void split_pair(float x, float y, uint32& pair, uint32& rest) {
+    pair = narrowed_pair(x, y);
+    rest = narrowed_pair(x - low_of(pair), y - high_of(pair));
+}
+
+// Products of one left side with 16 columns for each of NEAR fetches, from the first one on, of ALL.
+template <int NEAR, int ALL>
+__device__ __forceinline__ void multiply_near(
+    float (*sums)[4], int first, const uint32 left[4], const uint32 (*words)[4]) {
+#pragma unroll
+    for (int i = 0; i < NEAR; ++i) {
+        if (first + i < ALL) {
+            multiply(sums[2 * (first + i)], left, words[i]);
+            multiply(sums[2 * (first + i) + 1], left, words[i] + 2);
+        }
+    }
+}
+
+// Numbers of a row of a matrix, next to each other: zeros where there are none.
+__device__ __forceinline__ uint32 pair_at(
+    const T* source, int64 step, int64 row, int64 column, int64 rows, int64 width) {
+    if (row >= rows || column >= width) return 0;
+    const T* place = source + row * step + column;
+    if (column + 1 < width && ((uint64)place & 3) == 0)
+        return *reinterpret_cast<const uint32*>(place);
+    return pair_of(place[0], column + 1 < width ? place[1] : T{0});
+}
+// 16 rows of a matrix, of which a lane has its part, as the left side of products.
+template <int WIDE>
+__device__ __forceinline__ void fetch_left(
+    uint32 parts[WIDE / 16][4], const T* source, int64 step, int64 row, int64 rows, int64 width) {
+    const int lane = threadIdx.x % 32;
+#pragma unroll
+    for (int k = 0; k < WIDE / 16; ++k)
+#pragma unroll
+        for (int j = 0; j < 4; ++j)
+            parts[k][j] = pair_at(source, step, row + j % 2 * 8,
+                k * 16 + lane % 4 * 2 + j / 2 * 8, rows, width);
+}
+__device__ __forceinline__ void write_pair(
+    T* target, int64 row, int64 column, int64 width, float x, float y) {
+    T* place = target + row * width + column;
+    if (column + 1 < width && ((uint64)place & 3) == 0) {
+        *reinterpret_cast<uint32*>(place) = narrowed_pair(x, y);
+    } else {
+        if (column < width) place[0] = convert<T>(x);
+        if (column + 1 < width) place[1] = convert<T>(y);
+    }
+}
+
+// Rows of a matrix in global memory to shared memory, with zeros where there are none.
+template <int ROWS, int WIDE>
+__device__ __forceinline__ void copy_rows(
+    T (*target)[WIDE + GAP], const T* source, int64 step, int64 rows, int64 width, bool aligned) {
+    if (aligned) {
+#pragma unroll
+        for (int i = threadIdx.x; i < ROWS * WIDE / 8; i += THREADS) {
+            const int row = i / (WIDE / 8), column = i % (WIDE / 8) * 8;
+            const bool there = row < rows && column < width;
+            copy_soon(&target[row][column], there ? source + row * step + column : source, there);
+        }
+    } else {
+        for (int i = threadIdx.x; i < ROWS * WIDE; i += THREADS) {
+            const int row = i / WIDE, column = i % WIDE;
+            target[row][column] =
+                row < rows && column < width ? source[row * step + column] : T{0};
+        }
+    }
+    end_of_copies();
+}
+
+__device__ __forceinline__ bool is_aligned(const T* place, int64 step, int64 width) {
+    return (((uint64)place & 15) | (step & 7) | (width & 7)) == 0;
+}

@@ -1,0 +1,153 @@
+"""Largest elements of windows, and images at the places of a grid."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from burn.dtype import DType
+from burn.ops import REGISTRY, Meta
+from burn.ops.max_pooling import check_index_dtype
+from burn.ops.pooling_windows import Windows, pooled_shape, windows
+from burn_cuda.kernels import c_type
+from burn_cuda.launcher import divider, packed
+
+if TYPE_CHECKING:
+    from burn.ops.pooling_windows import Pairs, Sizes
+    from burn_cuda.launcher import Launcher
+
+__all__ = ["PoolingOps"]
+
+Array = Any
+
+_MODES: Final = {"nearest": 0, "bilinear": 1, "bicubic": 2}
+_PADDING: Final = {"zeros": 0, "border": 1, "reflection": 2}
+_MANY_PLACES: Final = 1 << 17
+"""With so many threads a GPU is busy; with fewer places the channels are shared out."""
+
+
+class PoolingOps:
+    """A thread for each window, or for each place of a grid."""
+
+    launcher: Launcher
+
+    def max_pool(
+        self,
+        x: Array,
+        *,
+        kernel_size: Sizes,
+        stride: Sizes,
+        padding: Pairs,
+        dilation: Sizes,
+        ceil_mode: bool = False,
+    ) -> Array:
+        """Without places."""
+        plan = windows(
+            x.shape,
+            kernel_size=kernel_size,
+            stride=stride,
+            padding=padding,
+            dilation=dilation,
+            ceil_mode=ceil_mode,
+        )
+        return self._largest_of_windows(x, plan, None)[0]
+
+    def max_pool_with_indices(
+        self,
+        x: Array,
+        *,
+        kernel_size: Sizes,
+        stride: Sizes,
+        padding: Pairs,
+        dilation: Sizes,
+        ceil_mode: bool = False,
+        index_dtype: DType,
+    ) -> tuple[Array, Array]:
+        """The first of equals, and of several NaN."""
+        plan = windows(
+            x.shape,
+            kernel_size=kernel_size,
+            stride=stride,
+            padding=padding,
+            dilation=dilation,
+            ceil_mode=ceil_mode,
+        )
+        check_index_dtype(plan, index_dtype)
+        output, indices = self._largest_of_windows(x, plan, index_dtype)
+        return output, indices
+
+    def _largest_of_windows(
+        self, x: Array, plan: Sequence[Windows], index_dtype: DType | None
+    ) -> tuple[Array, Array]:
+        launcher = self.launcher
+        dtype = launcher.dtypes[x.dtype]
+        if not (dtype.is_float or dtype.is_integer):
+            raise TypeError(f"the largest of {dtype}")
+        shape = pooled_shape(x.shape, plan)
+        out = launcher.empty(shape, x.dtype)
+        indices: Array = 0
+        if index_dtype is not None:
+            indices = launcher.empty(shape, index_dtype.numpy)
+        kernel = launcher.kernel(
+            "max_pool",
+            "pooling.cu",
+            T=c_type(dtype),
+            I="int64" if index_dtype is None else c_type(index_dtype),
+            D=len(plan),
+            INDICES=int(index_dtype is not None),
+        )
+        names = ("length", "kernel", "stride", "before", "dilation", "count")
+        table = [getattr(axis, name) for name in names for axis in plan]
+        table += [divider(axis.count) for axis in plan]
+        layout = packed(np.array(table, np.int64))
+        spatial, places = (math.prod(one[len(shape) - len(plan) :]) for one in (x.shape, shape))
+        rows = out.size // places if places else 0
+        x = launcher.dense(x).reshape(rows, spatial)
+        flat = out.reshape(rows, places)
+        most = max(1, ((1 << 31) - 1) // max(places, 1))
+        for start in range(0, rows, most):
+            stop = min(start + most, rows)
+            threads = (stop - start) * places
+            own = indices if index_dtype is None else indices.reshape(rows, places)[start:stop]
+            given = (x[start:stop], flat[start:stop], own, layout)
+            launcher.run(kernel, threads, *given, spatial, threads)
+        return out, indices
+
+    def grid_sample_2d(
+        self,
+        x: Array,
+        grid: Array,
+        *,
+        mode: str = "bilinear",
+        padding_mode: str = "zeros",
+        align_corners: bool = False,
+    ) -> Array:
+        """The neighbours of a place are found once for all channels."""
+        launcher = self.launcher
+        dtype = launcher.dtypes[x.dtype]
+        if not dtype.is_float or grid.dtype is not x.dtype:
+            raise TypeError(f"images of {x.dtype} and a grid of {grid.dtype}")
+        infer: Any = REGISTRY["grid_sample_2d"].infer
+        operands = Meta(x.shape, dtype), Meta(grid.shape, dtype)
+        shape = infer(*operands, mode=mode, padding_mode=padding_mode).shape
+        out = launcher.empty(shape, x.dtype)
+        if out.size:
+            images, channels, height, width = x.shape
+            count = shape[2] * shape[3]
+            shares = min(channels, -(-_MANY_PLACES // (images * count)))
+            kernel = launcher.kernel(
+                "grid_sample",
+                "sampling.cu",
+                T=c_type(dtype),
+                MODE=_MODES[mode],
+                PADDING=_PADDING[padding_mode],
+                CORNERS=int(align_corners),
+            )
+            threads = images * count * shares
+            given = (launcher.dense(x), launcher.dense(grid), out)
+            numbers = (channels, height, width, count, shares, threads)
+            launcher.run(kernel, threads, *given, *numbers)
+        return out

@@ -1,0 +1,258 @@
+"""Linear maps along axes: interpolation and means of windows. Their tables stay on the device."""
+
+from __future__ import annotations
+
+import functools
+import math
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from burn.dtype import DType, float32
+from burn.ops import REGISTRY, Meta
+from burn.ops.pooling_windows import Windows, windows
+from burn.ops.resampling import interpolation_taps
+from burn.ops.taps import Taps, window_taps
+from burn_cuda.kernels import c_type
+from burn_cuda.launcher import divider, packed
+
+if TYPE_CHECKING:
+    from burn.aliases import Shape
+    from burn.ops.pooling_windows import Pairs, Sizes
+    from burn_cuda.launcher import Launcher
+
+__all__ = ["ResamplingOps", "Tables"]
+
+Array = Any
+Map = Taps | None
+"""What happens along an axis; None where it stays as it is."""
+
+_KEPT: Final = 128
+"""So many tables are kept on a device, those that were used last."""
+
+_AXES: Final = 3
+_MOST_TAPS: Final = 64
+"""With more places for a result, axes are taken one after the other."""
+
+_UNROLLED: Final = 8
+
+
+class Tables:
+    """Tables of a device: the places of each result along an axis, and their weights."""
+
+    def __init__(self) -> None:
+        self._found: OrderedDict[tuple[Taps, DType], tuple[Array, Array]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def of(self, driver: Any, taps: Taps, dtype: DType) -> tuple[Array, Array]:
+        """Those of a map, with weights of a dtype, as (taps, results)."""
+        key = (taps, dtype)
+        with self._lock:
+            found = self._found.get(key)
+            if found is not None:
+                self._found.move_to_end(key)
+                return found
+        places = taps.places.astype(np.int32)
+        if taps.taken is not None:
+            places = np.where(taps.taken, places, np.int32(-1))
+        first = driver.upload(np.ascontiguousarray(places.T))
+        second: Array = 0
+        if taps.weights is not None:
+            second = driver.upload(np.ascontiguousarray(taps.weights.astype(dtype.numpy).T))
+        with self._lock:
+            self._found[key] = first, second
+            while len(self._found) > _KEPT:
+                self._found.popitem(last=False)
+        return first, second
+
+
+class ResamplingOps:
+    """Ops that are a linear map along each of the last axes; sums of 16-bit floats are float32."""
+
+    launcher: Launcher
+    tables: Tables
+    cast: Any
+    mean: Any
+
+    def interpolate(
+        self,
+        x: Array,
+        *,
+        output_size: Sizes,
+        mode: str,
+        align_corners: bool = False,
+        scale: tuple[float, ...] | None = None,
+    ) -> Array:
+        """One kernel for all axes."""
+        given = {"mode": mode, "align_corners": align_corners, "scale": scale}
+        self._check_map("interpolate", x, output_size=output_size, **given)
+        spatial = x.shape[len(x.shape) - len(output_size) :]
+        maps = interpolation_taps(spatial, output_size, mode, align_corners, scale)
+        return self._mapped(x, maps)
+
+    def interpolate_grad(
+        self,
+        g: Array,
+        *,
+        input_size: Sizes,
+        mode: str,
+        align_corners: bool = False,
+        scale: tuple[float, ...] | None = None,
+    ) -> Array:
+        """The same with the transposed tables."""
+        given = {"mode": mode, "align_corners": align_corners, "scale": scale}
+        self._check_map("interpolate_grad", g, input_size=input_size, **given)
+        resized = g.shape[len(g.shape) - len(input_size) :]
+        maps = interpolation_taps(input_size, resized, mode, align_corners, scale)
+        return self._mapped(g, [taps.transposed for taps in maps])
+
+    def avg_pool(
+        self,
+        x: Array,
+        *,
+        kernel_size: Sizes,
+        stride: Sizes,
+        padding: Pairs,
+        count_include_pad: bool = True,
+        ceil_mode: bool = False,
+    ) -> Array:
+        """The sums divided where all windows are alike, else weighted."""
+        rule: dict[str, Any] = {"kernel_size": kernel_size, "stride": stride, "padding": padding}
+        options = {"count_include_pad": count_include_pad, "ceil_mode": ceil_mode}
+        self._check_map("avg_pool", x, **rule, **options)
+        plan = windows(x.shape, ceil_mode=ceil_mode, **rule)
+        maps, divisors = zip(*[_means(axis, count_include_pad) for axis in plan], strict=True)
+        return self._mapped(x, maps, math.prod(divisors))
+
+    def avg_pool_grad(
+        self,
+        g: Array,
+        *,
+        input_size: Sizes,
+        kernel_size: Sizes,
+        stride: Sizes,
+        padding: Pairs,
+        count_include_pad: bool = True,
+        ceil_mode: bool = False,
+    ) -> Array:
+        """The same with the transposed tables."""
+        rule: dict[str, Any] = {"kernel_size": kernel_size, "stride": stride, "padding": padding}
+        options = {"count_include_pad": count_include_pad, "ceil_mode": ceil_mode}
+        self._check_map("avg_pool_grad", g, input_size=input_size, **rule, **options)
+        plan = windows(input_size, ceil_mode=ceil_mode, **rule)
+        maps, divisors = zip(*[_means(axis, count_include_pad) for axis in plan], strict=True)
+        return self._mapped(g, [taps.transposed for taps in maps], math.prod(divisors))
+
+    def adaptive_avg_pool(self, x: Array, *, output_size: Sizes) -> Array:
+        """Windows that hold all of an axis."""
+        self._check_map("adaptive_avg_pool", x, output_size=output_size)
+        count = len(output_size)
+        if set(output_size) == {1} and x.size:
+            return self.mean(x, axis=tuple(range(x.ndim - count, x.ndim)), keepdims=True)
+        spatial = x.shape[len(x.shape) - len(output_size) :]
+        means = [_adaptive_means(*both) for both in zip(spatial, output_size, strict=True)]
+        maps, divisors = zip(*means, strict=True)
+        return self._mapped(x, maps, math.prod(divisors))
+
+    def adaptive_avg_pool_grad(self, g: Array, *, input_size: Sizes) -> Array:
+        """The same with the transposed tables."""
+        self._check_map("adaptive_avg_pool_grad", g, input_size=input_size)
+        pooled = g.shape[len(g.shape) - len(input_size) :]
+        means = [_adaptive_means(*both) for both in zip(input_size, pooled, strict=True)]
+        maps, divisors = zip(*means, strict=True)
+        return self._mapped(g, [taps.transposed for taps in maps], math.prod(divisors))
+
+    def _check_map(self, name: str, x: Array, **attributes: Any) -> None:
+        """Refuse what the op refuses."""
+        dtype = self.launcher.dtypes[x.dtype]
+        if not dtype.is_float:
+            raise TypeError(f"{name} of {dtype}")
+        infer: Any = REGISTRY[name].infer
+        infer(Meta(x.shape, dtype), **attributes)
+
+    def _mapped(self, x: Array, maps: Sequence[Taps], divisor: int = 1) -> Array:
+        """Apply a map along each of the last axes, at once where that is little work."""
+        lead = len(x.shape) - len(maps)
+        at_once = math.prod([taps.places.shape[1] for taps in maps]) <= _MOST_TAPS
+        if at_once and len(maps) <= _AXES:
+            none: list[Map] = [None] * (_AXES - len(maps))
+            head = (math.prod(x.shape[:lead]), *[1] * len(none))
+            out = self._sums_of_taps(x, (*head, *x.shape[lead:]), [*none, *maps], divisor)
+            return out.reshape(*x.shape[:lead], *[taps.places.shape[0] for taps in maps])
+        dtype = self.launcher.dtypes[x.dtype]
+        wide = float32 if dtype.itemsize < float32.itemsize else dtype
+        x = self.cast(x, dtype=wide)
+        for number, taps in enumerate(maps):
+            axis, shape = lead + number, x.shape
+            parts = (math.prod(shape[:axis]), 1, shape[axis], math.prod(shape[axis + 1 :]))
+            own = divisor if number == len(maps) - 1 else 1
+            x = self._sums_of_taps(x, parts, [None, taps, None], own)
+            x = x.reshape(*shape[:axis], taps.places.shape[0], *shape[axis + 1 :])
+        return self.cast(x, dtype=dtype)
+
+    def _sums_of_taps(self, x: Array, shape: Shape, maps: Sequence[Map], divisor: int) -> Array:
+        """Sums of (lead, and three axes)."""
+        launcher = self.launcher
+        dtype = launcher.dtypes[x.dtype]
+        wide = float32 if dtype.itemsize < float32.itemsize else dtype
+        lengths = shape[1:]
+        counts = [
+            length if taps is None else taps.places.shape[0]
+            for length, taps in zip(lengths, maps, strict=True)
+        ]
+        out = launcher.empty((shape[0], *counts), x.dtype)
+        if not out.size:
+            return out
+        tables: list[Array] = []
+        numbers: list[int] = []
+        definitions: dict[str, str | int] = {"T": c_type(dtype)}
+        for axis, taps in enumerate(maps):
+            few = 0 if taps is None else taps.places.shape[1]
+            numbers.append(few)
+            tables += (0, 0) if taps is None else self.tables.of(launcher.driver, taps, wide)
+            unrolled = few if few <= _UNROLLED and (taps is None or few) else -1
+            definitions |= {f"K{axis}": unrolled}
+            definitions |= {f"W{axis}": int(taps is not None and taps.weights is not None)}
+            definitions |= {f"SOME{axis}": int(taps is not None and taps.taken is not None)}
+        quads = -(-counts[2] // 4)
+        most = ((1 << 31) - 1) // (math.prod(counts[:2]) * quads)
+        table = [*lengths, *counts, *numbers, *map(divider, (counts[0], counts[1], quads))]
+        layout = packed(np.array(table, np.int64))
+        kernel = launcher.kernel("weighted_sums", "taps.cu", **definitions)
+        x = launcher.dense(x).reshape(shape)
+        for start in range(0, shape[0], most):
+            stop = min(start + most, shape[0])
+            threads = (stop - start) * math.prod(counts[:2]) * quads
+            given = (x[start:stop], *tables, out[start:stop], layout, float(divisor))
+            launcher.run(kernel, threads, *given, quads, threads)
+        return out
+
+
+@functools.lru_cache(maxsize=256)
+def _means(axis: Windows, with_padding: bool) -> tuple[Taps, int]:
+    """Means of windows along an axis: a map, and what is divided by."""
+    starts = np.arange(axis.count) * axis.stride - axis.before
+    stops = starts + axis.kernel
+    first, last = np.maximum(starts, 0), np.minimum(stops, axis.length)
+    counts = np.minimum(stops, axis.length + axis.after) - starts if with_padding else last - first
+    return _divided(window_taps(axis.length, first, last), counts)
+
+
+@functools.lru_cache(maxsize=256)
+def _adaptive_means(length: int, count: int) -> tuple[Taps, int]:
+    """Means of windows that hold all of an axis."""
+    place = np.arange(count)
+    starts = place * length // max(count, 1)
+    stops = -(-(place + 1) * length // max(count, 1))
+    return _divided(window_taps(length, starts, stops), stops - starts)
+
+
+def _divided(sums: Taps, counts: np.ndarray[Any, Any]) -> tuple[Taps, int]:
+    """Sums as means: all divided by one number, or each weighted."""
+    if len(set(counts.tolist())) <= 1:
+        return sums, int(counts[0]) if len(counts) else 1
+    weights = np.broadcast_to(1.0 / counts[:, None], sums.places.shape)
+    return Taps(sums.length, sums.places, weights, sums.taken), 1

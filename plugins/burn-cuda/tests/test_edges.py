@@ -1,0 +1,289 @@
+"""Lengths at which kernels deal out their elements in another way: emulated, and on a GPU."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import burn
+from burn.data import TensorData
+from burn.device_id import DeviceId
+from burn.dtype import DType
+from burn.testing import Subject
+from burn_cuda.backend import CudaBackend
+
+sys.path.insert(0, str(Path(__file__).parent / "emulation"))
+
+import emulated
+
+GPUS = burn.Device.enumerate("cuda")
+RNG = np.random.default_rng(7)
+FLOATS = {"float32": 1e-5, "float64": 1e-11, "float16": 3e-3, "bfloat16": 2e-2}
+"""How exact results of each dtype are."""
+
+MOST_EMULATED = 120_000
+"""Products for one head of attention that are not too many for an emulator."""
+
+ROWS = (1, 31, 33, 129, 1025, 8193, 40_000)
+
+
+class Ops:
+    """The ops of a device on arrays of the host."""
+
+    def __init__(self, subject):
+        self.subject = subject
+
+    def put(self, array):
+        return self.subject.backend.from_data(TensorData(array), self.subject.device)
+
+    def get(self, primitive):
+        return self.subject.backend.to_data(primitive).array
+
+    def skip_if_emulated(self, work):
+        if work > MOST_EMULATED and isinstance(self.subject.backend.driver, emulated.Driver):
+            pytest.skip("it takes half a minute without a GPU")
+
+    def __call__(self, name, *arrays, **attributes):
+        operands = [self.put(one) if isinstance(one, np.ndarray) else one for one in arrays]
+        results = getattr(self.subject.table, name)(*operands, **attributes)
+        if isinstance(results, tuple):
+            return tuple([self.get(one) for one in results])
+        return self.get(results)
+
+
+@pytest.fixture(scope="module", params=["emulated", "gpu"])
+def ops(request):
+    if request.param == "gpu":
+        if not GPUS:
+            pytest.skip("there is no NVIDIA GPU, or no CuPy for it")
+        return Ops(Subject.of(GPUS[0]))
+    if emulated.COMPILER is None:
+        pytest.skip("there is no C++ compiler to emulate a GPU with")
+    return Ops(Subject(CudaBackend(emulated.Driver, lambda: 1), DeviceId(0)))
+
+
+def normal(*shape, dtype="float32"):
+    return RNG.standard_normal(shape).astype(DType.of(dtype).numpy)
+
+
+def assert_near(result, expected, tolerance):
+    scale = np.maximum(np.abs(expected), 1.0)
+    with np.errstate(invalid="ignore"):
+        near = (np.abs(result.astype(np.float64) - expected) <= tolerance * scale) | (
+            result == expected
+        )
+    assert np.all(near | (np.isnan(result) & np.isnan(expected)))
+
+
+def softmax(x):
+    with np.errstate(invalid="ignore"):
+        powers = np.exp(x - np.max(x, axis=-1, keepdims=True))
+        return powers / np.sum(powers, axis=-1, keepdims=True)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("n", ROWS)
+def test_rows_of_any_length(ops, n, dtype):
+    x, g = normal(3, n, dtype=dtype), normal(3, n, dtype=dtype)
+    gamma, beta = normal(n, dtype=dtype), normal(n, dtype=dtype)
+    wide, slope = x.astype(np.float64), g.astype(np.float64)
+    weights = softmax(wide)
+    assert_near(ops("softmax", x, axis=1), weights, FLOATS[dtype])
+    assert_near(ops("log_softmax", x, axis=1), np.log(weights), FLOATS[dtype])
+    given = ops("softmax", x, axis=1)
+    known = given.astype(np.float64)
+    steep = known * (slope - np.sum(known * slope, axis=1, keepdims=True))
+    assert_near(ops("softmax_grad", given, g, axis=1), steep, FLOATS[dtype])
+    centred = wide - np.mean(wide, axis=1, keepdims=True)
+    scaled = centred / np.sqrt(np.var(wide, axis=1, keepdims=True) + 1e-5)
+    scaled = scaled * gamma.astype(np.float64) + beta.astype(np.float64)
+    result = ops("layer_norm", x, gamma, beta, epsilon=1e-5)
+    assert_near(result, scaled, 4 * FLOATS[dtype])
+
+
+def test_rows_that_do_not_begin_where_packs_do(ops):
+    x = normal(1 + 4 * 64)
+    shifted = ops.subject.table.slice(ops.put(x), slices=((1, 256, 1),))
+    rows = ops.subject.table.reshape(shifted, shape=(4, 64))
+    assert_near(ops("softmax", rows, axis=1), softmax(x[1:].reshape(4, 64).astype(float)), 1e-5)
+    sums = np.cumsum(x[1:].reshape(4, 64).astype(float), axis=1)
+    assert_near(ops("cumsum", rows, axis=1), sums, 1e-5)
+
+
+@pytest.mark.parametrize("n", [5, 1000, 40_000])
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_rows_with_what_is_no_number(ops, value, n):
+    x = normal(3, n)
+    x[0, n // 2] = value
+    x[1, :] = value
+    assert_near(ops("softmax", x, axis=1), softmax(x.astype(np.float64)), 1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int64", "float16", "float32", "float64"])
+@pytest.mark.parametrize("n", [1, 31, 1025, 8193, 70_001])
+def test_scans_of_any_length(ops, n, dtype):
+    x = RNG.integers(-3, 4, (2, n)).astype(DType.of(dtype).numpy)
+    if dtype == "float16":
+        x = (x == 0).astype(x.dtype)  # sums that 16 bits can hold
+        x[:, 2000:] = 0
+    sums = np.cumsum(x, axis=1, dtype=np.float32 if dtype == "float16" else x.dtype)
+    np.testing.assert_array_equal(ops("cumsum", x, axis=1), sums.astype(x.dtype))
+    np.testing.assert_array_equal(ops("cummax", x, axis=1), np.maximum.accumulate(x, axis=1))
+
+
+def test_a_scan_over_tiles_groups_and_groups_of_groups(ops, monkeypatch):
+    monkeypatch.setattr("burn_cuda.scan._MOST_VALUES", 1)  # tiles of 256 elements
+    n = 256 * 1024 + 256 * 33 + 5
+    x = RNG.integers(-9, 9, n)
+    np.testing.assert_array_equal(ops("cumsum", x, axis=0), np.cumsum(x))
+
+
+@pytest.mark.parametrize("shape", [(16, 1024), (33, 600), (70, 300), (130, 129), (8, 30, 80)])
+@pytest.mark.parametrize("dtype", ["int8", "float16", "float32", "float64"])
+def test_what_lies_transposed_is_copied(ops, dtype, shape):
+    x = normal(*shape).astype(dtype)
+    axes = tuple(reversed(range(len(shape))))
+    moved = ops.subject.table.permute(ops.put(x), axes=axes)
+    np.testing.assert_array_equal(ops.get(moved), x.transpose(axes))
+
+
+@pytest.mark.parametrize("count", [1, 7, 8, 1000, 1001, 4096])
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_random_numbers_do_not_depend_on_how_they_are_dealt_out(ops, dtype, count):
+    attributes = {
+        "seed": 5,
+        "offset": 3,
+        "dtype": DType.of(dtype),
+        "device": ops.subject.device,
+    }
+    numbers = ops("random_uniform", shape=(count,), low=0.0, high=1.0, **attributes)
+    longer = ops("random_uniform", shape=(count + 3,), low=0.0, high=1.0, **attributes)
+    np.testing.assert_array_equal(numbers, longer[:count])
+
+
+def attention(query, key, value, *, scale, mask=None, bias=None, softcap=None, is_causal=False):
+    scores = query @ np.swapaxes(key, -1, -2) * scale
+    if softcap is not None:
+        scores = np.tanh(scores / softcap) * softcap
+    queries, keys = scores.shape[-2:]
+    if mask is not None:
+        scores = np.where(mask, -np.inf, scores)
+    if is_causal:
+        beyond = np.arange(keys) > np.arange(queries)[:, None] + keys - queries
+        scores = np.where(beyond, -np.inf, scores)
+    if bias is not None:
+        scores = scores + bias
+    peak = np.max(scores, axis=-1, keepdims=True)
+    powers = np.exp(scores - np.where(np.isinf(peak), 0.0, peak))
+    total = np.sum(powers, axis=-1, keepdims=True)
+    return (powers / np.where(total == 0.0, 1.0, total)) @ value
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize(
+    ("queries", "keys", "features", "values"),
+    [
+        *[(1, 1, 1, 1), (16, 64, 64, 64), (65, 33, 7, 24), (3, 300, 40, 17)],
+        *[(129, 130, 40, 17), (3, 700, 128, 72)],
+    ],
+)
+def test_attention_over_tiles_that_are_not_full(ops, queries, keys, features, values, dtype):
+    ops.skip_if_emulated(queries * keys * features)
+    query, key = normal(2, queries, features, dtype=dtype), normal(2, keys, features, dtype=dtype)
+    value, bias = normal(2, keys, values, dtype=dtype), normal(queries, keys, dtype=dtype)
+    mask = RNG.random((2, queries, keys)) < 0.4
+    mask[0, queries // 2] = True
+    wide = [one.astype(np.float64) for one in (query, key, value)]
+    cases = [
+        ({}, None, None),
+        ({"is_causal": True}, None, None),
+        ({"softcap": 2.0, "is_causal": True}, mask, bias),
+    ]
+    for attributes, excluded, added in cases:
+        result = ops("attention", query, key, value, excluded, added, scale=0.3, **attributes)
+        shift = None if added is None else added.astype(np.float64)
+        expected = attention(*wide, scale=0.3, mask=excluded, bias=shift, **attributes)
+        assert_near(result, expected, 4 * FLOATS[dtype])
+
+
+@pytest.mark.parametrize(
+    ("images", "inputs", "outputs", "groups", "lengths", "padding"),
+    [
+        (16, 32, 48, 1, (30, 31), ((1, 1), (1, 1))),
+        (5, 64, 64, 2, (33, 40), ((0, 1), (1, 0))),
+        (1, 96, 33, 1, (75, 64), ((0, 0), (0, 0))),
+    ],
+)
+def test_large_convolutions_are_those_of_their_definition(
+    ops, images, inputs, outputs, groups, lengths, padding
+):
+    x, weight = normal(images, inputs, *lengths), normal(outputs, inputs // groups, 3, 3)
+    bias = normal(outputs)
+    rules = {"stride": (1, 1), "padding": padding, "dilation": (1, 1), "groups": groups}
+    reference = Ops(Subject.of(burn.Device("cpu")))
+    expected = reference("conv", x.astype(float), weight.astype(float), bias.astype(float), **rules)
+    found = ops("conv", x, weight, bias, **rules)
+    assert np.max(np.abs(found - expected)) < 1e-5 * np.max(np.abs(expected))
+    g = normal(*expected.shape)
+    wide = [one.astype(np.float64) for one in (x, weight, g)]
+    back = {**rules, "output_padding": (0, 0)}
+    expected = reference("conv_transpose", wide[2], wide[1], None, **back)
+    found = ops("conv_transpose", g, weight, None, **back)
+    assert np.max(np.abs(found - expected)) < 1e-5 * np.max(np.abs(expected))
+    sizes = {**rules, "kernel_size": (3, 3)}
+    expected = reference("conv_weight_grad", wide[0], wide[2], **sizes)
+    found = ops("conv_weight_grad", x, g, **sizes)
+    assert np.max(np.abs(found - expected)) < 1e-5 * np.max(np.abs(expected))
+
+
+def test_what_is_computed_of_permuted_operands_lies_like_them(ops):
+    x, y = normal(40, 30, 20), normal(40, 30, 20)
+    table = ops.subject.table
+    moved = [table.permute(ops.put(one), axes=(2, 0, 1)) for one in (x, y)]
+    total = table.add(*moved)
+    np.testing.assert_array_equal(ops.get(total), (x + y).transpose(2, 0, 1))
+    np.testing.assert_array_equal(ops.get(table.less(moved[0], 0.0)), (x < 0).transpose(2, 0, 1))
+    steps = [stride // x.itemsize for stride in total.strides]
+    assert steps == [1, 600, 20]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+@pytest.mark.parametrize(
+    ("queries", "keys", "features", "values"),
+    [(16, 64, 64, 64), (65, 33, 7, 24), (70, 20, 72, 40), (129, 130, 40, 17), (70, 20, 128, 72)],
+)
+def test_gradients_of_attention_over_tiles_that_are_not_full(
+    ops, queries, keys, features, values, dtype
+):
+    query, key = normal(2, queries, features, dtype=dtype), normal(2, keys, features, dtype=dtype)
+    value, bias = normal(2, keys, values, dtype=dtype), normal(queries, keys, dtype=dtype)
+    g = normal(2, queries, values, dtype=dtype)
+    mask = RNG.random((2, queries, keys)) < 0.4
+    mask[0, queries // 2] = True
+    ops.skip_if_emulated(queries * keys * features)
+    reference = Ops(Subject.of(burn.Device("cpu")))
+    # The second time of slopes that 16 bits hardly hold.
+    for small, attributes in ((1.0, {"softcap": 2.0}), (2.0**-13, {"is_causal": True})):
+        slope = (g * small).astype(g.dtype)
+        operands = [query, key, value, mask, bias, slope]
+        wide = [one if one.dtype == bool else one.astype(np.float64) for one in operands]
+        rules = {"scale": 0.3, **attributes}
+        expected = reference("attention_grad", *wide, **rules)
+        found = ops("attention_grad", *operands, **rules)
+        allowed = FLOATS[dtype] * (4.0 if small < 1.0 else 1.0)
+        for own, other in zip(found, expected, strict=True):
+            distance = np.linalg.norm(own.astype(np.float64) - other)
+            assert distance <= allowed * np.linalg.norm(other)
+
+
+@pytest.mark.parametrize("batch", [(5,), (2, 7), (1, 3)])
+def test_scores_that_take_much_memory_are_made_in_parts(ops, monkeypatch, batch):
+    query, key = normal(*batch, 4, 3), normal(*batch[1:], 6, 3)
+    value, g = normal(*batch, 6, 2), normal(*batch, 4, 2)
+    mask = RNG.random((*batch[:-1], 1, 4, 6)) < 0.3
+    operands, rules = (query, key, value, mask, None, g), {"scale": 0.5}
+    whole = ops("attention_grad", *operands, **rules)
+    monkeypatch.setattr("burn_cuda.attention._MOST_BYTES", 4 * 6 * 8 * 2)
+    for own, other in zip(ops("attention_grad", *operands, **rules), whole, strict=True):
+        np.testing.assert_array_equal(own, other)
