@@ -13,22 +13,32 @@ from burn.device_id import DeviceId
 from burn.dtype import DType, DTypeUsage
 from burn.errors import ExportError
 from burn.ops import OpTable
+from burn_opencl.attention import AttentionOps
 from burn_opencl.buffers import Buffer
+from burn_opencl.channels import ChannelOps
 from burn_opencl.composed import ComposedOps
 from burn_opencl.convolution import ConvolutionOps
 from burn_opencl.elementwise import ElementwiseOps
+from burn_opencl.fourier import FourierOps
 from burn_opencl.indexing import IndexingOps
 from burn_opencl.launcher import Launcher
 from burn_opencl.layout import LayoutOps
 from burn_opencl.linear_algebra import LinearAlgebraOps
 from burn_opencl.normalization import NormalizationOps
 from burn_opencl.optimizer import OptimizerOps
+from burn_opencl.places import PlacesOps
 from burn_opencl.pooling import PoolingOps
 from burn_opencl.random import RandomOps
 from burn_opencl.reduction import ReductionOps
+from burn_opencl.resampling import ResamplingOps
+from burn_opencl.sampling import SamplingOps
 from burn_opencl.scan import ScanOps
+from burn_opencl.searching import SearchingOps
 from burn_opencl.softmax import SoftmaxOps
 from burn_opencl.sorting import SortingOps
+from burn_opencl.staging import Uploads
+from burn_opencl.tables import Tables
+from burn_opencl.unfolding import UnfoldingOps
 from burn_opencl.usage import COMPUTED, usage_of
 
 if TYPE_CHECKING:
@@ -79,12 +89,15 @@ class OpenClBackend(Backend):
 
     def from_data(self, data: TensorData, device: DeviceId) -> Buffer:
         """A copy on the device."""
-        launcher = self.for_device(device).launcher
-        values = np.ascontiguousarray(data.array)
-        out = launcher.empty(data.shape, data.dtype)
-        if values.size:
-            launcher.runtime.write(out.memory.handle, values.reshape(-1).view(np.uint8))
+        own = self.for_device(device)
+        out = own.launcher.empty(data.shape, data.dtype)
+        if data.array.size:
+            own.uploads.write(out.memory.handle, data.array)
         return out
+
+    def staging(self, data: TensorData, device: DeviceId) -> TensorData:
+        """A copy in pinned memory, which a GPU reads by itself; a CPU reads all memory."""
+        return TensorData(self.for_device(device).uploads.pinned(data.array))
 
     def to_data(self, x: Buffer) -> TensorData:
         """A copy on the host; raises what kernels left in the note."""
@@ -124,13 +137,19 @@ class OpenClBackend(Backend):
         OutOfRangeError
             If an index was out of range.
         """
-        launcher = self.for_device(device).launcher
-        launcher.runtime.finish()
-        launcher.raise_noted()
+        own = self.for_device(device)
+        own.launcher.settle()
+        own.launcher.runtime.finish()
+        own.uploads.settle()
+        own.launcher.raise_noted()
 
     def memory_cleanup(self, device: DeviceId) -> None:
-        """Empty the pool."""
-        self.for_device(device).launcher.pool.release()
+        """Empty the pools."""
+        own = self.for_device(device)
+        own.tables.release()
+        own.launcher.settle()
+        own.launcher.pool.release()
+        own.uploads.release()
 
 
 class OpenClDevice(
@@ -141,12 +160,20 @@ class OpenClDevice(
     SortingOps,
     LinearAlgebraOps,
     NormalizationOps,
+    ChannelOps,
     OptimizerOps,
     RandomOps,
     ScanOps,
     SoftmaxOps,
+    AttentionOps,
     ConvolutionOps,
     PoolingOps,
+    ResamplingOps,
+    SamplingOps,
+    SearchingOps,
+    PlacesOps,
+    UnfoldingOps,
+    FourierOps,
     ComposedOps,
     OpenClBackend,
 ):
@@ -159,6 +186,8 @@ class OpenClDevice(
         self.device = device
         runtime = self._system.open(device.type_id, device.index_id)
         self.launcher = Launcher(runtime, self)
+        self.uploads = Uploads(runtime)
+        self.tables = Tables(self)
         self.table = OpTable(self, device)
 
     def __repr__(self) -> str:

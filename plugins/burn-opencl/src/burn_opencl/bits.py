@@ -13,7 +13,7 @@ from burn_opencl.expressions import class_of
 if TYPE_CHECKING:
     from burn.aliases import Scalar
 
-__all__ = ["number_bits", "rounded", "signed_bits", "word_bits"]
+__all__ = ["number_bits", "rounded", "signed", "signed_bits", "word_bits"]
 
 
 def rounded(number: Scalar, dtype: DType) -> Any:
@@ -34,7 +34,11 @@ def number_bits(number: Scalar, dtype: DType) -> int:
 
 def signed_bits(number: Scalar, dtype: DType) -> int:
     """What `number_bits` gives as an integer of 64 bits with a sign."""
-    bits = number_bits(number, dtype)
+    return signed(number_bits(number, dtype))
+
+
+def signed(bits: int) -> int:
+    """64 bits as an integer with a sign."""
     return bits - (1 << 64) if bits >> 63 else bits
 
 

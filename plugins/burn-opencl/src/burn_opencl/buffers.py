@@ -14,6 +14,7 @@ from burn_opencl.failures import memory_error
 
 if TYPE_CHECKING:
     from burn.aliases import Shape, Slices
+    from burn_opencl.late import LateMemory
     from burn_opencl.runtime import Runtime
 
 __all__ = ["Buffer", "Memory", "Pool", "row_major"]
@@ -52,6 +53,8 @@ class Pool:
         self._lock = threading.Lock()
         self.held = 0
         """Bytes that were taken from the device, in use or not."""
+        runtime.used = lambda: self.held
+        runtime.relieve = self.release
 
     def take(self, size: int) -> Memory:
         """A piece of at least so many bytes.
@@ -100,7 +103,7 @@ class Pool:
                     handle = free.pop()
                 except IndexError:
                     break
-                handle.release()
+                self._runtime.release(handle)
                 with self._lock:
                     self.held -= size
 
@@ -119,7 +122,7 @@ class Buffer:
 
     Parameters
     ----------
-    memory : Memory
+    memory : Memory or LateMemory
         Where the elements are.
     shape : tuple of int
         Length of each axis.
@@ -137,7 +140,7 @@ class Buffer:
 
     def __init__(
         self,
-        memory: Memory,
+        memory: Memory | LateMemory,
         shape: Shape,
         dtype: DType,
         strides: tuple[int, ...],

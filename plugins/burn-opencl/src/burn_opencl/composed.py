@@ -10,12 +10,18 @@ from burn.ops import REGISTRY, OpTable
 if TYPE_CHECKING:
     from burn_opencl.launcher import Launcher
 
-__all__ = ["COMPOSED", "ComposedOps"]
+__all__ = ["CHECKED", "COMPOSED", "ComposedOps"]
 
 COMPOSED: Final = (
-    *("gather_nd", "scatter_nd", "embedding", "cross_entropy", "cross_entropy_grad"),
-    *("max_pool_grad", "ctc_loss", "ctc_loss_grad"),
+    "embedding",
+    "cross_entropy",
+    "cross_entropy_grad",
+    "ctc_loss",
+    "ctc_loss_grad",
 )
+
+CHECKED: Final = (*COMPOSED, "gather_nd", "scatter_nd", "max_pool_grad")
+"""Ops beside those of indexing whose kernels check indices."""
 
 
 class ComposedOps:

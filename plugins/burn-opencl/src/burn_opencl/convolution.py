@@ -140,8 +140,8 @@ def _columns(launcher: Launcher, x: Buffer, plan: Convolution, start: int, held:
     count = math.prod(plan.counts)
     out = launcher.empty((held, plan.groups, plan.terms, count), x.dtype)
     part = x.viewed((held, *x.shape[1:]), x.strides, x.offset + start * x.strides[0])
-    last = plan.counts[-1]
-    items = out.size // last if last else 0
+    # On a CPU the kernel goes along rows of windows, on a GPU from element to element.
+    items = out.size // max(1, plan.counts[-1]) if launcher.runtime.is_cpu else out.size
     launch_windows(launcher, "columns", plan.axes, part, [out], items=items)
     return out
 

@@ -22,6 +22,12 @@ _DEVICE_AVAILABLE: Final = 0x1027
 _DEVICE_NAME: Final = 0x102B
 _DRIVER_VERSION: Final = 0x102D
 _DEVICE_EXTENSIONS: Final = 0x1030
+_UNIQUE: Final = (
+    ("cl_khr_device_uuid", 0x106A, 16),
+    ("cl_khr_pci_bus_info", 0x410F, 16),
+)
+"""What tells one piece of hardware from all others, by the extension that knows it."""
+
 _LIBRARIES: Final = {
     "darwin": ("/System/Library/Frameworks/OpenCL.framework/OpenCL",),
     "win32": ("OpenCL.dll",),
@@ -29,7 +35,19 @@ _LIBRARIES: Final = {
 
 
 class FoundDevice(NamedTuple):
-    """What the loader tells of a device."""
+    """What the loader tells of a device.
+
+    Attributes
+    ----------
+    type, name, platform, version : str
+        Its type, and the names and the version that it gives.
+    memory : int
+        Bytes of its memory.
+    has_fp64 : bool
+        Whether it computes in float64.
+    unique : str
+        What only this piece of hardware has; "" where the driver does not say.
+    """
 
     type: str
     name: str
@@ -37,6 +55,16 @@ class FoundDevice(NamedTuple):
     version: str
     memory: int
     has_fp64: bool
+    unique: str = ""
+
+    def is_also(self, other: FoundDevice) -> bool:
+        """Whether it is the hardware of a device that another platform offers."""
+        if self.platform == other.platform or self.type != other.type:
+            return False
+        if self.unique and other.unique:
+            return self.unique == other.unique
+        # A machine has one kind of processors, whatever platforms call it.
+        return self.type == "cpu" or self.name == other.name
 
 
 def type_name(bits: int) -> str:
@@ -91,6 +119,7 @@ def _devices_of(library: Any, platform: int) -> list[FoundDevice]:
                 version=_text(ask, device, _DRIVER_VERSION),
                 memory=_number(ask, device, _DEVICE_MEMORY, ctypes.c_uint64),
                 has_fp64="cl_khr_fp64" in extensions.split(),
+                unique=_unique(ask, device, extensions.split()),
             )
         )
     return found
@@ -115,6 +144,16 @@ def _text(function: Any, handle: Any, what: int) -> str:
     if function(handle, ctypes.c_uint32(what), size, text, None):
         return ""
     return " ".join(text.value.decode(errors="replace").split())
+
+
+def _unique(function: Any, device: Any, extensions: list[str]) -> str:
+    for extension, what, length in _UNIQUE:
+        if extension in extensions:
+            value = ctypes.create_string_buffer(length)
+            size = ctypes.c_size_t(length)
+            if not function(device, ctypes.c_uint32(what), size, value, None) and any(value.raw):
+                return f"{extension} {value.raw.hex()}"
+    return ""
 
 
 def _number(function: Any, handle: Any, what: int, kind: type[Any]) -> int:

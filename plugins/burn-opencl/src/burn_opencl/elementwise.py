@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from burn.dtype import DType, bool_, float32
 from burn_opencl.buffers import Buffer
 from burn_opencl.expressions import CODES, EXPRESSIONS, class_of
-from burn_opencl.launcher import broadcast
+from burn_opencl.forms import broadcast
 
 if TYPE_CHECKING:
     from burn.aliases import Scalar

@@ -1,4 +1,4 @@
-"""Errors of compilers and memory, with what is needed to understand them."""
+"""Errors of compilers, memory and devices, with what is needed to understand them."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from typing import Final
 
 from burn.errors import ExecutionError
 
-__all__ = ["build_error", "memory_error"]
+__all__ = ["build_error", "driver_error", "lost_error", "memory_error", "resource_error"]
 
-_PLACE: Final = re.compile(r"error: [^\n]*?:(\d+):\d+:|:(\d+):\d+: (?:fatal )?error")
+_PLACE: Final = re.compile(
+    r"error: [^\n]*?:(\d+):\d+:|:(\d+):\d+: (?:fatal )?error|line (\d+): (?:fatal )?error"
+)
 _SHOWN_LOG: Final = 2000
 
 
@@ -18,7 +20,7 @@ def build_error(device: str, source: str, log: str) -> ExecutionError:
     lines = source.splitlines()
     shown = ""
     match = _PLACE.search(log)
-    number = int(match[1] or match[2]) if match else 0
+    number = int(match[match.lastindex or 0]) if match else 0
     if 0 < number <= len(lines):
         shown = f"\nline {number}: {lines[number - 1].strip()}"
     return ExecutionError(
@@ -32,4 +34,29 @@ def memory_error(device: str, size: int, used: int, total: int) -> ExecutionErro
     return ExecutionError(
         f"{device} has no room for {size} bytes: {used} of its {total} bytes are in use here",
         hint="Free tensors, or work on smaller ones",
+    )
+
+
+def resource_error(device: str, work: str, text: str, used: int, total: int) -> ExecutionError:
+    """The driver refuses work for want of memory or of something else."""
+    return ExecutionError(
+        f"{device} lacks memory or other resources for {work}: OpenCL reports {text}; {used} of "
+        f"its {total} bytes are in use here",
+        hint="Free tensors, or work on smaller ones",
+    )
+
+
+def lost_error(device: str, work: str, text: str) -> ExecutionError:
+    """The device does not answer any more."""
+    return ExecutionError(
+        f"{device} is lost, found while {work}: OpenCL reports {text}",
+        hint="Its tensors are gone; other devices go on. It takes a new process to use it again",
+    )
+
+
+def driver_error(device: str, work: str, text: str) -> ExecutionError:
+    """Anything else that a driver reports."""
+    return ExecutionError(
+        f"{device} failed while {work}: OpenCL reports {text}",
+        hint="`burn devices` shows the device and its driver",
     )

@@ -9,6 +9,7 @@ from burn.backend.array import check_places
 from burn.dtype import float32
 from burn_opencl.buffers import Buffer
 from burn_opencl.expressions import CODES, class_of
+from burn_opencl.segments import joins_segments, update_segments
 
 if TYPE_CHECKING:
     from burn.aliases import Shape
@@ -103,6 +104,18 @@ class IndexingOps:
         indices = launcher.dense(indices)
         lengths = _lengths(x.shape, axis, value.shape[axis])
         note, call = launcher.note(op)
+        if value.size and joins_segments(launcher, lengths[0] * lengths[3], lengths[2], lengths[1]):
+            update_segments(
+                launcher,
+                out,
+                indices,
+                value,
+                lengths,
+                shared=selects,
+                update=code,
+                note=(note, call),
+            )
+            return self.cast(out, dtype=dtype)  # type: ignore[no-any-return]  # a Buffer
         kernel = self._kernel(
             "scatter", class_of(wide), CODES[wide.name], indices, value.size, code
         )

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from burn.dtype import DType
+from burn.ops import REGISTRY, Meta, OpTable
 from burn_opencl.bits import signed_bits, word_bits
 from burn_opencl.buffers import Buffer
 from burn_opencl.expressions import CODES, class_of
@@ -22,6 +23,8 @@ class LayoutOps:
     """Creation and layout."""
 
     launcher: Launcher
+    table: OpTable
+    device: Any
 
     def full(self, *, shape: Shape, fill_value: Scalar, dtype: DType, device: DeviceId) -> Buffer:
         """The queue fills memory with a pattern."""
@@ -95,6 +98,26 @@ class LayoutOps:
             value.expanded(target.shape)
         launcher.move("copy", [value], target)
         return result
+
+    def pad(
+        self,
+        x: Buffer,
+        *,
+        padding: tuple[tuple[int, int], ...],
+        mode: str = "constant",
+        value: Scalar = 0,
+    ) -> Buffer:
+        """Memory filled with a number, and what is written over it; else the default."""
+        given: dict[str, Any] = {"padding": padding, "mode": mode, "value": value}
+        meta: Any = REGISTRY["pad"].infer(Meta(x.shape, x.dtype), **given)
+        if mode != "constant":
+            default: Any = REGISTRY["pad"].default
+            return default(self.table, x, **given)  # type: ignore[no-any-return]  # a Buffer
+        out = self.full(shape=meta.shape, fill_value=value, dtype=x.dtype, device=self.device)
+        slices = [(before, length, 1) for length, (before, _) in zip(x.shape, padding, strict=True)]
+        if x.size:
+            self.launcher.write(out.sliced(tuple(slices)), x)
+        return out
 
     def concat(self, tensors: Sequence[Buffer], *, axis: int) -> Buffer:
         """Each is written to its place."""

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import TYPE_CHECKING, Any, Final
 
 from burn.dtype import float32
 from burn_opencl.buffers import Buffer
 from burn_opencl.expressions import CODES, class_of
-from burn_opencl.launcher import broadcast
+from burn_opencl.forms import broadcast
+from burn_opencl.products import Product, multiply_panels, multiply_tiles
 
 if TYPE_CHECKING:
     from burn_opencl.launcher import Launcher
 
 __all__ = ["LinearAlgebraOps"]
 
-_SMALL: Final = 1 << 13
+_SMALL: Final = 1 << 14
 """Products of fewer multiplications are made element by element."""
-
-_ROWS: Final = 6
-_STEPS: Final = 64
-_TILES: Final = (128, 64)
 
 
 class LinearAlgebraOps:
@@ -72,42 +70,13 @@ class LinearAlgebraOps:
             memories = (left.memory, right.memory, out.memory)
             numbers[-3] = CODES[x1.dtype.name]
             launcher.run(kernel("multiply_each"), out.size, numbers, memories)
-        elif launcher.runtime.is_cpu:
-            width = 8 if dtype.itemsize == 8 else 16
-            panels = -(-n // width)
-            matrices = count if second[0] else 1
-            packed = launcher.scratch(matrices * panels * inner * width * max(4, dtype.itemsize))
-            launcher.run(
-                kernel("pack_panels"),
-                matrices * panels * -(-inner // _STEPS),
-                numbers,
-                (right.memory, packed),
-                1,
-            )
-            launcher.run(
-                kernel("multiply_panels"),
-                count * panels * -(-m // _ROWS),
-                numbers,
-                (left.memory, packed, out.memory),
-                1,
-            )
         else:
-            tile = next(
-                (
-                    one
-                    for one in _TILES
-                    if count * (m // one) * (n // one) >= launcher.runtime.units
-                ),
-                _TILES[-1],
-            )
-            groups = count * -(-m // tile) * -(-n // tile)
-            launcher.run(
-                kernel("multiply_tiles", TILE=tile),
-                groups * 256,
-                numbers,
-                (left.memory, right.memory, out.memory),
-                256,
-            )
+            product = Product(count, m, inner, n, left, right, first, second)
+            if launcher.runtime.is_cpu:
+                multiply_panels(launcher, product, out)
+            else:
+                tiles = functools.partial(multiply_tiles, launcher, product, out)
+                launcher.clblast.multiply(product, out, tiles)
 
 
 def _batched(

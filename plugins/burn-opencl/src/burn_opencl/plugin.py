@@ -7,7 +7,7 @@ from importlib.util import find_spec
 
 from burn.backend import Backend
 from burn.plugins import BackendSpec, DeviceInfo, hookimpl
-from burn_opencl.driver import DEVICE_TYPES, found_devices
+from burn_opencl.driver import DEVICE_TYPES, FoundDevice, found_devices
 from burn_opencl.usage import usage_of
 
 _SHORT = {
@@ -44,25 +44,31 @@ def _probe() -> list[DeviceInfo]:
     if find_spec("pyopencl") is None:
         return []
     devices = found_devices()
-    platforms: dict[str, set[str]] = {}
+    counts: Counter[str] = Counter()
+    names = []
     for device in devices:
-        platforms.setdefault(device.name, set()).add(device.platform)
-    seen: Counter[str] = Counter()
-    result = []
-    for device in devices:
-        # One piece of hardware may be there twice, through two platforms.
-        shared = len(platforms[device.name]) > 1
-        platform = _SHORT.get(device.platform, device.platform)
-        hardware = f"{device.name} ({platform})" if shared else device.name
-        result.append(
-            DeviceInfo(
-                device.type,
-                seen[device.type],
-                hardware=hardware,
-                memory=device.memory,
-                driver=f"{platform} {device.version.partition('+')[0]}",
-                usage=usage_of(has_fp64=device.has_fp64),
-            )
+        names.append(f"{device.type}:{counts[device.type]}")
+        counts[device.type] += 1
+    return [
+        DeviceInfo(
+            device.type,
+            int(name.partition(":")[2]),
+            hardware=_shown(device, devices, names),
+            memory=device.memory,
+            driver=f"{_platform(device)} {device.version.partition('+')[0]}",
+            usage=usage_of(has_fp64=device.has_fp64),
         )
-        seen[device.type] += 1
-    return result
+        for device, name in zip(devices, names, strict=True)
+    ]
+
+
+def _platform(device: FoundDevice) -> str:
+    return _SHORT.get(device.platform, device.platform)
+
+
+def _shown(device: FoundDevice, devices: list[FoundDevice], names: list[str]) -> str:
+    """Its name; of hardware that other platforms offer too, where it is found there."""
+    others = [name for other, name in zip(devices, names, strict=True) if other.is_also(device)]
+    if not others:
+        return device.name
+    return f"{device.name} ({_platform(device)}, also {', '.join(others)})"

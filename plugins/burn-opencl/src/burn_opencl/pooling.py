@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from burn.dtype import DType
 from burn.ops import REGISTRY, OpTable
-from burn.ops.max_pooling import check_index_dtype, lowest
+from burn.ops.max_pooling import check_index_dtype, check_indices, lowest
 from burn.ops.pooling_windows import check_pooled, pooled_shape, unpooled_shape, windows
 from burn_opencl.bits import signed_bits
 from burn_opencl.buffers import Buffer
-from burn_opencl.expressions import CODES
+from burn_opencl.expressions import CODES, class_of
 from burn_opencl.windows import AXES, launch_windows
 
 if TYPE_CHECKING:
@@ -161,9 +161,36 @@ class PoolingOps:
         )
         return out
 
-    def _default(self, name: str, x: Buffer, **attributes: Any) -> Any:
+    def max_pool_grad(self, g: Buffer, indices: Buffer, *, input_size: Sizes) -> Buffer:
+        """On a CPU an item takes a whole image; else the default, which scatters."""
+        shape = check_indices(g.shape, indices.shape, input_size)
+        launcher = self.launcher
+        if not launcher.runtime.is_cpu or not g.dtype.is_float or g.dtype.itemsize == 2:
+            with launcher.called("max_pool_grad"):
+                return self._default("max_pool_grad", g, indices, input_size=input_size)  # type: ignore[no-any-return]  # a Buffer
+        if not indices.dtype.is_integer:
+            raise TypeError(f"indices of {indices.dtype}")
+        out = launcher.empty(shape, g.dtype)
+        places, windows_ = math.prod(input_size), math.prod(g.shape[-len(input_size) :])
+        lead = math.prod(shape[: len(shape) - len(input_size)])
+        if not places:
+            return out
+        g, indices = launcher.dense(g), launcher.dense(indices)
+        note, call = launcher.note("max_pool_grad")
+        definitions: dict[str, str | int] = {}
+        if out.size >= launcher.large:
+            definitions["TYPE"] = CODES[g.dtype.name]
+        kernel = launcher.kernel("max_pool_grad", "windows.cl", class_of(g.dtype), definitions)
+        codes = (CODES[g.dtype.name], CODES[indices.dtype.name])
+        numbers = [lead, 1, g.offset, *codes, indices.offset, call, 1, 1, places]
+        numbers += [0] * 17 + [windows_]
+        memories = (g.memory, indices.memory, out.memory, note)
+        launcher.run(kernel, lead, numbers, memories)
+        return out
+
+    def _default(self, name: str, *operands: Buffer, **attributes: Any) -> Any:
         default: Any = REGISTRY[name].default
-        return default(self.table, x, **attributes)
+        return default(self.table, *operands, **attributes)
 
 
 def _given(local: dict[str, Any]) -> dict[str, Any]:

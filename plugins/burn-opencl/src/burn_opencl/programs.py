@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import functools
 import hashlib
 import os
 import tempfile
 import threading
+import time
 from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import platformdirs
 
@@ -20,7 +22,10 @@ from burn_opencl import __version__
 if TYPE_CHECKING:
     from burn_opencl.runtime import Runtime
 
-__all__ = ["Programs", "cache_folder", "text_of"]
+__all__ = ["Programs", "cache_folder", "text_of", "write_whole"]
+
+_SHARE: Final = 0.1
+"""How much longer a process may take for binaries that are written at its end."""
 
 
 @functools.cache
@@ -53,7 +58,12 @@ class Programs:
         self._folder = folder
         self._programs: dict[str, Any] = {}
         self._kernels: dict[tuple[Any, ...], Any] = {}
+        self._unsaved: list[tuple[Path, Any]] = []
         self._lock = threading.Lock()
+        self._start = time.monotonic()
+        self._process = os.getpid()
+        if runtime.binaries_take_long and folder is not None:
+            atexit.register(self._save_some)
 
     def kernel(
         self, name: str, file: str, definitions: Mapping[str, str | int], body: str = ""
@@ -98,11 +108,25 @@ class Programs:
                 if program is not None:
                     return program
         program = self._runtime.build(source)
-        binary = None if path is None else self._runtime.binary(program)
-        if path is not None and binary:
-            with contextlib.suppress(OSError):
-                _write(path, binary)
+        if path is not None:
+            self._unsaved.append((path, program))
+            if not self._runtime.binaries_take_long:
+                self.save()
         return program
+
+    def save(self, seconds: float | None = None) -> None:
+        """Write what was built to the folder; for so many seconds, if they are given."""
+        start = time.monotonic()
+        while self._unsaved and (seconds is None or time.monotonic() - start < seconds):
+            path, program = self._unsaved.pop(0)
+            binary = self._runtime.binary(program)
+            if binary:
+                with contextlib.suppress(OSError):
+                    write_whole(path, hashlib.sha256(binary).digest() + binary)
+
+    def _save_some(self) -> None:
+        if os.getpid() == self._process:  # a driver is of no use in a process that was forked
+            self.save(_SHARE * (time.monotonic() - self._start))
 
     def _path(self, source: str) -> Path | None:
         if self._folder is None:
@@ -119,13 +143,13 @@ def _verified(stored: bytes) -> bytes:
     return binary
 
 
-def _write(path: Path, binary: bytes) -> None:
+def write_whole(path: Path, values: bytes) -> None:
     """Write a file of the cache in one step: others see all of it, or nothing."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, suffix=".part")
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(hashlib.sha256(binary).digest() + binary)
+            file.write(values)
         Path(name).replace(path)
     except OSError:
         Path(name).unlink(missing_ok=True)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any, Final
 
-from burn.dtype import DType, float16, float64
-from burn.ops import REGISTRY, OpTable
+from burn.dtype import DType, bfloat16, float16, float32, float64
 from burn.ops.random import UNIFORM_BITS, largest_below
 from burn_opencl.bits import signed_bits
 from burn_opencl.buffers import Buffer
@@ -21,6 +19,9 @@ __all__ = ["RandomOps"]
 
 _HALF: Final = 1 << 63
 _FULL: Final = 1 << 64
+_WORDS: Final = 1 << 32
+_EACH: Final = {float16: 4, bfloat16: 4, float32: 4, float64: 2}
+"""Numbers that a block of four words makes."""
 
 
 def _signed(number: int) -> int:
@@ -30,10 +31,9 @@ def _signed(number: int) -> int:
 
 
 class RandomOps:
-    """Random words and uniform numbers, of which the others are made."""
+    """Random numbers, each kind in one kernel."""
 
     launcher: Launcher
-    table: OpTable
 
     def random_bits(
         self, *, seed: int, offset: int, count: int, dtype: DType, device: DeviceId
@@ -42,7 +42,7 @@ class RandomOps:
         del device
         out = self.launcher.empty((count,), dtype)
         kernel = self.launcher.kernel("random_words", "random.cl", "ulong")
-        self._draw(kernel, out, seed, offset, 4, (0, 0, 0, 0))
+        self._draw(kernel, out, seed, offset, count, 4, (0, 0, 0, 0))
         return out
 
     def random_uniform(
@@ -57,27 +57,57 @@ class RandomOps:
         device: DeviceId,
     ) -> Buffer:
         """Words and numbers in one pass."""
-        scales = (low, high) != (0.0, 1.0)
-        if dtype is float16 and scales:
-            # Products and sums are rounded on the way, which the default does.
-            default: Any = REGISTRY["random_uniform"].default
-            attributes = {"shape": shape, "low": low, "high": high, "dtype": dtype}
-            return default(self.table, seed=seed, offset=offset, **attributes)  # type: ignore[no-any-return]  # a Buffer
         del device
+        scales = (low, high) != (0.0, 1.0)
         launcher = self.launcher
         out = launcher.empty(shape, dtype)
         largest = largest_below(high, low, dtype) if scales else 1.0
         numbers = [signed_bits(one, dtype) for one in (low, high - low, largest)]
-        definitions: dict[str, str | int] = {"UNIFORM": 1, "BITS": UNIFORM_BITS[dtype]}
-        kernel = launcher.kernel("random_uniform", "random.cl", class_of(dtype), definitions)
-        each = 2 if dtype is float64 else 4
-        self._draw(kernel, out, seed, offset, each, (*numbers, int(scales)))
+        kernel = self._floating("random_uniform", dtype, UNIFORM_BITS[dtype])
+        self._draw(kernel, out, seed, offset, out.size, _EACH[dtype], (*numbers, int(scales)))
         return out
 
+    def random_normal(
+        self,
+        *,
+        shape: Shape,
+        mean: float,
+        std: float,
+        seed: int,
+        offset: int,
+        dtype: DType,
+        device: DeviceId,
+    ) -> Buffer:
+        """Words and numbers in one pass; those of 16 bits are made of uniform ones of float32."""
+        del device
+        out = self.launcher.empty(shape, dtype)
+        wide = dtype if dtype is float64 else float32
+        kernel = self._floating("random_normal", dtype, UNIFORM_BITS[wide])
+        numbers = (signed_bits(mean, wide), signed_bits(std, wide), 0, out.size)
+        self._draw(kernel, out, seed, offset, -(-out.size // 2), _EACH[dtype], numbers)
+        return out
+
+    def random_integers(
+        self, *, shape: Shape, low: int, high: int, seed: int, offset: int, dtype: DType,
+        device: DeviceId,
+    ) -> Buffer:  # fmt: skip
+        """Words and numbers in one pass."""
+        del device
+        out = self.launcher.empty(shape, dtype)
+        span = high - low
+        words = 1 if span <= _WORDS else 2
+        numbers = (_signed(low), _signed(span), 0, 0 if span >> 64 else words)
+        kernel = self.launcher.kernel("random_integers", "random.cl", "ulong")
+        self._draw(kernel, out, seed, offset, out.size, 4 // words, numbers)
+        return out
+
+    def _floating(self, name: str, dtype: DType, bits: int) -> Any:
+        definitions: dict[str, str | int] = {"UNIFORM": 1, "BITS": bits}
+        return self.launcher.kernel(name, "random.cl", class_of(dtype), definitions)
+
     def _draw(
-        self, kernel: Any, out: Buffer, seed: int, offset: int, each: int, numbers: Any
+        self, kernel: Any, out: Buffer, seed: int, offset: int, count: int, each: int, numbers: Any
     ) -> None:
-        count = math.prod(out.shape)
         state = (count, _signed(seed), _signed(offset), _signed(offset >> 64))
         parameters = (*state, *numbers, CODES[out.dtype.name])
         self.launcher.run(kernel, -(-count // each), parameters, (out.memory,))

@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Any, Final
 from burn.dtype import DType, bool_
 from burn_opencl.buffers import Buffer
 from burn_opencl.expressions import CODES, class_of
+from burn_opencl.late import Producer
 from burn_opencl.launcher import Rows
+from burn_opencl.programs import text_of
 
 if TYPE_CHECKING:
     from burn.aliases import Shape
     from burn_opencl.launcher import Launcher
 
-__all__ = ["ReductionOps", "reduced_shape"]
+__all__ = ["ReductionOps", "partial_dtype", "reduced_shape"]
 
 _OPS: Final = {"sum": 0, "prod": 1, "max": 2, "min": 3, "any": 4, "all": 5}
 _OF_NOTHING: Final = {"sum": 0, "prod": 1, "any": 0, "all": 1}
@@ -24,8 +26,24 @@ _CHUNK: Final = 4096
 _COLUMNS: Final = 2048
 """An item of a CPU takes so many columns."""
 
-_BYTES: Final = {"float": 4, "double": 8, "long": 8, "ulong": 8}
+_PLACES: Final = 64
+"""The same where the place of an extremum is looked for."""
+
+_SHORT: Final = 64
+"""Up to this length an item goes along a row in the plainest way."""
+
+_FEW: Final = 4096
+"""Up to so many items of a CPU are a group each."""
+
+_NUMBERS: Final = 4
+"""So many numbers has what computes the elements, at most."""
+
 _PARTIAL: Final = {"float": "float32", "double": "float64", "long": "int64", "ulong": "uint64"}
+
+
+def partial_dtype(dtype: DType) -> DType:
+    """What parts of a reduction of a dtype are kept in."""
+    return DType.of(_PARTIAL[class_of(dtype)])
 
 
 def reduced_shape(shape: Shape, axis: Sequence[int], *, keepdims: bool) -> Shape:
@@ -88,6 +106,9 @@ class ReductionOps:
         self, op: str, x: Buffer, axis: tuple[int, ...], dtype: DType, *, keepdims: bool
     ) -> Buffer:
         launcher = self.launcher
+        producer = launcher.producer_of(x)
+        if producer is not None:
+            x = producer.x.viewed(x.shape, x.strides)
         rows = launcher.rows_along(x, axis)
         shape = reduced_shape(x.shape, axis, keepdims=keepdims)
         if not rows.n:
@@ -98,22 +119,22 @@ class ReductionOps:
         out = launcher.empty(shape, dtype)
         if not out.size:
             return out
-        computed = class_of(x.dtype)
         source = CODES[x.dtype.name]
         target = CODES[dtype.name]
         parts, chunk = self._parts(rows)
         by_columns = self._goes_by_columns(rows)
         if parts > 1 or by_columns:
             count = rows.outer * parts * rows.inner
-            partial = launcher.scratch(count * _BYTES[computed])
-            middle = CODES[_PARTIAL[computed]]
+            partial = launcher.empty((count,), partial_dtype(x.dtype))
+            middle = CODES[partial.dtype.name]
             name = "reduce_columns" if by_columns else None
-            self._launch(op, computed, rows, parts, chunk, source, middle, partial, name)
-            joined = Buffer(partial, (count,), x.dtype, (1,), 0, self)
-            rows = Rows(joined, rows.outer, parts, rows.inner)
+            self.reduce_parts(
+                op, rows, parts, chunk, source, middle, partial.memory, name, producer
+            )
+            rows, producer = Rows(partial, rows.outer, parts, rows.inner), None
             source = middle
             op = {"any": "max", "all": "min"}.get(op, op)
-        self._launch(op, computed, rows, 1, rows.n, source, target, out.memory)
+        self.reduce_parts(op, rows, 1, rows.n, source, target, out.memory, producer=producer)
         return out
 
     def _goes_by_columns(self, rows: Rows) -> bool:
@@ -133,12 +154,13 @@ class ReductionOps:
         shortest = _CHUNK if rows.inner == 1 else 64
         parts = max(1, min(wanted // items, rows.n // shortest))
         chunk = -(-rows.n // parts)
+        if not runtime.is_cpu:
+            chunk = -(-chunk // 4) * 4
         return -(-rows.n // chunk), chunk
 
-    def _launch(
+    def reduce_parts(
         self,
         op: str,
-        computed: str,
         rows: Rows,
         parts: int,
         chunk: int,
@@ -146,21 +168,36 @@ class ReductionOps:
         target: int,
         out: Any,
         name: str | None = None,
+        producer: Producer | None = None,
     ) -> None:
+        """Write what each part of each row comes to; dtypes are told by their codes."""
         launcher = self.launcher
         x, outer, n, inner = rows
+        computed = class_of(x.dtype)
         on_cpu = launcher.runtime.is_cpu
         definitions: dict[str, str | int] = {"ALONG": 0}
         if outer * n * inner >= launcher.large:
             definitions |= {"OP": _OPS[op], "SOURCE": source, "TARGET": target}
             definitions["ALONG"] = int(on_cpu and inner == 1)
-        items, group = outer * parts * inner, 64
+        items, group, text = outer * parts * inner, 64, ""
+        if on_cpu and items <= _FEW:
+            group = 1  # the cores share groups, not items
         if name == "reduce_columns":
             items, group = outer * parts * -(-inner // _COLUMNS), 1
-        elif not on_cpu and inner == 1 and n > 64:
+        elif not on_cpu and inner == 1 and n > _SHORT:
             name, items, group = "reduce_rows", outer * parts * 256, 256
-        kernel = launcher.kernel(name or "reduce", "reduction.cl", computed, definitions)
-        numbers = (outer, n, inner, x.offset, parts, chunk, _OPS[op], source, target)
+            quads = not (n % 4 or chunk % 4 or x.offset % 4)
+            definitions["BY_QUADS"] = int(quads)
+            text = text_of("quads.cl") if quads else ""
+        definitions["GROUP_SIZE"] = group
+        told: tuple[int, ...] = ()
+        if producer is not None:
+            definitions |= producer.definitions
+            text += producer.text
+            told = producer.numbers
+        kernel = launcher.kernel(name or "reduce", "reduction.cl", computed, definitions, text)
+        numbers = [outer, n, inner, x.offset, parts, chunk, _OPS[op], source, target]
+        numbers += [*told, *[0] * (_NUMBERS - len(told))]
         launcher.run(kernel, items, numbers, (x.memory, out), group)
 
     def _extremum(
@@ -173,11 +210,23 @@ class ReductionOps:
         out = launcher.empty(reduced_shape(x.shape, (axis,), keepdims=keepdims), dtype)
         if not out.size:
             return out
-        parts, chunk = self._parts(Rows(rows.x, rows.outer, rows.n, max(rows.inner, 2)))
+        large, on_cpu = x.size >= launcher.large, launcher.runtime.is_cpu
+        along = rows.inner == 1
+        parts, chunk = self._parts(rows)
+        if not large:
+            parts, chunk = 1, rows.n
         count = rows.outer * rows.inner
+        name, items, group = "find_extremum", count * parts, 64
+        if large and on_cpu and not (along and chunk <= _SHORT):
+            columns = -(-rows.inner // _PLACES)
+            name, items, group = "find_along", rows.outer * parts, 1
+            if not along:
+                name, items = "find_columns", rows.outer * parts * columns
+        elif along and not on_cpu and rows.n > _SHORT:
+            name, items, group = "find_by_group", rows.outer * parts * 256, 256
         places = launcher.scratch(8 * count * parts)
         source = CODES[x.dtype.name]
-        definitions: dict[str, str | int] = {"SOURCE": source} if x.size >= launcher.large else {}
+        definitions: dict[str, str | int] = {"SOURCE": source} if large else {}
         numbers = [rows.outer, rows.n, rows.inner, rows.x.offset, parts, chunk, int(smallest)]
         numbers += [source, CODES[dtype.name]]
 
@@ -185,6 +234,10 @@ class ReductionOps:
             return launcher.kernel(name, "extremum.cl", class_of(x.dtype), definitions)
 
         memory = rows.x.memory
-        launcher.run(kernel("find_extremum"), count * parts, numbers, (memory, places))
-        launcher.run(kernel("join_extrema"), count, numbers, (memory, places, out.memory))
+        launcher.run(kernel(name), items, numbers, (memory, places), group)
+        memories = (memory, places, out.memory)
+        if name == "find_by_group" and parts > 1:
+            launcher.run(kernel("join_by_group"), count * 256, numbers, memories, 256)
+        else:
+            launcher.run(kernel("join_extrema"), count, numbers, memories)
         return out

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import numpy as np
@@ -13,9 +14,11 @@ import pyopencl as cl
 
 from burn.errors import ExecutionError
 from burn_opencl.driver import DEVICE_TYPES, type_name
-from burn_opencl.failures import build_error
+from burn_opencl.failures import build_error, driver_error, lost_error, resource_error
 
 __all__ = ["Runtime", "System"]
+
+_log = logging.getLogger("burn")
 
 _NO_MEMORY: Final = {
     cl.status_code.MEM_OBJECT_ALLOCATION_FAILURE,
@@ -23,6 +26,16 @@ _NO_MEMORY: Final = {
     cl.status_code.OUT_OF_HOST_MEMORY,
     cl.status_code.INVALID_BUFFER_SIZE,
 }
+_POCL: Final = "Portable Computing Language"
+_NVIDIA_FAULT: Final = -9999
+_LOST: Final = {
+    cl.status_code.DEVICE_NOT_AVAILABLE,
+    cl.status_code.INVALID_DEVICE,
+    cl.status_code.INVALID_CONTEXT,
+    cl.status_code.INVALID_COMMAND_QUEUE,
+    _NVIDIA_FAULT,
+}
+"""What drivers report for a device that is gone, or that a kernel has brought down."""
 
 
 class System:
@@ -30,11 +43,16 @@ class System:
 
     def __init__(self) -> None:
         self.devices: dict[str, list[Any]] = {name: [] for name in DEVICE_TYPES}
-        with _translated("listing devices"):
-            for platform in _platforms():
-                for device in platform.get_devices():
-                    if device.available:
-                        self.devices[type_name(device.type)].append(device)
+        for platform in _platforms():
+            try:
+                found = [one for one in platform.get_devices() if one.available]
+                types = [type_name(one.type) for one in found]
+            except cl.Error as error:
+                # The probe leaves such a platform out too.
+                _log.warning("an OpenCL platform does not list its devices: %s", error)
+                continue
+            for device, name in zip(found, types, strict=True):
+                self.devices[name].append(device)
 
     def count(self, type_id: int) -> int:
         """How many devices there are of a type."""
@@ -56,11 +74,21 @@ class Runtime:
         Whether it shares the caches and the memory of the host: kernels differ by that.
     has_fp64 : bool
         Whether it computes in float64.
+    binaries_take_long : bool
+        Whether kernels are compiled once more for whoever asks for a program's binary. (The driver
+        keeps what it compiled for itself; loading that again takes longer than loading a binary.)
     """
 
     def __init__(self, device: Any) -> None:
         self._device = device
-        with _translated("opening a device"):
+        self.name = "an OpenCL device"
+        self.memory_size = 0
+        self._queue: Any = None
+        self.used: Callable[[], int] = int
+        """Bytes of the device that are taken; whoever allocates says how to ask."""
+        self.relieve: Callable[[], None] = self.finish
+        """Gives memory that is not in use to the device; called where it lacks some."""
+        with self._translated("opening it"):
             self._context = cl.Context([device])
             self._queue = cl.CommandQueue(self._context, device)
             self.name = " ".join(device.name.split())
@@ -73,11 +101,17 @@ class Runtime:
             if device.single_fp_config & cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT:
                 self._options += " -cl-fp32-correctly-rounded-divide-sqrt"
             platform = device.platform
+            self.binaries_take_long = platform.name == _POCL
             self.identity = (
                 f"{platform.name}|{platform.version}|{device.name}|{device.driver_version}"
             )
         self.lock = threading.RLock()
         """Held while arguments of a kernel are set and it is put into the queue."""
+
+    @property
+    def queue(self) -> Any:
+        """PyOpenCL's queue, for a library that puts commands into it."""
+        return self._queue
 
     def __repr__(self) -> str:
         return f"Runtime({self.name!r})"
@@ -115,7 +149,7 @@ class Runtime:
 
     def kernel(self, program: Any, name: str) -> Any:
         """A kernel of a program."""
-        with _translated(f"kernel {name}"):
+        with self._translated(f"asking for the kernel {name}"):
             return cl.Kernel(program, name)
 
     def launch(
@@ -128,13 +162,39 @@ class Runtime:
     ) -> None:
         """Put a kernel into the queue: a block of parameters first, then pieces of memory."""
         try:
-            with self.lock:
-                kernel.set_arg(0, parameters)
-                for place, memory in enumerate(memories, 1):
-                    kernel.set_arg(place, memory)
-                cl.enqueue_nd_range_kernel(self._queue, kernel, size, local)
+            self._queued(kernel, parameters, memories, size, local)
         except cl.Error as error:
-            raise _failure(f"launching {kernel.function_name}", error) from None
+            self._launched_again(error, kernel, parameters, memories, size, local)
+
+    def _queued(
+        self,
+        kernel: Any,
+        parameters: bytes,
+        memories: list[Any],
+        size: tuple[int, ...],
+        local: tuple[int, ...],
+    ) -> None:
+        # PyOpenCL's own way to set bytes; `set_arg` tries all else before, which takes 8 µs.
+        set_bytes = getattr(kernel, "_set_arg_buf", kernel.set_arg)
+        with self.lock:
+            set_bytes(0, parameters)
+            for place, memory in enumerate(memories, 1):
+                kernel.set_arg(place, memory)
+            cl.enqueue_nd_range_kernel(self._queue, kernel, size, local)
+
+    def _launched_again(self, error: Any, kernel: Any, *arguments: Any) -> None:
+        """Once more, with the memory that is free; some drivers reserve it only now."""
+        _, memories, size, local = arguments
+        held = {id(one): one.size for one in memories if isinstance(one, cl.Buffer)}
+        work = (
+            f"launching {kernel.function_name} for {size[0]} items in groups of {local[0]}, "
+            f"on {sum(held.values())} bytes"
+        )
+        if error.code not in _NO_MEMORY:
+            raise self._failure(work, error) from None
+        self.relieve()
+        with self._translated(work):
+            self._queued(kernel, *arguments)
 
     # Memory
 
@@ -147,16 +207,58 @@ class Runtime:
         except cl.Error as error:
             if error.code in _NO_MEMORY:
                 return None
-            raise _failure(f"allocating {size} bytes", error) from None
+            raise self._failure(f"allocating {size} bytes", error) from None
+
+    def release(self, memory: Any) -> None:
+        """Give a piece back."""
+        with self._translated("giving memory back"):
+            memory.release()
 
     def write(self, memory: Any, values: np.ndarray[Any, Any]) -> None:
         """Copy host memory without gaps to the start of a piece; done when it returns."""
-        with _translated(f"uploading {values.nbytes} bytes"), self.lock:
+        with self._translated(f"uploading {values.nbytes} bytes"), self.lock:
             cl.enqueue_copy(self._queue, memory, values, is_blocking=True)
+
+    def write_soon(self, memory: Any, values: np.ndarray[Any, Any]) -> Any:
+        """The same, put into the queue. Until `is_done` says so nobody writes to the values.
+
+        What is returned holds them; to let go of it before is to wait for the copy.
+        """
+        with self._translated(f"uploading {values.nbytes} bytes"), self.lock:
+            return cl.enqueue_copy(self._queue, memory, values, is_blocking=False)
+
+    def is_done(self, work: Any) -> bool:
+        """Whether what `write_soon` put into the queue is done, or failed."""
+        with self._translated("uploading"):
+            return bool(work.command_execution_status <= cl.command_execution_status.COMPLETE)
+
+    def wait_for(self, work: Any) -> None:
+        """Wait for what `write_soon` put into the queue."""
+        with self._translated("uploading"):
+            work.wait()
+
+    def pinned(self, size: int) -> tuple[Any, np.ndarray[Any, Any]] | None:
+        """Host memory that the device reads by itself, and what holds it; None if there is none."""
+        flags = cl.mem_flags.READ_WRITE | cl.mem_flags.ALLOC_HOST_PTR
+        try:
+            with self.lock:
+                piece = cl.Buffer(self._context, flags, size)
+                mapped: Any = cl.enqueue_map_buffer(
+                    self._queue,
+                    piece,
+                    cl.map_flags.WRITE,
+                    0,
+                    (size,),
+                    np.dtype(np.uint8),
+                    is_blocking=True,
+                )
+        except cl.Error:
+            return None
+        return piece, mapped[0]
 
     def read(self, values: np.ndarray[Any, Any], memory: Any, offset: int) -> None:
         """Copy memory of the device, from a number of bytes on, to the host."""
-        with _translated(f"reading {values.nbytes} bytes"):
+        with self._translated(f"reading {values.nbytes} bytes"):
             with self.lock:
                 event = cl.enqueue_copy(
                     self._queue, values, memory, src_offset=offset, is_blocking=False
@@ -166,18 +268,45 @@ class Runtime:
 
     def copy(self, target: Any, source: Any, offset: int, size: int) -> None:
         """Copy within the device, in the queue."""
-        with _translated(f"copying {size} bytes"), self.lock:
+        with self._translated(f"copying {size} bytes"), self.lock:
             cl.enqueue_copy(self._queue, target, source, src_offset=offset, byte_count=size)
 
     def fill(self, memory: Any, pattern: bytes, size: int) -> None:
         """Fill memory with a pattern of 1, 2, 4 or 8 bytes."""
-        with _translated(f"filling {size} bytes"), self.lock:
+        with self._translated(f"filling {size} bytes"), self.lock:
             cl.enqueue_fill_buffer(self._queue, memory, pattern, 0, size)
 
     def finish(self) -> None:
         """Wait for all that is in the queue."""
-        with _translated("waiting"):
+        with self._translated("waiting for its work"):
             self._queue.finish()
+
+    # Errors
+
+    @contextlib.contextmanager
+    def _translated(self, work: str) -> Iterator[None]:
+        """PyOpenCL's exceptions as burn's."""
+        try:
+            yield
+        except cl.Error as error:
+            raise self._failure(work, error) from None
+
+    def _answers(self) -> bool:
+        """Whether the device still does what is in its queue; the first error need not say so."""
+        try:
+            if self._queue is not None:
+                self._queue.finish()
+        except cl.Error:
+            return False
+        return True
+
+    def _failure(self, work: str, error: Any) -> ExecutionError:
+        text = " ".join(str(error).split())
+        if error.code in _LOST or not self._answers():
+            return lost_error(self.name, work, text)
+        if error.code in _NO_MEMORY:
+            return resource_error(self.name, work, text, self.used(), self.memory_size)
+        return driver_error(self.name, work, text)
 
 
 def _platforms() -> list[Any]:
@@ -185,23 +314,6 @@ def _platforms() -> list[Any]:
         return list(cl.get_platforms())
     except cl.Error:
         return []  # the loader found no driver
-
-
-@contextlib.contextmanager
-def _translated(work: str) -> Iterator[None]:
-    """PyOpenCL's exceptions as burn's."""
-    try:
-        yield
-    except cl.Error as error:
-        raise _failure(work, error) from None
-
-
-def _failure(work: str, error: Any) -> ExecutionError:
-    text = " ".join(str(error).split())
-    return ExecutionError(
-        f"{work}: OpenCL reports {text}",
-        hint="`burn devices` shows the device and its driver",
-    )
 
 
 @contextlib.contextmanager

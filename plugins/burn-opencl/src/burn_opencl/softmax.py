@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from burn_opencl.buffers import Buffer
 from burn_opencl.expressions import CODES, class_of
+from burn_opencl.programs import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,7 +16,13 @@ if TYPE_CHECKING:
 __all__ = ["SoftmaxOps", "launch_rows"]
 
 _ROWS_OF_A_GROUP: Final = 4
+_ROWS_OF_A_GPU_GROUP: Final = 64
 _ITEMS_OF_A_ROW: Final = 256
+_SHORT: Final = 64
+"""Up to this length an item of a GPU takes a row, as those of a CPU do."""
+
+_HELD: Final = 128
+"""Bytes of a row that an item of a GPU keeps in registers."""
 
 
 def launch_rows(
@@ -32,16 +39,29 @@ def launch_rows(
         return
     rows = x.size // n
     code = CODES[x.dtype.name]
-    on_cpu = launcher.runtime.is_cpu
-    group = _ROWS_OF_A_GROUP if on_cpu else _ITEMS_OF_A_ROW
-    definitions: dict[str, str | int] = {"GROUP_SIZE": group}
-    if x.size >= launcher.large:
+    large, on_cpu = x.size >= launcher.large, launcher.runtime.is_cpu
+    by_item = on_cpu or (large and n <= _SHORT)
+    group, text = _ITEMS_OF_A_ROW, ""
+    definitions: dict[str, str | int] = {"BY_ITEM": int(by_item)}
+    if large:
         definitions["TYPE_0"] = code
-    kernel = launcher.kernel(name, "rows.cl", class_of(x.dtype), definitions)
+    if by_item:
+        group = _ROWS_OF_A_GROUP if on_cpu else _ROWS_OF_A_GPU_GROUP
+    elif large:
+        quads = not (n % 4 or any(one.offset % 4 for one in (*operands, *outputs)))
+        pieces = n // 4 if quads else n
+        text = text_of("quads.cl") if quads else ""
+        definitions["BY_QUADS"] = int(quads)
+        group = max(32, min(_ITEMS_OF_A_ROW, 1 << (pieces - 1).bit_length()))
+        held = 1 << (-(-pieces // group) - 1).bit_length()
+        if held * (4 if quads else 1) * x.dtype.itemsize <= _HELD:
+            definitions["PER"] = held
+    definitions["GROUP_SIZE"] = group
+    kernel = launcher.kernel(name, "rows.cl", class_of(x.dtype), definitions, text)
     starts = [one.offset for one in operands] + [0] * (3 - len(operands))
     parameters = (rows, n, code, *starts, *numbers)
     memories = [one.memory for one in (*operands, *outputs)]
-    launcher.run(kernel, rows if on_cpu else rows * group, parameters, memories, group)
+    launcher.run(kernel, rows if by_item else rows * group, parameters, memories, group)
 
 
 class SoftmaxOps:

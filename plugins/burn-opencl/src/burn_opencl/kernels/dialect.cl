@@ -22,3 +22,21 @@
 #define READ_HALF(p, i) vload_half(i, (GLOBAL const half*)(p))
 #define WRITE_HALF(p, i, v) vstore_half_rte(v, i, (GLOBAL half*)(p))
 #define HIGH_PRODUCT(x, y) mul_hi(x, y)
+#define CHOSEN(condition, x, y) select(y, x, condition)  // without a branch
+
+// A number of float32 rounded to float16.
+inline float HALF_OF(float x) {
+    ushort bits;
+    vstore_half_rte(x, 0, (half*)&bits);
+    return vload_half(0, (const half*)&bits);
+}
+#define FLOATS_OF_BITS(x) as_float4(x)
+#define READ_HALVES(p, i) vloada_half4(i, (GLOBAL const half*)(p))
+#define WRITE_HALVES(p, i, v) vstorea_half4_rte(v, i, (GLOBAL half*)(p))
+#define SIGNED_QUAD(x) as_long4(x)
+#define UNSIGNED_QUAD(x) as_ulong4(x)
+#define ALIGNED __attribute__((aligned(64)))
+#define ADD_ONE(p) atomic_inc(p)
+#define UNROLL _Pragma("unroll")
+#define UNROLLED(n) TEXT(unroll n)
+#define TEXT(text) _Pragma(#text)

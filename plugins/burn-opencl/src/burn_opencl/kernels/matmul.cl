@@ -32,7 +32,8 @@ KERNEL(64) void multiply_each(
 #if IS_FLOATING
 
 // For a CPU: vectors of 64 bytes, and ROWS of them in registers. The second matrix is packed in
-// panels as wide as a vector, of which the last is filled up with zeros.
+// panels as wide as a vector, of which the last is filled up with zeros. The first is packed too, in
+// panels of ROWS, where neighbours in a row are not neighbours in memory (PACKED_1).
 
 #if IS_DOUBLE
 #define WIDTH 8
@@ -46,27 +47,30 @@ KERNEL(64) void multiply_each(
 #define STORE_VECTOR JOIN(vstore, WIDTH)
 
 #ifdef HAS_pack_panels
-// An item for up to STEPS rows of a panel.
+#ifndef PANEL
+#define PANEL WIDTH
+#endif
+#define ELEMENT(k, j) READ(x2, base + (k) * row_2 + (j) * column_2, TYPE)
+// An item for up to STEPS rows of a panel, which are read in the order in which they lie.
 KERNEL(1) void pack_panels(
     const Parameters parameters, GLOBAL const void* x2, GLOBAL C* packed) {
-    const long panels = (parameters.n + WIDTH - 1) / WIDTH, inner = parameters.k, item = ITEM;
+    const long panels = (parameters.n + PANEL - 1) / PANEL, inner = parameters.k, item = ITEM;
     const long blocks = (inner + STEPS - 1) / STEPS;
     const long first = item % blocks * STEPS, panel = item / blocks % panels;
-    const long batch = item / blocks / panels, column = panel * WIDTH;
+    const long batch = item / blocks / panels, column = panel * PANEL;
     const long stop = first + STEPS < inner ? first + STEPS : inner;
     const long row_2 = parameters.row_2, column_2 = parameters.column_2;
     const long base = parameters.start_2 + batch * parameters.batch_2 + column * column_2;
-    GLOBAL C* target = packed + (batch * panels + panel) * inner * WIDTH;
-    const int width = parameters.n - column < WIDTH ? (int)(parameters.n - column) : WIDTH;
-    if (width == WIDTH && column_2 == 1 && TYPE == (IS_DOUBLE ? FLOAT64 : FLOAT32)) {
+    GLOBAL C* target = packed + (batch * panels + panel) * inner * PANEL;
+    const int width = parameters.n - column < PANEL ? (int)(parameters.n - column) : PANEL;
+    if (width == PANEL && column_2 == 1) {
         for (long k = first; k < stop; ++k)
-            STORE_VECTOR(LOAD_VECTOR(0, AS(const C, x2) + base + k * row_2), k, target);
+            for (int j = 0; j < PANEL; ++j) target[k * PANEL + j] = ELEMENT(k, j);
         return;
     }
-    for (long k = first; k < stop; ++k)
-        for (int j = 0; j < WIDTH; ++j)
-            target[k * WIDTH + j] =
-                j < width ? READ(x2, base + k * row_2 + j * column_2, TYPE) : (C)0;
+    for (int j = 0; j < PANEL; ++j)
+        for (long k = first; k < stop; ++k)
+            target[k * PANEL + j] = j < width ? ELEMENT(k, j) : (C)0;
 }
 #endif
 
@@ -79,11 +83,16 @@ KERNEL(1) void multiply_panels(
     const long panel = above % panels, batch = above / panels;
     if (batch >= parameters.batch) return;
     GLOBAL const C* rows[ROWS];
+#if PACKED_1
+    const long which = (parameters.batch_1 ? batch : 0) * blocks + item % blocks, column_1 = ROWS;
+    for (int r = 0; r < ROWS; ++r) rows[r] = x1 + which * parameters.k * ROWS + r;
+#else
     for (int r = 0; r < ROWS; ++r) {
         const long row = first_row + r < m ? first_row + r : m - 1;
         rows[r] = x1 + parameters.start_1 + batch * parameters.batch_1 + row * parameters.row_1;
     }
     const long column_1 = parameters.column_1;
+#endif
     const long before = parameters.batch_2 ? batch : 0;
     GLOBAL const C* values = packed + (before * panels + panel) * parameters.k * WIDTH;
     VECTOR s0 = (C)0, s1 = (C)0, s2 = (C)0, s3 = (C)0, s4 = (C)0, s5 = (C)0;
@@ -112,68 +121,5 @@ KERNEL(1) void multiply_panels(
         for (int j = 0; j < width; ++j) WRITE(out, place + j, TARGET, sums[r * WIDTH + j]);
     }
 }
-#endif
-
-// For a GPU: a group makes a tile of the result from tiles in local memory, and each item PER by
-// PER elements of it.
-
-#ifdef TILE
-#define PER (TILE / 16)
-#define DEPTH (4096 / TILE / 4)
-
-#ifdef HAS_multiply_tiles
-KERNEL(256) void multiply_tiles(
-    const Parameters parameters, GLOBAL const void* x1, GLOBAL const void* x2, GLOBAL void* out) {
-    LOCAL C first[DEPTH][TILE + 1];
-    LOCAL C second[DEPTH][TILE + 1];
-    const long m = parameters.m, n = parameters.n, group = GROUP;
-    const long across = (n + TILE - 1) / TILE, down = (m + TILE - 1) / TILE;
-    const long left = group % across * TILE, top = group / across % down * TILE;
-    const long batch = group / across / down;
-    const long start_1 = parameters.start_1 + batch * parameters.batch_1;
-    const long start_2 = parameters.start_2 + batch * parameters.batch_2;
-    const int lane = LANE, x = lane % 16, y = lane / 16;
-    C sums[PER][PER];
-    for (int r = 0; r < PER; ++r)
-        for (int c = 0; c < PER; ++c) sums[r][c] = (C)0;
-    for (long k = 0; k < parameters.k; k += DEPTH) {
-        for (int at = lane; at < TILE * DEPTH; at += 256) {
-            // Neighbours read along the axis whose elements are neighbours.
-            const int along_1 = parameters.column_1 == 1 ? at % DEPTH : at / TILE;
-            const int row = parameters.column_1 == 1 ? at / DEPTH : at % TILE;
-            const long own_1 = k + along_1;
-            first[along_1][row] = top + row < m && own_1 < parameters.k
-                ? READ(x1, start_1 + (top + row) * parameters.row_1 +
-                           own_1 * parameters.column_1, TYPE)
-                : (C)0;
-            const int along_2 = parameters.row_2 == 1 ? at % DEPTH : at / TILE;
-            const int column = parameters.row_2 == 1 ? at / DEPTH : at % TILE;
-            const long own_2 = k + along_2;
-            second[along_2][column] = left + column < n && own_2 < parameters.k
-                ? READ(x2, start_2 + own_2 * parameters.row_2 +
-                           (left + column) * parameters.column_2, TYPE)
-                : (C)0;
-        }
-        BARRIER;
-        for (int d = 0; d < DEPTH; ++d) {
-            C column[PER], row[PER];
-            for (int r = 0; r < PER; ++r) column[r] = first[d][y + 16 * r];
-            for (int c = 0; c < PER; ++c) row[c] = second[d][x + 16 * c];
-            for (int r = 0; r < PER; ++r)
-                for (int c = 0; c < PER; ++c) sums[r][c] = fma(column[r], row[c], sums[r][c]);
-        }
-        BARRIER;
-    }
-    for (int r = 0; r < PER; ++r) {
-        const long row = top + y + 16 * r;
-        for (int c = 0; c < PER; ++c) {
-            const long column = left + x + 16 * c;
-            if (row < m && column < n)
-                WRITE(out, parameters.start_out + (batch * m + row) * n + column, TARGET,
-                      sums[r][c]);
-        }
-    }
-}
-#endif
 #endif
 #endif

@@ -1,7 +1,7 @@
 // Elements lie as (outer, n, inner), and the middle axis is reduced, in parts where it is long.
 
 typedef struct {
-    long outer, n, inner, start, parts, chunk, op, source, target;
+    long outer, n, inner, start, parts, chunk, op, source, target, numbers[4];
 } Parameters;
 #ifndef OP
 #define OP ((int)parameters.op)
@@ -23,14 +23,19 @@ inline C joined(int op, C x, C y) {
         default: return smaller(x, y);
     }
 }
-inline C seen(int op, C x) { return op >= ANY ? (C)(x != (C)0) : x; }
-#define VALUE(place) seen(OP, READ(x, place, SOURCE))
+// PRODUCED makes an element of what is read, where that is not computed yet.
+#ifndef PRODUCED
+#define PRODUCED(v) v
+#endif
+inline C as_seen(int op, C x) { return op >= ANY ? (C)(x != (C)0) : x; }
+#define SEEN(v) as_seen(OP, PRODUCED(v))
+#define VALUE(place) SEEN(READ(x, place, SOURCE))
 #define LANES 32
 #define COLUMNS 2048
 
 #ifdef HAS_reduce
 // An item for each result and part; along rows on a CPU several elements go side by side.
-KERNEL(64) void reduce(const Parameters parameters, GLOBAL const void* x, GLOBAL void* out) {
+KERNEL(GROUP_SIZE) void reduce(const Parameters parameters, GLOBAL const void* x, GLOBAL void* out) {
     const long n = parameters.n, inner = parameters.inner, item = ITEM;
     const long column = item % inner, above = item / inner;
     const long part = above % parameters.parts, row = above / parameters.parts;
@@ -54,7 +59,7 @@ KERNEL(64) void reduce(const Parameters parameters, GLOBAL const void* x, GLOBAL
         own = VALUE(base + k * inner);
         ++k;
     }
-    for (; k < stop; ++k) own = joined(OP, own, VALUE(base + k * inner));
+    UNROLLED(8) for (; k < stop; ++k) own = joined(OP, own, VALUE(base + k * inner));
     WRITE(out, item, TARGET, own);
 }
 #endif
@@ -78,21 +83,48 @@ KERNEL(1) void reduce_columns(
 }
 #endif
 
-// A group for each row and part of it, on a GPU: neighbours read neighbours.
+// A group for each row and part of it, on a GPU: neighbours read neighbours, in quads where a row
+// and its parts are made of those (BY_QUADS), and several at a time.
 #ifdef HAS_reduce_rows
-KERNEL(256) void reduce_rows(const Parameters parameters, GLOBAL const void* x, GLOBAL void* out) {
+#if BY_QUADS
+#define SPAN 4
+#define PIECE QUAD
+#define PIECE_AT(place) READ_QUAD(x, place, SOURCE)
+#define FOLDED(p) joined(OP, joined(OP, SEEN(p.x), SEEN(p.y)), joined(OP, SEEN(p.z), SEEN(p.w)))
+#else
+#define SPAN 1
+#define PIECE C
+#define PIECE_AT(place) READ(x, place, SOURCE)
+#define FOLDED(p) SEEN(p)
+#endif
+#define AT_ONCE 4
+#define STRIDE (256 * SPAN)
+KERNEL(256) void reduce_rows(
+    const Parameters parameters, GLOBAL const void* restrict x, GLOBAL void* restrict out) {
     LOCAL C shared[256];
     const int lane = LANE;
     const long part = GROUP % parameters.parts, row = GROUP / parameters.parts;
     const long first = part * parameters.chunk, n = parameters.n;
     const long stop = first + parameters.chunk < n ? first + parameters.chunk : n;
     const long base = parameters.start + row * n;
-    const int begun = stop - first < 256 ? (int)(stop - first) : 256;
+    const long pieces = (stop - first) / SPAN;
+    const int begun = pieces < 256 ? (int)pieces : 256;
     C own = (C)0;
     if (lane < begun) {
-        own = VALUE(base + first + lane);
-        for (long k = first + lane + 256; k < stop; k += 256)
-            own = joined(OP, own, VALUE(base + k));
+        long k = first + lane * SPAN;
+        PIECE piece = PIECE_AT(base + k);
+        own = FOLDED(piece);
+        k += STRIDE;
+        for (; k + (AT_ONCE - 1) * STRIDE < stop; k += AT_ONCE * STRIDE) {
+            PIECE several[AT_ONCE];
+            UNROLL for (int j = 0; j < AT_ONCE; ++j) several[j] = PIECE_AT(base + k + j * STRIDE);
+            UNROLL for (int j = 0; j < AT_ONCE; ++j)
+                own = joined(OP, own, FOLDED(several[j]));
+        }
+        for (; k < stop; k += STRIDE) {
+            piece = PIECE_AT(base + k);
+            own = joined(OP, own, FOLDED(piece));
+        }
     }
     shared[lane] = own;
     for (int step = 128; step > 0; step /= 2) {

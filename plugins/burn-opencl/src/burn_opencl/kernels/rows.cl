@@ -1,5 +1,6 @@
-// Functions of rows of n elements. On a CPU an item takes a row, in vectors of 64 bytes, and the
-// last one is filled up; on a GPU a group does, an element for each of its items at a time.
+// Functions of rows of n elements. On a CPU, and on a GPU where rows are short, an item takes a row, in
+// vectors of 64 bytes, of which the last is filled up (BY_ITEM). Else a group does, and where a row is
+// not too long each of its items holds PER pieces of it in registers.
 
 typedef struct {
     long rows, n, type, start_1, start_2, start_3, epsilon, has_gamma, has_beta;
@@ -16,7 +17,7 @@ typedef struct {
 #define WIDE FLOAT32
 #endif
 
-#if IS_CPU
+#if BY_ITEM
 #if IS_DOUBLE
 #define WIDTH 8
 #else
@@ -62,18 +63,37 @@ inline C peak(V x) {
 }
 #define SHARED
 #else
+#if BY_QUADS
+#define V QUAD
+#define SPAN 4
+#define LOADED(p, place, k, fill) READ_QUAD(p, (place) + k, TYPE)
+#define STORED(p, place, k, v) WRITE_QUAD(p, (place) + k, TYPE, v)
+#define STORED_WIDE(p, place, k, v) WRITE_QUAD(p, (place) + k, WIDE, v)
+#define SUMMED(v) ((v.x + v.y) + (v.z + v.w))
+#define HIGHEST(v) fmax(fmax(v.x, v.y), fmax(v.z, v.w))
+#else
 #define V C
-#define ROW GROUP
-#define EACH(k) for (long k = LANE; k < n; k += 256)
+#define SPAN 1
 #define LOADED(p, place, k, fill) READ(p, (place) + k, TYPE)
 #define STORED(p, place, k, v) WRITE(p, (place) + k, TYPE, v)
 #define STORED_WIDE(p, place, k, v) WRITE(p, (place) + k, WIDE, v)
+#define SUMMED(v) v
+#define HIGHEST(v) v
+#endif
+#define ROW GROUP
+#ifdef PER
+#define EACH(k)                              \
+    UNROLL for (int at = 0; at < PER; ++at)  \
+        for (long k = ((long)at * GROUP_SIZE + LANE) * SPAN; k < n; k = n)
+#else
+#define EACH(k) for (long k = LANE * SPAN; k < n; k += GROUP_SIZE * SPAN)
+#endif
 #define ACROSS(function, v) function(v, shared)
-#define SHARED LOCAL C shared[256];
+#define SHARED LOCAL C shared[GROUP_SIZE];
 
-inline C total(C own, LOCAL C* shared) {
-    shared[LANE] = own;
-    for (int step = 128; step > 0; step /= 2) {
+inline C total(V own, LOCAL C* shared) {
+    shared[LANE] = SUMMED(own);
+    for (int step = GROUP_SIZE / 2; step > 0; step /= 2) {
         BARRIER;
         if (LANE < step) shared[LANE] += shared[LANE + step];
     }
@@ -82,9 +102,9 @@ inline C total(C own, LOCAL C* shared) {
     BARRIER;
     return sum;
 }
-inline C peak(C own, LOCAL C* shared) {
-    shared[LANE] = own;
-    for (int step = 128; step > 0; step /= 2) {
+inline C peak(V own, LOCAL C* shared) {
+    shared[LANE] = HIGHEST(own);
+    for (int step = GROUP_SIZE / 2; step > 0; step /= 2) {
         BARRIER;
         if (LANE < step) shared[LANE] = fmax(shared[LANE], shared[LANE + step]);
     }
@@ -93,6 +113,20 @@ inline C peak(C own, LOCAL C* shared) {
     BARRIER;
     return best;
 }
+#endif
+
+// What is read more than once: from memory each time, or kept in registers. KEEP and KEPT are for
+// what is computed on the way, which lies in the result meanwhile.
+#ifdef PER
+#define HOLD(held, p, place) V held[PER]; EACH(k) held[at] = LOADED(p, place, k, (C)0);
+#define HELD(held, p, place, k, fill) held[at]
+#define KEEP(held, k, v) held[at] = v
+#define KEPT(held, k) held[at]
+#else
+#define HOLD(held, p, place)
+#define HELD(held, p, place, k, fill) LOADED(p, place, k, fill)
+#define KEEP(held, k, v) STORED(out, out_row, k, v)
+#define KEPT(held, k) LOADED(out, out_row, k, (C)0)
 #endif
 
 #define BEGIN                                                     \
@@ -105,30 +139,32 @@ inline C peak(C own, LOCAL C* shared) {
 KERNEL(GROUP_SIZE)
 void softmax(const Parameters parameters, GLOBAL const void* x, GLOBAL void* out) {
     BEGIN
+    HOLD(own_x, x, x_row)
     V best = -(C)INFINITY;
-    EACH(k) best = fmax(best, LOADED(x, x_row, k, -(C)INFINITY));
+    EACH(k) best = fmax(best, HELD(own_x, x, x_row, k, -(C)INFINITY));
     const C highest = ACROSS(peak, best);
     V sum = (C)0;
     EACH(k) {
-        const V power = exp(LOADED(x, x_row, k, -(C)INFINITY) - highest);
+        const V power = exp(HELD(own_x, x, x_row, k, -(C)INFINITY) - highest);
         sum += power;
-        STORED(out, out_row, k, power);
+        KEEP(own_x, k, power);
     }
     const C factor = (C)1 / ACROSS(total, sum);
-    EACH(k) STORED(out, out_row, k, LOADED(out, out_row, k, (C)0) * factor);
+    EACH(k) STORED(out, out_row, k, KEPT(own_x, k) * factor);
 }
 #endif
 #ifdef HAS_log_softmax
 KERNEL(GROUP_SIZE)
 void log_softmax(const Parameters parameters, GLOBAL const void* x, GLOBAL void* out) {
     BEGIN
+    HOLD(own_x, x, x_row)
     V best = -(C)INFINITY;
-    EACH(k) best = fmax(best, LOADED(x, x_row, k, -(C)INFINITY));
+    EACH(k) best = fmax(best, HELD(own_x, x, x_row, k, -(C)INFINITY));
     const C highest = ACROSS(peak, best);
     V sum = (C)0;
-    EACH(k) sum += exp(LOADED(x, x_row, k, -(C)INFINITY) - highest);
+    EACH(k) sum += exp(HELD(own_x, x, x_row, k, -(C)INFINITY) - highest);
     const C shift = log(ACROSS(total, sum));
-    EACH(k) STORED(out, out_row, k, LOADED(x, x_row, k, (C)0) - highest - shift);
+    EACH(k) STORED(out, out_row, k, HELD(own_x, x, x_row, k, (C)0) - highest - shift);
 }
 #endif
 #ifdef HAS_softmax_grad
@@ -137,12 +173,14 @@ KERNEL(GROUP_SIZE) void softmax_grad(
     GLOBAL void* out) {
     BEGIN
     const long g_row = parameters.start_2 + row * n;
+    HOLD(own_output, output, x_row)
+    HOLD(own_g, g, g_row)
     V sum = (C)0;
-    EACH(k) sum += LOADED(output, x_row, k, (C)0) * LOADED(g, g_row, k, (C)0);
+    EACH(k) sum += HELD(own_output, output, x_row, k, (C)0) * HELD(own_g, g, g_row, k, (C)0);
     const C all = ACROSS(total, sum);
     EACH(k) {
-        const V slope = LOADED(g, g_row, k, (C)0) - all;
-        STORED(out, out_row, k, LOADED(output, x_row, k, (C)0) * slope);
+        const V slope = HELD(own_g, g, g_row, k, (C)0) - all;
+        STORED(out, out_row, k, HELD(own_output, output, x_row, k, (C)0) * slope);
     }
 }
 #endif
@@ -152,12 +190,14 @@ KERNEL(GROUP_SIZE) void log_softmax_grad(
     GLOBAL void* out) {
     BEGIN
     const long g_row = parameters.start_2 + row * n;
+    HOLD(own_output, output, x_row)
+    HOLD(own_g, g, g_row)
     V sum = (C)0;
-    EACH(k) sum += LOADED(g, g_row, k, (C)0);
+    EACH(k) sum += HELD(own_g, g, g_row, k, (C)0);
     const C all = ACROSS(total, sum);
     EACH(k) {
-        const V power = exp(LOADED(output, x_row, k, (C)0));
-        STORED(out, out_row, k, LOADED(g, g_row, k, (C)0) - power * all);
+        const V power = exp(HELD(own_output, output, x_row, k, (C)0));
+        STORED(out, out_row, k, HELD(own_g, g, g_row, k, (C)0) - power * all);
     }
 }
 #endif
@@ -167,17 +207,18 @@ KERNEL(GROUP_SIZE) void layer_norm(
     const Parameters parameters, GLOBAL const void* x, GLOBAL const void* gamma,
     GLOBAL const void* beta, GLOBAL void* out) {
     BEGIN
+    HOLD(own_x, x, x_row)
     V sum = (C)0, squares = (C)0;
-    EACH(k) sum += LOADED(x, x_row, k, (C)0);
+    EACH(k) sum += HELD(own_x, x, x_row, k, (C)0);
     const C mean = ACROSS(total, sum) / (C)n;
     EACH(k) {
-        const V distance = LOADED(x, x_row, k, mean) - mean;
+        const V distance = HELD(own_x, x, x_row, k, mean) - mean;
         squares += distance * distance;
     }
     const C epsilon = OF_NUMBER((ulong)parameters.epsilon);
     const C inverse = (C)1 / sqrt(ACROSS(total, squares) / (C)n + epsilon);
     EACH(k) {
-        V value = (LOADED(x, x_row, k, mean) - mean) * inverse;
+        V value = (HELD(own_x, x, x_row, k, mean) - mean) * inverse;
         if (parameters.has_gamma) value *= LOADED(gamma, parameters.start_2, k, (C)1);
         if (parameters.has_beta) value += LOADED(beta, parameters.start_3, k, (C)0);
         STORED(out, out_row, k, value);
@@ -189,15 +230,16 @@ KERNEL(GROUP_SIZE) void rms_norm(
     const Parameters parameters, GLOBAL const void* x, GLOBAL const void* gamma,
     GLOBAL void* out) {
     BEGIN
+    HOLD(own_x, x, x_row)
     V squares = (C)0;
     EACH(k) {
-        const V value = LOADED(x, x_row, k, (C)0);
+        const V value = HELD(own_x, x, x_row, k, (C)0);
         squares += value * value;
     }
     const C epsilon = OF_NUMBER((ulong)parameters.epsilon);
     const C inverse = (C)1 / sqrt(ACROSS(total, squares) / (C)n + epsilon);
     EACH(k) {
-        V value = LOADED(x, x_row, k, (C)0) * inverse;
+        V value = HELD(own_x, x, x_row, k, (C)0) * inverse;
         if (parameters.has_gamma) value *= LOADED(gamma, parameters.start_2, k, (C)1);
         STORED(out, out_row, k, value);
     }
@@ -210,18 +252,20 @@ KERNEL(GROUP_SIZE) void layer_norm_grad(
     GLOBAL const void* g, GLOBAL void* out, GLOBAL void* steep) {
     BEGIN
     const long g_row = parameters.start_3 + row * n;
+    HOLD(own_x, x, x_row)
+    HOLD(own_g, g, g_row)
     V sum = (C)0, squares = (C)0, level_sum = (C)0, bend_sum = (C)0;
-    EACH(k) sum += LOADED(x, x_row, k, (C)0);
+    EACH(k) sum += HELD(own_x, x, x_row, k, (C)0);
     const C mean = ACROSS(total, sum) / (C)n;
     EACH(k) {
-        const V distance = LOADED(x, x_row, k, mean) - mean;
+        const V distance = HELD(own_x, x, x_row, k, mean) - mean;
         squares += distance * distance;
     }
     const C epsilon = OF_NUMBER((ulong)parameters.epsilon);
     const C inverse = (C)1 / sqrt(ACROSS(total, squares) / (C)n + epsilon);
     EACH(k) {
-        const V own = LOADED(g, g_row, k, (C)0);
-        const V normal = (LOADED(x, x_row, k, mean) - mean) * inverse;
+        const V own = HELD(own_g, g, g_row, k, (C)0);
+        const V normal = (HELD(own_x, x, x_row, k, mean) - mean) * inverse;
         V weighted = own;
         if (parameters.has_gamma) weighted *= LOADED(gamma, parameters.start_2, k, (C)1);
         STORED_WIDE(steep, out_row, k, own * normal);
@@ -231,8 +275,8 @@ KERNEL(GROUP_SIZE) void layer_norm_grad(
     const C level = ACROSS(total, level_sum) / (C)n;
     const C bend = ACROSS(total, bend_sum) / (C)n;
     EACH(k) {
-        const V normal = (LOADED(x, x_row, k, mean) - mean) * inverse;
-        V weighted = LOADED(g, g_row, k, (C)0);
+        const V normal = (HELD(own_x, x, x_row, k, mean) - mean) * inverse;
+        V weighted = HELD(own_g, g, g_row, k, (C)0);
         if (parameters.has_gamma) weighted *= LOADED(gamma, parameters.start_2, k, (C)1);
         STORED(out, out_row, k, (weighted - level - normal * bend) * inverse);
     }

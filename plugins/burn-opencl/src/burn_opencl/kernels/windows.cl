@@ -1,7 +1,7 @@
 // Windows that slide along three spatial axes of (lead, spatial): padding is not in memory.
 
 typedef struct {
-    long n, start, type, index_type, with_padding, lowest, lengths[3], widths[3], stride[3],
+    long n, each, start, type, index_type, with_padding, lowest, lengths[3], widths[3], stride[3],
         before[3], after[3], dilation[3], counts[3];
 } Parameters;
 #ifndef TYPE
@@ -9,89 +9,176 @@ typedef struct {
 #endif
 #define L parameters.lengths
 #define K parameters.widths
+#ifndef K0
+#define K0 parameters.widths[0]
+#define K1 parameters.widths[1]
+#define K2 parameters.widths[2]
+#define D0 parameters.dilation[0]
+#define D1 parameters.dilation[1]
+#define D2 parameters.dilation[2]
+#endif
 #define N parameters.counts
 
-// Where a window starts along each axis, from its number.
-#define WINDOW(number)                                                               \
-    const long c2 = (number) % N[2], above2 = (number) / N[2];                       \
-    const long c1 = above2 % N[1], above1 = above2 / N[1];                           \
-    const long c0 = above1 % N[0], lead = above1 / N[0];                             \
-    const long s0 = c0 * parameters.stride[0] - parameters.before[0];                \
-    const long s1 = c1 * parameters.stride[1] - parameters.before[1];                \
-    const long s2 = c2 * parameters.stride[2] - parameters.before[2];
+// An item takes `each` windows in a row: on a CPU many, so that it seldom has to divide.
+#define EACH_WINDOW                                                                  \
+    const long number = ITEM * parameters.each;                                      \
+    if (number >= parameters.n) return;                                              \
+    const long left = parameters.n - number;                                         \
+    const long end = number + (left < parameters.each ? left : parameters.each);     \
+    long c2 = number % N[2], above2 = number / N[2], c1 = above2 % N[1];             \
+    long above1 = above2 / N[1], c0 = above1 % N[0], lead = above1 / N[0];           \
+    for (long item = number; item < end; ++item, ++c2) {                             \
+        if (c2 == N[2]) {                                                            \
+            c2 = 0;                                                                  \
+            ++c1;                                                                    \
+        }                                                                            \
+        if (c1 == N[1]) {                                                            \
+            c1 = 0;                                                                  \
+            ++c0;                                                                    \
+        }                                                                            \
+        if (c0 == N[0]) {                                                            \
+            c0 = 0;                                                                  \
+            ++lead;                                                                  \
+        }                                                                            \
+        const long s0 = c0 * parameters.stride[0] - parameters.before[0];            \
+        const long s1 = c1 * parameters.stride[1] - parameters.before[1];            \
+        const long s2 = c2 * parameters.stride[2] - parameters.before[2];
+
+// Along an axis: the first place in a window that is no padding, and the one behind the last.
+#define WITHIN(d, s, first, stop)                                                    \
+    long first = 0, stop = K##d;                                                     \
+    if (s < 0) first = (D##d - 1 - s) / D##d;                                        \
+    if (s + (K##d - 1) * D##d >= L[d]) stop = (L[d] - s + D##d - 1) / D##d;
 
 // Each place in a window that is no padding.
 #define EACH_PLACE                                                                   \
-    for (long k0 = 0; k0 < K[0]; ++k0)                                               \
-        for (long k1 = 0; k1 < K[1]; ++k1)                                           \
-            for (long k2 = 0; k2 < K[2]; ++k2) {                                     \
-                const long p0 = s0 + k0 * parameters.dilation[0];                    \
-                const long p1 = s1 + k1 * parameters.dilation[1];                    \
-                const long p2 = s2 + k2 * parameters.dilation[2];                    \
-                if (p0 < 0 || p1 < 0 || p2 < 0 || p0 >= L[0] || p1 >= L[1] || p2 >= L[2]) \
-                    continue;                                                        \
-                const long place = (p0 * L[1] + p1) * L[2] + p2;
+    for (long k0 = first0; k0 < stop0; ++k0)                                         \
+        for (long k1 = first1; k1 < stop1; ++k1) {                                   \
+            const long line = ((s0 + k0 * D0) * L[1] + s1 + k1 * D1) * L[2] + s2;    \
+            for (long k2 = first2; k2 < stop2; ++k2) {                               \
+                const long place = line + k2 * D2;
+#define END_PLACE }}
 
 #ifdef HAS_columns
-// (lead, *spatial) as (lead, *kernel, *counts): an item for each row of windows.
+// (lead, *spatial) as (lead, *kernel, *counts).
+#if IS_CPU
+// An item takes `each` rows of windows.
+KERNEL(GROUP_SIZE)
+void columns(const Parameters parameters, GLOBAL const void* restrict x, GLOBAL void* restrict out) {
+    const long number = ITEM * parameters.each;
+    if (number >= parameters.n) return;
+    const long left = parameters.n - number;
+    const long end = number + (left < parameters.each ? left : parameters.each);
+    const long step = parameters.stride[2];
+    long c1 = number % N[1], a1 = number / N[1], c0 = a1 % N[0], above = a1 / N[0];
+    for (long item = number; item < end;) {
+        const long k2 = above % K2, b2 = above / K2, k1 = b2 % K1, b1 = b2 / K1;
+        const long k0 = b1 % K0, lead = b1 / K0;
+        const long s2 = k2 * parameters.dilation[2] - parameters.before[2];
+        // The windows of a row whose place lies in the tensor.
+        long first = s2 < 0 ? (-s2 + step - 1) / step : 0;
+        long stop = s2 < L[2] ? (L[2] - s2 + step - 1) / step : 0;
+        if (stop > N[2]) stop = N[2];
+        if (first > stop) first = stop;
+        for (; c0 < N[0] && item < end; ++c0, c1 = 0) {
+            const long p0 =
+                c0 * parameters.stride[0] - parameters.before[0] + k0 * parameters.dilation[0];
+            for (; c1 < N[1] && item < end; ++c1, ++item) {
+                const long p1 =
+                    c1 * parameters.stride[1] - parameters.before[1] + k1 * parameters.dilation[1];
+                const int beyond = p0 < 0 || p1 < 0 || p0 >= L[0] || p1 >= L[1];
+                const long begin = beyond ? 0 : first, behind = beyond ? 0 : stop;
+                const long target = item * N[2];
+                const long source = parameters.start + ((lead * L[0] + p0) * L[1] + p1) * L[2] + s2;
+                for (long i = 0; i < begin; ++i) WRITE(out, target + i, TYPE, (C)0);
+                if (step == 1)
+                    for (long i = begin; i < behind; ++i)
+                        WRITE(out, target + i, TYPE, READ(x, source + i, TYPE));
+                else
+                    for (long i = begin; i < behind; ++i)
+                        WRITE(out, target + i, TYPE, READ(x, source + i * step, TYPE));
+                for (long i = behind; i < N[2]; ++i) WRITE(out, target + i, TYPE, (C)0);
+            }
+        }
+        c0 = 0;
+        ++above;
+    }
+}
+#else
+// An item takes an element: neighbours write to neighbours.
+#define FROM(W, rest)                                                                \
+    W at = rest;                                                                     \
+    W above = at / (W)N[2];                                                          \
+    const long c2 = at - above * (W)N[2];                                            \
+    at = above, above = at / (W)N[1];                                                \
+    const long c1 = at - above * (W)N[1];                                            \
+    at = above, above = at / (W)N[0];                                                \
+    const long c0 = at - above * (W)N[0];                                            \
+    at = above, above = at / (W)K2;                                                \
+    const long k2 = at - above * (W)K2;                                            \
+    at = above, above = at / (W)K1;                                                \
+    const long k1 = at - above * (W)K1;                                            \
+    at = above, above = at / (W)K0;                                                \
+    const long k0 = at - above * (W)K0, lead = above;                              \
+    const long p0 = c0 * parameters.stride[0] - parameters.before[0] + k0 * parameters.dilation[0]; \
+    const long p1 = c1 * parameters.stride[1] - parameters.before[1] + k1 * parameters.dilation[1]; \
+    const long p2 = c2 * parameters.stride[2] - parameters.before[2] + k2 * parameters.dilation[2]; \
+    const int beyond = p0 < 0 || p1 < 0 || p2 < 0 || p0 >= L[0] || p1 >= L[1] || p2 >= L[2]; \
+    const long source = parameters.start + ((lead * L[0] + p0) * L[1] + p1) * L[2] + p2; \
+    WRITE(out, item, TYPE, beyond ? (C)0 : READ(x, source, TYPE));
+
 KERNEL(GROUP_SIZE)
 void columns(const Parameters parameters, GLOBAL const void* restrict x, GLOBAL void* restrict out) {
     const long item = ITEM;
     if (item >= parameters.n) return;
-    const long c1 = item % N[1], a1 = item / N[1], c0 = a1 % N[0], a0 = a1 / N[0];
-    const long k2 = a0 % K[2], b2 = a0 / K[2], k1 = b2 % K[1], b1 = b2 / K[1];
-    const long k0 = b1 % K[0], lead = b1 / K[0];
-    const long p0 = c0 * parameters.stride[0] - parameters.before[0] + k0 * parameters.dilation[0];
-    const long p1 = c1 * parameters.stride[1] - parameters.before[1] + k1 * parameters.dilation[1];
-    const long s2 = k2 * parameters.dilation[2] - parameters.before[2], step = parameters.stride[2];
-    const long target = item * N[2];
-    long first = 0, stop = 0;
-    if (p0 >= 0 && p1 >= 0 && p0 < L[0] && p1 < L[1]) {
-        // The windows whose place lies in the tensor.
-        first = s2 < 0 ? (-s2 + step - 1) / step : 0;
-        stop = s2 < L[2] ? (L[2] - s2 + step - 1) / step : 0;
-        if (stop > N[2]) stop = N[2];
-        if (first > stop) first = stop;
+    if (parameters.n >> 31) {
+        FROM(ulong, item)
+    } else {
+        FROM(uint, item)
     }
-    const long source = parameters.start + ((lead * L[0] + p0) * L[1] + p1) * L[2] + s2;
-    for (long i = 0; i < first; ++i) WRITE(out, target + i, TYPE, (C)0);
-    if (step == 1)
-        for (long i = first; i < stop; ++i)
-            WRITE(out, target + i, TYPE, READ(x, source + i, TYPE));
-    else
-        for (long i = first; i < stop; ++i)
-            WRITE(out, target + i, TYPE, READ(x, source + i * step, TYPE));
-    for (long i = stop; i < N[2]; ++i) WRITE(out, target + i, TYPE, (C)0);
 }
+#endif
 #endif
 
 #ifdef HAS_max_pool
-// Place 0 of a window that is no padding: where the search begins.
-inline long first_in(long start, long dilation) {
-    if (start >= 0) return start;
-    const long rest = start % dilation;
-    return rest < 0 ? rest + dilation : rest;
-}
-KERNEL(64) void max_pool(
+KERNEL(GROUP_SIZE) void max_pool(
     const Parameters parameters, GLOBAL const void* x, GLOBAL void* out, GLOBAL void* indices) {
-    const long item = ITEM;
-    if (item >= parameters.n) return;
-    WINDOW(item)
+    EACH_WINDOW
     const long base = parameters.start + lead * L[0] * L[1] * L[2];
     C best = OF_NUMBER((ulong)parameters.lowest);
-    long found = (first_in(s0, parameters.dilation[0]) * L[1] +
-                  first_in(s1, parameters.dilation[1])) * L[2] +
-        first_in(s2, parameters.dilation[2]);
+    WITHIN(0, s0, first0, stop0)
+    WITHIN(1, s1, first1, stop1)
+    WITHIN(2, s2, first2, stop2)
+    long found = ((s0 + first0 * D0) * L[1] + s1 + first1 * D1) * L[2] + s2 + first2 * D2;
     EACH_PLACE
         const C value = READ(x, base + place, TYPE);
-        if (!(value <= best) && best == best) {
-            best = value;
-            found = place;
-        }
-    }
+        const int takes = !(value <= best) & (best == best);
+        best = takes ? value : best;
+        found = takes ? place : found;
+    END_PLACE
     WRITE(out, item, TYPE, best);
     if (parameters.index_type != NUMBER)
         write_long(indices, item, (int)parameters.index_type, found);
+    }
+}
+#endif
+
+#ifdef HAS_max_pool_grad
+// An item takes all places of (lead, places): sums at a place are added up in order.
+KERNEL(64)
+void max_pool_grad(
+    const Parameters parameters, GLOBAL const void* g, GLOBAL const void* indices,
+    GLOBAL void* out, GLOBAL long* note) {
+    const long item = ITEM, windows = N[2], places = L[2];
+    if (item >= parameters.n) return;
+    for (long i = 0; i < places; ++i) WRITE(out, item * places + i, TYPE, (C)0);
+    for (long i = item * windows; i < (item + 1) * windows; ++i) {
+        const ulong bits = read_ulong(indices, parameters.with_padding + i, (int)parameters.index_type);
+        const long index = index_in(bits, (int)parameters.index_type, places, note, parameters.lowest);
+        if (index < 0) continue;
+        const long place = item * places + index;
+        WRITE(out, place, TYPE, READ(out, place, TYPE) + READ(g, parameters.start + i, TYPE));
+    }
 }
 #endif
 
@@ -101,21 +188,23 @@ inline long counted(long start, long width, long length, long after, long with_p
     return (stop < end ? stop : end) - (with_padding || start > 0 ? start : 0);
 }
 #define DIVISOR(s0, s1, s2)                                                          \
-    (counted(s0, K[0], L[0], parameters.after[0], parameters.with_padding) *         \
-     counted(s1, K[1], L[1], parameters.after[1], parameters.with_padding) *         \
-     counted(s2, K[2], L[2], parameters.after[2], parameters.with_padding))
+    (counted(s0, K0, L[0], parameters.after[0], parameters.with_padding) *         \
+     counted(s1, K1, L[1], parameters.after[1], parameters.with_padding) *         \
+     counted(s2, K2, L[2], parameters.after[2], parameters.with_padding))
 
 #ifdef HAS_avg_pool
-KERNEL(64) void avg_pool(const Parameters parameters, GLOBAL const void* x, GLOBAL void* out) {
-    const long item = ITEM;
-    if (item >= parameters.n) return;
-    WINDOW(item)
+KERNEL(GROUP_SIZE) void avg_pool(const Parameters parameters, GLOBAL const void* x, GLOBAL void* out) {
+    EACH_WINDOW
     const long base = parameters.start + lead * L[0] * L[1] * L[2];
     C sum = (C)0;
+    WITHIN(0, s0, first0, stop0)
+    WITHIN(1, s1, first1, stop1)
+    WITHIN(2, s2, first2, stop2)
     EACH_PLACE
         sum += READ(x, base + place, TYPE);
-    }
+    END_PLACE
     WRITE(out, item, TYPE, sum / (C)DIVISOR(s0, s1, s2));
+    }
 }
 #endif
 
@@ -142,6 +231,36 @@ void avg_pool_grad(const Parameters parameters, GLOBAL const void* g, GLOBAL voi
             for (long c2 = FIRST(2, p2); c2 <= LAST(2, p2); ++c2)
                 sum += READ(g, base + (c0 * N[1] + c1) * N[2] + c2, TYPE) /
                     (C)DIVISOR(START(0, c0), START(1, c1), START(2, c2));
+    WRITE(out, item, TYPE, sum);
+}
+#endif
+
+#ifdef HAS_fold
+// What `columns` spreads, added up again: each place looks for the windows that hold it.
+KERNEL(64) void fold(const Parameters parameters, GLOBAL const void* x, GLOBAL void* out) {
+    const long item = ITEM;
+    if (item >= parameters.n) return;
+    const long p2 = item % L[2], above2 = item / L[2], p1 = above2 % L[1], above1 = above2 / L[1];
+    const long p0 = above1 % L[0], lead = above1 / L[0];
+    C sum = (C)0;
+    for (long k0 = 0; k0 < K0; ++k0) {
+        const long s0 = p0 + parameters.before[0] - k0 * parameters.dilation[0];
+        const long c0 = s0 / parameters.stride[0];
+        if (s0 < 0 || s0 != c0 * parameters.stride[0] || c0 >= N[0]) continue;
+        for (long k1 = 0; k1 < K1; ++k1) {
+            const long s1 = p1 + parameters.before[1] - k1 * parameters.dilation[1];
+            const long c1 = s1 / parameters.stride[1];
+            if (s1 < 0 || s1 != c1 * parameters.stride[1] || c1 >= N[1]) continue;
+            for (long k2 = 0; k2 < K2; ++k2) {
+                const long s2 = p2 + parameters.before[2] - k2 * parameters.dilation[2];
+                const long c2 = s2 / parameters.stride[2];
+                if (s2 < 0 || s2 != c2 * parameters.stride[2] || c2 >= N[2]) continue;
+                const long row = ((lead * K0 + k0) * K1 + k1) * K2 + k2;
+                const long place = ((row * N[0] + c0) * N[1] + c1) * N[2] + c2;
+                sum += READ(x, parameters.start + place, TYPE);
+            }
+        }
+    }
     WRITE(out, item, TYPE, sum);
 }
 #endif

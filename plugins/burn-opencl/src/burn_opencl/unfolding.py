@@ -1,0 +1,63 @@
+"""Patches of images as columns of a matrix, and back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from burn.ops import REGISTRY, Meta
+from burn.ops.unfolding import check_columns, patches
+from burn_opencl.buffers import Buffer
+from burn_opencl.windows import launch_windows
+
+if TYPE_CHECKING:
+    from burn.ops.pooling_windows import Pairs, Sizes
+    from burn_opencl.launcher import Launcher
+
+__all__ = ["UnfoldingOps"]
+
+
+class UnfoldingOps:
+    """Windows of images, in one kernel each."""
+
+    launcher: Launcher
+
+    def unfold4d(
+        self, x: Buffer, *, kernel_size: Sizes, stride: Sizes, padding: Pairs, dilation: Sizes
+    ) -> Buffer:
+        """The columns of a convolution."""
+        given: dict[str, Any] = {"kernel_size": kernel_size, "stride": stride}
+        given |= {"padding": padding, "dilation": dilation}
+        axes = patches(x.shape, **given)
+        meta: Any = REGISTRY["unfold4d"].infer(Meta(x.shape, x.dtype), **given)
+        launcher = self.launcher
+        out = launcher.empty(meta.shape, x.dtype)
+        # On a CPU the kernel goes along rows of windows, on a GPU from element to element.
+        row = max(1, axes[-1].count) if launcher.runtime.is_cpu else 1
+        launch_windows(launcher, "columns", axes, launcher.dense(x), [out], items=out.size // row)
+        return out
+
+    def fold4d(
+        self,
+        x: Buffer,
+        *,
+        output_size: Sizes,
+        kernel_size: Sizes,
+        stride: Sizes,
+        padding: Pairs,
+        dilation: Sizes,
+    ) -> Buffer:
+        """An item for each place of the images; 16-bit floats add up in float32."""
+        shape, axes = check_columns(
+            x.shape,
+            output_size,
+            kernel_size=kernel_size,
+            stride=stride,
+            padding=padding,
+            dilation=dilation,
+        )
+        if not x.dtype.is_float:
+            raise TypeError(f"images of {x.dtype}")
+        launcher = self.launcher
+        out = launcher.empty(shape, x.dtype)
+        launch_windows(launcher, "fold", axes, launcher.dense(x), [out], items=out.size)
+        return out

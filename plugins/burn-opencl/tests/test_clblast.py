@@ -1,0 +1,119 @@
+"""Products by CLBlast: which ones, where it is faster, and nothing without it."""
+
+import importlib.util
+import itertools
+import json
+import sys
+import threading
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import burn
+from burn_opencl import clblast
+from burn_opencl.clblast import ClBlast
+from burn_opencl.driver import found_devices
+
+if not found_devices():
+    pytest.skip("OpenCL is not tested: there is no device", allow_module_level=True)
+
+
+@pytest.fixture
+def device(with_kernels, tmp_path):
+    with with_kernels("gpu", large=0) as device:
+        launcher = device.backend.for_device(device.id).launcher
+        launcher.clblast = ClBlast(launcher.runtime, tmp_path)
+        yield device
+
+
+@pytest.fixture
+def library(monkeypatch):
+    """A library that notes what it is asked for, and is faster than anything."""
+    asked = []
+    found = SimpleNamespace(gemm=lambda *a, **b: asked.append((a, b)), asked=asked)
+    monkeypatch.setattr(clblast, "_library", lambda: found)
+    return found
+
+
+def operands(device, m, k, n, *, turned=(False, False), dtype="float32"):
+    rng = np.random.default_rng(0)
+    result = []
+    for way, shape in zip(turned, ((m, k), (k, n)), strict=True):
+        values = rng.normal(size=shape[::-1] if way else shape).astype(dtype)
+        x = burn.asarray(values, device=device)
+        result.append((x.T, values.T) if way else (x, values))
+    return result
+
+
+def test_what_is_faster_is_measured_once_and_kept(device, library, tmp_path):
+    (x, _), (y, _) = operands(device, 300, 300, 300)
+    x @ y
+    assert len(library.asked) > 2
+    (kept,) = tmp_path.glob("clblast-*.json")
+    assert list(json.loads(kept.read_text()).values()) == [True]
+    library.asked.clear()
+    x @ y
+    assert len(library.asked) == 1
+    launcher = device.backend.for_device(device.id).launcher
+    launcher.clblast = ClBlast(launcher.runtime, tmp_path)
+    x @ y
+    assert len(library.asked) == 2
+
+
+def test_what_fails_is_not_used(device, library, tmp_path):
+    def gemm(*arguments, **more):
+        raise RuntimeError("PyCLBlast: 'CLBlastXgemm' failed")
+
+    library.gemm = gemm
+    (x, a), (y, b) = operands(device, 300, 300, 300)
+    np.testing.assert_allclose((x @ y).numpy(), a @ b, atol=1e-3)
+    (kept,) = tmp_path.glob("clblast-*.json")
+    assert list(json.loads(kept.read_text()).values()) == [False]
+    kept.write_text("cut sho")
+    launcher = device.backend.for_device(device.id).launcher
+    launcher.clblast = ClBlast(launcher.runtime, tmp_path)
+    np.testing.assert_allclose((x @ y).numpy(), a @ b, atol=1e-3)
+
+
+def test_small_products_and_other_dtypes_are_made_here(device, library):
+    for m, dtype in ((40, "float32"), (300, "float16")):
+        (x, _), (y, _) = operands(device, m, m, m, dtype=dtype)
+        x @ y
+    (x, _), _ = operands(device, 300, 300, 300)
+    stacked = burn.stack([x, x])
+    stacked @ stacked
+    x[:, ::2] @ x[::2]
+    assert not library.asked
+
+
+def test_nothing_is_missing_without_it(device, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyclblast", None)
+    clblast._library.cache_clear()
+    (x, a), (y, b) = operands(device, 300, 300, 300)
+    np.testing.assert_allclose((x @ y).numpy(), a @ b, atol=1e-3)
+    assert clblast._library() is None
+    clblast._library.cache_clear()
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec("pyclblast") is None, reason="the package pyclblast is not installed"
+)
+@pytest.mark.parametrize("turned", list(itertools.product((False, True), repeat=2)))
+def test_its_products_are_right(device, monkeypatch, turned):
+    launcher = device.backend.for_device(device.id).launcher
+    monkeypatch.setattr(ClBlast, "_measured", lambda *_: True)
+    (x, a), (y, b) = operands(device, 300, 260, 270, turned=turned)
+    np.testing.assert_allclose((x @ y).numpy(), a @ b, atol=1e-3)
+    assert list(launcher.clblast._is_faster.values()) == [True]
+
+
+def test_threads_measure_in_turn(device, library):
+    (x, _), (y, _) = operands(device, 300, 300, 300)
+    threads = [threading.Thread(target=lambda: x @ y) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    launcher = device.backend.for_device(device.id).launcher
+    assert list(launcher.clblast._is_faster.values()) == [True]

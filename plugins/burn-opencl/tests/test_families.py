@@ -1,0 +1,130 @@
+"""Kernels on tensors that are larger than the samples of the kit, beside burn-cpu's results.
+
+Each once as a processor runs it and once as a GPU does, with the kernels for large tensors.
+"""
+
+import numpy as np
+import pytest
+
+import burn
+from burn.data import TensorData
+from burn.dtype import float32, int64
+from burn.ops import resolve
+from burn_opencl.backend import OpenClDevice
+from burn_opencl.driver import found_devices
+
+if not found_devices():
+    pytest.skip("OpenCL is not tested: there is no device", allow_module_level=True)
+
+NUMBERS = np.random.default_rng(0)
+
+
+def floats(*shape):
+    return NUMBERS.normal(size=shape).astype(np.float32)
+
+
+def channels(*shape):
+    x = floats(*shape) + 3.0
+    axes = (0, *range(2, len(shape)))
+    return x, floats(shape[1]), floats(shape[1]), x.mean(axes), x.var(axes)
+
+
+def normalized(*shape):
+    x, gamma, beta, mean, variance = channels(*shape)
+    return {
+        "batch_norm": ([x, gamma, beta, mean, variance], {"epsilon": 1e-5}),
+        "batch_norm_training": ([x, gamma, None], {"epsilon": 1e-5}),
+        "batch_norm_grad": ([x, gamma, mean, variance, floats(*shape)], {"epsilon": 1e-5}),
+    }
+
+
+QUERY, KEY, VALUE = floats(2, 3, 70, 8), floats(2, 3, 150, 8), floats(2, 3, 150, 5)
+MASK, BIAS = NUMBERS.random((2, 1, 70, 150)) < 0.3, floats(3, 1, 150)
+ATTENDED = {
+    "plain": ([QUERY, KEY, VALUE, None, None], {"scale": 0.3}),
+    "masked": ([QUERY, KEY, VALUE, MASK, BIAS], {"scale": 0.3, "softcap": 2.0}),
+    "causal": ([QUERY, KEY, VALUE, None, None], {"scale": 0.3, "is_causal": True}),
+}
+IMAGES = floats(3, 4, 33, 40)
+POOLING = {"kernel_size": (3, 2), "stride": (2, 2), "padding": ((1, 1), (0, 1))}
+WINDOWS = {"dilation": (2, 1), **POOLING}
+PLACES = NUMBERS.integers(0, 33 * 40, (3, 4, 16, 20))
+SPREAD = floats(3, 4 * 6, 15 * 20)
+
+CASES = [
+    *[
+        (name, *case)
+        for shape in ((4, 3, 60, 50), (3000, 7), (8, 90, 13))
+        for name, case in normalized(*shape).items()
+    ],
+    *[("attention", *case) for case in ATTENDED.values()],
+    *[
+        ("attention_grad", [*operands, floats(2, 3, 70, 5)], attributes)
+        for operands, attributes in ATTENDED.values()
+    ],
+    ("max_pool", [IMAGES], WINDOWS),
+    ("max_pool_with_indices", [IMAGES], {**WINDOWS, "index_dtype": int64}),
+    ("max_pool_grad", [floats(3, 4, 16, 20), PLACES], {"input_size": (33, 40)}),
+    ("avg_pool", [IMAGES], POOLING),
+    ("unfold4d", [IMAGES], WINDOWS),
+    ("fold4d", [SPREAD], {"output_size": (31, 40), **WINDOWS}),
+    ("conv", [IMAGES, floats(6, 2, 3, 2), floats(6)], {
+        "stride": (2, 1), "padding": ((1, 0), (2, 1)), "dilation": (1, 2), "groups": 2,
+    }),
+    ("interpolate", [IMAGES], {"output_size": (50, 21), "mode": "cubic"}),
+    ("interpolate_grad", [IMAGES], {"input_size": (50, 21), "mode": "linear"}),
+    ("adaptive_avg_pool", [IMAGES], {"output_size": (7, 9)}),
+    ("adaptive_avg_pool_grad", [IMAGES], {"input_size": (100, 81)}),
+    ("grid_sample_2d", [IMAGES, floats(3, 60, 30, 2)], {"padding_mode": "reflection"}),
+    ("grid_sample_2d", [IMAGES, floats(3, 60, 30, 2)], {"mode": "bicubic"}),
+    *[("rfft", [floats(20, n - 3)], {"axis": 1, "n": n}) for n in (512, 600, 997, 211)],
+    ("cfft", [floats(600, 20), floats(600, 20)], {"axis": 0, "n": 480, "inverse": True}),
+    ("irfft", [floats(30, 200), floats(30, 200)], {"axis": 1, "n": 399}),
+    ("searchsorted", [np.sort(floats(5000)), floats(90, 100)], {"dtype": int64}),
+    ("argwhere", [NUMBERS.random((30, 40, 20)) < 0.3], {"dtype": int64}),
+    ("gather_nd", [IMAGES, NUMBERS.integers(-3, 3, (4000, 2))], {}),
+    ("random_normal", [], {
+        "shape": (30_001,), "mean": 1.0, "std": 2.0, "seed": 3, "offset": 5, "dtype": float32,
+    }),
+    ("random_integers", [], {
+        "shape": (30_001,), "low": -5, "high": 1 << 40, "seed": 3, "offset": 5, "dtype": int64,
+    }),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module", params=["processor", "gpu"])
+def own(request):
+    """The device, or it with the kernels that a GPU gets."""
+    device = burn.Device("opencl")
+    found = OpenClDevice(device.backend, device.id)
+    if request.param == "gpu":
+        found.launcher.runtime.is_cpu = False
+        found.launcher.group = 256
+    before = device.ops.backend  # what users' tensors are made by stays what it is
+    devices = device.backend._devices
+    devices[device.id] = found
+    yield found
+    devices[device.id] = before
+
+
+@pytest.mark.parametrize(
+    "case", CASES, ids=[f"{number}-{one[0]}" for number, one in enumerate(CASES)]
+)
+def test_large_tensors_give_what_burn_cpu_gives(own, case):
+    name, operands, attributes = case
+    cpu = burn.Device("cpu")
+    table = resolve(cpu.backend, cpu.id)
+
+    def computed(backend, device, ops):
+        uploaded = [
+            None if one is None else backend.from_data(TensorData(one), device) for one in operands
+        ]
+        result = getattr(ops, name)(*uploaded, **attributes)
+        outputs = result if isinstance(result, tuple) else (result,)
+        return [backend.to_data(one).array for one in outputs]
+
+    found = computed(own, own.device, own.table)
+    for one, other in zip(found, computed(cpu.backend, cpu.id, table), strict=True):
+        assert one.dtype == other.dtype
+        largest = np.abs(other.astype(np.float64)).max(initial=1.0)
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=2e-5 * largest)

@@ -1,0 +1,226 @@
+"""The kernels that GPUs get, on whatever device is there."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import burn
+from burn.dtype import float32
+from burn.testing import SAMPLES, Subject, check_sample, load_samples
+from burn_opencl import products
+from burn_opencl.driver import found_devices
+from burn_opencl.forms import gpu_form
+from burn_opencl.segments import joins_segments
+
+if not found_devices():
+    pytest.skip("OpenCL is not tested: there is no device", allow_module_level=True)
+
+load_samples()
+
+
+@pytest.fixture(scope="module")
+def device(with_kernels):
+    """The device with the kernels that a GPU of many units gets, for tensors of all sizes."""
+    with with_kernels("gpu", units=132, large=0) as device:
+        yield device
+
+
+@pytest.fixture
+def numbers():
+    return np.random.default_rng(1)
+
+
+OPS = ("add", "where", "sum", "argmin", "softmax", "layer_norm_grad", "cumsum", "cast", "conv")
+
+
+@pytest.mark.parametrize("name", OPS)
+def test_they_give_the_same_results(device, name):
+    subject = Subject(device.backend, device.id)
+    for sample in SAMPLES[name].samples:
+        for dtype in subject.dtypes(SAMPLES[name], sample):
+            if dtype is float32:
+                check_sample(subject, SAMPLES[name], sample, dtype)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "int8", "uint32", "bool"])
+def test_four_neighbours_are_read_at_once(device, numbers, dtype):
+    x = burn.asarray(numbers.integers(0, 2, (50, 64)), device=device).astype(getattr(burn, dtype))
+    y = burn.asarray(numbers.integers(0, 2, (51, 64)), device=device).astype(getattr(burn, dtype))
+    a, b = (one.astype(burn.float32).numpy() for one in (x, y))
+    for row, expected in ((y[1:], b[1:]), (y[3], b[3]), (y[1:, :1], b[1:, :1])):
+        np.testing.assert_array_equal(burn.equal(x, row).numpy(), a == expected)
+        chosen = burn.where(burn.equal(x, row), x, row).astype(burn.float32)
+        np.testing.assert_array_equal(chosen.numpy(), np.where(a == expected, a, expected))
+
+
+def test_which_form_goes_over_tensors():
+    dense, row = (64, 1), (0, 1)
+    types = (11, 11, 11)
+    assert "FOURS" in gpu_form(types, (50, 64), (dense, row, dense), (0, 0, 0)).definitions
+    assert "FOURS" not in gpu_form(types, (50, 64), (dense, row, dense), (0, 2, 0)).definitions
+    assert "FOURS" not in gpu_form(types, (50, 63), ((63, 1),) * 3, (0, 0, 0)).definitions
+    turned = gpu_form(types, (50, 64), (dense, (1, 50), dense), (0, 0, 0))
+    assert "TURNED" in turned.definitions
+    assert turned.items == 2 * 2 * 256
+
+
+@pytest.mark.parametrize("axes", list(itertools.permutations(range(3))))
+def test_tensors_with_other_axes_in_front_go_through_tiles(device, numbers, axes):
+    for dtype in ("float32", "int16"):
+        values = numbers.normal(size=(34, 45, 40)).astype(dtype)
+        x = burn.permute_dims(burn.asarray(values, device=device), axes)
+        moved = values.transpose(axes)
+        np.testing.assert_array_equal(burn.reshape(x, (-1,)).numpy(), moved.ravel())
+        other = numbers.normal(size=moved.shape).astype(dtype)
+        found = x + burn.asarray(other, device=device)
+        np.testing.assert_array_equal(found.numpy(), moved + other)
+        found = x + burn.asarray(other[:, :1], device=device)
+        np.testing.assert_array_equal(found.numpy(), moved + other[:, :1])
+
+
+@pytest.mark.parametrize("shape", [(3, 20_004), (5, 8191), (3, 400, 64), (40_000,)])
+def test_reductions(device, numbers, shape):
+    values = numbers.normal(size=shape)
+    for dtype in ("float32", "float64", "int32"):
+        a = (values * 9).astype(dtype)
+        x = burn.asarray(a, device=device)
+        for axis in (None, 0, -1):
+            expected = a.astype(np.float64).sum(axis=axis)
+            np.testing.assert_allclose(burn.sum(x, axis=axis).numpy(), expected, atol=0.2)
+            np.testing.assert_array_equal(burn.max(x, axis=axis).numpy(), a.max(axis=axis))
+            found = burn.argmax(x, axis=axis).numpy()
+            np.testing.assert_array_equal(found, a.argmax(axis=axis))
+
+
+@pytest.mark.parametrize("n", [8, 64, 819, 2000, 8192, 20_004])
+def test_rows_in_registers_and_longer_ones(device, numbers, n):
+    for dtype, allowed in (("float32", 1e-5), ("float64", 1e-12), ("float16", 2e-3)):
+        a = numbers.normal(size=(3, n)).astype(dtype)
+        x, wide = burn.asarray(a, device=device), a.astype(np.float64)
+        powers = np.exp(wide)
+        powers /= powers.sum(axis=1, keepdims=True)
+        np.testing.assert_allclose(burn.softmax(x, axis=1).numpy(), powers, atol=allowed)
+        logs = burn.log_softmax(x, axis=1).numpy()
+        np.testing.assert_allclose(logs, np.log(powers), atol=10 * allowed)
+        normal = (wide - wide.mean(axis=1, keepdims=True)) / wide.std(axis=1, keepdims=True)
+        np.testing.assert_allclose(
+            burn.layer_norm(x, epsilon=0.0).numpy(), normal, atol=10 * allowed
+        )
+
+
+@pytest.mark.parametrize(
+    ("shape", "axis"),
+    [
+        ((9001,), 0),
+        ((70_000,), 0),
+        ((3, 20_004), 1),
+        ((5, 70), 1),
+        ((300, 7, 5), 0),
+        ((60, 20_000), 0),
+        ((80, 20_000), 0),
+    ],
+)
+def test_scans(device, numbers, shape, axis):
+    for dtype in ("float64", "int32"):
+        a = (numbers.normal(size=shape) * 3).astype(dtype)
+        x = burn.asarray(a, device=device)
+        found = burn.cumulative_sum(x, axis=axis).numpy()
+        np.testing.assert_allclose(found, a.cumsum(axis=axis), atol=1e-9)
+        largest = burn.cummax(x, axis=axis)
+        np.testing.assert_array_equal(largest.numpy(), np.maximum.accumulate(a, axis=axis))
+
+
+SORTED = ("float16", "float32", "float64", "int8", "int16", "int64", "uint8", "uint32", "bool")
+
+
+@pytest.mark.parametrize("dtype", SORTED)
+def test_long_rows_are_sorted_by_digits(device, numbers, dtype):
+    kind = np.dtype(dtype)
+    for shape in ((9000,), (3, 4097)):
+        if kind.kind == "f":
+            a = (numbers.normal(size=shape) * 9).astype(dtype)
+            a[..., [5, 9, 11, 13, 14]] = np.nan, -0.0, 0.0, np.inf, -np.inf
+        elif kind.kind == "b":
+            a = numbers.integers(0, 2, shape).astype(bool)
+        else:
+            info = np.iinfo(dtype)
+            a = numbers.integers(info.min, info.max, shape, dtype=dtype, endpoint=True)
+        a[..., ::7] = a[..., :1]
+        x = burn.asarray(a, device=device)
+        order = burn.argsort(x, axis=-1, stable=True).numpy()
+        np.testing.assert_array_equal(order, a.argsort(axis=-1, kind="stable"))
+        expected = burn.argsort(burn.asarray(a, device="cpu"), descending=True, stable=True)
+        order = burn.argsort(x, axis=-1, descending=True, stable=True).numpy()
+        np.testing.assert_array_equal(order, expected.numpy())
+
+
+@pytest.mark.parametrize(("n", "count"), [(1000, 5000), (7, 3000), (3, 70_000), (1, 600)])
+def test_updates_of_many_elements_are_brought_together(device, numbers, n, count):
+    launcher = device.backend.for_device(device.id).launcher
+    assert joins_segments(launcher, 1, count, n)
+    for dtype in ("float32", "int16", "float64"):
+        a, b = (numbers.integers(-3, 4, size).astype(dtype) for size in (n, count))
+        places = numbers.integers(-n, n, count)
+        x, y, index = (burn.asarray(one, device=device) for one in (a, b, places))
+        for update, ufunc in (("add", np.add), ("max", np.maximum), ("min", np.minimum)):
+            expected = a.copy()
+            ufunc.at(expected, places, b)
+            found = burn.scatter(x, index, y, axis=0, update=update)
+            np.testing.assert_array_equal(found.numpy(), expected)
+        expected = a.copy()
+        expected[places] = b
+        found = burn.scatter(x, index, y, axis=0, update="assign")
+        np.testing.assert_array_equal(found.numpy(), expected)
+
+
+def test_updates_along_an_axis_in_the_middle(device, numbers):
+    a, b = numbers.normal(size=(2, 9, 3)), numbers.normal(size=(2, 700, 3))
+    places = numbers.integers(-9, 9, (2, 700, 3))
+    x, y, index = (burn.asarray(one, device=device) for one in (a, b, places))
+    expected, selected = a.copy(), a.copy()
+    for row, column in itertools.product(range(2), range(3)):
+        np.add.at(expected[row, :, column], places[row, :, column], b[row, :, column])
+        np.add.at(selected[row, :, column], places[0, :, 0], b[row, :, column])
+    found = burn.scatter(x, index, y, axis=1, update="add")
+    np.testing.assert_allclose(found.numpy(), expected, atol=1e-12)
+    ops = device.backend.for_device(device.id)
+    vector = burn.asarray(places[0, :, 0].copy(), device=device)
+    total = ops.select_add(x.primitive, vector.primitive, y.primitive, axis=1)
+    np.testing.assert_allclose(ops.to_data(total).array, selected, atol=1e-12)
+
+
+def test_sums_at_one_place_are_the_same_each_time(device, numbers):
+    places = numbers.integers(0, 5, 10_000)
+    values = numbers.normal(size=10_000).astype(np.float32)
+    x, index = burn.zeros(5, device=device), burn.asarray(places, device=device)
+    y = burn.asarray(values, device=device)
+    first, second = (burn.scatter(x, index, y, axis=0, update="add").numpy() for _ in range(2))
+    np.testing.assert_array_equal(first, second)
+
+
+@pytest.mark.parametrize("tile", products._TILES)
+@pytest.mark.parametrize("turned", list(itertools.product((False, True), repeat=2)))
+def test_products_in_tiles(device, numbers, monkeypatch, tile, turned):
+    monkeypatch.setattr(products, "_TILES", (tile,))
+    monkeypatch.setattr(products, "_SMALLEST", tile)
+    for (m, k, n), dtype in (
+        ((130, 70, 131), "float32"),
+        ((64, 36, 132), "float16"),
+        ((3, 50, 67), "float64"),
+    ):
+        shapes = [
+            (2, b, a) if way else (2, a, b)
+            for way, a, b in zip(turned, (m, k), (k, n), strict=True)
+        ]
+        values = [numbers.normal(size=shape).astype(dtype) for shape in shapes]
+        x, y = (
+            burn.permute_dims(burn.asarray(one, device=device), (0, 2, 1) if way else (0, 1, 2))
+            for one, way in zip(values, turned, strict=True)
+        )
+        a, b = (
+            one.astype(np.float64).transpose((0, 2, 1) if way else (0, 1, 2))
+            for one, way in zip(values, turned, strict=True)
+        )
+        allowed = {"float32": 1e-4, "float16": 0.05, "float64": 1e-12}[dtype]
+        np.testing.assert_allclose((x @ y).numpy(), a @ b, atol=allowed)
