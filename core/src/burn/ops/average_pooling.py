@@ -29,7 +29,7 @@ from burn.ops.signature import Cotangent, FloatOperand, Gradients, Meta, Primiti
 from burn.ops.table import OpTable
 from burn.ops.taps import Array, Taps, constant, weighted_sums, window_taps
 
-__all__ = ["divisors"]
+__all__ = ["adaptive_ends", "divisors", "window_counts", "window_sums"]
 
 
 @op(Tag.COMPUTE_BOUND)
@@ -67,7 +67,7 @@ def _(
     plan = windows(
         tuple(x.shape), kernel_size=kernel_size, stride=stride, padding=padding, ceil_mode=ceil_mode
     )
-    total = _summed(ops, x, [_window_taps(axis) for axis in plan])
+    total = _summed(ops, x, [window_sums(axis) for axis in plan])
     return _divided(ops, total, divisors(plan, count_include_pad=count_include_pad))
 
 
@@ -117,7 +117,7 @@ def _(
     )
     check_pooled(tuple(g.shape), input_size, plan)
     share = _divided(ops, g, divisors(plan, count_include_pad=count_include_pad))
-    return _summed(ops, share, [_window_taps(axis).transposed for axis in plan])
+    return _summed(ops, share, [window_sums(axis).transposed for axis in plan])
 
 
 @avg_pool_grad.gradient()
@@ -180,7 +180,7 @@ def _adapted_shape(shape: Shape, output_size: Sizes) -> Shape:
 @functools.lru_cache(maxsize=256)
 def divisors(plan: tuple[Windows, ...], *, count_include_pad: bool) -> Array:
     """By how much the sum of each window is divided; 0-d if it is the same for all."""
-    counts = [_counts(axis, count_include_pad=count_include_pad) for axis in plan]
+    counts = [window_counts(axis, count_include_pad=count_include_pad) for axis in plan]
     return _products(counts)
 
 
@@ -193,7 +193,8 @@ def _products(counts: Sequence[Array]) -> Array:
     return table
 
 
-def _counts(axis: Windows, *, count_include_pad: bool) -> Array:
+def window_counts(axis: Windows, *, count_include_pad: bool) -> Array:
+    """How many elements count in each window along an axis."""
     starts = np.arange(axis.count) * axis.stride - axis.before
     stops = starts + axis.kernel
     if count_include_pad:
@@ -202,7 +203,8 @@ def _counts(axis: Windows, *, count_include_pad: bool) -> Array:
 
 
 @functools.lru_cache(maxsize=256)
-def _window_taps(axis: Windows) -> Taps:
+def window_sums(axis: Windows) -> Taps:
+    """The sums of the windows along an axis."""
     starts = np.arange(axis.count) * axis.stride - axis.before
     stops = np.minimum(starts + axis.kernel, axis.length)
     return window_taps(axis.length, np.maximum(starts, 0), stops)
@@ -211,13 +213,13 @@ def _window_taps(axis: Windows) -> Taps:
 @functools.lru_cache(maxsize=256)
 def _adaptive(input_size: Sizes, output_size: Sizes) -> tuple[list[Taps], Array]:
     """The sums along each axis, and how many elements they hold together."""
-    ends = [_ends(*lengths) for lengths in zip(input_size, output_size, strict=True)]
+    ends = [adaptive_ends(*lengths) for lengths in zip(input_size, output_size, strict=True)]
     maps = [window_taps(length, *both) for length, both in zip(input_size, ends, strict=True)]
     return maps, _products([stops - starts for starts, stops in ends])
 
 
-def _ends(length: int, count: int) -> tuple[Array, Array]:
-    """Where the windows along an axis start and stop."""
+def adaptive_ends(length: int, count: int) -> tuple[Array, Array]:
+    """Where so many windows that hold all of an axis together start and stop."""
     place = np.arange(count)
     return place * length // max(count, 1), -(-(place + 1) * length // max(count, 1))
 

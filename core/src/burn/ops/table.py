@@ -70,6 +70,14 @@ class OpTable:
             return "derived"
         return "unsupported" if definition.host is None else "host"
 
+    def decomposed(self, name: str, *operands: Any, **attributes: Any) -> Any:
+        """An op made of others, which are the backend's own where it has them.
+
+        For a method of a backend that leaves some dtypes, or some shapes, to the default of its op.
+        """
+        default: Any = REGISTRY[name].default
+        return default(self, *operands, **attributes)
+
     def close(self, reason: BurnError) -> None:
         """Take the ops out: from now on whoever asks for one gets an error."""
         for name in REGISTRY.keys() & vars(self).keys():

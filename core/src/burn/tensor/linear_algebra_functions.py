@@ -51,12 +51,9 @@ def matmul(x1: Tensor, x2: Tensor, /) -> Tensor:
     >>> burn.matmul(x, x.mT).tolist()
     [[5.0]]
     """
-    try:
-        if len(x1.primitive.shape) > 1 and len(x2.primitive.shape) > 1:
-            return _matmul(x1, x2)
-    except AttributeError:
-        pass  # one is no tensor, as rank_of finds
     rank1, rank2 = rank_of(x1, "matmul"), rank_of(x2, "matmul")
+    if rank1 > 1 and rank2 > 1:
+        return _matmul(x1, x2)
     if not rank1 or not rank2:
         raise ShapeError(
             f"a 0-d tensor is no matrix (shapes {x1.shape} and {x2.shape})",

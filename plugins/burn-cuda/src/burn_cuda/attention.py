@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from burn.dtype import float16, float32
-from burn.ops import REGISTRY, OpTable
+from burn.ops import OpTable
 from burn.ops.attention import AttentionShape, check_attention, check_on_scores
 from burn_cuda.kernels import c_type
 from burn_cuda.launcher import Packed, element_strides, merged, packed
@@ -293,18 +293,17 @@ class AttentionOps:
         self, name: str, operands: tuple[Any, ...], given: _Operands, **attributes: Any
     ) -> Any:
         """The definition of the op, in parts of the batch where the scores take much memory."""
-        default: Any = REGISTRY[name].default
         scores = given.shape.scores
         rank, batch = len(scores), given.shape.batch
         parts = -(-math.prod(scores) * _SCORE_BYTES // _MOST_BYTES)
         if parts <= 1 or max(batch, default=1) == 1:
-            return default(self.table, *operands, **attributes)
+            return self.table.decomposed(name, *operands, **attributes)
         axis = batch.index(max(batch))
         step = -(-batch[axis] // min(parts, batch[axis]))
         results = []
         for start in range(0, batch[axis], step):
             own = [_part(one, axis - rank, slice(start, start + step)) for one in operands]
-            results.append(default(self.table, *own, **attributes))
+            results.append(self.table.decomposed(name, *own, **attributes))
         if isinstance(results[0], tuple):
             return tuple(
                 [self.concat(list(each), axis=axis) for each in zip(*results, strict=True)]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from burn.dtype import float32
-from burn.ops import REGISTRY, OpTable
+from burn.ops import OpTable
 from burn.ops.normalization import check_channels
 from burn_cuda.kernels import THREADS, c_type
 from burn_cuda.launcher import Packed, divider, packed
@@ -59,7 +59,7 @@ class ChannelOps:
         vectors = {"gamma": gamma, "beta": beta, "mean": mean, "variance": variance}
         plan = self._channel_plan(x, **vectors)
         if plan is None:
-            return self._channels_by_definition(
+            return self.table.decomposed(
                 "batch_norm", x, gamma, beta, mean, variance, epsilon=epsilon
             )
         known = self._known_moments(x, mean, variance, epsilon)
@@ -72,7 +72,7 @@ class ChannelOps:
         plan = self._channel_plan(x, gamma=gamma, beta=beta)
         if plan is None:
             vectors = (gamma, beta)
-            return self._channels_by_definition("batch_norm_training", x, *vectors, epsilon=epsilon)  # type: ignore[no-any-return]  # three
+            return self.table.decomposed("batch_norm_training", x, *vectors, epsilon=epsilon)  # type: ignore[no-any-return]  # three
         launcher = self.launcher
         x = launcher.dense(x)
         channels = x.shape[1]
@@ -104,7 +104,7 @@ class ChannelOps:
         plan = self._channel_plan(x, gamma=gamma, mean=mean, variance=variance)
         if plan is None:
             operands = (x, gamma, mean, variance, g)
-            return self._channels_by_definition("batch_norm_grad", *operands, epsilon=epsilon)  # type: ignore[no-any-return]  # three
+            return self.table.decomposed("batch_norm_grad", *operands, epsilon=epsilon)  # type: ignore[no-any-return]  # three
         launcher = self.launcher
         x, g = launcher.dense(x), launcher.dense(g)
         channels = x.shape[1]
@@ -184,7 +184,3 @@ class ChannelOps:
         }
         kernel = self.launcher.kernel(name, "channels.cu", **definitions)
         self.launcher.run(kernel, threads, *arguments)
-
-    def _channels_by_definition(self, name: str, *operands: Any, **attributes: Any) -> Any:
-        default: Any = REGISTRY[name].default
-        return default(self.table, *operands, **attributes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from burn.ops import REGISTRY, OpTable
+from burn.ops import OpTable
 
 if TYPE_CHECKING:
     from burn.aliases import Shape
@@ -22,11 +22,8 @@ class ComposedOps:
     table: OpTable
 
     def _composed(self, name: str, *operands: Any, **attributes: Any) -> Array:
-        default = REGISTRY[name].default
-        if default is None:
-            raise TypeError(f"{name} has no default")
         with self.launcher.called(name):
-            return default(self.table, *operands, **attributes)
+            return self.table.decomposed(name, *operands, **attributes)
 
     def gather_nd(self, x: Array, indices: Array) -> Array:
         """Of one `select`."""

@@ -13,6 +13,7 @@ import numpy as np
 
 from burn.dtype import DType, float32
 from burn.ops import REGISTRY, Meta
+from burn.ops.average_pooling import adaptive_ends, window_counts, window_sums
 from burn.ops.pooling_windows import Windows, windows
 from burn.ops.resampling import interpolation_taps
 from burn.ops.taps import Taps, window_taps
@@ -234,19 +235,13 @@ class ResamplingOps:
 @functools.lru_cache(maxsize=256)
 def _means(axis: Windows, with_padding: bool) -> tuple[Taps, int]:
     """Means of windows along an axis: a map, and what is divided by."""
-    starts = np.arange(axis.count) * axis.stride - axis.before
-    stops = starts + axis.kernel
-    first, last = np.maximum(starts, 0), np.minimum(stops, axis.length)
-    counts = np.minimum(stops, axis.length + axis.after) - starts if with_padding else last - first
-    return _divided(window_taps(axis.length, first, last), counts)
+    return _divided(window_sums(axis), window_counts(axis, count_include_pad=with_padding))
 
 
 @functools.lru_cache(maxsize=256)
 def _adaptive_means(length: int, count: int) -> tuple[Taps, int]:
     """Means of windows that hold all of an axis."""
-    place = np.arange(count)
-    starts = place * length // max(count, 1)
-    stops = -(-(place + 1) * length // max(count, 1))
+    starts, stops = adaptive_ends(length, count)
     return _divided(window_taps(length, starts, stops), stops - starts)
 
 

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any, Final
 
 from burn.dtype import bool_
-from burn.ops import REGISTRY, OpTable
+from burn.ops import OpTable
 from burn.ops.attention import check_attention, check_on_scores
 from burn.ops.indexing import check_same
 from burn.ops.linear_algebra import transpose
@@ -88,7 +88,7 @@ class AttentionOps:
 @in_float32
 def _attention(ops: OpTable, *operands: Any, **given: Any) -> Any:
     if not _has_room(operands):
-        return _default("attention", ops, *operands, **given)
+        return ops.decomposed("attention", *operands, **given)
     rows = _Rows(ops, operands, given)
     return ops.matmul(rows.weights, operands[2])
 
@@ -96,7 +96,7 @@ def _attention(ops: OpTable, *operands: Any, **given: Any) -> Any:
 @in_float32
 def _gradients(ops: OpTable, *operands: Any, **given: Any) -> Any:
     if not _has_room(operands):
-        return _default("attention_grad", ops, *operands, **given)
+        return ops.decomposed("attention_grad", *operands, **given)
     query, key, _, _, _, g = operands
     rows = _Rows(ops, operands, given)
     slope = rows.slope(g, given["scale"], given["softcap"])
@@ -110,7 +110,7 @@ def _gradients(ops: OpTable, *operands: Any, **given: Any) -> Any:
 @in_float32
 def _bias_gradient(ops: OpTable, *operands: Any, **given: Any) -> Any:
     if not _has_room(operands):
-        return _default("attention_bias_grad", ops, *operands, **given)
+        return ops.decomposed("attention_bias_grad", *operands, **given)
     # The bias comes after the scale and the cap.
     return _Rows(ops, operands, given).slope(operands[5], 1.0, None)
 
@@ -118,11 +118,6 @@ def _bias_gradient(ops: OpTable, *operands: Any, **given: Any) -> Any:
 def _has_room(operands: Sequence[Any]) -> bool:
     """Whether a kernel can be told of all axes."""
     return max(len(one.shape) for one in operands[:3]) <= _RANK
-
-
-def _default(name: str, ops: OpTable, *operands: Any, **given: Any) -> Any:
-    default: Any = REGISTRY[name].default
-    return default(ops, *operands, **given)
 
 
 class _Rows:

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from burn.dtype import float32
-from burn.ops import REGISTRY, OpTable
+from burn.ops import OpTable
 from burn.ops.indexing import check_same
 from burn.ops.normalization import check_channels
 from burn_opencl.bits import signed_bits
@@ -69,8 +69,7 @@ class ChannelOps:
         _check_dtypes(x, gamma, beta)
         plan = self._channel_plan(x)
         if plan is None:
-            default: Any = REGISTRY["batch_norm_training"].default
-            return default(self.table, x, gamma, beta, epsilon=epsilon)  # type: ignore[no-any-return]  # Buffers
+            return self.table.decomposed("batch_norm_training", x, gamma, beta, epsilon=epsilon)  # type: ignore[no-any-return]  # Buffers
         launcher = self.launcher
         (x,) = self._dense_all(x)
         numbers = (*plan, CODES[x.dtype.name], 0, x.offset)
@@ -103,8 +102,8 @@ class ChannelOps:
         _check_dtypes(x, gamma, mean, variance, g)
         plan = self._channel_plan(x)
         if plan is None:
-            default: Any = REGISTRY["batch_norm_grad"].default
-            return default(self.table, x, gamma, mean, variance, g, epsilon=epsilon)  # type: ignore[no-any-return]  # Buffers
+            operands = (x, gamma, mean, variance, g)
+            return self.table.decomposed("batch_norm_grad", *operands, epsilon=epsilon)  # type: ignore[no-any-return]  # Buffers
         launcher = self.launcher
         x, g, mean, variance = self._dense_all(x, g, mean, variance)
         scale = x if gamma is None else launcher.dense(gamma)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from burn.ops import REGISTRY, OpTable
+from burn.ops import OpTable
 
 if TYPE_CHECKING:
     from burn_opencl.launcher import Launcher
@@ -32,11 +32,9 @@ class ComposedOps:
 
 
 def _composed(name: str) -> Callable[..., Any]:
-    default: Any = REGISTRY[name].default
-
     def call(self: ComposedOps, *operands: Any, **attributes: Any) -> Any:
         with self.launcher.called(name):
-            return default(self.table, *operands, **attributes)
+            return self.table.decomposed(name, *operands, **attributes)
 
     call.__name__ = name
     call.__qualname__ = f"ComposedOps.{name}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Final
 
-from burn.ops import REGISTRY, OpTable
+from burn.ops import OpTable
 from burn.ops.convolution_windows import Convolution, check_bias, convolution, weight_gradient
 from burn.ops.precision import in_float32
 from burn_opencl.buffers import Buffer
@@ -80,8 +80,7 @@ class ConvolutionOps:
 @in_float32
 def _conv(ops: OpTable, x: Buffer, weight: Buffer, bias: Buffer | None, **attributes: Any) -> Any:
     if len(attributes["stride"]) > AXES:
-        default: Any = REGISTRY["conv"].default
-        return default(ops, x, weight, bias, **attributes)
+        return ops.decomposed("conv", x, weight, bias, **attributes)
     plan = convolution(x.shape, weight.shape, **attributes)
     check_bias(bias, plan.outputs)
     _check_dtypes(x, weight, bias)
@@ -107,8 +106,7 @@ def _conv(ops: OpTable, x: Buffer, weight: Buffer, bias: Buffer | None, **attrib
 @in_float32
 def _weight_grad(ops: OpTable, x: Buffer, g: Buffer, **attributes: Any) -> Any:
     if len(attributes["stride"]) > AXES:
-        default: Any = REGISTRY["conv_weight_grad"].default
-        return default(ops, x, g, **attributes)
+        return ops.decomposed("conv_weight_grad", x, g, **attributes)
     plan = weight_gradient(x.shape, g.shape, **attributes)
     _check_dtypes(x, g)
     own = x.owner

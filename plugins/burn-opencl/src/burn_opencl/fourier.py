@@ -38,8 +38,7 @@ class FourierOps:
         metas: Any = REGISTRY["rfft"].infer(Meta(x.shape, x.dtype), axis=axis, n=n)
         factors = radices(n)
         if factors is None:
-            default: Any = REGISTRY["rfft"].default
-            return default(self.table, x, axis=axis, n=n)  # type: ignore[no-any-return]  # Buffers
+            return self.table.decomposed("rfft", x, axis=axis, n=n)  # type: ignore[no-any-return]  # Buffers
         _check_float(x)
         return self._transformed(x, None, metas[0].shape, axis, factors, sign=-1)
 
@@ -49,8 +48,7 @@ class FourierOps:
         meta: Any = REGISTRY["irfft"].infer(*metas, axis=axis, n=n)
         factors = radices(n)
         if factors is None:
-            default: Any = REGISTRY["irfft"].default
-            return default(self.table, re, im, axis=axis, n=n)  # type: ignore[no-any-return]  # a Buffer
+            return self.table.decomposed("irfft", re, im, axis=axis, n=n)  # type: ignore[no-any-return]  # a Buffer
         _check_float(re, im)
         return self._transformed(re, im, meta.shape, axis, factors, sign=1, mirrored=True)[0]
 
@@ -62,8 +60,7 @@ class FourierOps:
         result: Any = REGISTRY["cfft"].infer(*metas, axis=axis, n=n, inverse=inverse)
         factors = radices(n)
         if factors is None:
-            default: Any = REGISTRY["cfft"].default
-            return default(self.table, re, im, axis=axis, n=n, inverse=inverse)  # type: ignore[no-any-return]  # Buffers
+            return self.table.decomposed("cfft", re, im, axis=axis, n=n, inverse=inverse)  # type: ignore[no-any-return]  # Buffers
         _check_float(re, im)
         sign = 1 if inverse else -1
         return self._transformed(re, im, result[0].shape, axis, factors, sign=sign)

@@ -111,8 +111,7 @@ class LayoutOps:
         given: dict[str, Any] = {"padding": padding, "mode": mode, "value": value}
         meta: Any = REGISTRY["pad"].infer(Meta(x.shape, x.dtype), **given)
         if mode != "constant":
-            default: Any = REGISTRY["pad"].default
-            return default(self.table, x, **given)  # type: ignore[no-any-return]  # a Buffer
+            return self.table.decomposed("pad", x, **given)  # type: ignore[no-any-return]  # a Buffer
         out = self.full(shape=meta.shape, fill_value=value, dtype=x.dtype, device=self.device)
         slices = [(before, length, 1) for length, (before, _) in zip(x.shape, padding, strict=True)]
         if x.size:

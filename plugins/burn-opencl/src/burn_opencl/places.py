@@ -31,8 +31,7 @@ class PlacesOps:
         """The parts are lines of a matrix."""
         with self.launcher.called("gather_nd"):
             if indices.shape and indices.shape[-1] > _AXES:
-                default: Any = REGISTRY["gather_nd"].default
-                return default(self.table, x, indices)  # type: ignore[no-any-return]  # a Buffer
+                return self.table.decomposed("gather_nd", x, indices)  # type: ignore[no-any-return]  # a Buffer
             metas = [Meta(one.shape, one.dtype) for one in (x, indices)]
             result: Any = REGISTRY["gather_nd"].infer(*metas)
             lines, places = self._lines(x, indices)
@@ -43,8 +42,7 @@ class PlacesOps:
         """The same to write."""
         with self.launcher.called("scatter_nd"):
             if indices.shape and indices.shape[-1] > _AXES:
-                default: Any = REGISTRY["scatter_nd"].default
-                return default(self.table, x, indices, value, update=update)  # type: ignore[no-any-return]  # a Buffer
+                return self.table.decomposed("scatter_nd", x, indices, value, update=update)  # type: ignore[no-any-return]  # a Buffer
             metas = [Meta(one.shape, one.dtype) for one in (x, indices, value)]
             REGISTRY["scatter_nd"].infer(*metas, update=update)
             lines, places = self._lines(x, indices)

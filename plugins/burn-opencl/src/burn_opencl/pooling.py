@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from burn.dtype import DType
-from burn.ops import REGISTRY, OpTable
+from burn.ops import OpTable
 from burn.ops.max_pooling import check_index_dtype, check_indices, lowest
 from burn.ops.pooling_windows import check_pooled, pooled_shape, unpooled_shape, windows
 from burn_opencl.bits import signed_bits
@@ -39,7 +39,7 @@ class PoolingOps:
     ) -> Buffer:
         """Without places."""
         if len(kernel_size) > AXES:
-            return self._default("max_pool", x, **_given(locals()))  # type: ignore[no-any-return]  # a Buffer
+            return self.table.decomposed("max_pool", x, **_given(locals()))  # type: ignore[no-any-return]  # a Buffer
         plan = windows(
             x.shape,
             kernel_size=kernel_size,
@@ -63,7 +63,7 @@ class PoolingOps:
     ) -> tuple[Buffer, Buffer]:
         """The first of equals, and of several NaN."""
         if len(kernel_size) > AXES:
-            return self._default("max_pool_with_indices", x, **_given(locals()))  # type: ignore[no-any-return]  # two Buffers
+            return self.table.decomposed("max_pool_with_indices", x, **_given(locals()))  # type: ignore[no-any-return]  # two Buffers
         plan = windows(
             x.shape,
             kernel_size=kernel_size,
@@ -111,7 +111,7 @@ class PoolingOps:
     ) -> Buffer:
         """Added up and divided in float32 at the least."""
         if len(kernel_size) > AXES:
-            return self._default("avg_pool", x, **_given(locals()))  # type: ignore[no-any-return]  # a Buffer
+            return self.table.decomposed("avg_pool", x, **_given(locals()))  # type: ignore[no-any-return]  # a Buffer
         plan = windows(
             x.shape, kernel_size=kernel_size, stride=stride, padding=padding, ceil_mode=ceil_mode
         )
@@ -142,7 +142,7 @@ class PoolingOps:
     ) -> Buffer:
         """Each place adds up the shares of the windows that hold it."""
         if len(kernel_size) > AXES:
-            return self._default("avg_pool_grad", g, **_given(locals()))  # type: ignore[no-any-return]  # a Buffer
+            return self.table.decomposed("avg_pool_grad", g, **_given(locals()))  # type: ignore[no-any-return]  # a Buffer
         plan = windows(
             input_size, kernel_size=kernel_size, stride=stride, padding=padding, ceil_mode=ceil_mode
         )
@@ -167,7 +167,7 @@ class PoolingOps:
         launcher = self.launcher
         if not launcher.runtime.is_cpu or not g.dtype.is_float or g.dtype.itemsize == 2:
             with launcher.called("max_pool_grad"):
-                return self._default("max_pool_grad", g, indices, input_size=input_size)  # type: ignore[no-any-return]  # a Buffer
+                return self.table.decomposed("max_pool_grad", g, indices, input_size=input_size)  # type: ignore[no-any-return]  # a Buffer
         if not indices.dtype.is_integer:
             raise TypeError(f"indices of {indices.dtype}")
         out = launcher.empty(shape, g.dtype)
@@ -187,10 +187,6 @@ class PoolingOps:
         memories = (g.memory, indices.memory, out.memory, note)
         launcher.run(kernel, lead, numbers, memories)
         return out
-
-    def _default(self, name: str, *operands: Buffer, **attributes: Any) -> Any:
-        default: Any = REGISTRY[name].default
-        return default(self.table, *operands, **attributes)
 
 
 def _given(local: dict[str, Any]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from burn.dtype import DType, float32
 from burn.ops import REGISTRY, Meta
+from burn.ops.average_pooling import adaptive_ends
 from burn.ops.resampling import interpolation_taps
 from burn.ops.taps import Array, Taps, window_taps
 from burn_opencl.buffers import Buffer
@@ -110,9 +111,7 @@ def _inferred(name: str, x: Buffer, **attributes: Any) -> Shape:
 @functools.lru_cache(maxsize=256)
 def _means(length: int, count: int) -> Taps:
     """Means of windows that hold all of an axis."""
-    place = np.arange(count)
-    starts = place * length // max(count, 1)
-    stops = -(-(place + 1) * length // max(count, 1))
+    starts, stops = adaptive_ends(length, count)
     sums = window_taps(length, starts, stops)
     with np.errstate(all="ignore"):  # an axis of length 0 has no means
         weights = np.broadcast_to(1.0 / (stops - starts)[:, None], sums.places.shape)

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from burn.device_id import DeviceId
-from burn.ops import REGISTRY, OpTable
+from burn.ops import OpTable
 from burn_torch.settings import Precision
 
 
@@ -34,5 +34,4 @@ class DefaultOps:
 
     def decomposed(self, name: str, *operands: Any, **attributes: Any) -> Any:
         """An op made of other ops, which are this backend's own where it has them."""
-        default: Any = REGISTRY[name].default
-        return default(self._table, *operands, **attributes)
+        return self._table.decomposed(name, *operands, **attributes)
