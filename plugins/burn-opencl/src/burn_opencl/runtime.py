@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, Final
@@ -26,6 +27,12 @@ _NO_MEMORY: Final = {
     cl.status_code.OUT_OF_HOST_MEMORY,
     cl.status_code.INVALID_BUFFER_SIZE,
 }
+_PATIENCE: Final = 2e-4
+"""Seconds for which a thread asks a CPU whether it is done, before it sleeps until it is.
+
+To put a thread to sleep and to wake it takes the system as long as some thousand elements take.
+"""
+
 _POCL: Final = "Portable Computing Language"
 _NVIDIA_FAULT: Final = -9999
 _LOST: Final = {
@@ -84,6 +91,7 @@ class Runtime:
         self.name = "an OpenCL device"
         self.memory_size = 0
         self._queue: Any = None
+        self._last: Any = None
         self.used: Callable[[], int] = int
         """Bytes of the device that are taken; whoever allocates says how to ask."""
         self.relieve: Callable[[], None] = self.finish
@@ -180,7 +188,7 @@ class Runtime:
             set_bytes(0, parameters)
             for place, memory in enumerate(memories, 1):
                 kernel.set_arg(place, memory)
-            cl.enqueue_nd_range_kernel(self._queue, kernel, size, local)
+            self._last = cl.enqueue_nd_range_kernel(self._queue, kernel, size, local)
 
     def _launched_again(self, error: Any, kernel: Any, *arguments: Any) -> None:
         """Once more, with the memory that is free; some drivers reserve it only now."""
@@ -225,6 +233,7 @@ class Runtime:
         What is returned holds them; to let go of it before is to wait for the copy.
         """
         with self._translated(f"uploading {values.nbytes} bytes"), self.lock:
+            self._last = None  # it would hold the values
             return cl.enqueue_copy(self._queue, memory, values, is_blocking=False)
 
     def is_done(self, work: Any) -> bool:
@@ -264,22 +273,38 @@ class Runtime:
                     self._queue, values, memory, src_offset=offset, is_blocking=False
                 )
                 self._queue.flush()
-            event.wait()
+            self._wait(event)
 
     def copy(self, target: Any, source: Any, offset: int, size: int) -> None:
         """Copy within the device, in the queue."""
         with self._translated(f"copying {size} bytes"), self.lock:
-            cl.enqueue_copy(self._queue, target, source, src_offset=offset, byte_count=size)
+            self._last = cl.enqueue_copy(
+                self._queue, target, source, src_offset=offset, byte_count=size
+            )
 
     def fill(self, memory: Any, pattern: bytes, size: int) -> None:
         """Fill memory with a pattern of 1, 2, 4 or 8 bytes."""
         with self._translated(f"filling {size} bytes"), self.lock:
-            cl.enqueue_fill_buffer(self._queue, memory, pattern, 0, size)
+            self._last = cl.enqueue_fill_buffer(self._queue, memory, pattern, 0, size)
 
     def finish(self) -> None:
         """Wait for all that is in the queue."""
         with self._translated("waiting for its work"):
-            self._queue.finish()
+            last = self._last if self.is_cpu else None
+            if last is None:
+                self._queue.finish()
+            else:  # commands are done in order
+                self._queue.flush()
+                self._wait(last)
+
+    def _wait(self, command: Any) -> None:
+        """Wait for a command that was handed to the device."""
+        if self.is_cpu:
+            latest = time.perf_counter() + _PATIENCE
+            while command.command_execution_status > cl.command_execution_status.COMPLETE:
+                if time.perf_counter() > latest:
+                    break
+        command.wait()
 
     # Errors
 
