@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from burn.backend import Backend, is_implemented
 from burn.data import TensorData
@@ -28,7 +28,7 @@ from burn_cuda.optimizer import OptimizerOps
 from burn_cuda.pooling import PoolingOps
 from burn_cuda.random import RandomOps
 from burn_cuda.reduction import ReductionOps
-from burn_cuda.resampling import ResamplingOps, Tables
+from burn_cuda.resampling import ResamplingOps, uploaded_tables
 from burn_cuda.scan import ScanOps
 from burn_cuda.softmax import SoftmaxOps
 from burn_cuda.sorting import SortingOps
@@ -39,6 +39,9 @@ __all__ = ["CudaBackend"]
 Array = Any
 _Input = TypeVar("_Input")
 _Output = TypeVar("_Output")
+
+_TABLES: Final = 128
+"""So many tables that kernels look things up in are kept on a device, those that were used last."""
 
 
 class CudaBackend(
@@ -77,6 +80,8 @@ class CudaBackend(
         The objects of all devices by number; new if left out.
     """
 
+    tables: functools._lru_cache_wrapper[tuple[Any, Any]]
+
     def __init__(
         self,
         driver: Callable[[int], Any],
@@ -94,7 +99,8 @@ class CudaBackend(
         self.launcher = Launcher(self.driver, {dtype.numpy: dtype for dtype in STORED})
         self._reductions = {}
         self._attentions = {}
-        self.tables = Tables()
+        kept = functools.lru_cache(maxsize=_TABLES)
+        self.tables = kept(functools.partial(uploaded_tables, self.driver))
         self._make_elementwise()
         self.table = OpTable(self, DeviceId(0, index))
         if count() > 1:
@@ -199,7 +205,9 @@ class CudaBackend(
 
     def memory_cleanup(self, device: DeviceId) -> None:
         """Empty the pools."""
-        self.for_device(device).driver.cleanup()
+        own = self.for_device(device)
+        own.tables.cache_clear()
+        own.driver.cleanup()
 
 
 def _on_device(driver: Any, method: Callable[..., Any]) -> Callable[..., Any]:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-import threading
-from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -25,14 +23,11 @@ if TYPE_CHECKING:
     from burn.ops.pooling_windows import Pairs, Sizes
     from burn_cuda.launcher import Launcher
 
-__all__ = ["ResamplingOps", "Tables"]
+__all__ = ["ResamplingOps", "uploaded_tables"]
 
 Array = Any
 Map = Taps | None
 """What happens along an axis; None where it stays as it is."""
-
-_KEPT: Final = 128
-"""So many tables are kept on a device, those that were used last."""
 
 _AXES: Final = 3
 _MOST_TAPS: Final = 64
@@ -41,40 +36,13 @@ _MOST_TAPS: Final = 64
 _UNROLLED: Final = 8
 
 
-class Tables:
-    """Tables of a device: the places of each result along an axis, and their weights."""
-
-    def __init__(self) -> None:
-        self._found: OrderedDict[tuple[Taps, DType], tuple[Array, Array]] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def of(self, driver: Any, taps: Taps, dtype: DType) -> tuple[Array, Array]:
-        """Those of a map, with weights of a dtype, as (taps, results)."""
-        key = (taps, dtype)
-        with self._lock:
-            found = self._found.get(key)
-            if found is not None:
-                self._found.move_to_end(key)
-                return found
-        places = taps.places.astype(np.int32)
-        if taps.taken is not None:
-            places = np.where(taps.taken, places, np.int32(-1))
-        first = driver.upload(np.ascontiguousarray(places.T))
-        second: Array = 0
-        if taps.weights is not None:
-            second = driver.upload(np.ascontiguousarray(taps.weights.astype(dtype.numpy).T))
-        with self._lock:
-            self._found[key] = first, second
-            while len(self._found) > _KEPT:
-                self._found.popitem(last=False)
-        return first, second
-
-
 class ResamplingOps:
     """Ops that are a linear map along each of the last axes; sums of 16-bit floats are float32."""
 
     launcher: Launcher
-    tables: Tables
+    tables: Callable[[Taps, DType], tuple[Array, Array]]
+    """`uploaded_tables` of the device, which keeps those that were used last."""
+
     cast: Any
     mean: Any
 
@@ -213,7 +181,7 @@ class ResamplingOps:
         for axis, taps in enumerate(maps):
             few = 0 if taps is None else taps.places.shape[1]
             numbers.append(few)
-            tables += (0, 0) if taps is None else self.tables.of(launcher.driver, taps, wide)
+            tables += (0, 0) if taps is None else self.tables(taps, wide)
             unrolled = few if few <= _UNROLLED and (taps is None or few) else -1
             definitions |= {f"K{axis}": unrolled}
             definitions |= {f"W{axis}": int(taps is not None and taps.weights is not None)}
@@ -230,6 +198,17 @@ class ResamplingOps:
             given = (x[start:stop], *tables, out[start:stop], layout, float(divisor))
             launcher.run(kernel, threads, *given, quads, threads)
         return out
+
+
+def uploaded_tables(driver: Any, taps: Taps, dtype: DType) -> tuple[Array, Array]:
+    """The places of each result along an axis, -1 for none, and their weights; (taps, results)."""
+    places = taps.places.astype(np.int32)
+    if taps.taken is not None:
+        places = np.where(taps.taken, places, np.int32(-1))
+    first = driver.upload(np.ascontiguousarray(places.T))
+    if taps.weights is None:
+        return first, 0
+    return first, driver.upload(np.ascontiguousarray(taps.weights.astype(dtype.numpy).T))
 
 
 @functools.lru_cache(maxsize=256)

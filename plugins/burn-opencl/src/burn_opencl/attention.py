@@ -12,7 +12,7 @@ from burn.ops.indexing import check_same
 from burn.ops.linear_algebra import transpose
 from burn.ops.precision import in_float32
 from burn_opencl.bits import signed_bits
-from burn_opencl.buffers import Buffer
+from burn_opencl.buffers import Buffer, check_dtypes
 from burn_opencl.expressions import class_of
 
 if TYPE_CHECKING:
@@ -125,7 +125,9 @@ class _Rows:
 
     def __init__(self, ops: OpTable, operands: Sequence[Any], given: dict[str, Any]) -> None:
         query, key, value, mask, bias = operands[:5]
-        _check_dtypes(query, (key, value, bias, *operands[5:]), mask)
+        check_dtypes("attention", query, key, value, bias, *operands[5:], floats=True)
+        if mask is not None and mask.dtype is not bool_:
+            raise TypeError(f"attention with a mask of {mask.dtype}")
         plan = check_attention(query.shape, key.shape, value.shape, given["softcap"])
         check_on_scores(plan.scores, mask=mask, bias=bias)
         self.ops, self.value, self.plan = ops, value, plan
@@ -186,12 +188,3 @@ class _Rows:
             [one.memory for one in (first, *beside, out)],
             group,
         )
-
-
-def _check_dtypes(query: Buffer, others: Sequence[Buffer | None], mask: Buffer | None) -> None:
-    """Refuse operands that do not belong together, so that the reason is looked for."""
-    for one in others:
-        if one is not None and one.dtype is not query.dtype:
-            raise TypeError(f"attention of {query.dtype} and {one.dtype}")
-    if not query.dtype.is_float or (mask is not None and mask.dtype is not bool_):
-        raise TypeError(f"attention of {query.dtype}")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import threading
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Hashable, Iterable
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -37,7 +39,6 @@ from burn_opencl.searching import SearchingOps
 from burn_opencl.softmax import SoftmaxOps
 from burn_opencl.sorting import SortingOps
 from burn_opencl.staging import Uploads
-from burn_opencl.tables import Tables
 from burn_opencl.unfolding import UnfoldingOps
 from burn_opencl.usage import COMPUTED, usage_of
 
@@ -45,6 +46,9 @@ if TYPE_CHECKING:
     from burn_opencl.runtime import System
 
 __all__ = ["OpenClBackend"]
+
+_TABLES: Final = 128
+"""So many tables that kernels look things up in are kept on a device, those that were used last."""
 
 
 class OpenClBackend(Backend):
@@ -146,7 +150,7 @@ class OpenClBackend(Backend):
     def memory_cleanup(self, device: DeviceId) -> None:
         """Empty the pools."""
         own = self.for_device(device)
-        own.tables.release()
+        own.tables.cache_clear()
         own.launcher.settle()
         own.launcher.pool.release()
         own.uploads.release()
@@ -179,6 +183,8 @@ class OpenClDevice(
 ):
     """One device: what the ops need of it."""
 
+    tables: functools._lru_cache_wrapper[list[Buffer]]
+
     def __init__(self, backend: OpenClBackend, device: DeviceId) -> None:
         self._system = backend._system
         self._devices = backend._devices
@@ -187,8 +193,15 @@ class OpenClDevice(
         runtime = self._system.open(device.type_id, device.index_id)
         self.launcher = Launcher(runtime, self)
         self.uploads = Uploads(runtime)
-        self.tables = Tables(self)
+        self.tables = functools.lru_cache(maxsize=_TABLES)(self._uploaded)
         self.table = OpTable(self, device)
+
+    def _uploaded(
+        self, make: Callable[..., Iterable[np.ndarray[Any, Any]]], *arguments: Hashable
+    ) -> list[Buffer]:
+        """The arrays that `make` computes on the host."""
+        made = [np.ascontiguousarray(one) for one in make(*arguments)]
+        return [self.from_data(TensorData(one), self.device) for one in made]
 
     def __repr__(self) -> str:
         return f"OpenClDevice({self.launcher.runtime.name!r})"

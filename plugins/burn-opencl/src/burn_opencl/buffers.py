@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from burn_opencl.late import LateMemory
     from burn_opencl.runtime import Runtime
 
-__all__ = ["Buffer", "Memory", "Pool", "row_major"]
+__all__ = ["Buffer", "Memory", "Pool", "check_dtypes", "row_major"]
 
 _SMALLEST: Final = 256
 _STEPS: Final = 4
@@ -215,6 +215,19 @@ class Buffer:
             return self.viewed(shape, row_major(shape))
         strides = _reshaped_strides(self.shape, self.strides, shape)
         return None if strides is None else self.viewed(shape, strides)
+
+
+def check_dtypes(op: str, *operands: Buffer | None, floats: bool = False) -> None:
+    """Refuse operands that no kernel takes together; None stands for one that is not there.
+
+    Raises
+    ------
+    TypeError
+        If there are several dtypes, or `floats` asks for a float and it is none.
+    """
+    dtypes = {one.dtype for one in operands if one is not None}
+    if len(dtypes) > 1 or (floats and not all(one.is_float for one in dtypes)):
+        raise TypeError(f"{op} of {' and '.join(sorted([one.name for one in dtypes]))}")
 
 
 @functools.lru_cache(maxsize=4096)

@@ -10,7 +10,7 @@ from burn.ops import OpTable
 from burn.ops.indexing import check_same
 from burn.ops.normalization import check_channels
 from burn_opencl.bits import signed_bits
-from burn_opencl.buffers import Buffer
+from burn_opencl.buffers import Buffer, check_dtypes
 from burn_opencl.expressions import CODES, class_of
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class ChannelOps:
     ) -> Buffer:
         """One kernel."""
         check_channels(x.shape, gamma=gamma, beta=beta, mean=mean, variance=variance)
-        _check_dtypes(x, gamma, beta, mean, variance)
+        check_dtypes("batch_norm", x, gamma, beta, mean, variance, floats=True)
         x, mean, variance = self._dense_all(x, mean, variance)
         code = CODES[x.dtype.name]
         return self._normalized_channels(x, gamma, beta, mean, variance, code, epsilon)
@@ -66,7 +66,7 @@ class ChannelOps:
     ) -> tuple[Buffer, Buffer, Buffer]:
         """Three kernels."""
         check_channels(x.shape, gamma=gamma, beta=beta)
-        _check_dtypes(x, gamma, beta)
+        check_dtypes("batch_norm", x, gamma, beta, floats=True)
         plan = self._channel_plan(x)
         if plan is None:
             return self.table.decomposed("batch_norm_training", x, gamma, beta, epsilon=epsilon)  # type: ignore[no-any-return]  # Buffers
@@ -99,7 +99,7 @@ class ChannelOps:
         """Three kernels."""
         check_channels(x.shape, gamma=gamma, mean=mean, variance=variance)
         check_same("g", g.shape, x.shape)
-        _check_dtypes(x, gamma, mean, variance, g)
+        check_dtypes("batch_norm", x, gamma, mean, variance, g, floats=True)
         plan = self._channel_plan(x)
         if plan is None:
             operands = (x, gamma, mean, variance, g)
@@ -205,9 +205,3 @@ def _padded(numbers: Sequence[int]) -> tuple[int, ...]:
 
 def _bits(epsilon: float, x: Buffer) -> int:
     return signed_bits(epsilon, float32 if x.dtype.itemsize == 2 else x.dtype)
-
-
-def _check_dtypes(x: Buffer, *others: Buffer | None) -> None:
-    """Refuse operands that do not belong together, so that the reason is looked for."""
-    if not x.dtype.is_float or any(one is not None and one.dtype is not x.dtype for one in others):
-        raise TypeError(f"normalization of {x.dtype}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from burn.ops import OpTable
 from burn.ops.convolution_windows import Convolution, check_bias, convolution, weight_gradient
 from burn.ops.precision import in_float32
-from burn_opencl.buffers import Buffer
+from burn_opencl.buffers import Buffer, check_dtypes
 from burn_opencl.windows import AXES, launch_windows
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def _conv(ops: OpTable, x: Buffer, weight: Buffer, bias: Buffer | None, **attrib
         return ops.decomposed("conv", x, weight, bias, **attributes)
     plan = convolution(x.shape, weight.shape, **attributes)
     check_bias(bias, plan.outputs)
-    _check_dtypes(x, weight, bias)
+    check_dtypes("conv", x, weight, bias)
     own = x.owner
     launcher: Launcher = own.launcher
     x = launcher.dense(x)
@@ -108,7 +108,7 @@ def _weight_grad(ops: OpTable, x: Buffer, g: Buffer, **attributes: Any) -> Any:
     if len(attributes["stride"]) > AXES:
         return ops.decomposed("conv_weight_grad", x, g, **attributes)
     plan = weight_gradient(x.shape, g.shape, **attributes)
-    _check_dtypes(x, g)
+    check_dtypes("conv_weight_grad", x, g)
     own = x.owner
     launcher: Launcher = own.launcher
     x = launcher.dense(x)
@@ -142,8 +142,3 @@ def _columns(launcher: Launcher, x: Buffer, plan: Convolution, start: int, held:
     items = out.size // max(1, plan.counts[-1]) if launcher.runtime.is_cpu else out.size
     launch_windows(launcher, "columns", plan.axes, part, [out], items=items)
     return out
-
-
-def _check_dtypes(first: Buffer, *others: Buffer | None) -> None:
-    if any(one is not None and one.dtype is not first.dtype for one in others):
-        raise TypeError(f"a convolution of {first.dtype} with other dtypes")

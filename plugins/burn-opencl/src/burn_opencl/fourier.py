@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -11,12 +12,11 @@ import numpy as np
 from burn.dtype import DType, float32
 from burn.ops import REGISTRY, Meta, OpTable
 from burn_opencl.bits import signed_bits
-from burn_opencl.buffers import Buffer
+from burn_opencl.buffers import Buffer, check_dtypes
 from burn_opencl.expressions import CODES, class_of
 
 if TYPE_CHECKING:
     from burn_opencl.launcher import Launcher
-    from burn_opencl.tables import Tables
 
 __all__ = ["FourierOps", "radices"]
 
@@ -31,7 +31,7 @@ class FourierOps:
 
     launcher: Launcher
     table: OpTable
-    tables: Tables
+    tables: Callable[..., list[Buffer]]
 
     def rfft(self, x: Buffer, *, axis: int, n: int) -> tuple[Buffer, Buffer]:
         """The first half of the spectrum; no more is computed by the last kernel."""
@@ -39,7 +39,7 @@ class FourierOps:
         factors = radices(n)
         if factors is None:
             return self.table.decomposed("rfft", x, axis=axis, n=n)  # type: ignore[no-any-return]  # Buffers
-        _check_float(x)
+        check_dtypes("rfft", x, floats=True)
         return self._transformed(x, None, metas[0].shape, axis, factors, sign=-1)
 
     def irfft(self, re: Buffer, im: Buffer, *, axis: int, n: int) -> Buffer:
@@ -49,7 +49,7 @@ class FourierOps:
         factors = radices(n)
         if factors is None:
             return self.table.decomposed("irfft", re, im, axis=axis, n=n)  # type: ignore[no-any-return]  # a Buffer
-        _check_float(re, im)
+        check_dtypes("irfft", re, im, floats=True)
         return self._transformed(re, im, meta.shape, axis, factors, sign=1, mirrored=True)[0]
 
     def cfft(
@@ -61,7 +61,7 @@ class FourierOps:
         factors = radices(n)
         if factors is None:
             return self.table.decomposed("cfft", re, im, axis=axis, n=n, inverse=inverse)  # type: ignore[no-any-return]  # Buffers
-        _check_float(re, im)
+        check_dtypes("cfft", re, im, floats=True)
         sign = 1 if inverse else -1
         return self._transformed(re, im, result[0].shape, axis, factors, sign=sign)
 
@@ -85,7 +85,7 @@ class FourierOps:
         length, kept = re.shape[-1], shape[axis]
         outer = re.shape[:-1]
         rows, done, left = math.prod(outer), 1, n
-        circle = self.tables.of(("circle", n, wide), functools.partial(_circle, n, wide))
+        circle = self.tables(_circle, n, wide)
         for number, p in enumerate(factors):
             left //= p
             first, last = number == 0, number == len(factors) - 1
@@ -136,8 +136,3 @@ def _circle(n: int, dtype: DType) -> list[np.ndarray[Any, Any]]:
     """Cosine and sine of a turn in n steps."""
     angle = np.arange(n) * (2.0 * math.pi / n)
     return [np.cos(angle).astype(dtype.numpy), np.sin(angle).astype(dtype.numpy)]
-
-
-def _check_float(*parts: Buffer) -> None:
-    if any(not one.dtype.is_float or one.dtype is not parts[0].dtype for one in parts):
-        raise TypeError(f"a transform of {', '.join([str(one.dtype) for one in parts])}")

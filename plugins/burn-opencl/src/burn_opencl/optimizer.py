@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from burn.dtype import float32
 from burn.ops.optimizer import adam_rates, check_same_shapes
 from burn_opencl.bits import signed_bits
-from burn_opencl.buffers import Buffer
+from burn_opencl.buffers import Buffer, check_dtypes
 from burn_opencl.expressions import CODES, class_of
 
 if TYPE_CHECKING:
@@ -65,8 +65,7 @@ class OptimizerOps:
         launcher = self.launcher
         first = operands[0]
         check_same_shapes(*operands)
-        if any(one.dtype is not first.dtype for one in operands):
-            raise TypeError(f"{name} of different dtypes")
+        check_dtypes(name, *operands)
         dense = [launcher.dense(one) for one in operands]
         results = [launcher.empty(first.shape, first.dtype) for _ in range(count)]
         large = first.size >= launcher.large

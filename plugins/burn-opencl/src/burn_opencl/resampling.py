@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,14 +14,13 @@ from burn.ops import REGISTRY, Meta
 from burn.ops.average_pooling import adaptive_ends
 from burn.ops.resampling import interpolation_taps
 from burn.ops.taps import Array, Taps, window_taps
-from burn_opencl.buffers import Buffer
+from burn_opencl.buffers import Buffer, check_dtypes
 from burn_opencl.expressions import CODES, class_of
 
 if TYPE_CHECKING:
     from burn.aliases import Shape
     from burn.ops.pooling_windows import Sizes
     from burn_opencl.launcher import Launcher
-    from burn_opencl.tables import Tables
 
 __all__ = ["ResamplingOps"]
 
@@ -30,7 +29,7 @@ class ResamplingOps:
     """Ops that are a linear map along each of the last axes, one kernel for each."""
 
     launcher: Launcher
-    tables: Tables
+    tables: Callable[..., list[Buffer]]
 
     def interpolate(
         self,
@@ -88,8 +87,7 @@ class ResamplingOps:
             shape = (*x.shape[:axis], outputs, *x.shape[axis + 1 :])
             out = launcher.empty(shape, dtype if number == len(maps) - 1 else wide)
             if out.size:
-                make = functools.partial(_tables, taps, wide)
-                places, weights = self.tables.of((taps, wide), make)
+                places, weights = self.tables(_tables, taps, wide)
                 kernel = launcher.kernel("weighted_sums", "taps.cl", class_of(dtype))
                 codes = CODES[x.dtype.name], CODES[out.dtype.name]
                 inner = math.prod(shape[axis + 1 :])
@@ -102,8 +100,7 @@ class ResamplingOps:
 
 def _inferred(name: str, x: Buffer, **attributes: Any) -> Shape:
     """Shape of the result; refuses what the op refuses."""
-    if not x.dtype.is_float:
-        raise TypeError(f"{name} of {x.dtype}")
+    check_dtypes(name, x, floats=True)
     meta: Any = REGISTRY[name].infer(Meta(x.shape, x.dtype), **attributes)
     return meta.shape  # type: ignore[no-any-return]  # of a Meta
 

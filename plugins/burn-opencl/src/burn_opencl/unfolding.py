@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from burn.ops import REGISTRY, Meta
 from burn.ops.unfolding import check_columns, patches
-from burn_opencl.buffers import Buffer
+from burn_opencl.buffers import Buffer, check_dtypes
 from burn_opencl.windows import launch_windows
 
 if TYPE_CHECKING:
@@ -55,8 +55,7 @@ class UnfoldingOps:
             padding=padding,
             dilation=dilation,
         )
-        if not x.dtype.is_float:
-            raise TypeError(f"images of {x.dtype}")
+        check_dtypes("fold", x, floats=True)
         launcher = self.launcher
         out = launcher.empty(shape, x.dtype)
         launch_windows(launcher, "fold", axes, launcher.dense(x), [out], items=out.size)
