@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from typing import Unpack
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from burn.ops.op import Context, Tag, op
 from burn.ops.pooling_windows import (
     Pairs,
     Sizes,
+    WindowRule,
     Windows,
     check_pooled,
     pooled_shape,
@@ -55,18 +57,9 @@ def avg_pool(
 @avg_pool.decomposition
 @in_float32
 def _(
-    ops: OpTable,
-    x: Primitive,
-    *,
-    kernel_size: Sizes,
-    stride: Sizes,
-    padding: Pairs,
-    count_include_pad: bool = True,
-    ceil_mode: bool = False,
+    ops: OpTable, x: Primitive, *, count_include_pad: bool = True, **rule: Unpack[WindowRule]
 ) -> Primitive:
-    plan = windows(
-        tuple(x.shape), kernel_size=kernel_size, stride=stride, padding=padding, ceil_mode=ceil_mode
-    )
+    plan = windows(tuple(x.shape), **rule)
     total = _summed(ops, x, [window_sums(axis) for axis in plan])
     return _divided(ops, total, divisors(plan, count_include_pad=count_include_pad))
 
@@ -106,15 +99,10 @@ def _(
     g: Primitive,
     *,
     input_size: Sizes,
-    kernel_size: Sizes,
-    stride: Sizes,
-    padding: Pairs,
     count_include_pad: bool = True,
-    ceil_mode: bool = False,
+    **rule: Unpack[WindowRule],
 ) -> Primitive:
-    plan = windows(
-        input_size, kernel_size=kernel_size, stride=stride, padding=padding, ceil_mode=ceil_mode
-    )
+    plan = windows(input_size, **rule)
     check_pooled(tuple(g.shape), input_size, plan)
     share = _divided(ops, g, divisors(plan, count_include_pad=count_include_pad))
     return _summed(ops, share, [window_sums(axis).transposed for axis in plan])

@@ -8,9 +8,13 @@ are the derivatives of one trilinear form, so the gradients of each are the othe
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Unpack
 
 from burn.ops.convolution_windows import (
     Convolution,
+    ConvRule,
+    ConvTransposeRule,
+    ConvWeightGradRule,
     check_bias,
     convolution,
     transposed_convolution,
@@ -63,26 +67,11 @@ def conv(
 @conv.decomposition
 @in_float32
 def _(
-    ops: OpTable,
-    x: Primitive,
-    weight: Primitive,
-    bias: Primitive | None,
-    *,
-    stride: Sizes,
-    padding: Pairs,
-    dilation: Sizes,
-    groups: int,
+    ops: OpTable, x: Primitive, weight: Primitive, bias: Primitive | None, **rule: Unpack[ConvRule]
 ) -> Primitive:
-    plan = convolution(
-        tuple(x.shape),
-        tuple(weight.shape),
-        stride=stride,
-        padding=padding,
-        dilation=dilation,
-        groups=groups,
-    )
+    plan = convolution(tuple(x.shape), tuple(weight.shape), **rule)
     check_bias(bias, plan.outputs)
-    matrices = ops.reshape(weight, shape=(groups, plan.outputs // groups, plan.terms))
+    matrices = ops.reshape(weight, shape=(plan.groups, plan.outputs // plan.groups, plan.terms))
     output = ops.matmul(matrices, _grouped_columns(ops, x, plan))
     output = ops.reshape(output, shape=plan.output_shape)
     if bias is None:
@@ -143,37 +132,24 @@ def _(
     x: Primitive,
     weight: Primitive,
     bias: Primitive | None,
-    *,
-    stride: Sizes,
-    padding: Pairs,
-    output_padding: Sizes,
-    dilation: Sizes,
-    groups: int,
+    **rule: Unpack[ConvTransposeRule],
 ) -> Primitive:
     # The elements of x a stride apart, and between them zeros: a convolution with the flipped
     # kernel and a stride of 1.
-    plan = transposed_convolution(
-        tuple(x.shape),
-        tuple(weight.shape),
-        stride=stride,
-        padding=padding,
-        output_padding=output_padding,
-        dilation=dilation,
-        groups=groups,
-    )
+    plan = transposed_convolution(tuple(x.shape), tuple(weight.shape), **rule)
     check_bias(bias, plan.inputs)
     ends = flipped_padding(plan.axes)
-    if max(stride) > 1 or min(map(min, ends)) < 0:
+    if max(rule["stride"]) > 1 or min(map(min, ends)) < 0:
         x = _spread(ops, x, plan.axes, ends)
         ends = ((0, 0),) * len(ends)
     return ops.conv(
         x,
-        _flipped(ops, weight, groups),
+        _flipped(ops, weight, plan.groups),
         bias,
-        stride=(1,) * len(stride),
+        stride=(1,) * len(ends),
         padding=ends,
-        dilation=dilation,
-        groups=groups,
+        dilation=rule["dilation"],
+        groups=plan.groups,
     )
 
 
@@ -217,33 +193,15 @@ def conv_weight_grad(
 
 @conv_weight_grad.decomposition
 @in_float32
-def _(
-    ops: OpTable,
-    x: Primitive,
-    g: Primitive,
-    *,
-    kernel_size: Sizes,
-    stride: Sizes,
-    padding: Pairs,
-    dilation: Sizes,
-    groups: int,
-) -> Primitive:
-    plan = weight_gradient(
-        tuple(x.shape),
-        tuple(g.shape),
-        kernel_size=kernel_size,
-        stride=stride,
-        padding=padding,
-        dilation=dilation,
-        groups=groups,
-    )
+def _(ops: OpTable, x: Primitive, g: Primitive, **rule: Unpack[ConvWeightGradRule]) -> Primitive:
+    plan = weight_gradient(tuple(x.shape), tuple(g.shape), **rule)
     # One long sum over the batch and all windows.
-    features, count = plan.outputs // groups, size(plan.counts)
+    features, count = plan.outputs // plan.groups, size(plan.counts)
     total = plan.batch * count
     rows = ops.permute(_grouped_columns(ops, x, plan), axes=(1, 0, 3, 2))
-    rows = ops.reshape(rows, shape=(groups, total, plan.terms))
-    g = ops.reshape(g, shape=(plan.batch, groups, features, count))
-    g = ops.reshape(ops.permute(g, axes=(1, 2, 0, 3)), shape=(groups, features, total))
+    rows = ops.reshape(rows, shape=(plan.groups, total, plan.terms))
+    g = ops.reshape(g, shape=(plan.batch, plan.groups, features, count))
+    g = ops.reshape(ops.permute(g, axes=(1, 2, 0, 3)), shape=(plan.groups, features, total))
     return ops.reshape(ops.matmul(g, rows), shape=plan.weight_shape)
 
 

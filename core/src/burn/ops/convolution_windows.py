@@ -9,11 +9,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from burn.errors import ArgumentError, ShapeError
-from burn.ops.pooling_windows import Pairs, Sizes, Windows
+from burn.ops.pooling_windows import Pairs, Sizes, SlidingRule, Windows
 from burn.ops.shapes import check_shape
 from burn.ops.signature import Shape
 
 __all__ = [
+    "ConvRule",
+    "ConvTransposeRule",
+    "ConvWeightGradRule",
     "Convolution",
     "check_bias",
     "convolution",
@@ -21,6 +24,24 @@ __all__ = [
     "transposed_convolution",
     "weight_gradient",
 ]
+
+
+class ConvRule(SlidingRule):
+    """The attributes of the op `conv`, which backends and decompositions forward as one."""
+
+    groups: int
+
+
+class ConvTransposeRule(ConvRule):
+    """Those of `conv_transpose`."""
+
+    output_padding: Sizes
+
+
+class ConvWeightGradRule(ConvRule):
+    """Those of `conv_weight_grad`."""
+
+    kernel_size: Sizes
 
 
 @dataclass(frozen=True, eq=False)

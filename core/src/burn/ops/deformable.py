@@ -13,13 +13,19 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple, Unpack
 
 from burn.ops.convolution_windows import check_bias, convolution
-from burn.ops.deformed_windows import Deformation, check_gradient, deformation, starts
+from burn.ops.deformed_windows import (
+    Deformation,
+    DeformationRule,
+    check_gradient,
+    deformation,
+    starts,
+)
 from burn.ops.op import Context, Tag, op
 from burn.ops.places import index_dtype, narrow
-from burn.ops.pooling_windows import Pairs, Sizes
+from burn.ops.pooling_windows import Pairs, Sizes, SlidingRule
 from burn.ops.precision import in_float32
 from burn.ops.shapes import size
 from burn.ops.signature import (
@@ -52,10 +58,10 @@ def deform_conv2d(
 
     As `conv`, but with what `deform_unfold4d` finds at the moved places.
     """
-    numbers: dict[str, Any] = {"stride": stride, "padding": padding, "dilation": dilation}
-    plan = convolution(x.shape, weight.shape, groups=weight_groups, **numbers)
+    rule: SlidingRule = {"stride": stride, "padding": padding, "dilation": dilation}
+    plan = convolution(x.shape, weight.shape, groups=weight_groups, **rule)
     check_bias(bias, plan.outputs)
-    deformation(x, offset, mask, kernel_size=plan.kernel, offset_groups=offset_groups, **numbers)
+    deformation(x, offset, mask, kernel_size=plan.kernel, offset_groups=offset_groups, **rule)
     return Meta(plan.output_shape, x.dtype)
 
 
@@ -69,17 +75,14 @@ def _(
     mask: Primitive | None,
     bias: Primitive | None,
     *,
-    stride: Sizes,
-    padding: Pairs,
-    dilation: Sizes,
     weight_groups: int,
     offset_groups: int,
+    **rule: Unpack[SlidingRule],
 ) -> Primitive:
-    numbers: dict[str, Any] = {"stride": stride, "padding": padding, "dilation": dilation}
-    plan = convolution(tuple(x.shape), tuple(weight.shape), groups=weight_groups, **numbers)
+    plan = convolution(tuple(x.shape), tuple(weight.shape), groups=weight_groups, **rule)
     check_bias(bias, plan.outputs)
     columns = ops.deform_unfold4d(
-        x, offset, mask, kernel_size=plan.kernel, offset_groups=offset_groups, **numbers
+        x, offset, mask, kernel_size=plan.kernel, offset_groups=offset_groups, **rule
     )
     columns = ops.reshape(columns, shape=(plan.batch, weight_groups, plan.terms, size(plan.counts)))
     matrices = ops.reshape(weight, shape=(weight_groups, plan.outputs // weight_groups, plan.terms))
@@ -127,23 +130,9 @@ def _(
     x: Primitive,
     offset: Primitive,
     mask: Primitive | None,
-    *,
-    kernel_size: Sizes,
-    stride: Sizes,
-    padding: Pairs,
-    dilation: Sizes,
-    offset_groups: int,
+    **rule: Unpack[DeformationRule],
 ) -> Primitive:
-    plan = deformation(
-        x,
-        offset,
-        mask,
-        kernel_size=kernel_size,
-        stride=stride,
-        padding=padding,
-        dilation=dilation,
-        offset_groups=offset_groups,
-    )
+    plan = deformation(x, offset, mask, **rule)
     terms = []
     plane = ops.reshape(x, shape=plan.planes)
     for corner in _corners(ops, offset, plan):
@@ -203,23 +192,9 @@ def _(
     offset: Primitive,
     mask: Primitive | None,
     g: Primitive,
-    *,
-    kernel_size: Sizes,
-    stride: Sizes,
-    padding: Pairs,
-    dilation: Sizes,
-    offset_groups: int,
+    **rule: Unpack[DeformationRule],
 ) -> tuple[Primitive, Primitive, Primitive]:
-    plan = deformation(
-        x,
-        offset,
-        mask,
-        kernel_size=kernel_size,
-        stride=stride,
-        padding=padding,
-        dilation=dilation,
-        offset_groups=offset_groups,
-    )
+    plan = deformation(x, offset, mask, **rule)
     check_gradient(g, plan)
     dtype = ops.dtype(x)
     plane = ops.reshape(x, shape=plan.planes)

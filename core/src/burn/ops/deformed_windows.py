@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
 from burn.errors import ArgumentError, ShapeError
-from burn.ops.pooling_windows import Pairs, Sizes, Windows
+from burn.ops.pooling_windows import PatchRule, Windows
 from burn.ops.signature import Shape
 from burn.ops.taps import Array
 from burn.ops.unfolding import patches
 
-__all__ = ["Deformation", "check_gradient", "deformation", "starts"]
+__all__ = ["Deformation", "DeformationRule", "check_gradient", "deformation", "starts"]
+
+
+class DeformationRule(PatchRule):
+    """The attributes of the ops that deform windows."""
+
+    offset_groups: int
 
 
 class Deformation(NamedTuple):
@@ -90,11 +96,8 @@ def deformation(
     offset: Any,
     mask: Any,
     *,
-    kernel_size: Sizes,
-    stride: Sizes,
-    padding: Pairs,
-    dilation: Sizes,
     offset_groups: int,
+    **rule: Unpack[PatchRule],
 ) -> Deformation:
     """What belongs to what, of anything that has shapes; `mask` may be None.
 
@@ -106,9 +109,7 @@ def deformation(
         If a number is out of its range.
     """
     shape = tuple(x.shape)
-    rows, columns = patches(
-        shape, kernel_size=kernel_size, stride=stride, padding=padding, dilation=dilation
-    )
+    rows, columns = patches(shape, **rule)
     if offset_groups < 1:
         raise ArgumentError(f"offset_groups is {offset_groups}", hint="Use 1 or more")
     if shape[1] % offset_groups:

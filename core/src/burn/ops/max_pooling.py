@@ -10,12 +10,21 @@ import functools
 import itertools
 import math
 from collections.abc import Sequence
+from typing import Unpack
 
 from burn.dtype import DType
 from burn.errors import DTypeError, ShapeError
 from burn.ops.op import Context, Tag, op
 from burn.ops.places import index_dtype as counting_dtype, positions
-from burn.ops.pooling_windows import Pairs, Sizes, Windows, pooled_shape, unpooled_shape, windows
+from burn.ops.pooling_windows import (
+    Pairs,
+    Sizes,
+    WindowRule,
+    Windows,
+    pooled_shape,
+    unpooled_shape,
+    windows,
+)
 from burn.ops.shapes import size
 from burn.ops.signature import (
     Cotangent,
@@ -61,26 +70,9 @@ def max_pool(
 
 
 @max_pool.decomposition
-def _(
-    ops: OpTable,
-    x: Primitive,
-    *,
-    kernel_size: Sizes,
-    stride: Sizes,
-    padding: Pairs,
-    dilation: Sizes,
-    ceil_mode: bool = False,
-) -> Primitive:
+def _(ops: OpTable, x: Primitive, **rule: Unpack[WindowRule]) -> Primitive:
     # Under autodiff the other op runs, and the places are what its gradient rule needs.
-    output, _ = ops.max_pool_with_indices(
-        x,
-        kernel_size=kernel_size,
-        stride=stride,
-        padding=padding,
-        dilation=dilation,
-        ceil_mode=ceil_mode,
-        index_dtype=counting_dtype(ops),
-    )
+    output, _ = ops.max_pool_with_indices(x, index_dtype=counting_dtype(ops), **rule)
     return output
 
 
@@ -114,24 +106,9 @@ def max_pool_with_indices(
 
 @max_pool_with_indices.decomposition
 def _(
-    ops: OpTable,
-    x: Primitive,
-    *,
-    kernel_size: Sizes,
-    stride: Sizes,
-    padding: Pairs,
-    dilation: Sizes,
-    ceil_mode: bool = False,
-    index_dtype: DType,
+    ops: OpTable, x: Primitive, *, index_dtype: DType, **rule: Unpack[WindowRule]
 ) -> tuple[Primitive, Primitive]:
-    plan = windows(
-        tuple(x.shape),
-        kernel_size=kernel_size,
-        stride=stride,
-        padding=padding,
-        dilation=dilation,
-        ceil_mode=ceil_mode,
-    )
+    plan = windows(tuple(x.shape), **rule)
     check_index_dtype(plan, index_dtype)
     dtype = ops.dtype(x)
     shape = pooled_shape(tuple(x.shape), plan)

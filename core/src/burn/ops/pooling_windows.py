@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NotRequired, TypeAlias, TypedDict
 
 from burn.errors import ArgumentError, ShapeError
 from burn.ops.shapes import check_shape
@@ -13,7 +13,10 @@ from burn.ops.signature import Shape
 
 __all__ = [
     "Pairs",
+    "PatchRule",
     "Sizes",
+    "SlidingRule",
+    "WindowRule",
     "Windows",
     "check_pooled",
     "pooled_shape",
@@ -27,6 +30,30 @@ Sizes: TypeAlias = tuple[int, ...]
 
 Pairs: TypeAlias = tuple[tuple[int, int], ...]
 """Numbers before and after, for each spatial axis."""
+
+
+class SlidingRule(TypedDict):
+    """How windows slide, as ops have it in their attributes; a function forwards it as one."""
+
+    stride: Sizes
+    padding: Pairs
+    dilation: Sizes
+
+
+class PatchRule(SlidingRule):
+    """The same of windows of a given size."""
+
+    kernel_size: Sizes
+
+
+class WindowRule(TypedDict):
+    """The windows of a pooling, as `windows` takes them."""
+
+    kernel_size: Sizes
+    stride: Sizes
+    padding: Pairs
+    dilation: NotRequired[Sizes]
+    ceil_mode: NotRequired[bool]
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Unpack
 
 from burn.errors import ShapeError
 from burn.ops.convolution_windows import patch_windows
 from burn.ops.op import Context, Tag, op
-from burn.ops.pooling_windows import Pairs, Sizes, Windows
+from burn.ops.pooling_windows import Pairs, PatchRule, Sizes, Windows
 from burn.ops.precision import in_float32
 from burn.ops.shapes import check_shape, size
 from burn.ops.signature import (
@@ -39,19 +40,9 @@ def unfold4d(
 
 
 @unfold4d.decomposition
-def _(
-    ops: OpTable,
-    x: Primitive,
-    *,
-    kernel_size: Sizes,
-    stride: Sizes,
-    padding: Pairs,
-    dilation: Sizes,
-) -> Primitive:
+def _(ops: OpTable, x: Primitive, **rule: Unpack[PatchRule]) -> Primitive:
     shape = tuple(x.shape)
-    axes = patches(
-        shape, kernel_size=kernel_size, stride=stride, padding=padding, dilation=dilation
-    )
+    axes = patches(shape, **rule)
     return ops.reshape(columns(ops, x, axes), shape=_column_shape(shape, axes))
 
 
@@ -88,26 +79,10 @@ def fold4d(
 
 @fold4d.decomposition
 @in_float32
-def _(
-    ops: OpTable,
-    x: Primitive,
-    *,
-    output_size: Sizes,
-    kernel_size: Sizes,
-    stride: Sizes,
-    padding: Pairs,
-    dilation: Sizes,
-) -> Primitive:
-    shape, axes = check_columns(
-        tuple(x.shape),
-        output_size,
-        kernel_size=kernel_size,
-        stride=stride,
-        padding=padding,
-        dilation=dilation,
-    )
+def _(ops: OpTable, x: Primitive, *, output_size: Sizes, **rule: Unpack[PatchRule]) -> Primitive:
+    shape, axes = check_columns(tuple(x.shape), output_size, **rule)
     counts = [axis.count for axis in axes]
-    x = ops.reshape(x, shape=(*shape[:2], *kernel_size, *counts))
+    x = ops.reshape(x, shape=(*shape[:2], *[axis.kernel for axis in axes], *counts))
     for number in reversed(range(len(axes))):
         x = _added_up(ops, x, axes[number], 2 + number, 2 + 2 * number + 1)
     return x
@@ -171,18 +146,14 @@ def _added_up(ops: OpTable, x: Primitive, axis: Windows, place: int, spatial: in
     return ops.permute(total, axes=tuple(back))
 
 
-def patches(
-    shape: Shape, *, kernel_size: Sizes, stride: Sizes, padding: Pairs, dilation: Sizes
-) -> tuple[Windows, ...]:
+def patches(shape: Shape, **rule: Unpack[PatchRule]) -> tuple[Windows, ...]:
     """The windows of images (N, C, H, W)."""
-    if len(shape) != 4 or len(kernel_size) != 2:
+    if len(shape) != 4 or len(rule["kernel_size"]) != 2:
         raise ShapeError(
-            f"a tensor of shape {shape} and a kernel with {len(kernel_size)} axes",
+            f"a tensor of shape {shape} and a kernel with {len(rule['kernel_size'])} axes",
             hint="It is for images, (N, C, H, W); x[None] adds a batch of one",
         )
-    return patch_windows(
-        shape, kernel_size=kernel_size, stride=stride, padding=padding, dilation=dilation
-    )
+    return patch_windows(shape, **rule)
 
 
 def _column_shape(shape: Shape, axes: Sequence[Windows]) -> Shape:
@@ -191,29 +162,21 @@ def _column_shape(shape: Shape, axes: Sequence[Windows]) -> Shape:
 
 
 def check_columns(
-    shape: Shape,
-    output_size: Sizes,
-    *,
-    kernel_size: Sizes,
-    stride: Sizes,
-    padding: Pairs,
-    dilation: Sizes,
+    shape: Shape, output_size: Sizes, **rule: Unpack[PatchRule]
 ) -> tuple[Shape, tuple[Windows, ...]]:
     """Shape of the images that columns belong to, and their windows; refuses other columns."""
     if len(shape) != 3:
         raise ShapeError(
             f"columns of shape {shape}", hint="They have three axes, (N, C * kernel, windows)"
         )
-    places = size(kernel_size)
+    places = size(rule["kernel_size"])
     if places < 1 or shape[1] % places:
         raise ShapeError(
             f"{shape[1]} rows of columns of shape {shape} are no multiple of the {places} places "
-            f"of a kernel {tuple(kernel_size)}"
+            f"of a kernel {rule['kernel_size']}"
         )
     images = check_shape((shape[0], shape[1] // places, *output_size))
-    axes = patches(
-        images, kernel_size=kernel_size, stride=stride, padding=padding, dilation=dilation
-    )
+    axes = patches(images, **rule)
     if shape != _column_shape(images, axes):
         raise ShapeError(
             f"{shape[2]} columns where images of {tuple(output_size)} have "

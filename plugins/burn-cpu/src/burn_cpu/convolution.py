@@ -11,19 +11,22 @@ import dataclasses
 import functools
 import math
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, Unpack
 
 import numpy as np
 
 from burn.ops.convolution import flipped_padding
 from burn.ops.convolution_windows import (
     Convolution,
+    ConvRule,
+    ConvTransposeRule,
+    ConvWeightGradRule,
     check_bias,
     convolution,
     transposed_convolution,
     weight_gradient,
 )
-from burn.ops.pooling_windows import Pairs, Sizes, Windows
+from burn.ops.pooling_windows import PatchRule, Sizes, Windows
 from burn.ops.unfolding import check_columns, patches
 from burn_cpu.blocks import wide_dtype
 from burn_cpu.window_blocks import Part, inside, layout, padded, windows
@@ -37,60 +40,31 @@ _MANY: Final = 3
 class ConvolutionOps:
     """Convolutions over any number of axes; 16-bit floats in float32."""
 
-    def conv(
-        self,
-        x: Array,
-        weight: Array,
-        bias: Array | None,
-        *,
-        stride: Sizes,
-        padding: Pairs,
-        dilation: Sizes,
-        groups: int,
-    ) -> Array:
+    def conv(self, x: Array, weight: Array, bias: Array | None, **rule: Unpack[ConvRule]) -> Array:
         """In the way that is the fastest for the shapes."""
-        plan = convolution(
-            x.shape, weight.shape, stride=stride, padding=padding, dilation=dilation, groups=groups
-        )
+        plan = convolution(x.shape, weight.shape, **rule)
         check_bias(bias, plan.outputs)
         if _spreading_is_faster(plan):
-            weight = _flipped(weight, groups)
+            weight = _flipped(weight, plan.groups)
             adjoint = transposed_convolution(
                 x.shape,
                 weight.shape,
-                stride=stride,
+                stride=rule["stride"],
                 padding=flipped_padding(plan.axes),
-                output_padding=(0,) * len(stride),
-                dilation=dilation,
-                groups=groups,
+                output_padding=(0,) * len(plan.axes),
+                dilation=rule["dilation"],
+                groups=plan.groups,
             )
             return _spread(x, weight, bias, adjoint)
         return _convolved(x, weight, bias, plan)
 
     def conv_transpose(
-        self,
-        x: Array,
-        weight: Array,
-        bias: Array | None,
-        *,
-        stride: Sizes,
-        padding: Pairs,
-        output_padding: Sizes,
-        dilation: Sizes,
-        groups: int,
+        self, x: Array, weight: Array, bias: Array | None, **rule: Unpack[ConvTransposeRule]
     ) -> Array:
         """As a convolution where the stride is 1, else by adding up overlapping windows."""
-        plan = transposed_convolution(
-            x.shape,
-            weight.shape,
-            stride=stride,
-            padding=padding,
-            output_padding=output_padding,
-            dilation=dilation,
-            groups=groups,
-        )
+        plan = transposed_convolution(x.shape, weight.shape, **rule)
         check_bias(bias, plan.inputs)
-        if max(stride) > 1 or plan.outputs >= _MANY * plan.inputs:
+        if max(rule["stride"]) > 1 or plan.outputs >= _MANY * plan.inputs:
             return _spread(x, weight, bias, plan)
         ends = flipped_padding(plan.axes)
         # Where more is cut off than a window adds, elements at the ends reach nothing.
@@ -99,79 +73,42 @@ class ConvolutionOps:
             for (before, after), count in zip(ends, plan.counts, strict=True)
         ]
         x = x[(slice(None), slice(None), *kept)]
-        weight = _flipped(weight, groups)
+        weight = _flipped(weight, plan.groups)
         adjoint = convolution(
             x.shape,
             weight.shape,
-            stride=stride,
+            stride=rule["stride"],
             padding=tuple([(max(before, 0), max(after, 0)) for before, after in ends]),
-            dilation=dilation,
-            groups=groups,
+            dilation=rule["dilation"],
+            groups=plan.groups,
         )
         return _convolved(x, weight, bias, adjoint)
 
-    def conv_weight_grad(
-        self,
-        x: Array,
-        g: Array,
-        *,
-        kernel_size: Sizes,
-        stride: Sizes,
-        padding: Pairs,
-        dilation: Sizes,
-        groups: int,
-    ) -> Array:
+    def conv_weight_grad(self, x: Array, g: Array, **rule: Unpack[ConvWeightGradRule]) -> Array:
         """The windows once more, multiplied by the gradient of what they gave."""
-        plan = weight_gradient(
-            x.shape,
-            g.shape,
-            kernel_size=kernel_size,
-            stride=stride,
-            padding=padding,
-            dilation=dilation,
-            groups=groups,
-        )
+        plan = weight_gradient(x.shape, g.shape, **rule)
         wide = g.astype(wide_dtype(x.dtype), copy=False)
-        wide = wide.reshape(plan.batch, groups, plan.outputs // groups, math.prod(plan.counts))
+        features = plan.outputs // plan.groups
+        wide = wide.reshape(plan.batch, plan.groups, features, math.prod(plan.counts))
         if _rows_are_faster(plan):
             gradient = _weight_gradient_by_rows(x, wide, plan)
         else:
             gradient = _weight_gradient_by_columns(x, wide, plan)
         return gradient.reshape(plan.weight_shape).astype(x.dtype, copy=False)
 
-    def unfold4d(
-        self, x: Array, *, kernel_size: Sizes, stride: Sizes, padding: Pairs, dilation: Sizes
-    ) -> Array:
+    def unfold4d(self, x: Array, **rule: Unpack[PatchRule]) -> Array:
         """One copy."""
-        axes = patches(
-            x.shape, kernel_size=kernel_size, stride=stride, padding=padding, dilation=dilation
-        )
-        places = x.shape[1] * math.prod(kernel_size)
+        axes = patches(x.shape, **rule)
+        places = x.shape[1] * math.prod(rule["kernel_size"])
         held = windows(padded(x, axes), axes)
         return held.reshape(len(x), places, math.prod([axis.count for axis in axes]))
 
-    def fold4d(
-        self,
-        x: Array,
-        *,
-        output_size: Sizes,
-        kernel_size: Sizes,
-        stride: Sizes,
-        padding: Pairs,
-        dilation: Sizes,
-    ) -> Array:
+    def fold4d(self, x: Array, *, output_size: Sizes, **rule: Unpack[PatchRule]) -> Array:
         """One addition for each place of the kernel."""
-        shape, axes = check_columns(
-            x.shape,
-            output_size,
-            kernel_size=kernel_size,
-            stride=stride,
-            padding=padding,
-            dilation=dilation,
-        )
+        shape, axes = check_columns(x.shape, output_size, **rule)
         counts = [axis.count for axis in axes]
         canvas = _canvas(shape[:2], axes, wide_dtype(x.dtype))
-        _add_up(canvas, x.reshape(*shape[:2], *kernel_size, *counts), axes)
+        _add_up(canvas, x.reshape(*shape[:2], *rule["kernel_size"], *counts), axes)
         return canvas[(slice(None), slice(None), *inside(axes))].astype(x.dtype)
 
 

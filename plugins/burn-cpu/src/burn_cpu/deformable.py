@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
-from burn.ops.deformed_windows import Deformation, check_gradient, deformation, starts
-from burn.ops.pooling_windows import Pairs, Sizes
+from burn.ops.deformed_windows import (
+    Deformation,
+    DeformationRule,
+    check_gradient,
+    deformation,
+    starts,
+)
 from burn_cpu.blocks import wide_dtype
 
 Array = Any
@@ -18,28 +23,10 @@ class DeformableOps:
     """Reading at moved places, and what gradients are made of; 16-bit floats in float32."""
 
     def deform_unfold4d(
-        self,
-        x: Array,
-        offset: Array,
-        mask: Array | None,
-        *,
-        kernel_size: Sizes,
-        stride: Sizes,
-        padding: Pairs,
-        dilation: Sizes,
-        offset_groups: int,
+        self, x: Array, offset: Array, mask: Array | None, **rule: Unpack[DeformationRule]
     ) -> Array:
         """Four elements each."""
-        plan = deformation(
-            x,
-            offset,
-            mask,
-            kernel_size=kernel_size,
-            stride=stride,
-            padding=padding,
-            dilation=dilation,
-            offset_groups=offset_groups,
-        )
+        plan = deformation(x, offset, mask, **rule)
         dtype = wide_dtype(x.dtype)
         planes = _planes(x, plan, dtype)
         shared = None if mask is None else mask.astype(dtype, copy=False).reshape(plan.shared)
@@ -55,29 +42,10 @@ class DeformableOps:
         return columns.reshape(plan.column_shape).astype(x.dtype, copy=False)
 
     def deform_unfold4d_grad(
-        self,
-        x: Array,
-        offset: Array,
-        mask: Array | None,
-        g: Array,
-        *,
-        kernel_size: Sizes,
-        stride: Sizes,
-        padding: Pairs,
-        dilation: Sizes,
-        offset_groups: int,
+        self, x: Array, offset: Array, mask: Array | None, g: Array, **rule: Unpack[DeformationRule]
     ) -> tuple[Array, Array, Array]:
         """What comes together in an element is added up in float64."""
-        plan = deformation(
-            x,
-            offset,
-            mask,
-            kernel_size=kernel_size,
-            stride=stride,
-            padding=padding,
-            dilation=dilation,
-            offset_groups=offset_groups,
-        )
+        plan = deformation(x, offset, mask, **rule)
         check_gradient(g, plan)
         dtype = wide_dtype(x.dtype)
         planes = _planes(x, plan, dtype)

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
 import numpy as np
 
 from burn.ops.average_pooling import divisors
 from burn.ops.max_pooling import check_index_dtype, check_indices
 from burn.ops.pooling_windows import (
-    Pairs,
     Sizes,
+    WindowRule,
     Windows,
     check_pooled,
     pooled_shape,
@@ -38,25 +38,9 @@ _BLOCK: Final = 1 << 18
 class PoolingOps:
     """Largest and mean elements of windows, and what their gradients are made of."""
 
-    def max_pool(
-        self,
-        x: Array,
-        *,
-        kernel_size: Sizes,
-        stride: Sizes,
-        padding: Pairs,
-        dilation: Sizes,
-        ceil_mode: bool = False,
-    ) -> Array:
+    def max_pool(self, x: Array, **rule: Unpack[WindowRule]) -> Array:
         """No places: half the time of `max_pool_with_indices`."""
-        plan = windows(
-            x.shape,
-            kernel_size=kernel_size,
-            stride=stride,
-            padding=padding,
-            dilation=dilation,
-            ceil_mode=ceil_mode,
-        )
+        plan = windows(x.shape, **rule)
         bottom = _lowest(x)
         result = np.empty(pooled_shape(x.shape, plan), x.dtype)
 
@@ -68,25 +52,10 @@ class PoolingOps:
         return result
 
     def max_pool_with_indices(
-        self,
-        x: Array,
-        *,
-        kernel_size: Sizes,
-        stride: Sizes,
-        padding: Pairs,
-        dilation: Sizes,
-        ceil_mode: bool = False,
-        index_dtype: DType,
+        self, x: Array, *, index_dtype: DType, **rule: Unpack[WindowRule]
     ) -> tuple[Array, Array]:
         """The place in a window is a small number until the end."""
-        plan = windows(
-            x.shape,
-            kernel_size=kernel_size,
-            stride=stride,
-            padding=padding,
-            dilation=dilation,
-            ceil_mode=ceil_mode,
-        )
+        plan = windows(x.shape, **rule)
         check_index_dtype(plan, index_dtype)
         bottom = _lowest(x)
         starts, steps = _places(plan, index_dtype.numpy)
@@ -121,19 +90,10 @@ class PoolingOps:
         return result
 
     def avg_pool(
-        self,
-        x: Array,
-        *,
-        kernel_size: Sizes,
-        stride: Sizes,
-        padding: Pairs,
-        count_include_pad: bool = True,
-        ceil_mode: bool = False,
+        self, x: Array, *, count_include_pad: bool = True, **rule: Unpack[WindowRule]
     ) -> Array:
         """16-bit floats in float32."""
-        plan = windows(
-            x.shape, kernel_size=kernel_size, stride=stride, padding=padding, ceil_mode=ceil_mode
-        )
+        plan = windows(x.shape, **rule)
         counts = _divisors(plan, x, count_include_pad=count_include_pad)
         result = np.empty(pooled_shape(x.shape, plan), x.dtype)
 
@@ -149,16 +109,11 @@ class PoolingOps:
         g: Array,
         *,
         input_size: Sizes,
-        kernel_size: Sizes,
-        stride: Sizes,
-        padding: Pairs,
         count_include_pad: bool = True,
-        ceil_mode: bool = False,
+        **rule: Unpack[WindowRule],
     ) -> Array:
         """16-bit floats in float32."""
-        plan = windows(
-            input_size, kernel_size=kernel_size, stride=stride, padding=padding, ceil_mode=ceil_mode
-        )
+        plan = windows(input_size, **rule)
         check_pooled(g.shape, input_size, plan)
         counts = _divisors(plan, g, count_include_pad=count_include_pad)
         result = np.empty(unpooled_shape(g.shape, input_size), g.dtype)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
 import numpy as np
 
 from burn.dtype import DType, float32
 from burn.ops.convolution_windows import (
     Convolution,
+    ConvRule,
+    ConvTransposeRule,
+    ConvWeightGradRule,
     check_bias,
     convolution,
     transposed_convolution,
@@ -22,7 +25,6 @@ from burn_cuda.winograd import Winograd
 
 if TYPE_CHECKING:
     from burn.aliases import Shape
-    from burn.ops.pooling_windows import Pairs, Sizes
     from burn_cuda.launcher import Launcher
 
 __all__ = ["ConvolutionOps"]
@@ -48,21 +50,9 @@ class ConvolutionOps:
     sum: Any
     _product: Any
 
-    def conv(
-        self,
-        x: Array,
-        weight: Array,
-        bias: Array | None,
-        *,
-        stride: Sizes,
-        padding: Pairs,
-        dilation: Sizes,
-        groups: int,
-    ) -> Array:
+    def conv(self, x: Array, weight: Array, bias: Array | None, **rule: Unpack[ConvRule]) -> Array:
         """The weight times the columns of each image."""
-        plan = convolution(
-            x.shape, weight.shape, stride=stride, padding=padding, dilation=dilation, groups=groups
-        )
+        plan = convolution(x.shape, weight.shape, **rule)
         check_bias(bias, plan.outputs)
         launcher = self.launcher
         dtype = launcher.dtypes[x.dtype]
@@ -75,7 +65,7 @@ class ConvolutionOps:
         if result is not None:
             return result if bias is None else self._with_bias(result, bias, dtype)
         places = math.prod(plan.counts)
-        features = plan.outputs // groups
+        groups, features = plan.groups, plan.outputs // plan.groups
         out = launcher.empty((plan.batch, groups, features, places), wide.numpy)
         left = launcher.dense(weight).reshape(1, groups, features, plan.terms)
         for start, stop, columns in self._chunks(launcher.dense(x), plan):
@@ -107,27 +97,10 @@ class ConvolutionOps:
         return out if launcher.driver.convolve(kind, dense, out, plan) else None
 
     def conv_transpose(
-        self,
-        x: Array,
-        weight: Array,
-        bias: Array | None,
-        *,
-        stride: Sizes,
-        padding: Pairs,
-        output_padding: Sizes,
-        dilation: Sizes,
-        groups: int,
+        self, x: Array, weight: Array, bias: Array | None, **rule: Unpack[ConvTransposeRule]
     ) -> Array:
         """The transposed weight times each image, and columns added up to images."""
-        plan = transposed_convolution(
-            x.shape,
-            weight.shape,
-            stride=stride,
-            padding=padding,
-            output_padding=output_padding,
-            dilation=dilation,
-            groups=groups,
-        )
+        plan = transposed_convolution(x.shape, weight.shape, **rule)
         check_bias(bias, plan.inputs)
         launcher = self.launcher
         dtype = launcher.dtypes[x.dtype]
@@ -139,7 +112,7 @@ class ConvolutionOps:
         if result is not None:
             return result if bias is None else self._with_bias(result, bias, dtype)
         places = math.prod(plan.counts)
-        features = plan.outputs // groups
+        groups, features = plan.groups, plan.outputs // plan.groups
         left = launcher.dense(weight).reshape(1, groups, features, plan.terms)
         left = left.transpose((0, 1, 3, 2))
         right = launcher.dense(x).reshape(plan.batch, groups, features, places)
@@ -152,27 +125,9 @@ class ConvolutionOps:
             self._images(columns, bias, out[start:stop], plan)
         return out
 
-    def conv_weight_grad(
-        self,
-        x: Array,
-        g: Array,
-        *,
-        kernel_size: Sizes,
-        stride: Sizes,
-        padding: Pairs,
-        dilation: Sizes,
-        groups: int,
-    ) -> Array:
+    def conv_weight_grad(self, x: Array, g: Array, **rule: Unpack[ConvWeightGradRule]) -> Array:
         """The gradient of each image times its columns, and the sum of these."""
-        plan = weight_gradient(
-            x.shape,
-            g.shape,
-            kernel_size=kernel_size,
-            stride=stride,
-            padding=padding,
-            dilation=dilation,
-            groups=groups,
-        )
+        plan = weight_gradient(x.shape, g.shape, **rule)
         launcher = self.launcher
         dtype = launcher.dtypes[x.dtype]
         wide = _wide(dtype)
@@ -182,7 +137,7 @@ class ConvolutionOps:
         result = self._by_cudnn("wgrad", (x, g), plan.weight_shape, dtype, plan)
         if result is not None:
             return result
-        features = plan.outputs // groups
+        groups, features = plan.groups, plan.outputs // plan.groups
         places = math.prod(plan.counts)
         slopes = launcher.dense(g).reshape(plan.batch, groups, features, places)
         total = None

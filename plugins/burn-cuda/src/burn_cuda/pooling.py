@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
 import numpy as np
 
 from burn.dtype import DType
 from burn.ops import REGISTRY, Meta
 from burn.ops.max_pooling import check_index_dtype
-from burn.ops.pooling_windows import Windows, pooled_shape, windows
+from burn.ops.pooling_windows import WindowRule, Windows, pooled_shape, windows
 from burn_cuda.kernels import c_type
 from burn_cuda.launcher import divider, packed
 
 if TYPE_CHECKING:
-    from burn.ops.pooling_windows import Pairs, Sizes
     from burn_cuda.launcher import Launcher
 
 __all__ = ["PoolingOps"]
@@ -34,47 +33,16 @@ class PoolingOps:
 
     launcher: Launcher
 
-    def max_pool(
-        self,
-        x: Array,
-        *,
-        kernel_size: Sizes,
-        stride: Sizes,
-        padding: Pairs,
-        dilation: Sizes,
-        ceil_mode: bool = False,
-    ) -> Array:
+    def max_pool(self, x: Array, **rule: Unpack[WindowRule]) -> Array:
         """Without places."""
-        plan = windows(
-            x.shape,
-            kernel_size=kernel_size,
-            stride=stride,
-            padding=padding,
-            dilation=dilation,
-            ceil_mode=ceil_mode,
-        )
+        plan = windows(x.shape, **rule)
         return self._largest_of_windows(x, plan, None)[0]
 
     def max_pool_with_indices(
-        self,
-        x: Array,
-        *,
-        kernel_size: Sizes,
-        stride: Sizes,
-        padding: Pairs,
-        dilation: Sizes,
-        ceil_mode: bool = False,
-        index_dtype: DType,
+        self, x: Array, *, index_dtype: DType, **rule: Unpack[WindowRule]
     ) -> tuple[Array, Array]:
         """The first of equals, and of several NaN."""
-        plan = windows(
-            x.shape,
-            kernel_size=kernel_size,
-            stride=stride,
-            padding=padding,
-            dilation=dilation,
-            ceil_mode=ceil_mode,
-        )
+        plan = windows(x.shape, **rule)
         check_index_dtype(plan, index_dtype)
         output, indices = self._largest_of_windows(x, plan, index_dtype)
         return output, indices

@@ -5,14 +5,14 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
 import numpy as np
 
 from burn.dtype import DType, float32
 from burn.ops import REGISTRY, Meta
 from burn.ops.average_pooling import adaptive_ends, window_counts, window_sums
-from burn.ops.pooling_windows import Windows, windows
+from burn.ops.pooling_windows import WindowRule, Windows, windows
 from burn.ops.resampling import interpolation_taps
 from burn.ops.taps import Taps, window_taps
 from burn_cuda.kernels import c_type
@@ -20,7 +20,7 @@ from burn_cuda.launcher import divider, packed
 
 if TYPE_CHECKING:
     from burn.aliases import Shape
-    from burn.ops.pooling_windows import Pairs, Sizes
+    from burn.ops.pooling_windows import Sizes
     from burn_cuda.launcher import Launcher
 
 __all__ = ["ResamplingOps", "uploaded_tables"]
@@ -79,20 +79,11 @@ class ResamplingOps:
         return self._mapped(g, [taps.transposed for taps in maps])
 
     def avg_pool(
-        self,
-        x: Array,
-        *,
-        kernel_size: Sizes,
-        stride: Sizes,
-        padding: Pairs,
-        count_include_pad: bool = True,
-        ceil_mode: bool = False,
+        self, x: Array, *, count_include_pad: bool = True, **rule: Unpack[WindowRule]
     ) -> Array:
         """The sums divided where all windows are alike, else weighted."""
-        rule: dict[str, Any] = {"kernel_size": kernel_size, "stride": stride, "padding": padding}
-        options = {"count_include_pad": count_include_pad, "ceil_mode": ceil_mode}
-        self._check_map("avg_pool", x, **rule, **options)
-        plan = windows(x.shape, ceil_mode=ceil_mode, **rule)
+        self._check_map("avg_pool", x, count_include_pad=count_include_pad, **rule)
+        plan = windows(x.shape, **rule)
         maps, divisors = zip(*[_means(axis, count_include_pad) for axis in plan], strict=True)
         return self._mapped(x, maps, math.prod(divisors))
 
@@ -101,17 +92,14 @@ class ResamplingOps:
         g: Array,
         *,
         input_size: Sizes,
-        kernel_size: Sizes,
-        stride: Sizes,
-        padding: Pairs,
         count_include_pad: bool = True,
-        ceil_mode: bool = False,
+        **rule: Unpack[WindowRule],
     ) -> Array:
         """The same with the transposed tables."""
-        rule: dict[str, Any] = {"kernel_size": kernel_size, "stride": stride, "padding": padding}
-        options = {"count_include_pad": count_include_pad, "ceil_mode": ceil_mode}
-        self._check_map("avg_pool_grad", g, input_size=input_size, **rule, **options)
-        plan = windows(input_size, ceil_mode=ceil_mode, **rule)
+        self._check_map(
+            "avg_pool_grad", g, input_size=input_size, count_include_pad=count_include_pad, **rule
+        )
+        plan = windows(input_size, **rule)
         maps, divisors = zip(*[_means(axis, count_include_pad) for axis in plan], strict=True)
         return self._mapped(g, [taps.transposed for taps in maps], math.prod(divisors))
 

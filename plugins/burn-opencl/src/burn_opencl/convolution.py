@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from burn.ops import OpTable
-from burn.ops.convolution_windows import Convolution, check_bias, convolution, weight_gradient
+from burn.ops.convolution_windows import (
+    Convolution,
+    ConvRule,
+    ConvWeightGradRule,
+    check_bias,
+    convolution,
+    weight_gradient,
+)
 from burn.ops.precision import in_float32
 from burn_opencl.buffers import Buffer, check_dtypes
 from burn_opencl.windows import AXES, launch_windows
 
 if TYPE_CHECKING:
-    from burn.ops.pooling_windows import Pairs, Sizes
     from burn_opencl.launcher import Launcher
 
 __all__ = ["ConvolutionOps"]
@@ -31,50 +37,14 @@ class ConvolutionOps:
     sum: Any
 
     def conv(
-        self,
-        x: Buffer,
-        weight: Buffer,
-        bias: Buffer | None,
-        *,
-        stride: Sizes,
-        padding: Pairs,
-        dilation: Sizes,
-        groups: int,
+        self, x: Buffer, weight: Buffer, bias: Buffer | None, **rule: Unpack[ConvRule]
     ) -> Buffer:
         """A product of matrices for each group and example."""
-        return _conv(  # type: ignore[no-any-return]  # a Buffer
-            self.table,
-            x,
-            weight,
-            bias,
-            stride=stride,
-            padding=padding,
-            dilation=dilation,
-            groups=groups,
-        )
+        return _conv(self.table, x, weight, bias, **rule)  # type: ignore[no-any-return]  # a Buffer
 
-    def conv_weight_grad(
-        self,
-        x: Buffer,
-        g: Buffer,
-        *,
-        kernel_size: Sizes,
-        stride: Sizes,
-        padding: Pairs,
-        dilation: Sizes,
-        groups: int,
-    ) -> Buffer:
+    def conv_weight_grad(self, x: Buffer, g: Buffer, **rule: Unpack[ConvWeightGradRule]) -> Buffer:
         """A product for each group and example, and a sum over the examples."""
-        return _weight_grad(  # type: ignore[no-any-return]  # a Buffer
-            self.table,
-            x,
-            g,
-            kernel_size=kernel_size,
-            stride=stride,
-            padding=padding,
-            dilation=dilation,
-            groups=groups,
-        )
+        return _weight_grad(self.table, x, g, **rule)  # type: ignore[no-any-return]  # a Buffer
 
 
 @in_float32

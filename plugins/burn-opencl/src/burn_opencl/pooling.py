@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Unpack
 
 from burn.dtype import DType
 from burn.ops import OpTable
 from burn.ops.max_pooling import check_index_dtype, check_indices, lowest
-from burn.ops.pooling_windows import check_pooled, pooled_shape, unpooled_shape, windows
+from burn.ops.pooling_windows import (
+    WindowRule,
+    Windows,
+    check_pooled,
+    pooled_shape,
+    unpooled_shape,
+    windows,
+)
 from burn_opencl.bits import signed_bits
 from burn_opencl.buffers import Buffer
 from burn_opencl.expressions import CODES, class_of
 from burn_opencl.windows import AXES, launch_windows
 
 if TYPE_CHECKING:
-    from burn.ops.pooling_windows import Pairs, Sizes
+    from burn.ops.pooling_windows import Sizes
     from burn_opencl.launcher import Launcher
 
 __all__ = ["PoolingOps"]
@@ -27,56 +35,29 @@ class PoolingOps:
     launcher: Launcher
     table: OpTable
 
-    def max_pool(
-        self,
-        x: Buffer,
-        *,
-        kernel_size: Sizes,
-        stride: Sizes,
-        padding: Pairs,
-        dilation: Sizes,
-        ceil_mode: bool = False,
-    ) -> Buffer:
+    def max_pool(self, x: Buffer, **rule: Unpack[WindowRule]) -> Buffer:
         """Without places."""
-        if len(kernel_size) > AXES:
-            return self.table.decomposed("max_pool", x, **_given(locals()))  # type: ignore[no-any-return]  # a Buffer
-        plan = windows(
-            x.shape,
-            kernel_size=kernel_size,
-            stride=stride,
-            padding=padding,
-            dilation=dilation,
-            ceil_mode=ceil_mode,
-        )
+        if len(rule["kernel_size"]) > AXES:
+            return self.table.decomposed("max_pool", x, **rule)  # type: ignore[no-any-return]  # a Buffer
+        plan = windows(x.shape, **rule)
         return self._largest(x, plan, None)[0]
 
     def max_pool_with_indices(
-        self,
-        x: Buffer,
-        *,
-        kernel_size: Sizes,
-        stride: Sizes,
-        padding: Pairs,
-        dilation: Sizes,
-        ceil_mode: bool = False,
-        index_dtype: DType,
+        self, x: Buffer, *, index_dtype: DType, **rule: Unpack[WindowRule]
     ) -> tuple[Buffer, Buffer]:
         """The first of equals, and of several NaN."""
-        if len(kernel_size) > AXES:
-            return self.table.decomposed("max_pool_with_indices", x, **_given(locals()))  # type: ignore[no-any-return]  # two Buffers
-        plan = windows(
-            x.shape,
-            kernel_size=kernel_size,
-            stride=stride,
-            padding=padding,
-            dilation=dilation,
-            ceil_mode=ceil_mode,
-        )
+        if len(rule["kernel_size"]) > AXES:
+            return self.table.decomposed(  # type: ignore[no-any-return]  # two Buffers
+                "max_pool_with_indices", x, index_dtype=index_dtype, **rule
+            )
+        plan = windows(x.shape, **rule)
         check_index_dtype(plan, index_dtype)
         output, indices = self._largest(x, plan, index_dtype)
         return output, indices
 
-    def _largest(self, x: Buffer, plan: Any, index_dtype: DType | None) -> list[Buffer]:
+    def _largest(
+        self, x: Buffer, plan: Sequence[Windows], index_dtype: DType | None
+    ) -> list[Buffer]:
         launcher = self.launcher
         if x.dtype.is_bool:
             raise TypeError("the largest of booleans")
@@ -100,21 +81,14 @@ class PoolingOps:
         return outputs
 
     def avg_pool(
-        self,
-        x: Buffer,
-        *,
-        kernel_size: Sizes,
-        stride: Sizes,
-        padding: Pairs,
-        count_include_pad: bool = True,
-        ceil_mode: bool = False,
+        self, x: Buffer, *, count_include_pad: bool = True, **rule: Unpack[WindowRule]
     ) -> Buffer:
         """Added up and divided in float32 at the least."""
-        if len(kernel_size) > AXES:
-            return self.table.decomposed("avg_pool", x, **_given(locals()))  # type: ignore[no-any-return]  # a Buffer
-        plan = windows(
-            x.shape, kernel_size=kernel_size, stride=stride, padding=padding, ceil_mode=ceil_mode
-        )
+        if len(rule["kernel_size"]) > AXES:
+            return self.table.decomposed(  # type: ignore[no-any-return]  # a Buffer
+                "avg_pool", x, count_include_pad=count_include_pad, **rule
+            )
+        plan = windows(x.shape, **rule)
         launcher = self.launcher
         shape = pooled_shape(x.shape, plan)
         out = launcher.empty(shape, _float(x))
@@ -134,18 +108,19 @@ class PoolingOps:
         g: Buffer,
         *,
         input_size: Sizes,
-        kernel_size: Sizes,
-        stride: Sizes,
-        padding: Pairs,
         count_include_pad: bool = True,
-        ceil_mode: bool = False,
+        **rule: Unpack[WindowRule],
     ) -> Buffer:
         """Each place adds up the shares of the windows that hold it."""
-        if len(kernel_size) > AXES:
-            return self.table.decomposed("avg_pool_grad", g, **_given(locals()))  # type: ignore[no-any-return]  # a Buffer
-        plan = windows(
-            input_size, kernel_size=kernel_size, stride=stride, padding=padding, ceil_mode=ceil_mode
-        )
+        if len(rule["kernel_size"]) > AXES:
+            return self.table.decomposed(  # type: ignore[no-any-return]  # a Buffer
+                "avg_pool_grad",
+                g,
+                input_size=input_size,
+                count_include_pad=count_include_pad,
+                **rule,
+            )
+        plan = windows(input_size, **rule)
         check_pooled(g.shape, input_size, plan)
         launcher = self.launcher
         shape = unpooled_shape(g.shape, input_size)
@@ -187,11 +162,6 @@ class PoolingOps:
         memories = (g.memory, indices.memory, out.memory, note)
         launcher.run(kernel, lead, numbers, memories)
         return out
-
-
-def _given(local: dict[str, Any]) -> dict[str, Any]:
-    """The attributes among the arguments of a method."""
-    return {name: value for name, value in local.items() if name not in ("self", "x", "g")}
 
 
 def _float(x: Buffer) -> DType:

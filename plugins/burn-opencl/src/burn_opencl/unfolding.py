@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from burn.ops import REGISTRY, Meta
 from burn.ops.unfolding import check_columns, patches
@@ -10,7 +10,7 @@ from burn_opencl.buffers import Buffer, check_dtypes
 from burn_opencl.windows import launch_windows
 
 if TYPE_CHECKING:
-    from burn.ops.pooling_windows import Pairs, Sizes
+    from burn.ops.pooling_windows import PatchRule, Sizes
     from burn_opencl.launcher import Launcher
 
 __all__ = ["UnfoldingOps"]
@@ -21,14 +21,10 @@ class UnfoldingOps:
 
     launcher: Launcher
 
-    def unfold4d(
-        self, x: Buffer, *, kernel_size: Sizes, stride: Sizes, padding: Pairs, dilation: Sizes
-    ) -> Buffer:
+    def unfold4d(self, x: Buffer, **rule: Unpack[PatchRule]) -> Buffer:
         """The columns of a convolution."""
-        given: dict[str, Any] = {"kernel_size": kernel_size, "stride": stride}
-        given |= {"padding": padding, "dilation": dilation}
-        axes = patches(x.shape, **given)
-        meta: Any = REGISTRY["unfold4d"].infer(Meta(x.shape, x.dtype), **given)
+        axes = patches(x.shape, **rule)
+        meta: Any = REGISTRY["unfold4d"].infer(Meta(x.shape, x.dtype), **rule)
         launcher = self.launcher
         out = launcher.empty(meta.shape, x.dtype)
         # On a CPU the kernel goes along rows of windows, on a GPU from element to element.
@@ -36,25 +32,9 @@ class UnfoldingOps:
         launch_windows(launcher, "columns", axes, launcher.dense(x), [out], items=out.size // row)
         return out
 
-    def fold4d(
-        self,
-        x: Buffer,
-        *,
-        output_size: Sizes,
-        kernel_size: Sizes,
-        stride: Sizes,
-        padding: Pairs,
-        dilation: Sizes,
-    ) -> Buffer:
+    def fold4d(self, x: Buffer, *, output_size: Sizes, **rule: Unpack[PatchRule]) -> Buffer:
         """An item for each place of the images; 16-bit floats add up in float32."""
-        shape, axes = check_columns(
-            x.shape,
-            output_size,
-            kernel_size=kernel_size,
-            stride=stride,
-            padding=padding,
-            dilation=dilation,
-        )
+        shape, axes = check_columns(x.shape, output_size, **rule)
         check_dtypes("fold", x, floats=True)
         launcher = self.launcher
         out = launcher.empty(shape, x.dtype)

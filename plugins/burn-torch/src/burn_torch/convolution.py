@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Any, Final
+from typing import Any, Final, Unpack
 
 import torch
 
 from burn.ops.convolution_windows import (
+    ConvRule,
+    ConvTransposeRule,
+    ConvWeightGradRule,
     check_bias,
     convolution,
     transposed_convolution,
     weight_gradient,
 )
-from burn.ops.pooling_windows import Pairs, Sizes
+from burn.ops.pooling_windows import Pairs, PatchRule, Sizes
 from burn.ops.unfolding import check_columns, patches
 from burn_torch.defaults import DefaultOps
 from burn_torch.dtypes import SHORT, Tensor
@@ -47,16 +50,15 @@ class ConvolutionOps(DefaultOps):
         x: Tensor,
         weight: Tensor,
         bias: Tensor | None,
-        stride: Sizes,
         padding: list[int],
-        dilation: Sizes,
-        groups: int,
+        rule: ConvRule,
         *,
         output_padding: Sizes | None = None,
     ) -> Tensor:
         """`torch.convolution`, which rounds 16-bit floats before it adds the bias, not after."""
         transposed = output_padding is not None
-        rest = (stride, padding, dilation, transposed, output_padding or [0] * len(stride), groups)
+        extra = output_padding or [0] * len(padding)
+        rest = (rule["stride"], padding, rule["dilation"], transposed, extra, rule["groups"])
         if bias is None or x.dtype not in SHORT:
             with self._exactly(x):
                 return torch.convolution(x, weight, bias, *rest)
@@ -67,68 +69,28 @@ class ConvolutionOps(DefaultOps):
 
     @on_host_in_float32
     def conv(
-        self,
-        x: Tensor,
-        weight: Tensor,
-        bias: Tensor | None,
-        *,
-        stride: Sizes,
-        padding: Pairs,
-        dilation: Sizes,
-        groups: int,
+        self, x: Tensor, weight: Tensor, bias: Tensor | None, **rule: Unpack[ConvRule]
     ) -> Tensor:
         """`torch.convolution`."""
-        plan = convolution(
-            tuple(x.shape),
-            tuple(weight.shape),
-            stride=stride,
-            padding=padding,
-            dilation=dilation,
-            groups=groups,
-        )
+        plan = convolution(tuple(x.shape), tuple(weight.shape), **rule)
         check_bias(bias, plan.outputs)
-        if len(stride) not in _RANKS or not x.numel() or not weight.numel():
-            return self.decomposed(  # type: ignore[no-any-return]  # a primitive
-                "conv", x, weight, bias,
-                stride=stride, padding=padding, dilation=dilation, groups=groups,
-            )  # fmt: skip
-        x, both = _padded(x, padding)
-        return self._convolve(x, weight, bias, stride, both, dilation, groups)
+        if len(plan.axes) not in _RANKS or not x.numel() or not weight.numel():
+            return self.decomposed("conv", x, weight, bias, **rule)  # type: ignore[no-any-return]  # a primitive
+        x, both = _padded(x, rule["padding"])
+        return self._convolve(x, weight, bias, both, rule)
 
     @on_host_in_float32
     def conv_transpose(
-        self,
-        x: Tensor,
-        weight: Tensor,
-        bias: Tensor | None,
-        *,
-        stride: Sizes,
-        padding: Pairs,
-        output_padding: Sizes,
-        dilation: Sizes,
-        groups: int,
+        self, x: Tensor, weight: Tensor, bias: Tensor | None, **rule: Unpack[ConvTransposeRule]
     ) -> Tensor:
         """`torch.convolution`, transposed; the ends of the output that are not wanted are cut."""
-        plan = transposed_convolution(
-            tuple(x.shape),
-            tuple(weight.shape),
-            stride=stride,
-            padding=padding,
-            output_padding=output_padding,
-            dilation=dilation,
-            groups=groups,
-        )
+        plan = transposed_convolution(tuple(x.shape), tuple(weight.shape), **rule)
         check_bias(bias, plan.inputs)
-        if len(stride) not in _RANKS or not x.numel() or not weight.numel():
-            return self.decomposed(  # type: ignore[no-any-return]  # a primitive
-                "conv_transpose", x, weight, bias,
-                stride=stride, padding=padding, output_padding=output_padding,
-                dilation=dilation, groups=groups,
-            )  # fmt: skip
+        if len(plan.axes) not in _RANKS or not x.numel() or not weight.numel():
+            return self.decomposed("conv_transpose", x, weight, bias, **rule)  # type: ignore[no-any-return]  # a primitive
+        padding = rule["padding"]
         both = [min(pair) for pair in padding]
-        result = self._convolve(
-            x, weight, bias, stride, both, dilation, groups, output_padding=output_padding
-        )
+        result = self._convolve(x, weight, bias, both, rule, output_padding=rule["output_padding"])
         for axis, ((before, _), same, length) in enumerate(
             zip(padding, both, plan.input_shape[2:], strict=True), start=2
         ):
@@ -137,35 +99,13 @@ class ConvolutionOps(DefaultOps):
         return result
 
     @on_host_in_float32
-    def conv_weight_grad(
-        self,
-        x: Tensor,
-        g: Tensor,
-        *,
-        kernel_size: Sizes,
-        stride: Sizes,
-        padding: Pairs,
-        dilation: Sizes,
-        groups: int,
-    ) -> Tensor:
+    def conv_weight_grad(self, x: Tensor, g: Tensor, **rule: Unpack[ConvWeightGradRule]) -> Tensor:
         """What torch's own gradient calls."""
-        plan = weight_gradient(
-            tuple(x.shape),
-            tuple(g.shape),
-            kernel_size=kernel_size,
-            stride=stride,
-            padding=padding,
-            dilation=dilation,
-            groups=groups,
-        )
-        if len(stride) not in _RANKS or not x.numel() or not g.numel():
-            return self.decomposed(  # type: ignore[no-any-return]  # a primitive
-                "conv_weight_grad", x, g,
-                kernel_size=kernel_size, stride=stride, padding=padding,
-                dilation=dilation, groups=groups,
-            )  # fmt: skip
-        x, both = _padded(x, padding)
-        none = (0,) * len(stride)
+        plan = weight_gradient(tuple(x.shape), tuple(g.shape), **rule)
+        if len(plan.axes) not in _RANKS or not x.numel() or not g.numel():
+            return self.decomposed("conv_weight_grad", x, g, **rule)  # type: ignore[no-any-return]  # a primitive
+        x, both = _padded(x, rule["padding"])
+        none = (0,) * len(plan.axes)
         weight = x.new_empty(plan.weight_shape)
         with self._exactly(x):
             _, result, _ = _backward(
@@ -173,71 +113,37 @@ class ConvolutionOps(DefaultOps):
                 x,
                 weight,
                 None,
-                stride,
+                rule["stride"],
                 both,
-                dilation,
+                rule["dilation"],
                 False,  # noqa: FBT003 — torch's own order
                 none,
-                groups,
+                plan.groups,
                 (False, True, False),
             )
         return result  # type: ignore[no-any-return]  # a tensor
 
-    def unfold4d(
-        self,
-        x: Tensor,
-        *,
-        kernel_size: Sizes,
-        stride: Sizes,
-        padding: Pairs,
-        dilation: Sizes,
-    ) -> Tensor:
+    def unfold4d(self, x: Tensor, **rule: Unpack[PatchRule]) -> Tensor:
         """`torch.nn.functional.unfold`."""
-        patches(
-            tuple(x.shape),
-            kernel_size=kernel_size,
-            stride=stride,
-            padding=padding,
-            dilation=dilation,
-        )
+        patches(tuple(x.shape), **rule)
         if not x.numel():
-            return self.decomposed(  # type: ignore[no-any-return]  # a primitive
-                "unfold4d", x,
-                kernel_size=kernel_size, stride=stride, padding=padding, dilation=dilation,
-            )  # fmt: skip
-        x, both = _padded(x, padding)
-        return torch._C._nn.im2col(x, kernel_size, dilation, both, stride)
+            return self.decomposed("unfold4d", x, **rule)  # type: ignore[no-any-return]  # a primitive
+        x, both = _padded(x, rule["padding"])
+        return torch._C._nn.im2col(x, rule["kernel_size"], rule["dilation"], both, rule["stride"])
 
     @in_float32
-    def fold4d(
-        self,
-        x: Tensor,
-        *,
-        output_size: Sizes,
-        kernel_size: Sizes,
-        stride: Sizes,
-        padding: Pairs,
-        dilation: Sizes,
-    ) -> Tensor:
+    def fold4d(self, x: Tensor, *, output_size: Sizes, **rule: Unpack[PatchRule]) -> Tensor:
         """`torch.nn.functional.fold`, with padding that is cut afterwards."""
-        check_columns(
-            tuple(x.shape),
-            output_size,
-            kernel_size=kernel_size,
-            stride=stride,
-            padding=padding,
-            dilation=dilation,
-        )
+        check_columns(tuple(x.shape), output_size, **rule)
         if not x.numel():
-            return self.decomposed(  # type: ignore[no-any-return]  # a primitive
-                "fold4d", x, output_size=output_size,
-                kernel_size=kernel_size, stride=stride, padding=padding, dilation=dilation,
-            )  # fmt: skip
+            return self.decomposed("fold4d", x, output_size=output_size, **rule)  # type: ignore[no-any-return]  # a primitive
+        padding = rule["padding"]
         whole = [
             length + before + after
             for length, (before, after) in zip(output_size, padding, strict=True)
         ]
-        result = torch._C._nn.col2im(x, whole, kernel_size, dilation, (0, 0), stride)
+        numbers = rule["kernel_size"], rule["dilation"], (0, 0), rule["stride"]
+        result = torch._C._nn.col2im(x, whole, *numbers)
         for axis, (length, (before, _)) in enumerate(zip(output_size, padding, strict=True), 2):
             result = result.narrow(axis, before, length)
         return result

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Final
+from typing import Any, Final, Unpack
 
 import torch
 
@@ -12,6 +12,7 @@ from burn.ops.max_pooling import check_index_dtype, check_indices
 from burn.ops.pooling_windows import (
     Pairs,
     Sizes,
+    WindowRule,
     check_pooled,
     pooled_shape,
     spatial_axes,
@@ -39,70 +40,34 @@ _ADAPTIVE_GRAD: Final[dict[int, Any]] = {
 class PoolingOps(DefaultOps):
     """Largest elements and means of windows."""
 
-    def max_pool(
-        self,
-        x: Tensor,
-        *,
-        kernel_size: Sizes,
-        stride: Sizes,
-        padding: Pairs,
-        dilation: Sizes,
-        ceil_mode: bool = False,
-    ) -> Tensor:
+    def max_pool(self, x: Tensor, **rule: Unpack[WindowRule]) -> Tensor:
         """`torch.max_pool2d` and its like, which note no places."""
-        plan = windows(
-            tuple(x.shape),
-            kernel_size=kernel_size,
-            stride=stride,
-            padding=padding,
-            dilation=dilation,
-            ceil_mode=ceil_mode,
-        )
-        both = _symmetric(x, padding)
+        plan = windows(tuple(x.shape), **rule)
+        both = _symmetric(x, rule["padding"])
         if both is None or not x.dtype.is_floating_point:
-            return self.decomposed(  # type: ignore[no-any-return]  # a primitive
-                "max_pool", x,
-                kernel_size=kernel_size, stride=stride, padding=padding, dilation=dilation,
-                ceil_mode=ceil_mode,
-            )  # fmt: skip
-        count = len(kernel_size)
+            return self.decomposed("max_pool", x, **rule)  # type: ignore[no-any-return]  # a primitive
+        count = len(plan)
         function = torch.max_pool3d if count == 3 else torch.max_pool2d
-        sizes = _of_windows(kernel_size, stride, both)
-        output = function(_with_channels(x, count), *sizes, _at_least_two(dilation), ceil_mode)
+        sizes = (*_of_windows(rule, both), _at_least_two(rule["dilation"]))
+        output = function(_with_channels(x, count), *sizes, rule.get("ceil_mode", False))
         return output.reshape(pooled_shape(tuple(x.shape), plan))
 
     def max_pool_with_indices(
-        self,
-        x: Tensor,
-        *,
-        kernel_size: Sizes,
-        stride: Sizes,
-        padding: Pairs,
-        dilation: Sizes,
-        ceil_mode: bool = False,
-        index_dtype: DType,
+        self, x: Tensor, *, index_dtype: DType, **rule: Unpack[WindowRule]
     ) -> tuple[Tensor, Tensor]:
         """Torch's kernel, which finds the last NaN of a window where the first is wanted."""
-        plan = windows(
-            tuple(x.shape),
-            kernel_size=kernel_size,
-            stride=stride,
-            padding=padding,
-            dilation=dilation,
-            ceil_mode=ceil_mode,
-        )
+        plan = windows(tuple(x.shape), **rule)
         check_index_dtype(plan, index_dtype)
-        both = _symmetric(x, padding)
+        both = _symmetric(x, rule["padding"])
         if both is None or not x.dtype.is_floating_point:
             return self.decomposed(  # type: ignore[no-any-return]  # primitives
-                "max_pool_with_indices", x,
-                kernel_size=kernel_size, stride=stride, padding=padding, dilation=dilation,
-                ceil_mode=ceil_mode, index_dtype=index_dtype,
-            )  # fmt: skip
+                "max_pool_with_indices", x, index_dtype=index_dtype, **rule
+            )
         shape = pooled_shape(tuple(x.shape), plan)
-        count = len(kernel_size)
+        count = len(plan)
         rows = _with_channels(x, count)
-        arguments = (*_of_windows(kernel_size, stride, both), _at_least_two(dilation))
+        arguments = (*_of_windows(rule, both), _at_least_two(rule["dilation"]))
+        ceil_mode = rule.get("ceil_mode", False)
         kernel = _MAX[max(count, 2)]
         output, places = kernel(rows, *arguments, ceil_mode)
         missing = torch.isnan(output)
@@ -126,33 +91,18 @@ class PoolingOps(DefaultOps):
 
     @in_float32
     def avg_pool(
-        self,
-        x: Tensor,
-        *,
-        kernel_size: Sizes,
-        stride: Sizes,
-        padding: Pairs,
-        count_include_pad: bool = True,
-        ceil_mode: bool = False,
+        self, x: Tensor, *, count_include_pad: bool = True, **rule: Unpack[WindowRule]
     ) -> Tensor:
         """`torch.nn.functional.avg_pool2d` and its like."""
-        plan = windows(
-            tuple(x.shape),
-            kernel_size=kernel_size,
-            stride=stride,
-            padding=padding,
-            ceil_mode=ceil_mode,
-        )
-        both = _symmetric(x, padding)
+        plan = windows(tuple(x.shape), **rule)
+        both = _symmetric(x, rule["padding"])
         if both is None:
             return self.decomposed(  # type: ignore[no-any-return]  # a primitive
-                "avg_pool", x,
-                kernel_size=kernel_size, stride=stride, padding=padding,
-                count_include_pad=count_include_pad, ceil_mode=ceil_mode,
-            )  # fmt: skip
-        rows = _with_channels(x, len(kernel_size))
-        output = _AVG[max(len(kernel_size), 2)](
-            rows, *_of_windows(kernel_size, stride, both), ceil_mode, count_include_pad
+                "avg_pool", x, count_include_pad=count_include_pad, **rule
+            )
+        rows = _with_channels(x, len(plan))
+        output = _AVG[max(len(plan), 2)](
+            rows, *_of_windows(rule, both), rule.get("ceil_mode", False), count_include_pad
         )
         return output.reshape(pooled_shape(tuple(x.shape), plan))
 
@@ -162,31 +112,28 @@ class PoolingOps(DefaultOps):
         g: Tensor,
         *,
         input_size: Sizes,
-        kernel_size: Sizes,
-        stride: Sizes,
-        padding: Pairs,
         count_include_pad: bool = True,
-        ceil_mode: bool = False,
+        **rule: Unpack[WindowRule],
     ) -> Tensor:
         """What torch's own gradient calls."""
-        plan = windows(
-            input_size, kernel_size=kernel_size, stride=stride, padding=padding, ceil_mode=ceil_mode
-        )
+        plan = windows(input_size, **rule)
         check_pooled(tuple(g.shape), input_size, plan)
-        both = _symmetric(g, padding)
+        both = _symmetric(g, rule["padding"])
         if both is None:
             return self.decomposed(  # type: ignore[no-any-return]  # a primitive
-                "avg_pool_grad", g,
-                input_size=input_size, kernel_size=kernel_size, stride=stride, padding=padding,
-                count_include_pad=count_include_pad, ceil_mode=ceil_mode,
-            )  # fmt: skip
+                "avg_pool_grad",
+                g,
+                input_size=input_size,
+                count_include_pad=count_include_pad,
+                **rule,
+            )
         shape = unpooled_shape(tuple(g.shape), input_size)
-        like = _with_channels(g.new_empty(1).expand(shape), len(kernel_size))
-        result = _AVG_GRAD[max(len(kernel_size), 2)](
-            _with_channels(g, len(kernel_size)),
+        like = _with_channels(g.new_empty(1).expand(shape), len(plan))
+        result = _AVG_GRAD[max(len(plan), 2)](
+            _with_channels(g, len(plan)),
             like,
-            *_of_windows(kernel_size, stride, both),
-            ceil_mode,
+            *_of_windows(rule, both),
+            rule.get("ceil_mode", False),
             count_include_pad,
             None,
         )
@@ -233,6 +180,7 @@ def _at_least_two(sizes: Sizes, first: int = 1) -> Sizes:
     return (first, *sizes) if len(sizes) == 1 else sizes
 
 
-def _of_windows(kernel_size: Sizes, stride: Sizes, padding: Sizes) -> tuple[Sizes, Sizes, Sizes]:
+def _of_windows(rule: WindowRule, padding: Sizes) -> tuple[Sizes, Sizes, Sizes]:
     """Numbers of windows over two axes or more."""
-    return _at_least_two(kernel_size), _at_least_two(stride), _at_least_two(padding, 0)
+    sizes = _at_least_two(rule["kernel_size"]), _at_least_two(rule["stride"])
+    return (*sizes, _at_least_two(padding, 0))
