@@ -19,7 +19,16 @@ from burn.ops.shapes import check_shape, size
 from burn.ops.signature import Meta, Primitive, Shape
 from burn.ops.table import OpTable
 
-__all__ = ["MULTIPLIERS", "ROUNDS", "UNIFORM_BITS", "WEYL", "largest_below", "uniform_words"]
+__all__ = [
+    "MULTIPLIERS",
+    "ROUNDS",
+    "UNIFORM_BITS",
+    "WEYL",
+    "largest_below",
+    "philox_state",
+    "signed_word",
+    "uniform_words",
+]
 
 ROUNDS: Final = 10
 MULTIPLIERS: Final = (0xD2511F53, 0xCD9E8D57)
@@ -28,9 +37,20 @@ WEYL: Final = (0x9E3779B9, 0xBB67AE85)
 _RANDOM: Final = Tag.CREATION | Tag.RANDOM | Tag.NO_GRADIENT
 _WORD: Final = 0xFFFFFFFF
 _HALF: Final = 0xFFFF
+_SIGN: Final = 1 << 63
 
 UNIFORM_BITS: Final = {float16: 11, bfloat16: 8, float32: 24, float64: 53}
 """Random bits in a uniform number of each dtype: as many as its significand holds."""
+
+
+def signed_word(number: int) -> int:
+    """The signed integer of 64 bits that has the lowest bits of a number, as kernels take it."""
+    return (number + _SIGN) % (2 * _SIGN) - _SIGN
+
+
+def philox_state(seed: int, offset: int) -> tuple[int, int, int]:
+    """The key, and the lower and upper half of the counter, as signed integers of 64 bits."""
+    return signed_word(seed), signed_word(offset), signed_word(offset >> 64)
 
 
 def uniform_words(count: int, dtype: DType) -> int:

@@ -22,7 +22,7 @@ class ComposedOps:
     table: OpTable
 
     def _composed(self, name: str, *operands: Any, **attributes: Any) -> Array:
-        with self.launcher.called(name):
+        with self.launcher.checked.called(name):
             return self.table.decomposed(name, *operands, **attributes)
 
     def gather_nd(self, x: Array, indices: Array) -> Array:

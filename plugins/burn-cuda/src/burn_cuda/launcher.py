@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import math
-import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from burn.backend.array import index_error
+from burn.backend.checked import CheckedOps
 from burn.dtype import DType
-from burn.errors import OutOfRangeError
 from burn_cuda.kernels import THREADS, WORDS, source
 from burn_cuda.kernels.elementwise import (
     NARROW_LIMIT,
@@ -44,12 +41,12 @@ _MANY: Final = 1 << 14
 """From so many elements on it pays to copy in tiles what lies transposed."""
 
 _MOST_AXES: Final = 8
-_CHECKING: Final = (
+_CHECKED: Final = (
     *("gather", "scatter_add", "select", "select_add", "scatter", "select_assign"),
     *("gather_nd", "scatter_nd", "embedding", "cross_entropy", "cross_entropy_grad"),
     *("max_pool_grad", "ctc_loss", "ctc_loss_grad"),
 )
-"""Ops whose indices are checked in a kernel, by the number less 1 that it leaves in the flag."""
+"""Ops whose indices are checked in a kernel."""
 
 
 class Launcher:
@@ -69,7 +66,7 @@ class Launcher:
         self.empty: Callable[[Shape, Any], Array] = driver.empty
         self.is_dense: Callable[[Array], bool] = driver.is_dense
         self._compiled: dict[Any, Any] = {}
-        self._calls = threading.local()
+        self.checked = CheckedOps(*_CHECKED)
 
     def kernel(self, name: str, file: str, **definitions: str | int) -> Any:
         """A kernel of a file, with macros defined for this use."""
@@ -249,19 +246,7 @@ class Launcher:
 
     def flag(self, op: str) -> tuple[int, int]:
         """Arguments of a kernel that checks indices: where to say so, and in what op."""
-        return self.driver.flag_address, _CHECKING.index(getattr(self._calls, "op", op)) + 1
-
-    @contextlib.contextmanager
-    def called(self, op: str) -> Iterator[None]:
-        """Context of an op that is made of others: an error names this one."""
-        if hasattr(self._calls, "op"):
-            yield
-            return
-        self._calls.op = op
-        try:
-            yield
-        finally:
-            del self._calls.op
+        return self.driver.flag_address, self.checked.number(op)
 
     def raise_failed(self) -> None:
         """Raise what kernels left in the flag, once.
@@ -274,12 +259,9 @@ class Launcher:
         flag = self.driver.flag
         number = int(flag[0])
         if number:
-            index, length = int(flag[1]), int(flag[2])
+            error = self.checked.error(number, int(flag[1]), int(flag[2]))
             flag[0] = 0
-            error = index_error(index, length)
-            raise OutOfRangeError(
-                error.rule, hint=error.hint, operation=f"{_CHECKING[number - 1]}(...)"
-            )
+            raise error
 
 
 @functools.cache

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from burn.dtype import DType, float32, float64
-from burn.ops.random import UNIFORM_BITS, largest_below
+from burn.ops.random import UNIFORM_BITS, largest_below, philox_state
 from burn_cuda.kernels import c_type
 
 if TYPE_CHECKING:
@@ -17,20 +17,6 @@ if TYPE_CHECKING:
 __all__ = ["RandomOps"]
 
 Array = Any
-
-_HALF: Final = 1 << 63
-_FULL: Final = 1 << 64
-
-
-def _signed(number: int) -> int:
-    """The integer of 64 bits that has the lowest bits of a number."""
-    number %= _FULL
-    return number - _FULL if number >= _HALF else number
-
-
-def _state(seed: int, offset: int) -> tuple[int, int, int]:
-    """The key and the counter as a kernel takes them."""
-    return _signed(seed), _signed(offset), _signed(offset >> 64)
 
 
 class RandomOps:
@@ -46,7 +32,7 @@ class RandomOps:
         launcher = self.launcher
         out = launcher.empty((count,), dtype.numpy)
         kernel = launcher.kernel("random_words", "random.cu")
-        launcher.run(kernel, -(-count // 4), out, *_state(seed, offset), count)
+        launcher.run(kernel, -(-count // 4), out, *philox_state(seed, offset), count)
         return out
 
     def random_uniform(
@@ -70,7 +56,7 @@ class RandomOps:
         kernel = self._random_kernel("random_uniform", dtype)
         each = 2 if dtype is float64 else 4
         numbers = (float(low), float(high - low), float(largest), int(scales))
-        launcher.run(kernel, -(-count // each), out, *_state(seed, offset), *numbers, count)
+        launcher.run(kernel, -(-count // each), out, *philox_state(seed, offset), *numbers, count)
         return out
 
     def random_normal(
@@ -89,7 +75,7 @@ class RandomOps:
         launcher = self.launcher
         count = math.prod(shape)
         out = launcher.empty(shape, dtype.numpy)
-        numbers = (*_state(seed, offset), float(mean), float(std))
+        numbers = (*philox_state(seed, offset), float(mean), float(std))
         half, each = -(-count // 2), 2 if dtype is float64 else 4
         kernel = self._random_kernel("random_normal", dtype)
         launcher.run(kernel, -(-half // each), out, *numbers, half, count)

@@ -33,7 +33,7 @@ class ComposedOps:
 
 def _composed(name: str) -> Callable[..., Any]:
     def call(self: ComposedOps, *operands: Any, **attributes: Any) -> Any:
-        with self.launcher.called(name):
+        with self.launcher.checked.called(name):
             return self.table.decomposed(name, *operands, **attributes)
 
     call.__name__ = name

@@ -7,18 +7,15 @@ program compiles few kernels, and what takes time is compiled for itself.
 
 from __future__ import annotations
 
-import contextlib
 import math
 import struct
-import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from burn.backend.array import index_error
+from burn.backend.checked import CheckedOps
 from burn.dtype import DType
-from burn.errors import OutOfRangeError
 from burn_opencl.buffers import Buffer, Memory, Pool, row_major
 from burn_opencl.clblast import ClBlast
 from burn_opencl.composed import CHECKED
@@ -36,12 +33,7 @@ LARGE: Final = 8192
 
 _NONE: Final[Mapping[str, str | int]] = {}
 _SMALL_GROUP: Final = 64
-_INDEXING: Final = (
-    "",
-    *("gather", "select", "scatter_add", "select_add", "scatter", "select_assign"),
-    *CHECKED,
-)
-"""Ops whose kernels check indices, by the number that a kernel leaves in the note."""
+_INDEXING: Final = ("gather", "select", "scatter_add", "select_add", "scatter", "select_assign")
 
 
 class Rows(NamedTuple):
@@ -77,7 +69,7 @@ class Launcher(Computing):
         self._note = self.pool.take(32)
         runtime.fill(self._note.handle, bytes(8), 32)
         self._unread = False
-        self._calls = threading.local()
+        self.checked = CheckedOps(*_INDEXING, *CHECKED)
 
     # Tensors
 
@@ -163,19 +155,7 @@ class Launcher(Computing):
     def note(self, op: str) -> tuple[Any, int]:
         """Where a kernel leaves a note of an index that is out of range, and the op's number."""
         self._unread = True
-        return self._note, _INDEXING.index(getattr(self._calls, "op", op))
-
-    @contextlib.contextmanager
-    def called(self, op: str) -> Iterator[None]:
-        """Context of an op that is made of others: a note names this one."""
-        if hasattr(self._calls, "op"):
-            yield
-            return
-        self._calls.op = op
-        try:
-            yield
-        finally:
-            del self._calls.op
+        return self._note, self.checked.number(op)
 
     def raise_noted(self) -> None:
         """Raise what a kernel left, and forget it.
@@ -190,11 +170,10 @@ class Launcher(Computing):
         self._unread = False
         values = np.zeros(4, np.int64)
         self.runtime.read(values, self._note.handle, 0)
-        call, index, length, _ = map(int, values)
-        if call:
+        number, index, length, _ = map(int, values)
+        if number:
             self.runtime.fill(self._note.handle, bytes(8), 32)
-            error = index_error(index, length)
-            raise OutOfRangeError(error.rule, hint=error.hint, operation=f"{_INDEXING[call]}(...)")
+            raise self.checked.error(number, index, length)
 
 
 def class_macros(computed: str) -> dict[str, str | int]:

@@ -29,7 +29,7 @@ class PlacesOps:
 
     def gather_nd(self, x: Buffer, indices: Buffer) -> Buffer:
         """The parts are lines of a matrix."""
-        with self.launcher.called("gather_nd"):
+        with self.launcher.checked.called("gather_nd"):
             if indices.shape and indices.shape[-1] > _AXES:
                 return self.table.decomposed("gather_nd", x, indices)  # type: ignore[no-any-return]  # a Buffer
             metas = [Meta(one.shape, one.dtype) for one in (x, indices)]
@@ -40,7 +40,7 @@ class PlacesOps:
 
     def scatter_nd(self, x: Buffer, indices: Buffer, value: Buffer, *, update: str) -> Buffer:
         """The same to write."""
-        with self.launcher.called("scatter_nd"):
+        with self.launcher.checked.called("scatter_nd"):
             if indices.shape and indices.shape[-1] > _AXES:
                 return self.table.decomposed("scatter_nd", x, indices, value, update=update)  # type: ignore[no-any-return]  # a Buffer
             metas = [Meta(one.shape, one.dtype) for one in (x, indices, value)]

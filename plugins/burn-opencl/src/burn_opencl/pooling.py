@@ -141,7 +141,7 @@ class PoolingOps:
         shape = check_indices(g.shape, indices.shape, input_size)
         launcher = self.launcher
         if not launcher.runtime.is_cpu or not g.dtype.is_float or g.dtype.itemsize == 2:
-            with launcher.called("max_pool_grad"):
+            with launcher.checked.called("max_pool_grad"):
                 return self.table.decomposed("max_pool_grad", g, indices, input_size=input_size)  # type: ignore[no-any-return]  # a Buffer
         if not indices.dtype.is_integer:
             raise TypeError(f"indices of {indices.dtype}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from burn.dtype import DType, bfloat16, float16, float32, float64
-from burn.ops.random import UNIFORM_BITS, largest_below
+from burn.ops.random import UNIFORM_BITS, largest_below, philox_state, signed_word
 from burn_opencl.bits import signed_bits
 from burn_opencl.buffers import Buffer
 from burn_opencl.expressions import CODES, class_of
@@ -17,17 +17,9 @@ if TYPE_CHECKING:
 
 __all__ = ["RandomOps"]
 
-_HALF: Final = 1 << 63
-_FULL: Final = 1 << 64
 _WORDS: Final = 1 << 32
 _EACH: Final = {float16: 4, bfloat16: 4, float32: 4, float64: 2}
 """Numbers that a block of four words makes."""
-
-
-def _signed(number: int) -> int:
-    """The integer of 64 bits that has the lowest bits of a number."""
-    number %= _FULL
-    return number - _FULL if number >= _HALF else number
 
 
 class RandomOps:
@@ -96,7 +88,7 @@ class RandomOps:
         out = self.launcher.empty(shape, dtype)
         span = high - low
         words = 1 if span <= _WORDS else 2
-        numbers = (_signed(low), _signed(span), 0, 0 if span >> 64 else words)
+        numbers = (signed_word(low), signed_word(span), 0, 0 if span >> 64 else words)
         kernel = self.launcher.kernel("random_integers", "random.cl", "ulong")
         self._draw(kernel, out, seed, offset, out.size, 4 // words, numbers)
         return out
@@ -108,6 +100,6 @@ class RandomOps:
     def _draw(
         self, kernel: Any, out: Buffer, seed: int, offset: int, count: int, each: int, numbers: Any
     ) -> None:
-        state = (count, _signed(seed), _signed(offset), _signed(offset >> 64))
+        state = (count, *philox_state(seed, offset))
         parameters = (*state, *numbers, CODES[out.dtype.name])
         self.launcher.run(kernel, -(-count // each), parameters, (out.memory,))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 import platform
 import sys
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ from pathlib import Path
 from burn.backend import Backend
 from burn.dtype import DType, DTypeUsage
 from burn.plugins import BackendSpec, DeviceInfo, hookimpl
+from burn.plugins.host import memory_size, processor_name
 from burn.plugins.nvidia import find_gpus, shown
 
 DEVICE_TYPES = ("cuda", "mps", "cpu", "vulkan", "xpu")
@@ -53,7 +53,7 @@ def _probe() -> list[DeviceInfo]:
         found += _nvidia()
     if sys.platform == "darwin" and platform.machine() == "arm64":
         found.append(DeviceInfo("mps", 0, hardware=f"Apple {platform.machine()} GPU"))
-    found.append(DeviceInfo("cpu", 0, hardware=_processor(), memory=_memory(), usage=USAGE))
+    found.append(DeviceInfo("cpu", 0, hardware=processor_name(), memory=memory_size(), usage=USAGE))
     if _has(libraries, "torch_xpu"):
         found += [DeviceInfo("xpu", index, hardware=name) for index, name in enumerate(_intel())]
     return found
@@ -98,22 +98,3 @@ def _intel() -> Iterator[str]:
                 yield f"Intel GPU ({driver})"
         except OSError:
             continue
-
-
-def _processor() -> str:
-    """Name of the processor, as well as the system tells it."""
-    try:
-        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
-            if line.startswith(("model name", "Model")):
-                return line.partition(":")[2].strip()
-    except OSError:
-        pass  # not Linux
-    return platform.processor() or platform.machine() or "CPU"
-
-
-def _memory() -> int | None:
-    """Bytes of memory of the machine, where the system tells it."""
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, OSError, ValueError):
-        return None  # not POSIX
