@@ -61,9 +61,9 @@ class Result:
         return self.ours / self.theirs
 
 
-def measure(case: Case) -> Result:
-    """Time both ways in turn, each round long enough for the clock."""
-    pairs = [(case.ours, _repeats(case.ours)), (case.theirs, _repeats(case.theirs))]
+def measure(case: Case, seconds: float = SECONDS_PER_ROUND) -> Result:
+    """Time both ways in turn, each round so many seconds, long enough for the clock."""
+    pairs = [(way, _repeats(way, seconds)) for way in (case.ours, case.theirs)]
     times: tuple[list[float], list[float]] = ([], [])
     for _ in range(ROUNDS):
         for (function, repeats), taken in zip(pairs, times, strict=True):
@@ -73,12 +73,12 @@ def measure(case: Case) -> Result:
     return Result(case.name, case.against, ours, theirs, case.budget)
 
 
-def _repeats(function: Callable[[], object]) -> int:
+def _repeats(function: Callable[[], object], seconds: float) -> int:
     function()  # whatever is done once is not measured
     repeats = 1
-    while (taken := _time(function, repeats) * repeats) < SECONDS_PER_ROUND / 4:
+    while (taken := _time(function, repeats) * repeats) < seconds / 4:
         repeats *= 2
-    return max(1, round(repeats * SECONDS_PER_ROUND / taken))
+    return max(1, round(repeats * seconds / taken))
 
 
 def _rest() -> None:
