@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import threading
 import time
 import warnings
@@ -30,8 +31,11 @@ _NO_MEMORY: Final = {
 _PATIENCE: Final = 2e-4
 """Seconds for which a thread asks a CPU whether it is done, before it sleeps until it is.
 
-To put a thread to sleep and to wake it takes the system as long as some thousand elements take.
+To put a thread to sleep and to wake it takes the system longer than a small operation.
 """
+
+_stand_back: Final = getattr(os, "sched_yield", None)
+"""Lets those compute who can, the threads of the driver above all; not all systems have it."""
 
 _POCL: Final = "Portable Computing Language"
 _NVIDIA_FAULT: Final = -9999
@@ -299,9 +303,10 @@ class Runtime:
 
     def _wait(self, command: Any) -> None:
         """Wait for a command that was handed to the device."""
-        if self.is_cpu:
+        if self.is_cpu and _stand_back is not None:
             latest = time.perf_counter() + _PATIENCE
             while command.command_execution_status > cl.command_execution_status.COMPLETE:
+                _stand_back()
                 if time.perf_counter() > latest:
                     break
         command.wait()
