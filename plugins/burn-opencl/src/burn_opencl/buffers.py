@@ -7,7 +7,7 @@ import math
 import threading
 from collections import deque
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from burn.dtype import DType
 from burn_opencl.failures import memory_error
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from burn_opencl.late import LateMemory
     from burn_opencl.runtime import Runtime
 
-__all__ = ["Buffer", "Memory", "Pool", "check_dtypes", "row_major"]
+__all__ = ["Buffer", "Layout", "Memory", "Pool", "check_dtypes", "expanded_strides", "row_major"]
 
 _SMALLEST: Final = 256
 _STEPS: Final = 4
@@ -117,6 +117,15 @@ def piece_size(size: int) -> int:
     return -(-size // step) * step
 
 
+class Layout(NamedTuple):
+    """All of a tensor but its memory."""
+
+    shape: Shape
+    strides: tuple[int, ...]
+    offset: int
+    dtype: DType
+
+
 class Buffer:
     """A tensor in memory that others may share, so that nobody writes to it once it is made.
 
@@ -160,6 +169,11 @@ class Buffer:
         return math.prod(self.shape)
 
     @property
+    def layout(self) -> Layout:
+        """How the elements lie in the memory."""
+        return Layout(self.shape, self.strides, self.offset, self.dtype)
+
+    @property
     def is_dense(self) -> bool:
         """Whether the elements lie in row-major order without gaps."""
         return is_row_major(self.shape, self.strides)
@@ -180,15 +194,7 @@ class Buffer:
         """A view with axes of length 1 repeated, which takes a stride of 0."""
         if shape == self.shape:
             return self
-        lead = len(shape) - len(self.shape)
-        if lead < 0 or any(length < 0 for length in shape):
-            raise ValueError(f"shape {self.shape} does not broadcast to {shape}")
-        strides = [0] * lead
-        for length, own, stride in zip(shape[lead:], self.shape, self.strides, strict=True):
-            if own not in (1, length):
-                raise ValueError(f"shape {self.shape} does not broadcast to {shape}")
-            strides.append(stride if own == length else 0)
-        return self.viewed(shape, tuple(strides))
+        return self.viewed(shape, expanded_strides(self.shape, self.strides, shape))
 
     def sliced(self, slices: Slices) -> Buffer:
         """A view of every `step`-th element from `start` on, as the op `slice` has it."""
@@ -228,6 +234,20 @@ def check_dtypes(op: str, *operands: Buffer | None, floats: bool = False) -> Non
     dtypes = {one.dtype for one in operands if one is not None}
     if len(dtypes) > 1 or (floats and not all(one.is_float for one in dtypes)):
         raise TypeError(f"{op} of {' and '.join(sorted([one.name for one in dtypes]))}")
+
+
+@functools.lru_cache(maxsize=4096)
+def expanded_strides(shape: Shape, strides: tuple[int, ...], target: Shape) -> tuple[int, ...]:
+    """Strides of a view of another shape in which axes of length 1 are repeated."""
+    lead = len(target) - len(shape)
+    if lead < 0 or any(length < 0 for length in target):
+        raise ValueError(f"shape {shape} does not broadcast to {target}")
+    result = [0] * lead
+    for length, own, stride in zip(target[lead:], shape, strides, strict=True):
+        if own not in (1, length):
+            raise ValueError(f"shape {shape} does not broadcast to {target}")
+        result.append(stride if own == length else 0)
+    return tuple(result)
 
 
 @functools.lru_cache(maxsize=4096)

@@ -7,9 +7,9 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from burn.dtype import DType
+from burn.dtype import DType, bool_
 from burn_opencl.bits import number_bits, signed, word_bits
-from burn_opencl.buffers import Buffer
+from burn_opencl.buffers import Buffer, Layout, expanded_strides, row_major
 from burn_opencl.expressions import CODES, EXPRESSIONS, NUMBERS, body, class_of
 from burn_opencl.forms import (
     NUMBER,
@@ -48,6 +48,49 @@ class Computing:
     def __init__(self) -> None:
         self.late = LATE
         self._late: LateMemory | None = None
+
+    def apply(self, name: str, operands: Sequence[Buffer]) -> Buffer | None:
+        """An expression of tensors; None where that takes more than one launch, now.
+
+        What is launched depends on how the operands lie alone, and is remembered: of a small
+        operation that takes less time than to find it once more.
+        """
+        ready = self._ready(name, self.large, self.late, *[one.layout for one in operands])
+        if ready is None:
+            return None
+        plan, shape, dtype = ready
+        self.settle()
+        out = self.empty(shape, dtype)
+        memories = [one.memory.handle for one in operands]
+        memories.append(out.memory.handle)
+        self.runtime.launch(plan.kernel, plan.parameters, memories, plan.size, plan.group)
+        return out
+
+    @functools.lru_cache(maxsize=4096)  # noqa: B019 — a launcher lives as long as the process
+    def _ready(
+        self, name: str, large: int, late: int, *layouts: Layout
+    ) -> tuple[_Plan, Shape, DType] | None:
+        """The launch, and the shape and dtype of the result."""
+        expression, dtype = EXPRESSIONS[name], layouts[0].dtype
+        if any(one.dtype is not dtype for one in layouts) or expression.form(dtype.kind) is None:
+            return None
+        shape = broadcast([one.shape for one in layouts])
+        size = math.prod(shape)
+        result = bool_ if expression.mask else dtype
+        if not size or (result is dtype and dtype.itemsize >= 4 and size >= late):
+            return None
+        strides = [expanded_strides(one.shape, one.strides, shape) for one in layouts]
+        plan = self._plan(
+            name,
+            class_of(dtype),
+            (*[CODES[dtype.name]] * len(layouts), CODES[result.name]),
+            (0,) * len(layouts),
+            shape,
+            (*strides, row_major(shape)),
+            (*[one.offset for one in layouts], 0),
+            is_large=size >= large,
+        )
+        return None if plan is None else (plan, shape, result)
 
     def compute(
         self,

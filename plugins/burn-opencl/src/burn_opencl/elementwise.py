@@ -43,12 +43,16 @@ def _op(name: str) -> Callable[..., Buffer]:
     """The method of an op that is an expression of its operands."""
     expression = EXPRESSIONS[name]
 
-    def call(self: ElementwiseOps, *operands: Buffer | Scalar) -> Buffer:
+    def call(self: ElementwiseOps, *operands: Any) -> Buffer:
+        launcher = self.launcher
+        if all(one.__class__ is Buffer for one in operands):
+            done = launcher.apply(name, operands)
+            if done is not None:
+                return done
         dtype = _common(operands)
         if expression.form(dtype.kind) is None:
             raise TypeError(f"{name} of {dtype}")
-        result = bool_ if expression.mask else dtype
-        return self.launcher.compute(name, operands, dtype, result)
+        return launcher.compute(name, operands, dtype, bool_ if expression.mask else dtype)
 
     call.__name__ = name
     call.__qualname__ = f"ElementwiseOps.{name}"
