@@ -36,7 +36,12 @@ RNG = np.random.default_rng(0)
 def pair(*shape: int, dtype: str = "float32") -> tuple[burn.Tensor, torch.Tensor]:
     """The same random numbers as a tensor of both."""
     theirs = torch.randn(*shape, device="cuda").to(getattr(torch, dtype))
-    return burn.from_dlpack(theirs), theirs
+    return shared(theirs), theirs
+
+
+def shared(theirs: torch.Tensor) -> burn.Tensor:
+    """A tensor in the memory of theirs, of burn-cuda also where burn-torch is installed."""
+    return burn.from_dlpack(theirs, device=GPU)
 
 
 def measure(case: Case) -> Result:
@@ -116,7 +121,6 @@ def bandwidth() -> Iterator[Case]:
         lambda: torch.nn.functional.layer_norm(n, (8192,), weight, weight),
         EAGER,
     )
-    moved = burn.permute_dims(m, (1, 0))
     half, narrow = pair(8192, 8192, dtype="bfloat16")
     yield Case(
         "softmax 8192^2 bfloat16",
@@ -124,6 +128,13 @@ def bandwidth() -> Iterator[Case]:
         lambda: torch.softmax(narrow, 1),
         EAGER,
         1.1,
+    )
+    factor, factor_there = pair(8192, dtype="bfloat16")
+    yield Case(
+        "layer_norm 8192^2 bfloat16",
+        lambda: burn.layer_norm(half, factor, factor),
+        lambda: torch.nn.functional.layer_norm(narrow, (8192,), factor_there, factor_there),
+        EAGER,
     )
     moved = burn.permute_dims(m, (1, 0))
     yield Case(
@@ -146,7 +157,7 @@ def order_and_places() -> Iterator[Case]:
     x, a = pair(10**7)
     yield Case("sort 10^7", lambda: burn.sort(x), lambda: torch.sort(a, stable=True), EAGER, 1.1)
     places = torch.randint(0, 10**7, (10**7,), device="cuda")
-    index = burn.from_dlpack(places)
+    index = shared(places)
     yield Case("gather 10^7", lambda: burn.take(x, index), lambda: a[places], EAGER, 1.1)
     yield Case(
         "scatter add 10^7",
@@ -255,7 +266,7 @@ def images() -> Iterator[Case]:
     tracked, leaf = x.to_device(TRACKED).require_grad(), a.clone().requires_grad_()
     functional = torch.nn.functional
     mean, variance = torch.zeros(64, device="cuda"), torch.ones(64, device="cuda")
-    zeros, ones = burn.from_dlpack(mean.clone()), burn.from_dlpack(variance.clone())
+    zeros, ones = shared(mean.clone()), shared(variance.clone())
     ways: dict[str, tuple[Callable[..., burn.Tensor], Callable[..., torch.Tensor]]] = {
         "max_pool2d 3x3": (
             lambda x: burn.max_pool2d(x, 3, stride=2, padding=1),
@@ -285,7 +296,7 @@ def images() -> Iterator[Case]:
     for name, (ours, theirs) in ways.items():
         yield Case(name, lambda ours=ours: ours(x), lambda theirs=theirs: theirs(a), EAGER)
         slope = torch.randn_like(theirs(a))
-        cotangent = burn.from_dlpack(slope)
+        cotangent = shared(slope)
         yield Case(
             f"{name} with gradients",
             lambda ours=ours, cotangent=cotangent: ours(tracked).backward(cotangent),
@@ -293,7 +304,7 @@ def images() -> Iterator[Case]:
             EAGER,
         )
     grid = torch.rand(64, 112, 112, 2, device="cuda") * 2 - 1
-    places = burn.from_dlpack(grid)
+    places = shared(grid)
     yield Case(
         "grid_sample_2d bilinear",
         lambda: burn.grid_sample_2d(x, places),

@@ -5,7 +5,7 @@ import functools
 import importlib.util
 from pathlib import Path
 
-OPTIONS = (b"--gpu-architecture=compute_90", b"--std=c++17")
+OPTIONS = (b"--gpu-architecture=compute_90", b"--std=c++17", b"--minimal")
 
 
 @functools.cache

@@ -72,6 +72,72 @@ def test_ops_run_on_their_device_whatever_the_current_one_is():
     assert emulated.current_device() == 0
 
 
+def test_few_elements_of_any_layout_go_by_one_kernel(backend):
+    x = np.arange(24.0, dtype=np.float32).reshape(2, 3, 4)
+    for operand in (x[:, :1], x[0], x[0, 0], x[::-1, ::2, ::2].copy()[:, :1, :1], x[:1, :, 1:2]):
+        found = backend.add(upload(backend, x), upload(backend, operand))
+        assert np.array_equal(backend.to_data(found).array, x + operand)
+    assert len(backend.driver.sources) == 1
+
+
+def test_dense_operands_add_a_kernel_to_that_of_others(backend):
+    x = upload(backend, np.ones((3, 4), np.float32))
+    for _ in range(2):
+        backend.exp(x.T)
+    assert [name for _, name in backend.driver.sources] == ["strided"]
+    for _ in range(2):
+        backend.exp(x)
+    assert [name for _, name in backend.driver.sources] == ["strided", "dense"]
+
+
+@pytest.mark.parametrize("shape", [(130, 132), (130, 131), (5, 60, 64), (2, 3, 50, 4, 20)])
+def test_many_elements_go_by_kernels_for_their_layout(backend, shape):
+    x = np.random.default_rng(0).normal(size=shape).astype(np.float32)
+    for operand in (x[..., :1], x[:1], x[..., ::-1].copy()[:1, ..., :1]):
+        found = backend.add(upload(backend, x), upload(backend, operand))
+        assert np.array_equal(backend.to_data(found).array, x + operand)
+    turned = backend.exp(upload(backend, x).T)
+    assert np.allclose(backend.to_data(turned).array, np.exp(x.T), rtol=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(70, 1000), (70, 1001), (6, 20000)])
+def test_rows_of_many_elements_are_read_in_packs(backend, shape):
+    x = np.random.default_rng(0).integers(-100, 100, size=shape).astype(np.int8)
+    found = backend.sum(upload(backend, x), axis=(1,), dtype=int64)
+    assert np.array_equal(backend.to_data(found).array, x.sum(1, dtype=np.int64))
+    place = backend.argmax(upload(backend, x), axis=1, dtype=int64)
+    assert np.array_equal(backend.to_data(place).array, x.argmax(1))
+
+
+@pytest.mark.parametrize(
+    ("name", "attributes"),
+    [
+        ("interpolate", {"output_size": (5, 8), "mode": "linear"}),
+        ("interpolate", {"output_size": (4, 9), "mode": "nearest"}),
+        ("adaptive_avg_pool", {"output_size": (2, 3)}),
+        (
+            "avg_pool",
+            {
+                "kernel_size": (3, 2),
+                "stride": (2, 1),
+                "padding": ((1, 1), (0, 1)),
+                "ceil_mode": False,
+                "count_include_pad": False,
+            },
+        ),
+    ],
+)
+def test_many_images_give_what_each_of_them_gives(backend, name, attributes):
+    image = np.random.default_rng(0).normal(size=(1, 1, 7, 6)).astype(np.float32)
+    one = backend.to_data(getattr(backend, name)(upload(backend, image), **attributes)).array
+    many = upload(backend, np.repeat(image, (1 << 14) // one.size + 1, axis=1))
+    found = backend.to_data(getattr(backend, name)(many, **attributes)).array
+    assert found.size >= 1 << 14
+    assert np.array_equal(found, np.broadcast_to(one, found.shape))
+    kernels = {source for source, kernel in backend.driver.sources if kernel == "weighted_sums"}
+    assert len(kernels) == 2
+
+
 def test_each_object_of_the_backend_answers_for_all_devices():
     backend = CudaBackend(emulated.Driver, lambda: 2)
     values = TensorData(np.arange(3.0))

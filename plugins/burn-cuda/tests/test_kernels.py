@@ -28,11 +28,15 @@ ROW_KERNELS = (
     *("softmax", "softmax_grad", "log_softmax", "log_softmax_grad", "layer_norm"),
     *("layer_norm_grad", "rms_norm", "cross_entropy", "cross_entropy_grad"),
 )
+REDUCTIONS = [
+    f"HAS_{name}"
+    for name in ("whole_rows", "part_rows", "whole_columns", "part_columns", "join_parts")
+]
 FLOATING = {dtype: ("FLOATING",) if dtype.is_float else () for dtype in STORED}
 KEYS = {1: "unsigned char", 2: "unsigned short", 4: "unsigned int", 8: "uint64"}
 
 
-def reduction(reducer, dtype):
+def reduction(reducer, dtype, in_packs=1):
     family = REDUCERS[reducer]
     places = reducer.startswith("Place")
     return source(
@@ -43,6 +47,8 @@ def reduction(reducer, dtype):
         REDUCER=reducer,
         FAMILY=family,
         LANES=256,
+        IN_PACKS=in_packs,
+        **dict.fromkeys(REDUCTIONS, 1),
     )
 
 
@@ -130,7 +136,8 @@ def sources_of_floats():
     wide = program("add", DType.of("float32"))
     yield "wide", strided_source(wide, 64, wide=True, packs=False)
     for reducer in REDUCERS:
-        yield reducer, reduction(reducer, DType.of("bfloat16"))
+        for in_packs in (0, 1):
+            yield f"{reducer}-{in_packs}", reduction(reducer, DType.of("bfloat16"), in_packs)
     for dtype in FLOATS:
         for name in ROW_KERNELS:
             for n in (3, 8192, 1 << 17):
@@ -153,6 +160,7 @@ def sources_of_attention():
             given = {"T": c_type(dtype), "R": 2, **tiles.definitions}
             yield f"attention-{number}-{dtype}", source("attention.cu", **given)
             yield f"scores-{number}-{dtype}", source("attention.cu", **given, **everything)
+            yield f"folded-{number}-{dtype}", source("attention.cu", **given, FOLDED=1, CAUSAL=1)
             yield f"sums-{number}-{dtype}", source("attention.cu", **given, STATISTICS=1)
         if dtype.itemsize == 2:
             for wide, columns in itertools.product((64, 128), (16, 32)):

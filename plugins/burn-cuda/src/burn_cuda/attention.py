@@ -40,6 +40,9 @@ _MOST_BYTES: Final = 1 << 31
 _MOST_FEATURES: Final = 128
 """A kernel keeps the features of its queries in registers."""
 
+_LEAST: Final = 2.0**-64
+"""A factor of scores from which on an exponent in float32 may have it as its own."""
+
 _TENSOR_CORES: Final = (8, 0)
 """Compute capability from which on they take both 16-bit dtypes, in the shapes used here."""
 
@@ -256,6 +259,10 @@ class AttentionOps:
             How to launch that again for operands that lie alike; None where it is not one kernel.
         """
         definitions = {**given.definitions, **tiles.definitions, **macros}
+        scale = given.numbers[0]
+        changed = "HAS_BIAS" in definitions or "SOFTCAP" in definitions
+        if "TENSOR_CORES" in definitions and not changed and _LEAST < scale < 1 / _LEAST:
+            definitions["FOLDED"] = 1
         queries, keys = given.shape.scores[-2:]
         blocks = -(-queries // tiles.queries)
         rows, grid = given.plan.batch * queries, given.plan.batch * blocks

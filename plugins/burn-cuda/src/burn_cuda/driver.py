@@ -31,7 +31,9 @@ __all__ = ["Driver", "device_count"]
 Array = Any
 Launch = Callable[[tuple[int, ...], tuple[int, ...], tuple[Any, ...]], None]
 
-_OPTIONS: Final = ("--std=c++17",)
+_STANDARD: Final = "--std=c++17"
+_MINIMAL_SINCE: Final = (12, 4)
+"""Version of NVRTC from which on it need not declare CUDA's textures and its runtime."""
 
 _log = logging.getLogger("burn")
 
@@ -79,6 +81,24 @@ class Pinned(np.ndarray[Any, Any]):
     """Memory of the host that is pinned, and that nobody writes to."""
 
 
+class _Module:
+    """The kernels of a source. Whoever asks first compiles it; others wait, or compile theirs."""
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+        self._lock = threading.Lock()
+        self._loaded: Any = None
+
+    def function(self, name: str, architecture: str) -> Launch:
+        """A kernel by its name, for the current device."""
+        with self._lock:
+            if self._loaded is None:
+                module = function.Module()
+                module.load(_binary(self._source, architecture))
+                self._loaded = module
+            return self._loaded.get_function(name)  # type: ignore[no-any-return]  # CuPy has no types
+
+
 class Driver:
     """One GPU.
 
@@ -109,7 +129,7 @@ class Driver:
         self.device = cupy.cuda.Device(index)
         self.tf32 = os.environ.get("BURN_CUDA_TF32") == "1"
         self._lock = threading.Lock()
-        self._modules: dict[str, Any] = {}
+        self._modules: dict[str, _Module] = {}
         self._uploads: list[tuple[Any, Pinned]] = []
         self._peers: set[int] = set()
         with self.device:
@@ -166,13 +186,12 @@ class Driver:
 
     def compile(self, source: str, name: str) -> Launch:
         """A kernel of this device: ``launch(grid, block, arguments)``."""
-        with self._lock, self.device:
+        with self._lock:
             module = self._modules.get(source)
             if module is None:
-                module = function.Module()
-                module.load(_binary(source, self.device.compute_capability))
-                self._modules[source] = module
-            return module.get_function(name)  # type: ignore[no-any-return]  # CuPy has no types
+                module = self._modules[source] = _Module(source)
+        with self.device:
+            return module.function(name, self.device.compute_capability)
 
     def upload(self, values: np.ndarray[Any, Any]) -> Array:
         """A copy of host memory, which is the caller's again when this returns."""
@@ -412,19 +431,26 @@ def _cache_folder() -> Path:
     return Path(chosen) if chosen else Path.home() / ".cupy" / "kernel_cache"
 
 
+@functools.cache
+def _versions() -> str:
+    """For what compiled kernels are kept. NVRTC is not asked: it would have to be loaded."""
+    return f"{cupy.__version__} {runtime.runtimeGetVersion()}"
+
+
 def _binary(source: str, architecture: str) -> bytes:
     """What NVRTC makes of a source, kept on the disk beside the kernels of CuPy.
 
     CuPy's own cache would flush subnormal numbers to 0.
     """
-    version = ".".join(map(str, nvrtc.getVersion()))
-    key = hashlib.sha256("\0".join((source, architecture, version, *_OPTIONS)).encode())
+    meant = f"{architecture} {_STANDARD} {_versions()}\n{source}"
+    key = hashlib.sha256(meant.encode())
     path = _cache_folder() / f"burn-{key.hexdigest()[:40]}.cubin"
     try:
         return path.read_bytes()
     except OSError:
         pass  # it is new
-    binary, _ = compiler.compile_using_nvrtc(source, _OPTIONS)
+    minimal = ("--minimal",) if nvrtc.getVersion() >= _MINIMAL_SINCE else ()
+    binary, _ = compiler.compile_using_nvrtc(source, (_STANDARD, *minimal))
     binary = bytes(binary)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -136,7 +136,7 @@ def _unary(function: _Function) -> Callable[[Array], Array]:
     def call(x: Array) -> Array:
         known = ready.get(x.dtype)
         if known is None or not is_dense(x):
-            if known is None and x.dtype in launcher.dtypes:
+            if known is None and x.dtype in launcher.dtypes and is_dense(x):
                 ready[x.dtype] = _prepared(function, launcher.dtypes[x.dtype], (False,))
             return function.general(x)
         kernel, dtype, step = known
@@ -178,6 +178,8 @@ def _binary(function: _Function) -> Callable[[Any, Any], Array]:
                         return result
                     return function.broadcasting(x1, x2)
                 if dtype in launcher.dtypes:
+                    if x2.shape != x1.shape or not (is_dense(x1) and is_dense(x2)):
+                        return function.broadcasting(x1, x2)
                     tensors[dtype] = _prepared(function, launcher.dtypes[dtype], (False, False))
         elif x2.__class__ is float and x1.__class__ is array and is_dense(x1):
             return function.with_number(x1, x2)

@@ -38,9 +38,10 @@ _FEW: Final = 16
 """With fewer elements along an axis tiles are of no use."""
 
 _MANY: Final = 1 << 14
-"""From so many elements on it pays to copy in tiles what lies transposed."""
+"""From so many elements on it pays to have kernels for a layout, and to copy in tiles."""
 
 _MOST_AXES: Final = 8
+_COMMON_RANK: Final = 4
 _CHECKED: Final = (
     *("gather", "scatter_add", "select", "select_add", "scatter", "select_assign"),
     *("gather_nd", "scatter_nd", "embedding", "cross_entropy", "cross_entropy_grad"),
@@ -356,16 +357,19 @@ def _tiles(shape: Shape, steps: tuple[int, ...], itemsize: int) -> _Tiles | None
 def _layout(shape: Shape, steps: tuple[tuple[int, ...], ...]) -> tuple[Packed, int, bool]:
     """Lengths and strides for a kernel, with axes merged where they can be.
 
-    Beside them the number of axes, and whether the last length is a multiple of 4.
+    Beside them the number of axes, and whether threads take 4 places of the last one, whose length
+    is a multiple of 4 then. Few elements go by kernels for a number of axes that most do not
+    exceed: one more takes longer to compile than it ever saves.
     """
     axes = merged(shape, steps)
-    rank = next(rank for rank in RANKS if rank >= len(axes))
+    few = math.prod(shape) < _MANY
+    rank = next(rank for rank in RANKS if rank >= max(len(axes), _COMMON_RANK * few))
     none = (1, (0,) * len(steps))
     axes = [none] * (rank - len(axes)) + axes
     table = [[length for length, _ in axes], [divider(length) for length, _ in axes]]
     table += [[strides[row] for _, strides in axes] for row in range(len(steps))]
     numbers = [number for row in table for number in row]
-    return packed(np.array(numbers, np.int64)), rank, axes[-1][0] % 4 == 0
+    return packed(np.array(numbers, np.int64)), rank, not few and axes[-1][0] % 4 == 0
 
 
 def divider(length: int) -> int:

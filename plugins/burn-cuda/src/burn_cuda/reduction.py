@@ -34,6 +34,9 @@ _COLUMN_CHUNK: Final = 64
 _SHORT_COLUMN: Final = 256
 """Columns up to this length are not taken apart."""
 
+_MANY: Final = 1 << 16
+"""From so many elements on it pays to compile a kernel that reads rows by 16 bytes."""
+
 _MOST_LAUNCHES: Final = 4096
 """So many shapes are remembered."""
 
@@ -207,7 +210,10 @@ class ReductionOps:
         }
 
         def kernel(name: str, lanes: int = THREADS) -> Any:
-            return launcher.kernel(name, "reduction.cu", **definitions, LANES=lanes)
+            own = {"LANES": lanes, f"HAS_{name}": 1}
+            if name.endswith("_rows"):
+                own["IN_PACKS"] = int(x.size >= _MANY)
+            return launcher.kernel(name, "reduction.cu", **definitions, **own)
 
         source, outer, n, inner = rows
         if source is not x:  # it was copied: nobody else's rows lie like this

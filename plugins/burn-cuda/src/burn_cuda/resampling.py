@@ -33,6 +33,9 @@ _AXES: Final = 3
 _MOST_TAPS: Final = 64
 """With more places for a result, axes are taken one after the other."""
 
+_FEW_RESULTS: Final = 1 << 14
+"""Fewer of them are not worth a kernel for their number of taps."""
+
 _UNROLLED: Final = 8
 
 
@@ -171,9 +174,11 @@ class ResamplingOps:
             numbers.append(few)
             tables += (0, 0) if taps is None else self.tables(taps, wide)
             unrolled = few if few <= _UNROLLED and (taps is None or few) else -1
-            definitions |= {f"K{axis}": unrolled}
+            some = taps is not None and taps.taken is not None
+            if taps is not None and out.size < _FEW_RESULTS:
+                unrolled, some = -1, True
+            definitions |= {f"K{axis}": unrolled, f"SOME{axis}": int(some)}
             definitions |= {f"W{axis}": int(taps is not None and taps.weights is not None)}
-            definitions |= {f"SOME{axis}": int(taps is not None and taps.taken is not None)}
         quads = -(-counts[2] // 4)
         most = ((1 << 31) - 1) // (math.prod(counts[:2]) * quads)
         table = [*lengths, *counts, *numbers, *map(divider, (counts[0], counts[1], quads))]

@@ -60,7 +60,8 @@ extern "C" __global__ void __launch_bounds__(256) join_parts(
 #ifdef TENSOR_CORES
 // T is float16 or bfloat16, TALL: how many times 16 queries a warp has. Products are those of tensor
 // cores, added up in float32. A weight is the sum of two numbers of type T, which together are about
-// as exact as one in float32.
+// as exact as one in float32. FOLDED: nothing but a positive factor changes scores, which are kept
+// without it; it is part of the exponent.
 
 #include "tensor_cores.cuh"
 
@@ -68,6 +69,13 @@ extern "C" __global__ void __launch_bounds__(256) join_parts(
 #define NEAR 4
 #ifndef BLOCKS
 #define BLOCKS 1
+#endif
+#ifdef FOLDED
+#define FACTOR ((float)scale * LOG2E)
+#define SCORE(product) (product)
+#else
+#define FACTOR 1.0f
+#define SCORE(product) rule.plain(product)
 #endif
 // The largest, and the sum, of what the four lanes of a row hold.
 __device__ __forceinline__ float peak_of_row(float x) {
@@ -90,7 +98,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) attention_of_tiles
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     START
     OUTPUT
+#ifdef FOLDED
+    const Scores rule{mask, bias, layout, queries, keys, 1.0f, 1.0f, 1.0f};
+#else
     const Scores rule{mask, bias, layout, queries, keys, (C)scale, (C)cap, LOG2E};
+#endif
+    const float factor = FACTOR;
     const int64 first_row = block * QUERIES + warp * (16 * TALL) + lane / 4;
     uint32 parts_of_query[TALL][D / 16][4];
 #pragma unroll
@@ -122,18 +135,15 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) attention_of_tiles
     for (int tile = begin; tile < end; ++tile) {
         const int own = tile & 1;
         const int64 first_key = (int64)tile * KEYS;
-        __syncthreads();  // nobody reads the other tile any more
+        wait_for_copies();
+        __syncthreads();  // this tile is there, and nobody reads the other one any more
         if (tile + 1 < end) {
             const int64 next = first_key + KEYS;
             copy_rows<KEYS, D>(key_tiles[own ^ 1], key + next * layout.key_row, layout.key_row,
                 keys - next, features, key_aligned);
             copy_rows<KEYS, V>(value_tiles[own ^ 1], value + next * layout.value_row, layout.value_row,
                 keys - next, values, value_aligned);
-            wait_for_copies<2>();
-        } else {
-            wait_for_copies<0>();
         }
-        __syncthreads();
         float scores[TALL][KEYS / 8][4];
 #pragma unroll
         for (int m = 0; m < TALL; ++m)
@@ -161,7 +171,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) attention_of_tiles
 #pragma unroll
                 for (int n = 0; n < KEYS / 8; ++n)
 #pragma unroll
-                    for (int j = 0; j < 4; ++j) scores[m][n][j] = rule.plain(scores[m][n][j]);
+                    for (int j = 0; j < 4; ++j) scores[m][n][j] = SCORE(scores[m][n][j]);
         } else {
 #pragma unroll
             for (int m = 0; m < TALL; ++m)
@@ -184,14 +194,15 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) attention_of_tiles
                 peak = peak_of_row(peak);
                 // Where there are only excluded keys yet, what is subtracted does not matter.
                 const float base = peak == lowest ? 0.0f : peak;
-                const float decay = power_of_two(peaks[m][h] - base), less = base - RAISE;
+                const float decay = power_of_two((peaks[m][h] - base) * factor);
+                const float less = base * factor - RAISE;
                 peaks[m][h] = peak;
                 float total = 0.0f;
 #pragma unroll
                 for (int n = 0; n < KEYS / 8; ++n) {
 #pragma unroll
                     for (int j = 2 * h; j < 2 * h + 2; ++j) {
-                        scores[m][n][j] = power_of_two(scores[m][n][j] - less);
+                        scores[m][n][j] = power_of_two(scores[m][n][j] * factor - less);
                         total += scores[m][n][j];
                     }
                 }
@@ -244,20 +255,22 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) attention_of_tiles
             const int64 row = first_row + m * 16 + h * 8;
 #ifdef STATISTICS
             float slope = 0.0f;
+            const bool paired = in_pairs(g, values, values);
 #pragma unroll
             for (int n = 0; n < V / 8; ++n) {
-                const uint32 pair = pair_at(g, values, row, n * 8 + lane % 4 * 2, queries, values);
+                const int column = n * 8 + lane % 4 * 2;
+                const uint32 pair = pair_at(g, values, row, column, queries, values, paired);
                 slope += sums[m][n][2 * h] * low_of(pair) + sums[m][n][2 * h + 1] * high_of(pair);
             }
             slope = sum_of_row(slope * share);
             if (row < queries && lane % 4 == 0) {
-                statistics[row] = total == 0.0f ? -lowest : peaks[m][h] + log2(total) - RAISE;
+                statistics[row] = total == 0.0f ? -lowest : peaks[m][h] * factor + log2(total) - RAISE;
                 statistics[rows + row] = slope;
             }
 #elif defined(IN_PARTS)
             if (row >= queries) continue;
             if (lane % 4 == 0) {
-                statistics[row] = peaks[m][h];
+                statistics[row] = peaks[m][h] * factor;
                 statistics[rows + row] = total;
             }
 #pragma unroll

@@ -113,18 +113,15 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) attention_slopes(
     }
     int own = 0;
     for (int64 column = start; column < stop; column += COLUMNS, own ^= 1) {
-        __syncthreads();  // nobody reads the other tile any more
+        wait_for_copies();
+        __syncthreads();  // this tile is there, and nobody reads the other one any more
         const int64 next = column + COLUMNS;
         if (next < stop) {
             copy_rows<COLUMNS, D>(first_tiles[own ^ 1], right + next * right_step, right_step,
                 column_count - next, features, aligned);
             copy_rows<COLUMNS, V>(second_tiles[own ^ 1], other_right + next * other_right_step,
                 other_right_step, column_count - next, values, other_aligned);
-            wait_for_copies<2>();
-        } else {
-            wait_for_copies<0>();
         }
-        __syncthreads();
         float weights[COLUMNS / 8][4], slopes[COLUMNS / 8][4];
 #pragma unroll
         for (int n = 0; n < COLUMNS / 8; ++n)

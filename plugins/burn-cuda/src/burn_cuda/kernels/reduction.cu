@@ -1,4 +1,6 @@
-// T: elements, A: what is added up, O: results, REDUCER: how, LANES: threads of a row.
+// T: elements, A: what is added up, O: results, REDUCER: how, LANES: threads of a row, HAS_...: which
+// of the kernels are compiled, IN_PACKS: rows are read by 16 bytes, which pays where there are many
+// elements, and takes long to compile.
 // FAMILY: 0 for sums and the like, 1 for truths, 2 for extrema, 3 for the spread around the mean.
 // The elements lie as (outer, n, inner) without gaps; the middle axis goes.
 
@@ -116,6 +118,7 @@ __device__ A joined(A own) {
     __shared__ A shared[256];
     const int thread = threadIdx.x, lane = thread % LANES;
     shared[thread] = own;
+#pragma unroll 1
     for (int step = LANES / 2; step > 0; step /= 2) {
         if (LANES > 32) __syncthreads(); else __syncwarp();
         if (lane < step) shared[thread] = R::join(shared[thread], shared[thread + step]);
@@ -125,9 +128,10 @@ __device__ A joined(A own) {
 
 __device__ __forceinline__ A row_part(const T* x, int64 start, int64 stop) {
     const int lane = threadIdx.x % LANES;
-    const int count = 16 / sizeof(T);
     A own = R::start();
     int64 i = start;
+#if IN_PACKS
+    const int count = 16 / sizeof(T);
     if ((((uint64)(x + start)) & 15) == 0) {
         const int64 packs = (stop - start) / count;
 #pragma unroll 4
@@ -140,12 +144,14 @@ __device__ __forceinline__ A row_part(const T* x, int64 start, int64 stop) {
         }
         i = start + packs * count;
     }
+#endif
 #pragma unroll 4
     for (int64 k = i + lane; k < stop; k += LANES) own = R::join(own, R::of(load(x[k]), k));
     return own;
 }
 
 // Whole rows: inner is 1.
+#ifdef HAS_whole_rows
 extern "C" __global__ void whole_rows(const T* x, O* out, int64 rows, int64 n) {
     const int64 row = (int64)blockIdx.x * (256 / LANES) + threadIdx.x / LANES;
     A own = R::start();
@@ -153,8 +159,10 @@ extern "C" __global__ void whole_rows(const T* x, O* out, int64 rows, int64 n) {
     own = joined(own);
     if (row < rows && threadIdx.x % LANES == 0) out[row] = R::end(own, n);
 }
+#endif
 
 // Parts of rows: a block for each.
+#ifdef HAS_part_rows
 extern "C" __global__ void part_rows(const T* x, A* out, int64 n, int64 parts, int64 chunk) {
     const int64 row = blockIdx.x / parts, part = blockIdx.x % parts;
     const int64 start = part * chunk;
@@ -162,6 +170,7 @@ extern "C" __global__ void part_rows(const T* x, A* out, int64 n, int64 parts, i
     const A own = joined(row_part(x + row * n, start, stop));
     if (threadIdx.x == 0) out[blockIdx.x] = own;
 }
+#endif
 
 // Parts of columns: a thread for each. Results lie as (outer, parts, inner).
 __device__ __forceinline__ A column_part(
@@ -172,11 +181,14 @@ __device__ __forceinline__ A column_part(
     for (int64 k = start; k < stop; ++k) own = R::join(own, R::of(load(first[k * inner]), k));
     return own;
 }
+#ifdef HAS_whole_columns
 extern "C" __global__ void whole_columns(
     const T* x, O* out, int64 n, int64 inner, int64 size) {
     const int64 i = (int64)blockIdx.x * blockDim.x + threadIdx.x;
     if (i < size) out[i] = R::end(column_part(x, i / inner, i % inner, n, inner, 0, n), n);
 }
+#endif
+#ifdef HAS_part_columns
 extern "C" __global__ void part_columns(
     const T* x, A* out, int64 n, int64 inner, int64 parts, int64 chunk, int64 size) {
     const int64 i = (int64)blockIdx.x * blockDim.x + threadIdx.x;
@@ -185,8 +197,10 @@ extern "C" __global__ void part_columns(
     const int64 stop = start + chunk < n ? start + chunk : n;
     out[i] = column_part(x, i / inner / parts, i % inner, n, inner, start, stop);
 }
+#endif
 
 // Joins parts: a block for each result.
+#ifdef HAS_join_parts
 extern "C" __global__ void join_parts(
     const A* parts_of, O* out, int64 n, int64 parts, int64 inner) {
     const int64 outer = blockIdx.x / inner, column = blockIdx.x % inner;
@@ -196,3 +210,4 @@ extern "C" __global__ void join_parts(
     own = joined(own);
     if (threadIdx.x == 0) out[blockIdx.x] = R::end(own, n);
 }
+#endif

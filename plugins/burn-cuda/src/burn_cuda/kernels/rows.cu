@@ -71,12 +71,50 @@ __device__ __forceinline__ Words words_of(Pack<T, WIDTH> pack) {
     both.pack = pack;
     return both.words;
 }
-__device__ __forceinline__ Pack<T, WIDTH> pack_of(Words words) {
+__device__ __forceinline__ void numbers_of(Words words, C* numbers) {
     Both both;
     both.words = words;
-    return both.pack;
+#pragma unroll
+    for (int j = 0; j < WIDTH; ++j) numbers[j] = load(both.pack.values[j]);
 }
 #endif
+
+// Pairs of numbers that are rounded at once, as a word.
+template <class O>
+struct Pairs {
+    static const bool there = false;
+    __device__ __forceinline__ static uint32 of(C, C) { return 0; }
+};
+#if !defined(BURN_EMULATED) && __CUDA_ARCH__ >= 800
+#define BURN_PAIRS(O, INSTRUCTION)                                              \
+    template <>                                                                 \
+    struct Pairs<O> {                                                           \
+        static const bool there = true;                                         \
+        __device__ __forceinline__ static uint32 of(C low, C high) {            \
+            uint32 word;                                                        \
+            asm(INSTRUCTION " %0, %1, %2;" : "=r"(word) : "f"((float)high), "f"((float)low)); \
+            return word;                                                        \
+        }                                                                       \
+    };
+BURN_PAIRS(float16, "cvt.rn.f16x2.f32")
+BURN_PAIRS(bfloat16, "cvt.rn.bf16x2.f32")
+#endif
+template <class O>
+__device__ __forceinline__ Pack<O, WIDTH> narrowed(const C* numbers) {
+    union {
+        Pack<uint32, (WIDTH + 1) / 2> words;
+        Pack<O, WIDTH> pack;
+    } both;
+    if (Pairs<O>::there && WIDTH % 2 == 0) {
+#pragma unroll
+        for (int j = 0; j < WIDTH / 2; ++j)
+            both.words.values[j] = Pairs<O>::of(numbers[2 * j], numbers[2 * j + 1]);
+    } else {
+#pragma unroll
+        for (int j = 0; j < WIDTH; ++j) both.pack.values[j] = convert<O>(numbers[j]);
+    }
+    return both.pack;
+}
 
 #if PACKS
 // A row in registers.
@@ -91,19 +129,14 @@ struct Row {
         if (is_aligned(row)) {
 #pragma unroll
             for (int p = 0; p < PACKS; ++p)
-                if (place(p) < n) words[p] = *reinterpret_cast<const Words*>(row + place(p));
+                words[p] = place(p) < n ? *reinterpret_cast<const Words*>(row + place(p)) : Words{};
         } else {
 #pragma unroll
             for (int p = 0; p < PACKS; ++p)
-                if (place(p) < n) words[p] = words_of(pack_at(row + place(p), false));
+                words[p] = place(p) < n ? words_of(pack_at(row + place(p), false)) : Words{};
         }
 #pragma unroll
-        for (int p = 0; p < PACKS; ++p) {
-            const Pack<T, WIDTH> pack = pack_of(words[p]);
-#pragma unroll
-            for (int j = 0; j < WIDTH; ++j)
-                values[p * WIDTH + j] = place(p) < n ? load(pack.values[j]) : (C)0;
-        }
+        for (int p = 0; p < PACKS; ++p) numbers_of(words[p], values + p * WIDTH);
 #else
         T numbers[PACKS];
 #pragma unroll
@@ -116,7 +149,14 @@ struct Row {
     __device__ __forceinline__ static int place(int p) {
         return (p * LANES + threadIdx.x % LANES) * WIDTH;
     }
-    // Calls visit(k, value) for the elements that this thread holds.
+    // How many elements this thread holds.
+    __device__ __forceinline__ int count() const {
+        int found = 0;
+#pragma unroll
+        for (int p = 0; p < PACKS; ++p) found += place(p) < n ? WIDTH : 0;
+        return found;
+    }
+    // Calls visit(k, value) for them.
     template <class V>
     __device__ __forceinline__ void each(V visit) {
 #pragma unroll
@@ -139,7 +179,7 @@ struct Row {
             }
         }
     }
-    // Writes the packs that make(p, first, pack) makes.
+    // Writes the numbers that make(p, first, numbers) makes of each pack.
     template <class O, class M>
     __device__ __forceinline__ void write_packs(O* out, M make) {
         const bool aligned = is_aligned(out);
@@ -147,8 +187,9 @@ struct Row {
         for (int p = 0; p < PACKS; ++p) {
             const int first = place(p);
             if (first < n) {
-                Pack<O, WIDTH> pack;
-                make(p, first, pack);
+                C numbers[WIDTH];
+                make(p, first, numbers);
+                const Pack<O, WIDTH> pack = narrowed<O>(numbers);
                 if (aligned) {
                     *reinterpret_cast<Pack<O, WIDTH>*>(out + first) = pack;
                 } else {
@@ -161,19 +202,18 @@ struct Row {
     // Writes of(k, value) for each of them.
     template <class O, class V>
     __device__ __forceinline__ void write(O* out, V of) {
-        write_packs(out, [&](int p, int first, Pack<O, WIDTH>& pack) {
+        write_packs(out, [&](int p, int first, C* numbers) {
 #pragma unroll
-            for (int j = 0; j < WIDTH; ++j)
-                pack.values[j] = convert<O>(of(first + j, values[p * WIDTH + j]));
+            for (int j = 0; j < WIDTH; ++j) numbers[j] = of(first + j, values[p * WIDTH + j]);
         });
     }
     template <class O, class V>
     __device__ __forceinline__ void write_pair(Row& other, O* out, V of) {
-        write_packs(out, [&](int p, int first, Pack<O, WIDTH>& pack) {
+        write_packs(out, [&](int p, int first, C* numbers) {
 #pragma unroll
             for (int j = 0; j < WIDTH; ++j)
-                pack.values[j] = convert<O>(
-                    of(first + j, values[p * WIDTH + j], other.values[p * WIDTH + j]));
+                numbers[j] =
+                    of(first + j, values[p * WIDTH + j], other.values[p * WIDTH + j]);
         });
     }
     // Writes of(value) * scale + shift, where there are such vectors.
@@ -181,7 +221,7 @@ struct Row {
     __device__ __forceinline__ void write_scaled(
         T* out, const T* scale, bool has_scale, const T* shift, bool has_shift, V of) {
         const bool aligned_scale = is_aligned(scale), aligned_shift = is_aligned(shift);
-        write_packs(out, [&](int p, int first, Pack<T, WIDTH>& pack) {
+        write_packs(out, [&](int p, int first, C* numbers) {
             Pack<T, WIDTH> factors, terms;
             if (has_scale) factors = pack_at(scale + first, aligned_scale);
             if (has_shift) terms = pack_at(shift + first, aligned_shift);
@@ -189,7 +229,7 @@ struct Row {
             for (int j = 0; j < WIDTH; ++j) {
                 C result = of(values[p * WIDTH + j]);
                 if (has_scale) result *= load(factors.values[j]);
-                pack.values[j] = convert<T>(has_shift ? result + load(terms.values[j]) : result);
+                numbers[j] = has_shift ? result + load(terms.values[j]) : result;
             }
         });
     }
@@ -201,6 +241,11 @@ struct Row {
     int64 n;
 
     __device__ __forceinline__ Row(const T* row, int64 n) : row(row), n(n) {}
+    __device__ __forceinline__ int64 count() {
+        int64 found = 0;
+        each([&](int64, C) { ++found; });
+        return found;
+    }
     template <class V>
     __device__ __forceinline__ void each(V visit) {
         const int lane = threadIdx.x % LANES;
@@ -230,11 +275,10 @@ struct Row {
 #pragma unroll 4
             for (int64 k = lane * WIDTH; k < done; k += LANES * WIDTH) {
                 const Pack<T, WIDTH> pack = *reinterpret_cast<const Pack<T, WIDTH>*>(row + k);
-                Pack<O, WIDTH> result;
+                C numbers[WIDTH];
 #pragma unroll
-                for (int j = 0; j < WIDTH; ++j)
-                    result.values[j] = convert<O>(of(k + j, load(pack.values[j])));
-                *reinterpret_cast<Pack<O, WIDTH>*>(out + k) = result;
+                for (int j = 0; j < WIDTH; ++j) numbers[j] = of(k + j, load(pack.values[j]));
+                *reinterpret_cast<Pack<O, WIDTH>*>(out + k) = narrowed<O>(numbers);
             }
         }
         for (int64 k = done + lane; k < n; k += LANES) out[k] = convert<O>(of(k, load(row[k])));
@@ -263,6 +307,18 @@ struct Row {
     const int64 own = row < rows ? n : 0;                                           \
     const int64 at = row < rows ? row * n : 0;
 
+// An exponential: of 16-bit elements one of 22 bits will do, which is rounded to 11 at the most.
+__device__ __forceinline__ C power(C x) {
+#ifndef BURN_EMULATED
+    if (sizeof(T) == 2) {
+        float result;
+        asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"((float)x * 1.4426950408889634f));
+        return result;
+    }
+#endif
+    return exp(x);
+}
+
 // Largest element of a row, and the sum of the exponentials less it. Of a row with NaN, or with an
 // infinity as its largest element, the sum is NaN.
 struct Exponentials {
@@ -270,7 +326,7 @@ struct Exponentials {
 
     // What brings a sum that was less one number to be less another.
     __device__ __forceinline__ static C decay(C from, C to) {
-        return from == to ? (C)1 : exp(from - to);
+        return from == to ? (C)1 : power(from - to);
     }
     template <int COUNT>
     __device__ __forceinline__ Exponentials joined() const {
@@ -282,21 +338,21 @@ template <bool keeps>
 __device__ __forceinline__ Exponentials exponentials(Row& x, C& own_peak) {
     C peak = -bits_as_float(0x7f800000u), total = (C)0;
 #if PACKS
-    x.each([&](int64, C value) { peak = peak < value ? value : peak; });
+    x.each([&](int64, C value) { peak = fmax(peak, value); });
     // A thread that has nothing but negative infinities adds nothing.
     const C less = peak == -bits_as_float(0x7f800000u) ? (C)0 : peak;
     x.each([&](int64, C& value) {
-        const C share = exp(value - less);
+        const C share = power(value - less);
         if (!keeps) value = share;
         total += share;
     });
 #else
     x.each([&](int64, C value) {
         if (peak < value) {
-            total = total * exp(peak - value) + (C)1;
+            total = total * power(peak - value) + (C)1;
             peak = value;
         } else {
-            total += value == peak ? (C)1 : exp(value - peak);
+            total += value == peak ? (C)1 : power(value - peak);
         }
     });
 #endif
@@ -315,7 +371,7 @@ struct Shares {
         if (PACKS) factor *= Exponentials::decay(own_peak, sums.peak);
     }
     __device__ __forceinline__ C of(C value) const {
-        return (PACKS ? value : exp(value - peak)) * factor;
+        return (PACKS ? value : power(value - peak)) * factor;
     }
 };
 
@@ -379,9 +435,9 @@ struct Spread {
     C count, mean, squares;
 };
 __device__ __forceinline__ Moments moments(Row& x, int64 n, double epsilon) {
-    C count = (C)0, total = (C)0, squares = (C)0;
-    x.each([&](int64, C value) { total += value, count += (C)1; });
-    count = sum_of_lanes<NEAR>(count);
+    C total = (C)0, squares = (C)0;
+    x.each([&](int64, C value) { total += value; });
+    const C count = sum_of_lanes<NEAR>((C)x.count());
     const C own = sum_of_lanes<NEAR>(total) / (count > (C)0 ? count : (C)1);
     x.each([&](int64, C value) { squares += (value - own) * (value - own); });
     const Spread part = of_warps(Spread{count, own, sum_of_lanes<NEAR>(squares)});

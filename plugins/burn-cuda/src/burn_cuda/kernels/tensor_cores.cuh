@@ -56,13 +56,11 @@ __device__ inline void fetch_matrices(uint32 words[4], const T* place) {
 __device__ inline void copy_soon(T* target, const T* source, bool there) {
     for (int j = 0; j < 8; ++j) target[j] = there ? source[j] : T{0};
 }
-__device__ inline void end_of_copies() {}
-template <int most>
 __device__ inline void wait_for_copies() {}
 #else
 __device__ __forceinline__ float power_of_two(float x) {
     float result;
-    asm("ex2.approx.f32 %0, %1;" : "=f"(result) : "f"(x));
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
     return result;
 }
 __device__ __forceinline__ uint32 pair_of(T low, T high) {
@@ -121,17 +119,14 @@ __device__ __forceinline__ void fetch_matrices(uint32 words[4], const T* place) 
             : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
             : "r"(shared_address(place)) : "memory");
 }
-// Copies of 16 bytes to shared memory that go on while the threads do; zeros for what is not there.
+// Copies of 16 bytes to shared memory that go on while the threads do; zeros for what is not there,
+// which is not looked at.
 __device__ __forceinline__ void copy_soon(T* target, const T* source, bool there) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
         :: "r"(shared_address(target)), "l"(source), "r"(there ? 16 : 0) : "memory");
 }
-__device__ __forceinline__ void end_of_copies() {
-    asm volatile("cp.async.commit_group;" ::: "memory");
-}
-template <int most>
 __device__ __forceinline__ void wait_for_copies() {
-    asm volatile("cp.async.wait_group %0;" :: "n"(most) : "memory");
+    asm volatile("cp.async.wait_all;" ::: "memory");
 }
 #endif
 
@@ -160,25 +155,36 @@ __device__ __forceinline__ void multiply_near(
 }
 
 // Numbers of a row of a matrix, next to each other: zeros where there are none.
+__device__ __forceinline__ bool in_pairs(const T* source, int64 step, int64 width) {
+    return (((uint64)source / sizeof(T) | step | width) & 1) == 0;
+}
 __device__ __forceinline__ uint32 pair_at(
-    const T* source, int64 step, int64 row, int64 column, int64 rows, int64 width) {
-    if (row >= rows || column >= width) return 0;
+    const T* source, int64 step, int64 row, int64 column, int64 rows, int64 width, bool paired) {
     const T* place = source + row * step + column;
-    if (column + 1 < width && ((uint64)place & 3) == 0)
-        return *reinterpret_cast<const uint32*>(place);
-    return pair_of(place[0], column + 1 < width ? place[1] : T{0});
+    const bool first = row < rows && column < width, second = first && column + 1 < width;
+    if (paired) return first ? *reinterpret_cast<const uint32*>(place) : 0;
+    return pair_of(first ? place[0] : T{0}, second ? place[1] : T{0});
 }
 // 16 rows of a matrix, of which a lane has its part, as the left side of products.
 template <int WIDE>
-__device__ __forceinline__ void fetch_left(
-    uint32 parts[WIDE / 16][4], const T* source, int64 step, int64 row, int64 rows, int64 width) {
+__device__ __forceinline__ void fetch_parts(
+    uint32 parts[WIDE / 16][4], const T* source, int64 step, int64 row, int64 rows, int64 width,
+    bool paired) {
     const int lane = threadIdx.x % 32;
 #pragma unroll
     for (int k = 0; k < WIDE / 16; ++k)
 #pragma unroll
         for (int j = 0; j < 4; ++j)
             parts[k][j] = pair_at(source, step, row + j % 2 * 8,
-                k * 16 + lane % 4 * 2 + j / 2 * 8, rows, width);
+                k * 16 + lane % 4 * 2 + j / 2 * 8, rows, width, paired);
+}
+template <int WIDE>
+__device__ __forceinline__ void fetch_left(
+    uint32 parts[WIDE / 16][4], const T* source, int64 step, int64 row, int64 rows, int64 width) {
+    if (in_pairs(source, step, width))
+        fetch_parts<WIDE>(parts, source, step, row, rows, width, true);
+    else
+        fetch_parts<WIDE>(parts, source, step, row, rows, width, false);
 }
 __device__ __forceinline__ void write_pair(
     T* target, int64 row, int64 column, int64 width, float x, float y) {
@@ -195,21 +201,36 @@ __device__ __forceinline__ void write_pair(
 template <int ROWS, int WIDE>
 __device__ __forceinline__ void copy_rows(
     T (*target)[WIDE + GAP], const T* source, int64 step, int64 rows, int64 width, bool aligned) {
+    const unsigned there = rows < 0 ? 0 : rows < ROWS ? (unsigned)rows : ROWS, wide = (unsigned)width;
     if (aligned) {
+        const unsigned pieces = WIDE / 8;
+        if (THREADS % pieces == 0) {
+            const unsigned first = threadIdx.x / pieces, column = threadIdx.x % pieces * 8;
+            const unsigned stop = column < wide ? there : 0;
+            const T* place = source + first * step + column;
 #pragma unroll
-        for (int i = threadIdx.x; i < ROWS * WIDE / 8; i += THREADS) {
-            const int row = i / (WIDE / 8), column = i % (WIDE / 8) * 8;
-            const bool there = row < rows && column < width;
-            copy_soon(&target[row][column], there ? source + row * step + column : source, there);
+            for (unsigned start = 0; start < ROWS; start += THREADS / pieces) {
+                const unsigned row = start + first;
+                if (ROWS % (THREADS / pieces) == 0 || row < ROWS)
+                    copy_soon(&target[row][column], place, row < stop);
+                place += THREADS / pieces * step;
+            }
+        } else {
+#pragma unroll
+            for (unsigned start = 0; start < ROWS * pieces; start += THREADS) {
+                const unsigned i = start + threadIdx.x, row = i / pieces, column = i % pieces * 8;
+                if (i < ROWS * pieces)
+                    copy_soon(&target[row][column], source + row * step + column,
+                        row < there && column < wide);
+            }
         }
     } else {
-        for (int i = threadIdx.x; i < ROWS * WIDE; i += THREADS) {
-            const int row = i / WIDE, column = i % WIDE;
-            target[row][column] =
-                row < rows && column < width ? source[row * step + column] : T{0};
+#pragma unroll 1
+        for (unsigned i = threadIdx.x; i < ROWS * WIDE; i += THREADS) {
+            const unsigned row = i / WIDE, column = i % WIDE;
+            target[row][column] = row < there && column < wide ? source[row * step + column] : T{0};
         }
     }
-    end_of_copies();
 }
 
 __device__ __forceinline__ bool is_aligned(const T* place, int64 step, int64 width) {
