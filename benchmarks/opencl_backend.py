@@ -52,7 +52,7 @@ def against_numpy(device: burn.Device) -> Iterator[Case]:
     b = numbers.normal(size=(10_000, 1000)).astype(np.float32)
     row = b[0].copy()
     x, z, y, line = (burn.asarray(one, device=device) for one in (a, c, b, row))
-    out = np.empty_like(b)
+    out, flat = np.empty_like(b), burn.reshape(y, (-1,))
 
     def softmax() -> object:
         powers = np.exp(np.subtract(b, b.max(axis=1, keepdims=True), out=out), out=out)
@@ -68,6 +68,8 @@ def against_numpy(device: burn.Device) -> Iterator[Case]:
         ("sum of rows, 10⁷", lambda: burn.sum(y, axis=1), lambda: b.sum(axis=1), STREAM),
         ("sum of columns, 10⁷", lambda: burn.sum(y, axis=0), lambda: b.sum(axis=0), STREAM),
         ("softmax, 10⁷", lambda: burn.softmax(y, axis=1), softmax, None),
+        ("sort, 10⁷", lambda: burn.sort(flat), lambda: np.sort(b.ravel()), 5.0),
+        ("argsort, 10⁷", lambda: burn.argsort(flat), lambda: b.ravel().argsort(kind="stable"), 1.0),
     ]
     for name, ours, theirs, budget in cases:
         yield Case(name, done(ours, device), theirs, "NumPy", budget)
@@ -158,6 +160,7 @@ def against_torch(device: burn.Device) -> Iterator[Case]:
         ("transposed copy, 4096²", lambda: burn.permute_dims(x, (1, 0)) + 0.0,
          lambda: a.T.contiguous(), None),
         ("sort, 10⁷", lambda: burn.sort(v), lambda: torch.sort(b, stable=True), None),
+        ("10 largest, 10⁷", lambda: burn.topk(v, 10), lambda: torch.topk(b, 10), None),
         ("scatter add, 10⁷", lambda: burn.scatter(v, index, v, axis=0, update="add"),
          lambda: b.scatter_add(0, where, b), None),
         ("add, 16 elements", lambda: s + s, lambda: c + c, None),

@@ -7,6 +7,7 @@ program compiles few kernels, and what takes time is compiled for itself.
 
 from __future__ import annotations
 
+import functools
 import math
 import struct
 from collections.abc import Mapping, Sequence
@@ -99,18 +100,9 @@ class Launcher(Computing):
 
     def rows_along(self, x: Buffer, axis: Sequence[int]) -> Rows:
         """Elements so that the given axes are one, copied where they lie otherwise."""
-        shape = x.shape
-        chosen = set(axis)
-        if len(chosen) != len(axis) or not all(0 <= one < len(shape) for one in axis):
-            raise IndexError(f"axes {tuple(axis)} of {len(shape)}")
-        n = math.prod([shape[one] for one in chosen])
-        long = [one for one, length in enumerate(shape) if length != 1]
-        places = [place for place, one in enumerate(long) if one in chosen]
-        if not places:
-            return Rows(self.dense(x), x.size, 1, 1)
-        if places[-1] - places[0] + 1 == len(places) and x.is_dense:
-            outer = math.prod([shape[one] for one in long[: places[0]]])
-            inner = math.prod([shape[one] for one in long[places[-1] + 1 :]])
+        shape, chosen = x.shape, tuple(axis)
+        outer, n, inner = _sizes_along(shape, chosen)
+        if inner and x.is_dense:
             return Rows(x, outer, n, inner)
         kept = [one for one in range(len(shape)) if one not in chosen]
         moved = self.dense(x.permuted((*kept, *sorted(chosen))))
@@ -174,6 +166,23 @@ class Launcher(Computing):
         if number:
             self.runtime.fill(self._note.handle, bytes(8), 32)
             raise self.checked.error(number, index, length)
+
+
+@functools.lru_cache(maxsize=4096)
+def _sizes_along(shape: Shape, axis: tuple[int, ...]) -> tuple[int, int, int]:
+    """(outer, n, inner) of dense elements; inner is 0 where the axes do not follow each other."""
+    chosen = set(axis)
+    if len(chosen) != len(axis) or not all(0 <= one < len(shape) for one in axis):
+        raise IndexError(f"axes {axis} of {len(shape)}")
+    n = math.prod([shape[one] for one in chosen])
+    long = [one for one, length in enumerate(shape) if length != 1]
+    places = [place for place, one in enumerate(long) if one in chosen]
+    if not places:
+        return math.prod(shape), 1, 1
+    if places[-1] - places[0] + 1 != len(places):
+        return 0, n, 0
+    outer = math.prod([shape[one] for one in long[: places[0]]])
+    return outer, n, math.prod([shape[one] for one in long[places[-1] + 1 :]])
 
 
 def class_macros(computed: str) -> dict[str, str | int]:

@@ -10,7 +10,9 @@ from burn.dtype import float32
 from burn_opencl.buffers import Buffer
 from burn_opencl.expressions import CODES, class_of
 from burn_opencl.forms import broadcast
-from burn_opencl.products import Product, multiply_panels, multiply_tiles
+from burn_opencl.launcher import Rows
+from burn_opencl.products import Product, multiply_panels, multiply_tiles, split
+from burn_opencl.reduction import partial_dtype
 
 if TYPE_CHECKING:
     from burn_opencl.launcher import Launcher
@@ -20,12 +22,16 @@ __all__ = ["LinearAlgebraOps"]
 _SMALL: Final = 1 << 14
 """Products of fewer multiplications are made element by element."""
 
+_LONG: Final = 512
+"""Sums of so many products take an item of a GPU too long."""
+
 
 class LinearAlgebraOps:
     """Matrix products; 16-bit floats are added up in float32."""
 
     launcher: Launcher
     cast: Any
+    reduce_parts: Any
 
     def matmul(self, x1: Buffer, x2: Buffer) -> Buffer:
         """Operands are read where they lie, whatever their strides."""
@@ -66,7 +72,8 @@ class LinearAlgebraOps:
         def kernel(name: str, **more: str | int) -> Any:
             return launcher.kernel(name, "matmul.cl", computed, more)
 
-        if not floating or work < _SMALL or not inner:
+        small = work < _SMALL and (launcher.runtime.is_cpu or inner < _LONG)
+        if not floating or small or not inner:
             memories = (left.memory, right.memory, out.memory)
             numbers[-3] = CODES[x1.dtype.name]
             launcher.run(kernel("multiply_each"), out.size, numbers, memories)
@@ -75,8 +82,21 @@ class LinearAlgebraOps:
             if launcher.runtime.is_cpu:
                 multiply_panels(launcher, product, out)
             else:
-                tiles = functools.partial(multiply_tiles, launcher, product, out)
+                tiles = functools.partial(self._multiply_tiles, product, out)
                 launcher.clblast.multiply(product, out, tiles)
+
+    def _multiply_tiles(self, product: Product, out: Buffer) -> None:
+        """In tiles; where those are few, in parts that are added up in their order."""
+        launcher = self.launcher
+        parts, chunk = split(launcher, product)
+        if parts == 1 or out.offset:  # sums of parts are written to the start of memory
+            multiply_tiles(launcher, product, out)
+            return
+        each = launcher.empty((product.matrices, parts, *out.shape[-2:]), partial_dtype(out.dtype))
+        multiply_tiles(launcher, product, each, parts, chunk)
+        rows = Rows(each, product.matrices, parts, product.m * product.n)
+        source, target = CODES[each.dtype.name], CODES[out.dtype.name]
+        self.reduce_parts("sum", rows, 1, parts, source, target, out.memory)
 
 
 def _batched(

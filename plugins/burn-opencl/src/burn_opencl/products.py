@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from burn_opencl.buffers import Buffer, Memory
     from burn_opencl.launcher import Launcher
 
-__all__ = ["Product", "multiply_panels", "multiply_tiles"]
+__all__ = ["Product", "multiply_panels", "multiply_tiles", "split"]
 
 _ITEMS: Final = 256
 """Items that make a tile."""
@@ -46,8 +46,20 @@ class Product(NamedTuple):
     second: tuple[int, int, int]
 
 
-_TILES: Final = (Tile(128, 64, 16, 8, 4), Tile(64, 64, 16, 4, 4))
-_SMALLEST: Final = _TILES[-1]
+_SMALLEST: Final = Tile(64, 64, 16, 4, 4)
+_TILES: Final = (Tile(128, 64, 16, 8, 4), _SMALLEST)
+_WIDE_TILES: Final = (Tile(128, 128, 8, 8, 8), _SMALLEST)
+"""Those of float64: as many elements as there is room for."""
+
+_DEEPEST: Final = 16
+_GROUPS_OF_A_UNIT: Final = 4
+"""So many groups let a unit of a GPU wait for memory and compute at once."""
+
+_SHORTEST: Final = 512
+"""A part of the inner axis has this length at least."""
+
+_LONG: Final = 1024
+"""From this length on the inner axis goes in parts: two kernels take the host longer than one."""
 
 
 def multiply_panels(launcher: Launcher, product: Product, out: Buffer) -> None:
@@ -97,13 +109,30 @@ def _packed(
     return packed
 
 
+def split(launcher: Launcher, product: Product) -> tuple[int, int]:
+    """In how many parts of what length to add up along the inner axis, for tiles.
+
+    Where there are few tiles, all of the device has work only so.
+    """
+    units, inner = launcher.runtime.units, product.inner
+    tile = _tile_for(product, units, product.left.dtype.itemsize)
+    parts = min(_GROUPS_OF_A_UNIT * units // _groups(product, tile), inner // _SHORTEST)
+    if parts < 2 or inner < _LONG:
+        return 1, inner
+    chunk = -(-inner // parts // _DEEPEST) * _DEEPEST
+    return -(-inner // chunk), chunk
+
+
 def multiply_tiles(
-    launcher: Launcher, product: Product, out: Buffer, tile: Tile | None = None
+    launcher: Launcher, product: Product, out: Buffer, parts: int = 1, chunk: int = 0
 ) -> None:
-    """Write a product to dense memory that is new."""
+    """Write a product to dense memory that is new.
+
+    If the inner axis goes in parts, what each comes to is written: (batch, parts, m, n).
+    """
     count, m, inner, n, left, right, first, second = product
     dtype = left.dtype
-    tile = tile or _tile_for(product, launcher.runtime.units, dtype.itemsize)
+    tile = _tile_for(product, launcher.runtime.units, dtype.itemsize)
     deep_1, quads_1 = _way(left.offset, first[0], first[1], first[2], m)
     deep_2, quads_2 = _way(right.offset, second[0], second[2], second[1], n)
     definitions: dict[str, str | int] = {
@@ -123,21 +152,24 @@ def multiply_tiles(
     kernel = launcher.kernel(
         "multiply_tiles", "tiles.cl", class_of(dtype), definitions, text_of("quads.cl")
     )
-    numbers = (count, m, inner, n, left.offset, right.offset, *first, *second, 0, 0, out.offset)
-    groups = count * -(-m // tile.rows) * -(-n // tile.columns)
-    memories = (left.memory, right.memory, out.memory)
-    launcher.run(kernel, groups * _ITEMS, numbers, memories, _ITEMS)
+    numbers = [count, m, inner, n, left.offset, right.offset, *first, *second]
+    numbers += [parts, chunk or inner, out.offset]
+    items = parts * _groups(product, tile) * _ITEMS
+    launcher.run(kernel, items, numbers, (left.memory, right.memory, out.memory), _ITEMS)
 
 
 def _tile_for(product: Product, units: int, itemsize: int) -> Tile:
-    """The largest with which all of the device has work."""
-    if itemsize == 8:
-        return _SMALLEST
-    for tile in _TILES:
-        groups = product.matrices * -(-product.m // tile.rows) * -(-product.n // tile.columns)
-        if 10 * groups >= 9 * units:
+    """The largest with which all of the device has work, and which the result fills."""
+    parts = max(1, product.inner // _SHORTEST) if product.inner >= _LONG else 1
+    for tile in _WIDE_TILES if itemsize == 8 else _TILES:
+        fills = tile.rows < 2 * product.m and tile.columns < 2 * product.n
+        if fills and 10 * parts * _groups(product, tile) >= 9 * units:
             return tile
     return _SMALLEST
+
+
+def _groups(product: Product, tile: Tile) -> int:
+    return product.matrices * -(-product.m // tile.rows) * -(-product.n // tile.columns)
 
 
 def _way(start: int, step: int, across: int, along: int, length: int) -> tuple[bool, bool]:

@@ -23,6 +23,9 @@ _OF_NOTHING: Final = {"sum": 0, "prod": 1, "any": 0, "all": 1}
 _CHUNK: Final = 4096
 """A part of a row has this many elements at least."""
 
+_COLUMN: Final = 64
+"""The same of a column."""
+
 _COLUMNS: Final = 2048
 """An item of a CPU takes so many columns."""
 
@@ -31,6 +34,18 @@ _PLACES: Final = 64
 
 _SHORT: Final = 64
 """Up to this length an item goes along a row in the plainest way."""
+
+_GROUP: Final = 256
+_PIECES: Final = 8
+_QUADS: Final = 4
+"""An item of a GPU reads so many elements of a row, or quads, if a group has enough items."""
+
+_NARROW: Final = 128
+"""A group of a GPU takes all columns up to so many, as it takes rows."""
+
+_BLOCK: Final = 32
+_ITEMS_OF_A_UNIT: Final = 128
+"""Where there are fewer columns in all, groups of a GPU take blocks of them."""
 
 _FEW: Final = 4096
 """Up to so many items of a CPU are a group each."""
@@ -143,15 +158,28 @@ class ReductionOps:
         large = rows.outer * rows.n * rows.inner >= launcher.large
         return launcher.runtime.is_cpu and large and rows.inner > 1
 
-    def _parts(self, rows: Rows) -> tuple[int, int]:
-        """In how many parts to reduce each row, and how long they are."""
+    def _goes_by_blocks(self, rows: Rows, parts: int, chunk: int) -> bool:
+        """Whether items of a GPU, one for each column, would be few or read far from each other.
+
+        A part is to have enough for all items of a group.
+        """
+        few = rows.outer * parts * rows.inner < _ITEMS_OF_A_UNIT * self.launcher.runtime.units
+        return (rows.inner <= _NARROW or few) and chunk * _wide(rows.inner) >= 2 * _GROUP
+
+    def _parts(self, rows: Rows, narrow: int = _NARROW) -> tuple[int, int]:
+        """In how many parts to reduce each row, and how long they are.
+
+        Groups of a GPU take what has no more columns than are narrow.
+        """
         runtime = self.launcher.runtime
         if runtime.is_cpu:
+            by_group = rows.inner == 1
             wanted, items = 4 * runtime.units, rows.outer * -(-rows.inner // _COLUMNS)
         else:
-            items = rows.outer * (256 if rows.inner == 1 else rows.inner)
+            by_group = rows.inner <= narrow
+            items = rows.outer * (_GROUP if by_group else rows.inner)
             wanted = 2048 * runtime.units
-        shortest = _CHUNK if rows.inner == 1 else 64
+        shortest = max(_COLUMN, _CHUNK // rows.inner) if by_group else _COLUMN
         parts = max(1, min(wanted // items, rows.n // shortest))
         chunk = -(-rows.n // parts)
         if not runtime.is_cpu:
@@ -176,7 +204,8 @@ class ReductionOps:
         computed = class_of(x.dtype)
         on_cpu = launcher.runtime.is_cpu
         definitions: dict[str, str | int] = {"ALONG": 0}
-        if outer * n * inner >= launcher.large:
+        large = outer * n * inner >= launcher.large
+        if large:
             definitions |= {"OP": _OPS[op], "SOURCE": source, "TARGET": target}
             definitions["ALONG"] = int(on_cpu and inner == 1)
         items, group, text = outer * parts * inner, 64, ""
@@ -184,11 +213,19 @@ class ReductionOps:
             group = 1  # the cores share groups, not items
         if name == "reduce_columns":
             items, group = outer * parts * -(-inner // _COLUMNS), 1
-        elif not on_cpu and inner == 1 and n > _SHORT:
-            name, items, group = "reduce_rows", outer * parts * 256, 256
+        elif not on_cpu and inner == 1 and (large or n > _SHORT):
             quads = not (n % 4 or chunk % 4 or x.offset % 4)
-            definitions["BY_QUADS"] = int(quads)
+            lanes = _GROUP
+            if large:
+                lanes = _lanes(chunk // 4, _QUADS) if quads else _lanes(chunk)
+            name, items, group = "reduce_rows", outer * parts * lanes, _GROUP
+            definitions |= {"BY_QUADS": int(quads), "ROW_LANES": lanes}
             text = text_of("quads.cl") if quads else ""
+        elif not on_cpu and inner > 1 and large and self._goes_by_blocks(rows, parts, chunk):
+            wide = _wide(inner)
+            name, group = "reduce_blocks", _GROUP
+            items = outer * parts * -(-inner // wide) * group
+            definitions["WIDE"] = wide
         definitions["GROUP_SIZE"] = group
         told: tuple[int, ...] = ()
         if producer is not None:
@@ -212,21 +249,22 @@ class ReductionOps:
             return out
         large, on_cpu = x.size >= launcher.large, launcher.runtime.is_cpu
         along = rows.inner == 1
-        parts, chunk = self._parts(rows)
+        parts, chunk = self._parts(rows, narrow=1)
         if not large:
             parts, chunk = 1, rows.n
         count = rows.outer * rows.inner
         name, items, group = "find_extremum", count * parts, 64
+        source = CODES[x.dtype.name]
+        definitions: dict[str, str | int] = {"SOURCE": source} if large else {}
         if large and on_cpu and not (along and chunk <= _SHORT):
             columns = -(-rows.inner // _PLACES)
             name, items, group = "find_along", rows.outer * parts, 1
             if not along:
                 name, items = "find_columns", rows.outer * parts * columns
-        elif along and not on_cpu and rows.n > _SHORT:
-            name, items, group = "find_by_group", rows.outer * parts * 256, 256
-        places = launcher.scratch(8 * count * parts)
-        source = CODES[x.dtype.name]
-        definitions: dict[str, str | int] = {"SOURCE": source} if large else {}
+        elif along and not on_cpu and (large or rows.n > _SHORT):
+            lanes = _lanes(chunk) if large else _GROUP
+            name, items, group = "find_by_group", rows.outer * parts * lanes, _GROUP
+            definitions["ROW_LANES"] = lanes
         numbers = [rows.outer, rows.n, rows.inner, rows.x.offset, parts, chunk, int(smallest)]
         numbers += [source, CODES[dtype.name]]
 
@@ -234,10 +272,25 @@ class ReductionOps:
             return launcher.kernel(name, "extremum.cl", class_of(x.dtype), definitions)
 
         memory = rows.x.memory
-        launcher.run(kernel(name), items, numbers, (memory, places), group)
+        if parts == 1:
+            launcher.run(kernel(name), items, numbers, (memory, out.memory), group)
+            return out
+        places = launcher.scratch(8 * count * parts)
+        found = [*numbers[:-1], CODES["int64"]]
+        launcher.run(kernel(name), items, found, (memory, places), group)
         memories = (memory, places, out.memory)
-        if name == "find_by_group" and parts > 1:
-            launcher.run(kernel("join_by_group"), count * 256, numbers, memories, 256)
+        if name == "find_by_group":
+            launcher.run(kernel("join_by_group"), count * _GROUP, numbers, memories, _GROUP)
         else:
             launcher.run(kernel("join_extrema"), count, numbers, memories)
         return out
+
+
+def _wide(inner: int) -> int:
+    """How many columns a group of a GPU takes."""
+    return inner if inner <= _NARROW else _BLOCK
+
+
+def _lanes(pieces: int, each: int = _PIECES) -> int:
+    """How many items of a GPU share a row: a power of two."""
+    return min(_GROUP, 1 << (-(-pieces // each) - 1).bit_length())

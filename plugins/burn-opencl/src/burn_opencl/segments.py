@@ -13,11 +13,19 @@ if TYPE_CHECKING:
 
 __all__ = ["joins_segments", "update_segments"]
 
-_CHUNK: Final = 32
+_CHUNK: Final = 16
+_LATER_CHUNK: Final = 32
+"""Updates that an item joins: first, where there are most, and in later passes."""
+
 _GROUP: Final = 256
 _ITEMS_OF_A_UNIT: Final = 256
-_MANY: Final = 512
+_MANY: Final = 128
 _LONGEST: Final = 1 << 31
+_COMPARED: Final = 1 << 25
+"""Up to so many comparisons keys are put in order by comparing all of them."""
+
+_SHARERS: Final = 32
+"""Items that compare a key with the others."""
 
 
 def joins_segments(launcher: Launcher, lines: int, count: int, length: int) -> bool:
@@ -54,13 +62,20 @@ def update_segments(
     numbers = (lines, count, length, inner, *starts, int(shared), code, call)
     kernel = launcher.kernel("make_targets", "segments.cl", computed)
     launcher.run(kernel, rows * count, numbers, (indices.memory, keys, places, memory), _GROUP)
-    keys, places = sort_by_digits(launcher, keys, places, rows, count, 0, length.bit_length())
+    if rows * count * count <= _COMPARED:
+        unsorted, keys = keys, launcher.scratch(4 * rows * count)
+        kernel = launcher.kernel("rank_targets", "segments.cl", computed, {"SHARERS": _SHARERS})
+        launcher.run(kernel, rows * count * _SHARERS, numbers, (unsorted, keys, places), _GROUP)
+    else:
+        keys, places = sort_by_digits(launcher, keys, places, rows, count, 0, length.bit_length())
     source, first = values.memory, True
     while True:
-        chunks = -(-count // _CHUNK)
+        chunk = _CHUNK if first else _LATER_CHUNK
+        chunks = -(-count // chunk)
         carried_keys = launcher.scratch(4 * 2 * lines * chunks)
         carried = launcher.scratch(8 * 2 * lines * chunks)
         definitions = {"TYPE": CODES[dtype.name], "UPDATE": update, "IS_FIRST": int(first)}
+        definitions["CHUNK"] = chunk
         kernel = launcher.kernel("join_segments", "segments.cl", computed, definitions)
         numbers = (lines, count, length, inner, *starts, int(shared and first), 0, 0)
         memories = (out.memory, keys, places, source, carried_keys, carried)

@@ -1,4 +1,4 @@
-"""Softmax and its like: an item or a group for each row."""
+"""Softmax and its like: an item for each row, or several that share it."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ if TYPE_CHECKING:
 __all__ = ["SoftmaxOps", "launch_rows"]
 
 _ROWS_OF_A_GROUP: Final = 4
-_ROWS_OF_A_GPU_GROUP: Final = 64
+_ITEMS_OF_A_GROUP: Final = 128
 _ITEMS_OF_A_ROW: Final = 256
-_SHORT: Final = 64
-"""Up to this length an item of a GPU takes a row, as those of a CPU do."""
+_PIECES: Final = 4
+_QUADS: Final = 2
+"""So many elements of a row an item of a GPU has, or quads, where a row has items enough."""
 
 _HELD: Final = 128
 """Bytes of a row that an item of a GPU keeps in registers."""
@@ -40,28 +41,33 @@ def launch_rows(
     rows = x.size // n
     code = CODES[x.dtype.name]
     large, on_cpu = x.size >= launcher.large, launcher.runtime.is_cpu
-    by_item = on_cpu or (large and n <= _SHORT)
-    group, text = _ITEMS_OF_A_ROW, ""
-    definitions: dict[str, str | int] = {"BY_ITEM": int(by_item)}
+    group, lanes, text = _ITEMS_OF_A_ROW, _ITEMS_OF_A_ROW, ""
+    definitions: dict[str, str | int] = {"BY_ITEM": int(on_cpu)}
     if large:
         definitions["TYPE_0"] = code
-    if by_item:
-        group = _ROWS_OF_A_GROUP if on_cpu else _ROWS_OF_A_GPU_GROUP
+    if on_cpu:
+        group, lanes = _ROWS_OF_A_GROUP, 1
     elif large:
         quads = not (n % 4 or any(one.offset % 4 for one in (*operands, *outputs)))
         pieces = n // 4 if quads else n
         text = text_of("quads.cl") if quads else ""
         definitions["BY_QUADS"] = int(quads)
-        group = max(32, min(_ITEMS_OF_A_ROW, 1 << (pieces - 1).bit_length()))
-        held = 1 << (-(-pieces // group) - 1).bit_length()
+        lanes = min(_ITEMS_OF_A_ROW, _power(-(-pieces // (_QUADS if quads else _PIECES))))
+        group = max(_ITEMS_OF_A_GROUP, lanes)
+        held = _power(-(-pieces // lanes))
         if held * (4 if quads else 1) * x.dtype.itemsize <= _HELD:
             definitions["PER"] = held
-    definitions["GROUP_SIZE"] = group
+    definitions |= {"GROUP_SIZE": group, "LANES": lanes}
     kernel = launcher.kernel(name, "rows.cl", class_of(x.dtype), definitions, text)
     starts = [one.offset for one in operands] + [0] * (3 - len(operands))
     parameters = (rows, n, code, *starts, *numbers)
     memories = [one.memory for one in (*operands, *outputs)]
-    launcher.run(kernel, rows if by_item else rows * group, parameters, memories, group)
+    launcher.run(kernel, rows * lanes, parameters, memories, group)
+
+
+def _power(n: int) -> int:
+    """The smallest power of two that is not less."""
+    return 1 << (n - 1).bit_length()
 
 
 class SoftmaxOps:

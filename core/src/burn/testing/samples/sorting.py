@@ -26,6 +26,7 @@ from burn.testing.samples._elementwise import is_nan
 
 _TIES = np.array([1.0, 0.0, 1.0, -1.0, 0.0, -1.0, 1.0])
 _NANS = np.array([math.nan, 1.0, math.inf, math.nan, -math.inf, 0.0])
+_SIGNED_NANS = np.array([0.0, -math.nan, 1.0, math.nan, -math.inf, math.inf, -math.nan])
 
 
 def _samples(prefix: str, *, descending: bool) -> list[Sample]:
@@ -38,6 +39,7 @@ def _samples(prefix: str, *, descending: bool) -> list[Sample]:
         sample(f"{prefix} ties keep their order", _TIES, axis=0, **order),
         sample(f"{prefix} zeros of both signs", np.array([0.0, -0.0, 0.0]), axis=0, **order),
         sample(f"{prefix} NaN is largest", _NANS, axis=0, **order),
+        sample(f"{prefix} NaN of both signs are equal", _SIGNED_NANS, axis=0, **order),
         sample(f"{prefix} empty axis", floats(2, 0), axis=1, **order),
         sample(f"{prefix} empty other axis", floats(0, 3), axis=1, **order),
         sample(f"{prefix} length 1", floats(3, 1), axis=1, **order),
@@ -118,6 +120,7 @@ def _largest(prefix: str, *, largest: bool) -> list[Sample]:
         sample(f"{prefix} none", floats(3, 4), k=0, axis=1, **which),
         sample(f"{prefix} ties take the first", _TIES, k=4, axis=0, **which),
         sample(f"{prefix} NaN is largest", _NANS, k=4, axis=0, **which),
+        sample(f"{prefix} NaN of both signs are equal", _SIGNED_NANS, k=5, axis=0, **which),
         sample(f"{prefix} empty axis", floats(2, 0), k=0, axis=1, **which),
         sample(f"{prefix} transposed", transposed(floats(4, 3)), k=2, axis=0, **which),
         sample(f"{prefix} integers", integers(5, 6, low=-3, high=3), k=3, axis=1, **which),

@@ -11,6 +11,7 @@
 #define GLOBAL __global
 #define LOCAL __local
 #define ITEM ((long)get_global_id(0))
+#define ITEMS ((long)get_global_size(0))
 #define LANE ((int)get_local_id(0))
 #define GROUP ((long)get_group_id(0))
 #define BARRIER barrier(CLK_LOCAL_MEM_FENCE)
@@ -33,10 +34,14 @@ inline float HALF_OF(float x) {
 #define FLOATS_OF_BITS(x) as_float4(x)
 #define READ_HALVES(p, i) vloada_half4(i, (GLOBAL const half*)(p))
 #define WRITE_HALVES(p, i, v) vstorea_half4_rte(v, i, (GLOBAL half*)(p))
+#define READ_WIDE(p) vload16(0, p)
+#define WRITE_WIDE(p, v) vstore16(v, 0, p)
 #define SIGNED_QUAD(x) as_long4(x)
 #define UNSIGNED_QUAD(x) as_ulong4(x)
 #define ALIGNED __attribute__((aligned(64)))
 #define ADD_ONE(p) atomic_inc(p)
+#define ADD_BITS(p, bits) atomic_or(p, bits)
+#define COUNT_OF_BITS(x) popcount(x)
 #define UNROLL _Pragma("unroll")
 #define UNROLLED(n) TEXT(unroll n)
 #define TEXT(text) _Pragma(#text)

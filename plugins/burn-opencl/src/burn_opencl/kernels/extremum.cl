@@ -14,6 +14,8 @@ inline int is_better(C x, C best, int smallest) {
 }
 
 #define VALUE(place) READ(x, place, SOURCE)
+// What a part found: where there is one only, that is the result.
+#define FOUND(at, place) write_long(places, at, (int)parameters.target, place)
 #define PART                                                                         \
     const long n = parameters.n, inner = parameters.inner;                           \
     const int smallest = (int)parameters.smallest;                                   \
@@ -24,7 +26,7 @@ inline int is_better(C x, C best, int smallest) {
 #ifdef HAS_find_extremum
 // An item for each result and part.
 KERNEL(64)
-void find_extremum(const Parameters parameters, GLOBAL const void* x, GLOBAL long* places) {
+void find_extremum(const Parameters parameters, GLOBAL const void* x, GLOBAL void* places) {
     const long item = ITEM, column = item % parameters.inner, above = item / parameters.inner;
     PART
     if (row >= parameters.outer) return;
@@ -38,7 +40,7 @@ void find_extremum(const Parameters parameters, GLOBAL const void* x, GLOBAL lon
             found = k;
         }
     }
-    places[item] = found;
+    FOUND(item, found);
 }
 #endif
 
@@ -47,7 +49,7 @@ void find_extremum(const Parameters parameters, GLOBAL const void* x, GLOBAL lon
 // its place in the first block that has it.
 #define LANES 32
 #define BLOCK 256
-KERNEL(1) void find_along(const Parameters parameters, GLOBAL const void* x, GLOBAL long* places) {
+KERNEL(1) void find_along(const Parameters parameters, GLOBAL const void* x, GLOBAL void* places) {
     const long above = ITEM;
     PART
     const long base = parameters.start + row * n * inner;
@@ -88,7 +90,7 @@ KERNEL(1) void find_along(const Parameters parameters, GLOBAL const void* x, GLO
         if (here) break;
     }
     while (!IS_BEST(found)) ++found;
-    places[above] = found;
+    FOUND(above, found);
 }
 #endif
 
@@ -96,7 +98,7 @@ KERNEL(1) void find_along(const Parameters parameters, GLOBAL const void* x, GLO
 // For a CPU, across rows: an item goes over the rows of a part, COLUMNS at a time.
 #define COLUMNS 64
 KERNEL(1)
-void find_columns(const Parameters parameters, GLOBAL const void* x, GLOBAL long* places) {
+void find_columns(const Parameters parameters, GLOBAL const void* x, GLOBAL void* places) {
     const long blocks = (parameters.inner + COLUMNS - 1) / COLUMNS;
     const long column = ITEM % blocks * COLUMNS, above = ITEM / blocks;
     PART
@@ -115,15 +117,14 @@ void find_columns(const Parameters parameters, GLOBAL const void* x, GLOBAL long
             best[j] = better ? value : best[j];
             found[j] = better ? (int)(k - first) : found[j];
         }
-    for (int j = 0; j < wide; ++j) places[above * inner + column + j] = first + found[j];
+    for (int j = 0; j < wide; ++j) FOUND(above * inner + column + j, first + found[j]);
 }
 #endif
 
 #if defined(HAS_find_by_group) || defined(HAS_join_by_group)
-// The best of what the items of a group found, of equals the first: it is the first item's then.
-inline void join_found(LOCAL C* values, LOCAL long* found, int smallest) {
-    const int lane = LANE;
-    for (int step = 128; step > 0; step /= 2) {
+// The best of what so many items found, of equals the first: it is the first item's then.
+inline void join_found(LOCAL C* values, LOCAL long* found, int lane, int lanes, int smallest) {
+    UNROLL for (int step = lanes / 2; step > 0; step /= 2) {
         BARRIER;
         if (lane < step) {
             const C value = values[lane + step];
@@ -139,17 +140,20 @@ inline void join_found(LOCAL C* values, LOCAL long* found, int smallest) {
 #endif
 
 #ifdef HAS_find_by_group
-// For a GPU, along rows: a group for each row and part; neighbours read neighbours.
+// For a GPU, along rows: ROW_LANES items of a group for each row and part; neighbours read neighbours.
 KERNEL(256)
-void find_by_group(const Parameters parameters, GLOBAL const void* x, GLOBAL long* places) {
+void find_by_group(const Parameters parameters, GLOBAL const void* x, GLOBAL void* places) {
     LOCAL C values[256];
     LOCAL long found[256];
-    const long above = GROUP;
+    const int lane = LANE % ROW_LANES;
+    const long result = GROUP * (256 / ROW_LANES) + LANE / ROW_LANES;
+    const int is_there = result < parameters.outer * parameters.parts;
+    const long above = is_there ? result : 0;
     PART
     const long base = parameters.start + row * n * inner;
-    long own = first + LANE < stop ? first + LANE : first;
+    long own = first + lane < stop ? first + lane : first;
     C best = VALUE(base + own);
-    UNROLLED(8) for (long k = own + 256; k < stop; k += 256) {
+    UNROLLED(8) for (long k = own + ROW_LANES; k < stop; k += ROW_LANES) {
         const C value = VALUE(base + k);
         const int better = is_better(value, best, smallest);
         best = better ? value : best;
@@ -157,8 +161,8 @@ void find_by_group(const Parameters parameters, GLOBAL const void* x, GLOBAL lon
     }
     values[LANE] = best;
     found[LANE] = own;
-    join_found(values, found, smallest);
-    if (LANE == 0) places[above] = found[0];
+    join_found(values + (LANE - lane), found + (LANE - lane), lane, ROW_LANES, smallest);
+    if (lane == 0 && is_there) FOUND(result, found[LANE]);
 }
 #endif
 
@@ -183,7 +187,7 @@ KERNEL(256) void join_by_group(
     }
     values[LANE] = best;
     found[LANE] = own;
-    join_found(values, found, smallest);
+    join_found(values, found, LANE, 256, smallest);
     if (LANE == 0) write_long(out, row, (int)parameters.target, found[0]);
 }
 #endif

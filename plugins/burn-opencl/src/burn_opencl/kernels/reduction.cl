@@ -83,8 +83,39 @@ KERNEL(1) void reduce_columns(
 }
 #endif
 
-// A group for each row and part of it, on a GPU: neighbours read neighbours, in quads where a row
-// and its parts are made of those (BY_QUADS), and several at a time.
+#ifdef HAS_reduce_blocks
+// For a GPU: a group goes over a block of `wide` columns in the order of memory, as many rows of a part
+// at a time as it has items for.
+KERNEL(256) void reduce_blocks(
+    const Parameters parameters, GLOBAL const void* restrict x, GLOBAL void* restrict out) {
+    LOCAL C shared[256];
+    const long n = parameters.n, inner = parameters.inner, blocks = (inner + WIDE - 1) / WIDE;
+    const long block = GROUP % blocks, above = GROUP / blocks;
+    const long part = above % parameters.parts, row = above / parameters.parts;
+    const long first = part * parameters.chunk;
+    const long stop = first + parameters.chunk < n ? first + parameters.chunk : n;
+    const long column = block * WIDE + LANE % WIDE, base = parameters.start + row * n * inner + column;
+    const int height = 256 / WIDE, down = LANE / WIDE;
+    const int begun = stop - first < height ? (int)(stop - first) : height;
+    C own = (C)0;
+    if (down < begun && column < inner) {
+        long k = first + down;
+        own = VALUE(base + k * inner);
+        UNROLLED(8) for (k += height; k < stop; k += height)
+            own = joined(OP, own, VALUE(base + k * inner));
+    }
+    shared[LANE] = own;
+    for (int left = begun; left > 1; left = (left + 1) / 2) {
+        const int half_way = (left + 1) / 2;
+        BARRIER;
+        if (down < left / 2) shared[LANE] = joined(OP, shared[LANE], shared[LANE + half_way * WIDE]);
+    }
+    if (down == 0 && column < inner) WRITE(out, above * inner + column, TARGET, shared[LANE]);
+}
+#endif
+
+// ROW_LANES items of a group for each row and part of it, on a GPU: neighbours read neighbours, in
+// quads where a row and its parts are made of those (BY_QUADS), and several at a time.
 #ifdef HAS_reduce_rows
 #if BY_QUADS
 #define SPAN 4
@@ -98,17 +129,18 @@ KERNEL(1) void reduce_columns(
 #define FOLDED(p) SEEN(p)
 #endif
 #define AT_ONCE 4
-#define STRIDE (256 * SPAN)
+#define STRIDE (ROW_LANES * SPAN)
 KERNEL(256) void reduce_rows(
     const Parameters parameters, GLOBAL const void* restrict x, GLOBAL void* restrict out) {
     LOCAL C shared[256];
-    const int lane = LANE;
-    const long part = GROUP % parameters.parts, row = GROUP / parameters.parts;
+    const int lane = LANE % ROW_LANES;
+    const long result = GROUP * (256 / ROW_LANES) + LANE / ROW_LANES;
+    const long part = result % parameters.parts, row = result / parameters.parts;
     const long first = part * parameters.chunk, n = parameters.n;
     const long stop = first + parameters.chunk < n ? first + parameters.chunk : n;
     const long base = parameters.start + row * n;
-    const long pieces = (stop - first) / SPAN;
-    const int begun = pieces < 256 ? (int)pieces : 256;
+    const long pieces = row < parameters.outer ? (stop - first) / SPAN : 0;
+    const int begun = pieces < ROW_LANES ? (int)pieces : ROW_LANES;
     C own = (C)0;
     if (lane < begun) {
         long k = first + lane * SPAN;
@@ -126,12 +158,12 @@ KERNEL(256) void reduce_rows(
             own = joined(OP, own, FOLDED(piece));
         }
     }
-    shared[lane] = own;
-    for (int step = 128; step > 0; step /= 2) {
+    shared[LANE] = own;
+    UNROLL for (int step = ROW_LANES / 2; step > 0; step /= 2) {
         BARRIER;
         if (lane < step && lane + step < begun)
-            shared[lane] = joined(OP, shared[lane], shared[lane + step]);
+            shared[LANE] = joined(OP, shared[LANE], shared[LANE + step]);
     }
-    if (lane == 0) WRITE(out, GROUP, TARGET, shared[0]);
+    if (lane == 0 && begun) WRITE(out, result, TARGET, shared[LANE]);
 }
 #endif

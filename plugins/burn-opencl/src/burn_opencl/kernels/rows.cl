@@ -1,6 +1,6 @@
-// Functions of rows of n elements. On a CPU, and on a GPU where rows are short, an item takes a row, in
-// vectors of 64 bytes, of which the last is filled up (BY_ITEM). Else a group does, and where a row is
-// not too long each of its items holds PER pieces of it in registers.
+// Functions of rows of n elements. On a CPU an item takes a row, in vectors of 64 bytes, of which the
+// last is filled up (BY_ITEM). On a GPU LANES items of a group go along each row, neighbours beside
+// each other, and where a row is not too long each of them holds PER pieces of it in registers.
 
 typedef struct {
     long rows, n, type, start_1, start_2, start_3, epsilon, has_gamma, has_beta;
@@ -80,39 +80,35 @@ inline C peak(V x) {
 #define SUMMED(v) v
 #define HIGHEST(v) v
 #endif
-#define ROW GROUP
+#define ROW (GROUP * (GROUP_SIZE / LANES) + LANE / LANES)
+#define OWN (LANE % LANES)
 #ifdef PER
 #define EACH(k)                              \
     UNROLL for (int at = 0; at < PER; ++at)  \
-        for (long k = ((long)at * GROUP_SIZE + LANE) * SPAN; k < n; k = n)
+        for (long k = ((long)at * LANES + OWN) * SPAN; k < n; k = n)
 #else
-#define EACH(k) for (long k = LANE * SPAN; k < n; k += GROUP_SIZE * SPAN)
+#define EACH(k) for (long k = OWN * SPAN; k < n; k += LANES * SPAN)
 #endif
-#define ACROSS(function, v) function(v, shared)
-#define SHARED LOCAL C shared[GROUP_SIZE];
+#define ACROSS(function, v) function(v, shared + LANE / LANES * LANES)
+#define SHARED LOCAL C shared[GROUP_SIZE] ALIGNED;
 
-inline C total(V own, LOCAL C* shared) {
-    shared[LANE] = SUMMED(own);
-    for (int step = GROUP_SIZE / 2; step > 0; step /= 2) {
-        BARRIER;
-        if (LANE < step) shared[LANE] += shared[LANE + step];
-    }
-    BARRIER;
-    const C sum = shared[0];
-    BARRIER;
-    return sum;
-}
-inline C peak(V own, LOCAL C* shared) {
-    shared[LANE] = HIGHEST(own);
-    for (int step = GROUP_SIZE / 2; step > 0; step /= 2) {
-        BARRIER;
-        if (LANE < step) shared[LANE] = fmax(shared[LANE], shared[LANE + step]);
-    }
-    BARRIER;
-    const C best = shared[0];
-    BARRIER;
-    return best;
-}
+// What the items of a row have: joined by halves until FEW are left, which each item goes through.
+#define FEW (LANES < 8 ? LANES : 8)
+#define JOIN_LANES(function, own)                                          \
+    shared[OWN] = own;                                                     \
+    UNROLL for (int step = LANES / 2; step >= FEW; step /= 2) {            \
+        BARRIER;                                                           \
+        if (OWN < step) shared[OWN] = function(shared[OWN], shared[OWN + step]); \
+    }                                                                      \
+    BARRIER;                                                               \
+    C all = shared[0];                                                     \
+    UNROLL for (int j = 1; j < FEW; ++j) all = function(all, shared[j]);   \
+    BARRIER;                                                               \
+    return all;
+#define PLUS(x, y) ((x) + (y))
+
+inline C total(V own, LOCAL C* shared) { JOIN_LANES(PLUS, SUMMED(own)) }
+inline C peak(V own, LOCAL C* shared) { JOIN_LANES(fmax, HIGHEST(own)) }
 #endif
 
 // What is read more than once: from memory each time, or kept in registers. KEEP and KEPT are for
@@ -129,10 +125,10 @@ inline C peak(V own, LOCAL C* shared) {
 #define KEPT(held, k) LOADED(out, out_row, k, (C)0)
 #endif
 
+// Items without a row go along too, as far as none.
 #define BEGIN                                                     \
-    SHARED const long n = parameters.n, row = ROW;                \
-    if (row >= parameters.rows) return;                           \
-    const long x_row = parameters.start_1 + row * n, out_row = row * n;
+    SHARED const long row = ROW, x_row = parameters.start_1 + row * parameters.n; \
+    const long n = row < parameters.rows ? parameters.n : 0, out_row = row * n;
 
 // NaN is not seen by fmax, but comes back with the exponential.
 #ifdef HAS_softmax

@@ -1,11 +1,12 @@
 // Matrix products for a GPU: (batch, m, k) times (batch, k, n), operands with any strides. A group
 // makes a tile of ROWS by COLUMNS, and each of its 256 items PER_ROWS by PER_COLUMNS elements of
 // that, from tiles in local memory that are DEPTH deep. While one pair of those is multiplied, the
-// next is on its way.
+// next is on its way. Where there are few tiles, k goes in parts, each of which has a result:
+// (batch, parts, m, n).
 
 typedef struct {
     long batch, m, k, n, start_1, start_2, batch_1, row_1, column_1, batch_2, row_2, column_2,
-        type, target, start_out;
+        parts, chunk, start_out;
 } Parameters;
 
 #define ROW_QUADS (PER_ROWS / 4)
@@ -41,7 +42,7 @@ inline QUAD fetched(GLOBAL const void* x, long place, long step, long count, int
 #define FETCH(held, BROUGHT, x, SIZE, DEEP, QUADS, origin, edge, step, step_k)                \
     UNROLL for (int q = 0; q < BROUGHT; ++q) {                                                \
         const int across = ACROSS(q, SIZE, DEEP), along = ALONG(q, SIZE, DEEP);               \
-        const long rest = edge - across, deep = parameters.k - k - along;                     \
+        const long rest = edge - across, deep = stop - k - along;                             \
         const long count = rest <= 0 || deep <= 0 ? 0 : DEEP ? deep : rest;                   \
         held[q] = fetched(x, origin + across * step + (k + along) * step_k,                   \
                           DEEP ? step_k : step, count, QUADS);                                \
@@ -67,7 +68,10 @@ KERNEL(256) void multiply_tiles(
     LOCAL C second[2][DEPTH][COLUMNS + PADDING] ALIGNED;
     const long m = parameters.m, n = parameters.n;
     const long across = (n + COLUMNS - 1) / COLUMNS, down = (m + ROWS - 1) / ROWS;
-    const long batch = GROUP / (across * down), tile = GROUP % (across * down);
+    const long result = GROUP / (across * down), tile = GROUP % (across * down);
+    const long batch = result / parameters.parts;
+    const long start = result % parameters.parts * parameters.chunk;
+    const long stop = start + parameters.chunk < parameters.k ? start + parameters.chunk : parameters.k;
     const long band = tile / (BAND * across) * BAND, inside = tile % (BAND * across);
     const long height = down - band < BAND ? down - band : BAND;
     const long top = (band + inside % height) * ROWS, left = inside / height * COLUMNS;
@@ -84,14 +88,14 @@ KERNEL(256) void multiply_tiles(
     UNROLL for (int r = 0; r < PER_ROWS; ++r)
         UNROLL for (int c = 0; c < COLUMN_QUADS; ++c) sums[r][c] = (QUAD)((C)0);
     QUAD held_1[BROUGHT_1], held_2[BROUGHT_2];
-    long k = 0;
+    long k = start;
     FETCH(held_1, BROUGHT_1, x1, ROWS, DEEP_1, QUADS_1, origin_1, m - top, row_1, column_1)
     FETCH(held_2, BROUGHT_2, x2, COLUMNS, DEEP_2, QUADS_2, origin_2, n - left, column_2, row_2)
     STORE(held_1, BROUGHT_1, first[0], ROWS, DEEP_1)
     STORE(held_2, BROUGHT_2, second[0], COLUMNS, DEEP_2)
     BARRIER;
     int now = 0;
-    for (k = DEPTH; k < parameters.k + DEPTH; k += DEPTH) {
+    for (k += DEPTH; k < stop + DEPTH; k += DEPTH) {
         FETCH(held_1, BROUGHT_1, x1, ROWS, DEEP_1, QUADS_1, origin_1, m - top, row_1, column_1)
         FETCH(held_2, BROUGHT_2, x2, COLUMNS, DEEP_2, QUADS_2, origin_2, n - left, column_2, row_2)
         UNROLL for (int d = 0; d < DEPTH; ++d) {
@@ -117,7 +121,7 @@ KERNEL(256) void multiply_tiles(
         const long row = top + (r / 4 * ITEMS_DOWN + y) * 4 + r % 4;
         UNROLL for (int c = 0; c < COLUMN_QUADS; ++c) {
             const long column = left + (c * ITEMS_ACROSS + x) * 4;
-            const long place = parameters.start_out + (batch * m + row) * n + column;
+            const long place = parameters.start_out + (result * m + row) * n + column;
             if (row >= m) continue;
             if (QUADS_OUT && column + 4 <= n) {
                 WRITE_QUAD(out, place, TARGET, sums[r][c]);
