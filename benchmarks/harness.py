@@ -18,7 +18,8 @@ __all__ = ["Case", "Result", "measure", "measure_commands", "measure_memory"]
 
 ROUNDS = 25
 SECONDS_PER_ROUND = 0.01
-LONGEST_REST = 100
+LOOKS = 20
+SECONDS_BETWEEN_LOOKS = 0.02
 
 
 @dataclass(frozen=True)
@@ -61,9 +62,9 @@ class Result:
         return self.ours / self.theirs
 
 
-def measure(case: Case, seconds: float = SECONDS_PER_ROUND) -> Result:
-    """Time both ways in turn, each round so many seconds, long enough for the clock."""
-    pairs = [(way, _repeats(way, seconds)) for way in (case.ours, case.theirs)]
+def measure(case: Case) -> Result:
+    """Time both ways in turn, each round long enough for the clock."""
+    pairs = [(way, _repeats(way)) for way in (case.ours, case.theirs)]
     times: tuple[list[float], list[float]] = ([], [])
     for _ in range(ROUNDS):
         for (function, repeats), taken in zip(pairs, times, strict=True):
@@ -73,24 +74,25 @@ def measure(case: Case, seconds: float = SECONDS_PER_ROUND) -> Result:
     return Result(case.name, case.against, ours, theirs, case.budget)
 
 
-def _repeats(function: Callable[[], object], seconds: float) -> int:
+def _repeats(function: Callable[[], object]) -> int:
     function()  # whatever is done once is not measured
     repeats = 1
-    while (taken := _time(function, repeats) * repeats) < seconds / 4:
+    while (taken := _time(function, repeats) * repeats) < SECONDS_PER_ROUND / 4:
         repeats *= 2
-    return max(1, round(repeats * seconds / taken))
+    return max(1, round(repeats * SECONDS_PER_ROUND / taken))
 
 
 def _rest() -> None:
     """Wait until no thread of this process computes.
 
     Those of OpenMP and OpenBLAS stay awake after their work, for up to a tenth of a second, and
-    would take a core away from whoever is measured next.
+    would take a core away from whoever is measured next. Linux adds up what other threads compute
+    at ticks of up to 10 ms, so a shorter look would not see them.
     """
-    for _ in range(LONGEST_REST):
+    for _ in range(LOOKS):
         before = time.process_time()
-        time.sleep(0.002)
-        if time.process_time() - before < 0.0005:
+        time.sleep(SECONDS_BETWEEN_LOOKS)
+        if time.process_time() - before < SECONDS_BETWEEN_LOOKS / 10:
             return
 
 

@@ -36,10 +36,6 @@ GPU_PRODUCT = round(1 / 0.6, 2)
 SHARE = 0.7
 """Share of the bandwidth of a copy that an op on a GPU is to reach."""
 
-SECONDS_PER_ROUND = 0.1
-"""On a CPU. After a rest Linux wakes both threads of PoCL on one core, at times, and takes some
-milliseconds to notice that the other is idle; that is to be a small part of a round."""
-
 WIDTHS = (784, 512, 512, 10)
 BATCH = 128
 
@@ -262,7 +258,7 @@ def print_cases(cases: Iterator[Case]) -> None:
     """Print what was measured of each."""
     print(f"{'':32}{'burn-opencl':>12}{'other':>12}{'ratio':>8}{'budget':>8}")
     for case in cases:
-        result = measure(case, SECONDS_PER_ROUND)
+        result = measure(case)
         budget = "" if result.budget is None else f"{result.budget:.2f}"
         print(
             f"{case.name:32}{result.ours * 1e3:9.2f} ms{result.theirs * 1e3:9.2f} ms"

@@ -204,6 +204,9 @@ def _sorted(x: Tensor, axis: int, *, descending: bool) -> tuple[Tensor, Tensor]:
         raise IndexError(f"axis {axis} of {x.dim()}")
     if x.dtype is torch.bool:
         x = x.view(torch.uint8)
+    elif x.is_cuda and x.dtype.is_floating_point:
+        # There a NaN with a sign would come first, as if it were a number below all others.
+        x = torch.where(torch.isnan(x), torch.nan, x)
     values, places = torch.sort(x, stable=True, dim=axis, descending=descending)
     return values, places
 
