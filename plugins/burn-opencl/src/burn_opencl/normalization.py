@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from burn.dtype import float32
 from burn.ops.normalization import check_last_axis
 from burn_opencl.bits import signed_bits
-from burn_opencl.buffers import Buffer
+from burn_opencl.buffers import Buffer, check_dtypes
 from burn_opencl.softmax import launch_rows
 
 if TYPE_CHECKING:
@@ -66,8 +66,7 @@ class NormalizationOps:
         """A dense parameter, or anything where there is none: the kernel does not look."""
         if parameter is None:
             return other
-        if parameter.dtype is not other.dtype:
-            raise TypeError(f"a parameter of {parameter.dtype} for {other.dtype}")
+        check_dtypes("a normalization", parameter, other)
         return self.launcher.dense(parameter)
 
 

@@ -18,7 +18,7 @@ from burn.ops.pooling_windows import (
     windows,
 )
 from burn_opencl.bits import signed_bits
-from burn_opencl.buffers import Buffer
+from burn_opencl.buffers import Buffer, check_dtypes
 from burn_opencl.expressions import CODES, class_of
 from burn_opencl.windows import AXES, launch_windows
 
@@ -89,9 +89,10 @@ class PoolingOps:
                 "avg_pool", x, count_include_pad=count_include_pad, **rule
             )
         plan = windows(x.shape, **rule)
+        check_dtypes("avg_pool", x, floats=True)
         launcher = self.launcher
         shape = pooled_shape(x.shape, plan)
-        out = launcher.empty(shape, _float(x))
+        out = launcher.empty(shape, x.dtype)
         launch_windows(
             launcher,
             "avg_pool",
@@ -122,9 +123,10 @@ class PoolingOps:
             )
         plan = windows(input_size, **rule)
         check_pooled(g.shape, input_size, plan)
+        check_dtypes("avg_pool_grad", g, floats=True)
         launcher = self.launcher
         shape = unpooled_shape(g.shape, input_size)
-        out = launcher.empty(shape, _float(g))
+        out = launcher.empty(shape, g.dtype)
         launch_windows(
             launcher,
             "avg_pool_grad",
@@ -162,9 +164,3 @@ class PoolingOps:
         memories = (g.memory, indices.memory, out.memory, note)
         launcher.run(kernel, lead, numbers, memories)
         return out
-
-
-def _float(x: Buffer) -> DType:
-    if not x.dtype.is_float:
-        raise TypeError(f"means of {x.dtype}")
-    return x.dtype

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from burn_opencl.buffers import Buffer
+from burn_opencl.buffers import Buffer, check_dtypes
 from burn_opencl.expressions import CODES, class_of
 from burn_opencl.programs import text_of
 
@@ -97,10 +97,9 @@ class SoftmaxOps:
         rank = len(first.shape)
         if not 0 <= axis < rank:
             raise IndexError(f"axis {axis} of {rank}")
-        if not first.dtype.is_float or any(
-            one.shape != first.shape or one.dtype is not first.dtype for one in operands
-        ):
-            raise ValueError(f"{name} of operands of other shapes or dtypes")
+        check_dtypes(name, *operands, floats=True)
+        if any(one.shape != first.shape for one in operands):
+            raise ValueError(f"{name} of operands of other shapes")
         order = (*[number for number in range(rank) if number != axis], axis)
         moved = [launcher.dense(one.permuted(order)) for one in operands]
         out = launcher.empty(moved[0].shape, first.dtype)
