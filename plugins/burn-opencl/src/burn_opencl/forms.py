@@ -17,7 +17,17 @@ import numpy as np
 if TYPE_CHECKING:
     from burn.aliases import Shape
 
-__all__ = ["NUMBER", "RANK", "Form", "broadcast", "collapsed", "cpu_form", "gpu_form", "layout_of"]
+__all__ = [
+    "NUMBER",
+    "RANK",
+    "Form",
+    "broadcast",
+    "collapsed",
+    "cpu_form",
+    "gpu_form",
+    "layout_of",
+    "power_of_two",
+]
 
 RANK: Final = 8
 """Axes that a kernel is told of."""
@@ -175,3 +185,8 @@ def broadcast(shapes: Sequence[Shape]) -> Shape:
     if all(shape == first for shape in shapes):
         return first
     return tuple(np.broadcast_shapes(*shapes))
+
+
+def power_of_two(n: int) -> int:
+    """The smallest one that is not less than a number."""
+    return 1 << (n - 1).bit_length()

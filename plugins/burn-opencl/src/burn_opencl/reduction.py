@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from burn.dtype import DType, bool_
 from burn_opencl.buffers import Buffer
 from burn_opencl.expressions import CODES, class_of
+from burn_opencl.forms import power_of_two
 from burn_opencl.late import Producer
 from burn_opencl.launcher import Rows
 from burn_opencl.programs import text_of
@@ -293,4 +294,4 @@ def _wide(inner: int) -> int:
 
 def _lanes(pieces: int, each: int = _PIECES) -> int:
     """How many items of a GPU share a row: a power of two."""
-    return min(_GROUP, 1 << (-(-pieces // each) - 1).bit_length())
+    return min(_GROUP, power_of_two(-(-pieces // each)))

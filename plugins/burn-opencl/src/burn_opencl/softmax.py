@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from burn_opencl.buffers import Buffer, check_dtypes
 from burn_opencl.expressions import CODES, class_of
+from burn_opencl.forms import power_of_two
 from burn_opencl.programs import text_of
 
 if TYPE_CHECKING:
@@ -52,9 +53,9 @@ def launch_rows(
         pieces = n // 4 if quads else n
         text = text_of("quads.cl") if quads else ""
         definitions["BY_QUADS"] = int(quads)
-        lanes = min(_ITEMS_OF_A_ROW, _power(-(-pieces // (_QUADS if quads else _PIECES))))
+        lanes = min(_ITEMS_OF_A_ROW, power_of_two(-(-pieces // (_QUADS if quads else _PIECES))))
         group = max(_ITEMS_OF_A_GROUP, lanes)
-        held = _power(-(-pieces // lanes))
+        held = power_of_two(-(-pieces // lanes))
         if held * (4 if quads else 1) * x.dtype.itemsize <= _HELD:
             definitions["PER"] = held
     definitions |= {"GROUP_SIZE": group, "LANES": lanes}
@@ -63,11 +64,6 @@ def launch_rows(
     parameters = (rows, n, code, *starts, *numbers)
     memories = [one.memory for one in (*operands, *outputs)]
     launcher.run(kernel, rows * lanes, parameters, memories, group)
-
-
-def _power(n: int) -> int:
-    """The smallest power of two that is not less."""
-    return 1 << (n - 1).bit_length()
 
 
 class SoftmaxOps:
