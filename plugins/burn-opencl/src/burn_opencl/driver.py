@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -92,6 +93,8 @@ def _library() -> Any | None:
         package = Path(spec.origin).parent
         for folder in (package / ".libs", package.with_name("pyopencl.libs")):
             names += [str(path) for path in sorted(folder.glob("*OpenCL*"))]
+        # The loader that PyOpenCL brings crashes without this variable, which PyOpenCL sets, too.
+        os.environ.setdefault("PYOPENCL_HOME", str(package))
     for name in names:
         try:
             return ctypes.CDLL(name)
