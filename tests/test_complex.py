@@ -9,6 +9,7 @@ import pytest
 import burn
 
 CPU = "cpu"
+WITH_COMPLEX = burn.Device.enumerate(dtype=burn.complex64)
 
 
 def tensor(values, **options):
@@ -115,6 +116,57 @@ def test_complex_arithmetic_is_pythons():
 def test_what_complex_numbers_do_not_have_is_a_dtype_error(call):
     with pytest.raises(burn.DTypeError):
         call(tensor(Z))
+
+
+def assigned(key, value):
+    def call(z):
+        x = burn.ones(2, device=z.device)
+        x[key(z) if callable(key) else key] = value(z)
+
+    return call
+
+
+DROPS_IMAGINARY_PARTS = {
+    "astype": lambda z: z.astype("float32"),
+    "astype of an integer": lambda z: z.astype("int64"),
+    "asarray": lambda z: burn.asarray(z, dtype="float32"),
+    "asarray of numbers": lambda z: burn.asarray([1j, 2], dtype="float32", device=z.device),
+    "asarray of an array": lambda z: burn.asarray(np.ones(1, complex), dtype="int8"),
+    "full": lambda z: burn.full(2, 1j, dtype="float32", device=z.device),
+    "full_like": lambda z: burn.full_like(burn.ones(2, device=z.device), np.complex64(1j)),
+    "sum": lambda z: burn.sum(z, dtype="float32"),
+    "prod": lambda z: burn.prod(z, dtype="int64"),
+    "cumulative_sum": lambda z: burn.cumulative_sum(z, dtype="float32"),
+    "cumulative_prod": lambda z: burn.cumulative_prod(z, dtype="float32"),
+    "trace": lambda z: burn.linalg.trace(burn.stack([z, z]), dtype="float64"),
+    "cov": lambda z: burn.cov(burn.stack([z, z])),
+    "median": lambda z: burn.median(z),
+    "put_along_axis": lambda z: burn.put_along_axis(
+        burn.ones(2, device=z.device), burn.asarray([1, 0], device=z.device), z, axis=0
+    ),
+    "binary_cross_entropy_with_logits": lambda z: burn.binary_cross_entropy_with_logits(
+        burn.ones(2, device=z.device), z
+    ),
+    "kl_div": lambda z: burn.kl_div(burn.zeros(2, device=z.device), z),
+    "assignment to an element": assigned(0, lambda z: z[0]),
+    "assignment of a number": assigned(0, lambda _: 1j),
+    "assignment to a slice": assigned(slice(None), lambda z: z),
+    "assignment by a mask": assigned(lambda z: z != 0, lambda z: z[0]),
+    "assignment by indices": assigned(
+        lambda z: burn.asarray([1], device=z.device), lambda z: z[:1]
+    ),
+    "addition in place": lambda z: burn.ones(2, device=z.device).__iadd__(z),
+}
+
+
+@pytest.mark.parametrize("device", WITH_COMPLEX, ids=str)
+@pytest.mark.parametrize("name", DROPS_IMAGINARY_PARTS)
+@pytest.mark.filterwarnings("ignore")  # a warning of NumPy's is not what refuses it
+def test_imaginary_parts_are_never_dropped(name, device):
+    with pytest.raises(burn.BurnError) as caught:
+        DROPS_IMAGINARY_PARTS[name](burn.asarray([1 + 2j, 3 - 1j], device=device))
+    assert isinstance(caught.value, TypeError)
+    assert "complex" in str(caught.value)
 
 
 def test_a_complex_number_is_no_real_one():

@@ -322,6 +322,9 @@ class Dispatch(Generic[_Tensor]):
         try:
             device = common_device(definition, operands)
             promoted = self._promoted(definition, operands, device)
+            converts = "dtype" in attrs and any(map(_is_complex, promoted))
+            if converts:  # the rule refuses to drop imaginary parts; a library may do it silently
+                definition.infer(*[meta_of(operand) for operand in promoted], **attrs)
         except BurnError as error:
             error.operation = error.operation or definition.describe(
                 [meta_of(operand) for operand in operands], attrs
@@ -335,7 +338,7 @@ class Dispatch(Generic[_Tensor]):
         except Exception as error:  # noqa: BLE001 — _repeat finds out why
             result = _repeat(definition, call, device, error, promoted, attrs)
         unwraps = [_unwrap(*pair) for pair in zip(operands, promoted, strict=True)]
-        if None not in unwraps:
+        if None not in unwraps and not converts:
             self._plans[plan] = getattr(device.ops, name), device, unwraps
         return self._wrap_all(result, device)
 
@@ -386,6 +389,10 @@ class Dispatch(Generic[_Tensor]):
             return operand
         primitive = device.ops.cast(operand.primitive, dtype=dtype)
         return self.wrap(primitive, device.tensor_type(dtype))
+
+
+def _is_complex(operand: Any) -> bool:
+    return isinstance(operand, DispatchTensor) and operand.tensor_type.dtype.is_complex
 
 
 def _plan_key(operand: Any) -> Any:

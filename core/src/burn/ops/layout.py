@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Final
 
 from burn.aliases import Slices
-from burn.dtype import DType, Kind
-from burn.errors import ArgumentError, AxisError, DTypeError, OperandTypeError, ShapeError
+from burn.dtype import DType
+from burn.errors import ArgumentError, AxisError, OperandTypeError, ShapeError
 from burn.ops.op import Context, Tag, op
 from burn.ops.places import index_dtype
-from burn.ops.shapes import broadcast_shapes, check_axis, check_shape, size
+from burn.ops.shapes import broadcast_shapes, check_axis, check_conversion, check_shape, size
 from burn.ops.signature import (
     AnyOperand,
     AnyOrScalar,
@@ -33,11 +33,7 @@ def cast(x: AnyOperand, *, dtype: DType) -> Meta:
     the dtype, and NaN becomes 0. An integer becomes a narrower one by wrapping around. To bool:
     whether it is not 0. A complex number becomes no real one.
     """
-    if x.dtype.is_complex and dtype.kind in Kind.NUMERIC:
-        raise DTypeError(
-            f"{x.dtype} does not become {dtype}", hint="Take burn.real() or burn.abs() of it"
-        )
-    return Meta(x.shape, dtype)
+    return Meta(x.shape, check_conversion(x.dtype, dtype))
 
 
 @cast.gradient(saves=("x.dtype",))

@@ -12,7 +12,7 @@ from burn.dtype import DType, Kind, bool_, float32
 from burn.errors import DTypeError, ShapeError
 from burn.ops.op import Context, Tag, op
 from burn.ops.places import narrow
-from burn.ops.shapes import reduce_shape, size
+from burn.ops.shapes import check_conversion, reduce_shape, size
 from burn.ops.signature import (
     AnyOperand,
     Cotangent,
@@ -44,6 +44,7 @@ def sum(x: NumberOperand, *, axis: tuple[int, ...], keepdims: bool = False, dtyp
 
     Over no elements it is 0.
     """
+    check_conversion(x.dtype, dtype)
     return Meta(reduce_shape(x.shape, axis, keepdims=keepdims), dtype)
 
 
@@ -87,6 +88,7 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
 @op(_REDUCTION)
 def prod(x: NumberOperand, *, axis: tuple[int, ...], keepdims: bool = False, dtype: DType) -> Meta:
     """Product over `axis`, computed in and returned as `dtype`. Over no elements it is 1."""
+    check_conversion(x.dtype, dtype)
     return Meta(reduce_shape(x.shape, axis, keepdims=keepdims), dtype)
 
 

@@ -1,18 +1,19 @@
-"""Rules about shapes that several ops share. Each raises burn's own errors."""
+"""Rules about shapes and dtypes that several ops share. Each raises burn's own errors."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 
-from burn.dtype import DType
-from burn.errors import AxisError, OperandTypeError, ShapeError
+from burn.dtype import DType, Kind
+from burn.errors import AxisError, DTypeError, OperandTypeError, ShapeError
 from burn.ops.signature import Meta, Scalar, Shape
 
 __all__ = [
     "broadcast",
     "broadcast_shapes",
     "check_axis",
+    "check_conversion",
     "check_shape",
     "elementwise",
     "reduce_shape",
@@ -78,6 +79,16 @@ def check_shape(shape: Sequence[int]) -> Shape:
     if size(shape) >= 1 << 63:
         raise ShapeError(f"shape {tuple(shape)} has more than 2**63 - 1 elements")
     return tuple(shape)
+
+
+def check_conversion(source: DType, dtype: DType) -> DType:
+    """Refuse to drop imaginary parts: a complex number becomes another one or a bool."""
+    if source.is_complex and dtype.kind in Kind.NUMERIC:
+        raise DTypeError(
+            f"{source} does not become {dtype}, which has no imaginary parts",
+            hint="Take burn.real() or burn.abs() of it",
+        )
+    return dtype
 
 
 def reduce_shape(shape: Shape, axis: Sequence[int], *, keepdims: bool) -> Shape:

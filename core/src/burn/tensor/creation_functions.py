@@ -14,12 +14,12 @@ from burn.dispatch import DispatchTensor, to_scalar
 from burn.dtype import DType, bool_, float64
 from burn.errors import (
     ArgumentError,
-    DTypeError,
     ExportError,
     OperandTypeError,
     ScalarRangeError,
     ShapeError,
 )
+from burn.ops.shapes import check_conversion
 from burn.tensor.dispatcher import DeviceLike, DTypeLike, dispatch, find_device
 from burn.tensor.interchange import from_cuda, from_dlpack, own_device, place_of
 
@@ -191,10 +191,7 @@ def _without_rounding(obj: Any, data: TensorData, wanted: DType | None) -> Tenso
 def _converted(data: TensorData, dtype: DType) -> np.ndarray[Any, Any]:
     """Host values in another dtype; integers that do not fit are refused."""
     array = data.array
-    if data.dtype.is_complex and not (dtype.is_complex or dtype.is_bool):
-        raise DTypeError(
-            f"complex values cannot become {dtype}", hint="Take burn.real() or burn.imag() first"
-        )
+    check_conversion(data.dtype, dtype)
     if dtype.is_integer and data.dtype.is_integer and array.size:
         for value in (int(array.min()), int(array.max())):
             to_scalar(value, dtype)

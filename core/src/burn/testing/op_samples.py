@@ -256,7 +256,11 @@ def reference(
 
 
 def also_for_complex(
-    name: str, *, samples: Iterable[Sample], reference: Reference | None = None
+    name: str,
+    *,
+    samples: Iterable[Sample] = (),
+    errors: Iterable[ErrorSample] = (),
+    reference: Reference | None = None,
 ) -> None:
     """Add complex samples to an op that has real ones.
 
@@ -266,6 +270,8 @@ def also_for_complex(
         Name of the op.
     samples : iterable of Sample
         Samples with complex operands.
+    errors : iterable of ErrorSample
+        Calls with complex operands that must be refused.
     reference : callable, optional
         What complex operands should give, where the reference of real ones cannot say it.
     """
@@ -278,7 +284,12 @@ def also_for_complex(
             is_complex = any(map(np.iscomplexobj, operands))
             return (reference if is_complex else known.reference)(*operands, **attributes)
 
-    SAMPLES[name] = replace(known, reference=function, samples=(*known.samples, *kept))
+    SAMPLES[name] = replace(
+        known,
+        reference=function,
+        samples=(*known.samples, *kept),
+        errors=(*known.errors, *errors),
+    )
 
 
 def resolve_attributes(

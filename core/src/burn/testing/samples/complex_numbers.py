@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from burn.dtype import Kind, bool_, complex64, complex128
+from burn.dtype import Kind, bool_, complex64, complex128, float32, int32, uint8
 from burn.errors import DTypeError
 from burn.testing.arrays import (
     SPECIAL,
@@ -276,6 +276,15 @@ also_for_complex(
     samples=[sample("complex to bool", np.array([0, 1, 1j]), dtype=bool_)],
     reference=lambda x, *, dtype: x != 0 if dtype.is_bool else x,
 )
+_OVER_ALL: Final[dict[str, Any]] = {"axis": (0,)}
+for _name, _attributes in (("cast", {}), ("sum", _OVER_ALL), ("prod", _OVER_ALL)):
+    also_for_complex(
+        _name,
+        errors=[
+            error(f"complex to {_dtype}", DTypeError, complexes(3), dtype=_dtype, **_attributes)
+            for _dtype in (float32, int32, uint8)
+        ],
+    )
 for _name in ("any", "all"):
     also_for_complex(_name, samples=[sample("complex", np.array([[0, 1j], [0, 0]]), axis=(1,))])
 
