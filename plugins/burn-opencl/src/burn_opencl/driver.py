@@ -86,16 +86,19 @@ def found_devices() -> list[FoundDevice]:
 
 
 def _library() -> Any | None:
-    """The loader of OpenCL drivers: the system's, or the one that PyOpenCL brings with it."""
-    names = [*_LIBRARIES.get(sys.platform, ("libOpenCL.so.1", "libOpenCL.so"))]
+    """The loader of OpenCL drivers that PyOpenCL uses: the one in its package, or the system's.
+
+    Two loaders need not find the same drivers: what another one lists PyOpenCL may not open.
+    """
+    names = []
     spec = find_spec("pyopencl")
     if spec is not None and spec.origin is not None:
         package = Path(spec.origin).parent
-        for folder in (package / ".libs", package.with_name("pyopencl.libs")):
-            names += [str(path) for path in sorted(folder.glob("*OpenCL*"))]
-        # The loader that PyOpenCL brings crashes without this variable, which PyOpenCL sets, too.
+        folders = (package / ".libs", package / ".dylibs", package.with_name("pyopencl.libs"))
+        names = [str(path) for folder in folders for path in sorted(folder.glob("*OpenCL*"))]
+        # PyOpenCL sets it, too: its loader looks for drivers there, and crashes without it.
         os.environ.setdefault("PYOPENCL_HOME", str(package))
-    for name in names:
+    for name in (*names, *_LIBRARIES.get(sys.platform, ("libOpenCL.so.1", "libOpenCL.so"))):
         try:
             return ctypes.CDLL(name)
         except OSError:

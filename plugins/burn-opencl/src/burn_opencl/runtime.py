@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 import pyopencl as cl
 
-from burn.errors import ExecutionError
+from burn.errors import DeviceUnavailableError, ExecutionError
 from burn_opencl.driver import DEVICE_TYPES, type_name
 from burn_opencl.failures import build_error, driver_error, lost_error, resource_error
 
@@ -70,8 +70,22 @@ class System:
         return len(self.devices[DEVICE_TYPES[type_id]]) if type_id < len(DEVICE_TYPES) else 0
 
     def open(self, type_id: int, index: int) -> Runtime:
-        """A device, ready for work."""
-        return Runtime(self.devices[DEVICE_TYPES[type_id]][index])
+        """A device, ready for work.
+
+        Raises
+        ------
+        DeviceUnavailableError
+            If PyOpenCL does not list it.
+        """
+        listed = self.devices[DEVICE_TYPES[type_id]]
+        if index >= len(listed):
+            raise DeviceUnavailableError(
+                f"opencl/{DEVICE_TYPES[type_id]}:{index} cannot be opened: PyOpenCL lists "
+                f"{len(listed)} devices of this type",
+                hint="`clinfo -l` lists the drivers that are registered (on Linux, by a file in "
+                "/etc/OpenCL/vendors)",
+            )
+        return Runtime(listed[index])
 
 
 class Runtime:
