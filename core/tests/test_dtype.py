@@ -66,6 +66,31 @@ def test_a_dtype_survives_pickling_as_the_same_object():
     assert pickle.loads(pickle.dumps(d.bfloat16)) is d.bfloat16
 
 
+@pytest.mark.parametrize("dtype", DType.members())
+def test_a_dtype_equals_and_hashes_like_its_name(dtype):
+    assert dtype == dtype.name
+    assert dtype.name == dtype
+    assert not dtype != dtype.name  # noqa: SIM202 — != is a method of its own
+    assert {dtype: 1}[dtype.name] == 1
+    others = {one for one in DType.members() if one is not dtype}
+    assert dtype not in others
+    assert dtype.name not in others
+
+
+@pytest.mark.parametrize("dtype", DType.members())
+def test_a_dtype_equals_what_numpy_means_by_it(dtype):
+    assert dtype == dtype.numpy
+    assert dtype.numpy == dtype
+    assert dtype == dtype.numpy.type
+    assert np.dtype("datetime64[s]") != dtype
+
+
+def test_a_dtype_equals_nothing_that_is_no_dtype():
+    for other in (None, 4, "float31", object, np.float32(1.0), np.zeros(2, "float32"), ["float32"]):
+        assert DType.of("float32") != other
+        assert not DType.of("float32") == other  # noqa: SIM201 — == is a method of its own
+
+
 def test_integer_ranges():
     assert d.int8.integer_range == (-128, 127)
     assert d.uint16.integer_range == (0, 65535)

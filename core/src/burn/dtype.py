@@ -101,8 +101,12 @@ class DTypeUsage(enum.Flag):
     GENERAL = STORAGE | ARITHMETIC
 
 
-class DType:
+class DType(str):
     """An element type. There is one object per type, so ``is`` compares.
+
+    It is a string, its name: it equals the name and hashes like it, so ``x.dtype == "float32"``
+    and ``x.dtype in {"float16", "float32"}`` hold, and NumPy takes it for a dtype. It also equals
+    NumPy's dtypes and scalar types that mean the same (which, as in NumPy, hash differently).
 
     Attributes
     ----------
@@ -119,6 +123,8 @@ class DType:
     >>> burn.float32.itemsize
     4
     >>> burn.DType.of("int8") is burn.int8
+    True
+    >>> burn.int8 == "int8"
     True
     """
 
@@ -140,6 +146,10 @@ class DType:
     _native: ClassVar[dict[object, DType]] = {}
     """By NumPy's dtypes, whose names take NumPy 10 µs."""
 
+    def __new__(cls, name: str, kind: Kind, itemsize: int) -> DType:  # noqa: ARG004, PYI034 — see __init__; no class derives from it
+        """The string; `__init__` fills in the rest."""
+        return str.__new__(cls, name)
+
     def __init__(self, name: str, kind: Kind, itemsize: int) -> None:
         self.name = name
         self.kind = kind
@@ -149,6 +159,25 @@ class DType:
         self.is_bool = kind is Kind.BOOL
         self.is_complex = kind is Kind.COMPLEX
         self._members[name] = self
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if isinstance(other, str):
+            return str.__eq__(self, other)
+        import numpy as np
+
+        if not isinstance(other, (type, np.dtype)):
+            return False
+        try:
+            return DType.of(other) is self
+        except DTypeError:
+            return False
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = str.__hash__  # in C: tables are keyed by dtypes
 
     def __repr__(self) -> str:
         return f"burn.{self.name}"
