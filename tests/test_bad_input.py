@@ -67,7 +67,7 @@ X = [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
         (lambda x: bool(x), burn.ShapeError, "not one number"),
         (lambda x: burn.softmax(x, axis=5), burn.AxisError, "axis 5"),
         (lambda x: burn.gelu(x, approximate="fast"), burn.ArgumentError, "tanh"),
-        (lambda x: burn.cross_entropy(x, tensor([1])), burn.ShapeError, "do not fit logits"),
+        (lambda x: burn.cross_entropy(x, tensor([1])), burn.ShapeError, "do not fit scores"),
         (
             lambda x: burn.cross_entropy(x, tensor([0, 1]), reduction="all"),
             burn.ArgumentError,

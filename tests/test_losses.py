@@ -416,3 +416,56 @@ def test_lengths_that_are_too_large_or_negative_are_refused(inputs, counts):
     log_probs = burn.log_softmax(tensor(normal(3, 2, 4)))
     with pytest.raises(burn.OutOfRangeError, match="ctc_loss"):
         burn.ctc_loss(log_probs, tensor([[1, 2], [1, 2]]), tensor(inputs), tensor(counts)).item()
+
+
+LABELS = {
+    "cross_entropy": lambda labels: burn.cross_entropy(scores_on(labels), labels),
+    "cross_entropy, ignored": lambda labels: burn.cross_entropy(
+        scores_on(labels), labels, ignore_index=-100
+    ),
+    "nll_loss": lambda labels: burn.nll_loss(scores_on(labels), labels),
+    "nll_loss, weighted": lambda labels: burn.nll_loss(
+        scores_on(labels), labels, weight=burn.ones(3, device=labels.device)
+    ),
+    "embedding": lambda labels: burn.embedding(burn.ones((3, 2), device=labels.device), labels),
+    "ctc_loss": lambda labels: burn.ctc_loss(
+        burn.ones((4, 2, 3), device=labels.device),
+        labels.reshape((2, 1)),
+        burn.asarray([4, 4], device=labels.device),
+        burn.asarray([1, 1], device=labels.device),
+    ),
+}
+
+
+def scores_on(labels):
+    return burn.ones((2, 3), device=labels.device)
+
+
+@pytest.fixture(params=["cpu", "torch/cpu", "opencl/cpu"])
+def device(request):
+    try:
+        return burn.Device(request.param)
+    except burn.DeviceUnavailableError as error:
+        pytest.skip(str(error))
+
+
+@pytest.mark.parametrize("name", LABELS)
+def test_labels_do_not_count_from_the_end(name, device):
+    for wrong in (-1, -3, 3):
+        with pytest.raises(IndexError, match="out of range for an axis of length 3"):
+            LABELS[name](burn.asarray([wrong, 1], device=device)).tolist()
+    assert np.isfinite(LABELS[name](burn.asarray([2, 1], device=device)).numpy()).all()
+
+
+def test_the_blank_is_no_label(device):
+    with pytest.raises(burn.OutOfRangeError, match="the blank as a label"):
+        LABELS["ctc_loss"](burn.asarray([0, 1], device=device)).tolist()
+
+
+@pytest.mark.parametrize("loss", [burn.cross_entropy, burn.nll_loss])
+def test_the_ignored_index_is_an_integer_which_may_be_negative(loss):
+    scores, targets = tensor([[1.0, 2.0], [3.0, 4.0]]), tensor([-1, 0])
+    assert loss(scores, targets, ignore_index=-1).item() == loss(scores[1:], targets[1:]).item()
+    for wrong in (1.5, True, "0"):
+        with pytest.raises(burn.OperandTypeError, match="ignore_index must be an integer"):
+            loss(scores, targets, ignore_index=wrong)

@@ -35,7 +35,14 @@ if TYPE_CHECKING:
 
     from burn.aliases import Primitive, RealScalar, Scalar, Shape, Slices
 
-__all__ = ["ArrayBackend", "check_places", "check_sliced", "index_error", "python_slices"]
+__all__ = [
+    "ArrayBackend",
+    "check_places",
+    "check_sliced",
+    "index_error",
+    "python_slices",
+    "refused_label",
+]
 
 _STANDARD: Final = (
     *("abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and"),
@@ -386,11 +393,28 @@ def _bits(count: Primitive | Scalar) -> Primitive | Scalar:
 
 
 def index_error(index: int, length: int) -> OutOfRangeError:
-    """The error for an index that a tensor held."""
+    """The error for an index, or a label, that a tensor held."""
+    what = _REFUSED_LABELS.get(index, f"index {index}")
     return OutOfRangeError(
-        f"index {index} is out of range for an axis of length {length}",
-        hint=f"Indices go from {-length} to {length - 1}" if length else "The axis is empty",
+        f"{what} is out of range for an axis of length {length}",
+        hint=f"The first is 0, the last {length - 1}" if length else "The axis is empty",
     )
+
+
+def refused_label(dtype: DType, *, is_blank: bool = False) -> int:
+    """What stands in place of a negative label, or of the blank: an index that no axis has.
+
+    So that a kernel that takes indices, and counts negative ones from the end, refuses it;
+    `index_error` knows what it was. `dtype` is int32 or int64.
+    """
+    return dtype.integer_range[0] + is_blank
+
+
+_REFUSED_LABELS: Final = {
+    refused_label(dtype, is_blank=is_blank): what
+    for dtype in (int32, int64)
+    for is_blank, what in ((False, "a negative label"), (True, "the blank as a label"))
+}
 
 
 def python_slices(slices: Slices) -> tuple[builtins.slice, ...]:

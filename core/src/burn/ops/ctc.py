@@ -16,7 +16,7 @@ from typing import Final
 from burn.errors import ArgumentError, ShapeError
 from burn.ops.indexing import check_same
 from burn.ops.op import Context, Tag, op
-from burn.ops.places import index_dtype, narrow, positions
+from burn.ops.places import as_labels, index_dtype, narrow, positions
 from burn.ops.precision import in_float32
 from burn.ops.signature import Cotangent, FloatOperand, Gradients, IndexOperand, Meta, Primitive
 from burn.ops.table import OpTable
@@ -161,10 +161,8 @@ class _Walks:
         """Lengths as a column; one that is not in [0, largest] is found like any wrong index."""
         ops = self.ops
         dtype = index_dtype(ops)
-        lengths = ops.cast(lengths, dtype=dtype)
-        places = ops.where(ops.less(lengths, 0), largest + 1, lengths)
         known = ops.arange(start=0, step=1, length=largest + 1, dtype=dtype)
-        checked = ops.gather(known, places, axis=0)
+        checked = ops.gather(known, as_labels(ops, lengths), axis=0)
         return ops.reshape(checked, shape=(self.count, 1))
 
     def _state_classes(self, targets: Primitive, labels: int, blank: int) -> Primitive:
@@ -173,7 +171,7 @@ class _Walks:
         dtype = index_dtype(ops)
         blanks = ops.full(shape=(self.count, self.states), fill_value=blank, dtype=dtype)
         within = ops.less(positions(ops, (self.count, labels), 1), self.target_lengths)
-        read = ops.where(within, ops.cast(targets, dtype=dtype), blank)
+        read = ops.where(within, as_labels(ops, targets, blank=blank), blank)
         return ops.slice_assign(blanks, read, slices=((0, self.count, 1), (1, labels, 2)))
 
     def _skips(self, state_class: Primitive, blank: int) -> Primitive:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from burn.errors import ShapeError
 from burn.ops.linear_algebra import transpose
 from burn.ops.op import Context, Tag, op
+from burn.ops.places import as_labels
 from burn.ops.precision import in_float32
 from burn.ops.shapes import size
 from burn.ops.signature import (
@@ -82,6 +83,7 @@ def _output_shape(
 def embedding(weight: FloatOperand, indices: IndexOperand) -> Meta:
     """One row of `weight` for each index, along a new last axis.
 
+    An index is in [0, n) for n rows: it names one, and does not count from the end.
     Its gradient adds up at rows that are named more than once.
     """
     return Meta((*indices.shape, _row_length(weight)), weight.dtype)
@@ -91,7 +93,7 @@ def embedding(weight: FloatOperand, indices: IndexOperand) -> Meta:
 def _(ops: OpTable, weight: Primitive, indices: Primitive) -> Primitive:
     length = _row_length(weight)
     shape = tuple(indices.shape)
-    rows = ops.select(weight, ops.reshape(indices, shape=(size(shape),)), axis=0)
+    rows = ops.select(weight, ops.reshape(as_labels(ops, indices), shape=(size(shape),)), axis=0)
     return ops.reshape(rows, shape=(*shape, length))
 
 

@@ -1,9 +1,10 @@
-"""Losses that are ops of their own because their gradient is simpler than that of their parts."""
+"""Losses of classes: the targets are labels, which do not count from the end."""
 
 from __future__ import annotations
 
 from burn.errors import ShapeError
 from burn.ops.op import Context, Tag, op
+from burn.ops.places import as_labels
 from burn.ops.precision import in_float32
 from burn.ops.shapes import check_axis
 from burn.ops.signature import Cotangent, FloatOperand, Gradients, IndexOperand, Meta, Primitive
@@ -11,10 +12,39 @@ from burn.ops.table import OpTable
 
 
 @op(Tag.COMPUTE_BOUND)
+def nll_loss(log_probs: FloatOperand, targets: IndexOperand, *, axis: int) -> Meta:
+    """Negative log-probability of the target class, one per example.
+
+    Classes lie along `axis` of the log-probabilities; `targets` has the other axes. A target is in
+    [0, n) for n classes.
+    """
+    _check_targets(log_probs, targets, axis)
+    return Meta(targets.shape, log_probs.dtype)
+
+
+@nll_loss.decomposition
+def _(ops: OpTable, log_probs: Primitive, targets: Primitive, *, axis: int) -> Primitive:
+    _check_targets(log_probs, targets, axis)
+    chosen = ops.gather(log_probs, _column(ops, targets, axis), axis=axis)
+    return ops.negative(ops.reshape(chosen, shape=tuple(targets.shape)))
+
+
+@nll_loss.gradient(saves=("targets",))
+def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
+    (targets,) = ctx.saved
+    axis = ctx.attrs["axis"]
+    column = _column(ops, targets, axis)
+    zeros = ops.full(shape=ctx.shape(0), fill_value=0.0, dtype=ops.dtype(g))
+    slope = ops.negative(ops.reshape(g, shape=tuple(column.shape)))
+    return ops.scatter_add(zeros, column, slope, axis=axis), None
+
+
+@op(Tag.COMPUTE_BOUND)
 def cross_entropy(logits: FloatOperand, targets: IndexOperand, *, axis: int) -> Meta:
     """Negative log-likelihood of the target classes under ``softmax(logits)``, one per example.
 
-    Classes lie along `axis` of the logits; `targets` has the other axes.
+    Classes lie along `axis` of the logits; `targets` has the other axes. A target is in [0, n) for
+    n classes. The gradient is simpler than that of the parts.
     """
     _check_targets(logits, targets, axis)
     return Meta(targets.shape, logits.dtype)
@@ -23,9 +53,8 @@ def cross_entropy(logits: FloatOperand, targets: IndexOperand, *, axis: int) -> 
 @cross_entropy.decomposition
 @in_float32
 def _(ops: OpTable, logits: Primitive, targets: Primitive, *, axis: int) -> Primitive:
-    likelihoods = ops.log_softmax(logits, axis=axis)
-    chosen = ops.gather(likelihoods, _column(ops, targets, axis), axis=axis)
-    return ops.negative(ops.reshape(chosen, shape=tuple(targets.shape)))
+    _check_targets(logits, targets, axis)
+    return ops.nll_loss(ops.log_softmax(logits, axis=axis), targets, axis=axis)
 
 
 @cross_entropy.gradient(saves=("logits", "targets"))
@@ -55,17 +84,18 @@ def _(ops: OpTable, logits: Primitive, targets: Primitive, g: Primitive, *, axis
 
 
 def _column(ops: OpTable, targets: Primitive, axis: int) -> Primitive:
-    """Give the targets an axis of length 1 where the logits have their classes."""
+    """Labels with an axis of length 1 where the logits have their classes."""
     shape = tuple(targets.shape)
-    return ops.reshape(targets, shape=(*shape[:axis], 1, *shape[axis:]))
+    return ops.reshape(as_labels(ops, targets), shape=(*shape[:axis], 1, *shape[axis:]))
 
 
-def _check_targets(logits: Meta, targets: Meta, axis: int) -> None:
-    check_axis(axis, len(logits.shape))
-    expected = (*logits.shape[:axis], *logits.shape[axis + 1 :])
-    if targets.shape != expected:
+def _check_targets(scores: Meta | Primitive, targets: Meta | Primitive, axis: int) -> None:
+    shape = tuple(scores.shape)
+    check_axis(axis, len(shape))
+    expected = (*shape[:axis], *shape[axis + 1 :])
+    if tuple(targets.shape) != expected:
         raise ShapeError(
-            f"targets of shape {targets.shape} do not fit logits of shape {logits.shape} "
+            f"targets of shape {tuple(targets.shape)} do not fit scores of shape {shape} "
             f"with classes along axis {axis}",
             hint=f"Targets hold one class index per example: shape {expected}",
         )

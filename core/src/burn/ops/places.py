@@ -1,14 +1,15 @@
-"""What the ops that compute places share: a dtype to count in, runs of elements, positions."""
+"""What the ops that compute indices share: a dtype to count in, ranges, positions, labels."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from burn.dtype import DType, DTypeUsage, int32, int64
+from burn.backend.array import refused_label
+from burn.dtype import DType, DTypeUsage, Kind, int32, int64
 from burn.ops.signature import Primitive
 from burn.ops.table import OpTable
 
-__all__ = ["from_front", "index_dtype", "narrow", "positions"]
+__all__ = ["as_labels", "from_front", "index_dtype", "narrow", "positions"]
 
 
 def index_dtype(ops: OpTable) -> DType:
@@ -38,3 +39,19 @@ def from_front(ops: OpTable, indices: Primitive, length: int) -> Primitive:
     """Indices in [-n, n) counted from the front, in the dtype of places; others as they are."""
     indices = ops.cast(indices, dtype=index_dtype(ops))
     return ops.where(ops.less(indices, 0), ops.add(indices, length), indices)
+
+
+def as_labels(ops: OpTable, indices: Primitive, *, blank: int | None = None) -> Primitive:
+    """Indices that name a class or a row, as `gather` and its like take them.
+
+    None of them counts from the end: a negative one is out of range, as is the blank, which is no
+    label.
+    """
+    if ops.dtype(indices).kind is Kind.UINT and blank is None:
+        return indices
+    dtype = index_dtype(ops)
+    indices = ops.cast(indices, dtype=dtype)
+    marked = ops.where(ops.less(indices, 0), refused_label(dtype), indices)
+    if blank is None:
+        return marked
+    return ops.where(ops.equal(indices, blank), refused_label(dtype, is_blank=True), marked)

@@ -6,13 +6,8 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from burn.dispatch import unary
 from burn.errors import ShapeError
-from burn.tensor.dispatcher import (
-    dispatch,
-    normalize_axis,
-    of_one,
-    rank_of,
-    real_number,
-)
+from burn.tensor.arguments import real_number
+from burn.tensor.dispatcher import dispatch, normalize_axis, of_one, rank_of
 from burn.tensor.elementwise_functions import negative
 
 if TYPE_CHECKING:
@@ -208,7 +203,7 @@ def threshold(x: Tensor, /, *, threshold: float, value: float) -> Tensor:
     return _threshold(
         x,
         threshold=real_number(threshold, "threshold", "threshold"),
-        value=real_number(value, "value", "threshold"),
+        value=real_number(value, "value", "threshold", takes_nan=True),
     )
 
 

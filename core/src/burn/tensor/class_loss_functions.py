@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from burn.errors import ArgumentError, OperandTypeError, ShapeError
+from burn.errors import ArgumentError, ShapeError
 from burn.tensor.activation_functions import log_softmax
-from burn.tensor.dispatcher import dispatch, normalize_axis, real_number
+from burn.tensor.arguments import as_integer, real_number
+from burn.tensor.dispatcher import dispatch, normalize_axis
 from burn.tensor.elementwise_functions import isinf, maximum, not_equal
-from burn.tensor.indexing_functions import take, take_along_axis
+from burn.tensor.indexing_functions import take
 from burn.tensor.loss_functions import Reduction, check_same_shape, reduced
-from burn.tensor.manipulation_functions import expand_dims
 from burn.tensor.searching_functions import where
 from burn.tensor.statistical_functions import sum
 
@@ -43,10 +43,8 @@ def nll_loss(
         The loss in nats: 0-d, or one per example.
     """
     number = normalize_axis(log_probs, axis, "nll_loss")
-    _check_targets(log_probs, targets, number, "nll_loss")
-    targets, kept = _without_ignored(targets, ignore_index)
-    chosen = take_along_axis(log_probs, expand_dims(targets, axis=number), axis=number)
-    losses = -chosen.reshape(targets.shape)
+    targets, kept = _without_ignored(targets, ignore_index, "nll_loss")
+    losses = dispatch.execute("nll_loss", log_probs, targets, axis=number)
     factor = _class_weights(weight, targets, log_probs.shape[number], "nll_loss")
     if factor is not None:
         losses = losses * factor
@@ -81,7 +79,7 @@ def cross_entropy(
         Share of each target, in [0, 1], that is spread evenly over all classes (Szegedy et al.,
         2016, arXiv:1512.00567).
     ignore_index : int, optional
-        A target that does not count; it need not be a class.
+        A target that does not count; it need not be a class, and may be negative.
     reduction : {"mean", "sum", "none"}
         What becomes of the losses of the examples. The mean is that of the examples that count,
         weighted by `weight`; of none it is NaN. Where targets are probabilities, it is the sum over
@@ -97,7 +95,8 @@ def cross_entropy(
     ShapeError
         If the shapes do not belong together.
     OutOfRangeError
-        If a target is no class.
+        If a target is no class, a negative one included; on an asynchronous device at the next
+        read.
 
     Examples
     --------
@@ -115,7 +114,7 @@ def cross_entropy(
         losses: Tensor = dispatch.execute("cross_entropy", logits, targets, axis=number)
         return reduced(losses, reduction, "cross_entropy")
     share = _share(label_smoothing)
-    targets, kept = _without_ignored(targets, ignore_index)
+    targets, kept = _without_ignored(targets, ignore_index, "cross_entropy")
     losses = dispatch.execute("cross_entropy", logits, targets, axis=number)
     factor = _class_weights(weight, targets, logits.shape[number], "cross_entropy")
     if factor is not None:
@@ -161,12 +160,7 @@ def _weighted_log_probs(logits: Tensor, axis: int, weight: Tensor | None) -> Ten
 
 
 def _share(label_smoothing: float) -> float:
-    share = real_number(label_smoothing, "label_smoothing", "cross_entropy")
-    if not 0.0 <= share <= 1.0:
-        raise ArgumentError(
-            f"label_smoothing is {share}", hint="It is in [0, 1]", operation="cross_entropy"
-        )
-    return share
+    return real_number(label_smoothing, "label_smoothing", "cross_entropy", least=0.0, most=1.0)
 
 
 def ctc_loss(
@@ -209,7 +203,7 @@ def ctc_loss(
     ShapeError
         If the shapes do not belong together.
     OutOfRangeError
-        If a label is no class, or a length too large or negative.
+        If a label is no class or the blank, or a length too large or negative.
 
     Notes
     -----
@@ -219,22 +213,18 @@ def ctc_loss(
     ICML 2006.)
     """
     losses: Tensor = dispatch.execute(
-        "ctc_loss", log_probs, targets, input_lengths, target_lengths, blank=_index(blank, "blank")
+        "ctc_loss",
+        log_probs,
+        targets,
+        input_lengths,
+        target_lengths,
+        blank=as_integer(blank, "blank", "ctc_loss"),
     )
     if zero_infinity:
         losses = where(isinf(losses), 0.0, losses)
     if reduction == "mean":
         losses = losses / maximum(target_lengths, 1).astype(losses.dtype)
     return reduced(losses, reduction, "ctc_loss")
-
-
-def _index(value: int, name: str) -> int:
-    try:
-        return value.__index__()
-    except AttributeError:
-        raise OperandTypeError(
-            f"{name} must be an integer, not {value!r}", operation="ctc_loss"
-        ) from None
 
 
 def _mean_over_kept(
@@ -256,11 +246,13 @@ def _mean_over_kept(
     return reduced(losses, reduction, operation)
 
 
-def _without_ignored(targets: Tensor, ignore_index: int | None) -> tuple[Tensor, Tensor | None]:
+def _without_ignored(
+    targets: Tensor, ignore_index: int | None, operation: str
+) -> tuple[Tensor, Tensor | None]:
     """Targets with a class in place of what is ignored, and a mask of those that count."""
     if ignore_index is None:
         return targets, None
-    kept = not_equal(targets, ignore_index)
+    kept = not_equal(targets, as_integer(ignore_index, "ignore_index", operation))
     return where(kept, targets, 0), kept
 
 
@@ -279,17 +271,5 @@ def _check_weight(weight: Tensor, count: int, operation: str) -> None:
         raise ShapeError(
             f"weight has shape {weight.shape}, and there are {count} classes",
             hint="It has one element for each class",
-            operation=operation,
-        )
-
-
-def _check_targets(log_probs: Tensor, targets: Tensor, axis: int, operation: str) -> None:
-    shape = log_probs.shape
-    expected = (*shape[:axis], *shape[axis + 1 :])
-    if tuple(targets.shape) != expected:
-        raise ShapeError(
-            f"targets of shape {targets.shape} do not fit log_probs of shape {shape} "
-            f"with classes along axis {axis}",
-            hint=f"Targets hold one class index per example: shape {expected}",
             operation=operation,
         )

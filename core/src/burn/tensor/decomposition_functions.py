@@ -10,7 +10,7 @@ import builtins
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from burn.dispatch import unary
-from burn.errors import ArgumentError, OperandTypeError, ShapeError
+from burn.errors import ArgumentError, ShapeError
 from burn.tensor.creation_functions import arange, eye
 from burn.tensor.data_type_functions import finfo
 from burn.tensor.dispatcher import dispatch, rank_of
@@ -363,13 +363,3 @@ def check_square(x: Tensor, operation: str) -> None:
         raise ShapeError(
             f"the last two axes must have equal lengths, got {x.shape}", operation=operation
         )
-
-
-def as_integer(value: int, name: str, operation: str) -> int:
-    """An integer as a user gives it."""
-    try:
-        return value.__index__()
-    except (AttributeError, TypeError):
-        raise OperandTypeError(
-            f"{name} must be an integer, not {value!r}", operation=operation
-        ) from None

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from burn.tensor.dispatcher import dispatch, rank_of, real_number
+from burn.tensor.arguments import real_number
+from burn.tensor.dispatcher import dispatch, rank_of
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
@@ -50,7 +51,7 @@ def embedding(weight: Tensor, indices: Tensor, /) -> Tensor:
     weight : Tensor, shape (count, length)
         The table.
     indices : Tensor
-        Integers in [-count, count), of any shape.
+        Integers in [0, count), of any shape: a negative one names no row.
 
     Returns
     -------

@@ -6,8 +6,6 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import numpy as np
-
 from burn.device import Device
 from burn.dispatch import Dispatch, DispatchTensor, binary, unary
 from burn.dtype import DType
@@ -30,7 +28,6 @@ __all__ = [
     "of_one_real",
     "of_two",
     "of_two_tensors",
-    "real_number",
 ]
 
 Operand: TypeAlias = "Tensor | bool | int | float | complex"
@@ -132,12 +129,3 @@ def normalize_axes(x: Tensor, axis: Axis, operation: str) -> tuple[int, ...]:
     if axis.__class__ is int or not isinstance(axis, (tuple, list)):
         return (normalize_axis(x, axis, operation),)
     return tuple([normalize_axis(x, one, operation) for one in axis])
-
-
-def real_number(value: float, name: str, operation: str) -> float:
-    """An argument that has to be a number, as a float."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise OperandTypeError(f"{name} must be a number, not {value!r}", operation=operation)
-    return float(value)

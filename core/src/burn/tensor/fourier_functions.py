@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from burn.errors import ArgumentError
+from burn.tensor.arguments import as_integer
 from burn.tensor.dispatcher import dispatch, normalize_axis
-from burn.tensor.windows import as_length
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
@@ -53,7 +53,7 @@ def rfft(
     [10.0, -2.0, -2.0]
     """
     number = normalize_axis(x, axis, "rfft")
-    length = x.shape[number] if n is None else as_length(n, "n", "rfft")
+    length = x.shape[number] if n is None else as_integer(n, "n", "rfft", least=1)
     pair = dispatch.execute("rfft", x, axis=number, n=length)
     return _scaled(pair, length, norm, "rfft", forward=True)
 
@@ -80,7 +80,7 @@ def irfft(
         As in `rfft`.
     """
     number = normalize_axis(re, axis, "irfft")
-    length = 2 * (re.shape[number] - 1) if n is None else as_length(n, "n", "irfft")
+    length = 2 * (re.shape[number] - 1) if n is None else as_integer(n, "n", "irfft", least=1)
     signal = dispatch.execute("irfft", re, im, axis=number, n=length)
     return _scale(signal, length, norm, "irfft", forward=False, done=True)
 
@@ -96,7 +96,7 @@ def cfft(
 ) -> ComplexPair:
     """Spectrum of a complex signal, given as real and imaginary parts; see `rfft`."""
     number = normalize_axis(re, axis, "cfft")
-    length = re.shape[number] if n is None else as_length(n, "n", "cfft")
+    length = re.shape[number] if n is None else as_integer(n, "n", "cfft", least=1)
     pair = dispatch.execute("cfft", re, im, axis=number, n=length)
     return _scaled(pair, length, norm, "cfft", forward=True)
 
@@ -112,7 +112,7 @@ def icfft(
 ) -> ComplexPair:
     """The complex signal that a spectrum belongs to: the inverse of `cfft`."""
     number = normalize_axis(re, axis, "icfft")
-    length = re.shape[number] if n is None else as_length(n, "n", "icfft")
+    length = re.shape[number] if n is None else as_integer(n, "n", "icfft", least=1)
     pair = dispatch.execute("cfft", re, im, axis=number, n=length, inverse=True)
     return _scaled(pair, length, norm, "icfft", forward=False)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from burn.dispatch import unary
 from burn.errors import ShapeError
+from burn.tensor.arguments import as_integer
 from burn.tensor.creation_functions import eye, zeros
 from burn.tensor.decomposition_functions import (
     EighResult,
@@ -19,7 +20,6 @@ from burn.tensor.decomposition_functions import (
     QRResult,
     SlogdetResult,
     SVDResult,
-    as_integer,
     check_matrices,
     check_square,
     cholesky,
@@ -114,6 +114,11 @@ __all__ = [
     "vector_norm",
     "vector_normalize",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
 
 _slice = unary(dispatch, "slice")
 

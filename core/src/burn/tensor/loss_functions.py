@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from burn.errors import ArgumentError, ShapeError
 from burn.tensor.activation_functions import softplus
-from burn.tensor.dispatcher import rank_of, real_number
+from burn.tensor.arguments import real_number
+from burn.tensor.dispatcher import rank_of
 from burn.tensor.elementwise_functions import abs, clip, equal, exp, log, subtract
 from burn.tensor.searching_functions import where
 from burn.tensor.statistical_functions import mean, sum

@@ -6,7 +6,8 @@ import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from burn.errors import OperandTypeError, ShapeError
-from burn.tensor.dispatcher import dispatch, normalize_axes, rank_of, real_number
+from burn.tensor.arguments import real_number
+from burn.tensor.dispatcher import dispatch, normalize_axes, rank_of
 from burn.tensor.manipulation_functions import permute_dims
 
 if TYPE_CHECKING:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
-from burn.errors import ArgumentError, OperandTypeError
+from burn.errors import ArgumentError
+from burn.tensor.arguments import as_integer
 
 __all__ = ["Counts", "Padding", "pairs_per_axis", "per_axis"]
 
@@ -23,7 +24,7 @@ def per_axis(value: Any, count: int, name: str, operation: str) -> tuple[int, ..
             hint=f"Give one, or {count}: one for each spatial axis",
             operation=operation,
         )
-    return tuple([_integer(one, name, operation) for one in values])
+    return tuple([as_integer(one, name, operation) for one in values])
 
 
 def pairs_per_axis(padding: Any, count: int, operation: str) -> tuple[tuple[int, int], ...]:
@@ -40,16 +41,7 @@ def pairs_per_axis(padding: Any, count: int, operation: str) -> tuple[tuple[int,
         )
     return tuple(
         [
-            (_integer(before, "padding", operation), _integer(after, "padding", operation))
+            (as_integer(before, "padding", operation), as_integer(after, "padding", operation))
             for before, after in pairs
         ]
     )
-
-
-def _integer(value: Any, name: str, operation: str) -> int:
-    try:
-        return value.__index__()  # type: ignore[no-any-return]  # an int, by Python's rules
-    except (AttributeError, TypeError):
-        raise OperandTypeError(
-            f"{name} is made of integers, not {value!r}", operation=operation
-        ) from None

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from burn.errors import ArgumentError, ShapeError
+from burn.tensor.arguments import as_integer
 from burn.tensor.creation_functions import arange, ones, zeros
 from burn.tensor.dispatcher import dispatch, rank_of
 from burn.tensor.fourier_functions import ComplexPair, Norm, cfft, icfft, irfft, rfft
 from burn.tensor.manipulation_functions import concat, flip, reshape
 from burn.tensor.norms import as_float
-from burn.tensor.windows import as_length
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
@@ -154,7 +154,7 @@ def istft(
     start = plan.length // 2 if center else 0
     stop = samples - start
     if length is not None:
-        stop = min(start + as_length(length, "length", "istft", least=0), samples)
+        stop = min(start + as_integer(length, "length", "istft", least=0), samples)
     signal, envelope = signal[..., start:stop], envelope[start:stop]
     if envelope.size and float(envelope.min()) <= _ENVELOPE:
         raise ArgumentError(
@@ -180,16 +180,20 @@ class _Plan(NamedTuple):
     def of(
         cls, n_fft: int, hop_length: int | None, win_length: int | None, operation: str
     ) -> _Plan:
-        length = as_length(n_fft, "n_fft", operation)
+        length = as_integer(n_fft, "n_fft", operation, least=1)
         hop = max(length // 4, 1) if hop_length is None else hop_length
-        inner = length if win_length is None else as_length(win_length, "win_length", operation)
+        inner = (
+            length
+            if win_length is None
+            else as_integer(win_length, "win_length", operation, least=1)
+        )
         if inner > length:
             raise ArgumentError(
                 f"win_length is {inner}",
                 hint=f"A window is not longer than n_fft, {length}",
                 operation=operation,
             )
-        return cls(length, as_length(hop, "hop_length", operation), inner)
+        return cls(length, as_integer(hop, "hop_length", operation, least=1), inner)
 
     def window(self, window: Tensor | None, like: Tensor, operation: str) -> Tensor:
         """The window in the middle of a part."""

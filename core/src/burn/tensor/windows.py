@@ -6,7 +6,8 @@ import math
 from typing import TYPE_CHECKING
 
 from burn.dtype import DType, float32
-from burn.errors import ArgumentError, OperandTypeError
+from burn.errors import ArgumentError
+from burn.tensor.arguments import as_integer
 from burn.tensor.creation_functions import arange, ones
 from burn.tensor.dispatcher import DeviceLike, DTypeLike, find_device
 from burn.tensor.elementwise_functions import cos, minimum
@@ -88,7 +89,7 @@ def _cosines(
     wanted = where.settings.float_dtype if dtype is None else DType.of(dtype)
     if not wanted.is_float:
         raise ArgumentError(f"a window of {wanted}", hint="It is of floats", operation=operation)
-    length = as_length(size, "size", operation, least=0)
+    length = as_integer(size, "size", operation, least=0)
     wide = float32 if wanted.itemsize < float32.itemsize else wanted
     if length < 2:
         return ones(length, dtype=wanted, device=where)
@@ -100,16 +101,3 @@ def _cosines(
     for order, weight in enumerate(weights[1:], start=1):
         result = result + (-1) ** order * weight * cos(place * (2.0 * math.pi * order / count))
     return result.astype(wanted)
-
-
-def as_length(value: int, name: str, operation: str, *, least: int = 1) -> int:
-    """An integer of at least `least`, as a user gives it."""
-    try:
-        number = value.__index__()
-    except (AttributeError, TypeError):
-        raise OperandTypeError(
-            f"{name} must be an integer, not {value!r}", operation=operation
-        ) from None
-    if number < least:
-        raise ArgumentError(f"{name} is {number}", hint=f"Use {least} or more", operation=operation)
-    return number

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from burn.backend.array import refused_label
+from burn.dtype import int64
 from burn.ops.ctc import NEVER, check_ctc
 from burn_cpu.indexing import out_of_range
 
@@ -93,11 +95,13 @@ class _Walks:
         self.input_lengths = _checked(input_lengths, self.frames)
         self.target_lengths = _checked(target_lengths, labels)
         self.shortest = int(self.input_lengths.min(initial=self.frames))
-        read = np.where(np.arange(labels) < self.target_lengths[:, None], targets, blank)
-        if ((read < -classes) | (read >= classes)).any():
-            raise out_of_range(read, classes)
+        refused = refused_label(int64, is_blank=True)
+        marked = np.where(targets == blank, refused, targets.astype(np.int64))
+        read = np.where(np.arange(labels) < self.target_lengths[:, None], marked, blank)
+        if ((read < 0) | (read >= classes)).any():
+            raise out_of_range(read, classes, least=0)
         self.classes = np.full((self.count, self.states), blank, np.intp)
-        self.classes[:, 1::2] = read % classes
+        self.classes[:, 1::2] = read
         # What it costs to come to a state from the last but one before it: nothing, or all.
         self.skip = np.full((self.count, self.states), NEVER)
         moved = self.classes[:, 2:] != self.classes[:, :-2]
@@ -168,5 +172,5 @@ class _Walks:
 def _checked(lengths: Array, largest: int) -> Array:
     """Lengths in [0, largest] as places."""
     if ((lengths < 0) | (lengths > largest)).any():
-        raise out_of_range(np.where(lengths < 0, largest + 1, lengths), largest + 1)
+        raise out_of_range(lengths, largest + 1, least=0)
     return lengths.astype(np.intp)

@@ -40,6 +40,16 @@ class IndexingOps:
         except IndexError as error:
             raise out_of_range(indices, x.shape[axis]) from error
 
+    def embedding(self, weight: Array, indices: Array) -> Array:
+        """`numpy.take`."""
+        if weight.ndim != 2:
+            raise ValueError(f"a weight of shape {weight.shape}")
+        check_labels(indices, len(weight))
+        try:
+            return weight.take(indices.astype(np.intp, copy=False), axis=0)
+        except IndexError as error:
+            raise out_of_range(indices, len(weight)) from error
+
     def select_add(self, x: Array, indices: Array, value: Array, *, axis: int) -> Array:
         """Unbuffered addition, so that repeated indices count."""
         _check_selection(x, indices, value, axis)
@@ -154,7 +164,13 @@ def _add_at(x: Array, places: tuple[Array, ...], value: Array, indices: Array, a
         raise out_of_range(indices, x.shape[axis]) from error
 
 
-def out_of_range(indices: Array, length: int) -> OutOfRangeError:
-    """The error that names the first index that is not in [-length, length)."""
-    wrong = indices[(indices < -length) | (indices >= length)]
+def out_of_range(indices: Array, length: int, *, least: int | None = None) -> OutOfRangeError:
+    """The error that names the first index that is not in [-length, length), or [least, length)."""
+    wrong = indices[(indices < (-length if least is None else least)) | (indices >= length)]
     return index_error(int(wrong.flat[0]), length)
+
+
+def check_labels(labels: Array, count: int) -> None:
+    """Refuse negative labels, which NumPy would count from the end; it sees those too large."""
+    if labels.size and labels.min() < 0:
+        raise out_of_range(labels, count, least=0)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from burn_cpu.indexing import grid, out_of_range
+from burn_cpu.indexing import check_labels, grid, out_of_range
 
 Array = Any
 
@@ -25,7 +25,7 @@ class LossOps:
         try:
             losses -= logits[_places(logits, targets, axis)]
         except IndexError as error:
-            raise out_of_range(targets, logits.shape[axis]) from error
+            raise out_of_range(targets, logits.shape[axis], least=0) from error
         return losses.reshape(targets.shape)
 
     def cross_entropy_grad(self, logits: Array, targets: Array, g: Array, *, axis: int) -> Array:
@@ -42,7 +42,7 @@ class LossOps:
         try:
             powers[_places(logits, targets, axis)] -= logits.dtype.type(1)
         except IndexError as error:
-            raise out_of_range(targets, logits.shape[axis]) from error
+            raise out_of_range(targets, logits.shape[axis], least=0) from error
         powers *= g.reshape(total.shape)
         return powers
 
@@ -52,6 +52,7 @@ def _places(logits: Array, targets: Array, axis: int) -> tuple[Array, ...]:
     shape = logits.shape
     if targets.shape != shape[:axis] + shape[axis + 1 :]:
         raise ValueError(f"targets of shape {targets.shape} for logits of {shape}")
+    check_labels(targets, shape[axis])
     return grid(targets.reshape(*shape[:axis], 1, *shape[axis + 1 :]), axis)
 
 

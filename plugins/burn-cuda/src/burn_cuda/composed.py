@@ -37,6 +37,10 @@ class ComposedOps:
         """Of one `select`."""
         return self._composed("embedding", weight, indices)
 
+    def nll_loss(self, log_probs: Array, targets: Array, *, axis: int) -> Array:
+        """Of one `gather`."""
+        return self._composed("nll_loss", log_probs, targets, axis=axis)
+
     def max_pool_grad(self, g: Array, indices: Array, *, input_size: Shape) -> Array:
         """Of one `scatter_add`."""
         return self._composed("max_pool_grad", g, indices, input_size=input_size)

@@ -45,7 +45,7 @@ _COMMON_RANK: Final = 4
 _CHECKED: Final = (
     *("gather", "scatter_add", "select", "select_add", "scatter", "select_assign"),
     *("gather_nd", "scatter_nd", "embedding", "cross_entropy", "cross_entropy_grad"),
-    *("max_pool_grad", "ctc_loss", "ctc_loss_grad"),
+    *("nll_loss", "max_pool_grad", "ctc_loss", "ctc_loss_grad"),
 )
 """Ops whose indices are checked in a kernel."""
 

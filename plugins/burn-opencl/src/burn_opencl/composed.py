@@ -14,6 +14,7 @@ __all__ = ["CHECKED", "COMPOSED", "ComposedOps"]
 
 COMPOSED: Final = (
     "embedding",
+    "nll_loss",
     "cross_entropy",
     "cross_entropy_grad",
     "ctc_loss",

@@ -26,15 +26,16 @@ _AT_ONCE: Final = 256
 
 NAMED: Final = (
     *("gather", "scatter_add", "select", "select_add", "embedding", "scatter", "select_assign"),
-    *("gather_nd", "scatter_nd", "cross_entropy", "cross_entropy_grad", "ctc_loss"),
-    *("ctc_loss_grad", "max_pool_grad"),
+    *("gather_nd", "scatter_nd", "nll_loss", "cross_entropy", "cross_entropy_grad"),
+    *("ctc_loss", "ctc_loss_grad", "max_pool_grad"),
 )
 """Ops whose errors about indices come later, and have to say then which op they are of."""
 
 
 class _Call(NamedTuple):
-    """What an op was given: the length of an axis, and the name of the op."""
+    """What an op was given: the least index, the length of an axis, and the name of the op."""
 
+    least: int
     length: int
     name: str
 
@@ -63,8 +64,10 @@ class Flags:
         finally:
             self._running.name = None
 
-    def noted(self, indices: Tensor, length: int) -> Tensor:
+    def noted(self, indices: Tensor, length: int, *, least: int | None = None) -> Tensor:
         """Indices in [0, length), whatever they were; those in [-length, length) as they are meant.
+
+        `least` is the first index in range: 0 for labels, which do not count from the end.
 
         Raises
         ------
@@ -76,7 +79,11 @@ class Flags:
         if not length:
             raise index_error(int(indices.reshape(-1)[0]), length)
         low, high = torch.aminmax(indices)
-        call = _Call(length, getattr(self._running, "name", None) or "an op")
+        call = _Call(
+            -length if least is None else least,
+            length,
+            getattr(self._running, "name", None) or "an op",
+        )
         with self._lock:
             self._bounds += [low, high]
             self._calls.append(call)
@@ -100,7 +107,7 @@ class Flags:
             self._older, self._bounds, self._calls = [], [], []
         bounds = torch.cat([one.reshape(-1) for one in noted]).reshape(-1, 2).tolist()
         for (low, high), call in zip(bounds, calls, strict=True):
-            if low < -call.length or high >= call.length:
+            if low < call.least or high >= call.length:
                 error = index_error(high if high >= call.length else low, call.length)
                 error.operation = f"{call.name}(...)"
                 raise error

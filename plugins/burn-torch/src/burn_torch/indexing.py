@@ -18,6 +18,7 @@ from burn.dtype import DType
 from burn_torch.defaults import DefaultOps
 from burn_torch.dtypes import SHORT, SIGNED, TORCH, Tensor
 from burn_torch.flags import Flags
+from burn_torch.precision import in_float32
 
 _REDUCTIONS: Final = {"multiply": "prod", "min": "amin", "max": "amax"}
 
@@ -85,7 +86,37 @@ class IndexingOps(DefaultOps):
         """`torch.embedding`."""
         if weight.dim() != 2:
             raise ValueError(f"a weight of shape {weight.shape}")
-        return self._at(lambda places: torch.embedding(weight, places), indices, weight.shape[0])
+        return self._at(
+            lambda places: torch.embedding(weight, places), indices, weight.shape[0], least=0
+        )
+
+    def nll_loss(self, log_probs: Tensor, targets: Tensor, *, axis: int) -> Tensor:
+        """`torch.gather`."""
+        _check_targets(log_probs, targets, axis)
+        chosen = self._at(
+            lambda labels: torch.gather(log_probs, axis, labels.unsqueeze(axis)),
+            targets,
+            log_probs.shape[axis],
+            least=0,
+        )
+        return -chosen.squeeze(axis)
+
+    @in_float32
+    def cross_entropy_grad(
+        self, logits: Tensor, targets: Tensor, g: Tensor, *, axis: int
+    ) -> Tensor:
+        """`torch.scatter_add`, in which each class is named once."""
+        _check_targets(logits, targets, axis)
+        if g.shape != targets.shape:
+            raise ValueError(f"g of shape {g.shape} for {targets.shape}")
+        g = g.unsqueeze(axis)
+        weighted = torch.softmax(logits, axis) * g
+        return self._at(
+            lambda labels: torch.scatter_add(weighted, axis, labels.unsqueeze(axis), -g),
+            targets,
+            logits.shape[axis],
+            least=0,
+        )
 
     def scatter(
         self, x: Tensor, indices: Tensor, value: Tensor, *, axis: int, update: str
@@ -119,16 +150,26 @@ class IndexingOps(DefaultOps):
             return result.to(dtype)
         return result if result.dtype is dtype else result.view(dtype)
 
-    def _at(self, function: Callable[[Tensor], Tensor], indices: Tensor, length: int) -> Tensor:
-        """What a function of indices in [0, length) gives for those in [-length, length)."""
+    def _at(
+        self,
+        function: Callable[[Tensor], Tensor],
+        indices: Tensor,
+        length: int,
+        *,
+        least: int | None = None,
+    ) -> Tensor:
+        """What a function of indices in [0, length) gives for those in [-length, length).
+
+        With `least` 0 negative indices are out of range.
+        """
         if indices.dtype is not torch.int64:
             indices = _as_int64(indices)
         if not self.on_host:
-            return function(self.flags.noted(indices, length))
+            return function(self.flags.noted(indices, length, least=least))
         try:
             return function(indices)
         except (IndexError, RuntimeError):
-            return function(_checked(indices, length))
+            return function(_checked(indices, length, least=least))
 
     def sort(self, x: Tensor, *, axis: int, descending: bool = False) -> Tensor:
         """`torch.sort`."""
@@ -164,18 +205,18 @@ def _as_int64(indices: Tensor) -> Tensor:
     return indices.to(torch.int64)
 
 
-def _checked(indices: Tensor, length: int) -> Tensor:
+def _checked(indices: Tensor, length: int, *, least: int | None) -> Tensor:
     """Indices in [0, length).
 
     Raises
     ------
     OutOfRangeError
-        If one is not in [-length, length).
+        If one is not in [-length, length), or in [least, length).
     """
     if not indices.numel():
         return indices
     low, high = (int(bound) for bound in torch.aminmax(indices))
-    if low < -length or high >= length:
+    if low < (-length if least is None else least) or high >= length:
         raise index_error(high if high >= length else low, length)
     return indices if low >= 0 else torch.where(indices < 0, indices + length, indices)
 
@@ -197,6 +238,11 @@ def _added(x: Tensor, places: Tensor, value: Tensor, axis: int) -> Tensor:
 def _check_vector(x: Tensor, indices: Tensor, axis: int) -> None:
     if indices.dim() != 1 or not 0 <= axis < x.dim():
         raise ValueError(f"indices of shape {indices.shape} along axis {axis} of {x.shape}")
+
+
+def _check_targets(x: Tensor, targets: Tensor, axis: int) -> None:
+    if not 0 <= axis < x.dim() or targets.shape != (*x.shape[:axis], *x.shape[axis + 1 :]):
+        raise ValueError(f"targets of shape {targets.shape} along axis {axis} of {x.shape}")
 
 
 def _sorted(x: Tensor, axis: int, *, descending: bool) -> tuple[Tensor, Tensor]:

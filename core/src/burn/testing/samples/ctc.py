@@ -242,6 +242,20 @@ def _errors(*extra: Array) -> list[Any]:
             blank=0,
             in_data=True,
         ),
+        *[
+            error(
+                note,
+                OutOfRangeError,
+                log_probs,
+                np.array([[1, 2], [1, label]]),
+                inputs,
+                counts,
+                *extra,
+                blank=0,
+                in_data=True,
+            )
+            for note, label in (("label -1", -1), ("label -n", -3), ("the blank as a label", 0))
+        ],
         error(
             "a label that is no class",
             OutOfRangeError,

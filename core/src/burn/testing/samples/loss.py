@@ -9,7 +9,7 @@ import numpy as np
 
 from burn.errors import AxisError, DTypeError, OutOfRangeError, ShapeError
 from burn.testing.arrays import booleans, floats, integers, strided, transposed
-from burn.testing.op_samples import Array, error, reference, sample
+from burn.testing.op_samples import Array, ErrorSample, error, reference, sample
 
 _CALLS: Final = {
     "batch": (floats(4, 3, low=-3.0, high=3.0), integers(4, low=0, high=3), 1),
@@ -18,7 +18,7 @@ _CALLS: Final = {
     "one example": (floats(5), np.array(3), 0),
     "same target twice": (floats(3, 2), np.array([1, 1, 0]), 1),
     "one class": (floats(3, 1), np.zeros(3, np.int64), 1),
-    "negative targets": (floats(2, 3), np.array([-1, -3]), 1),
+    "targets of int8": (floats(2, 200), np.array([127, 0], np.int8), 1),
     "large logits": (np.array([[1000.0, 0.0], [0.0, 1000.0]]), np.array([0, 1]), 1),
     "excluded class": (np.array([[-math.inf, 0.0, 1.0]]), np.array([2]), 1),
     "no examples": (floats(0, 3), np.zeros(0, np.int64), 1),
@@ -36,22 +36,50 @@ def _softmax(row: list[float]) -> list[float]:
     return [power / total for power in powers]
 
 
+def _errors(*extra: Array) -> list[ErrorSample]:
+    """Calls that each op of targets refuses; `extra` is what comes behind these."""
+    scores, labels = floats(2, 3), np.zeros(2, np.int64)
+    wrong = {
+        "target n": np.array([0, 3]),
+        "target -1": np.array([-1, 0]),
+        "target -n": np.array([0, -3]),
+        "target -n-1": np.array([-4, 0]),
+        "least target of int8": np.array([0, -128], np.int8),
+        "least target of int64": np.array([-(1 << 63), 0]),
+    }
+    return [
+        error("targets of another shape", ShapeError, scores, np.zeros(3, int), *extra, axis=1),
+        error("targets per class", ShapeError, scores, integers(2, 3), *extra, axis=1),
+        error("axis out of range", AxisError, scores, labels, *extra, axis=2),
+        error("float targets", DTypeError, scores, floats(2), *extra, axis=1),
+        error("bool targets", DTypeError, scores, booleans(2), *extra, axis=1),
+        *[
+            error(note, OutOfRangeError, scores, targets, *extra, axis=1, in_data=True)
+            for note, targets in wrong.items()
+        ],
+    ]
+
+
+@reference(
+    "nll_loss",
+    exact=True,
+    samples=[
+        sample(note, log_probs, targets, axis=axis)
+        for note, (log_probs, targets, axis) in _CALLS.items()
+    ],
+    errors=_errors(),
+)
+def _(log_probs: Array, targets: Array, *, axis: int) -> Array:
+    column = np.expand_dims(targets.astype(np.int64), axis)
+    return -np.take_along_axis(log_probs, column, axis).reshape(targets.shape)
+
+
 @reference(
     "cross_entropy",
     samples=[
         sample(note, logits, targets, axis=axis) for note, (logits, targets, axis) in _CALLS.items()
     ],
-    errors=[
-        error("targets of another shape", ShapeError, floats(2, 3), np.zeros(3, np.int64), axis=1),
-        error("targets per logit", ShapeError, floats(2, 3), integers(2, 3), axis=1),
-        error("axis out of range", AxisError, floats(2, 3), np.array([0, 0]), axis=2),
-        error("float targets", DTypeError, floats(2, 3), floats(2), axis=1),
-        error("bool targets", DTypeError, floats(2, 3), booleans(2), axis=1),
-        error("target n", OutOfRangeError, floats(2, 3), np.array([0, 3]), axis=1, in_data=True),
-        error(
-            "target -n-1", OutOfRangeError, floats(2, 3), np.array([-4, 0]), axis=1, in_data=True
-        ),
-    ],
+    errors=_errors(),
 )
 def _(logits: Array, targets: Array, *, axis: int) -> Array:
     rows = np.moveaxis(logits, axis, -1)
@@ -71,6 +99,7 @@ def _(logits: Array, targets: Array, *, axis: int) -> Array:
         for note, (logits, targets, axis) in _CALLS.items()
     ],
     errors=[
+        *_errors(floats(2)),
         error(
             "g of another shape",
             ShapeError,
@@ -78,23 +107,6 @@ def _(logits: Array, targets: Array, *, axis: int) -> Array:
             np.zeros(2, np.int64),
             floats(3),
             axis=1,
-        ),
-        error(
-            "targets of another shape",
-            ShapeError,
-            floats(2, 3),
-            np.zeros(3, np.int64),
-            floats(3),
-            axis=1,
-        ),
-        error(
-            "target n",
-            OutOfRangeError,
-            floats(2, 3),
-            np.array([0, 3]),
-            floats(2),
-            axis=1,
-            in_data=True,
         ),
     ],
 )

@@ -9,7 +9,7 @@ import numpy as np
 
 from burn import namespace as burn
 from burn.device import Device
-from burn.errors import BurnError, ExecutionError, OutOfRangeError
+from burn.errors import BurnError, ExecutionError, OutOfMemoryError, OutOfRangeError
 from burn.testing.check import Failure
 from burn.testing.suites.expectations import expect, expect_values, gradient_of
 from burn.testing.suites.suite import DeviceSuite
@@ -38,10 +38,16 @@ def _bad_labels(device: Device) -> Tensor:
     return burn.cross_entropy(logits, burn.asarray([0, 7], device=device))
 
 
+def _padding_labels(device: Device) -> Tensor:
+    logits = burn.zeros((2, 3), device=device)
+    return burn.nll_loss(logits, burn.asarray([0, -1], device=device))
+
+
 _WRONG: Final[dict[str, Callable[[Device], Any]]] = {
     "take": _bad_take,
     "scatter_add": _bad_scatter,
     "cross_entropy": _bad_labels,
+    "nll_loss": _padding_labels,
 }
 """Work that fails by its data, so that only the device finds out."""
 
@@ -137,7 +143,7 @@ def under_autodiff(device: Device) -> None:
 
 @_failures.check("too much memory is an error, and no more")
 def too_much_memory(device: Device) -> None:
-    """A tensor that fits nowhere raises an error of burn's, and the device goes on.
+    """A tensor that fits nowhere raises an `OutOfMemoryError`, and the device goes on.
 
     It may be there all the same, where equal elements share their memory, if it reads right.
     """
@@ -147,7 +153,8 @@ def too_much_memory(device: Device) -> None:
             device.sync()
             last = x[(slice(-1, None),) * x.ndim].numpy().ravel()
         except (BurnError, MemoryError) as error:
-            expect(isinstance(error, BurnError), f"{error!r} is no error of burn's")
+            right = isinstance(error, OutOfMemoryError)
+            expect(right, f"{type(error).__name__} is no OutOfMemoryError: {error}")
         else:
             expect_values("the end of what fits nowhere", last, np.ones(1, np.float32))
         _works(device)

@@ -193,6 +193,15 @@ __device__ __forceinline__ int64 checked_index(
     flag[0] = call;
     return -1;
 }
+// A label does not count back from the end.
+__device__ __forceinline__ int64 checked_label(
+    int64 label, int64 count, volatile int64* flag, int64 call) {
+    if (label >= 0 && label < count) return label;
+    flag[1] = label;
+    flag[2] = count;
+    flag[0] = call;
+    return -1;
+}
 template <class I>
 __device__ __forceinline__ int64 signed_index(I index) {
     return (int64)index;

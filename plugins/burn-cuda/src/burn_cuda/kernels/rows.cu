@@ -511,7 +511,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) cross_entropy(
     C peak;
     const Exponentials sums = exponentials<true>(values, peak);
     if (row < rows && threadIdx.x % LANES == 0) {
-        const int64 target = checked_index(signed_index(targets[row]), n, flag, call);
+        const int64 target = checked_label(signed_index(targets[row]), n, flag, call);
         const C chosen = target < 0 ? sums.peak : load(x[at + target]);
         out[row] = convert<T>(sums.peak - chosen + log(sums.total));
     }
@@ -527,9 +527,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK) cross_entropy_grad(
     const Exponentials sums = exponentials<false>(values, peak);
     const Shares shares(sums, peak);
     if (row >= rows) return;
-    int64 target = signed_index(targets[row]);
-    if (target < 0 && target >= -n) target += n;
-    if (threadIdx.x % LANES == 0) checked_index(target, n, flag, call);
+    const int64 target = signed_index(targets[row]);
+    if (threadIdx.x % LANES == 0) checked_label(target, n, flag, call);
     const C slope = load(g[row]);
     values.write(out + at, [&](int64 k, C value) {
         const C share = shares.of(value);
