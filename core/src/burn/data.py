@@ -2,17 +2,34 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from burn.dtype import DType
-from burn.errors import OperandTypeError, ShapeError
+from burn.errors import ArgumentError, OperandTypeError, ShapeError
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = ["TensorData"]
+__all__ = ["TensorData", "check_unmasked"]
+
+
+def check_unmasked(values: object) -> None:
+    """Refuse an array of NumPy's with masked elements: a tensor would have what is below the mask.
+
+    Raises
+    ------
+    ArgumentError
+        If an element is masked.
+    """
+    masked = sys.modules.get("numpy.ma")  # without it there are none, and NumPy imports it lazily
+    if masked is not None and isinstance(values, masked.MaskedArray) and masked.is_masked(values):
+        raise ArgumentError(
+            "a tensor has no mask, and elements of this array are masked",
+            hint="Call .filled(value), or pass .data and keep .mask as a tensor of its own",
+        )
 
 
 class TensorData:
@@ -34,6 +51,8 @@ class TensorData:
     __slots__ = ("array", "dtype")
 
     def __init__(self, array: npt.NDArray[Any]) -> None:
+        if array.__class__ is not np.ndarray:
+            check_unmasked(array)
         self.dtype = dtype = DType.of(array.dtype)
         if array.dtype is not dtype.numpy:  # NumPy has several names for a dtype, such as longlong
             native = dtype.numpy
@@ -57,9 +76,12 @@ class TensorData:
             If nested sequences are ragged.
         OperandTypeError
             If there is anything but numbers and booleans in it.
+        ArgumentError
+            If an array has masked elements.
         OverflowError
             If a number does not fit `dtype`.
         """
+        check_unmasked(values)
         try:
             array = np.asarray(values, dtype=None if dtype is None else dtype.numpy)
         except OverflowError:
@@ -68,11 +90,11 @@ class TensorData:
             raise ShapeError(
                 f"cannot make a tensor of {type(values).__name__}: {error}",
                 hint="Nested sequences must have the same length at every level",
-            ) from error
+            ) from None
         except TypeError as error:
             raise OperandTypeError(
                 f"cannot make a tensor of {type(values).__name__}: {error}"
-            ) from error
+            ) from None
         if array.dtype.kind not in "biufcV":
             raise OperandTypeError(
                 f"cannot make a tensor of {type(values).__name__} with elements of {array.dtype}",

@@ -78,8 +78,9 @@ def import_host(x: Any) -> TensorData:
     """
     import numpy as np
 
-    from burn.data import TensorData
+    from burn.data import TensorData, check_unmasked
 
+    check_unmasked(x)
     if isinstance(x, np.ndarray) and x.dtype.isnative:
         return TensorData(x.view(np.ndarray))
     try:

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from burn.backend.dlpack import import_host, is_readable
-from burn.data import TensorData
+from burn.data import TensorData, check_unmasked
 from burn.device import Device
-from burn.dispatch import DispatchTensor, to_scalar
-from burn.dtype import DType, bool_, float64
+from burn.dispatch import DispatchTensor, meet, to_scalar
+from burn.dtype import DType, bool_
 from burn.errors import (
     ArgumentError,
     ExportError,
     OperandTypeError,
-    ScalarRangeError,
     ShapeError,
 )
-from burn.ops.shapes import check_conversion
 from burn.tensor.dispatcher import DeviceLike, DTypeLike, dispatch, find_device
+from burn.tensor.host_values import dtype_of, elements_of, host_data
 from burn.tensor.interchange import from_cuda, from_dlpack, own_device, place_of
 
 if TYPE_CHECKING:
@@ -41,16 +41,17 @@ def asarray(
     Parameters
     ----------
     obj : object
-        A Python number, nested sequences of numbers, a tensor, or what another library calls an
-        array: with `__dlpack__`, with a buffer, with `__array__`, or with
-        `__cuda_array_interface__`.
+        A Python number, a tensor, what another library calls an array (with `__dlpack__`, with a
+        buffer, with `__array__`, or with `__cuda_array_interface__`), or nested sequences of them.
+        Tensors in sequences are joined: the result is tracked if one of them is.
     dtype : DType, optional
-        Dtype of the result. By default that of an array or a tensor; for Python numbers the
-        device's default of the kind that holds them all (bool, integer, float, complex).
+        Dtype of the result. By default that of an array, a tensor or a scalar of NumPy's, or the
+        one to which those in sequences promote; for Python numbers alone the device's default of
+        the kind that holds them all (bool, integer, float, complex).
     device : Device or str, optional
-        Where it is made. By default the tensor's own; of an array of another library where the
-        array is, if the backend of that library is installed or its memory is not the host's; else
-        the default device.
+        Where it is made. By default that of the tensor, or of the tensors in sequences; of an array
+        of another library where the array is, if the backend of that library is installed or its
+        memory is not the host's; else the default device.
     copy : bool, optional
         False shares memory: an error where that cannot be. Memory of an array is copied
         otherwise, since it may change; that of a tensor only for True.
@@ -59,6 +60,10 @@ def asarray(
     ------
     ShapeError
         If nested sequences are ragged.
+    DeviceMismatchError
+        If tensors in sequences are on different hardware.
+    ArgumentError
+        If a NumPy array has masked elements: a tensor has no mask.
     OperandTypeError
         If there is something in it that is no number.
     ScalarRangeError
@@ -77,14 +82,19 @@ def asarray(
     if isinstance(obj, DispatchTensor):
         return _as_tensor(obj, wanted, device, copy)  # type: ignore[arg-type]  # the only subclass that users see
     own = None
-    if _is_foreign(obj):
+    if isinstance(obj, (list, tuple)):
+        if any(map(_is_foreign, elements_of(obj).arrays)):
+            obj = _with_tensors(obj)
+            if _holds_tensors(obj):
+                return _joined(obj, wanted, device, copy)
+    elif _is_foreign(obj):
         made, obj, own = _taken_in(obj, device, copy)
         if made is not None:
             return _as_tensor(made, wanted, None, False if copy is False else None)
     where = find_device(own if device is None else device)
     if copy is False:
         return _shared(obj, wanted, where)
-    return dispatch.from_data(_host_data(obj, wanted, where), where)
+    return dispatch.from_data(host_data(obj, wanted, where), where)
 
 
 def _as_tensor(
@@ -106,6 +116,18 @@ def _is_foreign(obj: Any) -> bool:
     if isinstance(obj, (np.ndarray, np.generic)):
         return False
     return hasattr(obj, "__dlpack__") or hasattr(obj, "__cuda_array_interface__")
+
+
+def _with_tensors(obj: Any) -> Any:
+    """Nested sequences with arrays of other libraries as tensors, or as NumPy's on the host."""
+    if isinstance(obj, (list, tuple)):
+        return [_with_tensors(one) for one in obj]
+    if isinstance(obj, DispatchTensor) or not _is_foreign(obj):
+        return obj
+    made, array, own = _taken_in(obj, None, None)
+    if made is not None:
+        return made
+    return array if own is None else dispatch.from_data(TensorData(array), own)
 
 
 def _taken_in(
@@ -137,6 +159,7 @@ def _taken_in(
 
 def _shared(obj: Any, wanted: DType | None, device: Device) -> Tensor:
     """A tensor in the memory of an array on the host."""
+    check_unmasked(obj)
     try:
         array = np.array(obj, copy=False)
     except (TypeError, ValueError):
@@ -158,58 +181,36 @@ def _needs_copy(obj: Any) -> ArgumentError:
     )
 
 
-def _host_data(obj: Any, wanted: DType | None, device: Device) -> TensorData:
-    if isinstance(obj, (list, tuple)) and _has_tensors(obj):
-        obj = _plain(obj)
-    try:
-        data = TensorData.of(obj)
-        if data.dtype is float64 and isinstance(obj, (list, tuple)):
-            data = _without_rounding(obj, data, wanted)
-    except OverflowError as error:
-        raise ScalarRangeError(f"no integer dtype holds these numbers: {error}") from error
-    if wanted is None:
-        from_python = not isinstance(obj, (np.ndarray, np.generic)) and not hasattr(
-            obj, "__array__"
+def _joined(obj: Any, wanted: DType | None, device: DeviceLike | None, copy: bool | None) -> Tensor:
+    """Nested sequences with tensors in them, joined by ops: it is tracked if one of them is."""
+    if copy is False:
+        raise _needs_copy(obj)
+    elements = elements_of(obj)
+    tensors = [one for one in elements.arrays if isinstance(one, DispatchTensor)]
+    where = functools.reduce(meet, [one.tensor_type.device for one in tensors])
+    result = _along_first_axis(obj, wanted or dtype_of(elements, where), where)
+    return result if device is None else result.to_device(device)
+
+
+def _along_first_axis(obj: Any, dtype: DType | None, device: Device) -> Tensor:
+    if isinstance(obj, DispatchTensor):
+        return obj.astype(dtype or obj.dtype, copy=False)  # type: ignore[attr-defined, no-any-return]  # a Tensor
+    if not _holds_tensors(obj):
+        return dispatch.from_data(host_data(obj, dtype, device), device)
+    parts = [_along_first_axis(one, dtype, device) for one in obj]
+    if any(one.shape != parts[0].shape for one in parts):
+        raise ShapeError(
+            f"parts of shapes {', '.join(dict.fromkeys([str(one.shape) for one in parts]))}",
+            hint="Nested sequences must have the same length at every level",
         )
-        wanted = device.settings.default_for(data.dtype) if from_python else data.dtype
-    if wanted is data.dtype:
-        return data
-    return TensorData(_converted(data, wanted))
+    rows = [dispatch.execute("reshape", one, shape=(1, *one.shape)) for one in parts]
+    return dispatch.execute("concat", rows, axis=0)  # type: ignore[no-any-return]  # one output
 
 
-def _without_rounding(obj: Any, data: TensorData, wanted: DType | None) -> TensorData:
-    """Host values; integers that NumPy reads as floats, since only some fit int64, in uint64."""
-    asks_for_floats = wanted is not None and not wanted.is_integer
-    if asks_for_floats or not np.any(np.abs(data.array) >= 2.0**63):
-        return data
-    numbers = np.array(obj, dtype=object)
-    if not all(isinstance(number, (int, np.integer)) for number in numbers.flat):
-        return data
-    return TensorData(numbers.astype(np.uint64))
-
-
-def _converted(data: TensorData, dtype: DType) -> np.ndarray[Any, Any]:
-    """Host values in another dtype; integers that do not fit are refused."""
-    array = data.array
-    check_conversion(data.dtype, dtype)
-    if dtype.is_integer and data.dtype.is_integer and array.size:
-        for value in (int(array.min()), int(array.max())):
-            to_scalar(value, dtype)
-    with np.errstate(all="ignore"):
-        return array.astype(dtype.numpy)
-
-
-def _has_tensors(obj: Any) -> bool:
-    if isinstance(obj, (list, tuple)):
-        return any(_has_tensors(one) for one in obj)
-    return isinstance(obj, DispatchTensor)
-
-
-def _plain(obj: Any) -> Any:
-    """Nested sequences with the 0-d tensors in them as numbers."""
-    if isinstance(obj, (list, tuple)):
-        return [_plain(one) for one in obj]
-    return obj.tolist() if isinstance(obj, DispatchTensor) else obj  # type: ignore[attr-defined]  # a Tensor
+def _holds_tensors(obj: Any) -> bool:
+    return isinstance(obj, (list, tuple)) and any(
+        isinstance(one, DispatchTensor) for one in elements_of(obj).arrays
+    )
 
 
 def full(

@@ -10,7 +10,7 @@ import numpy as np
 from burn import namespace as burn
 from burn.device import Device
 from burn.dtype import DType, Kind, float32
-from burn.testing.suites.expectations import expect, expect_values, typical
+from burn.testing.suites.expectations import expect, expect_values, gradient_of, typical
 from burn.testing.suites.suite import DeviceSuite, for_each_dtype
 
 if TYPE_CHECKING:
@@ -91,6 +91,21 @@ def converted(device: Device, dtype: DType) -> None:
         made = burn.asarray(source, dtype=dtype, device=device)
         expect(made.device is device, f"asarray of {what} is on {made.device}, not on {device}")
         expect_values(f"asarray of {what}", made, expected)
+
+
+@_creation.check("asarray of lists of tensors and arrays", dtypes=for_each_dtype())
+def joined(device: Device, dtype: DType) -> None:
+    """Tensors and arrays in a list keep their dtype, device and graph."""
+    values = typical(dtype, 4, 3)
+    x = burn.asarray(values, device=device)
+    made = burn.asarray([x[0], values[1], list(values[2]), tuple(x[3])])
+    expect(made.device is device, f"asarray of a list is on {made.device}, not on {device}")
+    expect_values("asarray of a list", made, values)
+    if dtype is float32:
+        leaf = x.to_device(device.autodiff()).require_grad()
+        loss = burn.asarray([leaf[0], 2.0 * leaf[1]]).sum()
+        expected = np.repeat(np.array([[1.0], [2.0], [0.0], [0.0]], np.float32), 3, axis=1)
+        expect_values("the gradient through a list", gradient_of(leaf, loss), expected)
 
 
 @_creation.check("the memory of others is theirs again", dtypes=for_each_dtype())
