@@ -5,6 +5,7 @@ MkDocs calls `on_files` before it reads the pages of this folder.
 
 from __future__ import annotations
 
+import collections
 import csv
 import inspect
 import logging
@@ -38,7 +39,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         "authors/required-ops.md": required_page(),
         "reference/ops.md": ops_page(),
         "reference/functions.md": functions_page(),
-        "reference/parity.md": parity_page(Path(config.docs_dir) / "parity.csv"),
+        "reference/parity.md": parity_page(Path(config.docs_dir)),
     }
     for path, lines in pages.items():
         files.append(File.generated(config, path, content="\n".join(lines) + "\n"))
@@ -296,24 +297,37 @@ def _cell(text: str) -> str:
 # The page of the parity map.
 
 
-def parity_page(path: Path) -> Iterator[str]:
-    """What each operation and function of the Rust original is called here."""
-    rows = list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
-    missing = sum(not row["counterpart"] for row in rows)
+def parity_page(folder: Path) -> Iterator[str]:
+    """What each operation and function of the Rust original is here, and how it is written."""
+    with (folder / "parity.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    with (folder / "parity_examples.csv").open(encoding="utf-8", newline="") as file:
+        lines = csv.DictReader(file, delimiter="|", quoting=csv.QUOTE_NONE)
+        calls = {line["name"]: line["call"] for line in lines}
+    counts = collections.Counter(row["status"] for row in rows)
     yield "# Names of burn\n"
     yield (
         f"The {len(rows)} operations and functions of the Rust framework burn, and what they are "
-        f"called here. {missing} have no counterpart: because Python needs none, or not yet; the "
-        "note says which. `op:` stands before what users do not call.\n"
+        f"here: {counts['same']} are the same, {counts['another name']} the same under another "
+        f"name or as a case of another function, {counts['differs']} differ, {counts['planned']} "
+        f"are planned, {counts['not needed']} not needed in Python. `op:` stands before what users "
+        "do not call. The calls give what the original gives, and run as tests: `x`, `y`, `s`, "
+        "`u`, `v` and `r` are floats, `n`, `i` and `j` integers, `m` is a mask, `gradient` that of "
+        "the sum of a function. A keyword `axis` stands where the original has `dim`.\n"
     )
     titles = {"burn_ops": "Traits of a backend", "burn_tensor_api": "Tensor and modules"}
     for source, title in titles.items():
         yield f"## {title}\n"
         own = [row for row in rows if row["source"] == source]
         for group in dict.fromkeys(row["group"] for row in own):
-            yield f"### {group}\n\n| burn | here | note |\n|---|---|---|"
+            yield f"### {group}\n\n| burn | here | | as the original |\n|---|---|---|---|"
             for row in own:
                 if row["group"] == group:
                     here = f"`{row['counterpart']}`" if row["counterpart"] else ""
-                    yield f"| `{row['name']}` | {here} | {_cell(row['note'])} |"
+                    says = f"{row['status']}: {row['note']}" if row["note"] else row["status"]
+                    bare = re.sub("^(float|int|bool)_", "", row["name"])
+                    names = (f"{group}.{row['name']}", row["name"], bare)
+                    call = next((f"`{calls[name]}`" for name in names if name in calls), "")
+                    call = "" if not here or row["status"] == "same" else call
+                    yield f"| `{row['name']}` | {here} | {_cell(says)} | {call} |"
             yield ""
