@@ -8,6 +8,7 @@ import pytest
 from burn.device_id import DeviceId
 from burn.ops import REGISTRY
 from burn.testing import SAMPLES, Subject, check_sample, load_samples
+from burn.testing.checks import check_error_in_table
 from burn_cuda.backend import CudaBackend
 
 sys.path.insert(0, str(Path(__file__).parent / "emulation"))
@@ -46,3 +47,11 @@ def test_an_op_gives_what_its_reference_gives(subject, name):
     for dtype, chosen in dtypes.items():
         for sample in chosen:
             check_sample(subject, samples, sample, dtype)
+
+
+@pytest.mark.parametrize("name", ["gather", "cross_entropy", "cross_entropy_grad", "nll_loss"])
+def test_kernels_report_indices_that_are_out_of_range(subject, name):
+    refused = [one for one in SAMPLES[name].errors if one.in_data]
+    assert refused
+    for one in refused:
+        check_error_in_table(subject, SAMPLES[name], one)
