@@ -6,10 +6,13 @@ stands in `burn.namespace`.
 
 from __future__ import annotations
 
+import builtins
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from burn import testing as testing
     from burn.namespace import *  # noqa: F403 — for type checkers; __getattr__ at run time
 
 __version__ = "0.1.0"
@@ -17,17 +20,31 @@ __version__ = "0.1.0"
 __array_api_version__ = "2025.12"
 
 
-def __getattr__(name: str) -> Any:
-    if not name.startswith("_") or name == "__array_namespace_info__":
-        # Not "from burn import namespace", which would look for the name here first.
-        namespace = importlib.import_module("burn.namespace")
-        if name in namespace.__all__:
-            value = getattr(namespace, name)
-            globals()[name] = value
-            return value
-    raise AttributeError(f"module 'burn' has no attribute {name!r}")
+if not TYPE_CHECKING:  # a type checker knows the names above, and is to report all others
+
+    def __getattr__(name: str) -> Any:
+        if name == "testing":
+            return importlib.import_module("burn.testing")
+        if not name.startswith("_") or name in ("__array_namespace_info__", "__all__"):
+            # Not "from burn import namespace", which would look for the name here first.
+            namespace = importlib.import_module("burn.namespace")
+            if name == "__all__":
+                # What "from burn import *" gives: as in NumPy, nothing that hides a builtin.
+                return [
+                    one
+                    for one in namespace.__all__
+                    if not (one.startswith("_") or hasattr(builtins, one))
+                ]
+            if name in namespace.__all__:
+                value = getattr(namespace, name)
+                globals()[name] = value
+                return value
+        # The interpreter suggests the name that is most like it, when it prints the error.
+        raise AttributeError(
+            f"module 'burn' has no attribute {name!r}", name=name, obj=sys.modules[__name__]
+        )
 
 
 def __dir__() -> list[str]:
     namespace = importlib.import_module("burn.namespace")
-    return sorted({*namespace.__all__, "__version__"})
+    return sorted({*namespace.__all__, "__version__", "testing"})

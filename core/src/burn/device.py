@@ -38,6 +38,8 @@ class Device:
     name : str
         ``backend[/type][:index]``, such as ``"cuda"`` (the same as ``"cuda:0"``), ``"cuda:1"`` or
         ``"torch/cuda:0"``. Without a type, the first one of the backend that is there.
+        ``"autodiff<cuda:1>"`` and ``"autodiff<cuda:1, checkpointing>"`` are what `str` gives for
+        such devices.
 
     Raises
     ------
@@ -143,7 +145,7 @@ class Device:
         return f"Device({self.name!r}){autodiff}{checkpointing}"
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _unpickle, (self.name, self.is_autodiff, self._checkpointing)
+        return Device, (str(self),)
 
     @property
     def name(self) -> str:
@@ -545,16 +547,14 @@ if hasattr(os, "register_at_fork"):  # POSIX
     os.register_at_fork(after_in_child=_after_fork)
 
 
-def _unpickle(name: str, autodiff: bool, checkpointing: bool) -> Device:
-    device = Device(name)
-    if checkpointing:
-        return device.autodiff().gradient_checkpointing()
-    return device.autodiff() if autodiff else device
-
-
 def _find(name: object) -> Device:
     if not isinstance(name, str):
         raise ArgumentError(f"a device is named by a string, not by {name!r}")
+    if name.startswith("autodiff<") and name.endswith(">"):
+        inside = name.removeprefix("autodiff<").removesuffix(">")
+        below = inside.removesuffix(", checkpointing")
+        device = _find(below).autodiff()
+        return device if below == inside else device.gradient_checkpointing()
     rest, colon, number = name.partition(":")
     backend, slash, type_ = rest.partition("/")
     if not backend or (slash and not type_) or (colon and not number.isdecimal()):

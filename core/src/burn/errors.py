@@ -17,7 +17,9 @@ __all__ = [
     "DeviceUnavailableError",
     "ExecutionError",
     "ExportError",
+    "MissingAttributeError",
     "OperandTypeError",
+    "OutOfMemoryError",
     "OutOfRangeError",
     "PluginError",
     "ScalarRangeError",
@@ -75,6 +77,10 @@ class AxisError(ShapeError, IndexError):
     """An axis or a static index is out of range for the shape it refers to."""
 
 
+class MissingAttributeError(ShapeError, AttributeError):
+    """An attribute that tensors of this shape do not have, so that ``hasattr`` is false."""
+
+
 class DTypeError(BurnError, TypeError):
     """A dtype does not fit the operation, or the device does not support it."""
 
@@ -109,6 +115,10 @@ class AutodiffError(BurnError, RuntimeError):
 
 class ExecutionError(BurnError, RuntimeError):
     """Work failed while it ran on a device."""
+
+
+class OutOfMemoryError(ExecutionError, MemoryError):
+    """A device has no memory for a result, or for what it takes to compute it."""
 
 
 class OutOfRangeError(ExecutionError, IndexError):

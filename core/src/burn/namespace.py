@@ -36,7 +36,9 @@ from burn.errors import (
     DTypeError,
     ExecutionError,
     ExportError,
+    MissingAttributeError,
     OperandTypeError,
+    OutOfMemoryError,
     OutOfRangeError,
     PluginError,
     ScalarRangeError,
@@ -184,7 +186,7 @@ from burn.tensor.elementwise_functions import (
     trunc,
 )
 from burn.tensor.gradient_functions import no_grad
-from burn.tensor.guard import guard_namespace
+from burn.tensor.guard import guard_methods, guard_namespace
 from burn.tensor.indexing_functions import (
     gather_nd,
     mask_fill,
@@ -363,7 +365,9 @@ __all__ = [
     "ExecutionError",
     "ExportError",
     "Gradients",
+    "MissingAttributeError",
     "OperandTypeError",
+    "OutOfMemoryError",
     "OutOfRangeError",
     "PluginError",
     "PrintOptions",
@@ -662,3 +666,4 @@ __all__ = [
 ]
 
 guard_namespace(globals())
+guard_methods(Tensor, globals())

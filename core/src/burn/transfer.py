@@ -7,7 +7,7 @@ import logging
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from burn.backend.dlpack import Lent, is_readable
-from burn.errors import BurnError, ExecutionError
+from burn.errors import BurnError, ExecutionError, OutOfMemoryError
 from burn.plugins import describe
 
 if TYPE_CHECKING:
@@ -81,4 +81,8 @@ def fail(device: Device, error: Exception, operation: str) -> NoReturn:
     if isinstance(error, BurnError):
         error.operation = error.operation or operation
         raise error
-    raise ExecutionError(f"{device} failed with {describe(error)}", operation=operation) from error
+    rule = f"{device} failed with {describe(error)}"
+    if device.hardware.backend.is_out_of_memory(error):
+        hint = "Free tensors, or compute with smaller ones"
+        raise OutOfMemoryError(rule, hint=hint, operation=operation) from error
+    raise ExecutionError(rule, operation=operation) from error

@@ -107,6 +107,13 @@ class Backend(
         """
         return contextlib.nullcontext()
 
+    def is_out_of_memory(self, error: Exception) -> bool:
+        """Whether an exception of the library underneath says that there is no memory left.
+
+        By default a `MemoryError`. An op may also raise `burn.OutOfMemoryError` itself.
+        """
+        return isinstance(error, MemoryError)
+
     def supports_dtype(self, device: DeviceId, dtype: DType) -> bool:
         """Whether a device can store a dtype and compute with it."""
         return DTypeUsage.GENERAL in self.dtype_usage(device, dtype)

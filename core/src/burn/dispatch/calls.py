@@ -1,7 +1,8 @@
 """Functions behind operators: where the operands agree, they go straight to the op table.
 
-Whatever goes wrong there, `Dispatch.execute` does the same once more, and finds out why. They
-repeat each other because a function more in between takes a tenth of a small op.
+Whatever goes wrong there, `Dispatch.execute` does the same once more, and finds out why: after the
+handler, so that what is wrong is shown without what went wrong first. They repeat each other
+because a function more in between takes a tenth of a small op.
 """
 
 from __future__ import annotations
@@ -33,9 +34,11 @@ def unary(dispatch: Dispatch[_Tensor], name: str) -> Callable[..., _Tensor]:
             result = _new(x.__class__)
             result.primitive = primitive
             result.tensor_type = output or x.tensor_type.device.types[primitive.dtype]
-        except Exception:  # noqa: BLE001 — whatever it was, the other path finds out why
-            return dispatch.execute(name, x, **attrs)  # type: ignore[no-any-return]  # one output
-        return result
+        except Exception:  # noqa: BLE001, S110 — whatever it was, `execute` finds out why
+            pass
+        else:
+            return result
+        return dispatch.execute(name, x, **attrs)  # type: ignore[no-any-return]  # one output
 
     return call
 
@@ -50,9 +53,11 @@ def _unary_without_attributes(dispatch: Dispatch[_Tensor], name: str) -> Callabl
             result = _new(x.__class__)
             result.primitive = primitive
             result.tensor_type = output or x.tensor_type.device.types[primitive.dtype]
-        except Exception:  # noqa: BLE001 — whatever it was, the other path finds out why
-            return dispatch.execute(name, x)  # type: ignore[no-any-return]  # one output
-        return result
+        except Exception:  # noqa: BLE001, S110 — whatever it was, `execute` finds out why
+            pass
+        else:
+            return result
+        return dispatch.execute(name, x)  # type: ignore[no-any-return]  # one output
 
     return call
 
@@ -77,9 +82,11 @@ def binary(dispatch: Dispatch[_Tensor], name: str) -> Callable[[Any, Any], _Tens
             result = _new(x1.__class__)
             result.primitive = primitive
             result.tensor_type = output or tensor_type.device.types[primitive.dtype]
-        except Exception:  # noqa: BLE001 — whatever it was, the other path finds out why
-            return dispatch.execute(name, x1, x2)  # type: ignore[no-any-return]  # one output
-        return result  # type: ignore[no-any-return]  # of the class of x1
+        except Exception:  # noqa: BLE001, S110 — whatever it was, `execute` finds out why
+            pass
+        else:
+            return result  # type: ignore[no-any-return]  # of the class of x1
+        return dispatch.execute(name, x1, x2)  # type: ignore[no-any-return]  # one output
 
     return call
 
@@ -95,8 +102,10 @@ def reflected(dispatch: Dispatch[_Tensor], name: str) -> Callable[[Any, Any], _T
             result = _new(x2.__class__)
             result.primitive = primitive
             result.tensor_type = output or tensor_type.device.types[primitive.dtype]
-        except Exception:  # noqa: BLE001 — whatever it was, the other path finds out why
-            return dispatch.execute(name, x1, x2)  # type: ignore[no-any-return]  # one output
-        return result  # type: ignore[no-any-return]  # of the class of x2
+        except Exception:  # noqa: BLE001, S110 — whatever it was, `execute` finds out why
+            pass
+        else:
+            return result  # type: ignore[no-any-return]  # of the class of x2
+        return dispatch.execute(name, x1, x2)  # type: ignore[no-any-return]  # one output
 
     return call

@@ -27,7 +27,7 @@ from burn.dispatch.operands import (
     to_scalar,
 )
 from burn.dtype import DType, DTypeUsage
-from burn.errors import AutodiffError, BurnError, DTypeError, OperandTypeError
+from burn.errors import AutodiffError, BurnError, OperandTypeError
 from burn.ops import REGISTRY, Op
 from burn.plugins import registry
 from burn.tensor_type import TensorType
@@ -435,15 +435,20 @@ def _repeat(
     operands: Sequence[Any],
     attrs: Mapping[str, Any],
 ) -> Any:
-    """Find out why a call failed; if nothing is wrong with it, run it once more undisturbed."""
+    """Find out why a call failed; if nothing is wrong with it, run it once more undisturbed.
+
+    An error of burn's says all there is to say, so it is raised as from here: without the frames
+    below, and without the error that led here.
+    """
     metas = [meta_of(operand) for operand in operands]
-    definition.infer(*metas, **attrs)
     try:
+        definition.infer(*metas, **attrs)
         for value in attrs.values():
             if isinstance(value, DType):
                 device.tensor_type(value)  # raises if the device has it not
-    except DTypeError as denied:
-        error = denied
+    except BurnError as refused:
+        refused.operation = refused.operation or definition.describe(metas, attrs)
+        raise refused.with_traceback(None) from refused.__cause__
     if not isinstance(error, BurnError):
         try:
             with device.ops.backend.quiet():
@@ -451,6 +456,7 @@ def _repeat(
         except BurnError as again:
             error = again
         except Exception as again:  # noqa: BLE001 — `fail` makes it an error of burn's
+            again.__suppress_context__ = True  # that is the same error, of the first time
             fail(device, again, definition.describe(metas, attrs))
     error.operation = error.operation or definition.describe(metas, attrs)
-    raise error
+    raise error.with_traceback(None) from error.__cause__

@@ -59,8 +59,8 @@ def compute(function: Callable[..., Any], failure: str, *stacks: Array) -> Any:
     with np.errstate(all="ignore"):
         try:
             return function(*stacks)
-        except np.linalg.LinAlgError as error:
-            raise ExecutionError(f"{_place(function, stacks)} {failure}") from error
+        except np.linalg.LinAlgError:
+            raise ExecutionError(f"{_place(function, stacks)} {failure}") from None
 
 
 def _place(function: Callable[..., Any], stacks: Sequence[Array]) -> str:

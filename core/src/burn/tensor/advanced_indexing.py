@@ -290,7 +290,7 @@ def _read(part: Any) -> Any:
         try:
             array = np.asarray(part)
         except ValueError as error:
-            raise OperandTypeError(f"no index: {error}", operation="indexing") from error
+            raise OperandTypeError(f"no index: {error}", operation="indexing") from None
         if array.size == 0 and not isinstance(part, np.ndarray):
             array = array.astype(np.intp)
         if array.dtype.kind not in "iub":

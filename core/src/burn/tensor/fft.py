@@ -29,7 +29,28 @@ from burn.tensor.manipulation_functions import concat
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
 
+__all__ = [
+    "fft",
+    "fftfreq",
+    "fftn",
+    "fftshift",
+    "hfft",
+    "ifft",
+    "ifftn",
+    "ifftshift",
+    "ihfft",
+    "irfft",
+    "irfftn",
+    "rfft",
+    "rfftfreq",
+    "rfftn",
+]
+
 Norm: TypeAlias = Literal["backward", "ortho", "forward"]
+
+
+def __dir__() -> list[str]:
+    return __all__
 
 
 def fft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:

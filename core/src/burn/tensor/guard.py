@@ -6,6 +6,7 @@ arguments are looked at, and the error says what was wrong with them.
 
 from __future__ import annotations
 
+import difflib
 import functools
 import inspect
 from collections.abc import Callable
@@ -17,7 +18,7 @@ import numpy as np
 from burn.dispatch import DispatchTensor
 from burn.errors import ArgumentError, BurnError, OperandTypeError, ScalarRangeError
 
-__all__ = ["guard_namespace", "guarded"]
+__all__ = ["guard_methods", "guard_namespace", "guarded"]
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -31,6 +32,14 @@ _CAUGHT: Final = (
 )
 """What Python raises of values that are not what a function expects."""
 
+_KEYWORDS: Final = {
+    "dim": "axis",
+    "dims": "axis",
+    "axes": "axis",
+    "keepdim": "keepdims",
+}
+"""What other libraries call a parameter, and what it is called here."""
+
 
 def guarded(function: _Function) -> _Function:
     """The function, with errors of burn's in place of Python's."""
@@ -41,10 +50,14 @@ def guarded(function: _Function) -> _Function:
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
             return function(*args, **kwargs)
-        except BurnError:
+        except BurnError as error:
+            error.operation = error.operation or name
             raise
         except _CAUGHT as error:
-            raise _explained(name, signature, args, kwargs, error) from error
+            misuse = _misuse(name, signature, args, kwargs)
+            if misuse is not None:
+                raise misuse from None
+            raise _unexpected(name, signature, args, kwargs, error) from error
 
     return call  # type: ignore[return-value]  # it has the signature of the function
 
@@ -60,17 +73,23 @@ def guard_namespace(namespace: dict[str, Any]) -> None:
             guard_namespace(vars(member))
 
 
-def _explained(
-    name: str,
-    signature: inspect.Signature,
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    error: Exception,
-) -> BurnError:
+def guard_methods(kind: type, namespace: dict[str, Any]) -> None:
+    """Make methods that are guarded functions of a namespace those functions."""
+    for name, member in list(vars(kind).items()):
+        function = namespace.get(name)
+        if getattr(function, "__wrapped__", None) is member:
+            setattr(kind, name, function)
+
+
+def _misuse(
+    name: str, signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> BurnError | None:
+    """What is wrong with a call by the signature alone."""
     try:
         bound = signature.bind(*args, **kwargs)
     except TypeError as mistake:
-        return OperandTypeError(f"{mistake}", hint=f"It is {name}{signature}", operation=name)
+        hint = _keyword_hint(name, signature, kwargs) + f"It is {_shown(name, signature)}"
+        return OperandTypeError(f"{mistake}", hint=hint, operation=name)
     for parameter, value in bound.arguments.items():
         wanted = str(signature.parameters[parameter].annotation)
         if wanted == "Tensor" and not isinstance(value, DispatchTensor):
@@ -79,7 +98,33 @@ def _explained(
                 hint="burn.asarray() makes a tensor of numbers, sequences and arrays",
                 operation=name,
             )
-    got = ", ".join(f"{key}={_described(value)}" for key, value in bound.arguments.items())
+    return None
+
+
+def _keyword_hint(name: str, signature: inspect.Signature, kwargs: dict[str, Any]) -> str:
+    """What the first unknown keyword is called here, as a sentence; "" if nothing is like it."""
+    if "out" in kwargs:  # as NumPy's functions pass it to the methods of what is no NumPy array
+        return f"NumPy's functions take no tensors: call burn.{name}, or convert with .numpy(). "
+    known = signature.parameters
+    for keyword in kwargs:
+        if keyword not in known:
+            similar = [_KEYWORDS.get(keyword, ""), *difflib.get_close_matches(keyword, known, n=1)]
+            for one in similar:
+                if one in known:
+                    return f"The keyword is {one}. "
+    return ""
+
+
+def _unexpected(
+    name: str,
+    signature: inspect.Signature,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    error: Exception,
+) -> BurnError:
+    """An error of Python's out of a call that fits the signature, as one of burn's."""
+    arguments = signature.bind(*args, **kwargs).arguments
+    got = ", ".join(f"{key}={_described(value)}" for key, value in arguments.items())
     kind: type[BurnError] = OperandTypeError
     if isinstance(error, OverflowError):
         kind = ScalarRangeError
@@ -87,9 +132,18 @@ def _explained(
         kind = ArgumentError
     return kind(
         f"cannot work with these arguments: {error}",
-        hint=f"It is {name}{signature}",
+        hint=f"It is {_shown(name, signature)}",
         operation=f"{name}({got})",
     )
+
+
+def _shown(name: str, signature: inspect.Signature) -> str:
+    """A signature without types, which are long, and aliases of this package."""
+    bare = [
+        parameter.replace(annotation=inspect.Parameter.empty)
+        for parameter in signature.parameters.values()
+    ]
+    return f"{name}{inspect.Signature(bare)}"
 
 
 def _described(value: Any) -> str:

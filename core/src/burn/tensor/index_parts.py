@@ -15,7 +15,7 @@ def bounds(part: builtins.slice, length: int) -> tuple[int, int, int]:
     try:
         return part.indices(length)
     except (TypeError, ValueError) as error:
-        raise OperandTypeError(f"{part}: {error}", operation="indexing") from error
+        raise OperandTypeError(f"{part}: {error}", operation="indexing") from None
 
 
 def integer(part: Any, length: int | None = None, axis: int = 0) -> int:

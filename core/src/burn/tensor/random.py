@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 __all__ = ["bernoulli", "categorical", "integers", "normal", "permutation", "seed", "uniform"]
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 def seed(value: int, *, device: DeviceLike | None = None) -> None:
     """Start the generator of a device anew.
 

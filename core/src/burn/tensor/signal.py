@@ -20,3 +20,7 @@ __all__ = [
     "rfft",
     "stft",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 from collections.abc import Iterator
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from burn.errors import (
     ArgumentError,
     AutodiffError,
     DeviceMismatchError,
+    MissingAttributeError,
     OperandTypeError,
     ScalarRangeError,
     ShapeError,
@@ -30,6 +31,7 @@ from burn.tensor import (
     interchange,
     linear_algebra_functions,
     manipulation_functions,
+    numpy_functions,
     searching_functions,
     sorting_functions,
     statistical_functions,
@@ -72,9 +74,6 @@ class Tensor(DispatchTensor):
 
     __slots__ = ()
 
-    __array_ufunc__: ClassVar[None] = None
-    """NumPy leaves operators with a tensor on the right to the tensor."""
-
     # What it is.
 
     @property
@@ -106,7 +105,7 @@ class Tensor(DispatchTensor):
     def T(self) -> Tensor:  # noqa: N802 — the standard's name
         """A matrix with its axes exchanged."""
         if self.ndim != 2:
-            raise ShapeError(
+            raise MissingAttributeError(
                 f"T is for matrices, not for shape {self.shape}",
                 hint="Use .mT for a stack of matrices, or burn.permute_dims",
             )
@@ -115,6 +114,8 @@ class Tensor(DispatchTensor):
     @property
     def mT(self) -> Tensor:  # noqa: N802 — the standard's name
         """A matrix, or a stack of them, with the last two axes exchanged."""
+        if self.ndim < 2:
+            raise MissingAttributeError(f"mT is for matrices, not for shape {self.shape}")
         return manipulation_functions.matrix_transpose(self)
 
     # Operators. Those of two operands go straight to the op table when the operands agree.
@@ -239,6 +240,12 @@ class Tensor(DispatchTensor):
         self._become(indexing.setitem(self, key, value))
 
     # As other libraries see it.
+
+    def __array_ufunc__(
+        self, function: np.ufunc, method: str, /, *inputs: Any, **options: Any
+    ) -> Any:
+        """An operator of a NumPy scalar and a tensor; a function of NumPy's is refused."""
+        return numpy_functions.array_ufunc(self, function, method, inputs, options)
 
     def __array_namespace__(self, /, *, api_version: str | None = None) -> ModuleType:
         """The namespace ``burn``.
@@ -382,6 +389,21 @@ class Tensor(DispatchTensor):
             raise OperandTypeError("a 0-d tensor has no elements to go through")
         return (self[number] for number in range(self.shape[0]))
 
+    def __format__(self, spec: str) -> str:
+        """The number of a tensor with one element, formatted: ``f"{loss:.3f}"``."""
+        if not spec:
+            return str(self)
+        if self.size != 1:
+            raise ShapeError(
+                f"a tensor of shape {self.shape} is not one number, which {spec!r} could format",
+                hint="Reduce it to one element; burn.set_print_options says how tensors are shown",
+                operation="format",
+            )
+        try:
+            return format(self.item(), spec)
+        except ValueError as error:
+            raise ArgumentError(f"{self.dtype}, {spec!r}: {error}", operation="format") from None
+
     def __repr__(self) -> str:
         data = dispatch.to_data(self).array
         values = format_values(data, prefix="Tensor(")
@@ -499,11 +521,14 @@ class Tensor(DispatchTensor):
             )
         return dispatch.backward(self, cotangent)  # type: ignore[no-any-return]  # Gradients
 
-    def grad(self, gradients: Gradients) -> Tensor | None:
+    # They give None for a leaf that the output ignored. Their type says Any for it, since a check
+    # of every gradient of every training loop would find nothing.
+
+    def grad(self, gradients: Gradients) -> Tensor | Any:
         """Gradient of this leaf, on the device below autodiff; None if the output ignored it."""
         return dispatch.grad(self, gradients)
 
-    def grad_remove(self, gradients: Gradients) -> Tensor | None:
+    def grad_remove(self, gradients: Gradients) -> Tensor | Any:
         """Gradient of this leaf, which is taken out of the gradients."""
         return dispatch.grad_remove(self, gradients)
 

@@ -31,6 +31,8 @@ a backend has beyond the required ops, so that every op is tried on those.
 ...     print(group.name)
 gradients/softmax/float64
 
+Tests of programs that use burn need `assert_close` alone.
+
 Importing ``burn.testing`` imports nothing: a name is looked up when it is first used. All of them
 stand in `burn.testing.namespace`.
 """
@@ -38,20 +40,26 @@ stand in `burn.testing.namespace`.
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from burn.testing.namespace import *  # noqa: F403 — for type checkers; __getattr__ at run time
 
+if not TYPE_CHECKING:  # a type checker knows the names above, and is to report all others
 
-def __getattr__(name: str) -> Any:
-    if not name.startswith("_"):
-        namespace = importlib.import_module("burn.testing.namespace")
-        if name in namespace.__all__:
-            value = getattr(namespace, name)
-            globals()[name] = value
-            return value
-    raise AttributeError(f"module 'burn.testing' has no attribute {name!r}")
+    def __getattr__(name: str) -> Any:
+        if not name.startswith("_") or name == "__all__":
+            namespace = importlib.import_module("burn.testing.namespace")
+            if name == "__all__" or name in namespace.__all__:
+                value = getattr(namespace, name)
+                globals()[name] = value
+                return value
+        raise AttributeError(
+            f"module 'burn.testing' has no attribute {name!r}",
+            name=name,
+            obj=sys.modules[__name__],
+        )
 
 
 def __dir__() -> list[str]:

@@ -1,6 +1,7 @@
 """Every public name of ``burn.testing``."""
 
 from burn.testing import samples
+from burn.testing.assertions import assert_close
 from burn.testing.check import Check, Failure, Result, Skipped, Status
 from burn.testing.checks import (
     check_dispatch,
@@ -62,6 +63,7 @@ __all__ = [
     "Skipped",
     "Status",
     "Subject",
+    "assert_close",
     "check_dispatch",
     "check_error",
     "check_error_in_dispatch",

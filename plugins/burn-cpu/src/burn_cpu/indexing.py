@@ -23,8 +23,8 @@ class IndexingOps:
         check_places(x, indices, axis)
         try:
             return x[grid(indices, axis)]
-        except IndexError as error:
-            raise out_of_range(indices, x.shape[axis]) from error
+        except IndexError:
+            raise out_of_range(indices, x.shape[axis]) from None
 
     def scatter_add(self, x: Array, indices: Array, value: Array, *, axis: int) -> Array:
         """Unbuffered addition, so that repeated indices count."""
@@ -37,8 +37,8 @@ class IndexingOps:
             raise ValueError(f"indices with {indices.ndim} axes")
         try:
             return x.take(indices.astype(np.intp, copy=False), axis=axis)
-        except IndexError as error:
-            raise out_of_range(indices, x.shape[axis]) from error
+        except IndexError:
+            raise out_of_range(indices, x.shape[axis]) from None
 
     def embedding(self, weight: Array, indices: Array) -> Array:
         """`numpy.take`."""
@@ -47,8 +47,8 @@ class IndexingOps:
         check_labels(indices, len(weight))
         try:
             return weight.take(indices.astype(np.intp, copy=False), axis=0)
-        except IndexError as error:
-            raise out_of_range(indices, len(weight)) from error
+        except IndexError:
+            raise out_of_range(indices, len(weight)) from None
 
     def select_add(self, x: Array, indices: Array, value: Array, *, axis: int) -> Array:
         """Unbuffered addition, so that repeated indices count."""
@@ -63,8 +63,8 @@ class IndexingOps:
         places = grid(np.ascontiguousarray(indices), axis)
         try:
             return update_at(x, places, value, update)
-        except IndexError as error:
-            raise out_of_range(indices, x.shape[axis]) from error
+        except IndexError:
+            raise out_of_range(indices, x.shape[axis]) from None
 
     def select_assign(
         self, x: Array, indices: Array, value: Array, *, axis: int, update: str
@@ -74,8 +74,8 @@ class IndexingOps:
         places = (slice(None),) * axis + (np.array(indices, np.intp),)
         try:
             return update_at(x, places, value, update)
-        except IndexError as error:
-            raise out_of_range(indices, x.shape[axis]) from error
+        except IndexError:
+            raise out_of_range(indices, x.shape[axis]) from None
 
     def gather_nd(self, x: Array, indices: Array) -> Array:
         """NumPy's own indexing."""
@@ -160,8 +160,8 @@ def grid(indices: Array, axis: int) -> tuple[Array, ...]:
 def _add_at(x: Array, places: tuple[Array, ...], value: Array, indices: Array, axis: int) -> Array:
     try:
         return update_at(x, places, value, "add")
-    except IndexError as error:
-        raise out_of_range(indices, x.shape[axis]) from error
+    except IndexError:
+        raise out_of_range(indices, x.shape[axis]) from None
 
 
 def out_of_range(indices: Array, length: int, *, least: int | None = None) -> OutOfRangeError:

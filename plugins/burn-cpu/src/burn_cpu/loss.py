@@ -24,8 +24,8 @@ class LossOps:
         losses += peak
         try:
             losses -= logits[_places(logits, targets, axis)]
-        except IndexError as error:
-            raise out_of_range(targets, logits.shape[axis], least=0) from error
+        except IndexError:
+            raise out_of_range(targets, logits.shape[axis], least=0) from None
         return losses.reshape(targets.shape)
 
     def cross_entropy_grad(self, logits: Array, targets: Array, g: Array, *, axis: int) -> Array:
@@ -41,8 +41,8 @@ class LossOps:
         # A target names each place once, so a plain subtraction is enough.
         try:
             powers[_places(logits, targets, axis)] -= logits.dtype.type(1)
-        except IndexError as error:
-            raise out_of_range(targets, logits.shape[axis], least=0) from error
+        except IndexError:
+            raise out_of_range(targets, logits.shape[axis], least=0) from None
         powers *= g.reshape(total.shape)
         return powers
 

@@ -19,7 +19,7 @@ import numpy as np
 from cupy.cuda import compiler, cublas, function, memory, nvrtc, runtime
 
 from burn.dtype import bfloat16, complex64, complex128, float16, float32, float64
-from burn.errors import ExecutionError
+from burn.errors import ExecutionError, OutOfMemoryError
 from burn_cuda.cudnn import Cudnn, installed
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ class Driver:
 
         Raises
         ------
-        ExecutionError
+        OutOfMemoryError
             If there is no memory for it, also after the pool was emptied.
         """
         try:
@@ -169,12 +169,12 @@ class Driver:
         except memory.OutOfMemoryError as error:
             raise self._out_of_memory(shape, dtype) from error
 
-    def _out_of_memory(self, shape: Shape, dtype: Any) -> ExecutionError:
+    def _out_of_memory(self, shape: Shape, dtype: Any) -> OutOfMemoryError:
         wanted = int(np.prod(shape, dtype=object)) * np.dtype(dtype).itemsize
         with self.device:
             free, total = runtime.memGetInfo()
             used = cupy.get_default_memory_pool().used_bytes() + _persistent.used_bytes()
-        return ExecutionError(
+        return OutOfMemoryError(
             f"no memory for {wanted:,} bytes (shape {tuple(shape)} of {np.dtype(dtype).name}) on "
             f"cuda:{self.index}: {free:,} of {total:,} bytes are free, {used:,} are in use here",
             hint="Free tensors, or compute with smaller ones; other programs may use the GPU too",

@@ -61,7 +61,7 @@ class Pool:
 
         Raises
         ------
-        ExecutionError
+        OutOfMemoryError
             If the device has no room.
         """
         size = piece_size(size)

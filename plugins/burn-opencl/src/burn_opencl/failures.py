@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from burn.errors import ExecutionError
+from burn.errors import ExecutionError, OutOfMemoryError
 
 __all__ = ["build_error", "driver_error", "lost_error", "memory_error", "resource_error"]
 
@@ -29,17 +29,17 @@ def build_error(device: str, source: str, log: str) -> ExecutionError:
     )
 
 
-def memory_error(device: str, size: int, used: int, total: int) -> ExecutionError:
+def memory_error(device: str, size: int, used: int, total: int) -> OutOfMemoryError:
     """No room for a tensor."""
-    return ExecutionError(
+    return OutOfMemoryError(
         f"{device} has no room for {size} bytes: {used} of its {total} bytes are in use here",
         hint="Free tensors, or work on smaller ones",
     )
 
 
-def resource_error(device: str, work: str, text: str, used: int, total: int) -> ExecutionError:
+def resource_error(device: str, work: str, text: str, used: int, total: int) -> OutOfMemoryError:
     """The driver refuses work for want of memory or of something else."""
-    return ExecutionError(
+    return OutOfMemoryError(
         f"{device} lacks memory or other resources for {work}: OpenCL reports {text}; {used} of "
         f"its {total} bytes are in use here",
         hint="Free tensors, or work on smaller ones",

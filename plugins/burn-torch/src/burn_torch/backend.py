@@ -115,6 +115,12 @@ class TorchBackend(
         del device
         return "torch"
 
+    def is_out_of_memory(self, error: Exception) -> bool:
+        """Accelerators have a class for it; the CPU has words, which name its allocator."""
+        return isinstance(error, (MemoryError, torch.OutOfMemoryError)) or (
+            isinstance(error, RuntimeError) and "CPUAllocator" in str(error)
+        )
+
     def native_dtype(self, dtype: DType) -> object | None:
         """The dtype of torch with the same name."""
         return TORCH.get(dtype)

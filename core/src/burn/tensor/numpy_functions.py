@@ -1,0 +1,92 @@
+"""What NumPy's functions and operators do with tensors: operators compute, functions refuse."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from burn.dispatch import DispatchTensor
+from burn.errors import OperandTypeError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import numpy as np
+
+    from burn.tensor.tensor import Tensor
+
+__all__ = ["array_ufunc"]
+
+_REFLECTED: Final = {
+    "add": "__radd__",
+    "subtract": "__rsub__",
+    "multiply": "__rmul__",
+    "divide": "__rtruediv__",
+    "floor_divide": "__rfloordiv__",
+    "remainder": "__rmod__",
+    "power": "__rpow__",
+    "matmul": "__rmatmul__",
+    "bitwise_and": "__rand__",
+    "bitwise_or": "__ror__",
+    "bitwise_xor": "__rxor__",
+    "left_shift": "__rlshift__",
+    "right_shift": "__rrshift__",
+    "equal": "__eq__",
+    "not_equal": "__ne__",
+    "less": "__gt__",
+    "less_equal": "__ge__",
+    "greater": "__lt__",
+    "greater_equal": "__le__",
+}
+"""The method of the right operand, for each function that NumPy calls for an operator."""
+
+_NAMES: Final = {
+    "absolute": "abs",
+    "arccos": "acos",
+    "arccosh": "acosh",
+    "arcsin": "asin",
+    "arcsinh": "asinh",
+    "arctan": "atan",
+    "arctan2": "atan2",
+    "arctanh": "atanh",
+    "conjugate": "conj",
+    "invert": "bitwise_invert",
+    "left_shift": "bitwise_left_shift",
+    "power": "pow",
+    "right_shift": "bitwise_right_shift",
+    "rint": "round",
+}
+"""Names in the array API standard of functions that NumPy calls otherwise."""
+
+
+def array_ufunc(
+    x: Tensor,
+    function: np.ufunc,
+    method: str,
+    inputs: Sequence[Any],
+    options: Mapping[str, Any],
+) -> Any:
+    """Do what NumPy asks a tensor for: an operator on its left operand, and the tensor.
+
+    Raises
+    ------
+    OperandTypeError
+        For everything else, with the function of burn to call.
+    """
+    name = function.__name__
+    reflected = _REFLECTED.get(name)
+    left = inputs[0]
+    if reflected and method == "__call__" and not options and not isinstance(left, DispatchTensor):
+        # Comparisons pass a scalar as an array without axes.
+        result = getattr(x, reflected)(left[()] if getattr(left, "shape", None) == () else left)
+        if result is not NotImplemented:
+            return result
+    known = _NAMES.get(name, name)
+    there = method == "__call__" and hasattr(x.__array_namespace__(), known)
+    instead = f"Call burn.{known}" if there else "Call a function of burn"
+    arrays = [one for one in inputs if not isinstance(one, DispatchTensor)]
+    both = ", with all arrays made tensors by burn.asarray()" if arrays else ""
+    raise OperandTypeError(
+        "NumPy's functions take no tensors",
+        hint=f"{instead}{both}; or convert the tensor with .numpy()",
+        operation=f"numpy.{name}" if method == "__call__" else f"numpy.{name}.{method}",
+    )
