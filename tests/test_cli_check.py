@@ -1,6 +1,7 @@
 """``burn devices --check``: real computations, and what becomes of their failures."""
 
 import json
+import os
 import re
 import threading
 
@@ -51,6 +52,16 @@ def backend(load, name="new"):
     """Context in which there is a backend with one device."""
     probe = [DeviceInfo("one", 0, "Something")]
     return registered(BackendSpec(name, load, lambda: list(probe), ("one",)))
+
+
+@pytest.fixture(autouse=True)
+def without_others(monkeypatch):
+    """Of the backends that are installed, only one that a process loads in no time."""
+    monkeypatch.setenv("BURN_PLUGINS", "cpu")
+    burn.refresh_plugins()
+    yield
+    monkeypatch.undo()
+    burn.refresh_plugins()
 
 
 def run(*arguments):
@@ -135,6 +146,39 @@ def test_a_broken_plugin_fails_the_check(run_burn, install):
     assert "PASS  cpu:0 " in result.stdout
 
 
+CRASHING = """
+import signal
+from burn.plugins import BackendSpec, DeviceInfo, hookimpl
+
+def load():
+    signal.raise_signal(signal.{signal})
+
+@hookimpl
+def burn_backends():
+    return [BackendSpec("crashing", load, lambda: [DeviceInfo("one", 0, "")], ("one",))]
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="its processes end without signals")
+@pytest.mark.parametrize("name", ["SIGSEGV", "SIGABRT"])
+def test_a_plugin_that_ends_the_process_is_named_and_the_others_are_checked(
+    run_burn, install, name
+):
+    path = install("crashing", CRASHING.format(signal=name))
+    variables = {"PYTHONPATH": path, "BURN_PLUGINS": "cpu,crashing"}
+    result = run_burn("devices", "--check", "-v" if name == "SIGABRT" else "--json", **variables)
+    assert result.returncode == 1
+    reason = f"load: the process was ended by {name}"
+    if name == "SIGABRT":
+        assert re.search(rf"^FAIL  crashing:0 .*{reason}", result.stdout, re.MULTILINE)
+        assert "PASS  cpu:0 " in result.stdout
+        assert 'burn_crashing.py", line 6 in load' in result.stdout
+    else:
+        checks = {one["name"]: one["check"] for one in json.loads(result.stdout)["devices"]}
+        assert checks["cpu:0"]["passed"] is True
+        assert checks["crashing:0"]["reason"] == reason
+
+
 def test_without_devices_nothing_has_passed(run_burn):
     assert run_burn("devices", "--check", BURN_PLUGINS="").returncode == 1
 
@@ -162,7 +206,7 @@ def test_a_load_that_does_not_answer_keeps_nothing_else_from_being_listed(monkey
         release.wait()
         return CpuBackend()
 
-    monkeypatch.setattr("burn.cli.check._SECONDS", 0.2)
+    monkeypatch.setattr("burn.cli.check.SECONDS", 0.2)
     with backend(load):
         result = run("--json")
         release.set()

@@ -22,12 +22,14 @@ from burn.testing import (
     SUITES,
     ExpectedFailures,
     Failure,
+    MockDevice,
     NumpyBackend,
     Selection,
     Status,
     Subject,
     checks_of,
     find_check,
+    mock_backend,
     run,
 )
 from burn.testing.report_html import render
@@ -589,3 +591,15 @@ def test_core_declares_the_plugin_and_does_not_need_pytest():
     assert declared["entry-points"]["pytest11"] == {"burn": "burn.testing.pytest_plugin"}
     assert not [one for one in declared["dependencies"] if one.startswith("pytest")]
     assert [one for one in declared["optional-dependencies"]["test"] if one.startswith("pytest")]
+
+
+def test_a_device_that_cannot_be_opened_fails_no_check_of_another_backend_and_is_named():
+    """Its backend raises whatever it likes, also when it is asked what the device can do."""
+    refused = mock_backend("mock", [MockDevice(refusal="it belongs to another process")])
+    cpu = Subject.of(burn.Device("cpu"))
+    with registered(refused):
+        moves = find_check(cpu, "transfers/float32/to every other device and back").run()
+        names = find_check(cpu, "transfers/every other device works").run()
+    assert moves.status in (Status.PASSED, Status.SKIPPED), moves.message
+    assert names.status is Status.SKIPPED, names.message
+    assert "mock:0 is left out: mock:0 cannot be opened: OSError: it belongs" in names.message

@@ -389,6 +389,36 @@ def test_a_program_goes_on_with_the_next_device_and_ends(folder, run_python):
     assert "fake-import: OSError: at the import" in passed_over
 
 
+ASLEEP = """
+import time
+start = time.monotonic()
+import burn
+burn.ones(3, device="cpu") + 1
+print(time.monotonic() - start < 2)
+print(burn.ones(3).device)
+burn.ones(3)
+print(time.monotonic() - start < 5)
+"""
+
+
+@pytest.mark.parametrize("stage", ["import", "hook", "count"])
+def test_a_plugin_that_sleeps_costs_a_program_one_short_limit_and_a_warning(
+    folder, run_python, stage
+):
+    asleep = "import time; time.sleep(60)"
+    folder.install_plugin("fake-asleep", **{stage: asleep})
+    result = run_python(
+        *("-c", ASLEEP),
+        PYTHONPATH=str(folder.path),
+        BURN_PLUGINS="cpu,fake_asleep",
+        BURN_PROBE_SECONDS="1",
+    )
+    assert result.stdout.split() == ["True", "cpu:0", "True"], result.stderr
+    (warning,) = result.stderr.splitlines()
+    assert "fake-asleep 1.0" in warning
+    assert "took over 1 s" in warning
+
+
 ASKED = """
 import burn
 for name in ("import", "hook", "count", "load", "exit_import", "endless", "missing", "stale"):

@@ -4,6 +4,7 @@ import importlib.metadata
 import itertools
 import logging
 import threading
+import time
 import types
 
 import pytest
@@ -16,6 +17,7 @@ from burn.plugins import (
     DeviceInfo,
     Registry,
     State,
+    attempt,
     hookimpl,
     registered,
     registry as process_registry,
@@ -271,10 +273,122 @@ def test_a_conflict_ends_with_the_distribution_that_caused_it(install, monkeypat
     assert entry.state is State.READY
 
 
+@pytest.mark.parametrize("entry_point", ["cpu", "acme"])
+def test_a_backend_of_ours_keeps_its_name_whoever_claims_it(install, caplog, entry_point):
+    ours = Point("cpu", module_with([spec("cpu")]))
+    claimant = Point(entry_point, module_with([spec("cpu"), spec("other")]), "acme")
+    for points in ([claimant, ours], [ours, claimant]):
+        for ask_for_all_first in (True, False):
+            registry = install(*points)
+            if ask_for_all_first:
+                assert sorted(registry.entries) == ["cpu", "other"]
+            entry = registry.entry("cpu")
+            assert entry.plugin.distribution == "burn-cpu"
+            assert entry.state is State.READY
+            assert registry.entry("other").plugin.distribution == "acme"
+            (refused,) = [one for one in registry.plugins if one.distribution == "acme"]
+            assert "acme claims the name 'cpu', which belongs to burn-cpu" in str(refused.error)
+            assert registry.entry("cpu") is entry
+    assert {record.levelname for record in caplog.records} == {"WARNING"}
+
+
+@pytest.mark.parametrize(("name", "owner"), [("cuda", "burn-cuda"), ("metal", "burn-metal")])
+def test_a_name_of_ours_is_kept_for_us_where_our_package_is_not_installed(install, name, owner):
+    registry = install(Point(name, module_with([spec(name)]), "acme"))
+    assert not registry.entries
+    assert f"belongs to {owner}" in str(registry.plugins[0].error)
+    with pytest.raises(DeviceUnavailableError):
+        registry.entry(name)
+
+
+def test_who_asks_for_a_backend_of_ours_waits_for_no_other_plugin(install, forever):
+    asleep = Point("asleep", None)
+    asleep.load = forever
+    registry = install(asleep, Point("torch", module_with([spec("torch")])))
+    start = time.monotonic()
+    entry = registry.entry("torch")
+    assert registry.by_id(5) is entry
+    assert entry.load() is entry.load()
+    assert time.monotonic() - start < 0.1
+
+
+def test_a_backend_that_was_asked_for_first_is_the_same_when_all_plugins_are_known(install):
+    asked = []
+    module = types.ModuleType("a_plugin")
+    module.burn_backends = hookimpl(lambda: asked.append(1) or [spec("cpu"), spec("more")])
+    registry = install(Point("cpu", module), Point("fine", module_with([spec("fine")])))
+    entry = registry.entry("cpu")
+    backend = entry.load()
+    assert list(registry.entries) == ["cpu", "fine", "more"]
+    assert registry.entries["cpu"] is entry
+    assert asked == [1]
+    registry.refresh()
+    assert asked == [1, 1]
+    assert registry.entry("cpu").load() is backend
+
+
+def test_plugins_that_sleep_at_import_are_left_out_after_one_time_limit(
+    install, monkeypatch, forever, caplog
+):
+    monkeypatch.setenv("BURN_PROBE_SECONDS", "0.4")
+    points = [Point("fine", module_with([spec("fine")]))]
+    for number in range(3):
+        points.append(Point(f"asleep{number}", None))
+        points[-1].load = forever
+    registry = install(*points)
+    start = time.monotonic()
+    assert list(registry.entries) == ["fine"]
+    assert time.monotonic() - start < 1.0  # one after the other they would take 1.2
+    with pytest.raises(PluginError, match=r"burn-asleep1 1\.0\) is broken: importing it took over"):
+        registry.entry("asleep1")
+    assert time.monotonic() - start < 1.0  # it is remembered
+    warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert len(warnings) == 3
+    for number, text in enumerate(warnings):
+        assert f"plugin 'asleep{number}' of burn-asleep{number} 1.0" in text
+        assert "BURN_PROBE_SECONDS=2.4 waits longer" in text
+
+
+def test_a_plugin_that_was_left_out_is_tried_again_at_a_refresh(install, monkeypatch):
+    monkeypatch.setenv("BURN_PROBE_SECONDS", "0.2")
+    awake = threading.Event()
+    point = Point("late", module_with([spec("late")]))
+    load = point.load
+    point.load = lambda: awake.wait(5) and load()
+    registry = install(point)
+    assert not registry.entries
+    awake.set()
+    assert not registry.entries
+    registry.refresh()
+    assert registry.entry("late").state is State.READY
+
+
+def test_who_asks_for_a_backend_by_name_waits_longer_for_its_probe(install, monkeypatch, caplog):
+    monkeypatch.setattr(attempt, "_SECONDS", 0.05)
+    awake = threading.Event()
+
+    def probe():
+        awake.wait(5)
+        return [DeviceInfo("unit", 0, "it wakes up")]
+
+    registry = install(Point("x", module_with([spec("slow", probe=probe)])))
+    assert registry.probe() == {"slow": []}
+    (warning,) = caplog.records
+    assert "burn-x 1.0 is left out: looking for devices of 'slow' took over 0.05 s" in (
+        warning.getMessage()
+    )
+    awake.set()
+    assert registry.entry("slow").state is State.FAILED  # nobody asks again
+    assert [one.hardware for one in registry.entry("slow").probe(is_asked_for=True)] == [
+        "it wakes up"
+    ]
+    assert registry.entry("slow").state is State.READY
+
+
 def test_third_parties_are_numbered_from_128_in_the_order_of_their_names(install):
     registry = install(
         Point("x", module_with([spec("zebra"), spec("ant")])),
-        Point("y", module_with([spec("cpu")])),
+        Point("cpu", module_with([spec("cpu")])),
     )
     ids = {name: entry.backend_id for name, entry in registry.entries.items()}
     assert ids == {"ant": 128, "cpu": 0, "zebra": 129}
@@ -603,8 +717,6 @@ def test_there_is_room_for_128_foreign_backends(install):
 
 
 def test_all_hanging_probes_together_take_one_time_limit(install, monkeypatch, forever):
-    import time
-
     monkeypatch.setenv("BURN_PROBE_SECONDS", "0.4")
     stuck = [spec(f"stuck{number}", probe=forever) for number in range(5)]
     registry = install(Point("x", module_with([*stuck, spec("fine")])))

@@ -274,10 +274,14 @@ class Device:
         except (BurnError, KeyboardInterrupt):
             raise
         except BaseException as error:
-            raise DeviceUnavailableError(
-                f"{self.name} cannot be opened: {describe(error)}",
-                hint="`burn devices --check` tries every device",
-            ) from error
+            raise self._not_opened(error) from error
+
+    def _not_opened(self, error: BaseException) -> DeviceUnavailableError:
+        """What to raise for whatever a backend raises while it opens the device."""
+        return DeviceUnavailableError(
+            f"{self.name} cannot be opened: {describe(error)}",
+            hint="`burn devices --check` tries every device",
+        )
 
     @property
     def info(self) -> DeviceInfo:
@@ -322,8 +326,20 @@ class Device:
         return [dtype for dtype in DType.members() if self.dtype_usage(dtype)]
 
     def dtype_usage(self, dtype: DType | str) -> DTypeUsage:
-        """What the device can do with a dtype."""
-        return self.backend.dtype_usage(self.id, DType.of(dtype))  # type: ignore[no-any-return]  # of a Backend
+        """What the device can do with a dtype.
+
+        Raises
+        ------
+        DeviceUnavailableError
+            If the backend has to open the device to answer, and cannot.
+        """
+        backend, wanted = self.backend, DType.of(dtype)
+        try:
+            return backend.dtype_usage(self.id, wanted)  # type: ignore[no-any-return]  # of a Backend
+        except (BurnError, KeyboardInterrupt):
+            raise
+        except BaseException as error:
+            raise self._not_opened(error) from error
 
     def supports_dtype(self, dtype: DType | str) -> bool:
         """Whether the device can store a dtype and compute with it."""
@@ -473,7 +489,7 @@ class Device:
         usage = self.info.usage
         try:
             found = self.dtype_usage(dtype) if usage is None else usage.get(dtype, DTypeUsage.NONE)
-        except PluginError:
+        except (DeviceUnavailableError, PluginError):
             return False
         return DTypeUsage.GENERAL in found
 
@@ -562,7 +578,7 @@ def _find(name: object) -> Device:
             f"{name!r} is no device name", hint="Write backend[/type][:index], such as cuda:1"
         )
     entry = registry.entry(backend)
-    present = entry.probe()
+    present = entry.probe(is_asked_for=True)
     if entry.error is not None:
         entry.load()  # raises, with the reason
     types = entry.spec.device_types

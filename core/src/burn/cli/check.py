@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
+import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -23,9 +24,9 @@ if TYPE_CHECKING:
     from burn.cli.inventory import Failure
     from burn.device import Device
 
-__all__ = ["Outcome", "check", "failed"]
+__all__ = ["SECONDS", "Outcome", "check", "failed"]
 
-_SECONDS: Final = 60.0
+SECONDS: Final = 60.0
 """How long one device may take; the first use of a GPU compiles kernels."""
 
 _FIRST_BITS: Final = (0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8)
@@ -48,8 +49,8 @@ class Outcome:
         How long it took, loading the backend included; None where nothing ran.
     reason : str or None
         Which computation failed, and how, on one line.
-    error : BaseException or None
-        What was raised, with its traceback.
+    traceback : str
+        Where what was raised comes from; of a process that crashed, what it said.
     usage : dict of DType to DTypeUsage, or None
         What the loaded library says of each dtype, where it came to that.
     """
@@ -58,7 +59,7 @@ class Outcome:
     passed: bool
     seconds: float | None
     reason: str | None = None
-    error: BaseException | None = None
+    traceback: str = ""
     usage: Mapping[DType, DTypeUsage] | None = None
 
 
@@ -67,14 +68,18 @@ def failed(failure: Failure) -> Outcome:
     return Outcome(failure.name, passed=False, seconds=None, reason=failure.reason)
 
 
-def check(device: Device, seconds: float | None = None) -> Outcome:
+def check(
+    device: Device,
+    seconds: float | None = None,
+    on_step: Callable[[str], object] = str,
+) -> Outcome:
     """Compute on a device, and compare with the host.
 
     Whatever it raises is its failure, and so is an answer that takes more than `seconds`, a minute
-    if they are not given.
+    if they are not given. `on_step` is called with the name of each step before it begins.
     """
-    limit = _SECONDS if seconds is None else seconds
-    run = _Run(device)
+    limit = SECONDS if seconds is None else seconds
+    run = _Run(device, on_step)
     thread = threading.Thread(target=run, name=f"burn-check-{device.name}", daemon=True)
     start = time.perf_counter()
     thread.start()
@@ -87,25 +92,31 @@ def check(device: Device, seconds: float | None = None) -> Outcome:
         # Of a backend that cannot be loaded the name is known; what its plugin raised is not.
         cause = run.error.__cause__ if isinstance(run.error, PluginError) else None
         reason = f"{run.step}: {describe(cause or run.error)}"
-    return Outcome(device.name, reason is None, taken, reason, run.error, run.usage)
+    lines = traceback.format_exception(run.error) if run.error is not None else []
+    return Outcome(device.name, reason is None, taken, reason, "".join(lines), run.usage)
 
 
 class _Run:
     """The computations on one device, and how far they have come."""
 
-    def __init__(self, device: Device) -> None:
+    def __init__(self, device: Device, on_step: Callable[[str], object]) -> None:
         self.device = device
-        self.step = "load"
+        self.step = ""
+        self.on_step = on_step
         self.error: BaseException | None = None
         self.usage: Mapping[DType, DTypeUsage] | None = None
 
     def __call__(self) -> None:
+        usage = {}
+
+        def load(device: Device) -> None:
+            usage.update({dtype: device.dtype_usage(dtype) for dtype in DType.members()})
+
         try:
-            usage = {dtype: self.device.dtype_usage(dtype) for dtype in DType.members()}
-            for self.step, compute in _STEPS.items():
-                compute(self.device)
-            self.step = "sync"
-            self.device.sync()
+            for step, work in {"load": load, **_STEPS, "sync": type(self.device).sync}.items():
+                self.step = step
+                self.on_step(step)
+                work(self.device)
             self.usage = usage
         except BaseException as error:  # noqa: BLE001 — whatever a library does is its failure
             self.error = error

@@ -38,8 +38,8 @@ def devices(ctx: click.Context, *, as_json: bool, check: bool, verbose: bool) ->
     The device marked with * is the default. No backend is loaded for the list; a ? stands for
     what only the loaded library can tell, and -v asks it.
 
-    --check loads every backend and computes on each of its devices: a transfer there and back, a
-    matrix product, reductions and random bits. It prints PASS, or FAIL and the reason.
+    --check computes on each device, in a process of its own: a transfer there and back, a matrix
+    product, reductions and random bits. It prints PASS, or FAIL and the reason.
 
     \b
     Examples:
@@ -57,7 +57,8 @@ def devices(ctx: click.Context, *, as_json: bool, check: bool, verbose: bool) ->
     from burn.cli.inventory import take
 
     with own_stdout() as out:
-        inventory = take(load=verbose)
+        # A check loads the backend in a process of its own: this one is to survive what crashes.
+        inventory = take(load=verbose and not check)
         checks = _checks(inventory) if check else iter(())
         # All else is done before the checks: a backend that hangs in one keeps its lock.
         if as_json:
@@ -79,10 +80,10 @@ def devices(ctx: click.Context, *, as_json: bool, check: bool, verbose: bool) ->
 
 
 def _checks(inventory: Inventory) -> Iterator[Outcome]:
-    from burn.cli.check import check, failed
+    from burn.cli.check import failed
+    from burn.cli.check_process import check_all
 
-    for device in inventory.devices:
-        yield check(device)
+    yield from check_all(inventory)
     for failure in inventory.failures:
         yield failed(failure)
 
@@ -138,8 +139,8 @@ def _print_outcome(console: Console, one: Outcome, width: int, *, verbose: bool)
         printable(f"  {one.reason}") if one.reason else "",
     )
     console.print(line, soft_wrap=not console.is_terminal)
-    if verbose and one.error is not None:
-        print_traceback(console, one.name, one.error)
+    if verbose and one.traceback:
+        print_traceback(console, one.name, one.traceback)
     return one
 
 

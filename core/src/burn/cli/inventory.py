@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from burn.device import Device
 from burn.dtype import DType, DTypeUsage
-from burn.errors import BurnError, PluginError
+from burn.errors import BurnError, DeviceUnavailableError, PluginError
 from burn.plugins import BackendEntry, PluginRecord, State, describe, install_hint, registry
 
 __all__ = ["Failure", "Inventory", "Row", "plugin_rows", "take", "usage_of"]
@@ -186,9 +186,10 @@ def _reason(plugin: PluginRecord, error: BaseException) -> str:
 
 def usage_of(device: Device) -> Mapping[DType, DTypeUsage] | None:
     """What a device can do with each dtype; None if only its library could tell."""
-    if device._entry.backend is None:
-        return device.info.usage
-    return {dtype: device.dtype_usage(dtype) for dtype in DType.members()}
+    if device._entry.backend is not None:
+        with contextlib.suppress(DeviceUnavailableError):  # it cannot be opened
+            return {dtype: device.dtype_usage(dtype) for dtype in DType.members()}
+    return device.info.usage
 
 
 def _choose() -> tuple[Device | None, str]:

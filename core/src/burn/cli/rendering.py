@@ -48,8 +48,9 @@ def print_line(console: Console, line: str, style: str = "") -> None:
     console.print(printable(line), style=style, soft_wrap=not console.is_terminal)
 
 
-def print_traceback(console: Console, name: str, error: BaseException) -> None:
-    """Print where an exception comes from."""
+def print_traceback(console: Console, name: str, error: BaseException | str) -> None:
+    """Print where an exception comes from, or the text that says so."""
     console.print(f"{name}:", style="bold")
-    text = "".join(traceback.format_exception(error)).rstrip()
+    text = error if isinstance(error, str) else "".join(traceback.format_exception(error))
+    text = text.rstrip()
     console.print(printable(text), style="dim", soft_wrap=True)

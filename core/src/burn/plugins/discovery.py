@@ -9,21 +9,30 @@ from __future__ import annotations
 import importlib.metadata
 import logging
 import os
-from collections.abc import Iterable, Iterator
+import threading
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, Final
 
 import pluggy
 from packaging.utils import canonicalize_name
 
-from burn.errors import PluginError
+from burn.errors import ArgumentError, PluginError
+from burn.plugins.attempt import VARIABLE, Attempt, OverdueError, time_limit
 from burn.plugins.entry import PluginRecord, raise_if_strict
-from burn.plugins.hints import describe
+from burn.plugins.hints import describe, owner_of
 from burn.plugins.specification import GROUP, BackendSpec, Hooks, check_name
 
-__all__ = ["Scan", "scan"]
+__all__ = ["Scan", "is_looking", "scan"]
 
 _log = logging.getLogger("burn")
+
+_SOON: Final = 0.1
+"""Seconds after which the next plugin is imported beside one that takes long."""
+
+_MOST: Final = 10.0
+"""Seconds for an import where the variable is no number."""
 
 
 @dataclass(frozen=True)
@@ -42,8 +51,47 @@ class Scan:
     blocked: list[tuple[PluginRecord, str]]
 
 
-def scan() -> Scan:
+@dataclass(frozen=True)
+class _Declared:
+    """What a plugin that could be imported says of itself.
+
+    Attributes
+    ----------
+    hooks : object
+        What calls its hooks.
+    specs : list of BackendSpec
+        Its backends.
+    refused : PluginError or None
+        Why one was left out.
+    """
+
+    hooks: Any
+    specs: list[BackendSpec]
+    refused: PluginError | None
+
+
+_this_thread: Final = threading.local()
+
+
+def is_looking() -> bool:
+    """Whether the caller is a plugin that is being looked at."""
+    return getattr(_this_thread, "is_looking", False)
+
+
+def scan(known: Sequence[PluginRecord] = (), *, asked_for: str = "", ours: str = "") -> Scan:
     """Ask each plugin on its own; what one does wrong is noted in its record.
+
+    Plugins are imported one after the other. One that takes long is imported beside the others,
+    and left out when its time is up.
+
+    Parameters
+    ----------
+    known : sequence of PluginRecord
+        Plugins that were asked already.
+    asked_for : str
+        Name of a backend that the user asked for: its plugin may take longer.
+    ours : str
+        Only the plugin of ours that brings the backend of this name.
 
     Raises
     ------
@@ -51,24 +99,55 @@ def scan() -> Scan:
         With ``BURN_STRICT_PLUGINS``, the first thing that a plugin raised.
     """
     result = Scan([], [])
+    attempts: list[tuple[PluginRecord, Attempt[_Declared]]] = []
+    asked = {(record.name, record.distribution): record for record in known}
     for point in _entry_points():
         name, version = _origin(point)
+        if ours and not (point.name == ours and canonicalize_name(name) == owner_of(ours)):
+            continue
         record = PluginRecord(point.name, name, version, entry_point=point.value)
         reason = _blocked(record)
         if reason:
             result.blocked.append((record, reason))
             continue
+        record = asked.get((record.name, record.distribution), record)
         result.plugins.append(record)
-        try:
-            record.specs = tuple(_specs_of(point, record))
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:  # noqa: BLE001 — whatever a plugin does is its failure
-            record.error = error
-        if record.error is not None:
-            raise_if_strict(record.error, record)
-            _log.info("plugin %r of %s: %s", point.name, record, describe(record.error))
+        if record not in known:
+            work = partial(_declared, point, record)
+            attempts.append((record, Attempt(work, name=f"burn-import-{point.name}")))
+            attempts[-1][1].start()
+            attempts[-1][1].wait(_SOON)
+    for record, attempt in attempts:
+        _take(record, attempt, is_asked_for=record.name == asked_for)
     return result
+
+
+def _take(record: PluginRecord, attempt: Attempt[_Declared], *, is_asked_for: bool) -> None:
+    """Put what a plugin declares into its record, or what it does wrong."""
+    try:
+        limit = time_limit(is_asked_for=is_asked_for)
+    except ArgumentError:  # the probe of each backend says so
+        limit = _MOST
+    try:
+        if not attempt.wait(limit):
+            raise OverdueError(
+                f"importing it took over {limit:g} s",
+                hint=f"{VARIABLE}={6 * limit:g} waits longer, and "
+                f"BURN_DISABLE_PLUGINS={record.name} does not wait",
+            )
+        declared = attempt.result()
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001 — whatever a plugin does is its failure
+        record.error = error
+    else:
+        record.hooks = declared.hooks
+        record.specs = tuple(declared.specs)
+        record.error = declared.refused
+    if record.error is not None:
+        raise_if_strict(record.error, record)
+        level = logging.WARNING if isinstance(record.error, OverdueError) else logging.INFO
+        _log.log(level, "plugin %r of %s: %s", record.name, record, describe(record.error))
 
 
 def _entry_points() -> list[importlib.metadata.EntryPoint]:
@@ -119,11 +198,12 @@ def _blocked(record: PluginRecord) -> str:
     return ""
 
 
-def _specs_of(point: importlib.metadata.EntryPoint, record: PluginRecord) -> list[BackendSpec]:
+def _declared(point: importlib.metadata.EntryPoint, record: PluginRecord) -> _Declared:
     """Import the module of an entry point and call its hook, apart from all others.
 
-    What is no backend that could be called by a name is left out, and noted in the record.
+    What is no backend that could be called by a name is left out.
     """
+    _this_thread.is_looking = True  # the thread ends with this call
     if not point.name.isidentifier():
         _log.warning("plugin %r of %s is skipped: its name is no identifier", point.name, record)
         raise PluginError(
@@ -140,9 +220,8 @@ def _specs_of(point: importlib.metadata.EntryPoint, record: PluginRecord) -> lis
             f"{point.value} has none of burn's hooks",
             hint="Write burn_backends(), with @burn.plugins.hookimpl above it",
         )
-    record.hooks = manager.hook
     if not manager.hook.burn_backends.get_hookimpls():
-        return []
+        return _Declared(manager.hook, [], None)
     answers = manager.hook.burn_backends()  # one, or none if it is None
     if not answers or not isinstance(answers[0], (list, tuple)):
         kind = type(answers[0]).__name__ if answers else "NoneType"
@@ -150,13 +229,30 @@ def _specs_of(point: importlib.metadata.EntryPoint, record: PluginRecord) -> lis
             f"burn_backends() returned an object of type {kind}",
             hint="It returns a list of BackendSpecs",
         )
-    specs = []
+    specs, refused = [], None
     for spec in answers[0]:
         try:
             check_name(spec)
+            _check_owner(spec, record)
         except PluginError as error:
             _log.warning("a backend of %s is skipped: %s", record, error)
-            record.error = record.error or error
+            refused = refused or error
         else:
             specs.append(spec)
-    return specs
+    return _Declared(manager.hook, specs, refused)
+
+
+def _check_owner(spec: BackendSpec, record: PluginRecord) -> None:
+    """Refuse a backend of somebody else's that has a name of ours.
+
+    Raises
+    ------
+    PluginError
+        If the name is kept for another distribution.
+    """
+    owner = owner_of(spec.name)
+    if owner is not None and canonicalize_name(record.distribution) != owner:
+        raise PluginError(
+            f"{record.distribution} claims the name {spec.name!r}, which belongs to {owner}",
+            hint=f"Its backend needs another name; pip uninstall {record.distribution} removes it",
+        )

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import enum
+import logging
 import os
 import threading
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from burn.backend import Backend
 from burn.errors import DeviceUnavailableError, PluginError
+from burn.plugins.attempt import OverdueError
 from burn.plugins.hints import advice, describe
 from burn.plugins.probing import Probe
 from burn.plugins.specification import BackendSpec, DeviceInfo, check_spec
 
-__all__ = ["BackendEntry", "PluginRecord", "State", "raise_if_strict"]
+__all__ = ["IN_PROCESS", "BackendEntry", "PluginRecord", "State", "is_strict", "raise_if_strict"]
+
+_log = logging.getLogger("burn")
+
+IN_PROCESS: Final = "(this process)"
+"""Stands for the distribution of a backend that the running process registered."""
 
 
 class State(enum.Enum):
@@ -58,6 +65,11 @@ class PluginRecord:
         return f"{self.distribution} {self.version}".rstrip()
 
     @property
+    def is_in_process(self) -> bool:
+        """Whether the running process registered it, so that no other process knows of it."""
+        return self.distribution == IN_PROCESS
+
+    @property
     def advice(self) -> str:
         """What to do about its error."""
         if self.error is None:
@@ -66,9 +78,14 @@ class PluginRecord:
         return advice(self.error, module, self.distribution)
 
 
+def is_strict() -> bool:
+    """Whether ``BURN_STRICT_PLUGINS`` says that what a plugin raises is raised again."""
+    return os.environ.get("BURN_STRICT_PLUGINS", "") not in ("", "0")
+
+
 def raise_if_strict(error: BaseException, plugin: PluginRecord) -> None:
     """Raise what a plugin raised, if ``BURN_STRICT_PLUGINS`` says so."""
-    if os.environ.get("BURN_STRICT_PLUGINS", "") in ("", "0"):
+    if not is_strict():
         return
     note = f"From the plugin {plugin.name!r} of {plugin}; BURN_STRICT_PLUGINS is set."
     if note not in getattr(error, "__notes__", ()):
@@ -166,12 +183,21 @@ class BackendEntry:
         if self.error is None:
             self._probe.start()
 
-    def probe(self) -> list[DeviceInfo]:
-        """Devices that are there, in the backend's order; none if the backend has failed."""
+    def probe(self, *, is_asked_for: bool = False) -> list[DeviceInfo]:
+        """Devices that are there, in the backend's order; none if the backend has failed.
+
+        Parameters
+        ----------
+        is_asked_for : bool
+            Whether the user named the backend. A probe that took too long for others, which go on
+            without it, is waited for longer then.
+        """
+        if is_asked_for and isinstance(self.failure, OverdueError):
+            self.failure = None
         if self.error is None:
             probe = self._probe
             try:
-                return list(probe.result())
+                return list(probe.result(is_asked_for=is_asked_for))
             except DeviceUnavailableError as error:  # nothing is wrong with the plugin
                 self.absence = describe(error)
                 return []
@@ -182,6 +208,8 @@ class BackendEntry:
             except BaseException as error:  # noqa: BLE001 — whatever a driver does is its failure
                 if probe is self._probe:
                     self.failure = error
+                    if isinstance(error, OverdueError) and not is_asked_for:
+                        _log.warning("%s is left out: %s", self.plugin, error)
         if self.error is not None:
             raise_if_strict(self.error, self.plugin)
         return []

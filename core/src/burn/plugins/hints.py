@@ -6,6 +6,7 @@ from typing import Final
 
 from packaging.utils import canonicalize_name
 
+from burn.device_id import BACKEND_IDS
 from burn.errors import BurnError
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "install_hint",
     "newer_core_hint",
     "newer_plugin_hint",
+    "owner_of",
 ]
 
 INSTALL_HINT: Final = "In a checkout of burn for Python: pip install {packages}"
@@ -28,6 +30,11 @@ DISTRIBUTIONS: Final = {
     "torch": "burn-torch",
 }
 """Which distribution brings a backend of ours."""
+
+
+def owner_of(name: str) -> str | None:
+    """The distribution that a name of a backend is kept for; None for a name that is free."""
+    return DISTRIBUTIONS.get(name) or (f"burn-{name}" if name in BACKEND_IDS else None)
 
 
 def install_hint(name: str) -> str:

@@ -6,7 +6,7 @@ import contextlib
 import importlib
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
@@ -15,17 +15,20 @@ from packaging.utils import canonicalize_name
 
 from burn.device_id import BACKEND_IDS, FIRST_FOREIGN_ID
 from burn.errors import DeviceUnavailableError, PluginError
-from burn.plugins.discovery import Scan, scan
-from burn.plugins.entry import BackendEntry, PluginRecord, raise_if_strict
-from burn.plugins.hints import DISTRIBUTIONS, describe, install_hint
+from burn.plugins.discovery import Scan, is_looking, scan
+from burn.plugins.entry import (
+    IN_PROCESS,
+    BackendEntry,
+    PluginRecord,
+    is_strict,
+    raise_if_strict,
+)
+from burn.plugins.hints import DISTRIBUTIONS, describe, install_hint, owner_of
 from burn.plugins.specification import BackendSpec, DeviceInfo, check_name, check_spec
 
 __all__ = ["Registry", "refresh_plugins", "register_backend", "registered", "registry"]
 
 _LAST_ID: Final = 255
-
-_PROCESS: Final = "(this process)"
-
 
 _Claim: TypeAlias = tuple[BackendSpec, PluginRecord]
 """A backend, and who brings it."""
@@ -42,6 +45,9 @@ class _Found:
 class Registry:
     """The backends of this process: found on first use, once, and again after `refresh`.
 
+    Who asks for a backend of ours by name waits for no other plugin: as long as nobody has asked
+    for more, only its own is imported.
+
     There are two locks. That of the registry is held while plugins are looked for, which imports
     their light modules; that of an entry while its backend is loaded. Nobody waits for the second
     one who holds the first.
@@ -50,9 +56,10 @@ class Registry:
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._found: _Found | None = None
-        self._is_looking = False
+        self._early: dict[str, BackendEntry] = {}
+        """Backends of ours that were asked for by name before plugins were looked for."""
         self._in_process: dict[str, BackendSpec] = {}
-        self._process = PluginRecord(_PROCESS, _PROCESS, "")
+        self._process = PluginRecord(IN_PROCESS, IN_PROCESS, "")
         self._gone: dict[tuple[str, str], BackendEntry] = {}
         """Backends whose plugins are not found any more, by name and distribution: if they come
         back, a backend that was loaded need not be loaded twice."""
@@ -78,7 +85,7 @@ class Registry:
         """Look for plugins again. Loaded backends stay loaded, and devices what they are."""
         with self._lock:
             importlib.invalidate_caches()
-            if self._found is not None:
+            if self._found is not None or self._early:
                 self._look()
 
     def register(self, spec: BackendSpec) -> None:
@@ -90,7 +97,7 @@ class Registry:
             If its name is taken, or the spec is not valid.
         """
         check_name(spec)
-        check_spec(spec, _PROCESS)
+        check_spec(spec, IN_PROCESS)
         with self._lock:
             found = self._discover()
             if spec.name in found.entries:
@@ -125,7 +132,10 @@ class Registry:
         PluginError
             If its plugin is broken.
         """
-        found = self._discover()
+        entry = self._own(name) if self._found is None else None
+        if entry is not None:
+            return entry
+        found = self._discover(asked_for=name)
         entry = found.entries.get(name)
         if entry is not None:
             return entry
@@ -155,10 +165,10 @@ class Registry:
 
     def by_id(self, backend_id: int) -> BackendEntry | None:
         """The backend with an id, or None."""
-        for entry in self.entries.values():
+        for entry in self._early.values():
             if entry.backend_id == backend_id:
                 return entry
-        return None
+        return next((one for one in self.entries.values() if one.backend_id == backend_id), None)
 
     def probe(
         self, entries: Mapping[str, BackendEntry] | None = None
@@ -190,37 +200,55 @@ class Registry:
     def after_fork(self) -> None:
         """Make a child process independent of what other threads of its parent were doing."""
         self._lock = threading.RLock()
-        self._is_looking = False
-        if self._found is not None:
-            for entry in self._found.entries.values():
-                entry.after_fork()
+        known = self._early if self._found is None else self._found.entries
+        for entry in known.values():
+            entry.after_fork()
 
-    def _discover(self) -> _Found:
+    def _own(self, name: str) -> BackendEntry | None:
+        """A backend of ours, without looking for other plugins; None where that does not do."""
+        if name not in DISTRIBUTIONS or is_strict():
+            return None
+        _refuse_plugins()
+        with self._lock:
+            entry = self._early.get(name)
+            if entry is not None or self._found is not None:
+                return entry
+            plugins = scan(asked_for=name, ours=name).plugins
+            claims = [(spec, one) for one in plugins for spec in one.specs if spec.name == name]
+            if len(claims) != 1:
+                return None
+            entry = BackendEntry(claims[0][0], BACKEND_IDS[name], claims[0][1])
+            self._early = {**self._early, name: entry}
+            return entry
+
+    def _discover(self, *, asked_for: str = "") -> _Found:
         found = self._found
         if found is not None:
             return found
+        _refuse_plugins()
         with self._lock:
-            return self._found or self._look()
+            if self._found is None:
+                known = [entry.plugin for entry in self._early.values()]
+                self._look(known, asked_for=asked_for)
+            return self._found  # type: ignore[return-value]  # set by _look
 
-    def _look(self) -> _Found:
-        """Look for plugins; the lock is held."""
-        if self._is_looking:
-            raise PluginError(
-                "a plugin asked for devices while plugins were being looked for",
-                hint="Its module, and burn_backends(), only declare what there is",
-            )
-        self._is_looking = True
-        try:
-            return self._number(scan(), self._in_process, is_new=True)
-        finally:
-            self._is_looking = False
+    def _look(self, known: Sequence[PluginRecord] = (), *, asked_for: str = "") -> None:
+        """Look for plugins other than those that were asked already; the lock is held."""
+        self._number(scan(known, asked_for=asked_for), self._in_process, is_new=True, known=known)
+        self._early = {}
 
     def _number(
-        self, found: Scan, in_process: dict[str, BackendSpec], *, is_new: bool = False
-    ) -> _Found:
+        self,
+        found: Scan,
+        in_process: dict[str, BackendSpec],
+        *,
+        is_new: bool = False,
+        known: Sequence[PluginRecord] = (),
+    ) -> None:
         """Make the entries of what was found, each with its id; the lock is held.
 
-        What failed before is tried again if plugins were looked for (`is_new`).
+        What failed before is tried again if plugins were looked for (`is_new`), except that of
+        plugins which were asked already.
         """
         claims: dict[str, list[_Claim]] = {}
         for plugin in found.plugins:
@@ -228,14 +256,14 @@ class Registry:
                 claims.setdefault(spec.name, []).append((spec, plugin))
         for spec in in_process.values():
             claims.setdefault(spec.name, []).append((spec, self._process))
-        before = self._found.entries if self._found is not None else {}
+        before = self._early if self._found is None else self._found.entries
         taken = {entry.backend_id for name, entry in before.items() if name in claims}
         entries: dict[str, BackendEntry] = {}
         for name in sorted(claims):
             spec, plugin = claims[name][0]
             entry = before.get(name) or self._entry_of(spec, plugin, taken)
             taken.add(entry.backend_id)
-            if is_new or entry.spec is not spec:
+            if (is_new and plugin not in known) or entry.spec is not spec:
                 entry.renew(spec, plugin)
             entry.conflict = _conflict(name, [one for _, one in claims[name]])
             if is_new and entry.error is not None:
@@ -247,7 +275,6 @@ class Registry:
         self._in_process = in_process
         self._found = _Found(found, MappingProxyType(entries))
         self.generation += 1
-        return self._found
 
     def _entry_of(self, spec: BackendSpec, plugin: PluginRecord, taken: set[int]) -> BackendEntry:
         """Entry of a name that was not known before, or has come back."""
@@ -286,7 +313,23 @@ def _conflict(name: str, plugins: list[PluginRecord]) -> PluginError | None:
 
 def _brings(plugin: PluginRecord, name: str) -> bool:
     """Whether a plugin that could not be asked is the one of a backend, as far as names tell."""
-    return plugin.name == name or canonicalize_name(plugin.distribution) == DISTRIBUTIONS.get(name)
+    owner = owner_of(name)
+    return plugin.name == name if owner is None else canonicalize_name(plugin.distribution) == owner
+
+
+def _refuse_plugins() -> None:
+    """Refuse a plugin that is being looked at itself: plugins are looked for once.
+
+    Raises
+    ------
+    PluginError
+        If the caller is one.
+    """
+    if is_looking():
+        raise PluginError(
+            "a plugin asked for devices while plugins were being looked for",
+            hint="Its module, and burn_backends(), only declare what there is",
+        )
 
 
 registry: Final = Registry()
@@ -356,7 +399,7 @@ class registered(contextlib.ContextDecorator):  # noqa: N801 — used like a fun
 
     def __init__(self, spec: BackendSpec) -> None:
         check_name(spec)
-        check_spec(spec, _PROCESS)
+        check_spec(spec, IN_PROCESS)
         self._spec = spec
 
     def __enter__(self) -> BackendEntry:

@@ -280,8 +280,8 @@ class MockBackend(Backend):
         return dtype if dtype in _DTYPES else None
 
     def dtype_usage(self, device: DeviceId, dtype: DType) -> DTypeUsage:
-        """What was said of the device."""
-        return self._units[device].like.usage(dtype)
+        """What was said of the device, which is opened for it."""
+        return self._opened(device).usage(dtype)
 
     def device_count(self, type_id: int) -> int:
         """Number of devices of a type."""
@@ -295,10 +295,15 @@ class MockBackend(Backend):
         OSError
             If it was said to be refused.
         """
-        refusal = self._units[device].like.refusal
-        if refusal:
-            raise OSError(refusal)
+        self._opened(device)
         return self
+
+    def _opened(self, device: DeviceId) -> MockDevice:
+        """What was said of a device that is not refused."""
+        like = self._units[device].like
+        if like.refusal:
+            raise OSError(like.refusal)
+        return like
 
     def sync(self, device: DeviceId) -> None:
         """Wait for what was queued.

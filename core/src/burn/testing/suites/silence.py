@@ -31,7 +31,7 @@ _silence: Final = DeviceSuite("silence", "float results that are not finite are 
 @_silence.check("no op warns")
 def no_op_warns(device: Device) -> None:
     """Every op, through Dispatch, on its float samples, in a process where all warnings are on."""
-    if registry.entry(device.backend_name).plugin.distribution == "(this process)":
+    if registry.entry(device.backend_name).plugin.is_in_process:
         raise Skipped("the backend is registered in this process, and no other one knows it")
     code = f"from {__name__} import warnings_on; print(*warnings_on({device.name!r}), sep='\\n')"
     result = subprocess.run(  # noqa: S603 — this interpreter, and the code above

@@ -13,6 +13,7 @@ from burn import namespace as burn
 from burn.device import Device
 from burn.dtype import DType, bfloat16, float32
 from burn.errors import AutodiffError, BurnError
+from burn.plugins import describe
 from burn.testing.check import Skipped
 from burn.testing.suites.expectations import (
     expect,
@@ -161,8 +162,22 @@ def moved_in_threads(device: Device) -> None:
     expect(not wrong, "; ".join(wrong))
 
 
+@_transfers.check("every other device works")
+def every_other_device_works(device: Device) -> None:
+    """Those that do not are left out of the other checks; this one says which, and why."""
+    reasons = []
+    for other in Device.enumerate():
+        try:
+            if other.hardware is not device.hardware and other.supports_dtype(float32):
+                burn.ones(1, dtype=float32, device=other).numpy()
+        except BurnError as error:
+            reasons.append(f"{other.name} is left out: {describe(error)}")
+    if reasons:
+        raise Skipped("; ".join(reasons))
+
+
 def _others(device: Device, dtype: DType) -> list[Device]:
-    """Devices of other hardware that have a dtype, one of each backend and type."""
+    """Devices of other hardware that work and have a dtype, one of each backend and type."""
     found = {
         (one.backend_name, one.type): one
         for one in reversed(Device.enumerate())

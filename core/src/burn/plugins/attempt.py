@@ -1,0 +1,139 @@
+"""Attempt: what a plugin does in a thread of its own, waited for no longer than a time limit.
+
+Plugins may sleep and drivers may hang. A daemon thread is left alone when its time is up. The time
+runs from its start, not from when somebody waits for it: attempts that are started together are
+over together, however many of them hang.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+import time
+from collections.abc import Callable
+from typing import Final, Generic, TypeVar
+
+from burn.errors import ArgumentError, PluginError
+
+__all__ = ["VARIABLE", "Attempt", "OverdueError", "time_limit"]
+
+VARIABLE: Final = "BURN_PROBE_SECONDS"
+
+_SECONDS: Final = 3.0
+"""How long a plugin that nobody asked for may take. A program is not to wait for it."""
+
+_PATIENT_SECONDS: Final = 10.0
+"""How long one may take that was asked for by name. Drivers that sleep take seconds to wake up."""
+
+_MOST_SECONDS: Final = 86_400.0
+
+_T = TypeVar("_T")
+
+
+class OverdueError(PluginError):
+    """A plugin took longer than it may."""
+
+
+def time_limit(*, is_asked_for: bool = False) -> float:
+    """Seconds that a plugin may take to be imported, and a backend to find its devices.
+
+    Parameters
+    ----------
+    is_asked_for : bool
+        Whether the user named it.
+
+    Raises
+    ------
+    ArgumentError
+        If ``BURN_PROBE_SECONDS`` is no positive number.
+    """
+    text = os.environ.get(VARIABLE, "").strip()
+    if not text:
+        return _PATIENT_SECONDS if is_asked_for else _SECONDS
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 0.0 < seconds <= _MOST_SECONDS:
+        raise ArgumentError(
+            f"{VARIABLE}={text} is no number of seconds",
+            hint="It says how long importing a plugin, and looking for devices, may take; "
+            f"{_SECONDS:g} if it is not set",
+        )
+    return seconds
+
+
+class Attempt(Generic[_T]):
+    """One call of a function, in a daemon thread.
+
+    Parameters
+    ----------
+    work : callable
+        The function.
+    name : str
+        Name of the thread.
+    """
+
+    def __init__(self, work: Callable[[], _T], name: str) -> None:
+        self._work = work
+        self._name = name
+        self._lock = threading.Lock()
+        self._done = threading.Event()
+        self._started: float | None = None
+        self._thread: threading.Thread | None = None
+        self._results: list[_T] = []
+        self._error: BaseException | None = None
+
+    @property
+    def is_done(self) -> bool:
+        """Whether it has come to an end."""
+        return self._done.is_set()
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether it was started and has not come to an end."""
+        return self._started is not None and not self._done.is_set()
+
+    @property
+    def is_this_thread(self) -> bool:
+        """Whether the caller is the function."""
+        return self._thread is threading.current_thread()
+
+    def start(self) -> None:
+        """Call the function, unless somebody has."""
+        with self._lock:
+            if self._started is not None:
+                return
+            self._started = time.monotonic()
+            try:
+                self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+                self._thread.start()
+            except RuntimeError as error:  # the system has no more threads
+                self._error = error
+                self._done.set()
+
+    def wait(self, seconds: float) -> bool:
+        """Wait until so many seconds after its start; whether it has come to an end."""
+        remaining = (self._started or 0.0) + seconds - time.monotonic()
+        return self._done.wait(max(remaining, 0.0))
+
+    def result(self) -> _T:
+        """What the function returned, after it has come to an end.
+
+        Raises
+        ------
+        BaseException
+            What it raised.
+        """
+        if self._error is not None:
+            raise self._error
+        return self._results[0]
+
+    def _run(self) -> None:
+        try:
+            self._results.append(self._work())
+        except BaseException as error:  # noqa: BLE001 — raised again where the result is asked for
+            self._error = error
+        finally:
+            self._done.set()
