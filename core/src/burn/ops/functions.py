@@ -240,7 +240,7 @@ def _asinh(ops: OpTable, x: Primitive) -> Primitive:
     far = ops.maximum(a, 1.0)
     root = ops.sqrt(_one_plus_square(ops, ops.divide(1.0, far)))
     large = ops.add(ops.log(far), ops.log1p(root))
-    return ops.multiply(ops.sign(x), ops.where(ops.equal(near, a), small, large))
+    return ops.copysign(ops.where(ops.equal(near, a), small, large), x)
 
 
 def _acosh(ops: OpTable, x: Primitive) -> Primitive:
@@ -258,7 +258,7 @@ def _atanh(ops: OpTable, x: Primitive) -> Primitive:
     # Of |x|: towards -1 the argument of the logarithm would cancel.
     a = ops.abs(x)
     ratio = ops.divide(ops.multiply(a, 2.0), ops.subtract(1.0, a))
-    return ops.multiply(ops.sign(x), ops.multiply(ops.log1p(ratio), 0.5))
+    return ops.copysign(ops.multiply(ops.log1p(ratio), 0.5), x)
 
 
 asinh = _function(

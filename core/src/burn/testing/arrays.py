@@ -11,6 +11,7 @@ from burn.testing.op_samples import Array
 
 __all__ = [
     "LIMITS",
+    "LONG",
     "NEIGHBOURS",
     "SPECIAL",
     "booleans",
@@ -18,7 +19,9 @@ __all__ = [
     "expanded",
     "floats",
     "integers",
+    "long",
     "matrix_transposed",
+    "pairs",
     "reversed_view",
     "strided",
     "transposed",
@@ -34,8 +37,27 @@ LIMITS: Final = np.array(
 )
 """Integers that, wrapped around, are the smallest and largest of some dtype."""
 
+LONG: Final = 2 * 64 + 15
+"""Elements of any dtype that fill two of the widest vector registers, and leave a remainder.
+
+Libraries have other code for what fills their registers than for the elements that are left over,
+and often for two registers at a time. The widest are of 64 bytes, the narrowest dtypes of one.
+"""
+
 NEIGHBOURS: Final = np.array([2**53 + 1, 2**53 + 2, 2**53, 2**53 + 1])
 """Integers of which two have the same float64."""
+
+
+def long(values: Array) -> Array:
+    """`values` again and again, `LONG` elements of them."""
+    return np.resize(values, LONG)
+
+
+def pairs(values: Array) -> tuple[Array, Array]:
+    """Each value with each other, as two arrays of one length, `LONG` at least."""
+    length = max(LONG, values.size**2)
+    first, second = np.repeat(values, values.size), np.tile(values, values.size)
+    return np.resize(first, length), np.resize(second, length)
 
 
 def floats(*shape: int, low: float = -2.0, high: float = 2.0, phase: float = 0.3) -> Array:

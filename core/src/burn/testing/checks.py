@@ -97,7 +97,14 @@ def _check_call(
             transcript, _, shown = show(subject, call)
             transcript.expect_meta(shown[place], Meta(np.shape(references[place]), meta.dtype))
             _fail(call, f"{name} is {found} where infer says {meta}", transcript)
-        comparison = compare(value, references[place], meta.dtype, exact=exact, terms=terms)
+        comparison = compare(
+            value,
+            references[place],
+            meta.dtype,
+            exact=exact,
+            signed_zeros=samples.signed_zeros,
+            terms=terms,
+        )
         if comparison.text:
             transcript, _, shown = show(subject, call)
             _expect(transcript, shown[place], comparison, references[place], meta.dtype)

@@ -153,6 +153,8 @@ class OpSamples:
     exact : bool
         Whether floats must be equal, the sign of a zero included: the op rounds at most once, and
         that is the cast to the output's dtype.
+    signed_zeros : bool
+        Whether a zero of a float dtype must have the sign that the reference gives it.
     terms : callable, optional
         For contractions and sums; see `Terms`. Their tolerance depends on what is added up.
     widens : bool
@@ -164,6 +166,7 @@ class OpSamples:
     samples: tuple[Sample, ...]
     errors: tuple[ErrorSample, ...] = ()
     exact: bool = False
+    signed_zeros: bool = False
     terms: Terms | None = None
     widens: bool = True
 
@@ -211,6 +214,7 @@ def reference(
     errors: Iterable[ErrorSample] = (),
     kinds: Kind | None = None,
     exact: bool = False,
+    signed_zeros: bool = False,
     terms: Terms | None = None,
     widens: bool = True,
 ) -> Callable[[Reference], Reference]:
@@ -225,7 +229,7 @@ def reference(
     kinds : Kind, optional
         Kinds of dtypes to try it with; those that its promoting operands have in common if left
         out.
-    exact, terms, widens
+    exact, signed_zeros, terms, widens
         How results are compared; see `OpSamples`.
 
     Raises
@@ -249,7 +253,9 @@ def reference(
         for note in notes:
             if set(note) & set("#@*\n"):  # they mean something in lists of expected failures
                 raise ValueError(f"sample {note!r} of {name!r}: a note has no #, @, * or line end")
-        SAMPLES[name] = OpSamples(definition, function, kept, refused, exact, terms, widens)
+        SAMPLES[name] = OpSamples(
+            definition, function, kept, refused, exact, signed_zeros, terms, widens
+        )
         return function
 
     return attach

@@ -77,6 +77,7 @@ def compare(
     dtype: DType,
     *,
     exact: bool = False,
+    signed_zeros: bool = False,
     terms: tuple[Any, Any] | None = None,
 ) -> Comparison:
     """Compare a result with what it should be. NaN equals NaN.
@@ -92,6 +93,8 @@ def compare(
         Dtype of the result.
     exact : bool
         Whether floats must be equal; a zero then has a sign.
+    signed_zeros : bool
+        Whether a real zero must have the sign of the expected one.
     terms : tuple, optional
         For contractions and sums: how many terms were added up, and the sum of their magnitudes.
     """
@@ -117,6 +120,8 @@ def compare(
         finite = np.isfinite(x) & np.isfinite(y)
         error = np.abs(x - y)
         near = same | (finite & (error <= allowed))
+        if signed_zeros and not dtype.is_complex:
+            near &= (x != 0.0) | (y != 0.0) | _same_signs(x, y)
         ratio = np.where(finite & ~same, error / allowed, 0.0)
         worst = float(ratio.max()) if ratio.size else 0.0
     return _found(~near, actual, expected, allowed, worst)

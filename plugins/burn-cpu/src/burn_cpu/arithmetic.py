@@ -86,6 +86,11 @@ class ArithmeticOps:
         inverse = np.where(base == 1, dtype.type(1), np.where(base == -1, sign, constant(0, dtype)))
         return np.where(negative, inverse, powers)
 
+    def sign(self, x: Array) -> Array:
+        """`numpy.sign`, which for bfloat16 is ml_dtypes' and keeps the negative zero."""
+        signs = np.sign(x)
+        return signs + constant(0, _BFLOAT16) if x.dtype is _BFLOAT16 else signs
+
     def complex(self, real: Array, imag: Array) -> Array:
         """One new array; adding would make NaN of infinite parts."""
         dtype = np.complex128 if real.dtype == np.float64 else np.complex64

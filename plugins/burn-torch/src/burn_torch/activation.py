@@ -8,6 +8,7 @@ import torch
 
 from burn_torch.defaults import DefaultOps
 from burn_torch.dtypes import Tensor
+from burn_torch.precision import has_finite_sum
 
 _nn = torch._C._nn
 _gelu_backward: Final = torch.ops.aten.gelu_backward.default
@@ -48,8 +49,14 @@ class ActivationOps(DefaultOps):
         return torch.threshold(x, threshold, value)
 
     def gelu(self, x: Tensor, *, approximate: str = "none") -> Tensor:
-        """`torch.nn.functional.gelu`."""
-        return _nn.gelu(x, approximate=approximate)
+        """`torch.nn.functional.gelu`, unless that gives something that is not finite on the CPU.
+
+        There it hands packed floats to oneDNN, which makes NaN of infinity.
+        """
+        result: Tensor = _nn.gelu(x, approximate=approximate)
+        if self.on_host and approximate == "none" and not has_finite_sum(result):
+            return self.decomposed("gelu", x)  # type: ignore[no-any-return]  # a primitive
+        return result
 
     def gelu_grad(self, x: Tensor, g: Tensor, *, approximate: str = "none") -> Tensor:
         """What torch's own gradient calls, which may take no operands that broadcast."""
@@ -59,8 +66,6 @@ class ActivationOps(DefaultOps):
 
     def softplus(self, x: Tensor, *, beta: float = 1.0) -> Tensor:
         """`torch.nn.functional.softplus`, linear only where no float tells the difference."""
-        if not beta > 0.0:
-            raise ValueError(f"beta is {beta}")
         return _nn.softplus(x, beta, _LINEAR_FROM)
 
     def glu(self, x: Tensor, *, axis: int) -> Tensor:

@@ -11,6 +11,7 @@ import torch
 
 from burn_torch.defaults import DefaultOps
 from burn_torch.dtypes import NUMBERS, Tensor, rounded
+from burn_torch.precision import has_finite_sum
 
 if TYPE_CHECKING:
     from burn.aliases import Scalar
@@ -171,8 +172,9 @@ class ArithmeticOps(DefaultOps):
         return torch.where(zero, 0, quotient)
 
     def remainder(self, x1: Tensor | Scalar, x2: Tensor | Scalar) -> Tensor:
-        """`torch.remainder`; of integers by 0 it is 0."""
-        return _rest(torch.remainder, np.remainder, x1, x2)
+        """`torch.remainder`; of integers by 0 it is 0. A zero has the divisor's sign too."""
+        rest = _rest(torch.remainder, np.remainder, x1, x2)
+        return rest.copysign_(x2) if rest.dtype.is_floating_point else rest
 
     def fmod(self, x1: Tensor | Scalar, x2: Tensor | Scalar) -> Tensor:
         """`torch.fmod`; of integers by 0 it is 0."""
@@ -193,11 +195,11 @@ class ArithmeticOps(DefaultOps):
             if not dtype.is_floating_point and not dtype.is_complex and x2 < 0:  # type: ignore[operator]  # real
                 raise ValueError(f"an integer to the power {x2}")
             x2 = rounded(x2, dtype)
-            if dtype is torch.float16 and self.on_host:  # thirty times as fast
-                return torch.pow(x1.to(torch.float32), x2).to(dtype)  # type: ignore[union-attr]  # a tensor
             if x2 in (0.5, -0.5) and dtype.is_floating_point:
                 limits = (x1 == 0.0) | (x1 == -math.inf)
                 x1 = torch.where(limits, torch.abs(x1), x1)  # type: ignore[arg-type]  # a tensor
+            if dtype is torch.float16 and self.on_host:  # thirty times as fast
+                return torch.pow(x1.to(torch.float32), x2).to(dtype)  # type: ignore[union-attr]  # a tensor
         elif x1.__class__ not in NUMBERS and not x2.dim() and x2.dtype.is_floating_point:  # type: ignore[union-attr]  # a tensor
             x2 = x2.expand(x1.shape or (1,))  # type: ignore[union-attr]  # a tensor; else it counts as a number
             return torch.pow(x1, x2).reshape(x1.shape)  # type: ignore[union-attr]  # a tensor
@@ -247,7 +249,7 @@ def _rest(function: Callable[..., Any], numpy: Callable[..., Any], x1: Any, x2: 
     if x1.__class__ in NUMBERS:
         x1 = number_like(x1, x2)
     rest: Tensor = function(x1, x2)
-    if not like.dtype.is_floating_point or like.device.type != "cpu" or not rest.isnan().any():
+    if not like.dtype.is_floating_point or like.device.type != "cpu" or has_finite_sum(rest):
         return rest
     # torch gives NaN where the quotient is too large; the C library does not.
     x1, x2 = as_tensors(x1, x2)

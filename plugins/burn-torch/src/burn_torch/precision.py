@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +11,13 @@ import torch
 
 from burn_torch.dtypes import SHORT, Tensor
 
-__all__ = ["in_float32", "on_host_in_float32"]
+__all__ = ["has_finite_sum", "in_float32", "on_host_in_float32"]
+
+
+def has_finite_sum(x: Tensor) -> bool:
+    """Whether the sum is finite; then so is each element. The cheapest look at all of them."""
+    total = torch.sum(x, dtype=torch.float32) if x.dtype is torch.float16 else torch.sum(x)
+    return math.isfinite(total.item())
 
 
 def in_float32(method: Callable[..., Any]) -> Callable[..., Any]:

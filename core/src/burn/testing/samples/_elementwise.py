@@ -12,11 +12,14 @@ import numpy as np
 from burn.errors import DTypeError, OperandTypeError, ShapeError
 from burn.testing.arrays import (
     LIMITS,
+    LONG,
     SPECIAL,
     booleans,
     expanded,
     floats,
     integers,
+    long,
+    pairs,
     reversed_view,
     strided,
     transposed,
@@ -53,13 +56,13 @@ def unary_floats(low: float = -2.0, high: float = 2.0) -> list[Sample]:
     """Floats between `low` and `high` in every layout, and the special ones."""
     return [
         sample("0-d", floats(low=low, high=high)),
-        sample("vector", floats(9, low=low, high=high)),
+        sample("vector", floats(LONG, low=low, high=high)),
         sample("empty", floats(0, 3)),
         sample("transposed", transposed(floats(3, 4, low=low, high=high))),
         sample("strided", strided(floats(2, 3, low=low, high=high))),
         sample("reversed", reversed_view(floats(5, low=low, high=high))),
         sample("expanded", expanded(floats(3, low=low, high=high), 2, 3)),
-        sample("special floats", SPECIAL),
+        sample("special floats", long(np.append(SPECIAL, floats(4, low=low, high=high)))),
     ]
 
 
@@ -78,11 +81,11 @@ def unary_integers() -> list[Sample]:
     """Integers in every layout, and the limits of all dtypes."""
     return [
         sample("integer 0-d", np.array(-3)),
-        sample("integers", integers(4, 5)),
+        sample("integers", integers(LONG)),
         sample("integers, empty", integers(2, 0)),
         sample("integers, transposed", transposed(integers(3, 4))),
         sample("integers, reversed and strided", reversed_view(strided(integers(2, 3)))),
-        sample("integer limits", LIMITS),
+        sample("integer limits", long(LIMITS)),
     ]
 
 
@@ -97,13 +100,13 @@ def binary_floats(low: float = 0.5, high: float = 2.5) -> list[Sample]:
 
     return [
         sample("0-d", first(), second()),
-        sample("same shape", first(2, 3), second(2, 3)),
+        sample("same shape", first(LONG), second(LONG)),
         sample("broadcast both", first(3, 1), second(2, 1, 4)),
         sample("0-d and matrix", first(), second(2, 3)),
         sample("empty", first(0, 3), second(3)),
         sample("empty by broadcasting", first(1, 0), second(3, 1)),
-        sample("number right", first(2, 3), 1.5),
-        sample("number left", 0.75, second(2, 3)),
+        sample("number right", first(LONG), 1.5),
+        sample("number left", 0.75, second(LONG)),
         sample("number and 0-d", 1.25, second()),
         sample("number and empty", first(0), 1.5),
         sample("transposed and strided", transposed(first(3, 4)), strided(second(3, 4))),
@@ -111,25 +114,36 @@ def binary_floats(low: float = 0.5, high: float = 2.5) -> list[Sample]:
     ]
 
 
-def special_pairs(values: Array | None = None) -> Sample:
-    """Each special float, or finite one, with each other."""
+def special_pairs(values: Array | None = None) -> list[Sample]:
+    """Each special float, or finite one, with each other, and with a number on either side.
+
+    Once without those that are not finite: what a library does about them it may do to all.
+    """
     values = np.append(SPECIAL, [1.5, -2.5]) if values is None else values
-    return sample("special floats", values[:, None], values[None, :])
+    finite = values[np.isfinite(values)]
+    return [
+        sample("special floats", *pairs(values)),
+        sample("special floats, number right", long(values), -2.5),
+        sample("special floats, number left", -2.5, long(values)),
+        sample("zeros and others", *pairs(finite), differentiable=False),
+        sample("zeros and others, number right", long(finite), -2.5, differentiable=False),
+        sample("zeros and others, number left", -2.5, long(finite), differentiable=False),
+    ]
 
 
 def binary_integers() -> list[Sample]:
     """Pairs of integers: small ones, the limits of all dtypes, and numbers on either side."""
     return [
         sample("integers, 0-d", np.array(-7), np.array(2)),
-        sample("integers", integers(3, 4), integers(3, 4, phase=0.2)),
+        sample("integers", integers(LONG), integers(LONG, phase=0.2)),
         sample("integers, broadcast", integers(3, 1), integers(4, phase=0.2)),
         sample("integers, empty", integers(0, 4), integers(4)),
         sample("integers, transposed", transposed(integers(3, 4)), integers(3, 4, phase=0.2)),
-        sample("integer limits", LIMITS[:, None], LIMITS[None, :]),
-        sample("integers, number right", integers(3, 4), 3),
-        sample("integers, number left", 100, integers(3, 4)),
+        sample("integer limits", *pairs(LIMITS)),
+        sample("integers, number right", integers(LONG), 3),
+        sample("integers, number left", 100, integers(LONG)),
         sample("integers, negative number left", -5, integers(3, 4)),
-        sample("integer limits, number", LIMITS, 2),
+        sample("integer limits, number", long(LIMITS), 2),
     ]
 
 

@@ -10,7 +10,16 @@ import numpy as np
 
 from burn.dtype import Kind
 from burn.errors import ArgumentError, ShapeError
-from burn.testing.arrays import LIMITS, SPECIAL, expanded, floats, integers, strided, transposed
+from burn.testing.arrays import (
+    LIMITS,
+    SPECIAL,
+    expanded,
+    floats,
+    integers,
+    long,
+    strided,
+    transposed,
+)
 from burn.testing.op_samples import Array, error, reference, sample
 from burn.testing.samples._elementwise import (
     BINARY_ERRORS,
@@ -28,17 +37,18 @@ from burn.testing.samples._elementwise import (
 _ERRORS = (*BINARY_ERRORS, not_for_bool(2))
 
 # Every operand that may be used twice, and values of which floats lose the sum.
-_PAIRS = [*binary_floats(), special_pairs(), *binary_integers()]
+_PAIRS = [*binary_floats(), *special_pairs(), *binary_integers()]
 
-reference("add", samples=_PAIRS, errors=_ERRORS)(each(lambda a, b: a + b))
-reference("subtract", samples=_PAIRS, errors=_ERRORS)(each(lambda a, b: a - b))
-reference("multiply", samples=_PAIRS, errors=_ERRORS)(each(lambda a, b: a * b))
+reference("add", samples=_PAIRS, errors=_ERRORS, signed_zeros=True)(each(lambda a, b: a + b))
+reference("subtract", samples=_PAIRS, errors=_ERRORS, signed_zeros=True)(each(lambda a, b: a - b))
+reference("multiply", samples=_PAIRS, errors=_ERRORS, signed_zeros=True)(each(lambda a, b: a * b))
 
 
 @reference(
     "divide",
-    samples=[*binary_floats(), special_pairs(), sample("by zero", floats(4), 0.0)],
+    samples=[*binary_floats(), *special_pairs(), sample("by zero", floats(4), 0.0)],
     errors=BINARY_ERRORS,
+    signed_zeros=True,
 )
 def _(x1: Array | float, x2: Array | float) -> Array:
     return np.true_divide(x1, x2)
@@ -74,26 +84,35 @@ def _floor_divide(a: Any, b: Any) -> Any:
         return a // b if b else 0
     if math.isnan(a) or math.isnan(b) or not b:
         return float(np.true_divide(a, b))
-    return float(math.floor(Fraction(a) / Fraction(b)))
+    if math.isinf(a):
+        return math.nan
+    sign = math.copysign(1.0, a) * math.copysign(1.0, b)
+    if math.isinf(b):
+        return -1.0 if a and sign < 0.0 else sign * 0.0
+    return float(math.floor(Fraction(a) / Fraction(b))) or sign * 0.0
 
 
 def _remainder(a: Any, b: Any) -> Any:
     if isinstance(a, int) and isinstance(b, int):
         return a % b if b else 0
-    if math.isnan(a) or math.isnan(b) or not b:
+    if math.isnan(a) or math.isnan(b) or not b or math.isinf(a):
         return math.nan
-    return float(Fraction(a) % Fraction(b))
+    if math.isinf(b):
+        return a if a and (a < 0.0) == (b < 0.0) else math.copysign(0.0, b) if not a else b
+    return float(Fraction(a) % Fraction(b)) or math.copysign(0.0, b)
 
 
 reference(
     "floor_divide",
-    samples=[*binary_floats(), *binary_integers(), *_QUOTIENTS],
+    samples=[*binary_floats(), *special_pairs(), *binary_integers(), *_QUOTIENTS],
     errors=_ERRORS,
+    signed_zeros=True,
 )(each(_floor_divide))
 reference(
     "remainder",
-    samples=[*binary_floats(), *binary_integers(), *_QUOTIENTS],
+    samples=[*binary_floats(), *special_pairs(), *binary_integers(), *_QUOTIENTS],
     errors=_ERRORS,
+    signed_zeros=True,
 )(each(_remainder))
 
 
@@ -102,15 +121,17 @@ def _pow(a: Any, b: Any) -> Any:
         if b >= 0:
             return pow(a, b, 1 << 64)
         return {1: 1, -1: 1 if b % 2 == 0 else -1}.get(a, 0)
-    return float(np.power(np.float64(a), np.float64(b)))
+    return float(np.float_power(a, b))  # np.power of one exponent 0.5 is a square root
 
 
 reference(
     "pow",
     samples=[
         *binary_floats(),
-        special_pairs(),
+        *special_pairs(),
         sample("square", floats(5), 2.0),
+        sample("to the power 1/2 at the limits", long(np.append(SPECIAL, [4.0, -4.0])), 0.5),
+        sample("to the power -1/2 at the limits", long(np.append(SPECIAL, [4.0, -4.0])), -0.5),
         sample("to the power 0", np.array([-1.5, 0.0, 2.0]), 0.0),
         sample("to the power 1", np.array([-1.5, 0.0, 2.0]), 1.0),
         sample("cube", np.array([-1.5, 0.0, 2.0]), 3.0),
@@ -140,13 +161,14 @@ reference(
         *_ERRORS,
         error("integers to a negative number", ArgumentError, integers(3), -1),
     ],
+    signed_zeros=True,
 )(each(_pow))
 
 _HALVES = (np.full(3, 0.5), np.full(3, 0.5))
 _EXTREMA = [
     *binary_floats(),
     *binary_integers(),
-    special_pairs(ORDERED),
+    *special_pairs(ORDERED),
     sample("NaN right", floats(3), math.nan),
     sample("NaN left", math.nan, floats(3)),
     sample(
@@ -200,7 +222,7 @@ reference(
             np.array([1.0, 1.0, 1.0]),
             np.array([-1.0, -1.0, -1.0]),
         ),
-        sample("special floats", ORDERED, -1.0, 1.0),
+        sample("special floats", long(ORDERED), -1.0, 1.0),
         sample("NaN bounds", floats(2, low=0.0), np.array([math.nan, 0.0]), 1.0),
         sample(
             "whole gradient at the bounds",
@@ -250,11 +272,13 @@ reference(
     "sign",
     samples=[*unary_floats(), *unary_integers(), _ABS_AT_ZERO],
     errors=[not_for_bool(1)],
+    signed_zeros=True,
 )(each(_sign))
 reference(
     "square",
     samples=[*unary_floats(), *unary_integers()],
     errors=[not_for_bool(1)],
+    signed_zeros=True,
 )(each(lambda a: a * a))
 
 
@@ -265,6 +289,7 @@ reference(
         sample("negative", floats(4, low=-3.0, high=-0.5)),
         sample("expanded zeros", expanded(SPECIAL[3:], 2, 2)),
     ],
+    signed_zeros=True,
 )
 def _(x: Array) -> Array:
     return 1.0 / x

@@ -46,15 +46,16 @@ _FUNCTIONS: Final[dict[str, tuple[Reference, list[Sample]]]] = {
 for _name, (_function, _own) in _FUNCTIONS.items():
     reference(
         _name,
-        samples=[*binary_floats(), special_pairs(), _SIGNS, _EXTREMES, *_own],
+        samples=[*binary_floats(), *special_pairs(), _SIGNS, _EXTREMES, *_own],
         errors=BINARY_ERRORS,
+        signed_zeros=True,
     )(_function)
 
 reference(
     "copysign",
     samples=[
         *binary_floats(),
-        special_pairs(),
+        *special_pairs(),
         _SIGNS,
         sample(
             "zeros",
@@ -82,7 +83,7 @@ reference(
     "nextafter",
     samples=[
         *binary_floats(),
-        special_pairs(),
+        *special_pairs(),
         sample("up and down", np.append(_STEPPED, -_STEPPED)[:, None], np.array([-9e37, 9e37])),
         sample("many", floats(20, 10, low=-9.0, high=9.0), floats(20, 1, low=-9.0, high=9.0)),
         sample("from infinity", SPECIAL[1:3], 0.0),
@@ -114,7 +115,7 @@ reference(
     "fmod",
     samples=[
         *binary_floats(),
-        special_pairs(),
+        *special_pairs(),
         *binary_integers(),
         sample("signs", _DIVIDENDS, np.array([2.0, 2.0, -2.0, -2.0])),
         sample(
@@ -128,4 +129,5 @@ reference(
         sample("limits by one less", LIMITS, LIMITS - 1),
     ],
     errors=[*BINARY_ERRORS, not_for_bool(2)],
+    signed_zeros=True,
 )(each(_fmod))

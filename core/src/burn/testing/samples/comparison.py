@@ -9,11 +9,14 @@ import numpy as np
 from burn.errors import ArgumentError, DTypeError, OperandTypeError, ShapeError
 from burn.testing.arrays import (
     LIMITS,
+    LONG,
     NEIGHBOURS,
+    SPECIAL,
     booleans,
     expanded,
     floats,
     integers,
+    long,
     reversed_view,
     strided,
     transposed,
@@ -33,7 +36,7 @@ from burn.testing.samples._elementwise import (
 
 _COMPARED = [
     *binary_floats(),
-    special_pairs(),
+    *special_pairs(),
     sample("equal floats", np.array([1.0, 2.0, -0.0]), np.array([1.0, 2.5, 0.0])),
     sample("infinity as a number", np.array([1.0, math.inf, math.nan]), math.inf),
     sample("number that is rounded", np.array([0.1, 0.3, -0.1]), 0.1),
@@ -75,8 +78,10 @@ reference("greater_equal", samples=_COMPARED, errors=BINARY_ERRORS)(each(lambda 
             np.array([math.inf, 2.0]),
             gradients=(None, np.array([1.0, 0.0]), np.array([0.0, 1.0])),
         ),
+        sample("special floats", booleans(LONG), long(SPECIAL), -long(SPECIAL)),
+        sample("special floats, number", booleans(LONG), long(SPECIAL), 0.5),
         sample("integers", booleans(3, 4), integers(3, 4), integers(4, phase=0.2)),
-        sample("integer limits", booleans(LIMITS.size), LIMITS, -LIMITS),
+        sample("integer limits", booleans(LONG), long(LIMITS), -long(LIMITS)),
         sample("integers and number", booleans(4), integers(4), 7),
         sample("booleans", booleans(3), booleans(3, phase=0.1), booleans(3, phase=0.3)),
         sample("booleans and number", booleans(3), True, booleans(3, phase=0.3)),  # noqa: FBT003 — an operand

@@ -52,7 +52,7 @@ def _square() -> list[Sample]:
         sample("real eigenvalues", regular(3, 3)),
         sample("complex eigenvalues", _TURNED),
         sample("diagonal", np.diag([3.0, -1.0, 0.5])),
-        sample("triangle", np.triu(regular(4, 4))),
+        sample("triangle", np.triu(regular(4, 4, phase=0.2))),
         sample("batch with both", np.stack([_TURNED, regular(3, 3), -_TURNED])),
         sample("empty batch", floats(0, 3, 3)),
         sample("no rows", floats(2, 0, 0)),

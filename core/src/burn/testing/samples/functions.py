@@ -52,6 +52,7 @@ for _name, (_function, _low, _high, _edges, _extremes) in _FUNCTIONS.items():
             # keeps them away.
             sample("extremes", np.array([*_extremes, math.nan])),
         ],
+        signed_zeros=True,
     )(_function)
 
 _HALVES = np.array([-2.5, -2.0, -1.5, -0.5, -0.0, 0.0, 0.5, 1.0, 1.5, 2.5, 100.0])

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from burn.errors import ShapeError
-from burn.testing.arrays import SPECIAL, floats, strided, transposed
+from burn.testing.arrays import SPECIAL, floats, long, pairs, strided, transposed
 from burn.testing.op_samples import Array, Sample, error, reference, sample
 from burn.testing.samples._elementwise import (
     ORDERED,
@@ -26,7 +26,7 @@ def _without_special(samples: list[Sample]) -> list[Sample]:
     "relu",
     samples=[
         *_without_special(unary_floats()),
-        sample("special floats", ORDERED),
+        sample("special floats", long(ORDERED)),
         sample(
             "slope 0 at 0",
             np.array([0.0, 1.0, -1.0]),
@@ -53,6 +53,7 @@ def _(x: Array) -> Array:
             "output 0 stops it", np.array([0.0, 1.0]), np.array([2.0, 3.0]), differentiable=False
         ),
         sample("NaN is stopped", np.array([0.0, 1.0]), np.array([math.nan, math.inf])),
+        sample("special floats", *pairs(np.append(SPECIAL, [1.5, -2.5]))),
     ],
     errors=[error("shapes do not broadcast", ShapeError, floats(3), floats(2))],
     exact=True,
@@ -95,7 +96,7 @@ reference(
         sample("slopes for one number", floats(), floats(4, phase=0.1)),
         sample("empty", floats(0, 3), floats(3, phase=0.1)),
         sample("layouts", transposed(floats(3, 4)), strided(floats(3, 4, phase=0.1))),
-        sample("special floats", SPECIAL, np.array(0.25)),
+        sample("special floats", long(SPECIAL), np.array(0.25)),
         sample(
             "at 0",
             np.array([0.0, -2.0]),
