@@ -186,9 +186,9 @@ def test_assignment_rebinds_a_tensor_and_keeps_the_graph_of_others():
     y[0] = 10.0
     assert saved.tolist() == [4.0, 16.0]
     assert x.grad((y + saved).sum().backward()).tolist() == [8.0, 18.0]
-    with pytest.raises(burn.AutodiffError, match="assignment"):
+    with pytest.raises(burn.AutodiffError, match="cannot write to a leaf"):
         x += 1
-    with pytest.raises(burn.AutodiffError, match="assignment"):
+    with pytest.raises(burn.AutodiffError, match="cannot write to a leaf"):
         x[0] = 1.0
 
 

@@ -162,21 +162,21 @@ def test_indexing_with_a_tensor_selects_along_the_first_axis():
     assert tensor(VALUES)[index].tolist() == VALUES[index.numpy()].tolist()
 
 
-def test_assignment_is_seen_by_names_and_not_by_views_or_other_tensors():
+def test_assignment_is_seen_by_names_and_views_and_not_by_arrays():
     x = tensor([[1.0, 2.0], [3.0, 4.0]])
     name, row, transposed, array = x, x[0], x.T, x.numpy()
     x[0, 0] = 9.0
     x *= 2
     assert name is x
     assert x.tolist() == [[18.0, 4.0], [6.0, 8.0]]
-    assert row.tolist() == [1.0, 2.0]
-    assert transposed.tolist() == [[1.0, 3.0], [2.0, 4.0]]
+    assert row.tolist() == [18.0, 4.0]
+    assert transposed.tolist() == [[18.0, 6.0], [4.0, 8.0]]
     assert array.tolist() == [[1.0, 2.0], [3.0, 4.0]]
 
 
 def test_what_gives_all_of_a_tensor_gives_another_object():
     x = tensor([1.0, 2.0])
-    others = [x[:], x[...], +x, x.astype(x.dtype), x.reshape((2,)), burn.clip(x), burn.real(x)]
+    others = [+x, x.astype(x.dtype), x.flatten(), burn.clip(x), burn.real(x)]
     x[0] = 5.0
     assert all(other.tolist() == [1.0, 2.0] for other in others)
 

@@ -16,11 +16,11 @@ from burn.backend.tensor_ops import (
     required,
 )
 from burn.dtype import DType, DTypeUsage
-from burn.errors import ExportError
+from burn.errors import ExportError, UnsupportedOpError
 from burn.generator import seed as seed_generator
 
 if TYPE_CHECKING:
-    from burn.aliases import Primitive
+    from burn.aliases import Primitive, Scalar, Slices
     from burn.data import TensorData
     from burn.device_id import DeviceId
 
@@ -207,6 +207,29 @@ class Backend(
         """
         del x, device
         return None
+
+    def can_write(self, x: Primitive, views: list[Primitive]) -> bool:
+        """Whether a write to the memory of `x` is seen in these views of it and nowhere else.
+
+        Then core calls `write_slice` for ``tensor[key] = value``; where it is False, as by default,
+        core computes a new primitive with `slice_assign`, which copies all elements. True is for
+        memory that the backend allocated itself, to which nothing refers but `x`, the primitives in
+        `views`, the list itself, and one tensor for each of them: a reference of anybody else, such
+        as of a value that a gradient rule saved or of an exported array, must make it False. All
+        views must lie in the memory of `x`.
+        """
+        del x, views
+        return False
+
+    def write_slice(self, x: Primitive, value: Primitive | Scalar, *, slices: Slices) -> None:
+        """`slice_assign` in the memory of `x`, which is one of those that `can_write` allowed.
+
+        `value` has the dtype of `x` and broadcasts to the slice. If this raises, `x` is unchanged.
+        """
+        del x, value, slices
+        raise UnsupportedOpError(
+            f"{type(self).__name__} has can_write and no write_slice", hint="Define both"
+        )
 
     def read_all(self, tensors: list[Primitive]) -> list[TensorData]:
         """The values of several tensors of one device; a backend may wait for all of them once."""

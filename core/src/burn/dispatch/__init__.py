@@ -7,11 +7,12 @@ everything else: it finds the device, promotes, converts numbers, and explains w
 
 from burn.dispatch.calls import binary, reflected, unary
 from burn.dispatch.dispatch import Dispatch
-from burn.dispatch.operands import DispatchTensor, dtype_with_number, meet, to_scalar
+from burn.dispatch.operands import DispatchTensor, as_python, dtype_with_number, meet, to_scalar
 
 __all__ = [
     "Dispatch",
     "DispatchTensor",
+    "as_python",
     "binary",
     "dtype_with_number",
     "meet",

@@ -34,6 +34,7 @@ def unary(dispatch: Dispatch[_Tensor], name: str) -> Callable[..., _Tensor]:
             result = _new(x.__class__)
             result.primitive = primitive
             result.tensor_type = output or x.tensor_type.device.types[primitive.dtype]
+            result.link = None
         except Exception:  # noqa: BLE001, S110 — whatever it was, `execute` finds out why
             pass
         else:
@@ -53,6 +54,7 @@ def _unary_without_attributes(dispatch: Dispatch[_Tensor], name: str) -> Callabl
             result = _new(x.__class__)
             result.primitive = primitive
             result.tensor_type = output or x.tensor_type.device.types[primitive.dtype]
+            result.link = None
         except Exception:  # noqa: BLE001, S110 — whatever it was, `execute` finds out why
             pass
         else:
@@ -82,6 +84,7 @@ def binary(dispatch: Dispatch[_Tensor], name: str) -> Callable[[Any, Any], _Tens
             result = _new(x1.__class__)
             result.primitive = primitive
             result.tensor_type = output or tensor_type.device.types[primitive.dtype]
+            result.link = None
         except Exception:  # noqa: BLE001, S110 — whatever it was, `execute` finds out why
             pass
         else:
@@ -102,6 +105,7 @@ def reflected(dispatch: Dispatch[_Tensor], name: str) -> Callable[[Any, Any], _T
             result = _new(x2.__class__)
             result.primitive = primitive
             result.tensor_type = output or tensor_type.device.types[primitive.dtype]
+            result.link = None
         except Exception:  # noqa: BLE001, S110 — whatever it was, `execute` finds out why
             pass
         else:

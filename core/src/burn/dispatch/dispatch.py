@@ -277,6 +277,7 @@ class Dispatch(Generic[_Tensor]):
         result = _new(self.tensor_class)
         result.primitive = primitive
         result.tensor_type = tensor_type
+        result.link = None
         return result
 
     def create(self, name: str, device: Device, dtype: DType, **attrs: Any) -> _Tensor:

@@ -37,12 +37,15 @@ class DispatchTensor:
         What the backend computes with.
     tensor_type : TensorType
         The device and the dtype, with the ops for them.
+    link : object
+        How it shares elements with views, or None (see `burn.tensor.views`).
     """
 
-    __slots__ = ("__weakref__", "primitive", "tensor_type")
+    __slots__ = ("__weakref__", "link", "primitive", "tensor_type")
 
     primitive: Primitive
     tensor_type: TensorType
+    link: Any
 
 
 def to_scalar(value: Any, dtype: DType) -> Scalar:
@@ -194,7 +197,12 @@ def meta_of(operand: Any) -> Any:
 
 def as_python(operand: Any) -> Any:
     """A number of NumPy's as Python's: it takes the dtype of the tensor it meets."""
-    return operand.item() if isinstance(operand, np.generic) else operand
+    if not isinstance(operand, np.generic):
+        return operand
+    number = operand.item()
+    if isinstance(number, np.generic):  # Python has no longdouble
+        return complex(number) if np.iscomplexobj(number) else float(number)
+    return number
 
 
 def _kind_of(operand: Any) -> str:

@@ -10,7 +10,14 @@ from burn.dtype import DType
 from burn.errors import ArgumentError, AxisError, OperandTypeError, ShapeError
 from burn.ops.op import Context, Tag, op
 from burn.ops.places import index_dtype
-from burn.ops.shapes import broadcast_shapes, check_axis, check_conversion, check_shape, size
+from burn.ops.shapes import (
+    broadcast_shapes,
+    check_axis,
+    check_conversion,
+    check_shape,
+    reduce_shape,
+    size,
+)
 from burn.ops.signature import (
     AnyOperand,
     AnyOrScalar,
@@ -58,6 +65,12 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     return (ops.reshape(g, shape=ctx.shape(0)),)
 
 
+@reshape.inverse_write
+def _(ops: OpTable, x: Primitive, value: Primitive, *, shape: Shape) -> Primitive:
+    del shape
+    return ops.reshape(value, shape=tuple(x.shape))
+
+
 @op(Tag.VIEW)
 def permute(x: AnyOperand, *, axes: tuple[int, ...]) -> Meta:
     """Axes in another order: output axis i is input axis ``axes[i]``."""
@@ -71,8 +84,18 @@ def permute(x: AnyOperand, *, axes: tuple[int, ...]) -> Meta:
 
 @permute.gradient()
 def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
-    axes = ctx.attrs["axes"]
-    return (ops.permute(g, axes=tuple(axes.index(axis) for axis in range(len(axes)))),)
+    return (ops.permute(g, axes=_inverse(ctx.attrs["axes"])),)
+
+
+@permute.inverse_write
+def _(ops: OpTable, x: Primitive, value: Primitive, *, axes: tuple[int, ...]) -> Primitive:
+    del x
+    return ops.permute(value, axes=_inverse(axes))
+
+
+def _inverse(axes: tuple[int, ...]) -> tuple[int, ...]:
+    """The permutation that undoes one."""
+    return tuple([axes.index(axis) for axis in range(len(axes))])
 
 
 @op(Tag.VIEW)
@@ -113,6 +136,11 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     return (ops.slice_assign(zeros, g, slices=ctx.attrs["slices"]),)
 
 
+@slice.inverse_write
+def _(ops: OpTable, x: Primitive, value: Primitive, *, slices: Slices) -> Primitive:
+    return ops.slice_assign(x, value, slices=slices)
+
+
 @op()
 def slice_assign(x: AnyOperand, value: AnyOrScalar, *, slices: Slices) -> Meta:
     """`x` with other elements at regular places; `value` broadcasts to the slice."""
@@ -149,16 +177,14 @@ def _check_slices(x: Meta, slices: Slices) -> Shape:
 
 @op(Tag.VIEW)
 def flip(x: AnyOperand, *, axes: tuple[int, ...]) -> Meta:
-    """Elements in reverse order along `axes`."""
-    for axis in axes:
-        check_axis(axis, len(x.shape))
+    """Elements in reverse order along `axes`, each named once."""
+    reduce_shape(x.shape, axes, keepdims=True)
     return x
 
 
 @flip.decomposition
 def _(ops: OpTable, x: Primitive, *, axes: tuple[int, ...]) -> Primitive:
-    for axis in axes:
-        check_axis(axis, len(x.shape))
+    reduce_shape(tuple(x.shape), axes, keepdims=True)
     slices = tuple(
         (max(length - 1, 0), length, -1) if axis in axes else (0, length, 1)
         for axis, length in enumerate(x.shape)
@@ -169,6 +195,12 @@ def _(ops: OpTable, x: Primitive, *, axes: tuple[int, ...]) -> Primitive:
 @flip.gradient()
 def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     return (ops.flip(g, axes=ctx.attrs["axes"]),)
+
+
+@flip.inverse_write
+def _(ops: OpTable, x: Primitive, value: Primitive, *, axes: tuple[int, ...]) -> Primitive:
+    del x
+    return ops.flip(value, axes=axes)
 
 
 @op()

@@ -3,7 +3,8 @@
 A definition is a function. Its name, docstring and signature are the op's; its body is the shape
 and dtype rule (`Op.infer`): from the metadata of the operands to that of the outputs. Decorators
 add what else an op may have: ``@name.decomposition`` (how to compute it from other ops) or
-``@name.on_host`` (with NumPy), and ``@name.gradient`` (its gradient rule)::
+``@name.on_host`` (with NumPy), ``@name.gradient`` (its gradient rule), and ``@name.inverse_write``
+(where its output is a view: what the operand is after a write to that)::
 
     @op(Tag.ELEMENTWISE)
     def reciprocal(x: FloatOperand) -> Meta:
@@ -128,6 +129,12 @@ class Op:
     saves : tuple of str, or dict of str to tuple of str
         What the rule needs: names of operands and outputs, or ``name.shape`` and ``name.dtype``
         for their metadata alone. A dict says it per operand that wants its gradient.
+    requires : callable or None
+        ``requires(**attributes)`` refuses values of attributes. A table calls it before the op, of
+        whatever backend, so that none has to repeat it; `infer` calls it too.
+    write : callable or None
+        ``write(ops, x, value, **attributes)``: `x` after the output of this view op was assigned
+        `value`, which has the output's shape and dtype. None where the output refuses writes.
     """
 
     def __init__(
@@ -144,6 +151,8 @@ class Op:
         self.host: Callable[..., Any] | None = None
         self.vjp: Callable[..., Any] | None = None
         self.saves: Saves = ()
+        self.requires: Callable[..., None] | None = None
+        self.write: Callable[..., Any] | None = None
         hints = get_type_hints(rule, include_extras=True)
         self.operands: dict[str, Operand] = {}
         self.attributes: dict[str, Attribute] = {}
@@ -176,6 +185,11 @@ class Op:
         self.host = host
         return host
 
+    def requirement(self, requires: Callable[..., None]) -> Callable[..., None]:
+        """Decorator: raises where attributes are not what they have to be."""
+        self.requires = requires
+        return requires
+
     def gradient(self, *, saves: Saves = ()) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         """Decorator: the gradient rule, and what it needs to have saved."""
         for name in self.operands:
@@ -188,6 +202,11 @@ class Op:
             return vjp
 
         return attach
+
+    def inverse_write(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+        """Decorator: what the operand of a view op is after a write to the output."""
+        self.write = rule
+        return rule
 
     def infer(self, *operands: Any, **attributes: Any) -> Any:
         """Metadata of the outputs, from that of the operands; touches no data.
@@ -211,6 +230,8 @@ class Op:
         try:
             self._check_operands(operands)
             self._check_attributes(attributes)
+            if self.requires is not None:
+                self.requires(**attributes)
             return self.rule(*operands, **attributes)
         except BurnError as error:
             if not error.operation:

@@ -20,6 +20,7 @@ from burn.tensor.manipulation_functions import expand_dims, squeeze
 from burn.tensor.norms import as_float
 from burn.tensor.searching_functions import where
 from burn.tensor.statistical_functions import max, sum
+from burn.tensor.views import independent
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
@@ -110,7 +111,7 @@ def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
     rank_of(x1, "solve")
     if rank_of(x2, "solve") == 1:
         column = expand_dims(x2, axis=1)
-        return squeeze(dispatch.execute("solve", x1, column), axis=-1)
+        return independent(squeeze(dispatch.execute("solve", x1, column), axis=-1))
     return dispatch.execute("solve", x1, x2)  # type: ignore[no-any-return]  # one output
 
 

@@ -12,6 +12,7 @@ from burn.tensor.linalg import diagonal
 from burn.tensor.linear_algebra_functions import matmul
 from burn.tensor.manipulation_functions import broadcast_to, moveaxis, permute_dims, reshape
 from burn.tensor.statistical_functions import sum
+from burn.tensor.views import independent
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
@@ -54,13 +55,13 @@ def einsum(equation: str, /, *operands: Tensor) -> Tensor:
     pending = [_once(term, x) for term, x in zip(terms, operands, strict=True)]
     if len(pending) == 1:
         term, x = pending[0]
-        return _arranged(_summed(term, x, set(result)), result, lengths)
+        return independent(_arranged(_summed(term, x, set(result)), result, lengths))
     for pair in _path(pending, result, lengths):
         first, second = (pending[place] for place in pair)
         pending = [one for place, one in enumerate(pending) if place not in pair]
         needed = set(result).union(*[set(term) for term, _ in pending])
         pending.append(_contract(first, second, needed))
-    return _arranged(pending[0], result, lengths)
+    return independent(_arranged(pending[0], result, lengths))
 
 
 _Term = tuple[str, "Tensor"]

@@ -8,18 +8,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from burn.dispatch import DispatchTensor, unary
+from burn.dispatch import DispatchTensor
 from burn.errors import AxisError, OperandTypeError
 from burn.tensor import advanced_indexing
-from burn.tensor.dispatcher import dispatch
 from burn.tensor.index_parts import bounds, integer
+from burn.tensor.views import Step, assign_slice, is_view_of, view, write
 
 if TYPE_CHECKING:
     from burn.aliases import Shape, Slices
     from burn.tensor.tensor import Tensor
-
-_slice = unary(dispatch, "slice")
-_reshape = unary(dispatch, "reshape")
 
 _BASIC: Final = frozenset([int, builtins.slice, NoneType, EllipsisType])
 _ADVANCED: Final = (DispatchTensor, list, tuple, np.ndarray, bool, np.bool_)
@@ -45,32 +42,38 @@ def getitem(x: Tensor, key: Any) -> Tensor:
         isinstance(part, _ADVANCED) for part in parts
     ):
         return advanced_indexing.getitem(x, parts)
-    whole = x.shape
-    slices, shape = read_key(whole, key)
-    counts = tuple([count for _, count, _ in slices])
-    if counts != whole or any(start or step != 1 for start, _, step in slices):
-        x = _slice(x, slices=slices)
-    elif counts == shape:
-        # All of it: another tensor, which an assignment to this one leaves alone.
-        return dispatch.wrap(x.primitive, x.tensor_type)
-    return x if counts == shape else _reshape(x, shape=shape)
+    return view(x, *_steps(x, *read_key(x.shape, key)))
 
 
-def setitem(x: Tensor, key: Any, value: Any) -> Tensor:
-    """What ``x`` is after ``x[key] = value``."""
+def setitem(x: Tensor, key: Any, value: Any) -> None:
+    """``x[key] = value``."""
     parts = key if key.__class__ is tuple else (key,)
     if not _BASIC.issuperset(map(type, parts)) and any(
         isinstance(part, _ADVANCED) for part in parts
     ):
-        return advanced_indexing.setitem(x, parts, value)
+        write(x, lambda: advanced_indexing.setitem(x, parts, value), "indexing")
+        return
     slices, shape = read_key(x.shape, key)
+    if is_view_of(value, x, _steps(x, slices, shape)):
+        return  # ``x[key] += value`` has written to the view already
     if not isinstance(value, (bool, int, float, complex, np.generic)):
         value = advanced_indexing.as_value(x, value)
         target = tuple(length for _, length, _ in slices)
         if value.shape != target:
             # Axes that integers index are gone from the value, and new axes are in it.
             value = advanced_indexing.broadcast_value(value, shape).reshape(target)
-    return dispatch.execute("slice_assign", x, value, slices=slices)  # type: ignore[no-any-return]  # one output
+    assign_slice(x, value, slices)
+
+
+def _steps(x: Tensor, slices: Slices, shape: Shape) -> tuple[Step, ...]:
+    """The ops that make ``x[key]`` of `x`, for what `read_key` returned."""
+    steps: list[Step] = []
+    counts = tuple([count for _, count, _ in slices])
+    if counts != x.shape or any(start or step != 1 for start, _, step in slices):
+        steps.append(("slice", {"slices": slices}))
+    if counts != shape:
+        steps.append(("reshape", {"shape": shape}))
+    return tuple(steps)
 
 
 def read_key(shape: Shape, key: Any) -> tuple[Slices, Shape]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from burn.dispatch import unary
 from burn.errors import ShapeError
-from burn.tensor.arguments import as_integer
+from burn.ops.arguments import as_integer
 from burn.tensor.creation_functions import eye, zeros
 from burn.tensor.decomposition_functions import (
     EighResult,
@@ -62,6 +62,7 @@ from burn.tensor.norms import (
     vector_normalize,
 )
 from burn.tensor.statistical_functions import sum
+from burn.tensor.views import independent
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
@@ -180,7 +181,7 @@ def matvec(x1: Tensor, x2: Tensor, /) -> Tensor:
         raise ShapeError(
             f"a matrix of shape {x1.shape} and a vector of shape {x2.shape}", operation="matvec"
         )
-    return squeeze(matmul(x1, expand_dims(x2, axis=-1)), axis=-1)
+    return independent(squeeze(matmul(x1, expand_dims(x2, axis=-1)), axis=-1))
 
 
 def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
@@ -231,7 +232,8 @@ def matrix_power(x: Tensor, n: int, /) -> Tensor:
     if count < 0:
         x, count = inv(x), -count
     if count == 0:
-        return broadcast_to(eye(x.shape[-1], dtype=x.dtype, device=x.device), x.shape)
+        identity = eye(x.shape[-1], dtype=x.dtype, device=x.device)
+        return independent(broadcast_to(identity, x.shape))
     result = None
     while count:
         if count & 1:
@@ -239,7 +241,7 @@ def matrix_power(x: Tensor, n: int, /) -> Tensor:
         count >>= 1
         if count:
             x = matmul(x, x)
-    return result  # type: ignore[return-value]  # n was not 0
+    return independent(result)  # type: ignore[arg-type]  # n was not 0
 
 
 def _vectors(x1: Tensor, x2: Tensor, operation: str) -> None:

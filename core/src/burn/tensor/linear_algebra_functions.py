@@ -16,6 +16,7 @@ from burn.tensor.manipulation_functions import (
     reshape,
     squeeze,
 )
+from burn.tensor.views import independent
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
@@ -65,7 +66,9 @@ def matmul(x1: Tensor, x2: Tensor, /) -> Tensor:
     product = _matmul(row, column)
     if rank2 == 1:
         product = squeeze(product, axis=-1)
-    return squeeze(product, axis=-1 if rank2 == 1 else -2) if rank1 == 1 else product
+    if rank1 == 1:
+        product = squeeze(product, axis=-1 if rank2 == 1 else -2)
+    return independent(product)
 
 
 def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
@@ -144,7 +147,7 @@ def tensordot(
     inner = math.prod([x1.shape[axis] for axis in first])
     left = reshape(permute_dims(x1, (*kept1, *first)), (math.prod(rows), inner))
     right = reshape(permute_dims(x2, (*second, *kept2)), (inner, math.prod(columns)))
-    return reshape(_matmul(left, right), (*rows, *columns))
+    return reshape(_matmul(left, right), (*rows, *columns), copy=True)
 
 
 def _axes_of_both(

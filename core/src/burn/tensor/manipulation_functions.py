@@ -21,15 +21,14 @@ from burn.tensor.dispatcher import (
     normalize_axis,
     rank_of,
 )
+from burn.tensor.views import view
 
 if TYPE_CHECKING:
     from burn.aliases import Shape
     from burn.tensor.tensor import Tensor
 
 _reshape = unary(dispatch, "reshape")
-_permute = unary(dispatch, "permute")
 _expand = unary(dispatch, "expand")
-_flip = unary(dispatch, "flip")
 _cast = unary(dispatch, "cast")
 
 
@@ -69,7 +68,7 @@ def astype(
 
 
 def reshape(x: Tensor, /, shape: int | Shape, *, copy: bool | None = None) -> Tensor:
-    """The same elements, in row-major order, under another shape.
+    """A view of the same elements, in row-major order, under another shape.
 
     Parameters
     ----------
@@ -78,7 +77,8 @@ def reshape(x: Tensor, /, shape: int | Shape, *, copy: bool | None = None) -> Te
     shape : tuple of int
         The new shape. One length may be -1: it is worked out from the others.
     copy : bool, optional
-        Of no consequence: no change of one tensor is seen through another.
+        True for a tensor that is independent of `x`. Otherwise it is a view: writes to either are
+        seen in both.
 
     Raises
     ------
@@ -91,11 +91,12 @@ def reshape(x: Tensor, /, shape: int | Shape, *, copy: bool | None = None) -> Te
     >>> burn.reshape(burn.arange(6, device="cpu"), (2, -1)).shape
     (2, 3)
     """
-    del copy
     wanted = as_shape(shape)
     if wanted and min(wanted) < 0:
         wanted = _worked_out(x, wanted)
-    return _reshape(x, shape=wanted)
+    if copy:
+        return _reshape(x, shape=wanted)
+    return view(x, ("reshape", {"shape": wanted}))
 
 
 def _worked_out(x: Tensor, shape: Shape) -> Shape:
@@ -116,8 +117,9 @@ def flatten(x: Tensor, /) -> Tensor:
 
 
 def permute_dims(x: Tensor, /, axes: Sequence[int]) -> Tensor:
-    """Axes in another order: output axis i is input axis ``axes[i]``."""
-    return _permute(x, axes=tuple([normalize_axis(x, axis, "permute_dims") for axis in axes]))
+    """A view with the axes in another order: output axis i is input axis ``axes[i]``."""
+    order = tuple([normalize_axis(x, axis, "permute_dims") for axis in axes])
+    return view(x, ("permute", {"axes": order}))
 
 
 def transpose(x: Tensor, /, axes: Sequence[int] | None = None) -> Tensor:
@@ -128,11 +130,11 @@ def transpose(x: Tensor, /, axes: Sequence[int] | None = None) -> Tensor:
 
 
 def matrix_transpose(x: Tensor, /) -> Tensor:
-    """The last two axes exchanged."""
+    """A view with the last two axes exchanged."""
     rank = rank_of(x, "matrix_transpose")
     if rank < 2:
         raise ShapeError(f"a tensor of shape {x.shape} is no matrix", operation="matrix_transpose")
-    return _permute(x, axes=(*range(rank - 2), rank - 1, rank - 2))
+    return view(x, ("permute", {"axes": (*range(rank - 2), rank - 1, rank - 2)}))
 
 
 def moveaxis(
@@ -154,8 +156,8 @@ def moveaxis(
     >>> burn.moveaxis(x, (0, 1), (1, 2)).shape
     (4, 2, 3)
     """
-    starts = _distinct(normalize_axes(x, source, "moveaxis"), "moveaxis")
-    ends = _distinct(normalize_axes(x, destination, "moveaxis"), "moveaxis")
+    starts = normalize_axes(x, source, "moveaxis")
+    ends = normalize_axes(x, destination, "moveaxis")
     if len(starts) != len(ends):
         raise AxisError(
             f"{len(starts)} axes are to be moved to {len(ends)} places", operation="moveaxis"
@@ -163,7 +165,7 @@ def moveaxis(
     order = [axis for axis in range(len(x.shape)) if axis not in starts]
     for end, start in sorted(zip(ends, starts, strict=True)):
         order.insert(end, start)
-    return _permute(x, axes=tuple(order))
+    return view(x, ("permute", {"axes": tuple(order)}))
 
 
 def _distinct(axes: tuple[int, ...], operation: str) -> tuple[int, ...]:
@@ -173,8 +175,8 @@ def _distinct(axes: tuple[int, ...], operation: str) -> tuple[int, ...]:
 
 
 def broadcast_to(x: Tensor, /, shape: Shape) -> Tensor:
-    """Axes of length 1, and new leading axes, repeated up to a shape."""
-    return _expand(x, shape=as_shape(shape))
+    """A read-only view with axes of length 1, and new leading axes, repeated up to a shape."""
+    return view(x, ("expand", {"shape": as_shape(shape)}))
 
 
 def broadcast_arrays(*arrays: Tensor) -> tuple[Tensor, ...]:
@@ -182,7 +184,7 @@ def broadcast_arrays(*arrays: Tensor) -> tuple[Tensor, ...]:
     if not arrays:
         return ()
     shape = broadcast_shapes(*[one.shape for one in _listed(arrays, "broadcast_arrays")])
-    return tuple([broadcast_to(one, shape) for one in arrays])
+    return tuple([_expand(one, shape=shape) for one in arrays])
 
 
 def broadcast_shapes(*shapes: Shape) -> Shape:
@@ -226,16 +228,17 @@ def expand_dims(x: Tensor, /, axis: int | tuple[int, ...] = 0) -> Tensor:
     rank = rank_of(x, "expand_dims")
     if not isinstance(axis, (tuple, list)):
         place = normalize_axis(x, axis, "expand_dims", rank=rank + 1)
-        return _reshape(x, shape=(*x.shape[:place], 1, *x.shape[place:]))
+        return view(x, ("reshape", {"shape": (*x.shape[:place], 1, *x.shape[place:])}))
     rank += len(axis)
     places = [normalize_axis(x, one, "expand_dims", rank=rank) for one in axis]
     lengths = iter(x.shape)
     new = _distinct(tuple(places), "expand_dims")
-    return _reshape(x, shape=tuple([1 if place in new else next(lengths) for place in range(rank)]))
+    shape = tuple([1 if place in new else next(lengths) for place in range(rank)])
+    return view(x, ("reshape", {"shape": shape}))
 
 
 def squeeze(x: Tensor, /, axis: Axis = None) -> Tensor:
-    """Axes of length 1 taken out: those named, or all.
+    """A view without axes of length 1: those named, or all.
 
     Raises
     ------
@@ -249,12 +252,13 @@ def squeeze(x: Tensor, /, axis: Axis = None) -> Tensor:
     for number in axes:
         if shape[number] != 1:
             raise ShapeError(f"axis {number} of {shape} has not length 1", operation="squeeze")
-    return _reshape(x, shape=tuple(length for i, length in enumerate(shape) if i not in axes))
+    kept = tuple(length for i, length in enumerate(shape) if i not in axes)
+    return view(x, ("reshape", {"shape": kept}))
 
 
 def flip(x: Tensor, /, *, axis: Axis = None) -> Tensor:
-    """Elements in reverse order along axes; along all for None."""
-    return _flip(x, axes=normalize_axes(x, axis, "flip"))
+    """A view with the elements in reverse order along axes; along all for None."""
+    return view(x, ("flip", {"axes": normalize_axes(x, axis, "flip")}))
 
 
 def concat(tensors: Sequence[Tensor], /, *, axis: int | None = 0) -> Tensor:

@@ -6,9 +6,10 @@ import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from burn.errors import OperandTypeError, ShapeError
-from burn.tensor.arguments import real_number
+from burn.ops.arguments import real_number
 from burn.tensor.dispatcher import dispatch, normalize_axes, rank_of
 from burn.tensor.manipulation_functions import permute_dims
+from burn.tensor.views import independent
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -259,7 +260,7 @@ def _group_norm(
     rows = x.reshape((count, groups, channels // groups * math.prod(places)))
     number = real_number(epsilon, "epsilon", operation)
     normal: Tensor = dispatch.execute("layer_norm", rows, None, None, epsilon=number)
-    normal = normal.reshape(x.shape)
+    normal = independent(normal.reshape(x.shape))
     column = (channels, *[1] * len(places))
     if gamma is not None:
         _check_parameter(gamma, "gamma", (channels,), operation)
@@ -301,7 +302,7 @@ def _over_axes(
     kept = moved.shape[: rank - len(axes)]
     result = normalize(moved.reshape((*kept, math.prod(lengths))), *vectors)
     inverse = tuple([order.index(number) for number in range(rank)])
-    return permute_dims(result.reshape(moved.shape), inverse)
+    return independent(permute_dims(result.reshape(moved.shape), inverse))
 
 
 def _check_parameter(

@@ -125,7 +125,7 @@ def matrix_norm(x: Tensor, /, *, keepdims: bool = False, ord: MatrixOrder = "fro
             hint='It may be "fro", "nuc", 1, -1, 2, -2, inf or -inf',
             operation="matrix_norm",
         )
-    return result.reshape((*result.shape, 1, 1)) if keepdims else result
+    return result.reshape((*result.shape, 1, 1), copy=True) if keepdims else result
 
 
 def _largest(x: Tensor, axes: tuple[int, ...], *, keepdims: bool = False) -> Tensor:

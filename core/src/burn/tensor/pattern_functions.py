@@ -10,6 +10,7 @@ import numpy as np
 from burn.dispatch import unary
 from burn.dtype import DType
 from burn.errors import ArgumentError, DTypeError, OperandTypeError, ShapeError
+from burn.ops.arguments import as_integer
 from burn.tensor.creation_functions import arange, as_shape, asarray
 from burn.tensor.dispatcher import (
     DeviceLike,
@@ -21,6 +22,7 @@ from burn.tensor.dispatcher import (
 )
 from burn.tensor.manipulation_functions import broadcast_to, stack
 from burn.tensor.searching_functions import where
+from burn.tensor.views import independent
 
 if TYPE_CHECKING:
     from burn.aliases import Shape
@@ -52,21 +54,21 @@ def tril_mask(shape: Shape, /, *, k: int = 0, device: DeviceLike | None = None) 
     """
     lengths = as_shape(shape)
     distance = _distance(lengths, device, "tril_mask", len(lengths))
-    return broadcast_to(distance > _diagonal(k, "tril_mask"), lengths)
+    return independent(broadcast_to(distance > _diagonal(k, "tril_mask"), lengths))
 
 
 def triu_mask(shape: Shape, /, *, k: int = 0, device: DeviceLike | None = None) -> Tensor:
     """Mask of what `triu` sets to 0: true below the `k`-th diagonal of each matrix."""
     lengths = as_shape(shape)
     distance = _distance(lengths, device, "triu_mask", len(lengths))
-    return broadcast_to(distance < _diagonal(k, "triu_mask"), lengths)
+    return independent(broadcast_to(distance < _diagonal(k, "triu_mask"), lengths))
 
 
 def diag_mask(shape: Shape, /, *, k: int = 0, device: DeviceLike | None = None) -> Tensor:
     """Mask of what is not on the `k`-th diagonal of each matrix: true everywhere else."""
     lengths = as_shape(shape)
     distance = _distance(lengths, device, "diag_mask", len(lengths))
-    return broadcast_to(distance != _diagonal(k, "diag_mask"), lengths)
+    return independent(broadcast_to(distance != _diagonal(k, "diag_mask"), lengths))
 
 
 def _distance(shape: Shape, device: DeviceLike | None, operation: str, rank: int) -> Tensor:
@@ -79,9 +81,7 @@ def _distance(shape: Shape, device: DeviceLike | None, operation: str, rank: int
 
 
 def _diagonal(k: int, operation: str) -> int:
-    if not isinstance(k, int):
-        raise OperandTypeError(f"{k!r} is no number of a diagonal", operation=operation)
-    return k
+    return as_integer(k, "k", operation)
 
 
 def meshgrid(*arrays: Tensor, indexing: str = "xy") -> tuple[Tensor, ...]:
@@ -116,7 +116,7 @@ def meshgrid(*arrays: Tensor, indexing: str = "xy") -> tuple[Tensor, ...]:
         _reshape(one, shape=tuple([one.size if axis == place else 1 for axis in range(rank)]))
         for place, one in zip(places, arrays, strict=True)
     ]
-    return tuple([broadcast_to(column, tuple(lengths)) for column in columns])
+    return tuple([independent(broadcast_to(column, tuple(lengths))) for column in columns])
 
 
 def cartesian_grid(shape: int | Shape, /, *, device: DeviceLike | None = None) -> Tensor:
@@ -129,8 +129,12 @@ def cartesian_grid(shape: int | Shape, /, *, device: DeviceLike | None = None) -
     [[[0, 0], [0, 1]]]
     """
     lengths = as_shape(shape)
-    if not lengths:
-        raise ShapeError("a grid needs an axis", operation="cartesian_grid")
+    if not lengths or min(lengths) < 0:
+        raise ShapeError(
+            f"a grid of shape {lengths}",
+            hint="It needs an axis, and no length is negative",
+            operation="cartesian_grid",
+        )
     axes = [arange(length, device=device) for length in lengths]
     return stack(meshgrid(*axes, indexing="ij"), axis=-1)
 
@@ -143,7 +147,8 @@ def one_hot(
     Parameters
     ----------
     x : Tensor
-        Integers in [-n, n), where n is the number of classes; any other gives zeros alone.
+        Integers in [-n, n), where n is the number of classes: a negative one counts from the end.
+        Any other gives zeros alone, as in ONNX.
     num_classes : int
         Length of the new axis.
     dtype : DType, optional
@@ -170,8 +175,7 @@ def _class_mask(x: Tensor, count: int, axis: int, operation: str) -> Tensor:
     place = normalize_axis(x, axis, operation, rank=rank)
     if not x.dtype.is_integer:
         raise DTypeError(f"classes are integers, not {x.dtype}", operation=operation)
-    if not isinstance(count, int) or count < 0:
-        raise ArgumentError(f"{count!r} is no number of classes", operation=operation)
+    count = as_integer(count, "num_classes", operation, least=0)
     x = x.astype(x.device.settings.int_dtype)
     x = where(x < 0, x + count, x)
     column = tuple([count if number == place else 1 for number in range(rank)])
@@ -214,8 +218,7 @@ def linspace(
     where_ = find_device(device)
     if not all(isinstance(one, (int, float, complex)) for one in (start, stop)):
         raise OperandTypeError(f"{start!r} and {stop!r} are no two numbers", operation="linspace")
-    if not isinstance(num, int) or num < 0:
-        raise ArgumentError(f"{num!r} is no count", operation="linspace")
+    num = as_integer(num, "num", "linspace", least=0)
     if not all(math.isfinite(abs(one)) for one in (start, stop)):
         raise ArgumentError(f"numbers from {start} to {stop}", operation="linspace")
     numbers = np.linspace(start, stop, num, endpoint=bool(endpoint))

@@ -12,9 +12,10 @@ from burn.errors import ArgumentError, AxisError, OperandTypeError, ShapeError
 from burn.tensor.creation_functions import as_shape, asarray
 from burn.tensor.dispatcher import Axis, dispatch, normalize_axes, normalize_axis, rank_of
 from burn.tensor.manipulation_functions import concat, flatten
+from burn.tensor.views import view
 
 if TYPE_CHECKING:
-    from burn.aliases import Scalar
+    from burn.aliases import Scalar, Shape, Slices
     from burn.tensor.tensor import Tensor
 
 PadWidth: TypeAlias = int | tuple[int, int] | Sequence[tuple[int, int]]
@@ -58,7 +59,7 @@ def roll(x: Tensor, /, shift: int | tuple[int, ...], *, axis: Axis = None) -> Te
     if axis is None:
         flat = flatten(x)
         return _reshape(_rolled(flat, sum(shifts), 0), shape=x.shape)
-    axes = normalize_axes(x, axis, "roll")
+    axes = normalize_axes(x, axis, "roll", repeats=True)
     if len(shifts) == 1:
         shifts *= len(axes)
     elif len(axes) == 1:
@@ -74,18 +75,26 @@ def _rolled(x: Tensor, shift: int, axis: int) -> Tensor:
     length = x.shape[axis]
     start = -shift % length if length else 0
     if not start:
-        return x
+        return dispatch.wrap(x.primitive, x.tensor_type)
     return concat([_part(x, axis, start, length - start), _part(x, axis, 0, start)], axis=axis)
 
 
 def _part(x: Tensor, axis: int, start: int, length: int) -> Tensor:
-    slices = tuple(
+    return _slice(x, slices=_slices(x.shape, axis, start, length))
+
+
+def _slices(shape: Shape, axis: int, start: int, length: int) -> Slices:
+    """All elements, but for some neighbours along an axis."""
+    return tuple(
         [
             (start, length, 1) if number == axis else (0, extent, 1)
-            for number, extent in enumerate(x.shape)
+            for number, extent in enumerate(shape)
         ]
     )
-    return _slice(x, slices=slices)
+
+
+def _view_of_part(x: Tensor, axis: int, start: int, length: int) -> Tensor:
+    return view(x, ("slice", {"slices": _slices(x.shape, axis, start, length)}))
 
 
 def repeat(
@@ -161,28 +170,33 @@ def tile(x: Tensor, repetitions: int | tuple[int, ...], /) -> Tensor:
 
 
 def unstack(x: Tensor, /, *, axis: int = 0) -> tuple[Tensor, ...]:
-    """The parts of a tensor along an axis, which they lack."""
+    """Views of the parts of a tensor along an axis, which they lack."""
     number = normalize_axis(x, axis, "unstack")
     shape = (*x.shape[:number], *x.shape[number + 1 :])
-    parts = [_part(x, number, place, 1) for place in range(x.shape[number])]
-    return tuple([_reshape(part, shape=shape) for part in parts])
+    reshape = ("reshape", {"shape": shape})
+    return tuple(
+        [
+            view(x, ("slice", {"slices": _slices(x.shape, number, index, 1)}), reshape)
+            for index in range(x.shape[number])
+        ]
+    )
 
 
 def narrow(x: Tensor, start: int, length: int, /, *, axis: int) -> Tensor:
-    """`length` neighbours along an axis, from `start` on."""
+    """A view of `length` neighbours along an axis, from `start` on."""
     number = normalize_axis(x, axis, "narrow")
     if length < 0 or not 0 <= start <= x.shape[number] - length:
         raise AxisError(
             f"places {start} to {start + length - 1} of axis {number} of {x.shape}",
             operation="narrow",
         )
-    return _part(x, number, start, length)
+    return _view_of_part(x, number, start, length)
 
 
 def split(
     x: Tensor, indices_or_sections: int | Sequence[int], /, *, axis: int = 0
 ) -> tuple[Tensor, ...]:
-    """A tensor cut into parts along an axis.
+    """Views of the parts into which a tensor is cut along an axis.
 
     Parameters
     ----------
@@ -205,7 +219,9 @@ def split(
         pieces = [
             builtins.slice(start, stop).indices(length) for start, stop in itertools.pairwise(cuts)
         ]
-        return tuple([_part(x, number, start, max(stop - start, 0)) for start, stop, _ in pieces])
+        return tuple(
+            [_view_of_part(x, number, start, max(stop - start, 0)) for start, stop, _ in pieces]
+        )
     sections = indices_or_sections
     if sections < 1 or length % sections:
         raise ArgumentError(
@@ -224,7 +240,7 @@ def chunk(x: Tensor, chunks: int, /, *, axis: int = 0) -> tuple[Tensor, ...]:
     length = x.shape[number]
     size = max(-(-length // chunks), 1)
     starts = range(0, max(length, 1), size)
-    return tuple([_part(x, number, start, min(size, length - start)) for start in starts])
+    return tuple([_view_of_part(x, number, start, min(size, length - start)) for start in starts])
 
 
 def split_with_sizes(x: Tensor, sizes: Sequence[int], /, *, axis: int = 0) -> tuple[Tensor, ...]:
@@ -237,7 +253,7 @@ def split_with_sizes(x: Tensor, sizes: Sequence[int], /, *, axis: int = 0) -> tu
         )
     starts = [sum(lengths[:place]) for place in range(len(lengths))]
     return tuple(
-        [_part(x, number, start, size) for start, size in zip(starts, lengths, strict=True)]
+        [_view_of_part(x, number, start, size) for start, size in zip(starts, lengths, strict=True)]
     )
 
 

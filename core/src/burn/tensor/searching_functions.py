@@ -11,6 +11,7 @@ from burn.tensor.creation_functions import asarray
 from burn.tensor.data_type_functions import result_type
 from burn.tensor.dispatcher import Axis, Operand, dispatch, normalize_axes, normalize_axis, rank_of
 from burn.tensor.indexing_functions import take_along_axis
+from burn.tensor.views import independent
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
@@ -71,7 +72,7 @@ def _with_indices(
     indices = search(x, axis=number, keepdims=True)
     values = take_along_axis(x, indices, axis=number)
     if not keepdims:
-        values, indices = values.squeeze(number), indices.squeeze(number)
+        values, indices = (independent(one.squeeze(number)) for one in (values, indices))
     return ValuesAndIndices(values, indices)
 
 
@@ -158,7 +159,7 @@ def _places(
         return function(x, axis=number, keepdims=keepdims, dtype=dtype)
     rank = len(x.shape)
     place = function(x.reshape((-1,)), axis=0, keepdims=False, dtype=dtype)
-    return place.reshape((1,) * rank) if keepdims else place
+    return place.reshape((1,) * rank, copy=True) if keepdims else place
 
 
 def argwhere(x: Tensor, /) -> Tensor:
@@ -182,4 +183,4 @@ def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
     if not rank:
         raise ShapeError("a 0-d tensor has no axis", hint="Use argwhere", operation="nonzero")
     places = argwhere(x)
-    return tuple([places[:, axis] for axis in range(rank)])
+    return tuple([independent(places[:, axis]) for axis in range(rank)])

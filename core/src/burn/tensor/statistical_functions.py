@@ -24,6 +24,7 @@ from burn.tensor.indexing_functions import take_along_axis
 from burn.tensor.manipulation_functions import concat
 from burn.tensor.searching_functions import ValuesAndIndices, argmax, where
 from burn.tensor.sorting_functions import argsort, sort
+from burn.tensor.views import independent
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
@@ -192,7 +193,7 @@ def cov(x: Tensor, /, *, correction: float = 1.0, rowvar: bool = True) -> Tensor
     distance = rows - mean(rows, axis=1, keepdims=True)
     divisor = builtins.max(rows.shape[1] - _number(correction, "cov"), 0.0)
     result = distance @ distance.permute_dims((1, 0)) / divisor
-    return result.reshape(()) if result.shape == (1, 1) else result
+    return result.reshape((), copy=True) if result.shape == (1, 1) else result
 
 
 def median(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
@@ -212,7 +213,8 @@ def median(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor
         result = where(elementwise_functions.isnan(largest), largest, result)
     if not keepdims:
         return result
-    return result.reshape(tuple([1 if axis in axes else n for axis, n in enumerate(x.shape)]))
+    shape = tuple([1 if axis in axes else n for axis, n in enumerate(x.shape)])
+    return result.reshape(shape, copy=True)
 
 
 def median_with_indices(x: Tensor, /, *, axis: int, keepdims: bool = False) -> ValuesAndIndices:
@@ -242,7 +244,7 @@ def median_with_indices(x: Tensor, /, *, axis: int, keepdims: bool = False) -> V
         indices = where(is_nan, largest, indices)
     values = take_along_axis(x, indices, axis=number)
     if not keepdims:
-        values, indices = values.squeeze(number), indices.squeeze(number)
+        values, indices = (independent(one.squeeze(number)) for one in (values, indices))
     return ValuesAndIndices(values, indices)
 
 

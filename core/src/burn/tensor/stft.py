@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from burn.errors import ArgumentError, ShapeError
-from burn.tensor.arguments import as_integer
+from burn.ops.arguments import as_integer
 from burn.tensor.creation_functions import arange, ones, zeros
 from burn.tensor.dispatcher import dispatch, rank_of
 from burn.tensor.fourier_functions import ComplexPair, Norm, cfft, icfft, irfft, rfft
 from burn.tensor.manipulation_functions import concat, flip, reshape
 from burn.tensor.norms import as_float
+from burn.tensor.views import independent
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
@@ -82,7 +83,7 @@ def stft(
     parts = reshape(parts, (*x.shape[:-1], count, plan.length)) * shape
     norm: Norm = "ortho" if normalized else "backward"
     pair = rfft(parts, norm=norm) if onesided else cfft(parts, parts * 0.0, norm=norm)
-    return ComplexPair(pair.re.mT, pair.im.mT)
+    return ComplexPair(independent(pair.re.mT), independent(pair.im.mT))
 
 
 def istft(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterator
+import operator
+import sys
+from collections.abc import Callable, Iterator
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -18,6 +20,7 @@ from burn.dtype import DType
 from burn.errors import (
     ArgumentError,
     AutodiffError,
+    BurnError,
     DeviceMismatchError,
     MissingAttributeError,
     OperandTypeError,
@@ -39,11 +42,22 @@ from burn.tensor import (
 )
 from burn.tensor.dispatcher import DeviceLike, dispatch
 from burn.tensor.printing import format_values
+from burn.tensor.views import write
 
 if TYPE_CHECKING:
     from burn.aliases import RealScalar, Scalar, Shape
 
 __all__ = ["Tensor"]
+
+
+def _in_place(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """The in-place form of an operator."""
+
+    def call(x: Tensor, other: Any, /) -> Tensor:
+        write(x, lambda: function(x, other), f"i{function.__name__.strip('_')}")
+        return x
+
+    return call
 
 
 class Tensor(DispatchTensor):
@@ -171,65 +185,21 @@ class Tensor(DispatchTensor):
 
     __hash__ = object.__hash__
 
-    def __iadd__(self, other: Any, /) -> Self:
-        return self._become(self + other)
+    # In place: the object, and all that shares its elements, gets the value of `x + y`.
 
-    def __isub__(self, other: Any, /) -> Self:
-        return self._become(self - other)
-
-    def __imul__(self, other: Any, /) -> Self:
-        return self._become(self * other)
-
-    def __itruediv__(self, other: Any, /) -> Self:
-        return self._become(self / other)
-
-    def __ifloordiv__(self, other: Any, /) -> Self:
-        return self._become(self // other)
-
-    def __imod__(self, other: Any, /) -> Self:
-        return self._become(self % other)
-
-    def __ipow__(self, other: Any, /) -> Self:
-        return self._become(self**other)
-
-    def __iand__(self, other: Any, /) -> Self:
-        return self._become(self & other)
-
-    def __ior__(self, other: Any, /) -> Self:
-        return self._become(self | other)
-
-    def __ixor__(self, other: Any, /) -> Self:
-        return self._become(self ^ other)
-
-    def __ilshift__(self, other: Any, /) -> Self:
-        return self._become(self << other)
-
-    def __irshift__(self, other: Any, /) -> Self:
-        return self._become(self >> other)
-
-    def __imatmul__(self, other: Tensor, /) -> Self:
-        return self._become(self @ other)
-
-    def _become(self, value: Tensor) -> Self:
-        """Take the value of another tensor, which has this one's shape and dtype."""
-        if self.is_require_grad:
-            raise AutodiffError(
-                "assignment to a tensor that gradients are wanted for",
-                hint="Make a new one: x = (x + y).detach().require_grad()",
-            )
-        if value.shape != self.shape:
-            raise ShapeError(
-                f"an in-place operator would change the shape from {self.shape} to {value.shape}",
-                hint="Write x = x + y",
-            )
-        if value.dtype is not self.dtype:
-            raise OperandTypeError(
-                f"an in-place operator would change the dtype from {self.dtype} to {value.dtype}",
-                hint="Write x = x + y, or convert the operand with .astype()",
-            )
-        self.primitive = value.primitive
-        self.tensor_type = value.tensor_type
-        return self
+    __iadd__ = _in_place(operator.add)
+    __isub__ = _in_place(operator.sub)
+    __imul__ = _in_place(operator.mul)
+    __itruediv__ = _in_place(operator.truediv)
+    __ifloordiv__ = _in_place(operator.floordiv)
+    __imod__ = _in_place(operator.mod)
+    __ipow__ = _in_place(operator.pow)
+    __iand__ = _in_place(operator.and_)
+    __ior__ = _in_place(operator.or_)
+    __ixor__ = _in_place(operator.xor)
+    __ilshift__ = _in_place(operator.lshift)
+    __irshift__ = _in_place(operator.rshift)
+    __imatmul__ = _in_place(operator.matmul)
 
     # Indexing.
 
@@ -237,7 +207,7 @@ class Tensor(DispatchTensor):
         return indexing.getitem(self, key)
 
     def __setitem__(self, key: Any, value: Any, /) -> None:
-        self._become(indexing.setitem(self, key, value))
+        indexing.setitem(self, key, value)
 
     # As other libraries see it.
 
@@ -585,8 +555,29 @@ class Tensor(DispatchTensor):
         """The value on the same device, untracked."""
         return dispatch.wrap(dispatch.inner(self).primitive, self.tensor_type)
 
+    def __copy__(self) -> Tensor:
+        """An independent tensor, a leaf if this is one, else tracked if this is tracked."""
+        if self.is_require_grad:
+            return self.require_grad()
+        return dispatch.wrap(self.primitive, self.tensor_type)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+        """Like `copy.copy`, of a leaf or an untracked tensor: a graph is not copied."""
+        self._check_portable("copy.deepcopy")
+        return self.__copy__()
+
     def __reduce__(self) -> tuple[object, ...]:
-        return _unpickle, (self.data().array, self.dtype.name, self.device)
+        self._check_portable("pickle")
+        device = self.device.__reduce__()  # not the device, which another process may not have
+        return _unpickle, (self.data().array, self.dtype.name, device, self.is_require_grad)
+
+    def _check_portable(self, operation: str) -> None:
+        if self.is_tracked and not self.is_require_grad:
+            raise AutodiffError(
+                "the tensor was computed from a leaf: a copy of it would lose its graph",
+                hint="Call .detach() first; a leaf keeps require_grad",
+                operation=operation,
+            )
 
     # Functions that are methods too.
 
@@ -616,9 +607,49 @@ class Tensor(DispatchTensor):
     clip = elementwise_functions.clip
 
 
-def _unpickle(array: np.ndarray[Any, Any], dtype: str, device: Device) -> Tensor:
+class _Refused(Tensor):
+    """A tensor that was sent to a process which cannot use its device; using it says why."""
+
+    __slots__ = ("arguments", "error")
+
+    arguments: tuple[Any, ...]
+    error: BurnError
+
+    def __getattr__(self, name: str) -> NoReturn:  # its primitive and its type are not set
+        raise self.error.with_traceback(None)
+
+    def __repr__(self) -> str:
+        return f"<Tensor of another process: {self.error}>"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _unpickle, self.arguments
+
+
+def _unpickle(
+    array: np.ndarray[Any, Any],
+    dtype: str,
+    device: tuple[Callable[..., Device], tuple[Any, ...]],
+    require_grad: builtins.bool,
+) -> Tensor:
     data = TensorData(array.astype(DType.of(dtype).numpy, copy=False))
-    return dispatch.from_data(data, device)
+    make, arguments = device
+    try:
+        tensor = dispatch.from_data(data, make(*arguments))
+    except BurnError as error:
+        if not _is_worker():
+            raise
+        # A pool loses a task that cannot be unpickled, and waits for it forever.
+        refused = object.__new__(_Refused)
+        refused.arguments = array, dtype, device, require_grad
+        refused.error = error
+        return refused
+    return tensor.require_grad() if require_grad else tensor
+
+
+def _is_worker() -> builtins.bool:
+    """Whether `multiprocessing` started this process; it is imported in those that it starts."""
+    module = sys.modules.get("multiprocessing.process")
+    return module is not None and module.parent_process() is not None
 
 
 dispatch.tensor_class = Tensor

@@ -31,6 +31,7 @@ from burn_cpu.random import RandomOps
 from burn_cpu.reduction import ReductionOps
 from burn_cpu.signal import SignalOps
 from burn_cpu.softmax import SoftmaxOps
+from burn_cpu.writing import WritingOps
 
 if TYPE_CHECKING:
     from burn.device_id import DeviceId
@@ -68,6 +69,7 @@ class CpuBackend(
     PoolingOps,
     RandomOps,
     SignalOps,
+    WritingOps,
     ArrayBackend,
 ):
     """The CPU through NumPy."""

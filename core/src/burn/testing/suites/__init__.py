@@ -25,6 +25,7 @@ from burn.testing.suites import (
     sizes,
     threads,
     transfers,
+    views,
 )
 from burn.testing.suites.suite import DeviceSuite, Suite
 
@@ -38,6 +39,7 @@ SUITES: Final[dict[str, Suite]] = {
         by_op,
         silence,
         creation,
+        views,
         transfers,
         interchange,
         failures,
