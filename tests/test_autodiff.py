@@ -88,6 +88,9 @@ def test_gradients_are_read_removed_and_replaced():
     assert x.grad(gradients) is None
     with pytest.raises(burn.ShapeError, match="gradient of shape"):
         x.grad_replace(gradients, burn.asarray([5.0], device=CPU))
+    for dtype in ("float64", "bfloat16", "int32"):
+        with pytest.raises(burn.DTypeError, match="for a tensor of float32"):
+            x.grad_replace(gradients, burn.asarray([5, 6], device=CPU, dtype=dtype))
     with pytest.raises(burn.AutodiffError, match="no leaf"):
         (x * 2).grad(gradients)
 

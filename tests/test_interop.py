@@ -1,5 +1,8 @@
 """Code of other libraries, unchanged, on tensors: the results are tensors, and NumPy's."""
 
+import math
+import warnings
+
 import array_api_extra as xpx
 import einops
 import einops.array_api
@@ -15,14 +18,15 @@ import scipy.stats
 import sklearn
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import accuracy_score
+from sklearn.mixture import GaussianMixture
 from sklearn.model_selection import train_test_split
 from sklearn.naive_bayes import GaussianNB
 from sklearn.preprocessing import StandardScaler
 
 import burn
-import burn.interop
 
 CPU = burn.Device("cpu")
 POINTS = np.random.default_rng(0).normal(size=(60, 4)) * [1.0, 2.0, 0.5, 1.5] + [0, 1, 2, 3]
@@ -74,6 +78,26 @@ SKLEARN = {
     "GaussianNB": lambda x, y, v: GaussianNB().fit(x, y).predict_proba(x),
     "train_test_split": lambda x, y, v: train_test_split(x, y, random_state=0)[0],
 }
+
+
+@pytest.mark.parametrize("device", ["cpu", "torch/cpu", "opencl/cpu"])
+@pytest.mark.parametrize("covariance", ["full", "tied", "diag", "spherical"])
+def test_a_gaussian_mixture_writes_into_views_of_its_covariances(device, covariance, dispatching):
+    try:
+        burn.Device(device)
+    except burn.DeviceUnavailableError as error:
+        pytest.skip(str(error))
+
+    def fit(points):
+        model = GaussianMixture(2, covariance_type=covariance, init_params="random_from_data")
+        return model.set_params(random_state=0, max_iter=5, tol=1e-9).fit(points)
+
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
+        expected, found = fit(POINTS), fit(burn.asarray(POINTS, device=device))
+    for name in ("means_", "covariances_", "precisions_cholesky_", "weights_"):
+        result = getattr(found, name)
+        assert isinstance(result, burn.Tensor)
+        np.testing.assert_allclose(result.numpy(), getattr(expected, name), rtol=1e-8, atol=1e-10)
 
 
 @pytest.mark.parametrize("name", SKLEARN)

@@ -116,6 +116,8 @@ class Autodiff:
             If the tensor is not tracked, or its graph was freed.
         ShapeError
             If the tensor has several elements and there is no cotangent, or of another shape.
+        DTypeError
+            If the cotangent has another dtype.
         """
         if not self.is_tracked(tensor):
             raise AutodiffError(
@@ -131,10 +133,12 @@ class Autodiff:
                 )
             ops = _table_of(tensor.node)
             cotangent = ops.full(shape=shape, fill_value=1.0, dtype=ops.dtype(tensor.primitive))
-        elif tuple(cotangent.shape) != shape:
-            raise ShapeError(
-                f"a cotangent of shape {tuple(cotangent.shape)} for a tensor of shape {shape}"
-            )
+        else:
+            if tuple(cotangent.shape) != shape:
+                raise ShapeError(
+                    f"a cotangent of shape {tuple(cotangent.shape)} for a tensor of shape {shape}"
+                )
+            _check_dtype(cotangent, tensor, _table_of(tensor.node), "a cotangent")
         return backward(tensor, cotangent)
 
     def grad(self, tensor: Primitive, gradients: Gradients) -> Primitive | None:
@@ -152,6 +156,7 @@ class Autodiff:
             raise ShapeError(
                 f"a gradient of shape {tuple(grad.shape)} for a tensor of shape {leaf.output_shape}"
             )
+        _check_dtype(grad, tensor, leaf.table, "a gradient")
         gradients.put(leaf, grad)
 
     def inner(self, tensor: Primitive) -> Primitive:
@@ -185,6 +190,15 @@ class Autodiff:
         raise AutodiffError(
             "the tensor is no leaf, so no gradient is kept for it",
             hint="Gradients are kept for tensors on which .require_grad() was called",
+        )
+
+
+def _check_dtype(gradient: Primitive, tensor: AutodiffTensor, ops: OpTable, what: str) -> None:
+    """Refuse a gradient that has another dtype than its tensor."""
+    if gradient.dtype is not tensor.dtype:
+        own, wanted = ops.dtype(gradient), ops.dtype(tensor)
+        raise DTypeError(
+            f"{what} of {own} for a tensor of {wanted}", hint=f'Call .astype("{wanted}") on it'
         )
 
 

@@ -483,6 +483,8 @@ class Tensor(DispatchTensor):
             If it depends on no leaf, or the graph was freed by an earlier backward.
         ShapeError
             If there is no cotangent of the right shape.
+        DTypeError
+            If the cotangent has another dtype.
         """
         if cotangent is not None and cotangent.device != self.device:
             raise DeviceMismatchError(
@@ -503,7 +505,7 @@ class Tensor(DispatchTensor):
         return dispatch.grad_remove(self, gradients)
 
     def grad_replace(self, gradients: Gradients, grad: Tensor) -> None:
-        """Put another gradient in place of that of this leaf."""
+        """Put another gradient, of the shape and dtype of this leaf, in place of its own."""
         dispatch.grad_replace(self, gradients, grad)
 
     def inner(self) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -134,6 +135,11 @@ def leaves(device: Device, dtype: DType) -> None:
     x.grad_replace(gradients, burn.asarray([5.0, 6.0], dtype=dtype, device=device))
     expect_values("its replacement", x.grad_remove(gradients), np.array([5, 6]).astype(dtype.numpy))
     expect(x.grad(gradients) is None, "a gradient that was removed is still there")
+    for other in (one for one in device.dtypes() if one.is_float and one is not dtype):
+        wrong = burn.asarray([1.0, 2.0], dtype=other, device=device)
+        replace, back = partial(x.grad_replace, gradients, wrong), partial((x * 2).backward, wrong)
+        expect_error(DTypeError, f"a gradient of {other}", replace)
+        expect_error(DTypeError, f"a cotangent of {other}", back)
 
 
 @_autodiff.check("only float leaves have gradients")
