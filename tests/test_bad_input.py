@@ -86,6 +86,75 @@ def test_what_an_op_refuses_is_an_error_that_names_the_rule(call, error, message
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
+        (lambda x: burn.mask_fill(x > 1, x > 1, 10), burn.DTypeError, "bool does not hold 10"),
+        (
+            lambda x: burn.mask_fill(x.astype("int8"), x > 1, 1.5),
+            burn.DTypeError,
+            "int8 does not hold 1.5",
+        ),
+        (lambda x: burn.eye(3, 1.5, device=x.device), burn.OperandTypeError, "n_cols"),
+        (lambda x: burn.eye(3, k=1.5, device=x.device), burn.OperandTypeError, "k must be"),
+        (lambda x: burn.cartesian_grid((-5, 3), device=x.device), burn.ShapeError, "(-5, 3)"),
+        (
+            lambda x: burn.random.permutation((3, 4), device=x.device),
+            burn.OperandTypeError,
+            "count must be an integer",
+        ),
+        (
+            lambda x: burn.adam_step(x, x, x, x, step=math.nan),
+            burn.OperandTypeError,
+            "step must be an integer",
+        ),
+        (
+            lambda x: burn.adam_step(x, x, x, x, step=1, beta1=2),
+            burn.ArgumentError,
+            "beta1 is 2.0. It must be in [0, 1)",
+        ),
+        (
+            lambda x: burn.adam_step(x, x, x, x, step=1, learning_rate=math.nan),
+            burn.ArgumentError,
+            "learning_rate is nan",
+        ),
+        (
+            lambda x: burn.sgd_step(x, x, x, learning_rate=None),
+            burn.OperandTypeError,
+            "learning_rate must be a number, not None",
+        ),
+        (
+            lambda x: burn.sgd_step(x, x, x, learning_rate=0.1, momentum=-1.0),
+            burn.ArgumentError,
+            "momentum is -1.0",
+        ),
+        (lambda x: burn.fft.fftfreq(3, d=1j), burn.OperandTypeError, "d must be a number"),
+        (lambda x: burn.fft.fftfreq(3, d=0), burn.ArgumentError, "d is 0"),
+        (lambda x: burn.isclose(x, x, atol=-1), burn.ArgumentError, "atol is -1.0"),
+        (lambda x: burn.allclose(x, x, rtol=math.nan), burn.ArgumentError, "rtol is nan"),
+        (lambda x: burn.hard_shrink(x, lambd=-1), burn.ArgumentError, "lambd is -1.0"),
+        (lambda x: burn.soft_shrink(x, lambd=math.nan), burn.ArgumentError, "lambd is nan"),
+        (lambda x: burn.shrink(x, lambd=-0.5), burn.ArgumentError, "lambd is -0.5"),
+        (lambda x: burn.hardtanh(x, low=2, high=1), burn.ArgumentError, "at least 2"),
+        (lambda x: burn.softplus(x, beta=math.inf), burn.ArgumentError, "beta is inf"),
+        (lambda x: burn.celu(x, alpha=0), burn.ArgumentError, "alpha is 0"),
+        (lambda x: burn.flip(x, axis=(0, -2)), burn.AxisError, "twice"),
+        (lambda x: burn.squeeze(x[:1], axis=(0, 0)), burn.AxisError, "twice"),
+        (lambda x: burn.fft.rfftn(x, axes=(1, -1)), burn.AxisError, "twice"),
+        (lambda x: burn.fft.fftshift(x, axes=(0, 0)), burn.AxisError, "twice"),
+    ],
+)
+def test_arguments_that_mean_nothing_are_refused_on_every_device(call, error, message):
+    for name in ("cpu", "torch/cpu", "opencl/cpu"):
+        try:
+            x = burn.asarray(X, device=name)
+        except burn.DeviceUnavailableError:
+            continue
+        with pytest.raises(error) as caught:
+            call(x)
+        assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
         (lambda: tensor([[1, 2], [3]]), burn.ShapeError, "same length"),
         (lambda: tensor(["a"]), burn.OperandTypeError, "numbers"),
         (lambda: tensor([object()]), burn.OperandTypeError, "numbers"),

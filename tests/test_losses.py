@@ -462,6 +462,14 @@ def test_the_blank_is_no_label(device):
         LABELS["ctc_loss"](burn.asarray([0, 1], device=device)).tolist()
 
 
+@pytest.mark.parametrize("wrong", [-0.5, 1.5, math.nan, math.inf, 2, -1])
+def test_binary_targets_are_probabilities(wrong, device):
+    logits, targets = burn.ones(3, device=device), burn.asarray([0, 1, wrong], device=device)
+    for reduction in ("none", "mean"):
+        with pytest.raises(burn.OutOfRangeError, match=r"logits: a target is not in \[0, 1\]"):
+            burn.binary_cross_entropy_with_logits(logits, targets, reduction=reduction).tolist()
+
+
 @pytest.mark.parametrize("loss", [burn.cross_entropy, burn.nll_loss])
 def test_the_ignored_index_is_an_integer_which_may_be_negative(loss):
     scores, targets = tensor([[1.0, 2.0], [3.0, 4.0]]), tensor([-1, 0])

@@ -1,5 +1,6 @@
 """Random numbers as users draw them; the generator itself is in the conformance samples."""
 
+import math
 import threading
 
 import numpy as np
@@ -144,3 +145,42 @@ def test_categorical_draws_classes_with_their_weights():
     for wrong in (burn.ones((), device=CPU), burn.ones((2, 0), device=CPU)):
         with pytest.raises(burn.ShapeError, match="no classes"):
             random.categorical(wrong)
+
+
+@pytest.mark.parametrize(
+    "wrong", [[1.0, -1.0], [0.0, 0.0], [1.0, math.nan], [1.0, math.inf], [[1.0, 1.0], [0.0, 0.0]]]
+)
+@pytest.mark.parametrize("device", ["cpu", "torch/cpu", "opencl/cpu"])
+def test_weights_that_are_no_weights_are_refused(wrong, device):
+    try:
+        weights = burn.asarray(wrong, device=device)
+    except burn.DeviceUnavailableError as error:
+        pytest.skip(str(error))
+    with pytest.raises(burn.OutOfRangeError, match=r"random\.categorical: a weight is"):
+        random.categorical(weights, 2).tolist()
+
+
+FAILING = {
+    "a negative length": lambda: random.uniform((2, -1), device=CPU),
+    "a range that is empty": lambda: random.uniform(3, 2.0, 1.0, device=CPU),
+    "no floats": lambda: random.uniform(3, dtype="int32", device=CPU),
+    "too much memory": lambda: random.uniform(1 << 50, device=CPU),
+    "a range without a number": lambda: random.integers(3, 5, 5, device=CPU),
+    "half a number": lambda: random.integers(3, 0.5, 5, device=CPU),
+    "a negative deviation": lambda: random.normal(3, std=-1.0, device=CPU),
+    "an infinite mean": lambda: random.normal(3, mean=math.inf, device=CPU),
+    "no probability": lambda: random.bernoulli(3, 1.5, device=CPU),
+    "no count": lambda: random.permutation(-1, device=CPU),
+    "weights": lambda: random.categorical(burn.asarray([-1.0, 2.0], device=CPU)),
+    "classes of floats": lambda: random.categorical(burn.ones(2, device=CPU), dtype="float32"),
+}
+
+
+@pytest.mark.parametrize("name", FAILING)
+def test_a_call_that_fails_draws_nothing(name):
+    CPU.seed(0)
+    expected = random.uniform(3, device=CPU).tolist()
+    CPU.seed(0)
+    with pytest.raises(burn.BurnError):
+        FAILING[name]()
+    assert random.uniform(3, device=CPU).tolist() == expected

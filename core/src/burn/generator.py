@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias
 
 from burn.device_id import DeviceId
 
-__all__ = ["GeneratorState", "Key", "get_state", "reserve", "seed", "set_state"]
+__all__ = ["GeneratorState", "Key", "get_state", "release", "reserve", "seed", "set_state"]
 
 Key: TypeAlias = tuple[str, DeviceId]
 """Name of a backend, and its own DeviceId of one of its devices."""
@@ -56,6 +56,16 @@ def reserve(device: Key, words: int) -> GeneratorState:
         state = _states.get(device)
         if state is None:
             state = GeneratorState(int.from_bytes(os.urandom(8), "little"), 0)
-        blocks = -(-words // _WORDS_PER_BLOCK)
-        _states[device] = GeneratorState(state.seed, state.offset + blocks)
+        _states[device] = _after(state, words)
         return state
+
+
+def release(device: Key, state: GeneratorState, words: int) -> None:
+    """Take back what `reserve` claimed at a state, unless others have drawn since."""
+    with _lock:
+        if _states.get(device) == _after(state, words):
+            _states[device] = state
+
+
+def _after(state: GeneratorState, words: int) -> GeneratorState:
+    return GeneratorState(state.seed, state.offset + -(-words // _WORDS_PER_BLOCK))

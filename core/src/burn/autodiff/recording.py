@@ -15,6 +15,7 @@ from burn.autodiff.graph import AutodiffTensor, Node, Output, Parent, Rule
 from burn.errors import BurnError, UnsupportedOpError
 from burn.ops import Op, OpTable, Tag
 from burn.ops.signature import Primitive
+from burn.ops.table import guarded
 
 __all__ = ["RecordingTable", "recording"]
 
@@ -114,7 +115,7 @@ class RecordingTable(OpTable):
 
     def _decomposed(self, definition: Op, inner: Callable[..., Any]) -> Callable[..., Any]:
         """An op without a gradient rule: those of its parts are used."""
-        default = definition.default
+        default = definition.default and guarded(definition, definition.default)
         unwrapped = self._unwrapped(inner)
 
         def call(*operands: Primitive, **attrs: Any) -> Any:

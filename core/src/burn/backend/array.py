@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import numpy as np
 
 from burn.backend.base import Backend
+from burn.backend.refusal import index_error
 from burn.backend.tensor_ops import is_implemented
 from burn.data import TensorData
 from burn.device_id import DeviceId
@@ -28,21 +29,13 @@ from burn.dtype import (
     promote,
     uint8,
 )
-from burn.errors import OutOfRangeError
 
 if TYPE_CHECKING:
     from types import ModuleType
 
     from burn.aliases import Primitive, RealScalar, Scalar, Shape, Slices
 
-__all__ = [
-    "ArrayBackend",
-    "check_places",
-    "check_sliced",
-    "index_error",
-    "python_slices",
-    "refused_label",
-]
+__all__ = ["ArrayBackend", "check_places", "check_sliced", "index_error", "python_slices"]
 
 _STANDARD: Final = (
     *("abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and"),
@@ -390,31 +383,6 @@ def _bits(count: Primitive | Scalar) -> Primitive | Scalar:
     if count.__class__ is int and count < 0:
         raise ValueError(f"a shift by {count} bits")
     return count
-
-
-def index_error(index: int, length: int) -> OutOfRangeError:
-    """The error for an index, or a label, that a tensor held."""
-    what = _REFUSED_LABELS.get(index, f"index {index}")
-    return OutOfRangeError(
-        f"{what} is out of range for an axis of length {length}",
-        hint=f"The first is 0, the last {length - 1}" if length else "The axis is empty",
-    )
-
-
-def refused_label(dtype: DType, *, is_blank: bool = False) -> int:
-    """What stands in place of a negative label, or of the blank: an index that no axis has.
-
-    So that a kernel that takes indices, and counts negative ones from the end, refuses it;
-    `index_error` knows what it was. `dtype` is int32 or int64.
-    """
-    return dtype.integer_range[0] + is_blank
-
-
-_REFUSED_LABELS: Final = {
-    refused_label(dtype, is_blank=is_blank): what
-    for dtype in (int32, int64)
-    for is_blank, what in ((False, "a negative label"), (True, "the blank as a label"))
-}
 
 
 def python_slices(slices: Slices) -> tuple[builtins.slice, ...]:

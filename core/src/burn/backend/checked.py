@@ -6,7 +6,7 @@ import contextlib
 import threading
 from collections.abc import Iterator
 
-from burn.backend.array import index_error
+from burn.backend.refusal import index_error
 from burn.errors import OutOfRangeError
 
 __all__ = ["CheckedOps"]
@@ -60,5 +60,5 @@ class CheckedOps:
     def error(self, number: int, index: int, length: int) -> OutOfRangeError:
         """What is raised for the number of an op, an index and the length of the axis."""
         error = index_error(index, length)
-        operation = f"{self._names[number - 1]}(...)"
+        operation = error.operation or f"{self._names[number - 1]}(...)"
         return OutOfRangeError(error.rule, hint=error.hint, operation=operation)

@@ -9,6 +9,7 @@ import math
 from typing import Final
 
 from burn.errors import ArgumentError, ShapeError
+from burn.ops.arguments import real_number
 from burn.ops.op import Context, Tag, op
 from burn.ops.places import narrow
 from burn.ops.precision import in_float32
@@ -41,14 +42,17 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
 @op(Tag.ELEMENTWISE)
 def softplus(x: FloatOperand, *, beta: float = 1.0) -> Meta:
     """Elementwise ``log(1 + exp(beta * x)) / beta``, without overflow; `beta` is positive."""
-    _check_beta(beta)
     return x
+
+
+@softplus.requirement
+def _(*, beta: float = 1.0) -> None:
+    real_number(beta, "beta", above=0.0, below=math.inf)
 
 
 @softplus.decomposition
 @in_float32
 def _(ops: OpTable, x: Primitive, *, beta: float = 1.0) -> Primitive:
-    _check_beta(beta)
     rest = ops.log1p(ops.exp(ops.multiply(ops.abs(x), -beta)))
     return ops.add(ops.maximum(x, 0.0), ops.divide(rest, beta))
 
@@ -57,11 +61,6 @@ def _(ops: OpTable, x: Primitive, *, beta: float = 1.0) -> Primitive:
 def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     scaled = ops.multiply(ctx.saved[0], ctx.attrs.get("beta", 1.0))
     return (ops.multiply(g, ops.sigmoid(scaled)),)
-
-
-def _check_beta(beta: float) -> None:
-    if not beta > 0.0:
-        raise ArgumentError(f"beta is {beta}", hint="It must be positive")
 
 
 @op(Tag.ELEMENTWISE)

@@ -1,17 +1,27 @@
-"""Numbers among the arguments of public functions: what each has to be, checked in one place."""
+"""Numbers among arguments of functions and attributes of ops: what each has to be."""
 
 from __future__ import annotations
 
-import math
+from typing import Any
 
 import numpy as np
 
 from burn.errors import ArgumentError, OperandTypeError
 
-__all__ = ["as_integer", "real_number"]
+__all__ = ["as_integer", "as_python", "real_number"]
 
 
-def as_integer(value: int, name: str, operation: str, *, least: int | None = None) -> int:
+def as_python(value: Any) -> Any:
+    """A scalar of NumPy's as the Python number of its value; anything else as it is."""
+    if not isinstance(value, np.generic):
+        return value
+    number = value.item()
+    if isinstance(number, np.generic):  # Python has no longdouble
+        return complex(number) if np.iscomplexobj(number) else float(number)
+    return number
+
+
+def as_integer(value: int, name: str, operation: str = "", *, least: int | None = None) -> int:
     """An argument that has to be an integer, of at least `least`."""
     if isinstance(value, (bool, np.bool_)) or not hasattr(value, "__index__"):
         raise OperandTypeError(f"{name} must be an integer, not {value!r}", operation=operation)
@@ -29,7 +39,7 @@ def as_integer(value: int, name: str, operation: str, *, least: int | None = Non
 def real_number(
     value: float,
     name: str,
-    operation: str,
+    operation: str = "",
     *,
     least: float | None = None,
     most: float | None = None,
@@ -41,35 +51,34 @@ def real_number(
 
     `least` and `most` are bounds that it may have, `above` and `below` those that it may not.
     """
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise OperandTypeError(f"{name} must be a number, not {value!r}", operation=operation)
-    number = float(value)
+    if value.__class__ is not float:
+        value = as_python(value)
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise OperandTypeError(f"{name} must be a number, not {value!r}", operation=operation)
+        value = float(value)
     if (
-        (math.isnan(number) and not takes_nan)
-        or (least is not None and number < least)
-        or (most is not None and number > most)
-        or (above is not None and number <= above)
-        or (below is not None and number >= below)
+        (least is None or value >= least)
+        and (most is None or value <= most)
+        and (above is None or value > above)
+        and (below is None or value < below)
+        and (value == value or takes_nan)  # noqa: PLR0124 — NaN alone is not equal to itself
     ):
-        raise ArgumentError(
-            f"{name} is {number}", hint=_range(least, most, above, below), operation=operation
-        )
-    return number
+        return value
+    raise ArgumentError(
+        f"{name} is {value}", hint=_range(least, most, above, below), operation=operation
+    )
 
 
 def _range(
     least: float | None, most: float | None, above: float | None, below: float | None
 ) -> str:
-    bounds = [
-        f"{word} {bound:g}"
-        for word, bound in (
-            ("at least", least),
-            ("above", above),
-            ("at most", most),
-            ("below", below),
-        )
-        if bound is not None
-    ]
-    return f"It must be {' and '.join(bounds) or 'a number'}"
+    low = least if above is None else above
+    high = most if below is None else below
+    if low is None and high is None:
+        return "It must be a number"
+    if high is None:
+        return f"It must be {'above' if least is None else 'at least'} {low:g}"
+    if low is None:
+        return f"It must be {'below' if most is None else 'at most'} {high:g}"
+    start, end = "(" if least is None else "[", ")" if most is None else "]"
+    return f"It must be in {start}{low:g}, {high:g}{end}"

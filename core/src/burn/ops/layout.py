@@ -14,8 +14,8 @@ from burn.ops.shapes import (
     broadcast_shapes,
     check_axis,
     check_conversion,
+    check_distinct,
     check_shape,
-    reduce_shape,
     size,
 )
 from burn.ops.signature import (
@@ -178,13 +178,20 @@ def _check_slices(x: Meta, slices: Slices) -> Shape:
 @op(Tag.VIEW)
 def flip(x: AnyOperand, *, axes: tuple[int, ...]) -> Meta:
     """Elements in reverse order along `axes`, each named once."""
-    reduce_shape(x.shape, axes, keepdims=True)
+    for axis in axes:
+        check_axis(axis, len(x.shape))
     return x
+
+
+@flip.requirement
+def _(*, axes: tuple[int, ...]) -> None:
+    check_distinct(axes)
 
 
 @flip.decomposition
 def _(ops: OpTable, x: Primitive, *, axes: tuple[int, ...]) -> Primitive:
-    reduce_shape(tuple(x.shape), axes, keepdims=True)
+    for axis in axes:
+        check_axis(axis, len(x.shape))
     slices = tuple(
         (max(length - 1, 0), length, -1) if axis in axes else (0, length, 1)
         for axis, length in enumerate(x.shape)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from burn.errors import ArgumentError, ShapeError
+from burn.ops.arguments import as_integer, real_number
 from burn.ops.op import op
 from burn.ops.precision import in_float32
 from burn.ops.signature import FloatOperand, Meta, Primitive
@@ -39,6 +40,27 @@ def sgd_step(
     """
     check_same_shapes(parameter, gradient, velocity)
     return parameter, parameter
+
+
+@sgd_step.requirement
+def _(
+    *,
+    learning_rate: float,
+    momentum: float = 0.0,
+    weight_decay: float = 0.0,
+    nesterov: bool = False,
+) -> None:
+    del nesterov
+    if (
+        learning_rate.__class__ is momentum.__class__ is weight_decay.__class__ is float
+        and -math.inf < learning_rate < math.inf
+        and 0.0 <= momentum < math.inf
+        and 0.0 <= weight_decay < math.inf
+    ):
+        return  # as it nearly always is
+    real_number(learning_rate, "learning_rate", above=-math.inf, below=math.inf)
+    real_number(momentum, "momentum", least=0.0, below=math.inf)
+    real_number(weight_decay, "weight_decay", least=0.0, below=math.inf)
 
 
 @sgd_step.decomposition
@@ -83,8 +105,38 @@ def adam_step(
     ``1 - learning_rate * weight_decay``.
     """
     check_same_shapes(parameter, gradient, first_moment, second_moment)
-    adam_rates(step, learning_rate, beta1, beta2)
     return parameter, parameter, parameter
+
+
+@adam_step.requirement
+def _(
+    *,
+    step: int,
+    learning_rate: float,
+    beta1: float = 0.9,
+    beta2: float = 0.999,
+    epsilon: float = 1e-8,
+    weight_decay: float = 0.0,
+) -> None:
+    if (
+        step.__class__ is int
+        and learning_rate.__class__ is beta1.__class__ is beta2.__class__ is float
+        and epsilon.__class__ is weight_decay.__class__ is float
+        and step >= 1
+        and 0.0 <= beta1 < 1.0
+        and 0.0 <= beta2 < 1.0
+        and -math.inf < learning_rate < math.inf
+        and 0.0 <= epsilon < math.inf
+        and 0.0 <= weight_decay < math.inf
+    ):
+        return  # as it nearly always is
+    if as_integer(step, "step") < 1:
+        raise ArgumentError(f"step is {step}", hint="Count steps from 1")
+    real_number(learning_rate, "learning_rate", above=-math.inf, below=math.inf)
+    real_number(beta1, "beta1", least=0.0, below=1.0)
+    real_number(beta2, "beta2", least=0.0, below=1.0)
+    real_number(epsilon, "epsilon", least=0.0, below=math.inf)
+    real_number(weight_decay, "weight_decay", least=0.0, below=math.inf)
 
 
 @adam_step.decomposition
@@ -119,6 +171,4 @@ def _(
 
 def adam_rates(step: int, learning_rate: float, beta1: float, beta2: float) -> tuple[float, float]:
     """Learning rate and scale of the second moment's root, corrected for the start from 0."""
-    if step < 1:
-        raise ArgumentError(f"step is {step}", hint="Count steps from 1")
     return learning_rate / (1.0 - beta1**step), 1.0 / math.sqrt(1.0 - beta2**step)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from burn.backend.array import refused_label
+from burn.backend.refusal import Refusal, refused_index
 from burn.dtype import DType, DTypeUsage, Kind, int32, int64
 from burn.ops.signature import Primitive
 from burn.ops.table import OpTable
@@ -51,7 +51,7 @@ def as_labels(ops: OpTable, indices: Primitive, *, blank: int | None = None) -> 
         return indices
     dtype = index_dtype(ops)
     indices = ops.cast(indices, dtype=dtype)
-    marked = ops.where(ops.less(indices, 0), refused_label(dtype), indices)
+    marked = ops.where(ops.less(indices, 0), refused_index(dtype, Refusal.LABEL), indices)
     if blank is None:
         return marked
-    return ops.where(ops.equal(indices, blank), refused_label(dtype, is_blank=True), marked)
+    return ops.where(ops.equal(indices, blank), refused_index(dtype, Refusal.BLANK), marked)

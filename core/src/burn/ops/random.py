@@ -224,8 +224,11 @@ def random_normal(
     """
     if dtype not in UNIFORM_BITS:
         raise DTypeError(f"normal numbers are floats, not {dtype}")
-    if not std >= 0:
-        raise ArgumentError(f"standard deviation {std}", hint="It must not be negative")
+    if not (0 <= std < math.inf and math.isfinite(mean)):
+        raise ArgumentError(
+            f"mean {mean} and standard deviation {std}",
+            hint="Both must be finite, and the deviation must not be negative",
+        )
     return Meta(check_shape(shape), dtype)
 
 

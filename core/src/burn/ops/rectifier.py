@@ -5,6 +5,7 @@ Formulas and the slopes where pieces meet are those of PyTorch 2, where a functi
 
 from __future__ import annotations
 
+from burn.ops.arguments import real_number
 from burn.ops.op import Context, Tag, op
 from burn.ops.precision import in_float32
 from burn.ops.shapes import elementwise
@@ -124,6 +125,11 @@ def hardtanh(x: FloatOperand, *, low: float, high: float) -> Meta:
     return x
 
 
+@hardtanh.requirement
+def _(*, low: float, high: float) -> None:
+    real_number(high, "high", least=real_number(low, "low"))
+
+
 @hardtanh.decomposition
 def _(ops: OpTable, x: Primitive, *, low: float, high: float) -> Primitive:
     return ops.clip(x, low, high)
@@ -183,6 +189,12 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
 def shrink(x: FloatOperand, *, lambd: float, bias: float = 0.0) -> Meta:
     """Elementwise `x` moved by `bias` towards 0, but 0 within [-lambd, lambd]; NaN propagates."""
     return x
+
+
+@shrink.requirement
+def _(*, lambd: float, bias: float = 0.0) -> None:
+    real_number(lambd, "lambd", least=0.0)
+    real_number(bias, "bias")
 
 
 @shrink.decomposition

@@ -14,6 +14,7 @@ __all__ = [
     "broadcast_shapes",
     "check_axis",
     "check_conversion",
+    "check_distinct",
     "check_shape",
     "elementwise",
     "reduce_shape",
@@ -72,6 +73,12 @@ def check_axis(axis: int, rank: int) -> int:
     return axis
 
 
+def check_distinct(axes: Sequence[int]) -> None:
+    """Refuse axes of which one is named twice."""
+    if len(set(axes)) != len(axes):
+        raise AxisError(f"axis {tuple(axes)} names an axis twice", hint="Name each axis once")
+
+
 def check_shape(shape: Sequence[int]) -> Shape:
     """Refuse a shape with a negative length, or with more elements than an index can count."""
     if any(length < 0 for length in shape):
@@ -95,8 +102,7 @@ def reduce_shape(shape: Shape, axis: Sequence[int], *, keepdims: bool) -> Shape:
     """Shape after reducing over `axis`."""
     for number in axis:
         check_axis(number, len(shape))
-    if len(set(axis)) != len(axis):
-        raise AxisError(f"axis {tuple(axis)} names an axis twice")
+    check_distinct(axis)
     if keepdims:
         return tuple(1 if i in axis else length for i, length in enumerate(shape))
     return tuple(length for i, length in enumerate(shape) if i not in axis)

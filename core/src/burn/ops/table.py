@@ -15,7 +15,7 @@ from burn.ops.op import REGISTRY, Op, Tag
 if TYPE_CHECKING:
     from burn.device_id import DeviceId
 
-__all__ = ["OpTable", "resolve"]
+__all__ = ["OpTable", "guarded", "resolve"]
 
 _log = logging.getLogger("burn")
 
@@ -91,6 +91,9 @@ class OpTable:
         return method
 
     def _resolve(self, definition: Op) -> Callable[..., Any]:
+        return guarded(definition, self._found(definition))
+
+    def _found(self, definition: Op) -> Callable[..., Any]:
         method = self._own_method(definition)
         if method is not None:
             if Tag.CREATION in definition.tags:
@@ -115,6 +118,19 @@ class _Closed:
 
     def __getattr__(self, name: str) -> Any:
         raise self._reason
+
+
+def guarded(definition: Op, function: Callable[..., Any]) -> Callable[..., Any]:
+    """A callable of an op that first checks the attributes, if the op has requirements of them."""
+    requires = definition.requires
+    if requires is None:
+        return function
+
+    def call(*operands: Any, **attributes: Any) -> Any:
+        requires(**attributes)
+        return function(*operands, **attributes)
+
+    return call
 
 
 def resolve(backend: Any, device: DeviceId) -> OpTable:

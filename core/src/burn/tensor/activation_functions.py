@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Literal
 
 from burn.dispatch import unary
-from burn.errors import ShapeError
-from burn.tensor.arguments import real_number
+from burn.errors import ArgumentError, ShapeError
+from burn.ops.arguments import real_number
 from burn.tensor.dispatcher import dispatch, normalize_axis, of_one, rank_of
 from burn.tensor.elementwise_functions import negative
 
@@ -102,6 +102,8 @@ def celu(x: Tensor, /, *, alpha: float = 1.0) -> Tensor:
     Its slope has no jump, whatever `alpha` is (Barron, 2017, arXiv:1704.07483).
     """
     number = real_number(alpha, "alpha", "celu")
+    if number == 0.0:
+        raise ArgumentError("alpha is 0", hint="relu is what it comes close to", operation="celu")
     return _elu(x, alpha=number, input_scale=1.0 / number)
 
 

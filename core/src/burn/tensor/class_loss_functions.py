@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from burn.errors import ArgumentError, ShapeError
+from burn.ops.arguments import as_integer, real_number
 from burn.tensor.activation_functions import log_softmax
-from burn.tensor.arguments import as_integer, real_number
 from burn.tensor.dispatcher import dispatch, normalize_axis
 from burn.tensor.elementwise_functions import isinf, maximum, not_equal
 from burn.tensor.indexing_functions import take

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from burn.tensor.arguments import real_number
+from burn.ops.arguments import real_number
 from burn.tensor.dispatcher import dispatch, rank_of
 
 if TYPE_CHECKING:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+import importlib
 import inspect
+import logging
+import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -22,6 +26,7 @@ __all__ = [
     "Operand",
     "dispatch",
     "find_device",
+    "meet_libraries",
     "normalize_axes",
     "normalize_axis",
     "of_one",
@@ -86,8 +91,26 @@ def _publish(function: Callable[..., Any], name: str, parameters: Sequence[str])
 
 
 def find_device(device: DeviceLike | None) -> Device:
-    """The device somebody means; the default one if nobody says."""
+    """The device that an argument means, the default one if there is none, for a new tensor."""
+    meet_libraries()
     return Device.default() if device is None else Device(device)
+
+
+def meet_libraries() -> None:
+    """Tell libraries that have to be told of burn's tensors, once they are imported.
+
+    What makes tensors calls this, since a library may be imported after burn. It costs 40 ns.
+    """
+    if "einops" in sys.modules:
+        _meet_einops()
+
+
+@functools.cache
+def _meet_einops() -> None:
+    try:
+        importlib.import_module("burn.interop")
+    except Exception as error:  # noqa: BLE001 — a version of it that differs is no reason to fail
+        logging.getLogger("burn").debug("einops does not learn of burn: %s", error)
 
 
 def rank_of(x: Tensor, operation: str) -> int:
@@ -121,11 +144,23 @@ def normalize_axis(x: Tensor, axis: int, operation: str, *, rank: int | None = N
     return number + count if number < 0 else number
 
 
-def normalize_axes(x: Tensor, axis: Axis, operation: str) -> tuple[int, ...]:
-    """Axes counted from the front, in the order given; all of them for None."""
+def normalize_axes(
+    x: Tensor, axis: Axis, operation: str, *, repeats: bool = False
+) -> tuple[int, ...]:
+    """Axes counted from the front, in the order given; all of them for None.
+
+    None is named twice, unless it `repeats`.
+    """
     if axis is None:
         rank = rank_of(x, operation)
         return _ALL_AXES[rank] if rank < len(_ALL_AXES) else tuple(range(rank))
     if axis.__class__ is int or not isinstance(axis, (tuple, list)):
         return (normalize_axis(x, axis, operation),)
-    return tuple([normalize_axis(x, one, operation) for one in axis])
+    numbers = tuple([normalize_axis(x, one, operation) for one in axis])
+    if not repeats and len({*numbers}) != len(numbers):
+        raise AxisError(
+            f"axis {tuple(axis)} names an axis twice",
+            hint="Name each axis once",
+            operation=operation,
+        )
+    return numbers

@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from burn.dtype import DType
-from burn.errors import ArgumentError, DTypeError, OperandTypeError, ShapeError
+from burn.errors import ArgumentError, DTypeError, ShapeError
+from burn.ops.arguments import as_integer, real_number
 from burn.tensor.creation_functions import arange
 from burn.tensor.dispatcher import (
     Axis,
@@ -229,7 +230,7 @@ def fftfreq(
     >>> burn.fft.fftfreq(4, device="cpu").tolist()
     [0.0, 0.25, -0.5, -0.25]
     """
-    _check_length(n, "fftfreq")
+    n = _check_length(n, "fftfreq")
     positive = (n + 1) // 2
     first = arange(positive, device=device)
     second = arange(positive - n, 0, device=device)
@@ -240,7 +241,7 @@ def rfftfreq(
     n: int, /, *, d: float = 1.0, dtype: DTypeLike | None = None, device: DeviceLike | None = None
 ) -> Tensor:
     """Frequency of each element of a halved spectrum; see `fftfreq` for the parameters."""
-    _check_length(n, "rfftfreq")
+    n = _check_length(n, "rfftfreq")
     return _frequencies(arange(n // 2 + 1, device=device), n, d, dtype, "rfftfreq")
 
 
@@ -273,9 +274,7 @@ def _refuse_complex(x: Tensor, operation: str) -> None:
 
 
 def _check_length(n: Any, operation: str) -> int:
-    if not hasattr(n, "__index__"):
-        raise OperandTypeError(f"a length is an integer, not {n!r}", operation=operation)
-    number = int(n.__index__())
+    number = as_integer(n, "the length", operation)
     if number < 1:
         raise ShapeError(f"a transform of length {number}", operation=operation)
     return number
@@ -341,7 +340,10 @@ def _frequencies(
     wanted = counts.device.settings.float_dtype if dtype is None else DType.of(dtype)
     if not wanted.is_float:
         raise DTypeError(f"frequencies are floats, not {wanted}", operation=operation)
-    return counts.astype(wanted) / (n * d)
+    distance = real_number(d, "d", operation, above=-math.inf, below=math.inf)
+    if distance == 0.0:
+        raise ArgumentError("d is 0", hint="Neighbours are apart", operation=operation)
+    return counts.astype(wanted) / (n * distance)
 
 
 def _rolled(x: Tensor, axes: Axis, operation: str, *, inverse: bool) -> Tensor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from burn.errors import ArgumentError
-from burn.tensor.arguments import as_integer
+from burn.ops.arguments import as_integer
 from burn.tensor.dispatcher import dispatch, normalize_axis
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from burn.dispatch import DispatchTensor
-from burn.errors import AxisError
+from burn.errors import AxisError, DTypeError
 from burn.tensor.creation_functions import asarray
 from burn.tensor.dispatcher import Operand, dispatch, normalize_axis, rank_of
 from burn.tensor.manipulation_functions import broadcast_to
@@ -161,6 +161,22 @@ def scatter_nd(x: Tensor, indices: Tensor, value: Tensor, /, *, update: str = "a
 
 
 def mask_fill(x: Tensor, mask: Tensor, value: Operand, /) -> Tensor:
-    """`x` with a value where the mask is true; all broadcast."""
+    """`x` with a value where the mask is true; all broadcast.
+
+    Raises
+    ------
+    DTypeError
+        If the value is of a kind that the dtype of `x` does not hold, such as 1.5 for integers.
+    """
     rank_of(x, "mask_fill")
-    return dispatch.execute("where", mask, value, x)  # type: ignore[no-any-return]  # one output
+    result: Tensor = dispatch.execute("where", mask, value, x)
+    if result.dtype.kind is not x.dtype.kind and not (
+        result.dtype.is_integer and x.dtype.is_integer
+    ):
+        shown = value.dtype if isinstance(value, DispatchTensor) else repr(value)
+        raise DTypeError(
+            f"a tensor of {x.dtype} does not hold {shown}",
+            hint="Convert it with .astype(), or use where(), whose operands promote",
+            operation="mask_fill",
+        )
+    return result

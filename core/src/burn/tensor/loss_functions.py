@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from burn.backend.refusal import Refusal
 from burn.errors import ArgumentError, ShapeError
+from burn.ops.arguments import real_number
 from burn.tensor.activation_functions import softplus
-from burn.tensor.arguments import real_number
 from burn.tensor.dispatcher import rank_of
 from burn.tensor.elementwise_functions import abs, clip, equal, exp, log, subtract
 from burn.tensor.searching_functions import where
 from burn.tensor.statistical_functions import mean, sum
+from burn.tensor.value_checks import require
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
@@ -103,7 +105,7 @@ def binary_cross_entropy_with_logits(
     logits : Tensor
         Logarithms x of the odds, float.
     targets : Tensor
-        Probabilities y of the same shape.
+        Probabilities y of the same shape, in [0, 1].
     weight : Tensor, optional
         Factor of the losses, which broadcasts with them.
     pos_weight : Tensor, optional
@@ -115,14 +117,25 @@ def binary_cross_entropy_with_logits(
     -------
     Tensor
         The loss in nats: 0-d, or one per element.
+
+    Raises
+    ------
+    ShapeError
+        If the shapes of logits and targets differ.
+    OutOfRangeError
+        If a target is not in [0, 1]; on an asynchronous device at the next read.
     """
     operation = "binary_cross_entropy_with_logits"
     check_same_shape(logits, targets, operation)
+    fault = None
+    if not targets.dtype.is_bool:
+        fault = require(equal(clip(targets, 0, 1), targets), Refusal.PROBABILITY)
     targets = _as_float_like(targets, logits)
     # Both terms are small where the prediction is right: nothing cancels.
     hit = targets * softplus(-logits)
     losses = (hit if pos_weight is None else hit * pos_weight) + (1.0 - targets) * softplus(logits)
-    return reduced(losses if weight is None else losses * weight, reduction, operation)
+    result = reduced(losses if weight is None else losses * weight, reduction, operation)
+    return result if fault is None else result + fault.astype(result.dtype).reshape(())
 
 
 def kl_div(

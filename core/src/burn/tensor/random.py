@@ -8,14 +8,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from burn.backend.refusal import Refusal
 from burn.device import Device
 from burn.dtype import DType, float32, int32, uint32
-from burn.errors import ArgumentError, ShapeError
-from burn.generator import reserve
+from burn.errors import DTypeError, ShapeError
+from burn.generator import release, reserve
+from burn.ops.arguments import as_integer, real_number
 from burn.ops.random import integer_words, normal_words, uniform_words
 from burn.ops.shapes import size
 from burn.tensor.creation_functions import as_shape
 from burn.tensor.dispatcher import DeviceLike, DTypeLike, dispatch, find_device, rank_of
+from burn.tensor.elementwise_functions import isfinite
+from burn.tensor.value_checks import require
 
 if TYPE_CHECKING:
     from burn.aliases import Shape
@@ -38,7 +42,7 @@ def seed(value: int, *, device: DeviceLike | None = None) -> None:
     device : Device or str, optional
         Which generator; that of the default device if left out.
     """
-    find_device(device).seed(value)
+    find_device(device).seed(as_integer(value, "value", "seed"))
 
 
 def uniform(
@@ -61,10 +65,12 @@ def uniform(
     where = find_device(device)
     wanted = where.settings.float_dtype if dtype is None else DType.of(dtype)
     shape = as_shape(shape)
+    bounds = {
+        "low": real_number(low, "low", "random.uniform"),
+        "high": real_number(high, "high", "random.uniform"),
+    }
     words = uniform_words(_size(shape), wanted)
-    return _draw(
-        "random_uniform", where, wanted, words, shape=shape, low=float(low), high=float(high)
-    )
+    return _draw("random_uniform", where, wanted, words, shape=shape, **bounds)
 
 
 def normal(
@@ -79,10 +85,12 @@ def normal(
     where = find_device(device)
     wanted = where.settings.float_dtype if dtype is None else DType.of(dtype)
     shape = as_shape(shape)
+    moments = {
+        "mean": real_number(mean, "mean", "random.normal"),
+        "std": real_number(std, "std", "random.normal"),
+    }
     words = normal_words(_size(shape), float32 if wanted.itemsize < 4 else wanted)
-    return _draw(
-        "random_normal", where, wanted, words, shape=shape, mean=float(mean), std=float(std)
-    )
+    return _draw("random_normal", where, wanted, words, shape=shape, **moments)
 
 
 def integers(
@@ -101,6 +109,8 @@ def integers(
     where = find_device(device)
     wanted = where.settings.int_dtype if dtype is None else DType.of(dtype)
     shape = as_shape(shape)
+    low = as_integer(low, "low", "random.integers")
+    high = as_integer(high, "high", "random.integers")
     words = integer_words(_size(shape), low, high)
     return _draw("random_integers", where, wanted, words, shape=shape, low=low, high=high)
 
@@ -109,17 +119,16 @@ def bernoulli(
     shape: int | Shape = (), probability: float = 0.5, *, device: DeviceLike | None = None
 ) -> Tensor:
     """Booleans that are true with a probability."""
-    if not 0.0 <= probability <= 1.0:
-        raise ArgumentError(f"probability {probability} is not in [0, 1]", operation="bernoulli")
-    return uniform(shape, dtype=float32, device=device) < probability
+    share = real_number(probability, "probability", "random.bernoulli", least=0.0, most=1.0)
+    return uniform(shape, dtype=float32, device=device) < share
 
 
 def permutation(count: int, *, device: DeviceLike | None = None) -> Tensor:
     """The integers from 0 to ``count - 1`` in random order, in the default integer dtype."""
     where = find_device(device)
     dtype = uint32 if where.supports_dtype(uint32) else int32
-    shape = as_shape(count)
-    words = _draw("random_bits", where, dtype, _size(shape), count=shape[0])
+    length = as_integer(count, "count", "random.permutation", least=0)
+    words = _draw("random_bits", where, dtype, length, count=length)
     # The highest bit is a sign in int32: without it the order is the same in both dtypes.
     keys = (words >> 1) & 0x7FFFFFFF
     return dispatch.execute(  # type: ignore[no-any-return]  # one output
@@ -145,6 +154,12 @@ def categorical(
     -------
     Tensor, shape (..., count)
 
+    Raises
+    ------
+    OutOfRangeError
+        If a weight is negative or not finite, or all weights of a row are 0; on an asynchronous
+        device at the next read.
+
     Examples
     --------
     >>> import burn
@@ -152,23 +167,36 @@ def categorical(
     >>> burn.random.categorical(weights, 3).tolist()
     [1, 1, 1]
     """
-    if rank_of(probabilities, "categorical") == 0 or probabilities.shape[-1] == 0:
+    if rank_of(probabilities, "random.categorical") == 0 or probabilities.shape[-1] == 0:
         raise ShapeError(
             f"probabilities of shape {probabilities.shape} have no classes",
             hint="Classes lie along the last axis",
-            operation="categorical",
+            operation="random.categorical",
         )
+    if not probabilities.dtype.is_float:
+        raise DTypeError(
+            f"weights are floats, not {probabilities.dtype}",
+            hint="Convert them with .astype()",
+            operation="random.categorical",
+        )
+    count = as_integer(count, "count", "random.categorical", least=0)
+    wanted = None if dtype is None else DType.of(dtype)
+    if wanted is not None and not wanted.is_integer:
+        raise DTypeError(f"classes are integers, not {wanted}", operation="random.categorical")
     device = probabilities.device
     rows, classes = probabilities.shape[:-1], probabilities.shape[-1]
     upper = dispatch.execute("cumsum", probabilities, axis=len(rows)).reshape((*rows, 1, classes))
+    total = upper[..., -1:]
+    possible = (probabilities >= 0) & ((total > 0) & isfinite(total))[..., 0, :]
+    fault = require(possible, Refusal.WEIGHT).astype(device.settings.int_dtype)
     drawn = uniform((*rows, count, 1), dtype=probabilities.dtype, device=device)
-    below = (upper <= drawn * upper[..., -1:]).astype(device.settings.int_dtype)
-    place = below.sum(axis=-1)
+    below = (upper <= drawn * total).astype(device.settings.int_dtype)
+    place = below.sum(axis=-1) + fault
     # Rounding may reach the end; the last class with a weight is the last that can be drawn.
-    last = (upper[..., 0, :] < upper[..., 0, -1:]).astype(place.dtype).sum(axis=-1)
+    last = (upper[..., 0, :] < total[..., 0, :]).astype(place.dtype).sum(axis=-1)
     chosen = place.reshape((*rows, count))
     bounded: Tensor = dispatch.execute("minimum", chosen, last.reshape((*rows, 1)))
-    return bounded if dtype is None else bounded.astype(dtype)
+    return bounded if wanted is None else bounded.astype(wanted)
 
 
 def _size(shape: Shape) -> int:
@@ -177,4 +205,8 @@ def _size(shape: Shape) -> int:
 
 def _draw(name: str, device: Device, dtype: DType, words: int, **attrs: Any) -> Tensor:
     state = reserve(device.generator, words)
-    return dispatch.create(name, device, dtype, seed=state.seed, offset=state.offset, **attrs)
+    try:
+        return dispatch.create(name, device, dtype, seed=state.seed, offset=state.offset, **attrs)
+    except BaseException:
+        release(device.generator, state, words)  # a call that fails draws nothing
+        raise

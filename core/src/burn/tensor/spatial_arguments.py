@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 from burn.errors import ArgumentError
-from burn.tensor.arguments import as_integer
+from burn.ops.arguments import as_integer
 
 __all__ = ["Counts", "Padding", "pairs_per_axis", "per_axis"]
 

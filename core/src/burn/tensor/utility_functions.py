@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from burn.dispatch import DispatchTensor, unary
 from burn.dtype import Kind, promote
-from burn.errors import ArgumentError, OperandTypeError
+from burn.errors import OperandTypeError
+from burn.ops.arguments import as_integer, real_number
 from burn.tensor import elementwise_functions
 from burn.tensor.creation_functions import asarray
 from burn.tensor.dispatcher import Axis, Operand, dispatch, normalize_axes, normalize_axis
@@ -60,8 +61,7 @@ def diff(
     [3, 5, 7]
     """
     number = normalize_axis(x, axis, "diff")
-    if not isinstance(n, int) or n < 0:
-        raise ArgumentError(f"n is {n!r}, which is no count", operation="diff")
+    n = as_integer(n, "n", "diff", least=0)
     parts = [one for one in (prepend, x, append) if one is not None]
     if n and len(parts) > 1:
         x = concat(parts, axis=number)
@@ -88,7 +88,7 @@ def isclose(
     x1, x2 : Tensor or number
         What to compare; infinities are close to themselves alone.
     rtol, atol : float
-        Relative tolerance, of the size of `x2`, and absolute tolerance.
+        Relative tolerance, of the size of `x2`, and absolute tolerance; neither is negative.
     equal_nan : bool
         Whether NaN is close to NaN.
 
@@ -98,6 +98,8 @@ def isclose(
     >>> burn.isclose(burn.asarray([1.0, 1.1], device="cpu"), 1.0).tolist()
     [True, False]
     """
+    rtol = real_number(rtol, "rtol", "isclose", least=0.0)
+    atol = real_number(atol, "atol", "isclose", least=0.0)
     first, second = _as_floats(x1, x2)
     distance = elementwise_functions.abs(first - second)
     near: Tensor = distance <= elementwise_functions.abs(second) * rtol + atol

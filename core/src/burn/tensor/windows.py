@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from burn.dtype import DType, float32
 from burn.errors import ArgumentError
-from burn.tensor.arguments import as_integer
+from burn.ops.arguments import as_integer
 from burn.tensor.creation_functions import arange, ones
 from burn.tensor.dispatcher import DeviceLike, DTypeLike, find_device
 from burn.tensor.elementwise_functions import cos, minimum
@@ -56,8 +56,15 @@ def hamming_window(
     dtype: DTypeLike | None = None,
     device: DeviceLike | None = None,
 ) -> Tensor:
-    """The window of Hamming: ``0.54 - 0.46 cos(2 pi j / n)``; see `hann_window`."""
-    return _cosines((0.54, 0.46), size, dtype, device, "hamming_window", periodic=periodic)
+    """The window of Hamming: ``25/46 - 21/46 cos(2 pi j / n)``.
+
+    These are the exact weights (Harris, "On the use of windows for harmonic analysis with the
+    discrete Fourier transform", 1978), as in ONNX (HammingWindow-17) and in the Rust original;
+    NumPy, SciPy and PyTorch round them to 0.54 and 0.46. See `hann_window` for the parameters.
+    """
+    return _cosines(
+        (25.0 / 46.0, 21.0 / 46.0), size, dtype, device, "hamming_window", periodic=periodic
+    )
 
 
 def blackman_window(

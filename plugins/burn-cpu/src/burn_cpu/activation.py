@@ -112,8 +112,6 @@ class ActivationOps(DefaultOps):
 
     def softplus(self, x: Array, *, beta: float = 1.0) -> Array:
         """What exceeds ``max(x, 0)`` is the logarithm of one and a small number."""
-        if not beta > 0.0:
-            raise ValueError(f"beta is {beta}")
 
         def kernel(x: Array, out: Array) -> None:
             _log1p_decay(x, out, -beta)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from burn.backend.array import refused_label
+from burn.backend.refusal import Refusal, refused_index
 from burn.dtype import int64
 from burn.ops.ctc import NEVER, check_ctc
 from burn_cpu.indexing import out_of_range
@@ -95,7 +95,7 @@ class _Walks:
         self.input_lengths = _checked(input_lengths, self.frames)
         self.target_lengths = _checked(target_lengths, labels)
         self.shortest = int(self.input_lengths.min(initial=self.frames))
-        refused = refused_label(int64, is_blank=True)
+        refused = refused_index(int64, Refusal.BLANK)
         marked = np.where(targets == blank, refused, targets.astype(np.int64))
         read = np.where(np.arange(labels) < self.target_lengths[:, None], marked, blank)
         if ((read < 0) | (read >= classes)).any():

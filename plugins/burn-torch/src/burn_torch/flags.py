@@ -109,5 +109,5 @@ class Flags:
         for (low, high), call in zip(bounds, calls, strict=True):
             if low < call.least or high >= call.length:
                 error = index_error(high if high >= call.length else low, call.length)
-                error.operation = f"{call.name}(...)"
+                error.operation = error.operation or f"{call.name}(...)"
                 raise error

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from burn.ops.optimizer import adam_rates, check_same_shapes
+from burn.ops.optimizer import check_same_shapes
 from burn_torch.defaults import DefaultOps
 from burn_torch.dtypes import Tensor
 from burn_torch.precision import in_float32
@@ -34,7 +34,6 @@ class OptimizerOps(DefaultOps):
     ) -> tuple[Tensor, Tensor, Tensor]:
         """The kernel of `torch.optim.AdamW`."""
         check_same_shapes(parameter, gradient, first_moment, second_moment)
-        adam_rates(step, learning_rate, beta1, beta2)
         results = [_copied(one) for one in (parameter, first_moment, second_moment)]
         if not parameter.numel():
             return results[0], results[1], results[2]  # the kernel of CUDA refuses them

@@ -55,6 +55,7 @@ reference(
     errors=[
         error("beta 0", ArgumentError, floats(3), beta=0.0),
         error("negative beta", ArgumentError, floats(3), beta=-1.0),
+        error("infinite beta", ArgumentError, floats(3), beta=math.inf),
     ],
 )(each_with_attributes(_softplus))
 

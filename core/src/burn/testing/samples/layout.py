@@ -268,6 +268,7 @@ def _(x: Array, value: Any, *, slices: Slices) -> Array:
     errors=[
         error("axis out of range", AxisError, floats(2, 3), axes=(2,)),
         error("negative axis", AxisError, floats(2, 3), axes=(-1,)),
+        error("axis twice", AxisError, floats(2, 3), axes=(1, 1)),
     ],
 )
 def _(x: Array, *, axes: tuple[int, ...]) -> Array:

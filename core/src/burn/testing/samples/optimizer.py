@@ -50,6 +50,17 @@ reference(
         error("gradient of another shape", ShapeError, floats(3), floats(2), floats(3), **_SGD),
         error("velocity of another shape", ShapeError, floats(3), floats(3), floats(1), **_SGD),
         error("no learning rate", OperandTypeError, floats(3), floats(3), floats(3)),
+        error(
+            "learning rate None",
+            OperandTypeError,
+            *[floats(3)] * 3,
+            learning_rate=None,
+            momentum=0.9,
+        ),
+        error("learning rate of NaN", ArgumentError, *[floats(3)] * 3, learning_rate=math.nan),
+        error(
+            "negative momentum", ArgumentError, *[floats(3)] * 3, learning_rate=0.1, momentum=-0.5
+        ),
     ],
 )(_sgd_step)
 
@@ -137,6 +148,20 @@ reference(
     ],
     errors=[
         error("step 0", ArgumentError, *[_ZEROS] * 4, step=0, learning_rate=0.1),
+        error("step of NaN", OperandTypeError, *[_ZEROS] * 4, step=math.nan, learning_rate=0.1),
+        error(
+            "infinite learning rate", ArgumentError, *[_ZEROS] * 4, step=1, learning_rate=math.inf
+        ),
+        error("beta1 of 1", ArgumentError, *[_ZEROS] * 4, step=1, learning_rate=0.1, beta1=1.0),
+        error("beta2 of 2", ArgumentError, *[_ZEROS] * 4, step=1, learning_rate=0.1, beta2=2.0),
+        error(
+            "negative epsilon",
+            ArgumentError,
+            *[_ZEROS] * 4,
+            step=1,
+            learning_rate=0.1,
+            epsilon=-1.0,
+        ),
         error(
             "moment of another shape",
             ShapeError,

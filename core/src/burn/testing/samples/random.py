@@ -199,6 +199,14 @@ def _normal(note: str, shape: Shape, mean: float, std: float, **attributes: Any)
             std=-1.0,
             **{**_STREAM, "dtype": float32},
         ),
+        error(
+            "infinite mean",
+            ArgumentError,
+            shape=(2,),
+            mean=math.inf,
+            std=1.0,
+            **{**_STREAM, "dtype": float32},
+        ),
     ],
 )
 def _(*, shape: Shape, mean: float, std: float, seed: int, offset: int, dtype: DType) -> Array:

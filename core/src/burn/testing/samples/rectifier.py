@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from burn.errors import ShapeError
+from burn.errors import ArgumentError, OperandTypeError, ShapeError
 from burn.testing.arrays import SPECIAL, floats, long, pairs, strided, transposed
 from burn.testing.op_samples import Array, Sample, error, reference, sample
 from burn.testing.samples._elementwise import (
@@ -151,6 +151,13 @@ reference(
             differentiable=False,
             gradients=(np.array([0.0, 1.0, 0.0]),),
         ),
+        sample("equal bounds", floats(9), low=1.0, high=1.0, differentiable=False),
+        sample("infinite bounds", floats(9), low=-math.inf, high=math.inf),
+    ],
+    errors=[
+        error("bounds the wrong way round", ArgumentError, floats(3), low=1.0, high=-1.0),
+        error("a bound of NaN", ArgumentError, floats(3), low=math.nan, high=1.0),
+        error("no bound", OperandTypeError, floats(3), low=-1.0, high=None),
     ],
 )(each_with_attributes(_hardtanh))
 
@@ -210,6 +217,10 @@ reference(
             differentiable=False,
             gradients=(np.array([0.0, 0.0, 1.0]),),
         ),
+    ],
+    errors=[
+        error("negative threshold", ArgumentError, floats(3), lambd=-0.5),
+        error("threshold of NaN", ArgumentError, floats(3), lambd=math.nan),
     ],
 )(each_with_attributes(_shrink))
 
