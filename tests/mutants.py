@@ -439,6 +439,12 @@ MUTANTS = [
         "interchange"),
     Mutant("calls its memory by another device's name", "dlpack_device", lambda right: (
         lambda device: (1, 7)), "interchange"),
+    Mutant("writes to memory that others see", "can_write", lambda right: (
+        lambda x, views: all(one is x or one.base is x for one in views)), "views"),
+    Mutant("writes to a tensor whose views are copies", "can_write", lambda right: (
+        lambda x, views: any(one is not x and one.base is not x for one in views)), "views"),
+    Mutant("does not write in place", "write_slice", lambda right: (
+        lambda x, value, *, slices: None), "views"),
 ]  # fmt: skip
 
 
