@@ -173,3 +173,26 @@ def test_what_is_masked_is_not_taken_for_values(call):
 def test_an_array_in_which_nothing_is_masked_is_taken():
     assert on(CPU, MASKED.filled(7)).tolist() == [1, 7]
     assert on(CPU, np.ma.masked_array([1.0, 2.0])).tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("device", DEVICES, ids=str)
+@pytest.mark.parametrize("k", [4, 2**31, 2**32, 2**40, 2**70, -3, -(2**32), -(2**63), -(2**70)])
+def test_a_diagonal_beyond_the_matrix_has_no_ones(device, k):
+    assert burn.eye(3, 4, k=k, device=device).tolist() == [[0.0] * 4] * 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ((3, 1.5), burn.OperandTypeError),
+        ((2.0,), burn.OperandTypeError),
+        (("2",), burn.OperandTypeError),
+        ((-1,), burn.ShapeError),
+        ((2, -1), burn.ShapeError),
+    ],
+)
+def test_lengths_of_a_matrix_are_integers_from_0(arguments, error):
+    with pytest.raises(error, match="eye"):
+        burn.eye(*arguments, device=CPU)
+    with pytest.raises(burn.OperandTypeError, match=r"eye: k .* 1\.5"):
+        burn.eye(2, k=1.5, device=CPU)

@@ -418,8 +418,16 @@ class Device:
         return (self._entry.name, self.id)
 
     def seed(self, seed: int) -> None:
-        """Start the random numbers of the device anew from a seed."""
-        seed_generator(self.generator, seed)
+        """Start the random numbers of the device anew from a seed.
+
+        Raises
+        ------
+        OperandTypeError
+            If it is no integer.
+        """
+        from burn.ops.arguments import as_integer  # to list devices takes no ops
+
+        seed_generator(self.generator, as_integer(seed, "seed", "seed"))
 
     def sync(self) -> None:
         """Wait for all work on the device.

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from burn.aliases import Primitive, Scalar
 from burn.device import Device
 from burn.dtype import DType, Kind, complex64, promote
 from burn.errors import DeviceMismatchError, DTypeError, OperandTypeError, ScalarRangeError
 from burn.ops import Meta, Op, Operand
+from burn.ops.arguments import as_python
 from burn.tensor_type import TensorType
 
 __all__ = [
@@ -193,16 +192,6 @@ def meta_of(operand: Any) -> Any:
     if isinstance(operand, DispatchTensor):
         return Meta(tuple(operand.primitive.shape), operand.tensor_type.dtype)
     return operand
-
-
-def as_python(operand: Any) -> Any:
-    """A number of NumPy's as Python's: it takes the dtype of the tensor it meets."""
-    if not isinstance(operand, np.generic):
-        return operand
-    number = operand.item()
-    if isinstance(number, np.generic):  # Python has no longdouble
-        return complex(number) if np.iscomplexobj(number) else float(number)
-    return number
 
 
 def _kind_of(operand: Any) -> str:

@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from burn.dispatch import DispatchTensor, to_scalar, unary
+from burn.data import check_unmasked
+from burn.dispatch import DispatchTensor, as_python, to_scalar, unary
 from burn.dtype import int64
 from burn.errors import AxisError, BurnError, OperandTypeError, ShapeError
 from burn.ops.shapes import broadcast_shapes
 from burn.tensor.creation_functions import asarray, full
 from burn.tensor.dispatcher import dispatch
+from burn.tensor.host_values import elements_of
 from burn.tensor.index_parts import bounds, integer
 
 if TYPE_CHECKING:
@@ -105,13 +107,15 @@ class _Key:
         count = _axes_of(part)
         lengths = self.x.shape[axis : axis + count]
         if _is_mask(part):
-            if tuple(part.shape) != lengths:
+            pairs = zip(part.shape, lengths, strict=True)
+            if not all(count in (length, 0) for count, length in pairs):
                 raise AxisError(
                     f"a mask of shape {tuple(part.shape)} for axes of lengths {lengths}",
-                    hint="A mask has the lengths of the axes that it covers",
+                    hint="A mask has the lengths of the axes that it covers (0 selects nothing)",
                     operation="indexing",
                 )
-            self.mask = _flat_mask(part, self.x) if not self.places else None
+            fits = tuple(part.shape) == lengths
+            self.mask = _flat_mask(part, self.x) if fits and not self.places else None
             indices = _true_places(part, self.x)
         else:
             self.mask = None
@@ -243,7 +247,7 @@ def as_value(x: Tensor, value: Any) -> Tensor:
         return value.astype(x.dtype)  # type: ignore[attr-defined, no-any-return]  # a Tensor
     if not isinstance(value, (bool, int, float, complex, np.generic)):
         return asarray(value, device=x.device).astype(x.dtype)
-    number = value.item() if isinstance(value, np.generic) else value
+    number = as_python(value)
     kinds = (bool, int) if x.dtype.is_integer or x.dtype.is_bool else (bool, int, float)
     if isinstance(number, (float, complex)) and not isinstance(number, kinds):
         if not (x.dtype.is_float or x.dtype.is_integer or x.dtype.is_bool):
@@ -288,6 +292,8 @@ def _read(part: Any) -> Any:
         return np.asarray(part)
     if isinstance(part, (list, tuple, np.ndarray)):
         try:
+            for one in elements_of(part).arrays:
+                check_unmasked(one)
             array = np.asarray(part)
         except ValueError as error:
             raise OperandTypeError(f"no index: {error}", operation="indexing") from None

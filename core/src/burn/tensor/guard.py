@@ -1,7 +1,8 @@
-"""What the public functions do with arguments that make no sense: an error of burn's.
+"""What the public functions do with NumPy's numbers, and with arguments that make no sense.
 
-Nothing is checked before a call. When one fails with an exception that is not burn's, its
-arguments are looked at, and the error says what was wrong with them.
+A scalar of NumPy's is the Python number of its value wherever a function takes numbers. Nothing
+else is looked at before a call. When one fails with an exception that is not burn's, the error says
+what was wrong with its arguments.
 """
 
 from __future__ import annotations
@@ -15,8 +16,11 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
-from burn.dispatch import DispatchTensor
+from burn.device import Device
+from burn.dispatch import DispatchTensor, as_python
+from burn.dtype import DType
 from burn.errors import ArgumentError, BurnError, OperandTypeError, ScalarRangeError
+from burn.tensor.tensor import Tensor
 
 __all__ = ["guard_methods", "guard_namespace", "guarded"]
 
@@ -32,6 +36,18 @@ _CAUGHT: Final = (
 )
 """What Python raises of values that are not what a function expects."""
 
+_PLAIN: Final = frozenset(
+    {Tensor, DType, Device, bool, int, float, complex, str, tuple, list, type(None)}
+)
+"""Types of arguments that are no scalars of NumPy's.
+
+Whether sequences hold some is for `as_shape`, `normalize_axes` and their like to see, which look at
+each element anyway.
+"""
+
+_NO_NUMBERS: Final = ("Any", "Tensor", "Tensor | None", "Sequence[Tensor]")
+"""Annotations of parameters that are no numbers; of any type is what a tensor is made of."""
+
 _KEYWORDS: Final = {
     "dim": "axis",
     "dims": "axis",
@@ -41,14 +57,25 @@ _KEYWORDS: Final = {
 """What other libraries call a parameter, and what it is called here."""
 
 
-def guarded(function: _Function) -> _Function:
-    """The function, with errors of burn's in place of Python's."""
+def guarded(function: _Function) -> _Function:  # noqa: C901 — a helper would cost each call more
+    """The function, with Python's numbers for those of NumPy, and burn's errors for Python's."""
     signature = inspect.signature(function)
     name = function.__name__
+    first = _first_number(signature)
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
+            if kwargs:
+                for value in kwargs.values():
+                    if value.__class__ not in _PLAIN:
+                        kwargs = {key: _in_python(one) for key, one in kwargs.items()}
+                        break
+            if len(args) > first:
+                for value in args[first:]:
+                    if value.__class__ not in _PLAIN:
+                        args = (*args[:first], *map(_in_python, args[first:]))
+                        break
             return function(*args, **kwargs)
         except BurnError as error:
             error.operation = error.operation or name
@@ -60,6 +87,23 @@ def guarded(function: _Function) -> _Function:
             raise _unexpected(name, signature, args, kwargs, error) from error
 
     return call  # type: ignore[return-value]  # it has the signature of the function
+
+
+def _first_number(signature: inspect.Signature) -> int:
+    """The position of the first parameter that may be a number."""
+    for position, parameter in enumerate(signature.parameters.values()):
+        if parameter.annotation not in _NO_NUMBERS:
+            return position
+    return len(signature.parameters)
+
+
+def _in_python(value: Any) -> Any:
+    """An argument with Python's numbers in place of NumPy's scalars and 0-d integer arrays."""
+    if value.__class__ in (tuple, list):
+        return value.__class__(map(_in_python, value))
+    if isinstance(value, np.ndarray) and not value.ndim and value.dtype.kind in "iu":
+        return value.item()
+    return as_python(value)
 
 
 def guard_namespace(namespace: dict[str, Any]) -> None:

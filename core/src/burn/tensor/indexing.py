@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from burn.dispatch import DispatchTensor
+from burn.dispatch import DispatchTensor, as_python
 from burn.errors import AxisError, OperandTypeError
 from burn.tensor import advanced_indexing
 from burn.tensor.index_parts import bounds, integer
@@ -56,7 +56,8 @@ def setitem(x: Tensor, key: Any, value: Any) -> None:
     slices, shape = read_key(x.shape, key)
     if is_view_of(value, x, _steps(x, slices, shape)):
         return  # ``x[key] += value`` has written to the view already
-    if not isinstance(value, (bool, int, float, complex, np.generic)):
+    value = as_python(value)
+    if not isinstance(value, (bool, int, float, complex)):
         value = advanced_indexing.as_value(x, value)
         target = tuple(length for _, length, _ in slices)
         if value.shape != target:

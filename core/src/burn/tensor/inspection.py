@@ -68,9 +68,9 @@ class ArrayNamespaceInfo:
             if where.supports_dtype(dtype) and (kind is None or isdtype(dtype, kind))
         }
 
-    def devices(self) -> list[Device]:
+    def devices(self) -> tuple[Device, ...]:
         """Every device that is there."""
-        return Device.enumerate()
+        return tuple(Device.enumerate())
 
 
 def __array_namespace_info__() -> ArrayNamespaceInfo:  # noqa: N807 — the standard's name

@@ -6,7 +6,8 @@ import math
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from burn.dispatch import unary
-from burn.errors import ArgumentError, OperandTypeError, ShapeError
+from burn.errors import ArgumentError, ShapeError
+from burn.ops.arguments import real_number
 from burn.tensor.dispatcher import dispatch, rank_of
 from burn.tensor.spatial_arguments import Counts, per_axis
 
@@ -115,22 +116,20 @@ def _lengths(
     if size is not None:
         return per_axis(size, count, "size", "interpolate"), None
     scales = scale_factor if isinstance(scale_factor, (tuple, list)) else (scale_factor,) * count
-    if len(scales) != count or not all(isinstance(one, (int, float)) for one in scales):
-        raise OperandTypeError(
+    if len(scales) != count:
+        raise ArgumentError(
             f"scale_factor is {scale_factor!r}",
             hint=f"Give a number, or {count}: one for each spatial axis",
             operation="interpolate",
         )
-    if not all(0.0 < one < math.inf for one in scales):
-        raise ArgumentError(
-            f"scale_factor is {scale_factor!r}",
-            hint="Use numbers above 0",
-            operation="interpolate",
-        )
-    wanted = tuple(
-        [math.floor(length * float(one)) for length, one in zip(lengths, scales, strict=True)]
+    numbers = tuple(
+        [
+            real_number(one, "scale_factor", "interpolate", above=0.0, below=math.inf)
+            for one in scales
+        ]
     )
-    return wanted, tuple([float(one) for one in scales])
+    wanted = [math.floor(length * one) for length, one in zip(lengths, numbers, strict=True)]
+    return tuple(wanted), numbers
 
 
 def _mode(mode: str, count: int) -> str:

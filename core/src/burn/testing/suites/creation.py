@@ -65,6 +65,8 @@ def patterns(device: Device, dtype: DType) -> None:
     """Tensors with a pattern."""
     for made, expected in (
         (burn.eye(3, 4, k=1, dtype=dtype, device=device), np.eye(3, 4, k=1)),
+        (burn.eye(3, 4, k=2**40, dtype=dtype, device=device), np.zeros((3, 4))),
+        (burn.eye(3, k=-(2**32), dtype=dtype, device=device), np.zeros((3, 3))),
         (burn.tril(burn.ones((3, 3), dtype=dtype, device=device)), np.tril(np.ones((3, 3)))),
         (burn.linspace(-2.0, 2.0, 5, dtype=dtype, device=device), np.linspace(-2, 2, 5)),
     ):

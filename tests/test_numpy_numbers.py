@@ -1,0 +1,409 @@
+"""NumPy's scalars are Python numbers in every public function, on every device."""
+
+import inspect
+import operator
+import random
+import re
+import types
+
+import numpy as np
+import pytest
+
+import burn
+
+BACKENDS = ("cpu", "cuda", "opencl", "torch")
+DEVICES = [one for one in burn.Device.enumerate() if one.backend_name in BACKENDS]
+
+
+def values(*shape, integers=False):
+    numbers = np.arange(int(np.prod(shape))).reshape(shape) * 7 % 11
+    return numbers if integers else ((numbers - 4) / 4).astype(np.float32)
+
+
+X, Y, ROW = values(3, 4), values(3, 4) + np.float32(0.5), values(5)
+SQUARE = values(3, 3) + 3 * np.eye(3, dtype=np.float32)
+POSITIVE = np.abs(X) + np.float32(0.5)
+STEPS, IMAGE, SPACE = values(1, 2, 6), values(1, 2, 5, 6), values(1, 2, 4, 4, 5)
+MASK = X > 0
+CHANNELS = np.ones(2, np.float32)
+PLACES = np.array([[0, 2, 1, 0]])
+LABELS = np.array([1, 0, 3])
+LOGS = np.log(values(4, 1, 3) + np.float32(2))
+
+
+def call(*arguments, **keywords):
+    return arguments, keywords
+
+
+REDUCED = call(X, axis=1, keepdims=True)
+POOLED = {"ceil_mode": False}
+NORMED = {"epsilon": 0.5}
+
+
+def pooled(x, rank, **options):
+    sizes = {"kernel_size": 2, "stride": (1,) * rank, "padding": (1,) * rank}
+    return [call(x, **sizes, **options), call(x, (2,) * rank, 1, 1, **options)]
+
+
+def convolved(x, transposed=False):
+    rank = x.ndim - 2
+    weight = np.ones((2, 1) + (2,) * rank, np.float32)
+    padding = 1 if transposed else ((1, 0),) * rank
+    options = {"output_padding": 0} if transposed else {}
+    return [
+        call(x, weight, stride=(1,) * rank, padding=padding, dilation=1, groups=2, **options),
+        call(x, weight, stride=2, padding=1, dilation=(1,) * rank, groups=2),
+    ]
+
+
+CALLS = {
+    **dict.fromkeys(["all", "any", "argmax", "argmin", "count_nonzero", "max", "max_abs"], REDUCED),
+    **dict.fromkeys(["max_with_indices", "mean", "median", "median_with_indices"], REDUCED),
+    **dict.fromkeys(["min", "min_with_indices", "prod"], REDUCED),
+    "sum": [REDUCED, call(X, axis=(0, 1), keepdims=True)],
+    "std": call(X, axis=(0,), correction=1, keepdims=True),
+    "var": call(X, axis=0, correction=0.5, keepdims=True),
+    "var_mean": call(X, axis=0, correction=1.0, keepdims=False),
+    "cov": call(X, correction=1, rowvar=False),
+    "cummax": call(X, axis=1),
+    "cummin": call(X, axis=1),
+    "cumulative_sum": call(X, axis=1, include_initial=True),
+    "cumulative_prod": call(X, axis=1, include_initial=True),
+    "diff": call(X, axis=1, n=2),
+    "allclose": call(X, X, rtol=0.5, atol=0.5, equal_nan=True),
+    "isclose": call(X, 0.5, rtol=0.5, atol=0.25, equal_nan=True),
+    "isin": [call(PLACES, 2, invert=True), call(2, PLACES, invert=False)],
+    "where": [call(MASK, X, 0.5), call(MASK, 2, X)],
+    "clip": [call(X, -0.5, 0.5), call(X, 0, 1), call(X, min=-0.5, max=0.5)],
+    "mask_fill": call(X, MASK, 0.5),
+    "put_along_axis": call(X, PLACES, 0.5, axis=0),
+    "scatter": call(X, PLACES, Y[:1], axis=0),
+    "scatter_add": call(X, PLACES, Y[:1], axis=0),
+    "select_add": call(X, LABELS[:1], Y[:1], axis=0),
+    "select_assign": call(X, LABELS[:1], Y[:1], axis=0),
+    "take": call(X, LABELS, axis=1),
+    "take_along_axis": call(X, PLACES, axis=0),
+    "narrow": call(X, 1, 2, axis=1),
+    "sort": call(X, axis=0, descending=True, stable=True),
+    "argsort": call(X, axis=0, descending=True, stable=True),
+    "sort_with_indices": call(X, axis=0, descending=True),
+    "topk": call(X, 2, axis=1, largest=False),
+    "argtopk": call(X, 2, axis=1, largest=False),
+    # Creation.
+    "arange": [call(1, 9, 2), call(0.5, 4.0, 0.5)],
+    "asarray": call(X, copy=True),
+    "from_dlpack": call(X, copy=True),
+    "astype": call(X, burn.float32, copy=False),
+    "empty": [call(3), call((2, 3))],
+    "eye": call(3, 4, k=1),
+    "full": [call((2, 3), 0.5), call(2, 3), call(2, True), call(2, 1.5 + 1j)],
+    "full_like": [call(X, 2), call(X, 0.5)],
+    "linspace": call(0.0, 2.0, 5, endpoint=False),
+    "ones": [call(3), call((2, 3))],
+    "zeros": [call(3), call((2, 3))],
+    "cartesian_grid": [call(3), call((2, 3))],
+    "diag_mask": call((2, 3), k=1),
+    "tril_mask": call((2, 3), k=1),
+    "triu_mask": call((2, 3), k=1),
+    "tril": call(X, k=1),
+    "triu": call(X, k=1),
+    "one_hot": call(LABELS, 4, axis=0),
+    "one_hot_fill": call(LABELS, 4, 0.5, 2, axis=0),
+    "result_type": [call(burn.int32, 2), call(burn.int32, 0.5), call(burn.bool, True)],
+    # Layout.
+    "broadcast_shapes": call((2, 1), (1, 3)),
+    "broadcast_to": call(ROW, (2, 5)),
+    "chunk": call(X, 2, axis=1),
+    "concat": call([X, Y], axis=1),
+    "stack": call([X, Y], axis=1),
+    "expand_dims": [call(X, axis=1), call(X, axis=(0, 1))],
+    "squeeze": [call(STEPS, axis=0), call(STEPS, axis=(0,))],
+    "flip": [call(X, axis=0), call(X, axis=(0, 1))],
+    "moveaxis": [call(IMAGE, 0, 2), call(IMAGE, (0, 1), (2, 3))],
+    "permute_dims": call(IMAGE, (3, 0, 1, 2)),
+    "transpose": call(IMAGE, (3, 0, 1, 2)),
+    "swapaxes": call(IMAGE, 1, 3),
+    "reshape": [call(X, (4, 3), copy=False), call(X, 12), call(X, (2, -1))],
+    "repeat": [call(X, 2, axis=1), call(X, [1, 2, 0], axis=0)],
+    "roll": [call(X, 1, axis=1), call(X, (1, -2), axis=(0, 1))],
+    "split": [call(X, 2, axis=1), call(X, [1, 3], axis=1)],
+    "split_with_sizes": call(X, [1, 3], axis=1),
+    "tile": [call(X, 2), call(X, (2, 1))],
+    "unstack": call(X, axis=1),
+    "pad": [call(X, ((1, 0), (0, 2)), constant_values=0.5), call(X, 1, constant_values=2)],
+    "tensordot": [call(X, X, axes=2), call(X, X, axes=((0, 1), (0, 1)))],
+    "vecdot": call(X, Y, axis=0),
+    "unfold": call(X, 2, axis=1, step=2),
+    "unfold4d": call(IMAGE, 2, stride=(1, 2), padding=1, dilation=1),
+    "fold4d": call(values(1, 8, 12), (4, 5), 2, stride=1, padding=(0, 0), dilation=1),
+    # Networks.
+    **{name: call(X, axis=0) for name in ("softmax", "softmin", "log_softmax", "quiet_softmax")},
+    "glu": call(X, axis=1),
+    **{name: call(X, alpha=0.5) for name in ("celu", "elu", "thresholded_relu")},
+    "hard_shrink": call(X, lambd=0.25),
+    "soft_shrink": call(X, lambd=0.25),
+    "shrink": call(X, lambd=0.25, bias=0.5),
+    "hard_sigmoid": call(X, alpha=0.25, beta=0.5),
+    "hardtanh": call(X, low=-0.5, high=1),
+    "leaky_relu": call(X, negative_slope=0.5),
+    "softplus": call(X, beta=2),
+    "threshold": call(X, threshold=0.5, value=2),
+    "huber_loss": call(X, Y, delta=0.25),
+    "smooth_l1_loss": call(X, Y, beta=0.25),
+    "kl_div": call(-POSITIVE, POSITIVE, log_target=False),
+    "cross_entropy": call(X, LABELS, axis=1, label_smoothing=0.25, ignore_index=1),
+    "nll_loss": call(X, LABELS, axis=1, ignore_index=1),
+    "ctc_loss": call(
+        LOGS, np.array([[1, 2]]), np.array([4]), np.array([2]), blank=0, zero_infinity=True
+    ),
+    "attention": call(*[values(1, 1, 3, 4)] * 3, scale=0.5, softcap=2.0, is_causal=True),
+    "batch_norm": call(IMAGE, CHANNELS, CHANNELS, **NORMED),
+    "batch_norm_training": call(IMAGE, CHANNELS, CHANNELS, momentum=0.25, **NORMED),
+    "group_norm": call(IMAGE, 2, **NORMED),
+    "instance_norm": call(IMAGE, **NORMED),
+    "layer_norm": [call(X, axis=-1, **NORMED), call(X, axis=(0, 1), **NORMED)],
+    "rms_norm": call(X, axis=(1,), **NORMED),
+    "adam_step": call(
+        *[X] * 3,
+        POSITIVE,
+        step=2,
+        learning_rate=0.5,
+        beta1=0.5,
+        beta2=0.75,
+        epsilon=0.25,
+        weight_decay=0.5,
+    ),
+    "sgd_step": call(X, X, X, learning_rate=0.5, momentum=0.5, weight_decay=0.25, nesterov=True),
+    "adaptive_avg_pool1d": call(STEPS, 2),
+    "adaptive_avg_pool2d": call(IMAGE, (2, 3)),
+    "adaptive_avg_pool3d": call(SPACE, 2),
+    **{
+        f"avg_pool{rank}d": pooled(x, rank, count_include_pad=False, **POOLED)
+        for rank, x in enumerate((STEPS, IMAGE, SPACE), 1)
+    },
+    **{
+        f"max_pool{rank}d{suffix}": pooled(x, rank, dilation=1, **POOLED)
+        for rank, x in enumerate((STEPS, IMAGE, SPACE), 1)
+        for suffix in ("", "_with_indices")
+    },
+    **{f"conv{rank}d": convolved(x) for rank, x in enumerate((STEPS, IMAGE, SPACE), 1)},
+    **{
+        f"conv_transpose{rank}d": convolved(x, transposed=True)
+        for rank, x in enumerate((STEPS, IMAGE, SPACE), 1)
+    },
+    "deform_conv2d": call(
+        IMAGE,
+        values(1, 8, 4, 5),
+        np.ones((2, 1, 2, 2), np.float32),
+        stride=1,
+        padding=(0, 0),
+        dilation=1,
+        weight_groups=2,
+        offset_groups=1,
+    ),
+    "affine_grid_2d": call(values(1, 2, 3), (1, 1, 2, 3), align_corners=True),
+    "grid_sample_2d": call(IMAGE, values(1, 2, 3, 2), align_corners=True),
+    "interpolate": [
+        call(IMAGE, 3),
+        call(IMAGE, size=(3, 7), mode="bilinear", align_corners=True),
+        call(IMAGE, scale_factor=(0.5, 2.0), recompute_scale_factor=True),
+    ],
+    # The modules.
+    **{f"fft.{name}": call(ROW, n=4, axis=0) for name in ("fft", "ifft", "rfft", "irfft")},
+    **{f"fft.{name}": call(ROW, n=4, axis=0) for name in ("hfft", "ihfft")},
+    **{f"fft.{name}": call(X, s=(2, 4), axes=(0, 1)) for name in ("fftn", "ifftn", "rfftn")},
+    "fft.irfftn": call(X, s=(2, 4), axes=(0, 1)),
+    "fft.fftfreq": call(5, d=0.5),
+    "fft.rfftfreq": call(5, d=0.5),
+    "fft.fftshift": [call(X, axes=1), call(X, axes=(0,))],
+    "fft.ifftshift": [call(X, axes=1), call(X, axes=(0,))],
+    "linalg.cholesky": call(SQUARE @ SQUARE.T, upper=True),
+    "linalg.cosine_similarity": call(X, Y, axis=0, eps=0.5),
+    "linalg.cross": call(X, Y, axis=0),
+    "linalg.diag": call(ROW, offset=1),
+    "linalg.diagonal": call(X, offset=1),
+    **{
+        f"linalg.{name}_norm": call(X, axis=1, keepdims=True)
+        for name in ("l0", "l1", "l2", "max_abs", "min_abs")
+    },
+    "linalg.lp_norm": call(X, 3, axis=1, keepdims=True),
+    "linalg.matrix_norm": [call(X, keepdims=True, ord=1), call(X, keepdims=False, ord=2)],
+    "linalg.matrix_power": call(SQUARE, 2),
+    "linalg.matrix_rank": call(SQUARE, rtol=0.5),
+    "linalg.pinv": call(SQUARE, rtol=0.25),
+    "linalg.outer_dim": call(X, Y, axis=1),
+    "linalg.svd": call(X, full_matrices=False),
+    "linalg.tensordot": call(X, X, axes=2),
+    "linalg.trace": call(X, offset=1),
+    "linalg.vecdot": call(X, Y, axis=0),
+    "linalg.vector_norm": [call(X, axis=(0, 1), keepdims=True, ord=1), call(X, axis=0, ord=2.5)],
+    "linalg.vector_normalize": call(X, axis=0, ord=3, eps=0.5),
+    "random.bernoulli": [call((2, 3), 0.25), call(4, 0.5)],
+    "random.categorical": call(POSITIVE, 2),
+    "random.integers": [call((2, 3), 1, 9), call(4, 0, 2)],
+    "random.normal": [call((2, 3), 0.5, 2.0), call(4, 1, 2)],
+    "random.permutation": call(5),
+    "random.seed": call(5),
+    "random.uniform": [call((2, 3), 0.5, 2.0), call(4, 1, 2)],
+    **{f"signal.{name}_window": call(5, periodic=True) for name in ("blackman", "hamming", "hann")},
+    "signal.cfft": call(ROW, ROW, n=4, axis=0),
+    "signal.icfft": call(ROW, ROW, n=4, axis=0),
+    "signal.rfft": call(ROW, n=4, axis=0),
+    "signal.irfft": call(ROW, ROW, n=4, axis=0),
+    "signal.stft": call(
+        values(1, 16),
+        n_fft=4,
+        hop_length=2,
+        win_length=4,
+        center=True,
+        normalized=True,
+        onesided=True,
+    ),
+    "signal.istft": call(
+        values(1, 3, 9),
+        values(1, 3, 9),
+        n_fft=4,
+        hop_length=2,
+        win_length=4,
+        center=True,
+        normalized=True,
+        onesided=True,
+        length=16,
+    ),
+}
+"""Calls of every public function that takes numbers. Arrays stand for tensors on the device."""
+
+NUMBER = re.compile(
+    r"\b(int|float|bool|complex|Scalar|RealScalar|Shape|Axis|Counts|Padding|NamedPadding|PadWidth"
+    r"|Lengths|Operand|MatrixOrder)\b"
+)
+
+
+def functions():
+    """Name, function and parameters that may be numbers, of all public functions with any."""
+    modules = {f"{name}.": getattr(burn, name) for name in ("fft", "linalg", "random", "signal")}
+    for prefix, module in {"": burn, **modules}.items():
+        for name in dir(module):
+            function = getattr(module, name)
+            if not isinstance(function, types.FunctionType) or name.startswith("_"):
+                continue
+            parameters = inspect.signature(function).parameters.values()
+            numbers = [one.name for one in parameters if NUMBER.search(str(one.annotation))]
+            if numbers:
+                yield prefix + name, function, numbers
+
+
+FUNCTIONS = {name: (function, numbers) for name, function, numbers in functions()}
+
+
+def variants(name):
+    found = CALLS[name]
+    return found if isinstance(found, list) else [found]
+
+
+def test_every_number_of_every_public_function_is_tried():
+    assert set(CALLS) == set(FUNCTIONS)
+    for name, (function, numbers) in FUNCTIONS.items():
+        tried = set()
+        for arguments, keywords in variants(name):
+            tried |= set(inspect.signature(function).bind(*arguments, **keywords).arguments)
+        assert set(numbers) <= tried, name
+
+
+def numpys(number):
+    """The scalars of NumPy's that stand for a Python number."""
+    if isinstance(number, bool):
+        return [np.bool_(number)]
+    if isinstance(number, int):
+        kinds = [np.int64, np.int32, np.uint8, lambda one: np.array(one)]
+        return [kind(number) for kind in kinds if number >= 0 or kind is not np.uint8]
+    if isinstance(number, float):
+        return [kind(number) for kind in (np.float64, np.float32, np.float16, np.longdouble)]
+    return [np.complex128(number), np.complex64(number)] if isinstance(number, complex) else []
+
+
+def replaced(thing):
+    """The thing with each of the numbers in it, one at a time, as one of NumPy's."""
+    if isinstance(thing, (tuple, list, dict)):
+        items = thing.items() if isinstance(thing, dict) else enumerate(thing)
+        for place, part in items:
+            for other in replaced(part):
+                made = dict(thing) if isinstance(thing, dict) else list(thing)
+                made[place] = other
+                yield tuple(made) if isinstance(thing, tuple) else made
+    else:
+        yield from numpys(thing)
+
+
+def run(name, device, arguments, keywords):
+    function, _ = FUNCTIONS[name]
+    if "device" in inspect.signature(function).parameters:
+        keywords = {**keywords, "device": device}
+
+    def here(thing):
+        if isinstance(thing, list) and thing and isinstance(thing[0], np.ndarray):
+            return [here(one) for one in thing]
+        is_tensor = isinstance(thing, np.ndarray) and thing.ndim
+        return burn.asarray(thing, device=device) if is_tensor else thing
+
+    burn.random.seed(3, device=device)
+    result = function(*map(here, arguments), **{key: here(one) for key, one in keywords.items()})
+    if name == "random.seed":
+        result = burn.random.uniform(3, device=device)
+    return flat(result)
+
+
+def flat(result):
+    if isinstance(result, burn.Tensor):
+        return [result.dtype, result.shape, result.numpy().tobytes()]
+    if isinstance(result, (tuple, list)):
+        return [part for one in result for part in flat(one)]
+    return [result, type(result)]
+
+
+@pytest.mark.parametrize("device", DEVICES, ids=str)
+@pytest.mark.parametrize("name", sorted(CALLS))
+def test_a_scalar_of_numpys_is_the_python_number_of_its_value(name, device):
+    generator = random.Random(name)
+    for one in variants(name):
+        try:
+            expected = run(name, device, *one)
+        except burn.DTypeError:
+            assert not device.supports_dtype(burn.complex64)  # and the result is complex
+            continue
+        others = list(replaced(one))
+        if device.backend_name != "cpu":  # where they become Python's, no device counts
+            others = generator.sample(others, min(3, len(others)))
+        for other in others:
+            assert run(name, device, *other) == expected, other
+
+
+@pytest.mark.parametrize("device", DEVICES, ids=str)
+@pytest.mark.parametrize("kind", [np.float64, np.float32, np.longdouble, np.int64, np.uint8])
+def test_an_operand_that_is_a_scalar_of_numpys_takes_the_dtype_of_the_tensor(kind, device):
+    for dtype in ("float16", "float32", "int32", "uint8"):
+        x, python = burn.asarray([1, 2, 3], dtype=dtype, device=device), kind(2).item()
+        python = float(python) if kind is np.longdouble else python
+        for function in (burn.add, burn.pow, burn.maximum, burn.less, operator.mul, operator.eq):
+            assert flat(function(x, kind(2))) == flat(function(x, python))
+            assert flat(function(kind(2), x)) == flat(function(python, x))
+        if dtype.startswith("float") or kind in (np.int64, np.uint8):
+            x[0] = x[x > 2] = kind(2)
+            assert (x.dtype, x.tolist()) == (burn.DType.of(dtype), [2, 2, 2])
+        else:
+            for key in (0, x > 2):
+                with pytest.raises(burn.OperandTypeError):
+                    x[key] = kind(2)
+
+
+@pytest.mark.parametrize("device", DEVICES, ids=str)
+def test_methods_take_scalars_of_numpys_too(device):
+    x = burn.asarray(X, device=device)
+    same = (x.sum(axis=1, keepdims=True), x.sum(axis=np.int64(1), keepdims=np.True_))
+    assert flat(same[0]) == flat(same[1])
+    assert flat(x.reshape(np.int64(12))) == flat(x.reshape((np.uint8(12),))) == flat(x.reshape(12))
+    assert flat(x[np.int64(1) : np.uint8(3), np.int8(-1)]) == flat(x[1:3, -1])
+    device.seed(np.int64(5))
+    first = flat(burn.random.uniform(3, device=device))
+    device.seed(5)
+    assert flat(burn.random.uniform(3, device=device)) == first
