@@ -1,6 +1,5 @@
 """Code of other libraries, unchanged, on tensors: the results are tensors, and NumPy's."""
 
-import math
 import warnings
 
 import array_api_extra as xpx
@@ -131,6 +130,21 @@ EINOPS = {
     "pack": lambda x: einops.pack([x, x], "a *")[0],
     "einsum": lambda x: einops.einsum(x, x, "a b, a c -> b c"),
 }
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "import burn, einops; x = burn.ones((2, 3))",
+        "import sys, burn; burn.e; assert 'einops' not in sys.modules; import einops; x=burn.eye(3)",
+        "import burn, numpy; burn.ones(2); import einops; x = burn.from_dlpack(numpy.eye(3))",
+        "import einops, burn; x = burn.random.uniform((2, 3))",
+    ],
+)
+def test_einops_learns_of_burn_when_a_tensor_is_made(program, run_python):
+    use = "; assert einops.rearrange(x, 'a b -> b a').shape == x.shape[::-1]"
+    result = run_python("-c", program + use, BURN_DEVICE="cpu")
+    assert result.returncode == 0, result.stderr
 
 
 @pytest.mark.parametrize("name", EINOPS)

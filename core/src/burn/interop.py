@@ -1,7 +1,7 @@
-"""For libraries that ask to be told of burn's tensors. Import it to tell them.
+"""For libraries that ask to be told of burn's tensors.
 
-Most libraries find out through the array API standard and need nothing of this. einops has
-backends of its own: importing this module makes ``einops.rearrange`` and its like take tensors.
+einops has backends of its own. Where a tensor is made after einops was imported, burn imports this
+module by itself; else ``import burn.interop`` makes ``einops.rearrange`` and its like take tensors.
 """
 
 from __future__ import annotations

@@ -216,8 +216,10 @@ def request(x: Any, **options: Any) -> Any:
     """Ask an array for a capsule, of the newest version that it knows."""
     try:
         return x.__dlpack__(max_version=VERSION, **options)
-    except TypeError:  # it is from before version 1.0
-        return x.__dlpack__(**options)
+    except TypeError as error:
+        if "keyword" not in str(error):  # it is about the elements
+            raise
+        return x.__dlpack__(**options)  # it is from before version 1.0
 
 
 class Held:

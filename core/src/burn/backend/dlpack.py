@@ -83,9 +83,12 @@ def import_host(x: Any) -> TensorData:
     check_unmasked(x)
     if isinstance(x, np.ndarray) and x.dtype.isnative:
         return TensorData(x.view(np.ndarray))
+    from burn.backend.capsule import Held, request  # what takes ctypes is not for a start
+
     try:
         try:
-            return TensorData(np.from_dlpack(x))
+            # NumPy would ask once more for a capsule of before version 1.0, whatever went wrong.
+            return TensorData(np.from_dlpack(Held(request(x), x.__dlpack_device__())))
         except (BufferError, RuntimeError):
             array = _import_bfloat16(x)
             if array is None:

@@ -26,7 +26,7 @@ from burn.errors import (
     UnsupportedOpError,
 )
 from burn.plugins import describe, registry
-from burn.tensor.dispatcher import DeviceLike, dispatch
+from burn.tensor.dispatcher import DeviceLike, dispatch, meet_libraries
 
 if TYPE_CHECKING:
     from burn.device_id import DeviceId
@@ -147,6 +147,7 @@ def from_dlpack(x: Any, /, *, device: DeviceLike | None = None, copy: bool | Non
             hint="burn.asarray() makes a tensor of numbers, sequences and arrays",
             operation="from_dlpack",
         )
+    meet_libraries()
     place = place_of(x)
     if isinstance(x, DispatchTensor) and device is None:
         device = x.tensor_type.device
@@ -324,6 +325,7 @@ def from_primitive(primitive: Any, device: Device) -> Tensor:
             hint=f"It has {', '.join(str(one) for one in device.dtypes())}",
             operation="from_primitive",
         )
+    meet_libraries()
     return dispatch.wrap(primitive, device.tensor_type(dtype))
 
 

@@ -29,6 +29,7 @@ from burn.errors import (
 )
 from burn.ops.shapes import size
 from burn.tensor import (
+    arrow,
     elementwise_functions,
     indexing,
     interchange,
@@ -66,9 +67,11 @@ class Tensor(DispatchTensor):
     Make one with `burn.asarray`, `burn.zeros` and their like. Operators and methods run where the
     tensor lives; results stay there.
 
-    A tensor's value does not change under anybody's feet: ``x[i] = v`` and ``x += y`` give this
-    object a new value, which other names of the same object see, and views or other tensors do
-    not. ``==`` compares elements, and a tensor hashes by identity.
+    ``x[i] = v`` and ``x += y`` give this object a new value. Its views (basic indexing, `reshape`,
+    `permute_dims`, `transpose`, `moveaxis`, ``.T``, ``.mT``, `squeeze`, `expand_dims`, `flip`,
+    `split`, `chunk`, `unstack`, `narrow`, `broadcast_to`) show it, and a write to a view changes
+    the tensor that it was made of. No other tensor changes. ``==`` compares elements, and a tensor
+    hashes by identity.
 
     Attributes
     ----------
@@ -298,6 +301,14 @@ class Tensor(DispatchTensor):
         if copy is False and dtype is not None and array.dtype != dtype:
             raise ArgumentError("the dtype cannot change without a copy")
         return np.array(array, dtype=dtype, copy=True if copy else None)
+
+    def __arrow_array__(self, type: Any = None) -> Any:
+        """For pyarrow: an array of the elements, or of lists of them along the first axis."""
+        return arrow.arrow_array(self, type)
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """For polars, and whatever else reads Arrow's C stream interface: the same as a stream."""
+        return arrow.arrow_stream(self, requested_schema)
 
     def tolist(self) -> Any:
         """The values as nested lists of Python numbers; a number for a 0-d tensor."""
