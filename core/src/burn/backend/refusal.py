@@ -45,7 +45,7 @@ def index_error(index: int, length: int) -> OutOfRangeError:
             hint="The targets are probabilities",
             operation="binary_cross_entropy_with_logits",
         )
-    what = _LABELS.get(refusal, f"index {index}")
+    what = f"index {index}" if refusal is None else _LABELS[refusal]
     return OutOfRangeError(
         f"{what} is out of range for an axis of length {length}",
         hint=f"The first is 0, the last {length - 1}" if length else "The axis is empty",

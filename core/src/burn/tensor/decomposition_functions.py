@@ -7,10 +7,12 @@ where a backend has none of its own, and those of real matrices have gradients.
 from __future__ import annotations
 
 import builtins
+import math
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from burn.dispatch import unary
+from burn.dispatch import DispatchTensor, unary
 from burn.errors import ArgumentError, ShapeError
+from burn.ops.arguments import real_number
 from burn.tensor.creation_functions import arange, eye
 from burn.tensor.data_type_functions import finfo
 from burn.tensor.dispatcher import dispatch, rank_of
@@ -156,8 +158,8 @@ def pinv(x: Tensor, /, *, rtol: float | Tensor | None = None) -> Tensor:
     """
     check_matrices(x, "pinv")
     x = as_float(x, "pinv")
-    if rtol is None or isinstance(rtol, (int, float)):
-        return dispatch.execute("pinv", x, rtol=_tolerance(x, rtol))  # type: ignore[no-any-return]  # one output
+    if not isinstance(rtol, DispatchTensor):
+        return dispatch.execute("pinv", x, rtol=_tolerance(x, rtol, "pinv"))  # type: ignore[no-any-return]  # one output
     u, s, vh = svd(x, full_matrices=False)
     counts = _counting(s, rtol)
     inverse = where(counts, divide(1.0, where(counts, s, 1.0)), 0.0)
@@ -168,24 +170,24 @@ def matrix_rank(x: Tensor, /, *, rtol: float | Tensor | None = None) -> Tensor:
     """How many singular values count; see `pinv` for `rtol`. In the default integer dtype."""
     check_matrices(x, "matrix_rank")
     x = as_float(x, "matrix_rank")
-    if rtol is None or isinstance(rtol, (int, float)):
-        rtol = _tolerance(x, rtol)
+    if not isinstance(rtol, DispatchTensor):
+        rtol = _tolerance(x, rtol, "matrix_rank")
     counts = _counting(svdvals(x), rtol)
     return sum(counts.astype(x.device.settings.int_dtype), axis=-1)
 
 
 def _counting(s: Tensor, rtol: float | Tensor) -> Tensor:
     """Which singular values are above `rtol` times the largest."""
-    if not isinstance(rtol, (int, float)):
+    if isinstance(rtol, DispatchTensor):
         rtol = expand_dims(rtol.astype(s.dtype), axis=-1)
     if not s.shape[-1]:
         return greater(s, 0.0)
     return greater(s, multiply(max(s, axis=-1, keepdims=True), rtol))
 
 
-def _tolerance(x: Tensor, rtol: float | None) -> float:
+def _tolerance(x: Tensor, rtol: float | None, operation: str) -> float:
     if rtol is not None:
-        return float(rtol)
+        return real_number(rtol, "rtol", operation, least=0.0, below=math.inf)
     rows, columns = x.shape[-2:]
     return builtins.max(rows, columns) * finfo(x.dtype).eps
 

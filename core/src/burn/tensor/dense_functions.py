@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from burn.ops.arguments import real_number
@@ -136,8 +137,10 @@ def attention(
         width = query.shape[-1] if rank_of(query, "attention") else 1
         factor = max(width, 1) ** -0.5
     else:
-        factor = real_number(scale, "scale", "attention")
-    cap = None if softcap is None else real_number(softcap, "softcap", "attention")
+        factor = real_number(scale, "scale", "attention", above=-math.inf, below=math.inf)
+    cap = None
+    if softcap is not None:
+        cap = real_number(softcap, "softcap", "attention", above=0.0, below=math.inf)
     return dispatch.execute(  # type: ignore[no-any-return]  # one output
         "attention",
         query,

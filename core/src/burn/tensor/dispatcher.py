@@ -15,6 +15,7 @@ from burn.dispatch import Dispatch, DispatchTensor, binary, unary
 from burn.dtype import DType
 from burn.errors import AxisError, OperandTypeError
 from burn.ops import REGISTRY
+from burn.ops.arguments import as_integer
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
@@ -129,12 +130,7 @@ def normalize_axis(x: Tensor, axis: int, operation: str, *, rank: int | None = N
     count = rank_of(x, operation) if rank is None else rank
     if axis.__class__ is int and -count <= axis < count:  # as it nearly always is
         return axis + count if axis < 0 else axis
-    try:
-        number = axis.__index__()
-    except AttributeError:
-        raise OperandTypeError(
-            f"axis must be an integer, not {axis!r}", operation=operation
-        ) from None
+    number = as_integer(axis, "axis", operation)
     if not -count <= number < count:
         raise AxisError(
             f"axis {number} is out of range for a tensor with {count} axes",

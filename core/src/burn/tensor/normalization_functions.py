@@ -51,7 +51,7 @@ def layer_norm(
     >>> burn.round(burn.layer_norm(x, epsilon=0.0001)).tolist()
     [[-1.0, 1.0], [0.0, 0.0]]
     """
-    number = real_number(epsilon, "epsilon", "layer_norm")
+    number = _epsilon(epsilon, "layer_norm")
 
     def normalize(rows: Tensor, *parameters: Tensor | None) -> Tensor:
         return dispatch.execute("layer_norm", rows, *parameters, epsilon=number)  # type: ignore[no-any-return]  # one output
@@ -71,7 +71,7 @@ def rms_norm(
 
     See `layer_norm` for the parameters (Zhang and Sennrich, 2019, arXiv:1910.07467).
     """
-    number = real_number(epsilon, "epsilon", "rms_norm")
+    number = _epsilon(epsilon, "rms_norm")
 
     def normalize(rows: Tensor, *parameters: Tensor | None) -> Tensor:
         return dispatch.execute("rms_norm", rows, *parameters, epsilon=number)  # type: ignore[no-any-return]  # one output
@@ -111,7 +111,7 @@ def batch_norm(
         beta,
         mean,
         variance,
-        epsilon=real_number(epsilon, "epsilon", "batch_norm"),
+        epsilon=_epsilon(epsilon, "batch_norm"),
     )
 
 
@@ -163,8 +163,8 @@ def batch_norm_training(
         If a channel has fewer than two elements, whose variance says nothing.
     """
     rank = rank_of(x, "batch_norm_training")
-    share = real_number(momentum, "momentum", "batch_norm_training")
-    number = real_number(epsilon, "epsilon", "batch_norm_training")
+    share = real_number(momentum, "momentum", "batch_norm_training", least=0.0, most=1.0)
+    number = _epsilon(epsilon, "batch_norm_training")
     count = math.prod(x.shape) // x.shape[1] if rank > 1 and x.shape[1] else 0
     if rank > 1 and x.shape[1] and count < 2:
         raise ShapeError(
@@ -258,7 +258,7 @@ def _group_norm(
             operation=operation,
         )
     rows = x.reshape((count, groups, channels // groups * math.prod(places)))
-    number = real_number(epsilon, "epsilon", operation)
+    number = _epsilon(epsilon, operation)
     normal: Tensor = dispatch.execute("layer_norm", rows, None, None, epsilon=number)
     normal = independent(normal.reshape(x.shape))
     column = (channels, *[1] * len(places))
@@ -313,3 +313,7 @@ def _check_parameter(
         raise ShapeError(
             f"{name} has shape {parameter.shape} where {expected} is needed", operation=operation
         )
+
+
+def _epsilon(value: float, operation: str) -> float:
+    return real_number(value, "epsilon", operation, least=0.0, below=math.inf)

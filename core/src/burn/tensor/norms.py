@@ -7,7 +7,8 @@ import math
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from burn.dispatch import unary
-from burn.errors import ArgumentError, OperandTypeError, ShapeError
+from burn.errors import ArgumentError, ShapeError
+from burn.ops.arguments import real_number
 from burn.tensor.dispatcher import Axis, dispatch, normalize_axes, rank_of
 from burn.tensor.elementwise_functions import abs, maximum, not_equal
 from burn.tensor.linear_algebra_functions import vecdot
@@ -73,15 +74,14 @@ def vector_norm(
     """
     x = as_float(x, "vector_norm")
     axes = normalize_axes(x, axis, "vector_norm")
-    if isinstance(ord, bool) or not isinstance(ord, (int, float)) or math.isnan(ord):
-        raise ArgumentError(f"ord is {ord!r}, no number", operation="vector_norm")
+    ord = real_number(ord, "ord", "vector_norm")
     if ord == math.inf:
         return _largest(abs(x), axes, keepdims=keepdims)
     if ord == -math.inf:
         return min(abs(x), axis=axes, keepdims=keepdims)
     if ord == 0:
         return sum(not_equal(x, 0.0).astype(x.dtype.component), axis=axes, keepdims=keepdims)
-    return _lp_norm(x, axis=axes, ord=float(ord), keepdims=keepdims)
+    return _lp_norm(x, axis=axes, ord=ord, keepdims=keepdims)
 
 
 def matrix_norm(x: Tensor, /, *, keepdims: bool = False, ord: MatrixOrder = "fro") -> Tensor:
@@ -108,6 +108,8 @@ def matrix_norm(x: Tensor, /, *, keepdims: bool = False, ord: MatrixOrder = "fro
     if rank < 2:
         raise ShapeError(f"a tensor of shape {x.shape} is no matrix", operation="matrix_norm")
     rows, columns = rank - 2, rank - 1
+    if ord is not None and not isinstance(ord, str):
+        ord = real_number(ord, "ord", "matrix_norm")
     if ord is None or ord == "fro":
         return _lp_norm(x, axis=(rows, columns), ord=2.0, keepdims=keepdims)
     if ord == "nuc":
@@ -180,7 +182,9 @@ def vector_normalize(
     eps : float
         Norms below it count as `eps`, so that a vector of zeros stays one.
     """
-    return x / maximum(vector_norm(x, axis=axis, ord=ord, keepdims=True), _positive(eps))
+    return x / maximum(
+        vector_norm(x, axis=axis, ord=ord, keepdims=True), _positive(eps, "vector_normalize")
+    )
 
 
 def cosine_similarity(x1: Tensor, x2: Tensor, /, *, axis: int = -1, eps: float = 1e-8) -> Tensor:
@@ -191,11 +195,9 @@ def cosine_similarity(x1: Tensor, x2: Tensor, /, *, axis: int = -1, eps: float =
     x1, x2 = as_float(x1, "cosine_similarity"), as_float(x2, "cosine_similarity")
     dot = vecdot(x1, x2, axis=axis)
     back = axis if axis < 0 else axis - builtins.max(x1.ndim, x2.ndim)
-    first = maximum(vector_norm(x1, axis=back), _positive(eps))
-    return dot / first / maximum(vector_norm(x2, axis=back), _positive(eps))
+    first = maximum(vector_norm(x1, axis=back), _positive(eps, "cosine_similarity"))
+    return dot / first / maximum(vector_norm(x2, axis=back), _positive(eps, "cosine_similarity"))
 
 
-def _positive(eps: float) -> float:
-    if not isinstance(eps, (int, float)) or not eps >= 0.0:
-        raise OperandTypeError(f"eps is {eps!r}", hint="It is a number from 0")
-    return float(eps)
+def _positive(eps: float, operation: str) -> float:
+    return real_number(eps, "eps", operation, least=0.0, below=math.inf)

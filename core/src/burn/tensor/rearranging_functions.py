@@ -7,8 +7,11 @@ import itertools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import numpy as np
+
 from burn.dispatch import DispatchTensor, to_scalar, unary
 from burn.errors import ArgumentError, AxisError, OperandTypeError, ShapeError
+from burn.ops.arguments import as_integer
 from burn.tensor.creation_functions import as_shape, asarray
 from burn.tensor.dispatcher import Axis, dispatch, normalize_axes, normalize_axis, rank_of
 from burn.tensor.manipulation_functions import concat, flatten
@@ -123,9 +126,8 @@ def repeat(
         x, axis = flatten(x), 0
     number = normalize_axis(x, axis, "repeat")
     length = x.shape[number]
-    if isinstance(repeats, int):
-        if repeats < 0:
-            raise ArgumentError(f"a count is {repeats}", operation="repeat")
+    if isinstance(repeats, (int, np.integer)):
+        repeats = as_integer(repeats, "repeats", "repeat", least=0)
         column = _reshape(x, shape=(*x.shape[: number + 1], 1, *x.shape[number + 1 :]))
         wide = (*x.shape[: number + 1], repeats, *x.shape[number + 1 :])
         shape = (*x.shape[:number], length * repeats, *x.shape[number + 1 :])
@@ -185,6 +187,8 @@ def unstack(x: Tensor, /, *, axis: int = 0) -> tuple[Tensor, ...]:
 def narrow(x: Tensor, start: int, length: int, /, *, axis: int) -> Tensor:
     """A view of `length` neighbours along an axis, from `start` on."""
     number = normalize_axis(x, axis, "narrow")
+    start = as_integer(start, "start", "narrow")
+    length = as_integer(length, "length", "narrow")
     if length < 0 or not 0 <= start <= x.shape[number] - length:
         raise AxisError(
             f"places {start} to {start + length - 1} of axis {number} of {x.shape}",
@@ -214,7 +218,7 @@ def split(
     """
     number = normalize_axis(x, axis, "split")
     length = x.shape[number]
-    if not isinstance(indices_or_sections, int):
+    if not isinstance(indices_or_sections, (int, np.integer)):
         cuts = [0, *as_shape(indices_or_sections), length]
         pieces = [
             builtins.slice(start, stop).indices(length) for start, stop in itertools.pairwise(cuts)
@@ -222,8 +226,8 @@ def split(
         return tuple(
             [_view_of_part(x, number, start, max(stop - start, 0)) for start, stop, _ in pieces]
         )
-    sections = indices_or_sections
-    if sections < 1 or length % sections:
+    sections = as_integer(indices_or_sections, "indices_or_sections", "split", least=1)
+    if length % sections:
         raise ArgumentError(
             f"an axis of length {length} has no {sections} equal parts",
             hint="chunk makes the last part shorter",
@@ -235,8 +239,7 @@ def split(
 def chunk(x: Tensor, chunks: int, /, *, axis: int = 0) -> tuple[Tensor, ...]:
     """At most so many parts along an axis, of equal length but for the last."""
     number = normalize_axis(x, axis, "chunk")
-    if not isinstance(chunks, int) or chunks < 1:
-        raise ArgumentError(f"{chunks!r} is no number of parts", operation="chunk")
+    chunks = as_integer(chunks, "chunks", "chunk", least=1)
     length = x.shape[number]
     size = max(-(-length // chunks), 1)
     starts = range(0, max(length, 1), size)
@@ -325,4 +328,9 @@ def unfold(x: Tensor, size: int, /, *, axis: int, step: int = 1) -> Tensor:
     [[0, 1, 2], [2, 3, 4]]
     """
     number = normalize_axis(x, axis, "unfold")
-    return _unfold(x, axis=number, size=size, step=step)
+    return _unfold(
+        x,
+        axis=number,
+        size=as_integer(size, "size", "unfold"),
+        step=as_integer(step, "step", "unfold"),
+    )

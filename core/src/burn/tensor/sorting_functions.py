@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from burn.dispatch import unary
-from burn.errors import ArgumentError
+from burn.ops.arguments import as_integer
 from burn.tensor.dispatcher import dispatch, normalize_axis
 from burn.tensor.indexing_functions import take_along_axis
 from burn.tensor.searching_functions import ValuesAndIndices
@@ -80,8 +80,7 @@ def argtopk(x: Tensor, k: int, /, *, axis: int = -1, largest: bool = True) -> Te
         If there are fewer than `k` elements.
     """
     number = normalize_axis(x, axis, "argtopk")
-    if not isinstance(k, int):
-        raise ArgumentError(f"k is {k!r}, which is no count", operation="argtopk")
+    k = as_integer(k, "k", "argtopk", least=0)
     dtype = x.device.settings.int_dtype
     return _argtopk(x, k=k, axis=number, largest=bool(largest), dtype=dtype)
 

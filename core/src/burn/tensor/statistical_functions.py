@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from burn.dispatch import unary
 from burn.dtype import DType, Kind, int64, uint32, uint64
-from burn.errors import AxisError, OperandTypeError, ShapeError
+from burn.errors import AxisError, ShapeError
+from burn.ops.arguments import real_number
 from burn.tensor import elementwise_functions
 from burn.tensor.creation_functions import full
 from burn.tensor.dispatcher import (
@@ -332,11 +333,7 @@ def _spread(
 
 
 def _number(correction: float, operation: str) -> float:
-    if not isinstance(correction, (int, float)):
-        raise OperandTypeError(
-            f"correction must be a number, not {correction!r}", operation=operation
-        )
-    return float(correction)
+    return real_number(correction, "correction", operation, above=-math.inf, below=math.inf)
 
 
 def _only_axis(x: Tensor, axis: int | None, operation: str) -> int:
