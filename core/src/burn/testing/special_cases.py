@@ -1,0 +1,278 @@
+"""Special cases of functions of complex numbers: infinite and NaN parts, and zeros.
+
+The array API standard (2025.12, "Element-wise Functions") gives them for a number. Those of its
+conjugate and, for even and odd functions, of its negative follow; so do functions that it gives by
+others.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator
+from typing import Final, NamedTuple, TypeAlias
+
+__all__ = ["FUNCTIONS", "SpecialCase", "is_part", "special_cases"]
+
+Part: TypeAlias = float | str
+"""Real or imaginary part of a result: a string where its sign is unspecified."""
+
+Rule: TypeAlias = (
+    tuple[str, str, Part, Part] | tuple[str, str, Callable[[float], tuple[float, float]]]
+)
+"""Real part, imaginary part, and both parts of the result, or a function of the imaginary part."""
+
+
+class SpecialCase(NamedTuple):
+    """A number, and what a function gives for it."""
+
+    number: complex
+    real: Part
+    imag: Part
+
+
+INF, NAN, PI = math.inf, math.nan, math.pi
+
+_POSITIVE: Final = [0.25, 1.0, 1.5, 3.0]
+_NONZERO: Final = [*_POSITIVE, *[-value for value in _POSITIVE]]
+_FINITE: Final = [0.0, -0.0, *_NONZERO]
+
+_CLASSES: Final[dict[str, list[float]]] = {
+    "+0": [0.0],
+    "-0": [-0.0],
+    "±0": [0.0, -0.0],
+    "1": [1.0],
+    "-1": [-1.0],
+    "+inf": [INF],
+    "-inf": [-INF],
+    "±inf": [INF, -INF],
+    "nan": [NAN],
+    "positive": _POSITIVE,
+    "nonzero": _NONZERO,
+    "nonzero or inf": [*_NONZERO, INF, -INF],
+    "not 0": [*_NONZERO, INF, -INF, NAN],
+    "finite": _FINITE,
+    "any": [*_FINITE, INF, -INF, NAN],
+}
+"""The words of the standard for a part of a number."""
+
+
+def _on_circle(radius: float, less: float = 0.0) -> Callable[[float], tuple[float, float]]:
+    """``radius * cis(b) - less`` of an imaginary part b."""
+    return lambda b: (radius * math.cos(b) - less, radius * math.sin(b))
+
+
+_RULES: Final[dict[str, list[Rule]]] = {
+    "acos": [
+        ("±0", "+0", PI / 2, -0.0),
+        ("±0", "nan", PI / 2, NAN),
+        ("finite", "+inf", PI / 2, -INF),
+        ("nonzero", "nan", NAN, NAN),
+        ("-inf", "positive", PI, -INF),
+        ("+inf", "positive", 0.0, -INF),
+        ("-inf", "+inf", 3 * PI / 4, -INF),
+        ("+inf", "+inf", PI / 4, -INF),
+        ("±inf", "nan", NAN, "±inf"),
+        ("nan", "finite", NAN, NAN),
+        ("nan", "+inf", NAN, -INF),
+        ("nan", "nan", NAN, NAN),
+    ],
+    "acosh": [
+        ("±0", "+0", 0.0, PI / 2),
+        ("finite", "+inf", INF, PI / 2),
+        ("nonzero", "nan", NAN, NAN),
+        ("+0", "nan", NAN, "±pi/2"),
+        ("-inf", "positive", INF, PI),
+        ("+inf", "positive", INF, 0.0),
+        ("-inf", "+inf", INF, 3 * PI / 4),
+        ("+inf", "+inf", INF, PI / 4),
+        ("±inf", "nan", INF, NAN),
+        ("nan", "finite", NAN, NAN),
+        ("nan", "+inf", INF, NAN),
+        ("nan", "nan", NAN, NAN),
+    ],
+    "asinh": [
+        ("+0", "+0", 0.0, 0.0),
+        ("positive", "+inf", INF, PI / 2),
+        ("finite", "nan", NAN, NAN),
+        ("+inf", "positive", INF, 0.0),
+        ("+inf", "+inf", INF, PI / 4),
+        ("nan", "+0", NAN, 0.0),
+        ("nan", "nonzero", NAN, NAN),
+        ("nan", "+inf", "±inf", NAN),
+        ("nan", "nan", NAN, NAN),
+    ],
+    "atanh": [
+        ("+0", "+0", 0.0, 0.0),
+        ("+0", "nan", 0.0, NAN),
+        ("1", "+0", INF, 0.0),
+        ("positive", "+inf", 0.0, PI / 2),
+        ("nonzero", "nan", NAN, NAN),
+        ("+inf", "positive", 0.0, PI / 2),
+        ("+inf", "+inf", 0.0, PI / 2),
+        ("+inf", "nan", 0.0, NAN),
+        ("nan", "finite", NAN, NAN),
+        ("nan", "+inf", "±0", PI / 2),
+        ("nan", "nan", NAN, NAN),
+    ],
+    "cosh": [
+        ("+0", "+0", 1.0, 0.0),
+        ("+0", "+inf", NAN, "±0"),
+        ("+0", "nan", NAN, "±0"),
+        ("nonzero", "+inf", NAN, NAN),
+        ("nonzero", "nan", NAN, NAN),
+        ("+inf", "+0", INF, 0.0),
+        ("+inf", "nonzero", _on_circle(INF)),
+        ("+inf", "+inf", "±inf", NAN),
+        ("+inf", "nan", INF, NAN),
+        ("nan", "±0", NAN, "±0"),
+        ("nan", "nonzero", NAN, NAN),
+        ("nan", "nan", NAN, NAN),
+    ],
+    "exp": [
+        ("±0", "+0", 1.0, 0.0),
+        ("finite", "+inf", NAN, NAN),
+        ("finite", "nan", NAN, NAN),
+        ("+inf", "+0", INF, 0.0),
+        ("-inf", "finite", _on_circle(0.0)),
+        ("+inf", "nonzero", _on_circle(INF)),
+        ("-inf", "+inf", "±0", "±0"),
+        ("+inf", "+inf", "±inf", NAN),
+        ("-inf", "nan", "±0", "±0"),
+        ("+inf", "nan", "±inf", NAN),
+        ("nan", "+0", NAN, 0.0),
+        ("nan", "not 0", NAN, NAN),
+    ],
+    "expm1": [
+        ("±0", "+0", 0.0, 0.0),
+        ("finite", "+inf", NAN, NAN),
+        ("finite", "nan", NAN, NAN),
+        ("+inf", "+0", INF, 0.0),
+        ("-inf", "finite", _on_circle(0.0, less=1.0)),
+        ("+inf", "nonzero", _on_circle(INF, less=1.0)),
+        ("-inf", "+inf", -1.0, "±0"),
+        ("+inf", "+inf", "±inf", NAN),
+        ("-inf", "nan", -1.0, "±0"),
+        ("+inf", "nan", "±inf", NAN),
+        ("nan", "+0", NAN, 0.0),
+        ("nan", "not 0", NAN, NAN),
+    ],
+    "log": [
+        ("-0", "+0", -INF, PI),
+        ("+0", "+0", -INF, 0.0),
+        ("finite", "+inf", INF, PI / 2),
+        ("finite", "nan", NAN, NAN),
+        ("-inf", "positive", INF, PI),
+        ("+inf", "positive", INF, 0.0),
+        ("-inf", "+inf", INF, 3 * PI / 4),
+        ("+inf", "+inf", INF, PI / 4),
+        ("±inf", "nan", INF, NAN),
+        ("nan", "finite", NAN, NAN),
+        ("nan", "+inf", INF, NAN),
+        ("nan", "nan", NAN, NAN),
+    ],
+    "sinh": [
+        ("+0", "+0", 0.0, 0.0),
+        ("+0", "+inf", "±0", NAN),
+        ("+0", "nan", "±0", NAN),
+        ("positive", "+inf", NAN, NAN),
+        ("positive", "nan", NAN, NAN),
+        ("+inf", "+0", INF, 0.0),
+        ("+inf", "positive", _on_circle(INF)),
+        ("+inf", "+inf", "±inf", NAN),
+        ("+inf", "nan", "±inf", NAN),
+        ("nan", "+0", NAN, 0.0),
+        ("nan", "nonzero", NAN, NAN),
+        ("nan", "nan", NAN, NAN),
+    ],
+    "sqrt": [
+        ("±0", "+0", 0.0, 0.0),
+        ("any", "+inf", INF, INF),
+        ("finite", "nan", NAN, NAN),
+        ("-inf", "positive", 0.0, INF),
+        ("+inf", "positive", INF, 0.0),
+        ("-inf", "nan", NAN, "±inf"),
+        ("+inf", "nan", INF, NAN),
+        ("nan", "finite", NAN, NAN),
+        ("nan", "nan", NAN, NAN),
+    ],
+    "tanh": [
+        ("+0", "+0", 0.0, 0.0),
+        ("nonzero", "+inf", NAN, NAN),
+        ("+0", "+inf", 0.0, NAN),
+        ("nonzero", "nan", NAN, NAN),
+        ("+0", "nan", 0.0, NAN),
+        ("+inf", "positive", 1.0, 0.0),
+        ("+inf", "+inf", 1.0, "±0"),
+        ("+inf", "nan", 1.0, "±0"),
+        ("nan", "+0", NAN, 0.0),
+        ("nan", "nonzero or inf", NAN, NAN),
+        ("nan", "nan", NAN, NAN),
+    ],
+}
+_RULES["log1p"] = [("-1", "+0", -INF, 0.0), *_RULES["log"][2:]]
+
+_ODD: Final = frozenset(["asinh", "atanh", "sinh", "tanh"])
+_EVEN: Final = frozenset(["cosh"])
+
+_TURNED: Final = {"asin": "asinh", "atan": "atanh", "sin": "sinh", "tan": "tanh"}
+"""Functions that are ``-1j * g(x * 1j)``; and ``cos(x)`` is ``cosh(x * 1j)``."""
+
+_BASES: Final = {"log2": 2, "log10": 10}
+
+FUNCTIONS: Final = (*_RULES, *_TURNED, "cos", *_BASES)
+"""Functions that have special cases, as ops and functions are named."""
+
+
+def special_cases(name: str) -> Iterator[SpecialCase]:
+    """Every special case of one of `FUNCTIONS`."""
+    if name in _TURNED:
+        for number, real, imag in special_cases(_TURNED[name]):
+            yield SpecialCase(complex(number.imag, -number.real), imag, _negated(real))
+    elif name == "cos":
+        for number, real, imag in special_cases("cosh"):
+            yield SpecialCase(complex(number.imag, -number.real), real, imag)
+    elif name in _BASES:
+        base = math.log(_BASES[name])
+        for number, real, imag in special_cases("log"):
+            yield SpecialCase(number, _divided(real, base), _divided(imag, base))
+    else:
+        yield from _expanded(name)
+
+
+def _expanded(name: str) -> Iterator[SpecialCase]:
+    """The numbers of the rules of a function, their conjugates and negatives."""
+    for rule in _RULES[name]:
+        for a, b in itertools.product(_CLASSES[rule[0]], _CLASSES[rule[1]]):
+            real, imag = rule[2](b) if callable(rule[2]) else rule[2:]
+            yield SpecialCase(complex(a, b), real, imag)
+            yield SpecialCase(complex(a, -b), real, _negated(imag))
+            if name in _ODD:
+                yield SpecialCase(complex(-a, -b), _negated(real), _negated(imag))
+                yield SpecialCase(complex(-a, b), _negated(real), imag)
+            elif name in _EVEN:
+                yield SpecialCase(complex(-a, -b), real, imag)
+                yield SpecialCase(complex(-a, b), real, _negated(imag))
+
+
+def _negated(part: Part) -> Part:
+    return part if isinstance(part, str) else -part
+
+
+def _divided(part: Part, divisor: float) -> Part:
+    return part if isinstance(part, str) else part / divisor
+
+
+def is_part(actual: float, expected: Part, tolerance: float) -> bool:
+    """Whether a part of a result is the expected one, signs of zeros included."""
+    if isinstance(expected, str):
+        unsigned = {"±0": 0.0, "±inf": INF, "±pi/2": PI / 2}[expected]
+        return _is_near(abs(actual), unsigned, tolerance)
+    if math.isnan(expected):
+        return math.isnan(actual)
+    same_sign = math.copysign(1.0, actual) == math.copysign(1.0, expected)
+    return same_sign and _is_near(actual, expected, tolerance)
+
+
+def _is_near(actual: float, expected: float, tolerance: float) -> bool:
+    return math.isclose(actual, expected, rel_tol=tolerance, abs_tol=1e-12)
