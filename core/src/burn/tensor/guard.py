@@ -57,7 +57,7 @@ _KEYWORDS: Final = {
 """What other libraries call a parameter, and what it is called here."""
 
 
-def guarded(function: _Function) -> _Function:  # noqa: C901 — a helper would cost each call more
+def guarded(function: _Function) -> _Function:
     """The function, with Python's numbers for those of NumPy, and burn's errors for Python's."""
     signature = inspect.signature(function)
     name = function.__name__
@@ -66,11 +66,10 @@ def guarded(function: _Function) -> _Function:  # noqa: C901 — a helper would 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
-            if kwargs:
-                for value in kwargs.values():
-                    if value.__class__ not in _PLAIN:
-                        kwargs = {key: _in_python(one) for key, one in kwargs.items()}
-                        break
+            for value in kwargs.values():
+                if value.__class__ not in _PLAIN:
+                    kwargs = {key: _in_python(one) for key, one in kwargs.items()}
+                    break
             if len(args) > first:
                 for value in args[first:]:
                     if value.__class__ not in _PLAIN:
