@@ -231,6 +231,34 @@ def losing_duplicates(right):
     return call
 
 
+def vectorized(right):
+    """Infinities become NaN in what fills vector registers of 64 bytes, not in the remainder."""
+
+    def call(x, **attributes):
+        result = np.array(right(x, **attributes))
+        whole = result.size - result.size % max(64 // result.itemsize, 1)
+        flat = result.reshape(-1)[:whole]
+        flat[np.isinf(flat)] = np.nan
+        return result
+
+    return call
+
+
+def unsigned_zeros(right):
+    """A zero is positive wherever it comes from."""
+    return lambda *operands: right(*operands) + 0
+
+
+def conjugate_on_the_axis(right):
+    """Real numbers are taken to lie on the other side of a branch cut."""
+
+    def call(x):
+        result = right(x)
+        return np.where(x.imag == 0.0, np.conj(result), result) if x.dtype.kind == "c" else result
+
+    return call
+
+
 def lossy(right):
     """Doubles travel as singles."""
 
@@ -306,6 +334,10 @@ def keeping_host_memory(right):
 
 
 MUTANTS = [
+    # Infinities and zeros.
+    Mutant("infinities in vector registers", "gelu", vectorized, "values"),
+    Mutant("zeros without a sign", "remainder", unsigned_zeros, "values"),
+    Mutant("the other side of a branch cut", "acos", conjugate_on_the_axis, "special_cases"),
     # Axes, places, strides.
     Mutant("axes counted from the end", "sum", lambda right: lambda x, *, axis, **rest: right(
         x, axis=mirrored(axis, x.ndim), **rest)),

@@ -225,6 +225,7 @@ def every_sort_of_check():
         "gradients",
         "second_gradients",
         "gradient_types",
+        "special_cases",
     ):
         seen = set()
         for check in checks_of(subject, Selection(suites=(suite,))):

@@ -246,8 +246,10 @@ class ArrayBackend(Backend):
     def pow(self, x1: Primitive | Scalar, x2: Primitive | Scalar) -> Primitive:
         """`pow` of the standard, which says nothing of negative exponents of integers."""
         xp = self.xp
-        if isinstance(x2, (int, float, complex)) or self.dtype(x2).kind is not Kind.INT:
-            return xp.pow(x1, x2)
+        if isinstance(x2, (int, float, complex)):
+            return self._powers(x1, xp.full_like(x1, x2)) if x2 == 0.5 else xp.pow(x1, x2)
+        if self.dtype(x2).kind is not Kind.INT:
+            return self._powers(x1, x2) if self.dtype(x2).is_float else xp.pow(x1, x2)
         negative = xp.less(x2, 0)
         one, zero = xp.ones_like(x2), xp.zeros_like(x2)
         powers = xp.pow(x1, xp.where(negative, zero, x2))
@@ -256,6 +258,17 @@ class ArrayBackend(Backend):
         sign = one - 2 * xp.bitwise_and(x2, one)
         inverse = xp.where(xp.equal(base, 1), one, xp.where(xp.equal(base, -1), sign, zero))
         return xp.where(negative, inverse, powers)
+
+    def _powers(self, x1: Any, x2: Any) -> Primitive:
+        """Powers of which each has an exponent of its own.
+
+        Where one of 0.5 serves all bases, NumPy takes square roots, and loses what the standard
+        says of -0.0 and -inf.
+        """
+        bases = () if x1.__class__ in _NUMBERS else x1.shape
+        shape = np.broadcast_shapes(bases, x2.shape)
+        exponents = self.xp.asarray(self.xp.broadcast_to(x2, shape or (1,)), copy=True)
+        return self.xp.reshape(self.xp.pow(x1, exponents), shape)
 
     def nextafter(self, x1: Primitive | Scalar, x2: Primitive | Scalar) -> Primitive:
         """`nextafter` of the standard; libraries differ about the sign of a zero after a zero."""

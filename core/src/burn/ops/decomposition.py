@@ -81,6 +81,7 @@ def _(ops: OpTable, x: Primitive, *, complete: bool = False) -> tuple[Primitive,
     factors = positive_factors(np.diagonal(r, axis1=-2, axis2=-1))
     q[..., :count] *= factors.conj()[..., None, :]
     r[..., :count, :] *= factors[..., :, None]
+    r = np.triu(r)  # a factor of -1 made negative zeros below the diagonal
     return upload(ops, q, x), upload(ops, r, x)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import torch
 
+from burn_torch.complex_functions import COMPLEX_FUNCTIONS, with_complex
 from burn_torch.defaults import DefaultOps
 from burn_torch.dtypes import NUMBERS, Tensor, rounded
 from burn_torch.precision import has_finite_sum
@@ -115,6 +116,7 @@ def elementwise_functions() -> dict[str, Callable[..., Any]]:
     """Methods of the ops for which a function of torch will do."""
     return {
         **SAME,
+        **{name: with_complex(SAME[name], other) for name, other in COMPLEX_FUNCTIONS.items()},
         **{name: _comparison(*pair) for name, pair in _MIRRORED.items()},
         "maximum": _extreme(torch.maximum, torch.clamp_min),
         "minimum": _extreme(torch.minimum, torch.clamp_max),

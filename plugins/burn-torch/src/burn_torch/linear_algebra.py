@@ -135,6 +135,7 @@ class LinearAlgebraOps(DefaultOps):
         factors = _positive_factors(r.diagonal(dim1=-2, dim2=-1))
         r = r.clone()
         r[..., :count, :] *= factors[..., :, None]
+        r = torch.triu(r)  # a factor of -1 made negative zeros below the diagonal
         q = q.clone()
         q[..., :count] *= torch.conj_physical(factors)[..., None, :]
         return q, r

@@ -131,6 +131,8 @@ reference(
         *special_pairs(),
         sample("square", floats(5), 2.0),
         sample("to the power 1/2 at the limits", long(np.append(SPECIAL, [4.0, -4.0])), 0.5),
+        sample("to the power 1/2 without axes", long(np.append(SPECIAL, [4.0])), np.array(0.5)),
+        sample("negative infinity to the power 1/2", np.array(-math.inf), np.array(0.5)),
         sample("to the power -1/2 at the limits", long(np.append(SPECIAL, [4.0, -4.0])), -0.5),
         sample("to the power 0", np.array([-1.5, 0.0, 2.0]), 0.0),
         sample("to the power 1", np.array([-1.5, 0.0, 2.0]), 1.0),

@@ -83,8 +83,9 @@ def _binary() -> list[Sample]:
     ]
 
 
-_SPECIAL: Final = np.array([complex(a, b) for a in SPECIAL for b in SPECIAL])
-"""Each special float as real part with each as imaginary part."""
+_PARTS_TRIED: Final = np.append(SPECIAL, 1.5)
+_SPECIAL: Final = np.array([complex(a, b) for a in _PARTS_TRIED for b in _PARTS_TRIED])
+"""Each special float, or a finite one, as real part with each as imaginary part."""
 
 _INTEGER_ERRORS = [error("booleans", DTypeError, booleans(3))]
 
@@ -154,7 +155,7 @@ also_for_complex(
     samples=[
         sample("complex", booleans(3, 1), complexes(4), complexes(3, 4, phase=0.2)),
         sample("complex and number", booleans(4), 1j, complexes(4)),
-        sample("complex, special parts", booleans(25), _SPECIAL, np.flip(_SPECIAL)),
+        sample("complex, special parts", booleans(_SPECIAL.size), _SPECIAL, np.flip(_SPECIAL)),
     ],
 )
 
@@ -171,7 +172,6 @@ also_for_complex(
 _SIMPLE: Final[dict[str, Reference | None]] = {
     "negative": None,
     "reciprocal": np.reciprocal,
-    "sign": np.sign,
     "square": None,
 }
 for _name, _function in _SIMPLE.items():
@@ -186,11 +186,26 @@ also_for_complex(
         sample("complex 0-d", np.array(3 - 4j)),
         sample("complex, empty", complexes(0, 2)),
         sample("complex, strided", strided(_TRIANGLES)),
-        sample("complex, special parts", _SPECIAL),
+        sample("complex, special parts", _SPECIAL[:-1]),
     ],
     reference=np.abs,
 )
-also_for_complex("sign", samples=[sample("complex zero", np.zeros(2, complex))], reference=np.sign)
+
+
+def _complex_sign(x: Array) -> Array:
+    """A number with a NaN has no sign, also where its other part is infinite."""
+    return np.where(np.isnan(x), complex(np.nan, np.nan), np.sign(x))
+
+
+also_for_complex(
+    "sign",
+    samples=[
+        *_unary(),
+        sample("complex zeros", _SPECIAL[_SPECIAL == 0.0]),
+        sample("complex, with a NaN", _SPECIAL[np.isnan(_SPECIAL)]),
+    ],
+    reference=_complex_sign,
+)
 
 for _name in (
     *("exp", "expm1", "log", "log1p", "log2", "log10", "sqrt", "sin", "cos", "tan", "tanh"),

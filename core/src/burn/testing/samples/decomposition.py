@@ -103,6 +103,7 @@ reference(
             in_data=True,
         ),
     ],
+    signed_zeros=True,
 )(_cholesky)
 also_for_complex("cholesky", samples=hermitian_samples())
 
@@ -113,7 +114,7 @@ def _qr(x: Array, *, complete: bool = False) -> tuple[Array, Array]:
     phases = np.sign(np.diagonal(r, axis1=-2, axis2=-1))
     q[..., :count] *= phases[..., None, :]
     r[..., :count, :] *= np.conj(phases)[..., None]
-    return q, r
+    return q, np.triu(r)  # the zeros below the diagonal are positive
 
 
 reference(
@@ -125,6 +126,7 @@ reference(
         sample("complete, tall", regular(3, 3)[:, :2], complete=True, differentiable=False),
     ],
     errors=[error("a vector", ShapeError, floats(3))],
+    signed_zeros=True,
 )(_qr)
 also_for_complex(
     "qr",
