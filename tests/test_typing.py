@@ -1,0 +1,19 @@
+"""Type checkers see the public names as users write them, and report those that are none."""
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+
+
+def test_programs_of_users_pass_mypy_strictly(tmp_path, run_python, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
+    assert blocks
+    files = [ROOT / "tests/typing_tests/users.py"]
+    for number, block in enumerate(blocks):
+        files.append(tmp_path / f"readme_{number}.py")
+        files[-1].write_text(block, encoding="utf-8")
+    result = run_python("-m", "mypy", *files)  # strictly: see pyproject.toml
+    assert result.returncode == 0, result.stdout

@@ -1,0 +1,52 @@
+"""What a type checker says of programs of users; test_typing.py runs mypy on it, strictly.
+
+An ignore that is not needed is an error, so each one here says that the line is one.
+"""
+
+from typing import assert_type
+
+import burn
+from burn.testing import assert_close
+
+
+def report(what: str, values: list[float]) -> None: ...
+
+
+def train(steps: int) -> float:
+    device = burn.Device("cpu").autodiff()
+    w = burn.zeros(2, device=device).require_grad()
+    x: burn.Tensor = burn.random.uniform((8, 2), device=device)
+    loss = burn.zeros((), device=device)
+    for _ in range(steps):
+        loss = burn.mean(burn.square(x @ w - 1.0))
+        gradients = loss.backward()
+        w = burn.Tensor.from_inner(w.inner() - 0.1 * w.grad(gradients)).require_grad()
+        norm: burn.Tensor = burn.sqrt(burn.sum(burn.square(w.grad(gradients))))
+        report(f"{loss:.3f} {norm:.3f}", w.grad(gradients).tolist())
+        report("removed", w.grad_remove(gradients).tolist())
+    return float(loss)
+
+
+def gradient_of(x: burn.Tensor) -> burn.Tensor | None:
+    gradient = x.grad(x.sum().backward())
+    if gradient is None:
+        return None
+    return gradient
+
+
+def names(x: burn.Tensor) -> None:
+    assert_type(x.sum(), burn.Tensor)
+    assert_type(burn.exp(x), burn.Tensor)
+    assert_type(x.dtype == "float32", bool)
+    assert_type(burn.float32, burn.DType)
+    assert_type(burn.linalg.inv(x), burn.Tensor)
+    burn.testing.assert_close(x, x)
+    assert_close(x, 1.0, rtol=1e-3)
+
+
+def typos(x: burn.Tensor) -> None:
+    burn.summ(x)  # type: ignore[attr-defined]
+    burn.linalg.inverse(x)  # type: ignore[attr-defined]
+    burn.testing.assert_near(x, x)  # type: ignore[attr-defined]
+    x.summ()  # type: ignore[attr-defined]
+    x.sum(dim=0)  # type: ignore[call-arg]
