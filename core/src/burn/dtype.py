@@ -258,6 +258,8 @@ class DType(str):
 def _numpy_name(dtype: object) -> str:
     import numpy as np
 
+    if dtype is None:  # NumPy's default, which is not that of a device
+        return "None"
     try:
         return str(np.dtype(dtype).name)  # type: ignore[call-overload]  # any object may come
     except TypeError:

@@ -114,11 +114,12 @@ def _number(value: Any) -> Scalar:
 def as_shape(shape: Any) -> Shape:
     """A shape from what a user gives: an integer, or a sequence of integers."""
     try:
-        if hasattr(shape, "__index__"):
-            return (shape.__index__(),)
-        return tuple([length.__index__() for length in shape])
+        lengths = (shape,) if hasattr(shape, "__index__") else tuple(shape)
+        if bool not in [length.__class__ for length in lengths]:
+            return tuple([length.__index__() for length in lengths])
     except (AttributeError, TypeError):
-        raise ShapeError(f"{shape!r} is no shape", hint="A shape is a tuple of integers") from None
+        pass
+    raise ShapeError(f"{shape!r} is no shape", hint="A shape is a tuple of integers")
 
 
 def zeros(
@@ -211,8 +212,12 @@ def arange(
     else:
         wanted = where.settings.float_dtype
     span = (stop - start) / step
-    if not math.isfinite(span):
-        raise ArgumentError(f"the range from {start} to {stop} by {step}", operation="arange")
+    if not (math.isfinite(span) and math.isfinite(step)):
+        raise ArgumentError(
+            f"the range from {start} to {stop} by {step}",
+            hint="Ends and step of a range are finite",
+            operation="arange",
+        )
     if all(isinstance(number, int) for number in (start, stop, step)):
         length = len(range(int(start), int(stop), int(step)))
     else:
@@ -267,6 +272,14 @@ def eye(
     wanted = where.settings.float_dtype if dtype is None else DType.of(dtype)
     rows = as_integer(n_rows, "n_rows", "eye")
     columns = rows if n_cols is None else as_integer(n_cols, "n_cols", "eye")
-    # Kernels count in 32 bits; from the edge of the matrix on, all offsets are the same.
-    offset = max(-rows, min(as_integer(k, "k", "eye"), columns))
+    offset = diagonal(k, (rows, columns), "eye")
     return dispatch.create("eye", where, wanted, rows=rows, columns=columns, offset=offset)
+
+
+def diagonal(k: int, shape: Shape, operation: str) -> int:
+    """The number of a diagonal, no further out than just beyond the matrix.
+
+    There all diagonals are the same, and kernels count in 32 bits.
+    """
+    rows, columns = shape[-2:]
+    return max(-rows, min(as_integer(k, "k", operation), columns))

@@ -62,13 +62,18 @@ def guarded(function: _Function) -> _Function:
     signature = inspect.signature(function)
     name = function.__name__
     first = _first_number(signature)
+    flags = {
+        key: one.annotation
+        for key, one in signature.parameters.items()
+        if one.annotation in ("bool", "bool | None")
+    }
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
-            for value in kwargs.values():
-                if value.__class__ not in _PLAIN:
-                    kwargs = {key: _in_python(one) for key, one in kwargs.items()}
+            for key, value in kwargs.items():
+                if value.__class__ not in _PLAIN or (key in flags and value.__class__ is not bool):
+                    kwargs = {key: _argument(key, one, flags) for key, one in kwargs.items()}
                     break
             if len(args) > first:
                 for value in args[first:]:
@@ -94,6 +99,16 @@ def _first_number(signature: inspect.Signature) -> int:
         if parameter.annotation not in _NO_NUMBERS:
             return position
     return len(signature.parameters)
+
+
+def _argument(key: str, value: Any, flags: dict[str, Any]) -> Any:
+    """A keyword argument in Python's numbers; refuses what says neither yes nor no."""
+    value = _in_python(value)
+    if key not in flags or value.__class__ is bool or (value is None and flags[key] != "bool"):
+        return value
+    if value.__class__ is int and value in (0, 1):
+        return value == 1
+    raise OperandTypeError(f"{key} must be True or False, not {value!r}")
 
 
 def _in_python(value: Any) -> Any:
