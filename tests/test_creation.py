@@ -178,7 +178,14 @@ def test_an_array_in_which_nothing_is_masked_is_taken():
 @pytest.mark.parametrize("device", DEVICES, ids=str)
 @pytest.mark.parametrize("k", [4, 2**31, 2**32, 2**40, 2**70, -3, -(2**32), -(2**63), -(2**70)])
 def test_a_diagonal_beyond_the_matrix_has_no_ones(device, k):
+    ones = burn.ones((3, 4), device=device)
     assert burn.eye(3, 4, k=k, device=device).tolist() == [[0.0] * 4] * 3
+    assert burn.tril(ones, k=k).tolist() == [[float(k > 0)] * 4] * 3
+    assert burn.triu(ones, k=k).tolist() == [[float(k < 0)] * 4] * 3
+    assert burn.tril_mask((3, 4), k=k, device=device).tolist() == [[k < 0] * 4] * 3
+    assert burn.triu_mask((3, 4), k=k, device=device).tolist() == [[k > 0] * 4] * 3
+    assert burn.diag_mask((3, 4), k=k, device=device).tolist() == [[True] * 4] * 3
+    assert burn.linalg.trace(ones, offset=k).item() == 0.0
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from burn.dispatch import unary
 from burn.dtype import DType
 from burn.errors import ArgumentError, DTypeError, OperandTypeError, ShapeError
 from burn.ops.arguments import as_integer
-from burn.tensor.creation_functions import arange, as_shape, asarray
+from burn.tensor.creation_functions import arange, as_shape, asarray, diagonal
 from burn.tensor.dispatcher import (
     DeviceLike,
     DTypeLike,
@@ -33,13 +33,13 @@ _reshape = unary(dispatch, "reshape")
 
 def tril(x: Tensor, /, *, k: int = 0) -> Tensor:
     """The lower triangle of a matrix, or of each in a stack; zeros above the `k`-th diagonal."""
-    mask = _distance(x.shape, x.device, "tril", rank_of(x, "tril")) <= _diagonal(k, "tril")
+    mask = _distance(x.shape, x.device, "tril", rank_of(x, "tril")) <= diagonal(k, x.shape, "tril")
     return where(mask, x, False)  # noqa: FBT003 — 0 in any dtype
 
 
 def triu(x: Tensor, /, *, k: int = 0) -> Tensor:
     """The upper triangle of a matrix, or of each in a stack; zeros below the `k`-th diagonal."""
-    mask = _distance(x.shape, x.device, "triu", rank_of(x, "triu")) >= _diagonal(k, "triu")
+    mask = _distance(x.shape, x.device, "triu", rank_of(x, "triu")) >= diagonal(k, x.shape, "triu")
     return where(mask, x, False)  # noqa: FBT003 — 0 in any dtype
 
 
@@ -54,21 +54,21 @@ def tril_mask(shape: Shape, /, *, k: int = 0, device: DeviceLike | None = None) 
     """
     lengths = as_shape(shape)
     distance = _distance(lengths, device, "tril_mask", len(lengths))
-    return independent(broadcast_to(distance > _diagonal(k, "tril_mask"), lengths))
+    return independent(broadcast_to(distance > diagonal(k, lengths, "tril_mask"), lengths))
 
 
 def triu_mask(shape: Shape, /, *, k: int = 0, device: DeviceLike | None = None) -> Tensor:
     """Mask of what `triu` sets to 0: true below the `k`-th diagonal of each matrix."""
     lengths = as_shape(shape)
     distance = _distance(lengths, device, "triu_mask", len(lengths))
-    return independent(broadcast_to(distance < _diagonal(k, "triu_mask"), lengths))
+    return independent(broadcast_to(distance < diagonal(k, lengths, "triu_mask"), lengths))
 
 
 def diag_mask(shape: Shape, /, *, k: int = 0, device: DeviceLike | None = None) -> Tensor:
     """Mask of what is not on the `k`-th diagonal of each matrix: true everywhere else."""
     lengths = as_shape(shape)
     distance = _distance(lengths, device, "diag_mask", len(lengths))
-    return independent(broadcast_to(distance != _diagonal(k, "diag_mask"), lengths))
+    return independent(broadcast_to(distance != diagonal(k, lengths, "diag_mask"), lengths))
 
 
 def _distance(shape: Shape, device: DeviceLike | None, operation: str, rank: int) -> Tensor:
@@ -78,10 +78,6 @@ def _distance(shape: Shape, device: DeviceLike | None, operation: str, rank: int
     rows, columns = shape[-2:]
     row = _reshape(arange(rows, device=device), shape=(rows, 1))
     return arange(columns, device=device) - row
-
-
-def _diagonal(k: int, operation: str) -> int:
-    return as_integer(k, "k", operation)
 
 
 def meshgrid(*arrays: Tensor, indexing: str = "xy") -> tuple[Tensor, ...]:
