@@ -195,7 +195,7 @@ SHAPES = {
     "burn.attention": [(1, 2, 3, 4), (1, 2, 3, 4), (1, 2, 3, 4), "bool (1, 2, 3, 3)", (1, 2, 3, 3)],
     "burn.batch_norm": [IMAGE, (2,), (2,), (2,), (2,)],
     "burn.batch_norm_training": [IMAGE, (2,), (2,), (2,), (2,)],
-    "burn.binary_cross_entropy_with_logits": [MATRIX, MATRIX, MATRIX, ROW],
+    "burn.binary_cross_entropy_with_logits": [MATRIX, "bool (3, 3)", MATRIX, ROW],
     "burn.clip": [MATRIX, ROW, ROW],
     "burn.conv1d": [(1, 2, 4), (2, 2, 3), (2,)],
     "burn.conv2d": [IMAGE, KERNEL, (2,)],
