@@ -445,6 +445,8 @@ MUTANTS = [
     # Errors, settings, memory of others.
     Mutant("an index out of range is brought into it", "gather", late_index),
     Mutant("an index out of range is another error", "gather", plain_index_error, "errors"),
+    Mutant("no memory is no error of memory", "is_out_of_memory",
+           lambda right: lambda error: False, "failures"),
     Mutant("warns of infinities", "log1p", talkative),
     Mutant("changes the settings of NumPy", "expm1", meddling),
     Mutant("shares the memory it was made of", "from_data", keeping_host_memory, "creation"),
