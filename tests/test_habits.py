@@ -270,6 +270,15 @@ def test_an_operator_refuses_a_numpy_array_on_the_left(function):
         function(np.ones(3, np.float32), tensor([1.0, 2.0, 3.0]))
 
 
+@pytest.mark.parametrize("other", [np.ones(3), "text", {"a": 1}])
+def test_a_message_has_the_type_of_what_is_no_operand_and_not_its_value(other):
+    name = type(other).__name__
+    with pytest.raises(burn.OperandTypeError, match=rf"add\(float32\[3\], {name}\): "):
+        tensor([1.0, 2.0, 3.0]) + other
+    with pytest.raises(burn.OperandTypeError, match=rf"add\({name}, float32\[3\]\): "):
+        other + tensor([1.0, 2.0, 3.0])
+
+
 # Tests of users.
 
 assert_close = burn.testing.assert_close

@@ -29,7 +29,7 @@ if not TYPE_CHECKING:  # a type checker knows the names above, and is to report 
             # Not "from burn import namespace", which would look for the name here first.
             namespace = importlib.import_module("burn.namespace")
             if name == "__all__":
-                # What "from burn import *" gives: as in NumPy, nothing that hides a builtin.
+                # What "from burn import *" gives: nothing that hides a builtin, unlike NumPy 2.
                 return [
                     one
                     for one in namespace.__all__

@@ -241,7 +241,7 @@ class Op:
     def describe(self, operands: Sequence[Any], attributes: Mapping[str, Any] = {}) -> str:
         """Write a call as in a message: ``sum(float32[2, 3], axis=4)``."""
         parts = [
-            f"[{', '.join(map(str, operand))}]" if isinstance(operand, list) else str(operand)
+            f"[{', '.join(map(_shown, operand))}]" if isinstance(operand, list) else _shown(operand)
             for operand in operands
         ]
         parts += [f"{name}={value!r}" for name, value in attributes.items()]
@@ -283,6 +283,13 @@ class Op:
         for attribute in self.attributes.values():
             if attribute.required and attribute.name not in attributes:
                 raise OperandTypeError(f"needs the attribute {attribute.name!r}")
+
+
+def _shown(operand: Any) -> str:
+    """An operand as in a message; the type alone of what is none, which may be a large array."""
+    if operand is None or isinstance(operand, (Meta, bool, int, float, complex)):
+        return str(operand)
+    return type(operand).__name__
 
 
 def _names(saves: Saves) -> list[str]:
