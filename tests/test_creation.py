@@ -37,6 +37,7 @@ def on(device, values, **options):
         ([np.int8(1), np.uint8(2)], "int16"),
         ([np.int64(1), np.float32(2)], "float32"),
         ([np.float16(1), True], "float16"),
+        ([np.uint64(1), np.int64(1), np.float32(1)], "float32"),
         ([np.bool_(True), 2], "int64"),
         ([np.array([1, 2], dtype="int32"), [3, 4]], "int32"),
         ([np.float32(1), 1j], "complex64"),

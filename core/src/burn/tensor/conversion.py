@@ -10,7 +10,7 @@ import numpy as np
 from burn.backend.dlpack import import_host, is_readable
 from burn.data import TensorData, check_unmasked
 from burn.device import Device
-from burn.dispatch import DispatchTensor, meet
+from burn.dispatch import DispatchTensor, meet, unary
 from burn.dtype import DType
 from burn.errors import ArgumentError, ExportError, ShapeError
 from burn.tensor.dispatcher import DeviceLike, dispatch, find_device
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
 
 __all__ = ["convert"]
+
+_reshape = unary(dispatch, "reshape")
 
 
 def convert(obj: Any, wanted: DType | None, device: DeviceLike | None, copy: bool | None) -> Tensor:
@@ -140,7 +142,8 @@ def _joined(obj: Any, wanted: DType | None, device: DeviceLike | None, copy: boo
 
 def _along_first_axis(obj: Any, dtype: DType | None, device: Device) -> Tensor:
     if isinstance(obj, DispatchTensor):
-        return obj.astype(dtype or obj.dtype, copy=False)  # type: ignore[attr-defined, no-any-return]  # a Tensor
+        same = dtype in (None, obj.tensor_type.dtype)
+        return obj if same else obj.astype(dtype)  # type: ignore[attr-defined, return-value]  # a Tensor
     if not _holds_tensors(obj):
         return dispatch.from_data(host_data(obj, dtype, device), device)
     parts = [_along_first_axis(one, dtype, device) for one in obj]
@@ -149,7 +152,7 @@ def _along_first_axis(obj: Any, dtype: DType | None, device: Device) -> Tensor:
             f"parts of shapes {', '.join(dict.fromkeys([str(one.shape) for one in parts]))}",
             hint="Nested sequences must have the same length at every level",
         )
-    rows = [dispatch.execute("reshape", one, shape=(1, *one.shape)) for one in parts]
+    rows = [_reshape(one, shape=(1, *one.shape)) for one in parts]
     return dispatch.execute("concat", rows, axis=0)  # type: ignore[no-any-return]  # one output
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
@@ -19,6 +20,9 @@ __all__ = ["Elements", "dtype_of", "elements_of", "host_data"]
 
 _NUMBERS: Final[frozenset[type]] = frozenset({bool, int, float, complex})
 
+_KINDS: Final = "biufcV"
+"""What NumPy calls the kinds of the dtypes that a tensor may have (V: those of ml_dtypes)."""
+
 _DEEPEST: Final = 64
 """The number of axes that NumPy has. A list that contains itself is deeper, and NumPy hangs."""
 
@@ -29,12 +33,15 @@ class Elements(NamedTuple):
     Attributes
     ----------
     arrays : list
-        The tensors, the arrays, NumPy's scalars, and whatever else is no Python number.
+        The tensors, the arrays, and whatever else is no number.
+    scalars : set of type
+        The types of NumPy's scalars.
     numbers : set of type
         The types of the Python numbers.
     """
 
     arrays: list[Any]
+    scalars: set[type]
     numbers: set[type]
 
 
@@ -46,7 +53,7 @@ def elements_of(obj: Any) -> Elements:
     ShapeError
         If they are nested too deeply: a list may contain itself.
     """
-    found = Elements([], set())
+    found = Elements([], set(), set())
     _collect(obj if isinstance(obj, (list, tuple)) else [obj], found, 1)
     return found
 
@@ -57,14 +64,21 @@ def _collect(row: list[Any] | tuple[Any, ...], found: Elements, depth: int) -> N
             f"sequences are nested more than {_DEEPEST} deep",
             hint="A list may not contain itself",
         )
+    # There may be many elements, and few types.
     types = set(map(type, row))
     found.numbers.update(types & _NUMBERS)
-    if types <= _NUMBERS:
+    others = types - _NUMBERS
+    if not others:
+        return
+    scalars = {kind for kind in others if issubclass(kind, np.generic)}
+    found.scalars.update(scalars)
+    others -= scalars
+    if not others:
         return
     for one in row:
         if isinstance(one, (list, tuple)):
             _collect(one, found, depth + 1)
-        elif one.__class__ not in _NUMBERS:
+        elif one.__class__ in others:
             found.arrays.append(one)
 
 
@@ -76,13 +90,15 @@ def dtype_of(elements: Elements, device: Device) -> DType | None:
     DTypeError
         If there is none, as for uint64 and int64.
     """
-    # There may be many elements, and few dtypes.
-    dtypes = list(dict.fromkeys([one for array in elements.arrays if (one := _own_dtype(array))]))
-    if not dtypes:
+    native = [np.dtype(kind) for kind in elements.scalars]
+    found = [DType.of(one) for one in native if one.kind in _KINDS]
+    found += [one for array in elements.arrays if (one := _own_dtype(array))]
+    if not found:
         return None
-    result = dtypes[0]
-    for dtype in dtypes[1:]:
-        result = promote(result, dtype)
+    # Integers last: uint64 and int64 meet in a float dtype if there is one, in whatever order.
+    result = functools.reduce(
+        promote, sorted(set(found), key=lambda one: (one.is_integer, one.name))
+    )
     for number in (int, float, complex):
         if number in elements.numbers:
             result = dtype_with_number(result, number(0), device)
@@ -97,7 +113,7 @@ def _own_dtype(obj: Any) -> DType | None:
         if not hasattr(obj, "__array__") and not _has_buffer(obj):
             return None
         obj = np.asarray(obj)
-    return DType.of(obj.dtype) if obj.dtype.kind in "biufcV" else None
+    return DType.of(obj.dtype) if obj.dtype.kind in _KINDS else None
 
 
 def _has_buffer(obj: Any) -> bool:
@@ -121,20 +137,34 @@ def host_data(obj: Any, wanted: DType | None, device: Device) -> TensorData:
     device : Device
         The device whose defaults are taken.
     """
-    elements = elements_of(obj)
-    for one in elements.arrays:
-        check_unmasked(one)
-    if wanted is None:
-        wanted = dtype_of(elements, device)
     try:
-        data = TensorData.of(obj)
-        if data.dtype is float64 and isinstance(obj, (list, tuple)):
-            data = _without_rounding(obj, data, wanted, has_arrays=bool(elements.arrays))
+        if isinstance(obj, (list, tuple)):
+            data, wanted = _joined(obj, wanted, device)
+        else:
+            data = TensorData.of(obj)
+            if wanted is None and obj.__class__ not in _NUMBERS and _own_dtype(obj):
+                wanted = data.dtype
     except OverflowError as error:
         raise ScalarRangeError(f"no integer dtype holds these numbers: {error}") from None
     if wanted is None:
         wanted = device.settings.default_for(data.dtype)
     return data if wanted is data.dtype else TensorData(_converted(data, wanted))
+
+
+def _joined(
+    obj: list[Any] | tuple[Any, ...], wanted: DType | None, device: Device
+) -> tuple[TensorData, DType | None]:
+    """The values in nested sequences as NumPy joins them, and the dtype that they are to have."""
+    elements = elements_of(obj)
+    for one in elements.arrays:
+        check_unmasked(one)
+    has_arrays = bool(elements.arrays or elements.scalars)
+    if wanted is None and has_arrays:
+        wanted = dtype_of(elements, device)
+    data = TensorData.of(obj)
+    if data.dtype is float64:
+        data = _without_rounding(obj, data, wanted, has_arrays=has_arrays)
+    return data, wanted
 
 
 def _without_rounding(
