@@ -7,8 +7,9 @@ import pytest
 
 from burn.device_id import DeviceId
 from burn.ops import REGISTRY
-from burn.testing import SAMPLES, Subject, check_sample, load_samples
+from burn.testing import SAMPLES, Selection, Subject, check_sample, checks_of, load_samples
 from burn.testing.checks import check_error_in_table
+from burn.testing.special_cases import FUNCTIONS
 from burn_cuda.backend import CudaBackend
 
 sys.path.insert(0, str(Path(__file__).parent / "emulation"))
@@ -47,6 +48,13 @@ def test_an_op_gives_what_its_reference_gives(subject, name):
     for dtype, chosen in dtypes.items():
         for sample in chosen:
             check_sample(subject, samples, sample, dtype)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_complex_function_has_the_special_cases_of_the_standard(subject, name):
+    selection = Selection(ops=(name,), dtypes=("complex64",), suites=("special_cases",))
+    (check,) = checks_of(subject, selection)
+    check.body()
 
 
 @pytest.mark.parametrize("name", ["gather", "cross_entropy", "cross_entropy_grad", "nll_loss"])

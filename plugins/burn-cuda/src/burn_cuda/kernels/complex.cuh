@@ -1,6 +1,7 @@
 // Complex numbers: their elements, arithmetic as NumPy has it, and functions, which are computed in
 // double. Formulas and branch cuts are those of W. Kahan, "Branch cuts for complex elementary
-// functions, or much ado about nothing's sign bit" (1987); division is R. L. Smith's (1962).
+// functions, or much ado about nothing's sign bit" (1987); division is R. L. Smith's (1962). What
+// functions give for infinite and NaN parts is from the special cases of the array API standard.
 
 template <class R>
 struct Complex {
@@ -56,6 +57,11 @@ BURN_COMPLEX Complex<R> direction(Complex<R> x) {
     return Complex<R>((R)(wide.re / length), (R)(wide.im / length));
 }
 
+__device__ __forceinline__ bool is_infinite(double x) {
+    return fabs(x) == bits_as_float(0x7f800000u);
+}
+__device__ __forceinline__ bool is_finite(double x) { return fabs(x) < bits_as_float(0x7f800000u); }
+
 // i times x, and x over i.
 __device__ __forceinline__ complex128 turned(complex128 x) { return complex128(-x.im, x.re); }
 __device__ __forceinline__ complex128 turned_back(complex128 x) { return complex128(x.im, -x.re); }
@@ -74,10 +80,16 @@ __device__ inline double log_of_magnitude(complex128 x) {
 __device__ inline complex128 wide_exp(complex128 x) {
     const double length = exp(x.re);
     if (x.im == 0.0) return complex128(length, x.im);
+    if (is_infinite(x.re) && !is_finite(x.im))
+        return complex128(length, x.re < 0.0 ? 0.0 : x.im - x.im);
     return complex128(length * cos(x.im), length * sin(x.im));
 }
 __device__ inline complex128 wide_expm1(complex128 x) {
-    if (x.im == 0.0) return complex128(expm1(x.re), x.im);
+    if (x.im == 0.0) return complex128(expm1(x.re) + 0.0, x.im);  // of -0.0 too it is 0.0
+    if (is_infinite(x.re)) {
+        const complex128 y = wide_exp(x);
+        return complex128(y.re - 1.0, y.im);
+    }
     const double half = sin(0.5 * x.im);
     return complex128(expm1(x.re) * cos(x.im) - 2.0 * half * half, exp(x.re) * sin(x.im));
 }
@@ -101,6 +113,7 @@ __device__ inline complex128 wide_log10(complex128 x) {
 __device__ inline complex128 wide_sqrt(complex128 x) {
     double across = fabs(x.re), up = fabs(x.im), factor = 1.0;
     if (across == 0.0 && up == 0.0) return complex128(0.0, x.im);
+    if (is_infinite(up)) return complex128(up, x.im);
     if (across > 1e300 || up > 1e300) {
         across *= 0.0625, up *= 0.0625, factor = 4.0;
     } else if (across < 1e-290 && up < 1e-290) {
@@ -113,12 +126,23 @@ __device__ inline complex128 wide_sqrt(complex128 x) {
     return complex128(other, copysign(most, x.im));
 }
 __device__ inline complex128 wide_sinh(complex128 x) {
+    if (x.im == 0.0) return complex128(sinh(x.re), x.im);
+    if (!is_finite(x.im) && (x.re == 0.0 || is_infinite(x.re)))
+        return complex128(x.re, x.im - x.im);
     return complex128(sinh(x.re) * cos(x.im), cosh(x.re) * sin(x.im));
 }
 __device__ inline complex128 wide_cosh(complex128 x) {
+    if (x.im == 0.0) return complex128(cosh(x.re), copysign(1.0, x.re) * x.im);
+    if (!is_finite(x.im)) {
+        if (x.re == 0.0) return complex128(x.im - x.im, x.re);
+        if (is_infinite(x.re)) return complex128(fabs(x.re), x.im - x.im);
+    }
     return complex128(cosh(x.re) * cos(x.im), sinh(x.re) * sin(x.im));
 }
 __device__ inline complex128 wide_tanh(complex128 x) {
+    if (x.im == 0.0) return complex128(tanh(x.re), x.im);
+    if (x.re == 0.0 && !is_finite(x.im)) return complex128(x.re, x.im - x.im);
+    if (is_infinite(x.re)) return complex128(copysign(1.0, x.re), copysign(0.0, x.im));
     if (fabs(x.re) > 20.0) {
         const double rest = 4.0 * exp(-2.0 * fabs(x.re));
         return complex128(copysign(1.0, x.re), rest * sin(x.im) * cos(x.im));
@@ -130,23 +154,50 @@ __device__ inline complex128 wide_tanh(complex128 x) {
 __device__ inline complex128 wide_sin(complex128 x) { return turned_back(wide_sinh(turned(x))); }
 __device__ inline complex128 wide_cos(complex128 x) { return wide_cosh(turned(x)); }
 __device__ inline complex128 wide_tan(complex128 x) { return turned_back(wide_tanh(turned(x))); }
+// asin where a part is infinite or NaN; acos and acosh follow from it there.
+__device__ inline complex128 asin_at_limits(complex128 x) {
+    const double none = x.re + x.im - (x.re + x.im);
+    if (is_infinite(x.im)) {
+        if (x.re != x.re) return complex128(none, x.im);
+        return complex128(copysign(is_infinite(x.re) ? 0.7853981633974483 : 0.0, x.re), x.im);
+    }
+    if (is_infinite(x.re)) {
+        const double angle = x.im != x.im ? none : copysign(1.5707963267948966, x.re);
+        return complex128(angle, copysign(x.re, x.im));
+    }
+    return complex128(x.re == 0.0 ? x.re : none, none);
+}
 __device__ inline complex128 wide_asin(complex128 x) {
+    if (!is_finite(x)) return asin_at_limits(x);
     const complex128 u = wide_sqrt(complex128(1.0 - x.re, -x.im));
     const complex128 v = wide_sqrt(complex128(1.0 + x.re, x.im));
     return complex128(
         atan2(x.re, u.re * v.re - u.im * v.im), asinh(u.re * v.im - u.im * v.re));
 }
 __device__ inline complex128 wide_acos(complex128 x) {
+    if (!is_finite(x)) {
+        const complex128 y = asin_at_limits(x);
+        return complex128(1.5707963267948966 - y.re, -y.im);
+    }
     const complex128 u = wide_sqrt(complex128(1.0 - x.re, -x.im));
     const complex128 v = wide_sqrt(complex128(1.0 + x.re, x.im));
     return complex128(2.0 * atan2(u.re, v.re), asinh(v.re * u.im - v.im * u.re));
 }
 __device__ inline complex128 wide_acosh(complex128 x) {
+    if (!is_finite(x)) {
+        const complex128 y = asin_at_limits(x);
+        return complex128(fabs(y.im), copysign(1.5707963267948966 - y.re, x.im));
+    }
     const complex128 u = wide_sqrt(complex128(x.re - 1.0, x.im));
     const complex128 v = wide_sqrt(complex128(x.re + 1.0, x.im));
     return complex128(asinh(u.re * v.re + u.im * v.im), 2.0 * atan2(u.im, v.re));
 }
 __device__ inline complex128 wide_atanh(complex128 x) {
+    if (is_infinite(x.re) || is_infinite(x.im)) {
+        const double angle = x.im != x.im ? x.im : copysign(1.5707963267948966, x.im);
+        return complex128(copysign(0.0, x.re), angle);
+    }
+    if (x.re == 0.0 && x.im != x.im) return x;
     const double sign = copysign(1.0, x.re), across = fabs(x.re), up = sign * x.im;
     if (across > 1e150 || fabs(up) > 1e150) {
         const double length = hypot(across, up);
