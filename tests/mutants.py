@@ -4,6 +4,7 @@ A row has a name, the op or member of the backend that is changed, and a functio
 wrong method of the right one. The kit has to find each of them.
 """
 
+import concurrent.futures
 import time
 import types
 import warnings
@@ -309,11 +310,21 @@ def talkative(right):
 
 
 def meddling(right):
-    """Sets the error state of the user's process."""
+    """Sets the filters of warnings of the user's process."""
 
     def call(x):
-        np.seterr(all="ignore")
+        warnings.simplefilter("ignore")
         return right(x)
+
+    return call
+
+
+def threaded(right):
+    """Computes in a thread, where NumPy's error state is the one that threads begin with."""
+
+    def call(x):
+        with concurrent.futures.ThreadPoolExecutor(1) as executor:
+            return executor.submit(right, x).result()
 
     return call
 
@@ -448,7 +459,8 @@ MUTANTS = [
     Mutant("no memory is no error of memory", "is_out_of_memory",
            lambda right: lambda error: False, "failures"),
     Mutant("warns of infinities", "log1p", talkative),
-    Mutant("changes the settings of NumPy", "expm1", meddling),
+    Mutant("changes the filters of warnings", "expm1", meddling),
+    Mutant("has NumPy warn in another thread", "log1p", threaded, "silence"),
     Mutant("shares the memory it was made of", "from_data", keeping_host_memory, "creation"),
     Mutant("reads come from the past", "to_data", lambda right: lambda x: TensorData(
         np.asarray(right(x).array).copy() if x.ndim != 2 else np.zeros_like(right(x).array)),

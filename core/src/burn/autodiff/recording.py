@@ -230,6 +230,7 @@ def _record_one(
         tensor.node = node
         return tensor
 
+    _specialize(call, inner, lambda chosen: _record_one(rule, chosen, tensor_type))
     return call
 
 
@@ -273,7 +274,17 @@ def _record_two(
         tensor.node = node
         return tensor
 
+    _specialize(call, inner, lambda chosen: _record_two(rule, chosen, tensor_type))
     return call
+
+
+def _specialize(
+    record: Any, inner: Any, recorder: Callable[[Callable[..., Any]], Callable[..., Any]]
+) -> None:
+    """Let a recorder have the callable for one dtype below, where there is such a choice."""
+    choose = getattr(inner, "specialize", None)
+    if choose is not None:
+        record.specialize = lambda dtype: recorder(choose(dtype))
 
 
 def make_saver(definition: Op, ops: OpTable, needs: tuple[bool, ...]) -> Saver:

@@ -102,8 +102,9 @@ class Backend(
     def quiet(self) -> contextlib.AbstractContextManager[Any]:
         """Context in which the library underneath neither warns nor raises about float results.
 
-        Core repeats a call that failed once inside it, so that nobody's error state or warning
-        filter changes what an op returns.
+        Where it sets context variables, as ``numpy.errstate`` does, core runs op methods in a
+        Context copied inside of it. Core also repeats a call that failed once inside it, so that
+        no error state or warning filter of the user's changes what an op returns.
         """
         return contextlib.nullcontext()
 

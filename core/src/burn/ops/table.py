@@ -11,6 +11,7 @@ from burn.backend.tensor_ops import is_implemented
 from burn.dtype import DType
 from burn.errors import BurnError, DTypeError, UnsupportedOpError
 from burn.ops.op import REGISTRY, Op, Tag
+from burn.ops.quiet import quiet_context, run_in
 
 if TYPE_CHECKING:
     from burn.device_id import DeviceId
@@ -43,6 +44,7 @@ class OpTable:
             native = backend.native_dtype(dtype)
             if native is not None:
                 self.dtypes[native] = dtype
+        self._context = quiet_context(backend)
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         definition = REGISTRY.get(name)
@@ -97,8 +99,8 @@ class OpTable:
         method = self._own_method(definition)
         if method is not None:
             if Tag.CREATION in definition.tags:
-                return functools.partial(method, device=self.device)
-            return method
+                method = functools.partial(method, device=self.device)
+            return method if self._context is None else run_in(self._context, definition, method)
         if definition.default is not None:
             return functools.partial(definition.default, self)
         if definition.host is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,9 +35,6 @@ from burn_cpu.writing import WritingOps
 if TYPE_CHECKING:
     from burn.device_id import DeviceId
     from burn.dtype import DType
-
-# NumPy warns of float results (1 / 0) from the module that calls it. These modules know.
-warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"burn(_cpu)?(\.|$)")
 
 _WITH_NUMBERS = [
     name
