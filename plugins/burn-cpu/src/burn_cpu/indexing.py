@@ -172,5 +172,5 @@ def out_of_range(indices: Array, length: int, *, least: int | None = None) -> Ou
 
 def check_labels(labels: Array, count: int) -> None:
     """Refuse negative labels, which NumPy would count from the end; it sees those too large."""
-    if labels.size and labels.min() < 0:
+    if labels.size and np.minimum.reduce(labels, axis=None) < 0:
         raise out_of_range(labels, count, least=0)
