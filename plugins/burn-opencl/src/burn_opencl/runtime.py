@@ -8,7 +8,7 @@ import os
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from typing import Any, Final
 
 import numpy as np
@@ -17,6 +17,7 @@ import pyopencl as cl
 from burn.errors import DeviceUnavailableError, ExecutionError
 from burn_opencl.driver import DEVICE_TYPES, type_name
 from burn_opencl.failures import build_error, driver_error, lost_error, resource_error
+from burn_opencl.pacing import Pacing
 
 __all__ = ["Runtime", "System"]
 
@@ -36,6 +37,9 @@ To put a thread to sleep and to wake it takes the system longer than a small ope
 
 _stand_back: Final = getattr(os, "sched_yield", None)
 """Lets those compute who can, the threads of the driver above all; not all systems have it."""
+
+_SMALL_GROUP: Final = 64
+"""Items of a group in the kernels for small tensors."""
 
 _POCL: Final = "Portable Computing Language"
 _NVIDIA_FAULT: Final = -9999
@@ -131,6 +135,7 @@ class Runtime:
             self.identity = (
                 f"{platform.name}|{platform.version}|{device.name}|{device.driver_version}"
             )
+        self._pacing = Pacing(self._is_complete, self._wait)
         self.lock = threading.RLock()
         """Held while arguments of a kernel are set and it is put into the queue."""
 
@@ -207,6 +212,20 @@ class Runtime:
             for place, memory in enumerate(memories, 1):
                 kernel.set_arg(place, memory)
             self._last = cl.enqueue_nd_range_kernel(self._queue, kernel, size, local)
+            # The kernels for large tensors, of larger groups, may loop: memory tells how often.
+            memory = memories[0].size.bit_length() if local[0] > _SMALL_GROUP else 0
+            self._pace((id(kernel), size[0].bit_length(), memory))
+
+    def paced_by(self, key: Hashable) -> None:
+        """Note work that a library has put into the queue; see `Pacing.add`."""
+        with self._translated("waiting for its work"), self.lock:
+            self._last = cl.enqueue_marker(self._queue)
+            self._pace(key)
+
+    def _pace(self, key: Hashable) -> None:
+        """Note the last command, under the lock, and wait where there is too much in the queue."""
+        with contextlib.suppress(cl.Error):  # of a command before: who reads its result gets it
+            self._pacing.add(key, self._last)
 
     def _launched_again(self, error: Any, kernel: Any, *arguments: Any) -> None:
         """Once more, with the memory that is free; some drivers reserve it only now."""
@@ -257,7 +276,7 @@ class Runtime:
     def is_done(self, work: Any) -> bool:
         """Whether what `write_soon` put into the queue is done, or failed."""
         with self._translated("uploading"):
-            return bool(work.command_execution_status <= cl.command_execution_status.COMPLETE)
+            return self._is_complete(work)
 
     def wait_for(self, work: Any) -> None:
         """Wait for what `write_soon` put into the queue."""
@@ -292,6 +311,7 @@ class Runtime:
                 )
                 self._queue.flush()
             self._wait(event)
+        self._pacing.clear()
 
     def copy(self, target: Any, source: Any, offset: int, size: int) -> None:
         """Copy within the device, in the queue."""
@@ -299,11 +319,13 @@ class Runtime:
             self._last = cl.enqueue_copy(
                 self._queue, target, source, src_offset=offset, byte_count=size
             )
+            self._pace(("copy", size.bit_length()))
 
     def fill(self, memory: Any, pattern: bytes, size: int) -> None:
         """Fill memory with a pattern of 1, 2, 4 or 8 bytes."""
         with self._translated(f"filling {size} bytes"), self.lock:
             self._last = cl.enqueue_fill_buffer(self._queue, memory, pattern, 0, size)
+            self._pace(("fill", size.bit_length()))
 
     def finish(self) -> None:
         """Wait for all that is in the queue."""
@@ -314,16 +336,22 @@ class Runtime:
             else:  # commands are done in order
                 self._queue.flush()
                 self._wait(last)
+        self._pacing.clear()
 
     def _wait(self, command: Any) -> None:
         """Wait for a command that was handed to the device."""
         if self.is_cpu and _stand_back is not None:
             latest = time.perf_counter() + _PATIENCE
-            while command.command_execution_status > cl.command_execution_status.COMPLETE:
+            while not self._is_complete(command):
                 _stand_back()
                 if time.perf_counter() > latest:
                     break
         command.wait()
+
+    @staticmethod
+    def _is_complete(command: Any) -> bool:
+        """Whether a command is done, or failed."""
+        return bool(command.command_execution_status <= cl.command_execution_status.COMPLETE)
 
     # Errors
 

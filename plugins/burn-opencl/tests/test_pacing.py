@@ -1,0 +1,85 @@
+"""How much work is in the queue: never so much that an interrupted program has to wait for long."""
+
+import time
+
+import pytest
+
+import burn
+from burn_opencl.driver import found_devices
+from burn_opencl.pacing import SECONDS, Pacing
+
+
+class Device:
+    """A device whose commands take as long as they are said to, on a clock of its own."""
+
+    def __init__(self):
+        self.now = self.idle_from = 0.0
+        self.pacing = Pacing(lambda done_at: done_at <= self.now, self.wait, lambda: self.now)
+
+    def wait(self, done_at):
+        self.now = max(self.now, done_at)
+
+    def launch(self, key, seconds, host=1e-5):
+        self.now += host
+        self.idle_from = max(self.idle_from, self.now) + seconds
+        self.pacing.add(key, self.idle_from)
+
+    @property
+    def ahead(self):
+        """Seconds that the device has to do."""
+        return max(self.idle_from - self.now, 0.0)
+
+
+@pytest.mark.parametrize("seconds", [1.0, 0.1, 1e-3, 1e-5])
+def test_a_fraction_of_a_second_or_two_launches_are_in_the_queue(seconds):
+    device = Device()
+    for _ in range(500):
+        device.launch("product", seconds)
+        assert device.ahead <= 2 * SECONDS + 2 * seconds
+
+
+def test_slow_launches_after_many_quick_ones_are_seen_to_be_slow():
+    device = Device()
+    for _ in range(2000):
+        device.launch("sum", 2e-6)
+    for _ in range(50):
+        device.launch("product", 0.5)
+        device.launch("sum", 2e-6)
+        assert device.ahead <= 2.0
+
+
+def test_a_kernel_that_becomes_slow_is_found_out():
+    device = Device()
+    for _ in range(2000):
+        device.launch("sort", 2e-5)
+    most = 0.0
+    for number in range(2000):
+        device.launch("sort", 1e-2)
+        most = max(most, device.ahead if number > 700 else 0.0)
+    assert most <= 1.0
+
+
+@pytest.mark.parametrize("seconds", [1e-4, 1e-3, 5e-2])
+def test_the_device_does_not_wait_for_the_host(seconds):
+    device = Device()
+    for _ in range(100):  # until it is known how long a launch takes
+        device.launch("product", seconds)
+    start = device.idle_from
+    for _ in range(300):
+        device.launch("product", seconds)
+    assert device.idle_from - start == pytest.approx(300 * seconds)
+
+
+@pytest.mark.skipif(not found_devices(), reason="OpenCL is not tested: there is no device")
+def test_who_reads_after_many_products_waits_for_few_of_them():
+    device = burn.Device("opencl")
+    x = burn.full((768, 768), 1e-3, device=device)
+    for _ in range(3):  # compiles, and begins with an empty queue
+        (x @ x).numpy()
+    y, count = x, 0
+    start = time.perf_counter()
+    while time.perf_counter() - start < 0.6 and count < 300:
+        y, count = y @ x, count + 1
+    queued = time.perf_counter()
+    y.numpy()
+    assert time.perf_counter() - queued < 1.5
