@@ -3,6 +3,7 @@
 import functools
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -342,3 +343,21 @@ def test_magnitudes_of_complex_numbers_neither_overflow_nor_vanish(backend):
     roots = np.array([1e308 + 1e308j, 3e-320 + 4e-320j])
     found = backend.to_data(backend.sqrt(upload(backend, roots))).array
     np.testing.assert_allclose(found, np.sqrt(roots), rtol=1e-3)
+
+
+def test_threads_that_need_one_kernel_at_the_same_time_each_get_it(monkeypatch, tmp_path):
+    """The emulation compiles it for the first of them, or for several, which is as well."""
+    monkeypatch.setattr(emulated, "CACHE", tmp_path / "kernels")
+    source = 'extern "C" __global__ void one(float* x) { x[0] = 1.0f; }'
+    together = threading.Barrier(4, timeout=60)
+
+    def compute(_):
+        together.wait()
+        launch = emulated.compiled(source, "one")
+        x = np.zeros(1, np.float32)
+        launch((1,), (1,), (x,))
+        return float(x[0])
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(compute, range(4))) == [1.0] * 4
+    assert {path.suffix for path in emulated.CACHE.iterdir()} == {".so"}

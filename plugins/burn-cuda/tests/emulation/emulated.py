@@ -218,8 +218,7 @@ def compiled(source, name):
         for one in _split(parameters)
     ]
     if not library.exists():
-        CACHE.mkdir(exist_ok=True)
-        _build(source, name, kinds, library)
+        _build(_program(source, name, kinds), library, "-O0")
     fibers()
     launch = ctypes.CDLL(str(library)).launch
 
@@ -263,26 +262,30 @@ def fibers():
     key = hashlib.sha256(source.read_bytes()).hexdigest()[:32]
     library = CACHE / f"fibers-{key}.so"
     if not library.exists():
-        CACHE.mkdir(exist_ok=True)
-        _compile(source, library, "-O1")
+        _build(source.read_text(encoding="utf-8"), library, "-O1")
     return ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)
 
 
-def _compile(source, library, *options):
-    made = library.with_suffix(f".{os.getpid()}.tmp")
-    command = [COMPILER, *OPTIONS, *options, "-o", str(made), str(source)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise RuntimeError(f"{source} does not compile:\n{done.stderr[:3000]}")
-    made.replace(library)
+def _build(text, library, *options):
+    """Compile in a folder of its own: other threads and processes may build the same library."""
+    CACHE.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=CACHE) as folder:
+        path, made = Path(folder) / "source.cpp", Path(folder) / "made.so"
+        path.write_text(text, encoding="utf-8")
+        command = [COMPILER, *OPTIONS, *options, "-o", str(made), str(path)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise RuntimeError(f"{library.name} does not compile:\n{done.stderr[:3000]}")
+        made.replace(library)
 
 
-def _build(source, name, kinds, library):
+def _program(source, name, kinds):
+    """A kernel with what launches it."""
     waits = "__sync" in source or "__shfl" in source
     values = ", ".join(
         [f"*({kind.replace('const ', '')}*)arguments[{i}]" for i, kind in enumerate(kinds)]
     )
-    text = f"""{HEADER}
+    return f"""{HEADER}
 {source}
 static void** arguments;
 extern "C" void launch(const unsigned* grid, const unsigned* block, void** given) {{
@@ -290,7 +293,3 @@ extern "C" void launch(const unsigned* grid, const unsigned* block, void** given
     run_grid(grid, block, {str(waits).lower()}, [] {{ {name}({values}); }});
 }}
 """
-    path = library.with_suffix(f".{os.getpid()}.cpp")
-    path.write_text(text, encoding="utf-8")
-    _compile(path, library, "-O0")
-    path.unlink()
