@@ -137,6 +137,17 @@ def late_index(right):
     return call
 
 
+def labels_from_the_end(right):
+    """-1 is the last class, and not what it mostly is: padding."""
+
+    def call(x, labels, **rest):
+        count = x.shape[rest.get("axis", 0)]
+        counts_back = (labels < 0) & (labels >= -count)
+        return right(x, np.where(counts_back, labels + count, labels), **rest)
+
+    return call
+
+
 def plain_index_error(right):
     """The right moment, and the wrong class."""
 
@@ -456,6 +467,8 @@ MUTANTS = [
     # Errors, settings, memory of others.
     Mutant("an index out of range is brought into it", "gather", late_index),
     Mutant("an index out of range is another error", "gather", plain_index_error, "errors"),
+    Mutant("labels count from the end", "cross_entropy", labels_from_the_end, "errors"),
+    Mutant("rows count from the end", "embedding", labels_from_the_end, "errors"),
     Mutant("no memory is no error of memory", "is_out_of_memory",
            lambda right: lambda error: False, "failures"),
     Mutant("warns of infinities", "log1p", talkative),
