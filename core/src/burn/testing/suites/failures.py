@@ -43,11 +43,22 @@ def _padding_labels(device: Device) -> Tensor:
     return burn.nll_loss(logits, burn.asarray([0, -1], device=device))
 
 
+def _no_probabilities(device: Device) -> Tensor:
+    targets = burn.asarray([0.0, 1.5], device=device)
+    return burn.binary_cross_entropy_with_logits(burn.zeros(2, device=device), targets)
+
+
+def _no_weights(device: Device) -> Tensor:
+    return burn.random.categorical(burn.asarray([1.0, -1.0], device=device))
+
+
 _WRONG: Final[dict[str, Callable[[Device], Any]]] = {
     "take": _bad_take,
     "scatter_add": _bad_scatter,
     "cross_entropy": _bad_labels,
     "nll_loss": _padding_labels,
+    "binary_cross_entropy_with_logits": _no_probabilities,
+    "categorical": _no_weights,
 }
 """Work that fails by its data, so that only the device finds out."""
 
