@@ -140,7 +140,8 @@ def test_verbose_shows_where_a_failure_comes_from():
 
 
 def test_a_broken_plugin_fails_the_check(run_burn, install):
-    result = run_burn("devices", "--check", PYTHONPATH=install("broken", "raise OSError('no')"))
+    path = install("broken", "raise OSError('no')")
+    result = run_burn("devices", "--check", PYTHONPATH=path, BURN_PLUGINS="cpu,broken")
     assert result.returncode == 1
     assert re.search(r"^FAIL  broken +OSError: no$", result.stdout, re.MULTILINE)
     assert "PASS  cpu:0 " in result.stdout

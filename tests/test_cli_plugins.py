@@ -251,3 +251,25 @@ def test_without_backends_ops_says_what_to_install(run_burn):
     result = run_burn("ops", BURN_PLUGINS="")
     assert result.returncode == 0
     assert result.stdout.startswith("No backends.")
+
+
+CLAIMANT = """
+from burn.plugins import BackendSpec, DeviceInfo, hookimpl
+
+@hookimpl
+def burn_backends():
+    return [BackendSpec("cpu", lambda: None, lambda: [DeviceInfo("x", 0, "not ours")], ("x",))]
+"""
+
+
+def test_a_plugin_that_claims_a_name_of_ours_is_refused_and_named(run_burn, install):
+    variables = {"PYTHONPATH": install("claimant", CLAIMANT), "BURN_PLUGINS": "cpu,claimant"}
+    document = json.loads(run_burn("plugins", "--json", **variables).stdout)
+    states = {one["distribution"]: (one["state"], one["reason"]) for one in document["plugins"]}
+    assert states["burn-cpu"] == ("ready", None)
+    state, reason = states["burn-claimant"]
+    assert state == "failed"
+    assert "burn-claimant claims the name 'cpu', which belongs to burn-cpu" in reason
+    result = run_burn("devices", **variables)
+    assert "* cpu:0 " in result.stdout
+    assert "broken: claimant of burn-claimant 1.2: burn-claimant claims" in result.stdout

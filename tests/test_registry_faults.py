@@ -453,6 +453,6 @@ def test_a_backend_that_was_asked_for_by_name_fails_loudly(folder, run_python):
         assert reason in line
     assert result.returncode == 1
     last = result.stderr.splitlines()[-1]
-    assert last.startswith("burn.errors.PluginError: BURN_DEVICE=fake_endless: ")
+    assert last.startswith("burn.errors.PluginError: zeros: BURN_DEVICE=fake_endless: ")
     there = last.partition("Devices that are there: ")[2].split(", ")
     assert {"cpu:0", "fake_exit_load:0"} <= set(there)
