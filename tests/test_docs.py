@@ -208,5 +208,5 @@ def test_a_page_calls_only_commands_and_options_that_are_there(page, words):
 
 def test_the_names_that_are_kept_are_listed():
     text = text_of("authors/publishing.md")
-    names = re.search(r"kept for packages of this project: ([^.]*)\.", text)[1]
+    names = re.search(r"claims one is\srefused: ([^.]*)\.", text)[1]
     assert set(re.split(r",\s+", names)) == {"core", *BACKEND_IDS}
