@@ -52,7 +52,10 @@ def index_error(index: int, length: int) -> OutOfRangeError:
     )
 
 
-_LABELS: Final = {Refusal.LABEL: "a negative label", Refusal.BLANK: "the blank as a label"}
+_LABELS: Final = {
+    Refusal.LABEL: "a negative label, row or length",
+    Refusal.BLANK: "the blank as a label",
+}
 _REFUSALS: Final = {
     refused_index(dtype, refusal): refusal for dtype in (int32, int64) for refusal in Refusal
 }
