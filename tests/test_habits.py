@@ -270,6 +270,13 @@ def test_an_operator_refuses_a_numpy_array_on_the_left(function):
         function(np.ones(3, np.float32), tensor([1.0, 2.0, 3.0]))
 
 
+@pytest.mark.parametrize("function", [operator.add, operator.mul, operator.pow])
+def test_an_array_without_axes_is_an_array(function):
+    for one, other in (np.array(1.0), tensor([1.0])), (tensor([1.0]), np.array(1.0)):
+        with pytest.raises(burn.OperandTypeError, match=r"burn\.asarray\(\)"):
+            function(one, other)
+
+
 @pytest.mark.parametrize("other", [np.ones(3), "text", {"a": 1}])
 def test_a_message_has_the_type_of_what_is_no_operand_and_not_its_value(other):
     name = type(other).__name__

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+
 from burn.dispatch import DispatchTensor
 from burn.errors import OperandTypeError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    import numpy as np
 
     from burn.tensor.tensor import Tensor
 
@@ -38,6 +38,9 @@ _REFLECTED: Final = {
     "greater_equal": "__le__",
 }
 """The method of the right operand, for each function that NumPy calls for an operator."""
+
+_COMPARISONS: Final = {"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"}
+"""What NumPy calls with an array without axes in place of a scalar."""
 
 _NAMES: Final = {
     "absolute": "abs",
@@ -76,8 +79,9 @@ def array_ufunc(
     reflected = _REFLECTED.get(name)
     left = inputs[0]
     if reflected and method == "__call__" and not options and not isinstance(left, DispatchTensor):
-        # Comparisons pass a scalar as an array without axes.
-        result = getattr(x, reflected)(left[()] if getattr(left, "shape", None) == () else left)
+        if isinstance(left, np.generic) or (name in _COMPARISONS and left.shape == ()):
+            left = left.item()  # numbers of Python's take the fast path of an operator
+        result = getattr(x, reflected)(left)
         if result is not NotImplemented:
             return result
     known = _NAMES.get(name, name)
