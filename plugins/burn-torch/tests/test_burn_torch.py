@@ -139,6 +139,10 @@ BINARY = (
 )
 
 
+SEVERAL_KERNELS = {"pow", "atan2", "hypot", "logaddexp"}
+"""Of these torch has one kernel for a number and one for a tensor, which may round differently."""
+
+
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
 @pytest.mark.parametrize("number", [-0.0, 0.1, 1e6, -1e6, 1e-46, 65520.0, 1e300, -1e300, np.inf])
 def test_a_number_is_rounded_to_the_dtype_that_it_meets(dtype, number):
@@ -151,8 +155,11 @@ def test_a_number_is_rounded_to_the_dtype_that_it_meets(dtype, number):
             (function(x, number), function(x, there)),
             (function(number, x), function(there, x)),
         ):
-            np.testing.assert_array_equal(
-                found.astype("float64").numpy(), expected.astype("float64").numpy(), name
+            np.testing.assert_allclose(
+                found.astype("float64").numpy(),
+                expected.astype("float64").numpy(),
+                rtol=burn.finfo(dtype).eps if name in SEVERAL_KERNELS else 0.0,
+                err_msg=name,
             )
     chosen = burn.where(x > 1.0, x, number)
     np.testing.assert_array_equal(
