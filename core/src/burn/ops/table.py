@@ -100,7 +100,9 @@ class OpTable:
         if method is not None:
             if Tag.CREATION in definition.tags:
                 method = functools.partial(method, device=self.device)
-            return method if self._context is None else run_in(self._context, definition, method)
+            if self._context is None or Tag.VIEW in definition.tags:  # a view computes nothing
+                return method
+            return run_in(self._context, definition, method)
         if definition.default is not None:
             return functools.partial(definition.default, self)
         if definition.host is not None:
