@@ -1,6 +1,9 @@
 """What is particular to torch; that its ops are right is shown by the conformance kit."""
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -119,6 +122,21 @@ def test_large_unsigned_integers_are_divided_and_compared_exactly(backend):
             assert backend.less(x, operand).tolist() == [one < divisor for one in numbers]
     powers = backend.to_data(backend.pow(x, x)).array.tolist()
     assert powers == [pow(one, one, 2**64) for one in numbers]
+
+
+@pytest.mark.parametrize("instructions", ["default", "avx2"])
+def test_special_values_do_not_depend_on_what_the_processor_has(instructions):
+    # Which kernels of torch run, it decides when it is imported.
+    ops = ("gelu", "pow", "acos", "log*", "tan*")
+    options = [f"--op={op}" for op in ops] + ["--suite=values", "--suite=special_cases"]
+    result = subprocess.run(
+        [sys.executable, "-m", "burn", "check", "torch/cpu", *options],
+        env=os.environ | {"ATEN_CPU_CAPABILITY": instructions},
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
