@@ -5,7 +5,7 @@ operands agree they go straight to the device's op table. `Dispatch.execute` is 
 everything else: it finds the device, promotes, converts numbers, and explains what went wrong.
 """
 
-from burn.dispatch.calls import binary, reflected, unary
+from burn.dispatch.calls import binary, reflected, unary, unary_by_dict
 from burn.dispatch.dispatch import Dispatch
 from burn.dispatch.operands import DispatchTensor, as_python, dtype_with_number, meet, to_scalar
 
@@ -19,4 +19,5 @@ __all__ = [
     "reflected",
     "to_scalar",
     "unary",
+    "unary_by_dict",
 ]

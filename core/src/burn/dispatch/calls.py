@@ -16,7 +16,7 @@ from burn.ops import REGISTRY
 if TYPE_CHECKING:
     from burn.dispatch.dispatch import Dispatch
 
-__all__ = ["binary", "reflected", "unary"]
+__all__ = ["binary", "reflected", "unary", "unary_by_dict"]
 
 _Tensor = TypeVar("_Tensor", bound=DispatchTensor)
 _new = object.__new__
@@ -28,6 +28,28 @@ def unary(dispatch: Dispatch[_Tensor], name: str) -> Callable[..., _Tensor]:
         return _unary_without_attributes(dispatch, name)
 
     def call(x: _Tensor, /, **attrs: Any) -> _Tensor:
+        try:
+            function, output = x.tensor_type.calls[name]
+            primitive = function(x.primitive, **attrs)
+            result = _new(x.__class__)
+            result.primitive = primitive
+            result.tensor_type = output or x.tensor_type.device.types[primitive.dtype]
+            result.link = None
+        except Exception:  # noqa: BLE001, S110 — whatever it was, `execute` finds out why
+            pass
+        else:
+            return result
+        return dispatch.execute(name, x, **attrs)  # type: ignore[no-any-return]  # one output
+
+    return call
+
+
+def unary_by_dict(
+    dispatch: Dispatch[_Tensor], name: str
+) -> Callable[[_Tensor, dict[str, Any]], _Tensor]:
+    """Like `unary`, with the attributes in a dict, which costs less to hand on than keywords."""
+
+    def call(x: _Tensor, attrs: dict[str, Any], /) -> _Tensor:
         try:
             function, output = x.tensor_type.calls[name]
             primitive = function(x.primitive, **attrs)

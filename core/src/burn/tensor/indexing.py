@@ -12,7 +12,7 @@ from burn.dispatch import DispatchTensor, as_python
 from burn.errors import AxisError, OperandTypeError
 from burn.tensor import advanced_indexing
 from burn.tensor.index_parts import bounds, integer
-from burn.tensor.views import Step, assign_slice, is_view_of, view, write
+from burn.tensor.views import Step, assign_slice, is_view_of, view_by_steps, write
 
 if TYPE_CHECKING:
     from burn.aliases import Shape, Slices
@@ -42,7 +42,7 @@ def getitem(x: Tensor, key: Any) -> Tensor:
         isinstance(part, _ADVANCED) for part in parts
     ):
         return advanced_indexing.getitem(x, parts)
-    return view(x, *_steps(x, *read_key(x.shape, key)))
+    return view_by_steps(x, _steps(x, *read_key(x.shape, key)))
 
 
 def setitem(x: Tensor, key: Any, value: Any) -> None:
@@ -66,7 +66,7 @@ def setitem(x: Tensor, key: Any, value: Any) -> None:
     assign_slice(x, value, slices)
 
 
-def _steps(x: Tensor, slices: Slices, shape: Shape) -> tuple[Step, ...]:
+def _steps(x: Tensor, slices: Slices, shape: Shape) -> list[Step]:
     """The ops that make ``x[key]`` of `x`, for what `read_key` returned."""
     steps: list[Step] = []
     counts = tuple([count for _, count, _ in slices])
@@ -74,7 +74,7 @@ def _steps(x: Tensor, slices: Slices, shape: Shape) -> tuple[Step, ...]:
         steps.append(("slice", {"slices": slices}))
     if counts != shape:
         steps.append(("reshape", {"shape": shape}))
-    return tuple(steps)
+    return steps
 
 
 def read_key(shape: Shape, key: Any) -> tuple[Slices, Shape]:

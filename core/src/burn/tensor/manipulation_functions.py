@@ -21,7 +21,7 @@ from burn.tensor.dispatcher import (
     normalize_axis,
     rank_of,
 )
-from burn.tensor.views import view
+from burn.tensor.views import viewing
 
 if TYPE_CHECKING:
     from burn.aliases import Shape
@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 _reshape = unary(dispatch, "reshape")
 _expand = unary(dispatch, "expand")
 _cast = unary(dispatch, "cast")
+_view_reshape = viewing("reshape")
+_view_permute = viewing("permute")
+_view_expand = viewing("expand")
+_view_flip = viewing("flip")
 
 
 def astype(
@@ -96,7 +100,7 @@ def reshape(x: Tensor, /, shape: int | Shape, *, copy: bool | None = None) -> Te
         wanted = _worked_out(x, wanted)
     if copy:
         return _reshape(x, shape=wanted)
-    return view(x, ("reshape", {"shape": wanted}))
+    return _view_reshape(x, {"shape": wanted})
 
 
 def _worked_out(x: Tensor, shape: Shape) -> Shape:
@@ -119,7 +123,7 @@ def flatten(x: Tensor, /) -> Tensor:
 def permute_dims(x: Tensor, /, axes: Sequence[int]) -> Tensor:
     """A view with the axes in another order: output axis i is input axis ``axes[i]``."""
     order = tuple([normalize_axis(x, axis, "permute_dims") for axis in axes])
-    return view(x, ("permute", {"axes": order}))
+    return _view_permute(x, {"axes": order})
 
 
 def transpose(x: Tensor, /, axes: Sequence[int] | None = None) -> Tensor:
@@ -134,7 +138,7 @@ def matrix_transpose(x: Tensor, /) -> Tensor:
     rank = rank_of(x, "matrix_transpose")
     if rank < 2:
         raise ShapeError(f"a tensor of shape {x.shape} is no matrix", operation="matrix_transpose")
-    return view(x, ("permute", {"axes": (*range(rank - 2), rank - 1, rank - 2)}))
+    return _view_permute(x, {"axes": (*range(rank - 2), rank - 1, rank - 2)})
 
 
 def moveaxis(
@@ -165,7 +169,7 @@ def moveaxis(
     order = [axis for axis in range(len(x.shape)) if axis not in starts]
     for end, start in sorted(zip(ends, starts, strict=True)):
         order.insert(end, start)
-    return view(x, ("permute", {"axes": tuple(order)}))
+    return _view_permute(x, {"axes": tuple(order)})
 
 
 def _distinct(axes: tuple[int, ...], operation: str) -> tuple[int, ...]:
@@ -176,7 +180,7 @@ def _distinct(axes: tuple[int, ...], operation: str) -> tuple[int, ...]:
 
 def broadcast_to(x: Tensor, /, shape: Shape) -> Tensor:
     """A read-only view with axes of length 1, and new leading axes, repeated up to a shape."""
-    return view(x, ("expand", {"shape": as_shape(shape)}))
+    return _view_expand(x, {"shape": as_shape(shape)})
 
 
 def broadcast_arrays(*arrays: Tensor) -> tuple[Tensor, ...]:
@@ -228,13 +232,13 @@ def expand_dims(x: Tensor, /, axis: int | tuple[int, ...] = 0) -> Tensor:
     rank = rank_of(x, "expand_dims")
     if not isinstance(axis, (tuple, list)):
         place = normalize_axis(x, axis, "expand_dims", rank=rank + 1)
-        return view(x, ("reshape", {"shape": (*x.shape[:place], 1, *x.shape[place:])}))
+        return _view_reshape(x, {"shape": (*x.shape[:place], 1, *x.shape[place:])})
     rank += len(axis)
     places = [normalize_axis(x, one, "expand_dims", rank=rank) for one in axis]
     lengths = iter(x.shape)
     new = _distinct(tuple(places), "expand_dims")
     shape = tuple([1 if place in new else next(lengths) for place in range(rank)])
-    return view(x, ("reshape", {"shape": shape}))
+    return _view_reshape(x, {"shape": shape})
 
 
 def squeeze(x: Tensor, /, axis: Axis = None) -> Tensor:
@@ -253,12 +257,12 @@ def squeeze(x: Tensor, /, axis: Axis = None) -> Tensor:
         if shape[number] != 1:
             raise ShapeError(f"axis {number} of {shape} has not length 1", operation="squeeze")
     kept = tuple(length for i, length in enumerate(shape) if i not in axes)
-    return view(x, ("reshape", {"shape": kept}))
+    return _view_reshape(x, {"shape": kept})
 
 
 def flip(x: Tensor, /, *, axis: Axis = None) -> Tensor:
     """A view with the elements in reverse order along axes; along all for None."""
-    return view(x, ("flip", {"axes": normalize_axes(x, axis, "flip")}))
+    return _view_flip(x, {"axes": normalize_axes(x, axis, "flip")})
 
 
 def concat(tensors: Sequence[Tensor], /, *, axis: int | None = 0) -> Tensor:

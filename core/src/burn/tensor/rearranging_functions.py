@@ -15,7 +15,7 @@ from burn.ops.arguments import as_integer
 from burn.tensor.creation_functions import as_shape, asarray
 from burn.tensor.dispatcher import Axis, dispatch, normalize_axes, normalize_axis, rank_of
 from burn.tensor.manipulation_functions import concat, flatten
-from burn.tensor.views import view
+from burn.tensor.views import view_by_steps, viewing
 
 if TYPE_CHECKING:
     from burn.aliases import Scalar, Shape, Slices
@@ -29,6 +29,7 @@ _expand = unary(dispatch, "expand")
 _slice = unary(dispatch, "slice")
 _pad = unary(dispatch, "pad")
 _unfold = unary(dispatch, "unfold")
+_view_slice = viewing("slice")
 
 
 def swapaxes(x: Tensor, axis1: int, axis2: int, /) -> Tensor:
@@ -97,7 +98,7 @@ def _slices(shape: Shape, axis: int, start: int, length: int) -> Slices:
 
 
 def _view_of_part(x: Tensor, axis: int, start: int, length: int) -> Tensor:
-    return view(x, ("slice", {"slices": _slices(x.shape, axis, start, length)}))
+    return _view_slice(x, {"slices": _slices(x.shape, axis, start, length)})
 
 
 def repeat(
@@ -178,7 +179,7 @@ def unstack(x: Tensor, /, *, axis: int = 0) -> tuple[Tensor, ...]:
     reshape = ("reshape", {"shape": shape})
     return tuple(
         [
-            view(x, ("slice", {"slices": _slices(x.shape, number, index, 1)}), reshape)
+            view_by_steps(x, [("slice", {"slices": _slices(x.shape, number, index, 1)}), reshape])
             for index in range(x.shape[number])
         ]
     )

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from weakref import ref
 
 from burn.autodiff import recording
-from burn.dispatch import DispatchTensor, dtype_with_number, to_scalar, unary
+from burn.dispatch import DispatchTensor, dtype_with_number, to_scalar, unary_by_dict
 from burn.errors import AutodiffError, OperandTypeError, ShapeError, UnsupportedOpError
 from burn.ops import REGISTRY
 from burn.tensor.dispatcher import dispatch
@@ -28,19 +28,27 @@ if TYPE_CHECKING:
     from burn.aliases import Primitive, Scalar, Slices
     from burn.tensor.tensor import Tensor
 
-__all__ = ["Step", "assign_slice", "independent", "is_view", "is_view_of", "view", "write"]
+__all__ = [
+    "Step",
+    "assign_slice",
+    "independent",
+    "is_view",
+    "is_view_of",
+    "view_by_steps",
+    "viewing",
+    "write",
+]
 
 Step: TypeAlias = tuple[str, dict[str, Any]]
 """A view op and its attributes."""
 
-Steps: TypeAlias = tuple[Step, ...]
-
-Path: TypeAlias = "tuple[Path | None, Steps]"
-"""How a view follows from its root: the path of the view that it was made of, and the steps from
-there. Views of views share their paths, so that a long chain of them takes memory for each once."""
+Path: TypeAlias = "tuple[Path | None, str, dict[str, Any]]"
+"""How a view follows from its root: the path of the view that it was made of, and the op and its
+attributes that lead on from there. Views of views share their paths."""
 
 _VIEW_OPS: Final = {
-    name: unary(dispatch, name) for name in ("expand", "flip", "permute", "reshape", "slice")
+    name: unary_by_dict(dispatch, name)
+    for name in ("expand", "flip", "permute", "reshape", "slice")
 }
 
 _lock = threading.RLock()
@@ -59,22 +67,41 @@ if hasattr(os, "register_at_fork"):  # POSIX
     os.register_at_fork(after_in_child=_after_fork)
 
 
-def view(x: Tensor, *steps: Step) -> Tensor:
-    """The result of view ops; writes to it and to `x` are seen in both."""
+def viewing(name: str) -> Callable[[Tensor, dict[str, Any]], Tensor]:
+    """Function of a tensor and attributes that makes a view of it by an op."""
+    function = _VIEW_OPS[name]
+
+    def view(x: Tensor, attrs: dict[str, Any], /) -> Tensor:
+        writes = _writes
+        result = function(x, attrs)
+        link = x.link
+        if link.__class__ is tuple:
+            root, path = link
+            views = root.link
+        else:
+            root, path = x, None
+            views = _views_of(x) if link is None else link
+        result.link = (root, (path, name, attrs))
+        views.add(ref(result, views.discard))
+        if writes != _writes:
+            _show(result)
+        return result
+
+    return view
+
+
+def view_by_steps(x: Tensor, steps: Sequence[Step]) -> Tensor:
+    """A view of a tensor by some ops, none of them included."""
     writes = _writes
     result = _apply(steps, x)
-    link = x.link
-    if link.__class__ is tuple:
-        root, path = link
-        result.link = (root, (path, steps))
-        views = root.link
-    else:
-        result.link = (x, (None, steps))
-        views = _views_of(x) if link is None else link
+    root, path = _origin(x)
+    for name, attrs in steps:
+        path = (path, name, attrs)
+    result.link = (root, path)
+    views = _views_of(root)
     views.add(ref(result, views.discard))
     if writes != _writes:
-        with _lock:
-            _show(result)
+        _show(result)
     return result
 
 
@@ -88,13 +115,17 @@ def is_view(x: Tensor) -> bool:
     return x.link.__class__ is tuple
 
 
-def is_view_of(value: object, x: Tensor, steps: Steps) -> bool:
+def is_view_of(value: object, x: Tensor, steps: Sequence[Step]) -> bool:
     """Whether a value is what these view ops make of `x`, and so has its elements already."""
     if not isinstance(value, DispatchTensor) or value.link.__class__ is not tuple:
         return False
     root, path = _origin(x)
-    value_root, (before, value_steps) = value.link
-    return value_root is root and before is path and value_steps == steps
+    value_root, value_path = value.link
+    for step in reversed(steps):
+        if value_path is None or value_path[1:] != step:
+            return False
+        value_path = value_path[0]
+    return value_root is root and value_path is path
 
 
 def write(x: Tensor, compute: Callable[[], Tensor], operation: str) -> None:
@@ -142,17 +173,20 @@ def assign_slice(x: Tensor, value: Tensor | Scalar, slices: Slices) -> None:
 
 
 def _apply(steps: Sequence[Step], x: Tensor) -> Tensor:
+    if not steps:
+        return dispatch.wrap(x.primitive, x.tensor_type)
     for name, attrs in steps:
-        x = _VIEW_OPS[name](x, **attrs)
-    return x if steps else dispatch.wrap(x.primitive, x.tensor_type)
+        x = _VIEW_OPS[name](x, attrs)
+    return x
 
 
 def _views_of(root: Tensor) -> set[ref[Tensor]]:
     """The set in which a root holds its views."""
-    with _lock:
-        if root.link is None:
-            root.link = set()
-        return root.link  # type: ignore[no-any-return]  # of a root
+    if root.link is None:
+        with _lock:
+            if root.link is None:
+                root.link = set()
+    return root.link  # type: ignore[no-any-return]  # of a root
 
 
 def _origin(x: Tensor) -> tuple[Tensor, Path | None]:
@@ -167,11 +201,11 @@ def _live_views(root: Tensor) -> list[Tensor]:
 
 def _steps_of(path: Path | None) -> list[Step]:
     """The steps of a path, from the root on."""
-    parts: list[Steps] = []
+    steps: list[Step] = []
     while path is not None:
-        path, steps = path
-        parts.append(steps)
-    return [step for part in reversed(parts) for step in part]
+        path, name, attrs = path
+        steps.append((name, attrs))
+    return steps[::-1]
 
 
 def _check_writable(root: Tensor, path: Path | None, operation: str) -> None:
@@ -256,9 +290,10 @@ def _finish_write(root: Tensor, done: Sequence[Tensor]) -> None:
 
 
 def _show(x: Tensor) -> None:
-    """Compute a view again."""
-    root, path = x.link
-    _take(x, _apply(_steps_of(path), root))
+    """Compute a view again, between two writes."""
+    with _lock:
+        root, path = x.link
+        _take(x, _apply(_steps_of(path), root))
 
 
 def _assign_in_place(root: Tensor, x: Tensor, value: Tensor | Scalar, slices: Slices) -> bool:
