@@ -44,7 +44,7 @@ def on(device, values, **options):
         (np.float64(EXACT), "float64"),
         (array.array("d", [EXACT]), "float64"),
         ([array.array("d", [EXACT])], "float64"),
-        (memoryview(np.ones(2, "int16")), "int16"),
+        pytest.param(memoryview(np.ones(2, "int16")), "int16", id="memoryview"),
         ([burn.asarray(EXACT, dtype="float64", device=CPU)], "float64"),
         ([[burn.asarray(1, dtype="int8", device=CPU), 2]], "int8"),
         ([burn.asarray(1, dtype="int8", device=CPU), np.float64(EXACT)], "float64"),

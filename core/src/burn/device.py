@@ -105,7 +105,11 @@ class Device:
     def __new__(cls, name: str | Device) -> Device:  # noqa: D102, PYI034 — see the class; handles are shared
         if isinstance(name, Device):
             return name
-        return _find(name)
+        generation, device = _named.get(name, _NOT_NAMED) if name.__class__ is str else _NOT_NAMED
+        if device is None or generation != registry.generation or device._entry.error is not None:
+            device = _find(name)
+            _named[name] = registry.generation, device
+        return device
 
     @classmethod
     def _make(cls, entry: BackendEntry, type_: str, index: int, hardware: Device | None) -> Device:
@@ -537,6 +541,12 @@ class Device:
 
 _alive: Final[weakref.WeakValueDictionary[int, Device]] = weakref.WeakValueDictionary()
 """Every handle by its identity: equal ones are several objects."""
+
+
+_named: Final[dict[str, tuple[int, Device]]] = {}
+"""The handle that each name stood for, and the generation of the registry at that time."""
+
+_NOT_NAMED: Final[tuple[int, None]] = (-1, None)
 
 
 def _handle(entry: BackendEntry, type_: str, index: int) -> Device:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from burn.dispatch import to_scalar
 from burn.dtype import DType, bool_
@@ -15,6 +15,8 @@ from burn.tensor.dispatcher import DeviceLike, DTypeLike, dispatch, find_device
 if TYPE_CHECKING:
     from burn.aliases import RealScalar, Scalar, Shape
     from burn.tensor.tensor import Tensor
+
+_INT: Final = frozenset([int])
 
 
 def asarray(
@@ -113,6 +115,8 @@ def _number(value: Any) -> Scalar:
 
 def as_shape(shape: Any) -> Shape:
     """A shape from what a user gives: an integer, or a sequence of integers."""
+    if shape.__class__ is tuple and _INT.issuperset(map(type, shape)):  # as it nearly always is
+        return shape
     try:
         lengths = (shape,) if hasattr(shape, "__index__") else tuple(shape)
         if bool not in [length.__class__ for length in lengths]:
