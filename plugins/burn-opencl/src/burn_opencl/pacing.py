@@ -46,7 +46,7 @@ class _Batch:
 
 
 class Pacing:
-    """What is in the queue of a device. One thread at a time adds to it.
+    """What is in the queue of a device. One thread at a time calls it.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ class Pacing:
                 self._finish(self._batches.popleft())
 
     def clear(self) -> None:
-        """Note that all that was put into the queue is done."""
+        """Note that what was put into the queue is done."""
         self._batches.clear()
         self._newest = _Batch()
         self._done_at = self._clock()

@@ -311,7 +311,8 @@ class Runtime:
                 )
                 self._queue.flush()
             self._wait(event)
-        self._pacing.clear()
+        with self.lock:
+            self._pacing.clear()
 
     def copy(self, target: Any, source: Any, offset: int, size: int) -> None:
         """Copy within the device, in the queue."""
@@ -336,7 +337,8 @@ class Runtime:
             else:  # commands are done in order
                 self._queue.flush()
                 self._wait(last)
-        self._pacing.clear()
+        with self.lock:
+            self._pacing.clear()
 
     def _wait(self, command: Any) -> None:
         """Wait for a command that was handed to the device."""
