@@ -1,7 +1,9 @@
 """The commands ``burn plugins`` and ``burn ops``: what is installed, and what it brings."""
 
 import json
+import os
 import re
+import signal
 
 import pytest
 from click.testing import CliRunner
@@ -273,3 +275,14 @@ def test_a_plugin_that_claims_a_name_of_ours_is_refused_and_named(run_burn, inst
     result = run_burn("devices", **variables)
     assert "* cpu:0 " in result.stdout
     assert "broken: claimant of burn-claimant 1.2: burn-claimant claims" in result.stdout
+
+
+@pytest.mark.skipif(os.name == "nt", reason="its processes end without signals")
+@pytest.mark.parametrize("command", [["plugins"], ["devices"], ["devices", "--check"]])
+def test_a_plugin_that_crashes_the_command_while_it_is_imported_is_named(
+    run_burn, install, command
+):
+    path = install("crashing", "import signal\nsignal.raise_signal(signal.SIGSEGV)\n")
+    result = run_burn(*command, PYTHONPATH=path, BURN_PLUGINS="cpu,crashing")
+    assert result.returncode == -signal.SIGSEGV
+    assert 'burn_crashing.py", line 2 in <module>' in result.stderr

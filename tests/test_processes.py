@@ -17,6 +17,11 @@ def same(x):
     return x
 
 def described(x):
+    try:
+        burn.sum(x)
+        x + x
+    except burn.DeviceUnavailableError:
+        pass
     return repr(x)
 
 if __name__ == "__main__":
@@ -69,6 +74,7 @@ def test_a_pool_of_forked_processes_says_why_it_cannot_compute_and_ends(run_pool
     assert total.startswith(f"refused: the backend {device.partition('/')[0]!r} was loaded in")
     assert 'get_context("spawn")' in total
     assert same == "[2.0, 4.0]"  # nothing was computed with it
+    assert described.startswith("<Tensor of another process: the backend ")
     assert "was loaded in process" in described
 
 

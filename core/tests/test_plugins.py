@@ -385,6 +385,42 @@ def test_who_asks_for_a_backend_by_name_waits_longer_for_its_probe(install, monk
     assert registry.entry("slow").state is State.READY
 
 
+def test_who_asks_for_a_backend_by_name_waits_longer_for_the_import_that_others_did_not_wait_for(
+    install, monkeypatch, caplog
+):
+    monkeypatch.setattr(attempt, "_SECONDS", 0.05)
+    awake = threading.Event()
+    point = Point("slow", module_with([spec("slow")]))
+    load = point.load
+    point.load = lambda: awake.wait(5) and load()
+    registry = install(point, Point("fine", module_with([spec("fine")])))
+    assert list(registry.entries) == ["fine"]
+    (warning,) = caplog.records
+    assert "importing it took over 0.05 s" in warning.getMessage()
+    awake.set()
+    assert list(registry.entries) == ["fine"]  # nobody asks for it
+    assert registry.entry("slow").state is State.READY
+    assert list(registry.entries) == ["fine", "slow"]
+    assert [plugin.error for plugin in registry.plugins] == [None, None]
+
+
+def test_a_plugin_that_was_asked_for_by_name_in_vain_is_not_waited_for_twice(
+    install, monkeypatch, forever, caplog
+):
+    monkeypatch.setattr(attempt, "_SECONDS", 0.1)
+    monkeypatch.setattr(attempt, "_PATIENT_SECONDS", 0.4)
+    point = Point("asleep", None)
+    point.load = forever
+    registry = install(point)
+    assert not registry.entries
+    start = time.monotonic()
+    for _ in range(3):
+        with pytest.raises(PluginError, match=r"importing it took over 0\.4 s"):
+            registry.entry("asleep")
+    assert time.monotonic() - start < 0.5
+    assert len([one for one in caplog.records if one.levelname == "WARNING"]) == 1
+
+
 def test_third_parties_are_numbered_from_128_in_the_order_of_their_names(install):
     registry = install(
         Point("x", module_with([spec("zebra"), spec("ant")])),
@@ -544,6 +580,16 @@ def test_a_time_limit_that_is_none_is_said_of_every_backend(install, monkeypatch
     assert entry.state is State.FAILED
     assert isinstance(entry.error, ArgumentError)
     assert f"BURN_PROBE_SECONDS={text}" in str(entry.error)
+
+
+def test_a_time_limit_that_is_none_is_said_of_a_backend_whose_probe_has_ended(install, monkeypatch):
+    monkeypatch.setenv("BURN_PROBE_SECONDS", "soon")
+    entry = install(Point("x", module_with([spec()]))).entry("mock")
+    entry.start_probe()
+    while entry._probe.is_pending:
+        time.sleep(0.001)
+    assert entry.probe() == []
+    assert isinstance(entry.error, ArgumentError)
 
 
 def test_keyboard_interrupt_passes_through_a_probe_and_a_load_which_are_tried_again(install):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import sys
 from typing import Any
 
@@ -30,6 +31,9 @@ class _Group(click.Group):
 
     def main(self, *args: Any, **options: Any) -> Any:
         """Run the program."""
+        if not faulthandler.is_enabled():  # a plugin that crashes the process is named
+            with contextlib.suppress(OSError, RuntimeError, ValueError):  # without standard error
+                faulthandler.enable()
         try:
             return super().main(*args, **options)
         finally:

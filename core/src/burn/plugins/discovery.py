@@ -24,7 +24,7 @@ from burn.plugins.entry import PluginRecord, raise_if_strict
 from burn.plugins.hints import describe, owner_of
 from burn.plugins.specification import GROUP, BackendSpec, Hooks, check_name
 
-__all__ = ["Scan", "is_looking", "scan"]
+__all__ = ["Scan", "is_looking", "scan", "wait_longer"]
 
 _log = logging.getLogger("burn")
 
@@ -99,7 +99,7 @@ def scan(known: Sequence[PluginRecord] = (), *, asked_for: str = "", ours: str =
         With ``BURN_STRICT_PLUGINS``, the first thing that a plugin raised.
     """
     result = Scan([], [])
-    attempts: list[tuple[PluginRecord, Attempt[_Declared]]] = []
+    new: list[PluginRecord] = []
     asked = {(record.name, record.distribution): record for record in known}
     for point in _entry_points():
         name, version = _origin(point)
@@ -114,16 +114,23 @@ def scan(known: Sequence[PluginRecord] = (), *, asked_for: str = "", ours: str =
         result.plugins.append(record)
         if record not in known:
             work = partial(_declared, point, record)
-            attempts.append((record, Attempt(work, name=f"burn-import-{point.name}")))
-            attempts[-1][1].start()
-            attempts[-1][1].wait(_SOON)
-    for record, attempt in attempts:
-        _take(record, attempt, is_asked_for=record.name == asked_for)
+            record.attempt = Attempt(work, name=f"burn-import-{point.name}")
+            record.attempt.start()
+            record.attempt.wait(_SOON)
+            new.append(record)
+    for record in new:
+        _take(record, is_asked_for=record.name == asked_for)
     return result
 
 
-def _take(record: PluginRecord, attempt: Attempt[_Declared], *, is_asked_for: bool) -> None:
+def wait_longer(record: PluginRecord) -> None:
+    """Wait longer for a plugin that was left out: the user asks for its backend by name."""
+    _take(record, is_asked_for=True)
+
+
+def _take(record: PluginRecord, *, is_asked_for: bool) -> None:
     """Put what a plugin declares into its record, or what it does wrong."""
+    attempt: Attempt[_Declared] = record.attempt
     try:
         limit = time_limit(is_asked_for=is_asked_for)
     except ArgumentError:  # the probe of each backend says so
@@ -146,7 +153,8 @@ def _take(record: PluginRecord, attempt: Attempt[_Declared], *, is_asked_for: bo
         record.error = declared.refused
     if record.error is not None:
         raise_if_strict(record.error, record)
-        level = logging.WARNING if isinstance(record.error, OverdueError) else logging.INFO
+        is_late = isinstance(record.error, OverdueError) and not is_asked_for
+        level = logging.WARNING if is_late else logging.INFO
         _log.log(level, "plugin %r of %s: %s", record.name, record, describe(record.error))
 
 

@@ -51,6 +51,8 @@ class PluginRecord:
         What calls its hooks, once it is imported.
     error : BaseException or None
         Why it cannot be used, or what of it was left out.
+    attempt : Attempt or None
+        The attempt to import it, which may go on after its time is up.
     """
 
     name: str
@@ -60,6 +62,7 @@ class PluginRecord:
     specs: tuple[BackendSpec, ...] = ()
     hooks: Any = field(default=None, repr=False)
     error: BaseException | None = None
+    attempt: Any = field(default=None, repr=False)
 
     def __str__(self) -> str:
         return f"{self.distribution} {self.version}".rstrip()

@@ -20,9 +20,12 @@ class Probe:
 
     def __init__(self, spec: BackendSpec) -> None:
         self._name = spec.name
-        self._attempt = Attempt(
-            lambda: check_devices(spec, spec.probe()), name=f"burn-probe-{spec.name}"
-        )
+
+        def look() -> list[DeviceInfo]:
+            time_limit()  # what is no limit is said of every backend, also of one that is quick
+            return check_devices(spec, spec.probe())
+
+        self._attempt = Attempt(look, name=f"burn-probe-{spec.name}")
 
     @property
     def is_pending(self) -> bool:

@@ -15,7 +15,8 @@ from packaging.utils import canonicalize_name
 
 from burn.device_id import BACKEND_IDS, FIRST_FOREIGN_ID
 from burn.errors import DeviceUnavailableError, PluginError
-from burn.plugins.discovery import Scan, is_looking, scan
+from burn.plugins.attempt import OverdueError
+from burn.plugins.discovery import Scan, is_looking, scan, wait_longer
 from burn.plugins.entry import (
     IN_PROCESS,
     BackendEntry,
@@ -136,6 +137,8 @@ class Registry:
         if entry is not None:
             return entry
         found = self._discover(asked_for=name)
+        if name not in found.entries:
+            found = self._wait_longer(found, name)
         entry = found.entries.get(name)
         if entry is not None:
             return entry
@@ -231,6 +234,15 @@ class Registry:
                 known = [entry.plugin for entry in self._early.values()]
                 self._look(known, asked_for=asked_for)
             return self._found  # type: ignore[return-value]  # set by _look
+
+    def _wait_longer(self, found: _Found, name: str) -> _Found:
+        """What is known after a plugin that was left out has had the time of one asked for."""
+        with self._lock:
+            for plugin in found.scan.plugins:
+                if isinstance(plugin.error, OverdueError) and _brings(plugin, name):
+                    wait_longer(plugin)
+                    self._number(found.scan, self._in_process)
+            return self._found or found
 
     def _look(self, known: Sequence[PluginRecord] = (), *, asked_for: str = "") -> None:
         """Look for plugins other than those that were asked already; the lock is held."""

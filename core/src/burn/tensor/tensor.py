@@ -629,7 +629,8 @@ class _Refused(Tensor):
     error: BurnError
 
     def __getattr__(self, name: str) -> NoReturn:  # its primitive and its type are not set
-        raise self.error.with_traceback(None)
+        error = self.error  # a new one each time: who raises it may write into it
+        raise type(error)(error.rule, hint=error.hint)
 
     def __repr__(self) -> str:
         return f"<Tensor of another process: {self.error}>"
