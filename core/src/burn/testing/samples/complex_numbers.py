@@ -147,7 +147,7 @@ for _name in ("equal", "not_equal"):
             *_binary(),
             sample("complex, equal", complexes(4), complexes(4)),
             sample("complex, parts differ", complexes(3), complexes(3) + np.array([0, 1, 1j])),
-            sample("complex, special parts", _SPECIAL[:, None], _SPECIAL),
+            sample("complex, special parts", _SPECIAL[:, None], _SPECIAL[::2]),
         ],
     )
 also_for_complex(
