@@ -204,3 +204,20 @@ def test_lengths_of_a_matrix_are_integers_from_0(arguments, error):
         burn.eye(*arguments, device=CPU)
     with pytest.raises(burn.OperandTypeError, match=r"eye: k .* 1\.5"):
         burn.eye(2, k=1.5, device=CPU)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "int64", "uint64"])
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf"), 1e20, -1e20])
+@pytest.mark.parametrize("form", [float, np.float32, np.array, lambda value: [value, 1.0]])
+def test_floats_that_no_integer_dtype_holds_are_refused(form, value, dtype):
+    with pytest.raises(burn.ScalarRangeError):
+        burn.asarray(form(value), dtype=dtype, device="cpu")
+
+
+def test_floats_that_fit_an_integer_dtype_are_truncated():
+    x = burn.asarray([127.9, -128.9, 0.5], dtype="int8", device="cpu")
+    assert x.tolist() == [127, -128, 0]
+    with pytest.raises(burn.ScalarRangeError, match="300 does not fit int8"):
+        burn.asarray([300.7], dtype="int8", device="cpu")
+    x = burn.asarray(x.astype("bfloat16").data().array, dtype="int16", device="cpu")
+    assert x.tolist() == [127, -128, 0]

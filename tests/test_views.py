@@ -106,7 +106,12 @@ INDEPENDENT = {
     "inner": lambda x: burn.Tensor.from_inner(x).inner(),
     "pickle": lambda x: pickle.loads(pickle.dumps(x)),
     "reshape(copy=True)": lambda x: burn.reshape(x, (3, 2), copy=True),
+    "diff, no times": lambda x: burn.diff(x, n=0),
+    "fftshift of no axes": lambda x: burn.fft.fftshift(x, axes=()),
+    "ifftshift of no axes": lambda x: burn.fft.ifftshift(x, axes=()),
+    "median_with_indices": lambda x: burn.median_with_indices(x, axis=1, keepdims=True).values,
     "roll by 0": lambda x: burn.roll(x, 0, axis=0),
+    "roll of no axes": lambda x: burn.roll(x, 0, axis=()),
     "roll by a period": lambda x: burn.roll(x, 3, axis=1),
     "swapaxes": lambda x: burn.swapaxes(x, 0, 1),
     "tile once": lambda x: burn.tile(x, 1),
@@ -156,6 +161,18 @@ def test_no_other_function_of_one_tensor_returns_it_or_a_view():
                     is_view = views.is_view(result)
                     assert is_view == (name in RETURN_VIEWS), name
                     assert (result is x) == (name in RETURN_THE_TENSOR), name
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: burn.linalg.diag(x[0]),
+        lambda x: burn.median_with_indices(x.astype("int32"), axis=0, keepdims=True).indices,
+    ],
+    ids=["diag", "median_with_indices"],
+)
+def test_what_a_function_makes_is_no_view_of_what_it_made_before(function):
+    assert not views.is_view(function(matrix()))
 
 
 def test_what_broadcast_to_returns_refuses_writes():
@@ -462,3 +479,23 @@ def test_random_writes_do_what_numpy_does(data):
             target += 1.0
             reference += 1.0
         assert all(one.tolist() == other.tolist() for one, other in zip(ours, theirs, strict=True))
+
+
+@pytest.mark.parametrize("is_seen", [False, True], ids=["in place", "in a copy"])
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_tensor_takes_the_device_of_a_constant_of_the_autodiff_device(device, is_seen):
+    x = burn.zeros(3, device=device)
+    other = x.detach() if is_seen else None
+    view = x[1:]
+    x[:2] = burn.ones(2, device=burn.Device(device).autodiff())
+    assert x.device == view.device == burn.Device(device).autodiff()
+    assert x.tolist() == [1.0, 1.0, 0.0]
+    assert other is None or other.tolist() == [0.0] * 3
+
+
+@pytest.mark.parametrize("value", [[300], [1, -129], np.array([300]), (np.int64(300),)])
+def test_numbers_that_do_not_fit_are_refused_in_a_list_as_they_are_alone(value):
+    x = burn.zeros(2, dtype="int8", device=CPU)
+    with pytest.raises(burn.ScalarRangeError, match="does not fit int8"):
+        x[:] = value
+    assert x.tolist() == [0, 0]

@@ -246,7 +246,7 @@ def as_value(x: Tensor, value: Any) -> Tensor:
     if isinstance(value, DispatchTensor):
         return value.astype(x.dtype)  # type: ignore[attr-defined, no-any-return]  # a Tensor
     if not isinstance(value, (bool, int, float, complex, np.generic)):
-        return asarray(value, device=x.device).astype(x.dtype)
+        return asarray(value, dtype=x.dtype, device=x.device)
     number = as_python(value)
     kinds = (bool, int) if x.dtype.is_integer or x.dtype.is_bool else (bool, int, float)
     if isinstance(number, (float, complex)) and not isinstance(number, kinds):

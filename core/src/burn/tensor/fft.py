@@ -26,6 +26,7 @@ from burn.tensor.dispatcher import (
 )
 from burn.tensor.elementwise_functions import complex, conj, imag, multiply, real
 from burn.tensor.manipulation_functions import concat
+from burn.tensor.views import independent
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
@@ -355,4 +356,4 @@ def _rolled(x: Tensor, axes: Axis, operation: str, *, inverse: bool) -> Tensor:
             x = concat(
                 [x[(*before, slice(start, None))], x[(*before, slice(None, start))]], axis=axis
             )
-    return x
+    return independent(x)

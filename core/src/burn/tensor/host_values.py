@@ -183,11 +183,11 @@ def _without_rounding(
 
 
 def _converted(data: TensorData, dtype: DType) -> np.ndarray[Any, Any]:
-    """Host values in another dtype; integers that do not fit are refused."""
+    """Host values in another dtype; numbers that do not fit an integer dtype are refused."""
     array = data.array
     check_conversion(data.dtype, dtype)
-    if dtype.is_integer and data.dtype.is_integer and array.size:
-        for value in (int(array.min()), int(array.max())):
-            to_scalar(value, dtype)
     with np.errstate(all="ignore"):
+        if dtype.is_integer and not data.dtype.is_bool and array.size:
+            for value in (array.min(), array.max()):  # both NaN if there is one
+                to_scalar(value, dtype)
         return array.astype(dtype.numpy)

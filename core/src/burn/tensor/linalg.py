@@ -208,7 +208,7 @@ def diag(x: Tensor, /, *, offset: int = 0) -> Tensor:
     start = (offset if offset >= 0 else -offset * side) if length else 0
     blank = zeros(side * side, dtype=x.dtype, device=x.device)
     filled = dispatch.execute("slice_assign", blank, x, slices=((start, length, side + 1),))
-    return reshape(filled, (side, side))
+    return reshape(filled, (side, side), copy=True)
 
 
 def trace(x: Tensor, /, *, offset: int = 0, dtype: DTypeLike | None = None) -> Tensor:

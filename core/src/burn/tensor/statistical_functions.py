@@ -245,8 +245,8 @@ def median_with_indices(x: Tensor, /, *, axis: int, keepdims: bool = False) -> V
         indices = where(is_nan, largest, indices)
     values = take_along_axis(x, indices, axis=number)
     if not keepdims:
-        values, indices = (independent(one.squeeze(number)) for one in (values, indices))
-    return ValuesAndIndices(values, indices)
+        values, indices = values.squeeze(number), indices.squeeze(number)
+    return ValuesAndIndices(independent(values), independent(indices))
 
 
 def cumulative_sum(

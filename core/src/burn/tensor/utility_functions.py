@@ -14,6 +14,7 @@ from burn.tensor import elementwise_functions
 from burn.tensor.creation_functions import asarray
 from burn.tensor.dispatcher import Axis, Operand, dispatch, normalize_axes, normalize_axis
 from burn.tensor.manipulation_functions import concat
+from burn.tensor.views import independent
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
@@ -50,7 +51,7 @@ def diff(
     axis : int
         The axis.
     n : int
-        How many times; 0 gives `x` as it is.
+        How many times; 0 gives the elements of `x` as they are.
     prepend, append : Tensor, optional
         What to join along the axis before the first difference.
 
@@ -69,7 +70,7 @@ def diff(
     for _ in range(min(n, x.shape[number])):  # after that nothing is left
         later = x[(*before, builtins.slice(1, None))]
         x = elementwise_functions.subtract(later, x[(*before, builtins.slice(None, -1))])
-    return x
+    return independent(x)
 
 
 def isclose(

@@ -305,7 +305,7 @@ def _assign_in_place(root: Tensor, x: Tensor, value: Tensor | Scalar, slices: Sl
         return False
     source: Primitive | Scalar
     if isinstance(value, DispatchTensor):
-        if value.device.hardware is not device.hardware or value.is_tracked:
+        if value.is_tracked or value.device not in (device, device.hardware):
             return False
         source = value.primitive
     elif dtype_with_number(tensor_type.dtype, value, device) is tensor_type.dtype:
