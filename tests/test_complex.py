@@ -291,3 +291,10 @@ def test_complex_numbers_are_close_by_their_distance():
     assert burn.isclose(x, x + 1e-9, equal_nan=True).tolist() == [True, True, True]
     assert burn.isclose(x, 1 + 1j).tolist() == [True, False, False]
     assert burn.isclose(burn.ones(1, device="cpu"), 1 + 1j).tolist() == [False]
+
+
+def test_check_closeness_looks_at_imaginary_parts():
+    x = burn.asarray([1.0 + 2.0j, 3.0 - 4.0j], device="cpu")
+    assert burn.check_closeness(x, x.astype("complex128")).largest == 0.0
+    assert burn.check_closeness(x, burn.conj(x)).largest == 8.0
+    assert burn.check_closeness(x, burn.real(x)).largest == 4.0

@@ -166,3 +166,23 @@ def test_the_context_of_a_backend_leaves_nothing_entered():
     assert entered == ["in", "out"]
     assert np.geterr() == settings
     assert set(context.run(np.geterr).values()) == {"ignore"}
+
+
+@pytest.mark.parametrize("mode", ["warn", "raise"])
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_a_number_too_large_for_the_tensor_is_written_quietly(dtype, mode):
+    x = burn.zeros(3, dtype=dtype, device="cpu")
+    with warnings.catch_warnings(record=True) as recorded, np.errstate(all=mode):
+        warnings.simplefilter("always")
+        x[0] = 1e39
+    assert recorded == []
+    assert x.tolist() == [math.inf, 0.0, 0.0]
+
+
+@pytest.mark.parametrize("device", ["cpu", "strict"])
+def test_a_decomposition_on_the_host_is_quiet(device):
+    with warnings.catch_warnings(record=True) as recorded:
+        warnings.simplefilter("always")
+        x = burn.asarray([[math.inf, 1.0], [1.0, math.nan]], dtype="complex64", device=device)
+        burn.linalg.qr(x)
+    assert recorded == []

@@ -7,6 +7,8 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from burn.backend.tensor_ops import is_implemented
 from burn.dtype import DType
 from burn.errors import BurnError, DTypeError, UnsupportedOpError
@@ -107,7 +109,8 @@ class OpTable:
             return functools.partial(definition.default, self)
         if definition.host is not None:
             _log.info("%s runs on the host for %r", definition.name, self.backend)
-            return functools.partial(definition.host, self)
+            # NumPy computes, whatever the backend's library is.
+            return np.errstate(all="ignore")(functools.partial(definition.host, self))
         raise UnsupportedOpError(
             f"{type(self.backend).__name__} does not implement the required op {definition.name!r}",
             hint="A backend must have every op that has no default: see burn.backend",

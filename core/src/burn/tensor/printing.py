@@ -136,7 +136,9 @@ def check_closeness(output: Tensor, expected: Tensor, /) -> Closeness:
         raise ArgumentError(
             f"shapes {output.shape} and {expected.shape} differ", operation="check_closeness"
         )
-    ours, theirs = (one.detach().data().array.astype(np.float64) for one in (output, expected))
+    arrays = [one.detach().data().array for one in (output, expected)]
+    wide = np.complex128 if any(one.dtype.kind == "c" for one in arrays) else np.float64
+    ours, theirs = (one.astype(wide) for one in arrays)
     with np.errstate(all="ignore"):
         same = (ours == theirs) | (np.isnan(ours) & np.isnan(theirs))
         difference = np.where(same, 0.0, np.abs(ours - theirs))

@@ -29,7 +29,11 @@ class WritingOps:
 
     def write_slice(self, x: Array, value: Array | Scalar, *, slices: Slices) -> None:
         """NumPy's own assignment, which takes care of a value that overlaps."""
-        x[python_slices(slices)] = value
+        if value.__class__ is np.ndarray:
+            x[python_slices(slices)] = value
+            return
+        with np.errstate(all="ignore"):  # a number may be too large for the dtype
+            x[python_slices(slices)] = value
 
 
 def _references(x: Array, views: list[Array]) -> tuple[int, int]:
