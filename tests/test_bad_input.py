@@ -172,6 +172,19 @@ def test_what_an_op_refuses_is_an_error_that_names_the_rule(call, error, message
             "eps is inf",
         ),
         (lambda x: burn.narrow(x, 0.5, 1, axis=0), burn.OperandTypeError, "start must be"),
+        (lambda x: burn.pad(x, True), burn.ShapeError, "how much to pad"),
+        (lambda x: burn.pad(x, (True, 1)), burn.ShapeError, "how much to pad"),
+        (
+            lambda x: burn.pad(x > 0, 1, constant_values=10),
+            burn.DTypeError,
+            "a tensor of bool does not hold 10",
+        ),
+        (
+            lambda x: burn.pad(x.astype("int32"), 1, constant_values=np.float32(1.5)),
+            burn.DTypeError,
+            "a tensor of int32 does not hold 1.5",
+        ),
+        (lambda x: burn.Tensor.from_inner(1), burn.OperandTypeError, "x must be a tensor"),
         (lambda x: burn.chunk(x, 1.5), burn.OperandTypeError, "chunks must be"),
         (lambda x: burn.topk(x, 1.5), burn.OperandTypeError, "k must be an integer"),
         (lambda x: burn.repeat(x, -1), burn.ArgumentError, "repeats is -1"),
@@ -331,3 +344,22 @@ def test_neither_numpys_error_state_nor_warning_filters_change_a_result(mode):
         gradient = tracked.grad(burn.log(tracked).sum().backward())
         assert gradient.tolist() == [math.inf]
         assert np.geterr()["divide"] == mode
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda w, _: (w * w).backward(1.0), "cotangent must be a tensor"),
+        (lambda w, _: (w * w).backward([1.0]), "cotangent must be a tensor"),
+        (lambda w, gradients: w.grad_replace(gradients, None), "grad must be a tensor"),
+        (lambda w, gradients: w.grad_replace(gradients, 1.0), "grad must be a tensor"),
+        (lambda w, _: w.grad(None), "gradients must be what backward() returned"),
+        (lambda w, _: w.grad_remove(w), "gradients must be what backward() returned"),
+        (lambda w, _: w.grad_replace(w, w), "gradients must be what backward() returned"),
+    ],
+)
+def test_what_is_no_gradient_is_refused(call, message):
+    w = burn.asarray([1.0], device=burn.Device("cpu").autodiff()).require_grad()
+    with pytest.raises(burn.OperandTypeError) as caught:
+        call(w, (w * w).backward())
+    assert message in str(caught.value)

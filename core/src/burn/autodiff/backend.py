@@ -9,7 +9,7 @@ from burn.autodiff.backward import Gradients, backward
 from burn.autodiff.checkpointing import CheckpointingTable
 from burn.autodiff.graph import AutodiffTensor, DistributedParams, Leaf, Node
 from burn.autodiff.recording import RecordingTable
-from burn.errors import AutodiffError, DTypeError, ShapeError
+from burn.errors import AutodiffError, DTypeError, OperandTypeError, ShapeError
 from burn.ops import OpTable, resolve
 from burn.ops.shapes import size
 
@@ -143,11 +143,11 @@ class Autodiff:
 
     def grad(self, tensor: Primitive, gradients: Gradients) -> Primitive | None:
         """Gradient of a leaf, or None where the output did not depend on it."""
-        return gradients.get(self._leaf(tensor))
+        return _checked(gradients).get(self._leaf(tensor))
 
     def grad_remove(self, tensor: Primitive, gradients: Gradients) -> Primitive | None:
         """Gradient of a leaf, which is taken out."""
-        return gradients.pop(self._leaf(tensor))
+        return _checked(gradients).pop(self._leaf(tensor))
 
     def grad_replace(self, tensor: Primitive, gradients: Gradients, grad: Primitive) -> None:
         """Put another gradient in place of that of a leaf."""
@@ -157,7 +157,7 @@ class Autodiff:
                 f"a gradient of shape {tuple(grad.shape)} for a tensor of shape {leaf.output_shape}"
             )
         _check_dtype(grad, tensor, leaf.table, "a gradient")
-        gradients.put(leaf, grad)
+        _checked(gradients).put(leaf, grad)
 
     def inner(self, tensor: Primitive) -> Primitive:
         """The tensor of the backend below, untracked."""
@@ -202,6 +202,14 @@ def _check_dtype(gradient: Primitive, tensor: AutodiffTensor, ops: OpTable, what
         raise DTypeError(
             f"{what} of {own} for a tensor of {wanted}", hint=f'Call .astype("{wanted}") on it'
         )
+
+
+def _checked(gradients: object) -> Gradients:
+    if not isinstance(gradients, Gradients):
+        raise OperandTypeError(
+            f"gradients must be what backward() returned, not {type(gradients).__name__}"
+        )
+    return gradients
 
 
 def _table_of(node: Node) -> OpTable:

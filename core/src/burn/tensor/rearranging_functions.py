@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from burn.dispatch import DispatchTensor, to_scalar, unary
-from burn.errors import ArgumentError, AxisError, OperandTypeError, ShapeError
+from burn.errors import ArgumentError, AxisError, DTypeError, OperandTypeError, ShapeError
 from burn.ops.arguments import as_integer
 from burn.tensor.creation_functions import as_shape, asarray
 from burn.tensor.dispatcher import Axis, dispatch, normalize_axes, normalize_axis, rank_of
 from burn.tensor.manipulation_functions import concat, flatten
-from burn.tensor.views import view_by_steps, viewing
+from burn.tensor.views import independent, view_by_steps, viewing
 
 if TYPE_CHECKING:
     from burn.aliases import Scalar, Shape, Slices
@@ -72,7 +72,7 @@ def roll(x: Tensor, /, shift: int | tuple[int, ...], *, axis: Axis = None) -> Te
         raise ArgumentError(f"{len(shifts)} shifts for {len(axes)} axes", operation="roll")
     for number, places in zip(axes, shifts, strict=True):
         x = _rolled(x, places, number)
-    return x
+    return independent(x)
 
 
 def _rolled(x: Tensor, shift: int, axis: int) -> Tensor:
@@ -278,6 +278,11 @@ def pad(
     constant_values : number
         What is put there in the mode "constant".
 
+    Raises
+    ------
+    DTypeError
+        If the dtype does not hold `constant_values`, such as 1.5 for integers.
+
     Examples
     --------
     >>> import burn
@@ -288,18 +293,29 @@ def pad(
     if not isinstance(constant_values, (bool, int, float, complex)):
         raise OperandTypeError(f"{constant_values!r} is no number", operation="pad")
     value = to_scalar(constant_values, x.dtype)
+    if (x.dtype.is_integer or x.dtype.is_bool) and value != constant_values:
+        raise DTypeError(
+            f"a tensor of {x.dtype} does not hold {constant_values!r}",
+            hint="Convert it with .astype()",
+            operation="pad",
+        )
     return _pad(x, padding=padding, mode=mode, value=value)
 
 
 def _pairs(width: Any, rank: int) -> tuple[tuple[int, int], ...]:
     """A pair of counts for each axis."""
     if isinstance(width, int):
-        return ((width, width),) * rank
+        width = ((width, width),)
     try:
         if len(width) == 2 and all(hasattr(one, "__index__") for one in width):
-            return ((int(width[0]), int(width[1])),) * rank
-        pairs = tuple([(before.__index__(), after.__index__()) for before, after in width])
-    except (AttributeError, TypeError, ValueError):
+            width = (width,)
+        pairs = tuple(
+            [
+                (as_integer(before, "pad_width"), as_integer(after, "pad_width"))
+                for before, after in width
+            ]
+        )
+    except (TypeError, ValueError):
         raise ShapeError(
             f"{width!r} says not how much to pad",
             hint="A number, a pair, or a pair for each axis",

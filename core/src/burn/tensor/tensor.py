@@ -497,11 +497,13 @@ class Tensor(DispatchTensor):
         DTypeError
             If the cotangent has another dtype.
         """
-        if cotangent is not None and cotangent.device != self.device:
-            raise DeviceMismatchError(
-                f"a cotangent on {cotangent.device} for a tensor on {self.device}",
-                hint=f'Move it with .to_device("{self.device.name}")',
-            )
+        if cotangent is not None:
+            _check_tensor(cotangent, "cotangent", "backward")
+            if cotangent.device != self.device:
+                raise DeviceMismatchError(
+                    f"a cotangent on {cotangent.device} for a tensor on {self.device}",
+                    hint=f'Move it with .to_device("{self.device.name}")',
+                )
         return dispatch.backward(self, cotangent)  # type: ignore[no-any-return]  # Gradients
 
     # They give None for a leaf that the output ignored. Their type says Any for it, since a check
@@ -517,6 +519,7 @@ class Tensor(DispatchTensor):
 
     def grad_replace(self, gradients: Gradients, grad: Tensor) -> None:
         """Put another gradient, of the shape and dtype of this leaf, in place of its own."""
+        _check_tensor(grad, "grad", "grad_replace")
         dispatch.grad_replace(self, gradients, grad)
 
     def inner(self) -> Tensor:
@@ -562,6 +565,7 @@ class Tensor(DispatchTensor):
     @classmethod
     def from_inner(cls, x: Tensor) -> Tensor:
         """A tensor on the autodiff device of its hardware, untracked."""
+        _check_tensor(x, "x", "from_inner")
         return dispatch.from_inner(x)
 
     def detach(self) -> Tensor:
@@ -618,6 +622,15 @@ class Tensor(DispatchTensor):
     sqrt = elementwise_functions.sqrt
     square = elementwise_functions.square
     clip = elementwise_functions.clip
+
+
+def _check_tensor(value: object, name: str, operation: str) -> None:
+    if not isinstance(value, Tensor):
+        raise OperandTypeError(
+            f"{name} must be a tensor, not an object of type {type(value).__name__}",
+            hint="burn.asarray() makes a tensor of numbers, sequences and arrays",
+            operation=operation,
+        )
 
 
 class _Refused(Tensor):
