@@ -69,6 +69,14 @@ def test_the_probe_asks_the_loader_of_pyopencl_before_that_of_the_system(tmp_pat
     assert run(LOADERS, LD_LIBRARY_PATH=str(tmp_path)) == str(bundled)
 
 
+@pytest.mark.skipif(find_spec("pyopencl") is None, reason="there is no PyOpenCL")
+def test_the_probe_looks_where_pyopencl_will_whatever_another_process_left(tmp_path):
+    package = str(Path(find_spec("pyopencl").origin).parent)
+    found = "import os; found_devices(); print(os.environ['PYOPENCL_HOME'])"
+    program = f"from burn_opencl.driver import found_devices; {found}"
+    assert run(program, PYOPENCL_HOME=str(tmp_path)) == package
+
+
 def test_a_device_that_pyopencl_does_not_list_is_refused_with_what_to_do():
     from burn_opencl.runtime import System
 

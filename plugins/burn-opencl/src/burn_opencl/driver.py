@@ -96,8 +96,9 @@ def _library() -> Any | None:
         package = Path(spec.origin).parent
         folders = (package / ".libs", package / ".dylibs", package.with_name("pyopencl.libs"))
         names = [str(path) for folder in folders for path in sorted(folder.glob("*OpenCL*"))]
-        # PyOpenCL sets it, too: its loader looks for drivers there, and crashes without it.
-        os.environ.setdefault("PYOPENCL_HOME", str(package))
+        # As PyOpenCL does, whatever it was: its loader looks for drivers there, and crashes
+        # without it. A parent process with another PyOpenCL may have left its own.
+        os.environ["PYOPENCL_HOME"] = str(package)
     for name in (*names, *_LIBRARIES.get(sys.platform, ("libOpenCL.so.1", "libOpenCL.so"))):
         try:
             return ctypes.CDLL(name)
