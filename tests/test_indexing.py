@@ -349,3 +349,19 @@ def test_bad_input_is_an_error_that_names_the_operation(call, error, message):
     with pytest.raises(error) as caught:
         call(tensor(X), tensor([0]))
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("shape", [(3, 2), (1, 2), (1,)])
+def test_an_array_without_axes_is_an_integer_of_a_key(shape):
+    values = np.arange(math.prod(shape)).reshape(shape)
+    zero, last = np.array(0), np.array(-1, np.int8)
+    keys = [zero, (last,), (..., last), (zero, None), (slice(None), last)[-len(shape) :]]
+    for key in keys:
+        x = burn.asarray(values, device="cpu")
+        assert x[key].tolist() == values[key].tolist()
+        expected = values.copy()
+        expected[key] = 7
+        part = x[key]
+        x[key] = 7
+        assert x.tolist() == expected.tolist()
+        assert part.tolist() == values[key].tolist()

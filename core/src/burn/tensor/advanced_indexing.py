@@ -23,6 +23,7 @@ from burn.tensor.creation_functions import asarray, full
 from burn.tensor.dispatcher import dispatch
 from burn.tensor.host_values import elements_of
 from burn.tensor.index_parts import bounds, integer
+from burn.tensor.views import independent
 
 if TYPE_CHECKING:
     from burn.aliases import Shape
@@ -176,6 +177,8 @@ def getitem(x: Tensor, parts: tuple[Any, ...]) -> Tensor:
         return dispatch.execute("select", x, parts[0], axis=0)  # type: ignore[no-any-return]  # one output
     key = _Key(x, parts)
     part = key.basic()
+    if not key.places:  # its arrays have no axes: they are integers
+        return independent(part)
     if len(key.places) == 1:
         (place,) = key.places
         indices = key.indices[0].reshape((math.prod(key.block),))
@@ -210,7 +213,9 @@ def setitem(x: Tensor, parts: tuple[Any, ...], value: Any) -> Tensor:
         column = [length if axis == place else 1 for axis, length in enumerate(part.shape)]
         result: Tensor = dispatch.execute("where", key.mask.reshape(tuple(column)), value, part)
     else:
-        result = _assigned(key, part, broadcast_value(value, key.result))
+        result = broadcast_value(value, key.result)
+        if key.places:
+            result = _assigned(key, part, result)
     if key.is_whole:
         return result.reshape(x.shape)
     sliced = result.reshape(tuple([length for _, length, _ in key.slices]))

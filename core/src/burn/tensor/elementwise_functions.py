@@ -128,26 +128,26 @@ def clip(x: Tensor, /, min: Operand | None = None, max: Operand | None = None) -
 
 def logical_not(x: Tensor, /) -> Tensor:
     """Elementwise "not"; a number counts as whether it is not 0."""
-    return bitwise_invert(_truth(x))
+    return bitwise_invert(_truth(x, "logical_not"))
 
 
-def logical_and(x1: Tensor, x2: Tensor, /) -> Tensor:
+def logical_and(x1: Operand, x2: Operand, /) -> Tensor:
     """Elementwise "and"; a number counts as whether it is not 0."""
-    return bitwise_and(_truth(x1), _truth(x2))
+    return bitwise_and(_truth(x1, "logical_and"), _truth(x2, "logical_and"))
 
 
-def logical_or(x1: Tensor, x2: Tensor, /) -> Tensor:
+def logical_or(x1: Operand, x2: Operand, /) -> Tensor:
     """Elementwise "or"; a number counts as whether it is not 0."""
-    return bitwise_or(_truth(x1), _truth(x2))
+    return bitwise_or(_truth(x1, "logical_or"), _truth(x2, "logical_or"))
 
 
-def logical_xor(x1: Tensor, x2: Tensor, /) -> Tensor:
+def logical_xor(x1: Operand, x2: Operand, /) -> Tensor:
     """Elementwise "exclusive or"; a number counts as whether it is not 0."""
-    return bitwise_xor(_truth(x1), _truth(x2))
+    return bitwise_xor(_truth(x1, "logical_xor"), _truth(x2, "logical_xor"))
 
 
-def _truth(x: Operand) -> Tensor:
+def _truth(x: Operand, operation: str) -> Tensor:
     if isinstance(x, (bool, int, float, builtins.complex)):
         return bool(x)  # type: ignore[return-value]  # a number beside a tensor is fine
-    rank_of(x, "logic")
+    rank_of(x, operation)
     return x if x.dtype.is_bool else not_equal(x, 0)
