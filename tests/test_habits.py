@@ -176,6 +176,12 @@ def test_an_error_for_want_of_memory_is_a_memory_error():
     assert "Free tensors" in str(caught.value)
 
 
+@pytest.mark.parametrize("exponent", [50, 61, 63, 70])
+def test_numbers_of_linspace_that_do_not_fit_in_memory_are_an_error_of_burn(exponent):
+    with pytest.raises(burn.OutOfMemoryError, match=r"^linspace: \d+ numbers do not fit"):
+        burn.linspace(0, 1, 1 << exponent, device=CPU)
+
+
 # Devices.
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from burn.dispatch import unary
 from burn.dtype import DType
-from burn.errors import ArgumentError, DTypeError, OperandTypeError, ShapeError
+from burn.errors import ArgumentError, DTypeError, OperandTypeError, OutOfMemoryError, ShapeError
 from burn.ops.arguments import as_integer
 from burn.tensor.creation_functions import arange, as_shape, asarray, diagonal
 from burn.tensor.dispatcher import (
@@ -217,7 +217,11 @@ def linspace(
     num = as_integer(num, "num", "linspace", least=0)
     if not all(math.isfinite(abs(one)) for one in (start, stop)):
         raise ArgumentError(f"numbers from {start} to {stop}", operation="linspace")
-    numbers = np.linspace(start, stop, num, endpoint=bool(endpoint))
+    try:
+        numbers = np.linspace(start, stop, num, endpoint=bool(endpoint))
+    except (MemoryError, ValueError, IndexError) as error:  # NumPy's, by how much too many
+        rule = f"{num} numbers do not fit in memory"
+        raise OutOfMemoryError(rule, hint="Compute with fewer", operation="linspace") from error
     if dtype is None and numbers.dtype.kind == "f":
         dtype = where_.settings.float_dtype
     elif dtype is None:
