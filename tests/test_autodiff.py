@@ -91,6 +91,10 @@ def test_gradients_are_read_removed_and_replaced():
     for dtype in ("float64", "bfloat16", "int32"):
         with pytest.raises(burn.DTypeError, match="for a tensor of float32"):
             x.grad_replace(gradients, burn.asarray([5, 6], device=CPU, dtype=dtype))
+    with pytest.raises(burn.AutodiffError, match="a gradient is tracked"):
+        x.grad_replace(gradients, x * 2)
+    with pytest.raises(burn.AutodiffError, match="a cotangent is tracked"):
+        (x * 2).backward(x)
     with pytest.raises(burn.AutodiffError, match="no leaf"):
         (x * 2).grad(gradients)
 

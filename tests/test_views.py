@@ -418,6 +418,17 @@ def test_a_write_to_a_tracked_tensor_inside_no_grad_is_an_error():
     assert leaf.grad(burn.sum(y).backward()).tolist() == [[2.0] * 3] * 2
 
 
+def test_a_view_that_was_made_inside_no_grad_stays_untracked():
+    leaf = matrix(TRACKED).require_grad()
+    y = leaf * 2.0
+    with burn.no_grad():
+        row = y[0]
+    y += 1.0
+    assert y.is_tracked
+    assert not row.is_tracked
+    assert row.tolist() == [3.0, 5.0, 7.0]
+
+
 def test_copies_and_pickles_of_a_leaf_are_leaves():
     leaf = matrix(TRACKED).require_grad()
     for copied in (copy.copy(leaf), copy.deepcopy(leaf), pickle.loads(pickle.dumps(leaf))):

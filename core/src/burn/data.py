@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 __all__ = ["TensorData", "check_unmasked"]
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 def check_unmasked(values: object) -> None:
     """Refuse an array of NumPy's with masked elements: a tensor would have what is below the mask.
 

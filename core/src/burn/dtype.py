@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 __all__ = ["DType", "DTypeUsage", "Kind", "promote"]
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 class Kind(str):
     """A set of kinds of element types, as the letters that NumPy gives them.
 

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 __all__ = ["EinopsBackend"]
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 class EinopsBackend(AbstractBackend):
     """What einops asks of an array library."""
 

@@ -15,3 +15,7 @@ __all__ = [
     "Route",
     "recording",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

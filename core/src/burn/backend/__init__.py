@@ -36,6 +36,10 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 def __getattr__(name: str) -> Any:
     if name == "ArrayBackend":  # imports NumPy, which what a plugin declares does not need
         from burn.backend.array import ArrayBackend

@@ -112,6 +112,12 @@ class ArrayBackend(Backend):
         has = self.native_dtype(dtype) is not None
         return DTypeUsage.GENERAL if has else DTypeUsage.NONE
 
+    def is_out_of_memory(self, error: Exception) -> bool:
+        """NumPy's error for more bytes than an address has bits is a ValueError."""
+        return isinstance(error, MemoryError) or (
+            isinstance(error, ValueError) and "array is too big" in str(error)
+        )
+
     def sync(self, device: DeviceId) -> None:
         """Nothing to wait for."""
         del device

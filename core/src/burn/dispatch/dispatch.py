@@ -200,7 +200,7 @@ class Dispatch(Generic[_Tensor]):
     def backward(self, x: _Tensor, cotangent: _Tensor | None = None) -> Any:
         """Gradients of a tensor by the leaves it was computed from."""
         device = self._autodiff_device(x)
-        start = None if cotangent is None else self._inner(cotangent)
+        start = None if cotangent is None else self._untracked(cotangent, "a cotangent")
         call = functools.partial(device.backend.backward, x.primitive, start)
         with device.ops.backend.quiet():
             if self._crossed is None:
@@ -223,7 +223,7 @@ class Dispatch(Generic[_Tensor]):
         """Put another gradient in place of that of a leaf."""
         backend = self._autodiff_device(x).backend
         meet(x.tensor_type.device, grad.tensor_type.device)
-        backend.grad_replace(x.primitive, gradients, self._inner(grad))
+        backend.grad_replace(x.primitive, gradients, self._untracked(grad, "a gradient"))
 
     def inner(self, x: _Tensor) -> _Tensor:
         """The tensor on the device below autodiff, untracked."""
@@ -264,6 +264,15 @@ class Dispatch(Generic[_Tensor]):
     def _inner(self, x: _Tensor) -> Primitive:
         device = x.tensor_type.device
         return device.backend.inner(x.primitive) if device.is_autodiff else x.primitive
+
+    def _untracked(self, x: _Tensor, what: str) -> Primitive:
+        """The primitive below autodiff of a tensor that may have no graph to lose."""
+        if self.is_tracked(x):
+            raise AutodiffError(
+                f"{what} is tracked: its graph would be lost, as gradients are not differentiated",
+                hint="Call .detach() on it",
+            )
+        return self._inner(x)
 
     def _wrap_gradient(self, x: _Tensor, gradient: Primitive | None) -> _Tensor | None:
         if gradient is None:

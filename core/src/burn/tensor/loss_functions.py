@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from burn.backend.refusal import Refusal
-from burn.errors import ArgumentError, ShapeError
+from burn.errors import ArgumentError, DTypeError, ShapeError
 from burn.ops.arguments import real_number
 from burn.tensor.activation_functions import softplus
 from burn.tensor.dispatcher import rank_of
@@ -35,6 +35,8 @@ def mse_loss(prediction: Tensor, target: Tensor, /, *, reduction: Reduction = "m
     ------
     ShapeError
         If the shapes differ.
+    DTypeError
+        If one is complex.
 
     Examples
     --------
@@ -44,6 +46,12 @@ def mse_loss(prediction: Tensor, target: Tensor, /, *, reduction: Reduction = "m
     2.0
     """
     difference = _difference(prediction, target, "mse_loss")
+    if difference.dtype.is_complex:
+        raise DTypeError(
+            "the square of a complex difference is no loss",
+            hint="Take burn.l1_loss, or the losses of real and imaginary parts",
+            operation="mse_loss",
+        )
     return reduced(difference * difference, reduction, "mse_loss")
 
 

@@ -46,7 +46,7 @@ from burn.tensor.printing import format_values
 from burn.tensor.views import write
 
 if TYPE_CHECKING:
-    from burn.aliases import RealScalar, Scalar, Shape
+    from burn.aliases import RealScalar, Shape
 
 __all__ = ["Tensor"]
 
@@ -314,7 +314,7 @@ class Tensor(DispatchTensor):
         """The values as nested lists of Python numbers; a number for a 0-d tensor."""
         return self.data().array.tolist()
 
-    def item(self) -> Scalar:
+    def item(self) -> Any:
         """The value of a tensor with one element, as a Python number.
 
         Raises
@@ -327,7 +327,7 @@ class Tensor(DispatchTensor):
                 f"a tensor of shape {self.shape} is not one number",
                 hint="Index it or reduce it to one element; .tolist() gives them all",
             )
-        return self.data().array.item()  # type: ignore[no-any-return]  # a Python number
+        return self.data().array.item()
 
     def __float__(self) -> float:
         return float(self._real_item("float"))
@@ -343,7 +343,7 @@ class Tensor(DispatchTensor):
         return complex(self.item())
 
     def _real_item(self, operation: str) -> RealScalar:
-        number = self.item()
+        number: RealScalar | complex = self.item()
         if isinstance(number, complex):
             raise OperandTypeError(
                 f"a {self.dtype} tensor is no real number",

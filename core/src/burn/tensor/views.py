@@ -264,6 +264,13 @@ def _rebind(root: Tensor, value: Tensor) -> None:
     """Give a root a value, and its views theirs; all are computed before any is changed."""
     views = _live_views(root)
     values = [_apply(_steps_of(one.link[1]), value) for one in views]
+    if dispatch.is_tracked(root):  # a view that was made inside burn.no_grad() stays untracked
+        values = [
+            new
+            if dispatch.is_tracked(one)
+            else dispatch.wrap(dispatch.inner(new).primitive, new.tensor_type)
+            for one, new in zip(views, values, strict=True)
+        ]
     _take(root, value)
     for one, new in zip(views, values, strict=True):
         _take(one, new)

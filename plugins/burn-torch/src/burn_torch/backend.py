@@ -116,9 +116,10 @@ class TorchBackend(
         return "torch"
 
     def is_out_of_memory(self, error: Exception) -> bool:
-        """Accelerators have a class for it; the CPU has words, which name its allocator."""
+        """Accelerators have a class for it; the CPU has words."""
         return isinstance(error, (MemoryError, torch.OutOfMemoryError)) or (
-            isinstance(error, RuntimeError) and "CPUAllocator" in str(error)
+            isinstance(error, RuntimeError)
+            and any(words in str(error) for words in ("CPUAllocator", "Storage size calculation"))
         )
 
     def native_dtype(self, dtype: DType) -> object | None:
