@@ -356,7 +356,7 @@ def test_neither_numpys_error_state_nor_warning_filters_change_a_result(mode):
         (lambda w, gradients: w.grad_replace(gradients, 1.0), "grad must be a tensor"),
         (lambda w, _: w.grad(None), "gradients must be what backward() returned"),
         (lambda w, _: w.grad_remove(w), "gradients must be what backward() returned"),
-        (lambda w, _: w.grad_replace(w, w), "gradients must be what backward() returned"),
+        (lambda w, _: w.grad_replace(w, w.detach()), "gradients must be what backward() returned"),
     ],
 )
 def test_what_is_no_gradient_is_refused(call, message):
