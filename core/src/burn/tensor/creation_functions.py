@@ -117,6 +117,8 @@ def as_shape(shape: Any) -> Shape:
     """A shape from what a user gives: an integer, or a sequence of integers."""
     if shape.__class__ is tuple and _INT.issuperset(map(type, shape)):  # as it nearly always is
         return shape
+    if shape.__class__ is int:
+        return (shape,)
     try:
         lengths = (shape,) if hasattr(shape, "__index__") else tuple(shape)
         if bool not in [length.__class__ for length in lengths]:
