@@ -312,7 +312,8 @@ def _assign_in_place(root: Tensor, x: Tensor, value: Tensor | Scalar, slices: Sl
         return False
     source: Primitive | Scalar
     if isinstance(value, DispatchTensor):
-        if value.is_tracked or value.device not in (device, device.hardware):
+        # Compared by identity: a constant of the autodiff device brings the tensor there.
+        if value.is_tracked or not (value.device is device or value.device is device.hardware):
             return False
         source = value.primitive
     elif dtype_with_number(tensor_type.dtype, value, device) is tensor_type.dtype:
