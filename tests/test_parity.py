@@ -111,15 +111,14 @@ class RecordingBackend(NumpyBackend):
 @pytest.fixture(scope="module")
 def recording():
     """A device that notes which ops were called."""
-    burn.register_backend(
-        BackendSpec(
-            name="recording",
-            device_types=("cpu",),
-            probe=lambda: [DeviceInfo(type="cpu", index=0, hardware="this test")],
-            load=RecordingBackend,
-        )
+    spec = BackendSpec(
+        name="recording",
+        device_types=("cpu",),
+        probe=lambda: [DeviceInfo(type="cpu", index=0, hardware="this test")],
+        load=RecordingBackend,
     )
-    return burn.Device("recording")
+    with burn.registered(spec):  # for these tests alone
+        yield burn.Device("recording")
 
 
 def tracked(x):
