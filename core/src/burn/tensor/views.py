@@ -55,7 +55,7 @@ _lock = threading.RLock()
 """Held while a write reads, computes and rebinds."""
 
 _writes = 0
-"""Number of finished writes: tells whoever makes a view whether there was one meanwhile."""
+"""Number of finished writes: while a view is made, a change of it tells that there was one."""
 
 
 def _after_fork() -> None:
@@ -155,9 +155,11 @@ def write(x: Tensor, compute: Callable[[], Tensor], operation: str) -> None:
         _check_writable(root, path, operation)
         value = compute()
         _check_same(x, value, operation)
-        whole = tuple([(0, length, 1) for length in x.shape])
-        if path is None or not _assign_in_place(root, x, value, whole):
-            _rebind(root, _written(root, path, value))
+        if path is not None:  # a root takes the new primitive, which costs nothing
+            whole = tuple([(0, length, 1) for length in x.shape])
+            if _assign_in_place(root, x, value, whole):
+                return
+        _rebind(root, _written(root, path, value))
 
 
 def assign_slice(x: Tensor, value: Tensor | Scalar, slices: Slices) -> None:
