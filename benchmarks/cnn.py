@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 import burn
+from burn.nn import functional as F
 
 __all__ = ["burn_cnn", "torch_cnn"]
 
@@ -59,16 +60,16 @@ def burn_cnn(images: np.ndarray, labels: np.ndarray) -> Step:
         p = parameters
         hidden = inputs
         for layer, statistics in enumerate(running):
-            hidden = burn.conv2d(hidden, p[f"kernel{layer}"], p[f"bias{layer}"], padding=1)
-            hidden, *running[layer] = burn.batch_norm_training(
+            hidden = F.conv2d(hidden, p[f"kernel{layer}"], p[f"bias{layer}"], padding=1)
+            hidden, *running[layer] = F.batch_norm_training(
                 hidden, *statistics, p[f"gamma{layer}"], p[f"beta{layer}"]
             )
-            hidden = burn.max_pool2d(burn.relu(hidden), 2)
-        scores = burn.linear(hidden.reshape((len(images), -1)), p["weight"], p["bias"])
-        gradients = burn.cross_entropy(scores, targets).backward()
+            hidden = F.max_pool2d(F.relu(hidden), 2)
+        scores = F.linear(hidden.reshape((len(images), -1)), p["weight"], p["bias"])
+        gradients = F.cross_entropy(scores, targets).backward()
         with burn.no_grad():
             for name, parameter in p.items():
-                moved, *moments[name] = burn.adam_step(
+                moved, *moments[name] = burn.optim.adam_step(
                     parameter, parameter.grad(gradients), *moments[name], step=count
                 )
                 p[name] = moved.require_grad()

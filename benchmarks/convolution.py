@@ -13,6 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
+from burn.nn import functional as F
+
 __all__ = ["SHAPE", "SMALL", "burn_convolution", "torch_convolution"]
 
 Shape = tuple[int, int, int, int]
@@ -47,10 +49,10 @@ def burn_convolution(shape: Shape) -> tuple[Work, Work]:
     leaves = [one.to_device(device.autodiff()).require_grad() for one in operands]
 
     def forward() -> object:
-        return burn.conv2d(*operands, padding=1)
+        return F.conv2d(*operands, padding=1)
 
     def both() -> object:
-        gradients = burn.conv2d(*leaves, padding=1).backward(slope)
+        gradients = F.conv2d(*leaves, padding=1).backward(slope)
         return [leaf.grad(gradients) for leaf in leaves]
 
     return forward, both

@@ -23,6 +23,7 @@ from rich.console import Console
 from rich.table import Table
 
 import burn
+from burn.nn import functional as F
 from harness import Case, Result
 
 ROUNDS = 11
@@ -97,7 +98,7 @@ def bandwidth() -> Iterator[Case]:
     y, b = pair(1 << 28)
     yield Case("add 2^28", lambda: x + y, lambda: a + b, EAGER, 1.1)
     yield Case("exp 2^28", lambda: burn.exp(x), lambda: torch.exp(a), EAGER, 1.1)
-    yield Case("gelu 2^28", lambda: burn.gelu(x), lambda: torch.nn.functional.gelu(a), EAGER)
+    yield Case("gelu 2^28", lambda: F.gelu(x), lambda: torch.nn.functional.gelu(a), EAGER)
     yield Case("sum 2^28", lambda: x.sum(), lambda: a.sum(), EAGER, 1.1)
     m, n = pair(8192, 8192)
     row, vector = pair(8192)
@@ -112,19 +113,19 @@ def bandwidth() -> Iterator[Case]:
     )
     yield Case("argmax of rows, 8192^2", lambda: burn.argmax(m, axis=1), lambda: n.argmax(1), EAGER)
     yield Case(
-        "softmax 8192^2", lambda: burn.softmax(m, axis=1), lambda: torch.softmax(n, 1), EAGER, 1.1
+        "softmax 8192^2", lambda: F.softmax(m, axis=1), lambda: torch.softmax(n, 1), EAGER, 1.1
     )
     gamma, weight = pair(8192)
     yield Case(
         "layer_norm 8192^2",
-        lambda: burn.layer_norm(m, gamma, gamma),
+        lambda: F.layer_norm(m, gamma, gamma),
         lambda: torch.nn.functional.layer_norm(n, (8192,), weight, weight),
         EAGER,
     )
     half, narrow = pair(8192, 8192, dtype="bfloat16")
     yield Case(
         "softmax 8192^2 bfloat16",
-        lambda: burn.softmax(half, axis=1),
+        lambda: F.softmax(half, axis=1),
         lambda: torch.softmax(narrow, 1),
         EAGER,
         1.1,
@@ -132,7 +133,7 @@ def bandwidth() -> Iterator[Case]:
     factor, factor_there = pair(8192, dtype="bfloat16")
     yield Case(
         "layer_norm 8192^2 bfloat16",
-        lambda: burn.layer_norm(half, factor, factor),
+        lambda: F.layer_norm(half, factor, factor),
         lambda: torch.nn.functional.layer_norm(narrow, (8192,), factor_there, factor_there),
         EAGER,
     )
@@ -212,7 +213,7 @@ def networks() -> Iterator[Case]:
     conv = torch.nn.functional.conv2d
     yield Case(
         "conv2d 64x128x56x56 3x3",
-        lambda: burn.conv2d(x, weight, padding=1),
+        lambda: F.conv2d(x, weight, padding=1),
         lambda: conv(a, kernel, padding=1),
         EAGER,
         2.0,
@@ -222,7 +223,7 @@ def networks() -> Iterator[Case]:
     leaves = [one.clone().requires_grad_() for one in (a, kernel)]
     yield Case(
         "the same with gradients",
-        lambda: burn.conv2d(image, filters, padding=1).backward(slope),
+        lambda: F.conv2d(image, filters, padding=1).backward(slope),
         lambda: torch.autograd.grad(conv(*leaves, padding=1), leaves, cotangent),
         EAGER,
         2.0,
@@ -231,7 +232,7 @@ def networks() -> Iterator[Case]:
     attend = torch.nn.functional.scaled_dot_product_attention
     yield Case(
         "attention 16x8x512x64",
-        lambda: burn.attention(q, q, q),
+        lambda: F.attention(q, q, q),
         lambda: attend(query, query, query),
         EAGER,
         2.0,
@@ -240,7 +241,7 @@ def networks() -> Iterator[Case]:
         h, half = pair(16, 8, 512, 64, dtype=name)
         yield Case(
             f"the same in {name}",
-            lambda h=h: burn.attention(h, h, h),
+            lambda h=h: F.attention(h, h, h),
             lambda half=half: attend(half, half, half),
             EAGER,
             2.0,
@@ -252,7 +253,7 @@ def networks() -> Iterator[Case]:
         leaves = [half.clone().requires_grad_() for _ in range(3)]
         yield Case(
             f"attention {name} with gradients",
-            lambda own=own, slope=slope: burn.attention(*own).backward(slope),
+            lambda own=own, slope=slope: F.attention(*own).backward(slope),
             lambda leaves=leaves, cotangent=cotangent: torch.autograd.grad(
                 attend(*leaves), leaves, cotangent
             ),
@@ -269,27 +270,27 @@ def images() -> Iterator[Case]:
     zeros, ones = shared(mean.clone()), shared(variance.clone())
     ways: dict[str, tuple[Callable[..., burn.Tensor], Callable[..., torch.Tensor]]] = {
         "max_pool2d 3x3": (
-            lambda x: burn.max_pool2d(x, 3, stride=2, padding=1),
+            lambda x: F.max_pool2d(x, 3, stride=2, padding=1),
             lambda a: functional.max_pool2d(a, 3, 2, 1),
         ),
         "avg_pool2d 3x3": (
-            lambda x: burn.avg_pool2d(x, 3, stride=2, padding=1),
+            lambda x: F.avg_pool2d(x, 3, stride=2, padding=1),
             lambda a: functional.avg_pool2d(a, 3, 2, 1),
         ),
         "adaptive_avg_pool2d 1x1": (
-            lambda x: burn.adaptive_avg_pool2d(x, 1),
+            lambda x: F.adaptive_avg_pool2d(x, 1),
             lambda a: functional.adaptive_avg_pool2d(a, 1),
         ),
         "interpolate bilinear x2": (
-            lambda x: burn.interpolate(x, (224, 224), mode="linear"),
+            lambda x: F.interpolate(x, (224, 224), mode="linear"),
             lambda a: functional.interpolate(a, size=(224, 224), mode="bilinear"),
         ),
         "interpolate bicubic x2": (
-            lambda x: burn.interpolate(x, (224, 224), mode="cubic"),
+            lambda x: F.interpolate(x, (224, 224), mode="cubic"),
             lambda a: functional.interpolate(a, size=(224, 224), mode="bicubic"),
         ),
         "batch_norm in training": (
-            lambda x: burn.batch_norm_training(x, zeros, ones).output,
+            lambda x: F.batch_norm_training(x, zeros, ones).output,
             lambda a: functional.batch_norm(a, mean, variance, training=True),
         ),
     }
@@ -307,7 +308,7 @@ def images() -> Iterator[Case]:
     places = shared(grid)
     yield Case(
         "grid_sample_2d bilinear",
-        lambda: burn.grid_sample_2d(x, places),
+        lambda: F.grid_sample_2d(x, places),
         lambda: functional.grid_sample(a, grid, align_corners=False),
         EAGER,
     )
@@ -335,11 +336,11 @@ def burn_mlp() -> Callable[[], object]:
         leaves = [state[0].require_grad() for state in states]
         x = images
         for layer in range(count):
-            x = burn.linear(x, leaves[layer], leaves[count + layer])
-            x = burn.relu(x) if layer < count - 1 else x
-        gradients = burn.cross_entropy(x, labels).backward()
+            x = F.linear(x, leaves[layer], leaves[count + layer])
+            x = F.relu(x) if layer < count - 1 else x
+        gradients = F.cross_entropy(x, labels).backward()
         for state, leaf in zip(states, leaves, strict=True):
-            state[:] = burn.adam_step(
+            state[:] = burn.optim.adam_step(
                 leaf.detach(), leaf.grad(gradients), *state[1:], step=step, learning_rate=1e-3
             )
         return states

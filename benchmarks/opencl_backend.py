@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 import burn
+from burn.nn import functional as F
 from harness import Case, measure
 
 __all__ = ["against_bandwidth", "against_numpy", "against_tinygrad", "against_torch"]
@@ -63,7 +64,7 @@ def against_numpy(device: burn.Device) -> Iterator[Case]:
         ("sum of all, 10⁷", lambda: burn.sum(y), lambda: b.sum(), STREAM),
         ("sum of rows, 10⁷", lambda: burn.sum(y, axis=1), lambda: b.sum(axis=1), STREAM),
         ("sum of columns, 10⁷", lambda: burn.sum(y, axis=0), lambda: b.sum(axis=0), STREAM),
-        ("softmax, 10⁷", lambda: burn.softmax(y, axis=1), softmax, None),
+        ("softmax, 10⁷", lambda: F.softmax(y, axis=1), softmax, None),
         ("sort, 10⁷", lambda: burn.sort(flat), lambda: np.sort(b.ravel()), 5.0),
         ("argsort, 10⁷", lambda: burn.argsort(flat), lambda: b.ravel().argsort(kind="stable"), 1.0),
     ]
@@ -91,10 +92,10 @@ def against_tinygrad(device: burn.Device) -> Iterator[Case]:
 
     cases: dict[str, tuple[Function, Callable[..., Any], Any]] = {
         "matmul 1024": (lambda: x @ x, lambda one: one @ one, a),
-        "softmax, 10⁷": (lambda: burn.softmax(y, axis=1), lambda one: one.softmax(1), b),
+        "softmax, 10⁷": (lambda: F.softmax(y, axis=1), lambda one: one.softmax(1), b),
         "sum of rows, 10⁷": (lambda: burn.sum(y, axis=1), lambda one: one.sum(1), b),
         "relu and sum of all, 10⁷": (
-            lambda: burn.sum(burn.relu(y)),
+            lambda: burn.sum(F.relu(y)),
             lambda one: one.relu().sum(),
             b,
         ),
@@ -115,14 +116,14 @@ def against_bandwidth(device: burn.Device) -> Iterator[tuple[str, Function, int]
     z = x * 2
     yield "add", lambda: x + z, 3
     yield "add a row", lambda: x + y, 2
-    yield "relu", lambda: burn.relu(x), 2
+    yield "relu", lambda: F.relu(x), 2
     yield "exp", lambda: burn.exp(x), 2
     yield "sum of all", lambda: burn.sum(x), 1
     yield "sum of rows", lambda: burn.sum(x, axis=1), 1
     yield "max of rows", lambda: burn.max(x, axis=1), 1
     yield "sum of columns", lambda: burn.sum(x, axis=0), 1
-    yield "softmax of rows", lambda: burn.softmax(x, axis=1), 2
-    yield "layer_norm of rows", lambda: burn.layer_norm(x), 2
+    yield "softmax of rows", lambda: F.softmax(x, axis=1), 2
+    yield "layer_norm of rows", lambda: F.layer_norm(x), 2
 
 
 def against_torch(device: burn.Device) -> Iterator[Case]:
@@ -185,11 +186,11 @@ def burn_trainer(device: burn.Device) -> Function:
         leaves = [state[0].require_grad() for state in states]
         x = images
         for layer in range(count):
-            x = burn.linear(x, leaves[layer], leaves[count + layer])
-            x = burn.relu(x) if layer < count - 1 else x
-        gradients = burn.cross_entropy(x, labels).backward()
+            x = F.linear(x, leaves[layer], leaves[count + layer])
+            x = F.relu(x) if layer < count - 1 else x
+        gradients = F.cross_entropy(x, labels).backward()
         for state, leaf in zip(states, leaves, strict=True):
-            state[:] = burn.adam_step(
+            state[:] = burn.optim.adam_step(
                 leaf.detach(), leaf.grad(gradients), *state[1:], step=number, learning_rate=1e-3
             )
         return states

@@ -22,6 +22,7 @@ from rich.console import Console
 from rich.table import Table
 
 import burn
+from burn.nn import functional as F
 from cnn import burn_cnn, torch_cnn
 from convolution import SHAPE, SMALL, burn_convolution, torch_convolution
 from harness import Case, Result, measure, measure_commands, measure_memory
@@ -57,7 +58,7 @@ def small_ops() -> Iterator[Case]:
     yield Case("multiply by a number", lambda: x * 2.0, lambda: a * 2.0, against, 0.6)
     yield Case("exp", lambda: burn.exp(x), lambda: torch.exp(a), against, 0.6)
     yield Case("less", lambda: x < y, lambda: a < b, against, 0.6)
-    yield Case("relu", lambda: burn.relu(x), lambda: torch.relu(a), against)
+    yield Case("relu", lambda: F.relu(x), lambda: torch.relu(a), against)
     yield Case("sum", lambda: x.sum(), lambda: a.sum(), against)
     matrix, other = x.reshape((4, 4)), a.reshape(4, 4)
     yield Case("matmul 4x4", lambda: matrix @ matrix, lambda: other @ other, against)
@@ -118,11 +119,11 @@ def burn_trainer(
         count += 1
         hidden = x
         for weight, bias in zip(parameters[:-2:2], parameters[1:-2:2], strict=True):
-            hidden = burn.relu(hidden @ weight + bias)
-        gradients = burn.cross_entropy(hidden @ parameters[-2] + parameters[-1], y).backward()
+            hidden = F.relu(hidden @ weight + bias)
+        gradients = F.cross_entropy(hidden @ parameters[-2] + parameters[-1], y).backward()
         with burn.no_grad():
             for place, parameter in enumerate(parameters):
-                moved, *moments[place] = burn.adam_step(
+                moved, *moments[place] = burn.optim.adam_step(
                     parameter, parameter.grad(gradients), *moments[place], step=count
                 )
                 parameters[place] = moved.require_grad()
@@ -204,22 +205,22 @@ def rows() -> Iterator[Case]:
     works = [
         (
             "softmax 4096x1024",
-            burn.softmax,
+            F.softmax,
             lambda x: functional.softmax(x, -1),
             arrays((4096, 1024)),
             3.0,
         ),
         (
             "layer_norm 4096x1024",
-            burn.layer_norm,
+            F.layer_norm,
             lambda x, gamma, beta: functional.layer_norm(x, (1024,), gamma, beta),
             arrays((4096, 1024), (1024,), (1024,)),
             3.0,
         ),
-        ("gelu 1024x1024", burn.gelu, functional.gelu, arrays((1024, 1024)), None),
+        ("gelu 1024x1024", F.gelu, functional.gelu, arrays((1024, 1024)), None),
         (
             "attention B8 H8 T128 D32",
-            burn.attention,
+            F.attention,
             functional.scaled_dot_product_attention,
             arrays(*[(8, 8, 128, 32)] * 3),
             2.0,
@@ -291,14 +292,14 @@ def pooling() -> Iterator[Case]:
     for kernel in (2, 3):
 
         def ours(k: int = kernel) -> object:
-            return burn.max_pool2d(leaf, k, 2).sum().backward()
+            return F.max_pool2d(leaf, k, 2).sum().backward()
 
         def theirs(k: int = kernel) -> object:
             return torch.autograd.grad(functional.max_pool2d(tracked, k, 2).sum(), tracked)
 
         yield Case(
             f"max_pool2d {kernel}x{kernel}, 32x64x56x56",
-            lambda k=kernel: burn.max_pool2d(images, k, 2),
+            lambda k=kernel: F.max_pool2d(images, k, 2),
             lambda k=kernel: functional.max_pool2d(values, k, 2),
             "torch",
             3.0,

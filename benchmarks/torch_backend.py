@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 import burn
+from burn.nn import functional as F
 from harness import Case
 
 __all__ = ["torch_backend"]
@@ -47,7 +48,7 @@ def _small(device: burn.Device) -> Iterator[Case]:
     yield _within("exp", lambda: burn.exp(x), lambda: torch.exp(a))
     yield _within("less", lambda: x < y, lambda: torch.lt(a, b))
     yield _within("maximum", lambda: burn.maximum(x, y), lambda: torch.maximum(a, b))
-    yield _within("relu", lambda: burn.relu(x), lambda: torch.relu(a))
+    yield _within("relu", lambda: F.relu(x), lambda: torch.relu(a))
     yield _within("matmul 4x4", *_products(device, 4))
 
 
@@ -93,28 +94,28 @@ def _large(device: burn.Device) -> Iterator[Case]:
         "sum of rows, 10⁷": (lambda: burn.sum(x, axis=1), lambda: torch.sum(a, 1)),
         "matmul 512": _products(device, 512),
         "softmax, 4096 rows of 1024": (
-            lambda: burn.softmax(rows, axis=1),
+            lambda: F.softmax(rows, axis=1),
             lambda: torch.softmax(lines, 1),
         ),
         "layer_norm, 4096 rows of 1024": (
-            lambda: burn.layer_norm(rows, gamma, beta),
+            lambda: F.layer_norm(rows, gamma, beta),
             lambda: functional.layer_norm(lines, (1024,), scale, shift),
         ),
-        "gelu, 4096 rows of 1024": (lambda: burn.gelu(rows), lambda: functional.gelu(lines)),
+        "gelu, 4096 rows of 1024": (lambda: F.gelu(rows), lambda: functional.gelu(lines)),
         "sort, 4096 rows of 1024": (
             lambda: burn.sort(rows),
             lambda: torch.sort(lines, stable=True),
         ),
         "conv2d 32x64x28x28, 64 of 3x3": (
-            lambda: burn.conv2d(images, weight, padding=1),
+            lambda: F.conv2d(images, weight, padding=1),
             lambda: functional.conv2d(pictures, kernel, padding=1),
         ),
         "max_pool2d 2x2, 32x64x28x28": (
-            lambda: burn.max_pool2d(images, 2, 2),
+            lambda: F.max_pool2d(images, 2, 2),
             lambda: functional.max_pool2d(pictures, 2, 2),
         ),
         "attention, 32 heads of 256x64": (
-            lambda: burn.attention(query, query, query),
+            lambda: F.attention(query, query, query),
             lambda: functional.scaled_dot_product_attention(heads, heads, heads),
         ),
         "40,000 rows of a table": (

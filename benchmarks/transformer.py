@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 import burn
+from burn.nn import functional as F
 
 __all__ = ["burn_block", "torch_block"]
 
@@ -53,20 +54,20 @@ def burn_block(x: np.ndarray, target: np.ndarray, heads: int) -> Step:
         nonlocal count
         count += 1
         p = parameters
-        normal = burn.layer_norm(inputs, p["gamma1"], p["beta1"])
-        joined = burn.linear(normal, p["in"], p["in_bias"])
+        normal = F.layer_norm(inputs, p["gamma1"], p["beta1"])
+        joined = F.linear(normal, p["in"], p["in_bias"])
         split = joined.reshape((batch, length, 3, heads, width // heads))
         query, key, value = burn.unstack(split.permute_dims((2, 0, 3, 1, 4)))
-        mixed = burn.attention(query, key, value).permute_dims((0, 2, 1, 3))
-        mixed = burn.linear(mixed.reshape((batch, length, width)), p["out"], p["out_bias"])
+        mixed = F.attention(query, key, value).permute_dims((0, 2, 1, 3))
+        mixed = F.linear(mixed.reshape((batch, length, width)), p["out"], p["out_bias"])
         hidden = inputs + mixed
-        normal = burn.layer_norm(hidden, p["gamma2"], p["beta2"])
-        wide = burn.gelu(burn.linear(normal, p["up"], p["up_bias"]))
-        output = hidden + burn.linear(wide, p["down"], p["down_bias"])
-        gradients = burn.mse_loss(output, wanted).backward()
+        normal = F.layer_norm(hidden, p["gamma2"], p["beta2"])
+        wide = F.gelu(F.linear(normal, p["up"], p["up_bias"]))
+        output = hidden + F.linear(wide, p["down"], p["down_bias"])
+        gradients = F.mse_loss(output, wanted).backward()
         with burn.no_grad():
             for name, parameter in p.items():
-                moved, *moments[name] = burn.adam_step(
+                moved, *moments[name] = burn.optim.adam_step(
                     parameter, parameter.grad(gradients), *moments[name], step=count
                 )
                 p[name] = moved.require_grad()

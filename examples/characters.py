@@ -20,6 +20,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 import burn
 from burn import Device, Tensor
+from burn.nn import functional as F
 from model import Model
 
 TEXT = Path(__file__).parent / "data" / "genesis.txt"
@@ -80,11 +81,11 @@ class Transformer(Model):
 
     def __call__(self, numbers: Tensor) -> Tensor:
         """Scores of what comes next, shape (n, t, characters), after numbers of shape (n, t)."""
-        x = burn.embedding(self["characters"], numbers) + self["places"][: numbers.shape[1]]
+        x = F.embedding(self["characters"], numbers) + self["places"][: numbers.shape[1]]
         for layer in range(LAYERS):
             x = x + self._attend(f"{layer}.attention", self._norm(f"{layer}.attention.norm", x))
             hidden = self._linear(f"{layer}.feed.hidden", self._norm(f"{layer}.feed.norm", x))
-            x = x + self._linear(f"{layer}.feed.output", burn.gelu(hidden, approximate="tanh"))
+            x = x + self._linear(f"{layer}.feed.output", F.gelu(hidden, approximate="tanh"))
         return self._linear("scores", self._norm("norm", x))
 
     def _attend(self, name: str, x: Tensor) -> Tensor:
@@ -94,7 +95,7 @@ class Transformer(Model):
             self._linear(f"{name}.inputs", x), (count, length, 3, HEADS, WIDTH // HEADS)
         )
         query, key, value = burn.unstack(burn.permute_dims(joint, (2, 0, 3, 1, 4)))
-        seen = burn.attention(query, key, value, is_causal=True)
+        seen = F.attention(query, key, value, is_causal=True)
         joined = burn.reshape(burn.permute_dims(seen, (0, 2, 1, 3)), (count, length, WIDTH))
         return self._linear(f"{name}.output", joined)
 
@@ -107,10 +108,10 @@ class Transformer(Model):
         self.add(f"{name}.bias", outputs)
 
     def _norm(self, name: str, x: Tensor) -> Tensor:
-        return burn.layer_norm(x, self[f"{name}.gamma"], self[f"{name}.beta"])
+        return F.layer_norm(x, self[f"{name}.gamma"], self[f"{name}.beta"])
 
     def _linear(self, name: str, x: Tensor) -> Tensor:
-        return burn.linear(x, self[f"{name}.weight"], self[f"{name}.bias"])
+        return F.linear(x, self[f"{name}.weight"], self[f"{name}.bias"])
 
 
 def train(network: Transformer, text: Text, steps: int) -> float:
@@ -127,7 +128,7 @@ def train(network: Transformer, text: Text, steps: int) -> float:
         bar = progress.add_task("training", total=steps, loss=float("nan"))
         for step in range(steps):
             pieces, following = text.batch(BATCH)
-            loss = burn.cross_entropy(network(pieces), following)
+            loss = F.cross_entropy(network(pieces), following)
             warm = min(1.0, (step + 1) / WARM_UP)
             cooling = 0.5 * (1.0 + math.cos(math.pi * step / steps))
             network.update(loss.backward(), LEARNING_RATE * warm * cooling, WEIGHT_DECAY)
@@ -145,7 +146,7 @@ def write(network: Transformer, text: Text, prompt: str, length: int) -> str:
     numbers = text.encode(prompt) or text.encode("\n")
     for _ in range(length):
         seen = burn.asarray([numbers[-CONTEXT:]], device=device)
-        chances = burn.softmax(network(seen)[0, -1, :] / 0.8)
+        chances = F.softmax(network(seen)[0, -1, :] / 0.8)
         numbers.append(int(burn.random.categorical(chances)))
     return text.decode(numbers)
 

@@ -27,6 +27,7 @@ from sklearn.model_selection import train_test_split
 
 import burn
 from burn import Device, Tensor
+from burn.nn import functional as F
 from model import Model
 
 mpl.use("Agg")  # pictures go to files: no display is needed
@@ -80,8 +81,8 @@ class DenseNetwork(Model):
         del training  # it computes the same
         last = len(LAYERS) - 2
         for layer in range(last):
-            x = burn.relu(burn.linear(x, self[f"weight{layer}"], self[f"bias{layer}"]))
-        return burn.linear(x, self[f"weight{last}"], self[f"bias{last}"])
+            x = F.relu(F.linear(x, self[f"weight{layer}"], self[f"bias{layer}"]))
+        return F.linear(x, self[f"weight{last}"], self[f"bias{last}"])
 
 
 class ConvolutionalNetwork(Model):
@@ -104,17 +105,17 @@ class ConvolutionalNetwork(Model):
         """A score for each class, shape (n, 10), of images of shape (n, 64)."""
         x = burn.reshape(x, (len(x), 1, 8, 8))
         for layer in range(len(CHANNELS) - 1):
-            x = burn.conv2d(x, self[f"kernel{layer}"], padding=1)
-            x = burn.relu(self._normalize(layer, x, training=training))
-        x = burn.max_pool2d(x, 2)
-        return burn.linear(burn.reshape(x, (len(x), -1)), self["weight"], self["bias"])
+            x = F.conv2d(x, self[f"kernel{layer}"], padding=1)
+            x = F.relu(self._normalize(layer, x, training=training))
+        x = F.max_pool2d(x, 2)
+        return F.linear(burn.reshape(x, (len(x), -1)), self["weight"], self["bias"])
 
     def _normalize(self, layer: int, x: Tensor, *, training: bool) -> Tensor:
         gamma, beta = self[f"gamma{layer}"], self[f"beta{layer}"]
         mean, variance = self.statistics[layer]
         if not training:
-            return burn.batch_norm(x, mean, variance, gamma, beta)
-        x, mean, variance = burn.batch_norm_training(x, mean, variance, gamma, beta)
+            return F.batch_norm(x, mean, variance, gamma, beta)
+        x, mean, variance = F.batch_norm_training(x, mean, variance, gamma, beta)
         self.statistics[layer] = (mean, variance)
         return x
 
@@ -151,7 +152,7 @@ def train(network: DenseNetwork | ConvolutionalNetwork, data: Digits, epochs: in
                     images.shape, std=NOISE, dtype=images.dtype, device=device
                 )
                 scores = network(images + noise, training=True)
-                loss = burn.cross_entropy(scores, burn.take(data.labels, chosen, axis=0))
+                loss = F.cross_entropy(scores, burn.take(data.labels, chosen, axis=0))
                 network.update(loss.backward(), learning_rate, WEIGHT_DECAY)
                 total += loss.detach() * len(chosen)
             losses.append(float(total) / len(data))

@@ -44,7 +44,7 @@ class Model:
         self._steps += 1
         with burn.no_grad():
             for name, parameter in self.parameters.items():
-                value, first, second = burn.adam_step(
+                value, first, second = burn.optim.adam_step(
                     parameter,
                     parameter.grad(gradients),
                     *self._moments[name],

@@ -16,10 +16,10 @@ import array_api_strict
 import numpy as np
 
 from burn.backend import ArrayBackend
-from burn.data import TensorData
 from burn.device_id import DeviceId
 from burn.dtype import DTypeUsage, bfloat16, float16, float64
 from burn.ops import REGISTRY, resolve
+from burn.tensor_data import TensorData
 from burn_cpu.arithmetic import with_numbers
 from burn_cpu.backend import CpuBackend
 

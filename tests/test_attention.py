@@ -6,9 +6,10 @@ import tracemalloc
 import numpy as np
 import pytest
 import torch
-import torch.nn.functional as F  # noqa: N812 — its usual name
+import torch.nn.functional as F
 
 import burn
+from burn.nn import functional
 
 CPU = burn.Device("cpu")
 AUTODIFF = CPU.autodiff()
@@ -42,7 +43,7 @@ def compare(arrays, mask=None, bias=None, **options):
     floats = [*arrays] if bias is None else [*arrays, bias]
     xs = [leaf(one) for one in floats]
     ys = [torch.tensor(one, requires_grad=True) for one in floats]
-    ours = burn.attention(
+    ours = functional.attention(
         *xs[:3],
         None if mask is None else burn.asarray(mask, device=CPU),
         xs[3] if bias is not None else None,
@@ -97,7 +98,7 @@ def test_attention_is_that_of_torch_with_the_mask_inverted(is_causal):
     expected = F.scaled_dot_product_attention(
         *[torch.tensor(one) for one in (query, key, value)], **options
     )
-    found = burn.attention(
+    found = functional.attention(
         *[burn.asarray(one, device=CPU) for one in (query, key, value)],
         None if is_causal else burn.asarray(mask, device=CPU),
         is_causal=is_causal,
@@ -143,7 +144,7 @@ def test_a_query_without_keys_gives_0_and_no_gradient():
     mask = np.zeros((2, 3, 4), np.bool_)
     mask[0, 1] = True
     mask[1] = True
-    output = burn.attention(query, key, value, burn.asarray(mask, device=CPU))
+    output = functional.attention(query, key, value, burn.asarray(mask, device=CPU))
     assert output.inner().numpy()[0, 1].tolist() == [0.0, 0.0]
     assert not output.inner().numpy()[1].any()
     gradients = output.sum().backward()
@@ -157,17 +158,19 @@ def test_a_bias_of_minus_infinity_excludes_a_key():
     query, key, value = (burn.asarray(one, device=CPU) for one in operands((), 2, 3, 2, 2))
     mask = np.array([[False, True, False], [True, True, True]])
     bias = np.where(mask, -math.inf, 0.0)
-    masked = burn.attention(query, key, value, burn.asarray(mask, device=CPU))
-    biased = burn.attention(query, key, value, None, burn.asarray(bias, device=CPU))
+    masked = functional.attention(query, key, value, burn.asarray(mask, device=CPU))
+    biased = functional.attention(query, key, value, None, burn.asarray(bias, device=CPU))
     np.testing.assert_allclose(biased.numpy(), masked.numpy(), rtol=1e-12)
 
 
 def test_a_causal_query_stands_at_the_end():
     value = burn.asarray([[1.0], [2.0], [4.0]], device=CPU)
     zeros = burn.zeros((3, 1), device=CPU)
-    seen = burn.attention(burn.zeros((2, 1), device=CPU), zeros, value, is_causal=True)
+    seen = functional.attention(burn.zeros((2, 1), device=CPU), zeros, value, is_causal=True)
     np.testing.assert_allclose(seen.numpy(), [[1.5], [7.0 / 3.0]], rtol=1e-6)
-    early = burn.attention(burn.zeros((3, 1), device=CPU), zeros[:2], value[:2], is_causal=True)
+    early = functional.attention(
+        burn.zeros((3, 1), device=CPU), zeros[:2], value[:2], is_causal=True
+    )
     assert early.tolist() == [[0.0], [1.0], [1.5]]
 
 
@@ -177,7 +180,7 @@ def test_a_causal_query_stands_at_the_end():
 def test_empty_operands(shape):
     batch, queries, keys, features, values = shape
     xs = [leaf(one) for one in operands((batch,), queries, keys, features, values)]
-    output = burn.attention(*xs)
+    output = functional.attention(*xs)
     assert output.shape == (batch, queries, values)
     gradients = output.sum().backward()
     for x in xs:
@@ -188,7 +191,7 @@ def test_empty_operands(shape):
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
 def test_narrow_dtypes_add_up_in_float32(dtype):
     xs = [burn.asarray(one, dtype=dtype, device=CPU) for one in operands((2,), 40, 60, 16, 16)]
-    output = burn.attention(*xs)
+    output = functional.attention(*xs)
     assert str(output.dtype) == dtype
     wide = [torch.tensor(x.astype("float64").numpy()) for x in xs]
     expected = F.scaled_dot_product_attention(*wide).numpy()
@@ -204,10 +207,10 @@ def test_nothing_of_the_size_of_the_scores_is_kept():
         for _ in range(3)
     ]
     xs = [x.require_grad() for x in xs]
-    burn.attention(*xs)
+    functional.attention(*xs)
     tracemalloc.start()
     before, _ = tracemalloc.get_traced_memory()
-    output = burn.attention(*xs)
+    output = functional.attention(*xs)
     after, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert output.is_tracked
@@ -217,12 +220,12 @@ def test_nothing_of_the_size_of_the_scores_is_kept():
 def test_errors_say_which_lengths_differ():
     x = burn.ones((2, 3, 4), device=CPU)
     with pytest.raises(burn.ShapeError, match="a query has 4 features and a key 5"):
-        burn.attention(x, burn.ones((2, 3, 5), device=CPU), x)
+        functional.attention(x, burn.ones((2, 3, 5), device=CPU), x)
     with pytest.raises(burn.ShapeError, match="there are 3 keys and 2 values"):
-        burn.attention(x, x, burn.ones((2, 2, 4), device=CPU))
+        functional.attention(x, x, burn.ones((2, 2, 4), device=CPU))
     with pytest.raises(burn.ShapeError, match=r"mask has shape \(4, 4\).*scores, \(2, 3, 3\)"):
-        burn.attention(x, x, x, burn.zeros((4, 4), dtype="bool", device=CPU))
+        functional.attention(x, x, x, burn.zeros((4, 4), dtype="bool", device=CPU))
     with pytest.raises(burn.DTypeError, match="mask takes bool"):
-        burn.attention(x, x, x, x)
+        functional.attention(x, x, x, x)
     with pytest.raises(burn.ArgumentError, match=r"softcap is 0\.0"):
-        burn.attention(x, x, x, softcap=0)
+        functional.attention(x, x, x, softcap=0)

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import burn
-from burn.tensor.dispatcher import dispatch
+from burn.functions.common import dispatch
+from burn.nn import functional as F
 
 CPU = burn.Device("cpu")
 TRACKED = CPU.autodiff()
@@ -135,7 +136,7 @@ def test_no_grad_leaves_no_trace_and_ends():
         assert not (x * 2).is_tracked
         with burn.no_grad():
             pass
-        assert not burn.softmax(x).is_tracked
+        assert not F.softmax(x).is_tracked
         assert x.is_require_grad
     assert (x * 2).is_tracked
 
@@ -264,7 +265,7 @@ def test_a_step_of_an_optimizer_can_be_differentiated():
     x = leaf([1.0], dtype="float64")
     rate = leaf([0.5], dtype="float64")
     zero = burn.zeros_like(x.inner())
-    moved, _ = burn.sgd_step(x, rate * x, zero, learning_rate=0.1)
+    moved, _ = burn.optim.sgd_step(x, rate * x, zero, learning_rate=0.1)
     gradients = (moved * moved).sum().backward()
     # moved = x - 0.1 r x, so d(moved**2)/dr = -0.2 x moved
     assert rate.grad(gradients).tolist() == pytest.approx([-0.2 * 0.95])

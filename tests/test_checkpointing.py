@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import burn
+from burn.nn import functional as F
 
 CPU = burn.Device("cpu")
 PLAIN = CPU.autodiff()
@@ -20,11 +21,11 @@ def network(device, dtype="float64"):
         return burn.asarray(generator.normal(size=shape), dtype=dtype, device=device).require_grad()
 
     x, w, b = leaf(6, 8), leaf(8, 4), leaf(4)
-    h = burn.gelu(x @ w + b) * burn.sigmoid(x @ w)
+    h = F.gelu(x @ w + b) * F.sigmoid(x @ w)
     h = burn.concat([burn.exp(-(h * h)), h.reshape((6, 4))], axis=1)
-    h = burn.softmax(h, axis=1) + burn.tanh(h[:, ::-1]).astype("float32").astype(dtype)
+    h = F.softmax(h, axis=1) + burn.tanh(h[:, ::-1]).astype("float32").astype(dtype)
     indices = burn.asarray([0, 3, 3], device=CPU)
-    loss = burn.cross_entropy(burn.take(h, indices, axis=0), indices)
+    loss = F.cross_entropy(burn.take(h, indices, axis=0), indices)
     return [x, w, b], loss + burn.maximum(h, 0.1).mean() + burn.prod(h, axis=0).sum()
 
 

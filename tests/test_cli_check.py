@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 import burn
 from burn.cli import main
-from burn.cli.check import check
+from burn.cli.device_check import check
 from burn.plugins import BackendSpec, DeviceInfo, registered, registry
 from burn_cpu.backend import CpuBackend
 
@@ -207,7 +207,7 @@ def test_a_load_that_does_not_answer_keeps_nothing_else_from_being_listed(monkey
         release.wait()
         return CpuBackend()
 
-    monkeypatch.setattr("burn.cli.check.SECONDS", 0.2)
+    monkeypatch.setattr("burn.cli.device_check.SECONDS", 0.2)
     with backend(load):
         result = run("--json")
         release.set()

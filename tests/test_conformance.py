@@ -8,10 +8,10 @@ import pytest
 
 from burn import Device
 from burn.backend import is_implemented, tensor_ops
-from burn.data import TensorData
 from burn.device_id import DeviceId
 from burn.dtype import DType, DTypeUsage, Kind, float64, int64
 from burn.ops import REGISTRY, Tag
+from burn.tensor_data import TensorData
 from burn.testing import (
     SAMPLES,
     ExpectedFailures,

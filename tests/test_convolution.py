@@ -9,11 +9,12 @@ import torch
 from torch.nn import functional
 
 import burn
+from burn.nn import functional as F
 from windows_against_torch import CPU, TRACKED, assert_close, compare, normal, ones, zeros_around
 
-CONV = {1: burn.conv1d, 2: burn.conv2d, 3: burn.conv3d}
+CONV = {1: F.conv1d, 2: F.conv2d, 3: F.conv3d}
 TORCH_CONV = {1: functional.conv1d, 2: functional.conv2d, 3: functional.conv3d}
-TRANSPOSED = {1: burn.conv_transpose1d, 2: burn.conv_transpose2d, 3: burn.conv_transpose3d}
+TRANSPOSED = {1: F.conv_transpose1d, 2: F.conv_transpose2d, 3: F.conv_transpose3d}
 TORCH_TRANSPOSED = {
     1: functional.conv_transpose1d,
     2: functional.conv_transpose2d,
@@ -38,7 +39,7 @@ def test_conv2d_agrees_with_torch(stride, padding, dilation, groups, kernel):
     options = {"stride": stride, "dilation": dilation, "groups": groups}
     pairs = padding if isinstance(padding, tuple) else ((padding, padding),) * 2
     compare(
-        lambda x, w, b: burn.conv2d(x, w, b, padding=padding, **options),
+        lambda x, w, b: F.conv2d(x, w, b, padding=padding, **options),
         lambda x, w, b: functional.conv2d(zeros_around(x, pairs), w, b, **options),
         x,
         weight,
@@ -73,7 +74,7 @@ CASES = {
 def test_conv2d_agrees_with_torch_at_the_edges(case):
     shape, weight, options = CASES[case]
     compare(
-        lambda x, w, b: burn.conv2d(x, w, b, **options),
+        lambda x, w, b: F.conv2d(x, w, b, **options),
         lambda x, w, b: functional.conv2d(x, w, b, **options),
         normal(*shape),
         normal(*weight),
@@ -87,7 +88,7 @@ def test_conv2d_agrees_with_torch_at_the_edges(case):
 def test_conv1d_agrees_with_torch(stride, padding, groups):
     options = {"stride": stride, "padding": padding, "groups": groups, "dilation": 2}
     compare(
-        lambda x, w: burn.conv1d(x, w, **options),
+        lambda x, w: F.conv1d(x, w, **options),
         lambda x, w: functional.conv1d(x, w, **options),
         normal(3, 6, 17),
         normal(6, 6 // groups, 3),
@@ -100,7 +101,7 @@ def test_conv1d_agrees_with_torch(stride, padding, groups):
 def test_conv3d_agrees_with_torch(stride, padding, groups):
     options = {"stride": stride, "padding": padding, "groups": groups, "dilation": (1, 2, 1)}
     compare(
-        lambda x, w, b: burn.conv3d(x, w, b, **options),
+        lambda x, w, b: F.conv3d(x, w, b, **options),
         lambda x, w, b: functional.conv3d(x, w, b, **options),
         normal(2, 4, 5, 6, 7),
         normal(2, 4 // groups, 2, 3, 3),
@@ -118,7 +119,7 @@ def test_conv_transpose2d_agrees_with_torch(stride, padding, dilation, groups, l
     extra = tuple(step - 1 for step in steps) if longer else 0
     options = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
     compare(
-        lambda x, w, b: burn.conv_transpose2d(x, w, b, output_padding=extra, **options),
+        lambda x, w, b: F.conv_transpose2d(x, w, b, output_padding=extra, **options),
         lambda x, w, b: functional.conv_transpose2d(x, w, b, output_padding=extra, **options),
         normal(2, 4, 5, 4),
         normal(4, 8 // groups, 3, 2),
@@ -151,7 +152,7 @@ TRANSPOSED_CASES = {
 def test_conv_transpose2d_agrees_with_torch_at_the_edges(case):
     shape, weight, options = TRANSPOSED_CASES[case]
     compare(
-        lambda x, w, b: burn.conv_transpose2d(x, w, b, **options),
+        lambda x, w, b: F.conv_transpose2d(x, w, b, **options),
         lambda x, w, b: functional.conv_transpose2d(x, w, b, **options),
         normal(*shape),
         normal(*weight),
@@ -196,7 +197,7 @@ def test_an_empty_batch_gives_an_empty_result_and_zero_gradients(count):
 def test_same_padding_is_that_of_torch(lengths, kernel, dilation):
     x, weight = normal(2, 2, *lengths), normal(3, 2, *kernel)
     compare(
-        lambda x, w: burn.conv2d(x, w, padding="same", dilation=dilation),
+        lambda x, w: F.conv2d(x, w, padding="same", dilation=dilation),
         lambda x, w: functional.conv2d(x, w, padding="same", dilation=dilation),
         x,
         weight,
@@ -208,24 +209,24 @@ def test_same_padding_is_that_of_torch(lengths, kernel, dilation):
 @pytest.mark.parametrize("kernel", [1, 2, 3])
 def test_same_padding_gives_the_length_over_the_stride(stride, length, kernel):
     x, weight = burn.ones((1, 1, length), device=CPU), burn.ones((1, 1, kernel), device=CPU)
-    output = burn.conv1d(x, weight, stride=stride, padding="same")
+    output = F.conv1d(x, weight, stride=stride, padding="same")
     assert output.shape == (1, 1, math.ceil(length / stride))
 
 
 def test_valid_padding_is_none():
     x, weight = burn.asarray(normal(1, 2, 5), device=CPU), burn.asarray(normal(2, 2, 3), device=CPU)
-    assert_close(burn.conv1d(x, weight, padding="valid").numpy(), burn.conv1d(x, weight).numpy())
+    assert_close(F.conv1d(x, weight, padding="valid").numpy(), F.conv1d(x, weight).numpy())
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_16_bit_floats_add_up_in_float32(dtype):
     x = burn.ones((1, 4096, 1), dtype=dtype, device=CPU)
     weight = burn.ones((1, 4096, 1), dtype=dtype, device=CPU)
-    output = burn.conv1d(x, weight)
+    output = F.conv1d(x, weight)
     assert output.dtype is burn.Tensor.dtype.fget(x)
     assert output.tolist() == [[[4096.0]]]
     bias = burn.ones(1, dtype=dtype, device=TRACKED).require_grad()
-    long = burn.conv1d(burn.ones((1, 1, 3000), dtype=dtype, device=TRACKED), weight[:, :1], bias)
+    long = F.conv1d(burn.ones((1, 1, 3000), dtype=dtype, device=TRACKED), weight[:, :1], bias)
     expected = float(burn.asarray(3000.0, dtype=dtype, device=CPU))
     assert bias.grad(long.sum().backward()).tolist() == [expected]
 
@@ -233,7 +234,7 @@ def test_16_bit_floats_add_up_in_float32(dtype):
 def test_operands_are_promoted_together():
     x = burn.ones((1, 1, 3), dtype="int32", device=CPU)
     weight = burn.ones((1, 1, 2), dtype="float64", device=CPU)
-    output = burn.conv1d(x, weight, burn.ones(1, device=CPU))
+    output = F.conv1d(x, weight, burn.ones(1, device=CPU))
     assert output.dtype is burn.float64
     assert output.tolist() == [[[3.0, 3.0]]]
 
@@ -245,20 +246,20 @@ def test_views_are_convolved_like_copies():
     expected = functional.conv2d(
         torch.from_numpy(x).permute(3, 2, 1, 0), torch.from_numpy(weight).permute(2, 1, 3, 0)
     )
-    assert_close(burn.conv2d(a, w[:, ::1]).numpy(), expected.numpy())
+    assert_close(F.conv2d(a, w[:, ::1]).numpy(), expected.numpy())
     flipped = burn.flip(a, axis=2)
     expected = functional.conv2d(
         torch.from_numpy(x).permute(3, 2, 1, 0).flip(2),
         torch.from_numpy(weight).permute(2, 1, 3, 0),
     )
-    assert_close(burn.conv2d(flipped, w).numpy(), expected.numpy())
+    assert_close(F.conv2d(flipped, w).numpy(), expected.numpy())
 
 
 def test_an_element_that_is_not_finite_reaches_its_own_windows_only():
     x = np.zeros((1, 1, 6, 6), np.float32)
     x[0, 0, 2, 3] = np.nan
     weight = burn.ones((1, 1, 3, 3), device=CPU)
-    output = burn.conv2d(burn.asarray(x, device=CPU), weight, padding=1).numpy()
+    output = F.conv2d(burn.asarray(x, device=CPU), weight, padding=1).numpy()
     expected = np.zeros((6, 6), bool)
     expected[1:4, 2:5] = True
     assert (np.isnan(output[0, 0]) == expected).all()
@@ -270,83 +271,83 @@ X, W = ones(2, 4, 5, 6), ones(6, 4, 3, 3)
 
 REFUSED = {
     "unbatched": (
-        lambda: burn.conv2d(ones(4, 5, 6), W),
+        lambda: F.conv2d(ones(4, 5, 6), W),
         burn.ShapeError,
         r"conv2d: x has shape \(4, 5, 6\) where a batch \(N, C, H, W\) is needed. x\[None\] adds",
     ),
-    "unbatched 1-d": (lambda: burn.conv1d(ones(4, 5), ones(6, 4, 3)), burn.ShapeError, "batch"),
+    "unbatched 1-d": (lambda: F.conv1d(ones(4, 5), ones(6, 4, 3)), burn.ShapeError, "batch"),
     "unbatched transposed": (
-        lambda: burn.conv_transpose3d(X, ones(4, 1, 2, 2, 2)),
+        lambda: F.conv_transpose3d(X, ones(4, 1, 2, 2, 2)),
         burn.ShapeError,
         r"\(N, C, D, H, W\)",
     ),
-    "too many axes": (lambda: burn.conv1d(X, ones(6, 4, 3)), burn.ShapeError, "conv1d"),
+    "too many axes": (lambda: F.conv1d(X, ones(6, 4, 3)), burn.ShapeError, "conv1d"),
     "kernel too long": (
-        lambda: burn.conv2d(X, ones(6, 4, 3, 9), padding=1, dilation=(1, 2)),
+        lambda: F.conv2d(X, ones(6, 4, 3, 9), padding=1, dilation=(1, 2)),
         burn.ShapeError,
         r"- 1\) - 1\)/stride\) \+ 1 = floor\(\(6 \+ 1 \+ 1 - 2\*\(9 - 1\) - 1\)/1\) \+ 1 = -8",
     ),
     "other channels": (
-        lambda: burn.conv2d(X, ones(6, 3, 3, 3)),
+        lambda: F.conv2d(X, ones(6, 3, 3, 3)),
         burn.ShapeError,
         "has 3 channels where C / groups = 4 / 1 = 4",
     ),
     "groups of inputs": (
-        lambda: burn.conv2d(X, ones(6, 1, 3, 3), groups=3),
+        lambda: F.conv2d(X, ones(6, 1, 3, 3), groups=3),
         burn.ShapeError,
         "4 channels C are no multiple of 3 groups",
     ),
     "groups of outputs": (
-        lambda: burn.conv2d(X, ones(5, 2, 3, 3), groups=2),
+        lambda: F.conv2d(X, ones(5, 2, 3, 3), groups=2),
         burn.ShapeError,
         "5 channels O are no multiple of 2 groups",
     ),
-    "no groups": (lambda: burn.conv2d(X, W, groups=0), burn.ArgumentError, "groups is 0"),
+    "no groups": (lambda: F.conv2d(X, W, groups=0), burn.ArgumentError, "groups is 0"),
     "bias": (
-        lambda: burn.conv2d(X, W, ones(5)),
+        lambda: F.conv2d(X, W, ones(5)),
         burn.ShapeError,
         r"bias has shape \(5,\) where \(6,\)",
     ),
-    "weight with other axes": (lambda: burn.conv2d(X, ones(6, 4, 3)), burn.ShapeError, "weight"),
-    "stride 0": (lambda: burn.conv2d(X, W, stride=0), burn.ArgumentError, "stride"),
+    "weight with other axes": (lambda: F.conv2d(X, ones(6, 4, 3)), burn.ShapeError, "weight"),
+    "stride 0": (lambda: F.conv2d(X, W, stride=0), burn.ArgumentError, "stride"),
     "stride 0, same": (
-        lambda: burn.conv2d(X, W, stride=0, padding="same"),
+        lambda: F.conv2d(X, W, stride=0, padding="same"),
         burn.ArgumentError,
         "stride",
     ),
-    "negative padding": (lambda: burn.conv2d(X, W, padding=-1), burn.ArgumentError, "padding"),
+    "negative padding": (lambda: F.conv2d(X, W, padding=-1), burn.ArgumentError, "padding"),
     "named padding": (
-        lambda: burn.conv2d(X, W, padding="full"),
+        lambda: F.conv2d(X, W, padding="full"),
         burn.ArgumentError,
         'conv2d: padding is \'full\'. Use numbers, "same" or "valid"',
     ),
-    "padding of one axis": (lambda: burn.conv2d(X, W, padding=(1,)), burn.ArgumentError, "conv2d"),
+    "padding of one axis": (lambda: F.conv2d(X, W, padding=(1,)), burn.ArgumentError, "conv2d"),
     "stride of three axes": (
-        lambda: burn.conv2d(X, W, stride=(1, 1, 1)),
+        lambda: F.conv2d(X, W, stride=(1, 1, 1)),
         burn.ArgumentError,
         "conv2d: stride has 3 values",
     ),
-    "dilation 1.5": (lambda: burn.conv2d(X, W, dilation=1.5), burn.OperandTypeError, "dilation"),
-    "no tensor": (lambda: burn.conv2d(np.ones((1, 1, 2, 2)), W), burn.OperandTypeError, "conv2d"),
+    "dilation 1.5": (lambda: F.conv2d(X, W, dilation=1.5), burn.OperandTypeError, "dilation"),
+    "no tensor": (lambda: F.conv2d(np.ones((1, 1, 2, 2)), W), burn.OperandTypeError, "conv2d"),
     "booleans": (
-        lambda: burn.conv2d(burn.ones((1, 1, 2, 2), dtype="bool", device=CPU), W) and None,
+        lambda: F.conv2d(burn.ones((1, 1, 2, 2), dtype="bool", device=CPU), W) and None,
         burn.BurnError,
         "conv",
     ),
-    "empty image": (lambda: burn.conv2d(ones(1, 4, 0, 3), W), burn.ShapeError, "no elements"),
-    "empty kernel": (lambda: burn.conv2d(X, ones(6, 4, 0, 3)), burn.ArgumentError, "kernel"),
+    "empty image": (lambda: F.conv2d(ones(1, 4, 0, 3), W), burn.ShapeError, "no elements"),
+    "empty kernel": (lambda: F.conv2d(X, ones(6, 4, 0, 3)), burn.ArgumentError, "kernel"),
     "transposed weight": (
-        lambda: burn.conv_transpose2d(X, W),
+        lambda: F.conv_transpose2d(X, W),
         burn.ShapeError,
         r"\(C, O / groups, \*kernel\)",
     ),
     "nothing left": (
-        lambda: burn.conv_transpose2d(X, ones(4, 6, 3, 3), padding=4),
+        lambda: F.conv_transpose2d(X, ones(4, 6, 3, 3), padding=4),
         burn.ShapeError,
         r"= \(5 - 1\)\*1 - 4 - 4 \+ 1\*\(3 - 1\) \+ 0 \+ 1 = -1",
     ),
     "output padding": (
-        lambda: burn.conv_transpose2d(X, ones(4, 6, 3, 3), output_padding=1),
+        lambda: F.conv_transpose2d(X, ones(4, 6, 3, 3), output_padding=1),
         burn.ArgumentError,
         "output_padding is 1 along axis 2 where the stride is 1",
     ),

@@ -8,6 +8,7 @@ import torch
 from torch.nn import functional
 
 import burn
+from burn.nn import functional as F
 from windows_against_torch import CPU, assert_close, compare, normal, ones
 
 
@@ -84,7 +85,7 @@ def test_deform_conv2d_is_what_its_definition_says(options, masked):
         arrays.append(normal(2, places, rows, columns))
 
     def ours(x, offset, weight, bias, mask=None):
-        return burn.deform_conv2d(x, offset, weight, mask, bias, **options)
+        return F.deform_conv2d(x, offset, weight, mask, bias, **options)
 
     def theirs(x, offset, weight, bias, mask=None):
         renamed = {
@@ -104,7 +105,7 @@ def test_windows_that_are_not_moved_give_a_convolution(groups):
     )
     offset = burn.zeros((2, 12, *expected.shape[2:]), dtype="float64", device=CPU)
     tensors = [burn.asarray(one, device=CPU) for one in (x, weight, bias)]
-    output = burn.deform_conv2d(
+    output = F.deform_conv2d(
         tensors[0], offset, tensors[1], None, tensors[2], weight_groups=groups, **options
     )
     assert_close(output.numpy(), expected.numpy())
@@ -115,7 +116,7 @@ def test_offsets_that_are_no_numbers():
     weight = burn.ones((1, 1, 1, 1), device=CPU)
     offset = np.zeros((1, 2, 2, 2), np.float32)
     offset[0, 0] = [[np.nan, np.inf], [-np.inf, 1e30]]
-    output = burn.deform_conv2d(x, burn.asarray(offset, device=CPU), weight).numpy()
+    output = F.deform_conv2d(x, burn.asarray(offset, device=CPU), weight).numpy()
     assert_close(output[0, 0], [[np.nan, 0.0], [0.0, 0.0]])
 
 
@@ -123,27 +124,27 @@ X, W = ones(2, 4, 5, 6), ones(6, 4, 3, 3)
 
 REFUSED = {
     "offset": (
-        lambda: burn.deform_conv2d(X, ones(2, 9, 3, 4), W),
+        lambda: F.deform_conv2d(X, ones(2, 9, 3, 4), W),
         burn.ShapeError,
         r"offset has shape \(2, 9, 3, 4\) where \(2, 18, 3, 4\) is needed",
     ),
     "mask": (
-        lambda: burn.deform_conv2d(X, ones(2, 18, 3, 4), W, ones(2, 9, 3, 3)),
+        lambda: F.deform_conv2d(X, ones(2, 18, 3, 4), W, ones(2, 9, 3, 3)),
         burn.ShapeError,
         "mask has shape",
     ),
     "offset groups": (
-        lambda: burn.deform_conv2d(X, ones(2, 54, 3, 4), W, offset_groups=3),
+        lambda: F.deform_conv2d(X, ones(2, 54, 3, 4), W, offset_groups=3),
         burn.ShapeError,
         "4 channels are no multiple of 3 offset_groups",
     ),
     "no offset groups": (
-        lambda: burn.deform_conv2d(X, ones(2, 18, 3, 4), W, offset_groups=0),
+        lambda: F.deform_conv2d(X, ones(2, 18, 3, 4), W, offset_groups=0),
         burn.ArgumentError,
         "offset_groups",
     ),
     "deformed, unbatched": (
-        lambda: burn.deform_conv2d(ones(4, 5, 6), ones(2, 18, 3, 4), W),
+        lambda: F.deform_conv2d(ones(4, 5, 6), ones(2, 18, 3, 4), W),
         burn.ShapeError,
         "deform_conv2d: .*batch",
     ),

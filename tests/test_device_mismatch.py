@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import burn
-from burn.data import TensorData
+from burn.functions.common import dispatch
 from burn.ops import REGISTRY
-from burn.tensor.dispatcher import dispatch
+from burn.tensor_data import TensorData
 from burn.testing import SAMPLES, MockDevice, Subject, load_samples, mock_backend
 from burn.testing.subject import Call, map_arrays
 
@@ -164,64 +164,70 @@ del FUNCTIONS["burn.check_closeness"]  # it compares on the host what is anywher
 IMAGE, KERNEL, MATRIX, ROW = (1, 2, 4, 4), (2, 2, 3, 3), (3, 3), (3,)
 
 CALLED = {
-    "burn.adam_step": lambda f, a, b, c, d: f(a, b, c, d, step=1),
-    "burn.attention": lambda f, a, b, c, m, d: f(a, b, c, m, d),
-    "burn.batch_norm": lambda f, *tensors: f(*tensors),
-    "burn.batch_norm_training": lambda f, *tensors: f(*tensors),
+    "burn.optim.adam_step": lambda f, a, b, c, d: f(a, b, c, d, step=1),
+    "functional.attention": lambda f, a, b, c, m, d: f(a, b, c, m, d),
+    "functional.batch_norm": lambda f, *tensors: f(*tensors),
+    "functional.batch_norm_training": lambda f, *tensors: f(*tensors),
     "burn.concat": lambda f, *tensors: f(list(tensors)),
-    "burn.group_norm": lambda f, x, gamma, beta: f(x, 2, gamma, beta),
+    "functional.group_norm": lambda f, x, gamma, beta: f(x, 2, gamma, beta),
     "burn.put_along_axis": lambda f, x, places, values: f(x, places, values, axis=0),
     "burn.scatter": lambda f, x, places, values: f(x, places, values, axis=0),
     "burn.scatter_add": lambda f, x, places, values: f(x, places, values, axis=0),
     "burn.select_add": lambda f, x, places, values: f(x, places, values, axis=0),
     "burn.select_assign": lambda f, x, places, values: f(x, places, values, axis=0),
-    "burn.sgd_step": lambda f, a, b, c: f(a, b, c, learning_rate=0.1),
+    "burn.optim.sgd_step": lambda f, a, b, c: f(a, b, c, learning_rate=0.1),
     "burn.stack": lambda f, *tensors: f(list(tensors)),
     "burn.take": lambda f, x, places: f(x, places, axis=0),
     "burn.tensordot": lambda f, a, b: f(a, b, axes=1),
     "burn.diff": lambda f, x, before, after: f(x, prepend=before, append=after),
-    "burn.cross_entropy": lambda f, x, y, weight: f(x, y, weight=weight),
-    "burn.nll_loss": lambda f, x, y, weight: f(x, y, weight=weight),
+    "functional.cross_entropy": lambda f, x, y, weight: f(x, y, weight=weight),
+    "functional.nll_loss": lambda f, x, y, weight: f(x, y, weight=weight),
     "burn.searchsorted": lambda f, x, y, sorter: f(x, y, sorter=sorter),
-    "burn.binary_cross_entropy_with_logits": lambda f, x, y, weight, positive: f(
+    "functional.binary_cross_entropy_with_logits": lambda f, x, y, weight, positive: f(
         x, y, weight=weight, pos_weight=positive
     ),
-    "burn.layer_norm": lambda f, x, gamma, beta: f(x, gamma, beta),
+    "functional.layer_norm": lambda f, x, gamma, beta: f(x, gamma, beta),
 }
 """How functions are called that take more than their tensors by position."""
 
 SHAPES = {
-    "burn.adam_step": [ROW] * 4,
-    "burn.attention": [(1, 2, 3, 4), (1, 2, 3, 4), (1, 2, 3, 4), "bool (1, 2, 3, 3)", (1, 2, 3, 3)],
-    "burn.batch_norm": [IMAGE, (2,), (2,), (2,), (2,)],
-    "burn.batch_norm_training": [IMAGE, (2,), (2,), (2,), (2,)],
-    "burn.binary_cross_entropy_with_logits": [MATRIX, "bool (3, 3)", MATRIX, ROW],
+    "burn.optim.adam_step": [ROW] * 4,
+    "functional.attention": [
+        (1, 2, 3, 4),
+        (1, 2, 3, 4),
+        (1, 2, 3, 4),
+        "bool (1, 2, 3, 3)",
+        (1, 2, 3, 3),
+    ],
+    "functional.batch_norm": [IMAGE, (2,), (2,), (2,), (2,)],
+    "functional.batch_norm_training": [IMAGE, (2,), (2,), (2,), (2,)],
+    "functional.binary_cross_entropy_with_logits": [MATRIX, "bool (3, 3)", MATRIX, ROW],
     "burn.clip": [MATRIX, ROW, ROW],
-    "burn.conv1d": [(1, 2, 4), (2, 2, 3), (2,)],
-    "burn.conv2d": [IMAGE, KERNEL, (2,)],
-    "burn.conv3d": [(1, 2, 4, 4, 4), (2, 2, 3, 3, 3), (2,)],
-    "burn.conv_transpose1d": [(1, 2, 4), (2, 2, 3), (2,)],
-    "burn.conv_transpose2d": [IMAGE, KERNEL, (2,)],
-    "burn.conv_transpose3d": [(1, 2, 4, 4, 4), (2, 2, 3, 3, 3), (2,)],
-    "burn.cross_entropy": [MATRIX, "int64 (3,)", ROW],
-    "burn.ctc_loss": [(3, 1, 3), "int64 (1, 1)", "int64 (1,)", "int64 (1,)"],
-    "burn.deform_conv2d": [IMAGE, (1, 18, 2, 2), KERNEL, (1, 9, 2, 2), (2,)],
+    "functional.conv1d": [(1, 2, 4), (2, 2, 3), (2,)],
+    "functional.conv2d": [IMAGE, KERNEL, (2,)],
+    "functional.conv3d": [(1, 2, 4, 4, 4), (2, 2, 3, 3, 3), (2,)],
+    "functional.conv_transpose1d": [(1, 2, 4), (2, 2, 3), (2,)],
+    "functional.conv_transpose2d": [IMAGE, KERNEL, (2,)],
+    "functional.conv_transpose3d": [(1, 2, 4, 4, 4), (2, 2, 3, 3, 3), (2,)],
+    "functional.cross_entropy": [MATRIX, "int64 (3,)", ROW],
+    "functional.ctc_loss": [(3, 1, 3), "int64 (1, 1)", "int64 (1,)", "int64 (1,)"],
+    "functional.deform_conv2d": [IMAGE, (1, 18, 2, 2), KERNEL, (1, 9, 2, 2), (2,)],
     "burn.diff": [ROW, ROW, ROW],
-    "burn.embedding": [MATRIX, "int64 (1, 2)"],
+    "functional.embedding": [MATRIX, "int64 (1, 2)"],
     "burn.gather_nd": [MATRIX, "int64 (2, 1)"],
-    "burn.grid_sample_2d": [IMAGE, (1, 2, 2, 2)],
-    "burn.group_norm": [IMAGE, (2,), (2,)],
-    "burn.instance_norm": [IMAGE, (2,), (2,)],
-    "burn.layer_norm": [MATRIX, ROW, ROW],
-    "burn.linear": [MATRIX, MATRIX, ROW],
+    "functional.grid_sample_2d": [IMAGE, (1, 2, 2, 2)],
+    "functional.group_norm": [IMAGE, (2,), (2,)],
+    "functional.instance_norm": [IMAGE, (2,), (2,)],
+    "functional.layer_norm": [MATRIX, ROW, ROW],
+    "functional.linear": [MATRIX, MATRIX, ROW],
     "burn.logical_and": ["bool (3,)"] * 2,
     "burn.logical_or": ["bool (3,)"] * 2,
     "burn.logical_xor": ["bool (3,)"] * 2,
     "burn.mask_fill": [MATRIX, "bool (3, 3)", ()],
-    "burn.nll_loss": [MATRIX, "int64 (3,)", ROW],
-    "burn.prelu": [MATRIX, ROW],
+    "functional.nll_loss": [MATRIX, "int64 (3,)", ROW],
+    "functional.prelu": [MATRIX, ROW],
     "burn.put_along_axis": [MATRIX, "int64 (1, 3)", (1, 3)],
-    "burn.rms_norm": [MATRIX, ROW],
+    "functional.rms_norm": [MATRIX, ROW],
     "burn.repeat": [ROW, "int64 (3,)"],
     "burn.scatter": [MATRIX, "int64 (1, 3)", (1, 3)],
     "burn.scatter_add": [MATRIX, "int64 (1, 3)", (1, 3)],
@@ -229,7 +235,7 @@ SHAPES = {
     "burn.searchsorted": [ROW, ROW, "int64 (3,)"],
     "burn.select_add": [MATRIX, "int64 (2,)", (2, 3)],
     "burn.select_assign": [MATRIX, "int64 (2,)", (2, 3)],
-    "burn.sgd_step": [ROW] * 3,
+    "burn.optim.sgd_step": [ROW] * 3,
     "burn.take": [MATRIX, "int64 (2,)"],
     "burn.take_along_axis": [MATRIX, "int64 (3, 3)"],
     "burn.where": ["bool (3,)", ROW, ROW],

@@ -8,8 +8,8 @@ import pytest
 
 import burn
 from burn.device_id import DeviceId
+from burn.functions.common import dispatch
 from burn.plugins import BackendSpec, DeviceInfo, registry
-from burn.tensor.dispatcher import dispatch
 
 
 def run(code, **environment):

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import burn
+from burn.nn import functional as F
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
@@ -63,7 +64,7 @@ def weights_after_20_steps(digits, name):
         batch = slice(64 * step, 64 * (step + 1))
         noise = burn.random.normal((64, 64), std=0.1, dtype="float64", device=device)
         scores = network(data.images[batch] + noise, training=True)
-        loss = burn.cross_entropy(scores, data.labels[batch])
+        loss = F.cross_entropy(scores, data.labels[batch])
         network.update(loss.backward(), 0.003, 0.01)
     return {key: value.detach().numpy() for key, value in network.parameters.items()}
 

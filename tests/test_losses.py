@@ -5,9 +5,10 @@ import math
 import numpy as np
 import pytest
 import torch
-import torch.nn.functional as F  # noqa: N812 — its usual name
+import torch.nn.functional as F
 
 import burn
+from burn.nn import functional
 
 CPU = burn.Device("cpu")
 AUTODIFF = CPU.autodiff()
@@ -50,13 +51,13 @@ def normal(*shape):
 def test_losses_of_differences_are_those_of_torch(shape, reduction):
     x, y = normal(*shape) * 2.0, normal(*shape) * 2.0
     for ours, theirs, options in [
-        (burn.mse_loss, F.mse_loss, {}),
-        (burn.l1_loss, F.l1_loss, {}),
-        (burn.huber_loss, F.huber_loss, {}),
-        (burn.huber_loss, F.huber_loss, {"delta": 0.3}),
-        (burn.smooth_l1_loss, F.smooth_l1_loss, {}),
-        (burn.smooth_l1_loss, F.smooth_l1_loss, {"beta": 0.3}),
-        (burn.smooth_l1_loss, F.smooth_l1_loss, {"beta": 0.0}),
+        (functional.mse_loss, F.mse_loss, {}),
+        (functional.l1_loss, F.l1_loss, {}),
+        (functional.huber_loss, F.huber_loss, {}),
+        (functional.huber_loss, F.huber_loss, {"delta": 0.3}),
+        (functional.smooth_l1_loss, F.smooth_l1_loss, {}),
+        (functional.smooth_l1_loss, F.smooth_l1_loss, {"beta": 0.3}),
+        (functional.smooth_l1_loss, F.smooth_l1_loss, {"beta": 0.0}),
     ]:
         compare(
             lambda a, b: ours(a, b, reduction=reduction, **options),  # noqa: B023 — used at once
@@ -67,10 +68,10 @@ def test_losses_of_differences_are_those_of_torch(shape, reduction):
 
 
 def test_huber_loss_at_its_kinks():
-    compare(burn.huber_loss, F.huber_loss, [1.0, -1.0, 0.0, 1e6], [0.0] * 4)
+    compare(functional.huber_loss, F.huber_loss, [1.0, -1.0, 0.0, 1e6], [0.0] * 4)
 
 
-@pytest.mark.parametrize("loss", [burn.mse_loss, burn.l1_loss, burn.huber_loss])
+@pytest.mark.parametrize("loss", [functional.mse_loss, functional.l1_loss, functional.huber_loss])
 def test_losses_do_not_broadcast(loss):
     with pytest.raises(burn.ShapeError, match=r"shapes \(3, 1\) and \(3,\) differ"):
         loss(tensor(np.ones((3, 1))), tensor(np.ones(3)))
@@ -78,16 +79,16 @@ def test_losses_do_not_broadcast(loss):
 
 def test_losses_of_integers_are_floats():
     x, y = tensor([1, 2, 7]), tensor([1, 4, 7])
-    assert burn.mse_loss(x, y, reduction="none").tolist() == [0.0, 4.0, 0.0]
-    assert burn.l1_loss(x.astype("uint8"), y.astype("uint8"), reduction="sum").item() == 2.0
+    assert functional.mse_loss(x, y, reduction="none").tolist() == [0.0, 4.0, 0.0]
+    assert functional.l1_loss(x.astype("uint8"), y.astype("uint8"), reduction="sum").item() == 2.0
 
 
 @pytest.mark.parametrize(
     "call",
     [
-        lambda x: burn.mse_loss(x, x, reduction="batchmean"),
-        lambda x: burn.kl_div(x, x, reduction="average"),
-        lambda x: burn.cross_entropy(x, tensor([0]), reduction=None),
+        lambda x: functional.mse_loss(x, x, reduction="batchmean"),
+        lambda x: functional.kl_div(x, x, reduction="average"),
+        lambda x: functional.cross_entropy(x, tensor([0]), reduction=None),
     ],
 )
 def test_an_unknown_reduction_is_named(call):
@@ -98,13 +99,13 @@ def test_an_unknown_reduction_is_named(call):
 def test_parameters_of_losses_are_checked():
     x = tensor([1.0])
     with pytest.raises(burn.ArgumentError, match=r"delta is 0\.0"):
-        burn.huber_loss(x, x, delta=0.0)
+        functional.huber_loss(x, x, delta=0.0)
     with pytest.raises(burn.ArgumentError, match="beta is -1"):
-        burn.smooth_l1_loss(x, x, beta=-1.0)
+        functional.smooth_l1_loss(x, x, beta=-1.0)
     with pytest.raises(burn.OperandTypeError, match="delta must be a number"):
-        burn.huber_loss(x, x, delta="1")
+        functional.huber_loss(x, x, delta="1")
     with pytest.raises(burn.ArgumentError, match="label_smoothing is 2"):
-        burn.cross_entropy(tensor([[1.0, 2.0]]), tensor([0]), label_smoothing=2)
+        functional.cross_entropy(tensor([[1.0, 2.0]]), tensor([0]), label_smoothing=2)
 
 
 @for_each_reduction
@@ -122,7 +123,7 @@ def test_binary_cross_entropy_is_that_of_torch(with_weight, with_pos_weight, red
         }
 
     compare(
-        lambda x, y: burn.binary_cross_entropy_with_logits(x, y, **options(tensor)),
+        lambda x, y: functional.binary_cross_entropy_with_logits(x, y, **options(tensor)),
         lambda x, y: F.binary_cross_entropy_with_logits(x, y, **options(torch.tensor)),
         normal(4, 3) * 3.0,
         RANDOM.random((4, 3)),
@@ -132,7 +133,7 @@ def test_binary_cross_entropy_is_that_of_torch(with_weight, with_pos_weight, red
 def test_binary_cross_entropy_is_exact_where_the_prediction_is_right():
     logits, targets = [-50.0, -20.0, 20.0, 50.0, 0.0, -1000.0], [0.0, 0.0, 1.0, 1.0, 1.0, 1.0]
     x = leaf(logits)
-    losses = burn.binary_cross_entropy_with_logits(x, tensor(targets), reduction="none")
+    losses = functional.binary_cross_entropy_with_logits(x, tensor(targets), reduction="none")
     signs = [1.0 if target else -1.0 for target in targets]
     expected = [
         math.log1p(math.exp(-sign * logit)) if sign * logit > -700 else -sign * logit
@@ -145,7 +146,7 @@ def test_binary_cross_entropy_is_exact_where_the_prediction_is_right():
 
 
 def test_binary_targets_may_be_booleans():
-    loss = burn.binary_cross_entropy_with_logits(tensor([0.0, 0.0]), tensor([True, False]))
+    loss = functional.binary_cross_entropy_with_logits(tensor([0.0, 0.0]), tensor([True, False]))
     assert loss.item() == pytest.approx(math.log(2.0))
 
 
@@ -161,7 +162,7 @@ def test_kl_div_is_that_of_torch(log_target, reduction):
         return F.kl_div(x, y, log_target=log_target, reduction=reduction)
 
     compare(
-        lambda x, y: burn.kl_div(x, y, log_target=log_target, reduction=reduction),
+        lambda x, y: functional.kl_div(x, y, log_target=log_target, reduction=reduction),
         theirs,
         np.log(RANDOM.random((4, 3))),
         np.log(target) if log_target else target,
@@ -172,7 +173,7 @@ def test_kl_div_is_that_of_torch(log_target, reduction):
 def test_kl_div_of_what_never_happens_is_0(log_target):
     target = [-math.inf, 0.0] if log_target else [0.0, 1.0]
     x, y = leaf([-math.inf, -1.0]), leaf(target)
-    loss = burn.kl_div(x, y, log_target=log_target, reduction="sum")
+    loss = functional.kl_div(x, y, log_target=log_target, reduction="sum")
     assert loss.inner().item() == 1.0
     gradients = loss.backward()
     assert x.grad(gradients).tolist() == [0.0, -1.0]
@@ -205,7 +206,7 @@ def test_cross_entropy_is_that_of_torch(
     targets = classes(shape, axis, ignore_index)
     weight = RANDOM.random(4) + 0.1 if with_weight else None
     compare(
-        lambda x: burn.cross_entropy(
+        lambda x: functional.cross_entropy(
             x,
             tensor(targets),
             axis=axis,
@@ -234,7 +235,7 @@ def test_nll_loss_is_that_of_torch(shape, axis, with_weight, ignore_index, reduc
     targets = classes(shape, axis, ignore_index)
     weight = RANDOM.random(4) + 0.1 if with_weight else None
     compare(
-        lambda x: burn.nll_loss(
+        lambda x: functional.nll_loss(
             x,
             tensor(targets),
             axis=axis,
@@ -260,7 +261,7 @@ def test_cross_entropy_of_probabilities_is_that_of_torch(with_weight, smoothing,
     weight = RANDOM.random(4) + 0.1 if with_weight else None
     targets = RANDOM.random((3, 4))
     compare(
-        lambda x, y: burn.cross_entropy(
+        lambda x, y: functional.cross_entropy(
             x,
             y,
             weight=None if weight is None else tensor(weight),
@@ -279,7 +280,7 @@ def test_cross_entropy_of_probabilities_is_that_of_torch(with_weight, smoothing,
     )
 
 
-@pytest.mark.parametrize("loss", [burn.cross_entropy, burn.nll_loss])
+@pytest.mark.parametrize("loss", [functional.cross_entropy, functional.nll_loss])
 def test_where_everything_is_ignored_the_mean_is_nan_and_the_sum_0(loss):
     scores, targets = tensor([[1.0, 2.0], [3.0, 4.0]]), tensor([-100, -100])
     assert math.isnan(loss(scores, targets, ignore_index=-100).item())
@@ -289,7 +290,7 @@ def test_where_everything_is_ignored_the_mean_is_nan_and_the_sum_0(loss):
     assert x.grad(gradients).tolist() == [[0.0, 0.0]]
 
 
-@pytest.mark.parametrize("loss", [burn.cross_entropy, burn.nll_loss])
+@pytest.mark.parametrize("loss", [functional.cross_entropy, functional.nll_loss])
 def test_no_examples(loss):
     scores, targets = tensor(np.zeros((0, 3))), tensor(np.zeros(0, np.int64))
     assert math.isnan(loss(scores, targets).item())
@@ -297,7 +298,7 @@ def test_no_examples(loss):
     assert loss(scores, targets, weight=tensor(np.ones(3)), reduction="none").shape == (0,)
 
 
-@pytest.mark.parametrize("loss", [burn.cross_entropy, burn.nll_loss])
+@pytest.mark.parametrize("loss", [functional.cross_entropy, functional.nll_loss])
 def test_class_losses_refuse_what_does_not_fit(loss):
     scores = tensor([[1.0, 2.0]])
     with pytest.raises(burn.ShapeError, match="one class index per example"):
@@ -311,7 +312,7 @@ def test_class_losses_refuse_what_does_not_fit(loss):
 def test_probabilities_have_no_ignored_class():
     scores = tensor([[1.0, 2.0]])
     with pytest.raises(burn.ArgumentError, match="ignore_index is for targets that are classes"):
-        burn.cross_entropy(scores, scores, ignore_index=0)
+        functional.cross_entropy(scores, scores, ignore_index=0)
 
 
 CTC_SHAPES = [(6, 2, 4, 3), (10, 3, 5, 4), (50, 4, 20, 12)]
@@ -329,8 +330,8 @@ def ctc_case(frames, batch, classes, labels):
 def compare_ctc(logits, targets, inputs, counts, *, rtol=1e-8, atol=1e-10, **options):
     """Through a softmax: then torch's gradient is that by the logits."""
     compare(
-        lambda x: burn.ctc_loss(
-            burn.log_softmax(x), tensor(targets), tensor(inputs), tensor(counts), **options
+        lambda x: functional.ctc_loss(
+            functional.log_softmax(x), tensor(targets), tensor(inputs), tensor(counts), **options
         ),
         lambda x: F.ctc_loss(
             F.log_softmax(x, -1),
@@ -373,8 +374,8 @@ def test_a_target_that_does_not_fit_is_0_on_request(reduction):
 
 def test_a_target_that_does_not_fit_is_infinite_without_a_gradient():
     x = leaf(normal(2, 2, 4))
-    losses = burn.ctc_loss(
-        burn.log_softmax(x),
+    losses = functional.ctc_loss(
+        functional.log_softmax(x),
         tensor([[1, 1], [1, 2]]),
         tensor([2, 2]),
         tensor([2, 2]),
@@ -389,16 +390,18 @@ def test_a_target_that_does_not_fit_is_infinite_without_a_gradient():
 
 
 def test_fewer_frames_than_labels():
-    log_probs = burn.log_softmax(tensor(normal(1, 1, 3)))
+    log_probs = functional.log_softmax(tensor(normal(1, 1, 3)))
     targets, one, two = tensor([[1, 2]]), tensor([1]), tensor([2])
-    assert burn.ctc_loss(log_probs, targets, one, two).item() == math.inf
-    assert burn.ctc_loss(log_probs, targets, one, two, zero_infinity=True).item() == 0.0
+    assert functional.ctc_loss(log_probs, targets, one, two).item() == math.inf
+    assert functional.ctc_loss(log_probs, targets, one, two, zero_infinity=True).item() == 0.0
 
 
 def test_ctc_loss_in_float32_stays_finite_over_many_frames():
     logits, targets, _, _ = ctc_case(2000, 1, 30, 40)
-    log_probs = burn.log_softmax(tensor(logits, dtype="float32"))
-    loss = burn.ctc_loss(log_probs, tensor(targets), tensor([2000]), tensor([40]), reduction="sum")
+    log_probs = functional.log_softmax(tensor(logits, dtype="float32"))
+    loss = functional.ctc_loss(
+        log_probs, tensor(targets), tensor([2000]), tensor([40]), reduction="sum"
+    )
     expected = F.ctc_loss(
         F.log_softmax(torch.tensor(logits), -1),
         torch.tensor(targets),
@@ -413,22 +416,26 @@ def test_ctc_loss_in_float32_stays_finite_over_many_frames():
     ("inputs", "counts"), [([3, 4], [1, 1]), ([3, 3], [1, 3]), ([-1, 3], [1, 1]), ([3, 3], [-1, 1])]
 )
 def test_lengths_that_are_too_large_or_negative_are_refused(inputs, counts):
-    log_probs = burn.log_softmax(tensor(normal(3, 2, 4)))
+    log_probs = functional.log_softmax(tensor(normal(3, 2, 4)))
     with pytest.raises(burn.OutOfRangeError, match="ctc_loss"):
-        burn.ctc_loss(log_probs, tensor([[1, 2], [1, 2]]), tensor(inputs), tensor(counts)).item()
+        functional.ctc_loss(
+            log_probs, tensor([[1, 2], [1, 2]]), tensor(inputs), tensor(counts)
+        ).item()
 
 
 LABELS = {
-    "cross_entropy": lambda labels: burn.cross_entropy(scores_on(labels), labels),
-    "cross_entropy, ignored": lambda labels: burn.cross_entropy(
+    "cross_entropy": lambda labels: functional.cross_entropy(scores_on(labels), labels),
+    "cross_entropy, ignored": lambda labels: functional.cross_entropy(
         scores_on(labels), labels, ignore_index=-100
     ),
-    "nll_loss": lambda labels: burn.nll_loss(scores_on(labels), labels),
-    "nll_loss, weighted": lambda labels: burn.nll_loss(
+    "nll_loss": lambda labels: functional.nll_loss(scores_on(labels), labels),
+    "nll_loss, weighted": lambda labels: functional.nll_loss(
         scores_on(labels), labels, weight=burn.ones(3, device=labels.device)
     ),
-    "embedding": lambda labels: burn.embedding(burn.ones((3, 2), device=labels.device), labels),
-    "ctc_loss": lambda labels: burn.ctc_loss(
+    "embedding": lambda labels: functional.embedding(
+        burn.ones((3, 2), device=labels.device), labels
+    ),
+    "ctc_loss": lambda labels: functional.ctc_loss(
         burn.ones((4, 2, 3), device=labels.device),
         labels.reshape((2, 1)),
         burn.asarray([4, 4], device=labels.device),
@@ -467,10 +474,12 @@ def test_binary_targets_are_probabilities(wrong, device):
     logits, targets = burn.ones(3, device=device), burn.asarray([0, 1, wrong], device=device)
     for reduction in ("none", "mean"):
         with pytest.raises(burn.OutOfRangeError, match=r"logits: a target is not in \[0, 1\]"):
-            burn.binary_cross_entropy_with_logits(logits, targets, reduction=reduction).tolist()
+            functional.binary_cross_entropy_with_logits(
+                logits, targets, reduction=reduction
+            ).tolist()
 
 
-@pytest.mark.parametrize("loss", [burn.cross_entropy, burn.nll_loss])
+@pytest.mark.parametrize("loss", [functional.cross_entropy, functional.nll_loss])
 def test_the_ignored_index_is_an_integer_which_may_be_negative(loss):
     scores, targets = tensor([[1.0, 2.0], [3.0, 4.0]]), tensor([-1, 0])
     assert loss(scores, targets, ignore_index=-1).item() == loss(scores[1:], targets[1:]).item()

@@ -3,9 +3,9 @@
 import pytest
 
 import burn
+from burn.functions.common import dispatch
 from burn.ops import REGISTRY, Context, Meta, OpTable, Tag, op
 from burn.ops.signature import Cotangent, FloatOperand, Gradients, OptionalFloat, Primitive
-from burn.tensor.dispatcher import dispatch
 
 
 @pytest.fixture

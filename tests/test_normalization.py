@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 import torch
-import torch.nn.functional as F  # noqa: N812 — its usual name
+import torch.nn.functional as F
 
 import burn
+from burn.nn import functional
 
 CPU = burn.Device("cpu")
 AUTODIFF = CPU.autodiff()
@@ -51,7 +52,7 @@ def parameters(with_gamma, with_beta, *shape):
 def test_layer_norm_is_that_of_torch(shape, with_gamma, with_beta, epsilon):
     gamma, beta = parameters(with_gamma, with_beta, shape[-1])
     compare(
-        lambda x, g, b: burn.layer_norm(x, g, b, epsilon=epsilon),
+        lambda x, g, b: functional.layer_norm(x, g, b, epsilon=epsilon),
         lambda x, g, b: F.layer_norm(x, shape[-1:], g, b, epsilon),
         normal(*shape),
         gamma,
@@ -61,7 +62,7 @@ def test_layer_norm_is_that_of_torch(shape, with_gamma, with_beta, epsilon):
 
 def test_layer_norm_over_several_axes_is_that_of_torch():
     compare(
-        lambda x, g, b: burn.layer_norm(x, g, b, axis=(-2, -1)),
+        lambda x, g, b: functional.layer_norm(x, g, b, axis=(-2, -1)),
         lambda x, g, b: F.layer_norm(x, (3, 5), g, b),
         normal(4, 3, 5),
         normal(3, 5),
@@ -71,14 +72,14 @@ def test_layer_norm_over_several_axes_is_that_of_torch():
 
 def test_layer_norm_over_other_axes_than_the_last():
     compare(
-        lambda x, g, b: burn.layer_norm(x, g, b, axis=1),
+        lambda x, g, b: functional.layer_norm(x, g, b, axis=1),
         lambda x, g, b: F.layer_norm(x.movedim(1, -1), (3,), g, b).movedim(-1, 1),
         normal(4, 3, 5),
         normal(3),
         normal(3),
     )
     compare(
-        lambda x: burn.layer_norm(x, axis=(2, 0)),
+        lambda x: functional.layer_norm(x, axis=(2, 0)),
         lambda x: F.layer_norm(x.permute(1, 2, 0), (5, 4)).permute(2, 0, 1),
         normal(4, 3, 5),
     )
@@ -87,7 +88,7 @@ def test_layer_norm_over_other_axes_than_the_last():
 @pytest.mark.parametrize("rows", [1, 7, 700])
 def test_rows_of_any_number_are_normalized_alike(rows):
     compare(
-        burn.layer_norm,
+        functional.layer_norm,
         lambda x, g, b: F.layer_norm(x, (96,), g, b),
         normal(rows, 96),
         normal(96),
@@ -100,7 +101,7 @@ def test_rows_of_any_number_are_normalized_alike(rows):
 def test_narrow_dtypes_are_normalized_in_float32(dtype):
     values = (normal(6, 300) + 3.0).astype(np.float32)
     x = burn.asarray(values, device=CPU).astype(dtype)
-    output = burn.layer_norm(x)
+    output = functional.layer_norm(x)
     assert str(output.dtype) == dtype
     expected = F.layer_norm(torch.tensor(x.astype("float64").numpy()), (300,)).numpy()
     tolerance = {"float32": 1e-5, "float16": 2e-3, "bfloat16": 2e-2}[dtype]
@@ -111,7 +112,7 @@ def test_narrow_dtypes_are_normalized_in_float32(dtype):
 
 def test_a_mean_far_from_0_costs_few_digits():
     values = normal(4, 64).astype(np.float32) + np.float32(1000.0)
-    output = burn.layer_norm(burn.asarray(values, device=CPU)).numpy()
+    output = functional.layer_norm(burn.asarray(values, device=CPU)).numpy()
     expected = F.layer_norm(torch.tensor(values.astype(np.float64)), (64,)).numpy()
     np.testing.assert_allclose(output, expected, atol=2e-4)
 
@@ -120,7 +121,7 @@ def test_a_mean_far_from_0_costs_few_digits():
 @pytest.mark.parametrize("shape", [(5,), (3, 5), (2, 3, 5)])
 def test_rms_norm_is_that_of_torch(shape, with_gamma):
     compare(
-        lambda x, g: burn.rms_norm(x, g, epsilon=1e-3),
+        lambda x, g: functional.rms_norm(x, g, epsilon=1e-3),
         lambda x, g: F.rms_norm(x, shape[-1:], g, 1e-3),
         normal(*shape),
         normal(shape[-1]) if with_gamma else None,
@@ -133,7 +134,7 @@ def test_batch_norm_with_known_statistics_is_that_of_torch(shape, with_gamma, wi
     gamma, beta = parameters(with_gamma, with_beta, 3)
     mean, variance = normal(3), np.exp(normal(3))
     compare(
-        lambda x, g, b: burn.batch_norm(
+        lambda x, g, b: functional.batch_norm(
             x, burn.asarray(mean, device=CPU), burn.asarray(variance, device=CPU), g, b
         ),
         lambda x, g, b: F.batch_norm(x, torch.tensor(mean), torch.tensor(variance), g, b),
@@ -154,7 +155,7 @@ def test_batch_norm_in_training_is_that_of_torch(shape, with_gamma, with_beta, m
     after = []
 
     def ours(x, g, b):
-        output, *statistics = burn.batch_norm_training(x, *running, g, b, momentum=momentum)
+        output, *statistics = functional.batch_norm_training(x, *running, g, b, momentum=momentum)
         after.extend(statistics)
         return output
 
@@ -175,16 +176,16 @@ def test_batch_norm_in_training_is_that_of_torch(shape, with_gamma, with_beta, m
 def test_batch_norm_in_training_needs_two_elements():
     ones = burn.ones(3, device=CPU)
     with pytest.raises(burn.ShapeError, match="1 elements for each channel"):
-        burn.batch_norm_training(burn.ones((1, 3), device=CPU), ones, ones)
+        functional.batch_norm_training(burn.ones((1, 3), device=CPU), ones, ones)
     with pytest.raises(burn.ShapeError, match="0 elements for each channel"):
-        burn.batch_norm_training(burn.ones((0, 3), device=CPU), ones, ones)
+        functional.batch_norm_training(burn.ones((0, 3), device=CPU), ones, ones)
 
 
 def test_running_statistics_must_fit_the_channels():
     ones = burn.ones(3, device=CPU)
     x = burn.ones((4, 3), device=CPU)
     with pytest.raises(burn.ShapeError, match=r"running_variance has shape \(1,\)"):
-        burn.batch_norm_training(x, ones, burn.ones(1, device=CPU))
+        functional.batch_norm_training(x, ones, burn.ones(1, device=CPU))
 
 
 @pytest.mark.parametrize(("with_gamma", "with_beta"), PARAMETERS)
@@ -193,7 +194,7 @@ def test_running_statistics_must_fit_the_channels():
 def test_group_norm_is_that_of_torch(shape, groups, with_gamma, with_beta):
     gamma, beta = parameters(with_gamma, with_beta, 6)
     compare(
-        lambda x, g, b: burn.group_norm(x, groups, g, b),
+        lambda x, g, b: functional.group_norm(x, groups, g, b),
         # torch has no gradient of a shift without a scale.
         lambda x, g, b: F.group_norm(x, groups, torch.ones_like(b) if g is None is not b else g, b),
         normal(*shape),
@@ -205,7 +206,7 @@ def test_group_norm_is_that_of_torch(shape, groups, with_gamma, with_beta):
 @pytest.mark.parametrize("shape", [(2, 3, 4), (2, 3, 4, 5)])
 def test_instance_norm_is_that_of_torch(shape):
     compare(
-        burn.instance_norm,
+        functional.instance_norm,
         lambda x, g, b: F.instance_norm(x, weight=g, bias=b),
         normal(*shape),
         normal(3),
@@ -217,21 +218,21 @@ def test_groups_must_divide_the_channels():
     x = burn.ones((2, 6, 4), device=CPU)
     for groups in (0, 4, 7, -1):
         with pytest.raises(burn.ShapeError, match="6 channels cannot be divided into"):
-            burn.group_norm(x, groups)
+            functional.group_norm(x, groups)
     with pytest.raises(burn.OperandTypeError, match="groups must be an integer"):
-        burn.group_norm(x, 2.0)
+        functional.group_norm(x, 2.0)
     with pytest.raises(burn.ShapeError, match="has no channels"):
-        burn.instance_norm(burn.ones(3, device=CPU))
+        functional.instance_norm(burn.ones(3, device=CPU))
 
 
 @pytest.mark.parametrize(
     "call",
     [
-        burn.layer_norm,
-        burn.rms_norm,
-        burn.instance_norm,
-        lambda x: burn.group_norm(x, 1),
-        lambda x: burn.batch_norm(
+        functional.layer_norm,
+        functional.rms_norm,
+        functional.instance_norm,
+        lambda x: functional.group_norm(x, 1),
+        lambda x: functional.batch_norm(
             x, burn.zeros(x.shape[1], device=CPU), burn.ones(x.shape[1], device=CPU)
         ),
     ],
@@ -245,7 +246,7 @@ def test_nothing_is_normalized_to_nothing(call):
 @pytest.mark.parametrize("shape", [(3,), (4, 3), (2, 4, 3), (2, 1, 4, 3), (0, 3)])
 def test_linear_is_that_of_torch_with_the_weight_transposed(shape, with_bias):
     compare(
-        burn.linear,
+        functional.linear,
         lambda x, w, b: F.linear(x, w.T, b),
         normal(*shape),
         normal(3, 5),
@@ -255,14 +256,14 @@ def test_linear_is_that_of_torch_with_the_weight_transposed(shape, with_bias):
 
 def test_linear_says_which_layout_it_wants():
     with pytest.raises(burn.ShapeError, match="must have length 5, as weight has that many rows"):
-        burn.linear(burn.ones((2, 3), device=CPU), burn.ones((5, 3), device=CPU))
+        functional.linear(burn.ones((2, 3), device=CPU), burn.ones((5, 3), device=CPU))
 
 
 @pytest.mark.parametrize("shape", [(), (4,), (2, 3), (0,)])
 def test_embedding_is_that_of_torch(shape):
     indices = RANDOM.integers(0, 4, size=shape)
     compare(
-        lambda weight: burn.embedding(weight, burn.asarray(indices, device=CPU)),
+        lambda weight: functional.embedding(weight, burn.asarray(indices, device=CPU)),
         lambda weight: F.embedding(torch.tensor(indices), weight),
         normal(4, 3),
     )
@@ -270,11 +271,11 @@ def test_embedding_is_that_of_torch(shape):
 
 def test_the_gradient_of_an_embedding_adds_up():
     weight = leaf(np.zeros((3, 2)))
-    rows = burn.embedding(weight, burn.asarray([[1, 1], [2, 1]], device=CPU))
+    rows = functional.embedding(weight, burn.asarray([[1, 1], [2, 1]], device=CPU))
     assert weight.grad(rows.sum().backward()).tolist() == [[0.0, 0.0], [3.0, 3.0], [1.0, 1.0]]
 
 
 def test_an_embedding_has_no_row_beyond_its_last():
     weight = burn.ones((3, 2), device=CPU)
     with pytest.raises(burn.OutOfRangeError, match="3"):
-        burn.embedding(weight, burn.asarray([0, 3], device=CPU)).numpy()
+        functional.embedding(weight, burn.asarray([0, 3], device=CPU)).numpy()

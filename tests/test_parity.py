@@ -17,9 +17,9 @@ import pytest
 
 import burn
 from burn.backend import AutodiffBackend, Backend
-from burn.data import TensorData
 from burn.ops import REGISTRY, OpTable
 from burn.plugins import BackendSpec, DeviceInfo
+from burn.tensor_data import TensorData
 from burn.testing.reference_backend import NumpyBackend
 
 DOCS = Path(__file__).parent.parent / "docs"

@@ -9,6 +9,7 @@ import torch
 from torch.nn import functional
 
 import burn
+from burn.nn import functional as F
 
 CPU = "cpu"
 RANDOM = np.random.default_rng(5)
@@ -135,14 +136,14 @@ def test_each_axis_has_its_own_numbers(plan):
 def test_adaptive_means_keep_an_axis_for_none():
     array = normal(2, 3, 6, 8)
     expected = functional.adaptive_avg_pool2d(torch.from_numpy(array), (None, 3))
-    assert_close(burn.adaptive_avg_pool2d(tensor(array), (None, 3)).numpy(), expected.numpy())
+    assert_close(F.adaptive_avg_pool2d(tensor(array), (None, 3)).numpy(), expected.numpy())
 
 
 def test_padding_may_be_on_one_side():
     array = normal(2, 3, 6, 7)
     padding = ((1, 0), (0, 1))
     padded = functional.pad(torch.from_numpy(array), (0, 1, 1, 0), value=-math.inf)
-    largest, gradient = gradients(lambda x: burn.max_pool2d(x, 3, 2, padding), array)
+    largest, gradient = gradients(lambda x: F.max_pool2d(x, 3, 2, padding), array)
     expected, wanted = torch_gradients(
         lambda x: functional.max_pool2d(functional.pad(x, (0, 1, 1, 0), value=-math.inf), 3, 2),
         array,
@@ -150,7 +151,7 @@ def test_padding_may_be_on_one_side():
     assert np.array_equal(largest, functional.max_pool2d(padded, 3, 2).numpy())
     assert np.array_equal(largest, expected)
     assert_close(gradient, wanted)
-    means, gradient = gradients(lambda x: burn.avg_pool2d(x, 3, 2, padding), array)
+    means, gradient = gradients(lambda x: F.avg_pool2d(x, 3, 2, padding), array)
     expected, wanted = torch_gradients(
         lambda x: functional.avg_pool2d(functional.pad(x, (0, 1, 1, 0)), 3, 2), array
     )
@@ -163,16 +164,16 @@ def test_any_axes_may_stand_before_the_spatial_ones(lead):
     array = normal(*lead, 6, 6)
     flat = torch.from_numpy(array.reshape(1, -1, 6, 6))
     expected = functional.max_pool2d(flat, 2).numpy().reshape(*lead, 3, 3)
-    assert np.array_equal(burn.max_pool2d(tensor(array), 2).numpy(), expected)
+    assert np.array_equal(F.max_pool2d(tensor(array), 2).numpy(), expected)
     expected = functional.avg_pool2d(flat, 3, 1, 1).numpy().reshape(*lead, 6, 6)
-    assert_close(burn.avg_pool2d(tensor(array), 3, 1, 1).numpy(), expected)
+    assert_close(F.avg_pool2d(tensor(array), 3, 1, 1).numpy(), expected)
 
 
 POOLINGS = {
-    "max_pool2d": lambda x: burn.max_pool2d(x, 2),
-    "max_pool2d_with_indices": lambda x: burn.max_pool2d_with_indices(x, 2).values,
-    "avg_pool2d": lambda x: burn.avg_pool2d(x, 2),
-    "adaptive_avg_pool2d": lambda x: burn.adaptive_avg_pool2d(x, 2),
+    "max_pool2d": lambda x: F.max_pool2d(x, 2),
+    "max_pool2d_with_indices": lambda x: F.max_pool2d_with_indices(x, 2).values,
+    "avg_pool2d": lambda x: F.avg_pool2d(x, 2),
+    "adaptive_avg_pool2d": lambda x: F.adaptive_avg_pool2d(x, 2),
 }
 
 
@@ -186,28 +187,28 @@ def test_an_empty_batch_gives_an_empty_result(name, lead):
 
 def test_an_image_of_one_element():
     x = tensor(np.array([[[[3.0]]]]))
-    assert burn.max_pool2d(x, 1).tolist() == [[[[3.0]]]]
-    assert burn.max_pool2d(x, 2, 1, 1).tolist() == [[[[3.0, 3.0], [3.0, 3.0]]]]
-    assert burn.avg_pool2d(x, 2, 1, 1).tolist() == [[[[0.75, 0.75], [0.75, 0.75]]]]
-    mean = burn.avg_pool2d(x, 2, 1, 1, count_include_pad=False)
+    assert F.max_pool2d(x, 1).tolist() == [[[[3.0]]]]
+    assert F.max_pool2d(x, 2, 1, 1).tolist() == [[[[3.0, 3.0], [3.0, 3.0]]]]
+    assert F.avg_pool2d(x, 2, 1, 1).tolist() == [[[[0.75, 0.75], [0.75, 0.75]]]]
+    mean = F.avg_pool2d(x, 2, 1, 1, count_include_pad=False)
     assert mean.tolist() == [[[[3.0, 3.0], [3.0, 3.0]]]]
-    assert burn.adaptive_avg_pool2d(x, (2, 1)).tolist() == [[[[3.0], [3.0]]]]
+    assert F.adaptive_avg_pool2d(x, (2, 1)).tolist() == [[[[3.0], [3.0]]]]
 
 
 def test_padding_is_never_the_largest():
     x = tensor(np.full((1, 1, 3, 3), -math.inf))
-    values, indices = burn.max_pool2d_with_indices(x, 3, 2, 1)
+    values, indices = F.max_pool2d_with_indices(x, 3, 2, 1)
     assert values.tolist() == [[[[-math.inf] * 2] * 2]]
     assert indices.tolist() == [[[[0, 1], [3, 4]]]]
     x = tensor(np.zeros((1, 3), np.uint8))
-    assert burn.max_pool1d_with_indices(x, 2, 1, 1).indices.tolist() == [[0, 0, 1, 2]]
+    assert F.max_pool1d_with_indices(x, 2, 1, 1).indices.tolist() == [[0, 0, 1, 2]]
 
 
 def test_nan_is_the_largest_and_the_first_one_counts():
     array = normal(1, 1, 8, 8)
     array[0, 0, 3, 2:5] = math.nan
     array[0, 0, 6, 6] = math.inf
-    values, indices = burn.max_pool2d_with_indices(tensor(array), 3, 2, 1)
+    values, indices = F.max_pool2d_with_indices(tensor(array), 3, 2, 1)
     expected = functional.max_pool2d(torch.from_numpy(array), 3, 2, 1).numpy()
     assert np.array_equal(values.numpy(), expected, equal_nan=True)
     chosen = array.reshape(-1)[indices.numpy()]
@@ -217,7 +218,7 @@ def test_nan_is_the_largest_and_the_first_one_counts():
 
 
 def test_the_gradient_goes_to_the_first_of_equals():
-    values, gradient = gradients(lambda x: burn.max_pool2d(x, 2), np.ones((4, 4)))
+    values, gradient = gradients(lambda x: F.max_pool2d(x, 2), np.ones((4, 4)))
     assert values.tolist() == [[1.0, 1.0], [1.0, 1.0]]
     assert np.array_equal(gradient != 0.0, np.array([[1, 0, 1, 0], [0, 0, 0, 0]] * 2) == 1)
 
@@ -225,14 +226,14 @@ def test_the_gradient_goes_to_the_first_of_equals():
 @pytest.mark.parametrize("dtype", ["int8", "int32", "int64", "uint8", "uint16"])
 def test_integers_have_maxima(dtype):
     array = RANDOM.integers(0, 100, (2, 5, 6)).astype(dtype)
-    values, indices = burn.max_pool2d_with_indices(tensor(array), 2, padding=1)
+    values, indices = F.max_pool2d_with_indices(tensor(array), 2, padding=1)
     expected, places = functional.max_pool2d(
         torch.from_numpy(array.astype(np.float64)), 2, padding=1, return_indices=True
     )
     assert str(values.dtype) == dtype
     assert np.array_equal(values.numpy(), expected.numpy())
     assert np.array_equal(indices.numpy(), places.numpy())
-    assert burn.avg_pool2d(tensor(array), 2).dtype is burn.float32
+    assert F.avg_pool2d(tensor(array), 2).dtype is burn.float32
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
@@ -244,16 +245,16 @@ def test_many_images_are_pooled_like_one(dtype):
     x = tensor(array, dtype=dtype)
     twin = torch.from_numpy(array)
     expected, places = functional.max_pool2d(twin, 3, 2, 1, return_indices=True)
-    values, indices = burn.max_pool2d_with_indices(x, 3, 2, 1)
+    values, indices = F.max_pool2d_with_indices(x, 3, 2, 1)
     assert np.array_equal(values.astype("float32").numpy(), expected.numpy(), equal_nan=True)
     assert np.array_equal(
-        burn.max_pool2d(x, 3, 2, 1).astype("float32").numpy(), expected.numpy(), equal_nan=True
+        F.max_pool2d(x, 3, 2, 1).astype("float32").numpy(), expected.numpy(), equal_nan=True
     )
     finite = np.isfinite(expected.numpy())
     assert np.array_equal(indices.numpy()[finite], places.numpy()[finite])
     mean = functional.avg_pool2d(twin, 3, 2, 1).numpy()
     rtol = {"float16": 2e-3, "bfloat16": 2e-2, "float32": 1e-5}[dtype]
-    ours = burn.avg_pool2d(x, 3, 2, 1).astype("float32").numpy()
+    ours = F.avg_pool2d(x, 3, 2, 1).astype("float32").numpy()
     np.testing.assert_allclose(ours, mean, rtol=rtol, atol=rtol)
 
 
@@ -261,33 +262,33 @@ X = np.ones((1, 2, 5, 6))
 
 REFUSED = [
     (
-        lambda: burn.max_pool2d(tensor(X), 7, 2),
+        lambda: F.max_pool2d(tensor(X), 7, 2),
         burn.ShapeError,
         "stride) + 1 = floor((5 + 0 - 1 * (7 - 1) - 1) / 2) + 1 = 0",
     ),
     (
-        lambda: burn.avg_pool2d(tensor(X), (3, 9), 1, (1, 1)),
+        lambda: F.avg_pool2d(tensor(X), (3, 9), 1, (1, 1)),
         burn.ShapeError,
         "floor((6 + 2 - 1 * (9 - 1) - 1) / 1) + 1 = 0",
     ),
     (
-        lambda: burn.max_pool1d(tensor(np.ones(1)), 2, 1, 1, 2),
+        lambda: F.max_pool1d(tensor(np.ones(1)), 2, 1, 1, 2),
         burn.ShapeError,
         "nothing but padding",
     ),
-    (lambda: burn.max_pool2d(tensor(X), 3, padding=2), burn.ArgumentError, "at most half"),
-    (lambda: burn.max_pool2d(tensor(X), 2, 0), burn.ArgumentError, "stride is 0"),
-    (lambda: burn.max_pool2d(tensor(X), 0, 1), burn.ArgumentError, "kernel_size is 0"),
-    (lambda: burn.max_pool2d(tensor(X), (2, 2, 2)), burn.ArgumentError, "kernel_size has 3"),
-    (lambda: burn.max_pool2d(tensor(X), 2.0), burn.OperandTypeError, "kernel_size"),
-    (lambda: burn.max_pool2d(tensor(X), 2, padding=(1, 1, 0)), burn.ArgumentError, "padding is"),
-    (lambda: burn.max_pool2d(tensor(X[:, :, :0]), 2), burn.ShapeError, "no elements"),
-    (lambda: burn.max_pool2d(tensor(X[0, 0, 0]), 2), burn.ShapeError, "2 spatial axes"),
-    (lambda: burn.max_pool2d(X, 2), burn.OperandTypeError, "must be a tensor"),
-    (lambda: burn.max_pool2d_with_indices(X, 2), burn.OperandTypeError, "must be a tensor"),
-    (lambda: burn.adaptive_avg_pool2d(tensor(X), -1), burn.ArgumentError, "output_size"),
-    (lambda: burn.adaptive_avg_pool2d(tensor(X), (1, 2, 3)), burn.ArgumentError, "3 values"),
-    (lambda: burn.adaptive_avg_pool3d(tensor(X[0, 0]), 1), burn.ShapeError, "3 spatial axes"),
+    (lambda: F.max_pool2d(tensor(X), 3, padding=2), burn.ArgumentError, "at most half"),
+    (lambda: F.max_pool2d(tensor(X), 2, 0), burn.ArgumentError, "stride is 0"),
+    (lambda: F.max_pool2d(tensor(X), 0, 1), burn.ArgumentError, "kernel_size is 0"),
+    (lambda: F.max_pool2d(tensor(X), (2, 2, 2)), burn.ArgumentError, "kernel_size has 3"),
+    (lambda: F.max_pool2d(tensor(X), 2.0), burn.OperandTypeError, "kernel_size"),
+    (lambda: F.max_pool2d(tensor(X), 2, padding=(1, 1, 0)), burn.ArgumentError, "padding is"),
+    (lambda: F.max_pool2d(tensor(X[:, :, :0]), 2), burn.ShapeError, "no elements"),
+    (lambda: F.max_pool2d(tensor(X[0, 0, 0]), 2), burn.ShapeError, "2 spatial axes"),
+    (lambda: F.max_pool2d(X, 2), burn.OperandTypeError, "must be a tensor"),
+    (lambda: F.max_pool2d_with_indices(X, 2), burn.OperandTypeError, "must be a tensor"),
+    (lambda: F.adaptive_avg_pool2d(tensor(X), -1), burn.ArgumentError, "output_size"),
+    (lambda: F.adaptive_avg_pool2d(tensor(X), (1, 2, 3)), burn.ArgumentError, "3 values"),
+    (lambda: F.adaptive_avg_pool3d(tensor(X[0, 0]), 1), burn.ShapeError, "3 spatial axes"),
 ]
 
 

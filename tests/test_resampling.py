@@ -9,6 +9,7 @@ import torch
 from torch.nn import functional
 
 import burn
+from burn.nn import functional as F
 
 CPU = "cpu"
 RANDOM = np.random.default_rng(6)
@@ -52,7 +53,7 @@ def assert_same(ours, theirs, *arrays):
 def test_nearest_elements_are_those_of_torch(rank, size):
     for mode in ("nearest", "nearest-exact"):
         assert_same(
-            lambda x, mode=mode: burn.interpolate(x, size, mode=mode),
+            lambda x, mode=mode: F.interpolate(x, size, mode=mode),
             lambda x, mode=mode: functional.interpolate(x, size, mode=mode),
             normal(*SHAPES[rank]),
         )
@@ -64,7 +65,7 @@ def test_nearest_elements_are_those_of_torch(rank, size):
 def test_linear_interpolation_is_that_of_torch(rank, size, align_corners):
     options = {"size": size, "mode": LINEAR[rank], "align_corners": align_corners}
     assert_same(
-        lambda x: burn.interpolate(x, **options),
+        lambda x: F.interpolate(x, **options),
         lambda x: functional.interpolate(x, **options),
         normal(*SHAPES[rank]),
     )
@@ -75,7 +76,7 @@ def test_linear_interpolation_is_that_of_torch(rank, size, align_corners):
 def test_cubic_interpolation_is_that_of_torch(size, align_corners):
     options = {"size": size, "mode": "bicubic", "align_corners": align_corners}
     assert_same(
-        lambda x: burn.interpolate(x, **options),
+        lambda x: F.interpolate(x, **options),
         lambda x: functional.interpolate(x, **options),
         normal(*SHAPES[2]),
     )
@@ -87,7 +88,7 @@ def test_cubic_interpolation_is_that_of_torch(size, align_corners):
 def test_scales_are_those_of_torch(mode, scale_factor, recompute_scale_factor):
     options = {"scale_factor": scale_factor, "mode": mode}
     assert_same(
-        lambda x: burn.interpolate(x, recompute_scale_factor=recompute_scale_factor, **options),
+        lambda x: F.interpolate(x, recompute_scale_factor=recompute_scale_factor, **options),
         lambda x: functional.interpolate(
             x, recompute_scale_factor=recompute_scale_factor or None, **options
         ),
@@ -98,7 +99,7 @@ def test_scales_are_those_of_torch(mode, scale_factor, recompute_scale_factor):
 def test_scales_do_not_matter_where_corners_are_aligned():
     options = {"scale_factor": 1.3, "mode": "bilinear", "align_corners": True}
     assert_same(
-        lambda x: burn.interpolate(x, **options),
+        lambda x: F.interpolate(x, **options),
         lambda x: functional.interpolate(x, **options),
         normal(*SHAPES[2]),
     )
@@ -107,16 +108,16 @@ def test_scales_do_not_matter_where_corners_are_aligned():
 def test_nearest_elements_are_exact_for_all_sizes():
     for length, size in itertools.product([1, 2, 3, 10, 49, 100], [1, 3, 7, 10, 48, 98, 100]):
         x = burn.reshape(burn.arange(length, device=CPU, dtype="float64"), (1, 1, length))
-        found = burn.interpolate(x, size)[0, 0].tolist()
+        found = F.interpolate(x, size)[0, 0].tolist()
         assert found == [place * length // size for place in range(size)]
 
 
 def test_modes_have_one_name_for_all_ranks():
     x = tensor(normal(2, 3, 5, 4))
-    linear = burn.interpolate(x, (8, 9), mode="linear")
-    assert np.array_equal(linear.numpy(), burn.interpolate(x, (8, 9), mode="bilinear").numpy())
-    cubic = burn.interpolate(x, (8, 9), mode="cubic")
-    assert np.array_equal(cubic.numpy(), burn.interpolate(x, (8, 9), mode="bicubic").numpy())
+    linear = F.interpolate(x, (8, 9), mode="linear")
+    assert np.array_equal(linear.numpy(), F.interpolate(x, (8, 9), mode="bilinear").numpy())
+    cubic = F.interpolate(x, (8, 9), mode="cubic")
+    assert np.array_equal(cubic.numpy(), F.interpolate(x, (8, 9), mode="bicubic").numpy())
 
 
 def numbered(*shape):
@@ -124,7 +125,7 @@ def numbered(*shape):
 
 
 def lanczos(x, size, *, align_corners=True):
-    return burn.interpolate(x, size, mode="lanczos3", align_corners=align_corners).numpy()
+    return F.interpolate(x, size, mode="lanczos3", align_corners=align_corners).numpy()
 
 
 def test_lanczos_agrees_with_the_figures_of_the_original():
@@ -150,10 +151,10 @@ def test_lanczos_agrees_with_the_figures_of_the_original():
 @pytest.mark.parametrize("align_corners", [False, True])
 def test_lanczos_keeps_what_is_constant_and_what_keeps_its_size(align_corners):
     x = tensor(np.full((1, 1, 5, 6), 2.5))
-    larger = burn.interpolate(x, (9, 11), mode="lanczos3", align_corners=align_corners)
+    larger = F.interpolate(x, (9, 11), mode="lanczos3", align_corners=align_corners)
     assert_close(larger.numpy(), np.full((1, 1, 9, 11), 2.5))
     array = normal(1, 2, 5, 6)
-    same = burn.interpolate(tensor(array), (5, 6), mode="lanczos3", align_corners=align_corners)
+    same = F.interpolate(tensor(array), (5, 6), mode="lanczos3", align_corners=align_corners)
     assert np.array_equal(same.numpy(), array)
 
 
@@ -161,7 +162,7 @@ def test_lanczos_keeps_what_is_constant_and_what_keeps_its_size(align_corners):
 def test_an_infinite_element_stays_where_it_is(mode):
     array = normal(1, 1, 9, 9)
     array[0, 0, 4, 4] = math.inf
-    found = burn.interpolate(tensor(array), (18, 18), mode=mode).numpy()[0, 0]
+    found = F.interpolate(tensor(array), (18, 18), mode=mode).numpy()[0, 0]
     assert np.isfinite(found[:2]).all()
     assert np.isfinite(found[:, -2:]).all()
     assert not np.isfinite(found).all()
@@ -169,15 +170,15 @@ def test_an_infinite_element_stays_where_it_is(mode):
 
 @pytest.mark.parametrize("shape", [(0, 2, 3, 4), (2, 0, 3, 4)])
 def test_an_empty_batch_gives_an_empty_result(shape):
-    assert burn.interpolate(tensor(np.zeros(shape)), 5).shape == (*shape[:2], 5, 5)
+    assert F.interpolate(tensor(np.zeros(shape)), 5).shape == (*shape[:2], 5, 5)
     grid = tensor(np.zeros((shape[0], 2, 2, 2)))
-    assert burn.grid_sample_2d(tensor(np.zeros(shape)), grid).shape == (*shape[:2], 2, 2)
+    assert F.grid_sample_2d(tensor(np.zeros(shape)), grid).shape == (*shape[:2], 2, 2)
 
 
 def test_one_element_fills_any_size():
     x = tensor(np.array([[[[3.0]]]]))
     for mode in ("nearest", "bilinear", "bicubic", "lanczos3"):
-        assert_close(burn.interpolate(x, (2, 3), mode=mode).numpy(), np.full((1, 1, 2, 3), 3.0))
+        assert_close(F.interpolate(x, (2, 3), mode=mode).numpy(), np.full((1, 1, 2, 3), 3.0))
 
 
 @pytest.mark.parametrize("align_corners", [False, True])
@@ -188,7 +189,7 @@ def test_sampling_is_that_of_torch(mode, padding_mode, align_corners):
     for shape, reach in (((2, 3, 5, 7), 1.0), ((2, 1, 4, 3), 5.0), ((2, 2, 1, 6), 1.5)):
         grid = RANDOM.uniform(-reach, reach, (2, 6, 5, 2))
         assert_same(
-            lambda x, y: burn.grid_sample_2d(x, y, **options),
+            lambda x, y: F.grid_sample_2d(x, y, **options),
             lambda x, y: functional.grid_sample(x, y, **options),
             normal(*shape),
             grid,
@@ -200,14 +201,14 @@ def test_places_far_away_and_infinite_ones():
     x = tensor(array)
     grid = tensor(np.array([[[[1e30, 0.0], [math.inf, 0.0], [-math.inf, 0.0], [math.nan, 0.0]]]]))
     for mode in ("bilinear", "nearest", "bicubic"):
-        zeros = burn.grid_sample_2d(x, grid, mode=mode)
+        zeros = F.grid_sample_2d(x, grid, mode=mode)
         assert zeros.tolist()[0][0][0][:3] == [0.0, 0.0, 0.0]
-        border = burn.grid_sample_2d(x, grid, mode=mode, padding_mode="border")
+        border = F.grid_sample_2d(x, grid, mode=mode, padding_mode="border")
         assert_close(border.numpy()[0, 0, 0, :3], [8.0, 8.0, 5.0])
         assert math.isnan(zeros.numpy()[0, 0, 0, 3])
         assert math.isnan(border.numpy()[0, 0, 0, 3])
         leaf = tensor(array, track=True)
-        outside = burn.grid_sample_2d(leaf, grid[:, :, :3], mode=mode).sum().backward()
+        outside = F.grid_sample_2d(leaf, grid[:, :, :3], mode=mode).sum().backward()
         assert not leaf.grad(outside).numpy().any()
 
 
@@ -216,7 +217,7 @@ def test_places_far_away_and_infinite_ones():
 @pytest.mark.parametrize("size", [(2, 1, 4, 5), (2, 3, 1, 6)])
 def test_affine_grids_are_those_of_torch(size, align_corners):
     assert_same(
-        lambda x: burn.affine_grid_2d(x, size, align_corners=align_corners),
+        lambda x: F.affine_grid_2d(x, size, align_corners=align_corners),
         lambda x: functional.affine_grid(x, size, align_corners=align_corners),
         normal(2, 2, 3),
     )
@@ -226,8 +227,8 @@ def test_affine_grids_are_those_of_torch(size, align_corners):
 def test_the_identity_samples_the_image_itself(align_corners):
     array = normal(1, 2, 4, 5)
     identity = tensor(np.array([[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]]))
-    grid = burn.affine_grid_2d(identity, array.shape, align_corners=align_corners)
-    found = burn.grid_sample_2d(tensor(array), grid, align_corners=align_corners)
+    grid = F.affine_grid_2d(identity, array.shape, align_corners=align_corners)
+    found = F.grid_sample_2d(tensor(array), grid, align_corners=align_corners)
     assert_close(found.numpy(), array)
 
 
@@ -235,38 +236,38 @@ X = np.ones((1, 2, 5, 6))
 GRID = np.zeros((1, 3, 3, 2))
 
 REFUSED = [
-    (lambda: burn.interpolate(tensor(X)), burn.ArgumentError, "Give one of them"),
-    (lambda: burn.interpolate(tensor(X), 2, 2.0), burn.ArgumentError, "Give one of them"),
-    (lambda: burn.interpolate(tensor(X), 0), burn.ShapeError, "(0, 0)"),
-    (lambda: burn.interpolate(tensor(X), scale_factor=0.1), burn.ShapeError, "(0, 0)"),
-    (lambda: burn.interpolate(tensor(X), scale_factor=-1), burn.ArgumentError, "(0, inf)"),
-    (lambda: burn.interpolate(tensor(X), scale_factor="2"), burn.OperandTypeError, "scale_factor"),
-    (lambda: burn.interpolate(tensor(X), (2, 3, 4)), burn.ArgumentError, "size has 3"),
-    (lambda: burn.interpolate(tensor(X), 2.5), burn.OperandTypeError, "size"),
-    (lambda: burn.interpolate(tensor(X), 2, mode="area"), burn.ArgumentError, "'area'"),
-    (lambda: burn.interpolate(tensor(X), 2, mode="trilinear"), burn.ArgumentError, "'linear'"),
-    (lambda: burn.interpolate(tensor(X), 2, align_corners=True), burn.ArgumentError, "nearest"),
-    (lambda: burn.interpolate(tensor(X[0, 0]), 2), burn.ShapeError, "no spatial axes"),
-    (lambda: burn.interpolate(tensor(X[:, :, :0]), 2), burn.ShapeError, "no elements"),
-    (lambda: burn.interpolate(X, 2), burn.OperandTypeError, "must be a tensor"),
-    (lambda: burn.grid_sample_2d(tensor(X), tensor(GRID[0])), burn.ShapeError, "grid"),
+    (lambda: F.interpolate(tensor(X)), burn.ArgumentError, "Give one of them"),
+    (lambda: F.interpolate(tensor(X), 2, 2.0), burn.ArgumentError, "Give one of them"),
+    (lambda: F.interpolate(tensor(X), 0), burn.ShapeError, "(0, 0)"),
+    (lambda: F.interpolate(tensor(X), scale_factor=0.1), burn.ShapeError, "(0, 0)"),
+    (lambda: F.interpolate(tensor(X), scale_factor=-1), burn.ArgumentError, "(0, inf)"),
+    (lambda: F.interpolate(tensor(X), scale_factor="2"), burn.OperandTypeError, "scale_factor"),
+    (lambda: F.interpolate(tensor(X), (2, 3, 4)), burn.ArgumentError, "size has 3"),
+    (lambda: F.interpolate(tensor(X), 2.5), burn.OperandTypeError, "size"),
+    (lambda: F.interpolate(tensor(X), 2, mode="area"), burn.ArgumentError, "'area'"),
+    (lambda: F.interpolate(tensor(X), 2, mode="trilinear"), burn.ArgumentError, "'linear'"),
+    (lambda: F.interpolate(tensor(X), 2, align_corners=True), burn.ArgumentError, "nearest"),
+    (lambda: F.interpolate(tensor(X[0, 0]), 2), burn.ShapeError, "no spatial axes"),
+    (lambda: F.interpolate(tensor(X[:, :, :0]), 2), burn.ShapeError, "no elements"),
+    (lambda: F.interpolate(X, 2), burn.OperandTypeError, "must be a tensor"),
+    (lambda: F.grid_sample_2d(tensor(X), tensor(GRID[0])), burn.ShapeError, "grid"),
     (
-        lambda: burn.grid_sample_2d(tensor(X), tensor(GRID), mode="linear"),
+        lambda: F.grid_sample_2d(tensor(X), tensor(GRID), mode="linear"),
         burn.ArgumentError,
         "bilinear",
     ),
     (
-        lambda: burn.grid_sample_2d(tensor(X), tensor(GRID), padding_mode="wrap"),
+        lambda: F.grid_sample_2d(tensor(X), tensor(GRID), padding_mode="wrap"),
         burn.ArgumentError,
         "reflection",
     ),
-    (lambda: burn.affine_grid_2d(tensor(X), (1, 1, 2, 2)), burn.ShapeError, "(N, 2, 3)"),
+    (lambda: F.affine_grid_2d(tensor(X), (1, 1, 2, 2)), burn.ShapeError, "(N, 2, 3)"),
     (
-        lambda: burn.affine_grid_2d(tensor(np.ones((2, 2, 3))), (1, 1, 2, 2)),
+        lambda: F.affine_grid_2d(tensor(np.ones((2, 2, 3))), (1, 1, 2, 2)),
         burn.ShapeError,
         "maps",
     ),
-    (lambda: burn.affine_grid_2d(tensor(np.ones((1, 2, 3))), (1, 2)), burn.ArgumentError, "4"),
+    (lambda: F.affine_grid_2d(tensor(np.ones((1, 2, 3))), (1, 2)), burn.ArgumentError, "4"),
 ]
 
 

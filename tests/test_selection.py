@@ -9,6 +9,7 @@ import threading
 import pytest
 
 import burn
+from burn.nn import functional as F
 from burn.plugins import DeviceInfo, describe
 from burn.testing import MockDevice, mock_backend
 
@@ -439,13 +440,13 @@ def test_a_device_that_was_opened_before_a_fork_is_refused_after_it():
         y = (burn.tanh(x) * x).sum()
         plain = x.inner()
         many = burn.stack([plain, plain])
-        (plain + plain, burn.softmax(plain, axis=0), many.sum(axis=0))
+        (plain + plain, F.softmax(plain, axis=0), many.sum(axis=0))
         burn.set_default_device(device)
         for use in (
             lambda: x + x,
             lambda: plain + 1,
             lambda: 2.0 * plain,
-            lambda: burn.softmax(plain, axis=0),
+            lambda: F.softmax(plain, axis=0),
             lambda: burn.stack([plain, plain]),
             lambda: many.sum(axis=0),
             lambda: y.backward(),

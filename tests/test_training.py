@@ -5,6 +5,7 @@ import pytest
 import torch
 
 import burn
+from burn.nn import functional as F
 
 STEPS = 20
 
@@ -33,7 +34,7 @@ def train_burn(device, activation, step):
         x = burn.asarray(inputs[number], device=device)
         hidden = activation(x @ w1 + b1)
         target = burn.asarray(targets[number], device=device)
-        gradients = burn.cross_entropy(hidden @ w2 + b2, target).backward()
+        gradients = F.cross_entropy(hidden @ w2 + b2, target).backward()
         with burn.no_grad():
             for place, parameter in enumerate(parameters):
                 moved, states[place] = step(
@@ -60,7 +61,7 @@ def train_torch(activation, make_optimizer):
 def adam(weight_decay):
     def step(parameter, gradient, state, number):
         first, second = state or (burn.zeros_like(gradient), burn.zeros_like(gradient))
-        parameter, first, second = burn.adam_step(
+        parameter, first, second = burn.optim.adam_step(
             parameter,
             gradient,
             first,
@@ -78,15 +79,15 @@ def sgd(**options):
     def step(parameter, gradient, velocity, number):
         if velocity is None:
             velocity = burn.zeros_like(gradient)
-        return burn.sgd_step(parameter, gradient, velocity, learning_rate=0.05, **options)
+        return burn.optim.sgd_step(parameter, gradient, velocity, learning_rate=0.05, **options)
 
     return step
 
 
 ACTIVATIONS = {
-    "relu": (burn.relu, torch.relu),
-    "gelu": (burn.gelu, torch.nn.functional.gelu),
-    "sigmoid": (burn.sigmoid, torch.sigmoid),
+    "relu": (F.relu, torch.relu),
+    "gelu": (F.gelu, torch.nn.functional.gelu),
+    "sigmoid": (F.sigmoid, torch.sigmoid),
     "tanh": (burn.tanh, torch.tanh),
 }
 
@@ -123,9 +124,9 @@ def test_softmax_regression_learns_without_leaving_burn():
     w = burn.zeros((4, 3), device=device.autodiff()).require_grad()
     velocity = burn.zeros((4, 3), device=device)
     for _ in range(200):
-        gradients = burn.cross_entropy(x @ w, y).backward()
+        gradients = F.cross_entropy(x @ w, y).backward()
         with burn.no_grad():
-            w, velocity = burn.sgd_step(
+            w, velocity = burn.optim.sgd_step(
                 w, w.grad(gradients), velocity, learning_rate=0.5, momentum=0.9
             )
             w = w.require_grad()

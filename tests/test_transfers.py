@@ -12,13 +12,13 @@ import burn
 from burn.autodiff import Autodiff, Route
 from burn.autodiff.graph import Node
 from burn.backend.capsule import contents
-from burn.data import TensorData
+from burn.dispatch.transfer import transfer
 from burn.ops import resolve
+from burn.tensor_data import TensorData
 from burn.testing import MockDevice, Selection, Subject, checks_of, mock_backend
 from burn.testing.mocks import MockBackend
 from burn.testing.suites.expectations import typical
 from burn.testing.suites.memory import resident_bytes
-from burn.transfer import transfer
 
 PRESENT = burn.Device.enumerate()
 SHARING = [

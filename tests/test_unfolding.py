@@ -5,6 +5,7 @@ import torch
 from torch.nn import functional
 
 import burn
+from burn.nn import functional as F
 from windows_against_torch import compare, normal, ones, zeros_around
 
 PATCHES = [
@@ -21,10 +22,10 @@ PATCHES = [
 @pytest.mark.parametrize("options", PATCHES, ids=str)
 def test_patches_agree_with_torch(options):
     x = normal(2, 3, 6, 7)
-    compare(lambda x: burn.unfold4d(x, **options), lambda x: functional.unfold(x, **options), x)
+    compare(lambda x: F.unfold4d(x, **options), lambda x: functional.unfold(x, **options), x)
     columns = functional.unfold(torch.from_numpy(x), **options)
     compare(
-        lambda y: burn.fold4d(y, (6, 7), **options),
+        lambda y: F.fold4d(y, (6, 7), **options),
         lambda y: functional.fold(y, (6, 7), **options),
         normal(*columns.shape),
     )
@@ -34,7 +35,7 @@ def test_one_sided_padding_of_patches_is_that_of_a_padded_image():
     x = normal(2, 3, 6, 7)
     pairs = ((1, 0), (0, 2))
     compare(
-        lambda x: burn.unfold4d(x, 3, padding=pairs),
+        lambda x: F.unfold4d(x, 3, padding=pairs),
         lambda x: functional.unfold(zeros_around(x, pairs), 3),
         x,
     )
@@ -43,15 +44,15 @@ def test_one_sided_padding_of_patches_is_that_of_a_padded_image():
 X = ones(2, 4, 5, 6)
 
 REFUSED = {
-    "unbatched patches": (lambda: burn.unfold4d(ones(3, 4, 5), 2), burn.ShapeError, "unfold4d"),
-    "patches too large": (lambda: burn.unfold4d(X, 7), burn.ShapeError, "no window fits"),
-    "rows of columns": (lambda: burn.fold4d(ones(1, 5, 4), 3, 2), burn.ShapeError, "multiple"),
+    "unbatched patches": (lambda: F.unfold4d(ones(3, 4, 5), 2), burn.ShapeError, "unfold4d"),
+    "patches too large": (lambda: F.unfold4d(X, 7), burn.ShapeError, "no window fits"),
+    "rows of columns": (lambda: F.fold4d(ones(1, 5, 4), 3, 2), burn.ShapeError, "multiple"),
     "number of columns": (
-        lambda: burn.fold4d(ones(1, 4, 5), 3, 2),
+        lambda: F.fold4d(ones(1, 4, 5), 3, 2),
         burn.ShapeError,
         r"5 columns where images of \(3, 3\) have 2 \* 2 windows",
     ),
-    "columns with four axes": (lambda: burn.fold4d(X, 3, 2), burn.ShapeError, "columns of shape"),
+    "columns with four axes": (lambda: F.fold4d(X, 3, 2), burn.ShapeError, "columns of shape"),
 }
 
 

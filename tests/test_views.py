@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 import burn
-from burn.tensor import views
+from burn.functions import views
 
 CPU = burn.Device("cpu")
 TRACKED = CPU.autodiff()

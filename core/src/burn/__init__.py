@@ -32,10 +32,10 @@ if not TYPE_CHECKING:  # a type checker knows the names above, and is to report 
                 # What "from burn import *" gives: nothing that hides a builtin, unlike NumPy 2.
                 return [
                     one
-                    for one in namespace.__all__
+                    for one in namespace.PUBLIC
                     if not (one.startswith("_") or hasattr(builtins, one))
                 ]
-            if name in namespace.__all__:
+            if name in namespace.PUBLIC:
                 value = getattr(namespace, name)
                 globals()[name] = value
                 return value
@@ -47,4 +47,4 @@ if not TYPE_CHECKING:  # a type checker knows the names above, and is to report 
 
 def __dir__() -> list[str]:
     namespace = importlib.import_module("burn.namespace")
-    return sorted({*namespace.__all__, "__version__", "testing"})
+    return sorted({*namespace.PUBLIC, "__version__", "testing"})

@@ -10,6 +10,7 @@ import threading
 import numpy as np
 
 import burn
+from burn.nn import functional as F
 
 THREADS, ROUNDS = 16, 12
 
@@ -31,7 +32,7 @@ def work(device, generator, rounds):
         np.testing.assert_array_equal(y.sum(axis=0).numpy(), whole.sum(0))
         powers = np.exp(a - a.max(1, keepdims=True))
         powers /= powers.sum(1, keepdims=True)
-        np.testing.assert_allclose(burn.softmax(x, axis=1).numpy(), powers, rtol=1e-4, atol=1e-7)
+        np.testing.assert_allclose(F.softmax(x, axis=1).numpy(), powers, rtol=1e-4, atol=1e-7)
         tracked = burn.asarray(a, device=device.autodiff()).require_grad()
         slope = tracked.grad((tracked * tracked).sum().backward())
         np.testing.assert_array_equal(slope.numpy(), 2 * a)

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import burn
-from burn.data import TensorData
 from burn.device_id import DeviceId
 from burn.dtype import bfloat16, float32, int64
 from burn.errors import OutOfRangeError
 from burn.plugins import BackendSpec, DeviceInfo
+from burn.tensor_data import TensorData
 from burn_cuda.backend import CudaBackend
 
 sys.path.insert(0, str(Path(__file__).parent / "emulation"))

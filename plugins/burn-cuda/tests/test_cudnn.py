@@ -18,6 +18,8 @@ sys.path.insert(0, str(Path(__file__).parent / "emulation"))
 
 import emulated
 
+from burn.nn import functional as F
+
 GPUS = burn.Device.enumerate("cuda")
 HAS_CUDNN = bool(GPUS) and own.installed() is not None
 
@@ -43,7 +45,7 @@ CASES = {
 
 
 def convolve(x, weight, options):
-    return {3: burn.conv1d, 4: burn.conv2d, 5: burn.conv3d}[len(x.shape)](x, weight, **options)
+    return {3: F.conv1d, 4: F.conv2d, 5: F.conv3d}[len(x.shape)](x, weight, **options)
 
 
 def everything(device, dtype, case, bias, seed=0):

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import burn
-from burn.data import TensorData
 from burn.device_id import DeviceId
 from burn.dtype import DType
+from burn.tensor_data import TensorData
 from burn.testing import Subject
 from burn_cuda.backend import CudaBackend
 

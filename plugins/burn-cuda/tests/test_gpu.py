@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import burn
-from burn.data import TensorData
 from burn.dtype import uint8
+from burn.tensor_data import TensorData
 
 GPUS = burn.Device.enumerate("cuda")
 

@@ -336,7 +336,7 @@ def test_weights_after_some_steps_are_those_of_the_cpu(device):
             for place, one in enumerate(weights):
                 with burn.no_grad():
                     gradient = one.grad(gradients)
-                    new, *moments[place] = burn.adam_step(
+                    new, *moments[place] = burn.optim.adam_step(
                         one.detach(), gradient, *moments[place], step=step, learning_rate=0.01
                     )
                 weights[place] = new.require_grad()

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import burn
-from burn.data import TensorData
 from burn.dtype import float32, int64
 from burn.ops import resolve
+from burn.tensor_data import TensorData
 from burn_opencl.backend import OpenClDevice
 from burn_opencl.driver import found_devices
 

@@ -8,6 +8,7 @@ import pytest
 
 import burn
 from burn.dtype import float32
+from burn.nn import functional as F
 from burn.testing import SAMPLES, Subject, check_sample, load_samples
 from burn_opencl import products
 from burn_opencl.driver import found_devices
@@ -106,12 +107,12 @@ def test_short_rows_and_rows_in_registers_and_longer_ones(device, numbers, n):
         x, wide = burn.asarray(a, device=device), a.astype(np.float64)
         powers = np.exp(wide)
         powers /= powers.sum(axis=1, keepdims=True)
-        np.testing.assert_allclose(burn.softmax(x, axis=1).numpy(), powers, atol=allowed)
-        logs = burn.log_softmax(x, axis=1).numpy()
+        np.testing.assert_allclose(F.softmax(x, axis=1).numpy(), powers, atol=allowed)
+        logs = F.log_softmax(x, axis=1).numpy()
         np.testing.assert_allclose(logs, np.log(powers), atol=10 * allowed)
         spread = np.sqrt(wide.var(axis=1, keepdims=True) + 1e-3)
         normal = (wide - wide.mean(axis=1, keepdims=True)) / spread
-        found = burn.layer_norm(x, epsilon=1e-3).numpy()
+        found = F.layer_norm(x, epsilon=1e-3).numpy()
         np.testing.assert_allclose(found, normal, atol=10 * allowed)
 
 

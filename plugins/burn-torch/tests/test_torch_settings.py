@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import burn
+from burn.nn import functional as F
 
 DEVICE = burn.Device("torch/cpu")
 
@@ -78,8 +79,8 @@ def results():
     places = burn.asarray([3, -1, 0, 3], device=device)
     images = burn.asarray(generator.normal(size=(2, 3, 6, 6)).astype(np.float32), device=device)
     kernel = burn.asarray(generator.normal(size=(4, 3, 3, 3)).astype(np.float32), device=device)
-    hidden = burn.relu(x @ x.T) + burn.softmax(x[:, :6], axis=1) * 0.1 + 1
-    pooled = burn.max_pool2d(burn.conv2d(images, kernel, padding=1), 2)
+    hidden = F.relu(x @ x.T) + F.softmax(x[:, :6], axis=1) * 0.1 + 1
+    pooled = F.max_pool2d(F.conv2d(images, kernel, padding=1), 2)
     loss = burn.mean(hidden) + burn.sum(burn.take(x, places, axis=0) ** 2)
     found = {
         "zeros": burn.zeros((2, 3), device=device),
@@ -94,7 +95,7 @@ def results():
         "mean of bools": burn.mean((whole > 0).astype("float32")),
         "cumulative": burn.cumulative_sum(whole, axis=0),
         "pooled": pooled,
-        "attention": burn.attention(images, images, images),
+        "attention": F.attention(images, images, images),
         "sorted": burn.sort(whole, axis=1),
         "uniform": burn.random.uniform((5,), device=device),
         "normal": burn.random.normal((5,), device=device),

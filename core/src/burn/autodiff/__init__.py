@@ -2,9 +2,9 @@
 
 from burn.autodiff.backend import Autodiff
 from burn.autodiff.backward import Gradients
+from burn.autodiff.cross_device import Route
 from burn.autodiff.graph import AutodiffTensor, DistributedParams
 from burn.autodiff.recording import RecordingTable, recording
-from burn.autodiff.transfer import Route
 
 __all__ = [
     "Autodiff",

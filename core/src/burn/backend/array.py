@@ -15,7 +15,6 @@ import numpy as np
 from burn.backend.base import Backend
 from burn.backend.refusal import index_error
 from burn.backend.tensor_ops import is_implemented
-from burn.data import TensorData
 from burn.device_id import DeviceId
 from burn.dtype import (
     DType,
@@ -29,6 +28,7 @@ from burn.dtype import (
     promote,
     uint8,
 )
+from burn.tensor_data import TensorData
 
 if TYPE_CHECKING:
     from types import ModuleType

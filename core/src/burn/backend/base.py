@@ -21,8 +21,8 @@ from burn.generator import seed as seed_generator
 
 if TYPE_CHECKING:
     from burn.aliases import Primitive, Scalar, Slices
-    from burn.data import TensorData
     from burn.device_id import DeviceId
+    from burn.tensor_data import TensorData
 
 __all__ = ["AutodiffBackend", "Backend"]
 

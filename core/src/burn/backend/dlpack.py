@@ -12,7 +12,7 @@ from burn.dtype import bfloat16, uint16
 from burn.errors import ExportError
 
 if TYPE_CHECKING:
-    from burn.data import TensorData
+    from burn.tensor_data import TensorData
 
 __all__ = ["HOST", "Lent", "Place", "export_host", "import_host", "is_readable"]
 
@@ -78,7 +78,7 @@ def import_host(x: Any) -> TensorData:
     """
     import numpy as np
 
-    from burn.data import TensorData, check_unmasked
+    from burn.tensor_data import TensorData, check_unmasked
 
     check_unmasked(x)
     if isinstance(x, np.ndarray) and x.dtype.isnative:

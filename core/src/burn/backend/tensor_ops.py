@@ -31,9 +31,9 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, TypeVar
 
 if TYPE_CHECKING:
     from burn.aliases import Primitive, RealScalar, Scalar, Shape, Slices
-    from burn.data import TensorData
     from burn.device_id import DeviceId
     from burn.dtype import DType
+    from burn.tensor_data import TensorData
 
 __all__ = [
     "BaseTensorOps",

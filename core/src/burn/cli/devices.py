@@ -13,9 +13,9 @@ from burn.cli.output import own_stdout, write_json
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from burn.cli.check import Outcome
+    from burn.cli.device_check import Outcome
     from burn.cli.inventory import Inventory
-    from burn.device import Device
+    from burn.devices.device import Device
     from burn.dtype import DType, DTypeUsage
     from burn.plugins import PluginRecord
 
@@ -80,8 +80,8 @@ def devices(ctx: click.Context, *, as_json: bool, check: bool, verbose: bool) ->
 
 
 def _checks(inventory: Inventory) -> Iterator[Outcome]:
-    from burn.cli.check import failed
-    from burn.cli.check_process import check_all
+    from burn.cli.device_check import failed
+    from burn.cli.device_check_process import check_all
 
     yield from check_all(inventory)
     for failure in inventory.failures:

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 import burn
-from burn.cli.conformance import check
+from burn.cli.check import check
 from burn.cli.devices import devices
 from burn.cli.info import info
 from burn.cli.new_plugin import new_plugin

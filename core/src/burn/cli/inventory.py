@@ -11,7 +11,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from burn.device import Device
+from burn.devices.device import Device
 from burn.dtype import DType, DTypeUsage
 from burn.errors import BurnError, DeviceUnavailableError, PluginError
 from burn.plugins import BackendEntry, PluginRecord, State, describe, install_hint, registry

@@ -12,9 +12,9 @@ from typing import Any, Final, Generic, TypeVar
 
 from burn.aliases import Primitive
 from burn.autodiff import Route
-from burn.data import TensorData
-from burn.device import Device
 from burn.device_id import DeviceId, decode_type_id
+from burn.devices.device import Device
+from burn.devices.tensor_type import TensorType
 from burn.dispatch.operands import (
     DispatchTensor,
     as_python,
@@ -26,12 +26,12 @@ from burn.dispatch.operands import (
     primitive_of,
     to_scalar,
 )
+from burn.dispatch.transfer import fail, transfer
 from burn.dtype import DType, DTypeUsage
 from burn.errors import AutodiffError, BurnError, OperandTypeError
 from burn.ops import REGISTRY, Op
 from burn.plugins import registry
-from burn.tensor_type import TensorType
-from burn.transfer import fail, transfer
+from burn.tensor_data import TensorData
 
 __all__ = ["Dispatch"]
 

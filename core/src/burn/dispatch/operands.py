@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from burn.aliases import Primitive, Scalar
-from burn.device import Device
+from burn.devices.device import Device
+from burn.devices.tensor_type import TensorType
 from burn.dtype import DType, Kind, complex64, promote
 from burn.errors import DeviceMismatchError, DTypeError, OperandTypeError, ScalarRangeError
 from burn.ops import Meta, Op, Operand
 from burn.ops.arguments import as_python
-from burn.tensor_type import TensorType
 
 __all__ = [
     "DispatchTensor",

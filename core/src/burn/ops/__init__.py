@@ -20,7 +20,6 @@ from burn.ops import (
     deformable,
     dense,
     eigenvalues,
-    functions,
     grids,
     indexing,
     inverse,
@@ -40,6 +39,7 @@ from burn.ops import (
     softmax,
     sorting,
     statistics,
+    unary_functions,
     unfolding,
 )
 from burn.ops.op import REGISTRY, Context, Op, Tag, op, register
@@ -69,7 +69,6 @@ __all__ = [
     "deformable",
     "dense",
     "eigenvalues",
-    "functions",
     "grids",
     "indexing",
     "inverse",
@@ -92,6 +91,7 @@ __all__ = [
     "softmax",
     "sorting",
     "statistics",
+    "unary_functions",
     "unfolding",
 ]
 

@@ -10,8 +10,8 @@ from typing import Final
 
 from burn.errors import ArgumentError, ShapeError
 from burn.ops.arguments import real_number
+from burn.ops.index_arithmetic import narrow
 from burn.ops.op import Context, Tag, op
-from burn.ops.places import narrow
 from burn.ops.precision import in_float32
 from burn.ops.shapes import check_axis, elementwise
 from burn.ops.signature import Cotangent, FloatOperand, Gradients, Meta, Primitive

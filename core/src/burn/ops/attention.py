@@ -11,10 +11,10 @@ import math
 from typing import NamedTuple
 
 from burn.errors import ArgumentError, ShapeError
+from burn.ops.index_arithmetic import positions
 from burn.ops.indexing import check_same
 from burn.ops.linear_algebra import transpose
 from burn.ops.op import Context, Tag, op
-from burn.ops.places import positions
 from burn.ops.precision import in_float32
 from burn.ops.shapes import broadcast_shapes
 from burn.ops.signature import (

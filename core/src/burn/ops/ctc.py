@@ -14,9 +14,9 @@ import math
 from typing import Final
 
 from burn.errors import ArgumentError, ShapeError
+from burn.ops.index_arithmetic import as_labels, index_dtype, narrow, positions
 from burn.ops.indexing import check_same
 from burn.ops.op import Context, Tag, op
-from burn.ops.places import as_labels, index_dtype, narrow, positions
 from burn.ops.precision import in_float32
 from burn.ops.signature import Cotangent, FloatOperand, Gradients, IndexOperand, Meta, Primitive
 from burn.ops.table import OpTable

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from burn.data import TensorData
 from burn.dtype import DType
 from burn.errors import ArgumentError, ShapeError
 from burn.ops.op import Tag, op
 from burn.ops.signature import AnyOperand, IndexOperand, Meta, Primitive
 from burn.ops.sorting import check_place_dtype
 from burn.ops.table import OpTable
+from burn.tensor_data import TensorData
 
 _PLACES = Tag.DATA_DEPENDENT | Tag.COMPUTE_BOUND | Tag.NO_GRADIENT
 

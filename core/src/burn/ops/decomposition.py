@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from burn.data import TensorData
 from burn.dtype import DType, Kind, int32
 from burn.errors import DTypeError, UnsupportedOpError
-from burn.ops.host import (
+from burn.ops.host_matrices import (
     NOT_DECOMPOSED,
     Array,
     check_matrix,
@@ -27,6 +26,7 @@ from burn.ops.linear_algebra import transpose
 from burn.ops.op import Context, Tag, op
 from burn.ops.signature import Cotangent, Gradients, InexactOperand, Meta, Primitive
 from burn.ops.table import OpTable
+from burn.tensor_data import TensorData
 
 
 @op(Tag.COMPUTE_BOUND)

@@ -23,8 +23,8 @@ from burn.ops.deformed_windows import (
     deformation,
     starts,
 )
+from burn.ops.index_arithmetic import index_dtype, narrow
 from burn.ops.op import Context, Tag, op
-from burn.ops.places import index_dtype, narrow
 from burn.ops.pooling_windows import Pairs, Sizes, SlidingRule
 from burn.ops.precision import in_float32
 from burn.ops.shapes import size

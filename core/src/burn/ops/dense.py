@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from burn.errors import ShapeError
+from burn.ops.index_arithmetic import as_labels
 from burn.ops.linear_algebra import transpose
 from burn.ops.op import Context, Tag, op
-from burn.ops.places import as_labels
 from burn.ops.precision import in_float32
 from burn.ops.shapes import size
 from burn.ops.signature import (

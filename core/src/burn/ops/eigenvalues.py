@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from burn.data import TensorData
 from burn.dtype import DTypeUsage, complex64, promote
 from burn.errors import UnsupportedOpError
 from burn.ops.decomposition import mean_with_transpose, safe_inverse
-from burn.ops.host import (
+from burn.ops.host_matrices import (
     NOT_DECOMPOSED,
     Array,
     check_square,
@@ -27,6 +26,7 @@ from burn.ops.linear_algebra import transpose
 from burn.ops.op import Context, Tag, op
 from burn.ops.signature import Cotangent, Gradients, InexactOperand, Meta, Primitive
 from burn.ops.table import OpTable
+from burn.tensor_data import TensorData
 
 
 @op(Tag.COMPUTE_BOUND, outputs=("eigenvalues", "eigenvectors"))

@@ -12,8 +12,8 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from burn.errors import ArgumentError, ShapeError
+from burn.ops.index_arithmetic import index_dtype, narrow
 from burn.ops.op import Tag, op
-from burn.ops.places import index_dtype, narrow
 from burn.ops.precision import in_float32
 from burn.ops.resampling import CUBIC
 from burn.ops.shapes import check_shape

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from burn.errors import ArgumentError, ShapeError
-from burn.ops.host import check_matrix, check_square, compute, read, upload
+from burn.ops.host_matrices import check_matrix, check_square, compute, read, upload
 from burn.ops.linear_algebra import adjoint, transpose
 from burn.ops.op import Context, Tag, op
 from burn.ops.precision import in_float32

@@ -8,8 +8,8 @@ from typing import Final
 from burn.aliases import Slices
 from burn.dtype import DType
 from burn.errors import ArgumentError, AxisError, OperandTypeError, ShapeError
+from burn.ops.index_arithmetic import index_dtype
 from burn.ops.op import Context, Tag, op
-from burn.ops.places import index_dtype
 from burn.ops.shapes import (
     broadcast_shapes,
     check_axis,

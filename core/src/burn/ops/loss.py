@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from burn.errors import ShapeError
+from burn.ops.index_arithmetic import as_labels
 from burn.ops.op import Context, Tag, op
-from burn.ops.places import as_labels
 from burn.ops.precision import in_float32
 from burn.ops.shapes import check_axis
 from burn.ops.signature import Cotangent, FloatOperand, Gradients, IndexOperand, Meta, Primitive

@@ -14,8 +14,8 @@ from typing import Unpack
 
 from burn.dtype import DType
 from burn.errors import DTypeError, ShapeError
+from burn.ops.index_arithmetic import index_dtype as counting_dtype, positions
 from burn.ops.op import Context, Tag, op
-from burn.ops.places import index_dtype as counting_dtype, positions
 from burn.ops.pooling_windows import (
     Pairs,
     Sizes,

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 from burn.dtype import DType, Kind, bool_, float32
 from burn.errors import DTypeError, ShapeError
+from burn.ops.index_arithmetic import narrow
 from burn.ops.op import Context, Tag, op
-from burn.ops.places import narrow
 from burn.ops.shapes import check_conversion, reduce_shape, size
 from burn.ops.signature import (
     AnyOperand,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from burn.ops.index_arithmetic import index_dtype, narrow, positions
 from burn.ops.op import Context, Tag, op
-from burn.ops.places import index_dtype, narrow, positions
 from burn.ops.precision import in_float32
 from burn.ops.shapes import check_axis
 from burn.ops.signature import (

@@ -12,9 +12,9 @@ from typing import Final
 
 from burn.dtype import DType, Kind
 from burn.errors import ArgumentError, DTypeError, ShapeError
+from burn.ops.index_arithmetic import from_front, index_dtype, narrow, positions
 from burn.ops.indexing import check_places, check_same, check_selection, spread
 from burn.ops.op import Context, Tag, op
-from burn.ops.places import from_front, index_dtype, narrow, positions
 from burn.ops.precision import in_float32
 from burn.ops.shapes import size
 from burn.ops.signature import (

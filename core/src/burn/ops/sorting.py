@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from burn.dtype import DType, Kind
 from burn.errors import ArgumentError, DTypeError, ShapeError
+from burn.ops.index_arithmetic import index_dtype, narrow
 from burn.ops.op import Context, Tag, op
-from burn.ops.places import index_dtype, narrow
 from burn.ops.shapes import check_axis, size
 from burn.ops.signature import Cotangent, Gradients, Meta, Primitive, RealOperand
 from burn.ops.table import OpTable

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from burn.data import TensorData
 from burn.dtype import DType
-from burn.ops.places import index_dtype
+from burn.ops.index_arithmetic import index_dtype
 from burn.ops.signature import Primitive
 from burn.ops.table import OpTable
+from burn.tensor_data import TensorData
 
 __all__ = ["Array", "Taps", "constant", "weighted_sums", "window_taps"]
 

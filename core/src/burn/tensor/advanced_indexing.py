@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from burn.data import check_unmasked
 from burn.dispatch import DispatchTensor, as_python, to_scalar, unary
 from burn.dtype import int64
 from burn.errors import AxisError, BurnError, OperandTypeError, ShapeError
+from burn.functions.common import dispatch
+from burn.functions.creation import asarray, full
+from burn.functions.host_values import elements_of
+from burn.functions.views import independent
 from burn.ops.shapes import broadcast_shapes
-from burn.tensor.creation_functions import asarray, full
-from burn.tensor.dispatcher import dispatch
-from burn.tensor.host_values import elements_of
-from burn.tensor.index_parts import bounds, integer
-from burn.tensor.views import independent
+from burn.tensor.subscript_parts import bounds, integer
+from burn.tensor_data import check_unmasked
 
 if TYPE_CHECKING:
     from burn.aliases import Shape

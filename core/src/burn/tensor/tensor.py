@@ -13,8 +13,7 @@ import numpy as np
 
 from burn.autodiff import Gradients
 from burn.backend.dlpack import is_readable
-from burn.data import TensorData
-from burn.device import Device
+from burn.devices.device import Device
 from burn.dispatch import DispatchTensor, binary, reflected
 from burn.dtype import DType
 from burn.errors import (
@@ -27,23 +26,22 @@ from burn.errors import (
     ScalarRangeError,
     ShapeError,
 )
-from burn.ops.shapes import size
-from burn.tensor import (
-    arrow,
-    elementwise_functions,
-    indexing,
+from burn.functions import (
+    elementwise,
     interchange,
-    linear_algebra_functions,
-    manipulation_functions,
-    numpy_functions,
-    searching_functions,
-    sorting_functions,
-    statistical_functions,
-    utility_functions,
+    linear_algebra,
+    manipulation,
+    searching,
+    sorting,
+    statistical,
+    utility,
 )
-from burn.tensor.dispatcher import DeviceLike, dispatch
-from burn.tensor.printing import format_values
-from burn.tensor.views import write
+from burn.functions.common import DeviceLike, dispatch
+from burn.functions.printing import format_values
+from burn.functions.views import write
+from burn.ops.shapes import size
+from burn.tensor import arrow, numpy_protocol, subscript
+from burn.tensor_data import TensorData
 
 if TYPE_CHECKING:
     from burn.aliases import RealScalar, Shape
@@ -126,14 +124,14 @@ class Tensor(DispatchTensor):
                 f"T is for matrices, not for shape {self.shape}",
                 hint="Use .mT for a stack of matrices, or burn.permute_dims",
             )
-        return manipulation_functions.matrix_transpose(self)
+        return manipulation.matrix_transpose(self)
 
     @property
     def mT(self) -> Tensor:  # noqa: N802 — the standard's name
         """A matrix, or a stack of them, with the last two axes exchanged."""
         if self.ndim < 2:
             raise MissingAttributeError(f"mT is for matrices, not for shape {self.shape}")
-        return manipulation_functions.matrix_transpose(self)
+        return manipulation.matrix_transpose(self)
 
     # Operators. Those of two operands go straight to the op table when the operands agree.
 
@@ -165,25 +163,25 @@ class Tensor(DispatchTensor):
     __le__ = binary(dispatch, "less_equal")
     __gt__ = binary(dispatch, "greater")
     __ge__ = binary(dispatch, "greater_equal")
-    __neg__ = elementwise_functions.negative
-    __pos__ = elementwise_functions.positive
-    __abs__ = elementwise_functions.abs
-    __invert__ = elementwise_functions.bitwise_invert
-    __matmul__ = linear_algebra_functions.matmul
+    __neg__ = elementwise.negative
+    __pos__ = elementwise.positive
+    __abs__ = elementwise.abs
+    __invert__ = elementwise.bitwise_invert
+    __matmul__ = linear_algebra.matmul
 
     def __rmatmul__(self, other: Tensor, /) -> Tensor:
-        return linear_algebra_functions.matmul(other, self)
+        return linear_algebra.matmul(other, self)
 
     def __eq__(self, other: object, /) -> Any:
         """Elementwise equality; with what is no tensor or number, Python's own."""
         if isinstance(other, (Tensor, builtins.bool, int, float, complex, np.generic)):
-            return elementwise_functions.equal(self, other)  # type: ignore[arg-type]  # checked above
+            return elementwise.equal(self, other)  # type: ignore[arg-type]  # checked above
         return NotImplemented
 
     def __ne__(self, other: object, /) -> Any:
         """Elementwise inequality; with what is no tensor or number, Python's own."""
         if isinstance(other, (Tensor, builtins.bool, int, float, complex, np.generic)):
-            return elementwise_functions.not_equal(self, other)  # type: ignore[arg-type]  # checked above
+            return elementwise.not_equal(self, other)  # type: ignore[arg-type]  # checked above
         return NotImplemented
 
     __hash__ = object.__hash__
@@ -207,10 +205,10 @@ class Tensor(DispatchTensor):
     # Indexing.
 
     def __getitem__(self, key: Any, /) -> Tensor:
-        return indexing.getitem(self, key)
+        return subscript.getitem(self, key)
 
     def __setitem__(self, key: Any, value: Any, /) -> None:
-        indexing.setitem(self, key, value)
+        subscript.setitem(self, key, value)
 
     # As other libraries see it.
 
@@ -218,7 +216,7 @@ class Tensor(DispatchTensor):
         self, function: np.ufunc, method: str, /, *inputs: Any, **options: Any
     ) -> Any:
         """An operator of a NumPy scalar and a tensor; a function of NumPy's is refused."""
-        return numpy_functions.array_ufunc(self, function, method, inputs, options)
+        return numpy_protocol.array_ufunc(self, function, method, inputs, options)
 
     def __array_namespace__(self, /, *, api_version: str | None = None) -> ModuleType:
         """The namespace ``burn``.
@@ -598,30 +596,30 @@ class Tensor(DispatchTensor):
 
     # Functions that are methods too.
 
-    astype = manipulation_functions.astype
-    reshape = manipulation_functions.reshape
-    flatten = manipulation_functions.flatten
-    permute_dims = manipulation_functions.permute_dims
-    transpose = manipulation_functions.transpose
-    broadcast_to = manipulation_functions.broadcast_to
-    squeeze = manipulation_functions.squeeze
-    sum = statistical_functions.sum
-    prod = statistical_functions.prod
-    mean = statistical_functions.mean
-    max = statistical_functions.max
-    min = statistical_functions.min
-    any = utility_functions.any
-    all = utility_functions.all
-    argmax = searching_functions.argmax
-    argmin = searching_functions.argmin
-    argsort = sorting_functions.argsort
-    sort = sorting_functions.sort
-    abs = elementwise_functions.abs
-    exp = elementwise_functions.exp
-    log = elementwise_functions.log
-    sqrt = elementwise_functions.sqrt
-    square = elementwise_functions.square
-    clip = elementwise_functions.clip
+    astype = manipulation.astype
+    reshape = manipulation.reshape
+    flatten = manipulation.flatten
+    permute_dims = manipulation.permute_dims
+    transpose = manipulation.transpose
+    broadcast_to = manipulation.broadcast_to
+    squeeze = manipulation.squeeze
+    sum = statistical.sum
+    prod = statistical.prod
+    mean = statistical.mean
+    max = statistical.max
+    min = statistical.min
+    any = utility.any
+    all = utility.all
+    argmax = searching.argmax
+    argmin = searching.argmin
+    argsort = sorting.argsort
+    sort = sorting.sort
+    abs = elementwise.abs
+    exp = elementwise.exp
+    log = elementwise.log
+    sqrt = elementwise.sqrt
+    square = elementwise.square
+    clip = elementwise.clip
 
 
 def _check_tensor(value: object, name: str, operation: str) -> None:

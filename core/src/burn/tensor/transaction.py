@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Self
 
-from burn.data import TensorData
 from burn.dispatch import DispatchTensor
 from burn.errors import OperandTypeError
-from burn.tensor.dispatcher import dispatch
+from burn.functions.common import dispatch
+from burn.tensor_data import TensorData
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor

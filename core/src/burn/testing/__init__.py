@@ -44,13 +44,13 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from burn.testing.namespace import *  # noqa: F403 — for type checkers; __getattr__ at run time
+    from burn.testing._namespace import *  # noqa: F403 — for type checkers; __getattr__ at run time
 
 if not TYPE_CHECKING:  # a type checker knows the names above, and is to report all others
 
     def __getattr__(name: str) -> Any:
         if not name.startswith("_") or name == "__all__":
-            namespace = importlib.import_module("burn.testing.namespace")
+            namespace = importlib.import_module("burn.testing._namespace")
             if name == "__all__" or name in namespace.__all__:
                 value = getattr(namespace, name)
                 globals()[name] = value
@@ -63,4 +63,4 @@ if not TYPE_CHECKING:  # a type checker knows the names above, and is to report 
 
 
 def __dir__() -> list[str]:
-    return list(importlib.import_module("burn.testing.namespace").__all__)
+    return list(importlib.import_module("burn.testing._namespace").__all__)

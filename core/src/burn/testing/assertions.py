@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from burn.data import TensorData
 from burn.dtype import DType
 from burn.errors import ArgumentError
-from burn.tensor.dispatcher import dispatch
+from burn.functions.common import dispatch
 from burn.tensor.tensor import Tensor
+from burn.tensor_data import TensorData
 from burn.testing.op_samples import Array
 from burn.testing.tolerance import ELEMENTWISE
 

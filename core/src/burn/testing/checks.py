@@ -14,11 +14,11 @@ from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
-from burn.device import Device
+from burn.devices.device import Device
 from burn.dtype import DType, Kind, float32
 from burn.errors import ArgumentError, BurnError, DTypeError
+from burn.functions.common import dispatch
 from burn.ops import REGISTRY, Meta, Tag
-from burn.tensor.dispatcher import dispatch
 from burn.testing.check import Failure
 from burn.testing.op_samples import Array, ErrorSample, OpSamples, Sample
 from burn.testing.script import Transcript, literal

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from burn.device import Device
+from burn.devices.device import Device
 from burn.dtype import DType
 from burn.errors import ArgumentError
 from burn.plugins import registry

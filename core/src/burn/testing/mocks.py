@@ -20,12 +20,12 @@ import numpy as np
 from burn.backend import ArrayBackend, Backend
 from burn.backend.capsule import Held, contents, readdress, request
 from burn.backend.dlpack import HOST
-from burn.data import TensorData
 from burn.device_id import DeviceId
 from burn.dtype import DType, DTypeUsage
 from burn.errors import DTypeError, ExecutionError
 from burn.ops import REGISTRY, Op
 from burn.plugins import BackendSpec, DeviceInfo
+from burn.tensor_data import TensorData
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from burn.data import TensorData
 from burn.dtype import DType
 from burn.ops import Meta, OpTable
+from burn.tensor_data import TensorData
 from burn.testing.arrays import floats
 from burn.testing.check import Failure
 from burn.testing.op_samples import Array, OpSamples, Sample

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from burn.backend import ArrayBackend
-from burn.data import TensorData
 from burn.device_id import DeviceId
 from burn.dtype import DType, DTypeUsage, Kind, bfloat16
+from burn.tensor_data import TensorData
 
 __all__ = ["NumpyBackend"]
 

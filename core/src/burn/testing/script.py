@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from burn.data import TensorData
 from burn.dtype import DType
 from burn.ops import REGISTRY, Meta
+from burn.tensor_data import TensorData
 from burn.testing.minimal import Minimal
 
 if TYPE_CHECKING:

@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from burn.autodiff import Autodiff
-from burn.data import TensorData
 from burn.dispatch import to_scalar
 from burn.dtype import DType, DTypeUsage, Kind, int32, int64
 from burn.ops import REGISTRY, Meta, Op, Operand, OpTable, Tag, resolve
+from burn.tensor_data import TensorData
 from burn.testing.minimal import Minimal
 from burn.testing.op_samples import Array, OpSamples, Sample, resolve_attributes
 from burn.testing.script import Transcript
 
 if TYPE_CHECKING:
     from burn.aliases import Primitive
-    from burn.device import Device
     from burn.device_id import DeviceId
+    from burn.devices.device import Device
 
 __all__ = ["Call", "Subject", "map_arrays", "subjects", "widened"]
 

@@ -19,10 +19,10 @@ import numpy as np
 from burn.aliases import Scalar
 from burn.backend import Backend
 from burn.backend.array import index_error
-from burn.data import TensorData
 from burn.device_id import DeviceId
 from burn.dtype import DType, DTypeUsage
 from burn.ops import REGISTRY, Meta
+from burn.tensor_data import TensorData
 from burn_pure import USAGE, arithmetic
 from burn_pure.buffer import Buffer, places, row_major
 from burn_pure.formats import blank, round_to_odd, rounded

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from burn.backend.array import check_sliced, python_slices
-from burn.data import TensorData
 from burn.device_id import DeviceId
+from burn.tensor_data import TensorData
 
 if TYPE_CHECKING:
     from burn.aliases import RealScalar, Scalar, Shape, Slices

@@ -5,7 +5,7 @@ from __future__ import annotations
 from burn.backend import Backend
 from burn.dtype import DType, DTypeUsage
 from burn.plugins import BackendSpec, DeviceInfo, hookimpl
-from burn.plugins.host import memory_size, processor_name
+from burn.plugins.processor import memory_size, processor_name
 
 USAGE = dict.fromkeys(DType.members(), DTypeUsage.GENERAL)
 """NumPy computes with every dtype; 16-bit floats through float32."""

@@ -8,10 +8,10 @@ from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
 from burn.backend import Backend, is_implemented
-from burn.data import TensorData
 from burn.device_id import DeviceId
 from burn.dtype import DType, DTypeUsage
 from burn.ops import REGISTRY, OpTable
+from burn.tensor_data import TensorData
 from burn_cuda.attention import AttentionOps
 from burn_cuda.channels import ChannelOps
 from burn_cuda.complex_numbers import ComplexOps

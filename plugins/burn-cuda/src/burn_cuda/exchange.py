@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from burn.backend.capsule import Held, contents, relabel, request
-from burn.data import TensorData
 from burn.device_id import DeviceId
 from burn.dtype import bfloat16, uint16
 from burn.errors import ExportError
+from burn.tensor_data import TensorData
 
 if TYPE_CHECKING:
     from burn_cuda.launcher import Launcher

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from burn.backend import Backend
-from burn.data import TensorData
 from burn.device_id import DeviceId
 from burn.dtype import DType, DTypeUsage
 from burn.errors import ExportError
 from burn.ops import OpTable
+from burn.tensor_data import TensorData
 from burn_opencl.attention import AttentionOps
 from burn_opencl.buffers import Buffer
 from burn_opencl.channels import ChannelOps

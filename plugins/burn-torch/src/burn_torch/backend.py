@@ -12,10 +12,10 @@ import numpy as np
 import torch
 
 from burn.backend import Backend, is_implemented
-from burn.data import TensorData
 from burn.device_id import DeviceId
 from burn.dtype import DType, DTypeUsage, Kind
 from burn.errors import ExportError
+from burn.tensor_data import TensorData
 from burn_torch.activation import ActivationOps
 from burn_torch.arithmetic import ArithmeticOps, elementwise_functions
 from burn_torch.attention import AttentionOps

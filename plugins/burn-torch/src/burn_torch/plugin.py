@@ -11,8 +11,8 @@ from pathlib import Path
 from burn.backend import Backend
 from burn.dtype import DType, DTypeUsage
 from burn.plugins import BackendSpec, DeviceInfo, hookimpl
-from burn.plugins.host import memory_size, processor_name
 from burn.plugins.nvidia import find_gpus, shown
+from burn.plugins.processor import memory_size, processor_name
 
 DEVICE_TYPES = ("cuda", "mps", "cpu", "vulkan", "xpu")
 """Numbered as burn's LibTorch backend numbers them, and then what torch has beyond."""

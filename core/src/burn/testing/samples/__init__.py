@@ -21,7 +21,6 @@ from burn.testing.samples import (
     deformable_convolution,
     dense,
     eigenvalues,
-    functions,
     grids,
     indexing,
     inverse,
@@ -42,6 +41,7 @@ from burn.testing.samples import (
     sorting,
     statistics,
     transposed_convolution,
+    unary_functions,
     unfolding,
 )
 
@@ -63,7 +63,6 @@ __all__ = [
     "deformable_convolution",
     "dense",
     "eigenvalues",
-    "functions",
     "grids",
     "indexing",
     "inverse",
@@ -84,5 +83,6 @@ __all__ = [
     "sorting",
     "statistics",
     "transposed_convolution",
+    "unary_functions",
     "unfolding",
 ]

@@ -40,17 +40,17 @@ from burn.testing.samples import (
     arithmetic,
     comparison,
     data_dependent,
-    functions,
     indexing,
     layout,
     reduction,
     scan,
     scatter,
+    unary_functions,
 )
 from burn.testing.samples._elementwise import unary_floats, unary_integers
 
 ADDED_TO: Final = (
-    *(arithmetic, comparison, data_dependent, functions, indexing, layout, reduction, scan),
+    *(arithmetic, comparison, data_dependent, unary_functions, indexing, layout, reduction, scan),
     scatter,
 )
 """The modules whose ops get complex samples here."""

@@ -9,11 +9,11 @@ from typing import Any, Final
 import numpy as np
 
 from burn import namespace as burn
-from burn.device import Device
+from burn.devices.device import Device
 from burn.dtype import DType, float32
 from burn.errors import AutodiffError, DTypeError
+from burn.functions.common import dispatch
 from burn.ops import Tag
-from burn.tensor.dispatcher import dispatch
 from burn.testing.check import Check, Failure
 from burn.testing.gradients import is_differentiable
 from burn.testing.op_samples import Array, OpSamples, Sample
@@ -87,8 +87,8 @@ def _gradients_on(device: Device, call: Call) -> list[Array]:
 
 
 def _loss(x: Any, weight: Any) -> Any:
-    h = burn.gelu(x @ weight) * burn.sigmoid(x @ weight)
-    h = burn.softmax(burn.concat([h, burn.exp(-(h * h))], axis=1), axis=1)
+    h = burn.nn.functional.gelu(x @ weight) * burn.nn.functional.sigmoid(x @ weight)
+    h = burn.nn.functional.softmax(burn.concat([h, burn.exp(-(h * h))], axis=1), axis=1)
     return burn.mean(burn.tanh(h[:, ::-1]) * 3.0) + burn.max(h, axis=0).sum()
 
 

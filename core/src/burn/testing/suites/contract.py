@@ -8,10 +8,10 @@ from typing import Any, Final
 import numpy as np
 
 from burn.backend import Backend, is_implemented
-from burn.data import TensorData
 from burn.dtype import DType, DTypeUsage, bool_, float32, int32, int64
 from burn.generator import get_state
 from burn.ops import REGISTRY
+from burn.tensor_data import TensorData
 from burn.testing.check import Check
 from burn.testing.op_samples import OpSamples
 from burn.testing.subject import Subject

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from burn import namespace as burn
-from burn.device import Device
+from burn.devices.device import Device
 from burn.errors import BurnError, ExecutionError, OutOfMemoryError, OutOfRangeError
 from burn.testing.check import Failure
 from burn.testing.suites.expectations import expect, expect_values, gradient_of
@@ -35,17 +35,19 @@ def _bad_scatter(device: Device) -> Tensor:
 
 def _bad_labels(device: Device) -> Tensor:
     logits = burn.zeros((2, 3), device=device)
-    return burn.cross_entropy(logits, burn.asarray([0, 7], device=device))
+    return burn.nn.functional.cross_entropy(logits, burn.asarray([0, 7], device=device))
 
 
 def _padding_labels(device: Device) -> Tensor:
     logits = burn.zeros((2, 3), device=device)
-    return burn.nll_loss(logits, burn.asarray([0, -1], device=device))
+    return burn.nn.functional.nll_loss(logits, burn.asarray([0, -1], device=device))
 
 
 def _no_probabilities(device: Device) -> Tensor:
     targets = burn.asarray([0.0, 1.5], device=device)
-    return burn.binary_cross_entropy_with_logits(burn.zeros(2, device=device), targets)
+    return burn.nn.functional.binary_cross_entropy_with_logits(
+        burn.zeros(2, device=device), targets
+    )
 
 
 def _no_weights(device: Device) -> Tensor:

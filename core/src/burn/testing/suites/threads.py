@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from burn import namespace as burn
-from burn.device import Device
+from burn.devices.device import Device
 from burn.dtype import DType, float32
 from burn.testing.check import Check, Failure
 from burn.testing.op_samples import Array, OpSamples, Sample
@@ -35,7 +35,10 @@ def programs(device: Device) -> None:
     def program(number: int) -> Array:
         x = burn.reshape(burn.arange(24, dtype=float32, device=device), (4, 6)) * 0.1 + number
         for _ in range(10):
-            x = burn.softmax(x @ burn.permute_dims(x, (1, 0)) @ x + number, axis=1) + x * 0.5
+            x = (
+                burn.nn.functional.softmax(x @ burn.permute_dims(x, (1, 0)) @ x + number, axis=1)
+                + x * 0.5
+            )
         return x.numpy()
 
     alone = [program(number) for number in range(_THREADS)]

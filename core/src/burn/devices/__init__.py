@@ -1,0 +1,6 @@
+"""Devices: handles of hardware, their settings, and which one is the default."""
+
+from burn.devices.device import Device
+from burn.devices.tensor_type import DeviceSettings, TensorType
+
+__all__ = ["Device", "DeviceSettings", "TensorType"]

@@ -1,0 +1,616 @@
+"""Device: the handle of one piece of hardware, and the choice of a default."""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from burn.device_id import DeviceId, encode_type_id
+from burn.devices.default import default, fallbacks, preferred
+from burn.devices.ranking import ranked
+from burn.devices.tensor_type import DeviceSettings, TensorType
+from burn.dtype import DType, DTypeUsage, int32, int64
+from burn.errors import (
+    ArgumentError,
+    BurnError,
+    DeviceUnavailableError,
+    DTypeError,
+    ExecutionError,
+    PluginError,
+)
+from burn.generator import Key as GeneratorKey, seed as seed_generator
+from burn.plugins import BackendEntry, DeviceInfo, describe, registry
+
+if TYPE_CHECKING:  # a list of devices needs no ops, and they take most of a start-up
+    from burn.ops import Op, OpTable
+
+__all__ = ["Device", "DeviceSettings", "TensorType"]
+
+
+class Device:
+    """One piece of hardware, or one with automatic differentiation on top.
+
+    Parameters
+    ----------
+    name : str
+        ``backend[/type][:index]``, such as ``"cuda"`` (the same as ``"cuda:0"``), ``"cuda:1"`` or
+        ``"torch/cuda:0"``. Without a type, the first one of the backend that is there.
+        ``"autodiff<cuda:1>"`` and ``"autodiff<cuda:1, checkpointing>"`` are what `str` gives for
+        such devices.
+
+    Raises
+    ------
+    DeviceUnavailableError
+        If there is no such device; the message says what there is, or what to install.
+    PluginError
+        If the plugin that would bring it is broken.
+
+    Notes
+    -----
+    There is one object per device, so ``is`` tells devices apart. ``==`` and ``hash`` are of the
+    hardware: a device with autodiff equals the one without.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.Device("cpu") is burn.Device("cpu:0")
+    True
+    >>> burn.Device("cpu").autodiff() == burn.Device("cpu")
+    True
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_backend",
+        "_checkpointing",
+        "_entry",
+        "_hardware",
+        "_is_used",
+        "_lock",
+        "_ops",
+        "_settings",
+        "_types",
+        "_with_autodiff",
+        "_with_checkpointing",
+        "id",
+        "index",
+        "type",
+        "types",
+    )
+
+    id: DeviceId
+    """Type and number in the numbering of its own backend."""
+
+    type: str
+    index: int
+
+    types: dict[Any, TensorType]
+    """TensorType of each dtype object that primitives on the device carry."""
+
+    _backend: Any
+    _checkpointing: bool
+    _entry: BackendEntry
+    _hardware: Device
+    _is_used: bool
+    _lock: threading.RLock
+    _ops: OpTable | None
+    _settings: DeviceSettings | None
+    _types: dict[DType, TensorType]
+    _with_autodiff: Device | None
+    _with_checkpointing: Device | None
+
+    def __new__(cls, name: str | Device) -> Device:  # noqa: D102, PYI034 — see the class; handles are shared
+        if isinstance(name, Device):
+            return name
+        generation, device = _named.get(name, _NOT_NAMED) if name.__class__ is str else _NOT_NAMED
+        if device is None or generation != registry.generation or device._entry.error is not None:
+            device = _find(name)
+            _named[name] = registry.generation, device
+        return device
+
+    @classmethod
+    def _make(cls, entry: BackendEntry, type_: str, index: int, hardware: Device | None) -> Device:
+        self = object.__new__(cls)
+        self.id = DeviceId(entry.spec.device_types.index(type_), index)
+        self.type = type_
+        self.index = index
+        self.types = {}
+        self._entry = entry
+        self._hardware = hardware or self
+        self._lock = hardware._lock if hardware else threading.RLock()
+        self._ops = None
+        self._backend = None
+        self._settings = None
+        self._types = {}
+        self._with_autodiff = self if hardware else None
+        self._with_checkpointing = None
+        self._checkpointing = False
+        self._is_used = False
+        _alive[id(self)] = self
+        return self
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Device) and self._hardware is other._hardware
+
+    def __hash__(self) -> int:
+        return hash((self._entry.name, self.id))
+
+    def __str__(self) -> str:
+        if self._checkpointing:
+            return f"autodiff<{self.name}, checkpointing>"
+        return f"autodiff<{self.name}>" if self.is_autodiff else self.name
+
+    def __repr__(self) -> str:
+        autodiff = ".autodiff()" if self.is_autodiff else ""
+        checkpointing = ".gradient_checkpointing()" if self._checkpointing else ""
+        return f"Device({self.name!r}){autodiff}{checkpointing}"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Device, (str(self),)
+
+    @property
+    def name(self) -> str:
+        """The canonical spelling, such as ``"cuda:0"`` or ``"torch/cpu:0"``."""
+        several = len(self._entry.spec.device_types) > 1
+        kind = f"/{self.type}" if several else ""
+        return f"{self._entry.name}{kind}:{self.index}"
+
+    @property
+    def backend_name(self) -> str:
+        """Name of the backend that the device belongs to."""
+        return self._entry.name
+
+    @property
+    def dispatch_id(self) -> DeviceId:
+        """The DeviceId that is unique among all backends of this process."""
+        return DeviceId(encode_type_id(self._entry.backend_id, self.id.type_id), self.id.index_id)
+
+    @property
+    def hardware(self) -> Device:
+        """The device without autodiff."""
+        return self._hardware
+
+    @property
+    def is_autodiff(self) -> bool:
+        """Whether tensors on it can be tracked."""
+        return self._hardware is not self
+
+    def _forget_parent(self) -> None:
+        """Leave behind what the parent process had of the device, unless it survives a fork."""
+        if self._hardware is self:
+            self._lock = threading.RLock()
+        table, self._ops = self._ops, None
+        self._backend = None
+        try:
+            self._entry.check_process(self.type)
+        except DeviceUnavailableError as error:
+            for tensor_type in self._types.values():
+                tensor_type.calls.clear()
+            if table is not None:
+                table.close(error)
+        else:
+            self._ops = table
+
+    def autodiff(self) -> Device:
+        """The same hardware with automatic differentiation.
+
+        Raises
+        ------
+        ArgumentError
+            If it has it already: autodiff of a device is first order.
+        """
+        if self.is_autodiff:
+            raise ArgumentError(
+                f"{self} has autodiff already",
+                hint="Device.autodiff() is first order; see burn.autodiff.Autodiff for more",
+            )
+        with self._lock:
+            if self._with_autodiff is None:
+                self._with_autodiff = Device._make(self._entry, self.type, self.index, self)
+            return self._with_autodiff
+
+    def gradient_checkpointing(self) -> Device:
+        """The same autodiff device, keeping less for the backward pass.
+
+        The outputs of memory-bound ops (elementwise functions, casts, layout) are computed again
+        in backward; those of compute-bound ones (contractions, reductions) are kept. Gradients
+        are the same.
+
+        Raises
+        ------
+        ArgumentError
+            If it is no autodiff device.
+        """
+        if not self.is_autodiff:
+            raise ArgumentError(
+                f"{self} has no autodiff",
+                hint="Call device.autodiff().gradient_checkpointing()",
+            )
+        with self._lock:
+            if self._with_checkpointing is None:
+                other = Device._make(self._entry, self.type, self.index, self._hardware)
+                other._checkpointing = True
+                other._with_checkpointing = other
+                self._with_checkpointing = other
+            return self._with_checkpointing
+
+    def inner(self) -> Device:
+        """The device below autodiff; itself where there is none."""
+        return self._hardware
+
+    @property
+    def backend(self) -> Any:
+        """The backend that computes, an `Autodiff` on an autodiff device; loaded at first use."""
+        if self._backend is None:
+            entry = self._entry
+            backend = entry.load()
+            entry.check_process(self.type)
+            self._backend = _autodiff_over(entry) if self.is_autodiff else backend
+        return self._backend
+
+    @property
+    def ops(self) -> OpTable:
+        """The op table of the device, which is opened at first use."""
+        if self._ops is None:
+            backend = self.backend
+            with self._lock:
+                if self._ops is None:
+                    self._ops = self._open(backend)
+        return self._ops
+
+    def _open(self, backend: Any) -> OpTable:
+        """Resolve the op table.
+
+        Raises
+        ------
+        DeviceUnavailableError
+            If the backend cannot open the device.
+        """
+        from burn.ops import resolve
+
+        try:
+            if self._checkpointing:
+                return backend.for_device(self.id, checkpointing=True)  # type: ignore[no-any-return]  # of Autodiff
+            return resolve(backend, self.id)
+        except (BurnError, KeyboardInterrupt):
+            raise
+        except BaseException as error:
+            raise self._not_opened(error) from error
+
+    def _not_opened(self, error: BaseException) -> DeviceUnavailableError:
+        """What to raise for whatever a backend raises while it opens the device."""
+        return DeviceUnavailableError(
+            f"{self.name} cannot be opened: {describe(error)}",
+            hint="`burn devices --check` tries every device",
+        )
+
+    @property
+    def info(self) -> DeviceInfo:
+        """What is known of the hardware."""
+        for info in self._entry.probe():
+            if (info.type, info.index) == (self.type, self.index):
+                return info
+        raise DeviceUnavailableError(f"{self.name} is not there any more")
+
+    def tensor_type(self, dtype: DType) -> TensorType:
+        """What tensors of a dtype on this device share.
+
+        Raises
+        ------
+        DTypeError
+            If the device cannot store the dtype.
+        """
+        found = self._types.get(dtype)
+        if found is not None:
+            return found
+        native = self.backend.native_dtype(dtype)
+        if native is None or DTypeUsage.STORAGE not in self.dtype_usage(dtype):
+            raise DTypeError(
+                f"{self.name} has no {dtype}",
+                hint=f"It has {', '.join(str(one) for one in self.dtypes())}",
+            )
+        with self._lock:
+            found = self._types.setdefault(dtype, TensorType(self, dtype))
+            self.types[native] = found
+            self._hardware._is_used = True
+        if self.is_autodiff and not self._checkpointing:
+            self._hardware.tensor_type(dtype).tracking = found
+        return found
+
+    def type_of(self, primitive: Any) -> TensorType:
+        """TensorType of a primitive on this device."""
+        found = self.types.get(primitive.dtype)
+        return found if found is not None else self.tensor_type(self.ops.dtype(primitive))
+
+    def dtypes(self) -> list[DType]:
+        """Dtypes that the device can store."""
+        return [dtype for dtype in DType.members() if self.dtype_usage(dtype)]
+
+    def dtype_usage(self, dtype: DType | str) -> DTypeUsage:
+        """What the device can do with a dtype.
+
+        Raises
+        ------
+        DeviceUnavailableError
+            If the backend has to open the device to answer, and cannot.
+        """
+        backend, wanted = self.backend, DType.of(dtype)
+        try:
+            return backend.dtype_usage(self.id, wanted)  # type: ignore[no-any-return]  # of a Backend
+        except (BurnError, KeyboardInterrupt):
+            raise
+        except BaseException as error:
+            raise self._not_opened(error) from error
+
+    def supports_dtype(self, dtype: DType | str) -> bool:
+        """Whether the device can store a dtype and compute with it."""
+        return DTypeUsage.GENERAL in self.dtype_usage(dtype)
+
+    def check_usage(self, dtype: DType, definition: Op) -> None:
+        """Refuse arithmetic in a dtype that the device can only store."""
+        if definition.needs_arithmetic and not self.supports_dtype(dtype):
+            raise DTypeError(
+                f"{self.name} stores {dtype} but does not compute with it",
+                hint="Cast to a dtype that `burn devices` shows as supported",
+            )
+
+    @property
+    def settings(self) -> DeviceSettings:
+        """Default dtypes of the device."""
+        hardware = self._hardware
+        if hardware._settings is None:
+            has_int64 = hardware.supports_dtype(int64)
+            with hardware._lock:
+                if hardware._settings is None:
+                    hardware._settings = DeviceSettings(int_dtype=int64 if has_int64 else int32)
+        return hardware._settings
+
+    def configure(
+        self,
+        *,
+        float_dtype: DType | str | None = None,
+        int_dtype: DType | str | None = None,
+        complex_dtype: DType | str | None = None,
+    ) -> None:
+        """Choose the default dtypes of the device, before the first tensor on it.
+
+        Raises
+        ------
+        ArgumentError
+            If there have been tensors on it: their dtypes would not agree with the new ones.
+        DTypeError
+            If a dtype is of the wrong kind, or the device does not support it.
+        """
+        hardware = self._hardware
+        now = hardware.settings
+        wanted = {
+            "float_dtype": float_dtype,
+            "int_dtype": int_dtype,
+            "complex_dtype": complex_dtype,
+        }
+        chosen = {
+            name: hardware._checked_default(name, DType.of(dtype), getattr(now, name))
+            for name, dtype in wanted.items()
+            if dtype is not None
+        }
+        with hardware._lock:
+            settings = replace(hardware.settings, **chosen)
+            if hardware._is_used and settings != hardware.settings:
+                raise ArgumentError(
+                    f"{self.name} is in use: its default dtypes cannot change any more",
+                    hint="Call configure() before the first tensor is made on the device",
+                )
+            hardware._settings = settings
+
+    def _checked_default(self, name: str, dtype: DType, now: DType) -> DType:
+        """A dtype that can be a default of the device in place of another."""
+        fitting = [one.name for one in self.dtypes() if one.kind is now.kind]
+        supported = [one for one in fitting if self.supports_dtype(one)]
+        hint = f"{self.name} computes with {', '.join(supported) or 'none of this kind'}"
+        if dtype.kind is not now.kind:
+            raise DTypeError(f"{name} cannot be {dtype}", hint=hint)
+        if dtype.name not in supported:
+            raise DTypeError(f"{self.name} does not support {dtype}", hint=hint)
+        return dtype
+
+    @property
+    def generator(self) -> GeneratorKey:
+        """Key of the device's random number generator in `burn.generator`."""
+        return (self._entry.name, self.id)
+
+    def seed(self, seed: int) -> None:
+        """Start the random numbers of the device anew from a seed.
+
+        Raises
+        ------
+        OperandTypeError
+            If it is no integer.
+        """
+        from burn.ops.arguments import as_integer  # to list devices takes no ops
+
+        seed_generator(self.generator, as_integer(seed, "seed", "seed"))
+
+    def sync(self) -> None:
+        """Wait for all work on the device.
+
+        Raises
+        ------
+        ExecutionError
+            If work failed after it was queued.
+        """
+        backend = self.backend
+        try:
+            backend.sync(self.id)
+        except BurnError:
+            raise
+        except Exception as error:
+            raise ExecutionError(
+                f"{self} failed with {describe(error)}", operation="sync"
+            ) from error
+
+    def memory_cleanup(self) -> None:
+        """Give memory that is held but not in use back to the system."""
+        self.backend.memory_cleanup(self.id)
+
+    @classmethod
+    def enumerate(
+        cls,
+        backend: str | None = None,
+        *,
+        type: str | None = None,
+        dtype: DType | str | None = None,
+    ) -> list[Device]:
+        """Every device that is there, of all types, in the order in which a default is chosen.
+
+        Parameters
+        ----------
+        backend : str, optional
+            Only devices of this backend, or of one type of it: ``"torch"``, ``"torch/cuda"``.
+        type : str, optional
+            Only devices of this type, of whichever backend.
+        dtype : DType or str, optional
+            Only devices that compute with this dtype. Backends that cannot say without their
+            library are loaded, and left out if they cannot be.
+
+        Examples
+        --------
+        >>> import burn
+        >>> burn.Device.enumerate("cpu")
+        [Device('cpu:0')]
+        >>> burn.Device.enumerate("cpu", dtype=burn.bfloat16)
+        [Device('cpu:0')]
+        >>> burn.Device.enumerate(type="abacus")
+        []
+        """
+        name, slash, type_of_it = (None, "", "") if backend is None else backend.partition("/")
+        wanted = None if dtype is None else DType.of(dtype)
+        return [
+            device
+            for device in (_handle(entry, info.type, info.index) for entry, info in ranked())
+            if name in (None, device.backend_name)
+            and (not slash or device.type == type_of_it)
+            and type in (None, device.type)
+            and (wanted is None or device._computes_with(wanted))
+        ]
+
+    def _computes_with(self, dtype: DType) -> bool:
+        """Whether it supports a dtype, as the probe says, or the library if only that knows."""
+        usage = self.info.usage
+        try:
+            found = self.dtype_usage(dtype) if usage is None else usage.get(dtype, DTypeUsage.NONE)
+        except (DeviceUnavailableError, PluginError):
+            return False
+        return DTypeUsage.GENERAL in found
+
+    @classmethod
+    def preferred(cls) -> Device:
+        """What `default` gives if the device can be opened, without loading its backend.
+
+        Raises
+        ------
+        DeviceUnavailableError
+            If there is no device, or not the one that ``BURN_DEVICE`` names.
+        """
+        return preferred(cls)
+
+    @classmethod
+    def default(cls) -> Device:
+        """The device on which tensors are made where nobody says.
+
+        In this order: that of ``with burn.default_device(...)``, of the thread or asyncio task;
+        that of `burn.set_default_device`; the one that ``BURN_DEVICE`` names; the best one that is
+        there, where ``BURN_DEVICE_PRIORITY`` (names such as ``torch/cuda``, separated by commas)
+        puts others first. Of the best ones, those that cannot be loaded or opened are passed over
+        (see `fallbacks`); what somebody asked for by name never is.
+
+        Raises
+        ------
+        DeviceUnavailableError
+            If there is none, or not the one that ``BURN_DEVICE`` names.
+        """
+        return default(cls)
+
+    @staticmethod
+    def fallbacks() -> list[str]:
+        """What the last automatic choice passed over because it failed, and why."""
+        return list(fallbacks())
+
+
+_alive: Final[weakref.WeakValueDictionary[int, Device]] = weakref.WeakValueDictionary()
+"""Every handle by its identity: equal ones are several objects."""
+
+
+_named: Final[dict[str, tuple[int, Device]]] = {}
+"""The handle that each name stood for, and the generation of the registry at that time."""
+
+_NOT_NAMED: Final[tuple[int, None]] = (-1, None)
+
+
+def _handle(entry: BackendEntry, type_: str, index: int) -> Device:
+    """The one handle of a device without autodiff."""
+    found: Device | None = entry.handles.get((type_, index))
+    if found is None:
+        made = Device._make(entry, type_, index, None)
+        found = entry.handles.setdefault((type_, index), made)
+    return found
+
+
+def _autodiff_over(entry: BackendEntry) -> Any:
+    """The Autodiff over a backend: one, so that all its devices know the same tracked tensors."""
+    from burn.autodiff import Autodiff
+
+    with entry.lock:
+        if entry.decorated is None:
+            entry.decorated = Autodiff(entry.load())
+        return entry.decorated
+
+
+def _after_fork() -> None:
+    """Make the handles of a child process its own."""
+    alive = list(_alive.values())
+    for device in alive:
+        device._forget_parent()
+    for device in alive:
+        device._lock = device._hardware._lock
+
+
+if hasattr(os, "register_at_fork"):  # POSIX
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def _find(name: object) -> Device:
+    if not isinstance(name, str):
+        raise ArgumentError(f"a device is named by a string, not by {name!r}")
+    if name.startswith("autodiff<") and name.endswith(">"):
+        inside = name.removeprefix("autodiff<").removesuffix(">")
+        below = inside.removesuffix(", checkpointing")
+        device = _find(below).autodiff()
+        return device if below == inside else device.gradient_checkpointing()
+    rest, colon, number = name.partition(":")
+    backend, slash, type_ = rest.partition("/")
+    if not backend or (slash and not type_) or (colon and not number.isdecimal()):
+        raise ArgumentError(
+            f"{name!r} is no device name", hint="Write backend[/type][:index], such as cuda:1"
+        )
+    entry = registry.entry(backend)
+    present = entry.probe(is_asked_for=True)
+    if entry.error is not None:
+        entry.load()  # raises, with the reason
+    types = entry.spec.device_types
+    if type_ and type_ not in types:
+        raise DeviceUnavailableError(
+            f"{backend!r} has no devices of type {type_!r}", hint=f"It has {', '.join(types)}"
+        )
+    index = int(number) if number else 0
+    wanted = type_ or (present[0].type if present else "")
+    for info in present:
+        if (info.type, info.index) == (wanted, index):
+            return _handle(entry, info.type, info.index)
+    there = ", ".join(_handle(entry, info.type, info.index).name for info in present)
+    nothing = f"{backend} finds no hardware{f': {entry.absence}' if entry.absence else ''}"
+    raise DeviceUnavailableError(
+        f"there is no device {name!r}", hint=f"{backend} has {there}" if there else nothing
+    )

@@ -1,0 +1,230 @@
+"""What dtypes are and how they meet (chapter "Data Type Functions" of the standard)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import numpy as np
+
+from burn.devices.device import Device
+from burn.dispatch import DispatchTensor, dtype_with_number
+from burn.dtype import DType, Kind, promote
+from burn.errors import ArgumentError, DTypeError, OperandTypeError
+from burn.functions.common import DTypeLike
+
+if TYPE_CHECKING:
+    from burn.aliases import Scalar
+    from burn.tensor.tensor import Tensor
+
+__all__ = ["can_cast", "finfo", "iinfo", "isdtype", "result_type"]
+
+DTypeOrTensor: TypeAlias = "DTypeLike | Tensor"
+
+
+@dataclass(frozen=True)
+class FloatInfo:
+    """What a float dtype can hold.
+
+    Attributes
+    ----------
+    bits : int
+        Bits per number.
+    eps : float
+        Distance from 1 to the next larger number.
+    max, min : float
+        Largest and smallest finite number.
+    smallest_normal : float
+        Smallest positive number with all its digits.
+    dtype : DType
+        The float dtype; of a complex dtype that of its parts.
+    """
+
+    bits: int
+    eps: float
+    max: float
+    min: float
+    smallest_normal: float
+    dtype: DType
+
+
+@dataclass(frozen=True)
+class IntegerInfo:
+    """What an integer dtype can hold.
+
+    Attributes
+    ----------
+    bits : int
+        Bits per number.
+    max, min : int
+        Largest and smallest number.
+    dtype : DType
+        The dtype.
+    """
+
+    bits: int
+    max: int
+    min: int
+    dtype: DType
+
+
+_KINDS: Final = {
+    "bool": Kind.BOOL,
+    "signed integer": Kind.INT,
+    "unsigned integer": Kind.UINT,
+    "integral": Kind.INTEGER,
+    "real floating": Kind.FLOAT,
+    "complex floating": Kind.COMPLEX,
+    "numeric": Kind.NUMBER,
+}
+"""The standard's names of kinds."""
+
+
+def finfo(type: DTypeOrTensor, /) -> FloatInfo:
+    """Limits of a float dtype, or of the parts of a complex one.
+
+    Raises
+    ------
+    DTypeError
+        If it is of another kind.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.finfo(burn.float16).max
+    65504.0
+    """
+    dtype = _dtype_of(type).component
+    if not dtype.is_float:
+        raise DTypeError(f"{dtype} is no float dtype", hint="Use burn.iinfo", operation="finfo")
+    if dtype.name == "bfloat16":
+        import ml_dtypes
+
+        find: Any = ml_dtypes.finfo
+    else:
+        find = np.finfo
+    limits = find(dtype.numpy)
+    return FloatInfo(
+        bits=dtype.bits,
+        eps=float(limits.eps),
+        max=float(limits.max),
+        min=float(limits.min),
+        smallest_normal=float(limits.smallest_normal),
+        dtype=dtype,
+    )
+
+
+def iinfo(type: DTypeOrTensor, /) -> IntegerInfo:
+    """Limits of an integer dtype.
+
+    Raises
+    ------
+    DTypeError
+        If it is of another kind.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.iinfo(burn.int8).min
+    -128
+    """
+    dtype = _dtype_of(type)
+    if not dtype.is_integer:
+        raise DTypeError(f"{dtype} is no integer dtype", hint="Use burn.finfo", operation="iinfo")
+    low, high = dtype.integer_range
+    return IntegerInfo(bits=dtype.bits, max=high, min=low, dtype=dtype)
+
+
+def isdtype(dtype: DTypeLike, kind: DTypeLike | tuple[DTypeLike, ...]) -> bool:
+    """Whether a dtype is of a kind, or of one of several.
+
+    Parameters
+    ----------
+    dtype : DType
+        The dtype in question.
+    kind : DType, str, or tuple of them
+        A dtype, or ``"bool"``, ``"signed integer"``, ``"unsigned integer"``, ``"integral"``,
+        ``"real floating"``, ``"complex floating"`` or ``"numeric"``.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.isdtype(burn.uint8, ("integral", burn.float32))
+    True
+    """
+    found = DType.of(dtype)
+    kinds = kind if isinstance(kind, tuple) else (kind,)
+    return any(_is_of(found, one) for one in kinds)
+
+
+def _is_of(dtype: DType, kind: DTypeLike) -> bool:
+    if isinstance(kind, str) and kind in _KINDS:
+        return dtype.kind in _KINDS[kind]
+    if isinstance(kind, str) and kind not in [one.name for one in DType.members()]:
+        raise ArgumentError(
+            f"unknown kind {kind!r}",
+            hint=f"The kinds are {', '.join(map(repr, _KINDS))}",
+            operation="isdtype",
+        )
+    return dtype is DType.of(kind)
+
+
+def can_cast(from_: DTypeOrTensor, to: DTypeLike, /) -> bool:
+    """Whether promotion alone can make one dtype another.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.can_cast(burn.int8, burn.int16), burn.can_cast(burn.float64, burn.float32)
+    (True, False)
+    """
+    wanted = DType.of(to)
+    try:
+        return promote(_dtype_of(from_), wanted) is wanted
+    except DTypeError:
+        return False
+
+
+def result_type(*arrays_and_dtypes: DTypeOrTensor | Scalar) -> DType:
+    """The dtype in which tensors, dtypes and numbers meet.
+
+    A number matters only where its kind is above that of the rest; then the default dtypes of the
+    device decide.
+
+    Raises
+    ------
+    OperandTypeError
+        If there are only numbers.
+    DTypeError
+        If there is no such dtype.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.result_type(burn.int32, burn.uint8, 3)
+    burn.int32
+    """
+    numbers = [one for one in arrays_and_dtypes if isinstance(one, (bool, int, float, complex))]
+    others = [one for one in arrays_and_dtypes if not isinstance(one, (bool, int, float, complex))]
+    if not others:
+        raise OperandTypeError("needs a tensor or a dtype", operation="result_type")
+    tensors = [one for one in others if isinstance(one, DispatchTensor)]
+    device = tensors[0].tensor_type.device if tensors else None
+    dtypes = [_dtype_of(one) for one in others]
+    try:
+        result = dtypes[0]
+        for dtype in dtypes[1:]:
+            result = promote(result, dtype)
+    except DTypeError as error:
+        error.operation = f"result_type({', '.join(map(str, dtypes))})"
+        raise
+    for number in numbers:
+        if number.__class__ is not bool:
+            result = dtype_with_number(result, number, device or Device.default())
+    return result
+
+
+def _dtype_of(thing: Any) -> DType:
+    if isinstance(thing, DispatchTensor):
+        return thing.tensor_type.dtype
+    return DType.of(thing)

@@ -1,0 +1,193 @@
+"""Host values of what `asarray` takes: their dtype, and their conversion to another one."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+
+from burn.dispatch import DispatchTensor, dtype_with_number, to_scalar
+from burn.dtype import DType, float64, int64, promote, uint64
+from burn.errors import ScalarRangeError, ShapeError
+from burn.ops.shapes import check_conversion
+from burn.tensor_data import TensorData, check_unmasked
+
+if TYPE_CHECKING:
+    from burn.devices.device import Device
+
+__all__ = ["Elements", "dtype_of", "elements_of", "host_data"]
+
+_NUMBERS: Final[frozenset[type]] = frozenset({bool, int, float, complex})
+
+_KINDS: Final = "biufcV"
+"""What NumPy calls the kinds of the dtypes that a tensor may have (V: those of ml_dtypes)."""
+
+_DEEPEST: Final = 64
+"""The number of axes that NumPy has. A list that contains itself is deeper, and NumPy hangs."""
+
+
+class Elements(NamedTuple):
+    """What is in nested sequences.
+
+    Attributes
+    ----------
+    arrays : list
+        The tensors, the arrays, and whatever else is no number.
+    scalars : set of type
+        The types of NumPy's scalars.
+    numbers : set of type
+        The types of the Python numbers.
+    """
+
+    arrays: list[Any]
+    scalars: set[type]
+    numbers: set[type]
+
+
+def elements_of(obj: Any) -> Elements:
+    """What is in nested lists and tuples; of anything else, it alone.
+
+    Raises
+    ------
+    ShapeError
+        If they are nested too deeply: a list may contain itself.
+    """
+    found = Elements([], set(), set())
+    _collect(obj if isinstance(obj, (list, tuple)) else [obj], found, 1)
+    return found
+
+
+def _collect(row: list[Any] | tuple[Any, ...], found: Elements, depth: int) -> None:
+    if depth > _DEEPEST:
+        raise ShapeError(
+            f"sequences are nested more than {_DEEPEST} deep",
+            hint="A list may not contain itself",
+        )
+    # There may be many elements, and few types.
+    types = set(map(type, row))
+    found.numbers.update(types & _NUMBERS)
+    others = types - _NUMBERS
+    if not others:
+        return
+    scalars = {kind for kind in others if issubclass(kind, np.generic)}
+    found.scalars.update(scalars)
+    others -= scalars
+    if not others:
+        return
+    for one in row:
+        if isinstance(one, (list, tuple)):
+            _collect(one, found, depth + 1)
+        elif one.__class__ in others:
+            found.arrays.append(one)
+
+
+def dtype_of(elements: Elements, device: Device) -> DType | None:
+    """The dtype in which arrays and Python numbers meet; None where there are numbers alone.
+
+    Raises
+    ------
+    DTypeError
+        If there is none, as for uint64 and int64.
+    """
+    native = [np.dtype(kind) for kind in elements.scalars]
+    found = [DType.of(one) for one in native if one.kind in _KINDS]
+    found += [one for array in elements.arrays if (one := _own_dtype(array))]
+    if not found:
+        return None
+    # Integers last: uint64 and int64 meet in a float dtype if there is one, in whatever order.
+    result = functools.reduce(
+        promote, sorted(set(found), key=lambda one: (one.is_integer, one.name))
+    )
+    for number in (int, float, complex):
+        if number in elements.numbers:
+            result = dtype_with_number(result, number(0), device)
+    return result
+
+
+def _own_dtype(obj: Any) -> DType | None:
+    """The dtype of a tensor, or of what NumPy reads as an array; None for anything else."""
+    if isinstance(obj, DispatchTensor):
+        return obj.tensor_type.dtype
+    if not isinstance(obj, (np.ndarray, np.generic)):
+        if not hasattr(obj, "__array__") and not _has_buffer(obj):
+            return None
+        obj = np.asarray(obj)
+    return DType.of(obj.dtype) if obj.dtype.kind in _KINDS else None
+
+
+def _has_buffer(obj: Any) -> bool:
+    try:
+        memoryview(obj)
+    except TypeError:
+        return False
+    return True
+
+
+def host_data(obj: Any, wanted: DType | None, device: Device) -> TensorData:
+    """The values of numbers, nested sequences or an array, none of which is a tensor.
+
+    Parameters
+    ----------
+    obj : object
+        What has the values.
+    wanted : DType, optional
+        Their dtype. By default that of the arrays among them; for Python numbers the device's
+        default of the kind that holds them all.
+    device : Device
+        The device whose defaults are taken.
+    """
+    try:
+        if isinstance(obj, (list, tuple)):
+            data, wanted = _joined(obj, wanted, device)
+        else:
+            data = TensorData.of(obj)
+            if wanted is None and obj.__class__ not in _NUMBERS and _own_dtype(obj):
+                wanted = data.dtype
+    except OverflowError as error:
+        raise ScalarRangeError(f"no integer dtype holds these numbers: {error}") from None
+    if wanted is None:
+        wanted = device.settings.default_for(data.dtype)
+    return data if wanted is data.dtype else TensorData(_converted(data, wanted))
+
+
+def _joined(
+    obj: list[Any] | tuple[Any, ...], wanted: DType | None, device: Device
+) -> tuple[TensorData, DType | None]:
+    """The values in nested sequences as NumPy joins them, and the dtype that they are to have."""
+    elements = elements_of(obj)
+    for one in elements.arrays:
+        check_unmasked(one)
+    has_arrays = bool(elements.arrays or elements.scalars)
+    if wanted is None and has_arrays:
+        wanted = dtype_of(elements, device)
+    data = TensorData.of(obj)
+    if data.dtype is float64:
+        data = _without_rounding(obj, data, wanted, has_arrays=has_arrays)
+    return data, wanted
+
+
+def _without_rounding(
+    obj: Any, data: TensorData, wanted: DType | None, *, has_arrays: bool
+) -> TensorData:
+    """Host values, where NumPy reads integers as floats: some beyond int64, or some in uint64."""
+    if wanted is not None and not wanted.is_integer:
+        return data
+    are_large = bool(np.any(np.abs(data.array) >= 2.0**63))
+    if not are_large and not has_arrays:
+        return data
+    numbers = np.array(obj, dtype=object)
+    if not all(isinstance(number, (int, np.integer)) for number in numbers.flat):
+        return data
+    return TensorData(numbers.astype((uint64 if are_large else int64).numpy))
+
+
+def _converted(data: TensorData, dtype: DType) -> np.ndarray[Any, Any]:
+    """Host values in another dtype; numbers that do not fit an integer dtype are refused."""
+    array = data.array
+    check_conversion(data.dtype, dtype)
+    with np.errstate(all="ignore"):
+        if dtype.is_integer and not data.dtype.is_bool and array.size:
+            for value in (array.min(), array.max()):  # both NaN if there is one
+                to_scalar(value, dtype)
+        return array.astype(dtype.numpy)

@@ -1,0 +1,175 @@
+"""Products of tensors (chapter "Linear Algebra Functions")."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from burn.dispatch import binary
+from burn.errors import AxisError, OperandTypeError, ShapeError
+from burn.functions.common import dispatch, normalize_axis, rank_of
+from burn.functions.manipulation import (
+    expand_dims,
+    matrix_transpose,
+    permute_dims,
+    reshape,
+    squeeze,
+)
+from burn.functions.views import independent
+
+if TYPE_CHECKING:
+    from burn.tensor.tensor import Tensor
+
+__all__ = ["matmul", "matrix_transpose", "tensordot", "vecdot"]
+
+_matmul = binary(dispatch, "matmul")
+
+
+def matmul(x1: Tensor, x2: Tensor, /) -> Tensor:
+    """Matrix product over the last two axes; those before broadcast.
+
+    Parameters
+    ----------
+    x1 : Tensor, shape (..., n, k) or (k,)
+        First factor; a vector is a row.
+    x2 : Tensor, shape (..., k, m) or (k,)
+        Second factor; a vector is a column.
+
+    Returns
+    -------
+    Tensor, shape (..., n, m), without the axes that a vector would have had
+
+    Raises
+    ------
+    ShapeError
+        If the columns of the first are not as many as the rows of the second, or one is a number.
+
+    Examples
+    --------
+    >>> import burn
+    >>> x = burn.asarray([[1.0, 2.0]], device="cpu")
+    >>> burn.matmul(x, x.mT).tolist()
+    [[5.0]]
+    """
+    rank1, rank2 = rank_of(x1, "matmul"), rank_of(x2, "matmul")
+    if rank1 > 1 and rank2 > 1:
+        return _matmul(x1, x2)
+    if not rank1 or not rank2:
+        raise ShapeError(
+            f"a 0-d tensor is no matrix (shapes {x1.shape} and {x2.shape})",
+            hint="Use * to multiply by a number",
+            operation="matmul",
+        )
+    row = expand_dims(x1, axis=0) if rank1 == 1 else x1
+    column = expand_dims(x2, axis=1) if rank2 == 1 else x2
+    product = _matmul(row, column)
+    if rank2 == 1:
+        product = squeeze(product, axis=-1)
+    if rank1 == 1:
+        product = squeeze(product, axis=-1 if rank2 == 1 else -2)
+    return independent(product)
+
+
+def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
+    """Sum of products along an axis, which both have in equal length; the others broadcast.
+
+    Parameters
+    ----------
+    x1, x2 : Tensor
+        Tensors of numbers; of complex ones the first is conjugated.
+    axis : int
+        The axis to add up along, counted from the end so that it means the same in both: from
+        ``-min(x1.ndim, x2.ndim)`` to -1. Where both have as many axes, from the front is fine.
+
+    Raises
+    ------
+    ShapeError
+        If the lengths along the axis differ, or the shapes do not broadcast.
+
+    Examples
+    --------
+    >>> import burn
+    >>> x = burn.asarray([[1.0, 2.0], [3.0, 4.0]], device="cpu")
+    >>> burn.vecdot(x, x).tolist()
+    [5.0, 25.0]
+    """
+    number = broadcast_axis(x1, x2, axis, "vecdot")
+    return dispatch.execute("vecdot", x1, x2, axis=number)  # type: ignore[no-any-return]  # one output
+
+
+def broadcast_axis(x1: Tensor, x2: Tensor, axis: int, operation: str) -> int:
+    """An axis of the broadcast shape of two tensors, counted from the front."""
+    rank = max(rank_of(x1, operation), rank_of(x2, operation))
+    return normalize_axis(x1, axis, operation, rank=rank)
+
+
+def tensordot(
+    x1: Tensor, x2: Tensor, /, *, axes: int | tuple[Sequence[int], Sequence[int]] = 2
+) -> Tensor:
+    """Sum of products over axes of both.
+
+    Parameters
+    ----------
+    x1, x2 : Tensor
+        Numeric tensors.
+    axes : int, or tuple of two sequences of int
+        How many of the last axes of `x1` and first axes of `x2`; or which axes of each.
+
+    Returns
+    -------
+    Tensor
+        It has the other axes of `x1`, then those of `x2`.
+
+    Raises
+    ------
+    ShapeError
+        If the axes have different lengths.
+
+    Examples
+    --------
+    >>> import burn
+    >>> x = burn.asarray([[1.0, 2.0], [3.0, 4.0]], device="cpu")
+    >>> burn.tensordot(x, x, axes=1).tolist()
+    [[7.0, 10.0], [15.0, 22.0]]
+    """
+    first, second = _axes_of_both(x1, x2, axes)
+    if [x1.shape[axis] for axis in first] != [x2.shape[axis] for axis in second]:
+        raise ShapeError(
+            f"axes {first} of {x1.shape} and {second} of {x2.shape} differ in length",
+            hint="What is added up together has equal lengths",
+            operation="tensordot",
+        )
+    kept1 = [axis for axis in range(x1.ndim) if axis not in first]
+    kept2 = [axis for axis in range(x2.ndim) if axis not in second]
+    rows = [x1.shape[axis] for axis in kept1]
+    columns = [x2.shape[axis] for axis in kept2]
+    inner = math.prod([x1.shape[axis] for axis in first])
+    left = reshape(permute_dims(x1, (*kept1, *first)), (math.prod(rows), inner))
+    right = reshape(permute_dims(x2, (*second, *kept2)), (inner, math.prod(columns)))
+    return reshape(_matmul(left, right), (*rows, *columns), copy=True)
+
+
+def _axes_of_both(
+    x1: Tensor, x2: Tensor, axes: int | tuple[Sequence[int], Sequence[int]]
+) -> tuple[list[int], list[int]]:
+    rank1, rank2 = rank_of(x1, "tensordot"), rank_of(x2, "tensordot")
+    if isinstance(axes, int):
+        if not 0 <= axes <= min(rank1, rank2):
+            raise AxisError(
+                f"{axes} axes of tensors with {rank1} and {rank2}", operation="tensordot"
+            )
+        return list(range(rank1 - axes, rank1)), list(range(axes))
+    try:
+        first, second = (list(some) for some in axes)
+    except (TypeError, ValueError):
+        raise OperandTypeError(
+            f"axes are {axes!r}",
+            hint="They are an integer, or a tuple of two sequences of integers",
+            operation="tensordot",
+        ) from None
+    numbers1 = [normalize_axis(x1, axis, "tensordot") for axis in first]
+    numbers2 = [normalize_axis(x2, axis, "tensordot") for axis in second]
+    if len({*numbers1}) != len(numbers1) or len({*numbers2}) != len(numbers2):
+        raise AxisError(f"axes {axes} name one twice", operation="tensordot")
+    return numbers1, numbers2

@@ -1,0 +1,1 @@
+"""The public functions of neural networks: what `burn.nn.functional` gives."""

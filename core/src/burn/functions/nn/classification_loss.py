@@ -1,0 +1,277 @@
+"""Losses of classes: the negative log-likelihood of labels."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from burn.errors import ArgumentError, ShapeError
+from burn.functions.common import dispatch, normalize_axis
+from burn.functions.elementwise import isinf, maximum, not_equal
+from burn.functions.indexing import take
+from burn.functions.nn.activation import log_softmax
+from burn.functions.nn.loss import Reduction, check_same_shape, reduced
+from burn.functions.searching import where
+from burn.functions.statistical import sum
+from burn.ops.arguments import as_integer, real_number
+
+if TYPE_CHECKING:
+    from burn.tensor.tensor import Tensor
+
+__all__ = ["cross_entropy", "ctc_loss", "nll_loss"]
+
+
+def nll_loss(
+    log_probs: Tensor,
+    targets: Tensor,
+    /,
+    *,
+    axis: int = -1,
+    weight: Tensor | None = None,
+    ignore_index: int | None = None,
+    reduction: Reduction = "mean",
+) -> Tensor:
+    """Negative log-likelihood of the target classes.
+
+    Parameters
+    ----------
+    log_probs : Tensor, shape (..., C, ...)
+        Logarithms of probabilities, as `log_softmax` gives them; classes lie along `axis`.
+    targets, axis, weight, ignore_index, reduction
+        As in `cross_entropy`, which takes logits.
+
+    Returns
+    -------
+    Tensor
+        The loss in nats: 0-d, or one per example.
+    """
+    number = normalize_axis(log_probs, axis, "nll_loss")
+    targets, kept = _without_ignored(targets, ignore_index, "nll_loss")
+    losses = dispatch.execute("nll_loss", log_probs, targets, axis=number)
+    factor = _class_weights(weight, targets, log_probs.shape[number], "nll_loss")
+    if factor is not None:
+        losses = losses * factor
+    return _mean_over_kept(losses, factor, kept, reduction, "nll_loss")
+
+
+def cross_entropy(
+    logits: Tensor,
+    targets: Tensor,
+    /,
+    *,
+    axis: int = -1,
+    weight: Tensor | None = None,
+    label_smoothing: float = 0.0,
+    ignore_index: int | None = None,
+    reduction: Reduction = "mean",
+) -> Tensor:
+    """Negative log-likelihood of the target classes under ``softmax(logits)``.
+
+    Parameters
+    ----------
+    logits : Tensor, shape (..., C, ...)
+        Unnormalized log-probabilities, float; classes lie along `axis`.
+    targets : Tensor
+        Class of each example, an integer in [0, C): the shape of `logits` without `axis`. Or, as
+        floats in the shape of `logits`, the probability of each class.
+    axis : int
+        Axis of the classes (the last by default).
+    weight : Tensor, shape (C,), optional
+        Factor of each class.
+    label_smoothing : float
+        Share of each target, in [0, 1], that is spread evenly over all classes (Szegedy et al.,
+        2016, arXiv:1512.00567).
+    ignore_index : int, optional
+        A target that does not count; it need not be a class, and may be negative.
+    reduction : {"mean", "sum", "none"}
+        What becomes of the losses of the examples. The mean is that of the examples that count,
+        weighted by `weight`; of none it is NaN. Where targets are probabilities, it is the sum over
+        the number of examples.
+
+    Returns
+    -------
+    Tensor
+        The loss in nats: 0-d, or one per example.
+
+    Raises
+    ------
+    ShapeError
+        If the shapes do not belong together.
+    OutOfRangeError
+        If a target is no class, a negative one included; on an asynchronous device at the next
+        read.
+
+    Examples
+    --------
+    >>> import burn
+    >>> logits = burn.asarray([[0.0, 0.0], [9.0, 0.0]], device="cpu")
+    >>> round(burn.nn.functional.cross_entropy(logits, burn.asarray([1, 0], device="cpu")).item(), 4)
+    0.3466
+    """
+    number = normalize_axis(logits, axis, "cross_entropy")
+    if targets.dtype.is_float:
+        return _cross_entropy_of_probabilities(
+            logits, targets, number, weight, label_smoothing, ignore_index, reduction
+        )
+    if weight is None and label_smoothing == 0.0 and ignore_index is None:
+        losses: Tensor = dispatch.execute("cross_entropy", logits, targets, axis=number)
+        return reduced(losses, reduction, "cross_entropy")
+    share = _share(label_smoothing)
+    targets, kept = _without_ignored(targets, ignore_index, "cross_entropy")
+    losses = dispatch.execute("cross_entropy", logits, targets, axis=number)
+    factor = _class_weights(weight, targets, logits.shape[number], "cross_entropy")
+    if factor is not None:
+        losses = losses * factor
+    if share:
+        every = _weighted_log_probs(logits, number, weight)
+        uniform = sum(every, axis=number) * (-share / logits.shape[number])
+        losses = losses * (1.0 - share) + uniform
+    return _mean_over_kept(losses, factor, kept, reduction, "cross_entropy")
+
+
+def _cross_entropy_of_probabilities(
+    logits: Tensor,
+    targets: Tensor,
+    axis: int,
+    weight: Tensor | None,
+    label_smoothing: float,
+    ignore_index: int | None,
+    reduction: Reduction,
+) -> Tensor:
+    check_same_shape(logits, targets, "cross_entropy")
+    if ignore_index is not None:
+        raise ArgumentError(
+            "ignore_index is for targets that are classes",
+            hint="Give probabilities of 0 to examples that do not count",
+            operation="cross_entropy",
+        )
+    share = _share(label_smoothing)
+    if share:
+        targets = targets * (1.0 - share) + share / logits.shape[axis]
+    losses = -sum(targets * _weighted_log_probs(logits, axis, weight), axis=axis)
+    return reduced(losses, reduction, "cross_entropy")
+
+
+def _weighted_log_probs(logits: Tensor, axis: int, weight: Tensor | None) -> Tensor:
+    """Log-probabilities, each times the weight of its class."""
+    log_probs = log_softmax(logits, axis=axis)
+    if weight is None:
+        return log_probs
+    count = logits.shape[axis]
+    _check_weight(weight, count, "cross_entropy")
+    return log_probs * weight.reshape((count, *[1] * (logits.ndim - 1 - axis)))
+
+
+def _share(label_smoothing: float) -> float:
+    return real_number(label_smoothing, "label_smoothing", "cross_entropy", least=0.0, most=1.0)
+
+
+def ctc_loss(
+    log_probs: Tensor,
+    targets: Tensor,
+    input_lengths: Tensor,
+    target_lengths: Tensor,
+    /,
+    *,
+    blank: int = 0,
+    zero_infinity: bool = False,
+    reduction: Reduction = "mean",
+) -> Tensor:
+    """Connectionist temporal classification: labels whose places in time are unknown.
+
+    Parameters
+    ----------
+    log_probs : Tensor, shape (T, N, C)
+        Logarithms of the probabilities of C classes in T frames, as `log_softmax` gives them.
+    targets : Tensor, shape (N, S)
+        Labels, integers in [0, C) other than `blank`. What is beyond a target's length is not read.
+    input_lengths, target_lengths : Tensor, shape (N,)
+        Integers up to T and up to S.
+    blank : int
+        The class of frames without a label.
+    zero_infinity : bool
+        Whether the loss of a target that does not fit into its frames is 0 in place of infinity.
+        Its gradient is 0 in either case.
+    reduction : {"mean", "sum", "none"}
+        What becomes of the losses of the targets. Before a mean each is divided by its length, or
+        by 1 if it is empty.
+
+    Returns
+    -------
+    Tensor
+        The loss in nats: 0-d, or one per target.
+
+    Raises
+    ------
+    ShapeError
+        If the shapes do not belong together.
+    OutOfRangeError
+        If a label is no class or the blank, or a length too large or negative.
+
+    Notes
+    -----
+    The gradient is that by `log_probs` as they are: the negative of the probability that a frame
+    emits a class. PyTorch adds the gradient of a softmax that it assumes before the loss; through
+    a `log_softmax` both give the same. (Graves et al., "Connectionist Temporal Classification",
+    ICML 2006.)
+    """
+    losses: Tensor = dispatch.execute(
+        "ctc_loss",
+        log_probs,
+        targets,
+        input_lengths,
+        target_lengths,
+        blank=as_integer(blank, "blank", "ctc_loss"),
+    )
+    if zero_infinity:
+        losses = where(isinf(losses), 0.0, losses)
+    if reduction == "mean":
+        losses = losses / maximum(target_lengths, 1).astype(losses.dtype)
+    return reduced(losses, reduction, "ctc_loss")
+
+
+def _mean_over_kept(
+    losses: Tensor,
+    factor: Tensor | None,
+    kept: Tensor | None,
+    reduction: str,
+    operation: str,
+) -> Tensor:
+    """Reduce losses that are weighted; what is not kept does not count."""
+    if kept is not None:
+        losses = where(kept, losses, 0.0)
+        if factor is not None:
+            factor = where(kept, factor, 0.0)
+        elif reduction == "mean":
+            factor = kept.astype(losses.dtype)
+    if reduction == "mean" and factor is not None:
+        return sum(losses) / sum(factor)
+    return reduced(losses, reduction, operation)
+
+
+def _without_ignored(
+    targets: Tensor, ignore_index: int | None, operation: str
+) -> tuple[Tensor, Tensor | None]:
+    """Targets with a class in place of what is ignored, and a mask of those that count."""
+    if ignore_index is None:
+        return targets, None
+    kept = not_equal(targets, as_integer(ignore_index, "ignore_index", operation))
+    return where(kept, targets, 0), kept
+
+
+def _class_weights(
+    weight: Tensor | None, targets: Tensor, count: int, operation: str
+) -> Tensor | None:
+    """Weight of the class of each target."""
+    if weight is None:
+        return None
+    _check_weight(weight, count, operation)
+    return take(weight, targets.reshape((-1,)), axis=0).reshape(targets.shape)
+
+
+def _check_weight(weight: Tensor, count: int, operation: str) -> None:
+    if tuple(weight.shape) != (count,):
+        raise ShapeError(
+            f"weight has shape {weight.shape}, and there are {count} classes",
+            hint="It has one element for each class",
+            operation=operation,
+        )

@@ -1,0 +1,101 @@
+"""Images cut into patches, and put together again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from burn.dispatch import unary
+from burn.functions.common import dispatch
+from burn.functions.nn._spatial_arguments import Counts, Padding, pairs_per_axis, per_axis
+
+if TYPE_CHECKING:
+    from burn.tensor.tensor import Tensor
+
+__all__ = ["fold4d", "unfold4d"]
+
+_unfold4d = unary(dispatch, "unfold4d")
+_fold4d = unary(dispatch, "fold4d")
+
+
+def unfold4d(
+    x: Tensor,
+    /,
+    kernel_size: Counts,
+    *,
+    stride: Counts = 1,
+    padding: Padding = 0,
+    dilation: Counts = 1,
+) -> Tensor:
+    """Windows of images as the columns of matrices.
+
+    Parameters
+    ----------
+    x : Tensor, shape (N, C, H, W)
+        A batch of images, float.
+    kernel_size : int or tuple of int
+        Height and width of a window.
+    stride, padding, dilation
+        As in `conv2d`.
+
+    Returns
+    -------
+    Tensor, shape (N, C * kernel height * kernel width, windows)
+        A column for each window, row by row; in it the channels one after the other.
+
+    Examples
+    --------
+    >>> import burn
+    >>> x = burn.reshape(burn.arange(6.0, device="cpu"), (1, 1, 2, 3))
+    >>> burn.nn.functional.unfold4d(x, 2).tolist()
+    [[[0.0, 1.0], [1.0, 2.0], [3.0, 4.0], [4.0, 5.0]]]
+    """
+    return _unfold4d(x, **_patches("unfold4d", kernel_size, stride, padding, dilation))
+
+
+def fold4d(
+    x: Tensor,
+    /,
+    output_size: Counts,
+    kernel_size: Counts,
+    *,
+    stride: Counts = 1,
+    padding: Padding = 0,
+    dilation: Counts = 1,
+) -> Tensor:
+    """Images in which the columns that `unfold4d` gives are added up: its adjoint.
+
+    Parameters
+    ----------
+    x : Tensor, shape (N, C * kernel height * kernel width, windows)
+        A column for each window, float.
+    output_size : int or tuple of int
+        Height and width of the images.
+    kernel_size, stride, padding, dilation
+        As given to `unfold4d`.
+
+    Returns
+    -------
+    Tensor, shape (N, C, *output_size)
+        Where windows overlap, an element is the sum of what they hold.
+
+    Examples
+    --------
+    >>> import burn
+    >>> columns = burn.ones((1, 4, 2), device="cpu")
+    >>> burn.nn.functional.fold4d(columns, (2, 3), 2).tolist()
+    [[[[1.0, 2.0, 1.0], [1.0, 2.0, 1.0]]]]
+    """
+    size = per_axis(output_size, 2, "output_size", "fold4d")
+    numbers = _patches("fold4d", kernel_size, stride, padding, dilation)
+    return _fold4d(x, output_size=size, **numbers)
+
+
+def _patches(
+    operation: str, kernel_size: Counts, stride: Counts, padding: Padding, dilation: Counts
+) -> dict[str, Any]:
+    return {
+        "kernel_size": per_axis(kernel_size, 2, "kernel_size", operation),
+        "stride": per_axis(stride, 2, "stride", operation),
+        "padding": pairs_per_axis(padding, 2, operation),
+        "dilation": per_axis(dilation, 2, "dilation", operation),
+    }

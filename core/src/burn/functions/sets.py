@@ -1,0 +1,136 @@
+"""Distinct elements (chapter "Set Functions" of the array API standard).
+
+Their number depends on the data, which are read for it. Each NaN is distinct from all others.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from burn.dispatch import DispatchTensor
+from burn.dtype import Kind, bool_
+from burn.functions.common import Operand, dispatch, rank_of
+from burn.functions.creation import full
+from burn.functions.data_type import result_type
+from burn.functions.elementwise import equal, logical_not, minimum
+from burn.functions.indexing import take
+from burn.functions.searching import searchsorted
+from burn.functions.sorting import sort
+from burn.functions.utility import any
+
+if TYPE_CHECKING:
+    from burn.tensor.tensor import Tensor
+
+__all__ = ["isin", "unique_all", "unique_counts", "unique_inverse", "unique_values"]
+
+
+class UniqueAll(NamedTuple):
+    """Distinct elements in ascending order, and all that is to be known of them."""
+
+    values: Any
+    indices: Any
+    inverse_indices: Any
+    counts: Any
+
+
+class UniqueCounts(NamedTuple):
+    """Distinct elements in ascending order, and how often each occurs."""
+
+    values: Any
+    counts: Any
+
+
+class UniqueInverse(NamedTuple):
+    """Distinct elements in ascending order, and the place of each element among them."""
+
+    values: Any
+    inverse_indices: Any
+
+
+def unique_all(x: Tensor, /) -> UniqueAll:
+    """Distinct elements in ascending order.
+
+    Returns
+    -------
+    values : Tensor, shape (N,)
+        The elements.
+    indices : Tensor, shape (N,)
+        Place of the first of each in the flattened tensor.
+    inverse_indices : Tensor
+        For each element of `x`, in its shape, the place among the values.
+    counts : Tensor, shape (N,)
+        How often each occurs.
+
+    Examples
+    --------
+    >>> import burn
+    >>> found = burn.unique_all(burn.asarray([3, 1, 3], device="cpu"))
+    >>> found.values.tolist(), found.counts.tolist()
+    ([1, 3], [1, 2])
+    """
+    return _unique(x, "unique_all")
+
+
+def unique_counts(x: Tensor, /) -> UniqueCounts:
+    """Distinct elements in ascending order, and how often each occurs."""
+    found = _unique(x, "unique_counts")
+    return UniqueCounts(found.values, found.counts)
+
+
+def unique_inverse(x: Tensor, /) -> UniqueInverse:
+    """Distinct elements in ascending order, and for each of `x` its place among them."""
+    found = _unique(x, "unique_inverse")
+    return UniqueInverse(found.values, found.inverse_indices)
+
+
+def unique_values(x: Tensor, /) -> Tensor:
+    """Distinct elements in ascending order."""
+    return _unique(x, "unique_values").values  # type: ignore[no-any-return]  # a Tensor
+
+
+def isin(x1: Operand, x2: Operand, /, *, invert: bool = False) -> Tensor:
+    """Whether each element of `x1` is among the elements of `x2`, as bool; NaN never is.
+
+    Parameters
+    ----------
+    x1, x2 : Tensor or number
+        Of dtypes that promote; at least one is a tensor.
+    invert : bool
+        Whether to tell which are not.
+
+    Examples
+    --------
+    >>> import burn
+    >>> x = burn.asarray([1, 5, 2], device="cpu")
+    >>> burn.isin(x, burn.asarray([2, 1], device="cpu")).tolist()
+    [True, False, True]
+    """
+    found = _is_in(x1, x2)
+    return logical_not(found) if invert else found
+
+
+def _is_in(x1: Operand, x2: Operand) -> Tensor:
+    if not isinstance(x2, DispatchTensor):
+        return equal(x1, x2)
+    values: Tensor = x2.reshape((-1,))
+    if not isinstance(x1, DispatchTensor):
+        return any(equal(x1, values))
+    dtype = result_type(x1, values)
+    sought: Tensor = x1.astype(dtype)
+    values = values.astype(dtype)
+    if dtype.kind not in Kind.NUMERIC:  # no order to search in, or two values
+        return any(equal(sought.reshape((*sought.shape, 1)), values), axis=-1)
+    if not values.size:
+        return full(sought.shape, fill_value=False, dtype=bool_, device=sought.device)
+    ordered = sort(values)
+    places = searchsorted(ordered, sought.reshape((-1,)))
+    nearest = take(ordered, minimum(places, values.size - 1), axis=0)
+    return equal(nearest.reshape(sought.shape), sought)
+
+
+def _unique(x: Tensor, operation: str) -> UniqueAll:
+    rank_of(x, operation)
+    dtype = x.device.settings.int_dtype
+    indices, inverse, counts = dispatch.execute("unique_places", x, dtype=dtype)
+    values = dispatch.execute("select", x.reshape((x.size,)), indices, axis=0)
+    return UniqueAll(values, indices, inverse, counts)

@@ -1,0 +1,330 @@
+"""Views: tensors that show elements of another one, and writes that all of them see.
+
+A view is the output of ops that rearrange elements. It holds its *root*, which is no view, and the
+ops that lead from the root to it; a view of a view composes them. The root holds its views weakly.
+Primitives never change: a write gives the root a new one, computed by the inverse writes of the
+ops, and every live view a new one computed from that. So readers pay nothing. Only where a backend
+finds that nothing else can see its memory (`Backend.can_write`) are elements written in place.
+
+Writes of all threads take turns. A view that one thread makes while another one writes is computed
+again.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from weakref import ref
+
+from burn.autodiff import recording
+from burn.dispatch import DispatchTensor, dtype_with_number, to_scalar, unary_by_dict
+from burn.errors import AutodiffError, OperandTypeError, ShapeError, UnsupportedOpError
+from burn.functions.common import dispatch
+from burn.ops import REGISTRY
+
+if TYPE_CHECKING:
+    from burn.aliases import Primitive, Scalar, Slices
+    from burn.tensor.tensor import Tensor
+
+__all__ = [
+    "Step",
+    "assign_slice",
+    "independent",
+    "is_view",
+    "is_view_of",
+    "view_by_steps",
+    "viewing",
+    "write",
+]
+
+Step: TypeAlias = tuple[str, dict[str, Any]]
+"""A view op and its attributes."""
+
+Path: TypeAlias = "tuple[Path | None, str, dict[str, Any]]"
+"""How a view follows from its root: the path of the view that it was made of, and the op and its
+attributes that lead on from there. Views of views share their paths."""
+
+_VIEW_OPS: Final = {
+    name: unary_by_dict(dispatch, name)
+    for name in ("expand", "flip", "permute", "reshape", "slice")
+}
+
+_lock = threading.RLock()
+"""Held while a write reads, computes and rebinds."""
+
+_writes = 0
+"""Number of finished writes: while a view is made, a change of it tells that there was one."""
+
+
+def _after_fork() -> None:
+    global _lock  # noqa: PLW0603 — another thread of the parent may have held it
+    _lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):  # POSIX
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def viewing(name: str) -> Callable[[Tensor, dict[str, Any]], Tensor]:
+    """Function of a tensor and attributes that makes a view of it by an op."""
+    function = _VIEW_OPS[name]
+
+    def view(x: Tensor, attrs: dict[str, Any], /) -> Tensor:
+        writes = _writes
+        result = function(x, attrs)
+        link = x.link
+        if link.__class__ is tuple:
+            root, path = link
+            views = root.link
+        else:
+            root, path = x, None
+            views = _views_of(x) if link is None else link
+        result.link = (root, (path, name, attrs))
+        views.add(ref(result, views.discard))
+        if writes != _writes:
+            _show(result)
+        return result
+
+    return view
+
+
+def view_by_steps(x: Tensor, steps: Sequence[Step]) -> Tensor:
+    """A view of a tensor by some ops, none of them included."""
+    writes = _writes
+    result = _apply(steps, x)
+    root, path = _origin(x)
+    for name, attrs in steps:
+        path = (path, name, attrs)
+    result.link = (root, path)
+    views = _views_of(root)
+    views.add(ref(result, views.discard))
+    if writes != _writes:
+        _show(result)
+    return result
+
+
+def independent(x: Tensor) -> Tensor:
+    """The value of a tensor in one that is no view: for what a function returns that makes none."""
+    return dispatch.wrap(x.primitive, x.tensor_type)
+
+
+def is_view(x: Tensor) -> bool:
+    """Whether a write to a tensor changes another one, too."""
+    return x.link.__class__ is tuple
+
+
+def is_view_of(value: object, x: Tensor, steps: Sequence[Step]) -> bool:
+    """Whether a value is what these view ops make of `x`, and so has its elements already."""
+    if not isinstance(value, DispatchTensor) or value.link.__class__ is not tuple:
+        return False
+    root, path = _origin(x)
+    value_root, value_path = value.link
+    for step in reversed(steps):
+        if value_path is None or value_path[1:] != step:
+            return False
+        value_path = value_path[0]
+    return value_root is root and value_path is path
+
+
+def write(x: Tensor, compute: Callable[[], Tensor], operation: str) -> None:
+    """Replace the value of a tensor, in the tensors it shares elements with too.
+
+    Parameters
+    ----------
+    x : Tensor
+        A root or a view.
+    compute : callable
+        Returns the new value, of the shape and dtype of `x`; called when no other write is going
+        on.
+    operation : str
+        What the user called, for errors.
+
+    Raises
+    ------
+    AutodiffError
+        If `x` is a leaf or a view of one, or tracked inside ``burn.no_grad()``.
+    UnsupportedOpError
+        If `x` shows one element in several positions.
+    ShapeError, OperandTypeError
+        If the value has another shape or dtype.
+    """
+    with _lock:
+        root, path = _origin(x)
+        _check_writable(root, path, operation)
+        value = compute()
+        _check_same(x, value, operation)
+        if path is not None:  # a root takes the new primitive, which costs nothing
+            whole = tuple([(0, length, 1) for length in x.shape])
+            if _assign_in_place(root, x, value, whole):
+                return
+        _rebind(root, _written(root, path, value))
+
+
+def assign_slice(x: Tensor, value: Tensor | Scalar, slices: Slices) -> None:
+    """Assign a number, or a tensor of the slice's shape and the dtype of `x`, to a slice."""
+    with _lock:
+        root, path = _origin(x)
+        _check_writable(root, path, "indexing")
+        if _assign_in_place(root, x, value, slices):
+            return
+        result: Tensor = dispatch.execute("slice_assign", x, value, slices=slices)
+        _check_same(x, result, "indexing")
+        _rebind(root, _written(root, path, result))
+
+
+def _apply(steps: Sequence[Step], x: Tensor) -> Tensor:
+    if not steps:
+        return dispatch.wrap(x.primitive, x.tensor_type)
+    for name, attrs in steps:
+        x = _VIEW_OPS[name](x, attrs)
+    return x
+
+
+def _views_of(root: Tensor) -> set[ref[Tensor]]:
+    """The set in which a root holds its views."""
+    if root.link is None:
+        with _lock:
+            if root.link is None:
+                root.link = set()
+    return root.link  # type: ignore[no-any-return]  # of a root
+
+
+def _origin(x: Tensor) -> tuple[Tensor, Path | None]:
+    """The root of a tensor, and the path to it from there."""
+    return x.link if x.link.__class__ is tuple else (x, None)
+
+
+def _live_views(root: Tensor) -> list[Tensor]:
+    views = [] if root.link is None else list(root.link)
+    return [one for one in [view() for view in views] if one is not None]
+
+
+def _steps_of(path: Path | None) -> list[Step]:
+    """The steps of a path, from the root on."""
+    steps: list[Step] = []
+    while path is not None:
+        path, name, attrs = path
+        steps.append((name, attrs))
+    return steps[::-1]
+
+
+def _check_writable(root: Tensor, path: Path | None, operation: str) -> None:
+    device = root.tensor_type.device
+    if device.is_autodiff and device.backend.is_tracked(root.primitive):
+        if device.backend.is_require_grad(root.primitive):
+            what = "a leaf that requires gradients" if path is None else "a view of such a leaf"
+            raise AutodiffError(
+                f"cannot write to {what}",
+                hint="Make a new tensor: x = (x + y).detach().require_grad()",
+                operation=operation,
+            )
+        if not recording.get():
+            raise AutodiffError(
+                "cannot write to a tracked tensor inside burn.no_grad(): its graph would be lost",
+                hint="Write outside of burn.no_grad(), or to x.detach()",
+                operation=operation,
+            )
+    for name, _ in _steps_of(path):
+        if REGISTRY[name].write is None:
+            raise UnsupportedOpError(
+                "cannot write to a result of broadcast_to, in which elements repeat",
+                hint="Copy it first, with .astype(x.dtype), or write to the tensor it was made of",
+                operation=operation,
+            )
+
+
+def _check_same(x: Tensor, value: Tensor, operation: str) -> None:
+    if value.shape != x.shape:
+        raise ShapeError(
+            f"a write in place would change the shape from {x.shape} to {value.shape}",
+            hint="Write x = x + y",
+            operation=operation,
+        )
+    if value.dtype is not x.dtype:
+        raise OperandTypeError(
+            f"a write in place would change the dtype from {x.dtype} to {value.dtype}",
+            hint="Write x = x + y, or convert the operand with .astype()",
+            operation=operation,
+        )
+
+
+def _written(root: Tensor, path: Path | None, value: Tensor) -> Tensor:
+    """What a root is after the view at the end of a path was assigned a value."""
+    steps = _steps_of(path)
+    operands = [root]
+    for step in steps[:-1]:
+        operands.append(_apply([step], operands[-1]))
+    for (name, attrs), operand in zip(reversed(steps), reversed(operands), strict=False):
+        rule: Any = REGISTRY[name].write
+        value = rule(dispatch, operand, value, **attrs)
+    return value
+
+
+def _rebind(root: Tensor, value: Tensor) -> None:
+    """Give a root a value, and its views theirs; all are computed before any is changed."""
+    views = _live_views(root)
+    values = [_apply(_steps_of(one.link[1]), value) for one in views]
+    if dispatch.is_tracked(root):  # a view that was made inside burn.no_grad() stays untracked
+        values = [
+            new
+            if dispatch.is_tracked(one)
+            else dispatch.wrap(dispatch.inner(new).primitive, new.tensor_type)
+            for one, new in zip(views, values, strict=True)
+        ]
+    _take(root, value)
+    for one, new in zip(views, values, strict=True):
+        _take(one, new)
+    _finish_write(root, views)
+
+
+def _take(x: Tensor, value: Tensor) -> None:
+    # In this order: a plain primitive is one of an autodiff device too, should another thread read
+    # between these lines, but not the other way round.
+    if value.tensor_type.device.is_autodiff:
+        x.tensor_type, x.primitive = value.tensor_type, value.primitive
+    else:
+        x.primitive, x.tensor_type = value.primitive, value.tensor_type
+
+
+def _finish_write(root: Tensor, done: Sequence[Tensor]) -> None:
+    """Count a write, and show it in the views that were made meanwhile."""
+    global _writes  # noqa: PLW0603 — changed under the lock only
+    _writes += 1
+    known = {id(one) for one in done}
+    for one in _live_views(root):
+        if id(one) not in known:
+            _show(one)
+
+
+def _show(x: Tensor) -> None:
+    """Compute a view again, between two writes."""
+    with _lock:
+        root, path = x.link
+        _take(x, _apply(_steps_of(path), root))
+
+
+def _assign_in_place(root: Tensor, x: Tensor, value: Tensor | Scalar, slices: Slices) -> bool:
+    """Assign to a slice in the memory of the root, if the backend finds that it may."""
+    tensor_type = root.tensor_type
+    device = tensor_type.device
+    backend = device.ops.backend
+    if dispatch.is_tracked(root):
+        return False
+    source: Primitive | Scalar
+    if isinstance(value, DispatchTensor):
+        # Compared by identity: a constant of the autodiff device brings the tensor there.
+        if value.is_tracked or not (value.device is device or value.device is device.hardware):
+            return False
+        source = value.primitive
+    elif dtype_with_number(tensor_type.dtype, value, device) is tensor_type.dtype:
+        source = to_scalar(value, tensor_type.dtype)
+    else:
+        return False
+    views = _live_views(root)
+    if not backend.can_write(root.primitive, [one.primitive for one in views]):
+        return False
+    backend.write_slice(x.primitive, source, slices=slices)
+    _finish_write(root, views)
+    return True

@@ -1,0 +1,15 @@
+"""Functions of neural networks: activations, convolutions, pooling, normalization, losses."""
+
+from burn.functions.nn.activation import *
+from burn.functions.nn.classification_loss import *
+from burn.functions.nn.convolution import *
+from burn.functions.nn.dense import *
+from burn.functions.nn.loss import *
+from burn.functions.nn.normalization import *
+from burn.functions.nn.pooling import *
+from burn.functions.nn.resampling import *
+from burn.functions.nn.unfolding import *
+
+
+def __dir__() -> list[str]:
+    return sorted(name for name in globals() if not name.startswith("_"))

@@ -1,0 +1,117 @@
+"""Matrix decompositions on the host: read, compute with NumPy, upload."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from burn.dtype import float32
+from burn.errors import ExecutionError, ShapeError
+from burn.ops.signature import Meta, Primitive
+from burn.ops.table import OpTable
+from burn.tensor_data import TensorData
+
+__all__ = [
+    "NOT_DECOMPOSED",
+    "Array",
+    "check_matrix",
+    "check_square",
+    "column_factors",
+    "compute",
+    "hermitian",
+    "positive_factors",
+    "read",
+    "upload",
+]
+
+Array = npt.NDArray[Any]
+
+NOT_DECOMPOSED = (
+    "has no such decomposition: it holds NaN or infinity, or the iteration did not converge"
+)
+"""What is wrong with a matrix where NumPy does not say it."""
+
+
+def read(ops: OpTable, x: Primitive) -> Array:
+    """Values of a tensor; float16 and bfloat16 as float32, since LAPACK knows neither."""
+    array: Array = ops.backend.to_data(x).array
+    return array.astype(np.float32) if array.dtype.itemsize < float32.itemsize else array
+
+
+def upload(ops: OpTable, array: Array, like: Primitive) -> Primitive:
+    """A tensor of the dtype of another one, or of its parts where only the other is complex."""
+    array, dtype = np.asarray(array), ops.dtype(like)
+    native = (dtype if array.dtype.kind == "c" else dtype.component).numpy
+    return ops.backend.from_data(TensorData(array.astype(native)), ops.device)
+
+
+def compute(function: Callable[..., Any], failure: str, *stacks: Array) -> Any:
+    """Run a function of `numpy.linalg` on stacks of matrices.
+
+    Raises
+    ------
+    ExecutionError
+        If it fails; it says for which matrix of the stack, and `failure`.
+    """
+    with np.errstate(all="ignore"):
+        try:
+            return function(*stacks)
+        except np.linalg.LinAlgError:
+            raise ExecutionError(f"{_place(function, stacks)} {failure}") from None
+
+
+def _place(function: Callable[..., Any], stacks: Sequence[Array]) -> str:
+    """Name the first matrix of a stack for which a function fails."""
+    batch = np.broadcast_shapes(*[stack.shape[:-2] for stack in stacks])
+    if not batch:
+        return "the matrix"
+    stacks = [np.broadcast_to(stack, (*batch, *stack.shape[-2:])) for stack in stacks]
+    for place in np.ndindex(batch):
+        try:
+            function(*[stack[place] for stack in stacks])
+        except np.linalg.LinAlgError:
+            return f"matrix [{', '.join(map(str, place))}] of the batch"
+    return "a matrix"
+
+
+def hermitian(x: Array) -> Array:
+    """The mean of matrices and their transposes, which are conjugated if they are complex."""
+    half: Array = x * x.dtype.type(0.5)
+    return half + half.swapaxes(-1, -2).conj()
+
+
+def positive_factors(values: Array) -> Array:
+    """Numbers of magnitude 1 by which the values become their magnitudes: 1 and -1 for reals."""
+    if values.dtype.kind != "c":
+        return np.where(values < 0.0, -1.0, 1.0).astype(values.dtype)
+    zero = values == 0.0
+    factors = values.conj() / np.where(zero, 1.0, np.abs(values))
+    return np.where(zero, 1.0, factors).astype(values.dtype)
+
+
+def column_factors(vectors: Array) -> Array:
+    """`positive_factors` of the element of the largest magnitude of each column."""
+    if 0 in vectors.shape:
+        return np.ones((*vectors.shape[:-2], vectors.shape[-1]), vectors.dtype)
+    place = np.argmax(np.abs(vectors), axis=-2, keepdims=True)
+    return positive_factors(np.take_along_axis(vectors, place, axis=-2)[..., 0, :])
+
+
+def check_matrix(x: Meta) -> None:
+    """Refuse what has fewer than two axes."""
+    if len(x.shape) < 2:
+        raise ShapeError(f"matrices have two axes or more, got {x.shape}")
+
+
+def check_square(x: Meta) -> int:
+    """Refuse what is no stack of square matrices; returns their size."""
+    check_matrix(x)
+    if x.shape[-1] != x.shape[-2]:
+        raise ShapeError(
+            f"the last two axes must have equal lengths, got {x.shape}",
+            hint="It is defined for square matrices",
+        )
+    return x.shape[-1]
