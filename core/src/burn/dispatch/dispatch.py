@@ -8,7 +8,7 @@ import operator
 import os
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from burn.aliases import Primitive
 from burn.autodiff import Route
@@ -351,6 +351,13 @@ class Dispatch(Generic[_Tensor]):
         if None not in unwraps and not converts:
             self._plans[plan] = getattr(device.ops, name), device, unwraps
         return self._wrap_all(result, device)
+
+    if TYPE_CHECKING:
+
+        def execute_one(self, name: str, *operands: Any, **attrs: Any) -> _Tensor:
+            """`execute` of an op with one output, typed as such."""
+    else:
+        execute_one = execute
 
     def _wrap_all(self, result: Any, device: Device) -> Any:
         """Tensors around what an op returned, which is a tuple if it has several outputs."""
