@@ -82,7 +82,8 @@ def leaky_relu(x: Tensor, /, *, negative_slope: float = 0.01) -> Tensor:
     Examples
     --------
     >>> import burn
-    >>> burn.nn.functional.leaky_relu(burn.asarray([-2.0, 3.0], device="cpu"), negative_slope=0.5).tolist()
+    >>> from burn.nn import functional as F
+    >>> F.leaky_relu(burn.asarray([-2.0, 3.0], device="cpu"), negative_slope=0.5).tolist()
     [-1.0, 3.0]
     """
     return _leaky_relu(
@@ -181,7 +182,8 @@ def glu(x: Tensor, /, *, axis: int = -1) -> Tensor:
     Examples
     --------
     >>> import burn
-    >>> burn.nn.functional.glu(burn.asarray([2.0, 4.0, 0.0, 0.0], device="cpu")).tolist()
+    >>> from burn.nn import functional as F
+    >>> F.glu(burn.asarray([2.0, 4.0, 0.0, 0.0], device="cpu")).tolist()
     [1.0, 2.0]
     """
     return _glu(x, axis=normalize_axis(x, axis, "glu"))
@@ -212,7 +214,8 @@ def shrink(x: Tensor, /, *, lambd: float = 0.5, bias: float = 0.0) -> Tensor:
     Examples
     --------
     >>> import burn
-    >>> burn.nn.functional.shrink(burn.asarray([-2.0, 0.5, 2.0], device="cpu"), lambd=1.0, bias=0.5).tolist()
+    >>> from burn.nn import functional as F
+    >>> F.shrink(burn.asarray([-2.0, 0.5, 2.0], device="cpu"), lambd=1.0, bias=0.5).tolist()
     [-1.5, 0.0, 1.5]
     """
     return _shrink(

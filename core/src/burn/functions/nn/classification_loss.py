@@ -103,8 +103,9 @@ def cross_entropy(
     Examples
     --------
     >>> import burn
+    >>> from burn.nn import functional as F
     >>> logits = burn.asarray([[0.0, 0.0], [9.0, 0.0]], device="cpu")
-    >>> round(burn.nn.functional.cross_entropy(logits, burn.asarray([1, 0], device="cpu")).item(), 4)
+    >>> round(F.cross_entropy(logits, burn.asarray([1, 0], device="cpu")).item(), 4)
     0.3466
     """
     number = normalize_axis(logits, axis, "cross_entropy")

@@ -91,8 +91,9 @@ def conv2d(
     Examples
     --------
     >>> import burn
+    >>> from burn.nn import functional as F
     >>> x = burn.reshape(burn.arange(9.0, device="cpu"), (1, 1, 3, 3))
-    >>> burn.nn.functional.conv2d(x, burn.ones((1, 1, 2, 2), device="cpu")).tolist()
+    >>> F.conv2d(x, burn.ones((1, 1, 2, 2), device="cpu")).tolist()
     [[[[8.0, 12.0], [20.0, 24.0]]]]
     """
     return _convolved("conv2d", 2, x, weight, bias, stride, padding, dilation, groups)
@@ -185,8 +186,9 @@ def conv_transpose2d(
     Examples
     --------
     >>> import burn
+    >>> from burn.nn import functional as F
     >>> x = burn.asarray([[[[1.0, 2.0]]]], device="cpu")
-    >>> burn.nn.functional.conv_transpose2d(x, burn.ones((1, 1, 1, 3), device="cpu"), stride=(1, 2)).tolist()
+    >>> F.conv_transpose2d(x, burn.ones((1, 1, 1, 3), device="cpu"), stride=(1, 2)).tolist()
     [[[[1.0, 1.0, 3.0, 2.0, 2.0]]]]
     """
     return _transposed(
@@ -270,9 +272,10 @@ def deform_conv2d(
     Examples
     --------
     >>> import burn
+    >>> from burn.nn import functional as F
     >>> x = burn.asarray([[[[1.0, 3.0]]]], device="cpu")
     >>> across = burn.asarray([[[[0.0, 0.0]], [[0.5, 0.5]]]], device="cpu")
-    >>> burn.nn.functional.deform_conv2d(x, across, burn.ones((1, 1, 1, 1), device="cpu")).tolist()
+    >>> F.deform_conv2d(x, across, burn.ones((1, 1, 1, 1), device="cpu")).tolist()
     [[[[2.0, 1.5]]]]
     """
     _check_batch("deform_conv2d", 2, x)

@@ -39,8 +39,9 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, /) -> Tensor:
     Examples
     --------
     >>> import burn
+    >>> from burn.nn import functional as F
     >>> weight = burn.asarray([[1.0, 0.0, 2.0], [0.0, 1.0, 2.0]], device="cpu")
-    >>> burn.nn.functional.linear(burn.asarray([3.0, 4.0], device="cpu"), weight).tolist()
+    >>> F.linear(burn.asarray([3.0, 4.0], device="cpu"), weight).tolist()
     [3.0, 4.0, 14.0]
     """
     return dispatch.execute("linear", x, weight, bias)  # type: ignore[no-any-return]  # one output
@@ -69,8 +70,9 @@ def embedding(weight: Tensor, indices: Tensor, /) -> Tensor:
     Examples
     --------
     >>> import burn
+    >>> from burn.nn import functional as F
     >>> weight = burn.asarray([[0.0, 1.0], [2.0, 3.0]], device="cpu")
-    >>> burn.nn.functional.embedding(weight, burn.asarray([1, 1], device="cpu")).tolist()
+    >>> F.embedding(weight, burn.asarray([1, 1], device="cpu")).tolist()
     [[2.0, 3.0], [2.0, 3.0]]
     """
     return dispatch.execute("embedding", weight, indices)  # type: ignore[no-any-return]  # one output
@@ -131,8 +133,9 @@ def attention(
     Examples
     --------
     >>> import burn
+    >>> from burn.nn import functional as F
     >>> x = burn.asarray([[1.0], [3.0]], device="cpu")
-    >>> burn.nn.functional.attention(burn.zeros((2, 1), device="cpu"), x, x, is_causal=True).tolist()
+    >>> F.attention(burn.zeros((2, 1), device="cpu"), x, x, is_causal=True).tolist()
     [[1.0], [2.0]]
     """
     if scale is None:

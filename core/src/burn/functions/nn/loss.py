@@ -50,8 +50,9 @@ def mse_loss(prediction: Tensor, target: Tensor, /, *, reduction: Reduction = "m
     Examples
     --------
     >>> import burn
+    >>> from burn.nn import functional as F
     >>> x, y = (burn.asarray(one, device="cpu") for one in ([1.0, 2.0], [1.0, 4.0]))
-    >>> burn.nn.functional.mse_loss(x, y).item()
+    >>> F.mse_loss(x, y).item()
     2.0
     """
     difference = _difference(prediction, target, "mse_loss")

@@ -56,8 +56,9 @@ def layer_norm(
     Examples
     --------
     >>> import burn
+    >>> from burn.nn import functional as F
     >>> x = burn.asarray([[1.0, 3.0], [5.0, 5.0]], device="cpu")
-    >>> burn.round(burn.nn.functional.layer_norm(x, epsilon=0.0001)).tolist()
+    >>> burn.round(F.layer_norm(x, epsilon=0.0001)).tolist()
     [[-1.0, 1.0], [0.0, 0.0]]
     """
     number = _epsilon(epsilon, "layer_norm")

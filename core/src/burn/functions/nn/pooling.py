@@ -93,8 +93,9 @@ def max_pool2d(
     Examples
     --------
     >>> import burn
+    >>> from burn.nn import functional as F
     >>> x = burn.reshape(burn.arange(16, device="cpu"), (1, 1, 4, 4))
-    >>> burn.nn.functional.max_pool2d(x, 2).tolist()
+    >>> F.max_pool2d(x, 2).tolist()
     [[[[5, 7], [13, 15]]]]
     """
     plan = _Plan("max_pool2d", 2, kernel_size, stride, padding, ceil_mode)
@@ -148,8 +149,9 @@ def max_pool2d_with_indices(
     Examples
     --------
     >>> import burn
+    >>> from burn.nn import functional as F
     >>> x = burn.asarray([[1.0, 3.0], [3.0, 2.0]], device="cpu")
-    >>> burn.nn.functional.max_pool2d_with_indices(x, 2).indices.tolist()
+    >>> F.max_pool2d_with_indices(x, 2).indices.tolist()
     [[1]]
     """
     plan = _Plan("max_pool2d_with_indices", 2, kernel_size, stride, padding, ceil_mode)
@@ -216,8 +218,9 @@ def avg_pool2d(
     Examples
     --------
     >>> import burn
+    >>> from burn.nn import functional as F
     >>> x = burn.asarray([[1.0, 2.0], [3.0, 6.0]], device="cpu")
-    >>> burn.nn.functional.avg_pool2d(x, 2).tolist()
+    >>> F.avg_pool2d(x, 2).tolist()
     [[3.0]]
     """
     plan = _Plan("avg_pool2d", 2, kernel_size, stride, padding, ceil_mode)
@@ -262,8 +265,9 @@ def adaptive_avg_pool2d(x: Tensor, /, output_size: Lengths) -> Tensor:
     Examples
     --------
     >>> import burn
+    >>> from burn.nn import functional as F
     >>> x = burn.asarray([[1.0, 2.0, 3.0], [3.0, 4.0, 5.0]], device="cpu")
-    >>> burn.nn.functional.adaptive_avg_pool2d(x, (1, 2)).tolist()
+    >>> F.adaptive_avg_pool2d(x, (1, 2)).tolist()
     [[2.5, 3.5]]
     """
     return _adapted(x, output_size, 2, "adaptive_avg_pool2d")

@@ -78,8 +78,9 @@ def interpolate(
     Examples
     --------
     >>> import burn
+    >>> from burn.nn import functional as F
     >>> x = burn.asarray([[[1.0, 3.0]]], device="cpu")
-    >>> burn.nn.functional.interpolate(x, 4, mode="linear").tolist()
+    >>> F.interpolate(x, 4, mode="linear").tolist()
     [[[1.0, 1.5, 2.5, 3.0]]]
     """
     rank = rank_of(x, "interpolate")
@@ -175,9 +176,10 @@ def grid_sample_2d(
     Examples
     --------
     >>> import burn
+    >>> from burn.nn import functional as F
     >>> x = burn.asarray([[[[1.0, 3.0]]]], device="cpu")
     >>> grid = burn.asarray([[[[0.0, 0.0], [0.5, 0.0]]]], device="cpu")
-    >>> burn.nn.functional.grid_sample_2d(x, grid).tolist()
+    >>> F.grid_sample_2d(x, grid).tolist()
     [[[[2.0, 3.0]]]]
     """
     sampled: Tensor = dispatch.execute(
@@ -212,8 +214,9 @@ def affine_grid_2d(
     Examples
     --------
     >>> import burn
+    >>> from burn.nn import functional as F
     >>> mirrored = burn.asarray([[[-1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]], device="cpu")
-    >>> burn.nn.functional.affine_grid_2d(mirrored, (1, 1, 1, 2)).tolist()
+    >>> F.affine_grid_2d(mirrored, (1, 1, 1, 2)).tolist()
     [[[[0.5, 0.0], [-0.5, 0.0]]]]
     """
     rank_of(theta, "affine_grid_2d")

@@ -45,8 +45,9 @@ def unfold4d(
     Examples
     --------
     >>> import burn
+    >>> from burn.nn import functional as F
     >>> x = burn.reshape(burn.arange(6.0, device="cpu"), (1, 1, 2, 3))
-    >>> burn.nn.functional.unfold4d(x, 2).tolist()
+    >>> F.unfold4d(x, 2).tolist()
     [[[0.0, 1.0], [1.0, 2.0], [3.0, 4.0], [4.0, 5.0]]]
     """
     return _unfold4d(x, **_patches("unfold4d", kernel_size, stride, padding, dilation))
@@ -81,8 +82,9 @@ def fold4d(
     Examples
     --------
     >>> import burn
+    >>> from burn.nn import functional as F
     >>> columns = burn.ones((1, 4, 2), device="cpu")
-    >>> burn.nn.functional.fold4d(columns, (2, 3), 2).tolist()
+    >>> F.fold4d(columns, (2, 3), 2).tolist()
     [[[[1.0, 2.0, 1.0], [1.0, 2.0, 1.0]]]]
     """
     size = per_axis(output_size, 2, "output_size", "fold4d")
