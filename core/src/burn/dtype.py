@@ -14,7 +14,27 @@ from burn.errors import DTypeError
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = ["DType", "DTypeUsage", "Kind", "promote"]
+__all__ = [
+    "DType",
+    "DTypeUsage",
+    "Kind",
+    "bfloat16",
+    "bool_",
+    "complex64",
+    "complex128",
+    "float16",
+    "float32",
+    "float64",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "promote",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+]
 
 
 def __dir__() -> list[str]:

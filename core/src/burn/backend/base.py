@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
@@ -16,12 +17,13 @@ from burn.backend.tensor_ops import (
     required,
 )
 from burn.dtype import DType, DTypeUsage
-from burn.errors import ExportError, UnsupportedOpError
+from burn.errors import ExecutionError, ExportError, UnsupportedOpError
 from burn.generator import seed as seed_generator
 
 if TYPE_CHECKING:
     from burn.aliases import Primitive, Scalar, Slices
     from burn.device_id import DeviceId
+    from burn.ops import OpTable
     from burn.tensor_data import TensorData
 
 __all__ = ["AutodiffBackend", "Backend"]
@@ -98,6 +100,25 @@ class Backend(
         """
         del device
         return self
+
+    @functools.cached_property
+    def ops(self) -> OpTable:
+        """The ops of the device that this object serves; core sets it when it opens the device.
+
+        ``self.ops.decomposed("gelu", x)`` runs the default of an op, for a case that a method
+        leaves to it. A backend whose methods use it and that has several devices returns an object
+        for each of them from `for_device`.
+        """
+        raise ExecutionError(
+            f"{type(self).__name__} has no op table yet", hint="Call resolve(backend, device) first"
+        )
+
+    called: Callable[[str], contextlib.AbstractContextManager[Any]] | None = None
+    """Context in which an op runs whose indices are checked late, given the name of the op.
+
+    None, the default, where an index that is out of range raises at once. An asynchronous device
+    keeps the name, so that the error that the next read raises names the op that was called.
+    """
 
     def quiet(self) -> contextlib.AbstractContextManager[Any]:
         """Context in which the library underneath neither warns nor raises about float results.

@@ -12,9 +12,10 @@ from burn.devices.device import Device
 from burn.dispatch import DispatchTensor, meet, unary
 from burn.dtype import DType
 from burn.errors import ArgumentError, ExportError, ShapeError
-from burn.functions.common import DeviceLike, dispatch, find_device
+from burn.functions.common import DeviceLike, dispatch
 from burn.functions.host_values import dtype_of, elements_of, host_data
 from burn.functions.interchange import from_cuda, from_dlpack, own_device, place_of
+from burn.functions.normalize import find_device
 from burn.tensor_data import TensorData, check_unmasked
 
 if TYPE_CHECKING:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from burn.dispatch import to_scalar
 from burn.dtype import DType, bool_
-from burn.errors import ArgumentError, OperandTypeError, ShapeError
-from burn.functions.common import DeviceLike, DTypeLike, dispatch, find_device
+from burn.errors import ArgumentError, OperandTypeError
+from burn.functions.common import DeviceLike, DTypeLike, dispatch
 from burn.functions.conversion import convert
+from burn.functions.normalize import as_shape, find_device
 from burn.ops.arguments import as_integer
 
 if TYPE_CHECKING:
@@ -29,8 +30,6 @@ __all__ = [
     "zeros",
     "zeros_like",
 ]
-
-_INT: Final = frozenset([int])
 
 
 def asarray(
@@ -125,21 +124,6 @@ def _number(value: Any) -> Scalar:
     if not isinstance(value, (bool, int, float, complex)):
         raise OperandTypeError(f"fill_value must be a number, not {value!r}")
     return value
-
-
-def as_shape(shape: Any) -> Shape:
-    """A shape from what a user gives: an integer, or a sequence of integers."""
-    if shape.__class__ is tuple and _INT.issuperset(map(type, shape)):  # as it nearly always is
-        return shape
-    if shape.__class__ is int:
-        return (shape,)
-    try:
-        lengths = (shape,) if hasattr(shape, "__index__") else tuple(shape)
-        if bool not in [length.__class__ for length in lengths]:
-            return tuple([length.__index__() for length in lengths])
-    except (AttributeError, TypeError):
-        pass
-    raise ShapeError(f"{shape!r} is no shape", hint="A shape is a tuple of integers")
 
 
 def zeros(

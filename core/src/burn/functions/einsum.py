@@ -6,10 +6,10 @@ import math
 from typing import TYPE_CHECKING
 
 from burn.errors import ArgumentError, OperandTypeError, ShapeError
-from burn.functions.common import rank_of
 from burn.functions.linalg import diagonal
 from burn.functions.linear_algebra import matmul
 from burn.functions.manipulation import broadcast_to, moveaxis, permute_dims, reshape
+from burn.functions.normalize import rank_of
 from burn.functions.statistical import sum
 from burn.functions.views import independent
 from burn.ops.shapes import broadcast_shapes

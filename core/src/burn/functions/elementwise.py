@@ -6,15 +6,8 @@ import builtins
 import math
 from typing import TYPE_CHECKING
 
-from burn.functions.common import (
-    Operand,
-    dispatch,
-    of_one,
-    of_one_real,
-    of_two,
-    of_two_tensors,
-    rank_of,
-)
+from burn.functions.common import Operand, dispatch, of_one, of_one_real, of_two, of_two_tensors
+from burn.functions.normalize import rank_of
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor

@@ -13,18 +13,11 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from burn.dtype import DType
 from burn.errors import ArgumentError, DTypeError, ShapeError
-from burn.functions.common import (
-    Axis,
-    DeviceLike,
-    DTypeLike,
-    dispatch,
-    normalize_axes,
-    normalize_axis,
-    rank_of,
-)
+from burn.functions.common import Axis, DeviceLike, DTypeLike, dispatch
 from burn.functions.creation import arange
 from burn.functions.elementwise import complex, conj, imag, multiply, real
 from burn.functions.manipulation import concat
+from burn.functions.normalize import normalize_axes, normalize_axis, rank_of
 from burn.functions.views import independent
 from burn.ops.arguments import as_integer, real_number
 

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 from burn.dispatch import DispatchTensor
 from burn.errors import AxisError, DTypeError
-from burn.functions.common import Operand, dispatch, normalize_axis, rank_of
+from burn.functions.common import Operand, dispatch
 from burn.functions.creation import asarray
 from burn.functions.manipulation import broadcast_to
+from burn.functions.normalize import normalize_axis, rank_of
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor

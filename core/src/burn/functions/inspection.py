@@ -6,8 +6,9 @@ from typing import Any
 
 from burn.devices.device import Device
 from burn.dtype import DType
-from burn.functions.common import DeviceLike, find_device
+from burn.functions.common import DeviceLike
 from burn.functions.data_type import isdtype
+from burn.functions.normalize import find_device
 
 __all__ = ["__array_namespace_info__"]
 

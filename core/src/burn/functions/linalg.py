@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from burn.dispatch import unary
 from burn.errors import ShapeError
-from burn.functions.common import DTypeLike, dispatch, normalize_axis, rank_of
+from burn.functions.common import DTypeLike, dispatch
 from burn.functions.creation import eye, zeros
 from burn.functions.elementwise import conj, multiply
 from burn.functions.linear_algebra import (
@@ -48,6 +48,7 @@ from burn.functions.matrix_decomposition import (
     svd,
     svdvals,
 )
+from burn.functions.normalize import normalize_axis, rank_of
 from burn.functions.norms import (
     cosine_similarity,
     l0_norm,

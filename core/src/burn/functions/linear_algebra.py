@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from burn.dispatch import binary
 from burn.errors import AxisError, OperandTypeError, ShapeError
-from burn.functions.common import dispatch, normalize_axis, rank_of
+from burn.functions.common import dispatch
 from burn.functions.manipulation import (
     expand_dims,
     matrix_transpose,
@@ -16,6 +16,7 @@ from burn.functions.manipulation import (
     reshape,
     squeeze,
 )
+from burn.functions.normalize import normalize_axis, rank_of
 from burn.functions.views import independent
 
 if TYPE_CHECKING:

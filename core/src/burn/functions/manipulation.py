@@ -10,16 +10,8 @@ from typing import TYPE_CHECKING
 from burn.dispatch import unary
 from burn.dtype import DType
 from burn.errors import AxisError, OperandTypeError, ShapeError
-from burn.functions.common import (
-    Axis,
-    DeviceLike,
-    DTypeLike,
-    dispatch,
-    normalize_axes,
-    normalize_axis,
-    rank_of,
-)
-from burn.functions.creation import as_shape
+from burn.functions.common import Axis, DeviceLike, DTypeLike, dispatch
+from burn.functions.normalize import as_shape, normalize_axes, normalize_axis, rank_of
 from burn.functions.views import viewing
 from burn.ops.shapes import broadcast_shapes as shapes_broadcast
 

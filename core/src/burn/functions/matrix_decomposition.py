@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from burn.dispatch import DispatchTensor, unary
 from burn.errors import ArgumentError, ShapeError
-from burn.functions.common import dispatch, rank_of
+from burn.functions.common import dispatch
 from burn.functions.creation import arange, eye
 from burn.functions.data_type import finfo
 from burn.functions.elementwise import conj, divide, equal, greater, less_equal, multiply
 from burn.functions.linear_algebra import matmul, matrix_transpose
 from burn.functions.manipulation import expand_dims, squeeze
+from burn.functions.normalize import rank_of
 from burn.functions.norms import as_float
 from burn.functions.searching import where
 from burn.functions.statistical import max, sum

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from burn.dispatch import unary
 from burn.errors import ArgumentError, ShapeError
-from burn.functions.common import Axis, dispatch, normalize_axes, rank_of
+from burn.functions.common import Axis, dispatch
 from burn.functions.elementwise import abs, maximum, not_equal
 from burn.functions.linear_algebra import vecdot
+from burn.functions.normalize import normalize_axes, rank_of
 from burn.functions.statistical import max, min, sum
 from burn.ops.arguments import real_number
 

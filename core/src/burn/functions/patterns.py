@@ -10,16 +10,10 @@ import numpy as np
 from burn.dispatch import unary
 from burn.dtype import DType
 from burn.errors import ArgumentError, DTypeError, OperandTypeError, OutOfMemoryError, ShapeError
-from burn.functions.common import (
-    DeviceLike,
-    DTypeLike,
-    dispatch,
-    find_device,
-    normalize_axis,
-    rank_of,
-)
-from burn.functions.creation import arange, as_shape, asarray, diagonal
+from burn.functions.common import DeviceLike, DTypeLike, dispatch
+from burn.functions.creation import arange, asarray, diagonal
 from burn.functions.manipulation import broadcast_to, stack
+from burn.functions.normalize import as_shape, find_device, normalize_axis, rank_of
 from burn.functions.searching import where
 from burn.functions.views import independent
 from burn.ops.arguments import as_integer

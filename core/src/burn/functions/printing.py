@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from burn.errors import ArgumentError
-from burn.functions.common import rank_of
+from burn.functions.normalize import rank_of
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor

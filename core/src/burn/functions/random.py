@@ -12,9 +12,9 @@ from burn.backend.refusal import Refusal
 from burn.devices.device import Device
 from burn.dtype import DType, float32, int32, uint32
 from burn.errors import DTypeError, ShapeError
-from burn.functions.common import DeviceLike, DTypeLike, dispatch, find_device, rank_of
-from burn.functions.creation import as_shape
+from burn.functions.common import DeviceLike, DTypeLike, dispatch
 from burn.functions.elementwise import isfinite
+from burn.functions.normalize import as_shape, find_device, rank_of
 from burn.functions.value_checks import require
 from burn.generator import release, reserve
 from burn.ops.arguments import as_integer, real_number

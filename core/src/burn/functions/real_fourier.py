@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from burn.errors import ArgumentError
-from burn.functions.common import dispatch, normalize_axis
+from burn.functions.common import dispatch
+from burn.functions.normalize import normalize_axis
 from burn.ops.arguments import as_integer
 
 if TYPE_CHECKING:

@@ -11,9 +11,10 @@ import numpy as np
 
 from burn.dispatch import DispatchTensor, to_scalar, unary
 from burn.errors import ArgumentError, AxisError, DTypeError, OperandTypeError, ShapeError
-from burn.functions.common import Axis, dispatch, normalize_axes, normalize_axis, rank_of
-from burn.functions.creation import as_shape, asarray
+from burn.functions.common import Axis, dispatch
+from burn.functions.creation import asarray
 from burn.functions.manipulation import concat, flatten
+from burn.functions.normalize import as_shape, normalize_axes, normalize_axis, rank_of
 from burn.functions.views import independent, view_by_steps, viewing
 from burn.ops.arguments import as_integer
 

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from burn.dispatch import DispatchTensor, unary
 from burn.errors import ArgumentError, ShapeError
-from burn.functions.common import Axis, Operand, dispatch, normalize_axes, normalize_axis, rank_of
+from burn.functions.common import Axis, Operand, dispatch
 from burn.functions.creation import asarray
 from burn.functions.data_type import result_type
 from burn.functions.indexing import take_along_axis
+from burn.functions.normalize import normalize_axes, normalize_axis, rank_of
 from burn.functions.views import independent
 
 if TYPE_CHECKING:

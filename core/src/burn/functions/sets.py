@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from burn.dispatch import DispatchTensor
 from burn.dtype import Kind, bool_
-from burn.functions.common import Operand, dispatch, rank_of
+from burn.functions.common import Operand, dispatch
 from burn.functions.creation import full
 from burn.functions.data_type import result_type
 from burn.functions.elementwise import equal, logical_not, minimum
 from burn.functions.indexing import take
+from burn.functions.normalize import rank_of
 from burn.functions.searching import searchsorted
 from burn.functions.sorting import sort
 from burn.functions.utility import any

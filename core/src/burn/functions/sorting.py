@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from burn.dispatch import unary
-from burn.functions.common import dispatch, normalize_axis
+from burn.functions.common import dispatch
 from burn.functions.indexing import take_along_axis
+from burn.functions.normalize import normalize_axis
 from burn.functions.searching import ValuesAndIndices
 from burn.ops.arguments import as_integer
 

@@ -11,17 +11,11 @@ from burn.dispatch import unary
 from burn.dtype import DType, Kind, int64, uint32, uint64
 from burn.errors import AxisError, ShapeError
 from burn.functions import elementwise as elementwise_functions
-from burn.functions.common import (
-    Axis,
-    DTypeLike,
-    dispatch,
-    normalize_axes,
-    normalize_axis,
-    rank_of,
-)
+from burn.functions.common import Axis, DTypeLike, dispatch
 from burn.functions.creation import full
 from burn.functions.indexing import take_along_axis
 from burn.functions.manipulation import concat
+from burn.functions.normalize import normalize_axes, normalize_axis, rank_of
 from burn.functions.searching import ValuesAndIndices, argmax, where
 from burn.functions.sorting import argsort, sort
 from burn.functions.views import independent

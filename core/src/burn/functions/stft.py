@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from burn.errors import ArgumentError, ShapeError
-from burn.functions.common import dispatch, rank_of
+from burn.functions.common import dispatch
 from burn.functions.creation import arange, ones, zeros
 from burn.functions.manipulation import concat, flip, reshape
+from burn.functions.normalize import rank_of
 from burn.functions.norms import as_float
 from burn.functions.real_fourier import ComplexPair, Norm, cfft, icfft, irfft, rfft
 from burn.functions.views import independent

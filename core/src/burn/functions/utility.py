@@ -10,9 +10,10 @@ from burn.dispatch import DispatchTensor, unary
 from burn.dtype import Kind, promote
 from burn.errors import OperandTypeError
 from burn.functions import elementwise as elementwise_functions
-from burn.functions.common import Axis, Operand, dispatch, normalize_axes, normalize_axis
+from burn.functions.common import Axis, Operand, dispatch
 from burn.functions.creation import asarray
 from burn.functions.manipulation import concat
+from burn.functions.normalize import normalize_axes, normalize_axis
 from burn.functions.views import independent
 from burn.ops.arguments import as_integer, real_number
 

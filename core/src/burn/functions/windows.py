@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from burn.dtype import DType, float32
 from burn.errors import ArgumentError
-from burn.functions.common import DeviceLike, DTypeLike, find_device
+from burn.functions.common import DeviceLike, DTypeLike
 from burn.functions.creation import arange, ones
 from burn.functions.elementwise import cos, minimum
+from burn.functions.normalize import find_device
 from burn.ops.arguments import as_integer
 
 if TYPE_CHECKING:

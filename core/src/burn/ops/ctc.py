@@ -28,7 +28,7 @@ _IMPOSSIBLE: Final = 0.5 * NEVER
 """No walk with a probability has a logarithm below this."""
 
 
-@op(Tag.COMPUTE_BOUND)
+@op(Tag.COMPUTE_BOUND | Tag.CHECKS_INDICES)
 def ctc_loss(
     log_probs: FloatOperand,
     targets: IndexOperand,
@@ -71,7 +71,7 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     return ops.ctc_loss_grad(*ctx.saved, g, **ctx.attrs), None, None, None
 
 
-@op(Tag.COMPUTE_BOUND, outputs=("gradient",))
+@op(Tag.COMPUTE_BOUND | Tag.CHECKS_INDICES, outputs=("gradient",))
 def ctc_loss_grad(
     log_probs: FloatOperand,
     targets: IndexOperand,

@@ -79,7 +79,7 @@ def _output_shape(
     return (*shape[:-1], matrix[1])
 
 
-@op()
+@op(Tag.CHECKS_INDICES)
 def embedding(weight: FloatOperand, indices: IndexOperand) -> Meta:
     """One row of `weight` for each index, along a new last axis.
 

@@ -24,7 +24,7 @@ from burn.ops.signature import (
 from burn.ops.table import OpTable
 
 
-@op(Tag.COMPUTE_BOUND)
+@op(Tag.COMPUTE_BOUND | Tag.CHECKS_INDICES)
 def gather(x: AnyOperand, indices: IndexOperand, *, axis: int) -> Meta:
     """One element of `x` for each index: its place with ``axis`` replaced by the index.
 
@@ -40,7 +40,7 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     return ops.scatter_add(zeros, ctx.saved[0], g, axis=ctx.attrs["axis"]), None
 
 
-@op(Tag.COMPUTE_BOUND)
+@op(Tag.COMPUTE_BOUND | Tag.CHECKS_INDICES)
 def scatter_add(
     x: NumericOperand, indices: IndexOperand, value: NumericOperand, *, axis: int
 ) -> Meta:
@@ -60,7 +60,7 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     return g, None, to_value
 
 
-@op()
+@op(Tag.CHECKS_INDICES)
 def select(x: AnyOperand, indices: IndexOperand, *, axis: int) -> Meta:
     """Whole slices of `x` along `axis`, one for each of a 1-d tensor of indices."""
     return Meta(check_selection(x.shape, indices.shape, axis), x.dtype)
@@ -77,7 +77,7 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     return ops.select_add(zeros, ctx.saved[0], g, axis=ctx.attrs["axis"]), None
 
 
-@op(Tag.COMPUTE_BOUND)
+@op(Tag.COMPUTE_BOUND | Tag.CHECKS_INDICES)
 def select_add(
     x: NumericOperand, indices: IndexOperand, value: NumericOperand, *, axis: int
 ) -> Meta:

@@ -11,7 +11,7 @@ from burn.ops.signature import Cotangent, FloatOperand, Gradients, IndexOperand,
 from burn.ops.table import OpTable
 
 
-@op(Tag.COMPUTE_BOUND)
+@op(Tag.COMPUTE_BOUND | Tag.CHECKS_INDICES)
 def nll_loss(log_probs: FloatOperand, targets: IndexOperand, *, axis: int) -> Meta:
     """Negative log-probability of the target class, one per example.
 
@@ -39,7 +39,7 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     return ops.scatter_add(zeros, column, slope, axis=axis), None
 
 
-@op(Tag.COMPUTE_BOUND)
+@op(Tag.COMPUTE_BOUND | Tag.CHECKS_INDICES)
 def cross_entropy(logits: FloatOperand, targets: IndexOperand, *, axis: int) -> Meta:
     """Negative log-likelihood of the target classes under ``softmax(logits)``, one per example.
 
@@ -63,7 +63,7 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     return ops.cross_entropy_grad(logits, targets, g, axis=ctx.attrs["axis"]), None
 
 
-@op(Tag.COMPUTE_BOUND)
+@op(Tag.COMPUTE_BOUND | Tag.CHECKS_INDICES)
 def cross_entropy_grad(
     logits: FloatOperand, targets: IndexOperand, g: FloatOperand, *, axis: int
 ) -> Meta:

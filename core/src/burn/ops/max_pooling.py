@@ -159,7 +159,7 @@ def _(ops: OpTable, ctx: Context, g: Cotangent, g_indices: Cotangent) -> Gradien
     return (ops.max_pool_grad(g, indices, input_size=spatial),)
 
 
-@op(Tag.COMPUTE_BOUND, outputs=("gradient",))
+@op(Tag.COMPUTE_BOUND | Tag.CHECKS_INDICES, outputs=("gradient",))
 def max_pool_grad(g: FloatOperand, indices: IndexOperand, *, input_size: Sizes) -> Meta:
     """Gradient of `max_pool`: each element of `g` added at its place among the spatial axes.
 

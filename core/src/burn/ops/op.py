@@ -66,6 +66,9 @@ class Tag(enum.Flag):
     UNTRACKED = enum.auto()
     """The outputs are complex, which is not differentiable: tracked operands are refused."""
 
+    CHECKS_INDICES = enum.auto()
+    """An operand holds indices that may be out of range; an asynchronous device finds out late."""
+
     NONE = 0
 
 

@@ -33,7 +33,7 @@ _UPDATES: Final = ("assign", "add", "multiply", "min", "max")
 Combine = Callable[[Primitive, Primitive], Primitive]
 
 
-@op(Tag.COMPUTE_BOUND)
+@op(Tag.COMPUTE_BOUND | Tag.CHECKS_INDICES)
 def scatter(
     x: AnyOperand, indices: IndexOperand, value: AnyOperand, *, axis: int, update: str
 ) -> Meta:
@@ -228,7 +228,7 @@ def _shifted(ops: OpTable, x: Primitive, same: Primitive, axis: int) -> Primitiv
     return ops.concat([one, earlier], axis=axis)
 
 
-@op(Tag.COMPUTE_BOUND)
+@op(Tag.COMPUTE_BOUND | Tag.CHECKS_INDICES)
 def select_assign(
     x: AnyOperand, indices: IndexOperand, value: AnyOperand, *, axis: int, update: str
 ) -> Meta:
@@ -249,7 +249,7 @@ def _(
     return ops.scatter(x, places, value, axis=axis, update=update)
 
 
-@op(Tag.COMPUTE_BOUND)
+@op(Tag.COMPUTE_BOUND | Tag.CHECKS_INDICES)
 def gather_nd(x: AnyOperand, indices: IndexOperand) -> Meta:
     """One part of `x` for each row of indices, which index its first axes.
 
@@ -266,7 +266,7 @@ def _(ops: OpTable, x: Primitive, indices: Primitive) -> Primitive:
     return ops.reshape(ops.select(lines, places, axis=0), shape=shape)
 
 
-@op(Tag.COMPUTE_BOUND)
+@op(Tag.COMPUTE_BOUND | Tag.CHECKS_INDICES)
 def scatter_nd(x: AnyOperand, indices: IndexOperand, value: AnyOperand, *, update: str) -> Meta:
     """`x` updated with a part of `value` for each row of indices; `gather_nd` reads them.
 

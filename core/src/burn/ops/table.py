@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import logging
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -83,9 +84,11 @@ class OpTable:
         return default(self, *operands, **attributes)
 
     def close(self, reason: BurnError) -> None:
-        """Take the ops out: from now on whoever asks for one gets an error."""
+        """Remove the ops: from now on each of them raises `reason`."""
         for name in REGISTRY.keys() & vars(self).keys():
             del vars(self)[name]
+        if vars(self.backend).get("ops") is self:
+            del self.backend.ops
         self.backend = _Closed(reason)
 
     def _own_method(self, definition: Op) -> Callable[..., Any] | None:
@@ -95,7 +98,11 @@ class OpTable:
         return method
 
     def _resolve(self, definition: Op) -> Callable[..., Any]:
-        return guarded(definition, self._found(definition))
+        function = self._found(definition)
+        called = getattr(self.backend, "called", None)
+        if called is not None and Tag.CHECKS_INDICES in definition.tags:
+            function = _called(definition.name, function, called)
+        return guarded(definition, function)
 
     def _found(self, definition: Op) -> Callable[..., Any]:
         method = self._own_method(definition)
@@ -140,7 +147,29 @@ def guarded(definition: Op, function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+def _called(
+    name: str, function: Callable[..., Any], called: Callable[[str], AbstractContextManager[Any]]
+) -> Callable[..., Any]:
+    """An op that the backend knows by name while it runs; see `Backend.called`."""
+
+    @functools.wraps(function)
+    def call(*operands: Any, **attributes: Any) -> Any:
+        with called(name):
+            return function(*operands, **attributes)
+
+    return call
+
+
 def resolve(backend: Any, device: DeviceId) -> OpTable:
-    """The op table of a backend for one device."""
-    ops = backend.for_device(device)
-    return ops if isinstance(ops, OpTable) else OpTable(ops, device)
+    """The op table of a backend for one device.
+
+    The object that `Backend.for_device` returns has it as ``ops`` from then on, so that a second
+    call returns the same table, and its methods can run an op's default.
+    """
+    on_device = backend.for_device(device)
+    if isinstance(on_device, OpTable):
+        return on_device
+    table: OpTable | None = getattr(on_device, "__dict__", {}).get("ops")
+    if table is None or table.device != device:
+        table = on_device.ops = OpTable(on_device, device)
+    return table

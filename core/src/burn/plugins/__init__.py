@@ -10,6 +10,7 @@ is kept, with its traceback, and shown to whoever asks for its backend.
 
 from burn.plugins.entry import BackendEntry, PluginRecord, State, raise_if_strict
 from burn.plugins.hints import INSTALL_HINT, describe, install_hint
+from burn.plugins.processor import memory_size, processor_name
 from burn.plugins.registration import (
     Registry,
     refresh_plugins,
@@ -32,6 +33,8 @@ __all__ = [
     "hookimpl",
     "hookspec",
     "install_hint",
+    "memory_size",
+    "processor_name",
     "raise_if_strict",
     "refresh_plugins",
     "register_backend",

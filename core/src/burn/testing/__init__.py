@@ -34,7 +34,7 @@ gradients/softmax/float64
 Tests of programs that use burn need `assert_close` alone.
 
 Importing ``burn.testing`` imports nothing: a name is looked up when it is first used. All of them
-stand in `burn.testing.namespace`.
+stand in `burn.testing._namespace`.
 """
 
 from __future__ import annotations
@@ -51,7 +51,9 @@ if not TYPE_CHECKING:  # a type checker knows the names above, and is to report 
     def __getattr__(name: str) -> Any:
         if not name.startswith("_") or name == "__all__":
             namespace = importlib.import_module("burn.testing._namespace")
-            if name == "__all__" or name in namespace.__all__:
+            if name == "__all__":
+                return namespace.PUBLIC
+            if name in namespace.PUBLIC:
                 value = getattr(namespace, name)
                 globals()[name] = value
                 return value
@@ -63,4 +65,4 @@ if not TYPE_CHECKING:  # a type checker knows the names above, and is to report 
 
 
 def __dir__() -> list[str]:
-    return list(importlib.import_module("burn.testing._namespace").__all__)
+    return list(importlib.import_module("burn.testing._namespace").PUBLIC)

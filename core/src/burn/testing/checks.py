@@ -265,7 +265,7 @@ def _show_dispatched(
     transcript: Transcript, call: Call, operands: Sequence[Any]
 ) -> tuple[Any, ...]:
     """Write down what `_dispatched` does, as one line."""
-    transcript.need("from burn.tensor.dispatcher import dispatch")
+    transcript.need("from burn.functions.common import dispatch")
     name, attributes = call.op.name, call.attributes
     if Tag.CREATION in call.op.tags:
         parts = [repr(name), "device"]

@@ -15,10 +15,10 @@ from burn.dtype import DType
 from burn.errors import ArgumentError
 from burn.plugins import registry
 from burn.testing.check import Check, Failure, Result, Status
+from burn.testing.check_selection import Selection
 from burn.testing.expected import ExpectedFailures, find_expected_failures
 from burn.testing.op_samples import SAMPLES
 from burn.testing.report import Report
-from burn.testing.selection import Selection
 from burn.testing.subject import Subject
 from burn.testing.suites import SUITES, checks_of
 

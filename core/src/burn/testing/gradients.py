@@ -179,7 +179,7 @@ def script_of_gradients(problem: Problem, slope: Slope | None = None, allowed: f
     """A program that takes the gradients of a problem, and asserts one element."""
     writing, transcript = _written(problem)
     transcript.set_up("autodiff = Autodiff(backend)")
-    transcript.set_up("ops = autodiff.for_device(place)")
+    transcript.set_up("ops = autodiff.for_device(device_id)")
     leaves = [_leaf(transcript, "autodiff", writing.upload(value)) for value in writing.values]
     with transcript.block("with backend.quiet():"):
         outputs = writing.run(transcript.table("ops"), leaves)
@@ -200,7 +200,7 @@ def script_of_second_gradients(
     writing, transcript = _written(problem)
     transcript.set_up("inner = Autodiff(backend)")
     transcript.set_up("outer = Autodiff(inner)")
-    transcript.set_up("below, ops = inner.for_device(place), outer.for_device(place)")
+    transcript.set_up("below, ops = inner.for_device(device_id), outer.for_device(device_id)")
     count = len(writing.values)
     everything = [*writing.values, *writing.weights]
     leaves = [_leaf(transcript, "inner", writing.upload(value)) for value in everything]
@@ -248,5 +248,5 @@ def _written(problem: Problem) -> tuple[Problem, Transcript]:
 
 
 def _leaf(transcript: Transcript, autodiff: str, primitive: Any) -> Any:
-    expression = f"{autodiff}.require_grad({primitive.name}, place)"
+    expression = f"{autodiff}.require_grad({primitive.name}, device_id)"
     return transcript.assign(expression, primitive.shape, primitive.dtype)

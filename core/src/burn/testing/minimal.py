@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from burn.dtype import DType, DTypeUsage
-from burn.ops import REGISTRY
+from burn.ops import REGISTRY, resolve
 
 if TYPE_CHECKING:
     from burn.device_id import DeviceId
@@ -66,4 +66,4 @@ class Minimal:
 
     def for_device(self, device: DeviceId) -> Minimal:
         """What the backend has for one device, minimal too."""
-        return Minimal(self._backend.for_device(device))
+        return Minimal(resolve(self._backend, device).backend)

@@ -105,10 +105,10 @@ class SubjectCollector(pytest.Collector):
     def collect(self) -> Iterator[pytest.Item]:
         """One item per suite, op and dtype."""
         from burn.errors import BurnError
+        from burn.testing.check_selection import Selection
         from burn.testing.conformance import groups_of
         from burn.testing.expected import ExpectedFailures, find_expected_failures
         from burn.testing.op_samples import SAMPLES
-        from burn.testing.selection import Selection
         from burn.testing.suites import SUITES
 
         option = self.config.getoption

@@ -13,7 +13,7 @@ from burn.testing.check import Result, Status
 from burn.testing.op_samples import SAMPLES
 
 if TYPE_CHECKING:
-    from burn.testing.selection import Selection
+    from burn.testing.check_selection import Selection
     from burn.testing.subject import Subject
 
 __all__ = ["Report", "Row"]

@@ -21,9 +21,10 @@ from burn.testing.minimal import Minimal
 
 if TYPE_CHECKING:
     from burn.aliases import Shape
+    from burn.device_id import DeviceId
+    from burn.devices.device import Device
     from burn.ops import OpTable
     from burn.testing.op_samples import Array
-    from burn.testing.subject import Subject
     from burn.testing.tolerance import Comparison
 
 __all__ = ["Recorded", "Transcript", "literal"]
@@ -45,13 +46,22 @@ class Transcript:
 
     Parameters
     ----------
-    subject : Subject
-        What the program shall run on.
+    backend : Backend
+        The backend that the program runs on.
+    device : DeviceId
+        The device that it runs on.
+    handle : Device, optional
+        The same device as users know it.
     """
 
-    def __init__(self, subject: Subject) -> None:
-        self._imports = {"import burn", "import numpy as np", "from burn.data import TensorData"}
-        self._setup = self._set_up(subject)
+    def __init__(self, backend: Any, device: DeviceId, handle: Device | None) -> None:
+        self._imports = {
+            "import burn",
+            "import numpy as np",
+            "from burn.ops import resolve",
+            "from burn.tensor_data import TensorData",
+        }
+        self._setup = self._preamble(backend, device, handle)
         self._lines: list[str] = []
         self._depth = 0
         self._count = 0
@@ -142,29 +152,27 @@ class Transcript:
         self.write(f"value = {expression}")
         self.write(_assertion(np.asarray(number), allowed))
 
-    def _set_up(self, subject: Subject) -> list[str]:
+    def _preamble(self, backend: Any, device: DeviceId, handle: Device | None) -> list[str]:
+        """Lines that define ``backend``, ``device_id``, ``ops``, ``upload`` and ``read``."""
         lines = []
-        handle = subject.handle
-        minimal = isinstance(subject.backend, Minimal)
+        minimal = isinstance(backend, Minimal)
         if handle is not None:
             lines.append(f"device = burn.Device({handle.name!r})")
-            backend = "device.backend"
-            place = "device.id"
+            shown_backend, shown_id = "device.backend", "device.id"
         else:
-            kind = type(subject.backend.hidden if minimal else subject.backend)
+            kind = type(backend.hidden if minimal else backend)
             self._imports.add(f"from {kind.__module__} import {kind.__qualname__}")
             self._imports.add("from burn.device_id import DeviceId")
-            backend = f"{kind.__qualname__}()"
-            place = f"DeviceId({subject.device.type_id}, {subject.device.index_id})"
+            shown_backend = f"{kind.__qualname__}()"
+            shown_id = f"DeviceId({device.type_id}, {device.index_id})"
         if minimal:
             self._imports.add("from burn.testing import Minimal")
-            backend = f"Minimal({backend})"
-        self._imports.add("from burn.ops import resolve")
+            shown_backend = f"Minimal({shown_backend})"
         return [
             *lines,
-            f"backend, place = {backend}, {place}",
-            "ops = resolve(backend, place)",
-            "upload = lambda array: backend.from_data(TensorData(array), place)",
+            f"backend, device_id = {shown_backend}, {shown_id}",
+            "ops = resolve(backend, device_id)",
+            "upload = lambda array: backend.from_data(TensorData(array), device_id)",
             "read = lambda primitive: backend.to_data(primitive).array",
         ]
 

@@ -98,7 +98,7 @@ class Subject:
 
     def transcript(self) -> tuple[Subject, Transcript]:
         """A subject that does nothing but write a program, and that program."""
-        transcript = Transcript(self)
+        transcript = Transcript(self.backend, self.device, self.handle)
         writing = copy.copy(self)
         writing.backend = transcript
         writing.table = transcript.table("ops")

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from burn.dispatch import unary
 from burn.errors import ArgumentError, ShapeError
-from burn.functions.common import dispatch, normalize_axis, of_one, rank_of
+from burn.functions.common import dispatch, of_one
 from burn.functions.elementwise import negative
+from burn.functions.normalize import normalize_axis, rank_of
 from burn.ops.arguments import real_number
 
 if TYPE_CHECKING:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from burn.errors import ArgumentError, ShapeError
-from burn.functions.common import dispatch, normalize_axis
+from burn.functions.common import dispatch
 from burn.functions.elementwise import isinf, maximum, not_equal
 from burn.functions.indexing import take
 from burn.functions.nn.activation import log_softmax
 from burn.functions.nn.loss import Reduction, check_same_shape, reduced
+from burn.functions.normalize import normalize_axis
 from burn.functions.searching import where
 from burn.functions.statistical import sum
 from burn.ops.arguments import as_integer, real_number

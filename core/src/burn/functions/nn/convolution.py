@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from burn.errors import ArgumentError, ShapeError
-from burn.functions.common import dispatch, rank_of
+from burn.functions.common import dispatch
 from burn.functions.nn._spatial_arguments import Counts, Padding, pairs_per_axis, per_axis
+from burn.functions.normalize import rank_of
 from burn.functions.rearranging import pad
 
 if TYPE_CHECKING:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from burn.functions.common import dispatch, rank_of
+from burn.functions.common import dispatch
+from burn.functions.normalize import rank_of
 from burn.ops.arguments import real_number
 
 if TYPE_CHECKING:

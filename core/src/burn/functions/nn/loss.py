@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from burn.backend.refusal import Refusal
 from burn.errors import ArgumentError, DTypeError, ShapeError
-from burn.functions.common import rank_of
 from burn.functions.elementwise import abs, clip, equal, exp, log, subtract
 from burn.functions.nn.activation import softplus
+from burn.functions.normalize import rank_of
 from burn.functions.searching import where
 from burn.functions.statistical import mean, sum
 from burn.functions.value_checks import require

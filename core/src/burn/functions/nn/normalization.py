@@ -6,8 +6,9 @@ import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from burn.errors import OperandTypeError, ShapeError
-from burn.functions.common import dispatch, normalize_axes, rank_of
+from burn.functions.common import dispatch
 from burn.functions.manipulation import permute_dims
+from burn.functions.normalize import normalize_axes, rank_of
 from burn.functions.views import independent
 from burn.ops.arguments import real_number
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from burn.dispatch import unary
-from burn.functions.common import dispatch, rank_of
+from burn.functions.common import dispatch
 from burn.functions.nn._spatial_arguments import Counts, Padding, pairs_per_axis, per_axis
+from burn.functions.normalize import rank_of
 from burn.functions.searching import ValuesAndIndices
 
 if TYPE_CHECKING:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from burn.dispatch import unary
 from burn.errors import ArgumentError, ShapeError
-from burn.functions.common import dispatch, rank_of
+from burn.functions.common import dispatch
 from burn.functions.nn._spatial_arguments import Counts, per_axis
+from burn.functions.normalize import rank_of
 from burn.ops.arguments import real_number
 
 if TYPE_CHECKING:

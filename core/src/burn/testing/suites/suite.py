@@ -164,7 +164,7 @@ def _script_by_name(subject: Subject, name: str) -> str:
     transcript = Transcript(subject)
     transcript.need("from burn.testing import Subject, find_check")
     minimal = f", minimal={subject.hides}" if subject.hides else ""
-    where = "Subject.of(device" if subject.handle is not None else "Subject(backend, place"
+    where = "Subject.of(device" if subject.handle is not None else "Subject(backend, device_id"
     transcript.write(f"check = find_check({where}{minimal}), {name!r})")
     transcript.write("check.body()")
     return str(transcript)
