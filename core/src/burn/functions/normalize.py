@@ -1,0 +1,236 @@
+"""Checks of arguments that functions and methods share: each returns the value to compute with.
+
+NumPy scalars, and 0-d integer arrays where an integer is meant, count as Python numbers. Every
+check tries the common case first; callers on a fast path test for it inline:
+``if keepdims.__class__ is not bool: keepdims = as_flag(keepdims, "keepdims", "sum")``. Numbers are
+checked by `burn.ops.arguments`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
+
+import numpy as np
+
+from burn.devices.device import Device
+from burn.dispatch import DispatchTensor
+from burn.dtype import DType
+from burn.errors import AxisError, BurnError, OperandTypeError, ShapeError
+from burn.functions.common import Axis, DeviceLike, DTypeLike, meet_libraries
+from burn.ops.arguments import as_integer, as_python
+
+if TYPE_CHECKING:
+    from burn.aliases import Scalar, Shape
+    from burn.tensor.tensor import Tensor
+
+__all__ = [
+    "as_dtype",
+    "as_flag",
+    "as_number",
+    "as_shape",
+    "check_tensor",
+    "check_tensors",
+    "find_device",
+    "normalize_axes",
+    "normalize_axis",
+    "rank_of",
+    "reduction",
+]
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+_INT: Final = frozenset([int])
+
+_ALL_AXES: Final = [tuple(range(rank)) for rank in range(9)]
+
+_NAMES_ELSEWHERE: Final = {"dim": "axis", "dims": "axis", "axes": "axis", "keepdim": "keepdims"}
+"""Keywords of other libraries, and what they are called here."""
+
+
+def check_tensor(x: Any, name: str, operation: str) -> None:
+    """Raise OperandTypeError unless an argument is a tensor."""
+    if not isinstance(x, DispatchTensor):
+        raise OperandTypeError(
+            f"{name} must be a tensor, not an object of type {type(x).__name__}",
+            hint="burn.asarray() makes a tensor of numbers, sequences and arrays",
+            operation=operation,
+        )
+
+
+def check_tensors(tensors: Any, operation: str) -> list[Tensor]:
+    """A list of the tensors in a list or tuple of at least one."""
+    if not isinstance(tensors, (list, tuple)) or not tensors:
+        raise OperandTypeError("needs a list of at least one tensor", operation=operation)
+    for index, one in enumerate(tensors):
+        if not isinstance(one, DispatchTensor):
+            check_tensor(one, f"tensors[{index}]", operation)
+    return list(tensors)
+
+
+def rank_of(x: Tensor, operation: str, name: str = "x") -> int:
+    """Number of axes of an argument, which must be a tensor."""
+    if not isinstance(x, DispatchTensor):
+        check_tensor(x, name, operation)
+    return len(x.primitive.shape)
+
+
+def as_flag(value: Any, name: str, operation: str) -> bool:
+    """An argument that must be True or False; 0, 1 and NumPy's booleans count as such."""
+    if value.__class__ is bool:
+        return value
+    number = value.item() if _is_integer_array(value) else as_python(value)
+    if isinstance(number, int) and number in (0, 1):
+        return bool(number)
+    raise OperandTypeError(f"{name} must be True or False, not {value!r}", operation=operation)
+
+
+def as_number(value: Any, name: str, operation: str) -> Scalar:
+    """An argument that must be a number of any kind, as a Python number."""
+    number = value.item() if _is_integer_array(value) else as_python(value)
+    if not isinstance(number, (bool, int, float, complex)):
+        raise OperandTypeError(f"{name} must be a number, not {value!r}", operation=operation)
+    return number
+
+
+def _is_integer_array(value: Any) -> bool:
+    return isinstance(value, np.ndarray) and not value.ndim and value.dtype.kind in "iu"
+
+
+def as_shape(shape: Any, operation: str = "") -> Shape:
+    """A shape as a tuple of Python integers, from an integer or a sequence of integers."""
+    if shape.__class__ is tuple and _INT.issuperset(map(type, shape)):  # as it nearly always is
+        return shape
+    if shape.__class__ is int:
+        return (shape,)
+    try:
+        lengths = (shape,) if hasattr(shape, "__index__") else tuple(shape)
+        if bool not in [length.__class__ for length in lengths]:
+            return tuple([length.__index__() for length in lengths])
+    except (AttributeError, TypeError):
+        pass
+    raise ShapeError(
+        f"{shape!r} is no shape", hint="A shape is a tuple of integers", operation=operation
+    )
+
+
+def as_dtype(dtype: DTypeLike, operation: str = "") -> DType:
+    """A dtype, from itself or its name."""
+    if dtype.__class__ is DType:
+        return dtype
+    try:
+        return DType.of(dtype)
+    except BurnError as error:
+        error.operation = error.operation or operation
+        raise
+
+
+def find_device(device: DeviceLike | None, operation: str = "") -> Device:
+    """The device for a new tensor: the given one, or the default one for None."""
+    meet_libraries()
+    if device.__class__ is Device:
+        return device
+    try:
+        return Device.default() if device is None else Device(device)
+    except BurnError as error:
+        error.operation = error.operation or operation
+        raise
+
+
+def normalize_axis(x: Tensor, axis: int, operation: str, *, rank: int | None = None) -> int:
+    """An axis counted from the front; ``rank`` replaces that of `x`."""
+    count = rank_of(x, operation) if rank is None else rank
+    if axis.__class__ is int and -count <= axis < count:  # as it nearly always is
+        return axis + count if axis < 0 else axis
+    number = as_integer(axis, "axis", operation)
+    if not -count <= number < count:
+        raise AxisError(
+            f"axis {number} is out of range for a tensor with {count} axes",
+            hint=f"Use an axis from {-count} to {count - 1}" if count else "It has no axis",
+            operation=operation,
+        )
+    return number + count if number < 0 else number
+
+
+def normalize_axes(
+    x: Tensor, axis: Axis, operation: str, *, repeats: bool = False
+) -> tuple[int, ...]:
+    """Axes counted from the front, in the order given; all of them for None.
+
+    An axis that is named twice is an error, unless `repeats`.
+    """
+    if axis is None:
+        rank = rank_of(x, operation)
+        return _ALL_AXES[rank] if rank < len(_ALL_AXES) else tuple(range(rank))
+    if axis.__class__ is int or not isinstance(axis, (tuple, list)):
+        return (normalize_axis(x, axis, operation),)
+    numbers = tuple([normalize_axis(x, one, operation) for one in axis])
+    if not repeats and len({*numbers}) != len(numbers):
+        raise AxisError(
+            f"axis {tuple(axis)} names an axis twice",
+            hint="Name each axis once",
+            operation=operation,
+        )
+    return numbers
+
+
+def reduction(function: _Function) -> _Function:
+    """A function with `axis` and `keepdims` that answers keywords of other libraries with its own.
+
+    A call that does not fit the signature raises OperandTypeError, which names the keyword and
+    shows the signature, in place of Python's TypeError. Any other error passes through.
+    """
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except TypeError as error:
+            if error.__traceback__ is None or error.__traceback__.tb_next is not None:
+                raise  # from within the function: the call fits
+        _raise_misfit(function, args, kwargs)
+
+    return call  # type: ignore[return-value]  # it has the signature of the function
+
+
+def _raise_misfit(
+    function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
+) -> NoReturn:
+    """Raise the error of a call whose arguments do not fit the signature."""
+    signature = inspect.signature(function)
+    name = function.__name__
+    try:
+        signature.bind(*args, **kwargs)
+        rule = "cannot be called with these arguments"
+    except TypeError as mistake:
+        rule = str(mistake)
+    bare = [
+        parameter.replace(annotation=inspect.Parameter.empty)
+        for parameter in signature.parameters.values()
+    ]
+    hint = _keyword_hint(name, signature, args, kwargs)
+    raise OperandTypeError(
+        rule, hint=f"{hint}It is {name}{inspect.Signature(bare)}", operation=name
+    )
+
+
+def _keyword_hint(
+    name: str, signature: inspect.Signature, args: Sequence[Any], kwargs: dict[str, Any]
+) -> str:
+    """A sentence that names the keyword meant; "" where none is similar."""
+    if "out" in kwargs:  # NumPy's functions pass it to the methods of other arrays
+        return f"NumPy's functions take no tensors: call burn.{name}, or convert with .numpy(). "
+    known = signature.parameters
+    unknown = [keyword for keyword in kwargs if keyword not in known]
+    for keyword in unknown:
+        similar = [_NAMES_ELSEWHERE.get(keyword), *difflib.get_close_matches(keyword, known, n=1)]
+        for one in similar:
+            if one in known:
+                return f"The keyword is {one}. "
+    positional = [one for one in known.values() if one.kind is not one.KEYWORD_ONLY]
+    if not unknown and len(args) > len(positional) and "axis" in known:
+        return "The keyword is axis. "
+    return ""
