@@ -17,7 +17,7 @@ from burn.backend.tensor_ops import (
     required,
 )
 from burn.dtype import DType, DTypeUsage
-from burn.errors import ExecutionError, ExportError, UnsupportedOpError
+from burn.errors import ExportError, MissingAttributeError, UnsupportedOpError
 from burn.generator import seed as seed_generator
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ class Backend(
         leaves to it. A backend whose methods use it and that has several devices returns an object
         for each of them from `for_device`.
         """
-        raise ExecutionError(
+        raise MissingAttributeError(
             f"{type(self).__name__} has no op table yet", hint="Call resolve(backend, device) first"
         )
 

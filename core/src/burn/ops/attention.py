@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from burn.errors import ArgumentError, ShapeError
 from burn.ops.index_arithmetic import positions
-from burn.ops.indexing import check_same
-from burn.ops.linear_algebra import transpose
+from burn.ops.indexing import check_same_shape
+from burn.ops.linear_algebra import transpose_matrices
 from burn.ops.op import Context, Tag, op
 from burn.ops.precision import in_float32
 from burn.ops.shapes import broadcast_shapes
@@ -52,8 +52,8 @@ def attention(
     true, and under `is_causal` those beyond the query's place, the last query standing at the last
     key; `bias` is added. A query whose keys are all excluded gives 0.
     """
-    shape = check_attention(query.shape, key.shape, value.shape, softcap)
-    check_on_scores(shape.scores, mask=mask, bias=bias)
+    shape = attention_shapes(query.shape, key.shape, value.shape, softcap)
+    check_broadcasts_to_scores(shape.scores, mask=mask, bias=bias)
     return Meta(shape.output, query.dtype)
 
 
@@ -71,8 +71,8 @@ def _(
     softcap: float | None = None,
     is_causal: bool = False,
 ) -> Primitive:
-    shape = check_attention(tuple(query.shape), tuple(key.shape), tuple(value.shape), softcap)
-    check_on_scores(shape.scores, mask=mask, bias=bias)
+    shape = attention_shapes(tuple(query.shape), tuple(key.shape), tuple(value.shape), softcap)
+    check_broadcasts_to_scores(shape.scores, mask=mask, bias=bias)
     weights, _ = _weights(ops, query, key, mask, bias, scale, softcap, is_causal=is_causal)
     return ops.matmul(weights, value)
 
@@ -111,9 +111,9 @@ def attention_grad(
 
     The axes before the last two are those that all operands broadcast to.
     """
-    shape = check_attention(query.shape, key.shape, value.shape, softcap)
-    check_on_scores(shape.scores, mask=mask, bias=bias)
-    check_same("g", g.shape, shape.output)
+    shape = attention_shapes(query.shape, key.shape, value.shape, softcap)
+    check_broadcasts_to_scores(shape.scores, mask=mask, bias=bias)
+    check_same_shape("g", g.shape, shape.output)
     return (
         Meta((*shape.batch, *query.shape[-2:]), query.dtype),
         Meta((*shape.batch, *key.shape[-2:]), query.dtype),
@@ -136,9 +136,9 @@ def _(
     softcap: float | None = None,
     is_causal: bool = False,
 ) -> tuple[Primitive, Primitive, Primitive]:
-    shape = check_attention(tuple(query.shape), tuple(key.shape), tuple(value.shape), softcap)
-    check_on_scores(shape.scores, mask=mask, bias=bias)
-    check_same("g", tuple(g.shape), shape.output)
+    shape = attention_shapes(tuple(query.shape), tuple(key.shape), tuple(value.shape), softcap)
+    check_broadcasts_to_scores(shape.scores, mask=mask, bias=bias)
+    check_same_shape("g", tuple(g.shape), shape.output)
     weights, bent = _weights(ops, query, key, mask, bias, scale, softcap, is_causal=is_causal)
     slope = _score_gradient(ops, weights, value, g)
     if bent is not None:
@@ -146,8 +146,8 @@ def _(
     slope = ops.multiply(slope, scale)
     return (
         ops.matmul(slope, key),
-        ops.matmul(transpose(ops, slope), query),
-        ops.matmul(transpose(ops, weights), g),
+        ops.matmul(transpose_matrices(ops, slope), query),
+        ops.matmul(transpose_matrices(ops, weights), g),
     )
 
 
@@ -165,9 +165,9 @@ def attention_bias_grad(
     is_causal: bool = False,
 ) -> Meta:
     """Gradient that passes an `attention` by its bias, in the shape of the scores."""
-    shape = check_attention(query.shape, key.shape, value.shape, softcap)
-    check_on_scores(shape.scores, mask=mask, bias=bias)
-    check_same("g", g.shape, shape.output)
+    shape = attention_shapes(query.shape, key.shape, value.shape, softcap)
+    check_broadcasts_to_scores(shape.scores, mask=mask, bias=bias)
+    check_same_shape("g", g.shape, shape.output)
     return Meta(shape.scores, query.dtype)
 
 
@@ -186,9 +186,9 @@ def _(
     softcap: float | None = None,
     is_causal: bool = False,
 ) -> Primitive:
-    shape = check_attention(tuple(query.shape), tuple(key.shape), tuple(value.shape), softcap)
-    check_on_scores(shape.scores, mask=mask, bias=bias)
-    check_same("g", tuple(g.shape), shape.output)
+    shape = attention_shapes(tuple(query.shape), tuple(key.shape), tuple(value.shape), softcap)
+    check_broadcasts_to_scores(shape.scores, mask=mask, bias=bias)
+    check_same_shape("g", tuple(g.shape), shape.output)
     weights, _ = _weights(ops, query, key, mask, bias, scale, softcap, is_causal=is_causal)
     return ops.expand(_score_gradient(ops, weights, value, g), shape=shape.scores)
 
@@ -205,7 +205,7 @@ def _weights(
     is_causal: bool,
 ) -> tuple[Primitive, Primitive | None]:
     """The softmax of the scores, and the hyperbolic tangent where there is a soft cap."""
-    scores = ops.multiply(ops.matmul(query, transpose(ops, key)), scale)
+    scores = ops.multiply(ops.matmul(query, transpose_matrices(ops, key)), scale)
     bent = None
     if softcap is not None:
         bent = ops.tanh(ops.divide(scores, softcap))
@@ -234,7 +234,7 @@ def _beyond(ops: OpTable, queries: int, keys: int) -> Primitive:
 def _score_gradient(ops: OpTable, weights: Primitive, value: Primitive, g: Primitive) -> Primitive:
     """Gradient by the scores as the softmax sees them."""
     return ops.softmax_grad(
-        *_broadcast(ops, weights, ops.matmul(g, transpose(ops, value))),
+        *_broadcast(ops, weights, ops.matmul(g, transpose_matrices(ops, value))),
         axis=len(g.shape) - 1,
     )
 
@@ -244,7 +244,7 @@ def _broadcast(ops: OpTable, x1: Primitive, x2: Primitive) -> tuple[Primitive, P
     return ops.expand(x1, shape=shape), ops.expand(x2, shape=shape)
 
 
-class AttentionShape(NamedTuple):
+class AttentionShapes(NamedTuple):
     """What the shapes of query, key and value give."""
 
     batch: Shape
@@ -252,9 +252,9 @@ class AttentionShape(NamedTuple):
     output: Shape
 
 
-def check_attention(
+def attention_shapes(
     query: Shape, key: Shape, value: Shape, softcap: float | None
-) -> AttentionShape:
+) -> AttentionShapes:
     """Shapes of an attention; refuses operands that do not belong together."""
     shapes = f"query {query}, key {key} and value {value}"
     if min(len(query), len(key), len(value)) < 2:
@@ -272,10 +272,10 @@ def check_attention(
     if softcap is not None and not softcap > 0.0:
         raise ArgumentError(f"softcap is {softcap}", hint="It must be positive, or None")
     batch = broadcast_shapes(query[:-2], key[:-2], value[:-2])
-    return AttentionShape(batch, (*batch, query[-2], key[-2]), (*batch, query[-2], value[-1]))
+    return AttentionShapes(batch, (*batch, query[-2], key[-2]), (*batch, query[-2], value[-1]))
 
 
-def check_on_scores(scores: Shape, **operands: Meta | Primitive | None) -> None:
+def check_broadcasts_to_scores(scores: Shape, **operands: Meta | Primitive | None) -> None:
     """Refuse a mask or a bias that does not broadcast to the shape of the scores."""
     for name, operand in operands.items():
         if operand is not None:

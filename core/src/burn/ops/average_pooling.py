@@ -13,25 +13,30 @@ from typing import Unpack
 import numpy as np
 
 from burn.errors import ArgumentError
+from burn.ops.axis_maps import Array, AxisMap, apply_axis_map, constant, range_sum_map
 from burn.ops.op import Context, Tag, op
-from burn.ops.pooling_windows import (
-    Pairs,
-    Sizes,
-    WindowRule,
-    Windows,
-    check_pooled,
-    pooled_shape,
-    spatial_axes,
-    unpooled_shape,
-    windows,
-)
 from burn.ops.precision import in_float32
 from burn.ops.shapes import check_shape
 from burn.ops.signature import Cotangent, FloatOperand, Gradients, Meta, Primitive, Shape
+from burn.ops.sliding_windows import (
+    Pairs,
+    PoolAttributes,
+    Sizes,
+    Windows,
+    check_pooled,
+    pool_windows,
+    pooled_shape,
+    split_spatial_axes,
+    unpooled_shape,
+)
 from burn.ops.table import OpTable
-from burn.ops.taps import Array, Taps, constant, weighted_sums, window_taps
 
-__all__ = ["adaptive_ends", "divisors", "window_counts", "window_sums"]
+__all__ = [
+    "adaptive_window_bounds",
+    "average_pool_divisors",
+    "window_element_counts",
+    "window_sum_map",
+]
 
 
 @op(Tag.COMPUTE_BOUND)
@@ -48,7 +53,7 @@ def avg_pool(
 
     With `count_include_pad` padding counts as elements that are 0; what lies beyond it does not.
     """
-    plan = windows(
+    plan = pool_windows(
         x.shape, kernel_size=kernel_size, stride=stride, padding=padding, ceil_mode=ceil_mode
     )
     return Meta(pooled_shape(x.shape, plan), x.dtype)
@@ -57,11 +62,11 @@ def avg_pool(
 @avg_pool.decomposition
 @in_float32
 def _(
-    ops: OpTable, x: Primitive, *, count_include_pad: bool = True, **rule: Unpack[WindowRule]
+    ops: OpTable, x: Primitive, *, count_include_pad: bool = True, **rule: Unpack[PoolAttributes]
 ) -> Primitive:
-    plan = windows(tuple(x.shape), **rule)
-    total = _summed(ops, x, [window_sums(axis) for axis in plan])
-    return _divided(ops, total, divisors(plan, count_include_pad=count_include_pad))
+    plan = pool_windows(tuple(x.shape), **rule)
+    total = _summed(ops, x, [window_sum_map(axis) for axis in plan])
+    return _divided(ops, total, average_pool_divisors(plan, count_include_pad=count_include_pad))
 
 
 @avg_pool.gradient()
@@ -85,7 +90,7 @@ def avg_pool_grad(
 
     `input_size` is the lengths of the spatial axes of the operand of `avg_pool`.
     """
-    plan = windows(
+    plan = pool_windows(
         input_size, kernel_size=kernel_size, stride=stride, padding=padding, ceil_mode=ceil_mode
     )
     check_pooled(g.shape, input_size, plan)
@@ -100,12 +105,12 @@ def _(
     *,
     input_size: Sizes,
     count_include_pad: bool = True,
-    **rule: Unpack[WindowRule],
+    **rule: Unpack[PoolAttributes],
 ) -> Primitive:
-    plan = windows(input_size, **rule)
+    plan = pool_windows(input_size, **rule)
     check_pooled(tuple(g.shape), input_size, plan)
-    share = _divided(ops, g, divisors(plan, count_include_pad=count_include_pad))
-    return _summed(ops, share, [window_sums(axis).transposed for axis in plan])
+    share = _divided(ops, g, average_pool_divisors(plan, count_include_pad=count_include_pad))
+    return _summed(ops, share, [window_sum_map(axis).transposed for axis in plan])
 
 
 @avg_pool_grad.gradient()
@@ -161,14 +166,14 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
 def _adapted_shape(shape: Shape, output_size: Sizes) -> Shape:
     if any(count < 0 for count in output_size):
         raise ArgumentError(f"output_size is {output_size}", hint="Use lengths of 0 or more")
-    lead, _ = spatial_axes(shape, len(output_size))
+    lead, _ = split_spatial_axes(shape, len(output_size))
     return check_shape((*lead, *output_size))
 
 
 @functools.lru_cache(maxsize=256)
-def divisors(plan: tuple[Windows, ...], *, count_include_pad: bool) -> Array:
+def average_pool_divisors(plan: tuple[Windows, ...], *, count_include_pad: bool) -> Array:
     """By how much the sum of each window is divided; 0-d if it is the same for all."""
-    counts = [window_counts(axis, count_include_pad=count_include_pad) for axis in plan]
+    counts = [window_element_counts(axis, count_include_pad=count_include_pad) for axis in plan]
     return _products(counts)
 
 
@@ -181,7 +186,7 @@ def _products(counts: Sequence[Array]) -> Array:
     return table
 
 
-def window_counts(axis: Windows, *, count_include_pad: bool) -> Array:
+def window_element_counts(axis: Windows, *, count_include_pad: bool) -> Array:
     """How many elements count in each window along an axis."""
     starts = np.arange(axis.count) * axis.stride - axis.before
     stops = starts + axis.kernel
@@ -191,31 +196,33 @@ def window_counts(axis: Windows, *, count_include_pad: bool) -> Array:
 
 
 @functools.lru_cache(maxsize=256)
-def window_sums(axis: Windows) -> Taps:
+def window_sum_map(axis: Windows) -> AxisMap:
     """The sums of the windows along an axis."""
     starts = np.arange(axis.count) * axis.stride - axis.before
     stops = np.minimum(starts + axis.kernel, axis.length)
-    return window_taps(axis.length, np.maximum(starts, 0), stops)
+    return range_sum_map(axis.length, np.maximum(starts, 0), stops)
 
 
 @functools.lru_cache(maxsize=256)
-def _adaptive(input_size: Sizes, output_size: Sizes) -> tuple[list[Taps], Array]:
+def _adaptive(input_size: Sizes, output_size: Sizes) -> tuple[list[AxisMap], Array]:
     """The sums along each axis, and how many elements they hold together."""
-    ends = [adaptive_ends(*lengths) for lengths in zip(input_size, output_size, strict=True)]
-    maps = [window_taps(length, *both) for length, both in zip(input_size, ends, strict=True)]
+    ends = [
+        adaptive_window_bounds(*lengths) for lengths in zip(input_size, output_size, strict=True)
+    ]
+    maps = [range_sum_map(length, *both) for length, both in zip(input_size, ends, strict=True)]
     return maps, _products([stops - starts for starts, stops in ends])
 
 
-def adaptive_ends(length: int, count: int) -> tuple[Array, Array]:
+def adaptive_window_bounds(length: int, count: int) -> tuple[Array, Array]:
     """Where so many windows that hold all of an axis together start and stop."""
     place = np.arange(count)
     return place * length // max(count, 1), -(-(place + 1) * length // max(count, 1))
 
 
-def _summed(ops: OpTable, x: Primitive, maps: Sequence[Taps]) -> Primitive:
+def _summed(ops: OpTable, x: Primitive, maps: Sequence[AxisMap]) -> Primitive:
     """Apply a map along each of the last axes."""
     for axis, taps in enumerate(maps, start=len(x.shape) - len(maps)):
-        x = weighted_sums(ops, x, taps, axis)
+        x = apply_axis_map(ops, x, taps, axis)
     return x
 
 

@@ -10,18 +10,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Unpack
 
-from burn.ops.convolution_windows import (
-    Convolution,
-    ConvRule,
-    ConvTransposeRule,
-    ConvWeightGradRule,
-    check_bias,
-    convolution,
-    transposed_convolution,
-    weight_gradient,
+from burn.ops.convolution_shapes import (
+    ConvAttributes,
+    ConvGeometry,
+    ConvTransposeAttributes,
+    ConvWeightGradAttributes,
+    check_conv_bias,
+    conv_geometry,
+    conv_transpose_geometry,
+    conv_weight_grad_geometry,
 )
 from burn.ops.op import Context, Tag, op
-from burn.ops.pooling_windows import Pairs, Sizes, Windows
 from burn.ops.precision import in_float32
 from burn.ops.shapes import size
 from burn.ops.signature import (
@@ -32,6 +31,7 @@ from burn.ops.signature import (
     OptionalFloat,
     Primitive,
 )
+from burn.ops.sliding_windows import Pairs, Sizes, Windows
 from burn.ops.table import OpTable
 from burn.ops.unfolding import columns
 
@@ -57,20 +57,24 @@ def conv(
     group of o. Along each axis there are ``floor((in + padding_before + padding_after -
     dilation * (kernel - 1) - 1) / stride) + 1`` places. 16-bit floats add up in float32.
     """
-    plan = convolution(
+    plan = conv_geometry(
         x.shape, weight.shape, stride=stride, padding=padding, dilation=dilation, groups=groups
     )
-    check_bias(bias, plan.outputs)
+    check_conv_bias(bias, plan.outputs)
     return Meta(plan.output_shape, x.dtype)
 
 
 @conv.decomposition
 @in_float32
 def _(
-    ops: OpTable, x: Primitive, weight: Primitive, bias: Primitive | None, **rule: Unpack[ConvRule]
+    ops: OpTable,
+    x: Primitive,
+    weight: Primitive,
+    bias: Primitive | None,
+    **rule: Unpack[ConvAttributes],
 ) -> Primitive:
-    plan = convolution(tuple(x.shape), tuple(weight.shape), **rule)
-    check_bias(bias, plan.outputs)
+    plan = conv_geometry(tuple(x.shape), tuple(weight.shape), **rule)
+    check_conv_bias(bias, plan.outputs)
     matrices = ops.reshape(weight, shape=(plan.groups, plan.outputs // plan.groups, plan.terms))
     output = ops.matmul(matrices, _grouped_columns(ops, x, plan))
     output = ops.reshape(output, shape=plan.output_shape)
@@ -85,7 +89,7 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     x, weight = ctx.saved
     to_x = to_weight = None
     if ctx.needs[0]:
-        rest = convolution(ctx.shape(0), tuple(weight.shape), **ctx.attrs).output_padding
+        rest = conv_geometry(ctx.shape(0), tuple(weight.shape), **ctx.attrs).output_padding
         to_x = ops.conv_transpose(g, weight, None, output_padding=rest, **ctx.attrs)
     if ctx.needs[1]:
         to_weight = ops.conv_weight_grad(x, g, kernel_size=tuple(ctx.shape(1)[2:]), **ctx.attrs)
@@ -112,7 +116,7 @@ def conv_transpose(
     than the stride, says which of the lengths that `conv` takes to the same one is meant. 16-bit
     floats add up in float32.
     """
-    plan = transposed_convolution(
+    plan = conv_transpose_geometry(
         x.shape,
         weight.shape,
         stride=stride,
@@ -121,7 +125,7 @@ def conv_transpose(
         dilation=dilation,
         groups=groups,
     )
-    check_bias(bias, plan.inputs)
+    check_conv_bias(bias, plan.inputs)
     return Meta(plan.input_shape, x.dtype)
 
 
@@ -132,12 +136,12 @@ def _(
     x: Primitive,
     weight: Primitive,
     bias: Primitive | None,
-    **rule: Unpack[ConvTransposeRule],
+    **rule: Unpack[ConvTransposeAttributes],
 ) -> Primitive:
     # The elements of x a stride apart, and between them zeros: a convolution with the flipped
     # kernel and a stride of 1.
-    plan = transposed_convolution(tuple(x.shape), tuple(weight.shape), **rule)
-    check_bias(bias, plan.inputs)
+    plan = conv_transpose_geometry(tuple(x.shape), tuple(weight.shape), **rule)
+    check_conv_bias(bias, plan.inputs)
     ends = flipped_padding(plan.axes)
     if max(rule["stride"]) > 1 or min(map(min, ends)) < 0:
         x = _spread(ops, x, plan.axes, ends)
@@ -179,7 +183,7 @@ def conv_weight_grad(
     groups: int,
 ) -> Meta:
     """Gradient of `conv` by its weight: `x` is its operand, `g` the gradient of its output."""
-    plan = weight_gradient(
+    plan = conv_weight_grad_geometry(
         x.shape,
         g.shape,
         kernel_size=kernel_size,
@@ -193,8 +197,10 @@ def conv_weight_grad(
 
 @conv_weight_grad.decomposition
 @in_float32
-def _(ops: OpTable, x: Primitive, g: Primitive, **rule: Unpack[ConvWeightGradRule]) -> Primitive:
-    plan = weight_gradient(tuple(x.shape), tuple(g.shape), **rule)
+def _(
+    ops: OpTable, x: Primitive, g: Primitive, **rule: Unpack[ConvWeightGradAttributes]
+) -> Primitive:
+    plan = conv_weight_grad_geometry(tuple(x.shape), tuple(g.shape), **rule)
     # One long sum over the batch and all windows.
     features, count = plan.outputs // plan.groups, size(plan.counts)
     total = plan.batch * count
@@ -212,12 +218,12 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     attrs = {name: value for name, value in ctx.attrs.items() if name != "kernel_size"}
     to_x = None
     if ctx.needs[0]:
-        rest = convolution(ctx.shape(0), tuple(g.shape), **attrs).output_padding
+        rest = conv_geometry(ctx.shape(0), tuple(g.shape), **attrs).output_padding
         to_x = ops.conv_transpose(output, g, None, output_padding=rest, **attrs)
     return to_x, ops.conv(x, g, None, **attrs) if ctx.needs[1] else None
 
 
-def _grouped_columns(ops: OpTable, x: Primitive, plan: Convolution) -> Primitive:
+def _grouped_columns(ops: OpTable, x: Primitive, plan: ConvGeometry) -> Primitive:
     """What each window holds, as matrices for each example and group: a column per window."""
     shape = (plan.batch, plan.groups, plan.terms, size(plan.counts))
     return ops.reshape(columns(ops, x, plan.axes), shape=shape)

@@ -14,17 +14,17 @@ import math
 from typing import Final
 
 from burn.errors import ArgumentError, ShapeError
-from burn.ops.index_arithmetic import as_labels, index_dtype, narrow, positions
-from burn.ops.indexing import check_same
+from burn.ops.index_arithmetic import index_dtype, mark_invalid_labels, narrow, positions
+from burn.ops.indexing import check_same_shape
 from burn.ops.op import Context, Tag, op
 from burn.ops.precision import in_float32
 from burn.ops.signature import Cotangent, FloatOperand, Gradients, IndexOperand, Meta, Primitive
 from burn.ops.table import OpTable
 
-NEVER: Final = -1e30
+LOG_ZERO: Final = -1e30
 """Logarithm of a probability that is 0. Sums over millions of frames stay finite in float32."""
 
-_IMPOSSIBLE: Final = 0.5 * NEVER
+_IMPOSSIBLE: Final = 0.5 * LOG_ZERO
 """No walk with a probability has a logarithm below this."""
 
 
@@ -87,7 +87,7 @@ def ctc_loss_grad(
     of the paper, without the softmax that its networks end in).
     """
     check_ctc(log_probs, targets, input_lengths, target_lengths, blank)
-    check_same("g", g.shape, (log_probs.shape[1],))
+    check_same_shape("g", g.shape, (log_probs.shape[1],))
     return log_probs
 
 
@@ -104,7 +104,7 @@ def _(
     blank: int,
 ) -> Primitive:
     walks = _Walks(ops, log_probs, targets, input_lengths, target_lengths, blank)
-    check_same("g", tuple(g.shape), (walks.count,))
+    check_same_shape("g", tuple(g.shape), (walks.count,))
     if walks.frames == 0:
         return log_probs
     reached = [walks.start()]
@@ -155,14 +155,14 @@ class _Walks:
         spread = ops.reshape(state_class, shape=(1, self.count, self.states))
         self.classes = ops.expand(spread, shape=(self.frames, self.count, self.states))
         emissions = ops.gather(log_probs, self.classes, axis=2)
-        self.emissions = ops.maximum(emissions, NEVER)
+        self.emissions = ops.maximum(emissions, LOG_ZERO)
 
     def _lengths(self, lengths: Primitive, largest: int) -> Primitive:
         """Lengths as a column; one that is not in [0, largest] is found like any wrong index."""
         ops = self.ops
         dtype = index_dtype(ops)
         known = ops.arange(start=0, step=1, length=largest + 1, dtype=dtype)
-        checked = ops.gather(known, as_labels(ops, lengths), axis=0)
+        checked = ops.gather(known, mark_invalid_labels(ops, lengths), axis=0)
         return ops.reshape(checked, shape=(self.count, 1))
 
     def _state_classes(self, targets: Primitive, labels: int, blank: int) -> Primitive:
@@ -171,7 +171,7 @@ class _Walks:
         dtype = index_dtype(ops)
         blanks = ops.full(shape=(self.count, self.states), fill_value=blank, dtype=dtype)
         within = ops.less(positions(ops, (self.count, labels), 1), self.target_lengths)
-        read = ops.where(within, as_labels(ops, targets, blank=blank), blank)
+        read = ops.where(within, mark_invalid_labels(ops, targets, blank=blank), blank)
         return ops.slice_assign(blanks, read, slices=((0, self.count, 1), (1, labels, 2)))
 
     def _skips(self, state_class: Primitive, blank: int) -> Primitive:
@@ -195,7 +195,7 @@ class _Walks:
         """Before the first frame a walk is, as it were, in the first blank."""
         ops = self.ops
         first = ops.full(shape=(self.count, 1), fill_value=0.0, dtype=self.dtype)
-        rest = ops.full(shape=(self.count, self.states - 1), fill_value=NEVER, dtype=self.dtype)
+        rest = ops.full(shape=(self.count, self.states - 1), fill_value=LOG_ZERO, dtype=self.dtype)
         return ops.concat([first, rest], axis=1)
 
     def end(self) -> Primitive:
@@ -205,7 +205,7 @@ class _Walks:
         state = positions(ops, (self.count, self.states), 1)
         final = ops.bitwise_or(ops.equal(state, last), ops.equal(state, ops.subtract(last, 1)))
         zeros = ops.full(shape=(self.count, self.states), fill_value=0.0, dtype=self.dtype)
-        return ops.where(final, zeros, NEVER)
+        return ops.where(final, zeros, LOG_ZERO)
 
     def running(self, frame: int) -> Primitive:
         """Whether an input has this frame."""
@@ -219,8 +219,8 @@ class _Walks:
     def forward(self, reached: Primitive, frame: int) -> Primitive:
         """Log-probability of the first frames on all walks to a state, with this frame."""
         ops = self.ops
-        skip = ops.where(self.can_skip, self._moved(reached, 2, NEVER), NEVER)
-        met = ops.logaddexp(ops.logaddexp(reached, self._moved(reached, 1, NEVER)), skip)
+        skip = ops.where(self.can_skip, self._moved(reached, 2, LOG_ZERO), LOG_ZERO)
+        met = ops.logaddexp(ops.logaddexp(reached, self._moved(reached, 1, LOG_ZERO)), skip)
         return ops.where(self.running(frame), ops.add(met, self.emission(frame)), reached)
 
     def backward(self, left: Primitive, frame: int) -> Primitive:
@@ -229,8 +229,8 @@ class _Walks:
         if frame + 1 == self.frames:
             return left
         ahead = ops.add(left, self.emission(frame + 1))
-        skip = self._moved(ops.where(self.can_skip, ahead, NEVER), -2, NEVER)
-        met = ops.logaddexp(ops.logaddexp(ahead, self._moved(ahead, -1, NEVER)), skip)
+        skip = self._moved(ops.where(self.can_skip, ahead, LOG_ZERO), -2, LOG_ZERO)
+        met = ops.logaddexp(ops.logaddexp(ahead, self._moved(ahead, -1, LOG_ZERO)), skip)
         return ops.where(self.running(frame + 1), met, left)
 
     def total(self, reached: Primitive) -> Primitive:
@@ -238,7 +238,7 @@ class _Walks:
         ops = self.ops
         last = ops.multiply(self.target_lengths, 2)
         before = ops.gather(reached, ops.maximum(ops.subtract(last, 1), 0), axis=1)
-        before = ops.where(ops.equal(last, 0), NEVER, before)
+        before = ops.where(ops.equal(last, 0), LOG_ZERO, before)
         return ops.logaddexp(ops.gather(reached, last, axis=1), before)
 
     def loss(self, reached: Primitive) -> Primitive:

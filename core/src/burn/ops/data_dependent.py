@@ -11,7 +11,7 @@ from burn.dtype import DType
 from burn.errors import ArgumentError, ShapeError
 from burn.ops.op import Tag, op
 from burn.ops.signature import AnyOperand, IndexOperand, Meta, Primitive
-from burn.ops.sorting import check_place_dtype
+from burn.ops.sorting import check_index_dtype
 from burn.ops.table import OpTable
 from burn.tensor_data import TensorData
 
@@ -24,7 +24,7 @@ def argwhere(x: AnyOperand, *, dtype: DType) -> Meta:
 
     The shape is (number of them, number of axes).
     """
-    check_place_dtype(dtype)
+    check_index_dtype(dtype)
     return Meta((None, len(x.shape)), dtype)  # type: ignore[arg-type]  # only the data tell
 
 
@@ -42,7 +42,7 @@ def unique_places(x: AnyOperand, *, dtype: DType) -> tuple[Meta, Meta, Meta]:
     second for each element its place among the distinct ones, the third their counts. Every NaN is
     distinct from all others. Zeros of both signs are equal.
     """
-    check_place_dtype(dtype)
+    check_index_dtype(dtype)
     some = Meta((None,), dtype)  # type: ignore[arg-type]  # only the data tell
     return some, Meta(x.shape, dtype), some
 
@@ -71,7 +71,7 @@ def repeated_places(counts: IndexOperand, *, dtype: DType) -> Meta:
     """The places of a vector of counts, each as often as it says: [2, 0, 1] gives [0, 0, 2]."""
     if len(counts.shape) != 1:
         raise ShapeError(f"counts must have one axis, not shape {counts.shape}")
-    check_place_dtype(dtype)
+    check_index_dtype(dtype)
     return Meta((None,), dtype)  # type: ignore[arg-type]  # only the data tell
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from burn.dtype import DType, Kind, int32
 from burn.errors import DTypeError, UnsupportedOpError
-from burn.ops.host_matrices import (
+from burn.ops.host_linear_algebra import (
     NOT_DECOMPOSED,
     Array,
     check_matrix,
@@ -22,7 +22,7 @@ from burn.ops.host_matrices import (
     read,
     upload,
 )
-from burn.ops.linear_algebra import transpose
+from burn.ops.linear_algebra import transpose_matrices
 from burn.ops.op import Context, Tag, op
 from burn.ops.signature import Cotangent, Gradients, InexactOperand, Meta, Primitive
 from burn.ops.table import OpTable
@@ -50,11 +50,11 @@ def _(ops: OpTable, x: Primitive) -> Primitive:
 def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     # I. Murray, "Differentiation of the Cholesky decomposition" (2016, arXiv:1602.07527), eq. 10.
     (lower,) = ctx.saved
-    upper = transpose(ops, lower)
+    upper = transpose_matrices(ops, lower)
     inner = _triangle(ops, ops.matmul(upper, g), 0)
     inner = ops.subtract(inner, ops.multiply(_diagonal_part(ops, inner), 0.5))
     half = ops.solve(upper, inner)
-    whole = ops.solve(upper, transpose(ops, half))
+    whole = ops.solve(upper, transpose_matrices(ops, half))
     return (mean_with_transpose(ops, whole),)
 
 
@@ -103,7 +103,7 @@ def _(ops: OpTable, ctx: Context, g_q: Cotangent, g_r: Cotangent) -> Gradients:
     # x = [A B] with A square: R = [U V] with A = Q U and V = Q.T B.
     rest = _columns(ops, x, rows, columns)
     g_rest = _columns(ops, g_r, rows, columns)
-    g_q = ops.add(g_q, ops.matmul(rest, transpose(ops, g_rest)))
+    g_q = ops.add(g_q, ops.matmul(rest, transpose_matrices(ops, g_rest)))
     square = _qr_gradient(ops, q, _columns(ops, r, 0, rows), g_q, _columns(ops, g_r, 0, rows))
     return (ops.concat([square, ops.matmul(q, g_rest)], axis=len(x.shape) - 1),)
 
@@ -111,8 +111,10 @@ def _(ops: OpTable, ctx: Context, g_q: Cotangent, g_r: Cotangent) -> Gradients:
 def _qr_gradient(
     ops: OpTable, q: Primitive, r: Primitive, g_q: Cotangent, g_r: Cotangent
 ) -> Primitive:
-    inner = ops.subtract(ops.matmul(r, transpose(ops, g_r)), ops.matmul(transpose(ops, g_q), q))
-    mirrored = ops.add(_triangle(ops, inner, 0), transpose(ops, _triangle(ops, inner, -1)))
+    inner = ops.subtract(
+        ops.matmul(r, transpose_matrices(ops, g_r)), ops.matmul(transpose_matrices(ops, g_q), q)
+    )
+    mirrored = ops.add(_triangle(ops, inner, 0), transpose_matrices(ops, _triangle(ops, inner, -1)))
     return _divide_by_transpose(ops, ops.add(g_q, ops.matmul(q, mirrored)), r)
 
 
@@ -158,7 +160,7 @@ def _(ops: OpTable, ctx: Context, g_u: Cotangent, g_s: Cotangent, g_vh: Cotangen
                 hint="Use full_matrices=False",
             )
         u = _columns(ops, u, 0, count)
-        vh = transpose(ops, _columns(ops, transpose(ops, vh), 0, count))
+        vh = transpose_matrices(ops, _columns(ops, transpose_matrices(ops, vh), 0, count))
     row = ops.reshape(s, shape=(*s.shape[:-1], 1, count))
     column = ops.reshape(s, shape=(*s.shape[:-1], count, 1))
     gaps = ops.multiply(ops.subtract(row, column), ops.add(row, column))
@@ -169,22 +171,22 @@ def _(ops: OpTable, ctx: Context, g_u: Cotangent, g_s: Cotangent, g_vh: Cotangen
         weights = ops.reshape(g_s, shape=tuple(row.shape))
         terms.append(ops.matmul(ops.multiply(u, weights), vh))
     if g_u is not None:
-        turned = ops.matmul(transpose(ops, u), g_u)
+        turned = ops.matmul(transpose_matrices(ops, u), g_u)
         part = ops.multiply(slopes, turned)
-        both = ops.multiply(ops.add(part, transpose(ops, part)), row)
+        both = ops.multiply(ops.add(part, transpose_matrices(ops, part)), row)
         terms.append(ops.matmul(ops.matmul(u, both), vh))
         if rows > count:
             outside = ops.subtract(g_u, ops.matmul(u, turned))
             terms.append(ops.matmul(ops.multiply(outside, inverse), vh))
     if g_vh is not None:
-        v, g_v = transpose(ops, vh), transpose(ops, g_vh)
+        v, g_v = transpose_matrices(ops, vh), transpose_matrices(ops, g_vh)
         turned = ops.matmul(vh, g_v)
         part = ops.multiply(slopes, turned)
-        both = ops.multiply(ops.add(part, transpose(ops, part)), column)
+        both = ops.multiply(ops.add(part, transpose_matrices(ops, part)), column)
         terms.append(ops.matmul(ops.matmul(u, both), vh))
         if columns > count:
             outside = ops.subtract(g_v, ops.matmul(v, turned))
-            terms.append(ops.matmul(ops.multiply(u, inverse), transpose(ops, outside)))
+            terms.append(ops.matmul(ops.multiply(u, inverse), transpose_matrices(ops, outside)))
     total = terms[0]
     for term in terms[1:]:
         total = ops.add(total, term)
@@ -276,16 +278,16 @@ def _(ops: OpTable, ctx: Context, g: Cotangent, g_permutation: Cotangent) -> Gra
     if rows > columns:
         rest, g_rest = (_block(ops, x, count, rows, 0, count) for x in (packed, g))
         beside = _divide_by_transpose(ops, g_rest, upper)
-        g_upper = ops.subtract(g_upper, ops.matmul(transpose(ops, rest), beside))
+        g_upper = ops.subtract(g_upper, ops.matmul(transpose_matrices(ops, rest), beside))
     elif columns > rows:
         rest, g_rest = (_block(ops, x, 0, count, count, columns) for x in (packed, g))
-        beside = ops.solve(transpose(ops, lower), g_rest)
-        g_lower = ops.subtract(g_lower, ops.matmul(beside, transpose(ops, rest)))
-    left = _triangle(ops, ops.matmul(transpose(ops, lower), g_lower), -1)
-    right = ops.matmul(g_upper, transpose(ops, upper))
+        beside = ops.solve(transpose_matrices(ops, lower), g_rest)
+        g_lower = ops.subtract(g_lower, ops.matmul(beside, transpose_matrices(ops, rest)))
+    left = _triangle(ops, ops.matmul(transpose_matrices(ops, lower), g_lower), -1)
+    right = ops.matmul(g_upper, transpose_matrices(ops, upper))
     right = ops.subtract(right, _triangle(ops, right, -1))
     ordered = _divide_by_transpose(
-        ops, ops.solve(transpose(ops, lower), ops.add(left, right)), upper
+        ops, ops.solve(transpose_matrices(ops, lower), ops.add(left, right)), upper
     )
     if beside is not None:
         ordered = ops.concat([ordered, beside], axis=last - 1 if rows > columns else last)
@@ -326,12 +328,12 @@ def _diagonal_part(ops: OpTable, x: Primitive) -> Primitive:
 
 
 def mean_with_transpose(ops: OpTable, x: Primitive) -> Primitive:
-    return ops.multiply(ops.add(x, transpose(ops, x)), 0.5)
+    return ops.multiply(ops.add(x, transpose_matrices(ops, x)), 0.5)
 
 
 def _divide_by_transpose(ops: OpTable, x: Primitive, matrix: Primitive) -> Primitive:
     """``x @ inv(matrix).mT``."""
-    return transpose(ops, ops.solve(matrix, transpose(ops, x)))
+    return transpose_matrices(ops, ops.solve(matrix, transpose_matrices(ops, x)))
 
 
 def safe_inverse(ops: OpTable, x: Primitive) -> Primitive:

@@ -15,17 +15,17 @@ import functools
 from collections.abc import Iterator
 from typing import NamedTuple, Unpack
 
-from burn.ops.convolution_windows import check_bias, convolution
-from burn.ops.deformed_windows import (
-    Deformation,
-    DeformationRule,
-    check_gradient,
-    deformation,
-    starts,
+from burn.ops.axis_maps import constant
+from burn.ops.convolution_shapes import check_conv_bias, conv_geometry
+from burn.ops.deformable_shapes import (
+    DeformableAttributes,
+    DeformableGeometry,
+    check_deformable_gradient,
+    deformable_geometry,
+    undeformed_positions,
 )
 from burn.ops.index_arithmetic import index_dtype, narrow
 from burn.ops.op import Context, Tag, op
-from burn.ops.pooling_windows import Pairs, Sizes, SlidingRule
 from burn.ops.precision import in_float32
 from burn.ops.shapes import size
 from burn.ops.signature import (
@@ -36,8 +36,8 @@ from burn.ops.signature import (
     OptionalFloat,
     Primitive,
 )
+from burn.ops.sliding_windows import Pairs, Sizes, SlidingAttributes
 from burn.ops.table import OpTable
-from burn.ops.taps import constant
 
 
 @op(Tag.COMPUTE_BOUND)
@@ -58,10 +58,12 @@ def deform_conv2d(
 
     As `conv`, but with what `deform_unfold4d` finds at the moved places.
     """
-    rule: SlidingRule = {"stride": stride, "padding": padding, "dilation": dilation}
-    plan = convolution(x.shape, weight.shape, groups=weight_groups, **rule)
-    check_bias(bias, plan.outputs)
-    deformation(x, offset, mask, kernel_size=plan.kernel, offset_groups=offset_groups, **rule)
+    rule: SlidingAttributes = {"stride": stride, "padding": padding, "dilation": dilation}
+    plan = conv_geometry(x.shape, weight.shape, groups=weight_groups, **rule)
+    check_conv_bias(bias, plan.outputs)
+    deformable_geometry(
+        x, offset, mask, kernel_size=plan.kernel, offset_groups=offset_groups, **rule
+    )
     return Meta(plan.output_shape, x.dtype)
 
 
@@ -77,10 +79,10 @@ def _(
     *,
     weight_groups: int,
     offset_groups: int,
-    **rule: Unpack[SlidingRule],
+    **rule: Unpack[SlidingAttributes],
 ) -> Primitive:
-    plan = convolution(tuple(x.shape), tuple(weight.shape), groups=weight_groups, **rule)
-    check_bias(bias, plan.outputs)
+    plan = conv_geometry(tuple(x.shape), tuple(weight.shape), groups=weight_groups, **rule)
+    check_conv_bias(bias, plan.outputs)
     columns = ops.deform_unfold4d(
         x, offset, mask, kernel_size=plan.kernel, offset_groups=offset_groups, **rule
     )
@@ -110,7 +112,7 @@ def deform_unfold4d(
     interpolation of the four around it, of which those outside the image are 0. An offset that is
     NaN gives NaN.
     """
-    plan = deformation(
+    plan = deformable_geometry(
         x,
         offset,
         mask,
@@ -130,9 +132,9 @@ def _(
     x: Primitive,
     offset: Primitive,
     mask: Primitive | None,
-    **rule: Unpack[DeformationRule],
+    **rule: Unpack[DeformableAttributes],
 ) -> Primitive:
-    plan = deformation(x, offset, mask, **rule)
+    plan = deformable_geometry(x, offset, mask, **rule)
     terms = []
     plane = ops.reshape(x, shape=plan.planes)
     for corner in _corners(ops, offset, plan):
@@ -170,7 +172,7 @@ def deform_unfold4d_grad(
 
     At an element the slope is that of the side where the coordinate is larger.
     """
-    plan = deformation(
+    plan = deformable_geometry(
         x,
         offset,
         mask,
@@ -180,7 +182,7 @@ def deform_unfold4d_grad(
         dilation=dilation,
         offset_groups=offset_groups,
     )
-    check_gradient(g, plan)
+    check_deformable_gradient(g, plan)
     return x, offset, Meta(plan.mask_shape, x.dtype)
 
 
@@ -192,10 +194,10 @@ def _(
     offset: Primitive,
     mask: Primitive | None,
     g: Primitive,
-    **rule: Unpack[DeformationRule],
+    **rule: Unpack[DeformableAttributes],
 ) -> tuple[Primitive, Primitive, Primitive]:
-    plan = deformation(x, offset, mask, **rule)
-    check_gradient(g, plan)
+    plan = deformable_geometry(x, offset, mask, **rule)
+    check_deformable_gradient(g, plan)
     dtype = ops.dtype(x)
     plane = ops.reshape(x, shape=plan.planes)
     g = ops.reshape(g, shape=plan.sampled)
@@ -252,10 +254,10 @@ class _Corner(NamedTuple):
     across_slope: float
 
 
-def _corners(ops: OpTable, offset: Primitive, plan: Deformation) -> Iterator[_Corner]:
+def _corners(ops: OpTable, offset: Primitive, plan: DeformableGeometry) -> Iterator[_Corner]:
     pairs = ops.reshape(offset, shape=(*plan.by_place[:3], 2, plan.windows))
     places = []
-    for number, start in enumerate(starts(plan)):
+    for number, start in enumerate(undeformed_positions(plan)):
         moved = ops.reshape(narrow(ops, pairs, 3, number, 1), shape=plan.shared)
         places.append(ops.add(moved, constant(ops, start, ops.dtype(offset))))
     down, across = places

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from burn.errors import ShapeError
-from burn.ops.index_arithmetic import as_labels
-from burn.ops.linear_algebra import transpose
+from burn.ops.index_arithmetic import mark_invalid_labels
+from burn.ops.linear_algebra import transpose_matrices
 from burn.ops.op import Context, Tag, op
 from burn.ops.precision import in_float32
 from burn.ops.shapes import size
@@ -46,9 +46,9 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     x, weight = ctx.saved
     to_x = to_weight = to_bias = None
     if ctx.needs[0]:
-        to_x = ops.linear(g, transpose(ops, weight), None)
+        to_x = ops.linear(g, transpose_matrices(ops, weight), None)
     if ctx.needs[1]:
-        to_weight = ops.matmul(transpose(ops, _rows(ops, x)), _rows(ops, g))
+        to_weight = ops.matmul(transpose_matrices(ops, _rows(ops, x)), _rows(ops, g))
     if ctx.needs[2]:
         to_bias = ops.sum(_rows(ops, g), axis=(0,), keepdims=False, dtype=ops.dtype(g))
     return to_x, to_weight, to_bias
@@ -93,7 +93,9 @@ def embedding(weight: FloatOperand, indices: IndexOperand) -> Meta:
 def _(ops: OpTable, weight: Primitive, indices: Primitive) -> Primitive:
     length = _row_length(weight)
     shape = tuple(indices.shape)
-    rows = ops.select(weight, ops.reshape(as_labels(ops, indices), shape=(size(shape),)), axis=0)
+    rows = ops.select(
+        weight, ops.reshape(mark_invalid_labels(ops, indices), shape=(size(shape),)), axis=0
+    )
     return ops.reshape(rows, shape=(*shape, length))
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from burn.dtype import DTypeUsage, complex64, promote
 from burn.errors import UnsupportedOpError
 from burn.ops.decomposition import mean_with_transpose, safe_inverse
-from burn.ops.host_matrices import (
+from burn.ops.host_linear_algebra import (
     NOT_DECOMPOSED,
     Array,
     check_square,
@@ -22,7 +22,7 @@ from burn.ops.host_matrices import (
     read,
     upload,
 )
-from burn.ops.linear_algebra import transpose
+from burn.ops.linear_algebra import transpose_matrices
 from burn.ops.op import Context, Tag, op
 from burn.ops.signature import Cotangent, Gradients, InexactOperand, Meta, Primitive
 from burn.ops.table import OpTable
@@ -52,7 +52,7 @@ def _(ops: OpTable, ctx: Context, g_values: Cotangent, g_vectors: Cotangent) -> 
     values, vectors = ctx.saved
     count = values.shape[-1]
     row = ops.reshape(values, shape=(*values.shape[:-1], 1, count))
-    left = transpose(ops, vectors)
+    left = transpose_matrices(ops, vectors)
     total = None
     if g_values is not None:
         weights = ops.reshape(g_values, shape=tuple(row.shape))
@@ -85,7 +85,7 @@ def _(ops: OpTable, x: Primitive) -> Primitive:
 def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     _, vectors = ops.eigh(ctx.saved[0])
     weights = ops.reshape(g, shape=(*g.shape[:-1], 1, g.shape[-1]))
-    return (ops.matmul(ops.multiply(vectors, weights), transpose(ops, vectors)),)
+    return (ops.matmul(ops.multiply(vectors, weights), transpose_matrices(ops, vectors)),)
 
 
 @op(Tag.COMPUTE_BOUND | Tag.NO_GRADIENT | Tag.UNTRACKED, outputs=("eigenvalues", "eigenvectors"))

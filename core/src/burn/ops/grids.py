@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from burn.errors import ArgumentError, ShapeError
+from burn.ops.axis_maps import Array, constant
 from burn.ops.index_arithmetic import index_dtype, narrow
 from burn.ops.op import Tag, op
 from burn.ops.precision import in_float32
@@ -19,7 +20,6 @@ from burn.ops.resampling import CUBIC
 from burn.ops.shapes import check_shape
 from burn.ops.signature import FloatOperand, Meta, Primitive, Shape
 from burn.ops.table import OpTable
-from burn.ops.taps import Array, constant
 
 _MODES: Final = {"nearest": (0,), "bilinear": (0, 1), "bicubic": (-1, 0, 1, 2)}
 """Which elements a value is made of, counted from the one before its place."""

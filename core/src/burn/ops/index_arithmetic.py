@@ -9,7 +9,7 @@ from burn.dtype import DType, DTypeUsage, Kind, int32, int64
 from burn.ops.signature import Primitive
 from burn.ops.table import OpTable
 
-__all__ = ["as_labels", "from_front", "index_dtype", "narrow", "positions"]
+__all__ = ["index_dtype", "mark_invalid_labels", "narrow", "positions", "wrap_negative_indices"]
 
 
 def index_dtype(ops: OpTable) -> DType:
@@ -35,13 +35,13 @@ def positions(ops: OpTable, shape: Sequence[int], axis: int, *, start: int = 0) 
     return ops.reshape(count, shape=column)
 
 
-def from_front(ops: OpTable, indices: Primitive, length: int) -> Primitive:
+def wrap_negative_indices(ops: OpTable, indices: Primitive, length: int) -> Primitive:
     """Indices in [-n, n) counted from the front, in the dtype of places; others as they are."""
     indices = ops.cast(indices, dtype=index_dtype(ops))
     return ops.where(ops.less(indices, 0), ops.add(indices, length), indices)
 
 
-def as_labels(ops: OpTable, indices: Primitive, *, blank: int | None = None) -> Primitive:
+def mark_invalid_labels(ops: OpTable, indices: Primitive, *, blank: int | None = None) -> Primitive:
     """Indices that name a class or a row, as `gather` and its like take them.
 
     None of them counts from the end: a negative one is out of range, as is the blank, which is no

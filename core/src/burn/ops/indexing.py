@@ -30,7 +30,7 @@ def gather(x: AnyOperand, indices: IndexOperand, *, axis: int) -> Meta:
 
     ``output[i, j, k] = x[i, indices[i, j, k], k]`` for axis 1. All other lengths are equal.
     """
-    check_places(x.shape, indices.shape, axis)
+    check_gather_shapes(x.shape, indices.shape, axis)
     return Meta(indices.shape, x.dtype)
 
 
@@ -48,8 +48,8 @@ def scatter_add(
 
     An index may occur more than once: all its values are added.
     """
-    check_places(x.shape, indices.shape, axis)
-    check_same("value", value.shape, indices.shape)
+    check_gather_shapes(x.shape, indices.shape, axis)
+    check_same_shape("value", value.shape, indices.shape)
     return x
 
 
@@ -82,7 +82,7 @@ def select_add(
     x: NumericOperand, indices: IndexOperand, value: NumericOperand, *, axis: int
 ) -> Meta:
     """`x` with slices of `value` added at the places along `axis` that a 1-d tensor names."""
-    check_same("value", value.shape, check_selection(x.shape, indices.shape, axis))
+    check_same_shape("value", value.shape, check_selection(x.shape, indices.shape, axis))
     return x
 
 
@@ -117,7 +117,7 @@ def check_selection(shape: Shape, indices: Shape, axis: int) -> Shape:
     return (*shape[:axis], indices[0], *shape[axis + 1 :])
 
 
-def check_places(shape: Shape, indices: Shape, axis: int) -> None:
+def check_gather_shapes(shape: Shape, indices: Shape, axis: int) -> None:
     """Refuse indices whose shape differs from that of the tensor beside `axis`."""
     check_axis(axis, len(shape))
     if len(shape) != len(indices) or any(
@@ -130,7 +130,7 @@ def check_places(shape: Shape, indices: Shape, axis: int) -> None:
         )
 
 
-def check_same(name: str, shape: Shape, expected: Shape) -> None:
+def check_same_shape(name: str, shape: Shape, expected: Shape) -> None:
     """Refuse a shape other than the expected one."""
     if shape != expected:
         raise ShapeError(f"{name} has shape {shape} where {expected} is needed")

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from burn.errors import ArgumentError, ShapeError
-from burn.ops.host_matrices import check_matrix, check_square, compute, read, upload
-from burn.ops.linear_algebra import adjoint, transpose
+from burn.ops.host_linear_algebra import check_matrix, check_square, compute, read, upload
+from burn.ops.linear_algebra import adjoint, transpose_matrices
 from burn.ops.op import Context, Tag, op
 from burn.ops.precision import in_float32
 from burn.ops.shapes import broadcast_shapes
@@ -55,10 +55,10 @@ def _(ops: OpTable, x1: Primitive, x2: Primitive) -> Primitive:
 @solve.gradient(saves=("x1", "output"))
 def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     x1, output = ctx.saved
-    to_second = ops.solve(transpose(ops, x1), g)
+    to_second = ops.solve(transpose_matrices(ops, x1), g)
     to_first = None
     if ctx.needs[0]:
-        to_first = ops.negative(ops.matmul(to_second, transpose(ops, output)))
+        to_first = ops.negative(ops.matmul(to_second, transpose_matrices(ops, output)))
     return to_first, to_second if ctx.needs[1] else None
 
 
@@ -81,7 +81,7 @@ def _(ops: OpTable, x: Primitive) -> Primitive:
 
 @inv.gradient(saves=("output",))
 def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
-    transposed = transpose(ops, ctx.saved[0])
+    transposed = transpose_matrices(ops, ctx.saved[0])
     return (ops.negative(ops.matmul(ops.matmul(transposed, g), transposed)),)
 
 
@@ -127,12 +127,12 @@ def _(ops: OpTable, x: Primitive) -> Primitive:
 def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     # d C = tr(B.T dX) C - C dX.T B, with B the transposed inverse.
     x, output = ctx.saved
-    inverse = transpose(ops, ops.inv(x))
+    inverse = transpose_matrices(ops, ops.inv(x))
     rank = len(x.shape)
     total = ops.sum(
         ops.multiply(g, output), axis=(rank - 2, rank - 1), keepdims=True, dtype=ops.dtype(x)
     )
-    turned = ops.matmul(ops.matmul(inverse, transpose(ops, g)), output)
+    turned = ops.matmul(ops.matmul(inverse, transpose_matrices(ops, g)), output)
     return (ops.subtract(ops.multiply(inverse, total), turned),)
 
 
@@ -156,7 +156,7 @@ def _(ops: OpTable, x: Primitive) -> tuple[Primitive, Primitive]:
 def _(ops: OpTable, ctx: Context, g_sign: Cotangent, g: Cotangent) -> Gradients:
     if g is None:
         return (None,)  # the sign is constant but for jumps
-    inverse = transpose(ops, ops.inv(ctx.saved[0]))
+    inverse = transpose_matrices(ops, ops.inv(ctx.saved[0]))
     return (ops.multiply(_as_matrix(ops, g), inverse),)
 
 
@@ -178,7 +178,7 @@ def _(ops: OpTable, x: Primitive, *, rtol: float) -> Primitive:
     if rtol < 0.0:
         raise ArgumentError(f"rtol is {rtol}")
     if 0 in x.shape[-2:]:
-        return transpose(ops, x)
+        return transpose_matrices(ops, x)
     u, s, vh = ops.svd(x, full_matrices=False)
     cutoff = ops.multiply(ops.max(s, axis=(len(s.shape) - 1,), keepdims=True), rtol)
     counts = ops.greater(s, cutoff)
@@ -194,7 +194,7 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     # G. H. Golub and V. Pereyra, "The differentiation of pseudo-inverses and nonlinear least
     # squares problems whose variables separate" (1973), equation 4.12, transposed.
     x, p = ctx.saved
-    pt, gt = transpose(ops, p), transpose(ops, g)
+    pt, gt = transpose_matrices(ops, p), transpose_matrices(ops, g)
     direct = ops.matmul(ops.matmul(pt, g), pt)
     left = ops.matmul(ops.matmul(gt, p), pt)
     left = ops.subtract(left, ops.matmul(x, ops.matmul(p, left)))

@@ -42,14 +42,14 @@ def matmul(x1: NumberOperand, x2: NumberOperand) -> Meta:
 @matmul.gradient(saves={"x1": ("x2",), "x2": ("x1",)})
 def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     x1, x2 = ctx.saved
-    to_first = ops.matmul(g, transpose(ops, x2)) if ctx.needs[0] else None
+    to_first = ops.matmul(g, transpose_matrices(ops, x2)) if ctx.needs[0] else None
     to_second = None
     if ctx.needs[1]:
         if len(ctx.shape(1)) == 2 and len(x1.shape) > 2:
             # One matrix for all of the batch: one long product instead of a batch to be summed.
             x1 = _rows(ops, x1)
             g = _rows(ops, g)
-        to_second = ops.matmul(transpose(ops, x1), g)
+        to_second = ops.matmul(transpose_matrices(ops, x1), g)
     return to_first, to_second
 
 
@@ -202,7 +202,7 @@ def _element(ops: OpTable, x: Primitive, from_end: int, place: int) -> Primitive
     return ops.slice(x, slices=slices)
 
 
-def transpose(ops: OpTable, x: Primitive) -> Primitive:
+def transpose_matrices(ops: OpTable, x: Primitive) -> Primitive:
     """Swap the last two axes."""
     rank = len(x.shape)
     return ops.permute(x, axes=(*range(rank - 2), rank - 1, rank - 2))
@@ -210,7 +210,7 @@ def transpose(ops: OpTable, x: Primitive) -> Primitive:
 
 def adjoint(ops: OpTable, x: Primitive) -> Primitive:
     """Swap the last two axes, and conjugate complex numbers."""
-    turned = transpose(ops, x)
+    turned = transpose_matrices(ops, x)
     return ops.conj(turned) if ops.dtype(x).is_complex else turned
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from burn.errors import ShapeError
-from burn.ops.index_arithmetic import as_labels
+from burn.ops.index_arithmetic import mark_invalid_labels
 from burn.ops.op import Context, Tag, op
 from burn.ops.precision import in_float32
 from burn.ops.shapes import check_axis
@@ -86,7 +86,7 @@ def _(ops: OpTable, logits: Primitive, targets: Primitive, g: Primitive, *, axis
 def _column(ops: OpTable, targets: Primitive, axis: int) -> Primitive:
     """Labels with an axis of length 1 where the logits have their classes."""
     shape = tuple(targets.shape)
-    return ops.reshape(as_labels(ops, targets), shape=(*shape[:axis], 1, *shape[axis:]))
+    return ops.reshape(mark_invalid_labels(ops, targets), shape=(*shape[:axis], 1, *shape[axis:]))
 
 
 def _check_targets(scores: Meta | Primitive, targets: Meta | Primitive, axis: int) -> None:

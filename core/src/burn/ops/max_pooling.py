@@ -16,15 +16,6 @@ from burn.dtype import DType
 from burn.errors import DTypeError, ShapeError
 from burn.ops.index_arithmetic import index_dtype as counting_dtype, positions
 from burn.ops.op import Context, Tag, op
-from burn.ops.pooling_windows import (
-    Pairs,
-    Sizes,
-    WindowRule,
-    Windows,
-    pooled_shape,
-    unpooled_shape,
-    windows,
-)
 from burn.ops.shapes import size
 from burn.ops.signature import (
     Cotangent,
@@ -37,9 +28,18 @@ from burn.ops.signature import (
     Scalar,
     Shape,
 )
+from burn.ops.sliding_windows import (
+    Pairs,
+    PoolAttributes,
+    Sizes,
+    Windows,
+    pool_windows,
+    pooled_shape,
+    unpooled_shape,
+)
 from burn.ops.table import OpTable
 
-__all__ = ["check_index_dtype", "check_indices", "lowest"]
+__all__ = ["check_pool_index_dtype", "check_pool_indices", "lowest_value"]
 
 
 @op(Tag.COMPUTE_BOUND)
@@ -58,7 +58,7 @@ def max_pool(
     `kernel_size`. There are as many windows as fit between the ends of the padding; with
     `ceil_mode` also one that does not, if it starts in the tensor or in the padding before it.
     """
-    plan = windows(
+    plan = pool_windows(
         x.shape,
         kernel_size=kernel_size,
         stride=stride,
@@ -70,7 +70,7 @@ def max_pool(
 
 
 @max_pool.decomposition
-def _(ops: OpTable, x: Primitive, **rule: Unpack[WindowRule]) -> Primitive:
+def _(ops: OpTable, x: Primitive, **rule: Unpack[PoolAttributes]) -> Primitive:
     # Under autodiff the other op runs, and the places are what its gradient rule needs.
     output, _ = ops.max_pool_with_indices(x, index_dtype=counting_dtype(ops), **rule)
     return output
@@ -91,7 +91,7 @@ def max_pool_with_indices(
 
     See `max_pool` for the windows. Of equal elements it is the first, and of several NaN.
     """
-    plan = windows(
+    plan = pool_windows(
         x.shape,
         kernel_size=kernel_size,
         stride=stride,
@@ -99,24 +99,24 @@ def max_pool_with_indices(
         dilation=dilation,
         ceil_mode=ceil_mode,
     )
-    check_index_dtype(plan, index_dtype)
+    check_pool_index_dtype(plan, index_dtype)
     shape = pooled_shape(x.shape, plan)
     return Meta(shape, x.dtype), Meta(shape, index_dtype)
 
 
 @max_pool_with_indices.decomposition
 def _(
-    ops: OpTable, x: Primitive, *, index_dtype: DType, **rule: Unpack[WindowRule]
+    ops: OpTable, x: Primitive, *, index_dtype: DType, **rule: Unpack[PoolAttributes]
 ) -> tuple[Primitive, Primitive]:
-    plan = windows(tuple(x.shape), **rule)
-    check_index_dtype(plan, index_dtype)
+    plan = pool_windows(tuple(x.shape), **rule)
+    check_pool_index_dtype(plan, index_dtype)
     dtype = ops.dtype(x)
     shape = pooled_shape(tuple(x.shape), plan)
     lead = shape[: len(shape) - len(plan)]
     edges = ((0, 0),) * len(lead) + tuple([(axis.before, axis.missing) for axis in plan])
-    padded = ops.pad(x, padding=edges, mode="constant", value=lowest(dtype))
+    padded = ops.pad(x, padding=edges, mode="constant", value=lowest_value(dtype))
     start, indices = _places(ops, plan)
-    output = ops.full(shape=shape, fill_value=lowest(dtype), dtype=dtype)
+    output = ops.full(shape=shape, fill_value=lowest_value(dtype), dtype=dtype)
     for steps in itertools.product(
         *[range(0, axis.dilation * axis.kernel, axis.dilation) for axis in plan]
     ):
@@ -166,12 +166,12 @@ def max_pool_grad(g: FloatOperand, indices: IndexOperand, *, input_size: Sizes) 
     `indices` are those of `max_pool_with_indices`; `input_size` is the lengths of the spatial axes
     of its operand.
     """
-    return Meta(check_indices(g.shape, indices.shape, input_size), g.dtype)
+    return Meta(check_pool_indices(g.shape, indices.shape, input_size), g.dtype)
 
 
 @max_pool_grad.decomposition
 def _(ops: OpTable, g: Primitive, indices: Primitive, *, input_size: Sizes) -> Primitive:
-    shape = check_indices(tuple(g.shape), tuple(indices.shape), input_size)
+    shape = check_pool_indices(tuple(g.shape), tuple(indices.shape), input_size)
     lead = shape[: len(shape) - len(input_size)]
     flat = (*lead, size(g.shape[len(lead) :]))
     zeros = ops.full(shape=(*lead, size(input_size)), fill_value=0.0, dtype=ops.dtype(g))
@@ -191,12 +191,12 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     return ops.reshape(chosen, shape=shape), None
 
 
-def lowest(dtype: DType) -> Scalar:
+def lowest_value(dtype: DType) -> Scalar:
     """The number of a dtype that none is below."""
     return -math.inf if dtype.is_float else dtype.integer_range[0]
 
 
-def check_index_dtype(plan: Sequence[Windows], dtype: DType) -> None:
+def check_pool_index_dtype(plan: Sequence[Windows], dtype: DType) -> None:
     """Refuse a dtype that cannot count the places."""
     last = math.prod([axis.length for axis in plan]) - 1
     if not dtype.is_integer or dtype.integer_range[1] < last:
@@ -206,7 +206,7 @@ def check_index_dtype(plan: Sequence[Windows], dtype: DType) -> None:
         )
 
 
-def check_indices(shape: Shape, indices: Shape, input_size: Sizes) -> Shape:
+def check_pool_indices(shape: Shape, indices: Shape, input_size: Sizes) -> Shape:
     """Shape of the operand of a pooling, from those of its gradient and of its indices."""
     if shape != indices:
         raise ShapeError(f"indices of shape {indices} for a gradient of shape {shape}")

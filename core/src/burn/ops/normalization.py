@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from burn.errors import ShapeError
-from burn.ops.indexing import check_same
+from burn.ops.indexing import check_same_shape
 from burn.ops.op import Context, Tag, op
 from burn.ops.precision import in_float32
 from burn.ops.shapes import size
@@ -71,7 +71,7 @@ def layer_norm_grad(
     The last two are also computed where there is no `gamma`.
     """
     length = check_last_axis(x.shape, gamma=gamma)
-    check_same("g", g.shape, x.shape)
+    check_same_shape("g", g.shape, x.shape)
     parameter = Meta((length,), x.dtype)
     return x, parameter, parameter
 
@@ -82,7 +82,7 @@ def _(
     ops: OpTable, x: Primitive, gamma: Primitive | None, g: Primitive, *, epsilon: float
 ) -> tuple[Primitive, Primitive, Primitive]:
     check_last_axis(tuple(x.shape), gamma=gamma)
-    check_same("g", tuple(g.shape), tuple(x.shape))
+    check_same_shape("g", tuple(g.shape), tuple(x.shape))
     last = len(x.shape) - 1
     normal, inverse = _normalized_rows(ops, x, epsilon)
     steep = ops.multiply(g, normal)
@@ -252,7 +252,7 @@ def batch_norm_grad(
     The last two are also computed where there is no `gamma`.
     """
     channels = check_channels(x.shape, gamma=gamma, mean=mean, variance=variance)
-    check_same("g", g.shape, x.shape)
+    check_same_shape("g", g.shape, x.shape)
     parameter = Meta((channels,), x.dtype)
     return x, parameter, parameter
 
@@ -271,7 +271,7 @@ def _(
 ) -> tuple[Primitive, Primitive, Primitive]:
     shape = tuple(x.shape)
     check_channels(shape, gamma=gamma, mean=mean, variance=variance)
-    check_same("g", tuple(g.shape), shape)
+    check_same_shape("g", tuple(g.shape), shape)
     axis, count = _beside_channels(shape), float(_count_per_channel(shape) or 1)
     inverse = _inverse_deviation(ops, variance, epsilon)
     distance = ops.subtract(x, _per_channel(ops, mean, shape))

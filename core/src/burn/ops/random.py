@@ -20,19 +20,19 @@ from burn.ops.signature import Meta, Primitive, Shape
 from burn.ops.table import OpTable
 
 __all__ = [
-    "MULTIPLIERS",
-    "ROUNDS",
+    "PHILOX_KEY_STEPS",
+    "PHILOX_MULTIPLIERS",
+    "PHILOX_ROUNDS",
     "UNIFORM_BITS",
-    "WEYL",
     "largest_below",
     "philox_state",
     "signed_word",
     "uniform_words",
 ]
 
-ROUNDS: Final = 10
-MULTIPLIERS: Final = (0xD2511F53, 0xCD9E8D57)
-WEYL: Final = (0x9E3779B9, 0xBB67AE85)
+PHILOX_ROUNDS: Final = 10
+PHILOX_MULTIPLIERS: Final = (0xD2511F53, 0xCD9E8D57)
+PHILOX_KEY_STEPS: Final = (0x9E3779B9, 0xBB67AE85)
 
 _RANDOM: Final = Tag.CREATION | Tag.RANDOM | Tag.NO_GRADIENT
 _WORD: Final = 0xFFFFFFFF
@@ -85,17 +85,17 @@ def _(ops: OpTable, *, seed: int, offset: int, count: int, dtype: DType) -> Prim
     bits = _Bits(ops, dtype)
     counter = bits.counter(offset, blocks)
     key = [seed & _WORD, seed >> 32 & _WORD]
-    for _ in range(ROUNDS):
+    for _ in range(PHILOX_ROUNDS):
         c0, c1, c2, c3 = counter
-        high0, low0 = bits.product(c0, MULTIPLIERS[0])
-        high1, low1 = bits.product(c2, MULTIPLIERS[1])
+        high0, low0 = bits.product(c0, PHILOX_MULTIPLIERS[0])
+        high1, low1 = bits.product(c2, PHILOX_MULTIPLIERS[1])
         counter = [
             bits.xor(ops.bitwise_xor(high1, c1), key[0]),
             low1,
             bits.xor(ops.bitwise_xor(high0, c3), key[1]),
             low0,
         ]
-        key = [(word + weyl) & _WORD for word, weyl in zip(key, WEYL, strict=True)]
+        key = [(word + weyl) & _WORD for word, weyl in zip(key, PHILOX_KEY_STEPS, strict=True)]
     columns = [ops.reshape(word, shape=(blocks, 1)) for word in counter]
     words = ops.reshape(ops.concat(columns, axis=1), shape=(4 * blocks,))
     return ops.slice(words, slices=((0, count, 1),))

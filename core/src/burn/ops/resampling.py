@@ -13,15 +13,15 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from burn.errors import ArgumentError, ShapeError
+from burn.ops.axis_maps import Array, AxisMap, apply_axis_map
 from burn.ops.op import Context, Tag, op
-from burn.ops.pooling_windows import Sizes, spatial_axes, unpooled_shape
 from burn.ops.precision import in_float32
 from burn.ops.shapes import check_shape
 from burn.ops.signature import Cotangent, FloatOperand, Gradients, Meta, Primitive, Shape
+from burn.ops.sliding_windows import Sizes, split_spatial_axes, unpooled_shape
 from burn.ops.table import OpTable
-from burn.ops.taps import Array, Taps, weighted_sums
 
-__all__ = ["CUBIC", "interpolation_taps"]
+__all__ = ["CUBIC", "interpolation_maps"]
 
 _NEAREST: Final = ("nearest", "nearest-exact")
 _MODES: Final = (*_NEAREST, "linear", "cubic", "lanczos3")
@@ -78,9 +78,9 @@ def _(
     shape = _resized(tuple(x.shape), output_size, mode, align_corners, scale)
     lead = len(shape) - len(output_size)
     for number, taps in enumerate(
-        interpolation_taps(tuple(x.shape)[lead:], output_size, mode, align_corners, scale)
+        interpolation_maps(tuple(x.shape)[lead:], output_size, mode, align_corners, scale)
     ):
-        x = weighted_sums(ops, x, taps, lead + number)
+        x = apply_axis_map(ops, x, taps, lead + number)
     return x
 
 
@@ -118,9 +118,9 @@ def _(
     shape = _original(tuple(g.shape), input_size, mode, align_corners, scale)
     lead = len(shape) - len(input_size)
     for number, taps in enumerate(
-        interpolation_taps(input_size, tuple(g.shape)[lead:], mode, align_corners, scale)
+        interpolation_maps(input_size, tuple(g.shape)[lead:], mode, align_corners, scale)
     ):
-        g = weighted_sums(ops, g, taps.transposed, lead + number)
+        g = apply_axis_map(ops, g, taps.transposed, lead + number)
     return g
 
 
@@ -134,7 +134,7 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
 def _resized(
     shape: Shape, output_size: Sizes, mode: str, align_corners: bool, scale: Scale
 ) -> Shape:
-    lead, spatial = spatial_axes(shape, len(output_size))
+    lead, spatial = split_spatial_axes(shape, len(output_size))
     _check_options(len(output_size), mode, align_corners, scale)
     if any(length < 1 for length in output_size):
         raise ShapeError(
@@ -175,9 +175,9 @@ def _check_options(count: int, mode: str, align_corners: bool, scale: Scale) -> 
         )
 
 
-def interpolation_taps(
+def interpolation_maps(
     input_size: Sizes, output_size: Sizes, mode: str, align_corners: bool, scale: Scale
-) -> list[Taps]:
+) -> list[AxisMap]:
     """What `interpolate` does along each axis; equal arguments give the identical objects."""
     scales = (None,) * len(input_size) if scale is None else scale
     return [
@@ -187,7 +187,7 @@ def interpolation_taps(
 
 
 @functools.lru_cache(maxsize=256)
-def _taps(length: int, count: int, mode: str, align_corners: bool, scale: float | None) -> Taps:
+def _taps(length: int, count: int, mode: str, align_corners: bool, scale: float | None) -> AxisMap:
     """What an axis of `count` places is made of."""
     place: Array = np.arange(count)
     position: Array
@@ -199,7 +199,7 @@ def _taps(length: int, count: int, mode: str, align_corners: bool, scale: float 
             nearest = halves * length // (2 * count)
         else:
             nearest = np.floor(halves / 2.0 / scale).astype(np.int64)
-        return Taps(length, np.minimum(nearest, length - 1)[:, None])
+        return AxisMap(length, np.minimum(nearest, length - 1)[:, None])
     if align_corners:
         position = place * (length - 1) / max(count - 1, 1)
     elif scale is None:
@@ -225,7 +225,7 @@ def _taps(length: int, count: int, mode: str, align_corners: bool, scale: float 
         weights = weights / np.sum(weights, axis=1, keepdims=True)
     taken = weights != 0.0
     used = taken.any(axis=0)
-    return Taps(length, inside[:, used], weights[:, used], taken[:, used])
+    return AxisMap(length, inside[:, used], weights[:, used], taken[:, used])
 
 
 def _cubic(distance: Array) -> Array:

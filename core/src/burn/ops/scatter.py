@@ -12,8 +12,8 @@ from typing import Final
 
 from burn.dtype import DType, Kind
 from burn.errors import ArgumentError, DTypeError, ShapeError
-from burn.ops.index_arithmetic import from_front, index_dtype, narrow, positions
-from burn.ops.indexing import check_places, check_same, check_selection, spread
+from burn.ops.index_arithmetic import index_dtype, narrow, positions, wrap_negative_indices
+from burn.ops.indexing import check_gather_shapes, check_same_shape, check_selection, spread
 from burn.ops.op import Context, Tag, op
 from burn.ops.precision import in_float32
 from burn.ops.shapes import size
@@ -42,8 +42,8 @@ def scatter(
     `update` is ``assign``, ``add``, ``multiply``, ``min`` or ``max``; booleans are not added or
     multiplied. Of equal extrema each has its share of the gradient.
     """
-    check_places(x.shape, indices.shape, axis)
-    check_same("value", value.shape, indices.shape)
+    check_gather_shapes(x.shape, indices.shape, axis)
+    check_same_shape("value", value.shape, indices.shape)
     check_update(update, x.dtype)
     return x
 
@@ -56,8 +56,8 @@ def _(
     if update == "add":
         return ops.scatter_add(x, indices, value, axis=axis)
     combine = _combination(ops, update, ops.dtype(x))
-    check_same("value", tuple(value.shape), tuple(indices.shape))
-    check_places(tuple(x.shape), tuple(indices.shape), axis)
+    check_same_shape("value", tuple(value.shape), tuple(indices.shape))
+    check_gather_shapes(tuple(x.shape), tuple(indices.shape), axis)
     if 0 in indices.shape:
         return x
     if combine is None:
@@ -116,7 +116,7 @@ class _Runs:
         self.ops = ops
         self.axis = axis
         self.length = indices.shape[axis]
-        front = from_front(ops, indices, length)
+        front = wrap_negative_indices(ops, indices, length)
         self.order = ops.argsort(front, axis=axis, dtype=index_dtype(ops))
         self.sorted = ops.gather(front, self.order, axis=axis)
         # Unchanged, so that one out of range is found where it is used.
@@ -236,7 +236,7 @@ def select_assign(
 
     `update` is that of `scatter`.
     """
-    check_same("value", value.shape, check_selection(x.shape, indices.shape, axis))
+    check_same_shape("value", value.shape, check_selection(x.shape, indices.shape, axis))
     check_update(update, x.dtype)
     return x
 
@@ -272,7 +272,7 @@ def scatter_nd(x: AnyOperand, indices: IndexOperand, value: AnyOperand, *, updat
 
     `update` is that of `scatter`.
     """
-    check_same("value", value.shape, _parts(x.shape, indices.shape))
+    check_same_shape("value", value.shape, _parts(x.shape, indices.shape))
     check_update(update, x.dtype)
     return x
 
@@ -282,7 +282,7 @@ def _(
     ops: OpTable, x: Primitive, indices: Primitive, value: Primitive, *, update: str
 ) -> Primitive:
     shape = tuple(x.shape)
-    check_same("value", tuple(value.shape), _parts(shape, tuple(indices.shape)))
+    check_same_shape("value", tuple(value.shape), _parts(shape, tuple(indices.shape)))
     lines, places = _flattened(ops, x, indices)
     value = ops.reshape(value, shape=(places.shape[0], lines.shape[1]))
     result = ops.select_assign(lines, places, value, axis=0, update=update)
@@ -301,7 +301,7 @@ def _flattened(ops: OpTable, x: Primitive, indices: Primitive) -> tuple[Primitiv
     for axis in range(depth):
         index = narrow(ops, rows, 1, axis, 1)
         length = shape[axis]
-        front = from_front(ops, index, length)
+        front = wrap_negative_indices(ops, index, length)
         outside = ops.bitwise_or(ops.less(front, 0), ops.greater_equal(front, length))
         wrong = ops.bitwise_or(wrong, outside)
         place = ops.add(ops.multiply(place, length), front)

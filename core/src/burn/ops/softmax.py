@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from burn.ops.indexing import check_same
+from burn.ops.indexing import check_same_shape
 from burn.ops.op import Context, Tag, op
 from burn.ops.precision import in_float32
 from burn.ops.shapes import check_axis
@@ -108,7 +108,7 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
 
 def _check_gradient(output: Meta | Primitive, g: Meta | Primitive, axis: int) -> None:
     check_axis(axis, len(output.shape))
-    check_same("g", tuple(g.shape), tuple(output.shape))
+    check_same_shape("g", tuple(g.shape), tuple(output.shape))
 
 
 def _shifted(ops: OpTable, x: Primitive, axis: int) -> Primitive:

@@ -23,7 +23,7 @@ def argsort(x: RealOperand, *, axis: int, descending: bool = False, dtype: DType
     The sort is stable in both directions, and NaN is larger than everything.
     """
     check_axis(axis, len(x.shape))
-    check_place_dtype(dtype)
+    check_index_dtype(dtype)
     return Meta(x.shape, dtype)
 
 
@@ -61,7 +61,7 @@ def argtopk(x: RealOperand, *, k: int, axis: int, largest: bool = True, dtype: D
     Of equal elements the first come first; NaN is larger than everything.
     """
     check_axis(axis, len(x.shape))
-    check_place_dtype(dtype)
+    check_index_dtype(dtype)
     if not 0 <= k <= x.shape[axis]:
         raise ArgumentError(f"k is {k} for an axis of length {x.shape[axis]}")
     return Meta((*x.shape[:axis], k, *x.shape[axis + 1 :]), dtype)
@@ -84,7 +84,7 @@ def searchsorted(x1: RealOperand, x2: RealOperand, *, right: bool = False, dtype
     """
     if len(x1.shape) != 1:
         raise ShapeError(f"x1 must have one axis, not shape {x1.shape}")
-    check_place_dtype(dtype)
+    check_index_dtype(dtype)
     return Meta(x2.shape, dtype)
 
 
@@ -121,7 +121,7 @@ def _before(ops: OpTable, x1: Primitive, x2: Primitive) -> Primitive:
     return ops.bitwise_or(less, only_second)
 
 
-def check_place_dtype(dtype: DType) -> None:
+def check_index_dtype(dtype: DType) -> None:
     """Refuse a dtype for places that is none of integers."""
     if dtype.kind not in Kind.INTEGER:
         raise DTypeError(f"places are integers, not {dtype}")

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from typing import Unpack
 
 from burn.errors import ShapeError
-from burn.ops.convolution_windows import patch_windows
+from burn.ops.convolution_shapes import patch_windows
 from burn.ops.op import Context, Tag, op
-from burn.ops.pooling_windows import Pairs, PatchRule, Sizes, Windows
 from burn.ops.precision import in_float32
 from burn.ops.shapes import check_shape, size
 from burn.ops.signature import (
@@ -19,9 +18,10 @@ from burn.ops.signature import (
     Primitive,
     Shape,
 )
+from burn.ops.sliding_windows import Pairs, PatchAttributes, Sizes, Windows
 from burn.ops.table import OpTable
 
-__all__ = ["check_columns", "columns", "patches"]
+__all__ = ["check_columns", "columns", "image_windows"]
 
 
 @op(Tag.COMPUTE_BOUND)
@@ -33,16 +33,16 @@ def unfold4d(
     Rows run over the channels and then over the places in a window, columns over the windows, row
     by row; places outside an image are 0.
     """
-    axes = patches(
+    axes = image_windows(
         x.shape, kernel_size=kernel_size, stride=stride, padding=padding, dilation=dilation
     )
     return Meta(_column_shape(x.shape, axes), x.dtype)
 
 
 @unfold4d.decomposition
-def _(ops: OpTable, x: Primitive, **rule: Unpack[PatchRule]) -> Primitive:
+def _(ops: OpTable, x: Primitive, **rule: Unpack[PatchAttributes]) -> Primitive:
     shape = tuple(x.shape)
-    axes = patches(shape, **rule)
+    axes = image_windows(shape, **rule)
     return ops.reshape(columns(ops, x, axes), shape=_column_shape(shape, axes))
 
 
@@ -79,7 +79,9 @@ def fold4d(
 
 @fold4d.decomposition
 @in_float32
-def _(ops: OpTable, x: Primitive, *, output_size: Sizes, **rule: Unpack[PatchRule]) -> Primitive:
+def _(
+    ops: OpTable, x: Primitive, *, output_size: Sizes, **rule: Unpack[PatchAttributes]
+) -> Primitive:
     shape, axes = check_columns(tuple(x.shape), output_size, **rule)
     counts = [axis.count for axis in axes]
     x = ops.reshape(x, shape=(*shape[:2], *[axis.kernel for axis in axes], *counts))
@@ -146,7 +148,7 @@ def _added_up(ops: OpTable, x: Primitive, axis: Windows, place: int, spatial: in
     return ops.permute(total, axes=tuple(back))
 
 
-def patches(shape: Shape, **rule: Unpack[PatchRule]) -> tuple[Windows, ...]:
+def image_windows(shape: Shape, **rule: Unpack[PatchAttributes]) -> tuple[Windows, ...]:
     """The windows of images (N, C, H, W)."""
     if len(shape) != 4 or len(rule["kernel_size"]) != 2:
         raise ShapeError(
@@ -162,7 +164,7 @@ def _column_shape(shape: Shape, axes: Sequence[Windows]) -> Shape:
 
 
 def check_columns(
-    shape: Shape, output_size: Sizes, **rule: Unpack[PatchRule]
+    shape: Shape, output_size: Sizes, **rule: Unpack[PatchAttributes]
 ) -> tuple[Shape, tuple[Windows, ...]]:
     """Shape of the images that columns belong to, and their windows; refuses other columns."""
     if len(shape) != 3:
@@ -176,7 +178,7 @@ def check_columns(
             f"of a kernel {rule['kernel_size']}"
         )
     images = check_shape((shape[0], shape[1] // places, *output_size))
-    axes = patches(images, **rule)
+    axes = image_windows(images, **rule)
     if shape != _column_shape(images, axes):
         raise ShapeError(
             f"{shape[2]} columns where images of {tuple(output_size)} have "

@@ -12,13 +12,11 @@ from typing import Any, Final
 
 import numpy as np
 
+from burn_cpu.base import Array, CpuOps
 from burn_cpu.blocks import bound, map_elements
 from burn_cpu.choice import choose
 from burn_cpu.compiled import compiled
 from burn_cpu.constants import constant
-from burn_cpu.defaults import DefaultOps
-
-Array = Any
 
 _FEW: Final = 4096
 """Up to that many elements one call of NumPy's takes less time than a block."""
@@ -62,7 +60,7 @@ _ATANH_SERIES: Final = _float32(
 """The same of a polynomial that is ``2 * atanh(s) / s`` within 4e-9 of its value up to 1 / 3."""
 
 
-class ActivationOps(DefaultOps):
+class ActivationOps(CpuOps):
     """Elementwise functions, and what their gradients are made of."""
 
     def relu(self, x: Array) -> Array:
@@ -132,7 +130,7 @@ class ActivationOps(DefaultOps):
     def erf(self, x: Array) -> Array:
         """A rational function in float32."""
         if x.dtype == np.float64:
-            return self.decomposed("erf", x)
+            return self.ops.decomposed("erf", x)
         return map_elements(_erf, x)
 
     def gelu(self, x: Array, *, approximate: str = "none") -> Array:
@@ -140,7 +138,7 @@ class ActivationOps(DefaultOps):
         if approximate == "tanh":
             return map_elements(_gelu_tanh, x)
         if approximate != "none" or x.dtype == np.float64:
-            return self.decomposed("gelu", x, approximate=approximate)
+            return self.ops.decomposed("gelu", x, approximate=approximate)
         fast = compiled("gelu", x)
         return map_elements(fast or _gelu, x, packed=fast is not None)
 
@@ -151,7 +149,7 @@ class ActivationOps(DefaultOps):
         if approximate == "tanh":
             return map_elements(_gelu_tanh_grad, x, g)
         if approximate != "none" or x.dtype == np.float64:
-            return self.decomposed("gelu_grad", x, g, approximate=approximate)
+            return self.ops.decomposed("gelu_grad", x, g, approximate=approximate)
         fast = compiled("gelu_grad", x)
         return map_elements(fast or _gelu_grad, x, g, packed=fast is not None)
 

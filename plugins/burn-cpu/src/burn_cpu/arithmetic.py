@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from burn.dtype import bfloat16
+from burn_cpu.base import Array, CpuOps
 from burn_cpu.choice import choose
 from burn_cpu.constants import constant
 
 if TYPE_CHECKING:
     from burn.aliases import Scalar
-
-Array = Any
 
 # As Any: NumPy's stubs know a ufunc's methods only with a literal for keepdims.
 _minimum: Any = np.minimum
@@ -64,7 +63,7 @@ def _roots(powers: Array, x1: Array | Scalar, x2: Array | Scalar) -> Array:
     return np.where(limits, abs(x1), powers)
 
 
-class ArithmeticOps:
+class ArithmeticOps(CpuOps):
     """Elementwise ops beside NumPy's universal functions."""
 
     def pow(self, x1: Array | Scalar, x2: Array | Scalar) -> Array:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from burn.ops.attention import AttentionShape, check_attention, check_on_scores
+from burn_cpu.base import Array, CpuOps
 from burn_cpu.blocks import in_blocks, row_products, row_sums, wide_dtype
 from burn_cpu.choice import fill
 from burn_cpu.threads import thread_count
-
-Array = Any
 
 _SCORES: Final = 1 << 16
 """Scores that are worked on together: 256 KiB of float32."""
@@ -21,7 +20,7 @@ _ROWS: Final = 128
 """Queries of a block."""
 
 
-class AttentionOps:
+class AttentionOps(CpuOps):
     """Attention and its gradients."""
 
     def attention(

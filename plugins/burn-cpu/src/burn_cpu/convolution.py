@@ -28,16 +28,15 @@ from burn.ops.convolution_windows import (
 )
 from burn.ops.pooling_windows import PatchRule, Sizes, Windows
 from burn.ops.unfolding import check_columns, patches
+from burn_cpu.base import Array, CpuOps
 from burn_cpu.blocks import wide_dtype
 from burn_cpu.window_blocks import Part, inside, layout, padded, windows
-
-Array = Any
 
 _MANY: Final = 3
 """How many times as long it takes to add an element to others as to copy it."""
 
 
-class ConvolutionOps:
+class ConvolutionOps(CpuOps):
     """Convolutions over any number of axes; 16-bit floats in float32."""
 
     def conv(self, x: Array, weight: Array, bias: Array | None, **rule: Unpack[ConvRule]) -> Array:

@@ -5,19 +5,16 @@ The states and walks are those of `burn.ops.ctc`.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from burn.backend.refusal import Refusal, refused_index
 from burn.dtype import int64
 from burn.ops.ctc import NEVER, check_ctc
+from burn_cpu.base import Array, CpuOps
 from burn_cpu.indexing import out_of_range
 
-Array = Any
 
-
-class CtcOps:
+class CtcOps(CpuOps):
     """The loss and its gradient."""
 
     def ctc_loss(

@@ -14,12 +14,11 @@ from burn.ops.deformed_windows import (
     deformation,
     starts,
 )
+from burn_cpu.base import Array, CpuOps
 from burn_cpu.blocks import wide_dtype
 
-Array = Any
 
-
-class DeformableOps:
+class DeformableOps(CpuOps):
     """Reading at moved places, and what gradients are made of; 16-bit floats in float32."""
 
     def deform_unfold4d(

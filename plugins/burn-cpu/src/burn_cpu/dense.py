@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-Array = Any
+from burn_cpu.base import Array, CpuOps
 
 
-class DenseOps:
+class DenseOps(CpuOps):
     """Affine maps."""
 
     def linear(self, x: Array, weight: Array, bias: Array | None) -> Array:

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from burn.backend.array import check_places, index_error
+from burn_cpu.base import Array, CpuOps
 
 if TYPE_CHECKING:
     from burn.errors import OutOfRangeError
 
-Array = Any
 
-
-class IndexingOps:
+class IndexingOps(CpuOps):
     """Indexing through NumPy's integer-array indexing."""
 
     def gather(self, x: Array, indices: Array, *, axis: int) -> Array:

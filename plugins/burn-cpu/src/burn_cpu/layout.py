@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from burn.backend.array import check_sliced, python_slices
 from burn.device_id import DeviceId
 from burn.tensor_data import TensorData
+from burn_cpu.base import Array, CpuOps
 
 if TYPE_CHECKING:
     from burn.aliases import RealScalar, Scalar, Shape, Slices
     from burn.dtype import DType
 
-Array = Any
-"""An array, or a NumPy scalar: what NumPy returns where the result has no axes."""
 
-
-class LayoutOps:
+class LayoutOps(CpuOps):
     """Ops that hold no arithmetic. Views cost nothing: no op writes to an operand."""
 
     def from_data(self, data: TensorData, device: DeviceId) -> Array:

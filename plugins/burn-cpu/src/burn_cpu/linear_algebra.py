@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-Array = Any
+from burn_cpu.base import Array, CpuOps
 
 
-class LinearAlgebraOps:
+class LinearAlgebraOps(CpuOps):
     """Contractions."""
 
     def matmul(self, x1: Array, x2: Array) -> Array:

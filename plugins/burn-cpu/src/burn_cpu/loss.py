@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from burn_cpu.base import Array, CpuOps
 from burn_cpu.indexing import check_labels, grid, out_of_range
 
-Array = Any
 
-
-class LossOps:
+class LossOps(CpuOps):
     """Losses, and their gradients, of logits."""
 
     def cross_entropy(self, logits: Array, targets: Array, *, axis: int) -> Array:

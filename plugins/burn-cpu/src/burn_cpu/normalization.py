@@ -8,18 +8,16 @@ from typing import Any, Final
 import numpy as np
 
 from burn.ops.normalization import check_channels, check_last_axis
+from burn_cpu.base import Array, CpuOps
 from burn_cpu.blocks import BLOCK, in_blocks, map_rows, row_products, row_sums, wide_dtype
 from burn_cpu.compiled import compiled
 from burn_cpu.constants import constant
-from burn_cpu.defaults import DefaultOps
-
-Array = Any
 
 _SHORTEST_ROW: Final = 8
 """Shorter rows cost more than the decomposition."""
 
 
-class NormalizationOps(DefaultOps):
+class NormalizationOps(CpuOps):
     """Forms that go over memory once or twice."""
 
     def layer_norm(
@@ -28,7 +26,7 @@ class NormalizationOps(DefaultOps):
         """Six steps for each block."""
         length = check_last_axis(x.shape, gamma=gamma, beta=beta)
         if length < _SHORTEST_ROW:
-            return self.decomposed("layer_norm", x, gamma, beta, epsilon=epsilon)
+            return self.ops.decomposed("layer_norm", x, gamma, beta, epsilon=epsilon)
         wide = wide_dtype(x.dtype)
         scale, shift = _widened(wide, gamma, beta)
         fast = compiled("layer_norm", x)
@@ -47,7 +45,7 @@ class NormalizationOps(DefaultOps):
         if g.shape != x.shape:
             raise ValueError(f"g of shape {g.shape} for {x.shape}")
         if length < _SHORTEST_ROW or not x.size:
-            return self.decomposed("layer_norm_grad", x, gamma, g, epsilon=epsilon)  # type: ignore[no-any-return]  # three arrays
+            return self.ops.decomposed("layer_norm_grad", x, gamma, g, epsilon=epsilon)  # type: ignore[no-any-return]  # three arrays
         dtype, wide = x.dtype, wide_dtype(x.dtype)
         (scale,) = _widened(wide, gamma)
         rows, slopes = x.reshape(-1, length), g.reshape(-1, length)
@@ -79,7 +77,7 @@ class NormalizationOps(DefaultOps):
         channels = check_channels(x.shape, gamma=gamma, beta=beta)
         images = _images(x)
         if images is None:
-            return self.decomposed("batch_norm_training", x, gamma, beta, epsilon=epsilon)  # type: ignore[no-any-return]  # three arrays
+            return self.ops.decomposed("batch_norm_training", x, gamma, beta, epsilon=epsilon)  # type: ignore[no-any-return]  # three arrays
         count, _, places = images.shape
         dtype = x.dtype
         means, squares = np.empty((2, count, channels), dtype)
@@ -128,7 +126,7 @@ class NormalizationOps(DefaultOps):
             raise ValueError(f"g of shape {g.shape} for {x.shape}")
         images, slopes = _images(x), _images(g)
         if images is None or slopes is None:
-            return self.decomposed(  # type: ignore[no-any-return]  # three arrays
+            return self.ops.decomposed(  # type: ignore[no-any-return]  # three arrays
                 "batch_norm_grad", x, gamma, mean, variance, g, epsilon=epsilon
             )
         count, _, places = images.shape

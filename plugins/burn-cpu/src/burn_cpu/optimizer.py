@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 
 from burn.ops.optimizer import adam_rates, check_same_shapes
+from burn_cpu.base import Array, CpuOps
 from burn_cpu.constants import constant
 
-Array = Any
 
-
-class OptimizerOps:
+class OptimizerOps(CpuOps):
     """Steps that write to new buffers only."""
 
     def sgd_step(

@@ -23,19 +23,18 @@ from burn.ops.pooling_windows import (
     unpooled_shape,
     windows,
 )
+from burn_cpu.base import Array, CpuOps
 from burn_cpu.indexing import out_of_range
 from burn_cpu.threads import in_parallel, shares, thread_count
 
 if TYPE_CHECKING:
     from burn.dtype import DType
 
-Array = Any
-
 _BLOCK: Final = 1 << 18
 """Elements that are worked on together."""
 
 
-class PoolingOps:
+class PoolingOps(CpuOps):
     """Largest and mean elements of windows, and what their gradients are made of."""
 
     def max_pool(self, x: Array, **rule: Unpack[WindowRule]) -> Array:

@@ -7,7 +7,7 @@ would have made: nobody can tell.
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -21,13 +21,12 @@ from burn.ops.random import (
     uniform_words,
 )
 from burn.ops.shapes import size
+from burn_cpu.base import Array, CpuOps
 
 if TYPE_CHECKING:
     from burn.aliases import Shape
     from burn.device_id import DeviceId
     from burn.dtype import DType
-
-Array = Any
 
 _WORD: Final = 0xFFFFFFFF
 _WORDS_AHEAD: Final = 1 << 16
@@ -52,7 +51,7 @@ class _Ahead:
         return _fractions(self.words, float32)
 
 
-class RandomOps:
+class RandomOps(CpuOps):
     """Random numbers. The last words generated ahead are kept, in one object that is replaced."""
 
     _ahead: _Ahead | None = None

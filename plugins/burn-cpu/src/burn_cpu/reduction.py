@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from burn.dtype import bool_, float32
+from burn_cpu.base import Array, CpuOps
 
 if TYPE_CHECKING:
     from burn.dtype import DType
-
-Array = Any
 
 # As Any: NumPy's stubs know a ufunc's methods only with a literal for keepdims.
 _add: Any = np.add
@@ -28,7 +27,7 @@ def ordered(x: Array) -> Array:
     return x.astype(np.float32) if x.dtype.kind == "V" else x
 
 
-class ReductionOps:
+class ReductionOps(CpuOps):
     """Reductions through the methods of universal functions, without NumPy's Python layer."""
 
     def sum(

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-Array = Any
+from burn_cpu.base import Array, CpuOps
 
 
-class SignalOps:
+class SignalOps(CpuOps):
     """NumPy transforms float32 in float32; 16-bit floats are widened to it."""
 
     def rfft(self, x: Array, *, axis: int, n: int) -> tuple[Array, Array]:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
+from burn_cpu.base import Array, CpuOps
 from burn_cpu.blocks import map_along, map_rows, row_products, row_sums
 from burn_cpu.compiled import compiled
 
-Array = Any
 
-
-class SoftmaxOps:
+class SoftmaxOps(CpuOps):
     """Functions of rows, which lie along an axis."""
 
     def softmax(self, x: Array, *, axis: int) -> Array:

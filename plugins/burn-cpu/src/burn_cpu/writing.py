@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from burn.backend.array import python_slices
+from burn_cpu.base import Array, CpuOps
 
 if TYPE_CHECKING:
     from burn.aliases import Scalar, Slices
 
 __all__ = ["WritingOps"]
 
-Array = Any
 
-
-class WritingOps:
+class WritingOps(CpuOps):
     """Writes to arrays that NumPy allocated and that nothing else refers to."""
 
     def can_write(self, x: Array, views: list[Array]) -> bool:

@@ -13,16 +13,16 @@ from burn.ops.signature import Shape
 
 __all__ = [
     "Pairs",
-    "PatchRule",
+    "PatchAttributes",
+    "PoolAttributes",
     "Sizes",
-    "SlidingRule",
-    "WindowRule",
+    "SlidingAttributes",
     "Windows",
     "check_pooled",
+    "pool_windows",
     "pooled_shape",
-    "spatial_axes",
+    "split_spatial_axes",
     "unpooled_shape",
-    "windows",
 ]
 
 Sizes: TypeAlias = tuple[int, ...]
@@ -32,7 +32,7 @@ Pairs: TypeAlias = tuple[tuple[int, int], ...]
 """Numbers before and after, for each spatial axis."""
 
 
-class SlidingRule(TypedDict):
+class SlidingAttributes(TypedDict):
     """How windows slide, as ops have it in their attributes; a function forwards it as one."""
 
     stride: Sizes
@@ -40,14 +40,14 @@ class SlidingRule(TypedDict):
     dilation: Sizes
 
 
-class PatchRule(SlidingRule):
+class PatchAttributes(SlidingAttributes):
     """The same of windows of a given size."""
 
     kernel_size: Sizes
 
 
-class WindowRule(TypedDict):
-    """The windows of a pooling, as `windows` takes them."""
+class PoolAttributes(TypedDict):
+    """The windows of a pooling, as `pool_windows` takes them."""
 
     kernel_size: Sizes
     stride: Sizes
@@ -88,7 +88,7 @@ class Windows:
         return max(self.reach - self.before - self.length, 0)
 
 
-def windows(
+def pool_windows(
     shape: Shape,
     *,
     kernel_size: Sizes,
@@ -109,7 +109,7 @@ def windows(
     if dilation is None:
         dilation = (1,) * len(kernel_size)
     _check_counts(kernel_size, stride=stride, padding=padding, dilation=dilation)
-    lead, lengths = spatial_axes(shape, len(kernel_size))
+    lead, lengths = split_spatial_axes(shape, len(kernel_size))
     return tuple(
         [
             _along(length, kernel, step, before, after, spread, ceil_mode, len(lead) + number)
@@ -125,7 +125,7 @@ def pooled_shape(shape: Shape, plan: Sequence[Windows]) -> Shape:
     return (*shape[: len(shape) - len(plan)], *[axis.count for axis in plan])
 
 
-def spatial_axes(shape: Shape, count: int) -> tuple[Shape, Shape]:
+def split_spatial_axes(shape: Shape, count: int) -> tuple[Shape, Shape]:
     """Lengths of the leading axes and of the last `count` ones, of which none may be 0."""
     lead = len(shape) - count
     if count < 1 or lead < 0:
@@ -146,7 +146,7 @@ def unpooled_shape(shape: Shape, input_size: Sizes) -> Shape:
     if not 0 < len(input_size) <= len(shape):
         raise ShapeError(f"an input_size of {input_size} for a gradient of shape {shape}")
     whole = (*shape[: len(shape) - len(input_size)], *input_size)
-    spatial_axes(check_shape(whole), len(input_size))
+    split_spatial_axes(check_shape(whole), len(input_size))
     return whole
 
 

@@ -9,43 +9,43 @@ from dataclasses import dataclass
 from typing import Any
 
 from burn.errors import ArgumentError, ShapeError
-from burn.ops.pooling_windows import Pairs, Sizes, SlidingRule, Windows
 from burn.ops.shapes import check_shape
 from burn.ops.signature import Shape
+from burn.ops.sliding_windows import Pairs, Sizes, SlidingAttributes, Windows
 
 __all__ = [
-    "ConvRule",
-    "ConvTransposeRule",
-    "ConvWeightGradRule",
-    "Convolution",
-    "check_bias",
-    "convolution",
+    "ConvAttributes",
+    "ConvGeometry",
+    "ConvTransposeAttributes",
+    "ConvWeightGradAttributes",
+    "check_conv_bias",
+    "conv_geometry",
+    "conv_transpose_geometry",
+    "conv_weight_grad_geometry",
     "patch_windows",
-    "transposed_convolution",
-    "weight_gradient",
 ]
 
 
-class ConvRule(SlidingRule):
+class ConvAttributes(SlidingAttributes):
     """The attributes of the op `conv`, which backends and decompositions forward as one."""
 
     groups: int
 
 
-class ConvTransposeRule(ConvRule):
+class ConvTransposeAttributes(ConvAttributes):
     """Those of `conv_transpose`."""
 
     output_padding: Sizes
 
 
-class ConvWeightGradRule(ConvRule):
+class ConvWeightGradAttributes(ConvAttributes):
     """Those of `conv_weight_grad`."""
 
     kernel_size: Sizes
 
 
 @dataclass(frozen=True, eq=False)
-class Convolution:
+class ConvGeometry:
     """What belongs to what in a convolution. One of the same shapes is the identical object.
 
     Attributes
@@ -103,9 +103,9 @@ class Convolution:
 
 
 @functools.lru_cache(maxsize=1024)
-def convolution(
+def conv_geometry(
     shape: Shape, weight: Shape, *, stride: Sizes, padding: Pairs, dilation: Sizes, groups: int
-) -> Convolution:
+) -> ConvGeometry:
     """The convolution of a tensor (N, C, *spatial) with a weight (O, C / groups, *kernel).
 
     Raises
@@ -127,13 +127,13 @@ def convolution(
             hint="A weight has the shape (O, C / groups, *kernel)",
         )
     _per_group(weight[0], groups, "O")
-    plan = Convolution(shape[0], shape[1], weight[0], groups, axes)
+    plan = ConvGeometry(shape[0], shape[1], weight[0], groups, axes)
     check_shape(plan.output_shape)
     return plan
 
 
 @functools.lru_cache(maxsize=1024)
-def transposed_convolution(
+def conv_transpose_geometry(
     shape: Shape,
     weight: Shape,
     *,
@@ -142,7 +142,7 @@ def transposed_convolution(
     output_padding: Sizes,
     dilation: Sizes,
     groups: int,
-) -> Convolution:
+) -> ConvGeometry:
     """The convolution whose adjoint takes (N, C, *spatial), by a weight (C, O / groups, *kernel).
 
     Its operand has the shape of the adjoint's result, and the other way round.
@@ -183,14 +183,14 @@ def transposed_convolution(
                 hint="Use less padding",
             )
         axes.append(Windows(length, kernel, step, before, after, spread, count))
-    plan = Convolution(shape[0], weight[1] * groups, shape[1], groups, tuple(axes))
+    plan = ConvGeometry(shape[0], weight[1] * groups, shape[1], groups, tuple(axes))
     check_shape(plan.input_shape)
     return plan
 
 
-def weight_gradient(
+def conv_weight_grad_geometry(
     shape: Shape, output: Shape, *, kernel_size: Sizes, groups: int, **numbers: Any
-) -> Convolution:
+) -> ConvGeometry:
     """The convolution of a tensor of one shape to one of another, by a kernel of a given size.
 
     Raises
@@ -203,13 +203,13 @@ def weight_gradient(
     if len(output) != len(shape) or len(shape) < 2:
         raise ShapeError(f"g has shape {output} where x has shape {shape}")
     weight = (output[1], _per_group(shape[1], groups, "C"), *kernel_size)
-    plan = convolution(shape, weight, groups=groups, **numbers)
+    plan = conv_geometry(shape, weight, groups=groups, **numbers)
     if output != plan.output_shape:
         raise ShapeError(f"g has shape {output} where the convolution gives {plan.output_shape}")
     return plan
 
 
-def check_bias(bias: Any, outputs: int) -> None:
+def check_conv_bias(bias: Any, outputs: int) -> None:
     """Refuse a bias, a tensor or None, that has not one element for each output channel."""
     if bias is not None and tuple(bias.shape) != (outputs,):
         raise ShapeError(f"bias has shape {tuple(bias.shape)} where ({outputs},) is needed")

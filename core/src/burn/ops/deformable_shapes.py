@@ -7,21 +7,27 @@ from typing import Any, NamedTuple, Unpack
 import numpy as np
 
 from burn.errors import ArgumentError, ShapeError
-from burn.ops.pooling_windows import PatchRule, Windows
+from burn.ops.axis_maps import Array
 from burn.ops.signature import Shape
-from burn.ops.taps import Array
-from burn.ops.unfolding import patches
+from burn.ops.sliding_windows import PatchAttributes, Windows
+from burn.ops.unfolding import image_windows
 
-__all__ = ["Deformation", "DeformationRule", "check_gradient", "deformation", "starts"]
+__all__ = [
+    "DeformableAttributes",
+    "DeformableGeometry",
+    "check_deformable_gradient",
+    "deformable_geometry",
+    "undeformed_positions",
+]
 
 
-class DeformationRule(PatchRule):
+class DeformableAttributes(PatchAttributes):
     """The attributes of the ops that deform windows."""
 
     offset_groups: int
 
 
-class Deformation(NamedTuple):
+class DeformableGeometry(NamedTuple):
     """The shapes that belong together in a deformed convolution.
 
     Attributes
@@ -91,14 +97,14 @@ class Deformation(NamedTuple):
         return (self.batch, 2 * self.groups * self.places, self.rows.count, self.columns.count)
 
 
-def deformation(
+def deformable_geometry(
     x: Any,
     offset: Any,
     mask: Any,
     *,
     offset_groups: int,
-    **rule: Unpack[PatchRule],
-) -> Deformation:
+    **rule: Unpack[PatchAttributes],
+) -> DeformableGeometry:
     """What belongs to what, of anything that has shapes; `mask` may be None.
 
     Raises
@@ -109,7 +115,7 @@ def deformation(
         If a number is out of its range.
     """
     shape = tuple(x.shape)
-    rows, columns = patches(shape, **rule)
+    rows, columns = image_windows(shape, **rule)
     if offset_groups < 1:
         raise ArgumentError(f"offset_groups is {offset_groups}", hint="Use 1 or more")
     if shape[1] % offset_groups:
@@ -117,7 +123,7 @@ def deformation(
             f"{shape[1]} channels are no multiple of {offset_groups} offset_groups",
             hint="Each group has equally many",
         )
-    plan = Deformation(shape[0], shape[1], offset_groups, rows, columns)
+    plan = DeformableGeometry(shape[0], shape[1], offset_groups, rows, columns)
     numbers = f"{offset_groups} * {rows.kernel} * {columns.kernel}"
     if tuple(offset.shape) != plan.offset_shape:
         raise ShapeError(
@@ -132,13 +138,13 @@ def deformation(
     return plan
 
 
-def check_gradient(g: Any, plan: Deformation) -> None:
+def check_deformable_gradient(g: Any, plan: DeformableGeometry) -> None:
     """Refuse a gradient that has not the shape of the columns."""
     if tuple(g.shape) != plan.column_shape:
         raise ShapeError(f"g has shape {tuple(g.shape)} where {plan.column_shape} is needed")
 
 
-def starts(plan: Deformation) -> tuple[Array, Array]:
+def undeformed_positions(plan: DeformableGeometry) -> tuple[Array, Array]:
     """Row and column of each place of each window, before it is moved."""
     rows, columns = (
         np.arange(axis.kernel)[:, None] * axis.dilation

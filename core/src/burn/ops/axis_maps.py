@@ -19,7 +19,7 @@ from burn.ops.signature import Primitive
 from burn.ops.table import OpTable
 from burn.tensor_data import TensorData
 
-__all__ = ["Array", "Taps", "constant", "weighted_sums", "window_taps"]
+__all__ = ["Array", "AxisMap", "apply_axis_map", "constant", "range_sum_map"]
 
 Array = npt.NDArray[Any]
 
@@ -35,7 +35,7 @@ class _Part(NamedTuple):
     taken: Array | None
 
 
-class Taps:
+class AxisMap:
     """A linear map along an axis.
 
     Parameters
@@ -75,7 +75,7 @@ class Taps:
         return _Part(None if in_order else places, row(self.weights), row(self.taken))
 
     @functools.cached_property
-    def transposed(self) -> Taps:
+    def transposed(self) -> AxisMap:
         """The map from outputs back to inputs: that of gradients."""
         outputs, count = self.places.shape
         taken = np.ones(self.places.shape, np.bool_) if self.taken is None else self.taken
@@ -90,18 +90,18 @@ class Taps:
         shape = (self.length, int(counts.max(initial=0)))
         back, weights, taken = np.zeros(shape, np.int64), np.ones(shape), np.zeros(shape, np.bool_)
         back[inputs, rank], weights[inputs, rank], taken[inputs, rank] = rows, sums, True
-        return Taps(outputs, back, weights, taken)
+        return AxisMap(outputs, back, weights, taken)
 
 
-def window_taps(length: int, starts: Array, stops: Array) -> Taps:
+def range_sum_map(length: int, starts: Array, stops: Array) -> AxisMap:
     """Sums over the places from each start up to, but without, its stop."""
     offsets = np.arange(int((stops - starts).max(initial=0)))
     places = starts[:, None] + offsets
     taken = places < stops[:, None]
-    return Taps(length, np.where(taken, places, starts[:, None]), taken=taken)
+    return AxisMap(length, np.where(taken, places, starts[:, None]), taken=taken)
 
 
-def weighted_sums(ops: OpTable, x: Primitive, taps: Taps, axis: int) -> Primitive:
+def apply_axis_map(ops: OpTable, x: Primitive, taps: AxisMap, axis: int) -> Primitive:
     """Apply a map along an axis."""
     terms = [_terms(ops, x, part, axis) for part in taps.parts]
     outputs, count = taps.places.shape
