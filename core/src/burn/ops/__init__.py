@@ -1,10 +1,14 @@
 """The op table: every operation, defined once.
 
-A family of ops is a module here. Importing this package fills `REGISTRY`; a new op is a definition
-in its family (see CONTRIBUTING.md), and nothing else has to know of it.
+A module of this package defines a family of ops. Importing the package imports all families, which
+fills `REGISTRY`. A new op is a definition in its family (see CONTRIBUTING.md) and nothing else.
+
+``__all__`` has what plugins use of it, which they import from `burn.plugin_api`: the op table, the
+roles of operands and attributes, and the checks and formulas that native implementations of an op
+share with its decomposition.
 """
 
-from burn.ops import (
+from burn.ops import (  # noqa: F401 — importing a family registers its ops
     activation,
     arithmetic,
     attention,
@@ -42,57 +46,195 @@ from burn.ops import (
     unary_functions,
     unfolding,
 )
-from burn.ops.op import REGISTRY, Context, Op, Tag, op, register
-from burn.ops.signature import Meta, Operand
+from burn.ops.attention import AttentionShapes, attention_shapes, check_broadcasts_to_scores
+from burn.ops.average_pooling import (
+    adaptive_window_bounds,
+    average_pool_divisors,
+    window_element_counts,
+    window_sum_map,
+)
+from burn.ops.axis_maps import AxisMap, range_sum_map
+from burn.ops.convolution import flipped_padding
+from burn.ops.convolution_shapes import (
+    ConvAttributes,
+    ConvGeometry,
+    ConvTransposeAttributes,
+    ConvWeightGradAttributes,
+    check_conv_bias,
+    conv_geometry,
+    conv_transpose_geometry,
+    conv_weight_grad_geometry,
+)
+from burn.ops.ctc import LOG_ZERO, check_ctc
+from burn.ops.deformable_shapes import (
+    DeformableAttributes,
+    DeformableGeometry,
+    check_deformable_gradient,
+    deformable_geometry,
+    undeformed_positions,
+)
+from burn.ops.indexing import check_same_shape
+from burn.ops.linear_algebra import transpose_matrices
+from burn.ops.max_pooling import check_pool_index_dtype, check_pool_indices, lowest_value
+from burn.ops.normalization import check_channels, check_last_axis
+from burn.ops.op import REGISTRY, Attribute, Context, Op, Tag, op, register
+from burn.ops.optimizer import adam_rates, check_same_shapes
+from burn.ops.precision import in_float32
+from burn.ops.random import (
+    PHILOX_KEY_STEPS,
+    PHILOX_MULTIPLIERS,
+    PHILOX_ROUNDS,
+    UNIFORM_BITS,
+    integer_words,
+    largest_below,
+    normal_words,
+    philox_state,
+    signed_word,
+    uniform_words,
+)
+from burn.ops.resampling import interpolation_maps
+from burn.ops.shapes import broadcast_shapes, size
+from burn.ops.signature import (
+    AnyOperand,
+    AnyOrScalar,
+    BoolOperand,
+    ComplexOperand,
+    Cotangent,
+    FloatOperand,
+    FloatOrScalar,
+    Gradients,
+    IndexOperand,
+    InexactOperand,
+    InexactOrScalar,
+    IntegerOrScalar,
+    IntegralOperand,
+    IntegralOrScalar,
+    Meta,
+    NumberOperand,
+    NumberOrScalar,
+    NumericOperand,
+    NumericOrScalar,
+    Operand,
+    OptionalBool,
+    OptionalFloat,
+    RealOperand,
+    RealOrScalar,
+    TensorList,
+)
+from burn.ops.sliding_windows import (
+    Pairs,
+    PatchAttributes,
+    PoolAttributes,
+    Sizes,
+    SlidingAttributes,
+    Windows,
+    check_pooled,
+    pool_windows,
+    pooled_shape,
+    split_spatial_axes,
+    unpooled_shape,
+)
+from burn.ops.sorting import check_index_dtype
 from burn.ops.table import OpTable, resolve
+from burn.ops.unfolding import check_columns, image_windows
 
 __all__ = [
+    "LOG_ZERO",
+    "PHILOX_KEY_STEPS",
+    "PHILOX_MULTIPLIERS",
+    "PHILOX_ROUNDS",
     "REGISTRY",
+    "UNIFORM_BITS",
+    "AnyOperand",
+    "AnyOrScalar",
+    "AttentionShapes",
+    "Attribute",
+    "AxisMap",
+    "BoolOperand",
+    "ComplexOperand",
     "Context",
+    "ConvAttributes",
+    "ConvGeometry",
+    "ConvTransposeAttributes",
+    "ConvWeightGradAttributes",
+    "Cotangent",
+    "DeformableAttributes",
+    "DeformableGeometry",
+    "FloatOperand",
+    "FloatOrScalar",
+    "Gradients",
+    "IndexOperand",
+    "InexactOperand",
+    "InexactOrScalar",
+    "IntegerOrScalar",
+    "IntegralOperand",
+    "IntegralOrScalar",
     "Meta",
+    "NumberOperand",
+    "NumberOrScalar",
+    "NumericOperand",
+    "NumericOrScalar",
     "Op",
     "OpTable",
     "Operand",
+    "OptionalBool",
+    "OptionalFloat",
+    "Pairs",
+    "PatchAttributes",
+    "PoolAttributes",
+    "RealOperand",
+    "RealOrScalar",
+    "Sizes",
+    "SlidingAttributes",
     "Tag",
-    "activation",
-    "arithmetic",
-    "attention",
-    "average_pooling",
-    "binary_functions",
-    "comparison",
-    "complex_numbers",
-    "convolution",
-    "creation",
-    "ctc",
-    "data_dependent",
-    "decomposition",
-    "deformable",
-    "dense",
-    "eigenvalues",
-    "grids",
-    "indexing",
-    "inverse",
-    "layout",
-    "linear_algebra",
-    "loss",
-    "max_pooling",
-    "normalization",
+    "TensorList",
+    "Windows",
+    "adam_rates",
+    "adaptive_window_bounds",
+    "attention_shapes",
+    "average_pool_divisors",
+    "broadcast_shapes",
+    "check_broadcasts_to_scores",
+    "check_channels",
+    "check_columns",
+    "check_conv_bias",
+    "check_ctc",
+    "check_deformable_gradient",
+    "check_index_dtype",
+    "check_last_axis",
+    "check_pool_index_dtype",
+    "check_pool_indices",
+    "check_pooled",
+    "check_same_shape",
+    "check_same_shapes",
+    "conv_geometry",
+    "conv_transpose_geometry",
+    "conv_weight_grad_geometry",
+    "deformable_geometry",
+    "flipped_padding",
+    "image_windows",
+    "in_float32",
+    "integer_words",
+    "interpolation_maps",
+    "largest_below",
+    "lowest_value",
+    "normal_words",
     "op",
-    "optimizer",
-    "random",
-    "rectifier",
-    "reduction",
+    "philox_state",
+    "pool_windows",
+    "pooled_shape",
+    "range_sum_map",
     "register",
-    "resampling",
     "resolve",
-    "scan",
-    "scatter",
-    "signal",
-    "softmax",
-    "sorting",
-    "statistics",
-    "unary_functions",
-    "unfolding",
+    "signed_word",
+    "size",
+    "split_spatial_axes",
+    "transpose_matrices",
+    "undeformed_positions",
+    "uniform_words",
+    "unpooled_shape",
+    "window_element_counts",
+    "window_sum_map",
 ]
 
 

@@ -1,6 +1,6 @@
 """Linear maps along an axis in which an output depends on few inputs: averages, interpolation.
 
-Such a map is a table, made on the host: for each output the places along the axis that have a part
+Such a map is a table, made on the host: for each output the indices along the axis that have a part
 in it, and their weights. What has no part is not looked at: beside an infinite element nothing
 becomes NaN because of it. The gradient is the same with the transposed table.
 """
@@ -28,11 +28,11 @@ _FEW = 8
 
 
 class _Part(NamedTuple):
-    """Taps in a row: their places (None: those of the axis, as they are), weights and presence."""
+    """Taps in a row: their indices (None: those of the axis, as they are), weights and presence."""
 
-    places: Array | None
+    indices: Array | None
     weights: Array | None
-    taken: Array | None
+    present: Array | None
 
 
 class AxisMap:
@@ -42,26 +42,40 @@ class AxisMap:
     ----------
     length : int
         Length of the axis that it takes.
-    places : array of int64, shape (outputs, taps)
+    indices : array of int64, shape (outputs, taps)
         Which elements each output is made of.
     weights : array of float64, shape (outputs, taps), optional
         By how much they are multiplied; 1 if left out.
-    taken : array of bool, shape (outputs, taps), optional
+    present : array of bool, shape (outputs, taps), optional
         Which of the taps there are; all of them if left out. Others have a place that exists.
     """
 
     def __init__(
-        self, length: int, places: Array, weights: Array | None = None, taken: Array | None = None
+        self,
+        length: int,
+        indices: Array,
+        weights: Array | None = None,
+        present: Array | None = None,
     ) -> None:
         self.length = length
-        self.places = places
+        self.indices = indices
         self.weights = None if weights is None or bool(np.all(weights == 1.0)) else weights
-        self.taken = None if taken is None or bool(np.all(taken)) else taken
+        self.present = None if present is None or bool(np.all(present)) else present
+
+    @property
+    def places(self) -> Array:
+        """Old name of `indices`, until plugins import burn.plugin_api."""
+        return self.indices
+
+    @property
+    def taken(self) -> Array | None:
+        """Old name of `present`, until plugins import burn.plugin_api."""
+        return self.present
 
     @functools.cached_property
     def parts(self) -> list[_Part]:
         """The taps, one of each output at a time; or all of an output after the other."""
-        count = self.places.shape[1]
+        count = self.indices.shape[1]
         if 0 < count <= _FEW:
             return [self._part(np.s_[:, number]) for number in range(count)]
         return [self._part(np.s_[:])]
@@ -70,41 +84,45 @@ class AxisMap:
         def row(table: Array | None) -> Array | None:
             return None if table is None else np.ascontiguousarray(table[place]).reshape(-1)
 
-        places = self.places[place].reshape(-1)
-        in_order = np.array_equal(places, np.arange(self.length))
-        return _Part(None if in_order else places, row(self.weights), row(self.taken))
+        indices = self.indices[place].reshape(-1)
+        in_order = np.array_equal(indices, np.arange(self.length))
+        return _Part(None if in_order else indices, row(self.weights), row(self.present))
 
     @functools.cached_property
     def transposed(self) -> AxisMap:
         """The map from outputs back to inputs: that of gradients."""
-        outputs, count = self.places.shape
-        taken = np.ones(self.places.shape, np.bool_) if self.taken is None else self.taken
-        weights = np.ones(self.places.shape) if self.weights is None else self.weights
-        rows = np.repeat(np.arange(outputs), count).reshape(outputs, count)[taken]
+        outputs, count = self.indices.shape
+        present = np.ones(self.indices.shape, np.bool_) if self.present is None else self.present
+        weights = np.ones(self.indices.shape) if self.weights is None else self.weights
+        rows = np.repeat(np.arange(outputs), count).reshape(outputs, count)[present]
         # Of several taps at one place the weights are added up.
-        pairs, which = np.unique(self.places[taken] * outputs + rows, return_inverse=True)
-        sums = np.bincount(which, weights[taken], minlength=len(pairs))
+        pairs, which = np.unique(self.indices[present] * outputs + rows, return_inverse=True)
+        sums = np.bincount(which, weights[present], minlength=len(pairs))
         inputs, rows = np.divmod(pairs, max(outputs, 1))
         counts = np.bincount(inputs, minlength=self.length)
         rank = np.arange(len(pairs)) - np.repeat(np.cumsum(counts) - counts, counts)
         shape = (self.length, int(counts.max(initial=0)))
-        back, weights, taken = np.zeros(shape, np.int64), np.ones(shape), np.zeros(shape, np.bool_)
-        back[inputs, rank], weights[inputs, rank], taken[inputs, rank] = rows, sums, True
-        return AxisMap(outputs, back, weights, taken)
+        back, weights, present = (
+            np.zeros(shape, np.int64),
+            np.ones(shape),
+            np.zeros(shape, np.bool_),
+        )
+        back[inputs, rank], weights[inputs, rank], present[inputs, rank] = rows, sums, True
+        return AxisMap(outputs, back, weights, present)
 
 
 def range_sum_map(length: int, starts: Array, stops: Array) -> AxisMap:
-    """Sums over the places from each start up to, but without, its stop."""
+    """Sums over the indices from each start up to, but without, its stop."""
     offsets = np.arange(int((stops - starts).max(initial=0)))
-    places = starts[:, None] + offsets
-    taken = places < stops[:, None]
-    return AxisMap(length, np.where(taken, places, starts[:, None]), taken=taken)
+    indices = starts[:, None] + offsets
+    present = indices < stops[:, None]
+    return AxisMap(length, np.where(present, indices, starts[:, None]), present=present)
 
 
 def apply_axis_map(ops: OpTable, x: Primitive, taps: AxisMap, axis: int) -> Primitive:
     """Apply a map along an axis."""
     terms = [_terms(ops, x, part, axis) for part in taps.parts]
-    outputs, count = taps.places.shape
+    outputs, count = taps.indices.shape
     if count == len(terms):
         return functools.reduce(ops.add, terms)
     shape = tuple(x.shape)
@@ -113,16 +131,16 @@ def apply_axis_map(ops: OpTable, x: Primitive, taps: AxisMap, axis: int) -> Prim
 
 
 def _terms(ops: OpTable, x: Primitive, part: _Part, axis: int) -> Primitive:
-    """Elements at some places, times their weights."""
-    if part.places is not None:
-        x = ops.select(x, constant(ops, part.places, index_dtype(ops)), axis=axis)
+    """Elements at some indices, times their weights."""
+    if part.indices is not None:
+        x = ops.select(x, constant(ops, part.indices, index_dtype(ops)), axis=axis)
     shape = [1] * len(x.shape)
     shape[axis] = -1
     if part.weights is not None:
         x = ops.multiply(x, constant(ops, part.weights.reshape(shape), ops.dtype(x)))
-    if part.taken is not None:
-        taken = ops.backend.from_data(TensorData(part.taken.reshape(shape)), ops.device)
-        x = ops.where(taken, x, 0.0)
+    if part.present is not None:
+        present = ops.backend.from_data(TensorData(part.present.reshape(shape)), ops.device)
+        x = ops.where(present, x, 0.0)
     return x
 
 

@@ -134,3 +134,8 @@ def check_same_shape(name: str, shape: Shape, expected: Shape) -> None:
     """Refuse a shape other than the expected one."""
     if shape != expected:
         raise ShapeError(f"{name} has shape {shape} where {expected} is needed")
+
+
+# Old names, until plugins import burn.plugin_api
+check_same = check_same_shape
+check_places = check_gather_shapes

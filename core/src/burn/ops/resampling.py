@@ -21,7 +21,7 @@ from burn.ops.signature import Cotangent, FloatOperand, Gradients, Meta, Primiti
 from burn.ops.sliding_windows import Sizes, split_spatial_axes, unpooled_shape
 from burn.ops.table import OpTable
 
-__all__ = ["CUBIC", "interpolation_maps"]
+__all__ = ["CUBIC", "interpolation_maps", "interpolation_taps"]
 
 _NEAREST: Final = ("nearest", "nearest-exact")
 _MODES: Final = (*_NEAREST, "linear", "cubic", "lanczos3")
@@ -240,3 +240,7 @@ def _lanczos(distance: Array) -> Array:
     weights = np.sinc(distance) * np.sinc(distance / 3.0)
     # A whole number away the weight is 0, which the sine of a rounded multiple of pi is not.
     return np.where((distance == np.round(distance)) & (distance != 0.0), 0.0, weights)
+
+
+# Old names, until plugins import burn.plugin_api
+interpolation_taps = interpolation_maps

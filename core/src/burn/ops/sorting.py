@@ -125,3 +125,7 @@ def check_index_dtype(dtype: DType) -> None:
     """Refuse a dtype for places that is none of integers."""
     if dtype.kind not in Kind.INTEGER:
         raise DTypeError(f"places are integers, not {dtype}")
+
+
+# Old names, until plugins import burn.plugin_api
+check_place_dtype = check_index_dtype

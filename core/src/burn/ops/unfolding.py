@@ -21,7 +21,7 @@ from burn.ops.signature import (
 from burn.ops.sliding_windows import Pairs, PatchAttributes, Sizes, Windows
 from burn.ops.table import OpTable
 
-__all__ = ["check_columns", "columns", "image_windows"]
+__all__ = ["check_columns", "columns", "image_windows", "patches"]
 
 
 @op(Tag.COMPUTE_BOUND)
@@ -185,3 +185,7 @@ def check_columns(
             f"{' * '.join(str(axis.count) for axis in axes)} windows"
         )
     return images, axes
+
+
+# Old names, until plugins import burn.plugin_api
+patches = image_windows
