@@ -11,7 +11,7 @@ PACKAGES := core plugins/burn-cpu
 
 # Plugins that are not part of the demo: for the tests their dependencies come from
 # tests/requirements.txt, and take several gigabytes where nobody says which.
-PLUGINS := plugins/burn-cuda plugins/burn-opencl plugins/burn-torch
+PLUGINS := plugins/burn-nvidia plugins/burn-cuda plugins/burn-opencl plugins/burn-torch
 
 # Plugins that are examples: tested like ours, not part of the demo.
 EXAMPLES := examples/burn-strict examples/burn-pure

@@ -222,7 +222,7 @@ def test_keyboard_interrupt_passes_through(install):
         ((0, 99), "acme", "pip install ./core"),
         ((99, 0), "acme", "pip install ./core"),
         ((-1, 0), "acme", "pip install --upgrade acme"),
-        ((-1, 0), "Burn_CUDA", "pip install ./core ./plugins/burn-cuda"),
+        ((-1, 0), "Burn_CUDA", "pip install ./core ./plugins/burn-nvidia ./plugins/burn-cuda"),
     ],
 )
 def test_another_api_version_is_refused_with_what_to_do(install, version, distribution, command):

@@ -10,9 +10,9 @@ import pytest
 import burn
 from burn.dtype import DTypeUsage, bfloat16, float16, float32
 from burn.plugins import State
-from burn.plugins.nvidia import Gpu, NoDriverError, load_library
 from burn_cuda import plugin
 from burn_cuda.usage import usage_of
+from burn_nvidia import Gpu, NoDriverError, find_gpus
 
 GIB = 1 << 30
 GPUS = [
@@ -135,7 +135,7 @@ def test_the_real_driver_is_asked_without_an_exception():
     devices, reason = plugin._look()
     assert bool(devices) != bool(reason)
     try:
-        load_library()
+        find_gpus()
     except NoDriverError:
         assert "driver" in reason
 
@@ -195,8 +195,8 @@ def test_an_array_library_that_is_asked_for_is_not_replaced_silently(tmp_path):
 
 OLD = """
 import burn
-from burn.plugins.nvidia import Gpu
 from burn_cuda import plugin
+from burn_nvidia import Gpu
 plugin.find_gpus = lambda: ([Gpu("NVIDIA H200", "GPU-0", 1 << 37, (9, 0))], "525.60", (11, 4))
 plugin.importlib.metadata.version = {"cupy-cuda13x": "14.2.0"}.__getitem__
 plugin.importlib.metadata.PackageNotFoundError = KeyError

@@ -9,7 +9,7 @@ import burn
 from burn.device_id import decode_type_id
 from burn.dtype import DTypeUsage, bfloat16, float32
 from burn.plugins import BackendSpec, registry
-from burn.plugins.nvidia import Gpu, NoDriverError
+from burn_nvidia import Gpu, NoDriverError
 from burn_torch import plugin
 from burn_torch.plugin import burn_backends
 

@@ -31,6 +31,9 @@ DISTRIBUTIONS: Final = {
 }
 """Which distribution brings a backend of ours."""
 
+_SHARED: Final = {"burn-cuda": "./plugins/burn-nvidia ", "burn-torch": "./plugins/burn-nvidia "}
+"""What pip is to install with a distribution of ours, so that it looks for it in no index."""
+
 
 def owner_of(name: str) -> str | None:
     """The distribution that a name of a backend is kept for; None for a name that is free."""
@@ -39,7 +42,11 @@ def owner_of(name: str) -> str | None:
 
 def install_hint(name: str) -> str:
     """How to install the distribution that brings a backend of ours."""
-    return INSTALL_HINT.format(packages=f"./core ./plugins/{DISTRIBUTIONS[name]}")
+    return INSTALL_HINT.format(packages=_packages(DISTRIBUTIONS[name]))
+
+
+def _packages(distribution: str) -> str:
+    return f"./core {_SHARED.get(distribution, '')}./plugins/{distribution}"
 
 
 def newer_core_hint() -> str:
@@ -50,7 +57,7 @@ def newer_core_hint() -> str:
 def newer_plugin_hint(distribution: str) -> str:
     """How to get a plugin that was written for a newer plugin API."""
     if canonicalize_name(distribution) in DISTRIBUTIONS.values():
-        packages = f"./core ./plugins/{canonicalize_name(distribution)}"
+        packages = _packages(canonicalize_name(distribution))
         return f"Bring {distribution} up to date. {INSTALL_HINT.format(packages=packages)}"
     return f"Bring it up to date: pip install --upgrade {distribution}"
 

@@ -10,8 +10,8 @@ from typing import Final
 from burn.backend import Backend
 from burn.errors import DeviceUnavailableError
 from burn.plugins import INSTALL_HINT, BackendSpec, DeviceInfo, hookimpl
-from burn.plugins.nvidia import Gpu, NoDriverError, find_gpus, shown
 from burn_cuda.usage import OLDEST, usage_of
+from burn_nvidia import Gpu, NoDriverError, find_gpus, visible_gpus
 
 _WHEELS: Final = {12: "cupy-cuda12x", 13: "cupy-cuda13x"}
 """Distributions that bring CuPy, by the major version of CUDA that they need."""
@@ -59,7 +59,7 @@ def _look() -> tuple[list[DeviceInfo], str]:
     if reason:
         return [], reason
     choice = os.environ.get("CUDA_VISIBLE_DEVICES")
-    there = shown(gpus)
+    there = visible_gpus(gpus)
     if not there:
         asked = "" if choice is None else f" is visible under CUDA_VISIBLE_DEVICES={choice!r}"
         return [], f"no NVIDIA GPU{asked or ' was found'}"
@@ -95,7 +95,7 @@ def _unusable(cuda: tuple[int, int]) -> str:
         if _has_module("cupy"):
             return ""  # built from source: for the CUDA that is there
         extra = f"cuda{max(major for major in _WHEELS if major <= max(cuda[0], min(_WHEELS)))}"
-        packages = f'./core "./plugins/burn-cuda[{extra}]"'
+        packages = f'./core ./plugins/burn-nvidia "./plugins/burn-cuda[{extra}]"'
         return f"CuPy is not installed. {INSTALL_HINT.format(packages=packages)}"
     if all(major > cuda[0] for major in installed):
         needed = min(installed)

@@ -11,8 +11,8 @@ from pathlib import Path
 from burn.backend import Backend
 from burn.dtype import DType, DTypeUsage
 from burn.plugins import BackendSpec, DeviceInfo, hookimpl
-from burn.plugins.nvidia import find_gpus, shown
 from burn.plugins.processor import memory_size, processor_name
+from burn_nvidia import find_gpus, visible_gpus
 
 DEVICE_TYPES = ("cuda", "mps", "cpu", "vulkan", "xpu")
 """Numbered as burn's LibTorch backend numbers them, and then what torch has beyond."""
@@ -85,7 +85,7 @@ def _nvidia() -> list[DeviceInfo]:
         return []
     return [
         DeviceInfo("cuda", index, gpu.name, gpu.memory, f"NVIDIA {driver}")
-        for index, gpu in enumerate(shown(gpus))
+        for index, gpu in enumerate(visible_gpus(gpus))
     ]
 
 
