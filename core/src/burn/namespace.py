@@ -62,7 +62,14 @@ from burn.functions.device_context import (
     set_default_device as set_default_device,
 )
 from burn.functions.einsum import *
-from burn.functions.elementwise import *
+from burn.functions.elementwise.arithmetic import *
+from burn.functions.elementwise.bitwise import *
+from burn.functions.elementwise.comparison import *
+from burn.functions.elementwise.complex_numbers import *
+from burn.functions.elementwise.exponential import *
+from burn.functions.elementwise.logical import *
+from burn.functions.elementwise.rounding import *
+from burn.functions.elementwise.trigonometric import *
 from burn.functions.gradient import *
 from burn.functions.indexing import *
 from burn.functions.inspection import __array_namespace_info__ as __array_namespace_info__

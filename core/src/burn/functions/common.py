@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import functools
 import importlib
-import inspect
 import logging
 import sys
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
 
 from burn.devices.device import Device
 from burn.dispatch import Dispatch, DispatchTensor, binary, unary
@@ -23,12 +22,11 @@ __all__ = [
     "DTypeLike",
     "DeviceLike",
     "Operand",
+    "binary_function",
     "dispatch",
     "meet_libraries",
     "of_one",
-    "of_one_real",
-    "of_two",
-    "of_two_tensors",
+    "unary_function",
 ]
 
 Operand: TypeAlias = "Tensor | bool | int | float | complex"
@@ -36,51 +34,45 @@ Axis: TypeAlias = int | tuple[int, ...] | None
 DTypeLike: TypeAlias = DType | str
 DeviceLike: TypeAlias = Device | str
 
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+_Unary = TypeVar("_Unary", bound=Callable[[Any], Any])
+_Binary = TypeVar("_Binary", bound=Callable[[Any, Any], Any])
+
 dispatch: Dispatch[Tensor] = Dispatch(DispatchTensor)  # type: ignore[arg-type]  # Tensor sets itself
 
 
 def of_one(name: str) -> Callable[[Tensor], Tensor]:
     """Public function of one tensor for an elementwise op, with the op's name and description."""
     function: Callable[[Tensor], Tensor] = unary(dispatch, name)
-    _publish(function, name, ["x"])
-    return function
-
-
-def of_one_real(name: str) -> Callable[[Tensor], Tensor]:
-    """Like `of_one`, for an op of floats that leaves integers as they are."""
-    function: Callable[[Tensor], Tensor] = unary(dispatch, name)
-
-    def call(x: Tensor, /) -> Tensor:
-        if isinstance(x, DispatchTensor) and x.tensor_type.dtype.is_integer:
-            return dispatch.wrap(x.primitive, x.tensor_type)
-        return function(x)
-
-    _publish(call, name, ["x"])
-    return call
-
-
-def of_two(name: str) -> Callable[[Operand, Operand], Tensor]:
-    """Public function of two operands for an elementwise op; one may be a Python number."""
-    function: Callable[[Operand, Operand], Tensor] = binary(dispatch, name)
-    _publish(function, name, ["x1", "x2"])
-    return function
-
-
-def of_two_tensors(name: str) -> Callable[[Tensor, Tensor], Tensor]:
-    """Like `of_two`, for an op of which neither operand may be a number."""
-    function: Callable[[Tensor, Tensor], Tensor] = binary(dispatch, name)
-    _publish(function, name, list(REGISTRY[name].operands))
-    return function
-
-
-def _publish(function: Callable[..., Any], name: str, parameters: Sequence[str]) -> None:
-    """Give a function the name, the description and the signature that help() shows."""
     function.__name__ = function.__qualname__ = name
     function.__doc__ = REGISTRY[name].__doc__
     function.__module__ = "burn"
-    function.__signature__ = inspect.Signature(  # type: ignore[attr-defined]  # read by help()
-        [inspect.Parameter(one, inspect.Parameter.POSITIONAL_ONLY) for one in parameters]
-    )
+    return function
+
+
+@overload
+def unary_function(function: _Unary, /) -> _Unary: ...
+@overload
+def unary_function(op: str, /) -> Callable[[_Unary], _Unary]: ...
+def unary_function(function: _Unary | str, /) -> Any:
+    """Make a definition, which is a signature and a docstring, the call of an elementwise op.
+
+    The op has the name of the function, unless it is given: ``@unary_function("bitwise_not")``.
+    The result is the callable that Dispatch makes, with the metadata of the definition: a call
+    has no layer more.
+    """
+    if isinstance(function, str):
+        return functools.partial(_defined, unary, name=function)
+    return _defined(unary, function, name=function.__name__)
+
+
+def binary_function(function: _Binary) -> _Binary:
+    """Like `unary_function`, for an op of two operands."""
+    return _defined(binary, function, name=function.__name__)
+
+
+def _defined(make: Callable[..., Any], function: _Function, *, name: str) -> _Function:
+    return functools.update_wrapper(make(dispatch, name), function)  # type: ignore[return-value]  # its signature
 
 
 def meet_libraries() -> None:

@@ -1,0 +1,621 @@
+"""Sums, products and what follows from them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from burn.dispatch import DispatchTensor
+from burn.functions.common import Operand, binary_function, dispatch, unary_function
+from burn.functions.normalize import check_tensor
+
+if TYPE_CHECKING:
+    from burn.tensor.tensor import Tensor
+
+__all__ = [
+    "abs",
+    "add",
+    "clip",
+    "copysign",
+    "divide",
+    "floor_divide",
+    "fmod",
+    "maximum",
+    "minimum",
+    "multiply",
+    "negative",
+    "nextafter",
+    "positive",
+    "pow",
+    "reciprocal",
+    "remainder",
+    "sign",
+    "square",
+    "subtract",
+]
+
+
+@binary_function
+def add(x1: Operand, x2: Operand, /) -> Tensor:
+    """Elementwise sum ``x1 + x2``.
+
+    Integers wrap around.
+
+    Parameters
+    ----------
+    x1, x2 : Tensor or number
+        Numbers, of shapes that broadcast; at least one is a tensor.
+
+    Returns
+    -------
+    Tensor
+        Of the shape to which the operands broadcast and the dtype to which they promote.
+
+    Raises
+    ------
+    DTypeError
+        If an operand is boolean.
+    ShapeError
+        If the shapes do not broadcast.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.add(burn.asarray([1, 2], device="cpu"), 10).tolist()
+    [11, 12]
+    """
+
+
+@binary_function
+def subtract(x1: Operand, x2: Operand, /) -> Tensor:
+    """Elementwise difference ``x1 - x2``.
+
+    Integers wrap around.
+
+    Parameters
+    ----------
+    x1, x2 : Tensor or number
+        Numbers, of shapes that broadcast; at least one is a tensor.
+
+    Returns
+    -------
+    Tensor
+        Of the shape to which the operands broadcast and the dtype to which they promote.
+
+    Raises
+    ------
+    DTypeError
+        If an operand is boolean.
+    ShapeError
+        If the shapes do not broadcast.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.subtract(burn.asarray([1, 2], device="cpu"), 10).tolist()
+    [-9, -8]
+    """
+
+
+@binary_function
+def multiply(x1: Operand, x2: Operand, /) -> Tensor:
+    """Elementwise product ``x1 * x2``.
+
+    Integers wrap around.
+
+    Parameters
+    ----------
+    x1, x2 : Tensor or number
+        Numbers, of shapes that broadcast; at least one is a tensor.
+
+    Returns
+    -------
+    Tensor
+        Of the shape to which the operands broadcast and the dtype to which they promote.
+
+    Raises
+    ------
+    DTypeError
+        If an operand is boolean.
+    ShapeError
+        If the shapes do not broadcast.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.multiply(burn.asarray([1, 2], device="cpu"), 10).tolist()
+    [10, 20]
+    """
+
+
+@binary_function
+def divide(x1: Operand, x2: Operand, /) -> Tensor:
+    """Elementwise quotient ``x1 / x2``.
+
+    It follows IEEE 754 where `x2` is zero.
+
+    Parameters
+    ----------
+    x1 : Tensor or number
+        Dividend.
+    x2 : Tensor or number
+        Divisor, of a shape that broadcasts with that of `x1`; one of both is a tensor.
+
+    Returns
+    -------
+    Tensor
+        Of the shape to which the operands broadcast and the dtype to which they promote.
+        Integers give the default float dtype.
+
+    Raises
+    ------
+    DTypeError
+        If an operand is boolean.
+    ShapeError
+        If the shapes do not broadcast.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.divide(burn.asarray([1.0, 3.0], device="cpu"), 2).tolist()
+    [0.5, 1.5]
+    """
+
+
+@binary_function
+def floor_divide(x1: Operand, x2: Operand, /) -> Tensor:
+    """Largest integer not above ``x1 / x2``.
+
+    An integer divided by zero gives 0.
+
+    Parameters
+    ----------
+    x1 : Tensor or number
+        Dividend.
+    x2 : Tensor or number
+        Divisor, of a shape that broadcasts with that of `x1`; one of both is a tensor.
+
+    Returns
+    -------
+    Tensor
+        Of the shape to which the operands broadcast and the dtype to which they promote.
+
+    Raises
+    ------
+    DTypeError
+        If an operand is boolean or complex.
+    ShapeError
+        If the shapes do not broadcast.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.floor_divide(burn.asarray([7, -7], device="cpu"), 2).tolist()
+    [3, -4]
+    """
+
+
+@binary_function
+def remainder(x1: Operand, x2: Operand, /) -> Tensor:
+    """Elementwise ``x1 - floor(x1 / x2) * x2``, which has the sign of the divisor.
+
+    For integers, ``x % 0`` is 0.
+
+    Parameters
+    ----------
+    x1 : Tensor or number
+        Dividend.
+    x2 : Tensor or number
+        Divisor, of a shape that broadcasts with that of `x1`; one of both is a tensor.
+
+    Returns
+    -------
+    Tensor
+        Of the shape to which the operands broadcast and the dtype to which they promote.
+
+    Raises
+    ------
+    DTypeError
+        If an operand is boolean or complex.
+    ShapeError
+        If the shapes do not broadcast.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.remainder(burn.asarray([7, -7], device="cpu"), 3).tolist()
+    [1, 2]
+    """
+
+
+@binary_function
+def fmod(x1: Operand, x2: Operand, /) -> Tensor:
+    """Elementwise ``x1 - trunc(x1 / x2) * x2``, which has the sign of the dividend.
+
+    The result is exact. For integers, ``fmod(x, 0)`` is 0.
+
+    Parameters
+    ----------
+    x1 : Tensor or number
+        Dividend.
+    x2 : Tensor or number
+        Divisor, of a shape that broadcasts with that of `x1`; one of both is a tensor.
+
+    Returns
+    -------
+    Tensor
+        Of the shape to which the operands broadcast and the dtype to which they promote.
+
+    Raises
+    ------
+    DTypeError
+        If an operand is boolean or complex.
+    ShapeError
+        If the shapes do not broadcast.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.fmod(burn.asarray([7, -7], device="cpu"), 3).tolist()
+    [1, -1]
+    """
+
+
+@binary_function
+def pow(x1: Operand, x2: Operand, /) -> Tensor:
+    """Elementwise power ``x1 ** x2``.
+
+    Integers are exact and wrap around. A negative integer exponent in a tensor gives the truncated
+    reciprocal: 0, 1 or -1 (0 for the base 0).
+
+    Parameters
+    ----------
+    x1 : Tensor or number
+        Base.
+    x2 : Tensor or number
+        Exponent, of a shape that broadcasts with that of `x1`; one of both is a tensor.
+
+    Returns
+    -------
+    Tensor
+        Of the shape to which the operands broadcast and the dtype to which they promote.
+
+    Raises
+    ------
+    DTypeError
+        If an operand is boolean.
+    ShapeError
+        If the shapes do not broadcast.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.pow(burn.asarray([1.0, 2.0, 3.0], device="cpu"), 2).tolist()
+    [1.0, 4.0, 9.0]
+    """
+
+
+@unary_function
+def abs(x: Tensor, /) -> Tensor:
+    """Elementwise absolute value, of a complex number its magnitude.
+
+    The smallest integer of a signed dtype stays itself.
+
+    Parameters
+    ----------
+    x : Tensor
+        Numbers.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of `x`, and its dtype; of complex numbers the dtype of their parts.
+
+    Raises
+    ------
+    DTypeError
+        If `x` is boolean.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.abs(burn.asarray([-1.5, 2.0], device="cpu")).tolist()
+    [1.5, 2.0]
+    """
+
+
+@unary_function
+def negative(x: Tensor, /) -> Tensor:
+    """Elementwise ``-x``.
+
+    Integers wrap around.
+
+    Parameters
+    ----------
+    x : Tensor
+        Numbers.
+
+    Returns
+    -------
+    Tensor
+        Of the shape and dtype of `x`.
+
+    Raises
+    ------
+    DTypeError
+        If `x` is boolean.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.negative(burn.asarray([1, -2], device="cpu")).tolist()
+    [-1, 2]
+    """
+
+
+@unary_function
+def sign(x: Tensor, /) -> Tensor:
+    """Elementwise sign: -1, 0 or 1; NaN stays NaN.
+
+    Of a complex number it is ``x / abs(x)``, or 0.
+
+    Parameters
+    ----------
+    x : Tensor
+        Numbers.
+
+    Returns
+    -------
+    Tensor
+        Of the shape and dtype of `x`.
+
+    Raises
+    ------
+    DTypeError
+        If `x` is boolean.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.sign(burn.asarray([-2.0, 0.0, 3.0], device="cpu")).tolist()
+    [-1.0, 0.0, 1.0]
+    """
+
+
+@unary_function
+def square(x: Tensor, /) -> Tensor:
+    """Elementwise ``x * x``.
+
+    Integers wrap around.
+
+    Parameters
+    ----------
+    x : Tensor
+        Numbers.
+
+    Returns
+    -------
+    Tensor
+        Of the shape and dtype of `x`.
+
+    Raises
+    ------
+    DTypeError
+        If `x` is boolean.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.square(burn.asarray([-2, 3], device="cpu")).tolist()
+    [4, 9]
+    """
+
+
+@unary_function
+def reciprocal(x: Tensor, /) -> Tensor:
+    """Elementwise ``1 / x``.
+
+    Parameters
+    ----------
+    x : Tensor
+        Numbers.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of `x`, and its dtype; of integers the default float dtype.
+
+    Raises
+    ------
+    DTypeError
+        If `x` is boolean.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.reciprocal(burn.asarray([2.0, -4.0], device="cpu")).tolist()
+    [0.5, -0.25]
+    """
+
+
+@binary_function
+def maximum(x1: Operand, x2: Operand, /) -> Tensor:
+    """Elementwise larger value.
+
+    NaN propagates. Equal operands share the gradient.
+
+    Parameters
+    ----------
+    x1, x2 : Tensor or number
+        Real numbers, of shapes that broadcast; at least one is a tensor.
+
+    Returns
+    -------
+    Tensor
+        Of the shape to which the operands broadcast and the dtype to which they promote.
+
+    Raises
+    ------
+    DTypeError
+        If an operand is boolean or complex.
+    ShapeError
+        If the shapes do not broadcast.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.maximum(burn.asarray([1, 5], device="cpu"), 3).tolist()
+    [3, 5]
+    """
+
+
+@binary_function
+def minimum(x1: Operand, x2: Operand, /) -> Tensor:
+    """Elementwise smaller value.
+
+    NaN propagates. Equal operands share the gradient.
+
+    Parameters
+    ----------
+    x1, x2 : Tensor or number
+        Real numbers, of shapes that broadcast; at least one is a tensor.
+
+    Returns
+    -------
+    Tensor
+        Of the shape to which the operands broadcast and the dtype to which they promote.
+
+    Raises
+    ------
+    DTypeError
+        If an operand is boolean or complex.
+    ShapeError
+        If the shapes do not broadcast.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.minimum(burn.asarray([1, 5], device="cpu"), 3).tolist()
+    [1, 3]
+    """
+
+
+@binary_function
+def copysign(x1: Operand, x2: Operand, /) -> Tensor:
+    """Magnitude of `x1` with the sign of `x2`.
+
+    A zero and a NaN have a sign, too.
+
+    Parameters
+    ----------
+    x1, x2 : Tensor or number
+        Real numbers, of shapes that broadcast; integers become the default float dtype.
+
+    Returns
+    -------
+    Tensor
+        Of the shape to which the operands broadcast and the dtype to which they promote.
+        Integers give the default float dtype.
+
+    Raises
+    ------
+    DTypeError
+        If an operand is boolean or complex.
+    ShapeError
+        If the shapes do not broadcast.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.copysign(burn.asarray([1.0, -2.0], device="cpu"), -0.0).tolist()
+    [-1.0, -2.0]
+    """
+
+
+@binary_function
+def nextafter(x1: Operand, x2: Operand, /) -> Tensor:
+    """Next number that the dtype represents after `x1` towards `x2`.
+
+    Parameters
+    ----------
+    x1, x2 : Tensor or number
+        Real numbers, of shapes that broadcast; integers become the default float dtype.
+
+    Returns
+    -------
+    Tensor
+        Of the shape to which the operands broadcast and the dtype to which they promote.
+        Integers give the default float dtype.
+
+    Raises
+    ------
+    DTypeError
+        If an operand is boolean or complex.
+    ShapeError
+        If the shapes do not broadcast.
+
+    Examples
+    --------
+    >>> import burn
+    >>> x = burn.asarray([1.0], dtype="float64", device="cpu")
+    >>> burn.nextafter(x, 2.0).tolist()
+    [1.0000000000000002]
+    """
+
+
+def positive(x: Tensor, /) -> Tensor:
+    """Elementwise ``+x``: the same values in another tensor.
+
+    Parameters
+    ----------
+    x : Tensor
+        Any tensor.
+
+    Returns
+    -------
+    Tensor
+        Of the shape and dtype of `x`; no view of it.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.positive(burn.asarray([1, -2], device="cpu")).tolist()
+    [1, -2]
+    """
+    if not isinstance(x, DispatchTensor):
+        check_tensor(x, "x", "positive")
+    return dispatch.wrap(x.primitive, x.tensor_type)
+
+
+def clip(x: Tensor, /, min: Operand | None = None, max: Operand | None = None) -> Tensor:
+    """Elementwise value nearest to `x` between two bounds.
+
+    Parameters
+    ----------
+    x : Tensor
+        Real numbers.
+    min, max : Tensor or number, optional
+        Bounds, broadcast to `x`; None for none. Where `min` is above `max`, the result is `max`.
+
+    Returns
+    -------
+    Tensor
+        Of the shape to which the operands broadcast and the dtype to which they promote.
+
+    Raises
+    ------
+    DTypeError
+        If an operand is boolean or complex.
+    ShapeError
+        If the shapes do not broadcast.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.clip(burn.asarray([-1.0, 0.5, 3.0], device="cpu"), 0.0, 1.0).tolist()
+    [0.0, 0.5, 1.0]
+    """
+    if min is None:
+        return positive(x) if max is None else minimum(x, max)
+    if max is None:
+        return maximum(x, min)
+    return dispatch.execute_one("clip", x, min, max)

@@ -1,0 +1,143 @@
+"""Nearest integers."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from burn.dispatch import DispatchTensor, unary
+from burn.functions.common import dispatch
+
+if TYPE_CHECKING:
+    from burn.tensor.tensor import Tensor
+
+__all__ = [
+    "ceil",
+    "floor",
+    "round",
+    "trunc",
+]
+
+
+def _rounding(function: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+    """Make a definition the call of the op of its name, which returns integers as they are."""
+    rounded = unary(dispatch, function.__name__)
+
+    @functools.wraps(function)
+    def call(x: Tensor, /) -> Tensor:
+        if isinstance(x, DispatchTensor) and x.tensor_type.dtype.is_integer:
+            return dispatch.wrap(x.primitive, x.tensor_type)
+        return rounded(x)
+
+    return call
+
+
+@_rounding
+def floor(x: Tensor, /) -> Tensor:
+    """Elementwise largest integer not above `x`.
+
+    Parameters
+    ----------
+    x : Tensor
+        Real numbers; integers are returned as they are.
+
+    Returns
+    -------
+    Tensor
+        Of the shape and dtype of `x`.
+
+    Raises
+    ------
+    DTypeError
+        If `x` is boolean or complex.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.floor(burn.asarray([1.5, -1.5], device="cpu")).tolist()
+    [1.0, -2.0]
+    """
+
+
+@_rounding
+def ceil(x: Tensor, /) -> Tensor:
+    """Elementwise smallest integer not below `x`.
+
+    Parameters
+    ----------
+    x : Tensor
+        Real numbers; integers are returned as they are.
+
+    Returns
+    -------
+    Tensor
+        Of the shape and dtype of `x`.
+
+    Raises
+    ------
+    DTypeError
+        If `x` is boolean or complex.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.ceil(burn.asarray([1.5, -1.5], device="cpu")).tolist()
+    [2.0, -1.0]
+    """
+
+
+@_rounding
+def trunc(x: Tensor, /) -> Tensor:
+    """Elementwise nearest integer towards 0.
+
+    Parameters
+    ----------
+    x : Tensor
+        Real numbers; integers are returned as they are.
+
+    Returns
+    -------
+    Tensor
+        Of the shape and dtype of `x`.
+
+    Raises
+    ------
+    DTypeError
+        If `x` is boolean or complex.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.trunc(burn.asarray([1.5, -1.5], device="cpu")).tolist()
+    [1.0, -1.0]
+    """
+
+
+@_rounding
+def round(x: Tensor, /) -> Tensor:
+    """Elementwise nearest integer; halves go to the even one.
+
+    Complex numbers are rounded by their parts.
+
+    Parameters
+    ----------
+    x : Tensor
+        Numbers; integers are returned as they are.
+
+    Returns
+    -------
+    Tensor
+        Of the shape and dtype of `x`.
+
+    Raises
+    ------
+    DTypeError
+        If `x` is boolean.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.round(burn.asarray([0.5, 1.5, 2.6], device="cpu")).tolist()
+    [0.0, 2.0, 3.0]
+    """
