@@ -12,7 +12,6 @@ from burn.dtype import DType
 from burn.errors import UnsupportedOpError
 from burn.testing.check import Check, Unsupported
 from burn.testing.op_samples import OpSamples
-from burn.testing.script import Transcript
 from burn.testing.subject import Subject
 
 __all__ = ["DeviceSuite", "Suite", "for_each_dtype", "named_check", "on_op"]
@@ -161,7 +160,7 @@ def _script(function: Callable[..., Any], device: Device, dtype: DType | None = 
 
 
 def _script_by_name(subject: Subject, name: str) -> str:
-    transcript = Transcript(subject)
+    _, transcript = subject.transcript()
     transcript.need("from burn.testing import Subject, find_check")
     minimal = f", minimal={subject.hides}" if subject.hides else ""
     where = "Subject.of(device" if subject.handle is not None else "Subject(backend, device_id"
