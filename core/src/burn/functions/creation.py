@@ -5,12 +5,20 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from burn.dispatch import to_scalar
+from burn.devices.device import Device
 from burn.dtype import DType, bool_
 from burn.errors import ArgumentError, OperandTypeError
 from burn.functions.common import DeviceLike, DTypeLike, dispatch
 from burn.functions.conversion import convert
-from burn.functions.normalize import as_shape, find_device
+from burn.functions.normalize import (
+    as_dtype,
+    as_flag,
+    as_number,
+    as_scalar,
+    as_shape,
+    check_tensor,
+    find_device,
+)
 from burn.ops.arguments import as_integer
 
 if TYPE_CHECKING:
@@ -40,25 +48,30 @@ def asarray(
     device: DeviceLike | None = None,
     copy: bool | None = None,
 ) -> Tensor:
-    """A tensor of what somebody has: numbers, nested sequences, an array, a tensor.
+    """A tensor from numbers, nested sequences, an array or a tensor.
 
     Parameters
     ----------
     obj : object
-        A Python number, a tensor, what another library calls an array (with `__dlpack__`, with a
-        buffer, with `__array__`, or with `__cuda_array_interface__`), or nested sequences of them.
-        Tensors in sequences are joined: the result is tracked if one of them is.
-    dtype : DType, optional
-        Dtype of the result. By default that of an array, a tensor or a scalar of NumPy's, or the
-        one to which those in sequences promote; for Python numbers alone the device's default of
-        the kind that holds them all (bool, integer, float, complex).
+        A Python number, a tensor, an array of another library (with `__dlpack__`, with a buffer,
+        with `__array__`, or with `__cuda_array_interface__`), or nested sequences of them. Tensors
+        in sequences are joined: the result is tracked if one of them is.
+    dtype : DType or str, optional
+        Dtype of the result. By default that of an array, a tensor or a NumPy scalar, or the one to
+        which those in sequences promote; for Python numbers alone the device's default of the kind
+        that holds them all (bool, integer, float, complex).
     device : Device or str, optional
-        Where it is made. By default that of the tensor, or of the tensors in sequences; of an array
-        of another library where the array is, if the backend of that library is installed or its
-        memory is not the host's; else the default device.
+        Device of the result. By default that of the tensor, or of the tensors in sequences; for an
+        array of another library the device that holds it, if the backend of that library is
+        installed or its memory is not the host's; else the default device.
     copy : bool, optional
-        False shares memory: an error where that cannot be. Memory of an array is copied
-        otherwise, since it may change; that of a tensor only for True.
+        False shares memory, or raises where that is impossible. Otherwise memory of an array is
+        copied, since it may change; that of a tensor only for True.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of the array, or of the nesting of the sequences.
 
     Raises
     ------
@@ -69,7 +82,7 @@ def asarray(
     ArgumentError
         If a NumPy array has masked elements: a tensor has no mask.
     OperandTypeError
-        If there is something in it that is no number.
+        If an element is no number.
     ScalarRangeError
         If a number does not fit the dtype.
     ExportError
@@ -82,7 +95,9 @@ def asarray(
     >>> burn.asarray([1, 2.5], device="cpu").dtype
     burn.float32
     """
-    return convert(obj, None if dtype is None else DType.of(dtype), device, copy)
+    if copy is not None and copy.__class__ is not bool:
+        copy = as_flag(copy, "copy", "asarray")
+    return convert(obj, None if dtype is None else as_dtype(dtype, "asarray"), device, copy)
 
 
 def full(
@@ -99,52 +114,158 @@ def full(
     shape : int or tuple of int
         Length of each axis.
     fill_value : number
-        The value. Without `dtype`, its kind decides which default dtype of the device is taken.
-    dtype : DType, optional
-        Dtype of the elements.
+        The value of every element.
+    dtype : DType or str, optional
+        Dtype of the elements. By default the device's default dtype of the kind of `fill_value`.
     device : Device or str, optional
-        Where to make it; the default device if left out.
+        Device of the tensor. By default the default device.
+
+    Returns
+    -------
+    Tensor
+        Of the given shape.
+
+    Raises
+    ------
+    OperandTypeError
+        If `fill_value` is no number.
+    ScalarRangeError
+        If it does not fit the dtype.
+    ShapeError
+        If `shape` is no shape, or a length is negative.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.full((1, 2), 7, device="cpu").tolist()
+    [[7, 7]]
     """
-    where = find_device(device)
+    target = find_device(device, "full")
+    value = as_number(fill_value, "fill_value", "full")
     if dtype is not None:
-        wanted = DType.of(dtype)
-    elif isinstance(fill_value, bool):
+        wanted = as_dtype(dtype, "full")
+    elif isinstance(value, bool):
         wanted = bool_
-    elif isinstance(fill_value, int):
-        wanted = where.settings.int_dtype
-    elif isinstance(fill_value, complex):
-        wanted = where.settings.complex_dtype
+    elif isinstance(value, int):
+        wanted = target.settings.int_dtype
+    elif isinstance(value, complex):
+        wanted = target.settings.complex_dtype
     else:
-        wanted = where.settings.float_dtype
-    value = to_scalar(_number(fill_value), wanted)
-    return dispatch.create("full", where, wanted, shape=as_shape(shape), fill_value=value)
+        wanted = target.settings.float_dtype
+    return _filled(shape, value, wanted, target, "full")
 
 
-def _number(value: Any) -> Scalar:
-    if not isinstance(value, (bool, int, float, complex)):
-        raise OperandTypeError(f"fill_value must be a number, not {value!r}")
-    return value
+def _filled(shape: Any, value: Scalar, dtype: DType, device: Device, operation: str) -> Tensor:
+    number = as_scalar(value, dtype, operation)
+    lengths = as_shape(shape, operation)
+    return dispatch.create("full", device, dtype, shape=lengths, fill_value=number)
+
+
+def _float_dtype(dtype: DTypeLike | None, device: Device, operation: str) -> DType:
+    """The given dtype, or the device's default float dtype."""
+    return device.settings.float_dtype if dtype is None else as_dtype(dtype, operation)
 
 
 def zeros(
     shape: int | Shape, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None
 ) -> Tensor:
-    """Zeros, of the default float dtype unless another is named; see `full`."""
-    return full(shape, 0.0, dtype=dtype, device=device)
+    """A tensor of zeros.
+
+    Parameters
+    ----------
+    shape : int or tuple of int
+        Length of each axis.
+    dtype : DType or str, optional
+        Dtype of the elements. By default the device's default float dtype.
+    device : Device or str, optional
+        Device of the tensor. By default the default device.
+
+    Returns
+    -------
+    Tensor
+        Of the given shape.
+
+    Raises
+    ------
+    ShapeError
+        If `shape` is no shape, or a length is negative.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.zeros((1, 2), device="cpu").tolist()
+    [[0.0, 0.0]]
+    """
+    target = find_device(device, "zeros")
+    return _filled(shape, 0.0, _float_dtype(dtype, target, "zeros"), target, "zeros")
 
 
 def ones(
     shape: int | Shape, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None
 ) -> Tensor:
-    """Ones, of the default float dtype unless another is named; see `full`."""
-    return full(shape, 1.0, dtype=dtype, device=device)
+    """A tensor of ones.
+
+    Parameters
+    ----------
+    shape : int or tuple of int
+        Length of each axis.
+    dtype : DType or str, optional
+        Dtype of the elements. By default the device's default float dtype.
+    device : Device or str, optional
+        Device of the tensor. By default the default device.
+
+    Returns
+    -------
+    Tensor
+        Of the given shape.
+
+    Raises
+    ------
+    ShapeError
+        If `shape` is no shape, or a length is negative.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.ones((1, 2), device="cpu").tolist()
+    [[1.0, 1.0]]
+    """
+    target = find_device(device, "ones")
+    return _filled(shape, 1.0, _float_dtype(dtype, target, "ones"), target, "ones")
 
 
 def empty(
     shape: int | Shape, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None
 ) -> Tensor:
-    """A tensor whose values nobody relies on: they are zeros."""
-    return full(shape, 0.0, dtype=dtype, device=device)
+    """A tensor whose values do not matter; they are zeros.
+
+    Parameters
+    ----------
+    shape : int or tuple of int
+        Length of each axis.
+    dtype : DType or str, optional
+        Dtype of the elements. By default the device's default float dtype.
+    device : Device or str, optional
+        Device of the tensor. By default the default device.
+
+    Returns
+    -------
+    Tensor
+        Of the given shape.
+
+    Raises
+    ------
+    ShapeError
+        If `shape` is no shape, or a length is negative.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.empty((1, 2), device="cpu").shape
+    (1, 2)
+    """
+    target = find_device(device, "empty")
+    return _filled(shape, 0.0, _float_dtype(dtype, target, "empty"), target, "empty")
 
 
 def full_like(
@@ -155,29 +276,136 @@ def full_like(
     dtype: DTypeLike | None = None,
     device: DeviceLike | None = None,
 ) -> Tensor:
-    """One value in the shape of `x`, and its dtype and device unless others are named."""
-    return full(x.shape, fill_value, dtype=dtype or x.dtype, device=device or x.device)
+    """One value in the shape of `x`.
+
+    Parameters
+    ----------
+    x : Tensor
+        Tensor that gives the shape.
+    fill_value : number
+        The value of every element.
+    dtype : DType or str, optional
+        Dtype of the elements. By default that of `x`.
+    device : Device or str, optional
+        Device of the tensor. By default that of `x`.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of `x`.
+
+    Raises
+    ------
+    OperandTypeError
+        If `fill_value` is no number.
+    ScalarRangeError
+        If it does not fit the dtype.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.full_like(burn.asarray([[3, 4]], device="cpu"), 7).tolist()
+    [[7, 7]]
+    """
+    value = as_number(fill_value, "fill_value", "full_like")
+    return _filled_like(x, value, dtype, device, "full_like")
+
+
+def _filled_like(
+    x: Tensor,
+    value: Scalar,
+    dtype: DTypeLike | None,
+    device: DeviceLike | None,
+    operation: str,
+) -> Tensor:
+    check_tensor(x, "x", operation)
+    target = x.device if device is None else find_device(device, operation)
+    wanted = x.dtype if dtype is None else as_dtype(dtype, operation)
+    return _filled(x.shape, value, wanted, target, operation)
 
 
 def zeros_like(
     x: Tensor, /, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None
 ) -> Tensor:
-    """Zeros in the shape of `x`, and its dtype and device unless others are named."""
-    return full_like(x, 0, dtype=dtype, device=device)
+    """Zeros in the shape of `x`.
+
+    Parameters
+    ----------
+    x : Tensor
+        Tensor that gives the shape.
+    dtype : DType or str, optional
+        Dtype of the elements. By default that of `x`.
+    device : Device or str, optional
+        Device of the tensor. By default that of `x`.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of `x`.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.zeros_like(burn.asarray([[3, 4]], device="cpu")).tolist()
+    [[0, 0]]
+    """
+    return _filled_like(x, 0, dtype, device, "zeros_like")
 
 
 def ones_like(
     x: Tensor, /, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None
 ) -> Tensor:
-    """Ones in the shape of `x`, and its dtype and device unless others are named."""
-    return full_like(x, 1, dtype=dtype, device=device)
+    """Ones in the shape of `x`.
+
+    Parameters
+    ----------
+    x : Tensor
+        Tensor that gives the shape.
+    dtype : DType or str, optional
+        Dtype of the elements. By default that of `x`.
+    device : Device or str, optional
+        Device of the tensor. By default that of `x`.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of `x`.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.ones_like(burn.asarray([[3, 4]], device="cpu")).tolist()
+    [[1, 1]]
+    """
+    return _filled_like(x, 1, dtype, device, "ones_like")
 
 
 def empty_like(
     x: Tensor, /, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None
 ) -> Tensor:
-    """A tensor in the shape of `x` whose values nobody relies on."""
-    return full_like(x, 0, dtype=dtype, device=device)
+    """A tensor in the shape of `x` whose values do not matter.
+
+    Parameters
+    ----------
+    x : Tensor
+        Tensor that gives the shape.
+    dtype : DType or str, optional
+        Dtype of the elements. By default that of `x`.
+    device : Device or str, optional
+        Device of the tensor. By default that of `x`.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of `x`.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.empty_like(burn.asarray([[3, 4]], device="cpu")).shape
+    (1, 2)
+    """
+    return _filled_like(x, 0, dtype, device, "empty_like")
 
 
 def arange(
@@ -189,12 +417,33 @@ def arange(
     dtype: DTypeLike | None = None,
     device: DeviceLike | None = None,
 ) -> Tensor:
-    """The numbers from `start` (0 if only one is given) up to but without `stop`, by `step`.
+    """Numbers from `start` up to, but without, `stop`, in steps.
+
+    Parameters
+    ----------
+    start : number
+        First number; the end, after a start of 0, where `stop` is left out.
+    stop : number, optional
+        End, which is not among the numbers.
+    step : number
+        Distance of the numbers.
+    dtype : DType or str, optional
+        Dtype of the elements. By default the device's default integer dtype for integers, else its
+        default float dtype.
+    device : Device or str, optional
+        Device of the tensor. By default the default device.
+
+    Returns
+    -------
+    Tensor, shape (N,)
+        The numbers; none where `stop` lies behind `start`.
 
     Raises
     ------
     ArgumentError
-        If `step` is 0.
+        If `step` is 0, or a number is not finite.
+    OperandTypeError
+        If an argument is no real number.
 
     Examples
     --------
@@ -202,38 +451,54 @@ def arange(
     >>> burn.arange(2, 8, 3, device="cpu").tolist()
     [2, 5]
     """
-    where = find_device(device)
+    target = find_device(device, "arange")
     if stop is None:
         start, stop = 0, start
-    if not all(isinstance(number, (int, float)) for number in (start, stop, step)):
-        raise OperandTypeError(f"a range is made of numbers, not {(start, stop, step)!r}")
+    start, stop, step = (
+        _real(value, name) for name, value in (("start", start), ("stop", stop), ("step", step))
+    )
     if step == 0:
         raise ArgumentError("step is 0", hint="A range needs a step", operation="arange")
+    are_integers = all(isinstance(number, int) for number in (start, stop, step))
     if dtype is not None:
-        wanted = DType.of(dtype)
-    elif all(isinstance(number, int) for number in (start, stop, step)):
-        wanted = where.settings.int_dtype
+        wanted = as_dtype(dtype, "arange")
+    elif are_integers:
+        wanted = target.settings.int_dtype
     else:
-        wanted = where.settings.float_dtype
-    span = (stop - start) / step
+        wanted = target.settings.float_dtype
+    length = _length(start, stop, step, are_integers=are_integers)
+    return dispatch.create(
+        "arange",
+        target,
+        wanted,
+        start=as_scalar(start, wanted, "arange"),
+        step=as_scalar(step, wanted, "arange"),
+        length=length,
+    )
+
+
+def _real(value: Any, name: str) -> RealScalar:
+    number = as_number(value, name, "arange")
+    if isinstance(number, complex):
+        raise OperandTypeError(f"{name} must be a real number, not {value!r}", operation="arange")
+    return number
+
+
+def _length(start: RealScalar, stop: RealScalar, step: RealScalar, *, are_integers: bool) -> int:
+    """How many numbers a range has."""
+    if are_integers:
+        return len(range(int(start), int(stop), int(step)))
+    try:
+        span = (stop - start) / step
+    except OverflowError:
+        span = math.inf
     if not (math.isfinite(span) and math.isfinite(step)):
         raise ArgumentError(
             f"the range from {start} to {stop} by {step}",
-            hint="Ends and step of a range are finite",
+            hint="Start, stop and step of a range are finite",
             operation="arange",
         )
-    if all(isinstance(number, int) for number in (start, stop, step)):
-        length = len(range(int(start), int(stop), int(step)))
-    else:
-        length = max(math.ceil(span), 0)
-    return dispatch.create(
-        "arange",
-        where,
-        wanted,
-        start=to_scalar(start, wanted),
-        step=to_scalar(step, wanted),
-        length=length,
-    )
+    return max(math.ceil(span), 0)
 
 
 def eye(
@@ -245,19 +510,24 @@ def eye(
     dtype: DTypeLike | None = None,
     device: DeviceLike | None = None,
 ) -> Tensor:
-    """Ones on the `k`-th diagonal of a matrix, zeros elsewhere.
+    """A matrix with ones on the `k`-th diagonal, zeros elsewhere.
 
     Parameters
     ----------
     n_rows, n_cols : int
-        Shape of the matrix; square if the second one is left out.
+        Numbers of rows and columns. By default as many columns as rows.
     k : int
-        Which diagonal: 0 is the main one, those above it have positive numbers. Beyond the matrix
-        there are no ones.
-    dtype : DType, optional
-        Dtype of the elements; the default float dtype if left out.
+        Index of the diagonal: 0 is the main one, those above it have positive indices. Beyond the
+        matrix there are no ones.
+    dtype : DType or str, optional
+        Dtype of the elements. By default the device's default float dtype.
     device : Device or str, optional
-        Where to make it; the default device if left out.
+        Device of the tensor. By default the default device.
+
+    Returns
+    -------
+    Tensor, shape (n_rows, n_cols)
+        The matrix.
 
     Raises
     ------
@@ -272,18 +542,15 @@ def eye(
     >>> burn.eye(2, 3, k=1, dtype="int64", device="cpu").tolist()
     [[0, 1, 0], [0, 0, 1]]
     """
-    where = find_device(device)
-    wanted = where.settings.float_dtype if dtype is None else DType.of(dtype)
+    target = find_device(device, "eye")
+    wanted = _float_dtype(dtype, target, "eye")
     rows = as_integer(n_rows, "n_rows", "eye")
     columns = rows if n_cols is None else as_integer(n_cols, "n_cols", "eye")
     offset = diagonal(k, (rows, columns), "eye")
-    return dispatch.create("eye", where, wanted, rows=rows, columns=columns, offset=offset)
+    return dispatch.create("eye", target, wanted, rows=rows, columns=columns, offset=offset)
 
 
 def diagonal(k: int, shape: Shape, operation: str) -> int:
-    """The number of a diagonal, no further out than just beyond the matrix.
-
-    There all diagonals are the same, and kernels count in 32 bits.
-    """
+    """The index of a diagonal, clipped to the matrix, since kernels count in 32 bits."""
     rows, columns = shape[-2:]
     return max(-rows, min(as_integer(k, "k", operation), columns))

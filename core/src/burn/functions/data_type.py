@@ -1,4 +1,4 @@
-"""What dtypes are and how they meet (chapter "Data Type Functions" of the standard)."""
+"""Limits, kinds and promotion of dtypes (chapter "Data Type Functions" of the standard)."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import numpy as np
 
 from burn.devices.device import Device
-from burn.dispatch import DispatchTensor, dtype_with_number
+from burn.dispatch import DispatchTensor, as_python, dtype_with_number
 from burn.dtype import DType, Kind, promote
 from burn.errors import ArgumentError, DTypeError, OperandTypeError
 from burn.functions.common import DTypeLike
+from burn.functions.normalize import as_dtype
 
 if TYPE_CHECKING:
     from burn.aliases import Scalar
@@ -21,10 +22,12 @@ __all__ = ["can_cast", "finfo", "iinfo", "isdtype", "result_type"]
 
 DTypeOrTensor: TypeAlias = "DTypeLike | Tensor"
 
+_NUMBER: Final = (bool, int, float, complex)
+
 
 @dataclass(frozen=True)
 class FloatInfo:
-    """What a float dtype can hold.
+    """Limits of a float dtype.
 
     Attributes
     ----------
@@ -35,7 +38,7 @@ class FloatInfo:
     max, min : float
         Largest and smallest finite number.
     smallest_normal : float
-        Smallest positive number with all its digits.
+        Smallest positive number of full precision.
     dtype : DType
         The float dtype; of a complex dtype that of its parts.
     """
@@ -50,7 +53,7 @@ class FloatInfo:
 
 @dataclass(frozen=True)
 class IntegerInfo:
-    """What an integer dtype can hold.
+    """Limits of an integer dtype.
 
     Attributes
     ----------
@@ -68,7 +71,7 @@ class IntegerInfo:
     dtype: DType
 
 
-_KINDS: Final = {
+_KINDS: Final = {  # by the names of the standard
     "bool": Kind.BOOL,
     "signed integer": Kind.INT,
     "unsigned integer": Kind.UINT,
@@ -77,11 +80,20 @@ _KINDS: Final = {
     "complex floating": Kind.COMPLEX,
     "numeric": Kind.NUMBER,
 }
-"""The standard's names of kinds."""
 
 
 def finfo(type: DTypeOrTensor, /) -> FloatInfo:
     """Limits of a float dtype, or of the parts of a complex one.
+
+    Parameters
+    ----------
+    type : DType, str or Tensor
+        The dtype, or a tensor of it.
+
+    Returns
+    -------
+    FloatInfo
+        The limits.
 
     Raises
     ------
@@ -94,7 +106,7 @@ def finfo(type: DTypeOrTensor, /) -> FloatInfo:
     >>> burn.finfo(burn.float16).max
     65504.0
     """
-    dtype = _dtype_of(type).component
+    dtype = _dtype_of(type, "finfo").component
     if not dtype.is_float:
         raise DTypeError(f"{dtype} is no float dtype", hint="Use burn.iinfo", operation="finfo")
     if dtype.name == "bfloat16":
@@ -117,6 +129,16 @@ def finfo(type: DTypeOrTensor, /) -> FloatInfo:
 def iinfo(type: DTypeOrTensor, /) -> IntegerInfo:
     """Limits of an integer dtype.
 
+    Parameters
+    ----------
+    type : DType, str or Tensor
+        The dtype, or a tensor of it.
+
+    Returns
+    -------
+    IntegerInfo
+        The limits.
+
     Raises
     ------
     DTypeError
@@ -128,7 +150,7 @@ def iinfo(type: DTypeOrTensor, /) -> IntegerInfo:
     >>> burn.iinfo(burn.int8).min
     -128
     """
-    dtype = _dtype_of(type)
+    dtype = _dtype_of(type, "iinfo")
     if not dtype.is_integer:
         raise DTypeError(f"{dtype} is no integer dtype", hint="Use burn.finfo", operation="iinfo")
     low, high = dtype.integer_range
@@ -140,11 +162,23 @@ def isdtype(dtype: DTypeLike, kind: DTypeLike | tuple[DTypeLike, ...]) -> bool:
 
     Parameters
     ----------
-    dtype : DType
-        The dtype in question.
+    dtype : DType or str
+        The dtype.
     kind : DType, str, or tuple of them
         A dtype, or ``"bool"``, ``"signed integer"``, ``"unsigned integer"``, ``"integral"``,
         ``"real floating"``, ``"complex floating"`` or ``"numeric"``.
+
+    Returns
+    -------
+    bool
+        Whether the dtype is of the kind.
+
+    Raises
+    ------
+    DTypeError
+        If burn has no such dtype.
+    ArgumentError
+        If there is no such kind.
 
     Examples
     --------
@@ -152,7 +186,7 @@ def isdtype(dtype: DTypeLike, kind: DTypeLike | tuple[DTypeLike, ...]) -> bool:
     >>> burn.isdtype(burn.uint8, ("integral", burn.float32))
     True
     """
-    found = DType.of(dtype)
+    found = as_dtype(dtype, "isdtype")
     kinds = kind if isinstance(kind, tuple) else (kind,)
     return any(_is_of(found, one) for one in kinds)
 
@@ -166,11 +200,28 @@ def _is_of(dtype: DType, kind: DTypeLike) -> bool:
             hint=f"The kinds are {', '.join(map(repr, _KINDS))}",
             operation="isdtype",
         )
-    return dtype is DType.of(kind)
+    return dtype is as_dtype(kind, "isdtype")
 
 
 def can_cast(from_: DTypeOrTensor, to: DTypeLike, /) -> bool:
-    """Whether promotion alone can make one dtype another.
+    """Whether promotion alone converts one dtype to another.
+
+    Parameters
+    ----------
+    from_ : DType, str or Tensor
+        The dtype, or a tensor of it.
+    to : DType or str
+        The other dtype.
+
+    Returns
+    -------
+    bool
+        Whether `from_` and `to` promote to `to`.
+
+    Raises
+    ------
+    DTypeError
+        If burn has no such dtype.
 
     Examples
     --------
@@ -178,18 +229,28 @@ def can_cast(from_: DTypeOrTensor, to: DTypeLike, /) -> bool:
     >>> burn.can_cast(burn.int8, burn.int16), burn.can_cast(burn.float64, burn.float32)
     (True, False)
     """
-    wanted = DType.of(to)
+    start, wanted = _dtype_of(from_, "can_cast"), as_dtype(to, "can_cast")
     try:
-        return promote(_dtype_of(from_), wanted) is wanted
+        return promote(start, wanted) is wanted
     except DTypeError:
         return False
 
 
 def result_type(*arrays_and_dtypes: DTypeOrTensor | Scalar) -> DType:
-    """The dtype in which tensors, dtypes and numbers meet.
+    """The dtype to which tensors, dtypes and numbers promote.
 
     A number matters only where its kind is above that of the rest; then the default dtypes of the
     device decide.
+
+    Parameters
+    ----------
+    *arrays_and_dtypes : Tensor, DType, str or number
+        At least one tensor or dtype, and any numbers.
+
+    Returns
+    -------
+    DType
+        The dtype of the result of an op on such operands.
 
     Raises
     ------
@@ -204,13 +265,14 @@ def result_type(*arrays_and_dtypes: DTypeOrTensor | Scalar) -> DType:
     >>> burn.result_type(burn.int32, burn.uint8, 3)
     burn.int32
     """
-    numbers = [one for one in arrays_and_dtypes if isinstance(one, (bool, int, float, complex))]
-    others = [one for one in arrays_and_dtypes if not isinstance(one, (bool, int, float, complex))]
+    arguments = [as_python(one) for one in arrays_and_dtypes]
+    numbers = [one for one in arguments if isinstance(one, _NUMBER)]
+    others = [one for one in arguments if not isinstance(one, _NUMBER)]
     if not others:
         raise OperandTypeError("needs a tensor or a dtype", operation="result_type")
     tensors = [one for one in others if isinstance(one, DispatchTensor)]
     device = tensors[0].tensor_type.device if tensors else None
-    dtypes = [_dtype_of(one) for one in others]
+    dtypes = [_dtype_of(one, "result_type") for one in others]
     try:
         result = dtypes[0]
         for dtype in dtypes[1:]:
@@ -224,7 +286,7 @@ def result_type(*arrays_and_dtypes: DTypeOrTensor | Scalar) -> DType:
     return result
 
 
-def _dtype_of(thing: Any) -> DType:
+def _dtype_of(thing: Any, operation: str) -> DType:
     if isinstance(thing, DispatchTensor):
         return thing.tensor_type.dtype
-    return DType.of(thing)
+    return as_dtype(thing, operation)

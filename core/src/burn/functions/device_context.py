@@ -1,4 +1,4 @@
-"""Which device tensors are made on where nobody says."""
+"""The default device: of a context, or of the whole process."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from typing import overload
 from burn.devices.default import enter, leave, set_for_process
 from burn.devices.device import Device
 from burn.functions.common import DeviceLike
+from burn.functions.normalize import find_device
 
 __all__ = ["default_device", "set_default_device"]
 
 
 class DefaultDevice(contextlib.ContextDecorator):
-    """Context in which a device is the default; `burn.default_device` makes it.
+    """Context in which a device is the default, made by `burn.default_device`.
 
     Attributes
     ----------
@@ -44,24 +45,25 @@ def default_device(device: DeviceLike) -> DefaultDevice: ...
 
 
 def default_device(device: DeviceLike | None = None) -> Device | DefaultDevice:
-    """The default device; or, given a device, a context in which that one is the default.
+    """The default device; or, given a device, a context in which that device is the default.
 
-    The context holds for the current thread or asyncio task: others, and threads that are started
-    within it, have their own. It also decorates functions.
+    The context holds for the current thread or asyncio task; other threads, also those that start
+    inside of it, keep their default. It also decorates functions.
 
     Parameters
     ----------
     device : Device or str, optional
-        The device to be the default.
+        The device that becomes the default.
 
     Returns
     -------
     Device, or a context manager
+        Without an argument the default device.
 
     Raises
     ------
     DeviceUnavailableError
-        If there is no such device; without one, if there is none at all.
+        If there is no such device; without an argument, if there is no device at all.
 
     See Also
     --------
@@ -74,7 +76,8 @@ def default_device(device: DeviceLike | None = None) -> Device | DefaultDevice:
     ...     burn.zeros(2).device
     Device('cpu:0')
     """
-    return Device.default() if device is None else DefaultDevice(Device(device))
+    found = find_device(device, "default_device")
+    return found if device is None else DefaultDevice(found)
 
 
 def set_default_device(device: DeviceLike | None) -> None:
@@ -85,7 +88,11 @@ def set_default_device(device: DeviceLike | None) -> None:
     Parameters
     ----------
     device : Device, str or None
-        The device; None for the one that is found as if this had never been called.
+        The device; None to undo an earlier call.
+
+    Returns
+    -------
+    None
 
     Raises
     ------
@@ -100,4 +107,4 @@ def set_default_device(device: DeviceLike | None) -> None:
     Device('cpu:0')
     >>> burn.set_default_device(None)
     """
-    set_for_process(None if device is None else Device(device))
+    set_for_process(None if device is None else find_device(device, "set_default_device"))

@@ -1,4 +1,4 @@
-"""What concerns gradients and is no method of a tensor."""
+"""Contexts of automatic differentiation."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ __all__ = ["no_grad"]
 
 
 class no_grad(contextlib.ContextDecorator):  # noqa: N801 — used like a function
-    """Context in which tracked tensors leave no trace: results are untracked.
+    """Context in which results are untracked, also those of tracked tensors.
 
-    It holds for the current thread, or asyncio task. It also decorates functions.
+    It holds for the current thread or asyncio task. It also decorates functions.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What the namespace can do (chapter "Inspection" of the array API standard)."""
+"""Capabilities of the namespace (chapter "Inspection" of the array API standard)."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _STANDARD = [dtype for dtype in DType.members() if dtype.name not in ("float16",
 
 
 class ArrayNamespaceInfo:
-    """What ``burn`` can do and on which devices, as array API consumers ask for it."""
+    """Capabilities, devices and dtypes of ``burn``, as the array API standard names them."""
 
     def capabilities(self) -> dict[str, Any]:
-        """What depends on the library.
+        """Capabilities that the standard leaves to the library.
 
         Returns
         -------
@@ -30,18 +30,23 @@ class ArrayNamespaceInfo:
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
 
     def default_device(self) -> Device:
-        """The device on which tensors are made where nobody says."""
+        """The device of new tensors where none is given."""
         return Device.default()
 
     def default_dtypes(self, *, device: DeviceLike | None = None) -> dict[str, DType]:
-        """The dtypes that a device gives where nobody says.
+        """The dtypes of new tensors on a device where none is given.
+
+        Parameters
+        ----------
+        device : Device or str, optional
+            The device. By default the default device.
 
         Returns
         -------
         dict
-            By ``"real floating"``, ``"complex floating"``, ``"integral"`` and ``"indexing"``.
+            By kind: ``"real floating"``, ``"complex floating"``, ``"integral"``, ``"indexing"``.
         """
-        settings = find_device(device).settings
+        settings = find_device(device, "default_dtypes").settings
         return {
             "real floating": settings.float_dtype,
             "complex floating": settings.complex_dtype,
@@ -59,23 +64,40 @@ class ArrayNamespaceInfo:
 
         Parameters
         ----------
-        device : Device, optional
-            The device; the default one if left out.
+        device : Device or str, optional
+            The device. By default the default device.
         kind : str or tuple of str, optional
             Only dtypes of these kinds; see `burn.isdtype`.
+
+        Returns
+        -------
+        dict
+            Dtypes by name.
         """
-        where = find_device(device)
+        target = find_device(device, "dtypes")
         return {
             dtype.name: dtype
             for dtype in _STANDARD
-            if where.supports_dtype(dtype) and (kind is None or isdtype(dtype, kind))
+            if target.supports_dtype(dtype) and (kind is None or isdtype(dtype, kind))
         }
 
     def devices(self) -> tuple[Device, ...]:
-        """Every device that is there."""
+        """All available devices."""
         return tuple(Device.enumerate())
 
 
 def __array_namespace_info__() -> ArrayNamespaceInfo:  # noqa: N807 — the standard's name
-    """What the namespace can do, and on which devices."""
+    """Capabilities, devices and dtypes of the namespace.
+
+    Returns
+    -------
+    ArrayNamespaceInfo
+        An object with a method for each question of the standard.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.__array_namespace_info__().default_dtypes(device="cpu")["real floating"]
+    burn.float32
+    """
     return ArrayNamespaceInfo()

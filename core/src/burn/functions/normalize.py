@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 import numpy as np
 
 from burn.devices.device import Device
-from burn.dispatch import DispatchTensor
+from burn.dispatch import DispatchTensor, to_scalar
 from burn.dtype import DType
 from burn.errors import AxisError, BurnError, OperandTypeError, ShapeError
 from burn.functions.common import Axis, DeviceLike, DTypeLike, meet_libraries
@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 __all__ = [
     "as_dtype",
     "as_flag",
+    "as_float",
     "as_number",
+    "as_scalar",
     "as_shape",
     "check_tensor",
     "check_tensors",
@@ -96,6 +98,15 @@ def as_number(value: Any, name: str, operation: str) -> Scalar:
     return number
 
 
+def as_scalar(value: Scalar, dtype: DType, operation: str) -> Scalar:
+    """A Python number as one that a dtype represents; an error where it does not fit."""
+    try:
+        return to_scalar(value, dtype)
+    except BurnError as error:
+        error.operation = error.operation or operation
+        raise
+
+
 def _is_integer_array(value: Any) -> bool:
     return isinstance(value, np.ndarray) and not value.ndim and value.dtype.kind in "iu"
 
@@ -126,6 +137,14 @@ def as_dtype(dtype: DTypeLike, operation: str = "") -> DType:
     except BurnError as error:
         error.operation = error.operation or operation
         raise
+
+
+def as_float(x: Tensor, operation: str, name: str = "x") -> Tensor:
+    """A tensor with integers and booleans in the default float dtype of its device."""
+    check_tensor(x, name, operation)
+    if x.dtype.is_integer or x.dtype.is_bool:
+        return x.astype(x.device.settings.float_dtype)
+    return x
 
 
 def find_device(device: DeviceLike | None, operation: str = "") -> Device:
@@ -163,7 +182,9 @@ def normalize_axes(
     An axis that is named twice is an error, unless `repeats`.
     """
     if axis is None:
-        rank = rank_of(x, operation)
+        if not isinstance(x, DispatchTensor):
+            check_tensor(x, "x", operation)
+        rank = len(x.primitive.shape)
         return _ALL_AXES[rank] if rank < len(_ALL_AXES) else tuple(range(rank))
     if axis.__class__ is int or not isinstance(axis, (tuple, list)):
         return (normalize_axis(x, axis, operation),)

@@ -1,4 +1,4 @@
-"""How tensors are printed, and how two of them compare in words."""
+"""Formatting of tensors, and a report of how close two of them are."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from burn.errors import ArgumentError
-from burn.functions.normalize import rank_of
+from burn.functions.normalize import check_tensor
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
@@ -26,9 +26,9 @@ class PrintOptions:
     precision : int
         Digits after the point.
     threshold : int
-        Number of elements above which the middle is left out.
+        Number of elements above which only the ends of each axis are shown.
     edgeitems : int
-        Elements shown at each end of an axis then.
+        Number of elements at each of these ends.
     linewidth : int
         Characters per line.
     suppress : bool
@@ -50,7 +50,7 @@ def _current() -> PrintOptions:
 
 
 def set_print_options(**options: Any) -> PrintOptions:
-    """Change how tensors are printed in this thread, or asyncio task.
+    """Change the formatting of tensors in the current thread or asyncio task.
 
     Parameters
     ----------
@@ -60,26 +60,37 @@ def set_print_options(**options: Any) -> PrintOptions:
     Returns
     -------
     PrintOptions
-        The options that hold now.
+        The options from now on.
 
     Raises
     ------
     ArgumentError
         If there is no such option.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.set_print_options(precision=2).precision
+    2
+    >>> burn.asarray([2.0 / 3.0], device="cpu")
+    Tensor([0.67], device='cpu:0')
+    >>> _ = burn.set_print_options(precision=8)
     """
     try:
         changed = replace(_current(), **options)
     except TypeError:
         known = ", ".join(PrintOptions.__dataclass_fields__)
         raise ArgumentError(
-            f"unknown print option among {', '.join(options)}", hint=f"There are {known}"
+            f"unknown print option among {', '.join(options)}",
+            hint=f"The options are {known}",
+            operation="set_print_options",
         ) from None
     _options.set(changed)
     return changed
 
 
 def format_values(array: np.ndarray[Any, Any], prefix: str) -> str:
-    """The values of an array as NumPy writes them, under the options that hold."""
+    """The values of an array as NumPy writes them, under the current options."""
     options = _current()
     return np.array2string(
         array,
@@ -103,9 +114,9 @@ class Closeness:
     Attributes
     ----------
     shares : dict of float to float
-        For each relative tolerance the share of elements within it.
+        Share of the elements within each relative tolerance.
     largest : float
-        The largest absolute difference; NaN where only one of two elements is NaN.
+        Largest absolute difference; NaN where one element of a pair is NaN and the other is not.
     """
 
     shares: dict[float, float]
@@ -118,20 +129,32 @@ class Closeness:
 
 
 def check_closeness(output: Tensor, expected: Tensor, /) -> Closeness:
-    """How close a result is to what was expected, for relative tolerances from 1e-1 to 1e-7.
+    """Compare a result with its expected values, for relative tolerances from 1e-1 to 1e-7.
 
     Parameters
     ----------
     output, expected : Tensor
-        Of one shape, on any devices.
+        Tensors of one shape, on any devices.
+
+    Returns
+    -------
+    Closeness
+        The share of elements within each tolerance, and the largest difference.
 
     Raises
     ------
     ArgumentError
         If their shapes differ.
+
+    Examples
+    --------
+    >>> import burn
+    >>> output = burn.asarray([1.0, 2.0], device="cpu")
+    >>> burn.check_closeness(output, output).largest
+    0.0
     """
-    for one in (output, expected):
-        rank_of(one, "check_closeness")
+    check_tensor(output, "output", "check_closeness")
+    check_tensor(expected, "expected", "check_closeness")
     if output.shape != expected.shape:
         raise ArgumentError(
             f"shapes {output.shape} and {expected.shape} differ", operation="check_closeness"

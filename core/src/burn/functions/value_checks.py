@@ -1,4 +1,4 @@
-"""Checks of the values in tensors, which the device makes: no later than the next read."""
+"""Checks of values on the device, whose errors are raised no later than the next read."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ __all__ = ["require"]
 
 
 def require(valid: Tensor, refusal: Refusal) -> Tensor:
-    """Zero, of shape (1,) and an integer dtype, which is an error unless everything is valid.
+    """Check that all elements of a boolean tensor are true; the result is 0, or an error when read.
 
-    Add it to a result, so that this depends on the check.
+    Add the result, an integer tensor of shape (1,), to that of an op, which then depends on the
+    check.
     """
     dtype = index_dtype(valid.device.ops)
     zero = zeros(1, dtype=dtype, device=valid.device)
