@@ -1,5 +1,1 @@
-"""The public namespace: Tensor, and the functions on tensors.
-
-A module per chapter of the array API standard. They hold no mathematics: they name axes and
-dtypes that a user left out, and hand over to the op table.
-"""
+"""The class Tensor: attributes, operators, indexing, conversion to the host, gradients."""

@@ -1,7 +1,7 @@
 """Tensors as columns of pyarrow and polars.
 
-Arrow's protocols hand over C structures that must be released by C code, also while an exception
-is on its way; so one of these libraries makes them of a NumPy array, in the same memory.
+Arrow's protocols exchange C structures that C code must release, even while an exception
+propagates; so pyarrow or polars makes them from a NumPy array, in the same memory.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 from burn.errors import ExportError
 
 if TYPE_CHECKING:
-    from burn.tensor.tensor import Tensor
+    from burn.tensor.conversion import HostConversion
 
 __all__ = ["arrow_array", "arrow_stream"]
 
 
-def arrow_array(x: Tensor, type_: Any) -> Any:
+def arrow_array(x: HostConversion, type_: Any) -> Any:
     """A pyarrow array of the elements along the first axis, of lists where there are more axes."""
     pyarrow = importlib.import_module("pyarrow")
     values = _values(x, "__arrow_array__")
@@ -28,7 +28,7 @@ def arrow_array(x: Tensor, type_: Any) -> Any:
     return result if type_ is None else result.cast(type_)
 
 
-def arrow_stream(x: Tensor, requested_schema: Any) -> Any:
+def arrow_stream(x: HostConversion, requested_schema: Any) -> Any:
     """A capsule of Arrow's C stream interface with the column that `arrow_array` describes."""
     polars = sys.modules.get("polars")  # it asks for a stream, and may be there without pyarrow
     if polars is not None:
@@ -46,7 +46,7 @@ def arrow_stream(x: Tensor, requested_schema: Any) -> Any:
     return column.__arrow_c_stream__(requested_schema)
 
 
-def _values(x: Tensor, operation: str) -> Any:
+def _values(x: HostConversion, operation: str) -> Any:
     """The values on the host, if Arrow can hold them."""
     if x.dtype.is_complex or x.dtype.name == "bfloat16":
         raise ExportError(
@@ -56,7 +56,7 @@ def _values(x: Tensor, operation: str) -> Any:
         )
     if not x.ndim:
         raise ExportError(
-            "a column has an axis", hint="Make one with .reshape((1,))", operation=operation
+            "a 0-d tensor is no column", hint="Make one with .reshape((1,))", operation=operation
         )
     if 0 in x.shape[1:]:  # polars (2.1) ends in a panic
         raise ExportError(

@@ -1,4 +1,4 @@
-"""What NumPy's functions and operators do with tensors: operators compute, functions refuse."""
+"""NumPy's ufuncs on tensors: those of operators compute, all others are refused."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ _REFLECTED: Final = {
     "greater": "__lt__",
     "greater_equal": "__le__",
 }
-"""The method of the right operand, for each function that NumPy calls for an operator."""
+"""The method of the right operand for each ufunc that implements an operator."""
 
 _COMPARISONS: Final = {"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"}
-"""What NumPy calls with an array without axes in place of a scalar."""
+"""Ufuncs that NumPy calls with a 0-d array in place of a scalar."""
 
 _NAMES: Final = {
     "absolute": "abs",
@@ -58,7 +58,7 @@ _NAMES: Final = {
     "right_shift": "bitwise_right_shift",
     "rint": "round",
 }
-"""Names in the array API standard of functions that NumPy calls otherwise."""
+"""Ufuncs whose name in the array API standard is another one."""
 
 
 def array_ufunc(
@@ -68,25 +68,25 @@ def array_ufunc(
     inputs: Sequence[Any],
     options: Mapping[str, Any],
 ) -> Any:
-    """Do what NumPy asks a tensor for: an operator on its left operand, and the tensor.
+    """Apply the operator that NumPy was called for to its left operand and the tensor.
 
     Raises
     ------
     OperandTypeError
-        For everything else, with the function of burn to call.
+        For any other function of NumPy; it names the function of burn to call.
     """
     name = function.__name__
     reflected = _REFLECTED.get(name)
     left = inputs[0]
     if reflected and method == "__call__" and not options and not isinstance(left, DispatchTensor):
         if isinstance(left, np.generic) or (name in _COMPARISONS and left.shape == ()):
-            left = left.item()  # numbers of Python's take the fast path of an operator
+            left = left.item()  # a Python number takes the fast path of an operator
         result = getattr(x, reflected)(left)
         if result is not NotImplemented:
             return result
-    known = _NAMES.get(name, name)
-    there = method == "__call__" and hasattr(x.__array_namespace__(), known)
-    instead = f"Call burn.{known}" if there else "Call a function of burn"
+    own_name = _NAMES.get(name, name)
+    exists = method == "__call__" and hasattr(x.__array_namespace__(), own_name)
+    instead = f"Call burn.{own_name}" if exists else "Call a function of burn"
     arrays = [one for one in inputs if not isinstance(one, DispatchTensor)]
     both = ", with all arrays made tensors by burn.asarray()" if arrays else ""
     raise OperandTypeError(

@@ -2,34 +2,19 @@
 
 from __future__ import annotations
 
-import builtins
-import operator
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
-from burn.autodiff import Gradients
-from burn.backend.dlpack import is_readable
 from burn.devices.device import Device
-from burn.dispatch import DispatchTensor, binary, reflected
 from burn.dtype import DType
-from burn.errors import (
-    ArgumentError,
-    AutodiffError,
-    BurnError,
-    DeviceMismatchError,
-    MissingAttributeError,
-    OperandTypeError,
-    ScalarRangeError,
-    ShapeError,
-)
+from burn.errors import ArgumentError, AutodiffError, BurnError, MissingAttributeError
 from burn.functions import (
     elementwise,
     interchange,
-    linear_algebra,
     manipulation,
     searching,
     sorting,
@@ -37,33 +22,21 @@ from burn.functions import (
     utility,
 )
 from burn.functions.common import DeviceLike, dispatch
-from burn.functions.printing import format_values
-from burn.functions.views import write
-from burn.ops.shapes import size
-from burn.tensor import arrow, numpy_protocol, subscript
+from burn.functions.normalize import check_tensor
+from burn.tensor import numpy_protocol
+from burn.tensor.conversion import HostConversion
+from burn.tensor.differentiable import Differentiable
+from burn.tensor.operators import Operators
 from burn.tensor_data import TensorData
-
-if TYPE_CHECKING:
-    from burn.aliases import RealScalar, Shape
 
 __all__ = ["Tensor"]
 
 
-def _in_place(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """The in-place form of an operator."""
-
-    def call(x: Tensor, other: Any, /) -> Tensor:
-        write(x, lambda: function(x, other), f"i{function.__name__.strip('_')}")
-        return x
-
-    return call
-
-
-class Tensor(DispatchTensor):
+class Tensor(Operators, HostConversion, Differentiable):
     """An n-dimensional array of one dtype on one device.
 
-    Make one with `burn.asarray`, `burn.zeros` and their like. Operators and methods run where the
-    tensor lives; results stay there.
+    Make one with `burn.asarray`, `burn.zeros` and their like. Operators and methods run on the
+    device of the tensor, and their results stay there.
 
     ``x[i] = v`` and ``x += y`` give this object a new value. Its views (basic indexing, `reshape`,
     `permute_dims`, `transpose`, `moveaxis`, ``.T``, ``.mT``, `squeeze`, `expand_dims`, `flip`,
@@ -75,7 +48,7 @@ class Tensor(DispatchTensor):
     ----------
     primitive : object
         For experts: the object of the library that the device computes with, such as a
-        `numpy.ndarray` or a `torch.Tensor`. It is not a copy, so nobody may write to it. Of a
+        `numpy.ndarray` or a `torch.Tensor`. It is not a copy, so do not write to it. Of a
         tracked tensor it is what autodiff keeps; ``x.detach().primitive`` is the library's object.
         `from_primitive` is the way back.
 
@@ -88,33 +61,6 @@ class Tensor(DispatchTensor):
     """
 
     __slots__ = ()
-
-    # What it is.
-
-    @property
-    def shape(self) -> Shape:
-        """Length of each axis."""
-        return tuple(self.primitive.shape)
-
-    @property
-    def ndim(self) -> int:
-        """Number of axes."""
-        return len(self.primitive.shape)
-
-    @property
-    def size(self) -> int:
-        """Number of elements."""
-        return size(self.primitive.shape)
-
-    @property
-    def dtype(self) -> DType:
-        """Dtype of the elements."""
-        return self.tensor_type.dtype
-
-    @property
-    def device(self) -> Device:
-        """Where the tensor lives."""
-        return self.tensor_type.device
 
     @property
     def T(self) -> Tensor:  # noqa: N802 — the standard's name
@@ -133,84 +79,7 @@ class Tensor(DispatchTensor):
             raise MissingAttributeError(f"mT is for matrices, not for shape {self.shape}")
         return manipulation.matrix_transpose(self)
 
-    # Operators. Those of two operands go straight to the op table when the operands agree.
-
-    __add__ = binary(dispatch, "add")
-    __sub__ = binary(dispatch, "subtract")
-    __mul__ = binary(dispatch, "multiply")
-    __truediv__ = binary(dispatch, "divide")
-    __floordiv__ = binary(dispatch, "floor_divide")
-    __mod__ = binary(dispatch, "remainder")
-    __pow__ = binary(dispatch, "pow")
-    __and__ = binary(dispatch, "bitwise_and")
-    __or__ = binary(dispatch, "bitwise_or")
-    __xor__ = binary(dispatch, "bitwise_xor")
-    __lshift__ = binary(dispatch, "bitwise_left_shift")
-    __rshift__ = binary(dispatch, "bitwise_right_shift")
-    __radd__ = reflected(dispatch, "add")
-    __rsub__ = reflected(dispatch, "subtract")
-    __rmul__ = reflected(dispatch, "multiply")
-    __rtruediv__ = reflected(dispatch, "divide")
-    __rfloordiv__ = reflected(dispatch, "floor_divide")
-    __rmod__ = reflected(dispatch, "remainder")
-    __rpow__ = reflected(dispatch, "pow")
-    __rand__ = reflected(dispatch, "bitwise_and")
-    __ror__ = reflected(dispatch, "bitwise_or")
-    __rxor__ = reflected(dispatch, "bitwise_xor")
-    __rlshift__ = reflected(dispatch, "bitwise_left_shift")
-    __rrshift__ = reflected(dispatch, "bitwise_right_shift")
-    __lt__ = binary(dispatch, "less")
-    __le__ = binary(dispatch, "less_equal")
-    __gt__ = binary(dispatch, "greater")
-    __ge__ = binary(dispatch, "greater_equal")
-    __neg__ = elementwise.negative
-    __pos__ = elementwise.positive
-    __abs__ = elementwise.abs
-    __invert__ = elementwise.bitwise_invert
-    __matmul__ = linear_algebra.matmul
-
-    def __rmatmul__(self, other: Tensor, /) -> Tensor:
-        return linear_algebra.matmul(other, self)
-
-    def __eq__(self, other: object, /) -> Any:
-        """Elementwise equality; with what is no tensor or number, Python's own."""
-        if isinstance(other, (Tensor, builtins.bool, int, float, complex, np.generic)):
-            return elementwise.equal(self, other)  # type: ignore[arg-type]  # checked above
-        return NotImplemented
-
-    def __ne__(self, other: object, /) -> Any:
-        """Elementwise inequality; with what is no tensor or number, Python's own."""
-        if isinstance(other, (Tensor, builtins.bool, int, float, complex, np.generic)):
-            return elementwise.not_equal(self, other)  # type: ignore[arg-type]  # checked above
-        return NotImplemented
-
-    __hash__ = object.__hash__
-
-    # In place: the object, and all that shares its elements, gets the value of `x + y`.
-
-    __iadd__ = _in_place(operator.add)
-    __isub__ = _in_place(operator.sub)
-    __imul__ = _in_place(operator.mul)
-    __itruediv__ = _in_place(operator.truediv)
-    __ifloordiv__ = _in_place(operator.floordiv)
-    __imod__ = _in_place(operator.mod)
-    __ipow__ = _in_place(operator.pow)
-    __iand__ = _in_place(operator.and_)
-    __ior__ = _in_place(operator.or_)
-    __ixor__ = _in_place(operator.xor)
-    __ilshift__ = _in_place(operator.lshift)
-    __irshift__ = _in_place(operator.rshift)
-    __imatmul__ = _in_place(operator.matmul)
-
-    # Indexing.
-
-    def __getitem__(self, key: Any, /) -> Tensor:
-        return subscript.getitem(self, key)
-
-    def __setitem__(self, key: Any, value: Any, /) -> None:
-        subscript.setitem(self, key, value)
-
-    # As other libraries see it.
+    # What array libraries call.
 
     def __array_ufunc__(
         self, function: np.ufunc, method: str, /, *inputs: Any, **options: Any
@@ -235,7 +104,7 @@ class Tensor(DispatchTensor):
         stream: Any = None,
         max_version: tuple[int, int] | None = None,
         dl_device: tuple[int, int] | None = None,
-        copy: builtins.bool | None = None,
+        copy: bool | None = None,
     ) -> Any:
         """A DLPack capsule, from which another library makes an array.
 
@@ -266,155 +135,24 @@ class Tensor(DispatchTensor):
         """Type and number of the device in DLPack's numbering."""
         return interchange.dlpack_device(self.device)
 
-    # To the host.
-
-    def data(self) -> TensorData:
-        """The values on the host; waits for the work that they depend on."""
-        return dispatch.to_data(self)
-
-    def numpy(self) -> np.ndarray[Any, Any]:
-        """The values as a read-only NumPy array, without a copy where memory is shared.
-
-        Raises
-        ------
-        AutodiffError
-            If the tensor is tracked: what is computed with the array would have no gradient.
-        """
-        if self.is_tracked:
-            raise AutodiffError(
-                "numpy() of a tracked tensor would drop its gradient",
-                hint="Call .detach() or .inner() first",
-            )
-        array = self.data().array.view()
-        array.flags.writeable = False
-        return array
-
-    def __array__(self, dtype: Any = None, copy: builtins.bool | None = None) -> Any:
-        """Conversion by NumPy, where the device's memory is the host's."""
-        if not is_readable(self.__dlpack_device__()):
-            raise OperandTypeError(
-                f"NumPy cannot read the memory of {self.device}", hint="Call .numpy() to copy it"
-            )
-        array = self.numpy()
-        if copy is False and dtype is not None and array.dtype != dtype:
-            raise ArgumentError("the dtype cannot change without a copy")
-        return np.array(array, dtype=dtype, copy=True if copy else None)
-
-    def __arrow_array__(self, type: Any = None) -> Any:
-        """For pyarrow: an array of the elements, or of lists of them along the first axis."""
-        return arrow.arrow_array(self, type)
-
-    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
-        """For polars, and whatever else reads Arrow's C stream interface: the same as a stream."""
-        return arrow.arrow_stream(self, requested_schema)
-
-    def tolist(self) -> Any:
-        """The values as nested lists of Python numbers; a number for a 0-d tensor."""
-        return self.data().array.tolist()
-
-    def item(self) -> Any:
-        """The value of a tensor with one element, as a Python number.
-
-        Raises
-        ------
-        ShapeError
-            If it has more elements, or none.
-        """
-        if self.size != 1:
-            raise ShapeError(
-                f"a tensor of shape {self.shape} is not one number",
-                hint="Index it or reduce it to one element; .tolist() gives them all",
-            )
-        return self.data().array.item()
-
-    def __float__(self) -> float:
-        return float(self._real_item("float"))
-
-    def __int__(self) -> int:
-        number = self._real_item("int")
-        try:
-            return int(number)
-        except (OverflowError, ValueError):
-            raise ScalarRangeError(f"{number} is no integer", operation="int") from None
-
-    def __complex__(self) -> complex:
-        return complex(self.item())
-
-    def _real_item(self, operation: str) -> RealScalar:
-        number: RealScalar | complex = self.item()
-        if isinstance(number, complex):
-            raise OperandTypeError(
-                f"a {self.dtype} tensor is no real number",
-                hint="Take burn.real() or burn.abs() of it",
-                operation=operation,
-            )
-        return number
-
-    def __index__(self) -> int:
-        if not self.dtype.is_integer:
-            raise OperandTypeError(f"a {self.dtype} tensor is no index")
-        return int(self._real_item("index"))
-
-    def __bool__(self) -> builtins.bool:
-        return builtins.bool(self.item())
-
-    def __len__(self) -> int:
-        if not self.shape:
-            raise OperandTypeError("a 0-d tensor has no length")
-        return self.shape[0]
-
-    def __iter__(self) -> Iterator[Tensor]:
-        if not self.shape:
-            raise OperandTypeError("a 0-d tensor has no elements to go through")
-        return (self[number] for number in range(self.shape[0]))
-
-    def __format__(self, spec: str) -> str:
-        """The number of a tensor with one element, formatted: ``f"{loss:.3f}"``."""
-        if not spec:
-            return str(self)
-        if self.size != 1:
-            raise ShapeError(
-                f"a tensor of shape {self.shape} is not one number, which {spec!r} could format",
-                hint="Reduce it to one element; burn.set_print_options says how tensors are shown",
-                operation="format",
-            )
-        try:
-            return format(self.item(), spec)
-        except ValueError as error:
-            raise ArgumentError(f"{self.dtype}, {spec!r}: {error}", operation="format") from None
-
-    def __repr__(self) -> str:
-        data = dispatch.to_data(self).array
-        values = format_values(data, prefix="Tensor(")
-        notes = [f"device={str(self.device)!r}"]
-        if self.dtype is not self.device.settings.default_for(self.dtype):
-            notes.append(f"dtype={self.dtype}")
-        if not self.size:
-            notes.append(f"shape={self.shape}")
-        if self.is_require_grad:
-            notes.append("require_grad")
-        elif self.is_tracked:
-            notes.append("tracked")
-        return f"Tensor({values}, {', '.join(notes)})"
-
     # Between devices.
 
     def to_device(self, device: DeviceLike, /, *, stream: Any = None) -> Tensor:
-        """The tensor on another device; itself where it is there already.
+        """The tensor on another device; itself if it is there already.
 
         Parameters
         ----------
         device : Device or str
-            Where to.
+            Destination.
         stream : None
             For the standard: burn orders the work by itself.
 
         Returns
         -------
         Tensor
-            In the same memory where both devices compute in it, else in a copy. No change of one
-            is ever seen through the other. The gradient of a tracked tensor comes back to where
-            the tensor was.
+            In the same memory if both devices compute in it, otherwise a copy. A change of one is
+            never seen through the other. The gradient of a tracked tensor returns to the device
+            that the tensor came from.
 
         Raises
         ------
@@ -443,93 +181,12 @@ class Tensor(DispatchTensor):
             )
         return dispatch.inner(self)
 
-    # Gradients.
-
-    def require_grad(self) -> Tensor:
-        """A new leaf with the value of this tensor: gradients are kept for it.
-
-        Raises
-        ------
-        AutodiffError
-            If the tensor was computed from a leaf.
-        OperandTypeError
-            If it is not on an autodiff device.
-        DTypeError
-            If it is not a float tensor.
-
-        Examples
-        --------
-        >>> import burn
-        >>> x = burn.asarray([3.0], device=burn.Device("cpu").autodiff()).require_grad()
-        >>> gradients = (x * x).sum().backward()
-        >>> x.grad(gradients).tolist()
-        [6.0]
-        """
-        return dispatch.require_grad(self)
-
-    @property
-    def is_require_grad(self) -> builtins.bool:
-        """Whether it is a leaf that gradients are kept for."""
-        return dispatch.is_require_grad(self)
-
-    @property
-    def is_tracked(self) -> builtins.bool:
-        """Whether it is a leaf, or was computed from one."""
-        return dispatch.is_tracked(self)
-
-    def backward(self, cotangent: Tensor | None = None) -> Gradients:
-        """Gradients of this tensor by the leaves it was computed from; frees the graph.
-
-        Parameters
-        ----------
-        cotangent : Tensor, optional
-            Gradient of what is really differentiated by this tensor, in its shape. Needed unless
-            the tensor has one element.
-
-        Raises
-        ------
-        AutodiffError
-            If it depends on no leaf, or the graph was freed by an earlier backward.
-        ShapeError
-            If there is no cotangent of the right shape.
-        DTypeError
-            If the cotangent has another dtype.
-        """
-        if cotangent is not None:
-            _check_tensor(cotangent, "cotangent", "backward")
-            if cotangent.device != self.device:
-                raise DeviceMismatchError(
-                    f"a cotangent on {cotangent.device} for a tensor on {self.device}",
-                    hint=f'Move it with .to_device("{self.device.name}")',
-                )
-        return dispatch.backward(self, cotangent)  # type: ignore[no-any-return]  # Gradients
-
-    # They give None for a leaf that the output ignored. Their type says Any for it, since a check
-    # of every gradient of every training loop would find nothing.
-
-    def grad(self, gradients: Gradients) -> Tensor | Any:
-        """Gradient of this leaf, on the device below autodiff; None if the output ignored it."""
-        return dispatch.grad(self, gradients)
-
-    def grad_remove(self, gradients: Gradients) -> Tensor | Any:
-        """Gradient of this leaf, which is taken out of the gradients."""
-        return dispatch.grad_remove(self, gradients)
-
-    def grad_replace(self, gradients: Gradients, grad: Tensor) -> None:
-        """Put another gradient, of the shape and dtype of this leaf, in place of its own."""
-        _check_tensor(grad, "grad", "grad_replace")
-        dispatch.grad_replace(self, gradients, grad)
-
-    def inner(self) -> Tensor:
-        """The value on the device below autodiff, untracked."""
-        return dispatch.inner(self)
-
     @classmethod
     def from_primitive(cls, primitive: Any, device: DeviceLike) -> Tensor:
-        """A tensor of what its backend computes with: `primitive` of a tensor, or one like it.
+        """A tensor that wraps an object of the backend's library, such as `primitive` of a tensor.
 
-        The memory is shared, with no questions asked: who changes the object changes the tensor,
-        and every view of it.
+        The memory is shared without a check: a change of the object changes the tensor and every
+        view of it.
 
         Parameters
         ----------
@@ -537,7 +194,7 @@ class Tensor(DispatchTensor):
             An object of the library that the device computes with (a `numpy.ndarray` for
             ``"cpu"``), or what `primitive` is of a tracked tensor.
         device : Device or str
-            The device that it lies on. With autodiff the tensor is untracked, unless `primitive`
+            The device that holds it. With autodiff the tensor is untracked, unless `primitive`
             is of a tracked one.
 
         Raises
@@ -545,7 +202,7 @@ class Tensor(DispatchTensor):
         OperandTypeError
             If the device does not compute with such objects.
         DeviceMismatchError
-            If it lies on another device.
+            If another device holds it.
         DTypeError
             If the device does not have its dtype.
         AutodiffError
@@ -563,12 +220,8 @@ class Tensor(DispatchTensor):
     @classmethod
     def from_inner(cls, x: Tensor) -> Tensor:
         """A tensor on the autodiff device of its hardware, untracked."""
-        _check_tensor(x, "x", "from_inner")
+        check_tensor(x, "x", "from_inner")
         return dispatch.from_inner(x)
-
-    def detach(self) -> Tensor:
-        """The value on the same device, untracked."""
-        return dispatch.wrap(dispatch.inner(self).primitive, self.tensor_type)
 
     def __copy__(self) -> Tensor:
         """An independent tensor, a leaf if this is one, else tracked if this is tracked."""
@@ -583,7 +236,7 @@ class Tensor(DispatchTensor):
 
     def __reduce__(self) -> tuple[object, ...]:
         self._check_portable("pickle")
-        device = self.device.__reduce__()  # not the device, which another process may not have
+        device = self.device.__reduce__()  # its parts, since another process may lack the device
         return _unpickle, (self.data().array, self.dtype.name, device, self.is_require_grad)
 
     def _check_portable(self, operation: str) -> None:
@@ -622,25 +275,18 @@ class Tensor(DispatchTensor):
     clip = elementwise.clip
 
 
-def _check_tensor(value: object, name: str, operation: str) -> None:
-    if not isinstance(value, Tensor):
-        raise OperandTypeError(
-            f"{name} must be a tensor, not an object of type {type(value).__name__}",
-            hint="burn.asarray() makes a tensor of numbers, sequences and arrays",
-            operation=operation,
-        )
-
-
 class _Refused(Tensor):
-    """A tensor that was sent to a process which cannot use its device; using it says why."""
+    """A tensor unpickled in a process that cannot use its device; any use raises the reason."""
 
     __slots__ = ("arguments", "error")
 
     arguments: tuple[Any, ...]
     error: BurnError
 
-    def __getattr__(self, name: str) -> NoReturn:  # its primitive and its type are not set
-        error = self.error  # a new one each time: who raises it may write into it
+    def __getattr__(
+        self, name: str
+    ) -> NoReturn:  # called for `primitive` and `tensor_type`, which are unset
+        error = self.error  # raised anew each time, since callers write into it
         raise type(error)(error.rule, hint=error.hint)
 
     def __repr__(self) -> str:
@@ -654,7 +300,7 @@ def _unpickle(
     array: np.ndarray[Any, Any],
     dtype: str,
     device: tuple[Callable[..., Device], tuple[Any, ...]],
-    require_grad: builtins.bool,
+    require_grad: bool,
 ) -> Tensor:
     data = TensorData(array.astype(DType.of(dtype).numpy, copy=False))
     make, arguments = device
@@ -663,7 +309,7 @@ def _unpickle(
     except BurnError as error:
         if not _is_worker():
             raise
-        # A pool loses a task that cannot be unpickled, and waits for it forever.
+        # A pool waits forever for a task that cannot be unpickled.
         refused = object.__new__(_Refused)
         refused.arguments = array, dtype, device, require_grad
         refused.error = error
@@ -671,8 +317,8 @@ def _unpickle(
     return tensor.require_grad() if require_grad else tensor
 
 
-def _is_worker() -> builtins.bool:
-    """Whether `multiprocessing` started this process; it is imported in those that it starts."""
+def _is_worker() -> bool:
+    """Whether `multiprocessing` started this process; then it is imported here."""
     module = sys.modules.get("multiprocessing.process")
     return module is not None and module.parent_process() is not None
 

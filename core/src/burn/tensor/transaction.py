@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Self
 
-from burn.dispatch import DispatchTensor
-from burn.errors import OperandTypeError
 from burn.functions.common import dispatch
+from burn.functions.normalize import check_tensor
 from burn.tensor_data import TensorData
 
 if TYPE_CHECKING:
@@ -16,7 +15,7 @@ __all__ = ["Transaction"]
 
 
 class Transaction:
-    """Tensors to be read together: one wait per device instead of one per tensor.
+    """Reads tensors together, with one wait per device instead of one per tensor.
 
     Examples
     --------
@@ -32,16 +31,17 @@ class Transaction:
     def register(self, x: Tensor) -> Self:
         """Add a tensor; returns the transaction.
 
+        Parameters
+        ----------
+        x : Tensor
+            Of any device.
+
         Raises
         ------
         OperandTypeError
-            If it is no tensor.
+            If `x` is no tensor.
         """
-        if not isinstance(x, DispatchTensor):
-            raise OperandTypeError(
-                f"x must be a tensor, not an object of type {type(x).__name__}",
-                operation="Transaction.register",
-            )
+        check_tensor(x, "x", "Transaction.register")
         self._tensors.append(x)
         return self
 

@@ -1,4 +1,7 @@
-"""Indexing a tensor: integers, slices and new axes; other keys are passed on."""
+"""``x[key]`` and ``x[key] = value``: integers, slices, ... and new axes.
+
+Keys with arrays or masks go to `burn.tensor.advanced_indexing`.
+"""
 
 from __future__ import annotations
 
@@ -12,17 +15,20 @@ from burn.dispatch import DispatchTensor, as_python
 from burn.errors import AxisError, OperandTypeError
 from burn.functions.views import Step, assign_slice, is_view_of, view_by_steps, write
 from burn.tensor import advanced_indexing
-from burn.tensor.subscript_parts import bounds, integer
+from burn.tensor.assigned_value import broadcast_value, value_tensor
+from burn.tensor.index_normalization import normalize_index, normalize_slice
 
 if TYPE_CHECKING:
     from burn.aliases import Shape, Slices
     from burn.tensor.tensor import Tensor
 
+__all__ = ["getitem", "setitem"]
+
 _BASIC: Final = frozenset([int, builtins.slice, NoneType, EllipsisType])
 _ADVANCED: Final = (DispatchTensor, list, tuple, np.ndarray, bool, np.bool_)
 
 
-def getitem(x: Tensor, key: Any) -> Tensor:
+def getitem(x: Tensor, key: Any, /) -> Tensor:
     """``x[key]``, by the rules of NumPy.
 
     The key is made of integers, slices, ``...``, None (a new axis), arrays of integers (tensors,
@@ -42,10 +48,10 @@ def getitem(x: Tensor, key: Any) -> Tensor:
         isinstance(part, _ADVANCED) for part in parts
     ):
         return advanced_indexing.getitem(x, parts)
-    return view_by_steps(x, _steps(x, *read_key(x.shape, key)))
+    return view_by_steps(x, _view_steps(x, *_normalize_key(x.shape, key)))
 
 
-def setitem(x: Tensor, key: Any, value: Any) -> None:
+def setitem(x: Tensor, key: Any, value: Any, /) -> None:
     """``x[key] = value``."""
     parts = key if key.__class__ is tuple else (key,)
     if not _BASIC.issuperset(map(type, parts)) and any(
@@ -53,21 +59,21 @@ def setitem(x: Tensor, key: Any, value: Any) -> None:
     ):
         write(x, lambda: advanced_indexing.setitem(x, parts, value), "indexing")
         return
-    slices, shape = read_key(x.shape, key)
-    if is_view_of(value, x, _steps(x, slices, shape)):
+    slices, shape = _normalize_key(x.shape, key)
+    if is_view_of(value, x, _view_steps(x, slices, shape)):
         return  # ``x[key] += value`` has written to the view already
     value = as_python(value)
     if not isinstance(value, (bool, int, float, complex)):
-        value = advanced_indexing.as_value(x, value)
+        value = value_tensor(x, value)
         target = tuple(length for _, length, _ in slices)
         if value.shape != target:
-            # Axes that integers index are gone from the value, and new axes are in it.
-            value = advanced_indexing.broadcast_value(value, shape).reshape(target)
+            # The value lacks the axes that integers index, and has the new ones.
+            value = broadcast_value(value, shape).reshape(target)
     assign_slice(x, value, slices)
 
 
-def _steps(x: Tensor, slices: Slices, shape: Shape) -> list[Step]:
-    """The ops that make ``x[key]`` of `x`, for what `read_key` returned."""
+def _view_steps(x: Tensor, slices: Slices, shape: Shape) -> list[Step]:
+    """The view ops that make ``x[key]`` from `x`, given the key as `_normalize_key` returns it."""
     steps: list[Step] = []
     counts = tuple([count for _, count, _ in slices])
     if counts != x.shape or any(start or step != 1 for start, _, step in slices):
@@ -77,16 +83,16 @@ def _steps(x: Tensor, slices: Slices, shape: Shape) -> list[Step]:
     return steps
 
 
-def read_key(shape: Shape, key: Any) -> tuple[Slices, Shape]:
-    """A basic index as slices of an op, and the shape that the result has."""
+def _normalize_key(shape: Shape, key: Any) -> tuple[Slices, Shape]:
+    """A basic key as a slice (start, length, step) for each axis, and the shape of ``x[key]``."""
     parts = key if isinstance(key, tuple) else (key,)
-    dots = sum([part is Ellipsis for part in parts])
-    used = len(parts) - dots - sum([part is None for part in parts])
+    ellipses = sum([part is Ellipsis for part in parts])
+    used = len(parts) - ellipses - sum([part is None for part in parts])
     if used > len(shape):
         raise AxisError(f"{used} indices for a tensor with {len(shape)} axes", operation="indexing")
-    if dots > 1:
+    if ellipses > 1:
         raise OperandTypeError("an index has one ... at most", operation="indexing")
-    if not dots:
+    if not ellipses:
         parts = (*parts, Ellipsis)
     slices: list[tuple[int, int, int]] = []
     result: list[int] = []
@@ -99,10 +105,10 @@ def read_key(shape: Shape, key: Any) -> tuple[Slices, Shape]:
             slices += [(0, length, 1) for length in rest]
             result += rest
         elif isinstance(part, builtins.slice):
-            start, stop, step = bounds(part, shape[axis])
+            start, stop, step = normalize_slice(part, shape[axis])
             length = len(range(start, stop, step))
             slices.append((start, length, step))
             result.append(length)
         else:
-            slices.append((integer(part, shape[axis], axis), 1, 1))
+            slices.append((normalize_index(part, shape[axis], axis), 1, 1))
     return tuple(slices), tuple(result)

@@ -1,0 +1,60 @@
+"""Attributes of a tensor that need no computation: shape, dtype, device, whether it is tracked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from burn.devices.device import Device
+from burn.dispatch import Dispatch, DispatchTensor
+from burn.dtype import DType
+from burn.functions import common
+from burn.ops.shapes import size
+
+if TYPE_CHECKING:
+    from burn.aliases import Shape
+
+__all__ = ["TensorAttributes", "dispatch"]
+
+dispatch: Dispatch[Any] = common.dispatch
+"""The Dispatch of `Tensor`, typed for the bases of `Tensor`, which to a type checker are none."""
+
+
+class TensorAttributes(DispatchTensor):
+    """Base of `Tensor` and of its other bases: what is known without a computation."""
+
+    __slots__ = ()
+
+    @property
+    def shape(self) -> Shape:
+        """Length of each axis."""
+        return tuple(self.primitive.shape)
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self.primitive.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return size(self.primitive.shape)
+
+    @property
+    def dtype(self) -> DType:
+        """Dtype of the elements."""
+        return self.tensor_type.dtype
+
+    @property
+    def device(self) -> Device:
+        """Device that holds the tensor, and where operations on it run."""
+        return self.tensor_type.device
+
+    @property
+    def is_require_grad(self) -> bool:
+        """Whether it is a leaf that gradients are kept for."""
+        return dispatch.is_require_grad(self)
+
+    @property
+    def is_tracked(self) -> bool:
+        """Whether it is a leaf, or was computed from one."""
+        return dispatch.is_tracked(self)

@@ -1,0 +1,154 @@
+"""The values of a tensor on the host: as NumPy arrays, Python numbers, columns and text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from burn.backend.dlpack import is_readable
+from burn.errors import (
+    ArgumentError,
+    AutodiffError,
+    OperandTypeError,
+    ScalarRangeError,
+    ShapeError,
+)
+from burn.functions.interchange import dlpack_device
+from burn.functions.printing import format_values
+from burn.tensor import arrow
+from burn.tensor.attributes import TensorAttributes, dispatch
+from burn.tensor_data import TensorData
+
+if TYPE_CHECKING:
+    from burn.aliases import RealScalar
+
+__all__ = ["HostConversion"]
+
+
+class HostConversion(TensorAttributes):
+    """Base of `Tensor` with the conversions to the host; they wait for the device."""
+
+    __slots__ = ()
+
+    def data(self) -> TensorData:
+        """The values on the host; waits for the work that they depend on."""
+        return dispatch.to_data(self)
+
+    def numpy(self) -> np.ndarray[Any, Any]:
+        """The values as a read-only NumPy array, without a copy where memory is shared.
+
+        Raises
+        ------
+        AutodiffError
+            If the tensor is tracked: what is computed with the array would have no gradient.
+        """
+        if self.is_tracked:
+            raise AutodiffError(
+                "numpy() of a tracked tensor would drop its gradient",
+                hint="Call .detach() or .inner() first",
+            )
+        array = self.data().array.view()
+        array.flags.writeable = False
+        return array
+
+    def tolist(self) -> Any:
+        """The values as nested lists of Python numbers; a number for a 0-d tensor."""
+        return self.data().array.tolist()
+
+    def item(self) -> Any:
+        """The value of a tensor with one element, as a Python number.
+
+        Raises
+        ------
+        ShapeError
+            If it has more elements, or none.
+        """
+        if self.size != 1:
+            raise ShapeError(
+                f"a tensor of shape {self.shape} is not one number",
+                hint="Index it or reduce it to one element; .tolist() gives them all",
+            )
+        return self.data().array.item()
+
+    # What Python's own functions call.
+
+    def __float__(self) -> float:
+        return float(self._real_item("float"))
+
+    def __int__(self) -> int:
+        number = self._real_item("int")
+        try:
+            return int(number)
+        except (OverflowError, ValueError):
+            raise ScalarRangeError(f"{number} is no integer", operation="int") from None
+
+    def __complex__(self) -> complex:
+        return complex(self.item())
+
+    def _real_item(self, operation: str) -> RealScalar:
+        number: RealScalar | complex = self.item()
+        if isinstance(number, complex):
+            raise OperandTypeError(
+                f"a {self.dtype} tensor is no real number",
+                hint="Take burn.real() or burn.abs() of it",
+                operation=operation,
+            )
+        return number
+
+    def __index__(self) -> int:
+        if not self.dtype.is_integer:
+            raise OperandTypeError(f"a {self.dtype} tensor is no index")
+        return int(self._real_item("index"))
+
+    def __bool__(self) -> bool:
+        return bool(self.item())
+
+    def __format__(self, spec: str) -> str:
+        """The number of a tensor with one element, formatted: ``f"{loss:.3f}"``."""
+        if not spec:
+            return str(self)
+        if self.size != 1:
+            raise ShapeError(
+                f"a tensor of shape {self.shape} is not one number, which {spec!r} could format",
+                hint="Reduce it to one element; burn.set_print_options says how tensors are shown",
+                operation="format",
+            )
+        try:
+            return format(self.item(), spec)
+        except ValueError as error:
+            raise ArgumentError(f"{self.dtype}, {spec!r}: {error}", operation="format") from None
+
+    def __repr__(self) -> str:
+        values = format_values(self.data().array, prefix="Tensor(")
+        notes = [f"device={str(self.device)!r}"]
+        if self.dtype is not self.device.settings.default_for(self.dtype):
+            notes.append(f"dtype={self.dtype}")
+        if not self.size:
+            notes.append(f"shape={self.shape}")
+        if self.is_require_grad:
+            notes.append("require_grad")
+        elif self.is_tracked:
+            notes.append("tracked")
+        return f"Tensor({values}, {', '.join(notes)})"
+
+    # What NumPy and readers of Arrow's columns call.
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        """Conversion by NumPy, where the device's memory is the host's."""
+        if not is_readable(dlpack_device(self.device)):
+            raise OperandTypeError(
+                f"NumPy cannot read the memory of {self.device}", hint="Call .numpy() to copy it"
+            )
+        array = self.numpy()
+        if copy is False and dtype is not None and array.dtype != dtype:
+            raise ArgumentError("the dtype cannot change without a copy")
+        return np.array(array, dtype=dtype, copy=True if copy else None)
+
+    def __arrow_array__(self, type: Any = None) -> Any:
+        """For pyarrow: an array of the elements, or of lists of them along the first axis."""
+        return arrow.arrow_array(self, type)
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """For polars and other readers of Arrow's C stream interface: the same as a stream."""
+        return arrow.arrow_stream(self, requested_schema)
