@@ -9,14 +9,13 @@ import time
 import numpy as np
 import pytest
 
-from burn.dtype import DType
-from burn.plugins import registry
+from burn.plugin_api import DeviceId, DType, registry, resolve
 from burn_cpu import blocks, choice
 
 
 @pytest.fixture(scope="module")
 def backend():
-    return registry.entry("cpu").load()
+    return resolve(registry.entry("cpu").load(), DeviceId(0)).backend
 
 
 @pytest.fixture(params=[1, 2, 4])

@@ -7,9 +7,15 @@ import threading
 import numpy as np
 import pytest
 
-from burn.device_id import DeviceId
-from burn.dtype import DTypeUsage, float32, uint32
-from burn.plugins import BackendSpec, registry
+from burn.plugin_api import (
+    BackendSpec,
+    DeviceId,
+    DTypeUsage,
+    float32,
+    registry,
+    resolve,
+    uint32,
+)
 from burn_cpu.plugin import burn_backends
 
 CPU = DeviceId(0)
@@ -17,7 +23,7 @@ CPU = DeviceId(0)
 
 @pytest.fixture(scope="module")
 def backend():
-    return registry.entry("cpu").load()
+    return resolve(registry.entry("cpu").load(), DeviceId(0)).backend
 
 
 def test_the_plugin_declares_one_device_of_one_type():

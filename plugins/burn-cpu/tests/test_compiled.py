@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import burn_cpu
-from burn.plugins import registry
+from burn.plugin_api import DeviceId, registry, resolve
 from burn_cpu import compiled
 
 RANDOM = np.random.default_rng(3)
@@ -17,20 +17,20 @@ SHAPES = [(3, 40), (2, 5, 700), (9, 513), (1, 40_000), (300, 600), (50_000,)]
 
 @pytest.fixture(scope="module")
 def backend():
-    return registry.entry("cpu").load()
+    return resolve(registry.entry("cpu").load(), DeviceId(0)).backend
 
 
 @pytest.fixture
 def fresh(monkeypatch):
-    """As if numba had not been looked for; from the smallest array on it is."""
-    monkeypatch.setattr(compiled, "_LARGE", 0)
+    """Numba was not imported yet, and is for an array of any size."""
+    monkeypatch.setattr(compiled, "_MIN_ELEMENTS_FOR_JIT", 0)
     compiled._kernels.cache_clear()
     yield
     compiled._kernels.cache_clear()
 
 
 @pytest.fixture(params=["compiled", "NumPy"])
-def way(request, fresh, monkeypatch):
+def implementation(request, fresh, monkeypatch):
     monkeypatch.setenv("BURN_CPU_JIT", "1" if request.param == "compiled" else "0")
     assert (compiled._kernels() is not None) == (request.param == "compiled")
     return request.param
@@ -41,7 +41,7 @@ def normal(*shape):
 
 
 def calls(backend):
-    """Ops that have a compiled kernel, as functions of two arrays, of which some take the first."""
+    """Ops that have a compiled kernel, as functions of two arrays; some use the first alone."""
 
     def parameters(x):
         return np.linspace(0.5, 1.5, x.shape[-1]).astype(x.dtype)
@@ -81,7 +81,7 @@ def outputs(call, x, g):
 
 
 def check(call, x, g, tolerance=2e-6):
-    """Compare with what NumPy computes in float64, for which nothing is compiled."""
+    """Compare with NumPy in float64, which has no compiled kernels."""
     expected = outputs(call, x.astype(np.float64), g.astype(np.float64))
     for actual, one in zip(outputs(call, x, g), expected, strict=True):
         assert actual.dtype == x.dtype
@@ -93,13 +93,13 @@ def check(call, x, g, tolerance=2e-6):
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_results_are_those_of_float64(backend, way, name, shape):
+def test_results_are_those_of_float64(backend, implementation, name, shape):
     x, g = operands(name, shape)
     check(calls(backend)[name], x.astype(np.float32), g.astype(np.float32))
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_views_and_read_only_arrays_give_what_copies_do(backend, way, name):
+def test_views_and_read_only_arrays_give_what_copies_do(backend, implementation, name):
     call = calls(backend)[name]
     x, g = (one.astype(np.float32) for one in operands(name, (60, 40)))
     wide = np.zeros((60, 80), np.float32)
@@ -113,20 +113,20 @@ def test_views_and_read_only_arrays_give_what_copies_do(backend, way, name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_16_bit_floats_are_computed_in_float32(backend, way, name):
+def test_16_bit_floats_are_computed_in_float32(backend, implementation, name):
     x, g = (one.astype(np.float16) for one in operands(name, (30, 50)))
     check(calls(backend)[name], x, g, tolerance=2e-3)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_empty_arrays_stay_empty(backend, way, name):
+def test_empty_arrays_stay_empty(backend, implementation, name):
     for shape in ((0, 12), (4, 0, 12)):
         x = np.zeros(shape, np.float32)
         assert outputs(calls(backend)[name], x, x)[0].shape == shape
 
 
 @pytest.mark.parametrize("name", ["softmax", "log_softmax"])
-def test_rows_that_are_not_finite(backend, way, name):
+def test_rows_that_are_not_finite(backend, implementation, name):
     rows = [
         [np.nan, 1.0, 2.0],
         [np.inf, 1.0, 2.0],
@@ -141,7 +141,7 @@ def test_rows_that_are_not_finite(backend, way, name):
 
 
 @pytest.mark.parametrize("name", ["layer_norm", "layer_norm_grad", "gelu", "gelu_grad"])
-def test_elements_that_are_not_finite(backend, way, name):
+def test_elements_that_are_not_finite(backend, implementation, name):
     x = normal(6, 40).astype(np.float32)
     x[0, 3], x[1, 5], x[2, 7], x[3, 9], x[4, 1] = np.nan, np.inf, -np.inf, 60.0, -60.0
     g = normal(6, 40).astype(np.float32)
@@ -188,7 +188,7 @@ def test_float64_is_left_to_numpy(fresh):
 KIT = """
 from burn.cli import main
 from burn_cpu import compiled
-compiled._LARGE = 0
+compiled._MIN_ELEMENTS_FOR_JIT = 0
 main()
 """
 
@@ -203,8 +203,9 @@ def test_compiled_kernels_conform():
 
 SMALL = """
 import sys, burn
+from burn.nn import functional as F
 x = burn.ones((100, 100), device="cpu")
-functional.softmax(x), functional.layer_norm(x), functional.gelu(x)
+F.softmax(x), F.layer_norm(x), F.gelu(x)
 raise SystemExit("numba" in sys.modules)
 """
 

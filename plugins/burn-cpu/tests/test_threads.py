@@ -76,7 +76,7 @@ def test_parts_of_a_part_wait_for_no_thread():
 
     found = threads.in_parallel(outer, list(range(50)))
     assert found == [[(part, other) for other in range(3)] for part in range(50)]
-    assert not threads._is_part.get()
+    assert not threads._in_part.get()
 
 
 SHAPES = [
@@ -111,7 +111,7 @@ def test_a_convolution_is_the_same_in_any_number_of_parts(
         return [one.numpy() for one in found]
 
     expected = results()
-    monkeypatch.setattr(window_blocks, "_WORTH_THREADS", 0.0)
+    monkeypatch.setattr(window_blocks, "_MIN_NS_FOR_THREADS", 0.0)
     monkeypatch.setattr(window_blocks, "thread_count", lambda: count)
     for actual, one in zip(results(), expected, strict=True):
         np.testing.assert_allclose(actual, one, rtol=1e-12, atol=1e-12)
@@ -119,6 +119,7 @@ def test_a_convolution_is_the_same_in_any_number_of_parts(
 
 FORKED = """
 import os, burn
+from burn.nn import functional as F
 x = burn.ones((8, 32, 24, 24), device="cpu")
 weight = burn.ones((32, 32, 3, 3), device="cpu")
 expected = F.conv2d(x, weight).sum().item()

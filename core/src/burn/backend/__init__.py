@@ -1,14 +1,18 @@
 """What an author of a backend implements.
 
-Two places to start from: `ArrayBackend`, over any namespace of the array API standard, and the
-bare `Backend` for a compute runtime with no array library.
+There are two base classes: `ArrayBackend` over a namespace of the array API standard, and `Backend`
+for a runtime without an array library.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import importlib
+from typing import TYPE_CHECKING, Any, Final
 
 from burn.backend.base import AutodiffBackend, Backend
+from burn.backend.checked import CheckedOps
+from burn.backend.refusal import Refusal, index_error, refused_index
+from burn.backend.slicing import check_gather_operands, check_sliced, python_slices
 from burn.backend.tensor_ops import (
     BaseTensorOps,
     BoolTensorOps,
@@ -17,10 +21,18 @@ from burn.backend.tensor_ops import (
     NumericTensorOps,
     is_implemented,
     required,
+    specialized,
 )
 
 if TYPE_CHECKING:
     from burn.backend.array import ArrayBackend
+    from burn.backend.capsule import Held, contents, relabel, request
+
+_LAZY: Final = {
+    "ArrayBackend": "burn.backend.array",
+    **dict.fromkeys(("Held", "contents", "relabel", "request"), "burn.backend.capsule"),
+}
+"""Names whose modules import NumPy or ctypes, which the declaration of a plugin does not need."""
 
 __all__ = [
     "ArrayBackend",
@@ -28,11 +40,23 @@ __all__ = [
     "Backend",
     "BaseTensorOps",
     "BoolTensorOps",
+    "CheckedOps",
     "FloatTensorOps",
+    "Held",
     "IntTensorOps",
     "NumericTensorOps",
+    "Refusal",
+    "check_gather_operands",
+    "check_sliced",
+    "contents",
+    "index_error",
     "is_implemented",
+    "python_slices",
+    "refused_index",
+    "relabel",
+    "request",
     "required",
+    "specialized",
 ]
 
 
@@ -41,8 +65,6 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str) -> Any:
-    if name == "ArrayBackend":  # imports NumPy, which what a plugin declares does not need
-        from burn.backend.array import ArrayBackend
-
-        return ArrayBackend
+    if name in _LAZY:
+        return getattr(importlib.import_module(_LAZY[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,19 +1,20 @@
 """ArrayBackend: a backend over any namespace that follows the Python array API standard.
 
-The standard's functions and the required ops agree for the most part; here is what it takes
-where they do not. A library that has something better overrides it, or adds ops of its own.
+Most required ops are functions of the standard. This module implements the others. A subclass
+overrides what its library does better, and adds further ops.
 """
 
 from __future__ import annotations
 
-import builtins
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 
 from burn.backend.base import Backend
 from burn.backend.refusal import index_error
+from burn.backend.slicing import check_gather_operands, check_sliced, python_slices
 from burn.backend.tensor_ops import is_implemented
 from burn.device_id import DeviceId
 from burn.dtype import (
@@ -48,7 +49,7 @@ _STANDARD: Final = (
 )
 """Ops that the standard has under the same name and with the same meaning."""
 
-_ORDER: Final = ("greater", "greater_equal", "less", "less_equal")
+_ORDER_COMPARISONS: Final = ("greater", "greater_equal", "less", "less_equal")
 """Comparisons that the standard has for numbers only, and burn for booleans too."""
 
 _NUMBERS: Final = frozenset([bool, int, float, complex])
@@ -64,9 +65,9 @@ class ArrayBackend(Backend):
 
     Notes
     -----
-    A subclass says its `name`. The rest fits a library that computes on the host, on one device,
-    and is done when a function returns; one that does not overrides `device_count`, `dtype_usage`,
-    `sync`, `native_device`, `from_data` and `to_data` as well.
+    A subclass defines `name`. The other members fit a library that computes on the host, on one
+    device, and synchronously. For another library, override `device_count`, `dtype_usage`, `sync`,
+    `native_device`, `from_data` and `to_data` as well.
     """
 
     orders_booleans: ClassVar[bool] = False
@@ -76,15 +77,14 @@ class ArrayBackend(Backend):
         self.xp = xp
         self._dtypes = {self.native_dtype(dtype): dtype for dtype in DType.members()}
         for name in _STANDARD:
-            own = getattr(type(self), name, None)
-            if not is_implemented(own):
+            if not is_implemented(getattr(type(self), name, None)):
                 function = getattr(xp, name)
-                if name in _ORDER and not self.orders_booleans:
+                if name in _ORDER_COMPARISONS and not self.orders_booleans:
                     function = self._of_numbers(function)
                 setattr(self, name, function)
 
     def _of_numbers(self, function: Callable[..., Primitive]) -> Callable[..., Primitive]:
-        """A function of two numeric operands that takes booleans as 0 and 1."""
+        """A comparison of numbers that takes booleans as 0 and 1."""
 
         def call(x1: Primitive | Scalar, x2: Primitive | Scalar) -> Primitive:
             return function(self._numeric(x1), self._numeric(x2))
@@ -92,7 +92,7 @@ class ArrayBackend(Backend):
         return call
 
     def _numeric(self, x: Primitive | Scalar) -> Primitive | Scalar:
-        """Booleans as 0 and 1, which have the same order."""
+        """Booleans as 0 and 1; their order is the same."""
         if x.__class__ is bool:
             return int(x)
         is_bool = x.__class__ not in _NUMBERS and x.dtype == self.native_dtype(bool_)  # type: ignore[union-attr]  # no number
@@ -107,13 +107,13 @@ class ArrayBackend(Backend):
         return 1 if type_id == 0 else 0
 
     def dtype_usage(self, device: DeviceId, dtype: DType) -> DTypeUsage:
-        """A namespace computes with the dtypes it has."""
+        """`DTypeUsage.GENERAL` for each dtype that the namespace has."""
         del device
         has = self.native_dtype(dtype) is not None
         return DTypeUsage.GENERAL if has else DTypeUsage.NONE
 
     def is_out_of_memory(self, error: Exception) -> bool:
-        """NumPy's error for more bytes than an address has bits is a ValueError."""
+        """A MemoryError, or NumPy's ValueError for more bytes than an address can reach."""
         return isinstance(error, MemoryError) or (
             isinstance(error, ValueError) and "array is too big" in str(error)
         )
@@ -121,6 +121,10 @@ class ArrayBackend(Backend):
     def sync(self, device: DeviceId) -> None:
         """Nothing to wait for."""
         del device
+
+    def quiet(self) -> contextlib.AbstractContextManager[Any]:
+        """NumPy's error state ignores overflow and NaN; many namespaces compute with NumPy."""
+        return np.errstate(all="ignore")
 
     def from_data(self, data: TensorData, device: DeviceId) -> Primitive:
         """`asarray` of the standard, which copies."""
@@ -136,12 +140,12 @@ class ArrayBackend(Backend):
         return TensorData(np.from_dlpack(x))
 
     def native_device(self, device: DeviceId) -> Any:
-        """What the namespace takes as ``device``; None leaves it to the library."""
+        """The ``device`` argument of the namespace; None for the default of the library."""
         del device
         return None
 
     def device_of(self, x: object) -> DeviceId | None:
-        """The device of the first type whose `native_device` an array of the namespace is on."""
+        """The device of the first type whose `native_device` is that of an array."""
         namespace = getattr(x, "__array_namespace__", None)
         if namespace is None or isinstance(x, type) or namespace() is not self.xp:
             return None
@@ -162,7 +166,7 @@ class ArrayBackend(Backend):
     def arange(
         self, *, start: RealScalar, step: RealScalar, length: int, dtype: DType, device: DeviceId
     ) -> Primitive:
-        """`arange` of the standard counts; the rest is arithmetic in the dtype."""
+        """`arange` of the standard for the indices; the rest is arithmetic in the dtype."""
         count = self.xp.arange(
             length, dtype=self.native_dtype(dtype), device=self.native_device(device)
         )
@@ -174,7 +178,7 @@ class ArrayBackend(Backend):
         return self._dtypes[x.dtype]
 
     def cast(self, x: Primitive, *, dtype: DType) -> Primitive:
-        """`astype` of the standard, after the values were brought into the range of integers."""
+        """`astype` of the standard; floats are first clipped to the range of an integer dtype."""
         source = self.dtype(x)
         if source is dtype:
             return x
@@ -189,9 +193,9 @@ class ArrayBackend(Backend):
         xp = self.xp
         low, high = dtype.integer_range
         native = self.native_dtype(dtype)
-        if self.dtype(x).itemsize < 4:  # the bounds are beyond float16
+        if self.dtype(x).itemsize < 4:  # float16 cannot represent the bounds
             x = self.cast(x, dtype=float32)
-        # Both bounds are powers of two or 0, so every float dtype from here on has them exactly.
+        # Both bounds are powers of two or 0, which float32 and wider dtypes represent exactly.
         above = xp.greater_equal(x, float(high + 1))
         below = xp.less(x, float(low))
         unsafe = xp.logical_or(xp.logical_or(above, below), xp.isnan(x))
@@ -200,7 +204,7 @@ class ArrayBackend(Backend):
         return xp.where(below, xp.full_like(whole, low), whole)
 
     def real(self, x: Primitive) -> Primitive:
-        """`real` of the standard; a real number is its own."""
+        """`real` of the standard; a real array is returned as it is."""
         return self.xp.real(x) if self.dtype(x).is_complex else x
 
     def imag(self, x: Primitive) -> Primitive:
@@ -208,11 +212,11 @@ class ArrayBackend(Backend):
         return self.xp.imag(x) if self.dtype(x).is_complex else self.xp.zeros_like(x)
 
     def conj(self, x: Primitive) -> Primitive:
-        """`conj` of the standard; a real number is its own."""
+        """`conj` of the standard; a real array is returned as it is."""
         return self.xp.conj(x) if self.dtype(x).is_complex else x
 
     def complex(self, real: Primitive, imag: Primitive) -> Primitive:
-        """On the host: the standard has arithmetic alone for it, which makes NaN of infinities."""
+        """On the host: ``real + 1j * imag`` of the standard gives NaN for infinite parts."""
         parts = [self.to_data(part).array for part in (real, imag)]
         dtype = promote(self.dtype(real), complex64)
         result = np.empty(np.broadcast_shapes(*[part.shape for part in parts]), dtype.numpy)
@@ -240,9 +244,9 @@ class ArrayBackend(Backend):
     def slice_assign(self, x: Primitive, value: Primitive | Scalar, *, slices: Slices) -> Primitive:
         """A copy, assigned to through slices."""
         result = self.xp.asarray(x, copy=True)
-        places = python_slices(slices)
-        check_sliced(result[places].shape, slices)
-        result[places] = value
+        key = python_slices(slices)
+        check_sliced(result[key].shape, slices)
+        result[key] = value
         return result
 
     def concat(self, tensors: list[Primitive], *, axis: int) -> Primitive:
@@ -250,7 +254,7 @@ class ArrayBackend(Backend):
         return self.xp.concat(tensors, axis=axis)
 
     def pow(self, x1: Primitive | Scalar, x2: Primitive | Scalar) -> Primitive:
-        """`pow` of the standard, which says nothing of negative exponents of integers."""
+        """`pow` of the standard, which leaves negative integer exponents undefined."""
         xp = self.xp
         if isinstance(x2, (int, float, complex)):
             return self._powers(x1, xp.full_like(x1, x2)) if x2 == 0.5 else xp.pow(x1, x2)
@@ -259,17 +263,16 @@ class ArrayBackend(Backend):
         negative = xp.less(x2, 0)
         one, zero = xp.ones_like(x2), xp.zeros_like(x2)
         powers = xp.pow(x1, xp.where(negative, zero, x2))
-        # 1 stays 1, -1 alternates, every other base gives 0.
+        # The truncated reciprocal of 1 is 1, of -1 alternates, of any other base is 0.
         base = xp.full_like(x2, x1) if x1.__class__ in _NUMBERS else x1
         sign = one - 2 * xp.bitwise_and(x2, one)
         inverse = xp.where(xp.equal(base, 1), one, xp.where(xp.equal(base, -1), sign, zero))
         return xp.where(negative, inverse, powers)
 
     def _powers(self, x1: Any, x2: Any) -> Primitive:
-        """Powers of which each has an exponent of its own.
+        """`pow` of the standard with an exponent for each base.
 
-        Where one of 0.5 serves all bases, NumPy takes square roots, and loses what the standard
-        says of -0.0 and -inf.
+        For a single exponent of 0.5 NumPy takes square roots, which are wrong for -0.0 and -inf.
         """
         bases = () if x1.__class__ in _NUMBERS else x1.shape
         shape = np.broadcast_shapes(bases, x2.shape)
@@ -277,7 +280,7 @@ class ArrayBackend(Backend):
         return self.xp.reshape(self.xp.pow(x1, exponents), shape)
 
     def nextafter(self, x1: Primitive | Scalar, x2: Primitive | Scalar) -> Primitive:
-        """`nextafter` of the standard; libraries differ about the sign of a zero after a zero."""
+        """`nextafter` of the standard; libraries differ in the sign of zero between equal zeros."""
         return self.xp.where(x1 == x2, x2, self.xp.nextafter(x1, x2))
 
     def matmul(self, x1: Primitive, x2: Primitive) -> Primitive:
@@ -289,18 +292,18 @@ class ArrayBackend(Backend):
     def where(
         self, condition: Primitive, x1: Primitive | Scalar, x2: Primitive | Scalar
     ) -> Primitive:
-        """`where` of the standard; of two numbers nobody knows the dtype."""
+        """`where` of the standard; two numbers are refused, as the dtype is unknown."""
         if x1.__class__ in _NUMBERS and x2.__class__ in _NUMBERS:
             raise TypeError("a choice between two numbers")
         return self.xp.where(condition, x1, x2)
 
     def bitwise_left_shift(self, x1: Primitive | Scalar, x2: Primitive | Scalar) -> Primitive:
-        """`bitwise_left_shift` of the standard, by a number that is not negative."""
-        return self.xp.bitwise_left_shift(x1, _bits(x2))
+        """`bitwise_left_shift` of the standard, by a count that is not negative."""
+        return self.xp.bitwise_left_shift(x1, _shift_count(x2))
 
     def bitwise_right_shift(self, x1: Primitive | Scalar, x2: Primitive | Scalar) -> Primitive:
-        """`bitwise_right_shift` of the standard, by a number that is not negative."""
-        return self.xp.bitwise_right_shift(x1, _bits(x2))
+        """`bitwise_right_shift` of the standard, by a count that is not negative."""
+        return self.xp.bitwise_right_shift(x1, _shift_count(x2))
 
     def bitwise_not(self, x: Primitive) -> Primitive:
         """`bitwise_invert` of the standard."""
@@ -308,23 +311,23 @@ class ArrayBackend(Backend):
 
     def gather(self, x: Primitive, indices: Primitive, *, axis: int) -> Primitive:
         """`take_along_axis` of the standard, indices checked."""
-        check_places(x, indices, axis)
+        check_gather_operands(x, indices, axis)
         return self.xp.take_along_axis(x, self._checked(indices, x.shape[axis]), axis=axis)
 
     def scatter_add(
         self, x: Primitive, indices: Primitive, value: Primitive, *, axis: int
     ) -> Primitive:
-        """The standard cannot write at computed places: compare each index with all places."""
+        """Compares each index with all positions: the standard has no indexed assignment."""
         xp = self.xp
-        check_places(x, indices, axis, value)
+        check_gather_operands(x, indices, axis, value)
         length, dtype = x.shape[axis], self.dtype(x)
         wide = float32 if dtype.is_float and dtype.itemsize < 4 else dtype
         x, value = self.cast(x, dtype=wide), self.cast(value, dtype=wide)
         indices = xp.moveaxis(self._checked(indices, length), axis, -1)[..., None, :]
         value = xp.moveaxis(value, axis, -1)[..., None, :]
-        places = xp.arange(length, dtype=indices.dtype, device=x.device)[:, None]
-        there = xp.where(indices == places, value, xp.zeros_like(value))
-        sums = xp.sum(there, axis=-1, dtype=x.dtype)
+        positions = xp.arange(length, dtype=indices.dtype, device=x.device)[:, None]
+        addends = xp.where(indices == positions, value, xp.zeros_like(value))
+        sums = xp.sum(addends, axis=-1, dtype=x.dtype)
         return self.cast(x + xp.moveaxis(sums, -1, axis), dtype=dtype)
 
     def _checked(self, indices: Primitive, length: int) -> Primitive:
@@ -342,7 +345,7 @@ class ArrayBackend(Backend):
         if low < -length or high >= length:
             raise index_error(high if high >= length else low, length)
         if length > self.dtype(indices).integer_range[1]:
-            wide = int32 if length <= int32.integer_range[1] else int64  # not every device has both
+            wide = int32 if length <= int32.integer_range[1] else int64  # a device may lack int64
             indices = xp.astype(indices, self.native_dtype(wide))
         return indices if low >= 0 else xp.where(indices < 0, indices + length, indices)
 
@@ -373,7 +376,7 @@ class ArrayBackend(Backend):
         return self.cast(total, dtype=dtype)
 
     def max(self, x: Primitive, *, axis: tuple[int, ...], keepdims: bool = False) -> Primitive:
-        """`max` of the standard; the largest of booleans is whether any is true."""
+        """`max` of the standard; for booleans it is `any`."""
         if x.dtype == self.native_dtype(bool_):
             if 0 in [x.shape[number] for number in axis]:
                 raise ValueError("max of no elements")
@@ -382,57 +385,27 @@ class ArrayBackend(Backend):
 
     def argmax(self, x: Primitive, *, axis: int, keepdims: bool = False, dtype: DType) -> Primitive:
         """`argmax` of the standard."""
-        places = self.xp.argmax(self._numeric(x), axis=axis, keepdims=keepdims)
-        return self.cast(places, dtype=dtype)
+        indices = self.xp.argmax(self._numeric(x), axis=axis, keepdims=keepdims)
+        return self.cast(indices, dtype=dtype)
 
     def argsort(
         self, x: Primitive, *, axis: int, descending: bool = False, dtype: DType
     ) -> Primitive:
-        """`argsort` of the standard, ascending: libraries differ in what is stable in the other."""
+        """`argsort` of the standard, ascending: descending order is not stable in every library."""
         xp = self.xp
         x = self._numeric(x)
         last = x.shape[axis] - 1
         if not descending:
             return self.cast(xp.argsort(x, axis=axis, stable=True), dtype=dtype)
-        places = xp.argsort(xp.flip(x, axis=axis), axis=axis, stable=True)
-        return self.cast(last - xp.flip(places, axis=axis), dtype=dtype)
+        indices = xp.argsort(xp.flip(x, axis=axis), axis=axis, stable=True)
+        return self.cast(last - xp.flip(indices, axis=axis), dtype=dtype)
 
 
-def _bits(count: Primitive | Scalar) -> Primitive | Scalar:
+def _shift_count(count: Primitive | Scalar) -> Primitive | Scalar:
     if count.__class__ is int and count < 0:
         raise ValueError(f"a shift by {count} bits")
     return count
 
 
-def python_slices(slices: Slices) -> tuple[builtins.slice, ...]:
-    """Slices of an op as Python's, which say an end in place of a length."""
-    result = []
-    for start, length, step in slices:
-        # The end next to the last element: the standard leaves open what lies beyond the axis.
-        stop = start + (length - 1) * step + (1 if step > 0 else -1)
-        if not length:
-            result.append(builtins.slice(0, 0))  # the start may lie outside
-        elif start < 0:
-            raise IndexError(f"a slice starts at {start}")
-        else:
-            # An end before the first element would count from the back.
-            result.append(builtins.slice(start, stop if stop >= 0 else None, step))
-    return tuple(result)
-
-
-def check_places(
-    x: Primitive, indices: Primitive, axis: int, value: Primitive | None = None
-) -> None:
-    """Refuse indices, and values for their places, that would broadcast."""
-    expected = list(x.shape)
-    expected[axis] = indices.shape[axis]
-    if tuple(indices.shape) != tuple(expected):
-        raise ValueError(f"indices of shape {indices.shape} do not fit {x.shape}")
-    if value is not None and tuple(value.shape) != tuple(expected):
-        raise ValueError(f"a value of shape {value.shape} for indices of shape {indices.shape}")
-
-
-def check_sliced(shape: Sequence[int], slices: Slices) -> None:
-    """Refuse a slice that came out shorter than asked for, as Python's do at the ends."""
-    if tuple(shape) != tuple([length for _, length, _ in slices]):
-        raise IndexError(f"slices {slices} reach beyond the tensor")
+# Old names, until plugins import burn.plugin_api
+check_places = check_gather_operands

@@ -1,4 +1,4 @@
-"""CheckedOps: the names of ops whose kernels find an index out of range after the call."""
+"""CheckedOps: which op a late error about an index is about."""
 
 from __future__ import annotations
 
@@ -13,22 +13,16 @@ __all__ = ["CheckedOps"]
 
 
 class CheckedOps:
-    """What a kernel leaves for an index that is out of range, and the error that comes of it.
+    """Numbers for the ops whose kernels check indices, and the errors that follow.
 
-    A kernel cannot raise. It leaves the number of its op, the index and the length of the axis in
-    memory, and whoever reads that raises `error`. Where an op is made of others, `called` has the
-    kernels of these leave the number of the one that the user called.
-
-    Parameters
-    ----------
-    *names : str
-        The ops.
+    A kernel cannot raise. It writes the number of its op, the index and the length of the axis to
+    memory of the device, and the next read raises `error`. A backend's `Backend.called` is
+    `called`: the kernels of an op that is made of others then write the number of the op that was
+    called.
 
     Examples
     --------
-    >>> checked = CheckedOps("gather", "embedding")
-    >>> checked.number("gather")
-    1
+    >>> checked = CheckedOps()
     >>> with checked.called("embedding"):
     ...     number = checked.number("gather")
     >>> error = checked.error(number, 7, 5)
@@ -37,17 +31,22 @@ class CheckedOps:
     """
 
     def __init__(self, *names: str) -> None:
-        self._names = names
         self._numbers = {name: number for number, name in enumerate(names, 1)}
+        self._lock = threading.Lock()
         self._thread = threading.local()
 
     def number(self, op: str) -> int:
-        """The number that a kernel of an op leaves: from 1 on, that of the op called outermost."""
-        return self._numbers[getattr(self._thread, "op", op)]
+        """The number, from 1 on, of the op called in this thread, or of `op` if none was."""
+        name = getattr(self._thread, "op", op)
+        number = self._numbers.get(name)
+        if number is None:
+            with self._lock:
+                number = self._numbers.setdefault(name, len(self._numbers) + 1)
+        return number
 
     @contextlib.contextmanager
     def called(self, op: str) -> Iterator[None]:
-        """Context of the work of an op, in this thread; within another it changes nothing."""
+        """Context in which an op runs in this thread; an inner one changes nothing."""
         if hasattr(self._thread, "op"):
             yield
             return
@@ -58,7 +57,9 @@ class CheckedOps:
             del self._thread.op
 
     def error(self, number: int, index: int, length: int) -> OutOfRangeError:
-        """What is raised for the number of an op, an index and the length of the axis."""
+        """The error for the number of an op, an index and the length of the axis."""
         error = index_error(index, length)
-        operation = error.operation or f"{self._names[number - 1]}(...)"
-        return OutOfRangeError(error.rule, hint=error.hint, operation=operation)
+        if not error.operation:
+            name = next(name for name, known in self._numbers.items() if known == number)
+            error.operation = f"{name}(...)"
+        return error

@@ -1,8 +1,8 @@
-"""Errors that only the values in a tensor show: indices out of range, and what becomes one.
+"""Errors about the values in a tensor: indices out of range, and other invalid values.
 
-Every backend finds indices that are out of range, no later than the next read of a result. So what
-else a value must not be is found in the same way: it is replaced by an index that no axis has, and
-`index_error` knows from that index what was wrong.
+Every backend reports an index out of range, at the latest when a result is read. Other invalid
+values are reported the same way: a decomposition replaces them by an index that no axis has, and
+`index_error` tells from that index what was wrong.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["Refusal", "index_error", "refused_index"]
 
 
 class Refusal(enum.IntEnum):
-    """What is wrong with a value."""
+    """What is invalid: a label, the blank as a label, a weight, or a probability."""
 
     LABEL = 0
     BLANK = 1
@@ -26,12 +26,12 @@ class Refusal(enum.IntEnum):
 
 
 def refused_index(dtype: DType, refusal: Refusal) -> int:
-    """The index, of int32 or int64, that stands for a value that is refused."""
+    """The index, in int32 or int64, that marks an invalid value."""
     return dtype.integer_range[0] + refusal
 
 
 def index_error(index: int, length: int) -> OutOfRangeError:
-    """The error for an index that a tensor held, in [-length, length) or for labels [0, length)."""
+    """The error for an index out of range, or for an index that marks an invalid value."""
     refusal = _REFUSALS.get(index)
     if refusal is Refusal.WEIGHT:
         return OutOfRangeError(

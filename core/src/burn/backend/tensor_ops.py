@@ -43,6 +43,7 @@ __all__ = [
     "NumericTensorOps",
     "is_implemented",
     "required",
+    "specialized",
 ]
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -52,6 +53,23 @@ def required(function: _Function) -> _Function:
     """Mark a protocol method that a backend has to write; until then the op counts as missing."""
     function.__burn_stub__ = True  # type: ignore[attr-defined]  # functions take attributes
     return function
+
+
+def specialized(
+    method: Callable[..., Any], for_dtype: Callable[[DType], Callable[..., Any]]
+) -> Callable[..., Any]:
+    """Give the method of an op a faster variant for each dtype.
+
+    Parameters
+    ----------
+    method : callable
+        The method, which takes every dtype.
+    for_dtype : callable
+        From a `DType` to the variant for it, called once for each dtype. Core calls the variant
+        where all tensor operands that promote have that dtype.
+    """
+    method.specialize = for_dtype  # type: ignore[attr-defined]  # functions take attributes
+    return method
 
 
 def is_implemented(method: object) -> TypeGuard[Callable[..., Any]]:

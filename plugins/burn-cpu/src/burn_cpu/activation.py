@@ -1,8 +1,8 @@
-"""Activation functions: a block after the other, in buffers that stay in the cache.
+"""Activation functions, computed block by block in buffers that stay in the cache.
 
-A step over a block costs the more the rarer it is: an addition is the measure, a bound takes two
-(of arrays, for a number four), an exponential ten, ``tanh`` twenty, ``log1p`` and ``expm1`` of
-NumPy up to a hundred, and so does a choice by a mask. What follows is made of cheap steps.
+The cost of a NumPy function over a block, in additions: minimum of two arrays 2, of an array and a
+number 4, exponential 10, tanh 20, log1p, expm1 and a selection by a mask up to 100. The kernels
+here are built from the cheap ones.
 """
 
 from __future__ import annotations
@@ -12,14 +12,12 @@ from typing import Any, Final
 
 import numpy as np
 
+from burn_cpu import erf
 from burn_cpu.base import Array, CpuOps
-from burn_cpu.blocks import bound, map_elements
+from burn_cpu.blocks import MIN_ELEMENTS_FOR_BLOCKS, bound, map_elements
 from burn_cpu.choice import choose
 from burn_cpu.compiled import compiled
 from burn_cpu.constants import constant
-
-_FEW: Final = 4096
-"""Up to that many elements one call of NumPy's takes less time than a block."""
 
 _FLOAT32: Final = np.dtype(np.float32)
 
@@ -28,28 +26,8 @@ def _float32(*numbers: float) -> tuple[Array, ...]:
     return tuple([constant(number, _FLOAT32) for number in numbers])
 
 
-ERF_BOUND: Final = 3.925
-"""From here on the error function is 1 in float32."""
-
-ERF_NUMERATOR: Final = _float32(
-    2.0459963867e-06,
-    2.8484335906e-04,
-    3.7726106788e-03,
-    5.2769487444e-02,
-    1.9059539413e-01,
-    1.1283791404,
-)
-ERF_DENOMINATOR: Final = _float32(
-    3.8047437556e-05,
-    1.1638693977e-03,
-    1.4983323403e-02,
-    1.1418336630e-01,
-    5.0224351883e-01,
-    1.0,
-)
-"""Coefficients, the highest power of ``x**2`` first, of a rational function that is ``erf(x) / x``
-within 5e-8 of its value up to the bound (least squares with Lawson's weights)."""
-
+_ERF_NUMERATOR: Final = _float32(*erf.NUMERATOR)
+_ERF_DENOMINATOR: Final = _float32(*erf.DENOMINATOR)
 _ATANH_SERIES: Final = _float32(
     0.2817833423614502,
     0.27960601449012756,
@@ -57,25 +35,28 @@ _ATANH_SERIES: Final = _float32(
     0.6666631698608398,
     2.0,
 )
-"""The same of a polynomial that is ``2 * atanh(s) / s`` within 4e-9 of its value up to 1 / 3."""
+"""Coefficients of ``2 * atanh(s) / s`` as a polynomial of ``s**2``, the highest power first.
+
+The relative error is below 4e-9 up to s = 1 / 3.
+"""
 
 
 class ActivationOps(CpuOps):
-    """Elementwise functions, and what their gradients are made of."""
+    """Activation functions and their gradients."""
 
     def relu(self, x: Array) -> Array:
         """One pass; NaN propagates."""
-        if x.size < _FEW:
+        if x.size < MIN_ELEMENTS_FOR_BLOCKS:
             return np.maximum(x, constant(0, x.dtype))
         return map_elements(_relu, x, widen=False)
 
     def relu_grad(self, output: Array, g: Array) -> Array:
-        """One comparison and one choice."""
+        """One comparison and one selection."""
         zero = constant(0, g.dtype)
-        return choose(output > zero, g, zero if g.size < _FEW else 0.0)
+        return choose(output > zero, g, zero if g.size < MIN_ELEMENTS_FOR_BLOCKS else 0.0)
 
     def leaky_relu(self, x: Array, *, negative_slope: float) -> Array:
-        """The larger one of `x` and its multiple, or the smaller one for a large slope."""
+        """The larger of `x` and ``negative_slope * x``, or the smaller for a slope above 1."""
         pick = np.maximum if negative_slope <= 1.0 else np.minimum
 
         def kernel(x: Array, out: Array) -> None:
@@ -88,31 +69,31 @@ class ActivationOps(CpuOps):
         """``e**x - 1`` is 2 t / (1 - t) with t = tanh(x / 2) (DLMF 4.35.E22), exact near 0."""
 
         def kernel(x: Array, out: Array) -> None:
-            decay = np.minimum(x, bound(0.0, x))
-            decay *= constant(0.5 * input_scale, x.dtype)
-            np.tanh(decay, out=decay)
-            np.subtract(constant(1, x.dtype), decay, out=out)
-            decay *= constant(2.0 * scale * alpha, x.dtype)
-            np.divide(decay, out, out=decay)
+            negative = np.minimum(x, bound(0.0, x))
+            negative *= constant(0.5 * input_scale, x.dtype)
+            np.tanh(negative, out=negative)
+            np.subtract(constant(1, x.dtype), negative, out=out)
+            negative *= constant(2.0 * scale * alpha, x.dtype)
+            np.divide(negative, out, out=negative)
             np.maximum(x, bound(0.0, x), out=out)
             out *= constant(scale, x.dtype)
-            out += decay
+            out += negative
 
         return map_elements(kernel, x)
 
     def sigmoid(self, x: Array) -> Array:
-        """Where the exponential overflows, the result is 0."""
+        """``1 / (1 + exp(-x))``: 0 where the exponential overflows."""
         return map_elements(_sigmoid, x)
 
     def silu(self, x: Array) -> Array:
-        """One step less than the sigmoid times `x`."""
+        """``x / (1 + exp(-x))``, one pass less than `x` times the sigmoid."""
         return map_elements(_silu, x)
 
     def softplus(self, x: Array, *, beta: float = 1.0) -> Array:
-        """What exceeds ``max(x, 0)`` is the logarithm of one and a small number."""
+        """``max(x, 0) + log1p(exp(-beta * |x|)) / beta``."""
 
         def kernel(x: Array, out: Array) -> None:
-            _log1p_decay(x, out, -beta)
+            _log1p_exp_neg(x, out, -beta)
             if beta != 1.0:
                 out /= constant(beta, x.dtype)
             out += np.maximum(x, bound(0.0, x))
@@ -120,45 +101,45 @@ class ActivationOps(CpuOps):
         return map_elements(kernel, x)
 
     def log_sigmoid(self, x: Array) -> Array:
-        """As `softplus`."""
+        """``min(x, 0) - log1p(exp(-|x|))``."""
         return map_elements(_log_sigmoid, x)
 
     def mish(self, x: Array) -> Array:
-        """A quotient of polynomials of one exponential."""
+        """``x * tanh(log(1 + exp(x)))`` as a quotient of polynomials of one exponential."""
         return map_elements(_mish, x)
 
     def erf(self, x: Array) -> Array:
-        """A rational function in float32."""
+        """A rational approximation in float32; the default in float64."""
         if x.dtype == np.float64:
             return self.ops.decomposed("erf", x)
         return map_elements(_erf, x)
 
     def gelu(self, x: Array, *, approximate: str = "none") -> Array:
-        """No temporaries of the size of `x`."""
+        """Block by block, without temporaries of the size of `x`."""
         if approximate == "tanh":
             return map_elements(_gelu_tanh, x)
         if approximate != "none" or x.dtype == np.float64:
             return self.ops.decomposed("gelu", x, approximate=approximate)
-        fast = compiled("gelu", x)
-        return map_elements(fast or _gelu, x, packed=fast is not None)
+        jit_kernel = compiled("gelu", x)
+        return map_elements(jit_kernel or _gelu, x, packed=jit_kernel is not None)
 
     def gelu_grad(self, x: Array, g: Array, *, approximate: str = "none") -> Array:
-        """No temporaries of the size of `x`."""
+        """Block by block, without temporaries of the size of `x`."""
         if x.shape != g.shape:
             x, g = np.broadcast_arrays(x, g)
         if approximate == "tanh":
             return map_elements(_gelu_tanh_grad, x, g)
         if approximate != "none" or x.dtype == np.float64:
             return self.ops.decomposed("gelu_grad", x, g, approximate=approximate)
-        fast = compiled("gelu_grad", x)
-        return map_elements(fast or _gelu_grad, x, g, packed=fast is not None)
+        jit_kernel = compiled("gelu_grad", x)
+        return map_elements(jit_kernel or _gelu_grad, x, g, packed=jit_kernel is not None)
 
 
 def _relu(x: Array, out: Array) -> None:
     np.maximum(x, bound(0.0, x), out=out)
 
 
-def _one_plus_decay(x: Array, out: Array) -> None:
+def _one_plus_exp_neg(x: Array, out: Array) -> None:
     """``1 + exp(-x)``."""
     np.negative(x, out=out)
     np.exp(out, out=out)
@@ -166,16 +147,16 @@ def _one_plus_decay(x: Array, out: Array) -> None:
 
 
 def _sigmoid(x: Array, out: Array) -> None:
-    _one_plus_decay(x, out)
+    _one_plus_exp_neg(x, out)
     np.reciprocal(out, out=out)
 
 
 def _silu(x: Array, out: Array) -> None:
-    _one_plus_decay(x, out)
+    _one_plus_exp_neg(x, out)
     np.divide(x, out, out=out)
 
 
-def _log1p_decay(x: Array, out: Array, slope: float) -> None:
+def _log1p_exp_neg(x: Array, out: Array, slope: float) -> None:
     """``log(1 + exp(slope * |x|))`` for a negative slope, exact also where it is small."""
     np.abs(x, out=out)
     out *= constant(slope, x.dtype)
@@ -189,12 +170,12 @@ def _log1p_decay(x: Array, out: Array, slope: float) -> None:
 
 
 def _log_sigmoid(x: Array, out: Array) -> None:
-    _log1p_decay(x, out, -1.0)
+    _log1p_exp_neg(x, out, -1.0)
     np.subtract(np.minimum(x, bound(0.0, x)), out, out=out)
 
 
 def _mish(x: Array, out: Array) -> None:
-    # tanh(log(1 + e**x)) is n / (n + 2) with n = e**x * (e**x + 2). From 20 on it is 1.
+    # tanh(log(1 + e**x)) is n / (n + 2) with n = e**x * (e**x + 2); from x = 20 on it is 1.
     np.minimum(x, bound(20.0, x), out=out)
     np.exp(out, out=out)
     out *= out + constant(2, x.dtype)
@@ -203,7 +184,7 @@ def _mish(x: Array, out: Array) -> None:
 
 
 def _polynomial(t: Array, coefficients: tuple[Any, ...]) -> Array:
-    """By Horner's scheme, in a new buffer."""
+    """The value of a polynomial by Horner's scheme, in a new array."""
     first, *rest, last = coefficients
     result = np.multiply(t, first)
     for coefficient in rest:
@@ -218,45 +199,45 @@ def _erf(x: Array, out: Array) -> None:
 
 
 def _scaled_erf(x: Array, out: Array, scale: float) -> None:
-    """The error function of ``scale * x``, of float32."""
+    """The error function of ``scale * x`` in float32."""
     z = np.multiply(x, constant(scale, _FLOAT32))
-    _clip(z, ERF_BOUND)
+    _clip(z, erf.LIMIT)
     t = np.multiply(z, z)
-    z *= _polynomial(t, ERF_NUMERATOR)
-    np.divide(z, _polynomial(t, ERF_DENOMINATOR), out=out)
+    z *= _polynomial(t, _ERF_NUMERATOR)
+    np.divide(z, _polynomial(t, _ERF_DENOMINATOR), out=out)
     _clip(out, 1.0)
 
 
 def _clip(x: Array, limit: float) -> None:
     """Keep `x` within ``[-limit, limit]``, in place."""
     low, high = constant(-limit, x.dtype), constant(limit, x.dtype)
-    if x.size > _FEW:
+    if x.size > MIN_ELEMENTS_FOR_BLOCKS:
         np.clip(x, low, high, out=x)
-    else:  # numpy.clip is a function of Python
+    else:  # numpy.clip runs Python code, which costs more than the two passes
         np.minimum(x, high, out=x)
         np.maximum(x, low, out=x)
 
 
-def _area(x: Array, out: Array) -> None:
-    """Area under the bell curve up to x."""
+def _normal_cdf(x: Array, out: Array) -> None:
+    """Cumulative distribution function of the standard normal distribution."""
     _scaled_erf(x, out, math.sqrt(0.5))
     out += constant(1, _FLOAT32)
     out *= constant(0.5, _FLOAT32)
 
 
 def _gelu(x: Array, out: Array) -> None:
-    _area(x, out)
+    _normal_cdf(x, out)
     out *= x
 
 
 def _gelu_grad(x: Array, g: Array, out: Array) -> None:
-    _area(x, out)
-    bell = np.multiply(x, x)
-    bell *= constant(-0.5, _FLOAT32)
-    np.exp(bell, out=bell)
-    bell *= x
-    bell *= constant(1.0 / math.sqrt(2.0 * math.pi), _FLOAT32)
-    out += bell
+    _normal_cdf(x, out)
+    density = np.multiply(x, x)
+    density *= constant(-0.5, _FLOAT32)
+    np.exp(density, out=density)
+    density *= x
+    density *= constant(1.0 / math.sqrt(2.0 * math.pi), _FLOAT32)
+    out += density
     out *= g
 
 
@@ -264,7 +245,7 @@ _TANH_SCALE: Final = math.sqrt(2.0 / math.pi)
 _TANH_CUBIC: Final = 0.044715
 
 
-def _bent(x: Array, squares: Array, out: Array) -> None:
+def _tanh_term(x: Array, squares: Array, out: Array) -> None:
     """``tanh(sqrt(2 / pi) * (x + 0.044715 * x**3))``."""
     np.multiply(squares, constant(_TANH_SCALE * _TANH_CUBIC, x.dtype), out=out)
     out += constant(_TANH_SCALE, x.dtype)
@@ -273,7 +254,7 @@ def _bent(x: Array, squares: Array, out: Array) -> None:
 
 
 def _gelu_tanh(x: Array, out: Array) -> None:
-    _bent(x, np.multiply(x, x), out)
+    _tanh_term(x, np.multiply(x, x), out)
     out += constant(1, x.dtype)
     out *= constant(0.5, x.dtype)
     out *= x
@@ -281,14 +262,14 @@ def _gelu_tanh(x: Array, out: Array) -> None:
 
 def _gelu_tanh_grad(x: Array, g: Array, out: Array) -> None:
     squares = np.multiply(x, x)
-    _bent(x, squares, out)
-    bend = np.multiply(out, out)
-    np.subtract(constant(1, x.dtype), bend, out=bend)
+    _tanh_term(x, squares, out)
+    slope = np.multiply(out, out)
+    np.subtract(constant(1, x.dtype), slope, out=slope)
     squares *= constant(1.5 * _TANH_SCALE * _TANH_CUBIC, x.dtype)
     squares += constant(0.5 * _TANH_SCALE, x.dtype)
     squares *= x
-    bend *= squares
+    slope *= squares
     out += constant(1, x.dtype)
     out *= constant(0.5, x.dtype)
-    out += bend
+    out += slope
     out *= g

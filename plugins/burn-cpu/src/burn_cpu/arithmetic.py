@@ -1,19 +1,16 @@
-"""Elementwise ops where NumPy's functions mean something else, or are slow."""
+"""Elementwise ops where NumPy's functions differ from burn's, or are slow."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from burn.dtype import bfloat16
+from burn.plugin_api import Scalar, bfloat16, specialized
 from burn_cpu.base import Array, CpuOps
 from burn_cpu.choice import choose
 from burn_cpu.constants import constant
-
-if TYPE_CHECKING:
-    from burn.aliases import Scalar
 
 # As Any: NumPy's stubs know a ufunc's methods only with a literal for keepdims.
 _minimum: Any = np.minimum
@@ -23,9 +20,9 @@ _NUMBERS = frozenset([bool, int, float, complex])
 
 
 def with_numbers(function: Callable[[Any, Any], Array]) -> Callable[[Any, Any], Array]:
-    """A function of two arrays that also takes a Python number beside bfloat16.
+    """A function of two arrays that also takes a Python number beside a bfloat16 array.
 
-    NumPy gives numbers the dtype of the array they meet, but only for its own dtypes.
+    NumPy gives a number the dtype of the array beside it only for NumPy's own dtypes.
     """
     array = np.ndarray
 
@@ -34,13 +31,11 @@ def with_numbers(function: Callable[[Any, Any], Array]) -> Callable[[Any, Any], 
             x1, x2 = _numbers_converted(x1, x2)
         return function(x1, x2)
 
-    # Core asks for the callable for operands of one dtype: no other dtype needs the detour.
-    call.specialize = lambda dtype: call if dtype is bfloat16 else function  # type: ignore[attr-defined]  # functions take attributes
-    return call
+    return specialized(call, lambda dtype: call if dtype is bfloat16 else function)
 
 
 def _numbers_converted(x1: Any, x2: Any) -> tuple[Any, Any]:
-    """Two operands, a number that meets bfloat16 as an array of it."""
+    """Two operands; a number beside a bfloat16 array becomes a bfloat16 array."""
     if x2.__class__ in _NUMBERS:
         return (x1, np.asarray(x2, _BFLOAT16)) if x1.dtype is _BFLOAT16 else (x1, x2)
     if x1.__class__ in _NUMBERS and x2.dtype is _BFLOAT16:
@@ -49,13 +44,13 @@ def _numbers_converted(x1: Any, x2: Any) -> tuple[Any, Any]:
 
 
 def _roots(powers: Array, x1: Array | Scalar, x2: Array | Scalar) -> Array:
-    """Powers as the standard has them: NumPy takes a square root where one 0.5 serves many bases.
+    """Powers with IEEE 754's limits where NumPy took square roots: for one exponent of 0.5.
 
-    It then gives NaN for the power of negative infinity, and the negative zero for its own.
+    The square root of -inf is NaN and that of -0.0 is -0.0; both powers are positive.
     """
     if not isinstance(x2, (int, float, complex)):
-        one_for_each = x2.ndim and x2.shape == powers.shape and 0 not in x2.strides
-        if one_for_each:
+        has_exponent_per_base = x2.ndim and x2.shape == powers.shape and 0 not in x2.strides
+        if has_exponent_per_base:
             return powers
     if powers.dtype.kind == "c" or _minimum.reduce(x1, axis=None, initial=np.inf) > 0.0:
         return powers
@@ -64,18 +59,19 @@ def _roots(powers: Array, x1: Array | Scalar, x2: Array | Scalar) -> Array:
 
 
 class ArithmeticOps(CpuOps):
-    """Elementwise ops beside NumPy's universal functions."""
+    """Elementwise ops that are not NumPy's universal functions as they are."""
 
     def pow(self, x1: Array | Scalar, x2: Array | Scalar) -> Array:
-        """NumPy refuses negative integer exponents; their result is the truncated reciprocal."""
+        """`numpy.power`; the truncated reciprocal for negative exponents, which it refuses."""
         if isinstance(x2, (int, float, complex)):
             powers = np.power(x1, x2)
             return _roots(powers, x1, x2) if x2 == 0.5 else powers
         kind = x2.dtype.kind
         if kind != "i" or not (x2 < 0).any():
             powers = np.power(x1, x2)
-            one_for_each = x2.base is None and x2.size == powers.size and x2.ndim
-            return powers if one_for_each or kind not in "fV" else _roots(powers, x1, x2)
+            has_exponent_per_base = x2.base is None and x2.size == powers.size and x2.ndim
+            may_be_roots = kind in "fV" and not has_exponent_per_base
+            return _roots(powers, x1, x2) if may_be_roots else powers
         dtype = x2.dtype
         negative = x2 < 0
         powers = np.power(x1, np.where(negative, constant(0, dtype), x2))
@@ -86,12 +82,12 @@ class ArithmeticOps(CpuOps):
         return np.where(negative, inverse, powers)
 
     def sign(self, x: Array) -> Array:
-        """`numpy.sign`, which for bfloat16 is ml_dtypes' and keeps the negative zero."""
+        """`numpy.sign`; that of ml_dtypes for bfloat16 keeps -0.0, which becomes 0.0."""
         signs = np.sign(x)
         return signs + constant(0, _BFLOAT16) if x.dtype is _BFLOAT16 else signs
 
     def complex(self, real: Array, imag: Array) -> Array:
-        """One new array; adding would make NaN of infinite parts."""
+        """Writes both parts: ``real + 1j * imag`` is NaN where a part is infinite."""
         dtype = np.complex128 if real.dtype == np.float64 else np.complex64
         result = np.empty(np.broadcast_shapes(real.shape, imag.shape), dtype)
         result.real = real
@@ -103,5 +99,5 @@ class ArithmeticOps(CpuOps):
         return np.fmod(x1, x2)
 
     def where(self, condition: Array, x1: Array | Scalar, x2: Array | Scalar) -> Array:
-        """Without branches for large arrays."""
+        """A selection without branches for large arrays."""
         return choose(condition, *_numbers_converted(x1, x2))

@@ -1,8 +1,7 @@
-"""Work on large arrays: in blocks that stay in a core's cache, on all cores.
+"""Work on large arrays in blocks that stay in a core's cache, on all cores.
 
-NumPy lets other threads run while it computes, so that several of them work at a time. What is
-computed for a block depends on nothing but the block: results are the same whatever the number of
-threads, and from run to run.
+NumPy releases Python's lock while it computes, so several threads work at a time. The result of a
+block depends on the block alone, so results do not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -19,7 +18,8 @@ from burn_cpu.constants import constant
 from burn_cpu.threads import in_parallel, thread_count
 
 __all__ = [
-    "BLOCK",
+    "BLOCK_ELEMENTS",
+    "MIN_ELEMENTS_FOR_BLOCKS",
     "bound",
     "in_blocks",
     "map_along",
@@ -35,24 +35,24 @@ Array = Any
 # As Any: NumPy's stubs know a ufunc's methods only with a literal for keepdims.
 _add: Any = np.add
 
-BLOCK: Final = 1 << 17
-"""Elements that are worked on together: 512 KiB of float32. Of fewer the calls of NumPy cost more
-than what the cache gains."""
+BLOCK_ELEMENTS: Final = 1 << 17
+"""Elements of a block: 512 KiB of float32. In smaller blocks the overhead of NumPy's calls exceeds
+what the cache gains."""
 
-_FEW: Final = 4096
-"""Up to that many elements what costs the least calls is the fastest."""
+MIN_ELEMENTS_FOR_BLOCKS: Final = 4096
+"""Elements from which the work dominates; for fewer the form with the fewest calls is fastest."""
 
-_LONGEST_DOT: Final = 8192
-"""From some length on BLAS would divide a product of two vectors among threads of its own."""
+_MAX_ELEMENTS_FOR_DOT: Final = 8192
+"""Elements of a row for `numpy.vecdot`: for longer ones BLAS starts threads of its own."""
 
 
 def in_blocks(work: Callable[[int, int], object], count: int, step: int) -> None:
-    """Call ``work(start, stop)`` for all parts of a range, several at a time.
+    """Call ``work(start, stop)`` for all parts of a range, several at a time on threads.
 
     Parameters
     ----------
     work : callable
-        Writes to places of its own, and has no other effect.
+        Writes to elements that no other part writes to, and has no other effect.
     count : int
         Length of the range.
     step : int
@@ -64,7 +64,7 @@ def in_blocks(work: Callable[[int, int], object], count: int, step: int) -> None
         while starts:
             try:
                 start = starts.popleft()
-            except IndexError:  # another thread took the last one meanwhile
+            except IndexError:  # another thread took the last part after the test above
                 return
             try:
                 work(start, min(start + step, count))
@@ -72,34 +72,34 @@ def in_blocks(work: Callable[[int, int], object], count: int, step: int) -> None
                 starts.clear()
                 raise
 
-    helpers = min(thread_count(), len(starts)) if len(starts) > 1 else 1
-    in_parallel(take_parts, range(helpers))
+    workers = min(thread_count(), len(starts)) if len(starts) > 1 else 1
+    in_parallel(take_parts, range(workers))
 
 
 def wide_dtype(dtype: Any) -> Any:
-    """What is computed in: float32 for 16-bit floats."""
+    """The dtype to compute in: float32 for 16-bit floats, else the dtype itself."""
     return np.dtype(np.float32) if dtype.itemsize < 4 else dtype
 
 
 def map_elements(
     kernel: Callable[..., None], *operands: Array, widen: bool = True, packed: bool = False
 ) -> Array:
-    """Apply ``kernel(*elements, out)`` to blocks of elements, or to all of them at once.
+    """Apply ``kernel(*elements, out)`` to blocks of elements, or to all elements at once.
 
-    All operands have one shape, and the result has the dtype of the first. 16-bit floats reach the
-    kernel as float32 unless `widen` is false. If it wants them `packed`, they are always blocks, of
-    one axis, in which elements lie side by side.
+    All operands have one shape; the result has the dtype of the first. 16-bit floats reach the
+    kernel as float32 unless `widen` is False. With `packed` the kernel gets contiguous blocks of
+    one axis.
     """
-    return _map(kernel, operands, (-1,), BLOCK, widen=widen, packed=packed)
+    return _map(kernel, operands, (-1,), BLOCK_ELEMENTS, widen=widen, packed=packed)
 
 
 def map_rows(kernel: Callable[..., None], *operands: Array, packed: bool = False) -> Array:
     """Apply ``kernel(*rows, out)`` to blocks of rows, which lie along the last axis.
 
-    If it wants them `packed`, they are always blocks, of two axes; see `map_elements`.
+    With `packed` the kernel gets contiguous blocks of two axes; see `map_elements`.
     """
     length = operands[0].shape[-1]
-    step = max(1, BLOCK // max(1, length))
+    step = max(1, BLOCK_ELEMENTS // max(1, length))
     return _map(kernel, operands, (-1, length), step, widen=True, packed=packed)
 
 
@@ -116,8 +116,8 @@ def _map(
     result = np.empty(shape, dtype)
     if not result.size:
         return result
-    at_once = result.size <= BLOCK and shape and not packed
-    if at_once and (dtype.itemsize >= 4 or not widen):
+    is_one_block = result.size <= BLOCK_ELEMENTS and shape and not packed
+    if is_one_block and (dtype.itemsize >= 4 or not widen):
         kernel(*operands, result)
         return result
     sources = [operand.reshape(layout) for operand in operands]
@@ -146,18 +146,18 @@ def map_along(kernel: Callable[..., None], *operands: Array, axis: int) -> Array
     sources = [operand.reshape(layout) for operand in operands]
     target = result.reshape(layout)
     outer, _, inner = target.shape
-    # Parts of the last axis, or several of the first if that is short.
-    width = min(inner, max(1, BLOCK // length))
+    # A block is a part of the inner axis, or several whole ones along the outer if it is short.
+    width = min(inner, max(1, BLOCK_ELEMENTS // length))
     parts = -(-inner // width)
 
     def work(start: int, stop: int) -> None:
         first, part = divmod(start, parts)
         last = stop if parts == 1 else first + 1
-        place = (slice(first, last), slice(None), slice(part * width, (part + 1) * width))
-        rows = [one[place].swapaxes(1, 2) for one in sources]
-        _call(kernel, rows, target[place].swapaxes(1, 2), widen=True)
+        block = (slice(first, last), slice(None), slice(part * width, (part + 1) * width))
+        rows = [one[block].swapaxes(1, 2) for one in sources]
+        _call(kernel, rows, target[block].swapaxes(1, 2), widen=True)
 
-    in_blocks(work, outer * parts, max(1, BLOCK // (length * inner)) if parts == 1 else 1)
+    in_blocks(work, outer * parts, max(1, BLOCK_ELEMENTS // (length * inner)) if parts == 1 else 1)
     return result
 
 
@@ -180,25 +180,28 @@ def _repeated(value: float, length: int, dtype: Any) -> Array:
 
 
 def bound(value: float, x: Array) -> Array:
-    """A number for `numpy.minimum` and its like, which take many in half the time of one."""
-    if x.ndim == 1 and x.size > _FEW:
-        return _repeated(value, BLOCK, x.dtype)[: x.size]
+    """A number as the bound of `numpy.minimum` or `numpy.maximum` on `x`.
+
+    For a large vector it is an array, with which they take half the time that a number takes.
+    """
+    if x.ndim == 1 and x.size > MIN_ELEMENTS_FOR_BLOCKS:
+        return _repeated(value, BLOCK_ELEMENTS, x.dtype)[: x.size]
     return constant(value, x.dtype)
 
 
 def row_sums(rows: Array) -> Array:
-    """Sums along the last axis, which stays with length 1: by BLAS, in half the time."""
-    if rows.size < _FEW or not _suits_blas(rows):
+    """Sums along the last axis, kept with length 1: by BLAS, in half the time of NumPy's sum."""
+    if rows.size < MIN_ELEMENTS_FOR_BLOCKS or not _suits_blas(rows):
         return _add.reduce(rows, axis=-1, keepdims=True)
     return np.vecdot(rows, _repeated(1.0, rows.shape[-1], rows.dtype))[..., None]
 
 
 def row_products(rows: Array, others: Array) -> Array:
-    """Sums of products along the last axis, which stays with length 1."""
+    """Sums of products along the last axis, kept with length 1."""
     if not _suits_blas(rows):
         return _add.reduce(rows * others, axis=-1, keepdims=True)
     return np.vecdot(rows, others)[..., None]
 
 
 def _suits_blas(rows: Array) -> bool:
-    return bool(rows.shape[-1] <= _LONGEST_DOT and rows.strides[-1] == rows.itemsize)
+    return bool(rows.shape[-1] <= _MAX_ELEMENTS_FOR_DOT and rows.strides[-1] == rows.itemsize)

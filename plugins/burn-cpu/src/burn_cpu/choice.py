@@ -1,6 +1,6 @@
-"""Choice by a mask, without branches: NumPy's own takes ten times as long where the mask is random.
+"""Selection by a mask without branches, up to ten times as fast as `numpy.where`.
 
-Elements are integers here: one times a mask of 0 and 1 is itself or 0, to the bit.
+It computes on the bits of the elements as integers, which a mask of 0 and 1 keeps or clears.
 """
 
 from __future__ import annotations
@@ -9,12 +9,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from burn_cpu.blocks import map_elements
-
-Array = Any
-
-_FEW: Final = 4096
-"""Up to that many elements NumPy's way takes less time."""
+from burn_cpu.base import Array
+from burn_cpu.blocks import MIN_ELEMENTS_FOR_BLOCKS, map_elements
 
 _BITS: Final[dict[int, Any]] = {2: np.dtype(np.int16), 4: np.dtype(np.int32), 8: np.dtype(np.int64)}
 
@@ -23,7 +19,7 @@ def choose(condition: Array, x1: Any, x2: Any) -> Array:
     """`numpy.where` of arrays of one dtype, or of an array and a number."""
     arrays = [one for one in (x1, x2) if isinstance(one, np.ndarray)]
     if (
-        condition.size < _FEW
+        condition.size < MIN_ELEMENTS_FOR_BLOCKS
         or not arrays
         or arrays[0].dtype.kind == "c"
         or any(one.shape != condition.shape for one in arrays)
@@ -34,11 +30,11 @@ def choose(condition: Array, x1: Any, x2: Any) -> Array:
     if len(arrays) == 2:
         return map_elements(_either, x1, condition, x2, widen=False)
     number = np.asarray(x2 if arrays[0] is x1 else x1, arrays[0].dtype).view(bits)[()]
-    wanted = arrays[0] is x1
+    takes_array = arrays[0] is x1
 
     def array_or_number(x: Array, condition: Array, out: Array) -> None:
         target = out.view(bits)
-        mask = condition if wanted else np.logical_not(condition)
+        mask = condition if takes_array else np.logical_not(condition)
         if number == 0:
             np.multiply(x.view(bits), mask, out=target)
             return
@@ -58,7 +54,7 @@ def _either(x1: Array, condition: Array, x2: Array, out: Array) -> None:
 
 
 def fill(x: Array, mask: Array, value: float) -> None:
-    """Write a number to the elements of `x`, of its own memory, where a mask holds."""
+    """Write a number to the elements of `x` where `mask` is true."""
     bits = _BITS[x.itemsize]
     number = np.asarray(value, x.dtype).view(bits)[()]
     target = x.view(bits)

@@ -1,8 +1,7 @@
-"""Kernels compiled by numba, where it is installed (``burn-cpu[jit]``); NumPy's are used otherwise.
+"""Kernels compiled by numba where it is installed (``burn-cpu[jit]``); otherwise NumPy computes.
 
-What NumPy does in passes over a block they do in one or two. Numba is imported when the first
-large array meets one of them, and keeps what it compiled on disk. ``BURN_CPU_JIT=0`` turns them
-off.
+They replace many passes of NumPy over a block by one or two. Numba is imported for the first large
+array, and caches compiled kernels on disk. ``BURN_CPU_JIT=0`` turns them off.
 """
 
 from __future__ import annotations
@@ -21,17 +20,16 @@ __all__ = ["compiled"]
 
 _log = logging.getLogger("burn")
 
-_LARGE: Final = 1 << 15
-"""Elements from which on numba may be imported, which takes half a second."""
+_MIN_ELEMENTS_FOR_JIT: Final = 1 << 15
+"""Elements from which a compiled kernel is used: to import numba takes half a second."""
 
 
 def compiled(name: str, x: Any) -> Callable[..., None] | None:
-    """The compiled kernel of that name for an array; None if NumPy's is to be used.
+    """The compiled kernel `name` for an array like `x`; None where NumPy should compute.
 
-    They compute in float32, and take arrays of two axes (one, where it is elementwise) whose
-    elements lie side by side.
+    Kernels compute in float32 and take contiguous arrays of two axes, elementwise ones of one axis.
     """
-    if x.size < _LARGE or wide_dtype(x.dtype) != np.float32:
+    if x.size < _MIN_ELEMENTS_FOR_JIT or wide_dtype(x.dtype) != np.float32:
         return None
     kernels = _kernels()
     return None if kernels is None else getattr(kernels, name)
@@ -39,12 +37,12 @@ def compiled(name: str, x: Any) -> Callable[..., None] | None:
 
 @functools.cache
 def _kernels() -> Any | None:
-    """The module of the kernels, if there is numba and it works with this NumPy."""
+    """The module of kernels; None without a numba that works with the installed NumPy."""
     if os.environ.get("BURN_CPU_JIT", "1") == "0":
         return None
     try:
         from burn_cpu import compiled_kernels
-    except Exception as error:  # noqa: BLE001 — whatever is wrong with numba, there is NumPy
+    except Exception as error:  # noqa: BLE001 — NumPy computes whatever is wrong with numba
         _log.debug("burn-cpu runs without compiled kernels: %s", error)
         return None
     return compiled_kernels

@@ -1,8 +1,8 @@
-"""Convolutions as matrix products, a block of windows after the other.
+"""Convolutions as matrix products over blocks of windows (im2col, block by block).
 
-What the windows hold is copied, side by side, into a buffer that stays in the cache, and BLAS
-multiplies it by the weight straight into the result. So the copy costs a fraction of the product,
-and the memory for it does not grow with the images.
+The elements of the windows are copied into a buffer that stays in the cache, and BLAS multiplies it
+by the weight straight into the result. The copy costs a fraction of the product, and the size of
+the buffer does not depend on that of the images.
 """
 
 from __future__ import annotations
@@ -15,77 +15,88 @@ from typing import Any, Final, Unpack
 
 import numpy as np
 
-from burn.ops.convolution import flipped_padding
-from burn.ops.convolution_windows import (
-    Convolution,
-    ConvRule,
-    ConvTransposeRule,
-    ConvWeightGradRule,
-    check_bias,
-    convolution,
-    transposed_convolution,
-    weight_gradient,
+from burn.plugin_api import (
+    ConvAttributes,
+    ConvGeometry,
+    ConvTransposeAttributes,
+    ConvWeightGradAttributes,
+    PatchAttributes,
+    Sizes,
+    Windows,
+    check_columns,
+    check_conv_bias,
+    conv_geometry,
+    conv_transpose_geometry,
+    conv_weight_grad_geometry,
+    flipped_padding,
+    image_windows,
 )
-from burn.ops.pooling_windows import PatchRule, Sizes, Windows
-from burn.ops.unfolding import check_columns, patches
 from burn_cpu.base import Array, CpuOps
 from burn_cpu.blocks import wide_dtype
 from burn_cpu.window_blocks import Part, inside, layout, padded, windows
 
-_MANY: Final = 3
-"""How many times as long it takes to add an element to others as to copy it."""
+_SCATTER_COST: Final = 3
+"""Time to add an element to overlapping windows, in copies of an element."""
 
 
 class ConvolutionOps(CpuOps):
     """Convolutions over any number of axes; 16-bit floats in float32."""
 
-    def conv(self, x: Array, weight: Array, bias: Array | None, **rule: Unpack[ConvRule]) -> Array:
-        """In the way that is the fastest for the shapes."""
-        plan = convolution(x.shape, weight.shape, **rule)
-        check_bias(bias, plan.outputs)
-        if _spreading_is_faster(plan):
+    def conv(
+        self, x: Array, weight: Array, bias: Array | None, **attributes: Unpack[ConvAttributes]
+    ) -> Array:
+        """The algorithm that is fastest for the shapes."""
+        plan = conv_geometry(x.shape, weight.shape, **attributes)
+        check_conv_bias(bias, plan.outputs)
+        if _scatter_is_faster(plan):
             weight = _flipped(weight, plan.groups)
-            adjoint = transposed_convolution(
+            adjoint = conv_transpose_geometry(
                 x.shape,
                 weight.shape,
-                stride=rule["stride"],
+                stride=attributes["stride"],
                 padding=flipped_padding(plan.axes),
                 output_padding=(0,) * len(plan.axes),
-                dilation=rule["dilation"],
+                dilation=attributes["dilation"],
                 groups=plan.groups,
             )
-            return _spread(x, weight, bias, adjoint)
+            return _scattered(x, weight, bias, adjoint)
         return _convolved(x, weight, bias, plan)
 
     def conv_transpose(
-        self, x: Array, weight: Array, bias: Array | None, **rule: Unpack[ConvTransposeRule]
+        self,
+        x: Array,
+        weight: Array,
+        bias: Array | None,
+        **attributes: Unpack[ConvTransposeAttributes],
     ) -> Array:
-        """As a convolution where the stride is 1, else by adding up overlapping windows."""
-        plan = transposed_convolution(x.shape, weight.shape, **rule)
-        check_bias(bias, plan.inputs)
-        if max(rule["stride"]) > 1 or plan.outputs >= _MANY * plan.inputs:
-            return _spread(x, weight, bias, plan)
+        """A convolution where the stride is 1; otherwise overlapping windows are added up."""
+        plan = conv_transpose_geometry(x.shape, weight.shape, **attributes)
+        check_conv_bias(bias, plan.inputs)
+        if max(attributes["stride"]) > 1 or plan.outputs >= _SCATTER_COST * plan.inputs:
+            return _scattered(x, weight, bias, plan)
         ends = flipped_padding(plan.axes)
-        # Where more is cut off than a window adds, elements at the ends reach nothing.
+        # Elements whose whole window the padding cuts off contribute nothing.
         kept = [
             slice(max(-before, 0), count + min(after, 0))
             for (before, after), count in zip(ends, plan.counts, strict=True)
         ]
         x = x[(slice(None), slice(None), *kept)]
         weight = _flipped(weight, plan.groups)
-        adjoint = convolution(
+        adjoint = conv_geometry(
             x.shape,
             weight.shape,
-            stride=rule["stride"],
+            stride=attributes["stride"],
             padding=tuple([(max(before, 0), max(after, 0)) for before, after in ends]),
-            dilation=rule["dilation"],
+            dilation=attributes["dilation"],
             groups=plan.groups,
         )
         return _convolved(x, weight, bias, adjoint)
 
-    def conv_weight_grad(self, x: Array, g: Array, **rule: Unpack[ConvWeightGradRule]) -> Array:
-        """The windows once more, multiplied by the gradient of what they gave."""
-        plan = weight_gradient(x.shape, g.shape, **rule)
+    def conv_weight_grad(
+        self, x: Array, g: Array, **attributes: Unpack[ConvWeightGradAttributes]
+    ) -> Array:
+        """The windows, multiplied by the gradient of the output."""
+        plan = conv_weight_grad_geometry(x.shape, g.shape, **attributes)
         wide = g.astype(wide_dtype(x.dtype), copy=False)
         features = plan.outputs // plan.groups
         wide = wide.reshape(plan.batch, plan.groups, features, math.prod(plan.counts))
@@ -95,23 +106,25 @@ class ConvolutionOps(CpuOps):
             gradient = _weight_gradient_by_columns(x, wide, plan)
         return gradient.reshape(plan.weight_shape).astype(x.dtype, copy=False)
 
-    def unfold4d(self, x: Array, **rule: Unpack[PatchRule]) -> Array:
-        """One copy."""
-        axes = patches(x.shape, **rule)
-        places = x.shape[1] * math.prod(rule["kernel_size"])
-        held = windows(padded(x, axes), axes)
-        return held.reshape(len(x), places, math.prod([axis.count for axis in axes]))
+    def unfold4d(self, x: Array, **attributes: Unpack[PatchAttributes]) -> Array:
+        """One copy of a strided view."""
+        axes = image_windows(x.shape, **attributes)
+        window_size = x.shape[1] * math.prod(attributes["kernel_size"])
+        view = windows(padded(x, axes), axes)
+        return view.reshape(len(x), window_size, math.prod([axis.count for axis in axes]))
 
-    def fold4d(self, x: Array, *, output_size: Sizes, **rule: Unpack[PatchRule]) -> Array:
-        """One addition for each place of the kernel."""
-        shape, axes = check_columns(x.shape, output_size, **rule)
+    def fold4d(
+        self, x: Array, *, output_size: Sizes, **attributes: Unpack[PatchAttributes]
+    ) -> Array:
+        """One addition for each element of the kernel."""
+        shape, axes = check_columns(x.shape, output_size, **attributes)
         counts = [axis.count for axis in axes]
         canvas = _canvas(shape[:2], axes, wide_dtype(x.dtype))
-        _add_up(canvas, x.reshape(*shape[:2], *rule["kernel_size"], *counts), axes)
+        _add_up(canvas, x.reshape(*shape[:2], *attributes["kernel_size"], *counts), axes)
         return canvas[(slice(None), slice(None), *inside(axes))].astype(x.dtype)
 
 
-def _convolved(x: Array, weight: Array, bias: Array | None, plan: Convolution) -> Array:
+def _convolved(x: Array, weight: Array, bias: Array | None, plan: ConvGeometry) -> Array:
     dtype = wide_dtype(x.dtype)
     result = np.empty(plan.output_shape, dtype)
     weight = weight.astype(dtype, copy=False)
@@ -123,40 +136,39 @@ def _convolved(x: Array, weight: Array, bias: Array | None, plan: Convolution) -
     return result.astype(x.dtype, copy=False)
 
 
-def _spreading_is_faster(plan: Convolution) -> bool:
-    """Whether there are so few outputs that adding them up is less work than copying the inputs."""
+def _scatter_is_faster(plan: ConvGeometry) -> bool:
+    """Whether to add up few outputs is less work than to copy many inputs."""
     return (
-        plan.inputs >= _MANY * plan.outputs > 0
+        plan.inputs >= _SCATTER_COST * plan.outputs > 0
         and plan.terms > plan.inputs
         and all(axis.stride == 1 and axis.before < axis.span > axis.after for axis in plan.axes)
     )
 
 
-_RUN: Final = 8.0
-_NEAR: Final = 0.25
-_FAR: Final = 0.6
-"""Nanoseconds that a copy takes for each run of neighbours, and in it for each element, which lie
-side by side or apart."""
+_NS_PER_RUN: Final = 8.0
+_NS_PER_CONTIGUOUS_ELEMENT: Final = 0.25
+_NS_PER_STRIDED_ELEMENT: Final = 0.6
+"""Nanoseconds that a copy takes for each run of elements, and for each element of the run."""
 
 
 @functools.lru_cache(maxsize=256)
-def _rows_are_faster(plan: Convolution) -> bool:
-    """Compare what is beside the products: copies, of which the product by columns needs one.
+def _rows_are_faster(plan: ConvGeometry) -> bool:
+    """Whether copies by rows take less time than by columns; the products take the same.
 
-    Its runs are those along the last axis of the result. By rows they are the channels of places
-    that are neighbours, but both ends are transposed.
+    By columns a run lies along the last axis of the result. By rows it is the channels of adjacent
+    elements, but the input and the output are transposed as well.
     """
     if plan.groups > 1:
         return False
     last = plan.axes[-1]
     lines = plan.batch * math.prod(plan.counts[:-1])
-    places = math.prod(plan.kernel)
-    step = _NEAR if last.stride == 1 else _FAR
-    columns = lines * plan.inputs * places * (_RUN + step * last.count)
+    kernel_size = math.prod(plan.kernel)
+    step = _NS_PER_CONTIGUOUS_ELEMENT if last.stride == 1 else _NS_PER_STRIDED_ELEMENT
+    columns = lines * plan.inputs * kernel_size * (_NS_PER_RUN + step * last.count)
     together = last.kernel if last.dilation == 1 else 1
-    run = _RUN + _NEAR * plan.inputs * together
+    run = _NS_PER_RUN + _NS_PER_CONTIGUOUS_ELEMENT * plan.inputs * together
     ends = math.prod(plan.input_shape) + math.prod(plan.output_shape)
-    return lines * last.count * places // together * run + ends < columns
+    return lines * last.count * kernel_size // together * run + ends < columns
 
 
 def _copied(held: Array, buffer: Array | None, shape: tuple[int, ...]) -> tuple[Array, Array]:
@@ -169,7 +181,7 @@ def _copied(held: Array, buffer: Array | None, shape: tuple[int, ...]) -> tuple[
 
 
 def _by_columns(
-    x: Array, weight: Array, bias: Array | None, plan: Convolution, result: Array
+    x: Array, weight: Array, bias: Array | None, plan: ConvGeometry, result: Array
 ) -> None:
     """A matrix for each image and group, in which a column is a window."""
     groups, terms = plan.groups, plan.terms
@@ -196,7 +208,9 @@ def _by_columns(
     grid.run(work)
 
 
-def _by_rows(x: Array, weight: Array, bias: Array | None, plan: Convolution, result: Array) -> None:
+def _by_rows(
+    x: Array, weight: Array, bias: Array | None, plan: ConvGeometry, result: Array
+) -> None:
     """A matrix for all images of a block, in which a row is a window."""
     axes = (0, *range(2, weight.ndim), 1)
     matrix = weight.transpose(axes).reshape(plan.outputs, plan.terms)
@@ -220,7 +234,7 @@ def _by_rows(x: Array, weight: Array, bias: Array | None, plan: Convolution, res
     grid.run(work)
 
 
-def _weight_gradient_by_columns(x: Array, g: Array, plan: Convolution) -> Array:
+def _weight_gradient_by_columns(x: Array, g: Array, plan: ConvGeometry) -> Array:
     groups, terms = plan.groups, plan.terms
     grid = layout(plan, by_rows=False)
 
@@ -238,7 +252,7 @@ def _weight_gradient_by_columns(x: Array, g: Array, plan: Convolution) -> Array:
     return _total(grid.run(work))
 
 
-def _weight_gradient_by_rows(x: Array, g: Array, plan: Convolution) -> Array:
+def _weight_gradient_by_rows(x: Array, g: Array, plan: ConvGeometry) -> Array:
     grid = layout(plan, by_rows=True)
 
     def work(part: Part) -> Array:
@@ -262,7 +276,7 @@ def _total(parts: Sequence[Array]) -> Array:
 
 
 def _flipped(weight: Array, groups: int) -> Array:
-    """The weight of the convolution with a stride of 1 that is the adjoint of another."""
+    """The weight of the adjoint of a convolution with a stride of 1."""
     outputs, inputs, *kernel = weight.shape
     parts = weight.reshape(groups, outputs // groups, inputs, *kernel)
     merged = (groups * inputs, outputs // groups, *kernel)
@@ -270,8 +284,8 @@ def _flipped(weight: Array, groups: int) -> Array:
     return np.flip(swapped, tuple(range(2, swapped.ndim)))
 
 
-def _spread(x: Array, weight: Array, bias: Array | None, plan: Convolution) -> Array:
-    """Multiply each element by the weight, and add up what the windows have in common."""
+def _scattered(x: Array, weight: Array, bias: Array | None, plan: ConvGeometry) -> Array:
+    """Multiply each element by the weight, and add up where windows overlap."""
     own, dtype = x.dtype, wide_dtype(x.dtype)
     groups, features = plan.groups, weight.shape[1]
     result = np.empty(plan.input_shape, dtype)
@@ -315,14 +329,14 @@ def _canvas(lead: Sequence[int], axes: Sequence[Windows], dtype: Any) -> Array:
 
 
 def _add_up(canvas: Array, held: Array, axes: Sequence[Windows]) -> None:
-    """Add what windows hold, (N, C, *kernel, *counts), to padded images."""
-    for place in np.ndindex(*[axis.kernel for axis in axes]):
+    """Add the elements of windows, (N, C, *kernel, *counts), to padded images."""
+    for position in np.ndindex(*[axis.kernel for axis in axes]):
         parts = [
             slice(start, start + (axis.count - 1) * axis.stride + 1, axis.stride)
             for start, axis in zip(
-                [number * axis.dilation for number, axis in zip(place, axes, strict=True)],
+                [number * axis.dilation for number, axis in zip(position, axes, strict=True)],
                 axes,
                 strict=True,
             )
         ]
-        canvas[(slice(None), slice(None), *parts)] += held[(slice(None), slice(None), *place)]
+        canvas[(slice(None), slice(None), *parts)] += held[(slice(None), slice(None), *position)]

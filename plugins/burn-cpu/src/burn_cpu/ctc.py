@@ -1,4 +1,4 @@
-"""Connectionist temporal classification, one frame of all targets at a time, in float64.
+"""Connectionist temporal classification in float64, frame by frame for all targets.
 
 The states and walks are those of `burn.ops.ctc`.
 """
@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from burn.backend.refusal import Refusal, refused_index
-from burn.dtype import int64
-from burn.ops.ctc import NEVER, check_ctc
+from burn.plugin_api import LOG_ZERO, Refusal, check_ctc, int64, refused_index
 from burn_cpu.base import Array, CpuOps
 from burn_cpu.indexing import out_of_range
 
@@ -26,13 +24,13 @@ class CtcOps(CpuOps):
         *,
         blank: int,
     ) -> Array:
-        """The walks forward."""
+        """The forward recursion."""
         walks = _Walks(log_probs, targets, input_lengths, target_lengths, blank)
         reached = walks.start()
         for frame in range(walks.frames):
             reached = walks.step(reached, frame)
         total = walks.total(reached)
-        losses = np.where(total < 0.5 * NEVER, np.inf, -total)
+        losses = np.where(total < 0.5 * LOG_ZERO, np.inf, -total)
         return losses.astype(log_probs.dtype)
 
     def ctc_loss_grad(
@@ -45,7 +43,7 @@ class CtcOps(CpuOps):
         *,
         blank: int,
     ) -> Array:
-        """The walks forward and backward, and what passes each state in each frame."""
+        """The forward and backward recursions give the probability of each state in each frame."""
         walks = _Walks(log_probs, targets, input_lengths, target_lengths, blank)
         if g.shape != (walks.count,):
             raise ValueError(f"g of shape {g.shape} for {walks.count} targets")
@@ -54,7 +52,7 @@ class CtcOps(CpuOps):
         for frame in range(walks.frames):
             reached[frame + 1] = walks.step(reached[frame], frame)
         total = walks.total(reached[-1])
-        impossible = total < 0.5 * NEVER
+        impossible = total < 0.5 * LOG_ZERO
         weight = np.where(impossible, 0.0, -g.astype(np.float64))[:, None]
         passing = np.empty((walks.frames, walks.count, walks.states))
         left = walks.end()
@@ -67,15 +65,15 @@ class CtcOps(CpuOps):
         frames = np.arange(walks.frames)[:, None]
         passing[frames >= walks.input_lengths] = 0.0
         result = np.zeros(log_probs.shape)
-        # One row of classes for each frame and target, which are numbered here.
+        # The row of classes of each frame and target.
         row = frames * walks.count + np.arange(walks.count)
-        places = row[..., None] * log_probs.shape[2] + walks.classes
-        np.add.at(result.reshape(-1), places.reshape(-1), passing.reshape(-1))
+        indices = row[..., None] * log_probs.shape[2] + walks.classes
+        np.add.at(result.reshape(-1), indices.reshape(-1), passing.reshape(-1))
         return result.astype(log_probs.dtype)
 
 
 class _Walks:
-    """The states of a batch of targets, which lie along the second axis."""
+    """The states of a batch of targets; the last axis has the states of a target."""
 
     def __init__(
         self,
@@ -99,75 +97,75 @@ class _Walks:
             raise out_of_range(read, classes, least=0)
         self.classes = np.full((self.count, self.states), blank, np.intp)
         self.classes[:, 1::2] = read
-        # What it costs to come to a state from the last but one before it: nothing, or all.
-        self.skip = np.full((self.count, self.states), NEVER)
+        # Log-probability to enter a state from the one two before it: 0, or LOG_ZERO if forbidden.
+        self.skip = np.full((self.count, self.states), LOG_ZERO)
         moved = self.classes[:, 2:] != self.classes[:, :-2]
         self.skip[:, 2:][moved & (self.classes[:, 2:] != blank)] = 0.0
         examples = np.arange(self.count)[:, None]
         emissions = log_probs[:, examples, self.classes].astype(np.float64)
-        self.emissions = np.maximum(emissions, NEVER)
-        self._ways = np.empty((3, self.count, self.states))
+        self.emissions = np.maximum(emissions, LOG_ZERO)
+        self._transitions = np.empty((3, self.count, self.states))
 
     def start(self) -> Array:
-        """Before the first frame a walk is, as it were, in the first blank."""
-        reached = np.full((self.count, self.states), NEVER)
+        """Log-probabilities before the first frame, where every walk is in the first blank."""
+        reached = np.full((self.count, self.states), LOG_ZERO)
         reached[:, 0] = 0.0
         return reached
 
     def end(self) -> Array:
-        """After the last frame a walk is in the last label or in the blank after it."""
+        """Log-probabilities after the last frame: walks end in the last label or the last blank."""
         state, last = np.arange(self.states), 2 * self.target_lengths[:, None]
-        return np.where((state == last) | (state == last - 1), 0.0, NEVER)
+        return np.where((state == last) | (state == last - 1), 0.0, LOG_ZERO)
 
     def step(self, reached: Array, frame: int) -> Array:
-        """Log-probability of the first frames on all walks to a state, with this frame."""
-        stay, move, skip = self._ways
+        """Log-probability of all walks to each state after this frame."""
+        stay, move, skip = self._transitions
         stay[...] = reached
-        move[:, :1] = NEVER
+        move[:, :1] = LOG_ZERO
         move[:, 1:] = reached[:, :-1]
-        skip[:, :2] = NEVER
+        skip[:, :2] = LOG_ZERO
         np.add(reached[:, :-2], self.skip[:, 2:], out=skip[:, 2:])
-        met = self._sum_of_ways()
+        met = self._sum_of_transitions()
         met += self.emissions[frame]
         return self._while_running(met, reached, frame)
 
     def step_back(self, left: Array, frame: int) -> Array:
-        """Log-probability of the frames after this one on all walks from a state."""
+        """Log-probability of the frames after this one on all walks from each state."""
         if frame + 1 == self.frames:
             return left
-        stay, move, skip = self._ways
+        stay, move, skip = self._transitions
         np.add(left, self.emissions[frame + 1], out=stay)
-        move[:, -1:] = NEVER
+        move[:, -1:] = LOG_ZERO
         move[:, :-1] = stay[:, 1:]
-        skip[:, -2:] = NEVER
+        skip[:, -2:] = LOG_ZERO
         np.add(stay[:, 2:], self.skip[:, 2:], out=skip[:, :-2])
-        return self._while_running(self._sum_of_ways(), left, frame + 1)
+        return self._while_running(self._sum_of_transitions(), left, frame + 1)
 
-    def _sum_of_ways(self) -> Array:
-        """Logarithm of the sum of the three probabilities."""
-        largest = np.maximum.reduce(self._ways, axis=0)
-        self._ways -= largest
-        np.exp(self._ways, out=self._ways)
-        total = np.add.reduce(self._ways, axis=0)
+    def _sum_of_transitions(self) -> Array:
+        """Logarithm of the sum of the probabilities of the three transitions."""
+        largest = np.maximum.reduce(self._transitions, axis=0)
+        self._transitions -= largest
+        np.exp(self._transitions, out=self._transitions)
+        total = np.add.reduce(self._transitions, axis=0)
         np.log(total, out=total)
         total += largest
         return total
 
     def _while_running(self, new: Array, old: Array, frame: int) -> Array:
-        """The new values of inputs that have a frame, and the old ones of others."""
+        """New values for inputs that are longer than `frame`, else the old ones."""
         if frame < self.shortest:
             return new
         return np.where((frame < self.input_lengths)[:, None], new, old)
 
     def total(self, reached: Array) -> Array:
-        """Log-probability of the whole input on all walks."""
+        """Log-probability of the whole input over all walks."""
         examples, last = np.arange(self.count), 2 * self.target_lengths
-        before = np.where(last > 0, reached[examples, last - 1], NEVER)
+        before = np.where(last > 0, reached[examples, last - 1], LOG_ZERO)
         return np.logaddexp(reached[examples, last], before)
 
 
 def _checked(lengths: Array, largest: int) -> Array:
-    """Lengths in [0, largest] as places."""
+    """Lengths in [0, largest] as intp."""
     if ((lengths < 0) | (lengths > largest)).any():
         raise out_of_range(lengths, largest + 1, least=0)
     return lengths.astype(np.intp)

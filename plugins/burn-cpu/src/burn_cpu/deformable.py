@@ -1,4 +1,4 @@
-"""Deformed windows: four elements for each moved place, one image and group after the other."""
+"""Deformable windows: four elements per sampling point, one image and group at a time."""
 
 from __future__ import annotations
 
@@ -7,25 +7,29 @@ from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
-from burn.ops.deformed_windows import (
-    Deformation,
-    DeformationRule,
-    check_gradient,
-    deformation,
-    starts,
+from burn.plugin_api import (
+    DeformableAttributes,
+    DeformableGeometry,
+    check_deformable_gradient,
+    deformable_geometry,
+    undeformed_positions,
 )
 from burn_cpu.base import Array, CpuOps
 from burn_cpu.blocks import wide_dtype
 
 
 class DeformableOps(CpuOps):
-    """Reading at moved places, and what gradients are made of; 16-bit floats in float32."""
+    """Sampling at offset points and its gradients; 16-bit floats in float32."""
 
     def deform_unfold4d(
-        self, x: Array, offset: Array, mask: Array | None, **rule: Unpack[DeformationRule]
+        self,
+        x: Array,
+        offset: Array,
+        mask: Array | None,
+        **attributes: Unpack[DeformableAttributes],
     ) -> Array:
-        """Four elements each."""
-        plan = deformation(x, offset, mask, **rule)
+        """Bilinear interpolation of four elements per point."""
+        plan = deformable_geometry(x, offset, mask, **attributes)
         dtype = wide_dtype(x.dtype)
         planes = _planes(x, plan, dtype)
         shared = None if mask is None else mask.astype(dtype, copy=False).reshape(plan.shared)
@@ -33,7 +37,7 @@ class DeformableOps(CpuOps):
         for index, corners in _corners(offset.astype(dtype, copy=False), plan):
             total = columns[index]
             for corner in corners:
-                value = planes[index].take(corner.place, axis=1)
+                value = planes[index].take(corner.index, axis=1)
                 value *= corner.weight
                 total += value
             if shared is not None:
@@ -41,42 +45,47 @@ class DeformableOps(CpuOps):
         return columns.reshape(plan.column_shape).astype(x.dtype, copy=False)
 
     def deform_unfold4d_grad(
-        self, x: Array, offset: Array, mask: Array | None, g: Array, **rule: Unpack[DeformationRule]
+        self,
+        x: Array,
+        offset: Array,
+        mask: Array | None,
+        g: Array,
+        **attributes: Unpack[DeformableAttributes],
     ) -> tuple[Array, Array, Array]:
-        """What comes together in an element is added up in float64."""
-        plan = deformation(x, offset, mask, **rule)
-        check_gradient(g, plan)
+        """The gradients of each element are added up in float64."""
+        plan = deformable_geometry(x, offset, mask, **attributes)
+        check_deformable_gradient(g, plan)
         dtype = wide_dtype(x.dtype)
         planes = _planes(x, plan, dtype)
         g = g.astype(dtype, copy=False).reshape(plan.sampled)
         shared = None if mask is None else mask.astype(dtype, copy=False).reshape(plan.shared)
-        to_x = np.zeros(planes.shape, dtype)
+        x_grad = np.zeros(planes.shape, dtype)
         moved = np.zeros((2, *plan.shared), dtype)
-        to_mask = np.zeros(plan.shared, dtype)
+        mask_grad = np.zeros(plan.shared, dtype)
         rows = np.arange(planes.shape[2])[:, None] * planes.shape[3]
         for index, corners in _corners(offset.astype(dtype, copy=False), plan):
             share = g[index] if shared is None else g[index] * shared[index]
             for corner in corners:
-                flat = (rows + corner.place).reshape(-1)
-                sums = np.bincount(flat, (share * corner.weight).reshape(-1), to_x[index].size)
-                to_x[index] += sums.reshape(to_x[index].shape)
-                product = np.einsum("cp,cp->p", g[index], planes[index].take(corner.place, axis=1))
+                flat = (rows + corner.index).reshape(-1)
+                sums = np.bincount(flat, (share * corner.weight).reshape(-1), x_grad[index].size)
+                x_grad[index] += sums.reshape(x_grad[index].shape)
+                product = np.einsum("cp,cp->p", g[index], planes[index].take(corner.index, axis=1))
                 product = np.where(corner.outside, dtype.type(0), product)
-                to_mask[index] += product * corner.weight
+                mask_grad[index] += product * corner.weight
                 moved[0][index] += product * corner.down
                 moved[1][index] += product * corner.across
         if shared is not None:
             moved *= shared
-        to_offset = np.stack([one.reshape(plan.by_place) for one in moved], axis=3)
+        offset_grad = np.stack([one.reshape(plan.by_place) for one in moved], axis=3)
         return (
-            to_x[..., :-1].reshape(plan.image_shape).astype(x.dtype, copy=False),
-            to_offset.reshape(plan.offset_shape).astype(x.dtype, copy=False),
-            to_mask.reshape(plan.mask_shape).astype(x.dtype, copy=False),
+            x_grad[..., :-1].reshape(plan.image_shape).astype(x.dtype, copy=False),
+            offset_grad.reshape(plan.offset_shape).astype(x.dtype, copy=False),
+            mask_grad.reshape(plan.mask_shape).astype(x.dtype, copy=False),
         )
 
 
-def _planes(x: Array, plan: Deformation, dtype: Any) -> Array:
-    """Images by groups and channels as rows, each with a zero at its end: what is outside."""
+def _planes(x: Array, plan: DeformableGeometry, dtype: Any) -> Array:
+    """Groups and channels of images as rows, each followed by a zero: the element outside."""
     *lead, pixels = plan.planes
     planes = np.empty((*lead, pixels + 1), dtype)
     planes[..., :-1] = x.reshape(plan.planes)
@@ -85,29 +94,32 @@ def _planes(x: Array, plan: Deformation, dtype: Any) -> Array:
 
 
 class _Corner(NamedTuple):
-    """One of the four elements around each moved place.
+    """One of the four elements around each sampling point.
 
     Attributes
     ----------
-    place : array of intp, shape (places,)
-        Its place in an image; the number of elements of that where it is `outside`.
-    outside : array of bool, shape (places,)
+    index : array of intp, shape (points,)
+        Flat index in an image; the number of elements of an image where it is `outside`.
+    outside : array of bool, shape (points,)
         Whether it lies outside the image.
-    weight, down, across : array, shape (places,)
-        Its part in the value, and the slopes of that by both coordinates; 0 where it is outside.
+    weight, down, across : array, shape (points,)
+        Its weight in the value, and the derivatives of the weight by both coordinates; 0 where it
+        is outside.
     """
 
-    place: Array
+    index: Array
     outside: Array
     weight: Array
     down: Array
     across: Array
 
 
-def _corners(offset: Array, plan: Deformation) -> Iterator[tuple[tuple[int, int], list[_Corner]]]:
+def _corners(
+    offset: Array, plan: DeformableGeometry
+) -> Iterator[tuple[tuple[int, int], list[_Corner]]]:
     """The corners of each image and group."""
     moved = offset.reshape(plan.batch, plan.groups, plan.places, 2, plan.windows)
-    start = [one.astype(offset.dtype) for one in starts(plan)]
+    start = [one.astype(offset.dtype) for one in undeformed_positions(plan)]
     lengths = (plan.rows.length, plan.columns.length)
     zero = offset.dtype.type(0)
     for index in np.ndindex(plan.batch, plan.groups):
@@ -119,10 +131,10 @@ def _corners(offset: Array, plan: Deformation) -> Iterator[tuple[tuple[int, int]
         for row in down:
             for column in across:
                 outside = row.outside | column.outside
-                place = row.place * lengths[1] + column.place
+                corner_index = row.index * lengths[1] + column.index
                 corners.append(
                     _Corner(
-                        np.where(outside, lengths[0] * lengths[1], place),
+                        np.where(outside, lengths[0] * lengths[1], corner_index),
                         outside,
                         np.where(outside, zero, row.weight * column.weight),
                         np.where(outside, zero, column.weight * row.slope),
@@ -133,9 +145,9 @@ def _corners(offset: Array, plan: Deformation) -> Iterator[tuple[tuple[int, int]
 
 
 class _Side(NamedTuple):
-    """The element before or behind a coordinate, along one axis."""
+    """The element before or after a coordinate along one axis."""
 
-    place: Array
+    index: Array
     outside: Array
     weight: Array
     slope: Any
@@ -146,12 +158,12 @@ def _sides(coordinate: Array, length: int) -> list[_Side]:
     before = np.floor(coordinate)
     fraction = coordinate - before
     sides = []
-    for place, weight, slope in (
+    for position, weight, slope in (
         (before, number(1) - fraction, number(-1)),
         (before + number(1), fraction, number(1)),
     ):
-        outside = (place < 0) | (place >= length)
-        # NaN is in no place, and stays in the weight.
-        inside = np.fmin(np.fmax(place, number(0)), number(length - 1)).astype(np.intp)
+        outside = (position < 0) | (position >= length)
+        # A NaN coordinate reads some element; the NaN stays in the weight.
+        inside = np.fmin(np.fmax(position, number(0)), number(length - 1)).astype(np.intp)
         sides.append(_Side(inside, outside, weight, slope))
     return sides

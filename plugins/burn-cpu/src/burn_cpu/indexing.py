@@ -1,25 +1,22 @@
-"""Reading and writing at computed places. NumPy checks indices at once."""
+"""Gather, scatter and selection. NumPy checks indices at once."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from burn.backend.array import check_places, index_error
+from burn.plugin_api import OutOfRangeError, check_gather_operands, index_error
 from burn_cpu.base import Array, CpuOps
-
-if TYPE_CHECKING:
-    from burn.errors import OutOfRangeError
 
 
 class IndexingOps(CpuOps):
     """Indexing through NumPy's integer-array indexing."""
 
     def gather(self, x: Array, indices: Array, *, axis: int) -> Array:
-        """All axes but one are indexed by their own places."""
-        check_places(x, indices, axis)
+        """`x` indexed by `grid`, which is faster than `numpy.take_along_axis`."""
+        check_gather_operands(x, indices, axis)
         try:
             return x[grid(indices, axis)]
         except IndexError:
@@ -27,7 +24,7 @@ class IndexingOps(CpuOps):
 
     def scatter_add(self, x: Array, indices: Array, value: Array, *, axis: int) -> Array:
         """Unbuffered addition, so that repeated indices count."""
-        check_places(x, indices, axis, value)
+        check_gather_operands(x, indices, axis, value)
         return _add_at(x, grid(indices, axis), value, indices, axis)
 
     def select(self, x: Array, indices: Array, *, axis: int) -> Array:
@@ -52,27 +49,27 @@ class IndexingOps(CpuOps):
     def select_add(self, x: Array, indices: Array, value: Array, *, axis: int) -> Array:
         """Unbuffered addition, so that repeated indices count."""
         _check_selection(x, indices, value, axis)
-        places = (slice(None),) * axis + (indices.astype(np.intp, copy=False),)
-        return _add_at(x, places, value, indices, axis)
+        key = (slice(None),) * axis + (indices.astype(np.intp, copy=False),)
+        return _add_at(x, key, value, indices, axis)
 
     def scatter(self, x: Array, indices: Array, value: Array, *, axis: int, update: str) -> Array:
-        """Unbuffered updates, one after the other."""
-        check_places(x, indices, axis, value)
-        # Contiguous, because NumPy walks through negative strides from their end.
-        places = grid(np.ascontiguousarray(indices), axis)
+        """Unbuffered updates in the order of the indices."""
+        check_gather_operands(x, indices, axis, value)
+        # Contiguous: NumPy would visit indices with negative strides in reverse order.
+        key = grid(np.ascontiguousarray(indices), axis)
         try:
-            return update_at(x, places, value, update)
+            return update_at(x, key, value, update)
         except IndexError:
             raise out_of_range(indices, x.shape[axis]) from None
 
     def select_assign(
         self, x: Array, indices: Array, value: Array, *, axis: int, update: str
     ) -> Array:
-        """Unbuffered updates, one after the other."""
+        """Unbuffered updates in the order of the indices."""
         _check_selection(x, indices, value, axis)
-        places = (slice(None),) * axis + (np.array(indices, np.intp),)
+        key = (slice(None),) * axis + (np.array(indices, np.intp),)
         try:
-            return update_at(x, places, value, update)
+            return update_at(x, key, value, update)
         except IndexError:
             raise out_of_range(indices, x.shape[axis]) from None
 
@@ -81,23 +78,23 @@ class IndexingOps(CpuOps):
         return x[_by_axis(x, indices)] if indices.shape[-1] else _repeated(x, indices)
 
     def scatter_nd(self, x: Array, indices: Array, value: Array, *, update: str) -> Array:
-        """Unbuffered updates, one after the other."""
+        """Unbuffered updates in the order of the indices."""
         depth = indices.shape[-1]
         if value.shape != (*indices.shape[:-1], *x.shape[depth:]):
             raise ValueError(f"a value of shape {value.shape} for indices of {indices.shape}")
         total = math.prod(x.shape[:depth])
-        lines = x.reshape(total, math.prod(x.shape[depth:]))
-        place = np.zeros(indices.shape[:-1], np.intp)
+        rows = x.reshape(total, math.prod(x.shape[depth:]))
+        row = np.zeros(indices.shape[:-1], np.intp)
         for length, index in zip(x.shape, _by_axis(x, indices), strict=False):
-            place = place * length + np.where(index < 0, index + length, index)
-        if total == 0 and place.size:
+            row = row * length + np.where(index < 0, index + length, index)
+        if total == 0 and row.size:
             raise index_error(0, 0)
-        value = value.reshape(place.size, lines.shape[1])
-        return update_at(lines, (place.reshape(-1),), value, update).reshape(x.shape)
+        value = value.reshape(row.size, rows.shape[1])
+        return update_at(rows, (row.reshape(-1),), value, update).reshape(x.shape)
 
 
 def _check_selection(x: Array, indices: Array, value: Array, axis: int) -> None:
-    """Refuse indices, and values for the places that they select, that would broadcast."""
+    """Refuse indices and values that NumPy would broadcast."""
     expected = list(x.shape)
     expected[axis] = len(indices)
     if indices.ndim != 1 or value.shape != tuple(expected):
@@ -105,7 +102,7 @@ def _check_selection(x: Array, indices: Array, value: Array, axis: int) -> None:
 
 
 def _by_axis(x: Array, indices: Array) -> tuple[Array, ...]:
-    """Rows of indices as an array for each axis, checked."""
+    """Rows of indices as an array per axis, checked."""
     depth = indices.shape[-1]
     if depth > x.ndim:
         raise ValueError(f"{depth} indices for {x.ndim} axes")
@@ -113,24 +110,24 @@ def _by_axis(x: Array, indices: Array) -> tuple[Array, ...]:
     lengths = np.array(x.shape[:depth], np.intp)
     wrong = (indices < -lengths) | (indices >= lengths)
     if wrong.any():
-        place = tuple(np.argwhere(wrong)[0])
-        raise index_error(int(indices[place]), int(lengths[place[-1]]))
+        position = tuple(np.argwhere(wrong)[0])
+        raise index_error(int(indices[position]), int(lengths[position[-1]]))
     return tuple(np.moveaxis(indices, -1, 0))
 
 
 def _repeated(x: Array, indices: Array) -> Array:
-    """`x` for each row of indices that index no axis."""
+    """`x` repeated for each row of indices without columns."""
     return np.broadcast_to(x, (*indices.shape[:-1], *x.shape))
 
 
 _UPDATES: dict[str, Any] = {"multiply": np.multiply, "min": np.minimum, "max": np.maximum}
 
 
-def update_at(x: Array, places: tuple[Array, ...], value: Array, update: str) -> Array:
-    """`x` updated at places one after the other, 16-bit floats in float32."""
+def update_at(x: Array, key: tuple[Array, ...], value: Array, update: str) -> Array:
+    """A copy of `x` updated at ``x[key]`` in order, 16-bit floats in float32."""
     if update == "assign":
         result = np.array(x, order="C")
-        result[places] = value
+        result[key] = value
         return result
     if x.dtype.kind == "b" and update in ("add", "multiply"):
         raise TypeError(f"booleans take no update {update!r}")
@@ -139,26 +136,26 @@ def update_at(x: Array, places: tuple[Array, ...], value: Array, update: str) ->
     function = np.add if update == "add" else _UPDATES[update]
     narrow = x.dtype.kind in "fV" and x.dtype.itemsize < 4
     result = x.astype(np.float32) if narrow else np.array(x)
-    function.at(result, places, value.astype(np.float32) if narrow else value)
+    function.at(result, key, value.astype(np.float32) if narrow else value)
     return result.astype(x.dtype) if narrow else result
 
 
 def grid(indices: Array, axis: int) -> tuple[Array, ...]:
-    """Index tuple in which every axis but one names its own places (a faster `numpy.ogrid`)."""
+    """`indices` for one axis and a range for each other axis, as a key that broadcasts."""
     rank = indices.ndim
-    places: list[Array] = []
+    key: list[Array] = []
     for number, length in enumerate(indices.shape):
         if number == axis:
-            places.append(indices.astype(np.intp, copy=False))
+            key.append(indices.astype(np.intp, copy=False))
         else:
-            own = np.arange(length)
-            places.append(own.reshape((length,) + (1,) * (rank - 1 - number)))
-    return tuple(places)
+            positions = np.arange(length)
+            key.append(positions.reshape((length,) + (1,) * (rank - 1 - number)))
+    return tuple(key)
 
 
-def _add_at(x: Array, places: tuple[Array, ...], value: Array, indices: Array, axis: int) -> Array:
+def _add_at(x: Array, key: tuple[Array, ...], value: Array, indices: Array, axis: int) -> Array:
     try:
-        return update_at(x, places, value, "add")
+        return update_at(x, key, value, "add")
     except IndexError:
         raise out_of_range(indices, x.shape[axis]) from None
 
@@ -170,6 +167,6 @@ def out_of_range(indices: Array, length: int, *, least: int | None = None) -> Ou
 
 
 def check_labels(labels: Array, count: int) -> None:
-    """Refuse negative labels, which NumPy would count from the end; it sees those too large."""
+    """Refuse negative labels, which NumPy would count from the end; NumPy refuses large ones."""
     if labels.size and np.minimum.reduce(labels, axis=None) < 0:
         raise out_of_range(labels, count, least=0)

@@ -1,4 +1,4 @@
-"""Losses in buffers that are used again."""
+"""Losses, with few temporaries."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class LossOps(CpuOps):
     """Losses, and their gradients, of logits."""
 
     def cross_entropy(self, logits: Array, targets: Array, *, axis: int) -> Array:
-        """The logarithm of the sum of exponentials, less the target's logit."""
+        """The logarithm of the sum of exponentials, minus the target's logit."""
         if logits.dtype.itemsize < 4:
             wide = self.cross_entropy(logits.astype(np.float32), targets, axis=axis)
             return wide.astype(logits.dtype)
@@ -20,13 +20,13 @@ class LossOps(CpuOps):
         losses = np.log(total, out=total)
         losses += peak
         try:
-            losses -= logits[_places(logits, targets, axis)]
+            losses -= logits[_target_key(logits, targets, axis)]
         except IndexError:
             raise out_of_range(targets, logits.shape[axis], least=0) from None
         return losses.reshape(targets.shape)
 
     def cross_entropy_grad(self, logits: Array, targets: Array, g: Array, *, axis: int) -> Array:
-        """The softmax, less 1 at the targets, times the incoming gradient, in one buffer."""
+        """``(softmax - one_hot(targets)) * g`` in one array."""
         if logits.dtype.itemsize < 4:
             wide = np.float32
             result = self.cross_entropy_grad(
@@ -35,17 +35,17 @@ class LossOps(CpuOps):
             return result.astype(logits.dtype)
         powers, total, _ = _powers(logits, axis)
         powers /= total
-        # A target names each place once, so a plain subtraction is enough.
+        # Each element is indexed once, so a buffered subtraction is right.
         try:
-            powers[_places(logits, targets, axis)] -= logits.dtype.type(1)
+            powers[_target_key(logits, targets, axis)] -= logits.dtype.type(1)
         except IndexError:
             raise out_of_range(targets, logits.shape[axis], least=0) from None
         powers *= g.reshape(total.shape)
         return powers
 
 
-def _places(logits: Array, targets: Array, axis: int) -> tuple[Array, ...]:
-    """Index of the target's logit of each example."""
+def _target_key(logits: Array, targets: Array, axis: int) -> tuple[Array, ...]:
+    """The key of the target's logit of each example."""
     shape = logits.shape
     if targets.shape != shape[:axis] + shape[axis + 1 :]:
         raise ValueError(f"targets of shape {targets.shape} for logits of {shape}")

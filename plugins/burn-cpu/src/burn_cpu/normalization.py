@@ -1,4 +1,4 @@
-"""Normalization: the steps for a block of rows, or of images, one after the other in the cache."""
+"""Normalization of blocks of rows, or of images, that stay in the cache."""
 
 from __future__ import annotations
 
@@ -7,56 +7,58 @@ from typing import Any, Final
 
 import numpy as np
 
-from burn.ops.normalization import check_channels, check_last_axis
+from burn.plugin_api import check_channels, check_last_axis
 from burn_cpu.base import Array, CpuOps
-from burn_cpu.blocks import BLOCK, in_blocks, map_rows, row_products, row_sums, wide_dtype
+from burn_cpu.blocks import BLOCK_ELEMENTS, in_blocks, map_rows, row_products, row_sums, wide_dtype
 from burn_cpu.compiled import compiled
 from burn_cpu.constants import constant
 
-_SHORTEST_ROW: Final = 8
-"""Shorter rows cost more than the decomposition."""
+_MIN_ROW_ELEMENTS: Final = 8
+"""For shorter rows the decomposition is faster."""
 
 
 class NormalizationOps(CpuOps):
-    """Forms that go over memory once or twice."""
+    """Normalizations that read memory once or twice."""
 
     def layer_norm(
         self, x: Array, gamma: Array | None, beta: Array | None, *, epsilon: float
     ) -> Array:
-        """Six steps for each block."""
+        """All passes over one block before the next block."""
         length = check_last_axis(x.shape, gamma=gamma, beta=beta)
-        if length < _SHORTEST_ROW:
+        if length < _MIN_ROW_ELEMENTS:
             return self.ops.decomposed("layer_norm", x, gamma, beta, epsilon=epsilon)
         wide = wide_dtype(x.dtype)
         scale, shift = _widened(wide, gamma, beta)
-        fast = compiled("layer_norm", x)
-        if fast is not None:
+        jit_kernel = compiled("layer_norm", x)
+        if jit_kernel is not None:
             scale, shift = _filled(scale, 1.0, length), _filled(shift, 0.0, length)
-        kernel = fast or _layer_norm
+        kernel = jit_kernel or _layer_norm
         return map_rows(
-            lambda rows, out: kernel(rows, scale, shift, epsilon, out), x, packed=fast is not None
+            lambda rows, out: kernel(rows, scale, shift, epsilon, out),
+            x,
+            packed=jit_kernel is not None,
         )
 
     def layer_norm_grad(
         self, x: Array, gamma: Array | None, g: Array, *, epsilon: float
     ) -> tuple[Array, Array, Array]:
-        """Sums over rows are taken block by block, and added up in order at the end."""
+        """Sums over the rows of each block are added up in order at the end."""
         length = check_last_axis(x.shape, gamma=gamma)
         if g.shape != x.shape:
             raise ValueError(f"g of shape {g.shape} for {x.shape}")
-        if length < _SHORTEST_ROW or not x.size:
+        if length < _MIN_ROW_ELEMENTS or not x.size:
             return self.ops.decomposed("layer_norm_grad", x, gamma, g, epsilon=epsilon)  # type: ignore[no-any-return]  # three arrays
         dtype, wide = x.dtype, wide_dtype(x.dtype)
         (scale,) = _widened(wide, gamma)
         rows, slopes = x.reshape(-1, length), g.reshape(-1, length)
         result = np.empty(x.shape, dtype)
         target = result.reshape(-1, length)
-        step = max(1, BLOCK // length)
+        step = max(1, BLOCK_ELEMENTS // length)
         sums = np.empty((-(-len(rows) // step), 2, length), wide)
-        fast = compiled("layer_norm_grad", x)
-        if fast is not None:
+        jit_kernel = compiled("layer_norm_grad", x)
+        if jit_kernel is not None:
             scale = _filled(scale, 1.0, length)
-        kernel = fast or _layer_norm_grad
+        kernel = jit_kernel or _layer_norm_grad
 
         def work(start: int, stop: int) -> None:
             part = np.ascontiguousarray(slopes[start:stop], wide)
@@ -67,22 +69,22 @@ class NormalizationOps(CpuOps):
                 target[start:stop] = out
 
         in_blocks(work, len(rows), step)
-        to_gamma, to_beta = np.add.reduce(sums, axis=0).astype(dtype, copy=False)
-        return result, to_gamma, to_beta
+        gamma_grad, beta_grad = np.add.reduce(sums, axis=0).astype(dtype, copy=False)
+        return result, gamma_grad, beta_grad
 
     def batch_norm_training(
         self, x: Array, gamma: Array | None, beta: Array | None, *, epsilon: float
     ) -> tuple[Array, Array, Array]:
-        """Moments of each image are joined to those of the batch (Chan et al., 1983)."""
+        """Combines the moments of images to those of the batch (Chan et al., 1983)."""
         channels = check_channels(x.shape, gamma=gamma, beta=beta)
         images = _images(x)
         if images is None:
             return self.ops.decomposed("batch_norm_training", x, gamma, beta, epsilon=epsilon)  # type: ignore[no-any-return]  # three arrays
-        count, _, places = images.shape
+        count, _, pixels = images.shape
         dtype = x.dtype
         means, squares = np.empty((2, count, channels), dtype)
-        step = max(1, BLOCK // (channels * places))
-        size = dtype.type(places)
+        step = max(1, BLOCK_ELEMENTS // (channels * pixels))
+        size = dtype.type(pixels)
 
         def measure(start: int, stop: int) -> None:
             part = images[start:stop]
@@ -96,7 +98,7 @@ class NormalizationOps(CpuOps):
         means -= mean
         within = np.add.reduce(squares, axis=0)
         between = np.add.reduce(means * means, axis=0) * size
-        variance = (within + between) / dtype.type(count * places)
+        variance = (within + between) / dtype.type(count * pixels)
         factor = _factor(variance, gamma, epsilon)
         result = np.empty(x.shape, dtype)
         target = result.reshape(images.shape)
@@ -120,7 +122,7 @@ class NormalizationOps(CpuOps):
         *,
         epsilon: float,
     ) -> tuple[Array, Array, Array]:
-        """Two passes over both tensors."""
+        """Two passes over `x` and `g`."""
         channels = check_channels(x.shape, gamma=gamma, mean=mean, variance=variance)
         if g.shape != x.shape:
             raise ValueError(f"g of shape {g.shape} for {x.shape}")
@@ -129,11 +131,11 @@ class NormalizationOps(CpuOps):
             return self.ops.decomposed(  # type: ignore[no-any-return]  # three arrays
                 "batch_norm_grad", x, gamma, mean, variance, g, epsilon=epsilon
             )
-        count, _, places = images.shape
+        count, _, pixels = images.shape
         dtype = x.dtype
         inverse = _factor(variance, None, epsilon)
         sums, products = np.empty((2, count, channels), dtype)
-        step = max(1, BLOCK // (channels * places))
+        step = max(1, BLOCK_ELEMENTS // (channels * pixels))
 
         def measure(start: int, stop: int) -> None:
             part = slopes[start:stop]
@@ -142,28 +144,28 @@ class NormalizationOps(CpuOps):
             products[start:stop] = row_products(part, distance)[..., 0]
 
         in_blocks(measure, count, step)
-        to_beta = np.add.reduce(sums, axis=0)
-        to_gamma = np.add.reduce(products, axis=0) * inverse
-        size = dtype.type(count * places)
+        beta_grad = np.add.reduce(sums, axis=0)
+        gamma_grad = np.add.reduce(products, axis=0) * inverse
+        size = dtype.type(count * pixels)
         factor = _factor(variance, gamma, epsilon)
-        bend = -factor * inverse * to_gamma / size
-        level = -factor * to_beta / size
+        distance_factor = -factor * inverse * gamma_grad / size
+        offset = -factor * beta_grad / size
         result = np.empty(x.shape, dtype)
         target = result.reshape(images.shape)
 
         def spread(start: int, stop: int) -> None:
             out = np.multiply(slopes[start:stop], factor[:, None], out=target[start:stop])
             distance = np.subtract(images[start:stop], mean[:, None])
-            distance *= bend[:, None]
+            distance *= distance_factor[:, None]
             out += distance
-            out += level[:, None]
+            out += offset[:, None]
 
         in_blocks(spread, count, step)
-        return result, to_gamma, to_beta
+        return result, gamma_grad, beta_grad
 
 
 def _filled(parameter: Array | None, value: float, length: int) -> Array:
-    """A parameter as compiled kernels take it."""
+    """A parameter as a contiguous array for a compiled kernel; `value` where it is None."""
     if parameter is None:
         return np.full(length, value, np.float32)
     return np.ascontiguousarray(parameter)
@@ -186,7 +188,7 @@ def _layer_norm(
 def _layer_norm_grad(
     rows: Array, scale: Array | None, g: Array, epsilon: float, out: Array, sums: Array
 ) -> None:
-    """Sums over the rows, for the gradients by scale and shift, are written to `sums`."""
+    """Gradient by the rows; the gradients by scale and shift are written to `sums`."""
     count = constant(rows.shape[-1], rows.dtype)
     distance, inverse = _normalized(rows, np.empty(rows.shape, rows.dtype), epsilon)
     np.multiply(g, inverse, out=out)
@@ -194,18 +196,18 @@ def _layer_norm_grad(
     np.add.reduce(g, axis=0, out=sums[1])
     if scale is not None:
         out *= scale
-    # Less what changes the mean and the variance of a row, which is taken out.
-    bend = row_products(out, distance)
-    bend *= inverse
-    bend *= inverse
-    bend /= count
+    # Subtract the components along the mean and the variance of each row.
+    along_variance = row_products(out, distance)
+    along_variance *= inverse
+    along_variance *= inverse
+    along_variance /= count
     out -= row_sums(out) / count
-    distance *= bend
+    distance *= along_variance
     out -= distance
 
 
 def _normalized(rows: Array, out: Array, epsilon: float) -> tuple[Array, Array]:
-    """Distances from the means of rows, written to `out`, and what makes their variance 1."""
+    """Distances from the means of rows, written to `out`, and inverse standard deviations."""
     count = constant(rows.shape[-1], rows.dtype)
     mean = row_sums(rows)
     mean /= count
@@ -218,12 +220,12 @@ def _normalized(rows: Array, out: Array, epsilon: float) -> tuple[Array, Array]:
 
 
 def _images(x: Array) -> Array | None:
-    """Images, channels and places; None where a channel has too few places to gain anything."""
+    """A view (images, channels, pixels); None where there are too few pixels per channel."""
     count, channels, *lengths = x.shape
-    places = math.prod(lengths)
-    if places < _SHORTEST_ROW or not x.size or x.dtype.itemsize < 4:
+    pixels = math.prod(lengths)
+    if pixels < _MIN_ROW_ELEMENTS or not x.size or x.dtype.itemsize < 4:
         return None
-    return x.reshape(count, channels, places)
+    return x.reshape(count, channels, pixels)
 
 
 def _factor(variance: Array, gamma: Array | None, epsilon: float) -> Array:

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from burn.ops.optimizer import adam_rates, check_same_shapes
+from burn.plugin_api import adam_rates, check_same_shapes
 from burn_cpu.base import Array, CpuOps
 from burn_cpu.constants import constant
 
 
 class OptimizerOps(CpuOps):
-    """Steps that write to new buffers only."""
+    """Steps that write to new arrays only."""
 
     def sgd_step(
         self,
@@ -84,10 +84,10 @@ class OptimizerOps(CpuOps):
             )
         rate, scale = adam_rates(step, learning_rate, beta1, beta2)
         first, second = self._moments(gradient, first_moment, second_moment, beta1, beta2)
-        if not rate:  # what follows divides by the rate
+        if not rate:  # the divisor below is divided by the rate
             return parameter, first, second
         number = dtype.type
-        # rate * m / (scale * sqrt(v) + epsilon), one pass less with the rate in the divisor
+        # rate * m / (scale * sqrt(v) + epsilon); dividing by the rate in the divisor saves a pass
         change = np.sqrt(second)
         change *= number(scale / rate)
         change += number(epsilon / rate)
@@ -116,7 +116,7 @@ class OptimizerOps(CpuOps):
         return first, second
 
     def _converted(self, arrays: tuple[Array, ...], **attrs: Any) -> tuple[Array, ...]:
-        """A step in float32 at least, on arrays with an axis: NumPy writes to no others."""
+        """A step in float32 or wider on arrays with an axis: NumPy scalars have no ``out=``."""
         dtype, shape = arrays[0].dtype, arrays[0].shape
         wide = np.float32 if dtype.itemsize < 4 else dtype
         results = self.adam_step(

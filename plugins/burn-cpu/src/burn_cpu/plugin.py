@@ -1,14 +1,17 @@
-"""What burn-cpu declares: one device, known without importing an array library."""
+"""The declaration of burn-cpu: one device, found without importing an array library."""
 
 from __future__ import annotations
 
-from burn.backend import Backend
-from burn.dtype import DType, DTypeUsage
-from burn.plugins import BackendSpec, DeviceInfo, hookimpl
-from burn.plugins.processor import memory_size, processor_name
-
-USAGE = dict.fromkeys(DType.members(), DTypeUsage.GENERAL)
-"""NumPy computes with every dtype; 16-bit floats through float32."""
+from burn.plugin_api import (
+    Backend,
+    BackendSpec,
+    DeviceInfo,
+    DType,
+    DTypeUsage,
+    hookimpl,
+    memory_size,
+    processor_name,
+)
 
 
 @hookimpl
@@ -29,8 +32,9 @@ def burn_backends() -> list[BackendSpec]:
 def _load() -> Backend:
     from burn_cpu.backend import CpuBackend
 
-    return CpuBackend()  # type: ignore[abstract]  # the namespace fills in the other ops
+    return CpuBackend()  # type: ignore[abstract]  # __init__ sets the ops of the namespace
 
 
 def _probe() -> list[DeviceInfo]:
-    return [DeviceInfo("cpu", 0, hardware=processor_name(), memory=memory_size(), usage=USAGE)]
+    usage = dict.fromkeys(DType.members(), DTypeUsage.GENERAL)
+    return [DeviceInfo("cpu", 0, hardware=processor_name(), memory=memory_size(), usage=usage)]

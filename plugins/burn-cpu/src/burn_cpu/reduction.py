@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from burn.dtype import bool_, float32
+from burn.plugin_api import DType, bool_, float32
 from burn_cpu.base import Array, CpuOps
-
-if TYPE_CHECKING:
-    from burn.dtype import DType
 
 # As Any: NumPy's stubs know a ufunc's methods only with a literal for keepdims.
 _add: Any = np.add
@@ -23,7 +20,7 @@ _logical_and: Any = np.logical_and
 
 
 def ordered(x: Array) -> Array:
-    """`x` in a dtype whose order NumPy knows: bfloat16 as float32, which holds every value."""
+    """`x` in a dtype that NumPy can sort: bfloat16 as float32, which has every value of it."""
     return x.astype(np.float32) if x.dtype.kind == "V" else x
 
 
@@ -59,11 +56,11 @@ class ReductionOps(CpuOps):
         return _minimum.reduce(x, axis=axis, keepdims=keepdims)
 
     def any(self, x: Array, *, axis: tuple[int, ...], keepdims: bool = False) -> Array:
-        """Truth of numbers is read without a mask of its own."""
+        """Numbers are read as booleans without a mask in memory."""
         return _logical_or.reduce(x, axis=axis, keepdims=keepdims, dtype=bool_.numpy)
 
     def all(self, x: Array, *, axis: tuple[int, ...], keepdims: bool = False) -> Array:
-        """Truth of numbers is read without a mask of its own."""
+        """Numbers are read as booleans without a mask in memory."""
         return _logical_and.reduce(x, axis=axis, keepdims=keepdims, dtype=bool_.numpy)
 
     def argmax(self, x: Array, *, axis: int, keepdims: bool = False, dtype: DType) -> Array:
@@ -71,17 +68,17 @@ class ReductionOps(CpuOps):
         return np.argmax(ordered(x), axis=axis, keepdims=keepdims).astype(dtype.numpy)
 
     def argmin(self, x: Array, *, axis: int, keepdims: bool = False, dtype: DType) -> Array:
-        """NumPy takes the first of equals, and NaN before all."""
+        """NumPy takes the first of equals, and NaN as smallest."""
         return np.argmin(ordered(x), axis=axis, keepdims=keepdims).astype(dtype.numpy)
 
     def argsort(self, x: Array, *, axis: int, descending: bool = False, dtype: DType) -> Array:
         """Stable descending order is the ascending one of the reversed elements, reversed."""
         x = ordered(x)
-        last = x.shape[axis] - 1  # where there is no axis, NumPy would sort all the same
+        last = x.shape[axis] - 1  # raises for a scalar, which NumPy would sort
         if not descending:
             return np.argsort(x, axis=axis, stable=True).astype(dtype.numpy)
-        places = np.argsort(np.flip(x, axis), axis=axis, stable=True)
-        return (last - np.flip(places, axis)).astype(dtype.numpy)
+        indices = np.argsort(np.flip(x, axis), axis=axis, stable=True)
+        return (last - np.flip(indices, axis)).astype(dtype.numpy)
 
     def cumsum(self, x: Array, *, axis: int) -> Array:
         """16-bit floats add up in float32."""
@@ -100,23 +97,23 @@ class ReductionOps(CpuOps):
         return _minimum.accumulate(ordered(x), axis=axis).astype(x.dtype, copy=False)
 
     def sort(self, x: Array, *, axis: int, descending: bool = False) -> Array:
-        """Values need no stable sort, and NumPy's other one is several times as fast."""
+        """Values need no stable sort; NumPy's default is several times as fast."""
         result = np.sort(ordered(x), axis=axis).astype(x.dtype, copy=False)
         return np.flip(result, axis) if descending else result
 
     def searchsorted(self, x1: Array, x2: Array, *, right: bool = False, dtype: DType) -> Array:
         """NumPy takes NaN as largest too."""
         if x1.ndim != 1:
-            raise ValueError(f"a search in {x1.ndim} axes")
-        places: Any = np.searchsorted(ordered(x1), ordered(x2), "right" if right else "left")
-        return places.astype(dtype.numpy)
+            raise ValueError(f"a search in an array of {x1.ndim} axes")
+        indices: Any = np.searchsorted(ordered(x1), ordered(x2), "right" if right else "left")
+        return indices.astype(dtype.numpy)
 
 
 def _reduce(
     function: Any, x: Array, axis: tuple[int, ...], dtype: DType, *, keepdims: bool
 ) -> Array:
     native = dtype.numpy
-    # Without a dtype NumPy adds integers up in 64 bits.
+    # Without a dtype NumPy adds up integers in 64 bits.
     if native is x.dtype and native.kind == "f" and native.itemsize >= float32.itemsize:
         return function.reduce(x, axis=axis, keepdims=keepdims)
     if dtype.is_float and dtype.itemsize < float32.itemsize:

@@ -17,7 +17,7 @@ class SignalOps(CpuOps):
         return _parts(np.fft.rfft(_wide(x), n, axis), x.dtype)
 
     def irfft(self, re: Array, im: Array, *, axis: int, n: int) -> Array:
-        """`numpy.fft.irfft`, which leaves memory as it finds it where there is no spectrum."""
+        """`numpy.fft.irfft`, whose result is uninitialized for an empty spectrum."""
         if not re.shape[axis]:
             re = im = np.zeros((*re.shape[:axis], 1, *re.shape[axis + 1 :]), re.dtype)
         return np.fft.irfft(_complex(re, im), n, axis).astype(re.dtype, copy=False)

@@ -1,4 +1,4 @@
-"""Softmax and its like: a block of rows after the other, in one new buffer."""
+"""Softmax, log_softmax and their gradients, block by block of rows."""
 
 from __future__ import annotations
 
@@ -12,37 +12,37 @@ from burn_cpu.compiled import compiled
 
 
 class SoftmaxOps(CpuOps):
-    """Functions of rows, which lie along an axis."""
+    """Functions of rows along an axis."""
 
     def softmax(self, x: Array, *, axis: int) -> Array:
-        """Exponentials, less the maximum of their row, over their sum."""
+        """``exp(x - max(x))`` divided by its sum."""
         _check_axis(x, axis)
         return _along("softmax", _softmax, x, axis=axis)
 
     def softmax_grad(self, output: Array, g: Array, *, axis: int) -> Array:
-        """Two passes beside one product."""
+        """``(g - sum(output * g)) * output``."""
         _check_axis(output, axis, g)
         return _along("softmax_grad", _softmax_grad, output, g, axis=axis)
 
     def log_softmax(self, x: Array, *, axis: int) -> Array:
-        """The exponentials are needed for their sum alone."""
+        """``x - max(x) - log(sum(exp(x - max(x))))``."""
         _check_axis(x, axis)
         return _along("log_softmax", _log_softmax, x, axis=axis)
 
     def log_softmax_grad(self, output: Array, g: Array, *, axis: int) -> Array:
-        """Three passes beside one sum."""
+        """``g - exp(output) * sum(g)``."""
         _check_axis(output, axis, g)
         return _along("log_softmax_grad", _log_softmax_grad, output, g, axis=axis)
 
 
 def _along(name: str, kernel: Callable[..., None], *operands: Array, axis: int) -> Array:
-    """Apply a kernel to rows: a compiled one, where it is there and rows lie side by side."""
-    fast = compiled(name, operands[0]) if axis == operands[0].ndim - 1 else None
-    if fast is None:
+    """Apply a kernel to rows; the compiled one where there is one and rows are contiguous."""
+    jit_kernel = compiled(name, operands[0]) if axis == operands[0].ndim - 1 else None
+    if jit_kernel is None:
         return map_along(kernel, *operands, axis=axis)
     if len(operands) == 2:
-        return map_rows(fast, *operands, packed=True)
-    return map_rows(lambda rows, out: fast(rows, _peak(rows), out), *operands, packed=True)
+        return map_rows(jit_kernel, *operands, packed=True)
+    return map_rows(lambda rows, out: jit_kernel(rows, _peak(rows), out), *operands, packed=True)
 
 
 def _peak(rows: Array) -> Array:

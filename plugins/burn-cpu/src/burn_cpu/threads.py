@@ -1,9 +1,9 @@
-"""Parts of one op on several threads, with BLAS on one thread in each of them.
+"""Parts of one op on several threads, each of which runs BLAS on one thread.
 
-BLAS shares a product out among threads that wait for each other many times, which costs a third of
-the time where a matrix is narrow; and what is copied between two products it leaves to one core.
-Parts that are independent have neither. How many threads there are is what BLAS is set to
-(``OPENBLAS_NUM_THREADS``, threadpoolctl); where it cannot be asked there is one part.
+The threads of BLAS synchronize many times within a product, a third of its time for narrow
+matrices, and copies between two products run on one core. Independent parts have neither cost. The
+number of threads is that of BLAS (``OPENBLAS_NUM_THREADS``, threadpoolctl), or 1 where it is
+unknown.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from typing import Final, TypeVar
 
 import numpy as np
 
-__all__ = ["blas_alone", "in_parallel", "shares", "thread_count"]
+__all__ = ["in_parallel", "shares", "single_threaded_blas", "thread_count"]
 
 _Part = TypeVar("_Part")
 _Result = TypeVar("_Result")
 
-_NAMES: Final = [
+_OPENBLAS_FUNCTIONS: Final = [
     (f"{prefix}openblas_get_num_threads{suffix}", f"{prefix}openblas_set_num_threads{suffix}")
     for prefix in ("scipy_", "")
     for suffix in ("64_", "")
 ]
-"""The functions of OpenBLAS, as the builds of NumPy call them."""
+"""The functions of OpenBLAS by the names that NumPy's builds give them."""
 
 
 class _Blas:
-    """The number of threads of the BLAS that NumPy is linked to."""
+    """The number of threads of the BLAS that NumPy uses."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -51,21 +51,21 @@ class _Blas:
                 break
 
     def _take(self, library: ctypes.CDLL) -> None:
-        for getter, setter in _NAMES:
+        for getter, setter in _OPENBLAS_FUNCTIONS:
             if hasattr(library, getter) and hasattr(library, setter):
                 self.get, self.set = getattr(library, getter), getattr(library, setter)
                 return
 
     def count(self) -> int:
-        """How many threads it may use; 1 if that is not known."""
+        """The number of threads it may use; 1 if that is unknown."""
         if self.get is None:
             return 1
         with self.lock:
             return self.saved if self.users else self.get()
 
     @contextlib.contextmanager
-    def alone(self) -> Iterator[None]:
-        """BLAS uses one thread, until the last who wanted it so leaves."""
+    def single_threaded(self) -> Iterator[None]:
+        """Context in which BLAS uses one thread, until its last concurrent user leaves."""
         with self.lock:
             if not self.users and self.get is not None:
                 self.saved = self.get()
@@ -80,7 +80,7 @@ class _Blas:
                     self.set(self.saved)
 
     def forget_users(self) -> None:
-        """Those who wanted it alone are in another process."""
+        """After a fork: the users of `single_threaded` are threads of the parent process."""
         self.lock = threading.Lock()
         if self.users:
             self.users = 0
@@ -92,10 +92,10 @@ def _nothing(count: int) -> None:
 
 
 def _libraries() -> Iterator[Path]:
-    """Libraries of NumPy through which the functions of its BLAS may be found.
+    """Libraries through which the functions of NumPy's BLAS may be found.
 
-    Where names are looked up in what a library is linked to as well (not on Windows), NumPy's own
-    is enough, wherever BLAS came from.
+    NumPy's own extension module finds them wherever a look-up includes the libraries that it is
+    linked to, which is everywhere but on Windows.
     """
     package = Path(np.__file__).parent
     yield from sorted(package.glob("_core/_multiarray_umath*"))
@@ -105,18 +105,18 @@ def _libraries() -> Iterator[Path]:
 
 _blas: Final = _Blas()
 
-_is_part: Final = contextvars.ContextVar("burn_cpu_is_part", default=False)
-"""Whether a part is what runs."""
+_in_part: Final = contextvars.ContextVar("burn_cpu_in_part", default=False)
+"""Whether the current code runs within a part."""
 
 
 @functools.cache
 def _executor() -> concurrent.futures.ThreadPoolExecutor:
-    """The threads, which are started when they are first needed."""
+    """The threads, started on first use."""
     return concurrent.futures.ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="burn-cpu")
 
 
 def _after_fork() -> None:
-    """A forked process has none of the threads yet."""
+    """A forked process has none of the threads of its parent."""
     _executor.cache_clear()
     _blas.forget_users()
 
@@ -125,29 +125,29 @@ if hasattr(os, "register_at_fork"):  # not on Windows
     os.register_at_fork(after_in_child=_after_fork)
 
 
-def blas_alone() -> contextlib.AbstractContextManager[None]:
+def single_threaded_blas() -> contextlib.AbstractContextManager[None]:
     """Context in which BLAS uses one thread, for the whole process."""
-    return _blas.alone()
+    return _blas.single_threaded()
 
 
 def thread_count() -> int:
-    """How many parts run at the same time."""
+    """The number of parts that run at a time."""
     return _blas.count()
 
 
 def in_parallel(work: Callable[[_Part], _Result], parts: Sequence[_Part]) -> list[_Result]:
-    """Call a function with each of the parts, at the same time. One part is left to BLAS.
+    """Call a function with each of the parts on threads; a single part keeps the threads of BLAS.
 
-    Within a part there are no others: parts of it run one after the other.
+    Calls within a part run its parts one after the other.
     """
-    if len(parts) < 2 or _is_part.get():
+    if len(parts) < 2 or _in_part.get():
         return [work(part) for part in parts]
 
     def within(part: _Part) -> _Result:
-        _is_part.set(True)
+        _in_part.set(True)
         return work(part)
 
-    with _blas.alone():
+    with _blas.single_threaded():
         # NumPy's error state is part of the context.
         futures = [
             _executor().submit(contextvars.copy_context().run, within, part) for part in parts[1:]
@@ -160,7 +160,7 @@ def in_parallel(work: Callable[[_Part], _Result], parts: Sequence[_Part]) -> lis
 
 
 def shares(length: int, count: int) -> list[slice]:
-    """A length cut into so many parts, as even as possible and none of them empty."""
+    """A range divided into `count` parts of nearly equal length, none of them empty."""
     count = max(1, min(count, length))
     ends = [length * number // count for number in range(count + 1)]
     return [slice(start, stop) for start, stop in itertools.pairwise(ends)]

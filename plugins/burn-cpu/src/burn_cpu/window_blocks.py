@@ -1,4 +1,4 @@
-"""The windows of a convolution, copied side by side into a buffer, one block after the other."""
+"""The windows of a convolution, copied into a contiguous buffer block by block."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 
-from burn.ops.convolution_windows import Convolution
-from burn.ops.pooling_windows import Windows
-from burn_cpu.threads import blas_alone, in_parallel, shares, thread_count
+from burn.plugin_api import ConvGeometry, Windows
+from burn_cpu.threads import in_parallel, shares, single_threaded_blas, thread_count
 
 __all__ = ["Block", "Layout", "Part", "inside", "layout", "padded", "windows"]
 
@@ -19,31 +18,31 @@ Array = Any
 
 _Result = TypeVar("_Result")
 
-_BLOCK: Final = 1 << 19
-"""Elements of a block: 2 MiB of float32."""
+_BLOCK_ELEMENTS: Final = 1 << 19
+"""2 MiB of float32."""
 
-_FEWEST: Final = 256
-"""Windows in a block at least: with fewer BLAS is slow."""
+_MIN_WINDOWS_PER_BLOCK: Final = 256
+"""With fewer BLAS is slow."""
 
-_COPY: Final = 0.4
-_MULTIPLY: Final = 0.025
-"""Nanoseconds that it takes to copy an element, and for each product with it."""
+_NS_PER_COPY: Final = 0.4
+_NS_PER_PRODUCT: Final = 0.025
+"""Nanoseconds to copy an element, and to multiply it by one weight."""
 
-_WORTH_THREADS: Final = 1e6
-"""Nanoseconds of work from which on it is shared out; with less, BLAS is faster on one thread."""
+_MIN_NS_FOR_THREADS: Final = 1e6
+"""Nanoseconds of work from which it is divided among threads; less is faster on one."""
 
 
 class Block(NamedTuple):
-    """Windows that are worked on together.
+    """Windows that one product takes.
 
     Attributes
     ----------
     images : slice
-        Of which images.
+        The images.
     part : slice
-        Which windows of each.
+        The windows of each image.
     windows : array
-        A view of what they hold: (images, C, *kernel, *windows), or by rows
+        A view of the elements, of shape (images, C, *kernel, *windows), or by rows
         (images, *windows, *kernel, C).
     """
 
@@ -53,14 +52,14 @@ class Block(NamedTuple):
 
 
 class Part(NamedTuple):
-    """Windows that one thread works on: of some images, or along some of the first axis."""
+    """Windows that one thread takes: those of some images, or some along the first axis."""
 
     images: slice
     lines: slice
 
 
 class Layout:
-    """How images are padded and cut into windows: what depends on the shapes alone.
+    """How images are padded and divided into blocks of windows; it depends on shapes alone.
 
     Parameters
     ----------
@@ -70,7 +69,7 @@ class Layout:
         Whether the channels come last, in the padded images and in the windows.
     """
 
-    def __init__(self, plan: Convolution, *, by_rows: bool) -> None:
+    def __init__(self, plan: ConvGeometry, *, by_rows: bool) -> None:
         axes = plan.axes
         lengths = [axis.before + axis.length + axis.after for axis in axes]
         first, *others = plan.counts
@@ -80,11 +79,12 @@ class Layout:
         self.first = first
         self.rest = math.prod(others)
         line = max(plan.inputs * math.prod(plan.kernel) * self.rest, 1)
-        self.images = min(max(1, _BLOCK // (line * first)), max(plan.batch, 1))
-        alone = max(_BLOCK // line, -(-_FEWEST // self.rest))
+        self.images = min(max(1, _BLOCK_ELEMENTS // (line * first)), max(plan.batch, 1))
+        alone = max(_BLOCK_ELEMENTS // line, -(-_MIN_WINDOWS_PER_BLOCK // self.rest))
         self.lines = first if self.images > 1 else min(alone, first)
         windows = plan.batch * math.prod(plan.counts)
-        self.nanoseconds = windows * plan.terms * (plan.groups * _COPY + plan.outputs * _MULTIPLY)
+        ns_per_element = plan.groups * _NS_PER_COPY + plan.outputs * _NS_PER_PRODUCT
+        self.nanoseconds = windows * plan.terms * ns_per_element
         self.order = (0, *range(2, 2 + len(axes)), 1)
         self.lead = 1 if by_rows else 2
         self.is_padded = any(axis.before or axis.after for axis in axes)
@@ -96,13 +96,13 @@ class Layout:
         self.skipped = (slice(None),) * (1 if by_rows else 2 + len(axes))
 
     def run(self, work: Callable[[Part], _Result], *, only_images: bool = False) -> list[_Result]:
-        """Have all windows worked on: at once if they are few, else in a part for each thread.
+        """Call ``work(part)`` for all windows: at once if they are few, else a part per thread.
 
-        A part is some of the images, or some windows along the first axis unless `only_images`.
+        A part is a range of images, or of windows along the first axis unless `only_images`.
         """
         every = Part(slice(0, self.batch), slice(0, self.first))
-        if self.nanoseconds < _WORTH_THREADS:
-            with blas_alone():
+        if self.nanoseconds < _MIN_NS_FOR_THREADS:
+            with single_threaded_blas():
                 return [work(every)]
         count = thread_count()
         if self.batch >= count:
@@ -114,7 +114,7 @@ class Layout:
         return in_parallel(work, parts)
 
     def blocks(self, x: Array, dtype: Any, part: Part) -> Iterator[Block]:
-        """The windows of a part of images (N, C, *spatial), in another dtype."""
+        """The blocks of a part of images (N, C, *spatial), converted to a dtype."""
         if self.by_rows:
             x = x.transpose(self.order)
         buffer = None
@@ -124,9 +124,9 @@ class Layout:
             images = x[start : min(start + self.images, part.images.stop)]
             chosen = slice(start, start + len(images))
             if buffer is not None:
-                here = buffer[: len(images)]
-                here[self.inside] = images
-                images = here
+                block = buffer[: len(images)]
+                block[self.inside] = images
+                images = block
             every = windows(images, self.axes, by_rows=self.by_rows)
             for line in range(part.lines.start, part.lines.stop, self.lines):
                 stop = min(line + self.lines, part.lines.stop)
@@ -137,13 +137,13 @@ class Layout:
 
 
 @functools.lru_cache(maxsize=512)
-def layout(plan: Convolution, *, by_rows: bool) -> Layout:
-    """The `Layout` of a convolution, worked out once."""
+def layout(plan: ConvGeometry, *, by_rows: bool) -> Layout:
+    """The `Layout` of a convolution, cached."""
     return Layout(plan, by_rows=by_rows)
 
 
 def windows(x: Array, axes: Sequence[Windows], *, by_rows: bool = False) -> Array:
-    """A view of what each window of padded images holds; see `Block`."""
+    """A view of the elements of each window of padded images; see `Block`."""
     kernel = [axis.kernel for axis in axes]
     counts = [axis.count for axis in axes]
     steps = x.strides[1:-1] if by_rows else x.strides[2:]
@@ -156,14 +156,14 @@ def windows(x: Array, axes: Sequence[Windows], *, by_rows: bool = False) -> Arra
 
 
 def _view(x: Array, shape: Sequence[int], strides: Sequence[int]) -> Array:
-    """`numpy.lib.stride_tricks.as_strided`, which is slow, where there is no other way."""
-    if x.flags.c_contiguous and x.dtype.kind != "V":  # bfloat16 has no buffer for the other
+    """A strided view; the constructor is faster than `numpy.lib.stride_tricks.as_strided`."""
+    if x.flags.c_contiguous and x.dtype.kind != "V":  # bfloat16 (kind V) has no buffer
         return np.ndarray(shape, x.dtype, x, 0, strides)
     return np.lib.stride_tricks.as_strided(x, shape, strides)
 
 
 def padded(x: Array, axes: Sequence[Windows]) -> Array:
-    """Images with zeros around them."""
+    """Images padded with zeros."""
     if not any(axis.before or axis.after for axis in axes):
         return x
     lengths = [axis.before + axis.length + axis.after for axis in axes]
@@ -173,5 +173,5 @@ def padded(x: Array, axes: Sequence[Windows]) -> Array:
 
 
 def inside(axes: Sequence[Windows]) -> tuple[slice, ...]:
-    """Where images are in padded ones."""
+    """Slices of the images within the padded ones."""
     return tuple([slice(axis.before, axis.before + axis.length) for axis in axes])

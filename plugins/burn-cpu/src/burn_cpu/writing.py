@@ -1,56 +1,53 @@
-"""Writes in place: whether anything else sees the memory of an array, by its reference counts."""
+"""Writes in place, allowed where reference counts show that nothing else uses the memory."""
 
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
-from burn.backend.array import python_slices
+from burn.plugin_api import Scalar, Slices, python_slices
 from burn_cpu.base import Array, CpuOps
-
-if TYPE_CHECKING:
-    from burn.aliases import Scalar, Slices
 
 __all__ = ["WritingOps"]
 
 
 class WritingOps(CpuOps):
-    """Writes to arrays that NumPy allocated and that nothing else refers to."""
+    """Writes to arrays that own their memory and that nothing else refers to."""
 
     def can_write(self, x: Array, views: list[Array]) -> bool:
-        """Whether reference counts show that only a tensor and these views of it see its memory."""
+        """Whether only a tensor and `views` refer to the memory of `x`, by reference counts."""
         if x.__class__ is not np.ndarray or not x.flags.owndata or not x.flags.writeable:
             return False
-        own, most = _references(x, views)
-        return own <= _EXCLUSIVE and most <= _EXCLUSIVE_VIEW
+        count, view_count = _references(x, views)
+        return count <= _EXCLUSIVE and view_count <= _EXCLUSIVE_VIEW
 
     def write_slice(self, x: Array, value: Array | Scalar, *, slices: Slices) -> None:
-        """NumPy's own assignment, which takes care of a value that overlaps."""
+        """NumPy's assignment, which handles a value that overlaps `x`."""
         if value.__class__ is np.ndarray:
             x[python_slices(slices)] = value
             return
-        with np.errstate(all="ignore"):  # a number may be too large for the dtype
+        with np.errstate(all="ignore"):  # a number may overflow the dtype
             x[python_slices(slices)] = value
 
 
 def _references(x: Array, views: list[Array]) -> tuple[int, int]:
-    """References to `x` beside those by `views`, and the most that there are to one of the views.
+    """References to `x` other than by `views`, and the largest number of references to a view.
 
-    Every array that shares the memory of one refers to its owner, also a view of a view.
+    Every array that shares the memory of `x` has it as ``base``, also a view of a view.
     """
-    of_views = 0
+    view_count = 0
     count = sys.getrefcount(x)
     for index in range(len(views)):
         if views[index] is x:
             count -= 2  # by the tensor, and by the list
         elif views[index].base is x:
             count -= 1
-            of_views = max(of_views, sys.getrefcount(views[index]))
+            view_count = max(view_count, sys.getrefcount(views[index]))
         else:
-            return count, sys.maxsize  # a copy, which a write to x would not change
-    return count, of_views
+            return count, sys.maxsize  # a copy, which a write to x does not reach
+    return count, view_count
 
 
 class _Holder:
@@ -63,9 +60,9 @@ class _Holder:
 
 
 class _Counting:
-    """Counts as `WritingOps.can_write` does, for arrays that nothing else refers to.
+    """Counts for arrays that nothing else refers to, by the same calls as `WritingOps.can_write`.
 
-    The call itself adds references, and versions of Python differ in how many.
+    The calls themselves add references; their number depends on the version of Python.
     """
 
     def can_write(self, x: Array, views: list[Array]) -> tuple[int, int]:
@@ -79,6 +76,6 @@ def _calibrate() -> tuple[int, int]:
 
 
 _EXCLUSIVE: Final = _calibrate()[0] if sys.implementation.name == "cpython" else 0
-"""References to an array that only a tensor refers to; 0 where none are counted: never write."""
+"""References to an array that only a tensor refers to; 0 without reference counts: never write."""
 
 _EXCLUSIVE_VIEW: Final = _calibrate()[1] if sys.implementation.name == "cpython" else 0
