@@ -6,6 +6,7 @@ without one runs its decomposition in this table as soon as an operand is tracke
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
@@ -15,7 +16,7 @@ from burn.autodiff.graph import AutodiffTensor, Node, Output, Parent, Rule
 from burn.errors import BurnError, UnsupportedOpError
 from burn.ops import Op, OpTable, Tag
 from burn.ops.signature import Primitive
-from burn.ops.table import guarded
+from burn.ops.table import guarded, wrapping
 
 __all__ = ["RecordingTable", "recording"]
 
@@ -58,19 +59,21 @@ class RecordingTable(OpTable):
         if not definition.operands:
             return inner  # type: ignore[no-any-return]  # an entry of a table
         if Tag.UNTRACKED in definition.tags:
-            return self._untracked(inner)
+            return wrapping(inner, self._untracked)
         if Tag.NO_GRADIENT in definition.tags:
-            return self._unwrapped(inner)
+            return wrapping(inner, self._unwrapped)
         if definition.vjp is None:
-            return self._decomposed(definition, inner)
+            return wrapping(inner, functools.partial(self._decomposed, definition))
         rule = self._rule(definition, definition.vjp)
         has_list = any(spec.is_list for spec in definition.operands.values())
         if rule.outputs == 1 and not has_list and len(definition.operands) <= 2:
             recorder = _record_one if len(definition.operands) == 1 else _record_two
-            record = recorder(rule, inner, self.tensor_type)
+            wrap = functools.partial(recorder, rule, self.tensor_type)
         else:
-            record = self._record_any(rule, inner)
-        return self._float_only(record, inner) if "dtype" in definition.attributes else record
+            wrap = functools.partial(self._record_any, rule)
+        if "dtype" in definition.attributes:
+            return wrapping(inner, lambda inner: self._float_only(wrap(inner), inner))
+        return wrapping(inner, wrap)
 
     def _rule(self, definition: Op, vjp: Callable[..., Any]) -> Rule:
         return Rule(definition, vjp, self.below, broadcasts=bool(definition.tags & _BROADCASTING))
@@ -204,7 +207,7 @@ def _any_true(need: bool | tuple[bool, ...]) -> bool:
 
 
 def _record_one(
-    rule: Rule, inner: Callable[..., Any], tensor_type: type[AutodiffTensor]
+    rule: Rule, tensor_type: type[AutodiffTensor], inner: Callable[..., Any]
 ) -> Callable[..., Any]:
     """An op of one tensor with one output: the general recorder, unrolled because it is hot."""
     save = make_saver(rule.op, rule.ops, (True,))
@@ -230,12 +233,11 @@ def _record_one(
         tensor.node = node
         return tensor
 
-    _specialize(call, inner, lambda chosen: _record_one(rule, chosen, tensor_type))
     return call
 
 
 def _record_two(
-    rule: Rule, inner: Callable[..., Any], tensor_type: type[AutodiffTensor]
+    rule: Rule, tensor_type: type[AutodiffTensor], inner: Callable[..., Any]
 ) -> Callable[..., Any]:
     """An op of two operands with one output: the general recorder, unrolled because it is hot."""
     save_both = make_saver(rule.op, rule.ops, (True, True))
@@ -274,17 +276,7 @@ def _record_two(
         tensor.node = node
         return tensor
 
-    _specialize(call, inner, lambda chosen: _record_two(rule, chosen, tensor_type))
     return call
-
-
-def _specialize(
-    record: Any, inner: Any, recorder: Callable[[Callable[..., Any]], Callable[..., Any]]
-) -> None:
-    """Let a recorder have the callable for one dtype below, where there is such a choice."""
-    choose = getattr(inner, "specialize", None)
-    if choose is not None:
-        record.specialize = lambda dtype: recorder(choose(dtype))
 
 
 def make_saver(definition: Op, ops: OpTable, needs: tuple[bool, ...]) -> Saver:

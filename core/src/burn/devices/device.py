@@ -117,7 +117,7 @@ class Device:
         self.id = DeviceId(entry.spec.device_types.index(type_), index)
         self.type = type_
         self.index = index
-        self.types = {}
+        self.types = _TensorTypes(self)
         self._entry = entry
         self._hardware = hardware or self
         self._lock = hardware._lock if hardware else threading.RLock()
@@ -322,8 +322,7 @@ class Device:
 
     def type_of(self, primitive: Any) -> TensorType:
         """TensorType of a primitive on this device."""
-        found = self.types.get(primitive.dtype)
-        return found if found is not None else self.tensor_type(self.ops.dtype(primitive))
+        return self.types[primitive.dtype]
 
     def dtypes(self) -> list[DType]:
         """Dtypes that the device can store."""
@@ -537,6 +536,18 @@ class Device:
     def fallbacks() -> list[str]:
         """What the last automatic choice passed over because it failed, and why."""
         return list(fallbacks())
+
+
+class _TensorTypes(dict[Any, TensorType]):
+    """TensorType of each dtype object of a device, found when it is first met."""
+
+    def __init__(self, device: Device) -> None:
+        super().__init__()
+        self._device = device
+
+    def __missing__(self, native: Any) -> TensorType:
+        device = self._device
+        return device.tensor_type(device.ops.dtype_of(native))
 
 
 _alive: Final[weakref.WeakValueDictionary[int, Device]] = weakref.WeakValueDictionary()

@@ -10,7 +10,6 @@ from burn.dtype import DType, complex64, float32, int64
 
 if TYPE_CHECKING:
     from burn.devices.device import Device
-    from burn.ops import Op
 
 __all__ = ["DeviceSettings", "TensorType"]
 
@@ -54,10 +53,9 @@ class TensorType:
         Where the tensors live.
     dtype : DType
         The dtype of their elements.
-    calls : dict of str to tuple
-        For each op that may take operands of this type: the resolved callable, and the TensorType
-        of its output, or None where it depends on more than the types of the operands. Filled at
-        first use; an op that is not for this dtype never gets in.
+    calls : dict
+        How ops run whose first tensor is of this type; see `burn.dispatch.resolution`, which fills
+        it at first use.
     scalars : dict of type to callable
         For each type of Python number that may meet such a tensor without changing its dtype:
         what converts it.
@@ -71,7 +69,7 @@ class TensorType:
     def __init__(self, device: Device, dtype: DType) -> None:
         self.device = device
         self.dtype = dtype
-        self.calls: dict[str, tuple[Callable[..., Any], TensorType | None]] = {}
+        self.calls: dict[Any, Any] = {}
         self.scalars: dict[type, Callable[[Any], Any]] = {}
         self.tracking: TensorType | None = None
         if dtype.is_float:
@@ -81,30 +79,3 @@ class TensorType:
 
     def __repr__(self) -> str:
         return f"TensorType({self.device}, {self.dtype})"
-
-    def prepare(self, definition: Op) -> None:
-        """Fill in `calls` for an op whose promoting operands are of this type.
-
-        Raises
-        ------
-        DTypeError
-            If the device does not compute with this dtype.
-        """
-        from burn.ops import Meta, Tag  # a device without tensors needs no ops
-
-        self.device.check_usage(self.dtype, definition)
-        operands = definition.operands.values()
-        if any(spec.is_list or not spec.promotes for spec in operands):
-            return
-        if self.dtype.is_complex and "dtype" in definition.attributes:
-            return  # whether there is such a conversion is for the rule of the op to say
-        output = None
-        fixed = not any(attribute.required for attribute in definition.attributes.values())
-        if Tag.ELEMENTWISE in definition.tags and fixed:
-            inferred = definition.infer(*[Meta((), self.dtype)] * len(operands))
-            output = self.device.tensor_type(inferred.dtype)
-        function = getattr(self.device.ops, definition.name)
-        specialize = getattr(function, "specialize", None)
-        if specialize is not None:
-            function = specialize(self.dtype)
-        self.calls[definition.name] = (function, output)

@@ -1,8 +1,9 @@
-"""Functions behind operators: where the operands agree, they go straight to the op table.
+"""Functions behind operators: where the operands agree, they go straight to the op of the device.
 
-Whatever goes wrong there, `Dispatch.execute` does the same once more, and finds out why: after the
-handler, so that what is wrong is shown without what went wrong first. They repeat each other
-because a function more in between takes a tenth of a small op.
+A call is resolved once per type of its operands (`burn.dispatch.resolution`) and then costs two
+look-ups. What takes more (operands of two types, numbers that promote) is for `Dispatch.execute`.
+What fails is for `Dispatch.recover`, after the handler: so the error that users see is alone. The
+functions repeat each other because one more call between takes a tenth of a small op.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from burn.dispatch.operands import DispatchTensor
+from burn.dispatch.resolution import resolve_uniform
 from burn.ops import REGISTRY
 
 if TYPE_CHECKING:
@@ -29,17 +31,21 @@ def unary(dispatch: Dispatch[_Tensor], name: str) -> Callable[..., _Tensor]:
 
     def call(x: _Tensor, /, **attrs: Any) -> _Tensor:
         try:
-            function, output = x.tensor_type.calls[name]
+            tensor_type = x.tensor_type
+            try:
+                function, output = tensor_type.calls[name]
+            except KeyError:
+                function, output = resolve_uniform(name, (x,), tensor_type)
             primitive = function(x.primitive, **attrs)
+        except Exception as error:  # noqa: BLE001 — `recover` says what is wrong
+            failure = error
+        else:
             result = _new(x.__class__)
             result.primitive = primitive
-            result.tensor_type = output or x.tensor_type.device.types[primitive.dtype]
+            result.tensor_type = output or tensor_type.device.types[primitive.dtype]
             result.link = None
-        except Exception:  # noqa: BLE001, S110 — whatever it was, `execute` finds out why
-            pass
-        else:
             return result
-        return dispatch.execute(name, x, **attrs)  # type: ignore[no-any-return]  # one output
+        return dispatch.recover(failure, name, (x,), attrs)
 
     return call
 
@@ -47,21 +53,25 @@ def unary(dispatch: Dispatch[_Tensor], name: str) -> Callable[..., _Tensor]:
 def unary_by_dict(
     dispatch: Dispatch[_Tensor], name: str
 ) -> Callable[[_Tensor, dict[str, Any]], _Tensor]:
-    """Like `unary`, with the attributes in a dict, which costs less to hand on than keywords."""
+    """Like `unary`, with the attributes in a dict that views keep: it is not copied."""
 
     def call(x: _Tensor, attrs: dict[str, Any], /) -> _Tensor:
         try:
-            function, output = x.tensor_type.calls[name]
+            tensor_type = x.tensor_type
+            try:
+                function, _ = tensor_type.calls[name]
+            except KeyError:
+                function, _ = resolve_uniform(name, (x,), tensor_type)
             primitive = function(x.primitive, **attrs)
+        except Exception as error:  # noqa: BLE001 — `recover` says what is wrong
+            failure = error
+        else:
             result = _new(x.__class__)
             result.primitive = primitive
-            result.tensor_type = output or x.tensor_type.device.types[primitive.dtype]
+            result.tensor_type = tensor_type
             result.link = None
-        except Exception:  # noqa: BLE001, S110 — whatever it was, `execute` finds out why
-            pass
-        else:
             return result
-        return dispatch.execute(name, x, **attrs)  # type: ignore[no-any-return]  # one output
+        return dispatch.recover(failure, name, (x,), attrs)
 
     return call
 
@@ -71,47 +81,65 @@ def _unary_without_attributes(dispatch: Dispatch[_Tensor], name: str) -> Callabl
 
     def call(x: _Tensor, /) -> _Tensor:
         try:
-            function, output = x.tensor_type.calls[name]
+            tensor_type = x.tensor_type
+            try:
+                function, output = tensor_type.calls[name]
+            except KeyError:
+                function, output = resolve_uniform(name, (x,), tensor_type)
             primitive = function(x.primitive)
+        except Exception as error:  # noqa: BLE001 — `recover` says what is wrong
+            failure = error
+        else:
             result = _new(x.__class__)
             result.primitive = primitive
-            result.tensor_type = output or x.tensor_type.device.types[primitive.dtype]
+            result.tensor_type = output or tensor_type.device.types[primitive.dtype]
             result.link = None
-        except Exception:  # noqa: BLE001, S110 — whatever it was, `execute` finds out why
-            pass
-        else:
             return result
-        return dispatch.execute(name, x)  # type: ignore[no-any-return]  # one output
+        return dispatch.recover(failure, name, (x,), {})
 
     return call
 
 
-def binary(dispatch: Dispatch[_Tensor], name: str) -> Callable[[Any, Any], _Tensor]:
+def binary(  # noqa: C901 — unrolled, as one more call takes a tenth of a small op
+    dispatch: Dispatch[_Tensor], name: str
+) -> Callable[[Any, Any], _Tensor]:
     """Function of two operands that runs an op."""
 
-    def call(x1: Any, x2: Any, /) -> _Tensor:
+    def call(x1: Any, x2: Any, /) -> _Tensor:  # noqa: C901 — likewise
         try:
             tensor_type = x1.tensor_type
-            function, output = tensor_type.calls[name]
-            if x2.__class__ is x1.__class__:
-                other = x2.tensor_type
-                if other is not tensor_type and other.tracking is not tensor_type:
-                    if other is not tensor_type.tracking:
-                        return dispatch.execute(name, x1, x2)  # type: ignore[no-any-return]  # one output
-                    tensor_type = other
-                    function, output = tensor_type.calls[name]
-                primitive = function(x1.primitive, x2.primitive)
-            else:
-                primitive = function(x1.primitive, tensor_type.scalars[x2.__class__](x2))
+        except AttributeError:
+            tensor_type = None
+        if tensor_type is None:  # a number, or what is no operand
+            return dispatch.execute_one(name, x1, x2)
+        if x2.__class__ is x1.__class__:
+            second, other = x2.primitive, x2.tensor_type
+            if other is not tensor_type and other.tracking is not tensor_type:
+                if other is not tensor_type.tracking:
+                    return dispatch.execute_one(name, x1, x2)
+                tensor_type = other
+        else:
+            try:
+                second = tensor_type.scalars[x2.__class__](x2)
+            except (KeyError, OverflowError):
+                second = None
+            if second is None:  # a number that promotes, or what is no operand
+                return dispatch.execute_one(name, x1, x2)
+        try:
+            try:
+                function, output = tensor_type.calls[name]
+            except KeyError:
+                function, output = resolve_uniform(name, (x1, x2), tensor_type)
+            primitive = function(x1.primitive, second)
+        except Exception as error:  # noqa: BLE001 — `recover` says what is wrong
+            failure = error
+        else:
             result = _new(x1.__class__)
             result.primitive = primitive
             result.tensor_type = output or tensor_type.device.types[primitive.dtype]
             result.link = None
-        except Exception:  # noqa: BLE001, S110 — whatever it was, `execute` finds out why
-            pass
-        else:
             return result  # type: ignore[no-any-return]  # of the class of x1
-        return dispatch.execute(name, x1, x2)  # type: ignore[no-any-return]  # one output
+        return dispatch.recover(failure, name, (x1, x2), {})
 
     return call
 
@@ -120,18 +148,27 @@ def reflected(dispatch: Dispatch[_Tensor], name: str) -> Callable[[Any, Any], _T
     """Like `binary` with the operands exchanged, for ``number + tensor``."""
 
     def call(x2: Any, x1: Any, /) -> _Tensor:
+        tensor_type = x2.tensor_type
         try:
-            tensor_type = x2.tensor_type
-            function, output = tensor_type.calls[name]
-            primitive = function(tensor_type.scalars[x1.__class__](x1), x2.primitive)
+            first = tensor_type.scalars[x1.__class__](x1)
+        except (KeyError, OverflowError):
+            first = None
+        if first is None:  # a number that promotes, or what is no operand
+            return dispatch.execute_one(name, x1, x2)
+        try:
+            try:
+                function, output = tensor_type.calls[name]
+            except KeyError:
+                function, output = resolve_uniform(name, (x1, x2), tensor_type)
+            primitive = function(first, x2.primitive)
+        except Exception as error:  # noqa: BLE001 — `recover` says what is wrong
+            failure = error
+        else:
             result = _new(x2.__class__)
             result.primitive = primitive
             result.tensor_type = output or tensor_type.device.types[primitive.dtype]
             result.link = None
-        except Exception:  # noqa: BLE001, S110 — whatever it was, `execute` finds out why
-            pass
-        else:
             return result  # type: ignore[no-any-return]  # of the class of x2
-        return dispatch.execute(name, x1, x2)  # type: ignore[no-any-return]  # one output
+        return dispatch.recover(failure, name, (x1, x2), {})
 
     return call

@@ -2,34 +2,28 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
-import operator
-import os
-import weakref
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from burn.aliases import Primitive
 from burn.autodiff import Route
 from burn.device_id import DeviceId, decode_type_id
 from burn.devices.device import Device
 from burn.devices.tensor_type import TensorType
-from burn.dispatch.operands import (
-    DispatchTensor,
-    as_python,
-    check_kind,
-    common_device,
-    common_dtype,
-    meet,
-    meta_of,
-    primitive_of,
-    to_scalar,
+from burn.dispatch.operands import DispatchTensor, as_python, meet, meta_of
+from burn.dispatch.resolution import (
+    Plan,
+    first_tensor_type,
+    metas_of,
+    plan_call,
+    plan_key,
 )
 from burn.dispatch.transfer import fail, transfer
 from burn.dtype import DType, DTypeUsage
 from burn.errors import AutodiffError, BurnError, OperandTypeError
 from burn.ops import REGISTRY, Op
+from burn.ops.quiet import is_busy
 from burn.plugins import registry
 from burn.tensor_data import TensorData
 
@@ -52,14 +46,6 @@ class Dispatch(Generic[_Tensor]):
 
     def __init__(self, tensor_class: type[_Tensor]) -> None:
         self.tensor_class = tensor_class
-        self._plans: dict[tuple[Any, ...], tuple[Callable[..., Any], Device, list[Any]]] = {}
-        self._crossed: weakref.WeakSet[Device] | None = None
-        if hasattr(os, "register_at_fork"):  # POSIX; devices may not survive a fork
-            os.register_at_fork(after_in_child=self._after_fork)
-
-    def _after_fork(self) -> None:
-        self._plans.clear()
-        self._crossed = None
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         if name in REGISTRY:
@@ -169,8 +155,6 @@ class Dispatch(Generic[_Tensor]):
                 hint=f"Move it to {target!r}.autodiff(), or drop the gradient with .inner()",
                 operation="to_device",
             )
-        self._crossed = self._crossed or weakref.WeakSet()
-        self._crossed.update((source.hardware, target.hardware))
         back = functools.partial(transfer, dtype, target.hardware, source.hardware)
         route = Route(source.backend, source.id, target.backend, target.id, there, back)
         return self.wrap(route.carry(x.primitive), tensor_type)
@@ -201,14 +185,7 @@ class Dispatch(Generic[_Tensor]):
         """Gradients of a tensor by the leaves it was computed from."""
         device = self._autodiff_device(x)
         start = None if cotangent is None else self._untracked(cotangent, "a cotangent")
-        call = functools.partial(device.backend.backward, x.primitive, start)
-        with device.ops.backend.quiet():
-            if self._crossed is None:
-                return call()
-            with contextlib.ExitStack() as stack:  # the graph may lie on several devices
-                for other in self._crossed:
-                    stack.enter_context(other.ops.backend.quiet())
-                return call()
+        return device.backend.backward(x.primitive, start)
 
     def grad(self, x: _Tensor, gradients: Any) -> _Tensor | None:
         """Gradient of a leaf, on the device below autodiff."""
@@ -293,13 +270,17 @@ class Dispatch(Generic[_Tensor]):
         """Run a creation op on a device."""
         tensor_type = device.tensor_type(dtype)
         function = getattr(device.ops, name)
+        definition = REGISTRY[name]
+        attrs["dtype"] = dtype
         try:
-            REGISTRY[name].rule(dtype=dtype, **attrs)  # a backend may take any numbers
-            primitive = function(dtype=dtype, **attrs)
-        except Exception as error:  # noqa: BLE001 — _repeat finds out why
-            call = functools.partial(function, dtype=dtype, **attrs)
-            primitive = _repeat(REGISTRY[name], call, device, error, (), {**attrs, "dtype": dtype})
-        return self.wrap(primitive, tensor_type)
+            definition.rule(**attrs)  # a backend may take any numbers
+            primitive = function(**attrs)
+        except Exception as error:  # noqa: BLE001 — `_recover` says what is wrong
+            failure = error
+        else:
+            return self.wrap(primitive, tensor_type)
+        plan = Plan(function, (), device, dtype)
+        return self._recover(failure, definition, (), plan, attrs)  # type: ignore[no-any-return]  # one output
 
     def execute(self, name: str, *operands: Any, **attrs: Any) -> Any:
         """Run an op on tensors and numbers.
@@ -316,41 +297,30 @@ class Dispatch(Generic[_Tensor]):
         BurnError
             Of the class that fits, with the op, what it got, and the rule it broke.
         """
-        # All that is checked and chosen below depends on the types of the operands alone, so what
-        # once went through without a conversion goes straight to its callable from then on.
-        plan = (name, *[_plan_key(operand) for operand in operands])
-        known = self._plans.get(plan)
-        if known is not None:
-            function, device, unwraps = known
+        tensor_type = first_tensor_type(operands)
+        key = plan_key(name, operands)
+        plan = None if tensor_type is None else tensor_type.calls.get(key)
+        if plan is None:
+            definition = REGISTRY[name]
             try:
-                primitives = [unwrap(one) for unwrap, one in zip(unwraps, operands, strict=True)]
-                return self._wrap_all(function(*primitives, **attrs), device)
-            except Exception:  # noqa: BLE001, S110 — the full path finds out why
-                pass
-        definition = REGISTRY[name]
-        operands = tuple([as_python(operand) for operand in operands])
+                plan = plan_call(definition, operands)
+            except BurnError as error:
+                error.operation = error.operation or definition.describe(
+                    [meta_of(as_python(operand)) for operand in operands], attrs
+                )
+                raise
+            if tensor_type is not None:
+                tensor_type.calls[key] = plan
+        function, converters, device, _ = plan
         try:
-            device = common_device(definition, operands)
-            promoted = self._promoted(definition, operands, device)
-            converts = "dtype" in attrs and any(map(_is_complex, promoted))
-            if converts:  # the rule refuses to drop imaginary parts; a library may do it silently
-                definition.infer(*[meta_of(operand) for operand in promoted], **attrs)
-        except BurnError as error:
-            error.operation = error.operation or definition.describe(
-                [meta_of(operand) for operand in operands], attrs
+            result = function(
+                *[convert(one) for convert, one in zip(converters, operands, strict=True)], **attrs
             )
-            raise
-        call = functools.partial(
-            getattr(device.ops, name), *[primitive_of(operand) for operand in promoted], **attrs
-        )
-        try:
-            result = call()
-        except Exception as error:  # noqa: BLE001 — _repeat finds out why
-            result = _repeat(definition, call, device, error, promoted, attrs)
-        unwraps = [_unwrap(*pair) for pair in zip(operands, promoted, strict=True)]
-        if None not in unwraps and not converts:
-            self._plans[plan] = getattr(device.ops, name), device, unwraps
-        return self._wrap_all(result, device)
+        except Exception as error:  # noqa: BLE001 — `recover` says what is wrong
+            failure = error
+        else:
+            return _wrap_all(self, result, device)
+        return self.recover(failure, name, operands, attrs)
 
     if TYPE_CHECKING:
 
@@ -359,121 +329,70 @@ class Dispatch(Generic[_Tensor]):
     else:
         execute_one = execute
 
-    def _wrap_all(self, result: Any, device: Device) -> Any:
-        """Tensors around what an op returned, which is a tuple if it has several outputs."""
-        if result.__class__ is tuple:
-            return tuple([self.wrap(one, device.type_of(one)) for one in result])
-        return self.wrap(result, device.type_of(result))
+    def recover(
+        self, failure: Exception, name: str, operands: Sequence[Any], attrs: Mapping[str, Any]
+    ) -> Any:
+        """Raise what is wrong with a call that failed; its result, if that was but a warning.
 
-    def _promoted(self, definition: Op, operands: Sequence[Any], device: Device) -> Sequence[Any]:
-        """The operands, those that promote brought to one dtype and everything checked for kind."""
-        pairs = list(zip(definition.operands.items(), operands, strict=True))
-        together = [
-            (spec, one)
-            for (_, spec), operand in pairs
-            if spec.promotes
-            for one in (operand if spec.is_list else [operand])
-            if one is not None
-        ]
-        dtype = common_dtype(together, device) if together else None
-        if together and dtype is None:
-            raise OperandTypeError(
-                "there is no tensor to say the dtype of the result",
-                hint="burn.asarray() makes a tensor of a number",
+        Raises
+        ------
+        BurnError
+            That of the op's rule if it refuses the call. Else what the backend raised, as an error
+            of burn: without the frames below, and without the error that led here.
+        """
+        definition = REGISTRY[name]
+        operands = [as_python(operand) for operand in operands]
+        try:
+            plan = plan_call(definition, operands)
+        except BurnError as refused:
+            refused.operation = refused.operation or definition.describe(
+                [meta_of(operand) for operand in operands], attrs
             )
-        if dtype is not None:
-            tensor_type = device.tensor_type(dtype)
-            if definition.name not in tensor_type.calls:
-                tensor_type.prepare(definition)
-        result: list[Any] = []
-        for (name, spec), operand in pairs:
-            if operand is None:
-                result.append(None)
-            elif not spec.promotes:
-                result.append(check_kind(name, spec, operand))
-            elif spec.is_list:
-                result.append([self._convert(one, dtype, device) for one in operand])
-            else:
-                result.append(self._convert(operand, dtype, device))
-        return result
+            raise refused.with_traceback(None) from refused.__cause__
+        return self._recover(failure, definition, operands, plan, attrs)
 
-    def _convert(self, operand: Any, dtype: DType | None, device: Device) -> Any:
-        if dtype is None:
-            return operand
-        if not isinstance(operand, DispatchTensor):
-            return to_scalar(operand, dtype)
-        if operand.tensor_type.dtype is dtype:
-            return operand
-        primitive = device.ops.cast(operand.primitive, dtype=dtype)
-        return self.wrap(primitive, device.tensor_type(dtype))
-
-
-def _is_complex(operand: Any) -> bool:
-    return isinstance(operand, DispatchTensor) and operand.tensor_type.dtype.is_complex
-
-
-def _plan_key(operand: Any) -> Any:
-    """What of an operand decides how an op is run: types of tensors, or the class of a number."""
-    if operand.__class__ is list:
-        return frozenset([getattr(one, "tensor_type", None) for one in operand])
-    return getattr(operand, "tensor_type", operand.__class__)
-
-
-def _unwrap(operand: Any, promoted: Any) -> Callable[[Any], Any] | None:
-    """What makes the primitive of an operand like this one; None if that takes a conversion."""
-    if operand is None:
-        return _itself
-    if isinstance(operand, list):
-        return _primitives if all(map(operator.is_, operand, promoted)) else None
-    if isinstance(operand, DispatchTensor):
-        return _primitive if promoted is operand else None
-    return _FLOATS.get(promoted.__class__) if operand.__class__ in (float, int) else None
-
-
-def _itself(operand: Any) -> Any:
-    return operand
-
-
-def _primitives(operand: list[Any]) -> list[Primitive]:
-    return [one.primitive for one in operand]
-
-
-_primitive: Final = operator.attrgetter("primitive")
-
-_FLOATS: Final[dict[type, Callable[[Any], Any]]] = {float: float, complex: complex}
-"""What makes numbers those that a float, or a complex, dtype takes; of integers the size counts."""
-
-
-def _repeat(
-    definition: Op,
-    call: Callable[[], Any],
-    device: Device,
-    error: Exception,
-    operands: Sequence[Any],
-    attrs: Mapping[str, Any],
-) -> Any:
-    """Find out why a call failed; if nothing is wrong with it, run it once more undisturbed.
-
-    An error of burn's says all there is to say, so it is raised as from here: without the frames
-    below, and without the error that led here.
-    """
-    metas = [meta_of(operand) for operand in operands]
-    try:
-        definition.infer(*metas, **attrs)
-        for value in attrs.values():
-            if isinstance(value, DType):
-                device.tensor_type(value)  # raises if the device has it not
-    except BurnError as refused:
-        refused.operation = refused.operation or definition.describe(metas, attrs)
-        raise refused.with_traceback(None) from refused.__cause__
-    if not isinstance(error, BurnError):
+    def _recover(
+        self,
+        failure: Exception,
+        definition: Op,
+        operands: Sequence[Any],
+        plan: Plan,
+        attrs: Mapping[str, Any],
+    ) -> Any:
+        device = plan.device
+        metas = [meta_of(operand) for operand in operands]
+        try:
+            metas = metas_of(definition, operands, plan)
+            definition.infer(*metas, **attrs)
+            for value in attrs.values():
+                if isinstance(value, DType):
+                    device.tensor_type(value)  # raises if the device cannot store it
+        except BurnError as refused:
+            refused.operation = refused.operation or definition.describe(metas, attrs)
+            raise refused.with_traceback(None) from refused.__cause__
+        operation = definition.describe(metas, attrs)
+        if isinstance(failure, BurnError):
+            failure.operation = failure.operation or operation
+            raise failure.with_traceback(None) from failure.__cause__
+        if not (is_busy(failure) or isinstance(failure, (FloatingPointError, Warning))):
+            failure.__suppress_context__ = True
+            fail(device, failure, operation)
+        # The op did not run, as another thread was in its Context, or a filter of the user's made
+        # a warning an exception. The callable of the table, unlike the plan's, serves all threads.
         try:
             with device.ops.backend.quiet():
-                return call()
-        except BurnError as again:
-            error = again
-        except Exception as again:  # noqa: BLE001 — `fail` makes it an error of burn's
-            again.__suppress_context__ = True  # that is the same error, of the first time
-            fail(device, again, definition.describe(metas, attrs))
-    error.operation = error.operation or definition.describe(metas, attrs)
-    raise error.with_traceback(None) from error.__cause__
+                result = getattr(device.ops, definition.name)(
+                    *[convert(one) for convert, one in zip(plan.converters, operands, strict=True)],
+                    **attrs,
+                )
+        except Exception as error:  # noqa: BLE001 — of whatever library is underneath
+            fail(device, error, operation)
+        return _wrap_all(self, result, device)
+
+
+def _wrap_all(dispatch: Dispatch[_Tensor], result: Any, device: Device) -> Any:
+    """Tensors around what an op returned, which is a tuple if it has several outputs."""
+    types = device.types
+    if result.__class__ is tuple:
+        return tuple([dispatch.wrap(one, types[one.dtype]) for one in result])
+    return dispatch.wrap(result, types[result.dtype])

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from burn.ops.op import Op
     from burn.ops.signature import Primitive
 
-__all__ = ["quiet_context", "run_in"]
+__all__ = ["is_busy", "quiet_context", "run_in"]
 
 
 def quiet_context(backend: Any) -> Context | None:
@@ -31,32 +31,42 @@ def quiet_context(backend: Any) -> Context | None:
     return Context().run(inside) or None  # an empty one is False
 
 
+def is_busy(error: Exception) -> bool:
+    """Whether a function did not run because its Context was running another one."""
+    return isinstance(error, RuntimeError) and str(error).startswith("cannot enter context")
+
+
 def run_in(context: Context, definition: Op, function: Callable[..., Any]) -> Callable[..., Any]:
     """The function of an op, run in a Context.
 
-    A Context runs one function at a time and raises RuntimeError when another thread wants in. That
-    thread gets a copy. What `specialize` gives raises: Dispatch then goes by its other path.
+    A Context runs one function at a time: another thread meanwhile gets a copy of it. What
+    `specialize` gives raises in that case (`is_busy`), and `Dispatch.recover` calls this instead.
     """
     copy = context.copy
     shared: Callable[..., Any] = MethodType(copy().run, function)  # calls run(function, ...)
 
+    def again(error: RuntimeError, *operands: Primitive, **attributes: Any) -> Any:
+        if not is_busy(error):
+            raise error
+        return copy().run(function, *operands, **attributes)
+
     def call(*operands: Primitive, **attributes: Any) -> Any:
         try:
             return shared(*operands, **attributes)
-        except RuntimeError:
-            return copy().run(function, *operands, **attributes)
+        except RuntimeError as error:
+            return again(error, *operands, **attributes)
 
     def call_one(x: Primitive, /) -> Any:  # to hand on any operands takes a third of a small op
         try:
             return shared(x)
-        except RuntimeError:
-            return copy().run(function, x)
+        except RuntimeError as error:
+            return again(error, x)
 
     def call_two(x1: Primitive, x2: Primitive, /) -> Any:
         try:
             return shared(x1, x2)
-        except RuntimeError:
-            return copy().run(function, x1, x2)
+        except RuntimeError as error:
+            return again(error, x1, x2)
 
     def specialize(dtype: DType) -> Callable[..., Any]:
         choose = getattr(function, "specialize", None)

@@ -19,7 +19,7 @@ from burn.ops.quiet import quiet_context, run_in
 if TYPE_CHECKING:
     from burn.device_id import DeviceId
 
-__all__ = ["OpTable", "guarded", "resolve"]
+__all__ = ["OpTable", "guarded", "resolve", "specialized", "wrapping"]
 
 _log = logging.getLogger("burn")
 
@@ -59,10 +59,14 @@ class OpTable:
 
     def dtype(self, primitive: Any) -> DType:
         """DType of a primitive."""
-        found = self.dtypes.get(primitive.dtype)
+        return self.dtypes.get(primitive.dtype) or self.dtype_of(primitive.dtype)
+
+    def dtype_of(self, native: Any) -> DType:
+        """DType of a dtype object that the backend's primitives carry."""
+        found = self.dtypes.get(native)
         if found is None:
             raise DTypeError(
-                f"the backend made a tensor of {primitive.dtype}, which it does not declare",
+                f"the backend made a tensor of {native}, which it does not declare",
                 hint="See Backend.native_dtype",
             )
         return found
@@ -134,17 +138,37 @@ class _Closed:
         raise self._reason
 
 
+def specialized(function: Callable[..., Any], dtype: DType) -> Callable[..., Any]:
+    """The callable of an op for tensors of one dtype; see `Backend` for ``specialize``."""
+    choose = getattr(function, "specialize", None)
+    return function if choose is None else choose(dtype)  # type: ignore[no-any-return]  # a callable
+
+
+def wrapping(
+    function: Callable[..., Any], wrap: Callable[[Callable[..., Any]], Callable[..., Any]]
+) -> Callable[..., Any]:
+    """A wrapped callable of an op, whose ``specialize`` wraps what that of the callable gives."""
+    wrapped: Any = wrap(function)
+    choose = getattr(function, "specialize", None)
+    if choose is not None:
+        wrapped.specialize = lambda dtype: wrap(choose(dtype))
+    return wrapped  # type: ignore[no-any-return]  # a callable
+
+
 def guarded(definition: Op, function: Callable[..., Any]) -> Callable[..., Any]:
     """A callable of an op that first checks the attributes, if the op has requirements of them."""
     requires = definition.requires
     if requires is None:
         return function
 
-    def call(*operands: Any, **attributes: Any) -> Any:
-        requires(**attributes)
-        return function(*operands, **attributes)
+    def wrap(function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*operands: Any, **attributes: Any) -> Any:
+            requires(**attributes)
+            return function(*operands, **attributes)
 
-    return call
+        return call
+
+    return wrapping(function, wrap)
 
 
 def _called(
@@ -152,12 +176,14 @@ def _called(
 ) -> Callable[..., Any]:
     """An op that the backend knows by name while it runs; see `Backend.called`."""
 
-    @functools.wraps(function)
-    def call(*operands: Any, **attributes: Any) -> Any:
-        with called(name):
-            return function(*operands, **attributes)
+    def wrap(function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*operands: Any, **attributes: Any) -> Any:
+            with called(name):
+                return function(*operands, **attributes)
 
-    return call
+        return call
+
+    return wrapping(function, wrap)
 
 
 def resolve(backend: Any, device: DeviceId) -> OpTable:

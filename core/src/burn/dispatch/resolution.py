@@ -1,0 +1,230 @@
+"""From the types of operands to the callable that runs an op: the one place where that is decided.
+
+What is decided is kept in `TensorType.calls` of the first tensor, for as long as its device is
+open: under the name of the op where all operands have that one type, else under the name and the
+types of all operands.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from burn.devices import Device, TensorType
+from burn.dispatch.operands import (
+    DispatchTensor,
+    as_python,
+    check_kind,
+    common_device,
+    common_dtype,
+    meta_of,
+    to_scalar,
+)
+from burn.dtype import DType
+from burn.errors import OperandTypeError
+from burn.ops import REGISTRY, Meta, Op, Operand, Tag
+from burn.ops.table import specialized
+
+__all__ = ["Plan", "first_tensor_type", "metas_of", "plan_call", "plan_key", "resolve_uniform"]
+
+Convert: TypeAlias = Callable[[Any], Any]
+"""Makes what a backend takes of an operand: a primitive, a number, None or a list."""
+
+
+class Plan(NamedTuple):
+    """How an op runs on operands of certain types.
+
+    Attributes
+    ----------
+    function : callable
+        Runs the op on primitives.
+    converters : tuple of callable
+        For each operand: what makes of it what `function` takes.
+    device : Device
+        Where the op runs, and its outputs are.
+    dtype : DType or None
+        The dtype of all operands that promote; None if none does.
+    """
+
+    function: Callable[..., Any]
+    converters: tuple[Convert, ...]
+    device: Device
+    dtype: DType | None
+
+
+def plan_key(name: str, operands: Sequence[Any]) -> tuple[Any, ...]:
+    """What decides how an op runs: types of tensors, and classes of numbers."""
+    return (name, *[_key_of(operand) for operand in operands])
+
+
+def _key_of(operand: Any) -> Any:
+    if operand.__class__ is list:
+        return frozenset([getattr(one, "tensor_type", None) for one in operand])
+    return getattr(operand, "tensor_type", operand.__class__)
+
+
+def first_tensor_type(operands: Sequence[Any]) -> TensorType | None:
+    """The type of the first tensor among operands and lists of operands."""
+    for operand in operands:
+        for one in operand if operand.__class__ is list else (operand,):
+            if isinstance(one, DispatchTensor):
+                return one.tensor_type
+    return None
+
+
+def resolve_uniform(
+    name: str, operands: Sequence[Any], tensor_type: TensorType
+) -> tuple[Callable[..., Any], TensorType | None]:
+    """What runs an op on primitives of one TensorType, and the TensorType of its output.
+
+    The output's is None where it depends on more than the type of the operands. `operands` are
+    tensors of that type, and numbers that do not change their dtype. The result is kept.
+    """
+    definition = REGISTRY[name]
+    plan = plan_call(definition, operands)
+    dtype, device = plan.dtype, plan.device
+    function = plan.function
+    if dtype is not None and dtype is not tensor_type.dtype:
+        cast = functools.partial(specialized(device.ops.cast, tensor_type.dtype), dtype=dtype)
+        function = _converting(function, cast)
+    output = None
+    fixed = not any(attribute.required for attribute in definition.attributes.values())
+    if dtype is not None and fixed and Tag.ELEMENTWISE in definition.tags:
+        inferred = definition.infer(*[Meta((), dtype)] * len(operands))
+        output = device.tensor_type(inferred.dtype)
+    found = tensor_type.calls[name] = function, output
+    return found
+
+
+def _converting(function: Callable[..., Any], cast: Callable[[Any], Any]) -> Callable[..., Any]:
+    """An op on primitives of a dtype that it takes after a conversion."""
+
+    def call(*primitives: Any, **attrs: Any) -> Any:
+        return function(*map(cast, primitives), **attrs)
+
+    return call
+
+
+def plan_call(definition: Op, operands: Sequence[Any]) -> Plan:
+    """Decide how an op runs on operands, by their types alone.
+
+    Raises
+    ------
+    BurnError
+        If it does not take operands of these types.
+    """
+    operands = [as_python(operand) for operand in operands]
+    device = common_device(definition, operands)
+    specs = list(definition.operands.items())
+    together = [
+        (spec, one)
+        for (_, spec), operand in zip(specs, operands, strict=True)
+        if spec.promotes
+        for one in (operand if spec.is_list else [operand])
+        if one is not None
+    ]
+    dtype = common_dtype(together, device) if together else None
+    if together and dtype is None:
+        raise OperandTypeError(
+            "there is no tensor to say the dtype of the result",
+            hint="burn.asarray() makes a tensor of a number",
+        )
+    function = getattr(device.ops, definition.name)
+    if dtype is not None:
+        device.tensor_type(dtype)  # raises if the device cannot store it
+        device.check_usage(dtype, definition)
+        function = specialized(function, dtype)
+        if dtype.is_complex and "dtype" in definition.attributes:
+            function = _inferring(definition, function, dtype)
+    converters = tuple(
+        [
+            _converter(name, spec, operand, dtype, device)
+            for (name, spec), operand in zip(specs, operands, strict=True)
+        ]
+    )
+    return Plan(function, converters, device, dtype)
+
+
+def _inferring(definition: Op, function: Callable[..., Any], dtype: DType) -> Callable[..., Any]:
+    """An op after its rule, which refuses to drop imaginary parts: a library may do it silently."""
+
+    def call(*primitives: Any, **attrs: Any) -> Any:
+        definition.infer(*[Meta(tuple(one.shape), dtype) for one in primitives], **attrs)
+        return function(*primitives, **attrs)
+
+    return call
+
+
+def _converter(
+    name: str, spec: Operand, operand: Any, dtype: DType | None, device: Device
+) -> Convert:
+    """What makes of an operand what a backend takes."""
+    if operand is None:
+        return _identity
+    if not spec.promotes:
+        check_kind(name, spec, operand)
+        return _primitive
+    if dtype is None:
+        return _identity
+    if spec.is_list:
+        if all(one.tensor_type.dtype is dtype for one in operand):
+            return _primitives
+        return functools.partial(_converted_list, dtype, device)
+    if not isinstance(operand, DispatchTensor):
+        return _NUMBERS.get((dtype.kind, operand.__class__)) or functools.partial(_number, dtype)
+    if operand.tensor_type.dtype is dtype:
+        return _primitive
+    return functools.partial(_converted, dtype, device)
+
+
+def _identity(operand: Any) -> Any:
+    return operand
+
+
+_primitive: Final = operator.attrgetter("primitive")
+
+
+def _primitives(operands: list[Any]) -> list[Any]:
+    return [one.primitive for one in operands]
+
+
+def _converted(dtype: DType, device: Device, x: DispatchTensor) -> Any:
+    if x.tensor_type.dtype is dtype:
+        return x.primitive
+    return device.ops.cast(x.primitive, dtype=dtype)
+
+
+def _converted_list(dtype: DType, device: Device, operands: list[DispatchTensor]) -> list[Any]:
+    return [_converted(dtype, device, one) for one in operands]
+
+
+def _number(dtype: DType, value: Any) -> Any:
+    return to_scalar(as_python(value), dtype)
+
+
+_NUMBERS: Final[dict[Any, Convert]] = {
+    ("f", float): float,
+    ("f", int): float,
+    ("c", complex): complex,
+    ("c", float): complex,
+    ("c", int): complex,
+}
+"""Conversions of numbers that need no check, by the kind of the dtype and the class."""
+
+
+def metas_of(definition: Op, operands: Sequence[Any], plan: Plan) -> list[Any]:
+    """What the rule of an op takes for operands: their metadata after promotion."""
+    metas = []
+    for spec, convert, operand in zip(
+        definition.operands.values(), plan.converters, operands, strict=True
+    ):
+        meta = meta_of(operand)
+        if isinstance(meta, Meta):
+            metas.append(meta._replace(dtype=plan.dtype) if spec.promotes and plan.dtype else meta)
+        elif isinstance(meta, list):
+            metas.append([one._replace(dtype=plan.dtype) if plan.dtype else one for one in meta])
+        else:
+            metas.append(convert(operand))
+    return metas
