@@ -23,7 +23,7 @@ def test_print_options_change_repr_and_keep_what_is_left_out(options):
     changed = options(threshold=4, edgeitems=1)
     assert changed.precision == 2
     assert repr(x).startswith("Tensor([0.  , ..., 1.67]")
-    with pytest.raises(burn.ArgumentError, match="There are precision"):
+    with pytest.raises(burn.ArgumentError, match="The options are precision"):
         options(digits=3)
 
 

@@ -1,4 +1,4 @@
-"""What `asarray` makes of tensors, arrays of other libraries, numbers, and sequences of them."""
+"""Tensors from tensors, arrays of other libraries, numbers, and sequences of them: `asarray`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from burn.dtype import DType
 from burn.errors import ArgumentError, ExportError, ShapeError
 from burn.functions.common import DeviceLike, dispatch
 from burn.functions.host_values import dtype_of, elements_of, host_data
-from burn.functions.interchange import from_cuda, from_dlpack, own_device, place_of
+from burn.functions.interchange import from_cuda, from_dlpack, memory_of, own_device
 from burn.functions.normalize import find_device
 from burn.tensor_data import TensorData, check_unmasked
 
@@ -37,19 +37,19 @@ def convert(obj: Any, wanted: DType | None, device: DeviceLike | None, copy: boo
             if _holds_tensors(obj):
                 return _joined(obj, wanted, device, copy)
     elif _is_foreign(obj):
-        made, obj, own = _taken_in(obj, device, copy)
+        made, obj, own = _imported(obj, device, copy)
         if made is not None:
             return _as_tensor(made, wanted, None, False if copy is False else None)
-    where = find_device(own if device is None else device)
+    target = find_device(own if device is None else device)
     if copy is False:
-        return _shared(obj, wanted, where)
-    return dispatch.from_data(host_data(obj, wanted, where), where)
+        return _shared(obj, wanted, target)
+    return dispatch.from_data(host_data(obj, wanted, target), target)
 
 
 def _as_tensor(
     x: Tensor, wanted: DType | None, device: DeviceLike | None, copy: bool | None
 ) -> Tensor:
-    """A tensor as another one, with its value or itself."""
+    """A tensor with the dtype and on the device; itself where nothing changes."""
     moves = device is not None and Device(device).hardware is not x.device.hardware
     converts = wanted is not None and wanted is not x.dtype
     if copy is False and (moves or converts):
@@ -61,45 +61,45 @@ def _as_tensor(
 
 
 def _is_foreign(obj: Any) -> bool:
-    """Whether an object is an array of a library that may have devices."""
+    """Whether an object is an array of a library that may have devices of its own."""
     if isinstance(obj, (np.ndarray, np.generic)):
         return False
     return hasattr(obj, "__dlpack__") or hasattr(obj, "__cuda_array_interface__")
 
 
 def _with_tensors(obj: Any) -> Any:
-    """Nested sequences with arrays of other libraries as tensors, or as NumPy's on the host."""
+    """Nested sequences with arrays of other libraries as tensors, or as NumPy arrays."""
     if isinstance(obj, (list, tuple)):
         return [_with_tensors(one) for one in obj]
     if isinstance(obj, DispatchTensor) or not _is_foreign(obj):
         return obj
-    made, array, own = _taken_in(obj, None, None)
+    made, array, own = _imported(obj, None, None)
     if made is not None:
         return made
     return array if own is None else dispatch.from_data(TensorData(array), own)
 
 
-def _taken_in(
+def _imported(
     obj: Any, device: DeviceLike | None, copy: bool | None
 ) -> tuple[Tensor | None, Any, Device | None]:
-    """A foreign array as a tensor where the host cannot read it; else as NumPy's.
+    """A foreign array as a tensor where the host cannot read it; else as a NumPy array.
 
     Also the device of the backend of its own library, if there is one.
     """
-    where = None if device is None else Device(device)
+    target = None if device is None else Device(device)
     if not hasattr(obj, "__dlpack__"):
-        return from_cuda(obj, where, copy), None, None
+        return from_cuda(obj, target, copy), None, None
     try:
-        place = place_of(obj)
-        if not is_readable(place):
-            return from_dlpack(obj, device=where, copy=copy is not False), None, None
-        own = own_device(obj, place) if where is None else None
+        memory = memory_of(obj)
+        if not is_readable(memory):
+            return from_dlpack(obj, device=target, copy=copy is not False), None, None
+        own = own_device(obj, memory) if target is None else None
         return None, import_host(obj).array, own
     except ExportError as error:
-        # What DLPack cannot carry may have another way.
+        # An array that DLPack cannot carry may have another protocol.
         try:
             array = np.asarray(obj)
-        except Exception:  # noqa: BLE001 — of whatever library it is
+        except Exception:  # noqa: BLE001 — any library may raise anything
             raise error from None
         if array.dtype == object:
             raise
@@ -113,7 +113,7 @@ def _shared(obj: Any, wanted: DType | None, device: Device) -> Tensor:
         array = np.array(obj, copy=False)
     except (TypeError, ValueError):
         raise _needs_copy(obj) from None
-    if array.base is None and array is not obj:  # made of numbers just now
+    if array.base is None and array is not obj:  # NumPy made it of numbers
         raise _needs_copy(obj)
     data = TensorData(array)
     primitive = device.ops.backend.share(data, device.id)
@@ -131,13 +131,13 @@ def _needs_copy(obj: Any) -> ArgumentError:
 
 
 def _joined(obj: Any, wanted: DType | None, device: DeviceLike | None, copy: bool | None) -> Tensor:
-    """Nested sequences with tensors in them, joined by ops: it is tracked if one of them is."""
+    """Nested sequences with tensors in them, joined by ops: tracked if one of them is."""
     if copy is False:
         raise _needs_copy(obj)
     elements = elements_of(obj)
     tensors = [one for one in elements.arrays if isinstance(one, DispatchTensor)]
-    where = functools.reduce(meet, [one.tensor_type.device for one in tensors])
-    result = _along_first_axis(obj, wanted or dtype_of(elements, where), where)
+    common = functools.reduce(meet, [one.tensor_type.device for one in tensors])
+    result = _along_first_axis(obj, wanted or dtype_of(elements, common), common)
     return result if device is None else result.to_device(device)
 
 
@@ -154,7 +154,7 @@ def _along_first_axis(obj: Any, dtype: DType | None, device: Device) -> Tensor:
             hint="Nested sequences must have the same length at every level",
         )
     rows = [_reshape(one, shape=(1, *one.shape)) for one in parts]
-    return dispatch.execute("concat", rows, axis=0)  # type: ignore[no-any-return]  # one output
+    return dispatch.execute_one("concat", rows, axis=0)
 
 
 def _holds_tensors(obj: Any) -> bool:

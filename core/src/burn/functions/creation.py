@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from burn.devices.device import Device
 from burn.dtype import DType, bool_
-from burn.errors import ArgumentError, OperandTypeError
+from burn.errors import ArgumentError, BurnError, OperandTypeError
 from burn.functions.common import DeviceLike, DTypeLike, dispatch
 from burn.functions.conversion import convert
 from burn.functions.normalize import (
@@ -97,7 +97,11 @@ def asarray(
     """
     if copy is not None and copy.__class__ is not bool:
         copy = as_flag(copy, "copy", "asarray")
-    return convert(obj, None if dtype is None else as_dtype(dtype, "asarray"), device, copy)
+    try:
+        return convert(obj, None if dtype is None else DType.of(dtype), device, copy)
+    except BurnError as error:
+        error.operation = error.operation or "asarray"
+        raise
 
 
 def full(

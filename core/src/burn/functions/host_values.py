@@ -1,4 +1,4 @@
-"""Host values of what `asarray` takes: their dtype, and their conversion to another one."""
+"""Host values of numbers, sequences and arrays: their dtype, and conversion to another one."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ __all__ = ["Elements", "dtype_of", "elements_of", "host_data"]
 
 _NUMBERS: Final[frozenset[type]] = frozenset({bool, int, float, complex})
 
-_KINDS: Final = "biufcV"
-"""What NumPy calls the kinds of the dtypes that a tensor may have (V: those of ml_dtypes)."""
+_NUMPY_KINDS: Final = "biufcV"
+"""NumPy's codes of the kinds of dtypes that a tensor may have (V: those of ml_dtypes)."""
 
-_DEEPEST: Final = 64
-"""The number of axes that NumPy has. A list that contains itself is deeper, and NumPy hangs."""
+_MAX_DEPTH: Final = 64
+"""Most axes of a NumPy array. A list that contains itself is nested deeper, and NumPy hangs."""
 
 
 class Elements(NamedTuple):
-    """What is in nested sequences.
+    """Elements of nested sequences, by type.
 
     Attributes
     ----------
     arrays : list
-        The tensors, the arrays, and whatever else is no number.
+        Tensors, arrays, and any other object that is no number.
     scalars : set of type
-        The types of NumPy's scalars.
+        Types of the NumPy scalars.
     numbers : set of type
-        The types of the Python numbers.
+        Types of the Python numbers.
     """
 
     arrays: list[Any]
@@ -46,7 +46,7 @@ class Elements(NamedTuple):
 
 
 def elements_of(obj: Any) -> Elements:
-    """What is in nested lists and tuples; of anything else, it alone.
+    """Elements of nested lists and tuples; any other object is the only element.
 
     Raises
     ------
@@ -59,12 +59,12 @@ def elements_of(obj: Any) -> Elements:
 
 
 def _collect(row: list[Any] | tuple[Any, ...], found: Elements, depth: int) -> None:
-    if depth > _DEEPEST:
+    if depth > _MAX_DEPTH:
         raise ShapeError(
-            f"sequences are nested more than {_DEEPEST} deep",
+            f"sequences are nested more than {_MAX_DEPTH} deep",
             hint="A list may not contain itself",
         )
-    # There may be many elements, and few types.
+    # Rows have many elements of few types.
     types = set(map(type, row))
     found.numbers.update(types & _NUMBERS)
     others = types - _NUMBERS
@@ -83,7 +83,7 @@ def _collect(row: list[Any] | tuple[Any, ...], found: Elements, depth: int) -> N
 
 
 def dtype_of(elements: Elements, device: Device) -> DType | None:
-    """The dtype in which arrays and Python numbers meet; None where there are numbers alone.
+    """The dtype to which arrays and Python numbers promote; None for numbers alone.
 
     Raises
     ------
@@ -91,11 +91,11 @@ def dtype_of(elements: Elements, device: Device) -> DType | None:
         If there is none, as for uint64 and int64.
     """
     native = [np.dtype(kind) for kind in elements.scalars]
-    found = [DType.of(one) for one in native if one.kind in _KINDS]
+    found = [DType.of(one) for one in native if one.kind in _NUMPY_KINDS]
     found += [one for array in elements.arrays if (one := _own_dtype(array))]
     if not found:
         return None
-    # Integers last: uint64 and int64 meet in a float dtype if there is one, in whatever order.
+    # Integers last: uint64 and int64 promote to a float dtype if there is one, in any order.
     result = functools.reduce(
         promote, sorted(set(found), key=lambda one: (one.is_integer, one.name))
     )
@@ -106,14 +106,14 @@ def dtype_of(elements: Elements, device: Device) -> DType | None:
 
 
 def _own_dtype(obj: Any) -> DType | None:
-    """The dtype of a tensor, or of what NumPy reads as an array; None for anything else."""
+    """The dtype of a tensor, or of an object that NumPy reads as an array; else None."""
     if isinstance(obj, DispatchTensor):
         return obj.tensor_type.dtype
     if not isinstance(obj, (np.ndarray, np.generic)):
         if not hasattr(obj, "__array__") and not _has_buffer(obj):
             return None
         obj = np.asarray(obj)
-    return DType.of(obj.dtype) if obj.dtype.kind in _KINDS else None
+    return DType.of(obj.dtype) if obj.dtype.kind in _NUMPY_KINDS else None
 
 
 def _has_buffer(obj: Any) -> bool:
@@ -130,12 +130,12 @@ def host_data(obj: Any, wanted: DType | None, device: Device) -> TensorData:
     Parameters
     ----------
     obj : object
-        What has the values.
+        The numbers, sequences or array.
     wanted : DType, optional
-        Their dtype. By default that of the arrays among them; for Python numbers the device's
-        default of the kind that holds them all.
+        Dtype of the result. By default that of the arrays among the values; for Python numbers the
+        device's default of the kind that holds them all.
     device : Device
-        The device whose defaults are taken.
+        The device whose default dtypes apply.
     """
     try:
         if isinstance(obj, (list, tuple)):
@@ -154,7 +154,7 @@ def host_data(obj: Any, wanted: DType | None, device: Device) -> TensorData:
 def _joined(
     obj: list[Any] | tuple[Any, ...], wanted: DType | None, device: Device
 ) -> tuple[TensorData, DType | None]:
-    """The values in nested sequences as NumPy joins them, and the dtype that they are to have."""
+    """The values in nested sequences as NumPy joins them, and the dtype of the result."""
     elements = elements_of(obj)
     for one in elements.arrays:
         check_unmasked(one)
@@ -170,7 +170,7 @@ def _joined(
 def _without_rounding(
     obj: Any, data: TensorData, wanted: DType | None, *, has_arrays: bool
 ) -> TensorData:
-    """Host values, where NumPy reads integers as floats: some beyond int64, or some in uint64."""
+    """Host values as integers where NumPy read integers beyond int64 as floats."""
     if wanted is not None and not wanted.is_integer:
         return data
     are_large = bool(np.any(np.abs(data.array) >= 2.0**63))
@@ -183,7 +183,7 @@ def _without_rounding(
 
 
 def _converted(data: TensorData, dtype: DType) -> np.ndarray[Any, Any]:
-    """Host values in another dtype; numbers that do not fit an integer dtype are refused."""
+    """Host values in another dtype; an error for numbers that do not fit an integer dtype."""
     array = data.array
     check_conversion(data.dtype, dtype)
     with np.errstate(all="ignore"):

@@ -1,4 +1,4 @@
-"""Memory shared with other libraries through DLPack, and what they call the namespace."""
+"""Memory shared with other libraries through DLPack."""
 
 from __future__ import annotations
 
@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from burn.autodiff import AutodiffTensor
-from burn.backend.dlpack import HOST, Lent, Place, export_host, import_host, is_readable
+from burn.backend.dlpack import (
+    HOST,
+    Lent,
+    Place as DLPackDevice,
+    export_host,
+    import_host,
+    is_readable,
+)
 from burn.devices.device import Device
 from burn.dispatch import DispatchTensor
 from burn.errors import (
@@ -25,6 +32,7 @@ from burn.errors import (
     UnsupportedOpError,
 )
 from burn.functions.common import DeviceLike, dispatch, meet_libraries
+from burn.functions.normalize import as_flag, find_device
 from burn.plugins import describe, registry
 from burn.tensor_data import TensorData
 
@@ -38,7 +46,7 @@ VERSIONS: Final = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
 """Versions of the array API standard that the namespace follows."""
 
 _CUDA_TYPES: Final = (2, 13)
-"""What DLPack calls memory on a CUDA device: its own, and managed."""
+"""DLPack's device types of a CUDA device: its own memory, and managed memory."""
 
 _log = logging.getLogger("burn")
 
@@ -54,9 +62,9 @@ def array_namespace(api_version: str | None) -> ModuleType:
     return sys.modules["burn"]
 
 
-def dlpack_device(device: Device) -> Place:
-    """What DLPack calls the memory of a device."""
-    found: Place = device.backend.dlpack_device(device.id)
+def dlpack_device(device: Device) -> DLPackDevice:
+    """DLPack's (type, index) of the memory of a device."""
+    found: DLPackDevice = device.backend.dlpack_device(device.id)
     return found
 
 
@@ -88,20 +96,20 @@ def to_dlpack(
 
 
 def _export(x: Tensor, stream: Any, max_version: tuple[int, int] | None, copy: bool | None) -> Any:
-    """Capsule in the memory of the tensor's device, which is nobody's or marked as read-only."""
-    # What takes ctypes is not for a start.
+    """Capsule in the memory of the tensor's device: a copy, or marked as read-only."""
+    # ctypes is not imported with burn.
     from burn.backend.capsule import contents, mark_read_only
 
     export = functools.partial(x.device.ops.backend.to_dlpack, dispatch.inner(x).primitive)
-    marks = max_version is not None and max_version >= (1, 0)
-    if copy is None and not marks:
+    can_mark = max_version is not None and max_version >= (1, 0)
+    if copy is None and not can_mark:
         copy = True
     try:
         capsule = export(stream=stream, max_version=max_version, copy=copy)
         found = contents(capsule)
         # PyTorch ends the process where it meets negative strides.
         if found.has_negative_strides and copy is False:
-            raise ExportError("memory with negative strides is given away as a copy only")
+            raise ExportError("memory with negative strides is exported as a copy only")
         cannot_be_marked = copy is None and found.version is None
         if found.has_negative_strides or cannot_be_marked:
             capsule = export(stream=stream, max_version=max_version, copy=True)
@@ -110,7 +118,7 @@ def _export(x: Tensor, stream: Any, max_version: tuple[int, int] | None, copy: b
     except ExportError as error:
         error.operation = error.operation or "__dlpack__"
         raise
-    except Exception as error:  # of whatever library is underneath
+    except Exception as error:  # of the library underneath
         raise ExportError(
             f"{x.device} does not export {x.dtype}: {describe(error)}", operation="__dlpack__"
         ) from error
@@ -120,29 +128,43 @@ def _export(x: Tensor, stream: Any, max_version: tuple[int, int] | None, copy: b
 def from_dlpack(x: Any, /, *, device: DeviceLike | None = None, copy: bool | None = None) -> Tensor:
     """A tensor in the memory of an array of another library.
 
-    The memory is shared wherever it can be. Who changes it from outside changes the tensor, and
-    every tensor that is a view of it: pass ``copy=True`` where that may happen.
+    The memory is shared where possible. A change of the array then changes the tensor, and every
+    tensor that is a view of it: pass ``copy=True`` where that may happen.
 
     Parameters
     ----------
     x : object
         An array with `__dlpack__` and `__dlpack_device__`.
     device : Device or str, optional
-        Where the tensor shall be. By default where the array is: with the backend of the array's
-        own library, if that is installed; else on the default device, if its memory is there;
-        else on the first device whose memory is there, and on the default device if there is none.
+        Device of the tensor. By default a device that holds the memory of the array: that of the
+        backend of the array's own library, if that is installed; else the default device, if it
+        holds the memory; else the first device that does, and the default device if none does.
     copy : bool, optional
-        True for memory of its own; False for an error where memory cannot be shared; None to
-        share it if possible.
+        True for a copy; False for an error where memory cannot be shared; None to share memory
+        where possible.
+
+    Returns
+    -------
+    Tensor
+        Of the shape and dtype of the array.
 
     Raises
     ------
     ExportError
-        If the memory cannot be shared, or not read: that of a PyTorch tensor which requires a
-        gradient, for example. It is a `BufferError`.
+        If the memory can be neither shared nor read, as that of a PyTorch tensor which requires a
+        gradient. It is a `BufferError`.
     OperandTypeError
         If the object has no such methods.
+
+    Examples
+    --------
+    >>> import burn
+    >>> import numpy as np
+    >>> burn.from_dlpack(np.asarray([1.0, 2.0]), device="cpu").tolist()
+    [1.0, 2.0]
     """
+    if copy is not None and copy.__class__ is not bool:
+        copy = as_flag(copy, "copy", "from_dlpack")
     if not hasattr(x, "__dlpack__") or not hasattr(x, "__dlpack_device__"):
         raise OperandTypeError(
             f"an object of type {type(x).__name__} does not have DLPack's methods",
@@ -150,36 +172,36 @@ def from_dlpack(x: Any, /, *, device: DeviceLike | None = None, copy: bool | Non
             operation="from_dlpack",
         )
     meet_libraries()
-    place = place_of(x)
+    memory = memory_of(x)
     if isinstance(x, DispatchTensor) and device is None:
         device = x.tensor_type.device
-    target = device_at(x, place) if device is None else Device(device)
-    if is_readable(place):
+    target = device_of_memory(x, memory) if device is None else find_device(device, "from_dlpack")
+    if is_readable(memory):
         return _from_host(x, target or Device.default(), copy)
-    if target is not None and dlpack_device(target) == place:
-        shared = _import(_lent(x, place, target, copy), target)
+    if target is not None and dlpack_device(target) == memory:
+        shared = _import(_lent(x, memory, target, copy), target)
         if shared is not None:
             return shared
     if copy is False:
         raise ExportError(
-            f"memory of DLPack's device {place} cannot be shared with {target}",
+            f"memory of DLPack's device {memory} cannot be shared with {target}",
             hint="Leave copy out",
             operation="from_dlpack",
         )
-    return dispatch.from_data(_read(x, place), target or Device.default())
+    return dispatch.from_data(_read(x, memory), target or Device.default())
 
 
-def place_of(x: Any) -> Place:
-    """Where an array of another library lies, as DLPack has it.
+def memory_of(x: Any) -> DLPackDevice:
+    """DLPack's (type, index) of the device whose memory holds an array of another library.
 
     Raises
     ------
     ExportError
-        If it does not say, or its memory holds other values than it has.
+        If the array does not say, or its memory holds other values than it has.
     """
     try:
         kind, number = x.__dlpack_device__()
-        # PyTorch exports the memory of such a tensor without a word of it that all signs differ.
+        # PyTorch exports such a tensor with the signs of its memory, which all differ from its own.
         is_negated = getattr(x, "is_neg", None)
         if callable(is_negated) and is_negated():
             raise ExportError("its memory holds the negatives of its values; call .resolve_neg()")
@@ -191,41 +213,41 @@ def place_of(x: Any) -> Place:
         ) from error
 
 
-def device_at(x: Any, place: Place) -> Device | None:
-    """The device for an array that lies in such memory; None if there is none.
+def device_of_memory(x: Any, memory: DLPackDevice) -> Device | None:
+    """The device for an array in such memory; None if there is none.
 
-    That of the backend of its own library, the default one, or the first there is.
+    That of the backend of its own library, else the default one, else the first one.
     """
-    own = own_device(x, place)
+    own = own_device(x, memory)
     if own is not None:
         return own
     default = Device.default()
-    if _lies_at(default, place):
+    if _has_memory(default, memory):
         return default
-    return next((device for device in Device.enumerate() if _lies_at(device, place)), None)
+    return next((device for device in Device.enumerate() if _has_memory(device, memory)), None)
 
 
-def own_device(x: Any, place: Place) -> Device | None:
-    """The device for an array, of the backend of its own library; None if that is not there."""
+def own_device(x: Any, memory: DLPackDevice) -> Device | None:
+    """The device for an array, of the backend of its own library; None without that backend."""
     modules = {kind.__module__.partition(".")[0] for kind in type(x).__mro__}
     for name, entry in registry.entries.items():
         if entry.error is None and modules.intersection(entry.spec.libraries):
             for info in entry.probe():
                 device = Device(f"{name}/{info.type}:{info.index}")
-                if _lies_at(device, place):
+                if _has_memory(device, memory):
                     return device
     return None
 
 
-def _lies_at(device: Device, place: Place) -> bool:
+def _has_memory(device: Device, memory: DLPackDevice) -> bool:
     try:
-        return dlpack_device(device) == place
-    except BurnError:  # it is there, and does not load
+        return dlpack_device(device) == memory
+    except BurnError:  # its backend does not load
         return False
 
 
 def _from_host(x: Any, target: Device, copy: bool | None) -> Tensor:
-    """A tensor of an array in memory that the host can read."""
+    """A tensor of an array whose memory the host can read."""
     data = import_host(x)
     target.tensor_type(data.dtype)
     if copy is not True:
@@ -246,25 +268,25 @@ def _import(x: Any, target: Device) -> Tensor | None:
     try:
         primitive = target.ops.backend.from_dlpack(x, target.id)
         return None if primitive is None else dispatch.wrap(primitive, target.type_of(primitive))
-    except Exception as error:  # noqa: BLE001 — of whatever libraries meet here
-        _log.debug("%s does not take %s in: %s", target, type(x).__name__, describe(error))
+    except Exception as error:  # noqa: BLE001 — two libraries may raise anything
+        _log.debug("%s does not import %s: %s", target, type(x).__name__, describe(error))
         return None
 
 
-def _lent(x: Any, place: Place, target: Device, copy: bool | None) -> Any:
-    """An array as a backend is to see it: its own library's as it is, if it need not be a copy."""
-    if not copy and own_device(x, place) is target.hardware:
+def _lent(x: Any, memory: DLPackDevice, target: Device, copy: bool | None) -> Any:
+    """An array for a backend: unwrapped if it is of the backend's own library and not copied."""
+    if not copy and own_device(x, memory) is target.hardware:
         return x
-    return Lent(x.__dlpack__, place, copies=bool(copy))
+    return Lent(x.__dlpack__, memory, copies=bool(copy))
 
 
-def _read(x: Any, place: Place) -> TensorData:
-    """The values of an array whose memory the host cannot read, by whoever can."""
-    reader = device_at(x, place)
+def _read(x: Any, memory: DLPackDevice) -> TensorData:
+    """The values of an array whose memory the host cannot read, through a device that can."""
+    reader = device_of_memory(x, memory)
     if reader is not None:
-        there = _import(_lent(x, place, reader, None), reader)
-        if there is not None:
-            return there.data()
+        imported = _import(_lent(x, memory, reader, None), reader)
+        if imported is not None:
+            return imported.data()
     try:
         return TensorData(np.from_dlpack(x, device="cpu"))
     except (BufferError, RuntimeError, TypeError, ValueError) as error:
@@ -275,21 +297,21 @@ def _read(x: Any, place: Place) -> TensorData:
 
 def from_cuda(x: Any, device: Device | None, copy: bool | None) -> Tensor:
     """A tensor of an array that has `__cuda_array_interface__`, and no DLPack."""
-    there = [one for one in Device.enumerate() if _is_cuda(one)]
-    there.sort(key=lambda one: device is None or one is not device.hardware)
-    for one in there:
-        made = _import(x, one)
-        if made is None:
+    readers = [one for one in Device.enumerate() if _is_cuda(one)]
+    readers.sort(key=lambda one: device is None or one is not device.hardware)
+    for reader in readers:
+        imported = _import(x, reader)
+        if imported is None:
             continue
-        target = one if device is None else device
+        target = reader if device is None else device
         if copy is not False:
-            return dispatch.from_data(made.data(), target)
-        if target.hardware is one:
-            return made.to_device(target)
+            return dispatch.from_data(imported.data(), target)
+        if target.hardware is reader:
+            return imported.to_device(target)
     raise ExportError(
-        f"an object of type {type(x).__name__} lies in the memory of a CUDA device, which "
-        + (f"cannot be shared with {device}" if there and device else "no backend here can read"),
-        hint="`burn devices` lists what there is; copy it to the host for any other device",
+        f"an object of type {type(x).__name__} is in the memory of a CUDA device, which "
+        + (f"cannot be shared with {device}" if readers and device else "no backend here can read"),
+        hint="`burn devices` lists the devices; copy it to the host for any other device",
         operation="asarray",
     )
 
@@ -297,26 +319,26 @@ def from_cuda(x: Any, device: Device | None, copy: bool | None) -> Tensor:
 def _is_cuda(device: Device) -> bool:
     try:
         return dlpack_device(device)[0] in _CUDA_TYPES
-    except BurnError:  # it is there, and does not load
+    except BurnError:  # its backend does not load
         return False
 
 
 def from_primitive(primitive: Any, device: Device) -> Tensor:
-    """A tensor of what the device's backend computes with; see `Tensor.from_primitive`."""
+    """A tensor around a primitive of the device's backend; see `Tensor.from_primitive`."""
     below = primitive
     if isinstance(primitive, AutodiffTensor):
         if not device.is_autodiff or not device.backend.is_tracked(primitive):
             raise AutodiffError(
-                f"the primitive of a tracked tensor is none of {device}",
+                f"the primitive of a tracked tensor is no primitive of {device}",
                 hint="Take that of tensor.detach(), or name the device of the tensor",
                 operation="from_primitive",
             )
         below = primitive.primitive
-    place = _checked_place(below, device)
-    if place != device.id:
+    own = _device_of_primitive(below, device)
+    if own != device.id:
         raise DeviceMismatchError(
-            f"the primitive is on {_name_of(place, device)}, not on {device.name}",
-            hint=f'Call .to_device("{device.name}") on a tensor that is made of it where it is',
+            f"the primitive is on {_name_of(own, device)}, not on {device.name}",
+            hint=f'Make the tensor on that device, and call .to_device("{device.name}")',
             operation="from_primitive",
         )
     native = below.dtype
@@ -331,8 +353,8 @@ def from_primitive(primitive: Any, device: Device) -> Tensor:
     return dispatch.wrap(primitive, device.tensor_type(dtype))
 
 
-def _checked_place(primitive: Any, device: Device) -> DeviceId:
-    """Where a primitive lies; an error where it is no primitive of the device's backend."""
+def _device_of_primitive(primitive: Any, device: Device) -> DeviceId:
+    """The device of a primitive; an error where it is no primitive of the device's backend."""
     kind = f"an object of type {type(primitive).__name__}"
     if isinstance(primitive, DispatchTensor):
         raise OperandTypeError(
@@ -342,7 +364,7 @@ def _checked_place(primitive: Any, device: Device) -> DeviceId:
         )
     backend = device.ops.backend
     try:
-        place: DeviceId | None = backend.device_of(primitive)
+        own: DeviceId | None = backend.device_of(primitive)
     except BurnError as error:
         error.operation = error.operation or "from_primitive"
         raise
@@ -351,8 +373,8 @@ def _checked_place(primitive: Any, device: Device) -> DeviceId:
             f"{kind} is no primitive of {device.name}: {describe(error)}",
             operation="from_primitive",
         ) from error
-    if place is not None:
-        return place
+    if own is not None:
+        return own
     zero = device.ops.full(shape=(), fill_value=0, dtype=device.settings.float_dtype)
     if backend.device_of(zero) is None:
         raise UnsupportedOpError(
@@ -367,7 +389,7 @@ def _checked_place(primitive: Any, device: Device) -> DeviceId:
     )
 
 
-def _name_of(place: DeviceId, device: Device) -> str:
+def _name_of(device_id: DeviceId, device: Device) -> str:
     """Name of another device of the same backend."""
-    found = [one.name for one in Device.enumerate(device.backend_name) if one.id == place]
+    found = [one.name for one in Device.enumerate(device.backend_name) if one.id == device_id]
     return found[0] if found else f"another device of {device.backend_name}"
