@@ -29,8 +29,8 @@ _MODULES: Final = (
     "burn.aliases",
     "burn.device_id",
     "burn.dtype",
-    "burn.tensor_data",
     "burn.backend",
+    "burn.tensor_data",
     "burn.ops",
 )
 """Where the names stand, those first that take the least time to import."""
