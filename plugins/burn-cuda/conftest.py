@@ -2,4 +2,4 @@
 
 import importlib.util
 
-collect_ignore = [] if importlib.util.find_spec("cupy") else ["src/burn_cuda/driver.py"]
+collect_ignore = [] if importlib.util.find_spec("cupy") else ["src/burn_cuda/runtime.py"]

@@ -10,11 +10,17 @@ import numpy as np
 import pytest
 
 import burn
-from burn.device_id import DeviceId
-from burn.dtype import bfloat16, float32, int64
-from burn.errors import OutOfRangeError
-from burn.plugins import BackendSpec, DeviceInfo
-from burn.tensor_data import TensorData
+from burn.plugin_api import (
+    BackendSpec,
+    DeviceId,
+    DeviceInfo,
+    OutOfRangeError,
+    TensorData,
+    bfloat16,
+    float32,
+    int64,
+    resolve,
+)
 from burn_cuda.backend import CudaBackend
 
 sys.path.insert(0, str(Path(__file__).parent / "emulation"))
@@ -34,7 +40,9 @@ def upload(backend, array, device=FIRST):
 
 @pytest.fixture
 def backend():
-    return CudaBackend(emulated.Driver, lambda: 1)
+    found = CudaBackend(emulated.Runtime, lambda: 1)
+    resolve(found, FIRST)
+    return found
 
 
 def test_no_two_parts_of_the_backend_have_a_method_of_one_name():
@@ -50,24 +58,24 @@ def test_no_two_parts_of_the_backend_have_a_method_of_one_name():
 
 
 def test_each_device_has_an_object_of_its_own_that_stays_the_same():
-    backend = CudaBackend(emulated.Driver, lambda: 2)
+    backend = CudaBackend(emulated.Runtime, lambda: 2)
     other = backend.for_device(SECOND)
     assert backend.for_device(FIRST) is backend
     assert other is not backend
     assert other is backend.for_device(SECOND) is other.for_device(SECOND)
     assert other.for_device(FIRST) is backend
-    assert other.driver.index == 1
+    assert other.runtime.index == 1
 
 
 def test_ops_run_on_their_device_whatever_the_current_one_is():
-    backend = CudaBackend(emulated.Driver, lambda: 2)
+    backend = CudaBackend(emulated.Runtime, lambda: 2)
     other = backend.for_device(SECOND)
     for current in (backend, other):
-        with current.driver.current():  # and the emulated devices look whether it is theirs
+        with current.runtime.current():  # and the emulated devices look whether it is theirs
             for own, device in ((backend, FIRST), (other, SECOND)):
                 x = upload(backend, np.ones(4, np.float32), device)
                 y = own.sum(own.add(x, x), axis=(0,), dtype=float32)
-                assert own.driver.owner(y) == device.index_id
+                assert own.runtime.owner(y) == device.index_id
                 assert own.to_data(y).array == 8.0
             assert emulated.current_device() == current.index
     assert emulated.current_device() == 0
@@ -78,17 +86,17 @@ def test_few_elements_of_any_layout_go_by_one_kernel(backend):
     for operand in (x[:, :1], x[0], x[0, 0], x[::-1, ::2, ::2].copy()[:, :1, :1], x[:1, :, 1:2]):
         found = backend.add(upload(backend, x), upload(backend, operand))
         assert np.array_equal(backend.to_data(found).array, x + operand)
-    assert len(backend.driver.sources) == 1
+    assert len(backend.runtime.sources) == 1
 
 
 def test_dense_operands_add_a_kernel_to_that_of_others(backend):
     x = upload(backend, np.ones((3, 4), np.float32))
     for _ in range(2):
         backend.exp(x.T)
-    assert [name for _, name in backend.driver.sources] == ["strided"]
+    assert [name for _, name in backend.runtime.sources] == ["strided"]
     for _ in range(2):
         backend.exp(x)
-    assert [name for _, name in backend.driver.sources] == ["strided", "dense"]
+    assert [name for _, name in backend.runtime.sources] == ["strided", "dense"]
 
 
 @pytest.mark.parametrize("shape", [(130, 132), (130, 131), (5, 60, 64), (2, 3, 50, 4, 20)])
@@ -135,12 +143,12 @@ def test_many_images_give_what_each_of_them_gives(backend, name, attributes):
     found = backend.to_data(getattr(backend, name)(many, **attributes)).array
     assert found.size >= 1 << 14
     assert np.array_equal(found, np.broadcast_to(one, found.shape))
-    kernels = {source for source, kernel in backend.driver.sources if kernel == "weighted_sums"}
+    kernels = {source for source, kernel in backend.runtime.sources if kernel == "weighted_sums"}
     assert len(kernels) == 2
 
 
 def test_each_object_of_the_backend_answers_for_all_devices():
-    backend = CudaBackend(emulated.Driver, lambda: 2)
+    backend = CudaBackend(emulated.Runtime, lambda: 2)
     values = TensorData(np.arange(3.0))
     for asked in (backend, backend.for_device(SECOND)):
         for device in (FIRST, SECOND):
@@ -165,7 +173,7 @@ def devices():
         return [DeviceInfo("cuda", index, hardware="none") for index in range(2)]
 
     def load():
-        return CudaBackend(emulated.Driver, lambda: 2)
+        return CudaBackend(emulated.Runtime, lambda: 2)
 
     spec = BackendSpec("emulated", load=load, probe=probe, device_types=("cuda",))
     with burn.registered(spec):
@@ -177,7 +185,7 @@ def test_a_tensor_goes_from_device_to_device_without_the_host(devices, way):
     source, target = [devices[index] for index in way]
     values = np.arange(24, dtype=np.float32).reshape(4, 6)
     x = burn.asarray(values, device=source)
-    driver = target.ops.backend.driver
+    driver = target.ops.backend.runtime
     for view, expected in (
         (x, values),
         (x.T, values.T),
@@ -254,12 +262,13 @@ def test_an_index_out_of_range_is_told_once_by_the_next_read(backend):
 
 
 def test_an_index_out_of_range_names_the_op_that_was_called(backend):
+    ops = resolve(backend, FIRST)
     weight = upload(backend, np.ones((3, 2), np.float32))
-    backend.embedding(weight, upload(backend, np.array([[-4]])))
+    ops.embedding(weight, upload(backend, np.array([[-4]])))
     with pytest.raises(OutOfRangeError, match="embedding"):
         backend.sync(FIRST)
     logits = upload(backend, np.zeros((1, 3), np.float32))
-    backend.cross_entropy(logits, upload(backend, np.array([3])), axis=1)
+    ops.cross_entropy(logits, upload(backend, np.array([3])), axis=1)
     with pytest.raises(OutOfRangeError, match="cross_entropy"):
         backend.sync(FIRST)
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import burn
-from burn.ops.convolution_windows import convolution
+from burn.plugin_api import conv_geometry
 from burn_cuda import cudnn as own
 from burn_cuda.backend import CudaBackend
 from burn_cuda.cudnn import Cudnn
@@ -214,7 +214,7 @@ class Memory:
 def with_library(library, tf32=False):
     """An emulated driver whose convolutions a library computes."""
 
-    class Driver(emulated.Driver):
+    class Runtime(emulated.Runtime):
         def __init__(self, index):
             super().__init__(index)
             self.tf32 = tf32
@@ -228,7 +228,7 @@ def with_library(library, tf32=False):
             given = [Memory(one) for one in operands]
             return self.cudnn.run(kind, given, Memory(out), plan, 7, tf32=self.tf32)
 
-    return Driver
+    return Runtime
 
 
 @pytest.fixture
@@ -265,8 +265,8 @@ def test_it_is_asked_for_the_convolution_that_is_meant(device, case, dtype, bias
 def test_what_it_does_not_take_is_computed_here():
     library = Library(refuses=True)
     backend = CudaBackend(with_library(library), lambda: 1)
-    x = backend.driver.upload(np.ones((1, 2, 5, 5), np.float32))
-    weight = backend.driver.upload(np.ones((3, 2, 3, 3), np.float32))
+    x = backend.runtime.upload(np.ones((1, 2, 5, 5), np.float32))
+    weight = backend.runtime.upload(np.ones((3, 2, 3, 3), np.float32))
     windows = {"stride": (1, 1), "padding": ((0, 0), (0, 0)), "dilation": (1, 1), "groups": 1}
     for _ in range(2):
         y = backend.conv(x, weight, None, **windows)
@@ -276,7 +276,7 @@ def test_what_it_does_not_take_is_computed_here():
 
 def plan_of(shape, kernel, stride=1, padding=0, dilation=1, groups=1):
     rank = len(shape) - 2
-    return convolution(
+    return conv_geometry(
         shape,
         kernel,
         stride=(stride,) * rank,
@@ -318,8 +318,8 @@ def test_float32_is_multiplied_as_float32_unless_somebody_asks_for_less(tf32):
     library = Library()
     backend = CudaBackend(with_library(library, tf32), lambda: 1)
     pytest.importorskip("torch", reason="torch is not installed")
-    x = backend.driver.upload(np.ones((1, 2, 5, 5), np.float32))
-    weight = backend.driver.upload(np.ones((3, 2, 3, 3), np.float32))
+    x = backend.runtime.upload(np.ones((1, 2, 5, 5), np.float32))
+    weight = backend.runtime.upload(np.ones((3, 2, 3, 3), np.float32))
     windows = {"stride": (1, 1), "padding": ((0, 0), (0, 0)), "dilation": (1, 1), "groups": 1}
     backend.conv(x, weight, None, **windows)
     (notes,) = library.notes
@@ -349,7 +349,7 @@ def test_without_the_package_nothing_is_missing(monkeypatch):
 @pytest.mark.parametrize("case", CASES)
 def test_its_convolutions_are_those_of_the_cpu(case, dtype, bias, monkeypatch):
     device = burn.Device("cuda")
-    driver = device.ops.backend.driver
+    driver = device.ops.backend.runtime
     monkeypatch.setattr(driver.cudnn, "takes_all", True)
     results = everything(device, dtype, case, bias)
     expected = everything(burn.Device("cpu"), dtype, case, bias)
@@ -365,7 +365,7 @@ def test_it_works_on_the_streams_and_in_the_threads_of_the_program(monkeypatch):
 
     cupy = pytest.importorskip("cupy")
     device = burn.Device("cuda")
-    monkeypatch.setattr(device.ops.backend.driver.cudnn, "takes_all", True)
+    monkeypatch.setattr(device.ops.backend.runtime.cudnn, "takes_all", True)
     expected = everything(burn.Device("cpu"), "float32", "wide", bias=True)
     wrong = []
 

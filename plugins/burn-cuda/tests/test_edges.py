@@ -7,9 +7,7 @@ import numpy as np
 import pytest
 
 import burn
-from burn.device_id import DeviceId
-from burn.dtype import DType
-from burn.tensor_data import TensorData
+from burn.plugin_api import DeviceId, DType, TensorData
 from burn.testing import Subject
 from burn_cuda.backend import CudaBackend
 
@@ -41,7 +39,7 @@ class Ops:
         return self.subject.backend.to_data(primitive).array
 
     def skip_if_emulated(self, work):
-        if work > MOST_EMULATED and isinstance(self.subject.backend.driver, emulated.Driver):
+        if work > MOST_EMULATED and isinstance(self.subject.backend.runtime, emulated.Runtime):
             pytest.skip("it takes half a minute without a GPU")
 
     def __call__(self, name, *arrays, **attributes):
@@ -60,7 +58,7 @@ def ops(request):
         return Ops(Subject.of(GPUS[0]))
     if emulated.COMPILER is None:
         pytest.skip("there is no C++ compiler to emulate a GPU with")
-    return Ops(Subject(CudaBackend(emulated.Driver, lambda: 1), DeviceId(0)))
+    return Ops(Subject(CudaBackend(emulated.Runtime, lambda: 1), DeviceId(0)))
 
 
 def normal(*shape, dtype="float32"):

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from burn.device_id import DeviceId
-from burn.ops import REGISTRY
+from burn.plugin_api import REGISTRY, DeviceId
 from burn.testing import SAMPLES, Selection, Subject, check_sample, checks_of, load_samples
 from burn.testing.checks import check_error_in_table
 from burn.testing.special_cases import FUNCTIONS
@@ -27,7 +26,7 @@ SPREAD = 7
 
 @pytest.fixture(scope="module")
 def subject():
-    return Subject(CudaBackend(emulated.Driver, lambda: 2), DeviceId(0, 1))
+    return Subject(CudaBackend(emulated.Runtime, lambda: 2), DeviceId(0, 1))
 
 
 def test_the_ops_with_kernels_of_their_own_are_many(subject):

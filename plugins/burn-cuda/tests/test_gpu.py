@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 import burn
-from burn.dtype import uint8
-from burn.tensor_data import TensorData
+from burn.plugin_api import TensorData, uint8
 
 GPUS = burn.Device.enumerate("cuda")
 
@@ -211,7 +210,7 @@ import burn
 device = burn.Device("cuda")
 x = burn.ones(4, device=device)
 code = 'extern "C" __global__ void wrong(long long* p) { p[1] = 7; }'
-kernel = device.ops.backend.driver.compile(code, "wrong")
+kernel = device.ops.backend.runtime.compile(code, "wrong")
 
 def negative(x):
     kernel((1,), (1,), (0,))

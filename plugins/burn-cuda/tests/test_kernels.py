@@ -5,7 +5,7 @@ import itertools
 import nvrtc
 import pytest
 
-from burn.dtype import DType, Kind, complex64, complex128
+from burn.plugin_api import DType, Kind, complex64, complex128
 from burn_cuda.attention import attention_tiles
 from burn_cuda.expressions import EXPRESSIONS
 from burn_cuda.kernels import C_TYPES, c_type, computed_type, source

@@ -8,8 +8,7 @@ import sys
 import pytest
 
 import burn
-from burn.dtype import DTypeUsage, bfloat16, float16, float32
-from burn.plugins import State
+from burn.plugin_api import DTypeUsage, State, bfloat16, float16, float32
 from burn_cuda import plugin
 from burn_cuda.usage import usage_of
 from burn_nvidia import Gpu, NoDriverError, find_gpus

@@ -159,7 +159,7 @@ def test_gpus_read_each_other_s_memory_where_they_can(source, target, cupy):
 @pairs
 def test_a_transfer_never_reads_too_early_nor_is_memory_used_again_too_early(source, target):
     x = matrix(source)
-    device = target.ops.backend.driver.device
+    device = target.ops.backend.runtime.device
     there = []
     for number in range(100):
         y = x

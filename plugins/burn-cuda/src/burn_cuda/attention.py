@@ -8,19 +8,23 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from burn.dtype import float16, float32
-from burn.ops import OpTable
-from burn.ops.attention import AttentionShape, check_attention, check_on_scores
+from burn.plugin_api import (
+    AttentionShapes,
+    Shape,
+    attention_shapes,
+    check_broadcasts_to_scores,
+    float16,
+    float32,
+)
+from burn_cuda.base import Array, CudaOps
 from burn_cuda.kernels import c_type
-from burn_cuda.launcher import Packed, element_strides, merged, packed
+from burn_cuda.launcher import LaunchCache, Packed, element_strides, merged, packed
 
 if TYPE_CHECKING:
-    from burn.aliases import Shape
-    from burn_cuda.launcher import Launcher
+    from burn_cuda.runtime import Runtime
 
 __all__ = ["AttentionOps", "attention_tiles"]
 
-Array = Any
 
 _THREADS: Final = 128
 _ROWS: Final = 64
@@ -29,9 +33,6 @@ _ROWS: Final = 64
 _BLOCKS: Final = 264
 _FEWEST_KEYS: Final = 256
 """With fewer blocks the keys of each query are shared out, at least so many to a block."""
-
-_MOST_LAUNCHES: Final = 4096
-"""So many shapes and layouts are remembered."""
 
 _SCORE_BYTES: Final = 8
 _MOST_BYTES: Final = 1 << 31
@@ -88,22 +89,19 @@ class _Plan(NamedTuple):
 class _Operands(NamedTuple):
     """What kernels of attention get: memory, how it lies, and the numbers behind the layout."""
 
-    shape: AttentionShape
+    shape: AttentionShapes
     memory: tuple[Any, ...]
     plan: _Plan
     numbers: tuple[Any, ...]
     definitions: dict[str, str | int]
 
 
-class AttentionOps:
+class AttentionOps(CudaOps):
     """Attention."""
 
-    launcher: Launcher
-    table: OpTable
-    _attentions: dict[Any, Any]
-    abs: Any
-    concat: Any
-    max: Any
+    def __init__(self, runtime: Runtime) -> None:
+        super().__init__(runtime)
+        self._attention_launches = LaunchCache()
 
     def attention(
         self,
@@ -120,7 +118,7 @@ class AttentionOps:
         """A block for some queries, which goes along their keys."""
         operands = (query, key, value, mask, bias)
         laid = [None if one is None else (one.shape, one.strides, one.dtype) for one in operands]
-        known = self._attentions.get((scale, softcap, is_causal, *laid))
+        known = self._attention_launches.get((scale, softcap, is_causal, *laid))
         launcher = self.launcher
         if known is not None:
             launch, grid, shape, numbers = known
@@ -140,9 +138,7 @@ class AttentionOps:
                 one is not own for one, own in zip(operands[:3], given.memory, strict=False)
             )
             if launched is not None and not copied:
-                if len(self._attentions) >= _MOST_LAUNCHES:
-                    self._attentions.clear()
-                self._attentions[(scale, softcap, is_causal, *laid)] = launched
+                self._attention_launches.store((scale, softcap, is_causal, *laid), launched)
         return out
 
     def attention_grad(
@@ -177,7 +173,7 @@ class AttentionOps:
         ]
         if not min(queries, keys, values, given.plan.batch):
             for one in results:
-                launcher.driver.zero(one)
+                launcher.runtime.zero(one)
             return tuple(results)
         g = launcher.dense(g)
         rows = given.plan.batch * queries
@@ -213,8 +209,8 @@ class AttentionOps:
         is_causal: bool,
     ) -> _Operands:
         """The operands as kernels take them; refuses what does not belong together."""
-        shape = check_attention(query.shape, key.shape, value.shape, softcap)
-        check_on_scores(shape.scores, mask=mask, bias=bias)
+        shape = attention_shapes(query.shape, key.shape, value.shape, softcap)
+        check_broadcasts_to_scores(shape.scores, mask=mask, bias=bias)
         if any(one is not None and one.dtype is not query.dtype for one in (key, value, bias)):
             raise TypeError("an attention of operands of several dtypes")
         features, values = query.shape[-1], value.shape[-1]
@@ -239,7 +235,7 @@ class AttentionOps:
         return _Operands(shape, (query, key, value, *others), plan, numbers, definitions)
 
     def _attention_tiles(self, query: Array, value: Array) -> _Tiles | None:
-        capability = self.launcher.driver.capability
+        capability = self.launcher.runtime.capability
         return attention_tiles(query.shape[-1], value.shape[-1], query.dtype.itemsize, capability)
 
     def _along_keys(
@@ -304,13 +300,13 @@ class AttentionOps:
         rank, batch = len(scores), given.shape.batch
         parts = -(-math.prod(scores) * _SCORE_BYTES // _MOST_BYTES)
         if parts <= 1 or max(batch, default=1) == 1:
-            return self.table.decomposed(name, *operands, **attributes)
+            return self.ops.decomposed(name, *operands, **attributes)
         axis = batch.index(max(batch))
         step = -(-batch[axis] // min(parts, batch[axis]))
         results = []
         for start in range(0, batch[axis], step):
             own = [_part(one, axis - rank, slice(start, start + step)) for one in operands]
-            results.append(self.table.decomposed(name, *own, **attributes))
+            results.append(self.ops.decomposed(name, *own, **attributes))
         if isinstance(results[0], tuple):
             return tuple(
                 [self.concat(list(each), axis=axis) for each in zip(*results, strict=True)]

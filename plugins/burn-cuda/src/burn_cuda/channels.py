@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from burn.dtype import float32
-from burn.ops import OpTable
-from burn.ops.normalization import check_channels
+from burn.plugin_api import check_channels, float32
+from burn_cuda.base import Array, CudaOps
 from burn_cuda.kernels import THREADS, c_type
 from burn_cuda.launcher import Packed, divider, packed
 
-if TYPE_CHECKING:
-    from burn_cuda.launcher import Launcher
-
 __all__ = ["ChannelOps"]
 
-Array = Any
 
 _FEWEST_PLACES: Final = 16
 """With fewer of them next to each other, channels are read in pieces: the definition is as fast."""
@@ -39,11 +34,8 @@ class _Plan(NamedTuple):
     layout: Packed
 
 
-class ChannelOps:
+class ChannelOps(CudaOps):
     """Batch normalization of images, which lie as (images, channels, ...)."""
-
-    launcher: Launcher
-    table: OpTable
 
     def batch_norm(
         self,
@@ -59,7 +51,7 @@ class ChannelOps:
         vectors = {"gamma": gamma, "beta": beta, "mean": mean, "variance": variance}
         plan = self._channel_plan(x, **vectors)
         if plan is None:
-            return self.table.decomposed(
+            return self.ops.decomposed(
                 "batch_norm", x, gamma, beta, mean, variance, epsilon=epsilon
             )
         known = self._known_moments(x, mean, variance, epsilon)
@@ -72,7 +64,7 @@ class ChannelOps:
         plan = self._channel_plan(x, gamma=gamma, beta=beta)
         if plan is None:
             vectors = (gamma, beta)
-            return self.table.decomposed("batch_norm_training", x, *vectors, epsilon=epsilon)  # type: ignore[no-any-return]  # three
+            return self.ops.decomposed("batch_norm_training", x, *vectors, epsilon=epsilon)  # type: ignore[no-any-return]  # three
         launcher = self.launcher
         x = launcher.dense(x)
         channels = x.shape[1]
@@ -104,7 +96,7 @@ class ChannelOps:
         plan = self._channel_plan(x, gamma=gamma, mean=mean, variance=variance)
         if plan is None:
             operands = (x, gamma, mean, variance, g)
-            return self.table.decomposed("batch_norm_grad", *operands, epsilon=epsilon)  # type: ignore[no-any-return]  # three
+            return self.ops.decomposed("batch_norm_grad", *operands, epsilon=epsilon)  # type: ignore[no-any-return]  # three
         launcher = self.launcher
         x, g = launcher.dense(x), launcher.dense(g)
         channels = x.shape[1]

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from burn.dtype import DType, complex64, complex128, float64
+from burn.plugin_api import DType, complex64, complex128, float64
+from burn_cuda.base import Array, CudaOps
 from burn_cuda.kernels.elementwise import Program
 
 if TYPE_CHECKING:
     from burn_cuda.launcher import Launcher
 
-__all__ = ["ComplexOps", "as_parts", "of_parts"]
+__all__ = ["ComplexOps", "as_parts", "of_parts", "on_parts", "slice_axis"]
 
-Array = Any
 
 _PART: Final = {"real": "r0 = x0.re;", "imag": "r0 = x0.im;"}
 
@@ -30,16 +30,20 @@ def of_parts(launcher: Launcher, parts: Array, dtype: DType) -> Array:
     return launcher.dense(parts).reshape(-1).view(dtype.numpy).reshape(parts.shape[:-1])
 
 
-class ComplexOps:
-    """Parts of complex numbers, and reductions and scans of them."""
+def on_parts(
+    launcher: Launcher, function: Callable[[Array], Array], x: Array, dtype: DType
+) -> Array:
+    """A linear function of complex numbers, which takes real and imaginary parts alike."""
+    return of_parts(launcher, function(as_parts(launcher, x)), dtype)
 
-    launcher: Launcher
-    cast: Any
-    multiply: Any
-    not_equal: Any
-    slice: Any
-    concat: Any
-    full: Any
+
+def slice_axis(x: Array, axis: int, start: int, stop: int) -> Array:
+    """A view of a range along an axis."""
+    return x[(slice(None),) * axis + (slice(start, stop),)]
+
+
+class ComplexOps(CudaOps):
+    """Parts of complex numbers."""
 
     def real(self, x: Array) -> Array:
         """The first part; a real number is its own."""
@@ -50,7 +54,7 @@ class ComplexOps:
         if self.launcher.dtypes[x.dtype].is_complex:
             return self._part("imag", x)
         result = self.launcher.empty(x.shape, x.dtype)
-        self.launcher.driver.zero(result)
+        self.launcher.runtime.zero(result)
         return result
 
     def conj(self, x: Array) -> Array:
@@ -74,53 +78,6 @@ class ComplexOps:
             return x
         program = _program(_PART[name], dtype, dtype.component)
         return self.launcher.elementwise(program, (x,))[0]
-
-    def _of_both_parts(self, function: Callable[[Array], Array], x: Array, dtype: DType) -> Array:
-        """What a linear function makes of complex numbers: it takes the parts alone."""
-        launcher = self.launcher
-        return of_parts(launcher, function(as_parts(launcher, x)), dtype)
-
-    def _complex_product(self, x: Array, axis: tuple[int, ...], *, keepdims: bool) -> Array:
-        """The product along axes: half of them times the other half, again and again."""
-        for number in axis:
-            while x.shape[number] > 1:
-                length = x.shape[number]
-                half = length // 2
-                front = self._along(x, number, 0, half)
-                product = self.multiply(front, self._along(x, number, half, half))
-                rest = self._along(x, number, 2 * half, length - 2 * half)
-                x = self.concat([product, rest], axis=number) if rest.size else product
-            if not x.shape[number]:
-                shape = tuple([1 if at == number else n for at, n in enumerate(x.shape)])
-                x = self._ones(shape, x.dtype)
-        if keepdims:
-            return x
-        return x.reshape(tuple([n for at, n in enumerate(x.shape) if at not in axis]))
-
-    def _complex_products(self, x: Array, axis: int) -> Array:
-        """The product of each element and those before it, from neighbours on.
-
-        W. D. Hillis and G. L. Steele, "Data parallel algorithms" (1986).
-        """
-        length = x.shape[axis]
-        step = 1
-        while step < length:
-            later = self._along(x, axis, step, length - step)
-            earlier = self._along(x, axis, 0, length - step)
-            first = self._along(x, axis, 0, step)
-            x = self.concat([first, self.multiply(later, earlier)], axis=axis)
-            step *= 2
-        return x
-
-    def _ones(self, shape: tuple[int, ...], dtype: Any) -> Array:
-        found = self.launcher.dtypes[dtype]
-        return self.full(shape=shape, fill_value=1.0, dtype=found, device=None)
-
-    def _along(self, x: Array, axis: int, start: int, length: int) -> Array:
-        """A part of an axis."""
-        slices = [(0, n, 1) for n in x.shape]
-        slices[axis] = (start, length, 1)
-        return self.slice(x, slices=tuple(slices))
 
 
 @functools.cache

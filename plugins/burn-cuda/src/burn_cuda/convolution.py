@@ -4,32 +4,31 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final, Unpack
+from typing import Any, Final, Unpack
 
 import numpy as np
 
-from burn.dtype import DType, float32
-from burn.ops.convolution_windows import (
-    Convolution,
-    ConvRule,
-    ConvTransposeRule,
-    ConvWeightGradRule,
-    check_bias,
-    convolution,
-    transposed_convolution,
-    weight_gradient,
+from burn.plugin_api import (
+    ConvAttributes,
+    ConvGeometry,
+    ConvTransposeAttributes,
+    ConvWeightGradAttributes,
+    DType,
+    Shape,
+    check_conv_bias,
+    conv_geometry,
+    conv_transpose_geometry,
+    conv_weight_grad_geometry,
+    float32,
 )
+from burn_cuda.base import Array, CudaOps
 from burn_cuda.kernels import c_type
 from burn_cuda.launcher import divider, packed
+from burn_cuda.linear_algebra import write_product
 from burn_cuda.winograd import Winograd
-
-if TYPE_CHECKING:
-    from burn.aliases import Shape
-    from burn_cuda.launcher import Launcher
 
 __all__ = ["ConvolutionOps"]
 
-Array = Any
 
 _MOST_BYTES: Final = 1 << 30
 _SHARE: Final = 64
@@ -41,19 +40,15 @@ def _wide(dtype: DType) -> DType:
     return float32 if dtype.itemsize < 4 else dtype
 
 
-class ConvolutionOps:
+class ConvolutionOps(CudaOps):
     """Convolutions over any number of axes; 16-bit floats add up in float32."""
 
-    launcher: Launcher
-    add: Any
-    cast: Any
-    sum: Any
-    _product: Any
-
-    def conv(self, x: Array, weight: Array, bias: Array | None, **rule: Unpack[ConvRule]) -> Array:
+    def conv(
+        self, x: Array, weight: Array, bias: Array | None, **rule: Unpack[ConvAttributes]
+    ) -> Array:
         """The weight times the columns of each image."""
-        plan = convolution(x.shape, weight.shape, **rule)
-        check_bias(bias, plan.outputs)
+        plan = conv_geometry(x.shape, weight.shape, **rule)
+        check_conv_bias(bias, plan.outputs)
         launcher = self.launcher
         dtype = launcher.dtypes[x.dtype]
         winograd = Winograd(launcher)
@@ -69,7 +64,7 @@ class ConvolutionOps:
         out = launcher.empty((plan.batch, groups, features, places), wide.numpy)
         left = launcher.dense(weight).reshape(1, groups, features, plan.terms)
         for start, stop, columns in self._chunks(launcher.dense(x), plan):
-            self._product(left, columns, out[start:stop])
+            write_product(launcher, left, columns, out[start:stop])
         result = out.reshape(plan.output_shape)
         return result if bias is None else self._with_bias(result, bias, dtype)
 
@@ -85,23 +80,23 @@ class ConvolutionOps:
         operands: tuple[Array, Array],
         shape: Shape,
         dtype: DType,
-        plan: Convolution,
+        plan: ConvGeometry,
     ) -> Array | None:
         """What cuDNN makes of dense operands; None where it is not there, or not asked."""
         launcher = self.launcher
-        cudnn = launcher.driver.cudnn
+        cudnn = launcher.runtime.cudnn
         if cudnn is None or not cudnn.suits(kind, plan, operands[0].dtype):
             return None
         out = launcher.empty(shape, dtype.numpy)
         dense = [launcher.dense(operand) for operand in operands]
-        return out if launcher.driver.convolve(kind, dense, out, plan) else None
+        return out if launcher.runtime.convolve(kind, dense, out, plan) else None
 
     def conv_transpose(
-        self, x: Array, weight: Array, bias: Array | None, **rule: Unpack[ConvTransposeRule]
+        self, x: Array, weight: Array, bias: Array | None, **rule: Unpack[ConvTransposeAttributes]
     ) -> Array:
         """The transposed weight times each image, and columns added up to images."""
-        plan = transposed_convolution(x.shape, weight.shape, **rule)
-        check_bias(bias, plan.inputs)
+        plan = conv_transpose_geometry(x.shape, weight.shape, **rule)
+        check_conv_bias(bias, plan.inputs)
         launcher = self.launcher
         dtype = launcher.dtypes[x.dtype]
         winograd = Winograd(launcher)
@@ -121,13 +116,15 @@ class ConvolutionOps:
         for start, stop in self._ranges(plan, wide.itemsize):
             shape = (stop - start, groups, plan.terms, places)
             columns = launcher.empty(shape, wide.numpy)
-            self._product(left, right[start:stop], columns)
+            write_product(launcher, left, right[start:stop], columns)
             self._images(columns, bias, out[start:stop], plan)
         return out
 
-    def conv_weight_grad(self, x: Array, g: Array, **rule: Unpack[ConvWeightGradRule]) -> Array:
+    def conv_weight_grad(
+        self, x: Array, g: Array, **rule: Unpack[ConvWeightGradAttributes]
+    ) -> Array:
         """The gradient of each image times its columns, and the sum of these."""
-        plan = weight_gradient(x.shape, g.shape, **rule)
+        plan = conv_weight_grad_geometry(x.shape, g.shape, **rule)
         launcher = self.launcher
         dtype = launcher.dtypes[x.dtype]
         wide = _wide(dtype)
@@ -143,23 +140,23 @@ class ConvolutionOps:
         total = None
         for start, stop, columns in self._chunks(launcher.dense(x), plan):
             each = launcher.empty((stop - start, groups, features, plan.terms), wide.numpy)
-            self._product(slopes[start:stop], columns.transpose((0, 1, 3, 2)), each)
+            write_product(launcher, slopes[start:stop], columns.transpose((0, 1, 3, 2)), each)
             part = self.sum(each, axis=(0,), dtype=wide)
             total = part if total is None else self.add(total, part)
         if total is None:  # no images
             total = launcher.empty((groups, features, plan.terms), wide.numpy)
-            launcher.driver.zero(total)
+            launcher.runtime.zero(total)
         return self.cast(total.reshape(plan.weight_shape), dtype=dtype)
 
-    def _ranges(self, plan: Convolution, itemsize: int) -> Iterator[tuple[int, int]]:
+    def _ranges(self, plan: ConvGeometry, itemsize: int) -> Iterator[tuple[int, int]]:
         """From which image to which, as many as have room at a time."""
         each = max(plan.terms * plan.groups * math.prod(plan.counts), 1)
-        room = min(_MOST_BYTES, self.launcher.driver.memory // _SHARE)
+        room = min(_MOST_BYTES, self.launcher.runtime.memory // _SHARE)
         step = max(1, min(room // (each * itemsize), ((1 << 31) - 1) // each))
         for start in range(0, plan.batch, step):
             yield start, min(start + step, plan.batch)
 
-    def _chunks(self, x: Array, plan: Convolution) -> Iterator[tuple[int, int, Array]]:
+    def _chunks(self, x: Array, plan: ConvGeometry) -> Iterator[tuple[int, int, Array]]:
         """What the windows of some images hold: (images, groups, terms, windows)."""
         launcher = self.launcher
         places = math.prod(plan.counts)
@@ -181,7 +178,7 @@ class ConvolutionOps:
             launcher.run(kernel, threads, x[start:stop], columns, *numbers)
             yield start, stop, columns
 
-    def _images(self, columns: Array, bias: Array | None, out: Array, plan: Convolution) -> None:
+    def _images(self, columns: Array, bias: Array | None, out: Array, plan: ConvGeometry) -> None:
         """Add up what columns hold at the places where it belongs."""
         launcher = self.launcher
         kernel = self._windows_kernel("images_of", out.dtype, columns.dtype, plan)
@@ -191,7 +188,7 @@ class ConvolutionOps:
         given = (*numbers, plan.inputs, int(bias is not None), out.size)
         launcher.run(kernel, out.size, columns, vector, out, *given)
 
-    def _windows_kernel(self, name: str, dtype: Any, columns: Any, plan: Convolution) -> Any:
+    def _windows_kernel(self, name: str, dtype: Any, columns: Any, plan: ConvGeometry) -> Any:
         types = self.launcher.dtypes
         definitions: dict[str, str | int] = {
             "T": c_type(types[dtype]),
@@ -202,7 +199,7 @@ class ConvolutionOps:
         return self.launcher.kernel(name, "convolution.cu", **definitions)
 
 
-def _numbers(plan: Convolution) -> Array:
+def _numbers(plan: ConvGeometry) -> Array:
     """The windows as a kernel takes them."""
     names = ("length", "kernel", "stride", "before", "dilation", "count")
     table = [[getattr(axis, name) for axis in plan.axes] for name in names]

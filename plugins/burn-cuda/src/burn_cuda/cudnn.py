@@ -14,15 +14,11 @@ import math
 import os
 import threading
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
-from burn.dtype import bfloat16, float16, float32
-
-if TYPE_CHECKING:
-    from burn.aliases import Shape
-    from burn.ops.convolution_windows import Convolution
+from burn.plugin_api import ConvGeometry, Shape, bfloat16, float16, float32
 
 __all__ = ["Cudnn", "installed"]
 
@@ -95,7 +91,7 @@ class Cudnn:
         self._lock = threading.Lock()
         self._plans: dict[Any, tuple[Any, int] | None] = {}
 
-    def suits(self, kind: str, plan: Convolution, dtype: Any) -> bool:
+    def suits(self, kind: str, plan: ConvGeometry, dtype: Any) -> bool:
         """Whether a convolution, of a kind as for `run`, is one to ask cuDNN for.
 
         On an H200 cuDNN 9.19 is faster in 16 bits throughout, and in float32 forwards, where each
@@ -119,7 +115,7 @@ class Cudnn:
         kind: str,
         operands: Sequence[Array],
         out: Array,
-        plan: Convolution,
+        plan: ConvGeometry,
         stream: int,
         *,
         tf32: bool,
@@ -135,7 +131,7 @@ class Cudnn:
             The two, dense.
         out : array
             Where the result goes, dense; of 16-bit operands it may be float32.
-        plan : Convolution
+        plan : ConvGeometry
             The windows of the convolution whose result, or gradient, this is.
         stream : int
             Address of the stream.
@@ -167,7 +163,7 @@ class Cudnn:
         return True
 
     def _planned(
-        self, kind: str, dtype: Any, result: Any, tf32: bool, plan: Convolution
+        self, kind: str, dtype: Any, result: Any, tf32: bool, plan: ConvGeometry
     ) -> tuple[Any, int] | None:
         """A graph and the bytes of its work space; None where cuDNN has no engine for it."""
         try:
@@ -189,7 +185,7 @@ class Cudnn:
             _log.debug("cuDNN does not take %s of %s: %s", kind, plan, error)
             return None
 
-    def _graph(self, kind: str, dtype: Any, result: Any, plan: Convolution) -> Any:
+    def _graph(self, kind: str, dtype: Any, result: Any, plan: ConvGeometry) -> Any:
         library = self.library
         types = library.data_type
         own, wide = getattr(types, _TYPES[dtype]), types.FLOAT
@@ -244,7 +240,7 @@ def _at_least_2d(shape: Shape) -> Shape:
     return shape if len(shape) > 3 else (*shape[:2], 1, *shape[2:])
 
 
-def _along(plan: Convolution, name: str, alone: int) -> list[int]:
+def _along(plan: ConvGeometry, name: str, alone: int) -> list[int]:
     numbers = [int(getattr(axis, name)) for axis in plan.axes]
     return numbers if len(numbers) > 1 else [alone, *numbers]
 

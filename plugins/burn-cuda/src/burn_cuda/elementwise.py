@@ -8,26 +8,23 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from burn.dtype import DType, bool_
+from burn.plugin_api import DType, Scalar, bool_
+from burn_cuda.base import Array, CudaOps
 from burn_cuda.expressions import EXPRESSIONS
 from burn_cuda.kernels import THREADS, computed_type
 from burn_cuda.kernels.elementwise import Program
-from burn_cuda.launcher import Packed, packed
+from burn_cuda.launcher import LaunchCache, Packed, packed
 
 if TYPE_CHECKING:
-    from burn.aliases import Scalar
     from burn_cuda.launcher import Launcher
+    from burn_cuda.runtime import Runtime
 
 __all__ = ["ElementwiseOps", "number_for"]
 
-Array = Any
 
 _NUMBERS: Final = frozenset([bool, int, float, complex])
 _SIGN_BIT: Final = 1 << 63
 _BLOCK: Final = (THREADS,)
-_MOST_LAUNCHES: Final = 4096
-"""So many shapes and layouts are remembered for each op."""
-
 _GELU: Final = {"none": "gelu", "tanh": "gelu_tanh"}
 
 
@@ -53,7 +50,7 @@ class _Function:
         self.name = name
         self.mask = self.expression.mask
         self._programs: dict[Any, Program] = {}
-        self._launches: dict[Any, Any] = {}
+        self._launches = LaunchCache()
         self._with_numbers: dict[Any, Any] = {}
 
     def program(self, dtype: DType, scalars: tuple[bool, ...]) -> Program:
@@ -100,9 +97,8 @@ class _Function:
             prepared = self.launcher.prepared(program, (x1, x2))
             if prepared is None:
                 return self.general(x1, x2)
-            if len(self._launches) >= _MOST_LAUNCHES:
-                self._launches.clear()
-            launch, dtype, shape, blocks, rest = self._launches[key] = prepared
+            launch, dtype, shape, blocks, rest = prepared
+            self._launches.store(key, prepared)
         result = self.launcher.empty(shape, dtype)
         launch(blocks, _BLOCK, (x1, x2, result, *rest))
         return result
@@ -159,7 +155,7 @@ def _prepared(function: _Function, dtype: DType, scalars: tuple[bool, ...]) -> t
 def _binary(function: _Function) -> Callable[[Any, Any], Array]:
     """An op of two operands, of which one may be a number."""
     launcher = function.launcher
-    empty, is_dense, array = launcher.empty, launcher.is_dense, launcher.driver.array
+    empty, is_dense, array = launcher.empty, launcher.is_dense, launcher.runtime.array
     tensors: dict[Any, Any] = {}
 
     def call(x1: Any, x2: Any) -> Array:
@@ -188,17 +184,15 @@ def _binary(function: _Function) -> Callable[[Any, Any], Array]:
     return call
 
 
-class ElementwiseOps:
+class ElementwiseOps(CudaOps):
     """Elementwise ops: those of the table as attributes, the others as methods."""
 
-    launcher: Launcher
-
-    def _make_elementwise(self) -> None:
-        """Put a callable for each op of the table in place."""
+    def __init__(self, runtime: Runtime) -> None:
+        super().__init__(runtime)
         self._functions = {name: _Function(self.launcher, name) for name in EXPRESSIONS}
         for name, function in self._functions.items():
             expression = function.expression
-            if expression.parameters or name.startswith("gelu") or hasattr(ElementwiseOps, name):
+            if expression.parameters or name.startswith("gelu") or name in vars(ElementwiseOps):
                 continue  # a method calls it
             if expression.operands == 1:
                 setattr(self, name, _unary(function))

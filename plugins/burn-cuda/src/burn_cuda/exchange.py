@@ -2,39 +2,37 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from burn.backend.capsule import Held, contents, relabel, request
-from burn.device_id import DeviceId
-from burn.dtype import bfloat16, uint16
-from burn.errors import ExportError
-from burn.tensor_data import TensorData
-
-if TYPE_CHECKING:
-    from burn_cuda.launcher import Launcher
+from burn.plugin_api import (
+    DeviceId,
+    ExportError,
+    Held,
+    TensorData,
+    bfloat16,
+    contents,
+    relabel,
+    request,
+    uint16,
+)
+from burn_cuda.base import Array, CudaOps
 
 __all__ = ["ExchangeOps"]
 
-Array = Any
 
 _CUDA: Final = 2
 """What DLPack calls the memory of a CUDA device (kDLCUDA)."""
 
 
-class ExchangeOps:
+class ExchangeOps(CudaOps):
     """Sharing what lies on the device with other libraries, ordered by streams."""
-
-    launcher: Launcher
-    driver: Any
-    index: int
-    for_device: Any
 
     def device_of(self, x: object) -> DeviceId | None:
         """Device of an array of CuPy."""
-        driver = self.driver
-        if x.__class__ is not driver.array or x.dtype not in self.launcher.dtypes:  # type: ignore[attr-defined]  # an array has one
+        runtime = self.runtime
+        if x.__class__ is not runtime.array or x.dtype not in self.launcher.dtypes:  # type: ignore[attr-defined]  # an array has one
             return None
-        return DeviceId(0, driver.owner(x))
+        return DeviceId(0, runtime.owner(x))
 
     def dlpack_device(self, device: DeviceId) -> tuple[int, int]:
         """A CUDA device."""
@@ -49,7 +47,7 @@ class ExchangeOps:
         copy: bool | None = None,
     ) -> Any:
         """CuPy's export, after which the stream of the consumer waits for the one of x."""
-        owner = self.driver.owner(x)
+        owner = self.runtime.owner(x)
         if owner != self.index:
             own = self.for_device(DeviceId(0, owner))
             return own.to_dlpack(x, stream=stream, max_version=max_version, copy=copy)
@@ -68,27 +66,27 @@ class ExchangeOps:
     def from_dlpack(self, x: Any, device: DeviceId) -> Array | None:
         """The same memory, once the work that makes it is ordered before what comes."""
         own = self.for_device(device)
-        with own.driver.current():
+        with own.runtime.current():
             found = own._imported(x)
         if found is None or found.dtype not in self.launcher.dtypes:
             return None
-        return found if own.driver.owner(found) == own.index else None
+        return found if own.runtime.owner(found) == own.index else None
 
     def _imported(self, x: Any) -> Array | None:
-        driver = self.driver
-        if x.__class__ is driver.array:
+        runtime = self.runtime
+        if x.__class__ is runtime.array:
             return x
         if not hasattr(x, "__dlpack__"):
-            return driver.from_interface(x) if hasattr(x, "__cuda_array_interface__") else None
-        capsule = request(x, stream=driver.consumer_stream())
+            return runtime.from_interface(x) if hasattr(x, "__cuda_array_interface__") else None
+        capsule = request(x, stream=runtime.consumer_stream())
         found = contents(capsule)
         if found.device != (_CUDA, self.index) or found.dtype is None:
             return None
         if found.dtype is bfloat16:
-            words = driver.from_dlpack(Held(relabel(capsule, uint16), found.device))
+            words = runtime.from_dlpack(Held(relabel(capsule, uint16), found.device))
             return words.view(bfloat16.numpy)
-        return driver.from_dlpack(Held(capsule, found.device))
+        return runtime.from_dlpack(Held(capsule, found.device))
 
     def staging(self, data: TensorData, device: DeviceId) -> TensorData:
         """A copy in pinned memory, which the device reads by itself."""
-        return TensorData(self.for_device(device).driver.pinned(data.array))
+        return TensorData(self.for_device(device).runtime.pinned(data.array))

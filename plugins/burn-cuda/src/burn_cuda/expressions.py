@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from burn.dtype import Kind
+from burn.plugin_api import Kind
 
 __all__ = ["EXPRESSIONS", "Expression"]
 

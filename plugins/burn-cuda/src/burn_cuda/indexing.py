@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final
 
 import numpy as np
 
-from burn.backend.array import check_places
-from burn.dtype import DType, Kind, complex64, complex128, float32, float64, int32, uint32
+from burn.plugin_api import (
+    DType,
+    Kind,
+    Shape,
+    check_gather_operands,
+    complex64,
+    complex128,
+    float32,
+    float64,
+    int32,
+    uint32,
+)
+from burn_cuda.base import Array, CudaOps
 from burn_cuda.kernels import WORDS, c_type
-
-if TYPE_CHECKING:
-    from burn.aliases import Shape
-    from burn_cuda.launcher import Launcher
 
 __all__ = ["IndexingOps", "word_type"]
 
-Array = Any
 
 _FEW: Final = 1 << 20
 """Up to so many float32 values are added in float64, so that their order does not matter."""
@@ -53,16 +59,12 @@ def _parts(shape: Shape, axis: int) -> tuple[int, int, int]:
     return math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])
 
 
-class IndexingOps:
+class IndexingOps(CudaOps):
     """Indexing by integer tensors."""
-
-    launcher: Launcher
-    cast: Any
-    _composed: Any
 
     def gather(self, x: Array, indices: Array, *, axis: int) -> Array:
         """A thread for each index."""
-        check_places(x, indices, axis)
+        check_gather_operands(x, indices, axis)
         return self._gather("gather", x, indices, axis, indices.shape)
 
     def select(self, x: Array, indices: Array, *, axis: int) -> Array:
@@ -99,7 +101,7 @@ class IndexingOps:
 
     def scatter_add(self, x: Array, indices: Array, value: Array, *, axis: int) -> Array:
         """Atomic additions."""
-        check_places(x, indices, axis, value)
+        check_gather_operands(x, indices, axis, value)
         return self._update("scatter_add", x, indices, value, axis, "add")
 
     def select_add(self, x: Array, indices: Array, value: Array, *, axis: int) -> Array:
@@ -109,7 +111,7 @@ class IndexingOps:
 
     def scatter(self, x: Array, indices: Array, value: Array, *, axis: int, update: str) -> Array:
         """Atomic updates."""
-        check_places(x, indices, axis, value)
+        check_gather_operands(x, indices, axis, value)
         return self._update("scatter", x, indices, value, axis, update)
 
     def select_assign(
@@ -131,7 +133,7 @@ class IndexingOps:
                 raise TypeError("complex numbers have no order")
             # There is no atomic operation on 16 bytes.
             name = op if op == "select_assign" else "scatter"
-            return self._composed(name, x, indices, value, axis=axis, update=update)
+            return self.ops.decomposed(name, x, indices, value, axis=axis, update=update)
         _, length, inner = _parts(x.shape, axis)
         definitions: dict[str, str | int] = {
             "I": c_type(launcher.dtypes[indices.dtype]),
@@ -162,7 +164,7 @@ class IndexingOps:
         launcher = self.launcher
         out = launcher.copied(x)
         writers = launcher.empty((max(x.size, 1),), np.uint64)
-        launcher.driver.zero(writers)
+        launcher.runtime.zero(writers)
         definitions["E"] = word_type(x)
         kernel = launcher.kernel("find_writers", "assignment.cu", **definitions)
         launcher.run(kernel, value.size, writers, indices, *numbers)

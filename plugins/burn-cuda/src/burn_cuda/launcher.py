@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from burn.backend.checked import CheckedOps
-from burn.dtype import DType
+from burn.plugin_api import REGISTRY, CheckedOps, DType, Shape, Tag
 from burn_cuda.kernels import THREADS, WORDS, source
 from burn_cuda.kernels.elementwise import (
     NARROW_LIMIT,
@@ -21,9 +20,18 @@ from burn_cuda.kernels.elementwise import (
 )
 
 if TYPE_CHECKING:
-    from burn.aliases import Shape
+    from burn_cuda.runtime import Runtime
 
-__all__ = ["Launcher", "Packed", "broadcast", "divider", "element_strides", "merged", "packed"]
+__all__ = [
+    "LaunchCache",
+    "Launcher",
+    "Packed",
+    "broadcast",
+    "divider",
+    "element_strides",
+    "merged",
+    "packed",
+]
 
 Array = Any
 
@@ -42,12 +50,7 @@ _MANY: Final = 1 << 14
 
 _MOST_AXES: Final = 8
 _COMMON_RANK: Final = 4
-_CHECKED: Final = (
-    *("gather", "scatter_add", "select", "select_add", "scatter", "select_assign"),
-    *("gather_nd", "scatter_nd", "embedding", "cross_entropy", "cross_entropy_grad"),
-    *("nll_loss", "max_pool_grad", "ctc_loss", "ctc_loss_grad"),
-)
-"""Ops whose indices are checked in a kernel."""
+_MAX_CACHED_LAUNCHES: Final = 4096
 
 
 class Launcher:
@@ -55,26 +58,27 @@ class Launcher:
 
     Parameters
     ----------
-    driver : Driver
+    runtime : Runtime
         The device.
     dtypes : dict
         DType of each dtype object of arrays.
     """
 
-    def __init__(self, driver: Any, dtypes: dict[Any, DType]) -> None:
-        self.driver = driver
+    def __init__(self, runtime: Runtime, dtypes: dict[Any, DType]) -> None:
+        self.runtime = runtime
         self.dtypes = dtypes
-        self.empty: Callable[[Shape, Any], Array] = driver.empty
-        self.is_dense: Callable[[Array], bool] = driver.is_dense
+        self.empty: Callable[[Shape, Any], Array] = runtime.empty
+        self.is_dense: Callable[[Array], bool] = runtime.is_dense
         self._compiled: dict[Any, Any] = {}
-        self.checked = CheckedOps(*_CHECKED)
+        names = [name for name, op in REGISTRY.items() if Tag.CHECKS_INDICES in op.tags]
+        self.checked = CheckedOps(*names)
 
     def kernel(self, name: str, file: str, **definitions: str | int) -> Any:
         """A kernel of a file, with macros defined for this use."""
         key = (name, file, *definitions.items())
         found = self._compiled.get(key)
         if found is None:
-            found = self.driver.compile(source(file, **definitions), name)
+            found = self.runtime.compile(source(file, **definitions), name)
             self._compiled[key] = found
         return found
 
@@ -95,7 +99,7 @@ class Launcher:
     def copied(self, x: Array) -> Array:
         """A dense copy."""
         if self.is_dense(x):
-            return self.driver.copy(x)
+            return self.runtime.copy(x)
         result = self.empty(x.shape, x.dtype)
         tiles = _tiles(x.shape, element_strides(x, len(x.shape)), x.dtype.itemsize)
         if tiles is None:
@@ -209,7 +213,7 @@ class Launcher:
         """Kernel of a program for operands of one shape without gaps."""
         found = self._compiled.get(program)
         if found is None:
-            found = self.driver.compile(dense_source(program), "dense")
+            found = self.runtime.compile(dense_source(program), "dense")
             self._compiled[program] = found
         return found
 
@@ -239,7 +243,7 @@ class Launcher:
         kernel = self._compiled.get(key)
         if kernel is None:
             text = strided_source(program, rank, wide=wide, packs=packs)
-            kernel = self._compiled[key] = self.driver.compile(text, "strided")
+            kernel = self._compiled[key] = self.runtime.compile(text, "strided")
         return kernel
 
     def _native(self, dtype: DType) -> Any:
@@ -247,7 +251,7 @@ class Launcher:
 
     def flag(self, op: str) -> tuple[int, int]:
         """Arguments of a kernel that checks indices: where to say so, and in what op."""
-        return self.driver.flag_address, self.checked.number(op)
+        return self.runtime.flag_address, self.checked.number(op)
 
     def raise_failed(self) -> None:
         """Raise what kernels left in the flag, once.
@@ -257,7 +261,7 @@ class Launcher:
         OutOfRangeError
             If an index was out of range.
         """
-        flag = self.driver.flag
+        flag = self.runtime.flag
         number = int(flag[0])
         if number:
             error = self.checked.error(number, int(flag[1]), int(flag[2]))
@@ -292,6 +296,16 @@ def _row_major(shape: Shape) -> tuple[int, ...]:
 def broadcast(shapes: Sequence[Shape]) -> Shape:
     """Shape that others broadcast to."""
     return np.broadcast_shapes(*shapes)
+
+
+class LaunchCache(dict[Any, Any]):
+    """Prepared launches, by the shapes and layouts that they are for; emptied when it is full."""
+
+    def store(self, key: Any, launch: Any) -> None:
+        """Keep a launch."""
+        if len(self) >= _MAX_CACHED_LAUNCHES:
+            self.clear()
+        self[key] = launch
 
 
 class Packed(np.ndarray[Any, Any]):

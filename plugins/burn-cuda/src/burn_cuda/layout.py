@@ -5,29 +5,28 @@ from __future__ import annotations
 import builtins
 import functools
 import math
-from typing import TYPE_CHECKING, Any
 
-from burn.backend.array import check_sliced, python_slices
+from burn.plugin_api import (
+    DeviceId,
+    DType,
+    RealScalar,
+    Scalar,
+    Shape,
+    Slices,
+    check_sliced,
+    python_slices,
+)
+from burn_cuda.base import Array, CudaOps
 from burn_cuda.elementwise import number_for
 from burn_cuda.kernels import c_type
 from burn_cuda.kernels.elementwise import Program
 from burn_cuda.launcher import Packed
 
-if TYPE_CHECKING:
-    from burn.aliases import RealScalar, Scalar, Shape, Slices
-    from burn.device_id import DeviceId
-    from burn.dtype import DType
-    from burn_cuda.launcher import Launcher
-
 __all__ = ["LayoutOps"]
 
-Array = Any
 
-
-class LayoutOps:
+class LayoutOps(CudaOps):
     """Layout on strided memory."""
-
-    launcher: Launcher
 
     def full(self, *, shape: Shape, fill_value: Scalar, dtype: DType, device: DeviceId) -> Array:
         """One kernel; zeros are a memset."""
@@ -36,7 +35,7 @@ class LayoutOps:
         result = launcher.empty(shape, dtype.numpy)
         number = number_for(fill_value, dtype)
         if not isinstance(number, Packed) and number == 0 and math.copysign(1.0, number) > 0:
-            launcher.driver.zero(result)
+            launcher.runtime.zero(result)
         else:
             self._fill(result, number, dtype)
         return result
@@ -84,7 +83,7 @@ class LayoutOps:
             if length not in (wanted, 1):
                 raise ValueError(f"{old} does not expand to {shape}")
             steps.append(stride if length == wanted else 0)
-        return self.launcher.driver.view(x, shape, steps)
+        return self.launcher.runtime.view(x, shape, steps)
 
     def slice(self, x: Array, *, slices: Slices) -> Array:
         """A view."""
@@ -144,7 +143,7 @@ class LayoutOps:
         shape = (*x.shape[:axis], count, *x.shape[axis + 1 :], size)
         stride = x.strides[axis]
         strides = (*x.strides[:axis], stride * step, *x.strides[axis + 1 :], stride)
-        return self.launcher.driver.view(x, shape, strides)
+        return self.launcher.runtime.view(x, shape, strides)
 
 
 def _check_fits(value: Array, target: Array, x: Array) -> None:

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from burn.plugin_api import DType, Shape
+from burn_cuda.base import Array, CudaOps
 from burn_cuda.kernels import c_type
 from burn_cuda.launcher import broadcast
 
 if TYPE_CHECKING:
-    from burn.aliases import Shape
-    from burn.dtype import DType
     from burn_cuda.launcher import Launcher
 
-__all__ = ["LinearAlgebraOps"]
+__all__ = ["LinearAlgebraOps", "write_product"]
 
-Array = Any
 
 _TILE: Final = 16
 
@@ -67,7 +66,7 @@ def _matrices(launcher: Launcher, x: Array, batch: Shape) -> _Matrices:
             return _Matrices(launcher.copied(x), transposed=False, leading=columns, step=0)
         return _Matrices(x, *laid, 0)
     if own != batch:
-        x = launcher.driver.view(
+        x = launcher.runtime.view(
             x, (*batch, rows, columns), _expanded_strides(x, (*batch, rows, columns))
         )
     laid = _laid(x.shape, x.strides, x.dtype.itemsize)
@@ -111,10 +110,35 @@ def _expanded_strides(x: Array, shape: Shape) -> list[int]:
     ]
 
 
-class LinearAlgebraOps:
-    """Matrix products."""
+def write_product(launcher: Launcher, x1: Array, x2: Array, out: Array) -> None:
+    """Write products of floats to dense memory, which for 16 bits may be of float32."""
+    batch = out.shape[:-2]
+    rows, terms = x1.shape[-2:]
+    columns = x2.shape[-1]
+    if not out.size:
+        return
+    if not terms:
+        launcher.runtime.zero(out)
+        return
+    count = math.prod(batch)
+    one_right = math.prod(x2.shape[:-2]) == 1 and x1.size == count * rows * terms
+    if count > 1 and one_right and launcher.is_dense(x1):
+        x1, rows, count, batch = x1.reshape(-1, terms), count * rows, 1, ()
+    left, right = _matrices(launcher, x1, batch), _matrices(launcher, x2, batch)
+    launcher.runtime.gemm(
+        left.x,
+        right.x,
+        out,
+        (rows, columns, terms),
+        transposed=(left.transposed, right.transposed),
+        leading=(left.leading, right.leading),
+        strides=(left.step, right.step, rows * columns),
+        batch=count,
+    )
 
-    launcher: Launcher
+
+class LinearAlgebraOps(CudaOps):
+    """Matrix products."""
 
     def matmul(self, x1: Array, x2: Array) -> Array:
         """Batches broadcast; many rows times one matrix are one product."""
@@ -123,7 +147,7 @@ class LinearAlgebraOps:
         plan = _plan(x1.shape, x1.strides, x2.shape, x2.strides, x1.dtype.itemsize)
         if plan is not None and x2.dtype is x1.dtype and _is_inexact(dtype):
             out = launcher.empty((plan.shape[0], plan.shape[1]), x1.dtype)
-            launcher.driver.gemm(
+            launcher.runtime.gemm(
                 x1, x2, out, plan.shape, transposed=plan.transposed, leading=plan.leading
             )
             return out
@@ -136,35 +160,8 @@ class LinearAlgebraOps:
         if dtype.is_integer and out.size and x1.shape[-1]:
             self._integers(x1, x2, out, batch)
         else:
-            self._product(x1, x2, out)
+            write_product(launcher, x1, x2, out)
         return out
-
-    def _product(self, x1: Array, x2: Array, out: Array) -> None:
-        """Write products of floats to dense memory, which for 16 bits may be of float32."""
-        launcher = self.launcher
-        batch = out.shape[:-2]
-        rows, terms = x1.shape[-2:]
-        columns = x2.shape[-1]
-        if not out.size:
-            return
-        if not terms:
-            launcher.driver.zero(out)
-            return
-        count = math.prod(batch)
-        one_right = math.prod(x2.shape[:-2]) == 1 and x1.size == count * rows * terms
-        if count > 1 and one_right and launcher.is_dense(x1):
-            x1, rows, count, batch = x1.reshape(-1, terms), count * rows, 1, ()
-        left, right = _matrices(launcher, x1, batch), _matrices(launcher, x2, batch)
-        launcher.driver.gemm(
-            left.x,
-            right.x,
-            out,
-            (rows, columns, terms),
-            transposed=(left.transposed, right.transposed),
-            leading=(left.leading, right.leading),
-            strides=(left.step, right.step, rows * columns),
-            batch=count,
-        )
 
     def _integers(self, x1: Array, x2: Array, out: Array, batch: Shape) -> None:
         launcher = self.launcher
@@ -175,7 +172,7 @@ class LinearAlgebraOps:
             one = math.prod(x.shape[:-2]) == 1
             if not one and x.shape[:-2] != batch:
                 shape = (*batch, *x.shape[-2:])
-                x = launcher.driver.view(x, shape, _expanded_strides(x, shape))  # noqa: PLW2901 — the same operand
+                x = launcher.runtime.view(x, shape, _expanded_strides(x, shape))  # noqa: PLW2901 — the same operand
             operands.append(launcher.dense(x))
             steps.append(0 if one else x.shape[-2] * x.shape[-1])
         across, down = -(-columns // _TILE), -(-rows // _TILE)

@@ -3,26 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from burn.dtype import float32
-from burn.ops.normalization import check_last_axis
+from burn.plugin_api import check_last_axis, float32
+from burn_cuda.base import Array, CudaOps
 from burn_cuda.softmax import row_launch
-
-if TYPE_CHECKING:
-    from burn_cuda.launcher import Launcher
 
 __all__ = ["NormalizationOps"]
 
-Array = Any
 
-
-class NormalizationOps:
+class NormalizationOps(CudaOps):
     """Layer and RMS normalization."""
-
-    launcher: Launcher
-    sum: Any
-    cast: Any
 
     def layer_norm(
         self, x: Array, gamma: Array | None, beta: Array | None, *, epsilon: float

@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-from burn.ops.optimizer import adam_rates, check_same_shapes
+from burn.plugin_api import adam_rates, check_same_shapes
+from burn_cuda.base import Array, CudaOps
 from burn_cuda.kernels import c_type
-
-if TYPE_CHECKING:
-    from burn_cuda.launcher import Launcher
 
 __all__ = ["OptimizerOps"]
 
-Array = Any
 
-
-class OptimizerOps:
+class OptimizerOps(CudaOps):
     """Steps that read and write each element once."""
-
-    launcher: Launcher
 
     def sgd_step(
         self,

@@ -7,9 +7,14 @@ import importlib.util
 import os
 from typing import Final
 
-from burn.backend import Backend
-from burn.errors import DeviceUnavailableError
-from burn.plugins import INSTALL_HINT, BackendSpec, DeviceInfo, hookimpl
+from burn.plugin_api import (
+    INSTALL_HINT,
+    Backend,
+    BackendSpec,
+    DeviceInfo,
+    DeviceUnavailableError,
+    hookimpl,
+)
 from burn_cuda.usage import OLDEST, usage_of
 from burn_nvidia import Gpu, NoDriverError, find_gpus, visible_gpus
 
@@ -35,9 +40,9 @@ def burn_backends() -> list[BackendSpec]:
 
 def _load() -> Backend:
     from burn_cuda.backend import CudaBackend
-    from burn_cuda.driver import Driver, device_count
+    from burn_cuda.runtime import Runtime, device_count
 
-    return CudaBackend(Driver, device_count)  # type: ignore[abstract]  # the table of expressions fills in the other ops
+    return CudaBackend(Runtime, device_count)  # type: ignore[abstract]  # the table of expressions fills in the other ops
 
 
 def _probe() -> list[DeviceInfo]:

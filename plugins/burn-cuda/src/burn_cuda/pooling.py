@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final, Unpack
+from typing import Any, Final, Unpack
 
 import numpy as np
 
-from burn.dtype import DType
-from burn.ops import REGISTRY, Meta
-from burn.ops.max_pooling import check_index_dtype
-from burn.ops.pooling_windows import WindowRule, Windows, pooled_shape, windows
+from burn.plugin_api import (
+    REGISTRY,
+    DType,
+    Meta,
+    PoolAttributes,
+    Windows,
+    check_pool_index_dtype,
+    pool_windows,
+    pooled_shape,
+)
+from burn_cuda.base import Array, CudaOps
 from burn_cuda.kernels import c_type
 from burn_cuda.launcher import divider, packed
 
-if TYPE_CHECKING:
-    from burn_cuda.launcher import Launcher
-
 __all__ = ["PoolingOps"]
 
-Array = Any
 
 _MODES: Final = {"nearest": 0, "bilinear": 1, "bicubic": 2}
 _PADDING: Final = {"zeros": 0, "border": 1, "reflection": 2}
@@ -28,22 +31,20 @@ _MANY_PLACES: Final = 1 << 17
 """With so many threads a GPU is busy; with fewer places the channels are shared out."""
 
 
-class PoolingOps:
+class PoolingOps(CudaOps):
     """A thread for each window, or for each place of a grid."""
 
-    launcher: Launcher
-
-    def max_pool(self, x: Array, **rule: Unpack[WindowRule]) -> Array:
+    def max_pool(self, x: Array, **rule: Unpack[PoolAttributes]) -> Array:
         """Without places."""
-        plan = windows(x.shape, **rule)
+        plan = pool_windows(x.shape, **rule)
         return self._largest_of_windows(x, plan, None)[0]
 
     def max_pool_with_indices(
-        self, x: Array, *, index_dtype: DType, **rule: Unpack[WindowRule]
+        self, x: Array, *, index_dtype: DType, **rule: Unpack[PoolAttributes]
     ) -> tuple[Array, Array]:
         """The first of equals, and of several NaN."""
-        plan = windows(x.shape, **rule)
-        check_index_dtype(plan, index_dtype)
+        plan = pool_windows(x.shape, **rule)
+        check_pool_index_dtype(plan, index_dtype)
         output, indices = self._largest_of_windows(x, plan, index_dtype)
         return output, indices
 

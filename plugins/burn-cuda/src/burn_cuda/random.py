@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from burn.dtype import DType, float32, float64
-from burn.ops.random import UNIFORM_BITS, largest_below, philox_state
+from burn.plugin_api import (
+    UNIFORM_BITS,
+    DeviceId,
+    DType,
+    Shape,
+    float32,
+    float64,
+    largest_below,
+    philox_state,
+)
+from burn_cuda.base import Array, CudaOps
 from burn_cuda.kernels import c_type
-
-if TYPE_CHECKING:
-    from burn.aliases import Shape
-    from burn.device_id import DeviceId
-    from burn_cuda.launcher import Launcher
 
 __all__ = ["RandomOps"]
 
-Array = Any
 
-
-class RandomOps:
+class RandomOps(CudaOps):
     """Random numbers."""
-
-    launcher: Launcher
 
     def random_bits(
         self, *, seed: int, offset: int, count: int, dtype: DType, device: DeviceId

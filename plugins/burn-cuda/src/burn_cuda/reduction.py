@@ -8,16 +8,18 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from burn.dtype import DType, bool_, float32
+from burn.plugin_api import DeviceId, DType, Shape, bool_, float32
+from burn_cuda.base import Array, CudaOps
+from burn_cuda.complex_numbers import on_parts, slice_axis
 from burn_cuda.kernels import THREADS, c_type, computed_type
+from burn_cuda.launcher import LaunchCache
 
 if TYPE_CHECKING:
-    from burn.aliases import Shape
     from burn_cuda.launcher import Launcher
+    from burn_cuda.runtime import Runtime
 
 __all__ = ["ReductionOps", "Rows", "rows_along"]
 
-Array = Any
 
 _WARP: Final = 32
 _TINY_ROW: Final = 16
@@ -36,9 +38,6 @@ _SHORT_COLUMN: Final = 256
 
 _MANY: Final = 1 << 16
 """From so many elements on it pays to compile a kernel that reads rows by 16 bytes."""
-
-_MOST_LAUNCHES: Final = 4096
-"""So many shapes are remembered."""
 
 _FAMILIES: Final = {
     **dict.fromkeys(("Sum", "Mean", "Product"), 0),
@@ -88,17 +87,12 @@ def _reduced(shape: Shape, axis: Sequence[int], *, keepdims: bool) -> Shape:
     return tuple([length for number, length in enumerate(shape) if number not in axis])
 
 
-class ReductionOps:
+class ReductionOps(CudaOps):
     """Reductions over axes."""
 
-    launcher: Launcher
-    cast: Any
-    divide: Any
-    sqrt: Any
-    not_equal: Any
-    _complex_product: Any
-    _of_both_parts: Any
-    _reductions: dict[Any, Any]
+    def __init__(self, runtime: Runtime) -> None:
+        super().__init__(runtime)
+        self._reduction_launches = LaunchCache()
 
     def sum(
         self, x: Array, *, axis: tuple[int, ...], keepdims: bool = False, dtype: DType
@@ -188,7 +182,7 @@ class ReductionOps:
         """Results of a reducer of the kernel file, in the shape that the op gives."""
         launcher = self.launcher
         key: tuple[Any, ...] = (reducer, x.dtype, x.shape, axis, keepdims, dtype)
-        known = self._reductions.get(key)
+        known = self._reduction_launches.get(key)
         if known is not None and launcher.is_dense(x):
             kernel_of, blocks, shape, numbers = known
             out = launcher.empty(shape, dtype.numpy)
@@ -255,7 +249,7 @@ class ReductionOps:
     ) -> Array:
         """Sums of both parts, products of halves, and the truth of numbers that are not 0."""
         if reducer in ("Any", "All"):
-            mask = self.not_equal(x, 0.0)
+            mask = self.ops.not_equal(x, 0.0)
             return self._reduce(reducer, mask, axis, dtype, "int", keepdims=keepdims)
         x = self.cast(x, dtype=dtype)
         if reducer == "Product":
@@ -268,7 +262,24 @@ class ReductionOps:
             accumulator = computed_type(part)
             return self._reduce(reducer, parts, axis, part, accumulator, keepdims=keepdims)
 
-        return self._of_both_parts(reduced, x, dtype)
+        return on_parts(self.launcher, reduced, x, dtype)
+
+    def _complex_product(self, x: Array, axis: Sequence[int], *, keepdims: bool) -> Array:
+        """The product along axes: the first half times the second half, again and again."""
+        for number in axis:
+            while x.shape[number] > 1:
+                length = x.shape[number]
+                half = length // 2
+                product = self.multiply(
+                    slice_axis(x, number, 0, half), slice_axis(x, number, half, 2 * half)
+                )
+                rest = slice_axis(x, number, 2 * half, length)
+                x = self.concat([product, rest], axis=number) if rest.size else product
+            if not x.shape[number]:
+                shape = (*x.shape[:number], 1, *x.shape[number + 1 :])
+                dtype, device = self.launcher.dtypes[x.dtype], DeviceId(0, self.index)
+                x = self.full(shape=shape, fill_value=1.0, dtype=dtype, device=device)
+        return x.reshape(_reduced(x.shape, axis, keepdims=keepdims))
 
     def _reduce_at_once(
         self,
@@ -281,10 +292,8 @@ class ReductionOps:
     ) -> None:
         """One launch, which is remembered for dense operands of this shape."""
         self.launcher.run_blocks(kernel, blocks, x, out, *numbers)
-        if len(self._reductions) >= _MOST_LAUNCHES:
-            self._reductions.clear()
         if key:
-            self._reductions[key] = (kernel, blocks, out.shape, numbers)
+            self._reduction_launches.store(key, (kernel, blocks, out.shape, numbers))
 
     def _scratch(self, accumulator: str, count: int) -> Array:
         """Room for what parts came to."""

@@ -4,29 +4,38 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
 import numpy as np
 
-from burn.dtype import DType, float32
-from burn.ops import REGISTRY, Meta
-from burn.ops.average_pooling import adaptive_ends, window_counts, window_sums
-from burn.ops.pooling_windows import WindowRule, Windows, windows
-from burn.ops.resampling import interpolation_taps
-from burn.ops.taps import Taps, window_taps
+from burn.plugin_api import (
+    REGISTRY,
+    AxisMap,
+    DType,
+    Meta,
+    PoolAttributes,
+    Shape,
+    Sizes,
+    Windows,
+    adaptive_window_bounds,
+    float32,
+    interpolation_maps,
+    pool_windows,
+    range_sum_map,
+    window_element_counts,
+    window_sum_map,
+)
+from burn_cuda.base import Array, CudaOps
 from burn_cuda.kernels import c_type
 from burn_cuda.launcher import divider, packed
 
 if TYPE_CHECKING:
-    from burn.aliases import Shape
-    from burn.ops.pooling_windows import Sizes
-    from burn_cuda.launcher import Launcher
+    from burn_cuda.runtime import Runtime
 
-__all__ = ["ResamplingOps", "uploaded_tables"]
+__all__ = ["ResamplingOps"]
 
-Array = Any
-Map = Taps | None
+Map = AxisMap | None
 """What happens along an axis; None where it stays as it is."""
 
 _AXES: Final = 3
@@ -38,16 +47,17 @@ _FEW_RESULTS: Final = 1 << 14
 
 _UNROLLED: Final = 8
 
+_MAX_TABLES: Final = 128
+"""Tables of axis maps that a device keeps: those used last."""
 
-class ResamplingOps:
+
+class ResamplingOps(CudaOps):
     """Ops that are a linear map along each of the last axes; sums of 16-bit floats are float32."""
 
-    launcher: Launcher
-    tables: Callable[[Taps, DType], tuple[Array, Array]]
-    """`uploaded_tables` of the device, which keeps those that were used last."""
-
-    cast: Any
-    mean: Any
+    def __init__(self, runtime: Runtime) -> None:
+        super().__init__(runtime)
+        cached = functools.lru_cache(maxsize=_MAX_TABLES)
+        self.axis_map_tables = cached(functools.partial(_upload_tables, runtime))
 
     def interpolate(
         self,
@@ -62,7 +72,7 @@ class ResamplingOps:
         given = {"mode": mode, "align_corners": align_corners, "scale": scale}
         self._check_map("interpolate", x, output_size=output_size, **given)
         spatial = x.shape[len(x.shape) - len(output_size) :]
-        maps = interpolation_taps(spatial, output_size, mode, align_corners, scale)
+        maps = interpolation_maps(spatial, output_size, mode, align_corners, scale)
         return self._mapped(x, maps)
 
     def interpolate_grad(
@@ -78,15 +88,15 @@ class ResamplingOps:
         given = {"mode": mode, "align_corners": align_corners, "scale": scale}
         self._check_map("interpolate_grad", g, input_size=input_size, **given)
         resized = g.shape[len(g.shape) - len(input_size) :]
-        maps = interpolation_taps(input_size, resized, mode, align_corners, scale)
+        maps = interpolation_maps(input_size, resized, mode, align_corners, scale)
         return self._mapped(g, [taps.transposed for taps in maps])
 
     def avg_pool(
-        self, x: Array, *, count_include_pad: bool = True, **rule: Unpack[WindowRule]
+        self, x: Array, *, count_include_pad: bool = True, **rule: Unpack[PoolAttributes]
     ) -> Array:
         """The sums divided where all windows are alike, else weighted."""
         self._check_map("avg_pool", x, count_include_pad=count_include_pad, **rule)
-        plan = windows(x.shape, **rule)
+        plan = pool_windows(x.shape, **rule)
         maps, divisors = zip(*[_means(axis, count_include_pad) for axis in plan], strict=True)
         return self._mapped(x, maps, math.prod(divisors))
 
@@ -96,13 +106,13 @@ class ResamplingOps:
         *,
         input_size: Sizes,
         count_include_pad: bool = True,
-        **rule: Unpack[WindowRule],
+        **rule: Unpack[PoolAttributes],
     ) -> Array:
         """The same with the transposed tables."""
         self._check_map(
             "avg_pool_grad", g, input_size=input_size, count_include_pad=count_include_pad, **rule
         )
-        plan = windows(input_size, **rule)
+        plan = pool_windows(input_size, **rule)
         maps, divisors = zip(*[_means(axis, count_include_pad) for axis in plan], strict=True)
         return self._mapped(g, [taps.transposed for taps in maps], math.prod(divisors))
 
@@ -111,7 +121,7 @@ class ResamplingOps:
         self._check_map("adaptive_avg_pool", x, output_size=output_size)
         count = len(output_size)
         if set(output_size) == {1} and x.size:
-            return self.mean(x, axis=tuple(range(x.ndim - count, x.ndim)), keepdims=True)
+            return self.ops.mean(x, axis=tuple(range(x.ndim - count, x.ndim)), keepdims=True)
         spatial = x.shape[len(x.shape) - len(output_size) :]
         means = [_adaptive_means(*both) for both in zip(spatial, output_size, strict=True)]
         maps, divisors = zip(*means, strict=True)
@@ -133,15 +143,15 @@ class ResamplingOps:
         infer: Any = REGISTRY[name].infer
         infer(Meta(x.shape, dtype), **attributes)
 
-    def _mapped(self, x: Array, maps: Sequence[Taps], divisor: int = 1) -> Array:
+    def _mapped(self, x: Array, maps: Sequence[AxisMap], divisor: int = 1) -> Array:
         """Apply a map along each of the last axes, at once where that is little work."""
         lead = len(x.shape) - len(maps)
-        at_once = math.prod([taps.places.shape[1] for taps in maps]) <= _MOST_TAPS
+        at_once = math.prod([taps.indices.shape[1] for taps in maps]) <= _MOST_TAPS
         if at_once and len(maps) <= _AXES:
             none: list[Map] = [None] * (_AXES - len(maps))
             head = (math.prod(x.shape[:lead]), *[1] * len(none))
             out = self._sums_of_taps(x, (*head, *x.shape[lead:]), [*none, *maps], divisor)
-            return out.reshape(*x.shape[:lead], *[taps.places.shape[0] for taps in maps])
+            return out.reshape(*x.shape[:lead], *[taps.indices.shape[0] for taps in maps])
         dtype = self.launcher.dtypes[x.dtype]
         wide = float32 if dtype.itemsize < float32.itemsize else dtype
         x = self.cast(x, dtype=wide)
@@ -150,7 +160,7 @@ class ResamplingOps:
             parts = (math.prod(shape[:axis]), 1, shape[axis], math.prod(shape[axis + 1 :]))
             own = divisor if number == len(maps) - 1 else 1
             x = self._sums_of_taps(x, parts, [None, taps, None], own)
-            x = x.reshape(*shape[:axis], taps.places.shape[0], *shape[axis + 1 :])
+            x = x.reshape(*shape[:axis], taps.indices.shape[0], *shape[axis + 1 :])
         return self.cast(x, dtype=dtype)
 
     def _sums_of_taps(self, x: Array, shape: Shape, maps: Sequence[Map], divisor: int) -> Array:
@@ -160,7 +170,7 @@ class ResamplingOps:
         wide = float32 if dtype.itemsize < float32.itemsize else dtype
         lengths = shape[1:]
         counts = [
-            length if taps is None else taps.places.shape[0]
+            length if taps is None else taps.indices.shape[0]
             for length, taps in zip(lengths, maps, strict=True)
         ]
         out = launcher.empty((shape[0], *counts), x.dtype)
@@ -170,11 +180,11 @@ class ResamplingOps:
         numbers: list[int] = []
         definitions: dict[str, str | int] = {"T": c_type(dtype)}
         for axis, taps in enumerate(maps):
-            few = 0 if taps is None else taps.places.shape[1]
+            few = 0 if taps is None else taps.indices.shape[1]
             numbers.append(few)
-            tables += (0, 0) if taps is None else self.tables(taps, wide)
+            tables += (0, 0) if taps is None else self.axis_map_tables(taps, wide)
             unrolled = few if few <= _UNROLLED and (taps is None or few) else -1
-            some = taps is not None and taps.taken is not None
+            some = taps is not None and taps.present is not None
             if taps is not None and out.size < _FEW_RESULTS:
                 unrolled, some = -1, True
             definitions |= {f"K{axis}": unrolled, f"SOME{axis}": int(some)}
@@ -193,33 +203,35 @@ class ResamplingOps:
         return out
 
 
-def uploaded_tables(driver: Any, taps: Taps, dtype: DType) -> tuple[Array, Array]:
-    """The places of each result along an axis, -1 for none, and their weights; (taps, results)."""
-    places = taps.places.astype(np.int32)
-    if taps.taken is not None:
-        places = np.where(taps.taken, places, np.int32(-1))
-    first = driver.upload(np.ascontiguousarray(places.T))
-    if taps.weights is None:
+def _upload_tables(runtime: Runtime, axis_map: AxisMap, dtype: DType) -> tuple[Array, Array]:
+    """The input indices of each output, -1 for none, and their weights; shape (taps, outputs)."""
+    indices = axis_map.indices.astype(np.int32)
+    if axis_map.present is not None:
+        indices = np.where(axis_map.present, indices, np.int32(-1))
+    first = runtime.upload(np.ascontiguousarray(indices.T))
+    if axis_map.weights is None:
         return first, 0
-    return first, driver.upload(np.ascontiguousarray(taps.weights.astype(dtype.numpy).T))
+    return first, runtime.upload(np.ascontiguousarray(axis_map.weights.astype(dtype.numpy).T))
 
 
 @functools.lru_cache(maxsize=256)
-def _means(axis: Windows, with_padding: bool) -> tuple[Taps, int]:
+def _means(axis: Windows, with_padding: bool) -> tuple[AxisMap, int]:
     """Means of windows along an axis: a map, and what is divided by."""
-    return _divided(window_sums(axis), window_counts(axis, count_include_pad=with_padding))
+    return _divided(
+        window_sum_map(axis), window_element_counts(axis, count_include_pad=with_padding)
+    )
 
 
 @functools.lru_cache(maxsize=256)
-def _adaptive_means(length: int, count: int) -> tuple[Taps, int]:
+def _adaptive_means(length: int, count: int) -> tuple[AxisMap, int]:
     """Means of windows that hold all of an axis."""
-    starts, stops = adaptive_ends(length, count)
-    return _divided(window_taps(length, starts, stops), stops - starts)
+    starts, stops = adaptive_window_bounds(length, count)
+    return _divided(range_sum_map(length, starts, stops), stops - starts)
 
 
-def _divided(sums: Taps, counts: np.ndarray[Any, Any]) -> tuple[Taps, int]:
+def _divided(sums: AxisMap, counts: np.ndarray[Any, Any]) -> tuple[AxisMap, int]:
     """Sums as means: all divided by one number, or each weighted."""
     if len(set(counts.tolist())) <= 1:
         return sums, int(counts[0]) if len(counts) else 1
-    weights = np.broadcast_to(1.0 / counts[:, None], sums.places.shape)
-    return Taps(sums.length, sums.places, weights, sums.taken), 1
+    weights = np.broadcast_to(1.0 / counts[:, None], sums.indices.shape)
+    return AxisMap(sums.length, sums.indices, weights, sums.present), 1

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from burn.dtype import DType, int64
+from burn.plugin_api import DType, int64
+from burn_cuda.base import Array, CudaOps
+from burn_cuda.complex_numbers import on_parts, slice_axis
 from burn_cuda.kernels import THREADS, c_type, computed_type
-
-if TYPE_CHECKING:
-    from burn_cuda.launcher import Launcher
 
 __all__ = ["ScanOps"]
 
-Array = Any
 
 _MANY_LINES: Final = 1 << 14
 _FEW_ELEMENTS: Final = 16
@@ -28,12 +26,8 @@ _FAN: Final = 32
 """Tiles in a group, and groups in what is above."""
 
 
-class ScanOps:
+class ScanOps(CudaOps):
     """What accumulates along an axis."""
-
-    launcher: Launcher
-    _of_both_parts: Any
-    _complex_products: Any
 
     def cumsum(self, x: Array, *, axis: int) -> Array:
         """16-bit floats add up in float32."""
@@ -82,10 +76,27 @@ class ScanOps:
         if not 0 <= axis < len(x.shape):
             raise IndexError(f"axis {axis} of {len(x.shape)}")
         if operation == "Sum":
-            return self._of_both_parts(lambda parts: self._scan(operation, parts, axis), x, dtype)
+            return on_parts(
+                self.launcher, lambda parts: self._scan(operation, parts, axis), x, dtype
+            )
         if operation == "Product":
             return self._complex_products(x, axis)
         raise TypeError("complex numbers have no order")
+
+    def _complex_products(self, x: Array, axis: int) -> Array:
+        """The product of each element and those before it, in steps of doubled distance.
+
+        W. D. Hillis and G. L. Steele, "Data parallel algorithms" (1986).
+        """
+        length = x.shape[axis]
+        step = 1
+        while step < length:
+            later = slice_axis(x, axis, step, length)
+            earlier = slice_axis(x, axis, 0, length - step)
+            first = slice_axis(x, axis, 0, step)
+            x = self.concat([first, self.multiply(later, earlier)], axis=axis)
+            step *= 2
+        return x
 
     def _scan_kernel(self, name: str, operation: str, dtype: DType, **tile: int) -> Any:
         types = {"T": c_type(dtype), "S": computed_type(dtype), "OPERATION": operation}
@@ -109,6 +120,6 @@ class ScanOps:
             words_of_row = halves * (tiles + tiles // _FAN + tiles // _FAN**2 + 2)
             words = rows * words_of_row
         known = launcher.empty((words,), int64.numpy)
-        launcher.driver.zero(known)
+        launcher.runtime.zero(known)
         kernel = self._scan_kernel("scan_rows", operation, dtype, PACKS=packs, WIDTH=width)
         launcher.run_blocks(kernel, rows * tiles, x, out, known, n, tiles, words_of_row)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from burn_cuda.base import Array, CudaOps
 from burn_cuda.kernels import THREADS, c_type
 
 if TYPE_CHECKING:
@@ -12,7 +13,6 @@ if TYPE_CHECKING:
 
 __all__ = ["SoftmaxOps", "row_launch", "row_shape"]
 
-Array = Any
 
 _PACK_BYTES: Final = 16
 _WARP: Final = 32
@@ -76,10 +76,8 @@ def row_launch(
     kernel((-(-rows * lanes // block),), (block,), (*rest, rows, n))
 
 
-class SoftmaxOps:
+class SoftmaxOps(CudaOps):
     """Functions of rows, which lie along an axis."""
-
-    launcher: Launcher
 
     def softmax(self, x: Array, *, axis: int) -> Array:
         """Exponentials, less the maximum of their row, over their sum."""

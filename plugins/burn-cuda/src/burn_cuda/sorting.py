@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final
 
 import numpy as np
 
-from burn.dtype import DType, int64
+from burn.plugin_api import DType, int64
+from burn_cuda.base import Array, CudaOps
 from burn_cuda.indexing import word_type
 from burn_cuda.kernels import WORDS, c_type
 
-if TYPE_CHECKING:
-    from burn_cuda.launcher import Launcher
-
 __all__ = ["SortingOps"]
 
-Array = Any
 
 _LONG: Final = 8
 _KEYS: Final = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 
 
-class SortingOps:
+class SortingOps(CudaOps):
     """Stable sorts."""
-
-    launcher: Launcher
-    gather: Any
 
     def argsort(self, x: Array, *, axis: int, descending: bool = False, dtype: DType) -> Array:
         """One sort of all rows: the row comes first in the order."""
@@ -42,7 +36,7 @@ class SortingOps:
 
     def _sort(self, rows: Array, out: Array, dtype: DType, *, descending: bool) -> None:
         launcher = self.launcher
-        driver, n, length = launcher.driver, rows.size, rows.shape[-1]
+        runtime, n, length = launcher.runtime, rows.size, rows.shape[-1]
         itemsize = rows.dtype.itemsize
         one_row = n == length
         keyed = self._keyed(rows, places=True)
@@ -50,14 +44,14 @@ class SortingOps:
             keys = launcher.empty((n,), _KEYS[itemsize])
             kernel = launcher.kernel("make_keys", "sorting.cu", **keyed)
             launcher.run(kernel, n, rows, keys, int(descending), n)
-            order = driver.sort_places(keys)
+            order = runtime.sort_places(keys)
             if not one_row:
                 order = self._by_rows(order, length, n)
         else:
             keys = launcher.empty((n,), np.uint64)
             kernel = launcher.kernel("make_row_keys", "sorting.cu", **keyed)
             launcher.run(kernel, n, rows, keys, int(descending), length, n)
-            order = driver.sort_places(keys)
+            order = runtime.sort_places(keys)
         kernel = launcher.kernel("places_in_rows", "sorting.cu", O=c_type(dtype))
         launcher.run(kernel, n, order, out, length, n)
 
@@ -66,7 +60,7 @@ class SortingOps:
         launcher = self.launcher
         rows = launcher.empty((n,), np.uint64)
         launcher.run(launcher.kernel("rows_of", "sorting.cu", O="int64"), n, order, rows, length, n)
-        second = launcher.driver.sort_places(rows)
+        second = launcher.runtime.sort_places(rows)
         chained = launcher.empty((n,), np.int64)
         kernel = launcher.kernel("chained", "sorting.cu", O="int64")
         launcher.run(kernel, n, order, second, chained, n)
@@ -93,7 +87,7 @@ class SortingOps:
             keyed["KEYS"] = WORDS[keys.dtype.itemsize]
             kernel = launcher.kernel(name, "sorting.cu", **keyed)
             launcher.run(kernel, n, rows, keys, int(descending), *numbers)
-            launcher.driver.sort_keys(keys)
+            launcher.runtime.sort_keys(keys)
             kernel = launcher.kernel("from_keys", "sorting.cu", **keyed)
             launcher.run(kernel, n, keys, out, int(descending), n)
         return out.transpose(tuple([order.index(number) for number in range(rank)]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Final
 
-from burn.dtype import (
+from burn.plugin_api import (
     DType,
     DTypeUsage,
     bfloat16,

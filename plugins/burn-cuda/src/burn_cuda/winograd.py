@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from burn.dtype import float32
-from burn.ops.convolution_windows import Convolution
+from burn.plugin_api import ConvGeometry, Shape, float32
 from burn_cuda.kernels import c_type
 from burn_cuda.launcher import divider, packed
 
 if TYPE_CHECKING:
-    from burn.aliases import Shape
     from burn_cuda.launcher import Launcher
 
 __all__ = ["Winograd"]
@@ -46,10 +44,10 @@ class Winograd:
     def __init__(self, launcher: Launcher) -> None:
         self.launcher = launcher
 
-    def suits(self, plan: Convolution, dtype: Any) -> bool:
+    def suits(self, plan: ConvGeometry, dtype: Any) -> bool:
         """Whether a convolution is of this kind, and large enough."""
         launcher = self.launcher
-        if launcher.dtypes[dtype] is not float32 or launcher.driver.tf32 or len(plan.axes) != 2:
+        if launcher.dtypes[dtype] is not float32 or launcher.runtime.tf32 or len(plan.axes) != 2:
             return False
         if any((axis.kernel, axis.stride, axis.dilation) != (3, 1, 1) for axis in plan.axes):
             return False
@@ -58,14 +56,14 @@ class Winograd:
         work = plan.groups * math.prod(each) * tiles
         return min(each) >= _FEWEST_CHANNELS and work >= _LEAST_WORK
 
-    def forward(self, x: Array, weight: Array, bias: Array | None, plan: Convolution) -> Array:
+    def forward(self, x: Array, weight: Array, bias: Array | None, plan: ConvGeometry) -> Array:
         """The convolution."""
         before = tuple([axis.before for axis in plan.axes])
         out = self.launcher.empty(plan.output_shape, x.dtype)
         self._correlate(x, weight, bias, out, plan, before, turned=False)
         return out
 
-    def backward(self, g: Array, weight: Array, bias: Array | None, plan: Convolution) -> Array:
+    def backward(self, g: Array, weight: Array, bias: Array | None, plan: ConvGeometry) -> Array:
         """The gradient by what a convolution is of: one with windows that are turned around."""
         before = tuple([2 - axis.before for axis in plan.axes])
         out = self.launcher.empty(plan.input_shape, g.dtype)
@@ -78,7 +76,7 @@ class Winograd:
         weight: Array,
         bias: Array | None,
         out: Array,
-        plan: Convolution,
+        plan: ConvGeometry,
         before: tuple[int, ...],
         *,
         turned: bool,
@@ -98,7 +96,7 @@ class Winograd:
             sizes = (out.shape[2:], before, images)
             self._transform("input_tiles", x[start:stop], tiles, *sizes)
             products = launcher.empty((_PRODUCTS, groups, outputs, images * count), x.dtype)
-            launcher.driver.gemm(
+            launcher.runtime.gemm(
                 factors,
                 tiles,
                 products,
@@ -111,7 +109,7 @@ class Winograd:
             given = (products, vector, out[start:stop], layout, int(bias is not None), n)
             self._run("output_tiles", n, x.dtype, *given)
 
-    def weight_gradient(self, x: Array, g: Array, plan: Convolution) -> Array:
+    def weight_gradient(self, x: Array, g: Array, plan: ConvGeometry) -> Array:
         """The gradient by the weight: the images in shares, and the sum of these."""
         launcher = self.launcher
         groups = plan.groups
@@ -132,7 +130,7 @@ class Winograd:
             self._transform("input_tiles", x[start:stop], tiles, *sizes)
             self._transform("slope_tiles", g[start:stop], slopes, *sizes)
             products = launcher.empty((shares, _PRODUCTS, groups, outputs, inputs), x.dtype)
-            launcher.driver.gemm(
+            launcher.runtime.gemm(
                 slopes,
                 tiles,
                 products,
@@ -146,7 +144,7 @@ class Winograd:
 
     def _ranges(self, batch: int, each: int) -> list[tuple[int, int]]:
         """From which image to which, as many as have room at a time."""
-        room = min(_MOST_BYTES, self.launcher.driver.memory // _SHARE)
+        room = min(_MOST_BYTES, self.launcher.runtime.memory // _SHARE)
         most = max(1, min(room // (each * _PRODUCTS * float32.itemsize), ((1 << 31) - 1) // each))
         parts = -(-batch // most)
         step = -(-batch // parts)

@@ -53,7 +53,7 @@ def current_device():
     return getattr(_thread, "index", 0)
 
 
-class Driver:
+class Runtime:
     """One of two devices that are none.
 
     Whatever is done to arrays of a device while another one is the current one is a mistake.

@@ -7,7 +7,7 @@ import re
 from importlib import resources
 from typing import Final
 
-from burn.dtype import DType
+from burn.plugin_api import DType
 
 __all__ = ["C_TYPES", "THREADS", "WORDS", "c_type", "computed_type", "shared", "source"]
 

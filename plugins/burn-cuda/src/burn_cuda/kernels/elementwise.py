@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from burn.dtype import DType
+from burn.plugin_api import DType
 from burn_cuda.kernels import c_type, computed_type, shared
 
 __all__ = ["NARROW_LIMIT", "RANKS", "Program", "dense_source", "strided_source"]

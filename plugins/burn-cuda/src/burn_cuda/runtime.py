@@ -1,4 +1,4 @@
-"""Driver: one GPU through CuPy. What the ops need of a device, and all that touches one."""
+"""Runtime: one GPU through CuPy. What the ops need of a device, and all that touches one."""
 
 from __future__ import annotations
 
@@ -12,21 +12,27 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import cupy
 import numpy as np
 from cupy.cuda import compiler, cublas, function, memory, nvrtc, runtime
 
-from burn.dtype import bfloat16, complex64, complex128, float16, float32, float64
-from burn.errors import ExecutionError, OutOfMemoryError
+from burn.plugin_api import (
+    ConvGeometry,
+    ExecutionError,
+    OutOfMemoryError,
+    Shape,
+    bfloat16,
+    complex64,
+    complex128,
+    float16,
+    float32,
+    float64,
+)
 from burn_cuda.cudnn import Cudnn, installed
 
-if TYPE_CHECKING:
-    from burn.aliases import Shape
-    from burn.ops.convolution_windows import Convolution
-
-__all__ = ["Driver", "device_count"]
+__all__ = ["Runtime", "device_count"]
 
 Array = Any
 Launch = Callable[[tuple[int, ...], tuple[int, ...], tuple[Any, ...]], None]
@@ -99,7 +105,7 @@ class _Module:
             return self._loaded.get_function(name)  # type: ignore[no-any-return]  # CuPy has no types
 
 
-class Driver:
+class Runtime:
     """One GPU.
 
     Parameters
@@ -142,7 +148,7 @@ class Driver:
         self.flag_address = int(pinned.ptr)
 
     def __repr__(self) -> str:
-        return f"Driver({self.index})"
+        return f"Runtime({self.index})"
 
     def current(self) -> contextlib.AbstractContextManager[Any]:
         """Context in which this device is the one that CUDA calls go to."""
@@ -276,7 +282,7 @@ class Driver:
             "learn which operation it is",
         )
 
-    def receive(self, x: Array, source: Driver) -> Array:
+    def receive(self, x: Array, source: Runtime) -> Array:
         """A copy of a dense array of another GPU, from memory to memory where the two can.
 
         Both streams wait for each other: this one for what makes `x`, and the one there for the
@@ -301,7 +307,7 @@ class Driver:
             there.wait_event(copied)
         return result
 
-    def _meet(self, other: Driver) -> None:
+    def _meet(self, other: Runtime) -> None:
         """Let two GPUs read each other's memory, without which copies go through the host."""
         if other.index in self._peers:
             return
@@ -352,7 +358,9 @@ class Driver:
         library = installed()
         return None if library is None else Cudnn(library, self.empty, self.memory)
 
-    def convolve(self, kind: str, operands: Sequence[Array], out: Array, plan: Convolution) -> bool:
+    def convolve(
+        self, kind: str, operands: Sequence[Array], out: Array, plan: ConvGeometry
+    ) -> bool:
         """Let cuDNN write a convolution of dense arrays; whether it did. See `Cudnn.run`."""
         if self.cudnn is None:
             return False

@@ -1,0 +1,42 @@
+"""CudaOps: the typed base of the mixins of `CudaBackend`; what they share of one device."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from burn.plugin_api import Backend
+from burn_cuda.launcher import Launcher
+from burn_cuda.usage import STORED
+
+if TYPE_CHECKING:
+    from burn_cuda.runtime import Runtime
+
+__all__ = ["Array", "CudaOps"]
+
+Array = Any
+"""An array of CuPy."""
+
+
+class CudaOps(Backend):
+    """Ops on the arrays of one device. Each mixin adds the methods of one family of ops.
+
+    A method that leaves a case to the default of its op calls ``self.ops.decomposed``.
+
+    Parameters
+    ----------
+    runtime : Runtime
+        The device.
+
+    Attributes
+    ----------
+    index : int
+        Its index among the devices that CUDA shows.
+    launcher : Launcher
+        Compiles and launches its kernels.
+    """
+
+    def __init__(self, runtime: Runtime) -> None:
+        self.runtime = runtime
+        self.index = runtime.index
+        self.launcher = Launcher(runtime, {dtype.numpy: dtype for dtype in STORED})
+        self.called = self.launcher.checked.called
