@@ -1,7 +1,29 @@
-"""Linear algebra: the extension of the array API standard, and what is like it."""
+"""Linear algebra: the extension of the array API standard, and what is like it.
 
-from burn.functions.linalg import *
-from burn.functions.linalg import __all__
+Matrices are the last two axes; those before are a batch. Decompositions run in NumPy on the host
+where a backend has none of its own, and those of real matrices have gradients.
+"""
+
+from burn.functions import (
+    diagonals as _diagonals,
+    linear_algebra as _linear_algebra,
+    matrix_decomposition as _matrix_decomposition,
+    norms as _norms,
+    products as _products,
+)
+from burn.functions.diagonals import *
+from burn.functions.linear_algebra import *
+from burn.functions.matrix_decomposition import *
+from burn.functions.norms import *
+from burn.functions.products import *
+
+__all__ = (
+    _diagonals.__all__
+    + _linear_algebra.__all__
+    + _matrix_decomposition.__all__
+    + _norms.__all__
+    + _products.__all__
+)
 
 
 def __dir__() -> list[str]:

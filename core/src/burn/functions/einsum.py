@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from burn.errors import ArgumentError, OperandTypeError, ShapeError
-from burn.functions.linalg import diagonal
+from burn.functions.diagonals import diagonal
 from burn.functions.linear_algebra import matmul
 from burn.functions.manipulation import broadcast_to, moveaxis, permute_dims, reshape
 from burn.functions.normalize import rank_of

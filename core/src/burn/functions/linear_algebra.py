@@ -1,4 +1,4 @@
-"""Products of tensors (chapter "Linear Algebra Functions")."""
+"""Products of tensors (chapter "Linear Algebra Functions" of the array API standard)."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from burn.functions.manipulation import (
     reshape,
     squeeze,
 )
-from burn.functions.normalize import normalize_axis, rank_of
+from burn.functions.normalize import normalize_axes, normalize_axis, rank_of
 from burn.functions.views import independent
+from burn.ops.arguments import as_integer
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
@@ -39,12 +40,13 @@ def matmul(x1: Tensor, x2: Tensor, /) -> Tensor:
 
     Returns
     -------
-    Tensor, shape (..., n, m), without the axes that a vector would have had
+    Tensor, shape (..., n, m)
+        Without the axes that a vector would have had.
 
     Raises
     ------
     ShapeError
-        If the columns of the first are not as many as the rows of the second, or one is a number.
+        If the columns of the first are not as many as the rows of the second, or one is 0-d.
 
     Examples
     --------
@@ -53,7 +55,7 @@ def matmul(x1: Tensor, x2: Tensor, /) -> Tensor:
     >>> burn.matmul(x, x.mT).tolist()
     [[5.0]]
     """
-    rank1, rank2 = rank_of(x1, "matmul"), rank_of(x2, "matmul")
+    rank1, rank2 = rank_of(x1, "matmul", "x1"), rank_of(x2, "matmul", "x2")
     if rank1 > 1 and rank2 > 1:
         return _matmul(x1, x2)
     if not rank1 or not rank2:
@@ -78,13 +80,20 @@ def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
     Parameters
     ----------
     x1, x2 : Tensor
-        Tensors of numbers; of complex ones the first is conjugated.
+        Tensors of numbers; a complex `x1` is conjugated.
     axis : int
-        The axis to add up along, counted from the end so that it means the same in both: from
-        ``-min(x1.ndim, x2.ndim)`` to -1. Where both have as many axes, from the front is fine.
+        The axis of the vectors, counted from the end so that it means the same in both: from
+        ``-min(x1.ndim, x2.ndim)`` to -1. Where both have as many axes, it may count from the front.
+
+    Returns
+    -------
+    Tensor
+        In the broadcast shape, without the axis.
 
     Raises
     ------
+    AxisError
+        If there is no such axis.
     ShapeError
         If the lengths along the axis differ, or the shapes do not broadcast.
 
@@ -96,12 +105,12 @@ def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
     [5.0, 25.0]
     """
     number = broadcast_axis(x1, x2, axis, "vecdot")
-    return dispatch.execute("vecdot", x1, x2, axis=number)  # type: ignore[no-any-return]  # one output
+    return dispatch.execute_one("vecdot", x1, x2, axis=number)
 
 
 def broadcast_axis(x1: Tensor, x2: Tensor, axis: int, operation: str) -> int:
     """An axis of the broadcast shape of two tensors, counted from the front."""
-    rank = max(rank_of(x1, operation), rank_of(x2, operation))
+    rank = max(rank_of(x1, operation, "x1"), rank_of(x2, operation, "x2"))
     return normalize_axis(x1, axis, operation, rank=rank)
 
 
@@ -113,7 +122,7 @@ def tensordot(
     Parameters
     ----------
     x1, x2 : Tensor
-        Numeric tensors.
+        Tensors of numbers.
     axes : int, or tuple of two sequences of int
         How many of the last axes of `x1` and first axes of `x2`; or which axes of each.
 
@@ -124,6 +133,8 @@ def tensordot(
 
     Raises
     ------
+    AxisError
+        If a tensor has no such axis, or an axis is named twice.
     ShapeError
         If the axes have different lengths.
 
@@ -137,8 +148,8 @@ def tensordot(
     first, second = _axes_of_both(x1, x2, axes)
     if [x1.shape[axis] for axis in first] != [x2.shape[axis] for axis in second]:
         raise ShapeError(
-            f"axes {first} of {x1.shape} and {second} of {x2.shape} differ in length",
-            hint="What is added up together has equal lengths",
+            f"axes {[*first]} of {x1.shape} and {[*second]} of {x2.shape} differ in length",
+            hint="Axes that are summed together have equal lengths",
             operation="tensordot",
         )
     kept1 = [axis for axis in range(x1.ndim) if axis not in first]
@@ -153,24 +164,21 @@ def tensordot(
 
 def _axes_of_both(
     x1: Tensor, x2: Tensor, axes: int | tuple[Sequence[int], Sequence[int]]
-) -> tuple[list[int], list[int]]:
-    rank1, rank2 = rank_of(x1, "tensordot"), rank_of(x2, "tensordot")
-    if isinstance(axes, int):
-        if not 0 <= axes <= min(rank1, rank2):
+) -> tuple[Sequence[int], Sequence[int]]:
+    rank1, rank2 = rank_of(x1, "tensordot", "x1"), rank_of(x2, "tensordot", "x2")
+    if not isinstance(axes, Sequence):
+        count = as_integer(axes, "axes", "tensordot")
+        if not 0 <= count <= min(rank1, rank2):
             raise AxisError(
-                f"{axes} axes of tensors with {rank1} and {rank2}", operation="tensordot"
+                f"{count} axes of tensors with {rank1} and {rank2}", operation="tensordot"
             )
-        return list(range(rank1 - axes, rank1)), list(range(axes))
+        return range(rank1 - count, rank1), range(count)
     try:
-        first, second = (list(some) for some in axes)
+        first, second = (tuple(one) for one in axes)
     except (TypeError, ValueError):
         raise OperandTypeError(
             f"axes are {axes!r}",
             hint="They are an integer, or a tuple of two sequences of integers",
             operation="tensordot",
         ) from None
-    numbers1 = [normalize_axis(x1, axis, "tensordot") for axis in first]
-    numbers2 = [normalize_axis(x2, axis, "tensordot") for axis in second]
-    if len({*numbers1}) != len(numbers1) or len({*numbers2}) != len(numbers2):
-        raise AxisError(f"axes {axes} name one twice", operation="tensordot")
-    return numbers1, numbers2
+    return normalize_axes(x1, first, "tensordot"), normalize_axes(x2, second, "tensordot")

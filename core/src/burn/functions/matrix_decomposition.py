@@ -11,15 +11,15 @@ import math
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from burn.dispatch import DispatchTensor, unary
-from burn.errors import ArgumentError, ShapeError
+from burn.errors import ArgumentError
 from burn.functions.common import dispatch
 from burn.functions.creation import arange, eye
 from burn.functions.data_type import finfo
 from burn.functions.elementwise import conj, divide, equal, greater, less_equal, multiply
 from burn.functions.linear_algebra import matmul, matrix_transpose
 from burn.functions.manipulation import expand_dims, squeeze
-from burn.functions.normalize import rank_of
-from burn.functions.norms import as_float
+from burn.functions.matrix_checks import check_matrices
+from burn.functions.normalize import as_flag, as_float, check_tensor, rank_of
 from burn.functions.searching import where
 from burn.functions.statistical import max, sum
 from burn.functions.views import independent
@@ -27,6 +27,32 @@ from burn.ops.arguments import real_number
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
+
+__all__ = [
+    "EigResult",
+    "EighResult",
+    "LUDecompositionResult",
+    "LUResult",
+    "QRResult",
+    "SVDResult",
+    "SlogdetResult",
+    "cholesky",
+    "det",
+    "eig",
+    "eigh",
+    "eigvals",
+    "eigvalsh",
+    "inv",
+    "lu",
+    "lu_decomposition",
+    "matrix_rank",
+    "pinv",
+    "qr",
+    "slogdet",
+    "solve",
+    "svd",
+    "svdvals",
+]
 
 _slice = unary(dispatch, "slice")
 
@@ -86,7 +112,7 @@ class LUDecompositionResult(NamedTuple):
 
 
 def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
-    """What `x1` has to be multiplied by to give `x2`.
+    """Solutions X of the linear equations ``x1 @ X = x2``.
 
     Parameters
     ----------
@@ -98,11 +124,14 @@ def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
     Returns
     -------
     Tensor, shape (..., n) or (..., n, k)
+        A solution for each right side.
 
     Raises
     ------
     ExecutionError
         If a matrix is singular; it says which of a batch.
+    ShapeError
+        If the matrices are not square, or the right sides have another length.
 
     Examples
     --------
@@ -111,39 +140,106 @@ def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
     >>> burn.linalg.solve(x, burn.asarray([2.0, 2.0], device="cpu")).tolist()
     [1.0, 0.5]
     """
-    rank_of(x1, "solve")
-    if rank_of(x2, "solve") == 1:
+    check_tensor(x1, "x1", "solve")
+    if rank_of(x2, "solve", "x2") == 1:
         column = expand_dims(x2, axis=1)
-        return independent(squeeze(dispatch.execute("solve", x1, column), axis=-1))
-    return dispatch.execute("solve", x1, x2)  # type: ignore[no-any-return]  # one output
+        return independent(squeeze(dispatch.execute_one("solve", x1, column), axis=-1))
+    return dispatch.execute_one("solve", x1, x2)
 
 
 def inv(x: Tensor, /) -> Tensor:
     """Inverses of square matrices.
 
+    Parameters
+    ----------
+    x : Tensor, shape (..., n, n)
+        Matrices.
+
+    Returns
+    -------
+    Tensor, shape (..., n, n)
+        The inverses.
+
     Raises
     ------
     ExecutionError
         If a matrix is singular; it says which of a batch.
+    ShapeError
+        If the matrices are not square.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.linalg.inv(burn.asarray([[2.0, 0.0], [0.0, 4.0]], device="cpu")).tolist()
+    [[0.5, 0.0], [0.0, 0.25]]
     """
-    return dispatch.execute("inv", x)  # type: ignore[no-any-return]  # one output
+    check_tensor(x, "x", "inv")
+    return dispatch.execute_one("inv", x)
 
 
 def det(x: Tensor, /) -> Tensor:
-    """Determinants of square matrices; the gradient holds for singular ones too."""
-    return dispatch.execute("det", x)  # type: ignore[no-any-return]  # one output
+    """Determinants of square matrices; the gradient holds for singular ones too.
+
+    Parameters
+    ----------
+    x : Tensor, shape (..., n, n)
+        Matrices.
+
+    Returns
+    -------
+    Tensor, shape (...,)
+        The determinants.
+
+    Raises
+    ------
+    ShapeError
+        If the matrices are not square.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.linalg.det(burn.asarray([[2.0, 0.0], [0.0, 4.0]], device="cpu")).item()
+    8.0
+    """
+    check_tensor(x, "x", "det")
+    return dispatch.execute_one("det", x)
 
 
 def slogdet(x: Tensor, /) -> SlogdetResult:
-    """Signs of determinants, and logarithms of their magnitudes; 0 and -inf of singular ones.
+    """Signs of determinants, and logarithms of their magnitudes.
 
-    The sign of a complex determinant is what it is divided by its magnitude; the logarithm is real.
+    Parameters
+    ----------
+    x : Tensor, shape (..., n, n)
+        Matrices.
+
+    Returns
+    -------
+    sign : Tensor, shape (...,)
+        1, -1, or 0 of singular matrices. That of a complex determinant is the determinant divided
+        by its magnitude.
+    logabsdet : Tensor, shape (...,)
+        The logarithms, which are real; ``-inf`` of singular matrices.
+
+    Raises
+    ------
+    ShapeError
+        If the matrices are not square.
+
+    Examples
+    --------
+    >>> import burn
+    >>> x = burn.asarray([[0.0, 1.0], [1.0, 0.0]], device="cpu")
+    >>> sign, logabsdet = burn.linalg.slogdet(x)
+    >>> sign.item(), logabsdet.item()
+    (-1.0, 0.0)
     """
+    check_tensor(x, "x", "slogdet")
     return SlogdetResult(*dispatch.execute("slogdet", x))
 
 
 def pinv(x: Tensor, /, *, rtol: float | Tensor | None = None) -> Tensor:
-    """Inverses of Moore and Penrose.
+    """Pseudo-inverses of Moore and Penrose.
 
     Parameters
     ----------
@@ -156,29 +252,70 @@ def pinv(x: Tensor, /, *, rtol: float | Tensor | None = None) -> Tensor:
     Returns
     -------
     Tensor, shape (..., m, n)
+        The pseudo-inverses.
+
+    Raises
+    ------
+    ArgumentError
+        If a number as `rtol` is negative or not finite.
+    ShapeError
+        If `x` has fewer than two axes.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.linalg.pinv(burn.asarray([[2.0, 0.0], [0.0, 0.0]], device="cpu")).tolist()
+    [[0.5, 0.0], [0.0, 0.0]]
     """
     check_matrices(x, "pinv")
     x = as_float(x, "pinv")
     if not isinstance(rtol, DispatchTensor):
-        return dispatch.execute("pinv", x, rtol=_tolerance(x, rtol, "pinv"))  # type: ignore[no-any-return]  # one output
+        return dispatch.execute_one("pinv", x, rtol=_tolerance(x, rtol, "pinv"))
     u, s, vh = svd(x, full_matrices=False)
-    counts = _counting(s, rtol)
+    counts = _is_above(s, rtol)
     inverse = where(counts, divide(1.0, where(counts, s, 1.0)), 0.0)
     return matmul(multiply(_adjoint(vh), expand_dims(inverse, axis=-2)), _adjoint(u))
 
 
 def matrix_rank(x: Tensor, /, *, rtol: float | Tensor | None = None) -> Tensor:
-    """How many singular values count; see `pinv` for `rtol`. In the default integer dtype."""
+    """Ranks of matrices: the number of singular values that do not count as 0.
+
+    Parameters
+    ----------
+    x : Tensor, shape (..., n, m)
+        Matrices.
+    rtol : float or Tensor, optional
+        Singular values up to `rtol` times the largest one count as 0; a tensor has one tolerance
+        for each matrix. By default ``max(n, m)`` times the distance from 1 to the next number.
+
+    Returns
+    -------
+    Tensor, shape (...,)
+        The ranks, in the device's default integer dtype.
+
+    Raises
+    ------
+    ArgumentError
+        If a number as `rtol` is negative or not finite.
+    ShapeError
+        If `x` has fewer than two axes.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.linalg.matrix_rank(burn.asarray([[1.0, 2.0], [2.0, 4.0]], device="cpu")).item()
+    1
+    """
     check_matrices(x, "matrix_rank")
     x = as_float(x, "matrix_rank")
     if not isinstance(rtol, DispatchTensor):
         rtol = _tolerance(x, rtol, "matrix_rank")
-    counts = _counting(svdvals(x), rtol)
+    counts = _is_above(svdvals(x), rtol)
     return sum(counts.astype(x.device.settings.int_dtype), axis=-1)
 
 
-def _counting(s: Tensor, rtol: float | Tensor) -> Tensor:
-    """Which singular values are above `rtol` times the largest."""
+def _is_above(s: Tensor, rtol: float | Tensor) -> Tensor:
+    """Whether each singular value is above `rtol` times the largest of its matrix."""
     if isinstance(rtol, DispatchTensor):
         rtol = expand_dims(rtol.astype(s.dtype), axis=-1)
     if not s.shape[-1]:
@@ -208,12 +345,27 @@ def cholesky(x: Tensor, /, *, upper: bool = False) -> Tensor:
         Whether to return the upper triangle U with ``conj(U.mT) @ U``, not the lower L with
         ``L @ conj(L.mT)``.
 
+    Returns
+    -------
+    Tensor, shape (..., n, n)
+        The triangles, with zeros in the other half.
+
     Raises
     ------
     ExecutionError
         If a matrix is not positive definite; it says which of a batch.
+    ShapeError
+        If the matrices are not square.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.linalg.cholesky(burn.asarray([[4.0, 2.0], [2.0, 2.0]], device="cpu")).tolist()
+    [[2.0, 0.0], [1.0, 1.0]]
     """
-    lower: Tensor = dispatch.execute("cholesky", x)
+    check_tensor(x, "x", "cholesky")
+    upper = as_flag(upper, "upper", "cholesky")
+    lower = dispatch.execute_one("cholesky", x)
     return _adjoint(lower) if upper else lower
 
 
@@ -227,7 +379,29 @@ def qr(x: Tensor, /, *, mode: Literal["reduced", "complete"] = "reduced") -> QRR
     mode : "reduced" or "complete"
         Whether Q has ``min(n, m)`` columns, or n. There is no gradient through the columns that
         complete it.
+
+    Returns
+    -------
+    Q : Tensor, shape (..., n, min(n, m)) or (..., n, n)
+        Orthonormal columns.
+    R : Tensor, shape (..., min(n, m), m) or (..., n, m)
+        Upper triangles, with ``Q @ R`` equal to `x`.
+
+    Raises
+    ------
+    ArgumentError
+        If `mode` is another string.
+    ShapeError
+        If `x` has fewer than two axes.
+
+    Examples
+    --------
+    >>> import burn
+    >>> q, r = burn.linalg.qr(burn.asarray([[0.0, 2.0], [3.0, 4.0]], device="cpu"))
+    >>> r.tolist(), (q @ r).tolist()
+    ([[3.0, 4.0], [0.0, 2.0]], [[0.0, 2.0], [3.0, 4.0]])
     """
+    check_tensor(x, "x", "qr")
     if mode not in ("reduced", "complete"):
         raise ArgumentError(
             f"mode is {mode!r}", hint='It is "reduced" or "complete"', operation="qr"
@@ -236,7 +410,7 @@ def qr(x: Tensor, /, *, mode: Literal["reduced", "complete"] = "reduced") -> QRR
 
 
 def svd(x: Tensor, /, *, full_matrices: bool = True) -> SVDResult:
-    """Singular value decompositions: ``U * S @ Vh`` is the matrix, and S is real and falls.
+    """Singular value decompositions: ``U * S @ Vh`` is the matrix.
 
     Parameters
     ----------
@@ -246,32 +420,124 @@ def svd(x: Tensor, /, *, full_matrices: bool = True) -> SVDResult:
         Whether U and Vh are square, else they have ``min(n, m)`` columns and rows. There is no
         gradient through the vectors that complete them.
 
+    Returns
+    -------
+    U : Tensor, shape (..., n, n) or (..., n, min(n, m))
+        Orthonormal columns, in each of which the element of the largest magnitude is positive.
+    S : Tensor, shape (..., min(n, m))
+        The singular values, real and in descending order.
+    Vh : Tensor, shape (..., m, m) or (..., min(n, m), m)
+        Orthonormal rows.
+
+    Raises
+    ------
+    ShapeError
+        If `x` has fewer than two axes.
+
     Notes
     -----
-    In each column of U the element of the largest magnitude is positive. Gradients through U and Vh
-    are defined where the singular values differ.
+    Gradients through U and Vh are defined where the singular values differ.
+
+    Examples
+    --------
+    >>> import burn
+    >>> x = burn.asarray([[0.0, 2.0], [3.0, 0.0]], device="cpu")
+    >>> burn.linalg.svd(x).S.tolist()
+    [3.0, 2.0]
     """
-    return SVDResult(*dispatch.execute("svd", x, full_matrices=bool(full_matrices)))
+    check_tensor(x, "x", "svd")
+    full = as_flag(full_matrices, "full_matrices", "svd")
+    return SVDResult(*dispatch.execute("svd", x, full_matrices=full))
 
 
 def svdvals(x: Tensor, /) -> Tensor:
-    """Singular values of matrices, which are real, the largest first."""
-    return dispatch.execute("svdvals", x)  # type: ignore[no-any-return]  # one output
+    """Singular values of matrices.
+
+    Parameters
+    ----------
+    x : Tensor, shape (..., n, m)
+        Matrices.
+
+    Returns
+    -------
+    Tensor, shape (..., min(n, m))
+        The singular values, real and in descending order.
+
+    Raises
+    ------
+    ShapeError
+        If `x` has fewer than two axes.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.linalg.svdvals(burn.asarray([[0.0, 2.0], [3.0, 0.0]], device="cpu")).tolist()
+    [3.0, 2.0]
+    """
+    check_tensor(x, "x", "svdvals")
+    return dispatch.execute_one("svdvals", x)
 
 
 def eigh(x: Tensor, /) -> EighResult:
-    """Eigenvalues of symmetric or Hermitian matrices, rising, and eigenvectors as columns.
+    """Eigenvalues and eigenvectors of symmetric or Hermitian matrices.
 
-    What is decomposed is the mean of a matrix and its conjugate transpose. The eigenvalues are
-    real. In each eigenvector the element of the largest magnitude is positive. Gradients through
-    eigenvectors are defined where the eigenvalues differ.
+    Parameters
+    ----------
+    x : Tensor, shape (..., n, n)
+        Symmetric matrices, or complex Hermitian ones. What is decomposed is the mean of a matrix
+        and its conjugate transpose.
+
+    Returns
+    -------
+    eigenvalues : Tensor, shape (..., n)
+        Real, in ascending order.
+    eigenvectors : Tensor, shape (..., n, n)
+        Columns of length 1, in each of which the element of the largest magnitude is positive.
+        Gradients through them are defined where the eigenvalues differ.
+
+    Raises
+    ------
+    ShapeError
+        If the matrices are not square.
+
+    Examples
+    --------
+    >>> import burn
+    >>> x = burn.asarray([[3.0, 0.0], [0.0, 1.0]], device="cpu")
+    >>> eigenvalues, eigenvectors = burn.linalg.eigh(x)
+    >>> eigenvalues.tolist(), eigenvectors.tolist()
+    ([1.0, 3.0], [[0.0, 1.0], [1.0, 0.0]])
     """
+    check_tensor(x, "x", "eigh")
     return EighResult(*dispatch.execute("eigh", x))
 
 
 def eigvalsh(x: Tensor, /) -> Tensor:
-    """Eigenvalues of symmetric or Hermitian matrices, real and rising."""
-    return dispatch.execute("eigvalsh", x)  # type: ignore[no-any-return]  # one output
+    """Eigenvalues of symmetric or Hermitian matrices.
+
+    Parameters
+    ----------
+    x : Tensor, shape (..., n, n)
+        Matrices, as in `eigh`.
+
+    Returns
+    -------
+    Tensor, shape (..., n)
+        Real, in ascending order.
+
+    Raises
+    ------
+    ShapeError
+        If the matrices are not square.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.linalg.eigvalsh(burn.asarray([[3.0, 0.0], [0.0, 1.0]], device="cpu")).tolist()
+    [1.0, 3.0]
+    """
+    check_tensor(x, "x", "eigvalsh")
+    return dispatch.execute_one("eigvalsh", x)
 
 
 def eig(x: Tensor, /) -> EigResult:
@@ -284,13 +550,16 @@ def eig(x: Tensor, /) -> EigResult:
 
     Returns
     -------
-    EigResult
-        The eigenvalues, of shape (..., n), in no particular order, and the eigenvectors, of shape
-        (..., n, n). Both are complex, also where the matrices are real: complex64 for float32.
-        Eigenvectors have the length 1, and their element of the largest magnitude is positive.
+    eigenvalues : Tensor, shape (..., n)
+        In no particular order; complex, also where the matrices are real: complex64 for float32.
+    eigenvectors : Tensor, shape (..., n, n)
+        Complex columns of length 1, in each of which the element of the largest magnitude is
+        positive.
 
     Raises
     ------
+    ShapeError
+        If the matrices are not square.
     UnsupportedOpError
         If `x` is tracked: complex results have no gradient. Symmetric matrices have `eigh`.
 
@@ -301,44 +570,115 @@ def eig(x: Tensor, /) -> EigResult:
     >>> burn.linalg.eig(x).eigenvalues.tolist()
     [(2+1j), (2-1j)]
     """
+    check_tensor(x, "x", "eig")
     return EigResult(*dispatch.execute("eig", x))
 
 
 def eigvals(x: Tensor, /) -> Tensor:
-    """Eigenvalues of square matrices, which are complex, in no particular order; see `eig`."""
-    return dispatch.execute("eigvals", x)  # type: ignore[no-any-return]  # one output
+    """Eigenvalues of square matrices.
+
+    Parameters
+    ----------
+    x : Tensor, shape (..., n, n)
+        Real or complex matrices.
+
+    Returns
+    -------
+    Tensor, shape (..., n)
+        In no particular order; complex, also where the matrices are real.
+
+    Raises
+    ------
+    ShapeError
+        If the matrices are not square.
+    UnsupportedOpError
+        If `x` is tracked: complex results have no gradient. Symmetric matrices have `eigvalsh`.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.linalg.eigvals(burn.asarray([[2.0, -1.0], [1.0, 2.0]], device="cpu")).tolist()
+    [(2+1j), (2-1j)]
+    """
+    check_tensor(x, "x", "eigvals")
+    return dispatch.execute_one("eigvals", x)
 
 
 def lu_decomposition(x: Tensor, /) -> LUDecompositionResult:
     """Lower and upper triangles in one matrix, and the order of rows in which they give `x`.
 
-    U is on and above the diagonal, L below it with a diagonal of ones, and row i of ``L @ U`` is
-    row ``permutation[i]`` of `x`.
+    Parameters
+    ----------
+    x : Tensor, shape (..., n, m)
+        Matrices.
+
+    Returns
+    -------
+    LU : Tensor, shape (..., n, m)
+        U on and above the diagonal, and below it L, whose diagonal of ones is left out.
+    permutation : Tensor, shape (..., n)
+        Row i of ``L @ U`` is row ``permutation[i]`` of `x`.
+
+    Raises
+    ------
+    ShapeError
+        If `x` has fewer than two axes.
+
+    Examples
+    --------
+    >>> import burn
+    >>> x = burn.asarray([[1.0, 2.0], [2.0, 6.0]], device="cpu")
+    >>> packed, permutation = burn.linalg.lu_decomposition(x)
+    >>> packed.tolist(), permutation.tolist()
+    ([[2.0, 6.0], [0.5, -1.0]], [1, 0])
     """
-    rank_of(x, "lu_decomposition")
+    check_tensor(x, "x", "lu_decomposition")
     dtype = x.device.settings.int_dtype
     return LUDecompositionResult(*dispatch.execute("lu_decomposition", x, index_dtype=dtype))
 
 
 def lu(x: Tensor, /) -> LUResult:
-    """A permutation P, lower triangles L with a diagonal of ones, and upper triangles U.
+    """A permutation P, lower triangles L and upper triangles U with ``P @ L @ U`` equal to `x`.
+
+    Parameters
+    ----------
+    x : Tensor, shape (..., n, m)
+        Matrices.
 
     Returns
     -------
-    LUResult
-        Of the shapes (..., n, n), (..., n, k) and (..., k, m) for k the smaller of n and m, with
-        ``P @ L @ U`` equal to `x`.
+    P : Tensor, shape (..., n, n)
+        Permutations of rows, as matrices of 0 and 1.
+    L : Tensor, shape (..., n, min(n, m))
+        Lower triangles with a diagonal of ones.
+    U : Tensor, shape (..., min(n, m), m)
+        Upper triangles.
+
+    Raises
+    ------
+    ShapeError
+        If `x` has fewer than two axes.
+
+    Examples
+    --------
+    >>> import burn
+    >>> p, l, u = burn.linalg.lu(burn.asarray([[1.0, 2.0], [2.0, 6.0]], device="cpu"))
+    >>> p.tolist()
+    [[0.0, 1.0], [1.0, 0.0]]
+    >>> l.tolist(), u.tolist()
+    ([[1.0, 0.0], [0.5, 1.0]], [[2.0, 6.0], [0.0, -1.0]])
     """
     check_matrices(x, "lu")
     packed, permutation = lu_decomposition(x)
     *batch, rows, columns = packed.shape
     count = min(rows, columns)
     dtype, device = packed.dtype, packed.device
-    place = arange(rows, dtype=permutation.dtype, device=device)
-    order = equal(expand_dims(place, axis=1), expand_dims(permutation, axis=-2))
-    row, column = expand_dims(place, axis=1), arange(columns, dtype=place.dtype, device=device)
-    upper = where(less_equal(row, column), packed, 0.0)
-    lower = where(less_equal(row, column), 0.0, packed)
+    row = expand_dims(arange(rows, dtype=permutation.dtype, device=device), axis=1)
+    column = arange(columns, dtype=permutation.dtype, device=device)
+    order = equal(row, expand_dims(permutation, axis=-2))
+    is_upper = less_equal(row, column)
+    upper = where(is_upper, packed, 0.0)
+    lower = where(is_upper, 0.0, packed)
     whole = [(0, extent, 1) for extent in batch]
     left = _slice(lower, slices=(*whole, (0, rows, 1), (0, count, 1)))
     return LUResult(
@@ -350,20 +690,5 @@ def lu(x: Tensor, /) -> LUResult:
 
 def _adjoint(x: Tensor) -> Tensor:
     """Matrices with their last two axes exchanged, and complex elements conjugated."""
-    turned = matrix_transpose(x)
-    return conj(turned) if x.dtype.is_complex else turned
-
-
-def check_matrices(x: Tensor, operation: str) -> None:
-    """Refuse what has fewer than two axes."""
-    if rank_of(x, operation) < 2:
-        raise ShapeError(f"matrices have two axes or more, got {x.shape}", operation=operation)
-
-
-def check_square(x: Tensor, operation: str) -> None:
-    """Refuse what is no stack of square matrices."""
-    check_matrices(x, operation)
-    if x.shape[-1] != x.shape[-2]:
-        raise ShapeError(
-            f"the last two axes must have equal lengths, got {x.shape}", operation=operation
-        )
+    transposed = matrix_transpose(x)
+    return conj(transposed) if x.dtype.is_complex else transposed

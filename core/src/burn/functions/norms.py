@@ -1,4 +1,4 @@
-"""Norms of vectors and matrices, and what is divided by them."""
+"""Norms of vectors and matrices, and normalized vectors."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ import math
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from burn.dispatch import unary
-from burn.errors import ArgumentError, ShapeError
+from burn.errors import ArgumentError
 from burn.functions.common import Axis, dispatch
 from burn.functions.elementwise import abs, maximum, not_equal
 from burn.functions.linear_algebra import vecdot
-from burn.functions.normalize import normalize_axes, rank_of
+from burn.functions.matrix_checks import check_matrices
+from burn.functions.normalize import as_flag, as_float, normalize_axes, reduction
 from burn.functions.statistical import max, min, sum
 from burn.ops.arguments import real_number
 
@@ -37,14 +38,7 @@ _lp_norm = unary(dispatch, "lp_norm")
 _svdvals = unary(dispatch, "svdvals")
 
 
-def as_float(x: Tensor, operation: str) -> Tensor:
-    """Integers and booleans in the default float dtype of their device."""
-    rank_of(x, operation)
-    if x.dtype.is_integer or x.dtype.is_bool:
-        return x.astype(x.device.settings.float_dtype)
-    return x
-
-
+@reduction
 def vector_norm(
     x: Tensor, /, *, axis: Axis = None, keepdims: bool = False, ord: float = 2
 ) -> Tensor:
@@ -53,17 +47,26 @@ def vector_norm(
     Parameters
     ----------
     x : Tensor
-        Any tensor; integers give the default float dtype, and complex numbers that of their parts.
-    axis : int or tuple of int, optional
-        Where the vectors lie; the whole tensor is one for None.
+        Tensor of any dtype; integers give the default float dtype, and complex numbers that of
+        their parts.
+    axis : int, tuple of int or None
+        Axes of the vectors; None for the whole tensor as one vector.
     keepdims : bool
         Whether these axes stay, with length 1.
     ord : number
         2 for the length, another number p for ``sum(abs(x) ** p) ** (1 / p)``, ``inf`` and
-        ``-inf`` for the largest and smallest magnitude, 0 for how many elements are not 0.
+        ``-inf`` for the largest and smallest magnitude, 0 for the number of elements that are not
+        0.
+
+    Returns
+    -------
+    Tensor
+        The norms, of a float dtype, without the axes of the vectors.
 
     Raises
     ------
+    AxisError
+        If `x` has no such axis.
     ShapeError
         If `ord` is ``-inf`` and there are no elements; for ``inf`` the norm is then 0.
 
@@ -73,18 +76,10 @@ def vector_norm(
     >>> burn.linalg.vector_norm(burn.asarray([3.0, 4.0], device="cpu")).item()
     5.0
     """
-    x = as_float(x, "vector_norm")
-    axes = normalize_axes(x, axis, "vector_norm")
-    ord = real_number(ord, "ord", "vector_norm")
-    if ord == math.inf:
-        return _largest(abs(x), axes, keepdims=keepdims)
-    if ord == -math.inf:
-        return min(abs(x), axis=axes, keepdims=keepdims)
-    if ord == 0:
-        return sum(not_equal(x, 0.0).astype(x.dtype.component), axis=axes, keepdims=keepdims)
-    return _lp_norm(x, axis=axes, ord=ord, keepdims=keepdims)
+    return _vector_norm(x, axis, ord, "vector_norm", keepdims=keepdims)
 
 
+@reduction
 def matrix_norm(x: Tensor, /, *, keepdims: bool = False, ord: MatrixOrder = "fro") -> Tensor:
     """Norms of matrices, which are the last two axes.
 
@@ -99,16 +94,30 @@ def matrix_norm(x: Tensor, /, *, keepdims: bool = False, ord: MatrixOrder = "fro
         or smallest sum of magnitudes of a column (1, -1) or row (inf, -inf), the largest or
         smallest singular value (2, -2).
 
+    Returns
+    -------
+    Tensor, shape (...,)
+        The norms, of a float dtype.
+
     Raises
     ------
+    ArgumentError
+        If `ord` is another number or string.
     ShapeError
-        If there are no matrices, or the smallest of no elements is asked for; the largest is 0.
+        If `x` has fewer than two axes, or the smallest of no elements is asked for; the largest of
+        none is 0.
+
+    Examples
+    --------
+    >>> import burn
+    >>> x = burn.asarray([[3.0, 0.0], [0.0, 4.0]], device="cpu")
+    >>> burn.linalg.matrix_norm(x).item(), burn.linalg.matrix_norm(x, ord="nuc").item()
+    (5.0, 7.0)
     """
+    check_matrices(x, "matrix_norm")
+    keepdims = as_flag(keepdims, "keepdims", "matrix_norm")
     x = as_float(x, "matrix_norm")
-    rank = x.ndim
-    if rank < 2:
-        raise ShapeError(f"a tensor of shape {x.shape} is no matrix", operation="matrix_norm")
-    rows, columns = rank - 2, rank - 1
+    rows, columns = x.ndim - 2, x.ndim - 1
     if ord is not None and not isinstance(ord, str):
         ord = real_number(ord, "ord", "matrix_norm")
     if ord is None or ord == "fro":
@@ -131,40 +140,173 @@ def matrix_norm(x: Tensor, /, *, keepdims: bool = False, ord: MatrixOrder = "fro
     return result.reshape((*result.shape, 1, 1), copy=True) if keepdims else result
 
 
-def _largest(x: Tensor, axes: tuple[int, ...], *, keepdims: bool = False) -> Tensor:
-    """The largest of magnitudes; 0 where there are none, as the sum of none is."""
-    none = 0 in [x.shape[axis] for axis in axes]
-    return (sum if none else max)(x, axis=axes, keepdims=keepdims)
-
-
+@reduction
 def l0_norm(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """How many elements are not 0, as floats."""
-    return vector_norm(x, axis=axis, keepdims=keepdims, ord=0)
+    """Number of elements that are not 0, as floats.
+
+    Parameters
+    ----------
+    x : Tensor
+        Tensor of any dtype.
+    axis : int, tuple of int or None
+        Axes of the vectors; None for the whole tensor as one vector.
+    keepdims : bool
+        Whether these axes stay, with length 1.
+
+    Returns
+    -------
+    Tensor
+        `vector_norm` for ``ord=0``.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.linalg.l0_norm(burn.asarray([3.0, 0.0, -4.0], device="cpu")).item()
+    2.0
+    """
+    return _vector_norm(x, axis, 0, "l0_norm", keepdims=keepdims)
 
 
+@reduction
 def l1_norm(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """Sum of the magnitudes."""
-    return vector_norm(x, axis=axis, keepdims=keepdims, ord=1)
+    """Sum of the magnitudes.
+
+    Parameters
+    ----------
+    x : Tensor
+        Tensor of any dtype.
+    axis : int, tuple of int or None
+        Axes of the vectors; None for the whole tensor as one vector.
+    keepdims : bool
+        Whether these axes stay, with length 1.
+
+    Returns
+    -------
+    Tensor
+        `vector_norm` for ``ord=1``.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.linalg.l1_norm(burn.asarray([3.0, -4.0], device="cpu")).item()
+    7.0
+    """
+    return _vector_norm(x, axis, 1, "l1_norm", keepdims=keepdims)
 
 
+@reduction
 def l2_norm(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """Root of the sum of the squares."""
-    return vector_norm(x, axis=axis, keepdims=keepdims, ord=2)
+    """Root of the sum of the squares.
+
+    Parameters
+    ----------
+    x : Tensor
+        Tensor of any dtype.
+    axis : int, tuple of int or None
+        Axes of the vectors; None for the whole tensor as one vector.
+    keepdims : bool
+        Whether these axes stay, with length 1.
+
+    Returns
+    -------
+    Tensor
+        `vector_norm` for ``ord=2``.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.linalg.l2_norm(burn.asarray([3.0, -4.0], device="cpu")).item()
+    5.0
+    """
+    return _vector_norm(x, axis, 2, "l2_norm", keepdims=keepdims)
 
 
+@reduction
 def lp_norm(x: Tensor, p: float, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """``sum(abs(x) ** p) ** (1 / p)``; see `vector_norm` for the limits."""
-    return vector_norm(x, axis=axis, keepdims=keepdims, ord=p)
+    """``sum(abs(x) ** p) ** (1 / p)``, and its limits for 0 and the infinities.
+
+    Parameters
+    ----------
+    x : Tensor
+        Tensor of any dtype.
+    p : number
+        The exponent.
+    axis : int, tuple of int or None
+        Axes of the vectors; None for the whole tensor as one vector.
+    keepdims : bool
+        Whether these axes stay, with length 1.
+
+    Returns
+    -------
+    Tensor
+        `vector_norm` for ``ord=p``.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.linalg.lp_norm(burn.asarray([3.0, -4.0], device="cpu"), 1).item()
+    7.0
+    """
+    return _vector_norm(x, axis, p, "lp_norm", keepdims=keepdims)
 
 
+@reduction
 def max_abs_norm(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """The largest magnitude."""
-    return vector_norm(x, axis=axis, keepdims=keepdims, ord=math.inf)
+    """Largest magnitude; 0 of no elements.
+
+    Parameters
+    ----------
+    x : Tensor
+        Tensor of any dtype.
+    axis : int, tuple of int or None
+        Axes of the vectors; None for the whole tensor as one vector.
+    keepdims : bool
+        Whether these axes stay, with length 1.
+
+    Returns
+    -------
+    Tensor
+        `vector_norm` for ``ord=inf``.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.linalg.max_abs_norm(burn.asarray([3.0, -4.0], device="cpu")).item()
+    4.0
+    """
+    return _vector_norm(x, axis, math.inf, "max_abs_norm", keepdims=keepdims)
 
 
+@reduction
 def min_abs_norm(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """The smallest magnitude."""
-    return vector_norm(x, axis=axis, keepdims=keepdims, ord=-math.inf)
+    """Smallest magnitude.
+
+    Parameters
+    ----------
+    x : Tensor
+        Tensor of any dtype.
+    axis : int, tuple of int or None
+        Axes of the vectors; None for the whole tensor as one vector.
+    keepdims : bool
+        Whether these axes stay, with length 1.
+
+    Returns
+    -------
+    Tensor
+        `vector_norm` for ``ord=-inf``.
+
+    Raises
+    ------
+    ShapeError
+        If there are no elements.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.linalg.min_abs_norm(burn.asarray([3.0, -4.0], device="cpu")).item()
+    3.0
+    """
+    return _vector_norm(x, axis, -math.inf, "min_abs_norm", keepdims=keepdims)
 
 
 def vector_normalize(
@@ -175,30 +317,86 @@ def vector_normalize(
     Parameters
     ----------
     x : Tensor
-        Any tensor.
-    axis : int or tuple of int, optional
-        Where the vectors lie.
+        Tensor of any dtype; integers give the default float dtype.
+    axis : int, tuple of int or None
+        Axes of the vectors; None for the whole tensor as one vector.
     ord : number
-        Which norm; see `vector_norm`.
+        The norm, as in `vector_norm`.
     eps : float
-        Norms below it count as `eps`, so that a vector of zeros stays one.
+        Smaller norms count as `eps`, so that a vector of zeros stays one.
+
+    Returns
+    -------
+    Tensor
+        In the shape of `x`.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.linalg.vector_normalize(burn.asarray([0.0, -4.0], device="cpu")).tolist()
+    [0.0, -1.0]
     """
-    return x / maximum(
-        vector_norm(x, axis=axis, ord=ord, keepdims=True), _positive(eps, "vector_normalize")
-    )
+    norm = _vector_norm(x, axis, ord, "vector_normalize", keepdims=True)
+    return x / maximum(norm, _as_eps(eps, "vector_normalize"))
 
 
 def cosine_similarity(x1: Tensor, x2: Tensor, /, *, axis: int = -1, eps: float = 1e-8) -> Tensor:
     """Cosines of the angles between vectors along an axis; the others broadcast.
 
-    Norms below `eps` count as `eps`. The first of complex vectors is conjugated.
+    Parameters
+    ----------
+    x1, x2 : Tensor
+        Tensors of numbers; integers give the default float dtype, and a complex `x1` is conjugated.
+    axis : int
+        The axis of the vectors, as in `vecdot`: best counted from the end.
+    eps : float
+        Smaller norms count as `eps`.
+
+    Returns
+    -------
+    Tensor
+        In the broadcast shape, without the axis.
+
+    Raises
+    ------
+    ShapeError
+        If the lengths along the axis differ, or the shapes do not broadcast.
+
+    Examples
+    --------
+    >>> import burn
+    >>> x = burn.asarray([3.0, 0.0], device="cpu")
+    >>> y = burn.asarray([[5.0, 0.0], [0.0, 2.0]], device="cpu")
+    >>> burn.linalg.cosine_similarity(x, y).tolist()
+    [1.0, 0.0]
     """
-    x1, x2 = as_float(x1, "cosine_similarity"), as_float(x2, "cosine_similarity")
+    x1, x2 = as_float(x1, "cosine_similarity", "x1"), as_float(x2, "cosine_similarity", "x2")
+    eps = _as_eps(eps, "cosine_similarity")
     dot = vecdot(x1, x2, axis=axis)
-    back = axis if axis < 0 else axis - builtins.max(x1.ndim, x2.ndim)
-    first = maximum(vector_norm(x1, axis=back), _positive(eps, "cosine_similarity"))
-    return dot / first / maximum(vector_norm(x2, axis=back), _positive(eps, "cosine_similarity"))
+    from_end = axis if axis < 0 else axis - builtins.max(x1.ndim, x2.ndim)
+    norm1, norm2 = vector_norm(x1, axis=from_end), vector_norm(x2, axis=from_end)
+    return dot / maximum(norm1, eps) / maximum(norm2, eps)
 
 
-def _positive(eps: float, operation: str) -> float:
+def _vector_norm(x: Tensor, axis: Axis, ord: float, operation: str, *, keepdims: bool) -> Tensor:
+    x = as_float(x, operation)
+    axes = normalize_axes(x, axis, operation)
+    keepdims = as_flag(keepdims, "keepdims", operation)
+    ord = real_number(ord, "ord", operation)
+    if ord == math.inf:
+        return _largest(abs(x), axes, keepdims=keepdims)
+    if ord == -math.inf:
+        return min(abs(x), axis=axes, keepdims=keepdims)
+    if ord == 0:
+        return sum(not_equal(x, 0.0).astype(x.dtype.component), axis=axes, keepdims=keepdims)
+    return _lp_norm(x, axis=axes, ord=ord, keepdims=keepdims)
+
+
+def _largest(x: Tensor, axes: tuple[int, ...], *, keepdims: bool = False) -> Tensor:
+    """The largest of magnitudes; 0 where there are none, which is the sum of none."""
+    is_empty = 0 in [x.shape[axis] for axis in axes]
+    return (sum if is_empty else max)(x, axis=axes, keepdims=keepdims)
+
+
+def _as_eps(eps: float, operation: str) -> float:
     return real_number(eps, "eps", operation, least=0.0, below=math.inf)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from burn.dispatch import DispatchTensor, unary
 from burn.errors import ArgumentError, ShapeError
@@ -11,8 +11,16 @@ from burn.functions.common import Axis, Operand, dispatch
 from burn.functions.creation import asarray
 from burn.functions.data_type import result_type
 from burn.functions.indexing import take_along_axis
-from burn.functions.normalize import normalize_axes, normalize_axis, rank_of
+from burn.functions.normalize import (
+    as_flag,
+    check_tensor,
+    normalize_axes,
+    normalize_axis,
+    rank_of,
+    reduction,
+)
 from burn.functions.views import independent
+from burn.ops.arguments import as_python
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
@@ -36,44 +44,156 @@ _sum = unary(dispatch, "sum")
 
 
 class ValuesAndIndices(NamedTuple):
-    """Elements of a tensor, and where along an axis they were."""
+    """Elements of a tensor, and their indices along an axis."""
 
     values: Any
     indices: Any
 
 
+@reduction
 def argmax(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
-    """Place of the largest element, the first of equals, in the device's default integer dtype.
+    """Index of the largest element, the first of equals. NaN counts as largest.
+
+    Parameters
+    ----------
+    x : Tensor
+        Real tensor.
+    axis : int, optional
+        The axis to search along; without one, the index is that among all elements in row-major
+        order.
+    keepdims : bool
+        Whether the searched axes stay, with length 1.
+
+    Returns
+    -------
+    Tensor
+        In the device's default integer dtype, without the searched axes.
+
+    Raises
+    ------
+    AxisError
+        If `x` has no such axis.
+    ShapeError
+        If there are no elements to choose from.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.argmax(burn.asarray([[1.0, 5.0], [3.0, 4.0]], device="cpu"), axis=0).tolist()
+    [1, 0]
+    """
+    return _searched(_argmax, x, axis, "argmax", keepdims=keepdims)
+
+
+@reduction
+def argmin(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
+    """Index of the smallest element, the first of equals. NaN comes before all numbers.
+
+    Parameters
+    ----------
+    x : Tensor
+        Real tensor.
+    axis : int, optional
+        The axis to search along; without one, the index is that among all elements in row-major
+        order.
+    keepdims : bool
+        Whether the searched axes stay, with length 1.
+
+    Returns
+    -------
+    Tensor
+        In the device's default integer dtype, without the searched axes.
+
+    Raises
+    ------
+    AxisError
+        If `x` has no such axis.
+    ShapeError
+        If there are no elements to choose from.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.argmin(burn.asarray([[1.0, 5.0], [3.0, 4.0]], device="cpu")).item()
+    0
+    """
+    return _searched(_argmin, x, axis, "argmin", keepdims=keepdims)
+
+
+@reduction
+def max_with_indices(x: Tensor, /, *, axis: int, keepdims: bool = False) -> ValuesAndIndices:
+    """Largest elements along an axis, and their indices: the first of equals.
 
     Parameters
     ----------
     x : Tensor
         Real tensor. NaN counts as largest.
-    axis : int, optional
-        The axis to search along; without one, the place among all elements in row-major order.
+    axis : int
+        The axis to search along.
     keepdims : bool
-        Whether the searched axes stay, with length 1.
-    """
-    return _places(_argmax, x, axis, "argmax", keepdims=keepdims)
+        Whether the searched axis stays, with length 1.
 
+    Returns
+    -------
+    values : Tensor
+        The largest elements, in the dtype of `x`. The gradient goes to the element at the index
+        alone, while equal elements share that of `max`.
+    indices : Tensor
+        Their indices along the axis, in the device's default integer dtype.
 
-def argmin(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
-    """Place of the smallest element; NaN comes before all. See `argmax` for the parameters."""
-    return _places(_argmin, x, axis, "argmin", keepdims=keepdims)
+    Raises
+    ------
+    AxisError
+        If `x` has no such axis.
+    ShapeError
+        If there are no elements to choose from.
 
-
-def max_with_indices(x: Tensor, /, *, axis: int, keepdims: bool = False) -> ValuesAndIndices:
-    """Largest elements along an axis and their places: the first of equals, NaN being the largest.
-
-    The gradient goes to the element at that place alone, unlike that of `max`.
+    Examples
+    --------
+    >>> import burn
+    >>> x = burn.asarray([[1.0, 5.0], [3.0, 4.0]], device="cpu")
+    >>> values, indices = burn.max_with_indices(x, axis=1)
+    >>> values.tolist(), indices.tolist()
+    ([5.0, 4.0], [1, 1])
     """
     return _with_indices(x, argmax, axis, "max_with_indices", keepdims=keepdims)
 
 
+@reduction
 def min_with_indices(x: Tensor, /, *, axis: int, keepdims: bool = False) -> ValuesAndIndices:
-    """Smallest elements along an axis and their places: the first of equals, NaN before all.
+    """Smallest elements along an axis, and their indices: the first of equals.
 
-    The gradient goes to the element at that place alone, unlike that of `min`.
+    Parameters
+    ----------
+    x : Tensor
+        Real tensor. NaN comes before all numbers.
+    axis : int
+        The axis to search along.
+    keepdims : bool
+        Whether the searched axis stays, with length 1.
+
+    Returns
+    -------
+    values : Tensor
+        The smallest elements, in the dtype of `x`. The gradient goes to the element at the index
+        alone, while equal elements share that of `min`.
+    indices : Tensor
+        Their indices along the axis, in the device's default integer dtype.
+
+    Raises
+    ------
+    AxisError
+        If `x` has no such axis.
+    ShapeError
+        If there are no elements to choose from.
+
+    Examples
+    --------
+    >>> import burn
+    >>> x = burn.asarray([[1.0, 5.0], [3.0, 4.0]], device="cpu")
+    >>> values, indices = burn.min_with_indices(x, axis=1)
+    >>> values.tolist(), indices.tolist()
+    ([1.0, 3.0], [0, 0])
     """
     return _with_indices(x, argmin, axis, "min_with_indices", keepdims=keepdims)
 
@@ -82,6 +202,7 @@ def _with_indices(
     x: Tensor, search: Callable[..., Tensor], axis: int, operation: str, *, keepdims: bool
 ) -> ValuesAndIndices:
     number = normalize_axis(x, axis, operation)
+    keepdims = as_flag(keepdims, "keepdims", operation)
     indices = search(x, axis=number, keepdims=True)
     values = take_along_axis(x, indices, axis=number)
     if not keepdims:
@@ -89,9 +210,37 @@ def _with_indices(
     return ValuesAndIndices(values, indices)
 
 
+@reduction
 def count_nonzero(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """Number of elements that are true (not 0), in the device's default integer dtype."""
+    """Number of elements that are true (not 0).
+
+    Parameters
+    ----------
+    x : Tensor
+        Tensor of any dtype.
+    axis : int, tuple of int or None
+        Axes to count along; None for all.
+    keepdims : bool
+        Whether the reduced axes stay, with length 1.
+
+    Returns
+    -------
+    Tensor
+        In the device's default integer dtype, without the reduced axes.
+
+    Raises
+    ------
+    AxisError
+        If `x` has no such axis.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.count_nonzero(burn.asarray([0, 3, 7], device="cpu")).item()
+    2
+    """
     axes = normalize_axes(x, axis, "count_nonzero")
+    keepdims = as_flag(keepdims, "keepdims", "count_nonzero")
     dtype = x.device.settings.int_dtype
     truth = x if x.dtype.is_bool else x != 0
     return _sum(truth.astype(dtype), axis=axes, keepdims=keepdims, dtype=dtype)
@@ -99,29 +248,34 @@ def count_nonzero(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) ->
 
 def searchsorted(
     x1: Tensor,
-    x2: Tensor,
+    x2: Tensor | float,
     /,
     *,
-    side: str = "left",
+    side: Literal["left", "right"] = "left",
     sorter: Tensor | None = None,
 ) -> Tensor:
-    """Places in a sorted vector before which elements can be put so that it stays sorted.
+    """Indices at which elements can be inserted into a sorted vector so that it stays sorted.
 
     Parameters
     ----------
     x1 : Tensor, shape (N,)
         Vector in ascending order; NaN comes last.
     x2 : Tensor or number
-        What to find places for.
+        The elements to insert.
     side : {"left", "right"}
-        Which of the places between equal elements: the first, or the last.
+        Which index among equal elements: the first, or the one after the last.
     sorter : Tensor, shape (N,), optional
-        Places that bring `x1` into ascending order, as `argsort` gives them.
+        Indices that bring `x1` into ascending order, as `argsort` gives them.
 
     Returns
     -------
     Tensor
         In the shape of `x2` and the device's default integer dtype.
+
+    Raises
+    ------
+    ArgumentError
+        If `side` is another string.
 
     Examples
     --------
@@ -129,71 +283,126 @@ def searchsorted(
     >>> burn.searchsorted(burn.asarray([1, 3, 5], device="cpu"), 3, side="right").item()
     2
     """
-    rank_of(x1, "searchsorted")
+    check_tensor(x1, "x1", "searchsorted")
     if side not in ("left", "right"):
         raise ArgumentError(f'side is "left" or "right", not {side!r}', operation="searchsorted")
     if not isinstance(x2, DispatchTensor):
-        dtype = result_type(x1, x2) if isinstance(x2, (int, float)) else None
-        x2 = asarray(x2, dtype=dtype, device=x1.device)
+        number = as_python(x2)
+        dtype = result_type(x1, number) if isinstance(number, (int, float)) else None
+        x2 = asarray(number, dtype=dtype, device=x1.device)
     if sorter is not None:
         x1 = take_along_axis(x1, sorter, axis=0)
-    return dispatch.execute(  # type: ignore[no-any-return]  # one output
-        "searchsorted", x1, x2, right=side == "right", dtype=x1.device.settings.int_dtype
-    )
+    dtype = x1.device.settings.int_dtype
+    return dispatch.execute_one("searchsorted", x1, x2, right=side == "right", dtype=dtype)
 
 
 def where(condition: Tensor, x1: Operand, x2: Operand, /) -> Tensor:
     """Elementwise `x1` where the condition holds, else `x2`; all broadcast.
 
-    What is not chosen has no influence on the result or on gradients, even if it is NaN.
+    Elements that are not chosen have no influence on the result or on gradients, even if NaN.
 
     Parameters
     ----------
     condition : Tensor
         Bool tensor.
     x1, x2 : Tensor or number
-        What to choose from.
+        What to choose from; their dtypes promote.
+
+    Returns
+    -------
+    Tensor
+        In the broadcast shape and the promoted dtype; of two numbers in the default dtype of their
+        kind.
+
+    Raises
+    ------
+    DTypeError
+        If the condition is not bool.
+    ShapeError
+        If the shapes do not broadcast.
+
+    Examples
+    --------
+    >>> import burn
+    >>> x = burn.asarray([-1.0, 4.0], device="cpu")
+    >>> burn.where(x > 0, x, 0.0).tolist()
+    [0.0, 4.0]
     """
-    if isinstance(x1, (bool, int, float)) and isinstance(x2, (bool, int, float)):
-        # Two numbers: there is no tensor to take the dtype of.
-        from burn.functions.creation import asarray
-
-        x1 = asarray(x1, device=condition.device)
-        x2 = asarray(x2, device=condition.device)
-    return dispatch.execute("where", condition, x1, x2)  # type: ignore[no-any-return]  # one output
+    if not (isinstance(x1, DispatchTensor) or isinstance(x2, DispatchTensor)):
+        check_tensor(condition, "condition", "where")
+        # There is no tensor to take the dtype of.
+        x1, x2 = (asarray(as_python(one), device=condition.device) for one in (x1, x2))
+    return dispatch.execute_one("where", condition, x1, x2)
 
 
-def _places(
+def _searched(
     function: Callable[..., Tensor], x: Tensor, axis: int | None, operation: str, *, keepdims: bool
 ) -> Tensor:
+    rank = rank_of(x, operation)
+    keepdims = as_flag(keepdims, "keepdims", operation)
     dtype = x.device.settings.int_dtype
     if axis is not None:
         number = normalize_axis(x, axis, operation)
         return function(x, axis=number, keepdims=keepdims, dtype=dtype)
-    rank = len(x.shape)
-    place = function(x.reshape((-1,)), axis=0, keepdims=False, dtype=dtype)
-    return place.reshape((1,) * rank, copy=True) if keepdims else place
+    index = function(x.reshape((-1,)), axis=0, keepdims=False, dtype=dtype)
+    return index.reshape((1,) * rank, copy=True) if keepdims else index
 
 
 def argwhere(x: Tensor, /) -> Tensor:
-    """Places of the elements that are true (not 0): a row of indices for each, in row-major order.
+    """Indices of the elements that are true (not 0), in row-major order.
 
-    Its shape depends on the data, which are read for it.
+    The number of rows depends on the data, which are read for it.
+
+    Parameters
+    ----------
+    x : Tensor
+        Tensor of any dtype.
+
+    Returns
+    -------
+    Tensor, shape (elements that are true, axes of x)
+        A row of indices for each such element, in the device's default integer dtype.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.argwhere(burn.asarray([[0, 3], [7, 0]], device="cpu")).tolist()
+    [[0, 1], [1, 0]]
     """
-    rank_of(x, "argwhere")
-    return dispatch.execute("argwhere", x, dtype=x.device.settings.int_dtype)  # type: ignore[no-any-return]  # one output
+    check_tensor(x, "x", "argwhere")
+    return dispatch.execute_one("argwhere", x, dtype=x.device.settings.int_dtype)
 
 
 def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
-    """Places of the elements that are true (not 0): a vector of indices for each axis.
+    """Indices of the elements that are true (not 0), a vector for each axis.
+
+    Their number depends on the data, which are read for it.
+
+    Parameters
+    ----------
+    x : Tensor
+        Tensor of any dtype, with one axis or more.
+
+    Returns
+    -------
+    tuple of Tensor, each of shape (elements that are true,)
+        The indices along each axis, in row-major order of the elements and in the device's default
+        integer dtype.
 
     Raises
     ------
     ShapeError
         If the tensor has no axes.
+
+    Examples
+    --------
+    >>> import burn
+    >>> rows, columns = burn.nonzero(burn.asarray([[0, 3], [7, 0]], device="cpu"))
+    >>> rows.tolist(), columns.tolist()
+    ([0, 1], [1, 0])
     """
     rank = rank_of(x, "nonzero")
     if not rank:
         raise ShapeError("a 0-d tensor has no axis", hint="Use argwhere", operation="nonzero")
-    places = argwhere(x)
-    return tuple([independent(places[:, axis]) for axis in range(rank)])
+    indices = argwhere(x)
+    return tuple([independent(indices[:, axis]) for axis in range(rank)])

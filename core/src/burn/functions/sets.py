@@ -14,7 +14,7 @@ from burn.functions.creation import full
 from burn.functions.data_type import result_type
 from burn.functions.elementwise import equal, logical_not, minimum
 from burn.functions.indexing import take
-from burn.functions.normalize import rank_of
+from burn.functions.normalize import as_flag, check_tensor
 from burn.functions.searching import searchsorted
 from burn.functions.sorting import sort
 from burn.functions.utility import any
@@ -26,7 +26,7 @@ __all__ = ["isin", "unique_all", "unique_counts", "unique_inverse", "unique_valu
 
 
 class UniqueAll(NamedTuple):
-    """Distinct elements in ascending order, and all that is to be known of them."""
+    """Distinct elements in ascending order, with their indices and counts."""
 
     values: Any
     indices: Any
@@ -35,32 +35,37 @@ class UniqueAll(NamedTuple):
 
 
 class UniqueCounts(NamedTuple):
-    """Distinct elements in ascending order, and how often each occurs."""
+    """Distinct elements in ascending order, and the number of times each occurs."""
 
     values: Any
     counts: Any
 
 
 class UniqueInverse(NamedTuple):
-    """Distinct elements in ascending order, and the place of each element among them."""
+    """Distinct elements in ascending order, and the index of each element among them."""
 
     values: Any
     inverse_indices: Any
 
 
 def unique_all(x: Tensor, /) -> UniqueAll:
-    """Distinct elements in ascending order.
+    """Distinct elements in ascending order, with their indices and counts.
+
+    Parameters
+    ----------
+    x : Tensor
+        Tensor of any dtype.
 
     Returns
     -------
     values : Tensor, shape (N,)
         The elements.
     indices : Tensor, shape (N,)
-        Place of the first of each in the flattened tensor.
+        Index of the first of each in the flattened tensor.
     inverse_indices : Tensor
-        For each element of `x`, in its shape, the place among the values.
+        For each element of `x`, in its shape, the index among the values.
     counts : Tensor, shape (N,)
-        How often each occurs.
+        The number of times each occurs.
 
     Examples
     --------
@@ -73,19 +78,76 @@ def unique_all(x: Tensor, /) -> UniqueAll:
 
 
 def unique_counts(x: Tensor, /) -> UniqueCounts:
-    """Distinct elements in ascending order, and how often each occurs."""
+    """Distinct elements in ascending order, and the number of times each occurs.
+
+    Parameters
+    ----------
+    x : Tensor
+        Tensor of any dtype.
+
+    Returns
+    -------
+    values : Tensor, shape (N,)
+        The elements.
+    counts : Tensor, shape (N,)
+        The number of times each occurs.
+
+    Examples
+    --------
+    >>> import burn
+    >>> values, counts = burn.unique_counts(burn.asarray([3, 1, 3], device="cpu"))
+    >>> values.tolist(), counts.tolist()
+    ([1, 3], [1, 2])
+    """
     found = _unique(x, "unique_counts")
     return UniqueCounts(found.values, found.counts)
 
 
 def unique_inverse(x: Tensor, /) -> UniqueInverse:
-    """Distinct elements in ascending order, and for each of `x` its place among them."""
+    """Distinct elements in ascending order, and the index of each element of `x` among them.
+
+    Parameters
+    ----------
+    x : Tensor
+        Tensor of any dtype.
+
+    Returns
+    -------
+    values : Tensor, shape (N,)
+        The elements.
+    inverse_indices : Tensor
+        For each element of `x`, in its shape, the index among the values.
+
+    Examples
+    --------
+    >>> import burn
+    >>> values, inverse = burn.unique_inverse(burn.asarray([3, 1, 3], device="cpu"))
+    >>> values.tolist(), inverse.tolist()
+    ([1, 3], [1, 0, 1])
+    """
     found = _unique(x, "unique_inverse")
     return UniqueInverse(found.values, found.inverse_indices)
 
 
 def unique_values(x: Tensor, /) -> Tensor:
-    """Distinct elements in ascending order."""
+    """Distinct elements in ascending order.
+
+    Parameters
+    ----------
+    x : Tensor
+        Tensor of any dtype.
+
+    Returns
+    -------
+    Tensor, shape (N,)
+        The elements.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.unique_values(burn.asarray([3, 1, 3], device="cpu")).tolist()
+    [1, 3]
+    """
     return _unique(x, "unique_values").values  # type: ignore[no-any-return]  # a Tensor
 
 
@@ -97,7 +159,12 @@ def isin(x1: Operand, x2: Operand, /, *, invert: bool = False) -> Tensor:
     x1, x2 : Tensor or number
         Of dtypes that promote; at least one is a tensor.
     invert : bool
-        Whether to tell which are not.
+        Whether to answer the opposite: which elements are not among them.
+
+    Returns
+    -------
+    Tensor
+        Bool tensor in the shape of `x1`.
 
     Examples
     --------
@@ -107,7 +174,7 @@ def isin(x1: Operand, x2: Operand, /, *, invert: bool = False) -> Tensor:
     [True, False, True]
     """
     found = _is_in(x1, x2)
-    return logical_not(found) if invert else found
+    return logical_not(found) if as_flag(invert, "invert", "isin") else found
 
 
 def _is_in(x1: Operand, x2: Operand) -> Tensor:
@@ -119,19 +186,19 @@ def _is_in(x1: Operand, x2: Operand) -> Tensor:
     dtype = result_type(x1, values)
     sought: Tensor = x1.astype(dtype)
     values = values.astype(dtype)
-    if dtype.kind not in Kind.NUMERIC:  # no order to search in, or two values
+    if dtype.kind not in Kind.NUMERIC:  # complex has no order to search in; bool has two values
         return any(equal(sought.reshape((*sought.shape, 1)), values), axis=-1)
     if not values.size:
         return full(sought.shape, fill_value=False, dtype=bool_, device=sought.device)
     ordered = sort(values)
-    places = searchsorted(ordered, sought.reshape((-1,)))
-    nearest = take(ordered, minimum(places, values.size - 1), axis=0)
+    indices = searchsorted(ordered, sought.reshape((-1,)))
+    nearest = take(ordered, minimum(indices, values.size - 1), axis=0)
     return equal(nearest.reshape(sought.shape), sought)
 
 
 def _unique(x: Tensor, operation: str) -> UniqueAll:
-    rank_of(x, operation)
+    check_tensor(x, "x", operation)
     dtype = x.device.settings.int_dtype
     indices, inverse, counts = dispatch.execute("unique_places", x, dtype=dtype)
-    values = dispatch.execute("select", x.reshape((x.size,)), indices, axis=0)
+    values = dispatch.execute_one("select", x.reshape((x.size,)), indices, axis=0)
     return UniqueAll(values, indices, inverse, counts)

@@ -8,8 +8,7 @@ from burn.errors import ArgumentError, ShapeError
 from burn.functions.common import dispatch
 from burn.functions.creation import arange, ones, zeros
 from burn.functions.manipulation import concat, flip, reshape
-from burn.functions.normalize import rank_of
-from burn.functions.norms import as_float
+from burn.functions.normalize import as_float, rank_of
 from burn.functions.real_fourier import ComplexPair, Norm, cfft, icfft, irfft, rfft
 from burn.functions.views import independent
 from burn.ops.arguments import as_integer

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import builtins
 import functools
 from typing import TYPE_CHECKING
 
 from burn.dispatch import DispatchTensor, unary
 from burn.dtype import Kind, promote
 from burn.errors import OperandTypeError
-from burn.functions import elementwise as elementwise_functions
 from burn.functions.common import Axis, Operand, dispatch
 from burn.functions.creation import asarray
+from burn.functions.elementwise import abs, isfinite, isnan, subtract
 from burn.functions.manipulation import concat
-from burn.functions.normalize import normalize_axes, normalize_axis
+from burn.functions.normalize import as_flag, normalize_axes, normalize_axis, reduction
 from burn.functions.views import independent
-from burn.ops.arguments import as_integer, real_number
+from burn.ops.arguments import as_integer, as_python, real_number
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
@@ -26,14 +25,74 @@ _any = unary(dispatch, "any")
 _all = unary(dispatch, "all")
 
 
+@reduction
 def any(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """Whether any element is true (not 0), as bool."""
-    return _any(x, axis=normalize_axes(x, axis, "any"), keepdims=keepdims)
+    """Whether any element is true (not 0). NaN is true.
+
+    Parameters
+    ----------
+    x : Tensor
+        Tensor of any dtype.
+    axis : int, tuple of int or None
+        Axes to reduce; None for all.
+    keepdims : bool
+        Whether the reduced axes stay, with length 1.
+
+    Returns
+    -------
+    Tensor
+        Bool tensor without the reduced axes; False where there are no elements.
+
+    Raises
+    ------
+    AxisError
+        If `x` has no such axis.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.any(burn.asarray([[0, 1], [0, 0]], device="cpu"), axis=1).tolist()
+    [True, False]
+    """
+    axes = normalize_axes(x, axis, "any")
+    if keepdims.__class__ is not bool:
+        keepdims = as_flag(keepdims, "keepdims", "any")
+    return _any(x, axis=axes, keepdims=keepdims)
 
 
+@reduction
 def all(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """Whether all elements are true (not 0), as bool."""
-    return _all(x, axis=normalize_axes(x, axis, "all"), keepdims=keepdims)
+    """Whether all elements are true (not 0). NaN is true.
+
+    Parameters
+    ----------
+    x : Tensor
+        Tensor of any dtype.
+    axis : int, tuple of int or None
+        Axes to reduce; None for all.
+    keepdims : bool
+        Whether the reduced axes stay, with length 1.
+
+    Returns
+    -------
+    Tensor
+        Bool tensor without the reduced axes; True where there are no elements.
+
+    Raises
+    ------
+    AxisError
+        If `x` has no such axis.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.all(burn.asarray([[0, 1], [2, 3]], device="cpu"), axis=1).tolist()
+    [False, True]
+    """
+    axes = normalize_axes(x, axis, "all")
+    if keepdims.__class__ is not bool:
+        keepdims = as_flag(keepdims, "keepdims", "all")
+    return _all(x, axis=axes, keepdims=keepdims)
 
 
 def diff(
@@ -50,13 +109,25 @@ def diff(
     Parameters
     ----------
     x : Tensor
-        Numeric tensor.
+        Tensor of numbers.
     axis : int
-        The axis.
+        The axis to take differences along.
     n : int
         How many times; 0 gives the elements of `x` as they are.
     prepend, append : Tensor, optional
-        What to join along the axis before the first difference.
+        Tensors to join to `x` along the axis before the first difference.
+
+    Returns
+    -------
+    Tensor
+        The axis is shorter by `n`, down to 0.
+
+    Raises
+    ------
+    ArgumentError
+        If `n` is negative.
+    AxisError
+        If `x` has no such axis.
 
     Examples
     --------
@@ -69,10 +140,9 @@ def diff(
     parts = [one for one in (prepend, x, append) if one is not None]
     if n and len(parts) > 1:
         x = concat(parts, axis=number)
-    before = (builtins.slice(None),) * number
+    before = (slice(None),) * number
     for _ in range(min(n, x.shape[number])):  # after that nothing is left
-        later = x[(*before, builtins.slice(1, None))]
-        x = elementwise_functions.subtract(later, x[(*before, builtins.slice(None, -1))])
+        x = subtract(x[(*before, slice(1, None))], x[(*before, slice(None, -1))])
     return independent(x)
 
 
@@ -90,11 +160,25 @@ def isclose(
     Parameters
     ----------
     x1, x2 : Tensor or number
-        What to compare; infinities are close to themselves alone.
+        What to compare; at least one is a tensor. An infinity is close to itself alone.
     rtol, atol : float
         Relative tolerance, of the size of `x2`, and absolute tolerance; neither is negative.
     equal_nan : bool
         Whether NaN is close to NaN.
+
+    Returns
+    -------
+    Tensor
+        Bool tensor in the broadcast shape.
+
+    Raises
+    ------
+    ArgumentError
+        If a tolerance is negative or NaN.
+    OperandTypeError
+        If there is no tensor.
+    ShapeError
+        If the shapes do not broadcast.
 
     Examples
     --------
@@ -102,16 +186,7 @@ def isclose(
     >>> burn.isclose(burn.asarray([1.0, 1.1], device="cpu"), 1.0).tolist()
     [True, False]
     """
-    rtol = real_number(rtol, "rtol", "isclose", least=0.0)
-    atol = real_number(atol, "atol", "isclose", least=0.0)
-    first, second = _as_floats(x1, x2)
-    distance = elementwise_functions.abs(first - second)
-    near: Tensor = distance <= elementwise_functions.abs(second) * rtol + atol
-    # Infinities are as far from each other as the tolerance is wide: both infinite.
-    near = near & elementwise_functions.isfinite(second) | (first == second)
-    if equal_nan:
-        near = near | elementwise_functions.isnan(first) & elementwise_functions.isnan(second)
-    return near
+    return _is_close(x1, x2, rtol, atol, "isclose", equal_nan=equal_nan)
 
 
 def allclose(
@@ -123,26 +198,88 @@ def allclose(
     atol: float = 1e-08,
     equal_nan: bool = False,
 ) -> bool:
-    """Whether all elements are close to each other; reads the answer. See `isclose`."""
-    return bool(all(isclose(x1, x2, rtol=rtol, atol=atol, equal_nan=equal_nan)))
+    """Whether all elements are equal within a tolerance, as a Python bool, which is read.
+
+    Parameters
+    ----------
+    x1, x2 : Tensor or number
+        What to compare; at least one is a tensor. An infinity is close to itself alone.
+    rtol, atol : float
+        Relative tolerance, of the size of `x2`, and absolute tolerance; neither is negative.
+    equal_nan : bool
+        Whether NaN is close to NaN.
+
+    Returns
+    -------
+    bool
+        Whether `isclose` holds for all elements.
+
+    Raises
+    ------
+    ArgumentError
+        If a tolerance is negative or NaN.
+    OperandTypeError
+        If there is no tensor.
+    ShapeError
+        If the shapes do not broadcast.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.allclose(burn.asarray([1.0, 1.0 + 1e-7], device="cpu"), 1.0)
+    True
+    """
+    return bool(all(_is_close(x1, x2, rtol, atol, "allclose", equal_nan=equal_nan)))
 
 
 def contains_nan(x: Tensor, /) -> Tensor:
-    """Whether any element is NaN, as a 0-d bool tensor."""
-    return any(elementwise_functions.isnan(x))
+    """Whether any element is NaN.
+
+    Parameters
+    ----------
+    x : Tensor
+        Tensor of numbers.
+
+    Returns
+    -------
+    Tensor, shape ()
+        A bool.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.contains_nan(burn.asarray([1.0, burn.nan], device="cpu")).item()
+    True
+    """
+    return any(isnan(x))
 
 
-def _as_floats(x1: Operand, x2: Operand) -> tuple[Tensor, Tensor]:
-    """Two operands as inexact tensors of one dtype: differences of integers may not fit theirs."""
-    both = [one for one in (x1, x2) if isinstance(one, DispatchTensor)]
-    if not both:
+def _is_close(
+    x1: Operand, x2: Operand, rtol: float, atol: float, operation: str, *, equal_nan: bool
+) -> Tensor:
+    rtol = real_number(rtol, "rtol", operation, least=0.0)
+    atol = real_number(atol, "atol", operation, least=0.0)
+    first, second = _as_inexact(x1, x2, operation)
+    near: Tensor = abs(first - second) <= abs(second) * rtol + atol
+    # The distance of two infinities is no more than their tolerance, which is infinite as well.
+    near = near & isfinite(second) | (first == second)
+    if as_flag(equal_nan, "equal_nan", operation):
+        near = near | isnan(first) & isnan(second)
+    return near
+
+
+def _as_inexact(x1: Operand, x2: Operand, operation: str) -> tuple[Tensor, Tensor]:
+    """Two operands as float or complex tensors of one dtype: integer differences may overflow."""
+    x1, x2 = as_python(x1), as_python(x2)
+    tensors = [one for one in (x1, x2) if isinstance(one, DispatchTensor)]
+    if not tensors:
         raise OperandTypeError(
             "at least one operand must be a tensor",
             hint="burn.asarray() makes a tensor of numbers, sequences and arrays",
-            operation="isclose",
+            operation=operation,
         )
-    dtype = functools.reduce(promote, [one.tensor_type.dtype for one in both])
-    device = both[0].tensor_type.device
+    dtype = functools.reduce(promote, [one.tensor_type.dtype for one in tensors])
+    device = tensors[0].tensor_type.device
     if complex in (type(x1), type(x2)):
         dtype = promote(dtype, device.settings.complex_dtype)
     elif dtype.kind in Kind.INTEGRAL:

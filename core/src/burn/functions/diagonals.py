@@ -1,0 +1,127 @@
+"""Diagonals of matrices."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from burn.dispatch import unary
+from burn.functions.common import DTypeLike, dispatch
+from burn.functions.creation import zeros
+from burn.functions.manipulation import reshape
+from burn.functions.matrix_checks import check_matrices
+from burn.functions.normalize import rank_of
+from burn.functions.statistical import sum
+from burn.ops.arguments import as_integer
+
+if TYPE_CHECKING:
+    from burn.tensor.tensor import Tensor
+
+__all__ = ["diag", "diagonal", "trace"]
+
+_slice = unary(dispatch, "slice")
+
+
+def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
+    """Diagonals of matrices: the elements whose column is their row plus `offset`.
+
+    Parameters
+    ----------
+    x : Tensor, shape (..., n, m)
+        Matrices of any dtype.
+    offset : int
+        Which diagonal: above the main one if positive, below if negative.
+
+    Returns
+    -------
+    Tensor, shape (..., length of the diagonal)
+        The elements in order; none where the diagonal is outside of the matrix.
+
+    Raises
+    ------
+    ShapeError
+        If `x` has fewer than two axes.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.linalg.diagonal(burn.asarray([[1, 2], [3, 4]], device="cpu")).tolist()
+    [1, 4]
+    """
+    check_matrices(x, "diagonal")
+    *batch, rows, columns = x.shape
+    offset = as_integer(offset, "offset", "diagonal")
+    row, column = (0, offset) if offset >= 0 else (-offset, 0)
+    length = max(min(rows - row, columns - column), 0)
+    start = row * columns + column if length else 0
+    flat = reshape(x, (*batch, rows * columns))
+    whole = [(0, extent, 1) for extent in batch]
+    return _slice(flat, slices=(*whole, (start, length, columns + 1)))
+
+
+def diag(x: Tensor, /, *, offset: int = 0) -> Tensor:
+    """A matrix with a vector on a diagonal and zeros beside it; of matrices, their diagonal.
+
+    Parameters
+    ----------
+    x : Tensor, shape (n,) or (..., n, m)
+        A vector to put on the diagonal, or matrices to take it from.
+    offset : int
+        Which diagonal: above the main one if positive, below if negative.
+
+    Returns
+    -------
+    Tensor, shape (n + abs(offset), n + abs(offset)) or (..., length of the diagonal)
+        In the dtype of `x`.
+
+    Raises
+    ------
+    ShapeError
+        If `x` is 0-d.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.linalg.diag(burn.asarray([1, 2], device="cpu")).tolist()
+    [[1, 0], [0, 2]]
+    """
+    if rank_of(x, "diag") != 1:
+        return diagonal(x, offset=offset)
+    offset = as_integer(offset, "offset", "diag")
+    length = x.shape[0]
+    side = length + abs(offset)
+    start = (offset if offset >= 0 else -offset * side) if length else 0
+    blank = zeros(side * side, dtype=x.dtype, device=x.device)
+    filled = dispatch.execute_one("slice_assign", blank, x, slices=((start, length, side + 1),))
+    return reshape(filled, (side, side), copy=True)
+
+
+def trace(x: Tensor, /, *, offset: int = 0, dtype: DTypeLike | None = None) -> Tensor:
+    """Sums of the diagonals of matrices.
+
+    Parameters
+    ----------
+    x : Tensor, shape (..., n, m)
+        Matrices of numbers.
+    offset : int
+        Which diagonal: above the main one if positive, below if negative.
+    dtype : DType, optional
+        Dtype of the sums; the default is that of `burn.sum`.
+
+    Returns
+    -------
+    Tensor, shape (...,)
+        The sums.
+
+    Raises
+    ------
+    ShapeError
+        If `x` has fewer than two axes.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.linalg.trace(burn.asarray([[1, 2], [3, 4]], device="cpu")).item()
+    5
+    """
+    check_matrices(x, "trace")
+    return sum(diagonal(x, offset=offset), axis=-1, dtype=dtype)
