@@ -45,7 +45,8 @@ def unary(dispatch: Dispatch[_Tensor], name: str) -> Callable[..., _Tensor]:
             result.tensor_type = output or tensor_type.device.types[primitive.dtype]
             result.link = None
             return result
-        return dispatch.recover(failure, name, (x,), attrs)
+        recovered: _Tensor = dispatch.recover(failure, name, (x,), attrs)
+        return recovered
 
     return call
 
@@ -71,7 +72,8 @@ def unary_by_dict(
             result.tensor_type = tensor_type
             result.link = None
             return result
-        return dispatch.recover(failure, name, (x,), attrs)
+        recovered: _Tensor = dispatch.recover(failure, name, (x,), attrs)
+        return recovered
 
     return call
 
@@ -95,7 +97,8 @@ def _unary_without_attributes(dispatch: Dispatch[_Tensor], name: str) -> Callabl
             result.tensor_type = output or tensor_type.device.types[primitive.dtype]
             result.link = None
             return result
-        return dispatch.recover(failure, name, (x,), {})
+        recovered: _Tensor = dispatch.recover(failure, name, (x,), {})
+        return recovered
 
     return call
 
@@ -139,7 +142,8 @@ def binary(  # noqa: C901 — unrolled, as one more call takes a tenth of a smal
             result.tensor_type = output or tensor_type.device.types[primitive.dtype]
             result.link = None
             return result  # type: ignore[no-any-return]  # of the class of x1
-        return dispatch.recover(failure, name, (x1, x2), {})
+        recovered: _Tensor = dispatch.recover(failure, name, (x1, x2), {})
+        return recovered
 
     return call
 
@@ -169,6 +173,7 @@ def reflected(dispatch: Dispatch[_Tensor], name: str) -> Callable[[Any, Any], _T
             result.tensor_type = output or tensor_type.device.types[primitive.dtype]
             result.link = None
             return result  # type: ignore[no-any-return]  # of the class of x2
-        return dispatch.recover(failure, name, (x1, x2), {})
+        recovered: _Tensor = dispatch.recover(failure, name, (x1, x2), {})
+        return recovered
 
     return call

@@ -216,7 +216,7 @@ _NUMBERS: Final[dict[Any, Convert]] = {
 
 def metas_of(definition: Op, operands: Sequence[Any], plan: Plan) -> list[Any]:
     """What the rule of an op takes for operands: their metadata after promotion."""
-    metas = []
+    metas: list[Any] = []
     for spec, convert, operand in zip(
         definition.operands.values(), plan.converters, operands, strict=True
     ):
