@@ -186,14 +186,14 @@ def products() -> Iterator[Case]:
         x, a = pair(8192, 8192, dtype=name)
         yield Case(f"matmul 8192 {name}", lambda x=x: x @ x, lambda a=a: a @ a, EAGER, 1.1)
     x, a = pair(8192, 8192)
-    driver = GPU.backend.for_device(GPU.id).driver
+    runtime = GPU.backend.for_device(GPU.id).runtime
 
     def ours() -> object:
-        driver.tf32 = True
+        runtime.tf32 = True
         try:
             return x @ x
         finally:
-            driver.tf32 = False
+            runtime.tf32 = False
 
     def theirs() -> object:
         torch.backends.cuda.matmul.allow_tf32 = True
