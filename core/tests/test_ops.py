@@ -8,8 +8,7 @@ from burn.backend import tensor_ops
 from burn.device_id import DeviceId
 from burn.dtype import bool_, float32, int64
 from burn.errors import BurnError, DTypeError, OperandTypeError, ShapeError, UnsupportedOpError
-from burn.ops import REGISTRY, Meta, OpTable, Tag, op
-from burn.ops.signature import AnyOperand
+from burn.ops import REGISTRY, AnyOperand, FloatOperand, Meta, Op, OpTable, Role, Tag, op
 
 MATRIX = Meta((2, 3), float32)
 
@@ -135,3 +134,43 @@ def test_every_rule_raises_burn_errors_only_on_operands_of_rank_0():
             definition.infer(*operands)
         except BurnError as error:
             assert error.operation.startswith(definition.name)
+
+
+def test_an_attribute_without_a_role_is_refused_where_the_op_is_defined():
+    def scaled(x: FloatOperand, *, factor: float) -> Meta:
+        return x
+
+    with pytest.raises(TypeError, match=r"op scaled: attribute 'factor' has no role"):
+        Op(scaled)
+
+
+def test_every_attribute_of_the_table_has_a_role_and_every_choice_its_strings():
+    for definition in REGISTRY.values():
+        for name, attribute in definition.attributes.items():
+            assert attribute.name == name
+            assert isinstance(attribute.role, Role)
+            assert (attribute.role is Role.CHOICE) is bool(attribute.choices)
+
+
+def test_attributes_of_a_typed_dict_are_those_of_the_op():
+    attention = REGISTRY["attention"].attributes
+    assert list(attention) == ["scale", "softcap", "is_causal"]
+    assert attention["softcap"].optional
+    assert REGISTRY["attention_grad"].attributes.keys() == attention.keys()
+
+
+@pytest.mark.parametrize(
+    ("name", "attributes", "message"),
+    [
+        ("sum", {"axis": (0.5,), "dtype": float32}, "axis must be a tuple of integers"),
+        ("sum", {"axis": (0,), "keepdims": 1, "dtype": float32}, "keepdims must be True or"),
+        ("sum", {"axis": (0,), "dtype": "float32"}, "dtype must be a dtype"),
+        ("softmax", {"axis": True}, "axis must be an integer"),
+        ("leaky_relu", {"negative_slope": "steep"}, "negative_slope must be a number"),
+        ("slice", {"slices": ((0, 2), (0, 2))}, "slices must be a tuple of"),
+        ("gelu", {"approximate": "sinh"}, "there is no approximate 'sinh'. One of none, tanh"),
+    ],
+)
+def test_a_value_of_another_type_than_its_role_is_refused(name, attributes, message):
+    with pytest.raises(BurnError, match=message):
+        REGISTRY[name].infer(Meta((2, 3), float32), **attributes)

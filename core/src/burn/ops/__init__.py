@@ -46,7 +46,13 @@ from burn.ops import (  # noqa: F401 — importing a family registers its ops
     unary_functions,
     unfolding,
 )
-from burn.ops.attention import AttentionShapes, attention_shapes, check_broadcasts_to_scores
+from burn.ops.attention import (
+    AttentionAttributes,
+    AttentionShapes,
+    attention_shapes,
+    check_broadcasts_to_scores,
+)
+from burn.ops.attributes import Attribute, without
 from burn.ops.average_pooling import (
     adaptive_window_bounds,
     average_pool_divisors,
@@ -77,8 +83,20 @@ from burn.ops.indexing import check_same_shape
 from burn.ops.linear_algebra import transpose_matrices
 from burn.ops.max_pooling import check_pool_index_dtype, check_pool_indices, lowest_value
 from burn.ops.normalization import check_channels, check_last_axis
-from burn.ops.op import REGISTRY, Attribute, Context, Op, Tag, op, register
-from burn.ops.optimizer import adam_rates, check_same_shapes
+from burn.ops.op import (
+    REGISTRY,
+    Context,
+    Op,
+    Tag,
+    op,
+    register,
+)
+from burn.ops.optimizer import (
+    AdamAttributes,
+    SgdAttributes,
+    adam_rates,
+    check_same_shapes,
+)
 from burn.ops.precision import in_float32
 from burn.ops.random import (
     PHILOX_KEY_STEPS,
@@ -92,24 +110,35 @@ from burn.ops.random import (
     signed_word,
     uniform_words,
 )
-from burn.ops.resampling import interpolation_maps
+from burn.ops.resampling import (
+    InterpolateAttributes,
+    interpolation_maps,
+)
 from burn.ops.shapes import broadcast_shapes, size
 from burn.ops.signature import (
     AnyOperand,
     AnyOrScalar,
+    Axes,
+    Axis,
+    AxisPairs,
+    AxisSlices,
     BoolOperand,
     ComplexOperand,
     Cotangent,
+    FillValue,
+    Flag,
     FloatOperand,
     FloatOrScalar,
     Gradients,
     IndexOperand,
     InexactOperand,
     InexactOrScalar,
+    Integer,
     IntegerOrScalar,
     IntegralOperand,
     IntegralOrScalar,
     Meta,
+    Number,
     NumberOperand,
     NumberOrScalar,
     NumericOperand,
@@ -117,15 +146,24 @@ from burn.ops.signature import (
     Operand,
     OptionalBool,
     OptionalFloat,
+    OptionalNumber,
+    OptionalSpatialNumbers,
+    Pairs,
     RealOperand,
     RealOrScalar,
+    Role,
+    RuntimeInteger,
+    RuntimeNumber,
+    Sizes,
+    TargetDType,
+    TargetShape,
     TensorList,
 )
 from burn.ops.sliding_windows import (
-    Pairs,
+    AvgPoolAttributes,
+    MaxPoolAttributes,
     PatchAttributes,
     PoolAttributes,
-    Sizes,
     SlidingAttributes,
     Windows,
     check_pooled,
@@ -145,11 +183,18 @@ __all__ = [
     "PHILOX_ROUNDS",
     "REGISTRY",
     "UNIFORM_BITS",
+    "AdamAttributes",
     "AnyOperand",
     "AnyOrScalar",
+    "AttentionAttributes",
     "AttentionShapes",
     "Attribute",
+    "AvgPoolAttributes",
+    "Axes",
+    "Axis",
     "AxisMap",
+    "AxisPairs",
+    "AxisSlices",
     "BoolOperand",
     "ComplexOperand",
     "Context",
@@ -160,16 +205,22 @@ __all__ = [
     "Cotangent",
     "DeformableAttributes",
     "DeformableGeometry",
+    "FillValue",
+    "Flag",
     "FloatOperand",
     "FloatOrScalar",
     "Gradients",
     "IndexOperand",
     "InexactOperand",
     "InexactOrScalar",
+    "Integer",
     "IntegerOrScalar",
     "IntegralOperand",
     "IntegralOrScalar",
+    "InterpolateAttributes",
+    "MaxPoolAttributes",
     "Meta",
+    "Number",
     "NumberOperand",
     "NumberOrScalar",
     "NumericOperand",
@@ -179,14 +230,22 @@ __all__ = [
     "Operand",
     "OptionalBool",
     "OptionalFloat",
+    "OptionalNumber",
+    "OptionalSpatialNumbers",
     "Pairs",
     "PatchAttributes",
     "PoolAttributes",
     "RealOperand",
     "RealOrScalar",
+    "Role",
+    "RuntimeInteger",
+    "RuntimeNumber",
+    "SgdAttributes",
     "Sizes",
     "SlidingAttributes",
     "Tag",
+    "TargetDType",
+    "TargetShape",
     "TensorList",
     "Windows",
     "adam_rates",
@@ -235,6 +294,7 @@ __all__ = [
     "unpooled_shape",
     "window_element_counts",
     "window_sum_map",
+    "without",
 ]
 
 

@@ -6,7 +6,12 @@ Those made of pieces are in `burn.ops.rectifier`, those of whole rows in `burn.o
 from __future__ import annotations
 
 import math
-from typing import Final
+from typing import (
+    Annotated,
+    Final,
+    Literal,
+    TypeAlias,
+)
 
 from burn.errors import ArgumentError, ShapeError
 from burn.ops.arguments import real_number
@@ -14,7 +19,16 @@ from burn.ops.index_arithmetic import narrow
 from burn.ops.op import Context, Tag, op
 from burn.ops.precision import in_float32
 from burn.ops.shapes import check_axis, elementwise
-from burn.ops.signature import Cotangent, FloatOperand, Gradients, Meta, Primitive
+from burn.ops.signature import (
+    Axis,
+    Cotangent,
+    FloatOperand,
+    Gradients,
+    Meta,
+    Number,
+    Primitive,
+    Role,
+)
 from burn.ops.table import OpTable
 
 
@@ -40,7 +54,7 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
 
 
 @op(Tag.ELEMENTWISE)
-def softplus(x: FloatOperand, *, beta: float = 1.0) -> Meta:
+def softplus(x: FloatOperand, *, beta: Number = 1.0) -> Meta:
     """Elementwise ``log(1 + exp(beta * x)) / beta``, without overflow; `beta` is positive."""
     return x
 
@@ -121,14 +135,16 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     return (ops.multiply(g, ops.add(t, bend)),)
 
 
+Approximation: TypeAlias = Annotated[Literal["none", "tanh"], Role.CHOICE]
+
+
 @op(Tag.ELEMENTWISE)
-def gelu(x: FloatOperand, *, approximate: str = "none") -> Meta:
+def gelu(x: FloatOperand, *, approximate: Approximation = "none") -> Meta:
     """Gaussian error linear unit (Hendrycks and Gimpel, 2016, arXiv:1606.08415).
 
     ``x * (1 + erf(x / sqrt(2))) / 2``; with ``approximate="tanh"`` their approximation
     ``x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3))) / 2``.
     """
-    _check_approximation(approximate)
     return x
 
 
@@ -163,9 +179,8 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
 
 
 @op(Tag.ELEMENTWISE, outputs=("gradient",))
-def gelu_grad(x: FloatOperand, g: FloatOperand, *, approximate: str = "none") -> Meta:
+def gelu_grad(x: FloatOperand, g: FloatOperand, *, approximate: Approximation = "none") -> Meta:
     """Gradient that passes a `gelu`: `g` times the slope of the form that was used."""
-    _check_approximation(approximate)
     return elementwise(x, g)
 
 
@@ -224,7 +239,7 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
 
 
 @op()
-def glu(x: FloatOperand, *, axis: int) -> Meta:
+def glu(x: FloatOperand, *, axis: Axis) -> Meta:
     """Gated linear unit (Dauphin et al., 2017, arXiv:1612.08083).
 
     The first half of `x` along `axis` times the sigmoid of the second half.

@@ -8,7 +8,11 @@ brings may do the same in blocks of queries.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import (
+    NamedTuple,
+    TypedDict,
+    Unpack,
+)
 
 from burn.errors import ArgumentError, ShapeError
 from burn.ops.index_arithmetic import positions
@@ -19,17 +23,28 @@ from burn.ops.precision import in_float32
 from burn.ops.shapes import broadcast_shapes
 from burn.ops.signature import (
     Cotangent,
+    Flag,
     FloatOperand,
     Gradients,
     Meta,
+    Number,
     OptionalBool,
     OptionalFloat,
+    OptionalNumber,
     Primitive,
     Shape,
 )
 from burn.ops.table import OpTable
 
 _ATTENTION = Tag.CONTRACTION | Tag.COMPUTE_BOUND
+
+
+class AttentionAttributes(TypedDict):
+    """The attributes of `attention` and of its gradients."""
+
+    scale: Number
+    softcap: OptionalNumber
+    is_causal: Flag
 
 
 @op(_ATTENTION)
@@ -39,10 +54,7 @@ def attention(
     value: FloatOperand,
     mask: OptionalBool,
     bias: OptionalFloat,
-    *,
-    scale: float,
-    softcap: float | None = None,
-    is_causal: bool = False,
+    **attributes: Unpack[AttentionAttributes],
 ) -> Meta:
     """``softmax(scores) @ value``, where the scores are ``query @ key.T * scale``.
 
@@ -52,8 +64,7 @@ def attention(
     true, and under `is_causal` those beyond the query's place, the last query standing at the last
     key; `bias` is added. A query whose keys are all excluded gives 0.
     """
-    shape = attention_shapes(query.shape, key.shape, value.shape, softcap)
-    check_broadcasts_to_scores(shape.scores, mask=mask, bias=bias)
+    shape = _checked_shapes(query, key, value, mask, bias, attributes["softcap"])
     return Meta(shape.output, query.dtype)
 
 
@@ -66,14 +77,10 @@ def _(
     value: Primitive,
     mask: Primitive | None,
     bias: Primitive | None,
-    *,
-    scale: float,
-    softcap: float | None = None,
-    is_causal: bool = False,
+    **attributes: Unpack[AttentionAttributes],
 ) -> Primitive:
-    shape = attention_shapes(tuple(query.shape), tuple(key.shape), tuple(value.shape), softcap)
-    check_broadcasts_to_scores(shape.scores, mask=mask, bias=bias)
-    weights, _ = _weights(ops, query, key, mask, bias, scale, softcap, is_causal=is_causal)
+    _checked_shapes(query, key, value, mask, bias, attributes["softcap"])
+    weights, _ = _weights(ops, query, key, mask, bias, **attributes)
     return ops.matmul(weights, value)
 
 
@@ -102,17 +109,13 @@ def attention_grad(
     mask: OptionalBool,
     bias: OptionalFloat,
     g: FloatOperand,
-    *,
-    scale: float,
-    softcap: float | None = None,
-    is_causal: bool = False,
+    **attributes: Unpack[AttentionAttributes],
 ) -> tuple[Meta, Meta, Meta]:
     """Gradients that pass an `attention`, by query, key and value.
 
     The axes before the last two are those that all operands broadcast to.
     """
-    shape = attention_shapes(query.shape, key.shape, value.shape, softcap)
-    check_broadcasts_to_scores(shape.scores, mask=mask, bias=bias)
+    shape = _checked_shapes(query, key, value, mask, bias, attributes["softcap"])
     check_same_shape("g", g.shape, shape.output)
     return (
         Meta((*shape.batch, *query.shape[-2:]), query.dtype),
@@ -131,19 +134,15 @@ def _(
     mask: Primitive | None,
     bias: Primitive | None,
     g: Primitive,
-    *,
-    scale: float,
-    softcap: float | None = None,
-    is_causal: bool = False,
+    **attributes: Unpack[AttentionAttributes],
 ) -> tuple[Primitive, Primitive, Primitive]:
-    shape = attention_shapes(tuple(query.shape), tuple(key.shape), tuple(value.shape), softcap)
-    check_broadcasts_to_scores(shape.scores, mask=mask, bias=bias)
+    shape = _checked_shapes(query, key, value, mask, bias, attributes["softcap"])
     check_same_shape("g", tuple(g.shape), shape.output)
-    weights, bent = _weights(ops, query, key, mask, bias, scale, softcap, is_causal=is_causal)
+    weights, bent = _weights(ops, query, key, mask, bias, **attributes)
     slope = _score_gradient(ops, weights, value, g)
     if bent is not None:
         slope = ops.multiply(slope, ops.subtract(1.0, ops.multiply(bent, bent)))
-    slope = ops.multiply(slope, scale)
+    slope = ops.multiply(slope, attributes["scale"])
     return (
         ops.matmul(slope, key),
         ops.matmul(transpose_matrices(ops, slope), query),
@@ -159,14 +158,10 @@ def attention_bias_grad(
     mask: OptionalBool,
     bias: OptionalFloat,
     g: FloatOperand,
-    *,
-    scale: float,
-    softcap: float | None = None,
-    is_causal: bool = False,
+    **attributes: Unpack[AttentionAttributes],
 ) -> Meta:
     """Gradient that passes an `attention` by its bias, in the shape of the scores."""
-    shape = attention_shapes(query.shape, key.shape, value.shape, softcap)
-    check_broadcasts_to_scores(shape.scores, mask=mask, bias=bias)
+    shape = _checked_shapes(query, key, value, mask, bias, attributes["softcap"])
     check_same_shape("g", g.shape, shape.output)
     return Meta(shape.scores, query.dtype)
 
@@ -181,15 +176,11 @@ def _(
     mask: Primitive | None,
     bias: Primitive | None,
     g: Primitive,
-    *,
-    scale: float,
-    softcap: float | None = None,
-    is_causal: bool = False,
+    **attributes: Unpack[AttentionAttributes],
 ) -> Primitive:
-    shape = attention_shapes(tuple(query.shape), tuple(key.shape), tuple(value.shape), softcap)
-    check_broadcasts_to_scores(shape.scores, mask=mask, bias=bias)
+    shape = _checked_shapes(query, key, value, mask, bias, attributes["softcap"])
     check_same_shape("g", tuple(g.shape), shape.output)
-    weights, _ = _weights(ops, query, key, mask, bias, scale, softcap, is_causal=is_causal)
+    weights, _ = _weights(ops, query, key, mask, bias, **attributes)
     return ops.expand(_score_gradient(ops, weights, value, g), shape=shape.scores)
 
 
@@ -199,9 +190,9 @@ def _weights(
     key: Primitive,
     mask: Primitive | None,
     bias: Primitive | None,
+    *,
     scale: float,
     softcap: float | None,
-    *,
     is_causal: bool,
 ) -> tuple[Primitive, Primitive | None]:
     """The softmax of the scores, and the hyperbolic tangent where there is a soft cap."""
@@ -250,6 +241,20 @@ class AttentionShapes(NamedTuple):
     batch: Shape
     scores: Shape
     output: Shape
+
+
+def _checked_shapes(
+    query: Meta | Primitive,
+    key: Meta | Primitive,
+    value: Meta | Primitive,
+    mask: Meta | Primitive | None,
+    bias: Meta | Primitive | None,
+    softcap: float | None,
+) -> AttentionShapes:
+    """Shapes of an attention; refuses any operand that does not fit."""
+    shapes = attention_shapes(tuple(query.shape), tuple(key.shape), tuple(value.shape), softcap)
+    check_broadcasts_to_scores(shapes.scores, mask=mask, bias=bias)
+    return shapes
 
 
 def attention_shapes(

@@ -13,15 +13,23 @@ from typing import Unpack
 import numpy as np
 
 from burn.errors import ArgumentError
+from burn.ops.attributes import without
 from burn.ops.axis_maps import Array, AxisMap, apply_axis_map, constant, range_sum_map
 from burn.ops.op import Context, Tag, op
 from burn.ops.precision import in_float32
 from burn.ops.shapes import check_shape
-from burn.ops.signature import Cotangent, FloatOperand, Gradients, Meta, Primitive, Shape
-from burn.ops.sliding_windows import (
-    Pairs,
-    PoolAttributes,
+from burn.ops.signature import (
+    Cotangent,
+    Flag,
+    FloatOperand,
+    Gradients,
+    Meta,
+    Primitive,
+    Shape,
     Sizes,
+)
+from burn.ops.sliding_windows import (
+    AvgPoolAttributes,
     Windows,
     check_pooled,
     pool_windows,
@@ -47,28 +55,23 @@ __all__ = [
 def avg_pool(
     x: FloatOperand,
     *,
-    kernel_size: Sizes,
-    stride: Sizes,
-    padding: Pairs,
-    count_include_pad: bool = True,
-    ceil_mode: bool = False,
+    count_include_pad: Flag,
+    **attributes: Unpack[AvgPoolAttributes],
 ) -> Meta:
     """Mean of each window; see `max_pool` for the windows, which are not dilated here.
 
     With `count_include_pad` padding counts as elements that are 0; what lies beyond it does not.
     """
-    plan = pool_windows(
-        x.shape, kernel_size=kernel_size, stride=stride, padding=padding, ceil_mode=ceil_mode
-    )
+    plan = pool_windows(x.shape, **attributes)
     return Meta(pooled_shape(x.shape, plan), x.dtype)
 
 
 @avg_pool.decomposition
 @in_float32
 def _(
-    ops: OpTable, x: Primitive, *, count_include_pad: bool = True, **rule: Unpack[PoolAttributes]
+    ops: OpTable, x: Primitive, *, count_include_pad: bool, **attributes: Unpack[AvgPoolAttributes]
 ) -> Primitive:
-    plan = pool_windows(tuple(x.shape), **rule)
+    plan = pool_windows(tuple(x.shape), **attributes)
     total = _summed(ops, x, [window_sum_map(axis) for axis in plan])
     return _divided(ops, total, average_pool_divisors(plan, count_include_pad=count_include_pad))
 
@@ -84,19 +87,14 @@ def avg_pool_grad(
     g: FloatOperand,
     *,
     input_size: Sizes,
-    kernel_size: Sizes,
-    stride: Sizes,
-    padding: Pairs,
-    count_include_pad: bool = True,
-    ceil_mode: bool = False,
+    count_include_pad: Flag,
+    **attributes: Unpack[AvgPoolAttributes],
 ) -> Meta:
     """Gradient of `avg_pool`: each element of `g` shared out among the places of its window.
 
     `input_size` is the lengths of the spatial axes of the operand of `avg_pool`.
     """
-    plan = pool_windows(
-        input_size, kernel_size=kernel_size, stride=stride, padding=padding, ceil_mode=ceil_mode
-    )
+    plan = pool_windows(input_size, **attributes)
     check_pooled(g.shape, input_size, plan)
     return Meta(unpooled_shape(g.shape, input_size), g.dtype)
 
@@ -108,10 +106,10 @@ def _(
     g: Primitive,
     *,
     input_size: Sizes,
-    count_include_pad: bool = True,
-    **rule: Unpack[PoolAttributes],
+    count_include_pad: bool,
+    **attributes: Unpack[AvgPoolAttributes],
 ) -> Primitive:
-    plan = pool_windows(input_size, **rule)
+    plan = pool_windows(input_size, **attributes)
     check_pooled(tuple(g.shape), input_size, plan)
     share = _divided(ops, g, average_pool_divisors(plan, count_include_pad=count_include_pad))
     return _summed(ops, share, [window_sum_map(axis).transposed for axis in plan])
@@ -119,8 +117,7 @@ def _(
 
 @avg_pool_grad.gradient()
 def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
-    attrs = {name: value for name, value in ctx.attrs.items() if name != "input_size"}
-    return (ops.avg_pool(g, **attrs),)
+    return (ops.avg_pool(g, **without(ctx.attrs, "input_size")),)
 
 
 @op(Tag.COMPUTE_BOUND)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Unpack
 
+from burn.ops.attributes import without
 from burn.ops.convolution_shapes import (
     ConvAttributes,
     ConvGeometry,
@@ -29,9 +30,12 @@ from burn.ops.signature import (
     Gradients,
     Meta,
     OptionalFloat,
+    Pairs,
     Primitive,
 )
-from burn.ops.sliding_windows import Pairs, Sizes, Windows
+from burn.ops.sliding_windows import (
+    Windows,
+)
 from burn.ops.table import OpTable
 from burn.ops.unfolding import columns
 
@@ -43,11 +47,7 @@ def conv(
     x: FloatOperand,
     weight: FloatOperand,
     bias: OptionalFloat,
-    *,
-    stride: Sizes,
-    padding: Pairs,
-    dilation: Sizes,
-    groups: int,
+    **attributes: Unpack[ConvAttributes],
 ) -> Meta:
     """Convolution of (N, C, *spatial) with a weight (O, C / groups, *kernel), plus a bias (O,).
 
@@ -57,9 +57,7 @@ def conv(
     group of o. Along each axis there are ``floor((in + padding_before + padding_after -
     dilation * (kernel - 1) - 1) / stride) + 1`` places. 16-bit floats add up in float32.
     """
-    plan = conv_geometry(
-        x.shape, weight.shape, stride=stride, padding=padding, dilation=dilation, groups=groups
-    )
+    plan = conv_geometry(x.shape, weight.shape, **attributes)
     check_conv_bias(bias, plan.outputs)
     return Meta(plan.output_shape, x.dtype)
 
@@ -71,9 +69,9 @@ def _(
     x: Primitive,
     weight: Primitive,
     bias: Primitive | None,
-    **rule: Unpack[ConvAttributes],
+    **attributes: Unpack[ConvAttributes],
 ) -> Primitive:
-    plan = conv_geometry(tuple(x.shape), tuple(weight.shape), **rule)
+    plan = conv_geometry(tuple(x.shape), tuple(weight.shape), **attributes)
     check_conv_bias(bias, plan.outputs)
     matrices = ops.reshape(weight, shape=(plan.groups, plan.outputs // plan.groups, plan.terms))
     output = ops.matmul(matrices, _grouped_columns(ops, x, plan))
@@ -101,12 +99,7 @@ def conv_transpose(
     x: FloatOperand,
     weight: FloatOperand,
     bias: OptionalFloat,
-    *,
-    stride: Sizes,
-    padding: Pairs,
-    output_padding: Sizes,
-    dilation: Sizes,
-    groups: int,
+    **attributes: Unpack[ConvTransposeAttributes],
 ) -> Meta:
     """Transposed convolution of (N, C, *spatial) by (C, O / groups, *kernel), plus a bias (O,).
 
@@ -116,15 +109,7 @@ def conv_transpose(
     than the stride, says which of the lengths that `conv` takes to the same one is meant. 16-bit
     floats add up in float32.
     """
-    plan = conv_transpose_geometry(
-        x.shape,
-        weight.shape,
-        stride=stride,
-        padding=padding,
-        output_padding=output_padding,
-        dilation=dilation,
-        groups=groups,
-    )
+    plan = conv_transpose_geometry(x.shape, weight.shape, **attributes)
     check_conv_bias(bias, plan.inputs)
     return Meta(plan.input_shape, x.dtype)
 
@@ -136,14 +121,14 @@ def _(
     x: Primitive,
     weight: Primitive,
     bias: Primitive | None,
-    **rule: Unpack[ConvTransposeAttributes],
+    **attributes: Unpack[ConvTransposeAttributes],
 ) -> Primitive:
     # The elements of x a stride apart, and between them zeros: a convolution with the flipped
     # kernel and a stride of 1.
-    plan = conv_transpose_geometry(tuple(x.shape), tuple(weight.shape), **rule)
+    plan = conv_transpose_geometry(tuple(x.shape), tuple(weight.shape), **attributes)
     check_conv_bias(bias, plan.inputs)
     ends = flipped_padding(plan.axes)
-    if max(rule["stride"]) > 1 or min(map(min, ends)) < 0:
+    if max(attributes["stride"]) > 1 or min(map(min, ends)) < 0:
         x = _spread(ops, x, plan.axes, ends)
         ends = ((0, 0),) * len(ends)
     return ops.conv(
@@ -152,7 +137,7 @@ def _(
         bias,
         stride=(1,) * len(ends),
         padding=ends,
-        dilation=rule["dilation"],
+        dilation=attributes["dilation"],
         groups=plan.groups,
     )
 
@@ -160,7 +145,7 @@ def _(
 @conv_transpose.gradient(saves={"x": ("weight",), "weight": ("x",)})
 def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     x, weight = ctx.saved
-    attrs = {name: value for name, value in ctx.attrs.items() if name != "output_padding"}
+    attrs = without(ctx.attrs, "output_padding")
     to_weight = None
     if ctx.needs[1]:
         to_weight = ops.conv_weight_grad(g, x, kernel_size=tuple(ctx.shape(1)[2:]), **attrs)
@@ -175,32 +160,19 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
 def conv_weight_grad(
     x: FloatOperand,
     g: FloatOperand,
-    *,
-    kernel_size: Sizes,
-    stride: Sizes,
-    padding: Pairs,
-    dilation: Sizes,
-    groups: int,
+    **attributes: Unpack[ConvWeightGradAttributes],
 ) -> Meta:
     """Gradient of `conv` by its weight: `x` is its operand, `g` the gradient of its output."""
-    plan = conv_weight_grad_geometry(
-        x.shape,
-        g.shape,
-        kernel_size=kernel_size,
-        stride=stride,
-        padding=padding,
-        dilation=dilation,
-        groups=groups,
-    )
+    plan = conv_weight_grad_geometry(x.shape, g.shape, **attributes)
     return Meta(plan.weight_shape, x.dtype)
 
 
 @conv_weight_grad.decomposition
 @in_float32
 def _(
-    ops: OpTable, x: Primitive, g: Primitive, **rule: Unpack[ConvWeightGradAttributes]
+    ops: OpTable, x: Primitive, g: Primitive, **attributes: Unpack[ConvWeightGradAttributes]
 ) -> Primitive:
-    plan = conv_weight_grad_geometry(tuple(x.shape), tuple(g.shape), **rule)
+    plan = conv_weight_grad_geometry(tuple(x.shape), tuple(g.shape), **attributes)
     # One long sum over the batch and all windows.
     features, count = plan.outputs // plan.groups, size(plan.counts)
     total = plan.batch * count
@@ -215,7 +187,7 @@ def _(
 def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     # `g` is the gradient of a weight here, and so a weight itself.
     x, output = ctx.saved
-    attrs = {name: value for name, value in ctx.attrs.items() if name != "kernel_size"}
+    attrs = without(ctx.attrs, "kernel_size")
     to_x = None
     if ctx.needs[0]:
         rest = conv_geometry(ctx.shape(0), tuple(g.shape), **attrs).output_padding

@@ -10,8 +10,16 @@ from typing import Any
 
 from burn.errors import ArgumentError, ShapeError
 from burn.ops.shapes import check_shape
-from burn.ops.signature import Shape
-from burn.ops.sliding_windows import Pairs, Sizes, SlidingAttributes, Windows
+from burn.ops.signature import (
+    Integer,
+    Pairs,
+    Shape,
+    Sizes,
+)
+from burn.ops.sliding_windows import (
+    SlidingAttributes,
+    Windows,
+)
 
 __all__ = [
     "ConvAttributes",
@@ -27,19 +35,19 @@ __all__ = [
 
 
 class ConvAttributes(SlidingAttributes):
-    """The attributes of the op `conv`, which backends and decompositions forward as one."""
+    """The attributes of `conv`."""
 
-    groups: int
+    groups: Integer
 
 
 class ConvTransposeAttributes(ConvAttributes):
-    """Those of `conv_transpose`."""
+    """The attributes of `conv_transpose`."""
 
     output_padding: Sizes
 
 
 class ConvWeightGradAttributes(ConvAttributes):
-    """Those of `conv_weight_grad`."""
+    """The attributes of `conv_weight_grad`."""
 
     kernel_size: Sizes
 

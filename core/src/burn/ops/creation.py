@@ -5,25 +5,32 @@ The table adds to each of these the keyword `device`, a DeviceId, before it call
 
 from __future__ import annotations
 
-from burn.aliases import RealScalar
 from burn.dtype import DType, Kind, int32
 from burn.errors import ArgumentError
 from burn.ops.op import Tag, op
 from burn.ops.shapes import check_shape
-from burn.ops.signature import Meta, Primitive, Scalar, Shape
+from burn.ops.signature import (
+    FillValue,
+    Integer,
+    Meta,
+    Number,
+    Primitive,
+    TargetDType,
+    TargetShape,
+)
 from burn.ops.table import OpTable
 
 _CREATION = Tag.CREATION | Tag.NO_GRADIENT
 
 
 @op(_CREATION)
-def full(*, shape: Shape, fill_value: Scalar, dtype: DType) -> Meta:
+def full(*, shape: TargetShape, fill_value: FillValue, dtype: TargetDType) -> Meta:
     """Every element `fill_value`, which `dtype` represents."""
     return Meta(check_shape(shape), dtype)
 
 
 @op(_CREATION)
-def arange(*, start: RealScalar, step: RealScalar, length: int, dtype: DType) -> Meta:
+def arange(*, start: Number, step: Number, length: Integer, dtype: TargetDType) -> Meta:
     """The numbers ``start + i * step`` for i from 0 to ``length - 1``, computed in `dtype`."""
     if dtype.kind not in Kind.NUMERIC:
         raise ArgumentError(f"a range of {dtype} is not defined")
@@ -31,7 +38,7 @@ def arange(*, start: RealScalar, step: RealScalar, length: int, dtype: DType) ->
 
 
 @op(_CREATION)
-def eye(*, rows: int, columns: int, offset: int, dtype: DType) -> Meta:
+def eye(*, rows: Integer, columns: Integer, offset: Integer, dtype: TargetDType) -> Meta:
     """1 where ``column - row == offset``, else 0: shape (rows, columns)."""
     return Meta(check_shape((rows, columns)), dtype)
 

@@ -18,7 +18,15 @@ from burn.ops.index_arithmetic import index_dtype, mark_invalid_labels, narrow, 
 from burn.ops.indexing import check_same_shape
 from burn.ops.op import Context, Tag, op
 from burn.ops.precision import in_float32
-from burn.ops.signature import Cotangent, FloatOperand, Gradients, IndexOperand, Meta, Primitive
+from burn.ops.signature import (
+    Cotangent,
+    FloatOperand,
+    Gradients,
+    IndexOperand,
+    Integer,
+    Meta,
+    Primitive,
+)
 from burn.ops.table import OpTable
 
 LOG_ZERO: Final = -1e30
@@ -35,7 +43,7 @@ def ctc_loss(
     input_lengths: IndexOperand,
     target_lengths: IndexOperand,
     *,
-    blank: int,
+    blank: Integer,
 ) -> Meta:
     """Negative log-likelihood of each target, summed over all its places in time.
 
@@ -79,7 +87,7 @@ def ctc_loss_grad(
     target_lengths: IndexOperand,
     g: FloatOperand,
     *,
-    blank: int,
+    blank: Integer,
 ) -> Meta:
     """Gradient that passes a `ctc_loss` by the log-probabilities.
 

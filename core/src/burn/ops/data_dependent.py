@@ -10,7 +10,13 @@ import numpy as np
 from burn.dtype import DType
 from burn.errors import ArgumentError, ShapeError
 from burn.ops.op import Tag, op
-from burn.ops.signature import AnyOperand, IndexOperand, Meta, Primitive
+from burn.ops.signature import (
+    AnyOperand,
+    IndexOperand,
+    Meta,
+    Primitive,
+    TargetDType,
+)
 from burn.ops.sorting import check_index_dtype
 from burn.ops.table import OpTable
 from burn.tensor_data import TensorData
@@ -19,7 +25,7 @@ _PLACES = Tag.DATA_DEPENDENT | Tag.COMPUTE_BOUND | Tag.NO_GRADIENT
 
 
 @op(_PLACES)
-def argwhere(x: AnyOperand, *, dtype: DType) -> Meta:
+def argwhere(x: AnyOperand, *, dtype: TargetDType) -> Meta:
     """Places of the elements that are true (not 0) in row-major order, a row of indices for each.
 
     The shape is (number of them, number of axes).
@@ -35,7 +41,7 @@ def _(ops: OpTable, x: Primitive, *, dtype: DType) -> Primitive:
 
 
 @op(_PLACES, outputs=("indices", "inverse", "counts"))
-def unique_places(x: AnyOperand, *, dtype: DType) -> tuple[Meta, Meta, Meta]:
+def unique_places(x: AnyOperand, *, dtype: TargetDType) -> tuple[Meta, Meta, Meta]:
     """Where the distinct elements are, in ascending order, and how often each of them occurs.
 
     The first output has the place of the first of each among all elements in row-major order, the
@@ -67,7 +73,7 @@ def _(ops: OpTable, x: Primitive, *, dtype: DType) -> tuple[Primitive, Primitive
 
 
 @op(_PLACES)
-def repeated_places(counts: IndexOperand, *, dtype: DType) -> Meta:
+def repeated_places(counts: IndexOperand, *, dtype: TargetDType) -> Meta:
     """The places of a vector of counts, each as often as it says: [2, 0, 1] gives [0, 0, 2]."""
     if len(counts.shape) != 1:
         raise ShapeError(f"counts must have one axis, not shape {counts.shape}")

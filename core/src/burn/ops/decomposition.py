@@ -24,7 +24,15 @@ from burn.ops.host_linear_algebra import (
 )
 from burn.ops.linear_algebra import transpose_matrices
 from burn.ops.op import Context, Tag, op
-from burn.ops.signature import Cotangent, Gradients, InexactOperand, Meta, Primitive
+from burn.ops.signature import (
+    Cotangent,
+    Flag,
+    Gradients,
+    InexactOperand,
+    Meta,
+    Primitive,
+    TargetDType,
+)
 from burn.ops.table import OpTable
 from burn.tensor_data import TensorData
 
@@ -59,7 +67,7 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
 
 
 @op(Tag.COMPUTE_BOUND, outputs=("q", "r"))
-def qr(x: InexactOperand, *, complete: bool = False) -> tuple[Meta, Meta]:
+def qr(x: InexactOperand, *, complete: Flag = False) -> tuple[Meta, Meta]:
     """Orthonormal columns Q and upper triangles R with ``Q @ R`` equal to the matrices.
 
     The diagonal of R is real and not negative. `complete` makes Q square, else it has as many
@@ -119,7 +127,7 @@ def _qr_gradient(
 
 
 @op(Tag.COMPUTE_BOUND, outputs=("u", "s", "vh"))
-def svd(x: InexactOperand, *, full_matrices: bool) -> tuple[Meta, Meta, Meta]:
+def svd(x: InexactOperand, *, full_matrices: Flag) -> tuple[Meta, Meta, Meta]:
     """Singular value decompositions: ``u * s @ vh`` is the matrix, and `s` is real and falls.
 
     In each column of `u` the element of the largest magnitude, the first of them, is positive.
@@ -213,7 +221,7 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
 
 
 @op(Tag.COMPUTE_BOUND, outputs=("lu", "permutation"))
-def lu_decomposition(x: InexactOperand, *, index_dtype: DType) -> tuple[Meta, Meta]:
+def lu_decomposition(x: InexactOperand, *, index_dtype: TargetDType) -> tuple[Meta, Meta]:
     """Lower and upper triangles whose product is the matrix with its rows in another order.
 
     The first output has U on and above its diagonal, and below it L, whose diagonal is 1. Row i of

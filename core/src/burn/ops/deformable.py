@@ -32,11 +32,14 @@ from burn.ops.signature import (
     Cotangent,
     FloatOperand,
     Gradients,
+    Integer,
     Meta,
     OptionalFloat,
     Primitive,
 )
-from burn.ops.sliding_windows import Pairs, Sizes, SlidingAttributes
+from burn.ops.sliding_windows import (
+    SlidingAttributes,
+)
 from burn.ops.table import OpTable
 
 
@@ -48,21 +51,18 @@ def deform_conv2d(
     mask: OptionalFloat,
     bias: OptionalFloat,
     *,
-    stride: Sizes,
-    padding: Pairs,
-    dilation: Sizes,
-    weight_groups: int,
-    offset_groups: int,
+    weight_groups: Integer,
+    offset_groups: Integer,
+    **attributes: Unpack[SlidingAttributes],
 ) -> Meta:
     """Convolution of images (N, C, H, W) by (O, C / weight_groups, *kernel) in deformed windows.
 
     As `conv`, but with what `deform_unfold4d` finds at the moved places.
     """
-    rule: SlidingAttributes = {"stride": stride, "padding": padding, "dilation": dilation}
-    plan = conv_geometry(x.shape, weight.shape, groups=weight_groups, **rule)
+    plan = conv_geometry(x.shape, weight.shape, groups=weight_groups, **attributes)
     check_conv_bias(bias, plan.outputs)
     deformable_geometry(
-        x, offset, mask, kernel_size=plan.kernel, offset_groups=offset_groups, **rule
+        x, offset, mask, kernel_size=plan.kernel, offset_groups=offset_groups, **attributes
     )
     return Meta(plan.output_shape, x.dtype)
 
@@ -79,12 +79,12 @@ def _(
     *,
     weight_groups: int,
     offset_groups: int,
-    **rule: Unpack[SlidingAttributes],
+    **attributes: Unpack[SlidingAttributes],
 ) -> Primitive:
-    plan = conv_geometry(tuple(x.shape), tuple(weight.shape), groups=weight_groups, **rule)
+    plan = conv_geometry(tuple(x.shape), tuple(weight.shape), groups=weight_groups, **attributes)
     check_conv_bias(bias, plan.outputs)
     columns = ops.deform_unfold4d(
-        x, offset, mask, kernel_size=plan.kernel, offset_groups=offset_groups, **rule
+        x, offset, mask, kernel_size=plan.kernel, offset_groups=offset_groups, **attributes
     )
     columns = ops.reshape(columns, shape=(plan.batch, weight_groups, plan.terms, size(plan.counts)))
     matrices = ops.reshape(weight, shape=(weight_groups, plan.outputs // weight_groups, plan.terms))
@@ -99,12 +99,7 @@ def deform_unfold4d(
     x: FloatOperand,
     offset: FloatOperand,
     mask: OptionalFloat,
-    *,
-    kernel_size: Sizes,
-    stride: Sizes,
-    padding: Pairs,
-    dilation: Sizes,
-    offset_groups: int,
+    **attributes: Unpack[DeformableAttributes],
 ) -> Meta:
     """Deformed windows of images (N, C, H, W) as columns (N, C * kernel places, windows).
 
@@ -112,16 +107,7 @@ def deform_unfold4d(
     interpolation of the four around it, of which those outside the image are 0. An offset that is
     NaN gives NaN.
     """
-    plan = deformable_geometry(
-        x,
-        offset,
-        mask,
-        kernel_size=kernel_size,
-        stride=stride,
-        padding=padding,
-        dilation=dilation,
-        offset_groups=offset_groups,
-    )
+    plan = deformable_geometry(x, offset, mask, **attributes)
     return Meta(plan.column_shape, x.dtype)
 
 
@@ -132,9 +118,9 @@ def _(
     x: Primitive,
     offset: Primitive,
     mask: Primitive | None,
-    **rule: Unpack[DeformableAttributes],
+    **attributes: Unpack[DeformableAttributes],
 ) -> Primitive:
-    plan = deformable_geometry(x, offset, mask, **rule)
+    plan = deformable_geometry(x, offset, mask, **attributes)
     terms = []
     plane = ops.reshape(x, shape=plan.planes)
     for corner in _corners(ops, offset, plan):
@@ -161,27 +147,13 @@ def deform_unfold4d_grad(
     offset: FloatOperand,
     mask: OptionalFloat,
     g: FloatOperand,
-    *,
-    kernel_size: Sizes,
-    stride: Sizes,
-    padding: Pairs,
-    dilation: Sizes,
-    offset_groups: int,
+    **attributes: Unpack[DeformableAttributes],
 ) -> tuple[Meta, Meta, Meta]:
     """Gradients of `deform_unfold4d` by its operands; without a mask, that of a mask of ones.
 
     At an element the slope is that of the side where the coordinate is larger.
     """
-    plan = deformable_geometry(
-        x,
-        offset,
-        mask,
-        kernel_size=kernel_size,
-        stride=stride,
-        padding=padding,
-        dilation=dilation,
-        offset_groups=offset_groups,
-    )
+    plan = deformable_geometry(x, offset, mask, **attributes)
     check_deformable_gradient(g, plan)
     return x, offset, Meta(plan.mask_shape, x.dtype)
 
@@ -194,9 +166,9 @@ def _(
     offset: Primitive,
     mask: Primitive | None,
     g: Primitive,
-    **rule: Unpack[DeformableAttributes],
+    **attributes: Unpack[DeformableAttributes],
 ) -> tuple[Primitive, Primitive, Primitive]:
-    plan = deformable_geometry(x, offset, mask, **rule)
+    plan = deformable_geometry(x, offset, mask, **attributes)
     check_deformable_gradient(g, plan)
     dtype = ops.dtype(x)
     plane = ops.reshape(x, shape=plan.planes)

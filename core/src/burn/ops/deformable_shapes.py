@@ -8,8 +8,14 @@ import numpy as np
 
 from burn.errors import ArgumentError, ShapeError
 from burn.ops.axis_maps import Array
-from burn.ops.signature import Shape
-from burn.ops.sliding_windows import PatchAttributes, Windows
+from burn.ops.signature import (
+    Integer,
+    Shape,
+)
+from burn.ops.sliding_windows import (
+    PatchAttributes,
+    Windows,
+)
 from burn.ops.unfolding import image_windows
 
 __all__ = [
@@ -24,7 +30,7 @@ __all__ = [
 class DeformableAttributes(PatchAttributes):
     """The attributes of the ops that deform windows."""
 
-    offset_groups: int
+    offset_groups: Integer
 
 
 class DeformableGeometry(NamedTuple):
@@ -103,7 +109,7 @@ def deformable_geometry(
     mask: Any,
     *,
     offset_groups: int,
-    **rule: Unpack[PatchAttributes],
+    **attributes: Unpack[PatchAttributes],
 ) -> DeformableGeometry:
     """What belongs to what, of anything that has shapes; `mask` may be None.
 
@@ -115,7 +121,7 @@ def deformable_geometry(
         If a number is out of its range.
     """
     shape = tuple(x.shape)
-    rows, columns = image_windows(shape, **rule)
+    rows, columns = image_windows(shape, **attributes)
     if offset_groups < 1:
         raise ArgumentError(f"offset_groups is {offset_groups}", hint="Use 1 or more")
     if shape[1] % offset_groups:

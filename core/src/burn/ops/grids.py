@@ -7,24 +7,40 @@ from edge to edge.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import (
+    Annotated,
+    Final,
+    Literal,
+    NamedTuple,
+    TypeAlias,
+)
 
 import numpy as np
 
 from burn.errors import ArgumentError, ShapeError
+from burn.ops.attributes import check_choice
 from burn.ops.axis_maps import Array, constant
 from burn.ops.index_arithmetic import index_dtype, narrow
 from burn.ops.op import Tag, op
 from burn.ops.precision import in_float32
 from burn.ops.resampling import CUBIC
 from burn.ops.shapes import check_shape
-from burn.ops.signature import FloatOperand, Meta, Primitive, Shape
+from burn.ops.signature import (
+    Flag,
+    FloatOperand,
+    Meta,
+    Primitive,
+    Role,
+    Shape,
+    Sizes,
+)
 from burn.ops.table import OpTable
 
 _MODES: Final = {"nearest": (0,), "bilinear": (0, 1), "bicubic": (-1, 0, 1, 2)}
 """Which elements a value is made of, counted from the one before its place."""
 
-_PADDING: Final = ("zeros", "border", "reflection")
+SamplingMode: TypeAlias = Annotated[Literal["nearest", "bilinear", "bicubic"], Role.CHOICE]
+SamplingPadding: TypeAlias = Annotated[Literal["zeros", "border", "reflection"], Role.CHOICE]
 
 
 @op(Tag.COMPUTE_BOUND)
@@ -32,9 +48,9 @@ def grid_sample_2d(
     x: FloatOperand,
     grid: FloatOperand,
     *,
-    mode: str = "bilinear",
-    padding_mode: str = "zeros",
-    align_corners: bool = False,
+    mode: SamplingMode = "bilinear",
+    padding_mode: SamplingPadding = "zeros",
+    align_corners: Flag = False,
 ) -> Meta:
     """Values of images `x` (N, C, H, W) at the places `grid` (N, rows, columns, 2).
 
@@ -189,12 +205,8 @@ def _cubic_weights(ops: OpTable, t: Primitive) -> list[Primitive]:
 
 
 def _sampled_shape(shape: Shape, grid: Shape, mode: str, padding_mode: str) -> Shape:
-    if mode not in _MODES:
-        raise ArgumentError(f"there is no mode {mode!r}", hint=f"One of {', '.join(_MODES)}")
-    if padding_mode not in _PADDING:
-        raise ArgumentError(
-            f"there is no padding_mode {padding_mode!r}", hint=f"One of {', '.join(_PADDING)}"
-        )
+    check_choice("mode", mode, _MODES)
+    check_choice("padding_mode", padding_mode, grid_sample_2d.attributes["padding_mode"].choices)
     if len(shape) != 4 or len(grid) != 4 or grid[3] != 2 or shape[0] != grid[0]:
         raise ShapeError(
             f"images of shape {shape} and a grid of shape {grid}",
@@ -206,9 +218,7 @@ def _sampled_shape(shape: Shape, grid: Shape, mode: str, padding_mode: str) -> S
 
 
 @op(Tag.COMPUTE_BOUND)
-def affine_grid_2d(
-    theta: FloatOperand, *, output_size: tuple[int, int], align_corners: bool = False
-) -> Meta:
+def affine_grid_2d(theta: FloatOperand, *, output_size: Sizes, align_corners: Flag = False) -> Meta:
     """Places of `output_size` (rows, columns) that affine maps `theta` (N, 2, 3) lead to.
 
     The result (N, rows, columns, 2) is a grid for `grid_sample_2d`: ``theta @ [x, y, 1]`` for the
@@ -220,7 +230,7 @@ def affine_grid_2d(
 @affine_grid_2d.decomposition
 @in_float32
 def _(
-    ops: OpTable, theta: Primitive, *, output_size: tuple[int, int], align_corners: bool = False
+    ops: OpTable, theta: Primitive, *, output_size: Sizes, align_corners: bool = False
 ) -> Primitive:
     shape = _grid_shape(tuple(theta.shape), output_size)
     rows, columns = output_size
@@ -239,7 +249,7 @@ def _spread(count: int, align_corners: bool) -> Array:
     return spread
 
 
-def _grid_shape(theta: Shape, output_size: tuple[int, int]) -> Shape:
+def _grid_shape(theta: Shape, output_size: Sizes) -> Shape:
     if len(theta) != 3 or theta[1:] != (2, 3):
         raise ShapeError(f"affine maps of shape {theta}", hint="They are (N, 2, 3)")
     if len(output_size) != 2:

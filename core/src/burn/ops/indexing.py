@@ -13,6 +13,7 @@ from burn.ops.op import Context, Tag, op
 from burn.ops.shapes import check_axis
 from burn.ops.signature import (
     AnyOperand,
+    Axis,
     Cotangent,
     Gradients,
     IndexOperand,
@@ -25,7 +26,7 @@ from burn.ops.table import OpTable
 
 
 @op(Tag.COMPUTE_BOUND | Tag.CHECKS_INDICES)
-def gather(x: AnyOperand, indices: IndexOperand, *, axis: int) -> Meta:
+def gather(x: AnyOperand, indices: IndexOperand, *, axis: Axis) -> Meta:
     """One element of `x` for each index: its place with ``axis`` replaced by the index.
 
     ``output[i, j, k] = x[i, indices[i, j, k], k]`` for axis 1. All other lengths are equal.
@@ -42,7 +43,7 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
 
 @op(Tag.COMPUTE_BOUND | Tag.CHECKS_INDICES)
 def scatter_add(
-    x: NumericOperand, indices: IndexOperand, value: NumericOperand, *, axis: int
+    x: NumericOperand, indices: IndexOperand, value: NumericOperand, *, axis: Axis
 ) -> Meta:
     """`x` with each element of `value` added at its place with ``axis`` replaced by the index.
 
@@ -61,7 +62,7 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
 
 
 @op(Tag.CHECKS_INDICES)
-def select(x: AnyOperand, indices: IndexOperand, *, axis: int) -> Meta:
+def select(x: AnyOperand, indices: IndexOperand, *, axis: Axis) -> Meta:
     """Whole slices of `x` along `axis`, one for each of a 1-d tensor of indices."""
     return Meta(check_selection(x.shape, indices.shape, axis), x.dtype)
 
@@ -79,7 +80,7 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
 
 @op(Tag.COMPUTE_BOUND | Tag.CHECKS_INDICES)
 def select_add(
-    x: NumericOperand, indices: IndexOperand, value: NumericOperand, *, axis: int
+    x: NumericOperand, indices: IndexOperand, value: NumericOperand, *, axis: Axis
 ) -> Meta:
     """`x` with slices of `value` added at the places along `axis` that a 1-d tensor names."""
     check_same_shape("value", value.shape, check_selection(x.shape, indices.shape, axis))

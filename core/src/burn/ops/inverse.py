@@ -20,6 +20,7 @@ from burn.ops.signature import (
     Gradients,
     InexactOperand,
     Meta,
+    Number,
     Primitive,
 )
 from burn.ops.table import OpTable
@@ -161,7 +162,7 @@ def _(ops: OpTable, ctx: Context, g_sign: Cotangent, g: Cotangent) -> Gradients:
 
 
 @op(Tag.COMPUTE_BOUND)
-def pinv(x: InexactOperand, *, rtol: float) -> Meta:
+def pinv(x: InexactOperand, *, rtol: Number) -> Meta:
     """Inverses of Moore and Penrose of matrices (the last two axes).
 
     Singular values up to `rtol` times the largest one count as 0.

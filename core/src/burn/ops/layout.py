@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import (
+    Annotated,
+    Literal,
+    TypeAlias,
+)
 
 from burn.aliases import Slices
-from burn.dtype import DType
 from burn.errors import ArgumentError, AxisError, OperandTypeError, ShapeError
+from burn.ops.attributes import check_choice
 from burn.ops.index_arithmetic import index_dtype
 from burn.ops.op import Context, Tag, op
 from burn.ops.shapes import (
@@ -21,19 +25,28 @@ from burn.ops.shapes import (
 from burn.ops.signature import (
     AnyOperand,
     AnyOrScalar,
+    Axes,
+    Axis,
+    AxisPairs,
+    AxisSlices,
     Cotangent,
+    FillValue,
     Gradients,
+    Integer,
     Meta,
     Primitive,
+    Role,
     Scalar,
     Shape,
+    TargetDType,
+    TargetShape,
     TensorList,
 )
 from burn.ops.table import OpTable
 
 
 @op()
-def cast(x: AnyOperand, *, dtype: DType) -> Meta:
+def cast(x: AnyOperand, *, dtype: TargetDType) -> Meta:
     """The elements as another dtype.
 
     A float becomes an integer by truncation; what is out of range becomes the nearest value of
@@ -49,7 +62,7 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
 
 
 @op(Tag.VIEW)
-def reshape(x: AnyOperand, *, shape: Shape) -> Meta:
+def reshape(x: AnyOperand, *, shape: TargetShape) -> Meta:
     """The same elements in row-major order under another shape of the same size."""
     if size(check_shape(shape)) != size(x.shape):
         raise ShapeError(
@@ -72,7 +85,7 @@ def _(ops: OpTable, x: Primitive, value: Primitive, *, shape: Shape) -> Primitiv
 
 
 @op(Tag.VIEW)
-def permute(x: AnyOperand, *, axes: tuple[int, ...]) -> Meta:
+def permute(x: AnyOperand, *, axes: Axes) -> Meta:
     """Axes in another order: output axis i is input axis ``axes[i]``."""
     if sorted(axes) != list(range(len(x.shape))):
         raise AxisError(
@@ -99,7 +112,7 @@ def _inverse(axes: tuple[int, ...]) -> tuple[int, ...]:
 
 
 @op(Tag.VIEW)
-def expand(x: AnyOperand, *, shape: Shape) -> Meta:
+def expand(x: AnyOperand, *, shape: TargetShape) -> Meta:
     """Repeat axes of length 1, and new leading axes, up to `shape`."""
     if broadcast_shapes(x.shape, check_shape(shape)) != tuple(shape):
         raise ShapeError(
@@ -125,7 +138,7 @@ def sum_to_shape(ops: OpTable, g: Primitive, shape: Sequence[int]) -> Primitive:
 
 
 @op(Tag.VIEW)
-def slice(x: AnyOperand, *, slices: Slices) -> Meta:
+def slice(x: AnyOperand, *, slices: AxisSlices) -> Meta:
     """Elements at regular places: per axis (start, length, step), of which the step is not 0."""
     return Meta(_check_slices(x, slices), x.dtype)
 
@@ -142,7 +155,7 @@ def _(ops: OpTable, x: Primitive, value: Primitive, *, slices: Slices) -> Primit
 
 
 @op()
-def slice_assign(x: AnyOperand, value: AnyOrScalar, *, slices: Slices) -> Meta:
+def slice_assign(x: AnyOperand, value: AnyOrScalar, *, slices: AxisSlices) -> Meta:
     """`x` with other elements at regular places; `value` broadcasts to the slice."""
     target = _check_slices(x, slices)
     shape = value.shape if isinstance(value, Meta) else ()
@@ -176,7 +189,7 @@ def _check_slices(x: Meta, slices: Slices) -> Shape:
 
 
 @op(Tag.VIEW)
-def flip(x: AnyOperand, *, axes: tuple[int, ...]) -> Meta:
+def flip(x: AnyOperand, *, axes: Axes) -> Meta:
     """Elements in reverse order along `axes`, each named once."""
     for axis in axes:
         check_axis(axis, len(x.shape))
@@ -211,7 +224,7 @@ def _(ops: OpTable, x: Primitive, value: Primitive, *, axes: tuple[int, ...]) ->
 
 
 @op()
-def concat(tensors: TensorList, *, axis: int) -> Meta:
+def concat(tensors: TensorList, *, axis: Axis) -> Meta:
     """Join tensors along an axis that they have; their other lengths are equal."""
     if not tensors:
         raise OperandTypeError("needs at least one tensor")
@@ -246,16 +259,18 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     return (gradients,)
 
 
-_MODES: Final = ("constant", "edge", "reflect", "symmetric", "wrap")
+PadMode: TypeAlias = Annotated[
+    Literal["constant", "edge", "reflect", "symmetric", "wrap"], Role.CHOICE
+]
 
 
 @op()
 def pad(
     x: AnyOperand,
     *,
-    padding: tuple[tuple[int, int], ...],
-    mode: str = "constant",
-    value: Scalar = 0,
+    padding: AxisPairs,
+    mode: PadMode = "constant",
+    value: FillValue = 0,
 ) -> Meta:
     """More elements before and after those of `x`: a pair of numbers of them for each axis.
 
@@ -310,8 +325,7 @@ def _padded_places(ops: OpTable, length: int, before: int, after: int, mode: str
 
 
 def _check_padding(shape: Shape, padding: Sequence[tuple[int, int]], mode: str) -> None:
-    if mode not in _MODES:
-        raise ArgumentError(f"there is no mode {mode!r}", hint=f"One of {', '.join(_MODES)}")
+    check_choice("mode", mode, pad.attributes["mode"].choices)
     if len(padding) != len(shape):
         raise ShapeError(f"{len(padding)} pairs of padding for a tensor with {len(shape)} axes")
     for axis, (length, (before, after)) in enumerate(zip(shape, padding, strict=True)):
@@ -325,7 +339,7 @@ def _check_padding(shape: Shape, padding: Sequence[tuple[int, int]], mode: str) 
 
 
 @op(Tag.VIEW)
-def unfold(x: AnyOperand, *, axis: int, size: int, step: int = 1) -> Meta:
+def unfold(x: AnyOperand, *, axis: Axis, size: Integer, step: Integer = 1) -> Meta:
     """Windows of neighbours along `axis`, one every `step` places, each along a new last axis."""
     count = _windows(x.shape, axis, size, step)
     return Meta((*x.shape[:axis], count, *x.shape[axis + 1 :], size), x.dtype)

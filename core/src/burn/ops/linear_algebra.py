@@ -9,10 +9,14 @@ from burn.ops.op import Context, Tag, op
 from burn.ops.precision import in_float32
 from burn.ops.shapes import broadcast_shapes, check_axis, reduce_shape
 from burn.ops.signature import (
+    Axes,
+    Axis,
     Cotangent,
+    Flag,
     Gradients,
     InexactOperand,
     Meta,
+    Number,
     NumberOperand,
     Primitive,
     Shape,
@@ -54,7 +58,7 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
 
 
 @op(Tag.CONTRACTION | Tag.COMPUTE_BOUND)
-def vecdot(x1: NumberOperand, x2: NumberOperand, *, axis: int) -> Meta:
+def vecdot(x1: NumberOperand, x2: NumberOperand, *, axis: Axis) -> Meta:
     """Sum of products along an axis of the broadcast shape, which both have in equal length.
 
     Of complex numbers the first is conjugated. float16 and bfloat16 add up in float32; integers
@@ -86,7 +90,7 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
 
 
 @op(Tag.CONTRACTION)
-def cross(x1: NumberOperand, x2: NumberOperand, *, axis: int) -> Meta:
+def cross(x1: NumberOperand, x2: NumberOperand, *, axis: Axis) -> Meta:
     """Vector product along an axis of the broadcast shape, along which both have 3 elements."""
     shape = _meet(x1.shape, x2.shape, axis)
     if shape[axis] != 3:
@@ -124,9 +128,7 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
 
 
 @op(Tag.REDUCTION | Tag.COMPUTE_BOUND)
-def lp_norm(
-    x: InexactOperand, *, axis: tuple[int, ...], ord: float, keepdims: bool = False
-) -> Meta:
+def lp_norm(x: InexactOperand, *, axis: Axes, ord: Number, keepdims: Flag = False) -> Meta:
     """``sum(abs(x) ** ord) ** (1 / ord)`` over `axis`; `ord` is finite and not 0.
 
     Over no elements it is 0 (inf for a negative `ord`). It is real, also of complex numbers. The

@@ -7,12 +7,20 @@ from burn.ops.index_arithmetic import mark_invalid_labels
 from burn.ops.op import Context, Tag, op
 from burn.ops.precision import in_float32
 from burn.ops.shapes import check_axis
-from burn.ops.signature import Cotangent, FloatOperand, Gradients, IndexOperand, Meta, Primitive
+from burn.ops.signature import (
+    Axis,
+    Cotangent,
+    FloatOperand,
+    Gradients,
+    IndexOperand,
+    Meta,
+    Primitive,
+)
 from burn.ops.table import OpTable
 
 
 @op(Tag.COMPUTE_BOUND | Tag.CHECKS_INDICES)
-def nll_loss(log_probs: FloatOperand, targets: IndexOperand, *, axis: int) -> Meta:
+def nll_loss(log_probs: FloatOperand, targets: IndexOperand, *, axis: Axis) -> Meta:
     """Negative log-probability of the target class, one per example.
 
     Classes lie along `axis` of the log-probabilities; `targets` has the other axes. A target is in
@@ -40,7 +48,7 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
 
 
 @op(Tag.COMPUTE_BOUND | Tag.CHECKS_INDICES)
-def cross_entropy(logits: FloatOperand, targets: IndexOperand, *, axis: int) -> Meta:
+def cross_entropy(logits: FloatOperand, targets: IndexOperand, *, axis: Axis) -> Meta:
     """Negative log-likelihood of the target classes under ``softmax(logits)``, one per example.
 
     Classes lie along `axis` of the logits; `targets` has the other axes. A target is in [0, n) for
@@ -65,7 +73,7 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
 
 @op(Tag.COMPUTE_BOUND | Tag.CHECKS_INDICES)
 def cross_entropy_grad(
-    logits: FloatOperand, targets: IndexOperand, g: FloatOperand, *, axis: int
+    logits: FloatOperand, targets: IndexOperand, g: FloatOperand, *, axis: Axis
 ) -> Meta:
     """Gradient of `cross_entropy` by the logits: ``g * (softmax(logits) - one_hot(targets))``."""
     _check_targets(logits, targets, axis)

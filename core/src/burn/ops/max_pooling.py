@@ -27,11 +27,11 @@ from burn.ops.signature import (
     Primitive,
     Scalar,
     Shape,
+    Sizes,
+    TargetDType,
 )
 from burn.ops.sliding_windows import (
-    Pairs,
-    PoolAttributes,
-    Sizes,
+    MaxPoolAttributes,
     Windows,
     pool_windows,
     pooled_shape,
@@ -52,12 +52,7 @@ __all__ = [
 @op(Tag.COMPUTE_BOUND)
 def max_pool(
     x: NumericOperand,
-    *,
-    kernel_size: Sizes,
-    stride: Sizes,
-    padding: Pairs,
-    dilation: Sizes,
-    ceil_mode: bool = False,
+    **attributes: Unpack[MaxPoolAttributes],
 ) -> Meta:
     """Largest element of each window; NaN propagates, and the gradient goes to the first of equals.
 
@@ -65,21 +60,14 @@ def max_pool(
     `kernel_size`. There are as many windows as fit between the ends of the padding; with
     `ceil_mode` also one that does not, if it starts in the tensor or in the padding before it.
     """
-    plan = pool_windows(
-        x.shape,
-        kernel_size=kernel_size,
-        stride=stride,
-        padding=padding,
-        dilation=dilation,
-        ceil_mode=ceil_mode,
-    )
+    plan = pool_windows(x.shape, **attributes)
     return Meta(pooled_shape(x.shape, plan), x.dtype)
 
 
 @max_pool.decomposition
-def _(ops: OpTable, x: Primitive, **rule: Unpack[PoolAttributes]) -> Primitive:
+def _(ops: OpTable, x: Primitive, **attributes: Unpack[MaxPoolAttributes]) -> Primitive:
     # Under autodiff the other op runs, and the places are what its gradient rule needs.
-    output, _ = ops.max_pool_with_indices(x, index_dtype=counting_dtype(ops), **rule)
+    output, _ = ops.max_pool_with_indices(x, index_dtype=counting_dtype(ops), **attributes)
     return output
 
 
@@ -87,25 +75,14 @@ def _(ops: OpTable, x: Primitive, **rule: Unpack[PoolAttributes]) -> Primitive:
 def max_pool_with_indices(
     x: NumericOperand,
     *,
-    kernel_size: Sizes,
-    stride: Sizes,
-    padding: Pairs,
-    dilation: Sizes,
-    ceil_mode: bool = False,
-    index_dtype: DType,
+    index_dtype: TargetDType,
+    **attributes: Unpack[MaxPoolAttributes],
 ) -> tuple[Meta, Meta]:
     """Largest element of each window, and its place among the spatial axes in row-major order.
 
     See `max_pool` for the windows. Of equal elements it is the first, and of several NaN.
     """
-    plan = pool_windows(
-        x.shape,
-        kernel_size=kernel_size,
-        stride=stride,
-        padding=padding,
-        dilation=dilation,
-        ceil_mode=ceil_mode,
-    )
+    plan = pool_windows(x.shape, **attributes)
     check_pool_index_dtype(plan, index_dtype)
     shape = pooled_shape(x.shape, plan)
     return Meta(shape, x.dtype), Meta(shape, index_dtype)
@@ -113,9 +90,9 @@ def max_pool_with_indices(
 
 @max_pool_with_indices.decomposition
 def _(
-    ops: OpTable, x: Primitive, *, index_dtype: DType, **rule: Unpack[PoolAttributes]
+    ops: OpTable, x: Primitive, *, index_dtype: DType, **attributes: Unpack[MaxPoolAttributes]
 ) -> tuple[Primitive, Primitive]:
-    plan = pool_windows(tuple(x.shape), **rule)
+    plan = pool_windows(tuple(x.shape), **attributes)
     check_pool_index_dtype(plan, index_dtype)
     dtype = ops.dtype(x)
     shape = pooled_shape(tuple(x.shape), plan)

@@ -16,6 +16,7 @@ from burn.ops.signature import (
     FloatOperand,
     Gradients,
     Meta,
+    Number,
     OptionalFloat,
     Primitive,
     Shape,
@@ -25,7 +26,7 @@ from burn.ops.table import OpTable
 
 @op(Tag.COMPUTE_BOUND)
 def layer_norm(
-    x: FloatOperand, gamma: OptionalFloat, beta: OptionalFloat, *, epsilon: float
+    x: FloatOperand, gamma: OptionalFloat, beta: OptionalFloat, *, epsilon: Number
 ) -> Meta:
     """``(x - mean) / sqrt(variance + epsilon) * gamma + beta`` over the last axis.
 
@@ -64,7 +65,7 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
 
 @op(Tag.COMPUTE_BOUND, outputs=("x_gradient", "gamma_gradient", "beta_gradient"))
 def layer_norm_grad(
-    x: FloatOperand, gamma: OptionalFloat, g: FloatOperand, *, epsilon: float
+    x: FloatOperand, gamma: OptionalFloat, g: FloatOperand, *, epsilon: Number
 ) -> tuple[Meta, Meta, Meta]:
     """Gradients that pass a `layer_norm`: by `x`, by `gamma` and by `beta`.
 
@@ -111,7 +112,7 @@ def _normalized_rows(ops: OpTable, x: Primitive, epsilon: float) -> tuple[Primit
 
 
 @op(Tag.COMPUTE_BOUND)
-def rms_norm(x: FloatOperand, gamma: OptionalFloat, *, epsilon: float) -> Meta:
+def rms_norm(x: FloatOperand, gamma: OptionalFloat, *, epsilon: Number) -> Meta:
     """``x / sqrt(mean(x**2) + epsilon) * gamma`` over the last axis.
 
     `gamma` has one element for each place of that axis (Zhang and Sennrich, 2019,
@@ -138,7 +139,7 @@ def batch_norm(
     mean: FloatOperand,
     variance: FloatOperand,
     *,
-    epsilon: float,
+    epsilon: Number,
 ) -> Meta:
     """``(x - mean) / sqrt(variance + epsilon) * gamma + beta`` with known statistics.
 
@@ -173,7 +174,7 @@ def _(
 
 @op(Tag.COMPUTE_BOUND, outputs=("output", "mean", "variance"))
 def batch_norm_training(
-    x: FloatOperand, gamma: OptionalFloat, beta: OptionalFloat, *, epsilon: float
+    x: FloatOperand, gamma: OptionalFloat, beta: OptionalFloat, *, epsilon: Number
 ) -> tuple[Meta, Meta, Meta]:
     """`batch_norm` with the mean and the variance of each channel of `x` itself, and these two.
 
@@ -245,7 +246,7 @@ def batch_norm_grad(
     variance: FloatOperand,
     g: FloatOperand,
     *,
-    epsilon: float,
+    epsilon: Number,
 ) -> tuple[Meta, Meta, Meta]:
     """Gradients that pass the output of a `batch_norm_training`: by `x`, `gamma` and `beta`.
 

@@ -30,9 +30,10 @@ from typing import Any, Final, Protocol, get_type_hints
 
 from burn.dtype import DType
 from burn.errors import BurnError, DTypeError, OperandTypeError
+from burn.ops.attributes import Attribute, attributes_of
 from burn.ops.signature import Meta, Operand
 
-__all__ = ["REGISTRY", "Attribute", "Context", "Op", "Saves", "Tag", "op", "register"]
+__all__ = ["REGISTRY", "Context", "Op", "Saves", "Tag", "op", "register"]
 
 Saves = tuple[str, ...] | Mapping[str, tuple[str, ...]]
 
@@ -95,17 +96,6 @@ class Context(Protocol):
         """Shape of an operand whose gradient is wanted."""
 
 
-class Attribute:
-    """A keyword of an op: a name, and a default unless it is required."""
-
-    __slots__ = ("default", "name", "required")
-
-    def __init__(self, parameter: inspect.Parameter) -> None:
-        self.name = parameter.name
-        self.required = parameter.default is inspect.Parameter.empty
-        self.default = None if self.required else parameter.default
-
-
 class Op:
     """An operation.
 
@@ -158,11 +148,9 @@ class Op:
         self.write: Callable[..., Any] | None = None
         hints = get_type_hints(rule, include_extras=True)
         self.operands: dict[str, Operand] = {}
-        self.attributes: dict[str, Attribute] = {}
+        self.attributes: dict[str, Attribute] = attributes_of(self.name, rule)
         for parameter in inspect.signature(rule).parameters.values():
-            if parameter.kind is inspect.Parameter.KEYWORD_ONLY:
-                self.attributes[parameter.name] = Attribute(parameter)
-            else:
+            if parameter.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD:
                 self.operands[parameter.name] = _operand(self.name, parameter, hints)
 
     def __repr__(self) -> str:
@@ -279,10 +267,12 @@ class Op:
                     promoted = meta.dtype
 
     def _check_attributes(self, attributes: Mapping[str, Any]) -> None:
-        for name in attributes:
-            if name not in self.attributes:
+        for name, value in attributes.items():
+            attribute = self.attributes.get(name)
+            if attribute is None:
                 known = ", ".join(self.attributes) or "none"
                 raise OperandTypeError(f"has no attribute {name!r}", hint=f"It has: {known}")
+            attribute.check(value)
         for attribute in self.attributes.values():
             if attribute.required and attribute.name not in attributes:
                 raise OperandTypeError(f"needs the attribute {attribute.name!r}")

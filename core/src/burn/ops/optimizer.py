@@ -3,13 +3,42 @@
 from __future__ import annotations
 
 import math
+from typing import TypedDict, Unpack
 
 from burn.errors import ArgumentError, ShapeError
 from burn.ops.arguments import as_integer, real_number
 from burn.ops.op import op
 from burn.ops.precision import in_float32
-from burn.ops.signature import FloatOperand, Meta, Primitive
+from burn.ops.signature import (
+    Flag,
+    FloatOperand,
+    Meta,
+    Number,
+    Primitive,
+    RuntimeInteger,
+    RuntimeNumber,
+)
 from burn.ops.table import OpTable
+
+
+class SgdAttributes(TypedDict):
+    """The attributes of `sgd_step`."""
+
+    learning_rate: RuntimeNumber
+    momentum: Number
+    weight_decay: Number
+    nesterov: Flag
+
+
+class AdamAttributes(TypedDict):
+    """The attributes of `adam_step`."""
+
+    step: RuntimeInteger
+    learning_rate: RuntimeNumber
+    beta1: Number
+    beta2: Number
+    epsilon: Number
+    weight_decay: Number
 
 
 def check_same_shapes(first: Primitive, *others: Primitive) -> None:
@@ -26,11 +55,7 @@ def sgd_step(
     parameter: FloatOperand,
     gradient: FloatOperand,
     velocity: FloatOperand,
-    *,
-    learning_rate: float,
-    momentum: float = 0.0,
-    weight_decay: float = 0.0,
-    nesterov: bool = False,
+    **attributes: Unpack[SgdAttributes],
 ) -> tuple[Meta, Meta]:
     """One step of gradient descent with momentum (Sutskever et al., 2013, as PyTorch has it).
 
@@ -46,9 +71,9 @@ def sgd_step(
 def _(
     *,
     learning_rate: float,
-    momentum: float = 0.0,
-    weight_decay: float = 0.0,
-    nesterov: bool = False,
+    momentum: float,
+    weight_decay: float,
+    nesterov: bool,
 ) -> None:
     del nesterov
     if (
@@ -72,9 +97,9 @@ def _(
     velocity: Primitive,
     *,
     learning_rate: float,
-    momentum: float = 0.0,
-    weight_decay: float = 0.0,
-    nesterov: bool = False,
+    momentum: float,
+    weight_decay: float,
+    nesterov: bool,
 ) -> tuple[Primitive, Primitive]:
     check_same_shapes(parameter, gradient, velocity)
     if weight_decay:
@@ -90,13 +115,7 @@ def adam_step(
     gradient: FloatOperand,
     first_moment: FloatOperand,
     second_moment: FloatOperand,
-    *,
-    step: int,
-    learning_rate: float,
-    beta1: float = 0.9,
-    beta2: float = 0.999,
-    epsilon: float = 1e-8,
-    weight_decay: float = 0.0,
+    **attributes: Unpack[AdamAttributes],
 ) -> tuple[Meta, Meta, Meta]:
     """One step of Adam (Kingma and Ba, 2015, arXiv:1412.6980, algorithm 1).
 
@@ -113,10 +132,10 @@ def _(
     *,
     step: int,
     learning_rate: float,
-    beta1: float = 0.9,
-    beta2: float = 0.999,
-    epsilon: float = 1e-8,
-    weight_decay: float = 0.0,
+    beta1: float,
+    beta2: float,
+    epsilon: float,
+    weight_decay: float,
 ) -> None:
     if (
         step.__class__ is int
@@ -150,10 +169,10 @@ def _(
     *,
     step: int,
     learning_rate: float,
-    beta1: float = 0.9,
-    beta2: float = 0.999,
-    epsilon: float = 1e-8,
-    weight_decay: float = 0.0,
+    beta1: float,
+    beta2: float,
+    epsilon: float,
+    weight_decay: float,
 ) -> tuple[Primitive, Primitive, Primitive]:
     check_same_shapes(parameter, gradient, first_moment, second_moment)
     if weight_decay:

@@ -1,10 +1,9 @@
 """Old names of `burn.ops.sliding_windows`, until plugins import burn.plugin_api."""
 
+from burn.ops.signature import Pairs, Sizes
 from burn.ops.sliding_windows import (
-    Pairs,
     PatchAttributes as PatchRule,
     PoolAttributes as WindowRule,
-    Sizes,
     SlidingAttributes as SlidingRule,
     Windows,
     check_pooled,

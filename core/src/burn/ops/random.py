@@ -16,7 +16,16 @@ from burn.dtype import DType, bfloat16, float16, float32, float64, int32, int64,
 from burn.errors import ArgumentError, DTypeError
 from burn.ops.op import Tag, op
 from burn.ops.shapes import check_shape, size
-from burn.ops.signature import Meta, Primitive, Shape
+from burn.ops.signature import (
+    Integer,
+    Meta,
+    Number,
+    Primitive,
+    RuntimeInteger,
+    Shape,
+    TargetDType,
+    TargetShape,
+)
 from burn.ops.table import OpTable
 
 __all__ = [
@@ -72,7 +81,9 @@ def integer_words(count: int, low: int, high: int) -> int:
 
 
 @op(_RANDOM)
-def random_bits(*, seed: int, offset: int, count: int, dtype: DType) -> Meta:
+def random_bits(
+    *, seed: RuntimeInteger, offset: RuntimeInteger, count: Integer, dtype: TargetDType
+) -> Meta:
     """`count` random 32-bit words as uint32, or as int32 with the same bits.
 
     They are the words of the Philox blocks from `offset` on, in order.
@@ -168,7 +179,13 @@ def _bits(ops: OpTable, seed: int, offset: int, count: int) -> tuple[_Bits, Prim
 
 @op(_RANDOM)
 def random_uniform(
-    *, shape: Shape, low: float, high: float, seed: int, offset: int, dtype: DType
+    *,
+    shape: TargetShape,
+    low: Number,
+    high: Number,
+    seed: RuntimeInteger,
+    offset: RuntimeInteger,
+    dtype: TargetDType,
 ) -> Meta:
     """Uniform numbers in [low, high).
 
@@ -217,7 +234,13 @@ def largest_below(high: float, low: float, dtype: DType) -> float:
 
 @op(_RANDOM)
 def random_normal(
-    *, shape: Shape, mean: float, std: float, seed: int, offset: int, dtype: DType
+    *,
+    shape: TargetShape,
+    mean: Number,
+    std: Number,
+    seed: RuntimeInteger,
+    offset: RuntimeInteger,
+    dtype: TargetDType,
 ) -> Meta:
     """Normal numbers by the transform of Box and Muller (1958).
 
@@ -257,7 +280,13 @@ def _(
 
 @op(_RANDOM)
 def random_integers(
-    *, shape: Shape, low: int, high: int, seed: int, offset: int, dtype: DType
+    *,
+    shape: TargetShape,
+    low: Integer,
+    high: Integer,
+    seed: RuntimeInteger,
+    offset: RuntimeInteger,
+    dtype: TargetDType,
 ) -> Meta:
     """Integers in [low, high): the high word of a random word times the length of the range."""
     smallest, largest = dtype.integer_range if dtype.is_integer else (0, 0)

@@ -9,7 +9,14 @@ from burn.ops.arguments import real_number
 from burn.ops.op import Context, Tag, op
 from burn.ops.precision import in_float32
 from burn.ops.shapes import elementwise
-from burn.ops.signature import Cotangent, FloatOperand, Gradients, Meta, Primitive
+from burn.ops.signature import (
+    Cotangent,
+    FloatOperand,
+    Gradients,
+    Meta,
+    Number,
+    Primitive,
+)
 from burn.ops.table import OpTable
 
 
@@ -47,7 +54,7 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
 
 
 @op(Tag.ELEMENTWISE)
-def leaky_relu(x: FloatOperand, *, negative_slope: float) -> Meta:
+def leaky_relu(x: FloatOperand, *, negative_slope: Number) -> Meta:
     """Elementwise `x` where it is positive, else ``negative_slope * x``."""
     return x
 
@@ -88,7 +95,7 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
 
 
 @op(Tag.ELEMENTWISE)
-def elu(x: FloatOperand, *, alpha: float, scale: float = 1.0, input_scale: float = 1.0) -> Meta:
+def elu(x: FloatOperand, *, alpha: Number, scale: Number = 1.0, input_scale: Number = 1.0) -> Meta:
     """Elementwise ``scale * x`` where `x` is positive, else a decaying exponential.
 
     That is ``scale * alpha * (exp(input_scale * x) - 1)``. Other scales than 1 make of ELU
@@ -117,7 +124,7 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
 
 
 @op(Tag.ELEMENTWISE)
-def hardtanh(x: FloatOperand, *, low: float, high: float) -> Meta:
+def hardtanh(x: FloatOperand, *, low: Number, high: Number) -> Meta:
     """Elementwise `x`, but at least `low` and at most `high`; the slope there is 0.
 
     The slope at the bounds is what makes it differ from `clip`.
@@ -144,7 +151,7 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
 
 
 @op(Tag.ELEMENTWISE)
-def hard_sigmoid(x: FloatOperand, *, alpha: float, beta: float) -> Meta:
+def hard_sigmoid(x: FloatOperand, *, alpha: Number, beta: Number) -> Meta:
     """Elementwise ``alpha * x + beta``, but at least 0 and at most 1; the slope there is 0."""
     return x
 
@@ -186,7 +193,7 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
 
 
 @op(Tag.ELEMENTWISE)
-def shrink(x: FloatOperand, *, lambd: float, bias: float = 0.0) -> Meta:
+def shrink(x: FloatOperand, *, lambd: Number, bias: Number = 0.0) -> Meta:
     """Elementwise `x` moved by `bias` towards 0, but 0 within [-lambd, lambd]; NaN propagates."""
     return x
 
@@ -211,7 +218,7 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
 
 
 @op(Tag.ELEMENTWISE)
-def threshold(x: FloatOperand, *, threshold: float, value: float) -> Meta:
+def threshold(x: FloatOperand, *, threshold: Number, value: Number) -> Meta:
     """Elementwise `x` where it is above a threshold, else `value`; NaN propagates."""
     return x
 

@@ -15,13 +15,17 @@ from burn.ops.op import Context, Tag, op
 from burn.ops.shapes import check_conversion, reduce_shape, size
 from burn.ops.signature import (
     AnyOperand,
+    Axes,
+    Axis,
     Cotangent,
+    Flag,
     Gradients,
     InexactOperand,
     Meta,
     NumberOperand,
     Primitive,
     RealOperand,
+    TargetDType,
 )
 from burn.ops.table import OpTable
 
@@ -39,7 +43,7 @@ def _over_empty(x: Meta, axis: Sequence[int], what: str) -> None:
 
 
 @op(_REDUCTION)
-def sum(x: NumberOperand, *, axis: tuple[int, ...], keepdims: bool = False, dtype: DType) -> Meta:
+def sum(x: NumberOperand, *, axis: Axes, keepdims: Flag = False, dtype: TargetDType) -> Meta:
     """Sum over `axis`, computed in and returned as `dtype`; float16 and bfloat16 add up in float32.
 
     Over no elements it is 0.
@@ -60,7 +64,7 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
 
 
 @op(_REDUCTION)
-def mean(x: InexactOperand, *, axis: tuple[int, ...], keepdims: bool = False) -> Meta:
+def mean(x: InexactOperand, *, axis: Axes, keepdims: Flag = False) -> Meta:
     """Arithmetic mean over `axis`; of no elements it is NaN."""
     return Meta(reduce_shape(x.shape, axis, keepdims=keepdims), x.dtype)
 
@@ -86,7 +90,7 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
 
 
 @op(_REDUCTION)
-def prod(x: NumberOperand, *, axis: tuple[int, ...], keepdims: bool = False, dtype: DType) -> Meta:
+def prod(x: NumberOperand, *, axis: Axes, keepdims: Flag = False, dtype: TargetDType) -> Meta:
     """Product over `axis`, computed in and returned as `dtype`. Over no elements it is 1."""
     check_conversion(x.dtype, dtype)
     return Meta(reduce_shape(x.shape, axis, keepdims=keepdims), dtype)
@@ -125,7 +129,7 @@ def _product_of_earlier(ops: OpTable, x: Primitive, axis: int) -> Primitive:
 
 
 @op(_REDUCTION)
-def max(x: RealOperand, *, axis: tuple[int, ...], keepdims: bool = False) -> Meta:
+def max(x: RealOperand, *, axis: Axes, keepdims: Flag = False) -> Meta:
     """Largest element over `axis`. NaN propagates; equal elements share the gradient."""
     shape = reduce_shape(x.shape, axis, keepdims=keepdims)
     _over_empty(x, axis, "max")
@@ -133,7 +137,7 @@ def max(x: RealOperand, *, axis: tuple[int, ...], keepdims: bool = False) -> Met
 
 
 @op(_REDUCTION)
-def min(x: RealOperand, *, axis: tuple[int, ...], keepdims: bool = False) -> Meta:
+def min(x: RealOperand, *, axis: Axes, keepdims: Flag = False) -> Meta:
     """Smallest element over `axis`. NaN propagates; equal elements share the gradient."""
     shape = reduce_shape(x.shape, axis, keepdims=keepdims)
     _over_empty(x, axis, "min")
@@ -167,7 +171,7 @@ min.gradient(saves=("x", "output"))(_extremum_gradient)
 
 
 @op(_REDUCTION | Tag.NO_GRADIENT)
-def any(x: AnyOperand, *, axis: tuple[int, ...], keepdims: bool = False) -> Meta:
+def any(x: AnyOperand, *, axis: Axes, keepdims: Flag = False) -> Meta:
     """Whether any element over `axis` is true (not 0), as bool. Over no elements: false."""
     return Meta(reduce_shape(x.shape, axis, keepdims=keepdims), bool_)
 
@@ -182,7 +186,7 @@ def _(ops: OpTable, x: Primitive, *, axis: tuple[int, ...], keepdims: bool = Fal
 
 
 @op(_REDUCTION | Tag.NO_GRADIENT)
-def all(x: AnyOperand, *, axis: tuple[int, ...], keepdims: bool = False) -> Meta:
+def all(x: AnyOperand, *, axis: Axes, keepdims: Flag = False) -> Meta:
     """Whether all elements over `axis` are true (not 0), as bool. Over no elements: true."""
     return Meta(reduce_shape(x.shape, axis, keepdims=keepdims), bool_)
 
@@ -194,13 +198,13 @@ def _(ops: OpTable, x: Primitive, *, axis: tuple[int, ...], keepdims: bool = Fal
 
 
 @op(_REDUCTION | Tag.NO_GRADIENT)
-def argmax(x: RealOperand, *, axis: int, keepdims: bool = False, dtype: DType) -> Meta:
+def argmax(x: RealOperand, *, axis: Axis, keepdims: Flag = False, dtype: TargetDType) -> Meta:
     """Place of the largest element along `axis`: the first of equals, NaN being the largest."""
     return _place(x, axis, keepdims, dtype, "argmax")
 
 
 @op(_REDUCTION | Tag.NO_GRADIENT)
-def argmin(x: RealOperand, *, axis: int, keepdims: bool = False, dtype: DType) -> Meta:
+def argmin(x: RealOperand, *, axis: Axis, keepdims: Flag = False, dtype: TargetDType) -> Meta:
     """Place of the smallest element along `axis`: the first of equals, NaN coming before all."""
     return _place(x, axis, keepdims, dtype, "argmin")
 

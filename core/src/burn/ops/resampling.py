@@ -8,29 +8,62 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Final, TypeAlias
+from typing import (
+    Annotated,
+    Final,
+    Literal,
+    TypeAlias,
+    TypedDict,
+    Unpack,
+)
 
 import numpy as np
 
 from burn.errors import ArgumentError, ShapeError
+from burn.ops.attributes import check_choice, without
 from burn.ops.axis_maps import Array, AxisMap, apply_axis_map
 from burn.ops.op import Context, Tag, op
 from burn.ops.precision import in_float32
 from burn.ops.shapes import check_shape
-from burn.ops.signature import Cotangent, FloatOperand, Gradients, Meta, Primitive, Shape
-from burn.ops.sliding_windows import Sizes, split_spatial_axes, unpooled_shape
+from burn.ops.signature import (
+    Cotangent,
+    Flag,
+    FloatOperand,
+    Gradients,
+    Meta,
+    OptionalSpatialNumbers,
+    Primitive,
+    Role,
+    Shape,
+    Sizes,
+)
+from burn.ops.sliding_windows import (
+    split_spatial_axes,
+    unpooled_shape,
+)
 from burn.ops.table import OpTable
 
-__all__ = ["CUBIC", "interpolation_maps", "interpolation_taps"]
+__all__ = ["CUBIC", "InterpolateAttributes", "interpolation_maps", "interpolation_taps"]
 
 _NEAREST: Final = ("nearest", "nearest-exact")
-_MODES: Final = (*_NEAREST, "linear", "cubic", "lanczos3")
+
+InterpolationMode: TypeAlias = Annotated[
+    Literal["nearest", "nearest-exact", "linear", "cubic", "lanczos3"], Role.CHOICE
+]
 
 CUBIC: Final = -0.75
 """The free parameter of cubic convolution, as in PyTorch and OpenCV."""
 
 Scale: TypeAlias = tuple[float, ...] | None
-"""How many output places there are for one input place, along each axis."""
+"""Output length over input length along each spatial axis; None for that of the shapes."""
+
+
+class InterpolateAttributes(TypedDict):
+    """The attributes that `interpolate` and its gradient share."""
+
+    mode: InterpolationMode
+    align_corners: Flag
+    scale: OptionalSpatialNumbers
 
 
 @op(Tag.COMPUTE_BOUND)
@@ -38,9 +71,7 @@ def interpolate(
     x: FloatOperand,
     *,
     output_size: Sizes,
-    mode: str,
-    align_corners: bool = False,
-    scale: Scale = None,
+    **attributes: Unpack[InterpolateAttributes],
 ) -> Meta:
     """Values between those of `x`, at `output_size` places that are evenly spread over it.
 
@@ -61,7 +92,7 @@ def interpolate(
         six elements weighted by ``sinc(d) * sinc(d / 3)`` of the distance d; those that are not
         there are left out, and the weights are divided by their sum (C. E. Duchon, 1979)
     """
-    return Meta(_resized(x.shape, output_size, mode, align_corners, scale), x.dtype)
+    return Meta(_resized(x.shape, output_size, **attributes), x.dtype)
 
 
 @interpolate.decomposition
@@ -71,14 +102,12 @@ def _(
     x: Primitive,
     *,
     output_size: Sizes,
-    mode: str,
-    align_corners: bool = False,
-    scale: Scale = None,
+    **attributes: Unpack[InterpolateAttributes],
 ) -> Primitive:
-    shape = _resized(tuple(x.shape), output_size, mode, align_corners, scale)
+    shape = _resized(tuple(x.shape), output_size, **attributes)
     lead = len(shape) - len(output_size)
     for number, taps in enumerate(
-        interpolation_maps(tuple(x.shape)[lead:], output_size, mode, align_corners, scale)
+        interpolation_maps(tuple(x.shape)[lead:], output_size, **attributes)
     ):
         x = apply_axis_map(ops, x, taps, lead + number)
     return x
@@ -86,9 +115,9 @@ def _(
 
 @interpolate.gradient()
 def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
-    attrs = {name: value for name, value in ctx.attrs.items() if name != "output_size"}
     spatial = ctx.shape(0)[-len(ctx.attrs["output_size"]) :]
-    return (ops.interpolate_grad(g, input_size=spatial, **attrs),)
+    attributes = without(ctx.attrs, "output_size")
+    return (ops.interpolate_grad(g, input_size=spatial, **attributes),)
 
 
 @op(Tag.COMPUTE_BOUND, outputs=("gradient",))
@@ -96,12 +125,10 @@ def interpolate_grad(
     g: FloatOperand,
     *,
     input_size: Sizes,
-    mode: str,
-    align_corners: bool = False,
-    scale: Scale = None,
+    **attributes: Unpack[InterpolateAttributes],
 ) -> Meta:
     """Gradient of `interpolate` of a tensor with spatial axes of lengths `input_size`."""
-    return Meta(_original(g.shape, input_size, mode, align_corners, scale), g.dtype)
+    return Meta(_original(g.shape, input_size, **attributes), g.dtype)
 
 
 @interpolate_grad.decomposition
@@ -111,14 +138,12 @@ def _(
     g: Primitive,
     *,
     input_size: Sizes,
-    mode: str,
-    align_corners: bool = False,
-    scale: Scale = None,
+    **attributes: Unpack[InterpolateAttributes],
 ) -> Primitive:
-    shape = _original(tuple(g.shape), input_size, mode, align_corners, scale)
+    shape = _original(tuple(g.shape), input_size, **attributes)
     lead = len(shape) - len(input_size)
     for number, taps in enumerate(
-        interpolation_maps(input_size, tuple(g.shape)[lead:], mode, align_corners, scale)
+        interpolation_maps(input_size, tuple(g.shape)[lead:], **attributes)
     ):
         g = apply_axis_map(ops, g, taps.transposed, lead + number)
     return g
@@ -126,16 +151,17 @@ def _(
 
 @interpolate_grad.gradient()
 def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
-    attrs = {name: value for name, value in ctx.attrs.items() if name != "input_size"}
     resized = ctx.shape(0)[-len(ctx.attrs["input_size"]) :]
-    return (ops.interpolate(g, output_size=resized, **attrs),)
+    attributes = without(ctx.attrs, "input_size")
+    return (ops.interpolate(g, output_size=resized, **attributes),)
 
 
 def _resized(
-    shape: Shape, output_size: Sizes, mode: str, align_corners: bool, scale: Scale
+    shape: Shape, output_size: Sizes, **attributes: Unpack[InterpolateAttributes]
 ) -> Shape:
     lead, spatial = split_spatial_axes(shape, len(output_size))
-    _check_options(len(output_size), mode, align_corners, scale)
+    _check_options(len(output_size), **attributes)
+    scale = attributes["scale"]
     if any(length < 1 for length in output_size):
         raise ShapeError(
             f"cannot interpolate {shape} at {output_size} places",
@@ -151,16 +177,15 @@ def _resized(
 
 
 def _original(
-    shape: Shape, input_size: Sizes, mode: str, align_corners: bool, scale: Scale
+    shape: Shape, input_size: Sizes, **attributes: Unpack[InterpolateAttributes]
 ) -> Shape:
     original = unpooled_shape(shape, input_size)
-    _resized(original, shape[len(shape) - len(input_size) :], mode, align_corners, scale)
+    _resized(original, shape[len(shape) - len(input_size) :], **attributes)
     return original
 
 
-def _check_options(count: int, mode: str, align_corners: bool, scale: Scale) -> None:
-    if mode not in _MODES:
-        raise ArgumentError(f"there is no mode {mode!r}", hint=f"One of {', '.join(_MODES)}")
+def _check_options(count: int, *, mode: str, align_corners: bool, scale: Scale) -> None:
+    check_choice("mode", mode, interpolate.attributes["mode"].choices)
     if align_corners and mode in _NEAREST:
         raise ArgumentError(
             f"align_corners has no meaning in the mode {mode!r}",

@@ -7,6 +7,7 @@ from burn.ops.op import Context, Tag, op
 from burn.ops.precision import in_float32
 from burn.ops.shapes import check_axis
 from burn.ops.signature import (
+    Axis,
     Cotangent,
     Gradients,
     Meta,
@@ -31,7 +32,7 @@ def _scan(ops: OpTable, x: Primitive, axis: int, combine: str) -> Primitive:
 
 
 @op(Tag.COMPUTE_BOUND)
-def cumsum(x: NumberOperand, *, axis: int) -> Meta:
+def cumsum(x: NumberOperand, *, axis: Axis) -> Meta:
     """Sum of the elements up to each one along `axis`, in the dtype of `x`."""
     check_axis(axis, len(x.shape))
     return x
@@ -50,7 +51,7 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
 
 
 @op(Tag.COMPUTE_BOUND)
-def cumprod(x: NumberOperand, *, axis: int) -> Meta:
+def cumprod(x: NumberOperand, *, axis: Axis) -> Meta:
     """Product of the elements up to each one along `axis`, in the dtype of `x`.
 
     It has no rule of its own for gradients: those of its decomposition hold where elements are 0.
@@ -66,7 +67,7 @@ def _(ops: OpTable, x: Primitive, *, axis: int) -> Primitive:
 
 
 @op(Tag.COMPUTE_BOUND)
-def cummax(x: NumericOperand, *, axis: int) -> Meta:
+def cummax(x: NumericOperand, *, axis: Axis) -> Meta:
     """Largest of the elements up to each one along `axis`. NaN propagates.
 
     The gradient goes to the element that is the largest so far, the first of equals.
@@ -81,7 +82,7 @@ def _(ops: OpTable, x: Primitive, *, axis: int) -> Primitive:
 
 
 @op(Tag.COMPUTE_BOUND)
-def cummin(x: NumericOperand, *, axis: int) -> Meta:
+def cummin(x: NumericOperand, *, axis: Axis) -> Meta:
     """Smallest of the elements up to each one along `axis`. NaN propagates.
 
     The gradient goes to the element that is the smallest so far, the first of equals.

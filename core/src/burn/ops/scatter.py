@@ -8,10 +8,15 @@ length n; for one that is not see `burn.ops.indexing`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import (
+    Annotated,
+    Literal,
+    TypeAlias,
+)
 
 from burn.dtype import DType, Kind
-from burn.errors import ArgumentError, DTypeError, ShapeError
+from burn.errors import DTypeError, ShapeError
+from burn.ops.attributes import check_choice
 from burn.ops.index_arithmetic import index_dtype, narrow, positions, wrap_negative_indices
 from burn.ops.indexing import check_gather_shapes, check_same_shape, check_selection, spread
 from burn.ops.op import Context, Tag, op
@@ -19,23 +24,25 @@ from burn.ops.precision import in_float32
 from burn.ops.shapes import size
 from burn.ops.signature import (
     AnyOperand,
+    Axis,
     Cotangent,
     Gradients,
     IndexOperand,
     Meta,
     Primitive,
+    Role,
     Shape,
 )
 from burn.ops.table import OpTable
 
-_UPDATES: Final = ("assign", "add", "multiply", "min", "max")
+Update: TypeAlias = Annotated[Literal["assign", "add", "multiply", "min", "max"], Role.CHOICE]
 
 Combine = Callable[[Primitive, Primitive], Primitive]
 
 
 @op(Tag.COMPUTE_BOUND | Tag.CHECKS_INDICES)
 def scatter(
-    x: AnyOperand, indices: IndexOperand, value: AnyOperand, *, axis: int, update: str
+    x: AnyOperand, indices: IndexOperand, value: AnyOperand, *, axis: Axis, update: Update
 ) -> Meta:
     """`x` updated with each element of `value` at its place with ``axis`` replaced by the index.
 
@@ -230,7 +237,7 @@ def _shifted(ops: OpTable, x: Primitive, same: Primitive, axis: int) -> Primitiv
 
 @op(Tag.COMPUTE_BOUND | Tag.CHECKS_INDICES)
 def select_assign(
-    x: AnyOperand, indices: IndexOperand, value: AnyOperand, *, axis: int, update: str
+    x: AnyOperand, indices: IndexOperand, value: AnyOperand, *, axis: Axis, update: Update
 ) -> Meta:
     """`x` updated with slices of `value` at the places along `axis` that a 1-d tensor names.
 
@@ -267,7 +274,7 @@ def _(ops: OpTable, x: Primitive, indices: Primitive) -> Primitive:
 
 
 @op(Tag.COMPUTE_BOUND | Tag.CHECKS_INDICES)
-def scatter_nd(x: AnyOperand, indices: IndexOperand, value: AnyOperand, *, update: str) -> Meta:
+def scatter_nd(x: AnyOperand, indices: IndexOperand, value: AnyOperand, *, update: Update) -> Meta:
     """`x` updated with a part of `value` for each row of indices; `gather_nd` reads them.
 
     `update` is that of `scatter`.
@@ -323,8 +330,7 @@ def _parts(shape: Shape, indices: Shape) -> Shape:
 
 def check_update(update: str, dtype: DType) -> None:
     """Refuse an update that there is not, or not of a dtype."""
-    if update not in _UPDATES:
-        raise ArgumentError(f"there is no update {update!r}", hint=f"One of {', '.join(_UPDATES)}")
+    check_choice("update", update, scatter.attributes["update"].choices)
     if dtype.is_bool and update in ("add", "multiply"):
         raise DTypeError(f"booleans take no update {update!r}", hint='"max" is or, "min" is and')
     if dtype.kind is Kind.COMPLEX and update in ("min", "max"):

@@ -18,7 +18,16 @@ from burn.errors import ArgumentError, ShapeError
 from burn.ops.op import Context, Tag, op
 from burn.ops.precision import in_float32
 from burn.ops.shapes import check_axis, size
-from burn.ops.signature import Cotangent, FloatOperand, Gradients, Meta, Primitive
+from burn.ops.signature import (
+    Axis,
+    Cotangent,
+    Flag,
+    FloatOperand,
+    Gradients,
+    Integer,
+    Meta,
+    Primitive,
+)
 from burn.ops.table import OpTable
 
 _DIRECT: Final = 64
@@ -28,7 +37,7 @@ Pair = tuple[Primitive, Primitive]
 
 
 @op(Tag.COMPUTE_BOUND, outputs=("re", "im"))
-def rfft(x: FloatOperand, *, axis: int, n: int) -> tuple[Meta, Meta]:
+def rfft(x: FloatOperand, *, axis: Axis, n: Integer) -> tuple[Meta, Meta]:
     """Half of the spectrum of a real signal along `axis`: frequencies 0 to ``n // 2``.
 
     The signal is cropped, or padded with zeros at its end, to `n` elements. The other half of the
@@ -57,7 +66,7 @@ def _(ops: OpTable, ctx: Context, g_re: Cotangent, g_im: Cotangent) -> Gradients
 
 
 @op(Tag.COMPUTE_BOUND)
-def irfft(re: FloatOperand, im: FloatOperand, *, axis: int, n: int) -> Meta:
+def irfft(re: FloatOperand, im: FloatOperand, *, axis: Axis, n: Integer) -> Meta:
     """The real signal of `n` elements that half of a spectrum belongs to: the inverse of `rfft`.
 
     The spectrum is cropped, or padded with zeros, to ``n // 2 + 1`` frequencies. The imaginary
@@ -100,7 +109,7 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
 
 @op(Tag.COMPUTE_BOUND, outputs=("spectrum_re", "spectrum_im"))
 def cfft(
-    re: FloatOperand, im: FloatOperand, *, axis: int, n: int, inverse: bool = False
+    re: FloatOperand, im: FloatOperand, *, axis: Axis, n: Integer, inverse: Flag = False
 ) -> tuple[Meta, Meta]:
     """Spectrum of a complex signal along `axis`, cropped or padded with zeros to `n` elements.
 

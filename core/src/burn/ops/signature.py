@@ -1,33 +1,44 @@
 """What an op takes: the vocabulary in which the op definitions state their signatures.
 
-The parameters before the ``*`` of an op's definition are its operands, annotated with one of the
-aliases below; those after it are its attributes: serializable values, with defaults.
+The parameters before the ``*`` of an op's definition are its operands, those after it its
+attributes: serializable values, some with defaults. Each is annotated with one of the aliases
+below, an operand with the dtype kinds that it accepts, an attribute with its role. Attributes that
+several ops share are a TypedDict: ``**attributes: Unpack[ConvAttributes]``.
 """
 
 from __future__ import annotations
 
+import enum
 from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple, TypeAlias
 
-from burn.aliases import Primitive, Scalar, Shape
+from burn.aliases import Primitive, Scalar, Shape, Slices
 from burn.dtype import DType, Kind
 
 __all__ = [
     "AnyOperand",
     "AnyOrScalar",
+    "Axes",
+    "Axis",
+    "AxisPairs",
+    "AxisSlices",
     "BoolOperand",
     "ComplexOperand",
     "Cotangent",
+    "FillValue",
+    "Flag",
     "FloatOperand",
     "FloatOrScalar",
     "Gradients",
     "IndexOperand",
     "InexactOperand",
     "InexactOrScalar",
+    "Integer",
     "IntegerOrScalar",
     "IntegralOperand",
     "IntegralOrScalar",
     "Meta",
+    "Number",
     "NumberOperand",
     "NumberOrScalar",
     "NumericOperand",
@@ -35,11 +46,20 @@ __all__ = [
     "Operand",
     "OptionalBool",
     "OptionalFloat",
+    "OptionalNumber",
+    "OptionalSpatialNumbers",
+    "Pairs",
     "Primitive",
     "RealOperand",
     "RealOrScalar",
+    "Role",
+    "RuntimeInteger",
+    "RuntimeNumber",
     "Scalar",
     "Shape",
+    "Sizes",
+    "TargetDType",
+    "TargetShape",
     "TensorList",
 ]
 
@@ -107,3 +127,78 @@ IndexOperand: TypeAlias = Annotated[Meta, Operand(Kind.INTEGER, promotes=False)]
 OptionalFloat: TypeAlias = Annotated[Meta | None, Operand(Kind.FLOAT, optional=True)]
 OptionalBool: TypeAlias = Annotated[Meta | None, Operand(Kind.BOOL, promotes=False, optional=True)]
 TensorList: TypeAlias = Annotated[list[Meta], Operand(Kind.ANY, is_list=True)]
+
+
+class Role(enum.Enum):
+    """What an attribute of an op means, for code that handles the attributes of all ops alike."""
+
+    AXIS = "axis"
+    """One axis in [0, rank) of the first tensor operand; of a list, of each of its tensors."""
+
+    AXES = "axes"
+    """A tuple of axes in [0, rank) of the first tensor operand."""
+
+    SHAPE = "shape"
+    """The shape of the output."""
+
+    SLICES = "slices"
+    """(start, length, step) for each axis of the first tensor operand."""
+
+    AXIS_PAIRS = "axis pairs"
+    """(before, after) for each axis of the first tensor operand."""
+
+    SIZES = "sizes"
+    """An integer for each spatial axis; the spatial axes are the last ones."""
+
+    SPATIAL_PAIRS = "spatial pairs"
+    """(before, after) for each spatial axis."""
+
+    SPATIAL_NUMBERS = "spatial numbers"
+    """A real number for each spatial axis."""
+
+    DTYPE = "dtype"
+    """The dtype of an output, which may also be that in which the op computes."""
+
+    INTEGER = "integer"
+    """An integer that is no axis: a count, a length, a class."""
+
+    NUMBER = "number"
+    """A real number."""
+
+    SCALAR = "scalar"
+    """A number of the kind of the dtype, such as the value of new elements."""
+
+    RUNTIME_INTEGER = "runtime integer"
+    """An integer that may differ at each run of a recorded program: a seed, an offset, a step."""
+
+    RUNTIME_NUMBER = "runtime number"
+    """A real number that may differ at each run of a recorded program: a learning rate."""
+
+    FLAG = "flag"
+    """True or False."""
+
+    CHOICE = "choice"
+    """One of a closed set of strings, which the annotation lists as a ``Literal``."""
+
+    @property
+    def is_runtime(self) -> bool:
+        """Whether the value may differ at each run of a recorded program."""
+        return self in {Role.RUNTIME_INTEGER, Role.RUNTIME_NUMBER}
+
+
+Axis: TypeAlias = Annotated[int, Role.AXIS]
+Axes: TypeAlias = Annotated[tuple[int, ...], Role.AXES]
+TargetShape: TypeAlias = Annotated[Shape, Role.SHAPE]
+TargetDType: TypeAlias = Annotated[DType, Role.DTYPE]
+AxisSlices: TypeAlias = Annotated[Slices, Role.SLICES]
+AxisPairs: TypeAlias = Annotated[tuple[tuple[int, int], ...], Role.AXIS_PAIRS]
+Sizes: TypeAlias = Annotated[tuple[int, ...], Role.SIZES]
+Pairs: TypeAlias = Annotated[tuple[tuple[int, int], ...], Role.SPATIAL_PAIRS]
+OptionalSpatialNumbers: TypeAlias = Annotated[tuple[float, ...] | None, Role.SPATIAL_NUMBERS]
+Integer: TypeAlias = Annotated[int, Role.INTEGER]
+Number: TypeAlias = Annotated[float, Role.NUMBER]
+OptionalNumber: TypeAlias = Annotated[float | None, Role.NUMBER]
+FillValue: TypeAlias = Annotated[Scalar, Role.SCALAR]
+RuntimeInteger: TypeAlias = Annotated[int, Role.RUNTIME_INTEGER]
+RuntimeNumber: TypeAlias = Annotated[float, Role.RUNTIME_NUMBER]
+Flag: TypeAlias = Annotated[bool, Role.FLAG]

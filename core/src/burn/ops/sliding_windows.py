@@ -5,13 +5,15 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NotRequired, TypeAlias, TypedDict
+from typing import NotRequired, TypedDict
 
 from burn.errors import ArgumentError, ShapeError
 from burn.ops.shapes import check_shape
-from burn.ops.signature import Shape
+from burn.ops.signature import Flag, Pairs, Shape, Sizes
 
 __all__ = [
+    "AvgPoolAttributes",
+    "MaxPoolAttributes",
     "Pairs",
     "PatchAttributes",
     "PoolAttributes",
@@ -25,15 +27,9 @@ __all__ = [
     "unpooled_shape",
 ]
 
-Sizes: TypeAlias = tuple[int, ...]
-"""A number for each spatial axis."""
-
-Pairs: TypeAlias = tuple[tuple[int, int], ...]
-"""Numbers before and after, for each spatial axis."""
-
 
 class SlidingAttributes(TypedDict):
-    """How windows slide, as ops have it in their attributes; a function forwards it as one."""
+    """How windows slide."""
 
     stride: Sizes
     padding: Pairs
@@ -41,13 +37,28 @@ class SlidingAttributes(TypedDict):
 
 
 class PatchAttributes(SlidingAttributes):
-    """The same of windows of a given size."""
+    """How windows of a given size slide."""
 
     kernel_size: Sizes
 
 
+class MaxPoolAttributes(PatchAttributes):
+    """The windows of `max_pool`."""
+
+    ceil_mode: Flag
+
+
+class AvgPoolAttributes(TypedDict):
+    """The windows of `avg_pool`."""
+
+    kernel_size: Sizes
+    stride: Sizes
+    padding: Pairs
+    ceil_mode: Flag
+
+
 class PoolAttributes(TypedDict):
-    """The windows of a pooling, as `pool_windows` takes them."""
+    """The windows of either pooling, as `pool_windows` takes them."""
 
     kernel_size: Sizes
     stride: Sizes

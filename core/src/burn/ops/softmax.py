@@ -6,12 +6,19 @@ from burn.ops.indexing import check_same_shape
 from burn.ops.op import Context, Tag, op
 from burn.ops.precision import in_float32
 from burn.ops.shapes import check_axis
-from burn.ops.signature import Cotangent, FloatOperand, Gradients, Meta, Primitive
+from burn.ops.signature import (
+    Axis,
+    Cotangent,
+    FloatOperand,
+    Gradients,
+    Meta,
+    Primitive,
+)
 from burn.ops.table import OpTable
 
 
 @op(Tag.COMPUTE_BOUND)
-def softmax(x: FloatOperand, *, axis: int) -> Meta:
+def softmax(x: FloatOperand, *, axis: Axis) -> Meta:
     """``exp(x) / sum(exp(x))`` along `axis`, without overflow."""
     check_axis(axis, len(x.shape))
     return x
@@ -30,7 +37,7 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
 
 
 @op(Tag.COMPUTE_BOUND, outputs=("gradient",))
-def softmax_grad(output: FloatOperand, g: FloatOperand, *, axis: int) -> Meta:
+def softmax_grad(output: FloatOperand, g: FloatOperand, *, axis: Axis) -> Meta:
     """Gradient that passes a `softmax`: ``output * (g - sum(output * g))``."""
     _check_gradient(output, g, axis)
     return output
@@ -45,7 +52,7 @@ def _(ops: OpTable, output: Primitive, g: Primitive, *, axis: int) -> Primitive:
 
 
 @op(Tag.COMPUTE_BOUND)
-def log_softmax(x: FloatOperand, *, axis: int) -> Meta:
+def log_softmax(x: FloatOperand, *, axis: Axis) -> Meta:
     """``x - log(sum(exp(x)))`` along `axis`, without overflow."""
     check_axis(axis, len(x.shape))
     return x
@@ -64,7 +71,7 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
 
 
 @op(Tag.COMPUTE_BOUND, outputs=("gradient",))
-def log_softmax_grad(output: FloatOperand, g: FloatOperand, *, axis: int) -> Meta:
+def log_softmax_grad(output: FloatOperand, g: FloatOperand, *, axis: Axis) -> Meta:
     """Gradient that passes a `log_softmax`: ``g - exp(output) * sum(g)``."""
     _check_gradient(output, g, axis)
     return output
@@ -78,7 +85,7 @@ def _(ops: OpTable, output: Primitive, g: Primitive, *, axis: int) -> Primitive:
 
 
 @op(Tag.COMPUTE_BOUND)
-def quiet_softmax(x: FloatOperand, *, axis: int) -> Meta:
+def quiet_softmax(x: FloatOperand, *, axis: Axis) -> Meta:
     """``exp(x) / (1 + sum(exp(x)))`` along `axis`, without overflow.
 
     It is the softmax with one more element of 0 that is left out, so that everything may be near 0

@@ -10,14 +10,24 @@ from burn.errors import ArgumentError, DTypeError, ShapeError
 from burn.ops.index_arithmetic import index_dtype, narrow
 from burn.ops.op import Context, Tag, op
 from burn.ops.shapes import check_axis, size
-from burn.ops.signature import Cotangent, Gradients, Meta, Primitive, RealOperand
+from burn.ops.signature import (
+    Axis,
+    Cotangent,
+    Flag,
+    Gradients,
+    Integer,
+    Meta,
+    Primitive,
+    RealOperand,
+    TargetDType,
+)
 from burn.ops.table import OpTable
 
 _ORDER = Tag.COMPUTE_BOUND | Tag.NO_GRADIENT
 
 
 @op(_ORDER)
-def argsort(x: RealOperand, *, axis: int, descending: bool = False, dtype: DType) -> Meta:
+def argsort(x: RealOperand, *, axis: Axis, descending: Flag = False, dtype: TargetDType) -> Meta:
     """Places of the elements in sorted order along `axis`, as `dtype`.
 
     The sort is stable in both directions, and NaN is larger than everything.
@@ -28,7 +38,7 @@ def argsort(x: RealOperand, *, axis: int, descending: bool = False, dtype: DType
 
 
 @op(Tag.COMPUTE_BOUND)
-def sort(x: RealOperand, *, axis: int, descending: bool = False) -> Meta:
+def sort(x: RealOperand, *, axis: Axis, descending: Flag = False) -> Meta:
     """The elements in sorted order along `axis`; NaN is larger than everything.
 
     Equal elements are the same but for zeros of both signs, which come in any order. Their
@@ -55,7 +65,9 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
 
 
 @op(_ORDER)
-def argtopk(x: RealOperand, *, k: int, axis: int, largest: bool = True, dtype: DType) -> Meta:
+def argtopk(
+    x: RealOperand, *, k: Integer, axis: Axis, largest: Flag = True, dtype: TargetDType
+) -> Meta:
     """Places of the `k` largest (or smallest) elements along `axis`, the most extreme first.
 
     Of equal elements the first come first; NaN is larger than everything.
@@ -76,7 +88,9 @@ def _(
 
 
 @op(_ORDER)
-def searchsorted(x1: RealOperand, x2: RealOperand, *, right: bool = False, dtype: DType) -> Meta:
+def searchsorted(
+    x1: RealOperand, x2: RealOperand, *, right: Flag = False, dtype: TargetDType
+) -> Meta:
     """Places in the sorted vector `x1` before which the elements of `x2` keep it sorted.
 
     It is the first such place, ``x1[i - 1] < x2 <= x1[i]``, or the last if `right`,

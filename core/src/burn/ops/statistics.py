@@ -5,16 +5,23 @@ from __future__ import annotations
 from burn.ops.op import Context, Tag, op
 from burn.ops.precision import in_float32
 from burn.ops.shapes import reduce_shape, size
-from burn.ops.signature import Cotangent, FloatOperand, Gradients, Meta, Primitive
+from burn.ops.signature import (
+    Axes,
+    Cotangent,
+    Flag,
+    FloatOperand,
+    Gradients,
+    Meta,
+    Number,
+    Primitive,
+)
 from burn.ops.table import OpTable
 
 _REDUCTION = Tag.REDUCTION | Tag.COMPUTE_BOUND
 
 
 @op(_REDUCTION)
-def var(
-    x: FloatOperand, *, axis: tuple[int, ...], keepdims: bool = False, correction: float = 0.0
-) -> Meta:
+def var(x: FloatOperand, *, axis: Axes, keepdims: Flag = False, correction: Number = 0.0) -> Meta:
     """Variance over `axis`: the sum of squared distances from the mean over ``n - correction``.
 
     The divisor is 0 at least, so that too few elements give infinity or NaN.
@@ -50,9 +57,7 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
 
 
 @op(_REDUCTION)
-def std(
-    x: FloatOperand, *, axis: tuple[int, ...], keepdims: bool = False, correction: float = 0.0
-) -> Meta:
+def std(x: FloatOperand, *, axis: Axes, keepdims: Flag = False, correction: Number = 0.0) -> Meta:
     """Standard deviation over `axis`, the square root of `var`. Where it is 0, so is the gradient.
 
     Elsewhere the slope is ``(x - mean) / (std * (n - correction))``.

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Unpack
 
 from burn.errors import ShapeError
+from burn.ops.attributes import without
 from burn.ops.convolution_shapes import patch_windows
 from burn.ops.op import Context, Tag, op
 from burn.ops.precision import in_float32
@@ -17,32 +18,32 @@ from burn.ops.signature import (
     Meta,
     Primitive,
     Shape,
+    Sizes,
 )
-from burn.ops.sliding_windows import Pairs, PatchAttributes, Sizes, Windows
+from burn.ops.sliding_windows import (
+    PatchAttributes,
+    Windows,
+)
 from burn.ops.table import OpTable
 
 __all__ = ["check_columns", "columns", "image_windows", "patches"]
 
 
 @op(Tag.COMPUTE_BOUND)
-def unfold4d(
-    x: FloatOperand, *, kernel_size: Sizes, stride: Sizes, padding: Pairs, dilation: Sizes
-) -> Meta:
+def unfold4d(x: FloatOperand, **attributes: Unpack[PatchAttributes]) -> Meta:
     """Windows of images (N, C, H, W) as columns (N, C * kernel height * kernel width, windows).
 
     Rows run over the channels and then over the places in a window, columns over the windows, row
     by row; places outside an image are 0.
     """
-    axes = image_windows(
-        x.shape, kernel_size=kernel_size, stride=stride, padding=padding, dilation=dilation
-    )
+    axes = image_windows(x.shape, **attributes)
     return Meta(_column_shape(x.shape, axes), x.dtype)
 
 
 @unfold4d.decomposition
-def _(ops: OpTable, x: Primitive, **rule: Unpack[PatchAttributes]) -> Primitive:
+def _(ops: OpTable, x: Primitive, **attributes: Unpack[PatchAttributes]) -> Primitive:
     shape = tuple(x.shape)
-    axes = image_windows(shape, **rule)
+    axes = image_windows(shape, **attributes)
     return ops.reshape(columns(ops, x, axes), shape=_column_shape(shape, axes))
 
 
@@ -52,37 +53,22 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
 
 
 @op(Tag.COMPUTE_BOUND)
-def fold4d(
-    x: FloatOperand,
-    *,
-    output_size: Sizes,
-    kernel_size: Sizes,
-    stride: Sizes,
-    padding: Pairs,
-    dilation: Sizes,
-) -> Meta:
+def fold4d(x: FloatOperand, *, output_size: Sizes, **attributes: Unpack[PatchAttributes]) -> Meta:
     """Images (N, C, *output_size) in which the columns that `unfold4d` gives are added up.
 
     The adjoint of `unfold4d`: where windows overlap, an element is the sum of what they hold.
     16-bit floats add up in float32.
     """
-    shape, _ = check_columns(
-        x.shape,
-        output_size,
-        kernel_size=kernel_size,
-        stride=stride,
-        padding=padding,
-        dilation=dilation,
-    )
+    shape, _ = check_columns(x.shape, output_size, **attributes)
     return Meta(shape, x.dtype)
 
 
 @fold4d.decomposition
 @in_float32
 def _(
-    ops: OpTable, x: Primitive, *, output_size: Sizes, **rule: Unpack[PatchAttributes]
+    ops: OpTable, x: Primitive, *, output_size: Sizes, **attributes: Unpack[PatchAttributes]
 ) -> Primitive:
-    shape, axes = check_columns(tuple(x.shape), output_size, **rule)
+    shape, axes = check_columns(tuple(x.shape), output_size, **attributes)
     counts = [axis.count for axis in axes]
     x = ops.reshape(x, shape=(*shape[:2], *[axis.kernel for axis in axes], *counts))
     for number in reversed(range(len(axes))):
@@ -92,8 +78,7 @@ def _(
 
 @fold4d.gradient()
 def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
-    attrs = {name: value for name, value in ctx.attrs.items() if name != "output_size"}
-    return (ops.unfold4d(g, **attrs),)
+    return (ops.unfold4d(g, **without(ctx.attrs, "output_size")),)
 
 
 def columns(ops: OpTable, x: Primitive, axes: Sequence[Windows]) -> Primitive:
@@ -148,14 +133,14 @@ def _added_up(ops: OpTable, x: Primitive, axis: Windows, place: int, spatial: in
     return ops.permute(total, axes=tuple(back))
 
 
-def image_windows(shape: Shape, **rule: Unpack[PatchAttributes]) -> tuple[Windows, ...]:
+def image_windows(shape: Shape, **attributes: Unpack[PatchAttributes]) -> tuple[Windows, ...]:
     """The windows of images (N, C, H, W)."""
-    if len(shape) != 4 or len(rule["kernel_size"]) != 2:
+    if len(shape) != 4 or len(attributes["kernel_size"]) != 2:
         raise ShapeError(
-            f"a tensor of shape {shape} and a kernel with {len(rule['kernel_size'])} axes",
+            f"a tensor of shape {shape} and a kernel with {len(attributes['kernel_size'])} axes",
             hint="It is for images, (N, C, H, W); x[None] adds a batch of one",
         )
-    return patch_windows(shape, **rule)
+    return patch_windows(shape, **attributes)
 
 
 def _column_shape(shape: Shape, axes: Sequence[Windows]) -> Shape:
@@ -164,21 +149,21 @@ def _column_shape(shape: Shape, axes: Sequence[Windows]) -> Shape:
 
 
 def check_columns(
-    shape: Shape, output_size: Sizes, **rule: Unpack[PatchAttributes]
+    shape: Shape, output_size: Sizes, **attributes: Unpack[PatchAttributes]
 ) -> tuple[Shape, tuple[Windows, ...]]:
     """Shape of the images that columns belong to, and their windows; refuses other columns."""
     if len(shape) != 3:
         raise ShapeError(
             f"columns of shape {shape}", hint="They have three axes, (N, C * kernel, windows)"
         )
-    places = size(rule["kernel_size"])
+    places = size(attributes["kernel_size"])
     if places < 1 or shape[1] % places:
         raise ShapeError(
             f"{shape[1]} rows of columns of shape {shape} are no multiple of the {places} places "
-            f"of a kernel {rule['kernel_size']}"
+            f"of a kernel {attributes['kernel_size']}"
         )
     images = check_shape((shape[0], shape[1] // places, *output_size))
-    axes = image_windows(images, **rule)
+    axes = image_windows(images, **attributes)
     if shape != _column_shape(images, axes):
         raise ShapeError(
             f"{shape[2]} columns where images of {tuple(output_size)} have "

@@ -22,6 +22,12 @@ def _operands(
     )
 
 
+def _attributes(
+    scale: float, *, softcap: float | None = None, is_causal: bool = False
+) -> dict[str, Any]:
+    return {"scale": scale, "softcap": softcap, "is_causal": is_causal}
+
+
 def _calls() -> dict[str, tuple[tuple[Any, ...], dict[str, Any]]]:
     """Operands without the gradient, and attributes."""
     small = _operands((2,), 3, 4, 2, 3)
@@ -30,12 +36,12 @@ def _calls() -> dict[str, tuple[tuple[Any, ...], dict[str, Any]]]:
     bias = floats(2, 3, 4, phase=0.3)
     never = np.where(booleans(3, 4), -math.inf, 0.5)
     never[1] = -math.inf
-    plain = {"scale": 0.7}
-    causal = {"scale": 0.7, "is_causal": True}
+    plain = _attributes(0.7)
+    causal = _attributes(0.7, is_causal=True)
     return {
         "plain": ((*small, None, None), plain),
-        "one head": ((*_operands((), 3, 5, 4, 2), None, None), {"scale": 0.5}),
-        "heads in a batch": ((*_operands((2, 2), 2, 3, 2, 2), None, None), {"scale": 0.5}),
+        "one head": ((*_operands((), 3, 5, 4, 2), None, None), _attributes(0.5)),
+        "heads in a batch": ((*_operands((2, 2), 2, 3, 2, 2), None, None), _attributes(0.5)),
         "mask": ((*small, booleans(2, 3, 4), None), plain),
         "mask for all": ((*small, booleans(3, 4), None), plain),
         "mask of keys": ((*small, booleans(2, 1, 4), None), plain),
@@ -50,17 +56,17 @@ def _calls() -> dict[str, tuple[tuple[Any, ...], dict[str, Any]]]:
         "causal, more keys": ((*small, None, None), causal),
         "causal, more queries": ((*_operands((2,), 4, 2, 2, 2), None, None), causal),
         "causal and mask": ((*_operands((), 3, 3, 2, 2), booleans(3, 3), None), causal),
-        "soft cap": ((*small, None, None), {"scale": 2.0, "softcap": 1.5}),
+        "soft cap": ((*small, None, None), _attributes(2.0, softcap=1.5)),
         "soft cap and everything": (
             (*_operands((), 3, 3, 2, 2), booleans(3, 3), floats(3, 3, phase=0.3)),
-            {"scale": 2.0, "softcap": 3.0, "is_causal": True},
+            _attributes(2.0, softcap=3.0, is_causal=True),
         ),
-        "negative scale": ((*small, None, None), {"scale": -1.0}),
-        "large scores": ((query * 40.0, key, value, None, None), {"scale": 30.0}),
+        "negative scale": ((*small, None, None), _attributes(-1.0)),
+        "large scores": ((query * 40.0, key, value, None, None), _attributes(30.0)),
         "keys for all queries": ((query, key[:1], value[:1], None, None), plain),
         "values for all": ((query, key, value[0], None, None), plain),
         "queries for all": ((query[0], key[0], value, None, None), plain),
-        "many places": ((*_operands((), 9, 40, 3, 2), None, None), {"scale": 0.6}),
+        "many places": ((*_operands((), 9, 40, 3, 2), None, None), _attributes(0.6)),
         "no features": ((*_operands((), 2, 3, 0, 2), None, None), plain),
         "no queries": ((*_operands((2,), 0, 3, 2, 2), None, None), plain),
         "no keys": ((*_operands((2,), 3, 0, 2, 2), None, None), plain),
@@ -136,8 +142,8 @@ def _terms(
     bias: Array | None,
     *,
     scale: float,
-    softcap: float | None = None,
-    is_causal: bool = False,
+    softcap: float | None,
+    is_causal: bool,
 ) -> tuple[int, float]:
     """How many terms are added up, and a bound of their magnitudes.
 
@@ -157,12 +163,12 @@ def _gradient_terms(
     g: Array,
     *,
     scale: float,
-    softcap: float | None = None,
-    is_causal: bool = False,
+    softcap: float | None,
+    is_causal: bool,
 ) -> tuple[int, float]:
     """The same for all gradients."""
-    del softcap, is_causal
-    count, size = _terms(query, key, value, mask, bias, scale=scale)
+    attributes = _attributes(scale, softcap=softcap, is_causal=is_causal)
+    count, size = _terms(query, key, value, mask, bias, **attributes)
     steep = max(1.0, abs(scale) * max(_largest(query), _largest(key)))
     slope = _largest(g) * max(size * value.shape[-1], 1.0)
     return count + value.shape[-1] + query.shape[-2], steep * slope
@@ -185,7 +191,7 @@ def _errors(*, with_gradient: bool) -> list[Any]:
         note: str, expected: Any, *operands: Any, g: Array | None = None, **attributes: Any
     ) -> Any:
         extra = [floats(2, 3, 2) if g is None else g] if with_gradient else []
-        return error(note, expected, *operands, *extra, **{"scale": 1.0, **attributes})
+        return error(note, expected, *operands, *extra, **_attributes(1.0, **attributes))
 
     query, key, value = _operands((2,), 3, 4, 2, 2)
     errors = [
@@ -222,8 +228,8 @@ def _(
     bias: Array | None,
     *,
     scale: float,
-    softcap: float | None = None,
-    is_causal: bool = False,
+    softcap: float | None,
+    is_causal: bool,
 ) -> Array:
     found = _attend(query, key, value, mask, bias, scale, softcap, is_causal)
     batch, (queries, keys) = found.shape[:-2], found.shape[-2:]
@@ -265,8 +271,8 @@ def _(
     g: Array,
     *,
     scale: float,
-    softcap: float | None = None,
-    is_causal: bool = False,
+    softcap: float | None,
+    is_causal: bool,
 ) -> tuple[Array, Array, Array]:
     found = _attend(query, key, value, mask, bias, scale, softcap, is_causal)
     slopes = _score_slopes(found, value, g) * found.bend * scale
@@ -292,8 +298,8 @@ def _(
     g: Array,
     *,
     scale: float,
-    softcap: float | None = None,
-    is_causal: bool = False,
+    softcap: float | None,
+    is_causal: bool,
 ) -> Array:
     return _score_slopes(
         _attend(query, key, value, mask, bias, scale, softcap, is_causal), value, g

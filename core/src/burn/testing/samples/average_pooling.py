@@ -25,7 +25,14 @@ def _plan(
     **more: Any,
 ) -> dict[str, Any]:
     padding = padding or ((0, 0),) * len(kernel)
-    return {"kernel_size": kernel, "stride": stride or kernel, "padding": padding, **more}
+    return {
+        "kernel_size": kernel,
+        "stride": stride or kernel,
+        "padding": padding,
+        "count_include_pad": True,
+        "ceil_mode": False,
+        **more,
+    }
 
 
 _SAME: Final = ((1, 1), (1, 1))
@@ -66,7 +73,7 @@ _CASES: Final[list[tuple[str, tuple[int, ...], dict[str, Any]]]] = [
 ]
 
 
-def _parts(spatial: Places, *, count_include_pad: bool = True, **plan: Any) -> Parts:
+def _parts(spatial: Places, *, count_include_pad: bool, **plan: Any) -> Parts:
     padded = [length + after for length, (_, after) in zip(spatial, plan["padding"], strict=True)]
     found = []
     for place, window in each_window(spatial, **plan):

@@ -29,6 +29,7 @@ def _plan(
         "stride": stride or kernel,
         "padding": padding or ((0, 0),) * len(kernel),
         "dilation": dilation or ones,
+        "ceil_mode": False,
         **more,
     }
 

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
 
 from burn.errors import ArgumentError, ShapeError
+from burn.testing import op_samples
 from burn.testing.arrays import expanded, floats, reversed_view, strided, transposed
-from burn.testing.op_samples import Array, error, reference, sample
+from burn.testing.op_samples import Array, reference
 
 Sizes = tuple[int, ...]
+
+sample = partial(op_samples.sample, align_corners=False, scale=None)
+error = partial(op_samples.error, align_corners=False, scale=None)
 
 
 def _position(place: int, length: int, count: int, align_corners: bool, scale: Any) -> float:
@@ -43,9 +48,7 @@ def _lanczos(d: float) -> float:
     return 3.0 * math.sin(x) * math.sin(x / 3.0) / x**2 if abs(d) < 3.0 else 0.0
 
 
-def _matrix(
-    length: int, count: int, mode: str, align_corners: bool = False, scale: Any = None
-) -> Array:
+def _matrix(length: int, count: int, mode: str, align_corners: bool, scale: Any) -> Array:
     """Weight of each element of an axis in each place of the result."""
     weights = np.zeros((count, length))
     for place in range(count):
