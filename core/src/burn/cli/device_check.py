@@ -22,7 +22,7 @@ from burn.plugins import describe
 
 if TYPE_CHECKING:
     from burn.cli.inventory import Failure
-    from burn.devices.device import Device
+    from burn.devices import Device
 
 __all__ = ["SECONDS", "Outcome", "check", "failed"]
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from burn.cli.device_check import SECONDS, Outcome, check
 from burn.cli.output import own_stdout
-from burn.devices.device import Device
+from burn.devices import Device
 from burn.dtype import DType, DTypeUsage
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def check_all(inventory: Inventory) -> Iterator[Outcome]:
 
 def _check(device: Device) -> Outcome:
     # What only this process knows of is checked here.
-    if device._entry.plugin.is_in_process or not sys.executable:
+    if device.entry.plugin.is_in_process or not sys.executable:
         return check(device)
     limit = SECONDS + _START_UP
     command = [sys.executable, "-X", "faulthandler", "-c", _PROGRAM, device.name]

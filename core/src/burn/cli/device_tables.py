@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from burn.cli.inventory import Inventory
-    from burn.devices.device import Device
+    from burn.devices import Device
 
 __all__ = ["compact", "print_devices"]
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from burn.cli.device_check import Outcome
     from burn.cli.inventory import Inventory
-    from burn.devices.device import Device
+    from burn.devices import Device
     from burn.dtype import DType, DTypeUsage
     from burn.plugins import PluginRecord
 

@@ -11,7 +11,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from burn.devices.device import Device
+from burn.devices import Device
 from burn.dtype import DType, DTypeUsage
 from burn.errors import BurnError, DeviceUnavailableError, PluginError
 from burn.plugins import BackendEntry, PluginRecord, State, describe, install_hint, registry
@@ -186,7 +186,7 @@ def _reason(plugin: PluginRecord, error: BaseException) -> str:
 
 def usage_of(device: Device) -> Mapping[DType, DTypeUsage] | None:
     """What a device can do with each dtype; None if only its library could tell."""
-    if device._entry.backend is not None:
+    if device.entry.backend is not None:
         with contextlib.suppress(DeviceUnavailableError):  # it cannot be opened
             return {dtype: device.dtype_usage(dtype) for dtype in DType.members()}
     return device.info.usage

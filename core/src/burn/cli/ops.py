@@ -120,7 +120,7 @@ def ops(*, backend: str | None, as_json: bool) -> None:
 
 def _coverage(entry: BackendEntry) -> _Coverage:
     from burn.device_id import DeviceId
-    from burn.devices.device import Device
+    from burn.devices import Device
     from burn.ops import REGISTRY, resolve
     from burn.plugins import describe
 

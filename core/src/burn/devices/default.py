@@ -1,7 +1,7 @@
-"""The default device: what somebody chose, or else the best one that is there and works.
+"""The default device: the chosen one, or else the best one that is present and works.
 
-What was chosen in the running program comes first, for the current thread or asyncio task and then
-for the process; then what the environment says; then the order of `burn.ranking`.
+A choice of the running program comes first, that for the current thread or asyncio task before
+that for the process; then ``BURN_DEVICE``; then the order of `burn.devices.ranking`.
 """
 
 from __future__ import annotations
@@ -9,32 +9,32 @@ from __future__ import annotations
 import logging
 import os
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 from burn.devices.ranking import failures, nothing_there, rank
 from burn.errors import BurnError, DeviceUnavailableError
 from burn.plugins import describe, raise_if_strict, registry
 
-if TYPE_CHECKING:
-    from burn.devices.device import Device
-
 __all__ = ["default", "enter", "fallbacks", "leave", "preferred", "set_for_process"]
 
 _log = logging.getLogger("burn")
 
-_Circumstances: TypeAlias = tuple[int, str, str]
-"""What an automatic choice depends on: the backends that are known, and two variables."""
+_Device = TypeVar("_Device")
+"""`burn.devices.Device`, which imports this module."""
 
-_scoped: Final[ContextVar[tuple[Device, ...]]] = ContextVar("burn_default_device", default=())
+_Circumstances: TypeAlias = tuple[int, str, str]
+"""What an automatic choice depends on: the known backends, and two environment variables."""
+
+_scoped: Final[ContextVar[tuple[Any, ...]]] = ContextVar("burn_default_device", default=())
 """Devices of the contexts that are open in this thread or task, the innermost last."""
 
-_for_process: Device | None = None
+_for_process: Any | None = None
 
-_last: tuple[_Circumstances, Device, tuple[str, ...]] | None = None
-"""The last automatic choice: when it holds, what it was, and what was passed over."""
+_last: tuple[_Circumstances, Any, tuple[str, ...]] | None = None
+"""The last automatic choice: what it depended on, the device, and why better ones failed."""
 
 
-def enter(device: Device) -> None:
+def enter(device: object) -> None:
     """Make a device the default of the current thread or task until `leave`."""
     _scoped.set((*_scoped.get(), device))
 
@@ -44,7 +44,7 @@ def leave() -> None:
     _scoped.set(_scoped.get()[:-1])
 
 
-def set_for_process(device: Device | None) -> None:
+def set_for_process(device: object | None) -> None:
     """Make a device the default of the process; None leaves it to be found."""
     global _for_process  # noqa: PLW0603 — it is one for the process
     _for_process = device
@@ -55,35 +55,36 @@ def fallbacks() -> tuple[str, ...]:
     return () if _last is None else _last[2]
 
 
-def default(handles: type[Device]) -> Device:
-    """The default device; see `Device.default`."""
+def default(handles: type[_Device]) -> _Device:
+    """The default device, of the class `handles`; see `Device.default`."""
     global _last  # noqa: PLW0603 — replaced as a whole, so that no thread sees half of it
-    found = _chosen()
-    if found is not None:
-        return found
+    device: _Device | None = _chosen()
+    if device is not None:
+        return device
     last = _last
     if last is not None and last[0] == _circumstances():
-        return last[1]
-    found = _forced(handles)
+        return last[1]  # type: ignore[no-any-return]  # a device
     passed_over: tuple[str, ...] = ()
-    if found is None:
-        found, passed_over = _best(handles)
-    _last = (_circumstances(), found, passed_over)
-    return found
+    device = _forced(handles)
+    if device is None:
+        device, passed_over = _best(handles)
+    _last = (_circumstances(), device, passed_over)
+    return device
 
 
-def preferred(handles: type[Device]) -> Device:
+def preferred(handles: type[_Device]) -> _Device:
     """The default device if it can be opened; see `Device.preferred`."""
-    found = _chosen() or _forced(handles)
-    if found is not None:
-        return found
-    for device in handles.enumerate():
+    device: _Device | None = _chosen() or _forced(handles)
+    if device is not None:
         return device
+    devices: list[_Device] = handles.enumerate()  # type: ignore[attr-defined]  # of Device
+    if devices:
+        return devices[0]
     raise DeviceUnavailableError("there is no device to compute on", hint=nothing_there())
 
 
-def _chosen() -> Device | None:
-    """What the running program has chosen, for the thread or task or for the process."""
+def _chosen() -> Any | None:
+    """The choice of the running program, for the thread or task or for the process."""
     scoped = _scoped.get()
     return scoped[-1] if scoped else _for_process
 
@@ -96,27 +97,27 @@ def _circumstances() -> _Circumstances:
     )
 
 
-def _forced(handles: type[Device]) -> Device | None:
-    """The device that ``BURN_DEVICE`` names, or None if it does not."""
+def _forced(handles: Any) -> Any | None:
+    """The device that ``BURN_DEVICE`` names; None if it is not set."""
     name = os.environ.get("BURN_DEVICE", "").strip()
     if not name:
         return None
     try:
         return handles(name)
     except BurnError as error:
-        there = ", ".join([device.name for device in handles.enumerate()]) or "none"
+        present = ", ".join([device.name for device in handles.enumerate()]) or "none"
         error.rule = f"BURN_DEVICE={name}: {error.rule}"
-        error.hint = f"{error.hint}. Devices that are there: {there}".removeprefix(". ")
+        error.hint = f"{error.hint}. Devices that are there: {present}".removeprefix(". ")
         raise
 
 
-def _best(handles: type[Device]) -> tuple[Device, tuple[str, ...]]:
+def _best(handles: Any) -> tuple[Any, tuple[str, ...]]:
     """The best device that can be opened, and why better ones are passed over."""
     reasons: list[str] = []
     devices = handles.enumerate()
     failed = failures()
     for device in devices:
-        entry = device._entry
+        entry = device.entry
         entry.check_process(device.type)
         try:
             device.ops  # noqa: B018 — loads the backend and opens the device
@@ -125,7 +126,7 @@ def _best(handles: type[Device]) -> tuple[Device, tuple[str, ...]]:
             raise_if_strict(error.__cause__ or error, entry.plugin)
             continue
         limit = rank(entry, device.info)
-        passed_over = (*[reason for place, reason in failed if place < limit], *reasons)
+        passed_over = (*[reason for rank_, reason in failed if rank_ < limit], *reasons)
         if passed_over:
             _log.info("the default device is %s; passed over: %s", device, "; ".join(passed_over))
         return device, passed_over

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from burn.device_id import DeviceId, encode_type_id
 from burn.devices.default import default, fallbacks, preferred
 from burn.devices.ranking import ranked
-from burn.devices.tensor_type import DeviceSettings, TensorType
+from burn.devices.settings import DeviceSettings, changed_settings
+from burn.devices.spelling import Spelling, canonical_name, parse
+from burn.devices.tensor_type import TensorType
 from burn.dtype import DType, DTypeUsage, int32, int64
 from burn.errors import (
     ArgumentError,
@@ -27,7 +28,7 @@ from burn.plugins import BackendEntry, DeviceInfo, describe, registry
 if TYPE_CHECKING:  # a list of devices needs no ops, and they take most of a start-up
     from burn.ops import Op, OpTable
 
-__all__ = ["Device", "DeviceSettings", "TensorType"]
+__all__ = ["Device"]
 
 
 class Device:
@@ -66,7 +67,6 @@ class Device:
         "__weakref__",
         "_backend",
         "_checkpointing",
-        "_entry",
         "_hardware",
         "_is_used",
         "_lock",
@@ -75,6 +75,7 @@ class Device:
         "_types",
         "_with_autodiff",
         "_with_checkpointing",
+        "entry",
         "id",
         "index",
         "type",
@@ -84,6 +85,9 @@ class Device:
     id: DeviceId
     """Type and number in the numbering of its own backend."""
 
+    entry: BackendEntry
+    """The backend's entry in the registry of plugins."""
+
     type: str
     index: int
 
@@ -92,7 +96,6 @@ class Device:
 
     _backend: Any
     _checkpointing: bool
-    _entry: BackendEntry
     _hardware: Device
     _is_used: bool
     _lock: threading.RLock
@@ -106,7 +109,7 @@ class Device:
         if isinstance(name, Device):
             return name
         generation, device = _named.get(name, _NOT_NAMED) if name.__class__ is str else _NOT_NAMED
-        if device is None or generation != registry.generation or device._entry.error is not None:
+        if device is None or generation != registry.generation or device.entry.error is not None:
             device = _find(name)
             _named[name] = registry.generation, device
         return device
@@ -118,7 +121,7 @@ class Device:
         self.type = type_
         self.index = index
         self.types = _TensorTypes(self)
-        self._entry = entry
+        self.entry = entry
         self._hardware = hardware or self
         self._lock = hardware._lock if hardware else threading.RLock()
         self._ops = None
@@ -136,7 +139,7 @@ class Device:
         return isinstance(other, Device) and self._hardware is other._hardware
 
     def __hash__(self) -> int:
-        return hash((self._entry.name, self.id))
+        return hash((self.entry.name, self.id))
 
     def __str__(self) -> str:
         if self._checkpointing:
@@ -154,19 +157,18 @@ class Device:
     @property
     def name(self) -> str:
         """The canonical spelling, such as ``"cuda:0"`` or ``"torch/cpu:0"``."""
-        several = len(self._entry.spec.device_types) > 1
-        kind = f"/{self.type}" if several else ""
-        return f"{self._entry.name}{kind}:{self.index}"
+        entry = self.entry
+        return canonical_name(entry.name, entry.spec.device_types, self.type, self.index)
 
     @property
     def backend_name(self) -> str:
         """Name of the backend that the device belongs to."""
-        return self._entry.name
+        return self.entry.name
 
     @property
     def dispatch_id(self) -> DeviceId:
         """The DeviceId that is unique among all backends of this process."""
-        return DeviceId(encode_type_id(self._entry.backend_id, self.id.type_id), self.id.index_id)
+        return DeviceId(encode_type_id(self.entry.backend_id, self.id.type_id), self.id.index_id)
 
     @property
     def hardware(self) -> Device:
@@ -185,7 +187,7 @@ class Device:
         table, self._ops = self._ops, None
         self._backend = None
         try:
-            self._entry.check_process(self.type)
+            self.entry.check_process(self.type)
         except DeviceUnavailableError as error:
             for tensor_type in self._types.values():
                 tensor_type.calls.clear()
@@ -209,7 +211,7 @@ class Device:
             )
         with self._lock:
             if self._with_autodiff is None:
-                self._with_autodiff = Device._make(self._entry, self.type, self.index, self)
+                self._with_autodiff = Device._make(self.entry, self.type, self.index, self)
             return self._with_autodiff
 
     def gradient_checkpointing(self) -> Device:
@@ -231,7 +233,7 @@ class Device:
             )
         with self._lock:
             if self._with_checkpointing is None:
-                other = Device._make(self._entry, self.type, self.index, self._hardware)
+                other = Device._make(self.entry, self.type, self.index, self._hardware)
                 other._checkpointing = True
                 other._with_checkpointing = other
                 self._with_checkpointing = other
@@ -245,7 +247,7 @@ class Device:
     def backend(self) -> Any:
         """The backend that computes, an `Autodiff` on an autodiff device; loaded at first use."""
         if self._backend is None:
-            entry = self._entry
+            entry = self.entry
             backend = entry.load()
             entry.check_process(self.type)
             self._backend = _autodiff_over(entry) if self.is_autodiff else backend
@@ -290,7 +292,7 @@ class Device:
     @property
     def info(self) -> DeviceInfo:
         """What is known of the hardware."""
-        for info in self._entry.probe():
+        for info in self.entry.probe():
             if (info.type, info.index) == (self.type, self.index):
                 return info
         raise DeviceUnavailableError(f"{self.name} is not there any more")
@@ -383,42 +385,27 @@ class Device:
         DTypeError
             If a dtype is of the wrong kind, or the device does not support it.
         """
-        hardware = self._hardware
-        now = hardware.settings
         wanted = {
             "float_dtype": float_dtype,
             "int_dtype": int_dtype,
             "complex_dtype": complex_dtype,
         }
-        chosen = {
-            name: hardware._checked_default(name, DType.of(dtype), getattr(now, name))
-            for name, dtype in wanted.items()
-            if dtype is not None
-        }
+        changes = {name: DType.of(dtype) for name, dtype in wanted.items() if dtype is not None}
+        hardware = self._hardware
+        now = hardware.settings
+        settings = changed_settings(now, changes, self.name, hardware.supports_dtype)
         with hardware._lock:
-            settings = replace(hardware.settings, **chosen)
-            if hardware._is_used and settings != hardware.settings:
+            if hardware._is_used and settings != now:
                 raise ArgumentError(
                     f"{self.name} is in use: its default dtypes cannot change any more",
                     hint="Call configure() before the first tensor is made on the device",
                 )
             hardware._settings = settings
 
-    def _checked_default(self, name: str, dtype: DType, now: DType) -> DType:
-        """A dtype that can be a default of the device in place of another."""
-        fitting = [one.name for one in self.dtypes() if one.kind is now.kind]
-        supported = [one for one in fitting if self.supports_dtype(one)]
-        hint = f"{self.name} computes with {', '.join(supported) or 'none of this kind'}"
-        if dtype.kind is not now.kind:
-            raise DTypeError(f"{name} cannot be {dtype}", hint=hint)
-        if dtype.name not in supported:
-            raise DTypeError(f"{self.name} does not support {dtype}", hint=hint)
-        return dtype
-
     @property
     def generator(self) -> GeneratorKey:
         """Key of the device's random number generator in `burn.generator`."""
-        return (self._entry.name, self.id)
+        return (self.entry.name, self.id)
 
     def seed(self, seed: int) -> None:
         """Start the random numbers of the device anew from a seed.
@@ -593,35 +580,33 @@ if hasattr(os, "register_at_fork"):  # POSIX
 
 
 def _find(name: object) -> Device:
-    if not isinstance(name, str):
-        raise ArgumentError(f"a device is named by a string, not by {name!r}")
-    if name.startswith("autodiff<") and name.endswith(">"):
-        inside = name.removeprefix("autodiff<").removesuffix(">")
-        below = inside.removesuffix(", checkpointing")
-        device = _find(below).autodiff()
-        return device if below == inside else device.gradient_checkpointing()
-    rest, colon, number = name.partition(":")
-    backend, slash, type_ = rest.partition("/")
-    if not backend or (slash and not type_) or (colon and not number.isdecimal()):
-        raise ArgumentError(
-            f"{name!r} is no device name", hint="Write backend[/type][:index], such as cuda:1"
-        )
-    entry = registry.entry(backend)
+    """The handle of a device, by its name."""
+    spelling = parse(name)
+    entry = registry.entry(spelling.backend)
+    device = _find_hardware(entry, spelling)
+    if spelling.is_autodiff:
+        device = device.autodiff()
+    return device.gradient_checkpointing() if spelling.is_checkpointing else device
+
+
+def _find_hardware(entry: BackendEntry, spelling: Spelling) -> Device:
+    """The handle of a device without autodiff, by the parts of its name."""
     present = entry.probe(is_asked_for=True)
     if entry.error is not None:
         entry.load()  # raises, with the reason
     types = entry.spec.device_types
-    if type_ and type_ not in types:
+    if spelling.type and spelling.type not in types:
         raise DeviceUnavailableError(
-            f"{backend!r} has no devices of type {type_!r}", hint=f"It has {', '.join(types)}"
+            f"{entry.name!r} has no devices of type {spelling.type!r}",
+            hint=f"It has {', '.join(types)}",
         )
-    index = int(number) if number else 0
-    wanted = type_ or (present[0].type if present else "")
+    wanted = (spelling.type or (present[0].type if present else ""), spelling.index)
     for info in present:
-        if (info.type, info.index) == (wanted, index):
+        if (info.type, info.index) == wanted:
             return _handle(entry, info.type, info.index)
-    there = ", ".join(_handle(entry, info.type, info.index).name for info in present)
-    nothing = f"{backend} finds no hardware{f': {entry.absence}' if entry.absence else ''}"
+    names = ", ".join(_handle(entry, info.type, info.index).name for info in present)
+    nothing = f"{entry.name} finds no hardware{f': {entry.absence}' if entry.absence else ''}"
     raise DeviceUnavailableError(
-        f"there is no device {name!r}", hint=f"{backend} has {there}" if there else nothing
+        f"there is no device {spelling.hardware!r}",
+        hint=f"{entry.name} has {names}" if names else nothing,
     )

@@ -1,4 +1,4 @@
-"""Which devices there are, and which is better than which."""
+"""The order of the devices that are present: the best one is the default."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from burn.plugins import BackendEntry, DeviceInfo, describe, install_hint, regis
 __all__ = ["Rank", "failures", "nothing_there", "rank", "ranked"]
 
 Rank: TypeAlias = tuple[int, int, int, str]
-"""Place in ``BURN_DEVICE_PRIORITY``, place in the order here, declared priority, name."""
+"""Index in ``BURN_DEVICE_PRIORITY``, index in the default order, declared priority, name."""
 
 _BEST: Final[Rank] = (-1, 0, 0, "")
 
@@ -32,7 +32,7 @@ _DEFAULT_ORDER: Final = (
 
 
 def ranked() -> list[tuple[BackendEntry, DeviceInfo]]:
-    """Every device that is there, best first."""
+    """Every device that is present, best first."""
     entries = registry.entries
     present = registry.probe(entries)
     found = [(entries[name], info) for name, devices in present.items() for info in devices]
@@ -41,19 +41,19 @@ def ranked() -> list[tuple[BackendEntry, DeviceInfo]]:
 
 
 def failures() -> list[tuple[Rank, str]]:
-    """What has failed and why, by the rank of the best device that it might have had."""
+    """Why plugins and backends failed, by the rank of the best device that each might have had."""
     preferred = _preferred()
     found = [
         (min(_rank(preferred, entry, type_, 0) for type_ in _types(entry)), entry.name, entry.error)
         for entry in registry.entries.values()
     ]
-    # Nobody knows what these would have brought.
+    # The backends of a plugin that failed are unknown.
     found += [(_BEST, plugin.distribution, plugin.error) for plugin in registry.plugins]
-    return [(place, f"{name}: {describe(error)}") for place, name, error in found if error]
+    return [(rank, f"{name}: {describe(error)}") for rank, name, error in found if error]
 
 
 def rank(entry: BackendEntry, info: DeviceInfo) -> Rank:
-    """What devices are sorted by: lower is better."""
+    """The rank of a device: lower is better."""
     return _rank(_preferred(), entry, info.type, info.index)
 
 
@@ -74,12 +74,12 @@ def _rank(preferred: list[str], entry: BackendEntry, type_: str, index: int) -> 
     spellings = {entry.name, f"{entry.name}/{type_}", f"{entry.name}/{type_}:{index}"}
     if len(entry.spec.device_types) == 1:
         spellings.add(f"{entry.name}:{index}")
-    places = [place for place, name in enumerate(preferred) if name in spellings]
-    wish = min(places, default=len(preferred))
-    return wish, _place(entry, type_), -entry.spec.priority, entry.name
+    indices = [index for index, name in enumerate(preferred) if name in spellings]
+    wish = min(indices, default=len(preferred))
+    return wish, _default_index(entry, type_), -entry.spec.priority, entry.name
 
 
-def _place(entry: BackendEntry, type_: str) -> int:
+def _default_index(entry: BackendEntry, type_: str) -> int:
     for candidate in ((entry.name, type_), (entry.name, None)):
         if candidate in _DEFAULT_ORDER:
             return _DEFAULT_ORDER.index(candidate)

@@ -1,44 +1,15 @@
-"""What tensors have in common: the default dtypes of a device, and the type of a tensor."""
+"""TensorType: what all tensors of one dtype on one device share."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-
-from burn.dtype import DType, complex64, float32, int64
 
 if TYPE_CHECKING:
     from burn.devices.device import Device
+    from burn.dtype import DType
 
-__all__ = ["DeviceSettings", "TensorType"]
-
-
-@dataclass(frozen=True)
-class DeviceSettings:
-    """Dtypes that a device gives to tensors when nobody says which.
-
-    Attributes
-    ----------
-    float_dtype : DType
-        For floats.
-    int_dtype : DType
-        For integers, and for indices.
-    complex_dtype : DType
-        For complex numbers.
-    """
-
-    float_dtype: DType = float32
-    int_dtype: DType = int64
-    complex_dtype: DType = complex64
-
-    def default_for(self, dtype: DType) -> DType:
-        """The default dtype of the same kind (bool is its own)."""
-        if dtype.is_float:
-            return self.float_dtype
-        if dtype.is_integer:
-            return self.int_dtype
-        return dtype if dtype.is_bool else self.complex_dtype
+__all__ = ["TensorType"]
 
 
 class TensorType:

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from burn.aliases import Primitive
 from burn.autodiff import Route
 from burn.device_id import DeviceId, decode_type_id
-from burn.devices.device import Device
-from burn.devices.tensor_type import TensorType
+from burn.devices import Device, TensorType
 from burn.dispatch.operands import DispatchTensor, as_python, meet, meta_of
 from burn.dispatch.resolution import (
     Plan,

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from burn.aliases import Primitive, Scalar
-from burn.devices.device import Device
-from burn.devices.tensor_type import TensorType
+from burn.devices import Device, TensorType
 from burn.dtype import DType, Kind, complex64, promote
 from burn.errors import DeviceMismatchError, DTypeError, OperandTypeError, ScalarRangeError
 from burn.ops import Meta, Op, Operand

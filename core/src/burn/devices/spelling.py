@@ -1,0 +1,71 @@
+"""How devices are spelled: ``backend[/type][:index]``, and ``autodiff<...>`` around it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from burn.errors import ArgumentError
+
+__all__ = ["Spelling", "canonical_name", "parse"]
+
+_AUTODIFF = "autodiff<"
+_CHECKPOINTING = ", checkpointing"
+
+
+@dataclass(frozen=True)
+class Spelling:
+    """The parts of a device name.
+
+    Attributes
+    ----------
+    hardware : str
+        The name without autodiff.
+    backend : str
+    type : str
+        Device type; "" for the first one of the backend that is present.
+    index : int
+    is_autodiff, is_checkpointing : bool
+    """
+
+    hardware: str
+    backend: str
+    type: str
+    index: int
+    is_autodiff: bool = False
+    is_checkpointing: bool = False
+
+
+def parse(name: object) -> Spelling:
+    """The parts of a device name.
+
+    Raises
+    ------
+    ArgumentError
+        If it is none.
+
+    Examples
+    --------
+    >>> spelling = parse("autodiff<torch/cuda:1>")
+    >>> spelling.hardware, spelling.backend, spelling.type, spelling.index, spelling.is_autodiff
+    ('torch/cuda:1', 'torch', 'cuda', 1, True)
+    """
+    if not isinstance(name, str):
+        raise ArgumentError(f"a device is named by a string, not by {name!r}")
+    is_autodiff = name.startswith(_AUTODIFF) and name.endswith(">")
+    inside = name.removeprefix(_AUTODIFF).removesuffix(">") if is_autodiff else name
+    if inside.startswith(_AUTODIFF):
+        raise ArgumentError(f"{name!r} has autodiff twice", hint="Device.autodiff() is first order")
+    hardware = inside.removesuffix(_CHECKPOINTING) if is_autodiff else inside
+    rest, colon, number = hardware.partition(":")
+    backend, slash, type_ = rest.partition("/")
+    if not backend or (slash and not type_) or (colon and not number.isdecimal()):
+        raise ArgumentError(
+            f"{hardware!r} is no device name", hint="Write backend[/type][:index], such as cuda:1"
+        )
+    index = int(number) if number else 0
+    return Spelling(hardware, backend, type_, index, is_autodiff, hardware != inside)
+
+
+def canonical_name(backend: str, types: tuple[str, ...], type: str, index: int) -> str:
+    """``cuda:0``, or ``torch/cpu:0`` where the backend has several device types."""
+    return f"{backend}/{type}:{index}" if len(types) > 1 else f"{backend}:{index}"
