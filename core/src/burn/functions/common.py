@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
 
-from burn.devices.device import Device
+from burn.devices import Device
 from burn.dispatch import Dispatch, DispatchTensor, binary, unary
 from burn.dtype import DType
 from burn.ops import REGISTRY
