@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from burn.backend.dlpack import import_host, is_readable
-from burn.devices.device import Device
+from burn.devices import Device
 from burn.dispatch import DispatchTensor, meet, unary
 from burn.dtype import DType
 from burn.errors import ArgumentError, ExportError, ShapeError
