@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from burn.devices.device import Device
+from burn.devices import Device
 from burn.dtype import DType, bool_
 from burn.errors import ArgumentError, BurnError, OperandTypeError
 from burn.functions.common import DeviceLike, DTypeLike, dispatch
