@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
-from burn.devices.device import Device
+from burn.devices import Device
 from burn.dispatch import DispatchTensor, as_python, dtype_with_number
 from burn.dtype import DType, Kind, promote
 from burn.errors import ArgumentError, DTypeError, OperandTypeError
