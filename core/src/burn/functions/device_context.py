@@ -6,7 +6,7 @@ import contextlib
 from typing import overload
 
 from burn.devices.default import enter, leave, set_for_process
-from burn.devices.device import Device
+from burn.devices import Device
 from burn.functions.common import DeviceLike
 from burn.functions.normalize import find_device
 
