@@ -14,7 +14,7 @@ from burn.ops.shapes import check_conversion
 from burn.tensor_data import TensorData, check_unmasked
 
 if TYPE_CHECKING:
-    from burn.devices.device import Device
+    from burn.devices import Device
 
 __all__ = ["Elements", "dtype_of", "elements_of", "host_data"]
 
