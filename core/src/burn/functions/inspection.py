@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from burn.devices.device import Device
+from burn.devices import Device
 from burn.dtype import DType
 from burn.functions.common import DeviceLike
 from burn.functions.data_type import isdtype
