@@ -19,7 +19,7 @@ from burn.backend.dlpack import (
     import_host,
     is_readable,
 )
-from burn.devices.device import Device
+from burn.devices import Device
 from burn.dispatch import DispatchTensor
 from burn.errors import (
     ArgumentError,
