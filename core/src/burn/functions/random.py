@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from burn.backend.refusal import Refusal
-from burn.devices.device import Device
+from burn.devices import Device
 from burn.dtype import DType, float32, int32, uint32
 from burn.errors import DTypeError, ShapeError
 from burn.functions.common import DeviceLike, DTypeLike, dispatch
