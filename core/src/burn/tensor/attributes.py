@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from burn.devices.device import Device
+from burn.devices import Device
 from burn.dispatch import Dispatch, DispatchTensor
 from burn.dtype import DType
 from burn.functions import common
