@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from burn.devices.device import Device
+from burn.devices import Device
 from burn.dtype import DType
 from burn.errors import ArgumentError, AutodiffError, BurnError, MissingAttributeError
 from burn.functions import (
