@@ -14,7 +14,7 @@ from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
-from burn.devices.device import Device
+from burn.devices import Device
 from burn.dtype import DType, Kind, float32
 from burn.errors import ArgumentError, BurnError, DTypeError
 from burn.functions.common import dispatch
