@@ -26,7 +26,7 @@ from burn.plugins import registry
 from burn.testing.suites import checks_of
 
 if TYPE_CHECKING:
-    from burn.devices.device import Device
+    from burn.devices import Device
     from burn.testing.subject import Subject
 
 __all__ = ["FILE_NAME", "ExpectedFailures", "find_expected_failures"]
