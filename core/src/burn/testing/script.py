@@ -22,7 +22,7 @@ from burn.testing.minimal import Minimal
 if TYPE_CHECKING:
     from burn.aliases import Shape
     from burn.device_id import DeviceId
-    from burn.devices.device import Device
+    from burn.devices import Device
     from burn.ops import OpTable
     from burn.testing.op_samples import Array
     from burn.testing.tolerance import Comparison
