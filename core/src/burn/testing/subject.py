@@ -25,7 +25,7 @@ from burn.testing.script import Transcript
 if TYPE_CHECKING:
     from burn.aliases import Primitive
     from burn.device_id import DeviceId
-    from burn.devices.device import Device
+    from burn.devices import Device
 
 __all__ = ["Call", "Subject", "map_arrays", "subjects", "widened"]
 
