@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from burn import namespace as burn
-from burn.devices.device import Device
+from burn.devices import Device
 from burn.dtype import DType, DTypeUsage, Kind, float32
 from burn.errors import DTypeError
 from burn.testing.suites.expectations import expect, expect_error, expect_values, typical
