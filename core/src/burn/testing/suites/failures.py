@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from burn import namespace as burn
-from burn.devices.device import Device
+from burn.devices import Device
 from burn.errors import BurnError, ExecutionError, OutOfMemoryError, OutOfRangeError
 from burn.testing.check import Failure
 from burn.testing.suites.expectations import expect, expect_values, gradient_of
