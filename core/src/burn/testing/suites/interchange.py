@@ -11,7 +11,7 @@ import numpy as np
 from burn import namespace as burn
 from burn.backend.capsule import contents
 from burn.backend.dlpack import HOST, import_host, is_readable
-from burn.devices.device import Device
+from burn.devices import Device
 from burn.dtype import DType, bfloat16, float32
 from burn.errors import AutodiffError, DeviceMismatchError, ExportError, OperandTypeError
 from burn.tensor_data import TensorData
