@@ -18,7 +18,7 @@ from typing import Any, Final
 import numpy as np
 
 from burn import namespace as burn
-from burn.devices.device import Device
+from burn.devices import Device
 from burn.dtype import DType, Kind, bfloat16, bool_, float16, float32, int32, uint32
 from burn.generator import get_state, set_state
 from burn.ops.random import integer_words, normal_words, uniform_words
