@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from burn.devices.device import Device
+from burn.devices import Device
 from burn.dtype import complex64, float32
 from burn.errors import UnsupportedOpError
 from burn.testing.checks import run_in_dispatch
