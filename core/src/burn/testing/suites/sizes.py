@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from burn import namespace as burn
-from burn.devices.device import Device
+from burn.devices import Device
 from burn.dtype import DType, float32, int32, int64, uint8
 from burn.testing.check import Skipped
 from burn.testing.suites.expectations import expect, expect_values, typical
