@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeAlias
 
-from burn.devices.device import Device
+from burn.devices import Device
 from burn.dtype import DType
 from burn.errors import UnsupportedOpError
 from burn.testing.check import Check, Unsupported
