@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from burn import namespace as burn
-from burn.devices.device import Device
+from burn.devices import Device
 from burn.dtype import DType, float32
 from burn.testing.check import Check, Failure
 from burn.testing.op_samples import Array, OpSamples, Sample
