@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from burn import namespace as burn
-from burn.devices.device import Device
+from burn.devices import Device
 from burn.dtype import DType, bfloat16, float32
 from burn.errors import AutodiffError, BurnError
 from burn.plugins import describe
