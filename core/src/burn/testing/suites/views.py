@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from burn import namespace as burn
-from burn.devices.device import Device
+from burn.devices import Device
 from burn.dtype import DType, float32
 from burn.testing.suites.expectations import expect, expect_values, gradient_of, typical
 from burn.testing.suites.suite import DeviceSuite, for_each_dtype
