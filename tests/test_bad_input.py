@@ -185,7 +185,7 @@ def test_what_an_op_refuses_is_an_error_that_names_the_rule(call, error, message
             burn.DTypeError,
             "a tensor of int32 does not hold 1.5",
         ),
-        (lambda x: burn.logical_and(x, "a"), burn.OperandTypeError, "logical_and: x must be"),
+        (lambda x: burn.logical_and(x, "a"), burn.OperandTypeError, "logical_and: x2 must be"),
         (lambda x: burn.Tensor.from_inner(1), burn.OperandTypeError, "x must be a tensor"),
         (lambda x: burn.chunk(x, 1.5), burn.OperandTypeError, "chunks must be"),
         (lambda x: burn.topk(x, 1.5), burn.OperandTypeError, "k must be an integer"),

@@ -1,4 +1,4 @@
-"""Reading and writing at computed places (chapter "Indexing Functions", and its like)."""
+"""Reading and writing at computed indices (chapter "Indexing Functions", and its like)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from burn.errors import AxisError, DTypeError
 from burn.functions.common import Operand, dispatch
 from burn.functions.creation import asarray
 from burn.functions.manipulation import broadcast_to
-from burn.functions.normalize import normalize_axis, rank_of
+from burn.functions.normalize import check_tensor, normalize_axis, rank_of
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
@@ -29,106 +29,245 @@ __all__ = [
 
 
 def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
-    """Whole slices along an axis, one for each of a 1-d tensor of indices.
+    """Whole slices along an axis, one for each index.
+
+    Parameters
+    ----------
+    x : Tensor
+        Any tensor.
+    indices : Tensor, shape (N,)
+        Integers in [-n, n), where n is the length of the axis.
+    axis : int, optional
+        The axis, which may be left out for a 1-d tensor.
+
+    Returns
+    -------
+    Tensor
+        The slices, joined along `axis`.
 
     Raises
     ------
     OutOfRangeError
         If an index is not in [-n, n); on an asynchronous device at the next read.
+    AxisError
+        If there is no such axis, or none is given for a tensor with several.
+
+    Examples
+    --------
+    >>> import burn
+    >>> x = burn.asarray([10, 20, 30], device="cpu")
+    >>> burn.take(x, burn.asarray([0, -1, 0], device="cpu")).tolist()
+    [10, 30, 10]
     """
     if axis is None:
         if rank_of(x, "take") != 1:
             raise AxisError(f"a tensor of shape {x.shape} needs an axis", operation="take")
         axis = 0
     number = normalize_axis(x, axis, "take")
-    return dispatch.execute("select", x, indices, axis=number)  # type: ignore[no-any-return]  # one output
+    return dispatch.execute_one("select", x, indices, axis=number)
 
 
 def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
-    """One element for each index: its place, with that along `axis` replaced by the index.
+    """One element of `x` for each index along an axis.
+
+    For two axes and ``axis=0`` it is ``output[i, j] = x[indices[i, j], j]``.
 
     Parameters
     ----------
     x : Tensor
         Any tensor.
     indices : Tensor
-        Integers in [-n, n); its shape broadcasts with that of `x` but for `axis`.
+        Integers in [-n, n), where n is the length of the axis. Its shape broadcasts with that of
+        `x` on the other axes.
     axis : int
         The axis that is indexed.
+
+    Returns
+    -------
+    Tensor
+        Of the broadcast shape of `indices` and the dtype of `x`.
+
+    Raises
+    ------
+    OutOfRangeError
+        If an index is not in [-n, n); on an asynchronous device at the next read.
+
+    Examples
+    --------
+    >>> import burn
+    >>> x = burn.asarray([[10, 20], [30, 40]], device="cpu")
+    >>> burn.take_along_axis(x, burn.asarray([[1], [0]], device="cpu"), axis=1).tolist()
+    [[20], [30]]
     """
     number = normalize_axis(x, axis, "take_along_axis")
-    shape, places = x.shape, indices.shape
-    if len(shape) == len(places):
-        rest = [max(a, b) if 1 in (a, b) else a for a, b in zip(shape, places, strict=True)]
+    if not isinstance(indices, DispatchTensor):
+        check_tensor(indices, "indices", "take_along_axis")
+    shape, index_shape = x.shape, indices.shape
+    if len(shape) == len(index_shape):
+        rest = [max(a, b) if 1 in (a, b) else a for a, b in zip(shape, index_shape, strict=True)]
         target = (*rest[:number], shape[number], *rest[number + 1 :])
-        spread = (*rest[:number], places[number], *rest[number + 1 :])
+        spread = (*rest[:number], index_shape[number], *rest[number + 1 :])
         x = x if shape == target else broadcast_to(x, target)
-        indices = indices if places == spread else broadcast_to(indices, spread)
-    return dispatch.execute("gather", x, indices, axis=number)  # type: ignore[no-any-return]  # one output
+        indices = indices if index_shape == spread else broadcast_to(indices, spread)
+    return dispatch.execute_one("gather", x, indices, axis=number)
 
 
 def scatter_add(x: Tensor, indices: Tensor, value: Tensor, /, *, axis: int) -> Tensor:
-    """`x` with each element of `value` added at its place, that along `axis` replaced by an index.
+    """`x` with each element of `value` added at an index along an axis.
 
-    Repeated indices add up. `indices` and `value` have one shape, which may differ from that of
-    `x` along `axis`.
+    Repeated indices add up. For two axes and ``axis=0`` the result starts as `x`, and then
+    ``output[indices[i, j], j] += value[i, j]``.
+
+    Parameters
+    ----------
+    x : Tensor
+        Numbers.
+    indices : Tensor
+        Integers in [-n, n). Its shape may differ from that of `x` along `axis`.
+    value : Tensor
+        Numbers to add, of the shape of `indices`.
+    axis : int
+        The axis that is indexed.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of `x`.
+
+    Raises
+    ------
+    OutOfRangeError
+        If an index is not in [-n, n); on an asynchronous device at the next read.
+
+    Examples
+    --------
+    >>> import burn
+    >>> x, value = burn.zeros(3, device="cpu"), burn.ones(3, device="cpu")
+    >>> burn.scatter_add(x, burn.asarray([0, 2, 2], device="cpu"), value, axis=0).tolist()
+    [1.0, 0.0, 2.0]
     """
     number = normalize_axis(x, axis, "scatter_add")
-    return dispatch.execute("scatter_add", x, indices, value, axis=number)  # type: ignore[no-any-return]  # one output
+    return dispatch.execute_one("scatter_add", x, indices, value, axis=number)
 
 
 def select_add(x: Tensor, indices: Tensor, value: Tensor, /, *, axis: int) -> Tensor:
-    """`x` with slices of `value` added at places along `axis`, which a 1-d tensor names."""
+    """`x` with slices of `value` added at indices along an axis; repeated indices add up.
+
+    Parameters
+    ----------
+    x : Tensor
+        Numbers.
+    indices : Tensor, shape (N,)
+        Integers in [-n, n), where n is the length of the axis.
+    value : Tensor
+        N slices to add, of the shape of `x` on the other axes.
+    axis : int
+        The axis that is indexed.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of `x`.
+
+    Raises
+    ------
+    OutOfRangeError
+        If an index is not in [-n, n); on an asynchronous device at the next read.
+
+    Examples
+    --------
+    >>> import burn
+    >>> x, value = burn.zeros((2, 2), device="cpu"), burn.ones((1, 2), device="cpu")
+    >>> burn.select_add(x, burn.asarray([1], device="cpu"), value, axis=0).tolist()
+    [[0.0, 0.0], [1.0, 1.0]]
+    """
     number = normalize_axis(x, axis, "select_add")
-    return dispatch.execute("select_add", x, indices, value, axis=number)  # type: ignore[no-any-return]  # one output
+    return dispatch.execute_one("select_add", x, indices, value, axis=number)
 
 
 def scatter(
     x: Tensor, indices: Tensor, value: Tensor, /, *, axis: int, update: str = "assign"
 ) -> Tensor:
-    """`x` updated with each of `value` at its place, that along `axis` replaced by an index.
+    """`x` updated with each element of `value` at an index along an axis.
+
+    For two axes and ``axis=0`` the result starts as `x`, and then
+    ``output[indices[i, j], j] = value[i, j]``, or another update.
 
     Parameters
     ----------
     x : Tensor
         Any tensor.
     indices : Tensor
-        Integers in [-n, n). Their shape may differ from that of `x` along `axis`.
+        Integers in [-n, n). Its shape may differ from that of `x` along `axis`.
     value : Tensor
         A value for each index.
     axis : int
         The axis that is indexed.
     update : {"assign", "add", "multiply", "min", "max"}
-        What happens at a place. Of several assignments the last one in row-major order wins; other
-        updates take all of them.
+        How an element and a value combine. Of several values assigned at one index the last one in
+        row-major order wins; the other updates combine all of them.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of `x`.
+
+    Raises
+    ------
+    OutOfRangeError
+        If an index is not in [-n, n); on an asynchronous device at the next read.
 
     Examples
     --------
     >>> import burn
     >>> x = burn.zeros(3, device="cpu")
-    >>> places = burn.asarray([0, 2, 2], device="cpu")
+    >>> indices = burn.asarray([0, 2, 2], device="cpu")
     >>> value = burn.asarray([1.0, 2.0, 3.0], device="cpu")
-    >>> burn.scatter(x, places, value, axis=0).tolist()
+    >>> burn.scatter(x, indices, value, axis=0).tolist()
     [1.0, 0.0, 3.0]
     """
     number = normalize_axis(x, axis, "scatter")
-    return dispatch.execute("scatter", x, indices, value, axis=number, update=update)  # type: ignore[no-any-return]  # one output
+    return dispatch.execute_one("scatter", x, indices, value, axis=number, update=update)
 
 
 def put_along_axis(x: Tensor, indices: Tensor, values: Operand, /, *, axis: int) -> Tensor:
-    """A tensor with other elements at the places that `take_along_axis` reads; the last wins.
+    """A tensor with other elements at the indices that `take_along_axis` reads.
 
-    Unlike NumPy's, it returns a new tensor. `values` broadcasts to the indices.
+    Unlike NumPy's function it returns a new tensor.
+
+    Parameters
+    ----------
+    x : Tensor
+        Any tensor.
+    indices : Tensor
+        Integers in [-n, n), where n is the length of the axis. Its shape broadcasts with that of
+        `x` on the other axes. Of repeated indices the last one wins.
+    values : Tensor or number
+        The new elements, which broadcast to the indices; they are converted to the dtype of `x`.
+    axis : int
+        The axis that is indexed.
+
+    Returns
+    -------
+    Tensor
+        Of the shape and dtype of `x`.
+
+    Raises
+    ------
+    OutOfRangeError
+        If an index is not in [-n, n); on an asynchronous device at the next read.
+
+    Examples
+    --------
+    >>> import burn
+    >>> x = burn.zeros((2, 2), device="cpu")
+    >>> burn.put_along_axis(x, burn.asarray([[1], [0]], device="cpu"), 5.0, axis=1).tolist()
+    [[0.0, 5.0], [5.0, 0.0]]
     """
     number = normalize_axis(x, axis, "put_along_axis")
-    rank = rank_of(indices, "put_along_axis")
-    if rank == len(x.shape):
-        spread = tuple(
-            [
-                indices.shape[place] if place == number else length
-                for place, length in enumerate(x.shape)
-            ]
-        )
+    check_tensor(indices, "indices", "put_along_axis")
+    if indices.ndim == x.ndim:
+        spread = (*x.shape[:number], indices.shape[number], *x.shape[number + 1 :])
         indices = indices if indices.shape == spread else broadcast_to(indices, spread)
     if not isinstance(values, DispatchTensor):
         values = asarray(values, dtype=x.dtype, device=x.device)
@@ -138,12 +277,40 @@ def put_along_axis(x: Tensor, indices: Tensor, values: Operand, /, *, axis: int)
 def select_assign(
     x: Tensor, indices: Tensor, value: Tensor, /, *, axis: int, update: str = "assign"
 ) -> Tensor:
-    """`x` updated with slices of `value` at places along `axis`, which a 1-d tensor names.
+    """`x` updated with slices of `value` at indices along an axis.
 
-    See `scatter` for the updates.
+    Parameters
+    ----------
+    x : Tensor
+        Any tensor.
+    indices : Tensor, shape (N,)
+        Integers in [-n, n), where n is the length of the axis.
+    value : Tensor
+        N slices, of the shape of `x` on the other axes.
+    axis : int
+        The axis that is indexed.
+    update : {"assign", "add", "multiply", "min", "max"}
+        How an element and a value combine; see `scatter`.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of `x`.
+
+    Raises
+    ------
+    OutOfRangeError
+        If an index is not in [-n, n); on an asynchronous device at the next read.
+
+    Examples
+    --------
+    >>> import burn
+    >>> x, value = burn.zeros((2, 2), device="cpu"), burn.ones((1, 2), device="cpu")
+    >>> burn.select_assign(x, burn.asarray([1], device="cpu"), value, axis=0).tolist()
+    [[0.0, 0.0], [1.0, 1.0]]
     """
     number = normalize_axis(x, axis, "select_assign")
-    return dispatch.execute("select_assign", x, indices, value, axis=number, update=update)  # type: ignore[no-any-return]  # one output
+    return dispatch.execute_one("select_assign", x, indices, value, axis=number, update=update)
 
 
 def gather_nd(x: Tensor, indices: Tensor, /) -> Tensor:
@@ -160,30 +327,90 @@ def gather_nd(x: Tensor, indices: Tensor, /) -> Tensor:
     -------
     Tensor
         ``output[i, j, ...] = x[indices[i, j, 0], indices[i, j, 1], ...]``.
+
+    Raises
+    ------
+    OutOfRangeError
+        If an index is not in [-n, n); on an asynchronous device at the next read.
+
+    Examples
+    --------
+    >>> import burn
+    >>> x = burn.asarray([[1, 2], [3, 4]], device="cpu")
+    >>> burn.gather_nd(x, burn.asarray([[0, 1], [1, 0]], device="cpu")).tolist()
+    [2, 3]
     """
-    rank_of(x, "gather_nd")
-    return dispatch.execute("gather_nd", x, indices)  # type: ignore[no-any-return]  # one output
+    check_tensor(x, "x", "gather_nd")
+    return dispatch.execute_one("gather_nd", x, indices)
 
 
 def scatter_nd(x: Tensor, indices: Tensor, value: Tensor, /, *, update: str = "assign") -> Tensor:
     """`x` updated with a part of `value` for each row of indices, which index its first axes.
 
-    See `gather_nd` for the indices and `scatter` for the updates.
+    Parameters
+    ----------
+    x : Tensor
+        Any tensor.
+    indices : Tensor, shape (..., K)
+        Integers in [-n, n), one for each of the first K axes; see `gather_nd`.
+    value : Tensor
+        A part for each row of indices: its shape is the leading shape of `indices`, and then that
+        of the remaining axes of `x`.
+    update : {"assign", "add", "multiply", "min", "max"}
+        How an element and a value combine; see `scatter`.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of `x`.
+
+    Raises
+    ------
+    OutOfRangeError
+        If an index is not in [-n, n); on an asynchronous device at the next read.
+
+    Examples
+    --------
+    >>> import burn
+    >>> x, value = burn.zeros((2, 2), device="cpu"), burn.asarray([5.0], device="cpu")
+    >>> burn.scatter_nd(x, burn.asarray([[0, 1]], device="cpu"), value).tolist()
+    [[0.0, 5.0], [0.0, 0.0]]
     """
-    rank_of(x, "scatter_nd")
-    return dispatch.execute("scatter_nd", x, indices, value, update=update)  # type: ignore[no-any-return]  # one output
+    check_tensor(x, "x", "scatter_nd")
+    return dispatch.execute_one("scatter_nd", x, indices, value, update=update)
 
 
 def mask_fill(x: Tensor, mask: Tensor, value: Operand, /) -> Tensor:
-    """`x` with a value where the mask is true; all broadcast.
+    """`x` with another value where a mask is true.
+
+    Parameters
+    ----------
+    x : Tensor
+        Any tensor.
+    mask : Tensor
+        Booleans, of a shape that broadcasts with that of `x`.
+    value : Tensor or number
+        The other value, which broadcasts with `x`.
+
+    Returns
+    -------
+    Tensor
+        Of the shape to which all operands broadcast.
 
     Raises
     ------
     DTypeError
         If the value is of a kind that the dtype of `x` does not hold, such as 1.5 for integers.
+
+    Examples
+    --------
+    >>> import burn
+    >>> x = burn.asarray([1.0, -2.0], device="cpu")
+    >>> burn.mask_fill(x, x < 0, 0.0).tolist()
+    [1.0, 0.0]
     """
-    rank_of(x, "mask_fill")
-    result: Tensor = dispatch.execute("where", mask, value, x)
+    check_tensor(x, "x", "mask_fill")
+    result = dispatch.execute_one("where", mask, value, x)
     if result.dtype.kind is not x.dtype.kind and not (
         result.dtype.is_integer and x.dtype.is_integer
     ):

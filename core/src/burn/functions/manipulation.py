@@ -1,4 +1,4 @@
-"""Shape and order of elements (chapters "Manipulation" and "Data Type Functions")."""
+"""Dtype, shape and order of elements (chapters "Manipulation" and "Data Type Functions")."""
 
 from __future__ import annotations
 
@@ -7,11 +7,20 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from burn.dispatch import unary
-from burn.dtype import DType
+from burn.dispatch import DispatchTensor, unary
 from burn.errors import AxisError, OperandTypeError, ShapeError
 from burn.functions.common import Axis, DeviceLike, DTypeLike, dispatch
-from burn.functions.normalize import as_shape, normalize_axes, normalize_axis, rank_of
+from burn.functions.normalize import (
+    as_dtype,
+    as_flag,
+    as_shape,
+    check_tensor,
+    check_tensors,
+    find_device,
+    normalize_axes,
+    normalize_axis,
+    rank_of,
+)
 from burn.functions.views import viewing
 from burn.ops.shapes import broadcast_shapes as shapes_broadcast
 
@@ -55,8 +64,8 @@ def astype(
 ) -> Tensor:
     """The elements as another dtype.
 
-    Floats become integers by truncation; what is out of range becomes the nearest value of the
-    dtype, and NaN becomes 0, on every backend. Integers become narrower ones by wrapping around.
+    Floats are truncated to integers; a value out of range becomes the nearest one of the dtype, and
+    NaN becomes 0, on every backend. Integers wrap around in a narrower dtype.
 
     Parameters
     ----------
@@ -65,15 +74,34 @@ def astype(
     dtype : DType or str
         The dtype of the result.
     copy : bool
-        False for the tensor itself where it has the dtype already. Otherwise it is another object:
-        ``y[i] = v`` does not change `x`.
+        False for `x` itself where it has the dtype already. Otherwise the result is another
+        tensor: ``y[i] = v`` does not change `x`.
     device : Device or str, optional
-        Where the result shall be; where `x` is if left out.
+        Device of the result. By default that of `x`.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of `x`.
+
+    Raises
+    ------
+    DTypeError
+        If the device does not have the dtype, or a complex number would become a real one.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.astype(burn.asarray([1.7, -1.7], device="cpu"), burn.int32).tolist()
+    [1, -1]
     """
-    wanted = DType.of(dtype)
-    rank_of(x, "astype")
+    wanted = as_dtype(dtype, "astype")
+    if not isinstance(x, DispatchTensor):
+        check_tensor(x, "x", "astype")
+    if copy.__class__ is not bool:
+        copy = as_flag(copy, "copy", "astype")
     if device is not None:
-        x = x.to_device(device)
+        x = x.to_device(find_device(device, "astype"))
     if x.dtype is wanted:
         return dispatch.wrap(x.primitive, x.tensor_type) if copy else x
     x.device.tensor_type(wanted)
@@ -87,11 +115,16 @@ def reshape(x: Tensor, /, shape: int | Shape, *, copy: bool | None = None) -> Te
     ----------
     x : Tensor
         Any tensor.
-    shape : tuple of int
-        The new shape. One length may be -1: it is worked out from the others.
+    shape : int or tuple of int
+        The new shape. One length may be -1: it follows from the others.
     copy : bool, optional
-        True for a tensor that is independent of `x`. Otherwise it is a view: writes to either are
-        seen in both.
+        True for a tensor that is independent of `x`. Otherwise the result is a view: a write to
+        either changes both.
+
+    Returns
+    -------
+    Tensor
+        Of the new shape.
 
     Raises
     ------
@@ -104,46 +137,147 @@ def reshape(x: Tensor, /, shape: int | Shape, *, copy: bool | None = None) -> Te
     >>> burn.reshape(burn.arange(6, device="cpu"), (2, -1)).shape
     (2, 3)
     """
-    wanted = as_shape(shape)
+    if not isinstance(x, DispatchTensor):
+        check_tensor(x, "x", "reshape")
+    wanted = as_shape(shape, "reshape")
     if wanted and min(wanted) < 0:
-        wanted = _worked_out(x, wanted)
+        wanted = _inferred_shape(x, wanted)
+    if copy is not None and copy.__class__ is not bool:
+        copy = as_flag(copy, "copy", "reshape")
     if copy:
         return _reshape(x, shape=wanted)
     return _view_reshape(x, {"shape": wanted})
 
 
-def _worked_out(x: Tensor, shape: Shape) -> Shape:
-    place = next(axis for axis, length in enumerate(shape) if length < 0)
-    known = math.prod(shape[:place]) * math.prod(shape[place + 1 :])
-    if shape[place] != -1 or min((1, *shape[place + 1 :])) < 0 or known == 0 or x.size % known:
+def _inferred_shape(x: Tensor, shape: Shape) -> Shape:
+    """A shape with a length in place of -1."""
+    axis = next(axis for axis, length in enumerate(shape) if length < 0)
+    known = math.prod(shape[:axis]) * math.prod(shape[axis + 1 :])
+    if shape[axis] != -1 or min((1, *shape[axis + 1 :])) < 0 or known == 0 or x.size % known:
         raise ShapeError(
             f"cannot reshape {x.size} elements {x.shape} into {shape}",
             hint="One length may be -1, no other negative, and they must divide the elements",
             operation="reshape",
         )
-    return (*shape[:place], x.size // known, *shape[place + 1 :])
+    return (*shape[:axis], x.size // known, *shape[axis + 1 :])
 
 
 def flatten(x: Tensor, /) -> Tensor:
-    """All elements along one axis."""
+    """All elements along one axis, in row-major order; no view.
+
+    Parameters
+    ----------
+    x : Tensor
+        Any tensor.
+
+    Returns
+    -------
+    Tensor, shape (N,)
+        The N elements of `x`.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.flatten(burn.asarray([[1, 2], [3, 4]], device="cpu")).tolist()
+    [1, 2, 3, 4]
+    """
+    if not isinstance(x, DispatchTensor):
+        check_tensor(x, "x", "flatten")
     return _reshape(x, shape=(x.size,))
 
 
 def permute_dims(x: Tensor, /, axes: Sequence[int]) -> Tensor:
-    """A view with the axes in another order: output axis i is input axis ``axes[i]``."""
-    order = tuple([normalize_axis(x, axis, "permute_dims") for axis in axes])
-    return _view_permute(x, {"axes": order})
+    """A view with the axes in another order.
+
+    Parameters
+    ----------
+    x : Tensor
+        Any tensor.
+    axes : sequence of int
+        A permutation of the axes: output axis i is input axis ``axes[i]``.
+
+    Returns
+    -------
+    Tensor
+        The view.
+
+    Raises
+    ------
+    AxisError
+        If `axes` is no permutation of the axes.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.permute_dims(burn.zeros((2, 3, 4), device="cpu"), (2, 0, 1)).shape
+    (4, 2, 3)
+    """
+    return _permuted(x, axes, "permute_dims")
+
+
+def _permuted(x: Tensor, axes: Sequence[int], operation: str) -> Tensor:
+    if isinstance(axes, (tuple, builtins.list)):
+        order = tuple([normalize_axis(x, axis, operation) for axis in axes])
+        return _view_permute(x, {"axes": order})
+    rank_of(x, operation)
+    raise OperandTypeError(f"axes must be a tuple of integers, not {axes!r}", operation=operation)
 
 
 def transpose(x: Tensor, /, axes: Sequence[int] | None = None) -> Tensor:
-    """Axes in another order (NumPy's function): as `permute_dims`, or reversed for None."""
+    """A view with the axes in another order, as NumPy's function of this name.
+
+    Parameters
+    ----------
+    x : Tensor
+        Any tensor.
+    axes : sequence of int, optional
+        A permutation of the axes: output axis i is input axis ``axes[i]``. None reverses the axes.
+
+    Returns
+    -------
+    Tensor
+        The view.
+
+    Raises
+    ------
+    AxisError
+        If `axes` is no permutation of the axes.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.transpose(burn.zeros((2, 3, 4), device="cpu")).shape
+    (4, 3, 2)
+    """
     if axes is None:
         axes = tuple(range(rank_of(x, "transpose")))[::-1]
-    return permute_dims(x, axes)
+    return _permuted(x, axes, "transpose")
 
 
 def matrix_transpose(x: Tensor, /) -> Tensor:
-    """A view with the last two axes exchanged."""
+    """A view with the last two axes exchanged.
+
+    Parameters
+    ----------
+    x : Tensor
+        A matrix, or a stack of matrices.
+
+    Returns
+    -------
+    Tensor
+        The view.
+
+    Raises
+    ------
+    ShapeError
+        If `x` has fewer than two axes.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.matrix_transpose(burn.zeros((2, 3, 4), device="cpu")).shape
+    (2, 4, 3)
+    """
     rank = rank_of(x, "matrix_transpose")
     if rank < 2:
         raise ShapeError(f"a tensor of shape {x.shape} is no matrix", operation="matrix_transpose")
@@ -153,12 +287,26 @@ def matrix_transpose(x: Tensor, /) -> Tensor:
 def moveaxis(
     x: Tensor, source: int | tuple[int, ...], destination: int | tuple[int, ...], /
 ) -> Tensor:
-    """One axis, or several, moved to other places; the others keep their order.
+    """A view with axes moved to other positions; the remaining axes keep their order.
+
+    Parameters
+    ----------
+    x : Tensor
+        Any tensor.
+    source : int or tuple of int
+        The axes to move.
+    destination : int or tuple of int
+        Their positions in the result.
+
+    Returns
+    -------
+    Tensor
+        The view.
 
     Raises
     ------
     AxisError
-        If there are not as many places as axes, or one is named twice.
+        If the numbers of axes and positions differ, or one is named twice.
 
     Examples
     --------
@@ -173,7 +321,7 @@ def moveaxis(
     ends = normalize_axes(x, destination, "moveaxis")
     if len(starts) != len(ends):
         raise AxisError(
-            f"{len(starts)} axes are to be moved to {len(ends)} places", operation="moveaxis"
+            f"{len(starts)} axes cannot move to {len(ends)} positions", operation="moveaxis"
         )
     order = [axis for axis in range(len(x.shape)) if axis not in starts]
     for end, start in sorted(zip(ends, starts, strict=True)):
@@ -181,27 +329,81 @@ def moveaxis(
     return _view_permute(x, {"axes": tuple(order)})
 
 
-def _distinct(axes: tuple[int, ...], operation: str) -> tuple[int, ...]:
-    if len({*axes}) != len(axes):
-        raise AxisError(f"axes {axes} name one twice", operation=operation)
-    return axes
-
-
 def broadcast_to(x: Tensor, /, shape: Shape) -> Tensor:
-    """A read-only view with axes of length 1, and new leading axes, repeated up to a shape."""
-    return _view_expand(x, {"shape": as_shape(shape)})
+    """A read-only view in which axes of length 1, and new leading axes, are repeated.
+
+    Parameters
+    ----------
+    x : Tensor
+        Any tensor.
+    shape : tuple of int
+        Shape of the view.
+
+    Returns
+    -------
+    Tensor
+        The view.
+
+    Raises
+    ------
+    ShapeError
+        If `x` does not broadcast to the shape.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.broadcast_to(burn.asarray([1, 2], device="cpu"), (2, 2)).tolist()
+    [[1, 2], [1, 2]]
+    """
+    if not isinstance(x, DispatchTensor):
+        check_tensor(x, "x", "broadcast_to")
+    return _view_expand(x, {"shape": as_shape(shape, "broadcast_to")})
 
 
 def broadcast_arrays(*arrays: Tensor) -> tuple[Tensor, ...]:
-    """Tensors repeated up to the shape that they broadcast to; of no tensors, none."""
+    """Tensors repeated up to the shape to which they broadcast.
+
+    Parameters
+    ----------
+    *arrays : Tensor
+        Tensors of shapes that broadcast.
+
+    Returns
+    -------
+    tuple of Tensor
+        The tensors in one shape; no views.
+
+    Raises
+    ------
+    ShapeError
+        If the shapes do not broadcast.
+
+    Examples
+    --------
+    >>> import burn
+    >>> x, y = burn.zeros((2, 1), device="cpu"), burn.zeros(3, device="cpu")
+    >>> [one.shape for one in burn.broadcast_arrays(x, y)]
+    [(2, 3), (2, 3)]
+    """
     if not arrays:
         return ()
-    shape = broadcast_shapes(*[one.shape for one in _listed(arrays, "broadcast_arrays")])
+    tensors = check_tensors(arrays, "broadcast_arrays")
+    shape = broadcast_shapes(*[one.shape for one in tensors])
     return tuple([_expand(one, shape=shape) for one in arrays])
 
 
 def broadcast_shapes(*shapes: Shape) -> Shape:
-    """Shape that tensors of these shapes broadcast to.
+    """Shape to which tensors of some shapes broadcast.
+
+    Parameters
+    ----------
+    *shapes : tuple of int
+        The shapes.
+
+    Returns
+    -------
+    tuple of int
+        The common shape; that of no shapes is ``()``.
 
     Raises
     ------
@@ -215,19 +417,31 @@ def broadcast_shapes(*shapes: Shape) -> Shape:
     (3, 4)
     """
     try:
-        return shapes_broadcast(*map(as_shape, shapes))
+        return shapes_broadcast(*[as_shape(one, "broadcast_shapes") for one in shapes])
     except ShapeError as error:
         error.operation = "broadcast_shapes"
         raise
 
 
 def expand_dims(x: Tensor, /, axis: int | tuple[int, ...] = 0) -> Tensor:
-    """New axes of length 1, at a place of the result or at several.
+    """A view with new axes of length 1.
+
+    Parameters
+    ----------
+    x : Tensor
+        Any tensor.
+    axis : int or tuple of int
+        Positions of the new axes in the result.
+
+    Returns
+    -------
+    Tensor
+        The view.
 
     Raises
     ------
     AxisError
-        If the result has no such place, or one is named twice.
+        If the result has no such axis, or one is named twice.
 
     Examples
     --------
@@ -239,27 +453,44 @@ def expand_dims(x: Tensor, /, axis: int | tuple[int, ...] = 0) -> Tensor:
     (1, 2, 1, 3)
     """
     rank = rank_of(x, "expand_dims")
-    if not isinstance(axis, (tuple, list)):
-        place = normalize_axis(x, axis, "expand_dims", rank=rank + 1)
-        return _view_reshape(x, {"shape": (*x.shape[:place], 1, *x.shape[place:])})
+    if not isinstance(axis, (tuple, builtins.list)):
+        number = normalize_axis(x, axis, "expand_dims", rank=rank + 1)
+        return _view_reshape(x, {"shape": (*x.shape[:number], 1, *x.shape[number:])})
     rank += len(axis)
-    places = [normalize_axis(x, one, "expand_dims", rank=rank) for one in axis]
+    new = normalize_axes(x, axis, "expand_dims", rank=rank)
     lengths = iter(x.shape)
-    new = _distinct(tuple(places), "expand_dims")
-    shape = tuple([1 if place in new else next(lengths) for place in range(rank)])
+    shape = tuple([1 if number in new else next(lengths) for number in range(rank)])
     return _view_reshape(x, {"shape": shape})
 
 
 def squeeze(x: Tensor, /, axis: Axis = None) -> Tensor:
-    """A view without axes of length 1: those named, or all.
+    """A view without axes of length 1.
+
+    Parameters
+    ----------
+    x : Tensor
+        Any tensor.
+    axis : int, tuple of int or None
+        The axes to remove, of length 1; None for all of them.
+
+    Returns
+    -------
+    Tensor
+        The view.
 
     Raises
     ------
     ShapeError
-        If a named axis has another length.
+        If an axis in `axis` has another length.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.squeeze(burn.zeros((1, 3, 1), device="cpu"), 0).shape
+    (3, 1)
     """
-    shape = x.shape
     axes = normalize_axes(x, axis, "squeeze")
+    shape = x.shape
     if axis is None:
         axes = tuple(number for number in axes if shape[number] == 1)
     for number in axes:
@@ -270,44 +501,103 @@ def squeeze(x: Tensor, /, axis: Axis = None) -> Tensor:
 
 
 def flip(x: Tensor, /, *, axis: Axis = None) -> Tensor:
-    """A view with the elements in reverse order along axes; along all for None."""
+    """A view with the elements in reverse order along axes.
+
+    Parameters
+    ----------
+    x : Tensor
+        Any tensor.
+    axis : int, tuple of int or None
+        The axes to reverse; None for all of them.
+
+    Returns
+    -------
+    Tensor
+        The view.
+
+    Raises
+    ------
+    AxisError
+        If an axis is out of range, or named twice.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.flip(burn.asarray([1, 2, 3], device="cpu")).tolist()
+    [3, 2, 1]
+    """
     return _view_flip(x, {"axes": normalize_axes(x, axis, "flip")})
 
 
 def concat(tensors: Sequence[Tensor], /, *, axis: int | None = 0) -> Tensor:
-    """Tensors joined along an axis that they have; for None, flattened first.
+    """Tensors joined along an existing axis.
 
     Parameters
     ----------
     tensors : sequence of Tensor
         Tensors on one device, of equal lengths except along `axis`. Their dtypes promote.
     axis : int or None
-        The axis to join along.
+        The axis to join along; None flattens the tensors first.
+
+    Returns
+    -------
+    Tensor
+        The joined tensors.
+
+    Raises
+    ------
+    ShapeError
+        If their lengths differ along another axis.
+
+    Examples
+    --------
+    >>> import burn
+    >>> x = burn.asarray([[1, 2]], device="cpu")
+    >>> burn.concat([x, x]).tolist()
+    [[1, 2], [1, 2]]
     """
-    many = _listed(tensors, "concat")
+    parts = check_tensors(tensors, "concat")
     if axis is None:
-        many = [flatten(one) for one in many]
+        parts = [flatten(one) for one in parts]
         axis = 0
-    number = normalize_axis(many[0], axis, "concat")
-    return dispatch.execute("concat", many, axis=number)  # type: ignore[no-any-return]  # one output
+    number = normalize_axis(parts[0], axis, "concat")
+    return dispatch.execute_one("concat", parts, axis=number)
 
 
 def stack(tensors: Sequence[Tensor], /, *, axis: int = 0) -> Tensor:
-    """Tensors of one shape joined along a new axis."""
-    many = _listed(tensors, "stack")
-    place = normalize_axis(many[0], axis, "stack", rank=rank_of(many[0], "stack") + 1)
-    if any(one.shape != many[0].shape for one in many):
+    """Tensors of one shape joined along a new axis.
+
+    Parameters
+    ----------
+    tensors : sequence of Tensor
+        Tensors of one shape, on one device. Their dtypes promote.
+    axis : int
+        Position of the new axis in the result.
+
+    Returns
+    -------
+    Tensor
+        The joined tensors.
+
+    Raises
+    ------
+    ShapeError
+        If their shapes differ.
+
+    Examples
+    --------
+    >>> import burn
+    >>> x = burn.asarray([1, 2], device="cpu")
+    >>> burn.stack([x, x]).tolist()
+    [[1, 2], [1, 2]]
+    """
+    parts = check_tensors(tensors, "stack")
+    shape = parts[0].shape
+    number = normalize_axis(parts[0], axis, "stack", rank=len(shape) + 1)
+    if any(one.shape != shape for one in parts):
         raise ShapeError(
-            f"tensors of shapes {', '.join(str(one.shape) for one in many)}",
+            f"tensors of shapes {', '.join(str(one.shape) for one in parts)}",
             hint="All must have the same shape",
             operation="stack",
         )
-    return concat([expand_dims(one, axis=place) for one in many], axis=place)
-
-
-def _listed(tensors: Sequence[Tensor], operation: str) -> list[Tensor]:
-    if not isinstance(tensors, (builtins.list, tuple)) or not tensors:
-        raise OperandTypeError("needs a list of at least one tensor", operation=operation)
-    for one in tensors:
-        rank_of(one, operation)
-    return builtins.list(tensors)
+    return concat([expand_dims(one, axis=number) for one in parts], axis=number)

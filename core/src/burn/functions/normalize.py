@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 import numpy as np
 
-from burn.devices.device import Device
+from burn.devices import Device
 from burn.dispatch import DispatchTensor, to_scalar
 from burn.dtype import DType
-from burn.errors import AxisError, BurnError, OperandTypeError, ShapeError
+from burn.errors import ArgumentError, AxisError, BurnError, OperandTypeError, ShapeError
 from burn.functions.common import Axis, DeviceLike, DTypeLike, meet_libraries
 from burn.ops.arguments import as_integer, as_python
 
@@ -34,6 +34,7 @@ __all__ = [
     "as_number",
     "as_scalar",
     "as_shape",
+    "check_choice",
     "check_tensor",
     "check_tensors",
     "find_device",
@@ -71,6 +72,17 @@ def check_tensors(tensors: Any, operation: str) -> list[Tensor]:
         if not isinstance(one, DispatchTensor):
             check_tensor(one, f"tensors[{index}]", operation)
     return list(tensors)
+
+
+def check_choice(value: Any, choices: Sequence[str], name: str, operation: str) -> None:
+    """Raise ArgumentError unless an argument is one of some strings."""
+    if not isinstance(value, str) or value not in choices:
+        known = [f'"{choice}"' for choice in choices]
+        raise ArgumentError(
+            f"{name} is {value!r}",
+            hint=f"Use {', '.join(known[:-1])} or {known[-1]}",
+            operation=operation,
+        )
 
 
 def rank_of(x: Tensor, operation: str, name: str = "x") -> int:
@@ -175,11 +187,11 @@ def normalize_axis(x: Tensor, axis: int, operation: str, *, rank: int | None = N
 
 
 def normalize_axes(
-    x: Tensor, axis: Axis, operation: str, *, repeats: bool = False
+    x: Tensor, axis: Axis, operation: str, *, rank: int | None = None, repeats: bool = False
 ) -> tuple[int, ...]:
     """Axes counted from the front, in the order given; all of them for None.
 
-    An axis that is named twice is an error, unless `repeats`.
+    An axis that is named twice is an error, unless `repeats`. ``rank`` replaces that of `x`.
     """
     if axis is None:
         if not isinstance(x, DispatchTensor):
@@ -188,7 +200,7 @@ def normalize_axes(
         return _ALL_AXES[rank] if rank < len(_ALL_AXES) else tuple(range(rank))
     if axis.__class__ is int or not isinstance(axis, (tuple, list)):
         return (normalize_axis(x, axis, operation),)
-    numbers = tuple([normalize_axis(x, one, operation) for one in axis])
+    numbers = tuple([normalize_axis(x, one, operation, rank=rank) for one in axis])
     if not repeats and len({*numbers}) != len(numbers):
         raise AxisError(
             f"axis {tuple(axis)} names an axis twice",

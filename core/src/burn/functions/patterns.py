@@ -1,4 +1,4 @@
-"""Tensors with a pattern: triangles, grids, one-hot vectors, numbers evenly spaced."""
+"""Tensors with a pattern: triangles, grids, one-hot vectors, evenly spaced numbers."""
 
 from __future__ import annotations
 
@@ -8,18 +8,27 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from burn.dispatch import unary
-from burn.dtype import DType
-from burn.errors import ArgumentError, DTypeError, OperandTypeError, OutOfMemoryError, ShapeError
+from burn.errors import ArgumentError, DTypeError, OutOfMemoryError, ShapeError
 from burn.functions.common import DeviceLike, DTypeLike, dispatch
 from burn.functions.creation import arange, asarray, diagonal
 from burn.functions.manipulation import broadcast_to, stack
-from burn.functions.normalize import as_shape, find_device, normalize_axis, rank_of
+from burn.functions.normalize import (
+    as_dtype,
+    as_flag,
+    as_number,
+    as_shape,
+    check_tensor,
+    find_device,
+    normalize_axis,
+    rank_of,
+)
 from burn.functions.searching import where
 from burn.functions.views import independent
 from burn.ops.arguments import as_integer
 
 if TYPE_CHECKING:
-    from burn.aliases import Shape
+    from burn.aliases import Scalar, Shape
+    from burn.devices.device import Device
     from burn.tensor.tensor import Tensor
 
 __all__ = [
@@ -39,19 +48,88 @@ _reshape = unary(dispatch, "reshape")
 
 
 def tril(x: Tensor, /, *, k: int = 0) -> Tensor:
-    """The lower triangle of a matrix, or of each in a stack; zeros above the `k`-th diagonal."""
-    mask = _distance(x.shape, x.device, "tril", rank_of(x, "tril")) <= diagonal(k, x.shape, "tril")
+    """The lower triangle of a matrix, with zeros above the `k`-th diagonal.
+
+    Parameters
+    ----------
+    x : Tensor, shape (..., M, N)
+        A matrix, or a stack of matrices.
+    k : int
+        Index of the diagonal: 0 is the main one, those above it have positive indices.
+
+    Returns
+    -------
+    Tensor, shape (..., M, N)
+        The triangles.
+
+    Raises
+    ------
+    ShapeError
+        If `x` has fewer than two axes.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.tril(burn.ones((2, 2), dtype="int64", device="cpu")).tolist()
+    [[1, 0], [1, 1]]
+    """
+    check_tensor(x, "x", "tril")
+    mask = _column_minus_row(x.shape, x.device, "tril") <= diagonal(k, x.shape, "tril")
     return where(mask, x, False)  # noqa: FBT003 — 0 in any dtype
 
 
 def triu(x: Tensor, /, *, k: int = 0) -> Tensor:
-    """The upper triangle of a matrix, or of each in a stack; zeros below the `k`-th diagonal."""
-    mask = _distance(x.shape, x.device, "triu", rank_of(x, "triu")) >= diagonal(k, x.shape, "triu")
+    """The upper triangle of a matrix, with zeros below the `k`-th diagonal.
+
+    Parameters
+    ----------
+    x : Tensor, shape (..., M, N)
+        A matrix, or a stack of matrices.
+    k : int
+        Index of the diagonal: 0 is the main one, those above it have positive indices.
+
+    Returns
+    -------
+    Tensor, shape (..., M, N)
+        The triangles.
+
+    Raises
+    ------
+    ShapeError
+        If `x` has fewer than two axes.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.triu(burn.ones((2, 2), dtype="int64", device="cpu")).tolist()
+    [[1, 1], [0, 1]]
+    """
+    check_tensor(x, "x", "triu")
+    mask = _column_minus_row(x.shape, x.device, "triu") >= diagonal(k, x.shape, "triu")
     return where(mask, x, False)  # noqa: FBT003 — 0 in any dtype
 
 
 def tril_mask(shape: Shape, /, *, k: int = 0, device: DeviceLike | None = None) -> Tensor:
-    """Mask of what `tril` sets to 0: true above the `k`-th diagonal of each matrix.
+    """Mask of the elements that `tril` sets to 0: True above the `k`-th diagonal.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Shape (..., M, N) of the mask.
+    k : int
+        Index of the diagonal: 0 is the main one, those above it have positive indices.
+    device : Device or str, optional
+        Device of the mask. By default the default device.
+
+    Returns
+    -------
+    Tensor, shape (..., M, N)
+        Booleans.
+
+    Raises
+    ------
+    ShapeError
+        If the shape has fewer than two axes.
 
     Examples
     --------
@@ -59,28 +137,80 @@ def tril_mask(shape: Shape, /, *, k: int = 0, device: DeviceLike | None = None) 
     >>> burn.tril_mask((2, 2), device="cpu").tolist()
     [[False, True], [False, False]]
     """
-    lengths = as_shape(shape)
-    distance = _distance(lengths, device, "tril_mask", len(lengths))
-    return independent(broadcast_to(distance > diagonal(k, lengths, "tril_mask"), lengths))
+    lengths = as_shape(shape, "tril_mask")
+    offset = _column_minus_row(lengths, find_device(device, "tril_mask"), "tril_mask")
+    return independent(broadcast_to(offset > diagonal(k, lengths, "tril_mask"), lengths))
 
 
 def triu_mask(shape: Shape, /, *, k: int = 0, device: DeviceLike | None = None) -> Tensor:
-    """Mask of what `triu` sets to 0: true below the `k`-th diagonal of each matrix."""
-    lengths = as_shape(shape)
-    distance = _distance(lengths, device, "triu_mask", len(lengths))
-    return independent(broadcast_to(distance < diagonal(k, lengths, "triu_mask"), lengths))
+    """Mask of the elements that `triu` sets to 0: True below the `k`-th diagonal.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Shape (..., M, N) of the mask.
+    k : int
+        Index of the diagonal: 0 is the main one, those above it have positive indices.
+    device : Device or str, optional
+        Device of the mask. By default the default device.
+
+    Returns
+    -------
+    Tensor, shape (..., M, N)
+        Booleans.
+
+    Raises
+    ------
+    ShapeError
+        If the shape has fewer than two axes.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.triu_mask((2, 2), device="cpu").tolist()
+    [[False, False], [True, False]]
+    """
+    lengths = as_shape(shape, "triu_mask")
+    offset = _column_minus_row(lengths, find_device(device, "triu_mask"), "triu_mask")
+    return independent(broadcast_to(offset < diagonal(k, lengths, "triu_mask"), lengths))
 
 
 def diag_mask(shape: Shape, /, *, k: int = 0, device: DeviceLike | None = None) -> Tensor:
-    """Mask of what is not on the `k`-th diagonal of each matrix: true everywhere else."""
-    lengths = as_shape(shape)
-    distance = _distance(lengths, device, "diag_mask", len(lengths))
-    return independent(broadcast_to(distance != diagonal(k, lengths, "diag_mask"), lengths))
+    """Mask of the elements off the `k`-th diagonal: True everywhere else.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Shape (..., M, N) of the mask.
+    k : int
+        Index of the diagonal: 0 is the main one, those above it have positive indices.
+    device : Device or str, optional
+        Device of the mask. By default the default device.
+
+    Returns
+    -------
+    Tensor, shape (..., M, N)
+        Booleans.
+
+    Raises
+    ------
+    ShapeError
+        If the shape has fewer than two axes.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.diag_mask((2, 2), device="cpu").tolist()
+    [[False, True], [True, False]]
+    """
+    lengths = as_shape(shape, "diag_mask")
+    offset = _column_minus_row(lengths, find_device(device, "diag_mask"), "diag_mask")
+    return independent(broadcast_to(offset != diagonal(k, lengths, "diag_mask"), lengths))
 
 
-def _distance(shape: Shape, device: DeviceLike | None, operation: str, rank: int) -> Tensor:
-    """Column minus row of the elements of a matrix."""
-    if rank < 2:
+def _column_minus_row(shape: Shape, device: Device, operation: str) -> Tensor:
+    """Column index minus row index of the elements of a matrix."""
+    if len(shape) < 2:
         raise ShapeError(f"a tensor of shape {shape} is no matrix", operation=operation)
     rows, columns = shape[-2:]
     row = _reshape(arange(rows, device=device), shape=(rows, 1))
@@ -88,14 +218,33 @@ def _distance(shape: Shape, device: DeviceLike | None, operation: str, rank: int
 
 
 def meshgrid(*arrays: Tensor, indexing: str = "xy") -> tuple[Tensor, ...]:
-    """Coordinates of a grid: each vector spread over all axes but its own.
+    """Coordinates of a grid: each vector repeated along all axes but its own.
 
     Parameters
     ----------
     *arrays : Tensor
         Vectors, of one dtype.
     indexing : {"xy", "ij"}
-        Whether the first two axes of the results are exchanged (Cartesian), or not (matrices).
+        "xy" exchanges the first two axes of the results (Cartesian), "ij" does not (matrices).
+
+    Returns
+    -------
+    tuple of Tensor
+        A tensor for each vector, all of one shape.
+
+    Raises
+    ------
+    ShapeError
+        If a tensor is no vector.
+    DTypeError
+        If the dtypes differ.
+
+    Examples
+    --------
+    >>> import burn
+    >>> x, y = burn.meshgrid(burn.arange(2, device="cpu"), burn.arange(3, device="cpu"))
+    >>> x.tolist(), y.tolist()
+    ([[0, 1], [0, 1], [0, 1]], [[0, 0], [1, 1], [2, 2]])
     """
     if indexing not in ("xy", "ij"):
         raise ArgumentError(f'indexing is "xy" or "ij", not {indexing!r}', operation="meshgrid")
@@ -109,21 +258,38 @@ def meshgrid(*arrays: Tensor, indexing: str = "xy") -> tuple[Tensor, ...]:
             operation="meshgrid",
         )
     rank = len(arrays)
-    places = list(range(rank))
+    axes = list(range(rank))
     if indexing == "xy" and rank > 1:
-        places[0], places[1] = 1, 0
+        axes[0], axes[1] = 1, 0
     lengths = [0] * rank
-    for place, one in zip(places, arrays, strict=True):
-        lengths[place] = one.size
+    for axis, one in zip(axes, arrays, strict=True):
+        lengths[axis] = one.size
     columns = [
-        _reshape(one, shape=tuple([one.size if axis == place else 1 for axis in range(rank)]))
-        for place, one in zip(places, arrays, strict=True)
+        _reshape(one, shape=tuple([one.size if number == axis else 1 for number in range(rank)]))
+        for axis, one in zip(axes, arrays, strict=True)
     ]
     return tuple([independent(broadcast_to(column, tuple(lengths))) for column in columns])
 
 
 def cartesian_grid(shape: int | Shape, /, *, device: DeviceLike | None = None) -> Tensor:
-    """The place of each element of a shape, along a new last axis: shape (*shape, axes).
+    """The indices of each element of a shape, along a new last axis.
+
+    Parameters
+    ----------
+    shape : int or tuple of int
+        Length of each axis; N of them.
+    device : Device or str, optional
+        Device of the tensor. By default the default device.
+
+    Returns
+    -------
+    Tensor, shape (*shape, N)
+        Integers.
+
+    Raises
+    ------
+    ShapeError
+        If the shape has no axis, or a length is negative.
 
     Examples
     --------
@@ -131,59 +297,105 @@ def cartesian_grid(shape: int | Shape, /, *, device: DeviceLike | None = None) -
     >>> burn.cartesian_grid((1, 2), device="cpu").tolist()
     [[[0, 0], [0, 1]]]
     """
-    lengths = as_shape(shape)
+    lengths = as_shape(shape, "cartesian_grid")
     if not lengths or min(lengths) < 0:
         raise ShapeError(
             f"a grid of shape {lengths}",
             hint="It needs an axis, and no length is negative",
             operation="cartesian_grid",
         )
-    axes = [arange(length, device=device) for length in lengths]
+    target = find_device(device, "cartesian_grid")
+    axes = [arange(length, device=target) for length in lengths]
     return stack(meshgrid(*axes, indexing="ij"), axis=-1)
 
 
 def one_hot(
     x: Tensor, num_classes: int, /, *, dtype: DTypeLike | None = None, axis: int = -1
 ) -> Tensor:
-    """1 at the place along a new axis that each element names, 0 elsewhere.
+    """1 at the index that each element gives along a new axis, 0 at the others.
 
     Parameters
     ----------
     x : Tensor
         Integers in [-n, n), where n is the number of classes: a negative one counts from the end.
-        Any other gives zeros alone, as in ONNX.
+        Any other integer gives only zeros, as in ONNX.
     num_classes : int
         Length of the new axis.
-    dtype : DType, optional
-        Dtype of the result; by default the device's default float dtype.
+    dtype : DType or str, optional
+        Dtype of the result. By default the device's default float dtype.
     axis : int
-        Where the new axis is in the result.
+        Position of the new axis in the result.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of `x` with the new axis.
+
+    Raises
+    ------
+    DTypeError
+        If `x` does not hold integers.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.one_hot(burn.asarray([0, 2], device="cpu"), 3).tolist()
+    [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]
     """
     mask = _class_mask(x, num_classes, axis, "one_hot")
-    return mask.astype(x.device.settings.float_dtype if dtype is None else DType.of(dtype))
+    return mask.astype(
+        x.device.settings.float_dtype if dtype is None else as_dtype(dtype, "one_hot")
+    )
 
 
 def one_hot_fill(
     x: Tensor, num_classes: int, on_value: float, off_value: float, /, *, axis: int = -1
 ) -> Tensor:
-    """One number at the place along a new axis that each element names, another elsewhere.
+    """One number at the index that each element gives along a new axis, another at the others.
 
-    See `one_hot`. The numbers decide which default dtype the result has.
+    Parameters
+    ----------
+    x : Tensor
+        Integers in [-n, n), where n is the number of classes; see `one_hot`.
+    num_classes : int
+        Length of the new axis.
+    on_value, off_value : number
+        The numbers at the index and at the others. They decide which default dtype the result has.
+    axis : int
+        Position of the new axis in the result.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of `x` with the new axis.
+
+    Raises
+    ------
+    DTypeError
+        If `x` does not hold integers.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.one_hot_fill(burn.asarray([0, 2], device="cpu"), 3, 9, 5).tolist()
+    [[9, 5, 5], [5, 5, 9]]
     """
-    return where(_class_mask(x, num_classes, axis, "one_hot_fill"), on_value, off_value)
+    mask = _class_mask(x, num_classes, axis, "one_hot_fill")
+    on = as_number(on_value, "on_value", "one_hot_fill")
+    return where(mask, on, as_number(off_value, "off_value", "one_hot_fill"))
 
 
 def _class_mask(x: Tensor, count: int, axis: int, operation: str) -> Tensor:
     rank = rank_of(x, operation) + 1
-    place = normalize_axis(x, axis, operation, rank=rank)
+    number = normalize_axis(x, axis, operation, rank=rank)
     if not x.dtype.is_integer:
         raise DTypeError(f"classes are integers, not {x.dtype}", operation=operation)
     count = as_integer(count, "num_classes", operation, least=0)
     x = x.astype(x.device.settings.int_dtype)
     x = where(x < 0, x + count, x)
-    column = tuple([count if number == place else 1 for number in range(rank)])
+    column = tuple([count if index == number else 1 for index in range(rank)])
     classes = _reshape(arange(count, device=x.device), shape=column)
-    wide = _reshape(x, shape=(*x.shape[:place], 1, *x.shape[place:]))
+    wide = _reshape(x, shape=(*x.shape[:number], 1, *x.shape[number:]))
     return wide == classes  # type: ignore[no-any-return]  # a Tensor
 
 
@@ -197,20 +409,31 @@ def linspace(
     device: DeviceLike | None = None,
     endpoint: bool = True,
 ) -> Tensor:
-    """Numbers evenly spaced from `start` to `stop`.
+    """Evenly spaced numbers from `start` to `stop`.
 
     Parameters
     ----------
     start, stop : number
-        The ends. The first number is `start`, the last `stop` unless `endpoint` is false.
+        The ends. The first number is `start`, the last is `stop` if `endpoint` is true.
     num : int
-        How many.
-    dtype : DType, optional
-        Dtype of the result; by default the device's default float dtype.
+        Number of numbers.
+    dtype : DType or str, optional
+        Dtype of the result. By default the device's default float dtype, or the complex dtype for
+        complex ends.
     device : Device or str, optional
-        Where to make it; the default device if left out.
+        Device of the tensor. By default the default device.
     endpoint : bool
-        Whether `stop` is one of them.
+        Whether `stop` is one of the numbers.
+
+    Returns
+    -------
+    Tensor, shape (num,)
+        The numbers.
+
+    Raises
+    ------
+    ArgumentError
+        If an end is not finite, or `num` is negative.
 
     Examples
     --------
@@ -218,19 +441,30 @@ def linspace(
     >>> burn.linspace(0, 1, 5, device="cpu").tolist()
     [0.0, 0.25, 0.5, 0.75, 1.0]
     """
-    where_ = find_device(device)
-    if not all(isinstance(one, (int, float, complex)) for one in (start, stop)):
-        raise OperandTypeError(f"{start!r} and {stop!r} are no two numbers", operation="linspace")
-    num = as_integer(num, "num", "linspace", least=0)
-    if not all(math.isfinite(abs(one)) for one in (start, stop)):
-        raise ArgumentError(f"numbers from {start} to {stop}", operation="linspace")
+    target = find_device(device, "linspace")
+    first = as_number(start, "start", "linspace")
+    last = as_number(stop, "stop", "linspace")
+    count = as_integer(num, "num", "linspace", least=0)
+    if endpoint.__class__ is not bool:
+        endpoint = as_flag(endpoint, "endpoint", "linspace")
+    if not (_is_finite(first) and _is_finite(last)):
+        raise ArgumentError(
+            f"numbers from {start} to {stop}", hint="Both must be finite", operation="linspace"
+        )
     try:
-        numbers = np.linspace(start, stop, num, endpoint=bool(endpoint))
-    except (MemoryError, ValueError, IndexError) as error:  # NumPy's, by how much too many
-        rule = f"{num} numbers do not fit in memory"
+        numbers = np.linspace(first, last, count, endpoint=endpoint)
+    except (MemoryError, ValueError, IndexError) as error:  # NumPy's error depends on the count
+        rule = f"{count} numbers do not fit in memory"
         raise OutOfMemoryError(rule, hint="Compute with fewer", operation="linspace") from error
     if dtype is None and numbers.dtype.kind == "f":
-        dtype = where_.settings.float_dtype
+        dtype = target.settings.float_dtype
     elif dtype is None:
-        dtype = "complex64" if where_.settings.float_dtype.itemsize <= 4 else "complex128"
-    return asarray(numbers, dtype=dtype, device=where_)
+        dtype = "complex64" if target.settings.float_dtype.itemsize <= 4 else "complex128"
+    return asarray(numbers, dtype=dtype, device=target)
+
+
+def _is_finite(number: Scalar) -> bool:
+    try:
+        return math.isfinite(abs(number))
+    except OverflowError:  # an integer beyond all floats
+        return False

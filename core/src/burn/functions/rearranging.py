@@ -1,20 +1,27 @@
-"""Elements moved, repeated, cut into parts and padded; more of the chapter "Manipulation"."""
+"""Elements moved, repeated, split and padded; more of the chapter "Manipulation"."""
 
 from __future__ import annotations
 
 import builtins
 import itertools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 import numpy as np
 
-from burn.dispatch import DispatchTensor, to_scalar, unary
-from burn.errors import ArgumentError, AxisError, DTypeError, OperandTypeError, ShapeError
+from burn.dispatch import DispatchTensor, unary
+from burn.errors import ArgumentError, AxisError, DTypeError, ShapeError
 from burn.functions.common import Axis, dispatch
 from burn.functions.creation import asarray
 from burn.functions.manipulation import concat, flatten
-from burn.functions.normalize import as_shape, normalize_axes, normalize_axis, rank_of
+from burn.functions.normalize import (
+    as_number,
+    as_scalar,
+    as_shape,
+    normalize_axes,
+    normalize_axis,
+    rank_of,
+)
 from burn.functions.views import independent, view_by_steps, viewing
 from burn.ops.arguments import as_integer
 
@@ -48,7 +55,26 @@ _view_slice = viewing("slice")
 
 
 def swapaxes(x: Tensor, axis1: int, axis2: int, /) -> Tensor:
-    """Two axes exchanged."""
+    """The elements with two axes exchanged; no view.
+
+    Parameters
+    ----------
+    x : Tensor
+        Any tensor.
+    axis1, axis2 : int
+        The axes.
+
+    Returns
+    -------
+    Tensor
+        The elements of `x` in the new order.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.swapaxes(burn.zeros((2, 3, 4), device="cpu"), 0, 2).shape
+    (4, 3, 2)
+    """
     first = normalize_axis(x, axis1, "swapaxes")
     second = normalize_axis(x, axis2, "swapaxes")
     order = list(range(len(x.shape)))
@@ -57,16 +83,26 @@ def swapaxes(x: Tensor, axis1: int, axis2: int, /) -> Tensor:
 
 
 def roll(x: Tensor, /, shift: int | tuple[int, ...], *, axis: Axis = None) -> Tensor:
-    """Elements moved along axes; those that leave at one end enter at the other.
+    """Elements shifted along axes; those beyond one end re-enter at the other.
 
     Parameters
     ----------
     x : Tensor
         Any tensor.
     shift : int or tuple of int
-        By how many places, for each axis of a tuple or for all alike.
+        Distance of the shift: one for each axis, or one for all.
     axis : int, tuple of int or None
-        Axes to move along; None moves through all elements in row-major order.
+        Axes to shift along; None shifts all elements in row-major order.
+
+    Returns
+    -------
+    Tensor
+        Of the shape and dtype of `x`.
+
+    Raises
+    ------
+    ArgumentError
+        If the numbers of shifts and axes differ.
 
     Examples
     --------
@@ -74,8 +110,9 @@ def roll(x: Tensor, /, shift: int | tuple[int, ...], *, axis: Axis = None) -> Te
     >>> burn.roll(burn.arange(5, device="cpu"), 2).tolist()
     [3, 4, 0, 1, 2]
     """
-    shifts = as_shape(shift)
+    shifts = as_shape(shift, "roll")
     if axis is None:
+        rank_of(x, "roll")
         flat = flatten(x)
         return _reshape(_rolled(flat, sum(shifts), 0), shape=x.shape)
     axes = normalize_axes(x, axis, "roll", repeats=True)
@@ -85,8 +122,8 @@ def roll(x: Tensor, /, shift: int | tuple[int, ...], *, axis: Axis = None) -> Te
         axes *= len(shifts)
     if len(shifts) != len(axes):
         raise ArgumentError(f"{len(shifts)} shifts for {len(axes)} axes", operation="roll")
-    for number, places in zip(axes, shifts, strict=True):
-        x = _rolled(x, places, number)
+    for number, distance in zip(axes, shifts, strict=True):
+        x = _rolled(x, distance, number)
     return independent(x)
 
 
@@ -103,7 +140,7 @@ def _part(x: Tensor, axis: int, start: int, length: int) -> Tensor:
 
 
 def _slices(shape: Shape, axis: int, start: int, length: int) -> Slices:
-    """All elements, but for some neighbours along an axis."""
+    """The slices of an op that takes all elements of the other axes."""
     return tuple(
         [
             (start, length, 1) if number == axis else (0, extent, 1)
@@ -119,17 +156,29 @@ def _view_of_part(x: Tensor, axis: int, start: int, length: int) -> Tensor:
 def repeat(
     x: Tensor, repeats: int | Sequence[int] | Tensor, /, *, axis: int | None = None
 ) -> Tensor:
-    """Each element several times, one after the other.
+    """Each element repeated, next to itself.
 
     Parameters
     ----------
     x : Tensor
         Any tensor.
     repeats : int, or integers of shape (N,)
-        How often: all elements alike, or each place along the axis. A tensor of counts is read,
-        since the shape of the result depends on it.
+        Number of repetitions: one for all elements, or one for each index along the axis. A tensor
+        of counts is read, since the shape of the result depends on it.
     axis : int, optional
-        The axis; without one, all elements in row-major order.
+        The axis. By default all elements are repeated in row-major order.
+
+    Returns
+    -------
+    Tensor
+        The repeated elements.
+
+    Raises
+    ------
+    ArgumentError
+        If a number of repetitions is negative.
+    ShapeError
+        If there are not as many counts as indices.
 
     Examples
     --------
@@ -142,13 +191,13 @@ def repeat(
         x, axis = flatten(x), 0
     number = normalize_axis(x, axis, "repeat")
     length = x.shape[number]
-    if isinstance(repeats, (int, np.integer)):
+    if _is_integer(repeats):
         repeats = as_integer(repeats, "repeats", "repeat", least=0)
         column = _reshape(x, shape=(*x.shape[: number + 1], 1, *x.shape[number + 1 :]))
         wide = (*x.shape[: number + 1], repeats, *x.shape[number + 1 :])
         shape = (*x.shape[:number], length * repeats, *x.shape[number + 1 :])
         return _reshape(_expand(column, shape=wide), shape=shape)
-    counts: Tensor = asarray(repeats, device=None if _is_tensor(repeats) else x.device)
+    counts = asarray(repeats, device=None if isinstance(repeats, DispatchTensor) else x.device)
     if counts.size == 1:
         counts = _expand(_reshape(counts, shape=(1,)), shape=(length,))
     if counts.shape != (length,):
@@ -156,26 +205,45 @@ def repeat(
             f"counts of shape {counts.shape} for an axis of length {length}", operation="repeat"
         )
     dtype = x.device.settings.int_dtype
-    places = dispatch.execute("repeated_places", counts, dtype=dtype)
-    return dispatch.execute("select", x, places, axis=number)  # type: ignore[no-any-return]  # one output
+    indices = dispatch.execute_one("repeated_places", counts, dtype=dtype)
+    return dispatch.execute_one("select", x, indices, axis=number)
 
 
-def _is_tensor(value: Any) -> bool:
-    return isinstance(value, DispatchTensor)
+def _is_integer(value: Any) -> TypeGuard[int]:
+    """Whether an argument is one integer, a 0-d NumPy array of integers included."""
+    if isinstance(value, np.ndarray):
+        return not value.ndim and value.dtype.kind in "iu"
+    return isinstance(value, (int, np.integer))
 
 
 def tile(x: Tensor, repetitions: int | tuple[int, ...], /) -> Tensor:
-    """The whole tensor several times along each axis.
+    """The whole tensor repeated along each axis.
 
     Parameters
     ----------
     x : Tensor
         Any tensor.
     repetitions : tuple of int
-        How often along each axis, counted from the last; axes that `x` lacks are new ones.
+        Number of repetitions along each axis, counted from the last; an axis that `x` lacks is new.
+
+    Returns
+    -------
+    Tensor
+        The repeated tensor.
+
+    Raises
+    ------
+    ArgumentError
+        If a number of repetitions is negative.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.tile(burn.asarray([1, 2], device="cpu"), 2).tolist()
+    [1, 2, 1, 2]
     """
-    counts = as_shape(repetitions)
     rank = rank_of(x, "tile")
+    counts = as_shape(repetitions, "tile")
     if min(counts, default=0) < 0:
         raise ArgumentError(f"a count is negative in {counts}", operation="tile")
     counts = (1,) * (rank - len(counts)) + counts
@@ -188,7 +256,26 @@ def tile(x: Tensor, repetitions: int | tuple[int, ...], /) -> Tensor:
 
 
 def unstack(x: Tensor, /, *, axis: int = 0) -> tuple[Tensor, ...]:
-    """Views of the parts of a tensor along an axis, which they lack."""
+    """Views of the elements at each index of an axis, without that axis.
+
+    Parameters
+    ----------
+    x : Tensor
+        Any tensor.
+    axis : int
+        The axis.
+
+    Returns
+    -------
+    tuple of Tensor
+        A view for each index.
+
+    Examples
+    --------
+    >>> import burn
+    >>> [one.tolist() for one in burn.unstack(burn.asarray([[1, 2], [3, 4]], device="cpu"))]
+    [[1, 2], [3, 4]]
+    """
     number = normalize_axis(x, axis, "unstack")
     shape = (*x.shape[:number], *x.shape[number + 1 :])
     reshape = ("reshape", {"shape": shape})
@@ -201,13 +288,42 @@ def unstack(x: Tensor, /, *, axis: int = 0) -> tuple[Tensor, ...]:
 
 
 def narrow(x: Tensor, start: int, length: int, /, *, axis: int) -> Tensor:
-    """A view of `length` neighbours along an axis, from `start` on."""
+    """A view of consecutive elements along an axis.
+
+    Parameters
+    ----------
+    x : Tensor
+        Any tensor.
+    start : int
+        Index of the first element.
+    length : int
+        Number of elements.
+    axis : int
+        The axis.
+
+    Returns
+    -------
+    Tensor
+        The view.
+
+    Raises
+    ------
+    AxisError
+        If an index is out of range.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.narrow(burn.arange(5, device="cpu"), 1, 3, axis=0).tolist()
+    [1, 2, 3]
+    """
     number = normalize_axis(x, axis, "narrow")
     start = as_integer(start, "start", "narrow")
     length = as_integer(length, "length", "narrow")
     if length < 0 or not 0 <= start <= x.shape[number] - length:
         raise AxisError(
-            f"places {start} to {start + length - 1} of axis {number} of {x.shape}",
+            f"indices {start} to {start + length - 1} of axis {number} of {x.shape}",
+            hint="They must be in the range of the axis",
             operation="narrow",
         )
     return _view_of_part(x, number, start, length)
@@ -216,31 +332,44 @@ def narrow(x: Tensor, start: int, length: int, /, *, axis: int) -> Tensor:
 def split(
     x: Tensor, indices_or_sections: int | Sequence[int], /, *, axis: int = 0
 ) -> tuple[Tensor, ...]:
-    """Views of the parts into which a tensor is cut along an axis.
+    """Views of the parts of a tensor along an axis.
 
     Parameters
     ----------
     x : Tensor
         Any tensor.
     indices_or_sections : int or sequence of int
-        A number of equal parts; or the places before which to cut, as in slices.
+        Number of equal parts; or the indices at which the next part starts, as in slices.
     axis : int
         The axis.
+
+    Returns
+    -------
+    tuple of Tensor
+        The views.
 
     Raises
     ------
     ArgumentError
         If the parts would not be equal; see `chunk`, and `split_with_sizes`.
+
+    Examples
+    --------
+    >>> import burn
+    >>> x = burn.arange(6, device="cpu")
+    >>> [part.tolist() for part in burn.split(x, [1, 3])]
+    [[0], [1, 2], [3, 4, 5]]
     """
     number = normalize_axis(x, axis, "split")
     length = x.shape[number]
-    if not isinstance(indices_or_sections, (int, np.integer)):
-        cuts = [0, *as_shape(indices_or_sections), length]
-        pieces = [
-            builtins.slice(start, stop).indices(length) for start, stop in itertools.pairwise(cuts)
+    if not _is_integer(indices_or_sections):
+        bounds = [0, *as_shape(indices_or_sections, "split"), length]
+        parts = [
+            builtins.slice(start, stop).indices(length)
+            for start, stop in itertools.pairwise(bounds)
         ]
         return tuple(
-            [_view_of_part(x, number, start, max(stop - start, 0)) for start, stop, _ in pieces]
+            [_view_of_part(x, number, start, max(stop - start, 0)) for start, stop, _ in parts]
         )
     sections = as_integer(indices_or_sections, "indices_or_sections", "split", least=1)
     if length % sections:
@@ -249,11 +378,33 @@ def split(
             hint="chunk makes the last part shorter",
             operation="split",
         )
-    return split_with_sizes(x, [length // sections] * sections, axis=number)
+    size = length // sections
+    return tuple([_view_of_part(x, number, index * size, size) for index in range(sections)])
 
 
 def chunk(x: Tensor, chunks: int, /, *, axis: int = 0) -> tuple[Tensor, ...]:
-    """At most so many parts along an axis, of equal length but for the last."""
+    """Views of parts of equal length along an axis; the last one may be shorter.
+
+    Parameters
+    ----------
+    x : Tensor
+        Any tensor.
+    chunks : int
+        Largest number of parts.
+    axis : int
+        The axis.
+
+    Returns
+    -------
+    tuple of Tensor
+        The views.
+
+    Examples
+    --------
+    >>> import burn
+    >>> [part.tolist() for part in burn.chunk(burn.arange(5, device="cpu"), 2)]
+    [[0, 1, 2], [3, 4]]
+    """
     number = normalize_axis(x, axis, "chunk")
     chunks = as_integer(chunks, "chunks", "chunk", least=1)
     length = x.shape[number]
@@ -263,35 +414,65 @@ def chunk(x: Tensor, chunks: int, /, *, axis: int = 0) -> tuple[Tensor, ...]:
 
 
 def split_with_sizes(x: Tensor, sizes: Sequence[int], /, *, axis: int = 0) -> tuple[Tensor, ...]:
-    """Parts of these lengths along an axis, which together are its length."""
+    """Views of parts of given lengths along an axis.
+
+    Parameters
+    ----------
+    x : Tensor
+        Any tensor.
+    sizes : sequence of int
+        Lengths of the parts, which add up to that of the axis.
+    axis : int
+        The axis.
+
+    Returns
+    -------
+    tuple of Tensor
+        The views.
+
+    Raises
+    ------
+    ShapeError
+        If the lengths do not add up to that of the axis.
+
+    Examples
+    --------
+    >>> import burn
+    >>> x = burn.arange(4, device="cpu")
+    >>> [part.tolist() for part in burn.split_with_sizes(x, [1, 3])]
+    [[0], [1, 2, 3]]
+    """
     number = normalize_axis(x, axis, "split_with_sizes")
-    lengths = as_shape(sizes)
+    lengths = as_shape(sizes, "split_with_sizes")
     if min(lengths, default=0) < 0 or sum(lengths) != x.shape[number]:
         raise ShapeError(
             f"lengths {lengths} do not add up to {x.shape[number]}", operation="split_with_sizes"
         )
-    starts = [sum(lengths[:place]) for place in range(len(lengths))]
-    return tuple(
-        [_view_of_part(x, number, start, size) for start, size in zip(starts, lengths, strict=True)]
-    )
+    starts = itertools.accumulate(lengths, initial=0)
+    return tuple([_view_of_part(x, number, *part) for part in zip(starts, lengths, strict=False)])
 
 
 def pad(
     x: Tensor, pad_width: PadWidth, /, mode: str = "constant", *, constant_values: Scalar = 0
 ) -> Tensor:
-    """More elements before and after those of a tensor.
+    """A tensor with elements added at the ends of its axes.
 
     Parameters
     ----------
     x : Tensor
         Any tensor.
     pad_width : int, pair of int, or a pair for each axis
-        How many before and after, for all axes alike or for each.
+        Numbers of elements to add before and after: for all axes, or for each.
     mode : {"constant", "edge", "reflect", "symmetric", "wrap"}
-        What they are: `constant_values`; the nearest element (elsewhere called "replicate"); the
-        tensor mirrored, without or with its edge; the tensor again ("circular").
+        The added elements: `constant_values`; the nearest element ("replicate" in PyTorch); the
+        tensor mirrored, without or with its edge; the tensor repeated ("circular" in PyTorch).
     constant_values : number
-        What is put there in the mode "constant".
+        Value of the added elements in the mode "constant".
+
+    Returns
+    -------
+    Tensor
+        Of the dtype of `x`.
 
     Raises
     ------
@@ -305,12 +486,11 @@ def pad(
     [0, 0, 1, 2, 2, 2]
     """
     padding = _pairs(pad_width, rank_of(x, "pad"))
-    if not isinstance(constant_values, (bool, int, float, complex)):
-        raise OperandTypeError(f"{constant_values!r} is no number", operation="pad")
-    value = to_scalar(constant_values, x.dtype)
-    if (x.dtype.is_integer or x.dtype.is_bool) and value != constant_values:
+    number = as_number(constant_values, "constant_values", "pad")
+    value = as_scalar(number, x.dtype, "pad")
+    if (x.dtype.is_integer or x.dtype.is_bool) and value != number:
         raise DTypeError(
-            f"a tensor of {x.dtype} does not hold {constant_values!r}",
+            f"a tensor of {x.dtype} does not hold {number!r}",
             hint="Convert it with .astype()",
             operation="pad",
         )
@@ -318,8 +498,8 @@ def pad(
 
 
 def _pairs(width: Any, rank: int) -> tuple[tuple[int, int], ...]:
-    """A pair of counts for each axis."""
-    if isinstance(width, int):
+    """A pair of numbers of elements for each axis."""
+    if isinstance(width, int) or _is_integer(width):
         width = ((width, width),)
     try:
         if len(width) == 2 and all(hasattr(one, "__index__") for one in width):
@@ -332,7 +512,7 @@ def _pairs(width: Any, rank: int) -> tuple[tuple[int, int], ...]:
         )
     except (TypeError, ValueError):
         raise ShapeError(
-            f"{width!r} says not how much to pad",
+            f"{width!r} does not say how much to pad",
             hint="A number, a pair, or a pair for each axis",
             operation="pad",
         ) from None
@@ -340,7 +520,7 @@ def _pairs(width: Any, rank: int) -> tuple[tuple[int, int], ...]:
 
 
 def unfold(x: Tensor, size: int, /, *, axis: int, step: int = 1) -> Tensor:
-    """Windows of neighbours along an axis, each along a new last axis.
+    """Windows of consecutive elements along an axis, each along a new last axis.
 
     Parameters
     ----------
@@ -349,9 +529,19 @@ def unfold(x: Tensor, size: int, /, *, axis: int, step: int = 1) -> Tensor:
     size : int
         Length of a window.
     axis : int
-        The axis; in the result it counts the windows.
+        The axis; in the result it is that of the windows.
     step : int
-        Distance of the windows.
+        Distance of the first elements of consecutive windows.
+
+    Returns
+    -------
+    Tensor
+        The windows; no view.
+
+    Raises
+    ------
+    ShapeError
+        If a window is longer than the axis.
 
     Examples
     --------
