@@ -174,3 +174,16 @@ def test_attributes_of_a_typed_dict_are_those_of_the_op():
 def test_a_value_of_another_type_than_its_role_is_refused(name, attributes, message):
     with pytest.raises(BurnError, match=message):
         REGISTRY[name].infer(Meta((2, 3), float32), **attributes)
+
+
+def test_the_functions_of_an_op_are_named_after_it_in_tracebacks_and_profiles():
+    for definition in REGISTRY.values():
+        parts = (definition.default, definition.host, definition.vjp, definition.requires)
+        for part in (*parts, definition.write):
+            function = part
+            while function is not None:
+                assert function.__name__ not in {"_", "<lambda>"}
+                assert function.__code__.co_name not in {"_", "<lambda>"}
+                function = getattr(function, "__wrapped__", None)
+    assert REGISTRY["softmax"].vjp.__code__.co_qualname == "softmax.gradient"
+    assert REGISTRY["silu"].default.__wrapped__.__code__.co_name == "silu.decomposition"

@@ -33,7 +33,7 @@ from burn.errors import BurnError, DTypeError, OperandTypeError
 from burn.ops.attributes import Attribute, attributes_of
 from burn.ops.signature import Meta, Operand
 
-__all__ = ["REGISTRY", "Context", "Op", "Saves", "Tag", "op", "register"]
+__all__ = ["REGISTRY", "Context", "Op", "Saves", "Tag", "named", "op", "register"]
 
 Saves = tuple[str, ...] | Mapping[str, tuple[str, ...]]
 
@@ -168,18 +168,18 @@ class Op:
 
     def decomposition(self, default: Callable[..., Any]) -> Callable[..., Any]:
         """Decorator: how to compute the op from other ops."""
-        self.default = default
-        return default
+        self.default = named(default, f"{self.name}.decomposition")
+        return self.default
 
     def on_host(self, host: Callable[..., Any]) -> Callable[..., Any]:
-        """Decorator: how to compute the op with NumPy, where no ops say it."""
-        self.host = host
-        return host
+        """Decorator: how to compute the op with NumPy, where no other ops can."""
+        self.host = named(host, f"{self.name}.on_host")
+        return self.host
 
     def requirement(self, requires: Callable[..., None]) -> Callable[..., None]:
-        """Decorator: raises where attributes are not what they have to be."""
-        self.requires = requires
-        return requires
+        """Decorator: raises if a value of an attribute is not allowed."""
+        self.requires = named(requires, f"{self.name}.requirement")
+        return self.requires
 
     def gradient(self, *, saves: Saves = ()) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         """Decorator: the gradient rule, and what it needs to have saved."""
@@ -188,16 +188,16 @@ class Op:
                 raise TypeError(f"op {self.name}: {name!r} is an operand and an output: which one?")
 
         def attach(vjp: Callable[..., Any]) -> Callable[..., Any]:
-            self.vjp = vjp
+            self.vjp = named(vjp, f"{self.name}.gradient")
             self.saves = saves
-            return vjp
+            return self.vjp
 
         return attach
 
     def inverse_write(self, rule: Callable[..., Any]) -> Callable[..., Any]:
         """Decorator: what the operand of a view op is after a write to the output."""
-        self.write = rule
-        return rule
+        self.write = named(rule, f"{self.name}.inverse_write")
+        return self.write
 
     def infer(self, *operands: Any, **attributes: Any) -> Any:
         """Metadata of the outputs, from that of the operands; touches no data.
@@ -298,6 +298,18 @@ def _operand(op_name: str, parameter: inspect.Parameter, hints: Mapping[str, Any
     raise TypeError(
         f"op {op_name}: annotate operand {parameter.name!r} with an alias of burn.ops.signature"
     )
+
+
+def named(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """Name a function called ``_``, or a lambda, as tracebacks and profiles are to show it."""
+    current: Any = function
+    while current is not None and current.__name__ in {"_", "<lambda>"}:
+        current.__name__ = current.__qualname__ = name
+        wrapped = getattr(current, "__wrapped__", None)
+        if wrapped is None:
+            current.__code__ = current.__code__.replace(co_name=name, co_qualname=name)
+        current = wrapped
+    return function
 
 
 REGISTRY: Final[dict[str, Op]] = {}

@@ -10,7 +10,13 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias
 
-from burn.ops.op import Context, Op, Tag, register
+from burn.ops.op import (
+    Context,
+    Op,
+    Tag,
+    named,
+    register,
+)
 from burn.ops.precision import for_reals, in_float32
 from burn.ops.signature import (
     Cotangent,
@@ -36,7 +42,10 @@ def _function(
 ) -> Op:
     """Define an elementwise float op whose derivative is ``slope`` of its input or output."""
     definition = register(Op(_rule(name, doc, takes_complex=takes_complex), Tag.ELEMENTWISE))
-    definition.default = default and for_reals(in_float32(default))
+    if default is not None:
+        definition.decomposition(for_reals(in_float32(default)))
+
+    named(slope, f"{name}.slope")
 
     @definition.gradient(saves=(of,))
     def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
@@ -65,7 +74,8 @@ def _step(
 ) -> Op:
     """Define an elementwise float op that is constant but for jumps, with gradient 0."""
     definition = register(Op(_rule(name, doc, takes_complex=takes_complex), Tag.ELEMENTWISE))
-    definition.default = default
+    if default is not None:
+        definition.decomposition(default)
 
     @definition.gradient()
     def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
