@@ -5,33 +5,27 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final
 
 from burn.device_id import DeviceId, encode_type_id
 from burn.devices.default import default, fallbacks, preferred
+from burn.devices.opened import OpenedDevice, TensorTypes
 from burn.devices.ranking import ranked
 from burn.devices.settings import DeviceSettings, changed_settings
-from burn.devices.spelling import Spelling, canonical_name, parse
-from burn.devices.tensor_type import TensorType
+from burn.devices.spelling import Spelling, parse
 from burn.dtype import DType, DTypeUsage, int32, int64
 from burn.errors import (
     ArgumentError,
-    BurnError,
     DeviceUnavailableError,
-    DTypeError,
-    ExecutionError,
     PluginError,
 )
 from burn.generator import Key as GeneratorKey, seed as seed_generator
-from burn.plugins import BackendEntry, DeviceInfo, describe, registry
-
-if TYPE_CHECKING:  # a list of devices needs no ops, and they take most of a start-up
-    from burn.ops import Op, OpTable
+from burn.plugins import BackendEntry, DeviceInfo, registry
 
 __all__ = ["Device"]
 
 
-class Device:
+class Device(OpenedDevice):
     """One piece of hardware, or one with automatic differentiation on top.
 
     Parameters
@@ -63,47 +57,7 @@ class Device:
     True
     """
 
-    __slots__ = (
-        "__weakref__",
-        "_backend",
-        "_checkpointing",
-        "_hardware",
-        "_is_used",
-        "_lock",
-        "_ops",
-        "_settings",
-        "_types",
-        "_with_autodiff",
-        "_with_checkpointing",
-        "entry",
-        "id",
-        "index",
-        "type",
-        "types",
-    )
-
-    id: DeviceId
-    """Type and number in the numbering of its own backend."""
-
-    entry: BackendEntry
-    """The backend's entry in the registry of plugins."""
-
-    type: str
-    index: int
-
-    types: dict[Any, TensorType]
-    """TensorType of each dtype object that primitives on the device carry."""
-
-    _backend: Any
-    _checkpointing: bool
-    _hardware: Device
-    _is_used: bool
-    _lock: threading.RLock
-    _ops: OpTable | None
-    _settings: DeviceSettings | None
-    _types: dict[DType, TensorType]
-    _with_autodiff: Device | None
-    _with_checkpointing: Device | None
+    __slots__ = ()
 
     def __new__(cls, name: str | Device) -> Device:  # noqa: D102, PYI034 — see the class; handles are shared
         if isinstance(name, Device):
@@ -120,7 +74,7 @@ class Device:
         self.id = DeviceId(entry.spec.device_types.index(type_), index)
         self.type = type_
         self.index = index
-        self.types = _TensorTypes(self)
+        self.types = TensorTypes(self)
         self.entry = entry
         self._hardware = hardware or self
         self._lock = hardware._lock if hardware else threading.RLock()
@@ -155,12 +109,6 @@ class Device:
         return Device, (str(self),)
 
     @property
-    def name(self) -> str:
-        """The canonical spelling, such as ``"cuda:0"`` or ``"torch/cpu:0"``."""
-        entry = self.entry
-        return canonical_name(entry.name, entry.spec.device_types, self.type, self.index)
-
-    @property
     def backend_name(self) -> str:
         """Name of the backend that the device belongs to."""
         return self.entry.name
@@ -169,32 +117,6 @@ class Device:
     def dispatch_id(self) -> DeviceId:
         """The DeviceId that is unique among all backends of this process."""
         return DeviceId(encode_type_id(self.entry.backend_id, self.id.type_id), self.id.index_id)
-
-    @property
-    def hardware(self) -> Device:
-        """The device without autodiff."""
-        return self._hardware
-
-    @property
-    def is_autodiff(self) -> bool:
-        """Whether tensors on it can be tracked."""
-        return self._hardware is not self
-
-    def _forget_parent(self) -> None:
-        """Leave behind what the parent process had of the device, unless it survives a fork."""
-        if self._hardware is self:
-            self._lock = threading.RLock()
-        table, self._ops = self._ops, None
-        self._backend = None
-        try:
-            self.entry.check_process(self.type)
-        except DeviceUnavailableError as error:
-            for tensor_type in self._types.values():
-                tensor_type.calls.clear()
-            if table is not None:
-                table.close(error)
-        else:
-            self._ops = table
 
     def autodiff(self) -> Device:
         """The same hardware with automatic differentiation.
@@ -244,119 +166,12 @@ class Device:
         return self._hardware
 
     @property
-    def backend(self) -> Any:
-        """The backend that computes, an `Autodiff` on an autodiff device; loaded at first use."""
-        if self._backend is None:
-            entry = self.entry
-            backend = entry.load()
-            entry.check_process(self.type)
-            self._backend = _autodiff_over(entry) if self.is_autodiff else backend
-        return self._backend
-
-    @property
-    def ops(self) -> OpTable:
-        """The op table of the device, which is opened at first use."""
-        if self._ops is None:
-            backend = self.backend
-            with self._lock:
-                if self._ops is None:
-                    self._ops = self._open(backend)
-        return self._ops
-
-    def _open(self, backend: Any) -> OpTable:
-        """Resolve the op table.
-
-        Raises
-        ------
-        DeviceUnavailableError
-            If the backend cannot open the device.
-        """
-        from burn.ops import resolve
-
-        try:
-            if self._checkpointing:
-                return backend.for_device(self.id, checkpointing=True)  # type: ignore[no-any-return]  # of Autodiff
-            return resolve(backend, self.id)
-        except (BurnError, KeyboardInterrupt):
-            raise
-        except BaseException as error:
-            raise self._not_opened(error) from error
-
-    def _not_opened(self, error: BaseException) -> DeviceUnavailableError:
-        """What to raise for whatever a backend raises while it opens the device."""
-        return DeviceUnavailableError(
-            f"{self.name} cannot be opened: {describe(error)}",
-            hint="`burn devices --check` tries every device",
-        )
-
-    @property
     def info(self) -> DeviceInfo:
         """What is known of the hardware."""
         for info in self.entry.probe():
             if (info.type, info.index) == (self.type, self.index):
                 return info
         raise DeviceUnavailableError(f"{self.name} is not there any more")
-
-    def tensor_type(self, dtype: DType) -> TensorType:
-        """What tensors of a dtype on this device share.
-
-        Raises
-        ------
-        DTypeError
-            If the device cannot store the dtype.
-        """
-        found = self._types.get(dtype)
-        if found is not None:
-            return found
-        native = self.backend.native_dtype(dtype)
-        if native is None or DTypeUsage.STORAGE not in self.dtype_usage(dtype):
-            raise DTypeError(
-                f"{self.name} has no {dtype}",
-                hint=f"It has {', '.join(str(one) for one in self.dtypes())}",
-            )
-        with self._lock:
-            found = self._types.setdefault(dtype, TensorType(self, dtype))
-            self.types[native] = found
-            self._hardware._is_used = True
-        if self.is_autodiff and not self._checkpointing:
-            self._hardware.tensor_type(dtype).tracking = found
-        return found
-
-    def type_of(self, primitive: Any) -> TensorType:
-        """TensorType of a primitive on this device."""
-        return self.types[primitive.dtype]
-
-    def dtypes(self) -> list[DType]:
-        """Dtypes that the device can store."""
-        return [dtype for dtype in DType.members() if self.dtype_usage(dtype)]
-
-    def dtype_usage(self, dtype: DType | str) -> DTypeUsage:
-        """What the device can do with a dtype.
-
-        Raises
-        ------
-        DeviceUnavailableError
-            If the backend has to open the device to answer, and cannot.
-        """
-        backend, wanted = self.backend, DType.of(dtype)
-        try:
-            return backend.dtype_usage(self.id, wanted)  # type: ignore[no-any-return]  # of a Backend
-        except (BurnError, KeyboardInterrupt):
-            raise
-        except BaseException as error:
-            raise self._not_opened(error) from error
-
-    def supports_dtype(self, dtype: DType | str) -> bool:
-        """Whether the device can store a dtype and compute with it."""
-        return DTypeUsage.GENERAL in self.dtype_usage(dtype)
-
-    def check_usage(self, dtype: DType, definition: Op) -> None:
-        """Refuse arithmetic in a dtype that the device can only store."""
-        if definition.needs_arithmetic and not self.supports_dtype(dtype):
-            raise DTypeError(
-                f"{self.name} stores {dtype} but does not compute with it",
-                hint="Cast to a dtype that `burn devices` shows as supported",
-            )
 
     @property
     def settings(self) -> DeviceSettings:
@@ -418,28 +233,6 @@ class Device:
         from burn.ops.arguments import as_integer  # to list devices takes no ops
 
         seed_generator(self.generator, as_integer(seed, "seed", "seed"))
-
-    def sync(self) -> None:
-        """Wait for all work on the device.
-
-        Raises
-        ------
-        ExecutionError
-            If work failed after it was queued.
-        """
-        backend = self.backend
-        try:
-            backend.sync(self.id)
-        except BurnError:
-            raise
-        except Exception as error:
-            raise ExecutionError(
-                f"{self} failed with {describe(error)}", operation="sync"
-            ) from error
-
-    def memory_cleanup(self) -> None:
-        """Give memory that is held but not in use back to the system."""
-        self.backend.memory_cleanup(self.id)
 
     @classmethod
     def enumerate(
@@ -525,18 +318,6 @@ class Device:
         return list(fallbacks())
 
 
-class _TensorTypes(dict[Any, TensorType]):
-    """TensorType of each dtype object of a device, found when it is first met."""
-
-    def __init__(self, device: Device) -> None:
-        super().__init__()
-        self._device = device
-
-    def __missing__(self, native: Any) -> TensorType:
-        device = self._device
-        return device.tensor_type(device.ops.dtype_of(native))
-
-
 _alive: Final[weakref.WeakValueDictionary[int, Device]] = weakref.WeakValueDictionary()
 """Every handle by its identity: equal ones are several objects."""
 
@@ -554,16 +335,6 @@ def _handle(entry: BackendEntry, type_: str, index: int) -> Device:
         made = Device._make(entry, type_, index, None)
         found = entry.handles.setdefault((type_, index), made)
     return found
-
-
-def _autodiff_over(entry: BackendEntry) -> Any:
-    """The Autodiff over a backend: one, so that all its devices know the same tracked tensors."""
-    from burn.autodiff import Autodiff
-
-    with entry.lock:
-        if entry.decorated is None:
-            entry.decorated = Autodiff(entry.load())
-        return entry.decorated
 
 
 def _after_fork() -> None:

@@ -1,0 +1,250 @@
+"""OpenedDevice: the backend, the op table and the tensor types of one device."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+from burn.device_id import DeviceId
+from burn.devices.settings import DeviceSettings
+from burn.devices.spelling import canonical_name
+from burn.devices.tensor_type import TensorType
+from burn.dtype import DType, DTypeUsage
+from burn.errors import BurnError, DeviceUnavailableError, DTypeError, ExecutionError
+from burn.plugins import BackendEntry, describe
+
+if TYPE_CHECKING:  # a list of devices needs no ops, and they take most of a start-up
+    from burn.devices.device import Device
+    from burn.ops import Op, OpTable
+
+__all__ = ["OpenedDevice", "TensorTypes"]
+
+
+class OpenedDevice:
+    """The part of a `Device` that computes: loaded and opened when it is first used."""
+
+    __slots__ = (
+        "__weakref__",
+        "_backend",
+        "_checkpointing",
+        "_hardware",
+        "_is_used",
+        "_lock",
+        "_ops",
+        "_settings",
+        "_types",
+        "_with_autodiff",
+        "_with_checkpointing",
+        "entry",
+        "id",
+        "index",
+        "type",
+        "types",
+    )
+
+    id: DeviceId
+    """Type and number in the numbering of its own backend."""
+
+    entry: BackendEntry
+    """The backend's entry in the registry of plugins."""
+
+    type: str
+    index: int
+
+    types: dict[Any, TensorType]
+    """TensorType of each dtype object that primitives on the device carry."""
+
+    _backend: Any
+    _checkpointing: bool
+    _hardware: Device
+    _is_used: bool
+    _lock: threading.RLock
+    _ops: OpTable | None
+    _settings: DeviceSettings | None
+    _types: dict[DType, TensorType]
+    _with_autodiff: Device | None
+    _with_checkpointing: Device | None
+
+    @property
+    def name(self) -> str:
+        """The canonical spelling, such as ``"cuda:0"`` or ``"torch/cpu:0"``."""
+        entry = self.entry
+        return canonical_name(entry.name, entry.spec.device_types, self.type, self.index)
+
+    @property
+    def hardware(self) -> Device:
+        """The device without autodiff."""
+        return self._hardware
+
+    @property
+    def is_autodiff(self) -> bool:
+        """Whether tensors on it can be tracked."""
+        return self._hardware is not self
+
+    def _forget_parent(self) -> None:
+        """Leave behind what the parent process had of the device, unless it survives a fork."""
+        if self._hardware is self:
+            self._lock = threading.RLock()
+        table, self._ops = self._ops, None
+        self._backend = None
+        try:
+            self.entry.check_process(self.type)
+        except DeviceUnavailableError as error:
+            for tensor_type in self._types.values():
+                tensor_type.calls.clear()
+            if table is not None:
+                table.close(error)
+        else:
+            self._ops = table
+
+    @property
+    def backend(self) -> Any:
+        """The backend that computes, an `Autodiff` on an autodiff device; loaded at first use."""
+        if self._backend is None:
+            entry = self.entry
+            backend = entry.load()
+            entry.check_process(self.type)
+            self._backend = _autodiff_over(entry) if self.is_autodiff else backend
+        return self._backend
+
+    @property
+    def ops(self) -> OpTable:
+        """The op table of the device, which is opened at first use."""
+        if self._ops is None:
+            backend = self.backend
+            with self._lock:
+                if self._ops is None:
+                    self._ops = self._open(backend)
+        return self._ops
+
+    def _open(self, backend: Any) -> OpTable:
+        """Resolve the op table.
+
+        Raises
+        ------
+        DeviceUnavailableError
+            If the backend cannot open the device.
+        """
+        from burn.ops import resolve
+
+        try:
+            if self._checkpointing:
+                return backend.for_device(self.id, checkpointing=True)  # type: ignore[no-any-return]  # of Autodiff
+            return resolve(backend, self.id)
+        except (BurnError, KeyboardInterrupt):
+            raise
+        except BaseException as error:
+            raise self._not_opened(error) from error
+
+    def _not_opened(self, error: BaseException) -> DeviceUnavailableError:
+        """What to raise for whatever a backend raises while it opens the device."""
+        return DeviceUnavailableError(
+            f"{self.name} cannot be opened: {describe(error)}",
+            hint="`burn devices --check` tries every device",
+        )
+
+    def tensor_type(self, dtype: DType) -> TensorType:
+        """What tensors of a dtype on this device share.
+
+        Raises
+        ------
+        DTypeError
+            If the device cannot store the dtype.
+        """
+        found = self._types.get(dtype)
+        if found is not None:
+            return found
+        native = self.backend.native_dtype(dtype)
+        if native is None or DTypeUsage.STORAGE not in self.dtype_usage(dtype):
+            raise DTypeError(
+                f"{self.name} has no {dtype}",
+                hint=f"It has {', '.join(str(one) for one in self.dtypes())}",
+            )
+        with self._lock:
+            made = TensorType(self, dtype)  # type: ignore[arg-type]  # Device, the one subclass
+            found = self._types.setdefault(dtype, made)
+            self.types[native] = found
+            self._hardware._is_used = True
+        if self.is_autodiff and not self._checkpointing:
+            self._hardware.tensor_type(dtype).tracking = found
+        return found
+
+    def type_of(self, primitive: Any) -> TensorType:
+        """TensorType of a primitive on this device."""
+        return self.types[primitive.dtype]
+
+    def dtypes(self) -> list[DType]:
+        """Dtypes that the device can store."""
+        return [dtype for dtype in DType.members() if self.dtype_usage(dtype)]
+
+    def dtype_usage(self, dtype: DType | str) -> DTypeUsage:
+        """What the device can do with a dtype.
+
+        Raises
+        ------
+        DeviceUnavailableError
+            If the backend has to open the device to answer, and cannot.
+        """
+        backend, wanted = self.backend, DType.of(dtype)
+        try:
+            return backend.dtype_usage(self.id, wanted)  # type: ignore[no-any-return]  # of a Backend
+        except (BurnError, KeyboardInterrupt):
+            raise
+        except BaseException as error:
+            raise self._not_opened(error) from error
+
+    def supports_dtype(self, dtype: DType | str) -> bool:
+        """Whether the device can store a dtype and compute with it."""
+        return DTypeUsage.GENERAL in self.dtype_usage(dtype)
+
+    def check_usage(self, dtype: DType, definition: Op) -> None:
+        """Refuse arithmetic in a dtype that the device can only store."""
+        if definition.needs_arithmetic and not self.supports_dtype(dtype):
+            raise DTypeError(
+                f"{self.name} stores {dtype} but does not compute with it",
+                hint="Cast to a dtype that `burn devices` shows as supported",
+            )
+
+    def sync(self) -> None:
+        """Wait for all work on the device.
+
+        Raises
+        ------
+        ExecutionError
+            If work failed after it was queued.
+        """
+        backend = self.backend
+        try:
+            backend.sync(self.id)
+        except BurnError:
+            raise
+        except Exception as error:
+            raise ExecutionError(
+                f"{self} failed with {describe(error)}", operation="sync"
+            ) from error
+
+    def memory_cleanup(self) -> None:
+        """Give memory that is held but not in use back to the system."""
+        self.backend.memory_cleanup(self.id)
+
+
+class TensorTypes(dict[Any, TensorType]):
+    """TensorType of each dtype object of a device, found when it is first met."""
+
+    def __init__(self, device: OpenedDevice) -> None:
+        super().__init__()
+        self._device = device
+
+    def __missing__(self, native: Any) -> TensorType:
+        device = self._device
+        return device.tensor_type(device.ops.dtype_of(native))
+
+
+def _autodiff_over(entry: BackendEntry) -> Any:
+    """The Autodiff over a backend: one, so that all its devices know the same tracked tensors."""
+    from burn.autodiff import Autodiff
+
+    with entry.lock:
+        if entry.decorated is None:
+            entry.decorated = Autodiff(entry.load())
+        return entry.decorated
