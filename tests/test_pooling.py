@@ -76,8 +76,8 @@ MEANS = options(
 @pytest.mark.parametrize("rank", [1, 2, 3])
 def test_maxima_places_and_gradients_are_those_of_torch(rank):
     array = normal(*SHAPES[rank])
-    ours, theirs = getattr(burn, f"max_pool{rank}d"), getattr(functional, f"max_pool{rank}d")
-    with_indices = getattr(burn, f"max_pool{rank}d_with_indices")
+    ours, theirs = getattr(F, f"max_pool{rank}d"), getattr(functional, f"max_pool{rank}d")
+    with_indices = getattr(F, f"max_pool{rank}d_with_indices")
     for plan in fitting(MAXIMA):
         values, gradient = gradients(lambda x, plan=plan: ours(x, **plan), array)
         expected, wanted = torch_gradients(lambda x, plan=plan: theirs(x, **plan), array)
@@ -92,7 +92,7 @@ def test_maxima_places_and_gradients_are_those_of_torch(rank):
 @pytest.mark.parametrize("rank", [1, 2, 3])
 def test_means_and_their_gradients_are_those_of_torch(rank):
     array = normal(*SHAPES[rank])
-    ours, theirs = getattr(burn, f"avg_pool{rank}d"), getattr(functional, f"avg_pool{rank}d")
+    ours, theirs = getattr(F, f"avg_pool{rank}d"), getattr(functional, f"avg_pool{rank}d")
     for plan in fitting(MEANS):
         values, gradient = gradients(lambda x, plan=plan: ours(x, **plan), array)
         expected, wanted = torch_gradients(lambda x, plan=plan: theirs(x, **plan), array)
@@ -105,7 +105,7 @@ def test_means_and_their_gradients_are_those_of_torch(rank):
 def test_adaptive_means_and_their_gradients_are_those_of_torch(rank, size):
     array = normal(*SHAPES[rank])
     name = f"adaptive_avg_pool{rank}d"
-    values, gradient = gradients(lambda x: getattr(burn, name)(x, size), array)
+    values, gradient = gradients(lambda x: getattr(F, name)(x, size), array)
     expected, wanted = torch_gradients(lambda x: getattr(functional, name)(x, size), array)
     assert_close(values, expected)
     assert_close(gradient, wanted)
@@ -125,7 +125,7 @@ def test_adaptive_means_and_their_gradients_are_those_of_torch(rank, size):
 def test_each_axis_has_its_own_numbers(plan):
     array = normal(*SHAPES[2])
     for name in ("max_pool2d", "avg_pool2d"):
-        values, gradient = gradients(lambda x, name=name: getattr(burn, name)(x, **plan), array)
+        values, gradient = gradients(lambda x, name=name: getattr(F, name)(x, **plan), array)
         expected, wanted = torch_gradients(
             lambda x, name=name: getattr(functional, name)(x, **plan), array
         )

@@ -1,42 +1,51 @@
-"""What users say of windows and of spatial axes, as numbers for each axis."""
+"""Arguments that have a number for each spatial axis: kernel sizes, strides, padding."""
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from burn.errors import ArgumentError
+from burn.errors import ArgumentError, ShapeError
+from burn.functions.normalize import rank_of
 from burn.ops.arguments import as_integer
 
-__all__ = ["Counts", "Padding", "pairs_per_axis", "per_axis"]
+if TYPE_CHECKING:
+    from burn.tensor.tensor import Tensor
 
-Counts: TypeAlias = int | tuple[int, ...]
+__all__ = ["Padding", "PerAxis", "as_padding", "check_batch", "per_axis"]
+
+PerAxis: TypeAlias = int | tuple[int, ...]
+"""One integer for all spatial axes, or one for each."""
+
 Padding: TypeAlias = int | tuple[int | tuple[int, int], ...]
+"""Like `PerAxis`, where a pair has the padding before and after the elements of an axis."""
+
+_LAYOUTS: Final = {1: "(N, C, L)", 2: "(N, C, H, W)", 3: "(N, C, D, H, W)"}
 
 
-def per_axis(value: Any, count: int, name: str, operation: str) -> tuple[int, ...]:
-    """An integer for each spatial axis, from one for all or a sequence of them."""
+def per_axis(value: Any, axis_count: int, name: str, operation: str) -> tuple[int, ...]:
+    """An integer for each spatial axis."""
     if value.__class__ is int:
-        return (value,) * count
-    values = value if isinstance(value, (tuple, list)) else (value,) * count
-    if len(values) != count:
+        return (value,) * axis_count
+    values = value if isinstance(value, (tuple, list)) else (value,) * axis_count
+    if len(values) != axis_count:
         raise ArgumentError(
             f"{name} has {len(values)} values",
-            hint=f"Give one, or {count}: one for each spatial axis",
+            hint=f"Give one, or {axis_count}: one for each spatial axis",
             operation=operation,
         )
     return tuple([as_integer(one, name, operation) for one in values])
 
 
-def pairs_per_axis(padding: Any, count: int, operation: str) -> tuple[tuple[int, int], ...]:
-    """How much is before and after along each spatial axis."""
+def as_padding(padding: Any, axis_count: int, operation: str) -> tuple[tuple[int, int], ...]:
+    """The padding before and after the elements of each spatial axis."""
     if padding.__class__ is int:
-        return ((padding, padding),) * count
-    values = padding if isinstance(padding, (tuple, list)) else (padding,) * count
+        return ((padding, padding),) * axis_count
+    values = padding if isinstance(padding, (tuple, list)) else (padding,) * axis_count
     pairs = [one if isinstance(one, (tuple, list)) else (one, one) for one in values]
-    if len(pairs) != count or any(len(pair) != 2 for pair in pairs):
+    if len(pairs) != axis_count or any(len(pair) != 2 for pair in pairs):
         raise ArgumentError(
             f"padding is {padding!r}",
-            hint=f"Give a number, or {count} numbers or pairs: one for each spatial axis",
+            hint=f"Give a number, or {axis_count} numbers or pairs: one for each spatial axis",
             operation=operation,
         )
     return tuple(
@@ -44,4 +53,16 @@ def pairs_per_axis(padding: Any, count: int, operation: str) -> tuple[tuple[int,
             (as_integer(before, "padding", operation), as_integer(after, "padding", operation))
             for before, after in pairs
         ]
+    )
+
+
+def check_batch(operation: str, axis_count: int, x: Tensor) -> None:
+    """Raise ShapeError unless `x` has the axes of a batch and of channels."""
+    rank = rank_of(x, operation)
+    if rank == axis_count + 2:
+        return
+    raise ShapeError(
+        f"x has shape {x.shape} where a batch {_LAYOUTS[axis_count]} is needed",
+        hint="x[None] adds a batch of one" if rank == axis_count + 1 else "",
+        operation=operation,
     )

@@ -8,8 +8,8 @@ from burn.errors import ArgumentError, ShapeError
 from burn.functions.common import dispatch
 from burn.functions.elementwise import isinf, maximum, not_equal
 from burn.functions.indexing import take
-from burn.functions.nn.activation import log_softmax
 from burn.functions.nn.loss import Reduction, check_same_shape, reduced
+from burn.functions.nn.softmax import log_softmax
 from burn.functions.normalize import normalize_axis
 from burn.functions.searching import where
 from burn.functions.statistical import sum

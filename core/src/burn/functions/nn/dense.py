@@ -1,4 +1,4 @@
-"""Dense layers: affine maps, tables of vectors, attention."""
+"""Dense layers: affine maps, embeddings, attention."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from burn.functions.common import dispatch
-from burn.functions.normalize import rank_of
+from burn.functions.normalize import as_flag, rank_of
 from burn.ops.arguments import real_number
 
 if TYPE_CHECKING:
@@ -23,10 +23,9 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, /) -> Tensor:
     x : Tensor, shape (..., in)
         Float tensor.
     weight : Tensor, shape (in, out)
-        The layout of burn, and of a product with `x` as it is written; PyTorch's weight is the
-        transpose.
+        In the layout of the product; PyTorch's weight is the transpose.
     bias : Tensor, shape (out,), optional
-        What is added.
+        Added to each row of the product.
 
     Returns
     -------
@@ -35,7 +34,7 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, /) -> Tensor:
     Raises
     ------
     ShapeError
-        If the shapes do not belong together.
+        If the shapes do not fit each other.
 
     Examples
     --------
@@ -45,28 +44,27 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, /) -> Tensor:
     >>> F.linear(burn.asarray([3.0, 4.0], device="cpu"), weight).tolist()
     [3.0, 4.0, 14.0]
     """
-    return dispatch.execute("linear", x, weight, bias)  # type: ignore[no-any-return]  # one output
+    return dispatch.execute_one("linear", x, weight, bias)
 
 
 def embedding(weight: Tensor, indices: Tensor, /) -> Tensor:
-    """One row of a table for each index.
+    """The rows of a table at some indices.
 
     Parameters
     ----------
     weight : Tensor, shape (count, length)
-        The table.
+        The table, float.
     indices : Tensor
-        Integers in [0, count), of any shape: a negative one names no row.
+        Integers in [0, count), of any shape; negative ones are out of range.
 
     Returns
     -------
-    Tensor
-        Shape (*indices.shape, length).
+    Tensor, shape (*indices.shape, length)
 
     Raises
     ------
     OutOfRangeError
-        If there is no such row; on an asynchronous device at the next read.
+        If an index is out of range; on an asynchronous device at the next read.
 
     Examples
     --------
@@ -76,7 +74,7 @@ def embedding(weight: Tensor, indices: Tensor, /) -> Tensor:
     >>> F.embedding(weight, burn.asarray([1, 1], device="cpu")).tolist()
     [[2.0, 3.0], [2.0, 3.0]]
     """
-    return dispatch.execute("embedding", weight, indices)  # type: ignore[no-any-return]  # one output
+    return dispatch.execute_one("embedding", weight, indices)
 
 
 def attention(
@@ -96,35 +94,35 @@ def attention(
     Parameters
     ----------
     query : Tensor, shape (..., T, D)
-        What is looked for; the axes before the last two are those of a batch and of heads, and
-        broadcast.
+        Float tensor. The axes before the last two are batches and heads; they broadcast.
     key : Tensor, shape (..., S, D)
-        What it is compared with.
+        Compared with the queries.
     value : Tensor, shape (..., S, V)
-        What is found.
+        Averaged by the weights of the keys.
     mask : Tensor of bool, optional
-        True excludes a key from a query (in PyTorch it is false that does). It broadcasts with the
-        scores, which have the shape (..., T, S).
+        True excludes a key from a query (in PyTorch false does). It broadcasts with the scores,
+        which have the shape (..., T, S).
     bias : Tensor, optional
-        What is added to the scores; it broadcasts with them.
+        Added to the scores, with which it broadcasts.
     scale : float, optional
         Factor of the scores, ``1 / sqrt(D)`` by default.
     softcap : float, optional
         A positive c: scores s become ``c * tanh(s / c)``, before mask and bias.
     is_causal : bool
-        Whether a query sees no keys beyond its own place. The last query stands at the last key,
-        so that with more keys than queries the first ones see some keys too (PyTorch aligns the
-        first ones).
+        Whether query i attends to the keys up to ``i + S - T`` only: the last query attends to all
+        keys. With more keys than queries PyTorch aligns the first ones instead.
 
     Returns
     -------
     Tensor, shape (..., T, V)
-        A query whose keys are all excluded gives 0.
+        0 for a query whose keys are all excluded.
 
     Raises
     ------
     ShapeError
-        If the shapes do not belong together.
+        If the shapes do not fit each other.
+    ArgumentError
+        If `scale` is not finite, or `softcap` not positive and finite.
 
     Notes
     -----
@@ -140,21 +138,21 @@ def attention(
     [[1.0], [2.0]]
     """
     if scale is None:
-        width = query.shape[-1] if rank_of(query, "attention") else 1
-        factor = max(width, 1) ** -0.5
+        scale = max(query.shape[-1], 1) ** -0.5 if rank_of(query, "attention", "query") else 1.0
     else:
-        factor = real_number(scale, "scale", "attention", above=-math.inf, below=math.inf)
-    cap = None
+        scale = real_number(scale, "scale", "attention", above=-math.inf, below=math.inf)
     if softcap is not None:
-        cap = real_number(softcap, "softcap", "attention", above=0.0, below=math.inf)
-    return dispatch.execute(  # type: ignore[no-any-return]  # one output
+        softcap = real_number(softcap, "softcap", "attention", above=0.0, below=math.inf)
+    if is_causal.__class__ is not bool:
+        is_causal = as_flag(is_causal, "is_causal", "attention")
+    return dispatch.execute_one(
         "attention",
         query,
         key,
         value,
         mask,
         bias,
-        scale=factor,
-        softcap=cap,
-        is_causal=bool(is_causal),
+        scale=scale,
+        softcap=softcap,
+        is_causal=is_causal,
     )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from burn.dispatch import unary
 from burn.functions.common import dispatch
-from burn.functions.nn._spatial_arguments import Counts, Padding, pairs_per_axis, per_axis
+from burn.functions.nn._spatial_arguments import Padding, PerAxis, as_padding, per_axis
 from burn.functions.normalize import rank_of
 from burn.functions.searching import ValuesAndIndices
 
@@ -38,10 +38,10 @@ _adaptive_avg_pool = unary(dispatch, "adaptive_avg_pool")
 def max_pool1d(
     x: Tensor,
     /,
-    kernel_size: Counts,
-    stride: Counts | None = None,
+    kernel_size: PerAxis,
+    stride: PerAxis | None = None,
     padding: Padding = 0,
-    dilation: Counts = 1,
+    dilation: PerAxis = 1,
     ceil_mode: bool = False,
 ) -> Tensor:
     """Largest element of each window of signals (..., L); see `max_pool2d`."""
@@ -52,10 +52,10 @@ def max_pool1d(
 def max_pool2d(
     x: Tensor,
     /,
-    kernel_size: Counts,
-    stride: Counts | None = None,
+    kernel_size: PerAxis,
+    stride: PerAxis | None = None,
     padding: Padding = 0,
-    dilation: Counts = 1,
+    dilation: PerAxis = 1,
     ceil_mode: bool = False,
 ) -> Tensor:
     """Largest element of each window.
@@ -106,10 +106,10 @@ def max_pool2d(
 def max_pool3d(
     x: Tensor,
     /,
-    kernel_size: Counts,
-    stride: Counts | None = None,
+    kernel_size: PerAxis,
+    stride: PerAxis | None = None,
     padding: Padding = 0,
-    dilation: Counts = 1,
+    dilation: PerAxis = 1,
     ceil_mode: bool = False,
 ) -> Tensor:
     """Largest element of each window of volumes (..., D, H, W); see `max_pool2d`."""
@@ -120,10 +120,10 @@ def max_pool3d(
 def max_pool1d_with_indices(
     x: Tensor,
     /,
-    kernel_size: Counts,
-    stride: Counts | None = None,
+    kernel_size: PerAxis,
+    stride: PerAxis | None = None,
     padding: Padding = 0,
-    dilation: Counts = 1,
+    dilation: PerAxis = 1,
     ceil_mode: bool = False,
 ) -> ValuesAndIndices:
     """Largest element of each window of signals (..., L) and its place; see `max_pool2d`."""
@@ -134,10 +134,10 @@ def max_pool1d_with_indices(
 def max_pool2d_with_indices(
     x: Tensor,
     /,
-    kernel_size: Counts,
-    stride: Counts | None = None,
+    kernel_size: PerAxis,
+    stride: PerAxis | None = None,
     padding: Padding = 0,
-    dilation: Counts = 1,
+    dilation: PerAxis = 1,
     ceil_mode: bool = False,
 ) -> ValuesAndIndices:
     """Largest element of each window, and its place in the image; see `max_pool2d`.
@@ -162,10 +162,10 @@ def max_pool2d_with_indices(
 def max_pool3d_with_indices(
     x: Tensor,
     /,
-    kernel_size: Counts,
-    stride: Counts | None = None,
+    kernel_size: PerAxis,
+    stride: PerAxis | None = None,
     padding: Padding = 0,
-    dilation: Counts = 1,
+    dilation: PerAxis = 1,
     ceil_mode: bool = False,
 ) -> ValuesAndIndices:
     """Largest element of each window of volumes (..., D, H, W) and its place.
@@ -179,8 +179,8 @@ def max_pool3d_with_indices(
 def avg_pool1d(
     x: Tensor,
     /,
-    kernel_size: Counts,
-    stride: Counts | None = None,
+    kernel_size: PerAxis,
+    stride: PerAxis | None = None,
     padding: Padding = 0,
     ceil_mode: bool = False,
     count_include_pad: bool = True,
@@ -193,8 +193,8 @@ def avg_pool1d(
 def avg_pool2d(
     x: Tensor,
     /,
-    kernel_size: Counts,
-    stride: Counts | None = None,
+    kernel_size: PerAxis,
+    stride: PerAxis | None = None,
     padding: Padding = 0,
     ceil_mode: bool = False,
     count_include_pad: bool = True,
@@ -231,8 +231,8 @@ def avg_pool2d(
 def avg_pool3d(
     x: Tensor,
     /,
-    kernel_size: Counts,
-    stride: Counts | None = None,
+    kernel_size: PerAxis,
+    stride: PerAxis | None = None,
     padding: Padding = 0,
     ceil_mode: bool = False,
     count_include_pad: bool = True,
@@ -308,8 +308,8 @@ class _Plan:
         self,
         operation: str,
         count: int,
-        kernel_size: Counts,
-        stride: Counts | None,
+        kernel_size: PerAxis,
+        stride: PerAxis | None,
         padding: Padding,
         ceil_mode: bool,
     ) -> None:
@@ -319,11 +319,11 @@ class _Plan:
         self.attributes: dict[str, Any] = {
             "kernel_size": kernel,
             "stride": kernel if stride is None else per_axis(stride, count, "stride", operation),
-            "padding": pairs_per_axis(padding, count, operation),
+            "padding": as_padding(padding, count, operation),
             "ceil_mode": bool(ceil_mode),
         }
 
-    def dilated(self, dilation: Counts) -> dict[str, Any]:
+    def dilated(self, dilation: PerAxis) -> dict[str, Any]:
         """The attributes, and how far apart the places of a window are."""
         spread = per_axis(dilation, self.count, "dilation", self.operation)
         return {**self.attributes, "dilation": spread}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from burn.dispatch import unary
 from burn.errors import ArgumentError, ShapeError
 from burn.functions.common import dispatch
-from burn.functions.nn._spatial_arguments import Counts, per_axis
+from burn.functions.nn._spatial_arguments import PerAxis, per_axis
 from burn.functions.normalize import rank_of
 from burn.ops.arguments import real_number
 
@@ -38,7 +38,7 @@ _NAMES: Final = {"bilinear": ("linear", 2), "trilinear": ("linear", 3), "bicubic
 def interpolate(
     x: Tensor,
     /,
-    size: Counts | None = None,
+    size: PerAxis | None = None,
     scale_factor: float | tuple[float, ...] | None = None,
     mode: Mode = "nearest",
     align_corners: bool = False,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from burn.dispatch import unary
 from burn.functions.common import dispatch
-from burn.functions.nn._spatial_arguments import Counts, Padding, pairs_per_axis, per_axis
+from burn.functions.nn._spatial_arguments import Padding, PerAxis, as_padding, per_axis
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
@@ -20,11 +20,11 @@ _fold4d = unary(dispatch, "fold4d")
 def unfold4d(
     x: Tensor,
     /,
-    kernel_size: Counts,
+    kernel_size: PerAxis,
     *,
-    stride: Counts = 1,
+    stride: PerAxis = 1,
     padding: Padding = 0,
-    dilation: Counts = 1,
+    dilation: PerAxis = 1,
 ) -> Tensor:
     """Windows of images as the columns of matrices.
 
@@ -56,12 +56,12 @@ def unfold4d(
 def fold4d(
     x: Tensor,
     /,
-    output_size: Counts,
-    kernel_size: Counts,
+    output_size: PerAxis,
+    kernel_size: PerAxis,
     *,
-    stride: Counts = 1,
+    stride: PerAxis = 1,
     padding: Padding = 0,
-    dilation: Counts = 1,
+    dilation: PerAxis = 1,
 ) -> Tensor:
     """Images in which the columns that `unfold4d` gives are added up: its adjoint.
 
@@ -93,11 +93,11 @@ def fold4d(
 
 
 def _patches(
-    operation: str, kernel_size: Counts, stride: Counts, padding: Padding, dilation: Counts
+    operation: str, kernel_size: PerAxis, stride: PerAxis, padding: Padding, dilation: PerAxis
 ) -> dict[str, Any]:
     return {
         "kernel_size": per_axis(kernel_size, 2, "kernel_size", operation),
         "stride": per_axis(stride, 2, "stride", operation),
-        "padding": pairs_per_axis(padding, 2, operation),
+        "padding": as_padding(padding, 2, operation),
         "dilation": per_axis(dilation, 2, "dilation", operation),
     }
