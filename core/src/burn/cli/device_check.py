@@ -162,8 +162,8 @@ _STEPS: Final[dict[str, Callable[[Device], None]]] = {
 
 def _small_integers(rows: int, columns: int) -> _Array:
     """Integers from -2 to 2, no row or column like the one beside it."""
-    places = np.arange(rows * columns).reshape(rows, columns)
-    return places * places % 7 % 5 - 2
+    numbers = np.arange(rows * columns).reshape(rows, columns)
+    return numbers * numbers % 7 % 5 - 2
 
 
 def _upload(values: _Array, device: Device) -> Any:
@@ -175,8 +175,8 @@ def _compare(found: _Array, expected: _Array) -> None:
         raise ExecutionError(f"the result has shape {found.shape} instead of {expected.shape}")
     wrong = np.argwhere(found != expected)
     if len(wrong):
-        place = tuple(map(int, wrong[0]))
+        index = tuple(map(int, wrong[0]))
         raise ExecutionError(
-            f"{len(wrong)} of {expected.size} elements are wrong, the first at {place}: "
-            f"{found[place]} instead of {expected[place]}"
+            f"{len(wrong)} of {expected.size} elements are wrong, the first at {index}: "
+            f"{found[index]} instead of {expected[index]}"
         )

@@ -52,7 +52,7 @@ def complete_backend(
     with own_stdout():
         try:
             entries = list(registry.entries.values())
-        except Exception:  # noqa: BLE001 — completing is no place to complain
+        except Exception:  # noqa: BLE001 — shell completion prints no errors
             return []
     return [
         CompletionItem(entry.name, help=str(entry.plugin))

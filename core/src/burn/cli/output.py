@@ -52,7 +52,7 @@ def close_stdout() -> None:
 
 
 def _descriptor(stream: TextIO | None) -> int | None:
-    """The number of the real standard output; None for what somebody has put in its place."""
+    """The file descriptor of the real standard output; None for a replacement of it."""
     if stream is not sys.__stdout__ or stream is None:
         return None
     try:

@@ -1,4 +1,4 @@
-"""Leaving out of a report what is nobody's business: secrets, user names, home directories."""
+"""Redaction of a report: it leaves out secrets, user names and home directories."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _SECRET_NAME: Final = re.compile(
 _SECRET_VALUE: Final = re.compile(
     r"(?=[A-Za-z+=]*[0-9])(?=[0-9+=]*[A-Za-z])[A-Za-z0-9+=]{24,}", re.ASCII
 )
-"""Letters and digits at a length that nobody types."""
+"""Letters and digits at a length that only generated keys have."""
 
 _HOME: Final = re.compile(
     r"(?<![\w.-])(?:(?:/[\w.-]+)?/(?:home|Users)/|[A-Z]:[\\/]Users[\\/])[^\s/\\:;,'\"()<>\[\]]+",
     re.IGNORECASE,
 )
-"""A home directory, whoever's it is."""
+"""The home directory of any user."""
 
 _URL: Final = re.compile(
     r"([a-z][\w+.-]*://)(?:[^\s/@'\"]*@)?([^\s?'\"]*)(?:\?[^\s'\"]*)?", re.IGNORECASE
@@ -115,7 +115,7 @@ def _homes(environment: Mapping[str, str]) -> Iterator[str]:
     for home in found:
         for spelling in (home, os.path.realpath(home) if home else ""):
             stripped = spelling.rstrip("/\\")
-            if stripped:  # the root directory is nobody's
+            if stripped:  # not the root directory
                 yield stripped
 
 

@@ -77,7 +77,7 @@ def check_name(name: str) -> None:
     Raises
     ------
     ArgumentError
-        If it is not a name that a user could write, or somebody else has it.
+        If it is not a name that a user could write, or it is taken.
     """
     if not _NAME.fullmatch(name):
         likely = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
@@ -209,7 +209,7 @@ def write(files: Mapping[str, str], folder: Path) -> None:
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise ArgumentError(
                 f"{folder} is there already, and nothing is overwritten",
-                hint="Move it away, or choose another place with --directory",
+                hint="Move it away, or choose another directory with --directory",
             )
         for name, text in files.items():
             path = folder / name
@@ -218,5 +218,5 @@ def write(files: Mapping[str, str], folder: Path) -> None:
     except OSError as error:
         raise ArgumentError(
             f"{error.filename or folder} cannot be written: {error.strerror or error}",
-            hint="Choose another place with --directory",
+            hint="Choose another directory with --directory",
         ) from error

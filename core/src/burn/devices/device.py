@@ -297,13 +297,13 @@ class Device(OpenedDevice):
 
     @classmethod
     def default(cls) -> Device:
-        """The device on which tensors are made where nobody says.
+        """The device on which tensors are made without a device argument.
 
         In this order: that of ``with burn.default_device(...)``, of the thread or asyncio task;
         that of `burn.set_default_device`; the one that ``BURN_DEVICE`` names; the best one that is
         there, where ``BURN_DEVICE_PRIORITY`` (names such as ``torch/cuda``, separated by commas)
         puts others first. Of the best ones, those that cannot be loaded or opened are passed over
-        (see `fallbacks`); what somebody asked for by name never is.
+        (see `fallbacks`); a device that the user names is never passed over.
 
         Raises
         ------

@@ -121,17 +121,17 @@ class Dispatch(Generic[_Tensor]):
         """Read several tensors, those of one device together."""
         results: dict[int, TensorData] = {}
         by_device: dict[Device, list[int]] = {}
-        for place, x in enumerate(tensors):
-            by_device.setdefault(x.tensor_type.device, []).append(place)
-        for device, places in by_device.items():
-            primitives = [self._inner(tensors[place]) for place in places]
+        for index, x in enumerate(tensors):
+            by_device.setdefault(x.tensor_type.device, []).append(index)
+        for device, indices in by_device.items():
+            primitives = [self._inner(tensors[index]) for index in indices]
             backend = device.ops.backend
             try:
                 data = backend.read_all(primitives)
             except Exception as error:  # noqa: BLE001 — of whatever library is underneath
                 fail(device, error, "read_all")
-            results.update(zip(places, data, strict=True))
-        return [results[place] for place in range(len(tensors))]
+            results.update(zip(indices, data, strict=True))
+        return [results[index] for index in range(len(tensors))]
 
     def to_device(self, x: _Tensor, target: Device) -> _Tensor:
         """The tensor on a device of other hardware; the gradient of a tracked one comes back.

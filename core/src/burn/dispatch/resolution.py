@@ -1,8 +1,8 @@
-"""From the types of operands to the callable that runs an op: the one place where that is decided.
+"""Resolution: from an op and the types of its operands to the callable that runs it.
 
-What is decided is kept in `TensorType.calls` of the first tensor, for as long as its device is
-open: under the name of the op where all operands have that one type, else under the name and the
-types of all operands.
+Each resolution happens once, and is kept in `TensorType.calls` of the first tensor while the device
+is open: under the name of the op where all operands have that one type, else under the name and
+the types of all operands.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ def transfer(dtype: DType, source: Device, target: Device, x: Primitive) -> Prim
 
     Two backends on one accelerator share what lies there through DLPack, and a backend may have a
     way of its own between its devices. Everything else goes through host memory, which is shared
-    with whoever computes in it.
+    with every backend that computes in it.
 
     Parameters
     ----------
@@ -39,16 +39,16 @@ def transfer(dtype: DType, source: Device, target: Device, x: Primitive) -> Prim
     shape = ", ".join(map(str, x.shape))
     operation = f'to_device({dtype}[{shape}], "{target.name}")'
     giver, taker = source.ops.backend, target.ops.backend
-    place = giver.dlpack_device(source.id)
+    memory = giver.dlpack_device(source.id)
     try:
         if source.backend is target.backend:
             moved = giver.to_device(x, target.id)
             if moved is not None:
                 return moved
-        if not is_readable(place) and place == taker.dlpack_device(target.id):
-            giver.sync(source.id)  # what failed shows now: nobody would ask this device any more
+        if not is_readable(memory) and memory == taker.dlpack_device(target.id):
+            giver.sync(source.id)  # the last read of this device, so errors of queued work show now
             shared = _shared(
-                taker, target, Lent(functools.partial(giver.to_dlpack, x), place), dtype
+                taker, target, Lent(functools.partial(giver.to_dlpack, x), memory), dtype
             )
             if shared is not None:
                 return shared

@@ -5,7 +5,7 @@ module implements the hook `burn_backends` and returns a `BackendSpec` for each 
 Nothing heavy is imported until a backend is asked for.
 
 Every plugin is looked at on its own, so that a broken one costs the others nothing: what it raised
-is kept, with its traceback, and shown to whoever asks for its backend.
+is kept, with its traceback, and shown when its backend is asked for.
 """
 
 from burn.plugins.entry import BackendEntry, PluginRecord, State, raise_if_strict

@@ -1,8 +1,8 @@
-"""Attempt: what a plugin does in a thread of its own, waited for no longer than a time limit.
+"""Attempt: a call into a plugin in a daemon thread, with a time limit.
 
-Plugins may sleep and drivers may hang. A daemon thread is left alone when its time is up. The time
-runs from its start, not from when somebody waits for it: attempts that are started together are
-over together, however many of them hang.
+Plugins may sleep and drivers may hang. When the time is up, the thread is left running. The time
+counts from the start of the thread, not of the wait: attempts that start together end together,
+however many of them hang.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ __all__ = ["VARIABLE", "Attempt", "OverdueError", "time_limit"]
 VARIABLE: Final = "BURN_PROBE_SECONDS"
 
 _SECONDS: Final = 3.0
-"""How long a plugin that nobody asked for may take. A program is not to wait for it."""
+"""Time limit of a plugin that the program did not ask for: it must not wait for it."""
 
 _PATIENT_SECONDS: Final = 10.0
-"""How long one may take that was asked for by name. Drivers that sleep take seconds to wake up."""
+"""Time limit of a plugin that the program names. A sleeping driver takes seconds to wake up."""
 
 _MOST_SECONDS: Final = 86_400.0
 
@@ -101,7 +101,7 @@ class Attempt(Generic[_T]):
         return self._thread is threading.current_thread()
 
     def start(self) -> None:
-        """Call the function, unless somebody has."""
+        """Call the function, unless it was called before."""
         with self._lock:
             if self._started is not None:
                 return

@@ -251,7 +251,7 @@ def _declared(point: importlib.metadata.EntryPoint, record: PluginRecord) -> _De
 
 
 def _check_owner(spec: BackendSpec, record: PluginRecord) -> None:
-    """Refuse a backend of somebody else's that has a name of ours.
+    """Refuse a third-party backend that has a name of ours.
 
     Raises
     ------

@@ -116,13 +116,13 @@ class BackendEntry:
     absence : str
         Why there are no devices, if its probe says so.
     conflict : PluginError or None
-        Why the name belongs to nobody: several plugins claim it.
+        Why no plugin has the name: several claim it.
     backend : Backend or None
         The backend, once it is loaded.
     handles : dict
-        The `burn.Device` of each (type, index), once somebody asked for it.
+        The `burn.Device` of each (type, index), made when it is first asked for.
     decorated : Autodiff or None
-        The backend with gradients, once somebody asked for it: one, so that all devices know the
+        The backend with gradients, made at first use: one object, so that all devices know the
         same tracked tensors.
     lock : RLock
         Held while the backend is loaded.
@@ -257,7 +257,7 @@ class BackendEntry:
             self._is_loading = False
 
     def _refusal(self) -> PluginError:
-        """What to raise where somebody asks for a backend that cannot be used."""
+        """The error for a backend that cannot be used."""
         if self.conflict is not None:
             return PluginError(self.conflict.rule, hint=self.conflict.hint)
         if self.failure is None:  # plugins were looked for again in the meantime

@@ -33,11 +33,11 @@ class Probe:
         return self._attempt.is_pending
 
     def start(self) -> None:
-        """Begin to look, unless somebody has begun."""
+        """Start the probe, unless it was started before."""
         self._attempt.start()
 
     def result(self, *, is_asked_for: bool = False) -> list[DeviceInfo]:
-        """The devices, in the backend's order. Starts the probe if nobody has, and waits for it.
+        """The devices, in the backend's order. Starts the probe if needed, and waits for it.
 
         Parameters
         ----------

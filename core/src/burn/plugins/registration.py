@@ -37,7 +37,7 @@ _Claim: TypeAlias = tuple[BackendSpec, PluginRecord]
 
 @dataclass(frozen=True)
 class _Found:
-    """What is known at one time. It is replaced as a whole, so that nobody sees half of it."""
+    """The plugins and backends; replaced as a whole, so that no thread sees half of it."""
 
     scan: Scan
     entries: Mapping[str, BackendEntry]
@@ -46,12 +46,12 @@ class _Found:
 class Registry:
     """The backends of this process: found on first use, once, and again after `refresh`.
 
-    Who asks for a backend of ours by name waits for no other plugin: as long as nobody has asked
-    for more, only its own is imported.
+    A program that names a backend of ours waits for no other plugin: only the plugin of that
+    backend is imported, until the program asks for more.
 
-    There are two locks. That of the registry is held while plugins are looked for, which imports
-    their light modules; that of an entry while its backend is loaded. Nobody waits for the second
-    one who holds the first.
+    There are two locks. The registry's is held while plugins are discovered, which imports their
+    light modules; an entry's is held while its backend is loaded. A thread that holds the first
+    never waits for the second.
     """
 
     def __init__(self) -> None:
@@ -124,7 +124,7 @@ class Registry:
             self._number(self._discover().scan, kept)
 
     def entry(self, name: str) -> BackendEntry:
-        """The backend of a name that somebody asked for.
+        """The backend of a name that the user gave.
 
         Raises
         ------
@@ -293,7 +293,7 @@ class Registry:
         entry = self._gone.get((spec.name, plugin.distribution))
         if entry is None:
             return BackendEntry(spec, _free_id(spec.name, taken), plugin)
-        if entry.backend_id in taken:  # somebody else has got its number
+        if entry.backend_id in taken:  # another backend has its number
             entry.backend_id = _free_id(spec.name, taken)
         return entry
 

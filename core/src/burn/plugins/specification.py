@@ -88,7 +88,7 @@ class BackendSpec:
         runs in a thread of its own and is given up after some seconds. Where there is none it may
         raise a `DeviceUnavailableError` that says why, on one line.
     device_types : tuple of str
-        Types of devices in order of preference. A type's place is its type id.
+        Types of devices in order of preference. A type's index is its type id.
     priority : int
         Third-party accelerators are preferred by this number, higher first. Those of 0 or less
         come after the CPU.
