@@ -205,7 +205,7 @@ def repeat(
             f"counts of shape {counts.shape} for an axis of length {length}", operation="repeat"
         )
     dtype = x.device.settings.int_dtype
-    indices = dispatch.execute_one("repeated_places", counts, dtype=dtype)
+    indices = dispatch.execute_one("repeat_indices", counts, dtype=dtype)
     return dispatch.execute_one("select", x, indices, axis=number)
 
 

@@ -199,6 +199,6 @@ def _is_in(x1: Operand, x2: Operand) -> Tensor:
 def _unique(x: Tensor, operation: str) -> UniqueAll:
     check_tensor(x, "x", operation)
     dtype = x.device.settings.int_dtype
-    indices, inverse, counts = dispatch.execute("unique_places", x, dtype=dtype)
+    indices, inverse, counts = dispatch.execute("unique_indices", x, dtype=dtype)
     values = dispatch.execute_one("select", x.reshape((x.size,)), indices, axis=0)
     return UniqueAll(values, indices, inverse, counts)

@@ -1,8 +1,8 @@
 """Scaled dot-product attention (Vaswani et al., 2017, arXiv:1706.03762).
 
 Nothing of the size of the scores is kept for the gradient: they are computed again from the
-operands, as in FlashAttention (Dao et al., 2022, arXiv:2205.14135, appendix B). What a backend
-brings may do the same in blocks of queries.
+operands, as in FlashAttention (Dao et al., 2022, arXiv:2205.14135, appendix B). A native
+implementation may do the same in blocks of queries.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ def attention(
 
     Shapes are (..., T, D) of the query, (..., S, D) of the key and (..., S, V) of the value; the
     axes before broadcast, and `mask` and `bias` broadcast with the scores, (..., T, S). In this
-    order: `softcap` c bends scores to ``c * tanh(scores / c)``; keys are excluded where `mask` is
-    true, and under `is_causal` those beyond the query's place, the last query standing at the last
+    order: `softcap` c limits scores to ``c * tanh(scores / c)``; keys are excluded where `mask` is
+    true, and under `is_causal` those after the query, where the last query is aligned with the last
     key; `bias` is added. A query whose keys are all excluded gives 0.
     """
     shape = _checked_shapes(query, key, value, mask, bias, attributes["softcap"])
@@ -111,7 +111,7 @@ def attention_grad(
     g: FloatOperand,
     **attributes: Unpack[AttentionAttributes],
 ) -> tuple[Meta, Meta, Meta]:
-    """Gradients that pass an `attention`, by query, key and value.
+    """Gradients of `attention` by query, key and value.
 
     The axes before the last two are those that all operands broadcast to.
     """
@@ -138,10 +138,10 @@ def _(
 ) -> tuple[Primitive, Primitive, Primitive]:
     shape = _checked_shapes(query, key, value, mask, bias, attributes["softcap"])
     check_same_shape("g", tuple(g.shape), shape.output)
-    weights, bent = _weights(ops, query, key, mask, bias, **attributes)
+    weights, tanh = _weights(ops, query, key, mask, bias, **attributes)
     slope = _score_gradient(ops, weights, value, g)
-    if bent is not None:
-        slope = ops.multiply(slope, ops.subtract(1.0, ops.multiply(bent, bent)))
+    if tanh is not None:
+        slope = ops.multiply(slope, ops.subtract(1.0, ops.multiply(tanh, tanh)))
     slope = ops.multiply(slope, attributes["scale"])
     return (
         ops.matmul(slope, key),
@@ -160,7 +160,7 @@ def attention_bias_grad(
     g: FloatOperand,
     **attributes: Unpack[AttentionAttributes],
 ) -> Meta:
-    """Gradient that passes an `attention` by its bias, in the shape of the scores."""
+    """Gradient of `attention` by its bias, in the shape of the scores."""
     shape = _checked_shapes(query, key, value, mask, bias, attributes["softcap"])
     check_same_shape("g", g.shape, shape.output)
     return Meta(shape.scores, query.dtype)
@@ -195,31 +195,31 @@ def _weights(
     softcap: float | None,
     is_causal: bool,
 ) -> tuple[Primitive, Primitive | None]:
-    """The softmax of the scores, and the hyperbolic tangent where there is a soft cap."""
+    """The softmax of the scores, and the tanh of the soft cap or None without one."""
     scores = ops.multiply(ops.matmul(query, transpose_matrices(ops, key)), scale)
-    bent = None
+    tanh = None
     if softcap is not None:
-        bent = ops.tanh(ops.divide(scores, softcap))
-        scores = ops.multiply(bent, softcap)
+        tanh = ops.tanh(ops.divide(scores, softcap))
+        scores = ops.multiply(tanh, softcap)
     queries, keys = scores.shape[-2], scores.shape[-1]
     if mask is not None:
         scores = ops.where(mask, -math.inf, scores)
     if is_causal:
-        scores = ops.where(_beyond(ops, queries, keys), -math.inf, scores)
+        scores = ops.where(_causal_mask(ops, queries, keys), -math.inf, scores)
     if bias is not None:
         scores = ops.add(scores, bias)
     last = len(scores.shape) - 1
     if mask is None and bias is None and not (is_causal and queries > keys):
-        return ops.softmax(scores, axis=last), bent
+        return ops.softmax(scores, axis=last), tanh
     excluded = ops.all(ops.equal(scores, -math.inf), axis=(last,), keepdims=True)
     weights = ops.softmax(ops.where(excluded, 0.0, scores), axis=last)
-    return ops.where(excluded, 0.0, weights), bent
+    return ops.where(excluded, 0.0, weights), tanh
 
 
-def _beyond(ops: OpTable, queries: int, keys: int) -> Primitive:
-    """Whether a key comes after a query, the last of both standing at one place."""
-    places = positions(ops, (queries, keys), 0, start=keys - queries)
-    return ops.less(places, positions(ops, (queries, keys), 1))
+def _causal_mask(ops: OpTable, queries: int, keys: int) -> Primitive:
+    """Whether a key comes after a query, where the last query is aligned with the last key."""
+    query_positions = positions(ops, (queries, keys), 0, start=keys - queries)
+    return ops.less(query_positions, positions(ops, (queries, keys), 1))
 
 
 def _score_gradient(ops: OpTable, weights: Primitive, value: Primitive, g: Primitive) -> Primitive:
@@ -236,7 +236,7 @@ def _broadcast(ops: OpTable, x1: Primitive, x2: Primitive) -> tuple[Primitive, P
 
 
 class AttentionShapes(NamedTuple):
-    """What the shapes of query, key and value give."""
+    """Shapes that follow from those of query, key and value."""
 
     batch: Shape
     scores: Shape
@@ -251,7 +251,13 @@ def _checked_shapes(
     bias: Meta | Primitive | None,
     softcap: float | None,
 ) -> AttentionShapes:
-    """Shapes of an attention; refuses any operand that does not fit."""
+    """Shapes of an attention.
+
+    Raises
+    ------
+    ShapeError
+        If those of the operands do not fit each other.
+    """
     shapes = attention_shapes(tuple(query.shape), tuple(key.shape), tuple(value.shape), softcap)
     check_broadcasts_to_scores(shapes.scores, mask=mask, bias=bias)
     return shapes
@@ -260,10 +266,18 @@ def _checked_shapes(
 def attention_shapes(
     query: Shape, key: Shape, value: Shape, softcap: float | None
 ) -> AttentionShapes:
-    """Shapes of an attention; refuses operands that do not belong together."""
+    """Shapes of an attention.
+
+    Raises
+    ------
+    ShapeError
+        If those of query, key and value do not fit each other.
+    ArgumentError
+        If the soft cap is not positive.
+    """
     shapes = f"query {query}, key {key} and value {value}"
     if min(len(query), len(key), len(value)) < 2:
-        raise ShapeError(f"{shapes}: each has two axes or more", hint="(..., places, features)")
+        raise ShapeError(f"{shapes}: each has two axes or more", hint="(..., length, features)")
     if query[-1] != key[-1]:
         raise ShapeError(
             f"{shapes}: a query has {query[-1]} features and a key {key[-1]}",
@@ -281,7 +295,7 @@ def attention_shapes(
 
 
 def check_broadcasts_to_scores(scores: Shape, **operands: Meta | Primitive | None) -> None:
-    """Refuse a mask or a bias that does not broadcast to the shape of the scores."""
+    """Raise ShapeError unless a mask and a bias broadcast to the shape of the scores."""
     for name, operand in operands.items():
         if operand is not None:
             shape = tuple(operand.shape)

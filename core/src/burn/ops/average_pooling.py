@@ -1,7 +1,7 @@
-"""Means of windows.
+"""Average pooling.
 
-The spatial axes are the last ones, as many as `kernel_size` or `output_size` has numbers; whatever
-stands before them is batch and channels.
+The spatial axes are the last ones, as many as `kernel_size` or `output_size` has numbers; the axes
+before them are batch and channels.
 """
 
 from __future__ import annotations
@@ -90,9 +90,9 @@ def avg_pool_grad(
     count_include_pad: Flag,
     **attributes: Unpack[AvgPoolAttributes],
 ) -> Meta:
-    """Gradient of `avg_pool`: each element of `g` shared out among the places of its window.
+    """Gradient of `avg_pool`: each element of `g` spread evenly over its window.
 
-    `input_size` is the lengths of the spatial axes of the operand of `avg_pool`.
+    `input_size` has the lengths of the spatial axes of the operand of `avg_pool`.
     """
     plan = pool_windows(input_size, **attributes)
     check_pooled(g.shape, input_size, plan)
@@ -122,9 +122,9 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
 
 @op(Tag.COMPUTE_BOUND)
 def adaptive_avg_pool(x: FloatOperand, *, output_size: Sizes) -> Meta:
-    """Means of as many windows as asked for, which together hold all elements.
+    """Means of `output_size` windows along each spatial axis, which together hold all elements.
 
-    Window i of n along an axis of length L holds the places from ``floor(i * L / n)`` up to, but
+    Window i of n along an axis of length L holds the elements from ``floor(i * L / n)`` up to, but
     without, ``ceil((i + 1) * L / n)``.
     """
     return Meta(_adapted_shape(x.shape, output_size), x.dtype)
@@ -173,13 +173,13 @@ def _adapted_shape(shape: Shape, output_size: Sizes) -> Shape:
 
 @functools.lru_cache(maxsize=256)
 def average_pool_divisors(plan: tuple[Windows, ...], *, count_include_pad: bool) -> Array:
-    """By how much the sum of each window is divided; 0-d if it is the same for all."""
+    """Divisor of the sum of each window; 0-d if all windows have the same."""
     counts = [window_element_counts(axis, count_include_pad=count_include_pad) for axis in plan]
     return _products(counts)
 
 
 def _products(counts: Sequence[Array]) -> Array:
-    """Product of a number for each place along each axis; 0-d if it is the same for all."""
+    """Outer product of the numbers along each axis; 0-d if all its elements are equal."""
     table: Array = functools.reduce(np.multiply.outer, counts)
     if table.size and bool((table == table.flat[0]).all()):
         table = np.array(table.flat[0])
@@ -188,7 +188,7 @@ def _products(counts: Sequence[Array]) -> Array:
 
 
 def window_element_counts(axis: Windows, *, count_include_pad: bool) -> Array:
-    """How many elements count in each window along an axis."""
+    """Number of elements of each window along an axis that count in its mean."""
     starts = np.arange(axis.count) * axis.stride - axis.before
     stops = starts + axis.kernel
     if count_include_pad:
@@ -206,7 +206,7 @@ def window_sum_map(axis: Windows) -> AxisMap:
 
 @functools.lru_cache(maxsize=256)
 def _adaptive(input_size: Sizes, output_size: Sizes) -> tuple[list[AxisMap], Array]:
-    """The sums along each axis, and how many elements they hold together."""
+    """The window sums along each axis, and the number of elements of each window."""
     ends = [
         adaptive_window_bounds(*lengths) for lengths in zip(input_size, output_size, strict=True)
     ]
@@ -215,9 +215,9 @@ def _adaptive(input_size: Sizes, output_size: Sizes) -> tuple[list[AxisMap], Arr
 
 
 def adaptive_window_bounds(length: int, count: int) -> tuple[Array, Array]:
-    """Where so many windows that hold all of an axis together start and stop."""
-    place = np.arange(count)
-    return place * length // max(count, 1), -(-(place + 1) * length // max(count, 1))
+    """Starts and stops of `count` adaptive windows along an axis."""
+    window = np.arange(count)
+    return window * length // max(count, 1), -(-(window + 1) * length // max(count, 1))
 
 
 def _summed(ops: OpTable, x: Primitive, maps: Sequence[AxisMap]) -> Primitive:
@@ -228,7 +228,7 @@ def _summed(ops: OpTable, x: Primitive, maps: Sequence[AxisMap]) -> Primitive:
 
 
 def _divided(ops: OpTable, x: Primitive, counts: Array) -> Primitive:
-    """Divide by a number for each place along the last axes, or for all of them."""
+    """Divide by an array along the last axes, or by one number if it is 0-d."""
     if not counts.ndim:
         return ops.divide(x, float(counts))
     return ops.divide(x, constant(ops, counts, ops.dtype(x)))

@@ -1,8 +1,8 @@
 """Linear maps along an axis in which an output depends on few inputs: averages, interpolation.
 
-Such a map is a table, made on the host: for each output the indices along the axis that have a part
-in it, and their weights. What has no part is not looked at: beside an infinite element nothing
-becomes NaN because of it. The gradient is the same with the transposed table.
+A map is a table, made on the host: for each output the indices of its inputs along the axis, and
+their weights. Inputs without a weight are not read, so an infinite element makes no other output
+NaN. The gradient is the map of the transposed table.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ __all__ = ["Array", "AxisMap", "apply_axis_map", "constant", "range_sum_map"]
 
 Array = npt.NDArray[Any]
 
-_FEW = 8
-"""Up to so many taps are added one by one; more of them in one sum, which takes more memory."""
+_MAX_INPUTS_ADDED_ONE_BY_ONE = 8
+"""Inputs of an output up to which they are added one by one; more in one sum, with more memory."""
 
 
 class _Part(NamedTuple):
-    """Taps in a row: their indices (None: those of the axis, as they are), weights and presence."""
+    """A part of a map, flat: indices (None if they are 0, 1, 2, ...), weights and presence."""
 
     indices: Array | None
     weights: Array | None
@@ -41,13 +41,14 @@ class AxisMap:
     Parameters
     ----------
     length : int
-        Length of the axis that it takes.
-    indices : array of int64, shape (outputs, taps)
-        Which elements each output is made of.
-    weights : array of float64, shape (outputs, taps), optional
-        By how much they are multiplied; 1 if left out.
-    present : array of bool, shape (outputs, taps), optional
-        Which of the taps there are; all of them if left out. Others have a place that exists.
+        Length of the axis before the map.
+    indices : array of int64, shape (outputs, inputs per output)
+        Indices of the elements that each output is a sum of.
+    weights : array of float64, shape (outputs, inputs per output), optional
+        Their factors; 1 if left out.
+    present : array of bool, shape (outputs, inputs per output), optional
+        Which entries of the table count; all of them if left out. The index of any other entry is
+        in range too.
     """
 
     def __init__(
@@ -74,17 +75,17 @@ class AxisMap:
 
     @functools.cached_property
     def parts(self) -> list[_Part]:
-        """The taps, one of each output at a time; or all of an output after the other."""
+        """One part for each column of the table; or one for all of it, if there are many."""
         count = self.indices.shape[1]
-        if 0 < count <= _FEW:
+        if 0 < count <= _MAX_INPUTS_ADDED_ONE_BY_ONE:
             return [self._part(np.s_[:, number]) for number in range(count)]
         return [self._part(np.s_[:])]
 
-    def _part(self, place: Any) -> _Part:
+    def _part(self, entries: Any) -> _Part:
         def row(table: Array | None) -> Array | None:
-            return None if table is None else np.ascontiguousarray(table[place]).reshape(-1)
+            return None if table is None else np.ascontiguousarray(table[entries]).reshape(-1)
 
-        indices = self.indices[place].reshape(-1)
+        indices = self.indices[entries].reshape(-1)
         in_order = np.array_equal(indices, np.arange(self.length))
         return _Part(None if in_order else indices, row(self.weights), row(self.present))
 
@@ -95,7 +96,7 @@ class AxisMap:
         present = np.ones(self.indices.shape, np.bool_) if self.present is None else self.present
         weights = np.ones(self.indices.shape) if self.weights is None else self.weights
         rows = np.repeat(np.arange(outputs), count).reshape(outputs, count)[present]
-        # Of several taps at one place the weights are added up.
+        # The weights of several entries with one index are added up.
         pairs, which = np.unique(self.indices[present] * outputs + rows, return_inverse=True)
         sums = np.bincount(which, weights[present], minlength=len(pairs))
         inputs, rows = np.divmod(pairs, max(outputs, 1))
@@ -112,17 +113,17 @@ class AxisMap:
 
 
 def range_sum_map(length: int, starts: Array, stops: Array) -> AxisMap:
-    """Sums over the indices from each start up to, but without, its stop."""
+    """The map to sums of the elements from each start up to, but without, its stop."""
     offsets = np.arange(int((stops - starts).max(initial=0)))
     indices = starts[:, None] + offsets
     present = indices < stops[:, None]
     return AxisMap(length, np.where(present, indices, starts[:, None]), present=present)
 
 
-def apply_axis_map(ops: OpTable, x: Primitive, taps: AxisMap, axis: int) -> Primitive:
+def apply_axis_map(ops: OpTable, x: Primitive, axis_map: AxisMap, axis: int) -> Primitive:
     """Apply a map along an axis."""
-    terms = [_terms(ops, x, part, axis) for part in taps.parts]
-    outputs, count = taps.indices.shape
+    terms = [_terms(ops, x, part, axis) for part in axis_map.parts]
+    outputs, count = axis_map.indices.shape
     if count == len(terms):
         return functools.reduce(ops.add, terms)
     shape = tuple(x.shape)
@@ -131,7 +132,7 @@ def apply_axis_map(ops: OpTable, x: Primitive, taps: AxisMap, axis: int) -> Prim
 
 
 def _terms(ops: OpTable, x: Primitive, part: _Part, axis: int) -> Primitive:
-    """Elements at some indices, times their weights."""
+    """The elements at the indices of a part, times their weights."""
     if part.indices is not None:
         x = ops.select(x, constant(ops, part.indices, index_dtype(ops)), axis=axis)
     shape = [1] * len(x.shape)
@@ -145,6 +146,6 @@ def _terms(ops: OpTable, x: Primitive, part: _Part, axis: int) -> Primitive:
 
 
 def constant(ops: OpTable, array: Array, dtype: DType) -> Primitive:
-    """Numbers that are known on the host, as a tensor."""
+    """A tensor with the values of an array on the host."""
     data = TensorData(np.ascontiguousarray(array.astype(dtype.numpy)))
     return ops.backend.from_data(data, ops.device)

@@ -1,4 +1,4 @@
-"""Convolutions over any number of spatial axes, and what their gradients are made of.
+"""Convolutions over any number of spatial axes, and the ops of their gradients.
 
 The layout is (N, C, *spatial): a batch of examples, channels, and one spatial axis or more. As in
 every library of the field the kernel is not flipped: it is a cross-correlation. The three ops here
@@ -53,9 +53,9 @@ def conv(
 
     ``output[n, o, i] = bias[o] + sum over c and k of
     weight[o, c, k] * x[n, c, i * stride - padding_before + k * dilation]``, where i and k have a
-    number for each spatial axis, places outside `x` count as 0, and c runs over the channels of the
+    number for each spatial axis, elements outside `x` are 0, and c runs over the channels of the
     group of o. Along each axis there are ``floor((in + padding_before + padding_after -
-    dilation * (kernel - 1) - 1) / stride) + 1`` places. 16-bit floats add up in float32.
+    dilation * (kernel - 1) - 1) / stride) + 1`` elements. 16-bit floats add up in float32.
     """
     plan = conv_geometry(x.shape, weight.shape, **attributes)
     check_conv_bias(bias, plan.outputs)
@@ -105,7 +105,7 @@ def conv_transpose(
 
     The adjoint of `conv` with the same weight and numbers: each element of `x` is spread over a
     window of the output. Along each axis there are ``(in - 1) * stride - padding_before -
-    padding_after + dilation * (kernel - 1) + output_padding + 1`` places; `output_padding`, less
+    padding_after + dilation * (kernel - 1) + output_padding + 1`` elements; `output_padding`, less
     than the stride, says which of the lengths that `conv` takes to the same one is meant. 16-bit
     floats add up in float32.
     """
@@ -123,8 +123,8 @@ def _(
     bias: Primitive | None,
     **attributes: Unpack[ConvTransposeAttributes],
 ) -> Primitive:
-    # The elements of x a stride apart, and between them zeros: a convolution with the flipped
-    # kernel and a stride of 1.
+    # A convolution with the flipped kernel and a stride of 1 over the elements of x, a stride
+    # apart with zeros between them.
     plan = conv_transpose_geometry(tuple(x.shape), tuple(weight.shape), **attributes)
     check_conv_bias(bias, plan.inputs)
     ends = flipped_padding(plan.axes)
@@ -196,13 +196,13 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
 
 
 def _grouped_columns(ops: OpTable, x: Primitive, plan: ConvGeometry) -> Primitive:
-    """What each window holds, as matrices for each example and group: a column per window."""
+    """The windows as matrices for each example and group: a column per window."""
     shape = (plan.batch, plan.groups, plan.terms, size(plan.counts))
     return ops.reshape(columns(ops, x, plan.axes), shape=shape)
 
 
 def _summed(ops: OpTable, g: Primitive) -> Primitive:
-    """Gradient of a bias: sums over all that it was added to."""
+    """Gradient of a bias: the sum over all axes but that of the channels."""
     axis = (0, *range(2, len(g.shape)))
     return ops.sum(g, axis=axis, keepdims=False, dtype=ops.dtype(g))
 
@@ -220,8 +220,8 @@ def _flipped(ops: OpTable, weight: Primitive, groups: int) -> Primitive:
 def flipped_padding(axes: Sequence[Windows]) -> Pairs:
     """Padding of the convolution that is the adjoint of one with a stride of 1.
 
-    With a larger stride it is that around elements which are a stride apart. Where it is negative,
-    elements at the end go.
+    With a larger stride it is the padding around the elements a stride apart. Where it is negative,
+    elements at that end are dropped.
     """
     return tuple(
         [
@@ -235,10 +235,10 @@ def flipped_padding(axes: Sequence[Windows]) -> Pairs:
 
 
 def _spread(ops: OpTable, x: Primitive, axes: Sequence[Windows], ends: Pairs) -> Primitive:
-    """Elements a stride apart in zeros, with padding at both ends or without elements there."""
+    """Elements a stride apart with zeros between them, padded or cropped at both ends."""
     batch, channels = x.shape[:2]
-    places = [(0, batch, 1), (0, channels, 1)]
-    kept = list(places)
+    targets = [(0, batch, 1), (0, channels, 1)]
+    kept = list(targets)
     shape = [batch, channels]
     for one, (before, after) in zip(axes, ends, strict=True):
         length = before + (one.count - 1) * one.stride + 1 + after
@@ -246,7 +246,7 @@ def _spread(ops: OpTable, x: Primitive, axes: Sequence[Windows], ends: Pairs) ->
         start = before + first * one.stride
         count = max(0, min(one.count - first, (length - 1 - start) // one.stride + 1))
         kept.append((first if count else 0, count, 1))
-        places.append((start if count else 0, count, one.stride))
+        targets.append((start if count else 0, count, one.stride))
         shape.append(length)
     zeros = ops.full(shape=tuple(shape), fill_value=0.0, dtype=ops.dtype(x))
-    return ops.slice_assign(zeros, ops.slice(x, slices=tuple(kept)), slices=tuple(places))
+    return ops.slice_assign(zeros, ops.slice(x, slices=tuple(kept)), slices=tuple(targets))

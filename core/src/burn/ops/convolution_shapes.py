@@ -1,4 +1,4 @@
-"""The shapes of convolutions: which windows there are, and what the operands have to be like."""
+"""The geometry of convolutions: shapes and windows, and the checks of both."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class ConvWeightGradAttributes(ConvAttributes):
 
 @dataclass(frozen=True, eq=False)
 class ConvGeometry:
-    """What belongs to what in a convolution. One of the same shapes is the identical object.
+    """Shapes and windows of a convolution. Equal arguments give the identical object.
 
     Attributes
     ----------
@@ -63,7 +63,7 @@ class ConvGeometry:
     inputs, outputs : int
         Number of channels of the operand and of the result.
     groups : int
-        In how many parts the channels are, each of which is convolved alone.
+        Number of groups of channels; each is convolved alone.
     axes : tuple of Windows
         The windows along each spatial axis.
     """
@@ -101,12 +101,12 @@ class ConvGeometry:
 
     @functools.cached_property
     def output_padding(self) -> Shape:
-        """How much of each padded axis lies behind the last window."""
+        """Length of the part of each padded axis after the last window."""
         return tuple([one.length + one.before + one.after - one.reach for one in self.axes])
 
     @functools.cached_property
     def terms(self) -> int:
-        """How many products are added up for an element of the result."""
+        """Number of products that are added up for an element of the result."""
         return self.inputs // self.groups * math.prod(self.kernel)
 
 
@@ -218,7 +218,7 @@ def conv_weight_grad_geometry(
 
 
 def check_conv_bias(bias: Any, outputs: int) -> None:
-    """Refuse a bias, a tensor or None, that has not one element for each output channel."""
+    """Raise ShapeError unless a bias is None or has one element for each output channel."""
     if bias is not None and tuple(bias.shape) != (outputs,):
         raise ShapeError(f"bias has shape {tuple(bias.shape)} where ({outputs},) is needed")
 

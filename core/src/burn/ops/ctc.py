@@ -1,11 +1,11 @@
-"""Connectionist temporal classification (Graves et al., 2006): labels without their places in time.
+"""Connectionist temporal classification (Graves et al., 2006): labels without an alignment.
 
 A target of n labels is emitted by a walk through 2 n + 1 states, which are the labels with a blank
 before, between and after them. In every frame the walk stays, takes one step, or skips a blank
 between two different labels. The loss is the negative logarithm of the probability of all walks.
 
-All probabilities are logarithms. A finite number stands for that of 0, so that differences of two
-such are defined, and gradients are free of NaN.
+All probabilities are logarithms. A finite number represents the logarithm of 0, so that the
+difference of two of them is defined, and gradients are free of NaN.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from burn.ops.signature import (
 from burn.ops.table import OpTable
 
 LOG_ZERO: Final = -1e30
-"""Logarithm of a probability that is 0. Sums over millions of frames stay finite in float32."""
+"""Logarithm of the probability 0. Sums over millions of frames stay finite in float32."""
 
 _IMPOSSIBLE: Final = 0.5 * LOG_ZERO
 """No walk with a probability has a logarithm below this."""
@@ -45,10 +45,10 @@ def ctc_loss(
     *,
     blank: Integer,
 ) -> Meta:
-    """Negative log-likelihood of each target, summed over all its places in time.
+    """Negative log-likelihood of each target, summed over all its alignments.
 
-    `log_probs` has shape (T, N, C), `targets` (N, S), and the lengths (N,): of what is beyond them
-    nothing is read. The class `blank` is no label. A target that does not fit into its frames has
+    `log_probs` has shape (T, N, C), `targets` (N, S), and the lengths (N,): what is beyond them is
+    not read. The class `blank` is no label. A target that does not fit into its frames has
     the loss infinity and the gradient 0. (Graves et al., "Connectionist Temporal Classification",
     ICML 2006.)
     """
@@ -89,7 +89,7 @@ def ctc_loss_grad(
     *,
     blank: Integer,
 ) -> Meta:
-    """Gradient that passes a `ctc_loss` by the log-probabilities.
+    """Gradient of `ctc_loss` by the log-probabilities.
 
     It is ``-g`` times the probability that a frame emits a class, given the target (section 4.2
     of the paper, without the softmax that its networks end in).
@@ -166,7 +166,7 @@ class _Walks:
         self.emissions = ops.maximum(emissions, LOG_ZERO)
 
     def _lengths(self, lengths: Primitive, largest: int) -> Primitive:
-        """Lengths as a column; one that is not in [0, largest] is found like any wrong index."""
+        """Lengths as a column; one that is not in [0, largest] is reported like an index."""
         ops = self.ops
         dtype = index_dtype(ops)
         known = ops.arange(start=0, step=1, length=largest + 1, dtype=dtype)
@@ -174,7 +174,7 @@ class _Walks:
         return ops.reshape(checked, shape=(self.count, 1))
 
     def _state_classes(self, targets: Primitive, labels: int, blank: int) -> Primitive:
-        """Class that each state emits: labels at the odd places, blanks beside them."""
+        """Class that each state emits: labels at the odd indices, blanks between them."""
         ops = self.ops
         dtype = index_dtype(ops)
         blanks = ops.full(shape=(self.count, self.states), fill_value=blank, dtype=dtype)
@@ -191,7 +191,7 @@ class _Walks:
         )
 
     def _moved(self, x: Primitive, steps: int, fill: float) -> Primitive:
-        """What stands `steps` states before (after for negative ones), or `fill`."""
+        """The values `steps` states earlier (later if negative), or `fill`."""
         ops = self.ops
         steps, forward = abs(steps), steps > 0
         kept = max(self.states - steps, 0)
@@ -263,7 +263,7 @@ def check_ctc(
     target_lengths: Meta | Primitive,
     blank: int,
 ) -> None:
-    """Refuse shapes that do not belong together, and a blank that is no class."""
+    """Raise unless the shapes fit each other and the blank is a class."""
     shape = tuple(log_probs.shape)
     if len(shape) != 3:
         raise ShapeError(f"log_probs has shape {shape}", hint="Its shape is (T, N, C)")

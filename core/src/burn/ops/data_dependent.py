@@ -1,6 +1,6 @@
-"""Places whose number depends on data: the result is read, computed by NumPy, and uploaded.
+"""Indices whose number depends on data: read, computed by NumPy, uploaded.
 
-What the places are for (`select`, `gather_nd`) has gradients; the places have none.
+The ops that take these indices (`select`, `gather_nd`) have gradients; the indices have none.
 """
 
 from __future__ import annotations
@@ -21,72 +21,72 @@ from burn.ops.sorting import check_index_dtype
 from burn.ops.table import OpTable
 from burn.tensor_data import TensorData
 
-_PLACES = Tag.DATA_DEPENDENT | Tag.COMPUTE_BOUND | Tag.NO_GRADIENT
+_INDICES = Tag.DATA_DEPENDENT | Tag.COMPUTE_BOUND | Tag.NO_GRADIENT
 
 
-@op(_PLACES)
+@op(_INDICES)
 def argwhere(x: AnyOperand, *, dtype: TargetDType) -> Meta:
-    """Places of the elements that are true (not 0) in row-major order, a row of indices for each.
+    """Indices of the elements that are true (not 0) in row-major order, a row for each.
 
     The shape is (number of them, number of axes).
     """
     check_index_dtype(dtype)
-    return Meta((None, len(x.shape)), dtype)  # type: ignore[arg-type]  # only the data tell
+    return Meta((None, len(x.shape)), dtype)  # type: ignore[arg-type]  # known at run time alone
 
 
 @argwhere.on_host
 def _(ops: OpTable, x: Primitive, *, dtype: DType) -> Primitive:
-    places = np.argwhere(ops.backend.to_data(x).array != 0)
-    return ops.backend.from_data(TensorData(places.astype(dtype.numpy)), ops.device)
+    indices = np.argwhere(ops.backend.to_data(x).array != 0)
+    return ops.backend.from_data(TensorData(indices.astype(dtype.numpy)), ops.device)
 
 
-@op(_PLACES, outputs=("indices", "inverse", "counts"))
-def unique_places(x: AnyOperand, *, dtype: TargetDType) -> tuple[Meta, Meta, Meta]:
-    """Where the distinct elements are, in ascending order, and how often each of them occurs.
+@op(_INDICES, outputs=("indices", "inverse", "counts"))
+def unique_indices(x: AnyOperand, *, dtype: TargetDType) -> tuple[Meta, Meta, Meta]:
+    """Indices of the distinct elements in ascending order, and how often each of them occurs.
 
-    The first output has the place of the first of each among all elements in row-major order, the
-    second for each element its place among the distinct ones, the third their counts. Every NaN is
+    The first output has the index of the first of each among all elements in row-major order, the
+    second for each element its index among the distinct ones, the third their counts. Every NaN is
     distinct from all others. Zeros of both signs are equal.
     """
     check_index_dtype(dtype)
-    some = Meta((None,), dtype)  # type: ignore[arg-type]  # only the data tell
+    some = Meta((None,), dtype)  # type: ignore[arg-type]  # known at run time alone
     return some, Meta(x.shape, dtype), some
 
 
-@unique_places.on_host
+@unique_indices.on_host
 def _(ops: OpTable, x: Primitive, *, dtype: DType) -> tuple[Primitive, Primitive, Primitive]:
     array = ops.backend.to_data(x).array
     if array.dtype.kind == "V":  # bfloat16: NumPy orders it as float32, which holds every value
         array = array.astype(np.float32)
-    _, *places = np.unique(
+    _, *found = np.unique(
         array.reshape(-1),
         return_index=True,
         return_inverse=True,
         return_counts=True,
         equal_nan=False,
     )
-    places[1] = places[1].reshape(array.shape)
+    found[1] = found[1].reshape(array.shape)
     indices, inverse, counts = [
-        ops.backend.from_data(TensorData(one.astype(dtype.numpy)), ops.device) for one in places
+        ops.backend.from_data(TensorData(one.astype(dtype.numpy)), ops.device) for one in found
     ]
     return indices, inverse, counts
 
 
-@op(_PLACES)
-def repeated_places(counts: IndexOperand, *, dtype: TargetDType) -> Meta:
-    """The places of a vector of counts, each as often as it says: [2, 0, 1] gives [0, 0, 2]."""
+@op(_INDICES)
+def repeat_indices(counts: IndexOperand, *, dtype: TargetDType) -> Meta:
+    """Each index of a vector of counts, repeated so often: [2, 0, 1] gives [0, 0, 2]."""
     if len(counts.shape) != 1:
         raise ShapeError(f"counts must have one axis, not shape {counts.shape}")
     check_index_dtype(dtype)
-    return Meta((None,), dtype)  # type: ignore[arg-type]  # only the data tell
+    return Meta((None,), dtype)  # type: ignore[arg-type]  # known at run time alone
 
 
-@repeated_places.on_host
+@repeat_indices.on_host
 def _(ops: OpTable, counts: Primitive, *, dtype: DType) -> Primitive:
     array = ops.backend.to_data(counts).array
     if array.ndim != 1:
         raise ShapeError(f"counts must have one axis, not shape {array.shape}")
     if array.size and array.min() < 0:
         raise ArgumentError(f"a count is {array.min()}", hint="A count is 0 or more")
-    places = np.repeat(np.arange(array.size, dtype=dtype.numpy), array.astype(np.int64))
-    return ops.backend.from_data(TensorData(places), ops.device)
+    indices = np.repeat(np.arange(array.size, dtype=dtype.numpy), array.astype(np.int64))
+    return ops.backend.from_data(TensorData(indices), ops.device)

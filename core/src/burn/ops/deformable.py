@@ -1,12 +1,12 @@
-"""Convolutions of images whose windows are deformed: an offset moves each place in each window.
+"""Convolutions with deformed windows: an offset moves each position in each window.
 
 J. Dai et al., "Deformable convolutional networks" (2017, arXiv:1703.06211); with a mask, X. Zhu et
 al., "Deformable ConvNets v2" (2019, arXiv:1811.11168). Layouts are those of torchvision.
 
-Channels are in `offset_groups` parts, which move alike. An offset has the shape
-(N, 2 * offset_groups * kernel height * kernel width, rows, columns): for each part and place of the
-kernel how far down it moves, and how far across. A mask, of half as many channels, is what each
-value is multiplied by.
+The channels are in `offset_groups` groups with the same offsets. An offset has the shape
+(N, 2 * offset_groups * kernel height * kernel width, rows, columns): for each group and position in
+the kernel the distance down, and the distance across. A mask, of half as many channels, has the
+factor of each value.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def deform_conv2d(
 ) -> Meta:
     """Convolution of images (N, C, H, W) by (O, C / weight_groups, *kernel) in deformed windows.
 
-    As `conv`, but with what `deform_unfold4d` finds at the moved places.
+    As `conv`, but with the values that `deform_unfold4d` samples at the moved positions.
     """
     plan = conv_geometry(x.shape, weight.shape, groups=weight_groups, **attributes)
     check_conv_bias(bias, plan.outputs)
@@ -101,11 +101,11 @@ def deform_unfold4d(
     mask: OptionalFloat,
     **attributes: Unpack[DeformableAttributes],
 ) -> Meta:
-    """Deformed windows of images (N, C, H, W) as columns (N, C * kernel places, windows).
+    """Deformed windows of images (N, C, H, W) as columns (N, C * kernel, windows).
 
-    As `unfold4d`, but each place is moved by its offset, and between elements lies the bilinear
-    interpolation of the four around it, of which those outside the image are 0. An offset that is
-    NaN gives NaN.
+    As `unfold4d`, but each position is moved by its offset, and the value is the bilinear
+    interpolation of the four elements around it, of which those outside the image are 0.
+    An offset that is NaN gives NaN.
     """
     plan = deformable_geometry(x, offset, mask, **attributes)
     return Meta(plan.column_shape, x.dtype)
@@ -122,14 +122,14 @@ def _(
 ) -> Primitive:
     plan = deformable_geometry(x, offset, mask, **attributes)
     terms = []
-    plane = ops.reshape(x, shape=plan.planes)
+    plane = ops.reshape(x, shape=plan.plane_shape)
     for corner in _corners(ops, offset, plan):
-        value = ops.gather(plane, ops.expand(corner.place, shape=plan.sampled), axis=3)
+        value = ops.gather(plane, ops.expand(corner.index, shape=plan.sample_shape), axis=3)
         product = ops.multiply(value, ops.multiply(corner.down, corner.across))
         terms.append(ops.where(corner.outside, 0.0, product))
     columns = functools.reduce(ops.add, terms)
     if mask is not None:
-        columns = ops.multiply(columns, ops.reshape(mask, shape=plan.shared))
+        columns = ops.multiply(columns, ops.reshape(mask, shape=plan.group_shape))
     return ops.reshape(columns, shape=plan.column_shape)
 
 
@@ -171,18 +171,18 @@ def _(
     plan = deformable_geometry(x, offset, mask, **attributes)
     check_deformable_gradient(g, plan)
     dtype = ops.dtype(x)
-    plane = ops.reshape(x, shape=plan.planes)
-    g = ops.reshape(g, shape=plan.sampled)
-    shared = None if mask is None else ops.reshape(mask, shape=plan.shared)
+    plane = ops.reshape(x, shape=plan.plane_shape)
+    g = ops.reshape(g, shape=plan.sample_shape)
+    shared = None if mask is None else ops.reshape(mask, shape=plan.group_shape)
     masked = g if shared is None else ops.multiply(g, shared)
-    to_x = ops.full(shape=plan.planes, fill_value=0.0, dtype=dtype)
+    to_x = ops.full(shape=plan.plane_shape, fill_value=0.0, dtype=dtype)
     sums: list[list[Primitive]] = [[], [], []]
     for corner in _corners(ops, offset, plan):
-        place = ops.expand(corner.place, shape=plan.sampled)
+        index = ops.expand(corner.index, shape=plan.sample_shape)
         weight = ops.multiply(corner.down, corner.across)
         share = ops.where(corner.outside, 0.0, ops.multiply(masked, weight))
-        to_x = ops.scatter_add(to_x, place, share, axis=3)
-        products = ops.multiply(g, ops.gather(plane, place, axis=3))
+        to_x = ops.scatter_add(to_x, index, share, axis=3)
+        products = ops.multiply(g, ops.gather(plane, index, axis=3))
         slope = ops.sum(products, axis=(2,), keepdims=True, dtype=dtype)
         factors = (
             ops.multiply(corner.across, corner.down_slope),
@@ -193,7 +193,7 @@ def _(
             terms.append(ops.where(corner.outside, 0.0, ops.multiply(slope, factor)))
     down, across, to_mask = [functools.reduce(ops.add, terms) for terms in sums]
     moved = [
-        ops.reshape(one if shared is None else ops.multiply(one, shared), shape=plan.by_place)
+        ops.reshape(one if shared is None else ops.multiply(one, shared), shape=plan.tap_shape)
         for one in (down, across)
     ]
     return (
@@ -204,21 +204,21 @@ def _(
 
 
 class _Corner(NamedTuple):
-    """One of the four elements around each moved place, shared by the channels of a group.
+    """One of the four elements around each moved position, shared by the channels of a group.
 
     Attributes
     ----------
-    place : primitive
-        Its place in an image, that of another element where it is `outside`.
+    index : primitive
+        Its index in the flat image, of another element where it is `outside`.
     outside : primitive
         Whether it lies outside the image.
     down, across : primitive
-        Its part in the value, as a product of two.
+        Its weight in the interpolation, as a product of two.
     down_slope, across_slope : float
         The derivatives of both by the coordinate.
     """
 
-    place: Primitive
+    index: Primitive
     outside: Primitive
     down: Primitive
     across: Primitive
@@ -227,23 +227,23 @@ class _Corner(NamedTuple):
 
 
 def _corners(ops: OpTable, offset: Primitive, plan: DeformableGeometry) -> Iterator[_Corner]:
-    pairs = ops.reshape(offset, shape=(*plan.by_place[:3], 2, plan.windows))
-    places = []
+    pairs = ops.reshape(offset, shape=(*plan.tap_shape[:3], 2, plan.windows))
+    coordinates = []
     for number, start in enumerate(undeformed_positions(plan)):
-        moved = ops.reshape(narrow(ops, pairs, 3, number, 1), shape=plan.shared)
-        places.append(ops.add(moved, constant(ops, start, ops.dtype(offset))))
-    down, across = places
+        moved = ops.reshape(narrow(ops, pairs, 3, number, 1), shape=plan.group_shape)
+        coordinates.append(ops.add(moved, constant(ops, start, ops.dtype(offset))))
+    down, across = coordinates
     for row in _sides(ops, down, plan.rows.length):
         for column in _sides(ops, across, plan.columns.length):
-            place = ops.add(ops.multiply(row.place, plan.columns.length), column.place)
+            index = ops.add(ops.multiply(row.index, plan.columns.length), column.index)
             outside = ops.bitwise_or(row.outside, column.outside)
-            yield _Corner(place, outside, row.weight, column.weight, row.slope, column.slope)
+            yield _Corner(index, outside, row.weight, column.weight, row.slope, column.slope)
 
 
 class _Side(NamedTuple):
     """The element before or behind a coordinate, along one axis."""
 
-    place: Primitive
+    index: Primitive
     outside: Primitive
     weight: Primitive
     slope: float
@@ -253,13 +253,15 @@ def _sides(ops: OpTable, coordinate: Primitive, length: int) -> list[_Side]:
     before = ops.floor(coordinate)
     fraction = ops.subtract(coordinate, before)
     sides = []
-    for place, weight, slope in (
+    for position, weight, slope in (
         (before, ops.subtract(1.0, fraction), -1.0),
         (ops.add(before, 1.0), fraction, 1.0),
     ):
-        # Of NaN neither holds: it stays in the weight.
-        outside = ops.bitwise_or(ops.less(place, 0.0), ops.greater_equal(place, float(length)))
-        inside = ops.minimum(ops.maximum(place, 0.0), float(length - 1))
+        # NaN is neither: the weight is NaN then.
+        outside = ops.bitwise_or(
+            ops.less(position, 0.0), ops.greater_equal(position, float(length))
+        )
+        inside = ops.minimum(ops.maximum(position, 0.0), float(length - 1))
         index = ops.cast(inside, dtype=index_dtype(ops))
         sides.append(_Side(index, outside, weight, slope))
     return sides

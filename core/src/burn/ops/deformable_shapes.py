@@ -1,4 +1,4 @@
-"""The shapes of deformed convolutions, and where their windows are before they are deformed."""
+"""The geometry of deformable convolutions: shapes, and window positions before any offset."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ class DeformableAttributes(PatchAttributes):
 
 
 class DeformableGeometry(NamedTuple):
-    """The shapes that belong together in a deformed convolution.
+    """Shapes and windows of a deformable convolution.
 
     Attributes
     ----------
     batch, channels, groups : int
-        Numbers of images, of their channels, and of the parts that move alike.
+        Numbers of images, of their channels, and of the groups with the same offsets.
     rows, columns : Windows
         The windows, before they are deformed, down and across.
     """
@@ -51,8 +51,8 @@ class DeformableGeometry(NamedTuple):
     columns: Windows
 
     @property
-    def places(self) -> int:
-        """Number of places in a window."""
+    def taps(self) -> int:
+        """Number of elements of the kernel."""
         return self.rows.kernel * self.columns.kernel
 
     @property
@@ -66,41 +66,41 @@ class DeformableGeometry(NamedTuple):
         return (self.batch, self.channels, self.rows.length, self.columns.length)
 
     @property
-    def planes(self) -> Shape:
-        """That of the images by groups, each a row of elements."""
+    def plane_shape(self) -> Shape:
+        """Shape of the images by group, with flat pixels."""
         pixels = self.rows.length * self.columns.length
         return (self.batch, self.groups, self.channels // self.groups, pixels)
 
     @property
     def column_shape(self) -> Shape:
         """Shape of the windows as columns."""
-        return (self.batch, self.channels * self.places, self.windows)
+        return (self.batch, self.channels * self.taps, self.windows)
 
     @property
-    def sampled(self) -> Shape:
-        """That of the columns by groups and channels, each a row of values."""
-        values = self.places * self.windows
+    def sample_shape(self) -> Shape:
+        """Shape of the sampled values by group and channel, flat."""
+        values = self.taps * self.windows
         return (self.batch, self.groups, self.channels // self.groups, values)
 
     @property
-    def shared(self) -> Shape:
-        """Shape of what the channels of a group have in common."""
-        return (self.batch, self.groups, 1, self.places * self.windows)
+    def group_shape(self) -> Shape:
+        """Shape of values that the channels of a group share."""
+        return (self.batch, self.groups, 1, self.taps * self.windows)
 
     @property
-    def by_place(self) -> Shape:
-        """The same by place and window."""
-        return (self.batch, self.groups, self.places, 1, self.windows)
+    def tap_shape(self) -> Shape:
+        """Shape of such values by kernel element and window."""
+        return (self.batch, self.groups, self.taps, 1, self.windows)
 
     @property
     def mask_shape(self) -> Shape:
         """Shape of a mask."""
-        return (self.batch, self.groups * self.places, self.rows.count, self.columns.count)
+        return (self.batch, self.groups * self.taps, self.rows.count, self.columns.count)
 
     @property
     def offset_shape(self) -> Shape:
         """Shape of an offset."""
-        return (self.batch, 2 * self.groups * self.places, self.rows.count, self.columns.count)
+        return (self.batch, 2 * self.groups * self.taps, self.rows.count, self.columns.count)
 
 
 def deformable_geometry(
@@ -111,7 +111,7 @@ def deformable_geometry(
     offset_groups: int,
     **attributes: Unpack[PatchAttributes],
 ) -> DeformableGeometry:
-    """What belongs to what, of anything that has shapes; `mask` may be None.
+    """The geometry of operands, tensors or metadata; `mask` may be None.
 
     Raises
     ------
@@ -145,13 +145,13 @@ def deformable_geometry(
 
 
 def check_deformable_gradient(g: Any, plan: DeformableGeometry) -> None:
-    """Refuse a gradient that has not the shape of the columns."""
+    """Raise ShapeError unless a gradient has the shape of the columns."""
     if tuple(g.shape) != plan.column_shape:
         raise ShapeError(f"g has shape {tuple(g.shape)} where {plan.column_shape} is needed")
 
 
 def undeformed_positions(plan: DeformableGeometry) -> tuple[Array, Array]:
-    """Row and column of each place of each window, before it is moved."""
+    """Row and column of each kernel element of each window, before any offset."""
     rows, columns = (
         np.arange(axis.kernel)[:, None] * axis.dilation
         + np.arange(axis.count) * axis.stride

@@ -32,8 +32,8 @@ class DeformableOps(CpuOps):
         plan = deformable_geometry(x, offset, mask, **attributes)
         dtype = wide_dtype(x.dtype)
         planes = _planes(x, plan, dtype)
-        shared = None if mask is None else mask.astype(dtype, copy=False).reshape(plan.shared)
-        columns = np.zeros(plan.sampled, dtype)
+        shared = None if mask is None else mask.astype(dtype, copy=False).reshape(plan.group_shape)
+        columns = np.zeros(plan.sample_shape, dtype)
         for index, corners in _corners(offset.astype(dtype, copy=False), plan):
             total = columns[index]
             for corner in corners:
@@ -57,11 +57,11 @@ class DeformableOps(CpuOps):
         check_deformable_gradient(g, plan)
         dtype = wide_dtype(x.dtype)
         planes = _planes(x, plan, dtype)
-        g = g.astype(dtype, copy=False).reshape(plan.sampled)
-        shared = None if mask is None else mask.astype(dtype, copy=False).reshape(plan.shared)
+        g = g.astype(dtype, copy=False).reshape(plan.sample_shape)
+        shared = None if mask is None else mask.astype(dtype, copy=False).reshape(plan.group_shape)
         x_grad = np.zeros(planes.shape, dtype)
-        moved = np.zeros((2, *plan.shared), dtype)
-        mask_grad = np.zeros(plan.shared, dtype)
+        moved = np.zeros((2, *plan.group_shape), dtype)
+        mask_grad = np.zeros(plan.group_shape, dtype)
         rows = np.arange(planes.shape[2])[:, None] * planes.shape[3]
         for index, corners in _corners(offset.astype(dtype, copy=False), plan):
             share = g[index] if shared is None else g[index] * shared[index]
@@ -76,7 +76,7 @@ class DeformableOps(CpuOps):
                 moved[1][index] += product * corner.across
         if shared is not None:
             moved *= shared
-        offset_grad = np.stack([one.reshape(plan.by_place) for one in moved], axis=3)
+        offset_grad = np.stack([one.reshape(plan.tap_shape) for one in moved], axis=3)
         return (
             x_grad[..., :-1].reshape(plan.image_shape).astype(x.dtype, copy=False),
             offset_grad.reshape(plan.offset_shape).astype(x.dtype, copy=False),
@@ -86,9 +86,9 @@ class DeformableOps(CpuOps):
 
 def _planes(x: Array, plan: DeformableGeometry, dtype: Any) -> Array:
     """Groups and channels of images as rows, each followed by a zero: the element outside."""
-    *lead, pixels = plan.planes
+    *lead, pixels = plan.plane_shape
     planes = np.empty((*lead, pixels + 1), dtype)
-    planes[..., :-1] = x.reshape(plan.planes)
+    planes[..., :-1] = x.reshape(plan.plane_shape)
     planes[..., -1] = 0
     return planes
 
@@ -118,7 +118,7 @@ def _corners(
     offset: Array, plan: DeformableGeometry
 ) -> Iterator[tuple[tuple[int, int], list[_Corner]]]:
     """The corners of each image and group."""
-    moved = offset.reshape(plan.batch, plan.groups, plan.places, 2, plan.windows)
+    moved = offset.reshape(plan.batch, plan.groups, plan.taps, 2, plan.windows)
     start = [one.astype(offset.dtype) for one in undeformed_positions(plan)]
     lengths = (plan.rows.length, plan.columns.length)
     zero = offset.dtype.type(0)

@@ -329,7 +329,7 @@ for _name in _MOVED:
         ],
     )
 
-for _name in ("argwhere", "unique_places"):
+for _name in ("argwhere", "unique_indices"):
     also_for_complex(
         _name,
         samples=[

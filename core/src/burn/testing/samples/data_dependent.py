@@ -53,7 +53,7 @@ def _(x: Array, *, dtype: DType) -> Array:
 
 
 @reference(
-    "unique_places",
+    "unique_indices",
     samples=[
         sample("floats", np.trunc(floats(4, 5)), **_INDEX),
         sample("0-d", floats(), **_INDEX),
@@ -91,7 +91,7 @@ def _comparable(value: Any) -> tuple[Any, ...]:
 
 
 @reference(
-    "repeated_places",
+    "repeat_indices",
     samples=[
         sample("some", np.array([2, 0, 1, 3]), **_INDEX),
         sample("none", np.zeros(3, np.int64), **_INDEX),
