@@ -287,6 +287,44 @@ def test_transforms_refuse_what_they_cannot_do(call, error):
         call(tensor(Z))
 
 
+WITHOUT_COMPLEX = [one for one in burn.Device.enumerate() if one not in WITH_COMPLEX]
+TO_SPECTRUM = ["fft", "ifft", "fftn", "ifftn", "rfft", "rfftn", "ihfft"]
+
+
+@pytest.mark.parametrize("device", WITHOUT_COMPLEX, ids=str)
+@pytest.mark.parametrize("name", TO_SPECTRUM)
+def test_a_transform_on_a_device_without_complex_numbers_names_itself(name, device):
+    with pytest.raises(burn.DTypeError, match=rf"^{name}: .*complex64"):
+        getattr(burn.fft, name)(burn.ones((2, 4), device=device))
+
+
+@pytest.mark.parametrize("name", TO_SPECTRUM)
+def test_a_transform_of_a_tracked_tensor_names_itself(name):
+    x = burn.ones((2, 4), device=burn.Device(CPU).autodiff()).require_grad()
+    with pytest.raises(burn.UnsupportedOpError, match=rf"^{name}: .*not differentiable"):
+        getattr(burn.fft, name)(x)
+
+
+@pytest.mark.parametrize("device", burn.Device.enumerate(), ids=str)
+@pytest.mark.parametrize("name", ["irfft", "hfft", "irfftn"])
+def test_a_real_result_of_a_real_tensor_needs_no_complex_numbers(name, device):
+    x = np.linspace(-1, 2, 8, dtype=np.float32).reshape(2, 4)
+    ours = getattr(burn.fft, name)(burn.asarray(x, device=device))
+    np.testing.assert_allclose(ours.numpy(), getattr(np.fft, name)(x), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["irfft", "hfft", "irfftn"])
+def test_a_real_result_of_a_real_tensor_has_a_gradient(name):
+    function = getattr(burn.fft, name)
+    x = burn.asarray([0.5, -1.0, 2.0], device=burn.Device(CPU).autodiff(), dtype="float64")
+    x = x.require_grad()
+    weights = burn.asarray([1.0, -2.0, 3.0, 0.5], device=CPU, dtype="float64")
+    gradient = x.grad((function(x) * weights).sum().backward())
+    for i in range(3):
+        unit = burn.asarray([float(i == j) for j in range(3)], device=CPU, dtype="float64")
+        assert gradient[i].item() == pytest.approx((function(unit) * weights).sum().item())
+
+
 def test_complex_numbers_are_close_by_their_distance():
     x = burn.asarray([1 + 1j, 2j, complex("nan")], device="cpu")
     assert burn.isclose(x, x + 1e-9, equal_nan=True).tolist() == [True, True, True]

@@ -35,3 +35,15 @@ def test_every_public_name_resolves_and_is_listed():
         assert getattr(burn, name) is not None or name == "newaxis"
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         burn.nonsense  # noqa: B018 — looking is what raises
+
+
+@pytest.mark.parametrize("name", ["fft", "linalg", "random", "signal"])
+def test_a_module_of_the_namespace_is_imported_by_its_name(name):
+    lines = [
+        f"import burn.{name} as module",
+        "import burn",
+        f"assert burn.{name} is module",
+        f"from burn.{name} import *",
+        "assert all(globals()[one] is getattr(module, one) for one in module.__all__)",
+    ]
+    subprocess.run([sys.executable, "-c", "\n".join(lines)], check=True)

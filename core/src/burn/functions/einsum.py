@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from burn.errors import ArgumentError, OperandTypeError, ShapeError
 from burn.functions.diagonals import diagonal
@@ -19,22 +19,36 @@ if TYPE_CHECKING:
 
 __all__ = ["einsum"]
 
-_ELLIPSIS = [chr(code) for code in range(0x3B1, 0x3B1 + 24)]
-"""Labels for the axes that ``...`` stands for: letters that a user cannot write."""
+_ELLIPSIS_LABELS: Final = [chr(code) for code in range(0x3B1, 0x3B1 + 24)]
+"""Labels of the axes that ``...`` stands for: Greek letters, which an equation may not have."""
+
+_EXAMPLE: Final = 'Such as einsum("ij,jk->ik", x, y)'
 
 
 def einsum(equation: str, /, *operands: Tensor) -> Tensor:
-    """Products of tensors, summed over the labels that the result has not.
+    """Products of tensors, summed over the labels that are not in the result.
 
     Parameters
     ----------
     equation : str
         A letter for each axis of each operand, operands separated by commas, then ``->`` and the
-        letters of the result. A letter that stands twice in an operand takes its diagonal, ``...``
+        letters of the result. A letter that occurs twice in an operand takes its diagonal, ``...``
         stands for any other axes, which broadcast. Without ``->`` the result has the letters that
-        stand once, in alphabetical order, after the axes of ``...``.
+        occur once, in alphabetical order, after the axes of ``...``.
     *operands : Tensor
-        Numeric tensors.
+        Tensors of numbers.
+
+    Returns
+    -------
+    Tensor
+        It has the axes of the result in the order of the equation.
+
+    Raises
+    ------
+    ArgumentError
+        If the equation is malformed, or not for as many operands.
+    ShapeError
+        If an operand has another number of axes than the equation, or a letter several lengths.
 
     Notes
     -----
@@ -52,13 +66,13 @@ def einsum(equation: str, /, *operands: Tensor) -> Tensor:
     """
     terms, result = _read(equation, operands)
     lengths = _lengths(equation, terms, operands)
-    pending = [_once(term, x) for term, x in zip(terms, operands, strict=True)]
+    pending = [_with_diagonals(term, x) for term, x in zip(terms, operands, strict=True)]
     if len(pending) == 1:
         term, x = pending[0]
         return independent(_arranged(_summed(term, x, set(result)), result, lengths))
     for pair in _path(pending, result, lengths):
-        first, second = (pending[place] for place in pair)
-        pending = [one for place, one in enumerate(pending) if place not in pair]
+        first, second = (pending[index] for index in pair)
+        pending = [one for index, one in enumerate(pending) if index not in pair]
         needed = set(result).union(*[set(term) for term, _ in pending])
         pending.append(_contract(first, second, needed))
     return independent(_arranged(pending[0], result, lengths))
@@ -72,59 +86,55 @@ def _read(equation: str, operands: tuple[Tensor, ...]) -> tuple[list[str], str]:
     if not isinstance(equation, str):
         raise OperandTypeError(
             f"the equation is an object of type {type(equation).__name__}, not a string",
-            hint='Such as einsum("ij,jk->ik", x, y)',
+            hint=_EXAMPLE,
             operation="einsum",
         )
     left, arrow, right = equation.replace(" ", "").partition("->")
     terms = left.split(",")
     if len(terms) != len(operands):
-        raise _wrong(equation, f"names {len(terms)} operands, but there are {len(operands)}")
+        raise _error(equation, f"names {len(terms)} operands, but there are {len(operands)}")
     ranks = [rank_of(x, "einsum") for x in operands]
     extra = [rank - len(term.replace("...", "")) for rank, term in zip(ranks, terms, strict=True)]
-    hidden = max(
-        [number for number, term in zip(extra, terms, strict=True) if "..." in term] or [0]
-    )
+    hidden = max([number for number, term in zip(extra, terms, strict=True) if "..." in term] + [0])
     for term, rank, number in zip(terms, ranks, extra, strict=True):
         if number < 0 or (number and "..." not in term):
             raise ShapeError(
                 f"{term!r} of {equation!r} is for another number of axes than {rank}",
-                hint="Each axis has a letter, or ... stands for some",
+                hint="Give each axis a letter, or ... for several",
                 operation="einsum",
             )
-    if hidden > len(_ELLIPSIS):
-        raise _wrong(equation, f"has {hidden} axes behind ...")
-    dots = "".join(_ELLIPSIS[:hidden])
+    if hidden > len(_ELLIPSIS_LABELS):
+        raise _error(equation, f"has {hidden} axes for ...")
+    dots = "".join(_ELLIPSIS_LABELS[:hidden])
     if not arrow:
         joined = left.replace("...", "").replace(",", "")
         right = "..." + "".join(sorted(one for one in set(joined) if joined.count(one) == 1))
     _check_letters(equation, terms, right)
-    spread = [
+    labels = [
         term.replace("...", dots[hidden - number :])
         for term, number in zip(terms, extra, strict=True)
     ]
-    return spread, right.replace("...", dots)
+    return labels, right.replace("...", dots)
 
 
 def _check_letters(equation: str, terms: list[str], result: str) -> None:
-    for one in [*terms, result]:
-        letters = one.replace("...", "", 1)
+    for term in [*terms, result]:
+        letters = term.replace("...", "", 1)
         if letters and not (letters.isascii() and letters.isalpha()):
-            raise _wrong(equation, f"has something other than letters in {one!r}")
+            raise _error(equation, f"has something other than letters in {term!r}")
     letters = result.replace("...", "")
     if len({*letters}) != len(letters):
-        raise _wrong(equation, "has a letter twice in its result")
+        raise _error(equation, "has a letter twice in its result")
     if {*letters} - {*"".join(terms)}:
-        raise _wrong(equation, "has a letter in its result that no operand has")
+        raise _error(equation, "has a letter in its result that no operand has")
 
 
-def _wrong(equation: str, what: str) -> ArgumentError:
-    return ArgumentError(
-        f"{equation!r} {what}", hint='Such as einsum("ij,jk->ik", x, y)', operation="einsum"
-    )
+def _error(equation: str, what: str) -> ArgumentError:
+    return ArgumentError(f"{equation!r} {what}", hint=_EXAMPLE, operation="einsum")
 
 
 def _lengths(equation: str, terms: list[str], operands: tuple[Tensor, ...]) -> dict[str, int]:
-    """Length of each label; 1 gives way to others."""
+    """Length of each label; a length of 1 broadcasts."""
     lengths: dict[str, int] = {}
     for term, x in zip(terms, operands, strict=True):
         for label, length in zip(term, x.shape, strict=True):
@@ -139,8 +149,8 @@ def _lengths(equation: str, terms: list[str], operands: tuple[Tensor, ...]) -> d
     return lengths
 
 
-def _once(term: str, x: Tensor) -> _Term:
-    """The diagonals of labels that stand twice."""
+def _with_diagonals(term: str, x: Tensor) -> _Term:
+    """An operand with each label once: the diagonals of labels that occur several times."""
     for label in sorted({one for one in term if term.count(one) > 1}):
         while term.count(label) > 1:
             first = term.index(label)
@@ -156,16 +166,16 @@ def _once(term: str, x: Tensor) -> _Term:
 
 
 def _summed(term: str, x: Tensor, needed: set[str]) -> _Term:
-    """Labels that nothing needs, summed."""
-    gone = tuple(place for place, label in enumerate(term) if label not in needed)
-    if not gone:
+    """An operand summed over the labels that are not needed."""
+    summed = tuple(axis for axis, label in enumerate(term) if label not in needed)
+    if not summed:
         return term, x
     kept = "".join(label for label in term if label in needed)
-    return kept, sum(x, axis=gone, dtype=x.dtype)
+    return kept, sum(x, axis=summed, dtype=x.dtype)
 
 
 def _path(pending: list[_Term], result: str, lengths: dict[str, int]) -> list[tuple[int, int]]:
-    """Which two to contract next, as places in what is left; the product goes to the end."""
+    """Pairs to contract, as indices into the operands left; each product is appended to them."""
     if len(pending) > 2:
         try:
             import opt_einsum  # type: ignore[import-untyped]  # it has no stubs
@@ -177,13 +187,13 @@ def _path(pending: list[_Term], result: str, lengths: dict[str, int]) -> list[tu
             path, _ = opt_einsum.contract_path(equation, *shapes, shapes=True)
             if all(len(step) == 2 for step in path):
                 return [(step[0], step[1]) for step in path]
-    # The product goes to the end: from the second step on it is the last, and the next the first.
+    # From left to right: from the second step on, the last product is the last of those left.
     count = len(pending)
     return [(0, 1) if left == count else (left - 1, 0) for left in range(count, 1, -1)]
 
 
 def _contract(first: _Term, second: _Term, needed: set[str]) -> _Term:
-    """Product of two operands, summed over what nothing else needs, as one matrix product."""
+    """Product of two operands, summed over labels that are not needed, as one matrix product."""
     term1, x1 = _summed(*first, needed | set(second[0]))
     term2, x2 = _summed(*second, needed | set(first[0]))
     shared = [label for label in term1 if label in term2]

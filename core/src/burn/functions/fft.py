@@ -1,23 +1,30 @@
 """Discrete Fourier transforms (extension "Fourier transform" of the array API standard).
 
 The ops transform tensors of real and of imaginary parts, which have gradients; here they become
-complex tensors, which have none. A result that is real (`irfft`, `hfft`) of complex tensors has
-none either.
+complex tensors, which have none. `irfft` and `hfft` of a real tensor have gradients.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any
 
-from burn.dtype import DType
-from burn.errors import ArgumentError, DTypeError, ShapeError
+from burn.dtype import float32
+from burn.errors import ArgumentError, BurnError, DTypeError, OperandTypeError, ShapeError
 from burn.functions.common import Axis, DeviceLike, DTypeLike, dispatch
-from burn.functions.creation import arange
-from burn.functions.elementwise import complex, conj, imag, multiply, real
+from burn.functions.creation import arange, zeros_like
+from burn.functions.elementwise import complex, conj, imag, negative, real
 from burn.functions.manipulation import concat
-from burn.functions.normalize import normalize_axes, normalize_axis, rank_of
+from burn.functions.normalize import (
+    as_dtype,
+    as_float,
+    check_tensor,
+    normalize_axes,
+    normalize_axis,
+    rank_of,
+)
+from burn.functions.real_fourier import ComplexPair, Norm, norm_factor, scaled
 from burn.functions.views import independent
 from burn.ops.arguments import as_integer, real_number
 
@@ -41,8 +48,6 @@ __all__ = [
     "rfftn",
 ]
 
-Norm: TypeAlias = Literal["backward", "ortho", "forward"]
-
 
 def fft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
     """Spectrum along an axis: ``X[k] = sum over j of x[j] exp(-2 pi i j k / n)``.
@@ -56,12 +61,23 @@ def fft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: Norm = "bac
     axis : int
         The axis to transform.
     norm : {"backward", "ortho", "forward"}
-        Which direction divides by n: the inverse, this one, or both by its square root.
+        Which direction divides by n: the inverse, both by its square root, or this one.
 
     Returns
     -------
     Tensor
         Complex, with `n` frequencies along `axis`.
+
+    Raises
+    ------
+    ArgumentError
+        If `norm` is another string.
+    AxisError
+        If `x` has no such axis.
+    DTypeError
+        If the device has no complex numbers; `burn.signal` has transforms to pairs of real tensors.
+    ShapeError
+        If the length is less than 1.
 
     Examples
     --------
@@ -69,12 +85,46 @@ def fft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: Norm = "bac
     >>> burn.fft.fft(burn.asarray([1.0, 2.0], device="cpu")).tolist()
     [(3+0j), (-1+0j)]
     """
-    return _transform(_numbers(x, "fft"), n, axis, norm, "fft", inverse=False)
+    return _transform(x, [(n, axis)], norm, "fft", inverse=False)
 
 
 def ifft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
-    """The signal along an axis that a spectrum belongs to: the inverse of `fft`."""
-    return _transform(_numbers(x, "ifft"), n, axis, norm, "ifft", inverse=True)
+    """The signal along an axis that a spectrum belongs to: the inverse of `fft`.
+
+    Parameters
+    ----------
+    x : Tensor
+        Complex tensor, or a real one.
+    n : int, optional
+        Length of the transform: the axis is cropped to it, or padded with zeros at its end.
+    axis : int
+        The axis to transform.
+    norm : {"backward", "ortho", "forward"}
+        Which direction divides by n: this one, both by its square root, or `fft`.
+
+    Returns
+    -------
+    Tensor
+        Complex, with `n` samples along `axis`.
+
+    Raises
+    ------
+    ArgumentError
+        If `norm` is another string.
+    AxisError
+        If `x` has no such axis.
+    DTypeError
+        If the device has no complex numbers; `burn.signal` has transforms to pairs of real tensors.
+    ShapeError
+        If the length is less than 1.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.fft.ifft(burn.asarray([3.0, -1.0], device="cpu")).tolist()
+    [(1+0j), (2+0j)]
+    """
+    return _transform(x, [(n, axis)], norm, "ifft", inverse=True)
 
 
 def fftn(
@@ -92,16 +142,36 @@ def fftn(
     x : Tensor
         Complex tensor, or a real one.
     s : sequence of int, optional
-        Length of each transform, as `n` of `fft`; along the last axes if `axes` is left out.
+        Length of each transform: an axis is cropped to it, or padded with zeros at its end.
     axes : sequence of int, optional
-        The axes to transform.
+        The axes to transform; without it the last ones as many as `s` has lengths, or all.
     norm : {"backward", "ortho", "forward"}
-        As in `fft`.
+        Which direction divides by the number of elements: the inverse, both by its square root, or
+        this one.
+
+    Returns
+    -------
+    Tensor
+        Complex, with as many frequencies along each axis as its length in `s`.
+
+    Raises
+    ------
+    ArgumentError
+        If there is not one length for each axis, or `norm` is another string.
+    AxisError
+        If `x` has no such axis, or one is named twice.
+    DTypeError
+        If the device has no complex numbers; `burn.signal` has transforms to pairs of real tensors.
+    ShapeError
+        If a length is less than 1.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.fft.fftn(burn.asarray([[1.0, 2.0], [3.0, 4.0]], device="cpu")).tolist()
+    [[(10+0j), (-2+0j)], [(-4+0j), 0j]]
     """
-    x = _numbers(x, "fftn")
-    for length, axis in _lengths(x, s, axes, "fftn"):
-        x = _transform(x, length, axis, norm, "fftn", inverse=False)
-    return x
+    return _transform(x, _lengths(x, s, axes, "fftn"), norm, "fftn", inverse=False)
 
 
 def ifftn(
@@ -112,37 +182,122 @@ def ifftn(
     axes: Sequence[int] | None = None,
     norm: Norm = "backward",
 ) -> Tensor:
-    """The signal along several axes that a spectrum belongs to: the inverse of `fftn`."""
-    x = _numbers(x, "ifftn")
-    for length, axis in _lengths(x, s, axes, "ifftn"):
-        x = _transform(x, length, axis, norm, "ifftn", inverse=True)
-    return x
+    """The signal along several axes that a spectrum belongs to: the inverse of `fftn`.
+
+    Parameters
+    ----------
+    x : Tensor
+        Complex tensor, or a real one.
+    s : sequence of int, optional
+        Length of each transform: an axis is cropped to it, or padded with zeros at its end.
+    axes : sequence of int, optional
+        The axes to transform; without it the last ones as many as `s` has lengths, or all.
+    norm : {"backward", "ortho", "forward"}
+        Which direction divides by the number of elements: this one, both by its square root, or
+        `fftn`.
+
+    Returns
+    -------
+    Tensor
+        Complex, with as many samples along each axis as its length in `s`.
+
+    Raises
+    ------
+    ArgumentError
+        If there is not one length for each axis, or `norm` is another string.
+    AxisError
+        If `x` has no such axis, or one is named twice.
+    DTypeError
+        If the device has no complex numbers; `burn.signal` has transforms to pairs of real tensors.
+    ShapeError
+        If a length is less than 1.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.fft.ifftn(burn.asarray([[10.0, -2.0], [-4.0, 0.0]], device="cpu")).tolist()
+    [[(1+0j), (2+0j)], [(3+0j), (4+0j)]]
+    """
+    return _transform(x, _lengths(x, s, axes, "ifftn"), norm, "ifftn", inverse=True)
 
 
 def rfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
     """Half of the spectrum of a real signal along an axis: frequencies 0 to ``n // 2``.
 
-    The other half is the conjugate of this one. See `fft` for the parameters.
+    The other half is the conjugate of this one.
+
+    Parameters
+    ----------
+    x : Tensor
+        Real tensor.
+    n : int, optional
+        Length of the transform: the axis is cropped to it, or padded with zeros at its end.
+    axis : int
+        The axis to transform.
+    norm : {"backward", "ortho", "forward"}
+        Which direction divides by n: the inverse, both by its square root, or this one.
+
+    Returns
+    -------
+    Tensor
+        Complex, with ``n // 2 + 1`` frequencies along `axis`.
+
+    Raises
+    ------
+    ArgumentError
+        If `norm` is another string.
+    AxisError
+        If `x` has no such axis.
+    DTypeError
+        If `x` is complex, or the device has no complex numbers; `burn.signal` has transforms to
+        pairs of real tensors.
+    ShapeError
+        If the length is less than 1.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.fft.rfft(burn.asarray([1.0, 2.0, 3.0, 4.0], device="cpu")).tolist()
+    [(10+0j), (-2+2j), (-2+0j)]
     """
-    _refuse_complex(x, "rfft")
-    number = normalize_axis(x, axis, "rfft")
-    length = _length(x, n, number, "rfft")
-    re, im = dispatch.execute("rfft", x, axis=number, n=length)
-    return _scaled(complex(re, im), _scale(length, norm, "rfft", inverse=False))
+    return _assembled(*_real_spectrum(x, n, axis, norm, "rfft"), "rfft")
 
 
 def irfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
     """The real signal that half of a spectrum belongs to: the inverse of `rfft`.
 
-    `n` is the length of the signal, an even one if left out. See `fft` for the parameters.
+    Parameters
+    ----------
+    x : Tensor
+        Complex tensor of the frequencies 0 to ``n // 2``, or a real one.
+    n : int, optional
+        Length of the signal; ``2 * (frequencies - 1)`` if left out. Signals of odd lengths need it.
+    axis : int
+        The axis to transform.
+    norm : {"backward", "ortho", "forward"}
+        Which direction divides by n: this one, both by its square root, or `rfft`.
+
+    Returns
+    -------
+    Tensor
+        Real, with `n` samples along `axis`.
+
+    Raises
+    ------
+    ArgumentError
+        If `norm` is another string.
+    AxisError
+        If `x` has no such axis.
+    ShapeError
+        If the length is less than 1.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.fft.irfft(burn.asarray([10.0, -2 + 2j, -2.0], device="cpu")).tolist()
+    [1.0, 2.0, 3.0, 4.0]
     """
-    x = _numbers(x, "irfft")
-    number = normalize_axis(x, axis, "irfft")
-    length = 2 * (x.shape[number] - 1) if n is None else _length(x, n, number, "irfft")
-    _check_length(length, "irfft")
-    signal: Tensor = dispatch.execute("irfft", real(x), imag(x), axis=number, n=length)
-    # The op divides by n, as the inverse does by default.
-    return _scaled(signal, _scale(length, norm, "irfft", inverse=True) * length)
+    return _real_signal(_parts(x, "irfft"), n, axis, norm, "irfft")
 
 
 def rfftn(
@@ -153,13 +308,48 @@ def rfftn(
     axes: Sequence[int] | None = None,
     norm: Norm = "backward",
 ) -> Tensor:
-    """Spectrum of a real signal along several axes, of which the last is halved as by `rfft`."""
-    _refuse_complex(x, "rfftn")
+    """Spectrum of a real signal along several axes, of which the last is halved as by `rfft`.
+
+    Parameters
+    ----------
+    x : Tensor
+        Real tensor.
+    s : sequence of int, optional
+        Length of each transform: an axis is cropped to it, or padded with zeros at its end.
+    axes : sequence of int, optional
+        The axes to transform; without it the last ones as many as `s` has lengths, or all.
+    norm : {"backward", "ortho", "forward"}
+        Which direction divides by the number of elements: the inverse, both by its square root, or
+        this one.
+
+    Returns
+    -------
+    Tensor
+        Complex, with ``n // 2 + 1`` frequencies along the last axis for the length n of it.
+
+    Raises
+    ------
+    ArgumentError
+        If there is not one length for each axis, or `norm` is another string.
+    AxisError
+        If `x` has no such axis, or one is named twice.
+    DTypeError
+        If `x` is complex, or the device has no complex numbers; `burn.signal` has transforms to
+        pairs of real tensors.
+    ShapeError
+        If a length is less than 1.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.fft.rfftn(burn.asarray([[1.0, 2.0], [3.0, 4.0]], device="cpu")).tolist()
+    [[(10+0j), (-2+0j)], [(-4+0j), 0j]]
+    """
     *others, (length, axis) = _lengths(x, s, axes, "rfftn")
-    spectrum = rfft(x, n=length, axis=axis, norm=norm)
+    pair = _real_spectrum(x, length, axis, norm, "rfftn")
     for length, axis in others:
-        spectrum = _transform(spectrum, length, axis, norm, "rfftn", inverse=False)
-    return spectrum
+        pair = _transform_pair(pair, length, axis, norm, "rfftn", inverse=False)
+    return _assembled(*pair, "rfftn")
 
 
 def irfftn(
@@ -170,27 +360,126 @@ def irfftn(
     axes: Sequence[int] | None = None,
     norm: Norm = "backward",
 ) -> Tensor:
-    """The real signal along several axes that a halved spectrum belongs to: see `rfftn`."""
-    x = _numbers(x, "irfftn")
-    *others, (length, axis) = _lengths(x, s, axes, "irfftn")
-    for other_length, other in others:
-        x = _transform(x, other_length, other, norm, "irfftn", inverse=True)
-    return irfft(x, n=length if s is not None else None, axis=axis, norm=norm)
+    """The real signal along several axes that a halved spectrum belongs to: the inverse of `rfftn`.
+
+    Parameters
+    ----------
+    x : Tensor
+        Complex tensor, halved along the last of the axes, or a real one.
+    s : sequence of int, optional
+        Length of the signal along each axis; along the last it is ``2 * (frequencies - 1)`` if left
+        out.
+    axes : sequence of int, optional
+        The axes to transform; without it the last ones as many as `s` has lengths, or all.
+    norm : {"backward", "ortho", "forward"}
+        Which direction divides by the number of elements: this one, both by its square root, or
+        `rfftn`.
+
+    Returns
+    -------
+    Tensor
+        Real, with as many samples along each axis as its length in `s`.
+
+    Raises
+    ------
+    ArgumentError
+        If there is not one length for each axis, or `norm` is another string.
+    AxisError
+        If `x` has no such axis, or one is named twice.
+
+    ShapeError
+        If a length is less than 1.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.fft.irfftn(burn.asarray([[10.0, -2.0], [-4.0, 0.0]], device="cpu")).tolist()
+    [[1.0, 2.0], [3.0, 4.0]]
+    """
+    *others, (last_length, last_axis) = _lengths(x, s, axes, "irfftn")
+    pair = _parts(x, "irfftn")
+    for length, axis in others:
+        pair = _transform_pair(pair, length, axis, norm, "irfftn", inverse=True)
+    return _real_signal(pair, last_length, last_axis, norm, "irfftn")
 
 
 def hfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
-    """The real spectrum of a signal that is the conjugate of its own reverse, given half of it.
+    """The real spectrum of a signal whose reverse is its conjugate, given half of it.
 
-    `n` is the length of the spectrum, an even one if left out. See `fft` for the parameters.
+    Parameters
+    ----------
+    x : Tensor
+        Complex tensor of the samples 0 to ``n // 2``, or a real one.
+    n : int, optional
+        Length of the spectrum; ``2 * (samples - 1)`` if left out. Spectra of odd lengths need it.
+    axis : int
+        The axis to transform.
+    norm : {"backward", "ortho", "forward"}
+        Which direction divides by n: the inverse, both by its square root, or this one.
+
+    Returns
+    -------
+    Tensor
+        Real, with `n` frequencies along `axis`.
+
+    Raises
+    ------
+    ArgumentError
+        If `norm` is another string.
+    AxisError
+        If `x` has no such axis.
+    ShapeError
+        If the length is less than 1.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.fft.hfft(burn.asarray([1.0, 2.0, 3.0], device="cpu")).tolist()
+    [8.0, -2.0, 0.0, -2.0]
     """
-    x = _numbers(x, "hfft")
-    return irfft(conj(x), n=n, axis=axis, norm=_opposite(norm, "hfft"))
+    re, im = _parts(x, "hfft")
+    return _real_signal(ComplexPair(re, negative(im)), n, axis, _opposite(norm), "hfft")
 
 
 def ihfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
-    """Half of the signal that a real spectrum belongs to: the inverse of `hfft`."""
-    _refuse_complex(x, "ihfft")
-    return conj(rfft(x, n=n, axis=axis, norm=_opposite(norm, "ihfft")))
+    """Half of the signal that a real spectrum belongs to: the inverse of `hfft`.
+
+    Parameters
+    ----------
+    x : Tensor
+        Real tensor.
+    n : int, optional
+        Length of the transform: the axis is cropped to it, or padded with zeros at its end.
+    axis : int
+        The axis to transform.
+    norm : {"backward", "ortho", "forward"}
+        Which direction divides by n: this one, both by its square root, or `hfft`.
+
+    Returns
+    -------
+    Tensor
+        Complex, with ``n // 2 + 1`` samples along `axis`.
+
+    Raises
+    ------
+    ArgumentError
+        If `norm` is another string.
+    AxisError
+        If `x` has no such axis.
+    DTypeError
+        If `x` is complex, or the device has no complex numbers; `burn.signal` has transforms to
+        pairs of real tensors.
+    ShapeError
+        If the length is less than 1.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.fft.ihfft(burn.asarray([8.0, -2.0, 0.0, -2.0], device="cpu")).tolist()
+    [(1-0j), (2-0j), (3-0j)]
+    """
+    pair = _real_spectrum(x, n, axis, _opposite(norm), "ihfft")
+    return conj(_assembled(*pair, "ihfft"))
 
 
 def fftfreq(
@@ -207,12 +496,21 @@ def fftfreq(
     dtype : DType, optional
         A float dtype; the default one of the device if left out.
     device : Device or str, optional
-        Where to make it.
+        Device of the result; the default device if left out.
 
     Returns
     -------
     Tensor, shape (n,)
         0 and the positive frequencies, then the negative ones.
+
+    Raises
+    ------
+    ArgumentError
+        If `d` is 0 or not finite.
+    DTypeError
+        If `dtype` is no float dtype.
+    ShapeError
+        If `n` is less than 1.
 
     Examples
     --------
@@ -230,110 +528,224 @@ def fftfreq(
 def rfftfreq(
     n: int, /, *, d: float = 1.0, dtype: DTypeLike | None = None, device: DeviceLike | None = None
 ) -> Tensor:
-    """Frequency of each element of a halved spectrum; see `fftfreq` for the parameters."""
+    """Frequency of each element of a halved spectrum, in cycles per unit of `d`.
+
+    Parameters
+    ----------
+    n : int
+        Length of the transform.
+    d : float
+        Distance of neighbours in the signal.
+    dtype : DType, optional
+        A float dtype; the default one of the device if left out.
+    device : Device or str, optional
+        Device of the result; the default device if left out.
+
+    Returns
+    -------
+    Tensor, shape (n // 2 + 1,)
+        The frequencies in ascending order, from 0.
+
+    Raises
+    ------
+    ArgumentError
+        If `d` is 0 or not finite.
+    DTypeError
+        If `dtype` is no float dtype.
+    ShapeError
+        If `n` is less than 1.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.fft.rfftfreq(4, device="cpu").tolist()
+    [0.0, 0.25, 0.5]
+    """
     n = _check_length(n, "rfftfreq")
     return _frequencies(arange(n // 2 + 1, device=device), n, d, dtype, "rfftfreq")
 
 
 def fftshift(x: Tensor, /, *, axes: Axis = None) -> Tensor:
-    """A spectrum with frequency 0 in the middle, along axes; along all if none are named."""
+    """A spectrum with frequency 0 in the middle.
+
+    Parameters
+    ----------
+    x : Tensor
+        Tensor of any dtype, with frequency 0 first along the axes, as `fftfreq` has it.
+    axes : int, tuple of int or None
+        The axes to shift; None for all.
+
+    Returns
+    -------
+    Tensor
+        In the shape and dtype of `x`.
+
+    Raises
+    ------
+    AxisError
+        If `x` has no such axis.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.fft.fftshift(burn.fft.fftfreq(4, device="cpu")).tolist()
+    [-0.5, -0.25, 0.0, 0.25]
+    """
     return _rolled(x, axes, "fftshift", inverse=False)
 
 
 def ifftshift(x: Tensor, /, *, axes: Axis = None) -> Tensor:
-    """A spectrum with frequency 0 first again: the inverse of `fftshift`."""
+    """A spectrum with frequency 0 first again: the inverse of `fftshift`.
+
+    Parameters
+    ----------
+    x : Tensor
+        Tensor of any dtype, with frequency 0 in the middle of the axes.
+    axes : int, tuple of int or None
+        The axes to shift; None for all.
+
+    Returns
+    -------
+    Tensor
+        In the shape and dtype of `x`.
+
+    Raises
+    ------
+    AxisError
+        If `x` has no such axis.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.fft.ifftshift(burn.asarray([-0.5, -0.25, 0.0, 0.25], device="cpu")).tolist()
+    [0.0, 0.25, -0.5, -0.25]
+    """
     return _rolled(x, axes, "ifftshift", inverse=True)
 
 
-def _numbers(x: Tensor, operation: str) -> Tensor:
-    """A tensor as one of a complex dtype."""
-    rank_of(x, operation)
+def _parts(x: Tensor, operation: str) -> ComplexPair:
+    """Real and imaginary parts of a tensor, in float32 or float64."""
+    check_tensor(x, "x", operation)
     if x.dtype.is_complex:
-        return x
-    return x + 0j
+        return ComplexPair(real(x), imag(x))
+    x = as_float(x, operation)
+    if x.dtype.itemsize < float32.itemsize:
+        x = x.astype(float32)
+    return ComplexPair(x, zeros_like(x))
 
 
-def _refuse_complex(x: Tensor, operation: str) -> None:
-    rank_of(x, operation)
+def _assembled(re: Tensor, im: Tensor, operation: str) -> Tensor:
+    """A complex tensor of its parts; where there is none, the error names the transform."""
+    try:
+        return complex(re, im)
+    except BurnError as error:
+        error.operation = operation
+        raise
+
+
+def _check_length(n: Any, operation: str) -> int:
+    length = as_integer(n, "the length", operation)
+    if length < 1:
+        raise ShapeError(f"a transform of length {length}", operation=operation)
+    return length
+
+
+def _lengths(
+    x: Tensor, s: Sequence[int] | None, axes: Sequence[int] | None, operation: str
+) -> Sequence[tuple[int | None, int]]:
+    """Length and axis of each transform of several."""
+    rank = rank_of(x, operation)
+    lengths = None if s is None else _as_tuple(s, "s", operation)
+    if axes is not None:
+        numbers = normalize_axes(x, _as_tuple(axes, "axes", operation), operation)
+    else:
+        numbers = tuple(range(0 if lengths is None else max(rank - len(lengths), 0), rank))
+    if not numbers or (lengths is not None and len(lengths) != len(numbers)):
+        raise ArgumentError(
+            f"{len(lengths or ())} lengths for axes {numbers} of a tensor of {rank} axes",
+            hint="Give a length for each axis",
+            operation=operation,
+        )
+    return list(zip(lengths or [None] * len(numbers), numbers, strict=True))
+
+
+def _as_tuple(value: Sequence[int], name: str, operation: str) -> tuple[int, ...]:
+    try:
+        return tuple(value)
+    except TypeError:
+        raise OperandTypeError(
+            f"{name} must be a sequence of integers, not {value!r}", operation=operation
+        ) from None
+
+
+def _transform(
+    x: Tensor,
+    lengths: Sequence[tuple[int | None, int]],
+    norm: Norm,
+    operation: str,
+    *,
+    inverse: bool,
+) -> Tensor:
+    """Complex transforms along some axes, each with its length."""
+    pair = _parts(x, operation)
+    for length, axis in lengths:
+        pair = _transform_pair(pair, length, axis, norm, operation, inverse=inverse)
+    return _assembled(*pair, operation)
+
+
+def _transform_pair(
+    pair: ComplexPair, n: int | None, axis: int, norm: Norm, operation: str, *, inverse: bool
+) -> ComplexPair:
+    number = normalize_axis(pair.re, axis, operation)
+    length = _check_length(pair.re.shape[number] if n is None else n, operation)
+    factor = norm_factor(norm, length, operation, inverse=inverse)
+    re, im = dispatch.execute("cfft", *pair, axis=number, n=length, inverse=inverse)
+    return ComplexPair(scaled(re, factor), scaled(im, factor))
+
+
+def _real_spectrum(x: Tensor, n: int | None, axis: int, norm: Norm, operation: str) -> ComplexPair:
+    """Half of the spectrum of a real tensor."""
+    number = normalize_axis(x, axis, operation)
     if x.dtype.is_complex:
         raise DTypeError(
             f"takes real tensors, got {x.dtype}",
             hint="Use burn.fft.fft for complex ones",
             operation=operation,
         )
+    length = _check_length(x.shape[number] if n is None else n, operation)
+    factor = norm_factor(norm, length, operation, inverse=False)
+    re, im = dispatch.execute("rfft", x, axis=number, n=length)
+    return ComplexPair(scaled(re, factor), scaled(im, factor))
 
 
-def _check_length(n: Any, operation: str) -> int:
-    number = as_integer(n, "the length", operation)
-    if number < 1:
-        raise ShapeError(f"a transform of length {number}", operation=operation)
-    return number
+def _real_signal(pair: ComplexPair, n: int | None, axis: int, norm: Norm, operation: str) -> Tensor:
+    """The real tensor that half of a spectrum belongs to."""
+    number = normalize_axis(pair.re, axis, operation)
+    length = _check_length(2 * (pair.re.shape[number] - 1) if n is None else n, operation)
+    # The op itself divides by n.
+    factor = norm_factor(norm, length, operation, inverse=True, divided=True)
+    return scaled(dispatch.execute_one("irfft", *pair, axis=number, n=length), factor)
 
 
-def _length(x: Tensor, n: int | None, axis: int, operation: str) -> int:
-    return _check_length(x.shape[axis] if n is None else n, operation)
-
-
-def _lengths(
-    x: Tensor, s: Sequence[int] | None, axes: Sequence[int] | None, operation: str
-) -> list[tuple[int | None, int]]:
-    """Length and axis of each transform of several."""
-    rank = rank_of(x, operation)
-    if axes is None:
-        numbers = tuple(range(0 if s is None else max(rank - len(s), 0), rank))
-    else:
-        numbers = normalize_axes(x, tuple(axes), operation)
-    if not numbers or (s is not None and len(s) != len(numbers)):
-        raise ArgumentError(
-            f"{0 if s is None else len(s)} lengths for axes {numbers} of a tensor of {rank} axes",
-            hint="Give a length for each axis",
-            operation=operation,
-        )
-    return list(zip([None] * len(numbers) if s is None else s, numbers, strict=True))
-
-
-def _transform(
-    x: Tensor, n: int | None, axis: int, norm: Norm, operation: str, *, inverse: bool
-) -> Tensor:
-    number = normalize_axis(x, axis, operation)
-    length = _length(x, n, number, operation)
-    re, im = dispatch.execute("cfft", real(x), imag(x), axis=number, n=length, inverse=inverse)
-    return _scaled(complex(re, im), _scale(length, norm, operation, inverse=inverse))
-
-
-def _scale(n: int, norm: Norm, operation: str, *, inverse: bool) -> float:
-    if norm == "ortho":
-        return 1.0 / math.sqrt(n)
-    if norm not in ("backward", "forward"):
-        raise ArgumentError(
-            f"norm is {norm!r}",
-            hint='Use "backward", "ortho" or "forward"',
-            operation=operation,
-        )
-    return 1.0 / n if (norm == "backward") is inverse else 1.0
-
-
-def _opposite(norm: Norm, operation: str) -> Norm:
-    _scale(1, norm, operation, inverse=False)
-    if norm == "ortho":
+def _opposite(norm: Norm) -> Norm:
+    """The norm of the inverse transform; of no norm itself, which is refused later."""
+    if not isinstance(norm, str):
         return norm
-    return "forward" if norm == "backward" else "backward"
-
-
-def _scaled(x: Tensor, factor: float) -> Tensor:
-    return x if factor == 1.0 else multiply(x, factor)
+    return {"backward": "forward", "forward": "backward"}.get(norm, norm)  # type: ignore[return-value]  # a Norm
 
 
 def _frequencies(
     counts: Tensor, n: int, d: float, dtype: DTypeLike | None, operation: str
 ) -> Tensor:
-    wanted = counts.device.settings.float_dtype if dtype is None else DType.of(dtype)
-    if not wanted.is_float:
-        raise DTypeError(f"frequencies are floats, not {wanted}", operation=operation)
+    if dtype is None:
+        dtype = counts.device.settings.float_dtype
+    dtype = as_dtype(dtype, operation)
+    if not dtype.is_float:
+        raise DTypeError(f"frequencies are floats, not {dtype}", operation=operation)
     distance = real_number(d, "d", operation, above=-math.inf, below=math.inf)
     if distance == 0.0:
         raise ArgumentError("d is 0", hint="Neighbours are apart", operation=operation)
-    return counts.astype(wanted) / (n * distance)
+    return counts.astype(dtype) / (n * distance)
 
 
 def _rolled(x: Tensor, axes: Axis, operation: str, *, inverse: bool) -> Tensor:

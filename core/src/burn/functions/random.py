@@ -1,25 +1,25 @@
 """Random numbers: the same for the same seed, on every backend.
 
-Each device has a generator of its own (Philox4x32-10). `seed`, or ``Device.seed``, starts it anew;
-unseeded, it starts from the system's entropy.
+Each device has a generator of its own (Philox4x32-10). `seed`, or ``Device.seed``, sets its state;
+without a seed it starts from the system's entropy.
 """
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from burn.backend.refusal import Refusal
-from burn.devices import Device
+from burn.devices.device import Device
 from burn.dtype import DType, float32, int32, uint32
 from burn.errors import DTypeError, ShapeError
 from burn.functions.common import DeviceLike, DTypeLike, dispatch
 from burn.functions.elementwise import isfinite
-from burn.functions.normalize import as_shape, find_device, rank_of
+from burn.functions.normalize import as_dtype, as_shape, find_device, rank_of
 from burn.functions.value_checks import require
 from burn.generator import release, reserve
 from burn.ops.arguments import as_integer, real_number
 from burn.ops.random import integer_words, normal_words, uniform_words
-from burn.ops.shapes import size
 
 if TYPE_CHECKING:
     from burn.aliases import Shape
@@ -29,16 +29,30 @@ __all__ = ["bernoulli", "categorical", "integers", "normal", "permutation", "see
 
 
 def seed(value: int, *, device: DeviceLike | None = None) -> None:
-    """Start the generator of a device anew.
+    """Set the state of a device's generator.
 
     Parameters
     ----------
     value : int
         Any integer; it is taken modulo 2**64.
     device : Device or str, optional
-        Which generator; that of the default device if left out.
+        The device of the generator; the default device if left out.
+
+    Returns
+    -------
+    None
+        The same numbers are drawn after every call with the same value.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.random.seed(0, device="cpu")
+    >>> first = burn.random.uniform(3, device="cpu").tolist()
+    >>> burn.random.seed(0, device="cpu")
+    >>> burn.random.uniform(3, device="cpu").tolist() == first
+    True
     """
-    find_device(device).seed(as_integer(value, "value", "seed"))
+    find_device(device, "random.seed").seed(as_integer(value, "value", "random.seed"))
 
 
 def uniform(
@@ -51,22 +65,43 @@ def uniform(
 ) -> Tensor:
     """Uniform numbers in [low, high).
 
+    Parameters
+    ----------
+    shape : int or tuple of int
+        Length of each axis.
+    low, high : float
+        Bounds of the numbers, which are finite.
+    dtype : DType, optional
+        A float dtype; the default one of the device if left out.
+    device : Device or str, optional
+        Device of the result; the default device if left out.
+
+    Returns
+    -------
+    Tensor
+        Independent numbers in the given shape.
+
+    Raises
+    ------
+    ArgumentError
+        If a bound is not finite, or `low` is above `high`.
+    DTypeError
+        If `dtype` is no float dtype.
+
     Examples
     --------
     >>> import burn
-    >>> burn.random.seed(0, device="cpu")
-    >>> burn.random.uniform(3, device="cpu").shape
-    (3,)
+    >>> x = burn.random.uniform((2, 3), -1.0, 1.0, device="cpu")
+    >>> x.shape, bool(burn.all((x >= -1) & (x < 1)))
+    ((2, 3), True)
     """
-    where = find_device(device)
-    wanted = where.settings.float_dtype if dtype is None else DType.of(dtype)
-    shape = as_shape(shape)
-    bounds = {
-        "low": real_number(low, "low", "random.uniform"),
-        "high": real_number(high, "high", "random.uniform"),
-    }
-    words = uniform_words(_size(shape), wanted)
-    return _draw("random_uniform", where, wanted, words, shape=shape, **bounds)
+    device = find_device(device, "random.uniform")
+    dtype = device.settings.float_dtype if dtype is None else as_dtype(dtype, "random.uniform")
+    shape = as_shape(shape, "random.uniform")
+    low = real_number(low, "low", "random.uniform")
+    high = real_number(high, "high", "random.uniform")
+    words = uniform_words(_size(shape), dtype)
+    return _draw("random_uniform", device, dtype, words, shape=shape, low=low, high=high)
 
 
 def normal(
@@ -77,16 +112,50 @@ def normal(
     dtype: DTypeLike | None = None,
     device: DeviceLike | None = None,
 ) -> Tensor:
-    """Normal numbers with a mean and a standard deviation."""
-    where = find_device(device)
-    wanted = where.settings.float_dtype if dtype is None else DType.of(dtype)
-    shape = as_shape(shape)
-    moments = {
-        "mean": real_number(mean, "mean", "random.normal"),
-        "std": real_number(std, "std", "random.normal"),
-    }
-    words = normal_words(_size(shape), float32 if wanted.itemsize < 4 else wanted)
-    return _draw("random_normal", where, wanted, words, shape=shape, **moments)
+    """Normal numbers with a mean and a standard deviation.
+
+    Parameters
+    ----------
+    shape : int or tuple of int
+        Length of each axis.
+    mean, std : float
+        Mean and standard deviation of the distribution.
+    dtype : DType, optional
+        A float dtype; the default one of the device if left out.
+    device : Device or str, optional
+        Device of the result; the default device if left out.
+
+    Returns
+    -------
+    Tensor
+        Independent numbers in the given shape.
+
+    Raises
+    ------
+    ArgumentError
+        If the mean is not finite, or the standard deviation negative or not finite.
+    DTypeError
+        If `dtype` is no float dtype.
+
+    Notes
+    -----
+    Two uniform numbers give two normal ones (G. E. P. Box and M. E. Muller, "A note on the
+    generation of random normal deviates", 1958).
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.random.normal((2, 3), 5.0, 0.5, device="cpu").shape
+    (2, 3)
+    """
+    device = find_device(device, "random.normal")
+    dtype = device.settings.float_dtype if dtype is None else as_dtype(dtype, "random.normal")
+    shape = as_shape(shape, "random.normal")
+    mean = real_number(mean, "mean", "random.normal")
+    std = real_number(std, "std", "random.normal")
+    # 16-bit numbers are drawn in float32.
+    words = normal_words(_size(shape), float32 if dtype.itemsize < float32.itemsize else dtype)
+    return _draw("random_normal", device, dtype, words, shape=shape, mean=mean, std=std)
 
 
 def integers(
@@ -99,37 +168,118 @@ def integers(
 ) -> Tensor:
     """Uniform integers in [low, high).
 
-    They are words of 32 bits times the length of the range, so that a range that does not divide
-    2**32 is off by less than its length over 2**32 (64 bits for ranges beyond 2**32).
+    Parameters
+    ----------
+    shape : int or tuple of int
+        Length of each axis.
+    low, high : int
+        Bounds of the integers.
+    dtype : DType, optional
+        An integer dtype; the default one of the device if left out.
+    device : Device or str, optional
+        Device of the result; the default device if left out.
+
+    Returns
+    -------
+    Tensor
+        Independent integers in the given shape.
+
+    Raises
+    ------
+    ArgumentError
+        If the range is empty, or does not fit the dtype.
+    DTypeError
+        If `dtype` is no integer dtype.
+
+    Notes
+    -----
+    They are words of 32 bits times the length of the range, so that the probabilities of a range
+    that does not divide 2**32 are off by less than its length over 2**32 (64 bits for ranges beyond
+    2**32).
+
+    Examples
+    --------
+    >>> import burn
+    >>> x = burn.random.integers(100, 1, 7, device="cpu")
+    >>> x.shape, bool(burn.all((x >= 1) & (x < 7)))
+    ((100,), True)
     """
-    where = find_device(device)
-    wanted = where.settings.int_dtype if dtype is None else DType.of(dtype)
-    shape = as_shape(shape)
+    device = find_device(device, "random.integers")
+    dtype = device.settings.int_dtype if dtype is None else as_dtype(dtype, "random.integers")
+    shape = as_shape(shape, "random.integers")
     low = as_integer(low, "low", "random.integers")
     high = as_integer(high, "high", "random.integers")
     words = integer_words(_size(shape), low, high)
-    return _draw("random_integers", where, wanted, words, shape=shape, low=low, high=high)
+    return _draw("random_integers", device, dtype, words, shape=shape, low=low, high=high)
 
 
 def bernoulli(
     shape: int | Shape = (), probability: float = 0.5, *, device: DeviceLike | None = None
 ) -> Tensor:
-    """Booleans that are true with a probability."""
-    share = real_number(probability, "probability", "random.bernoulli", least=0.0, most=1.0)
-    return uniform(shape, dtype=float32, device=device) < share
+    """Booleans that are true with a probability.
+
+    Parameters
+    ----------
+    shape : int or tuple of int
+        Length of each axis.
+    probability : float
+        The probability of True, from 0 to 1.
+    device : Device or str, optional
+        Device of the result; the default device if left out.
+
+    Returns
+    -------
+    Tensor
+        Independent bools in the given shape.
+
+    Raises
+    ------
+    ArgumentError
+        If the probability is not between 0 and 1.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.random.bernoulli(3, 1.0, device="cpu").tolist()
+    [True, True, True]
+    """
+    bound = real_number(probability, "probability", "random.bernoulli", least=0.0, most=1.0)
+    return uniform(shape, dtype=float32, device=device) < bound
 
 
 def permutation(count: int, *, device: DeviceLike | None = None) -> Tensor:
-    """The integers from 0 to ``count - 1`` in random order, in the default integer dtype."""
-    where = find_device(device)
-    dtype = uint32 if where.supports_dtype(uint32) else int32
+    """The integers from 0 to ``count - 1`` in random order.
+
+    Parameters
+    ----------
+    count : int
+        The number of integers.
+    device : Device or str, optional
+        Device of the result; the default device if left out.
+
+    Returns
+    -------
+    Tensor, shape (count,)
+        In the device's default integer dtype.
+
+    Raises
+    ------
+    ArgumentError
+        If `count` is negative.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.sort(burn.random.permutation(4, device="cpu")).tolist()
+    [0, 1, 2, 3]
+    """
+    device = find_device(device, "random.permutation")
+    dtype = uint32 if device.supports_dtype(uint32) else int32
     length = as_integer(count, "count", "random.permutation", least=0)
-    words = _draw("random_bits", where, dtype, length, count=length)
+    words = _draw("random_bits", device, dtype, length, count=length)
     # The highest bit is a sign in int32: without it the order is the same in both dtypes.
     keys = (words >> 1) & 0x7FFFFFFF
-    return dispatch.execute(  # type: ignore[no-any-return]  # one output
-        "argsort", keys, axis=0, dtype=where.settings.int_dtype
-    )
+    return dispatch.execute_one("argsort", keys, axis=0, dtype=device.settings.int_dtype)
 
 
 def categorical(
@@ -144,17 +294,22 @@ def categorical(
     count : int
         Classes to draw for each row.
     dtype : DType, optional
-        Integer dtype of the result; the device's default.
+        Integer dtype of the result; the default one of the device if left out.
 
     Returns
     -------
     Tensor, shape (..., count)
+        Indices of the classes, from 0 to ``C - 1``.
 
     Raises
     ------
+    DTypeError
+        If the weights are no floats, or `dtype` is no integer dtype.
     OutOfRangeError
         If a weight is negative or not finite, or all weights of a row are 0; on an asynchronous
         device at the next read.
+    ShapeError
+        If there are no classes.
 
     Examples
     --------
@@ -163,7 +318,8 @@ def categorical(
     >>> burn.random.categorical(weights, 3).tolist()
     [1, 1, 1]
     """
-    if rank_of(probabilities, "random.categorical") == 0 or probabilities.shape[-1] == 0:
+    rank = rank_of(probabilities, "random.categorical", "probabilities")
+    if rank == 0 or probabilities.shape[-1] == 0:
         raise ShapeError(
             f"probabilities of shape {probabilities.shape} have no classes",
             hint="Classes lie along the last axis",
@@ -176,27 +332,30 @@ def categorical(
             operation="random.categorical",
         )
     count = as_integer(count, "count", "random.categorical", least=0)
-    wanted = None if dtype is None else DType.of(dtype)
-    if wanted is not None and not wanted.is_integer:
-        raise DTypeError(f"classes are integers, not {wanted}", operation="random.categorical")
+    if dtype is not None:
+        dtype = as_dtype(dtype, "random.categorical")
+        if not dtype.is_integer:
+            raise DTypeError(f"classes are integers, not {dtype}", operation="random.categorical")
     device = probabilities.device
+    index_dtype = device.settings.int_dtype
     rows, classes = probabilities.shape[:-1], probabilities.shape[-1]
-    upper = dispatch.execute("cumsum", probabilities, axis=len(rows)).reshape((*rows, 1, classes))
+    sums = dispatch.execute_one("cumsum", probabilities, axis=len(rows))
+    upper = sums.reshape((*rows, 1, classes))
     total = upper[..., -1:]
     possible = (probabilities >= 0) & ((total > 0) & isfinite(total))[..., 0, :]
-    fault = require(possible, Refusal.WEIGHT).astype(device.settings.int_dtype)
+    fault = require(possible, Refusal.WEIGHT).astype(index_dtype)
     drawn = uniform((*rows, count, 1), dtype=probabilities.dtype, device=device)
-    below = (upper <= drawn * total).astype(device.settings.int_dtype)
-    place = below.sum(axis=-1) + fault
+    below = (upper <= drawn * total).astype(index_dtype)
+    chosen = (below.sum(axis=-1) + fault).reshape((*rows, count))
     # Rounding may reach the end; the last class with a weight is the last that can be drawn.
-    last = (upper[..., 0, :] < total[..., 0, :]).astype(place.dtype).sum(axis=-1)
-    chosen = place.reshape((*rows, count))
-    bounded: Tensor = dispatch.execute("minimum", chosen, last.reshape((*rows, 1)))
-    return bounded if wanted is None else bounded.astype(wanted)
+    last = (upper[..., 0, :] < total[..., 0, :]).astype(index_dtype).sum(axis=-1)
+    bounded = dispatch.execute_one("minimum", chosen, last.reshape((*rows, 1)))
+    return bounded if dtype is None else bounded.astype(dtype)
 
 
 def _size(shape: Shape) -> int:
-    return size([max(length, 0) for length in shape])
+    """Number of elements; 0 where a length is negative, which the op refuses."""
+    return 0 if shape and min(shape) < 0 else math.prod(shape)
 
 
 def _draw(name: str, device: Device, dtype: DType, words: int, **attrs: Any) -> Tensor:

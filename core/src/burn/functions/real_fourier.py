@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
-from burn.errors import ArgumentError
 from burn.functions.common import dispatch
-from burn.functions.normalize import normalize_axis
+from burn.functions.normalize import check_choice, check_tensor, normalize_axis
 from burn.ops.arguments import as_integer
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
 
-__all__ = ["ComplexPair", "Norm", "cfft", "icfft", "irfft", "rfft"]
+__all__ = ["ComplexPair", "Norm", "cfft", "icfft", "irfft", "norm_factor", "rfft", "scaled"]
 
 Norm: TypeAlias = Literal["backward", "ortho", "forward"]
+
+_NORMS: Final = ("backward", "ortho", "forward")
 
 
 class ComplexPair(NamedTuple):
@@ -29,6 +30,8 @@ def rfft(
 ) -> ComplexPair:
     """Half of the spectrum of a real signal: frequencies 0 to ``n // 2``.
 
+    ``X[k] = sum over j of x[j] exp(-2 pi i j k / n)``; the other half is the conjugate of this one.
+
     Parameters
     ----------
     x : Tensor
@@ -38,13 +41,21 @@ def rfft(
         large prime factors.
     axis : int
         The axis to transform.
-    norm : "backward", "ortho" or "forward"
-        Whether the inverse divides by n, both by its root, or this one by n.
+    norm : {"backward", "ortho", "forward"}
+        Which direction divides by n: the inverse, both by its square root, or this one.
 
     Returns
     -------
-    ComplexPair
-        Real and imaginary parts, of the float dtype of `x`.
+    re, im : Tensor
+        Real and imaginary parts, of the float dtype of `x`, with ``n // 2 + 1`` frequencies along
+        `axis`.
+
+    Raises
+    ------
+    ArgumentError
+        If `n` is less than 1, or `norm` another string.
+    AxisError
+        If `x` has no such axis.
 
     Examples
     --------
@@ -54,9 +65,10 @@ def rfft(
     [10.0, -2.0, -2.0]
     """
     number = normalize_axis(x, axis, "rfft")
-    length = x.shape[number] if n is None else as_integer(n, "n", "rfft", least=1)
-    pair = dispatch.execute("rfft", x, axis=number, n=length)
-    return _scaled(pair, length, norm, "rfft", forward=True)
+    length = _length(n, x.shape[number], "rfft")
+    factor = norm_factor(norm, length, "rfft", inverse=False)
+    re, im = dispatch.execute("rfft", x, axis=number, n=length)
+    return ComplexPair(scaled(re, factor), scaled(im, factor))
 
 
 def irfft(
@@ -77,13 +89,35 @@ def irfft(
     n : int, optional
         Length of the signal; ``2 * (frequencies - 1)`` if left out. Spectra of signals of odd
         lengths need it.
-    axis, norm
-        As in `rfft`.
+    axis : int
+        The axis to transform.
+    norm : {"backward", "ortho", "forward"}
+        Which direction divides by n: this one, both by its square root, or `rfft`.
+
+    Returns
+    -------
+    Tensor
+        The signal, of the float dtype of `re` and `im`, with `n` samples along `axis`.
+
+    Raises
+    ------
+    ArgumentError
+        If `n` is less than 1, or `norm` another string.
+    AxisError
+        If `re` has no such axis.
+
+    Examples
+    --------
+    >>> import burn
+    >>> re, im = burn.signal.rfft(burn.asarray([1.0, 2.0, 3.0, 4.0], device="cpu"))
+    >>> burn.signal.irfft(re, im).tolist()
+    [1.0, 2.0, 3.0, 4.0]
     """
-    number = normalize_axis(re, axis, "irfft")
-    length = 2 * (re.shape[number] - 1) if n is None else as_integer(n, "n", "irfft", least=1)
-    signal = dispatch.execute("irfft", re, im, axis=number, n=length)
-    return _scale(signal, length, norm, "irfft", forward=False, done=True)
+    number = _axis_of_pair(re, im, axis, "irfft")
+    length = _length(n, 2 * (re.shape[number] - 1), "irfft")
+    # The op itself divides by n.
+    factor = norm_factor(norm, length, "irfft", inverse=True, divided=True)
+    return scaled(dispatch.execute_one("irfft", re, im, axis=number, n=length), factor)
 
 
 def cfft(
@@ -95,11 +129,43 @@ def cfft(
     axis: int = -1,
     norm: Norm = "backward",
 ) -> ComplexPair:
-    """Spectrum of a complex signal, given as real and imaginary parts; see `rfft`."""
-    number = normalize_axis(re, axis, "cfft")
-    length = re.shape[number] if n is None else as_integer(n, "n", "cfft", least=1)
-    pair = dispatch.execute("cfft", re, im, axis=number, n=length)
-    return _scaled(pair, length, norm, "cfft", forward=True)
+    """Spectrum of a complex signal, given as real and imaginary parts.
+
+    ``X[k] = sum over j of (re[j] + i im[j]) exp(-2 pi i j k / n)``.
+
+    Parameters
+    ----------
+    re, im : Tensor
+        Real and imaginary parts of the signal.
+    n : int, optional
+        Length of the signal, to which it is cropped or padded with zeros; any, but best without
+        large prime factors.
+    axis : int
+        The axis to transform.
+    norm : {"backward", "ortho", "forward"}
+        Which direction divides by n: the inverse, both by its square root, or this one.
+
+    Returns
+    -------
+    re, im : Tensor
+        Real and imaginary parts of the spectrum, with `n` frequencies along `axis`.
+
+    Raises
+    ------
+    ArgumentError
+        If `n` is less than 1, or `norm` another string.
+    AxisError
+        If `re` has no such axis.
+
+    Examples
+    --------
+    >>> import burn
+    >>> x = burn.asarray([1.0, 2.0], device="cpu")
+    >>> re, im = burn.signal.cfft(x, burn.zeros_like(x))
+    >>> re.tolist(), im.tolist()
+    ([3.0, -1.0], [0.0, 0.0])
+    """
+    return _transform(re, im, n, axis, norm, "cfft", inverse=False)
 
 
 def icfft(
@@ -111,30 +177,72 @@ def icfft(
     axis: int = -1,
     norm: Norm = "backward",
 ) -> ComplexPair:
-    """The complex signal that a spectrum belongs to: the inverse of `cfft`."""
-    number = normalize_axis(re, axis, "icfft")
-    length = re.shape[number] if n is None else as_integer(n, "n", "icfft", least=1)
-    pair = dispatch.execute("cfft", re, im, axis=number, n=length, inverse=True)
-    return _scaled(pair, length, norm, "icfft", forward=False)
+    """The complex signal that a spectrum belongs to: the inverse of `cfft`.
+
+    Parameters
+    ----------
+    re, im : Tensor
+        Real and imaginary parts of the spectrum.
+    n : int, optional
+        Length of the spectrum, to which it is cropped or padded with zeros.
+    axis : int
+        The axis to transform.
+    norm : {"backward", "ortho", "forward"}
+        Which direction divides by n: this one, both by its square root, or `cfft`.
+
+    Returns
+    -------
+    re, im : Tensor
+        Real and imaginary parts of the signal, with `n` samples along `axis`.
+
+    Raises
+    ------
+    ArgumentError
+        If `n` is less than 1, or `norm` another string.
+    AxisError
+        If `re` has no such axis.
+
+    Examples
+    --------
+    >>> import burn
+    >>> x = burn.asarray([3.0, -1.0], device="cpu")
+    >>> re, im = burn.signal.icfft(x, burn.zeros_like(x))
+    >>> re.tolist(), im.tolist()
+    ([1.0, 2.0], [0.0, 0.0])
+    """
+    return _transform(re, im, n, axis, norm, "icfft", inverse=True)
 
 
-def _scaled(
-    pair: tuple[Tensor, Tensor], n: int, norm: Norm, operation: str, *, forward: bool
+def norm_factor(
+    norm: Norm, n: int, operation: str, *, inverse: bool, divided: bool = False
+) -> float:
+    """What a transform of length n is multiplied by; `divided` if its op divides by n."""
+    check_choice(norm, _NORMS, "norm", operation)
+    power = 0.5 if norm == "ortho" else float((norm == "backward") is inverse)
+    exponent = divided - power
+    return float(n) ** exponent if exponent else 1.0
+
+
+def scaled(x: Tensor, factor: float) -> Tensor:
+    """A tensor times a factor, which often is 1."""
+    return x if factor == 1.0 else x * factor
+
+
+def _axis_of_pair(re: Tensor, im: Tensor, axis: int, operation: str) -> int:
+    check_tensor(re, "re", operation)
+    check_tensor(im, "im", operation)
+    return normalize_axis(re, axis, operation)
+
+
+def _length(n: int | None, default: int, operation: str) -> int:
+    return as_integer(default if n is None else n, "n", operation, least=1)
+
+
+def _transform(
+    re: Tensor, im: Tensor, n: int | None, axis: int, norm: Norm, operation: str, *, inverse: bool
 ) -> ComplexPair:
-    return ComplexPair(*[_scale(part, n, norm, operation, forward=forward) for part in pair])
-
-
-def _scale(
-    x: Tensor, n: int, norm: Norm, operation: str, *, forward: bool, done: bool = False
-) -> Tensor:
-    """Divide by n or its root where this direction has to; `done` if it was divided by n."""
-    if norm not in ("backward", "ortho", "forward"):
-        raise ArgumentError(
-            f"norm is {norm!r}",
-            hint='It is "backward", "ortho" or "forward"',
-            operation=operation,
-        )
-    power = 0.5 if norm == "ortho" else float((norm == "forward") == forward)
-    if done:
-        power -= 1.0
-    return x if power == 0.0 else x * float(n) ** -power
+    number = _axis_of_pair(re, im, axis, operation)
+    length = _length(n, re.shape[number], operation)
+    factor = norm_factor(norm, length, operation, inverse=inverse)
+    re, im = dispatch.execute("cfft", re, im, axis=number, n=length, inverse=inverse)
+    return ComplexPair(scaled(re, factor), scaled(im, factor))
