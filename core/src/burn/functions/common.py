@@ -1,4 +1,4 @@
-"""The Dispatch behind the public namespace, and what its functions share."""
+"""The Dispatch of the public namespace, types of arguments, and decorators of elementwise ops."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _defined(make: Callable[..., Any], function: _Function, *, name: str) -> _Fu
 
 
 def meet_libraries() -> None:
-    """Tell libraries that have to be told of burn's tensors, once they are imported.
+    """Register burn's tensors with libraries that need it, once these are imported.
 
     Functions that make tensors call this, since a library may be imported after burn: 40 ns.
     """
@@ -88,5 +88,5 @@ def meet_libraries() -> None:
 def _meet_einops() -> None:
     try:
         importlib.import_module("burn.interop")
-    except Exception as error:  # noqa: BLE001 — a version of it that differs is no reason to fail
+    except Exception as error:  # noqa: BLE001 — another version of einops must not break burn
         logging.getLogger("burn").debug("einops does not learn of burn: %s", error)

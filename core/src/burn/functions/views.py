@@ -1,13 +1,13 @@
-"""Views: tensors that show elements of another one, and writes that all of them see.
+"""Views: tensors that share elements with another one, and writes that change all of them.
 
 A view is the output of ops that rearrange elements. It holds its *root*, which is no view, and the
 ops that lead from the root to it; a view of a view composes them. The root holds its views weakly.
 Primitives never change: a write gives the root a new one, computed by the inverse writes of the
-ops, and every live view a new one computed from that. So readers pay nothing. Only where a backend
-finds that nothing else can see its memory (`Backend.can_write`) are elements written in place.
+ops, and every live view a new one computed from that. So readers pay nothing. Elements are written
+in place only where a backend finds that no other object shares its memory (`Backend.can_write`).
 
-Writes of all threads take turns. A view that one thread makes while another one writes is computed
-again.
+Writes of all threads hold one lock. A view that one thread makes while another one writes is
+computed again.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ Step: TypeAlias = tuple[str, dict[str, Any]]
 """A view op and its attributes."""
 
 Path: TypeAlias = "tuple[Path | None, str, dict[str, Any]]"
-"""How a view follows from its root: the path of the view that it was made of, and the op and its
-attributes that lead on from there. Views of views share their paths."""
+"""The ops from a root to a view: the path of the view that it was made of, and the name and the
+attributes of the last op. Views of views share their paths."""
 
 _VIEW_OPS: Final = {
     name: unary_by_dict(dispatch, name)
@@ -55,7 +55,7 @@ _lock = threading.RLock()
 """Held while a write reads, computes and rebinds."""
 
 _writes = 0
-"""Number of finished writes: while a view is made, a change of it tells that there was one."""
+"""Number of finished writes. It changes while a view is made if another thread writes."""
 
 
 def _after_fork() -> None:
@@ -75,48 +75,46 @@ def viewing(name: str) -> Callable[[Tensor, dict[str, Any]], Tensor]:
         writes = _writes
         result = function(x, attrs)
         link = x.link
-        if link.__class__ is tuple:
-            root, path = link
-            views = root.link
-        else:
-            root, path = x, None
-            views = _views_of(x) if link is None else link
-        result.link = (root, (path, name, attrs))
-        views.add(ref(result, views.discard))
-        if writes != _writes:
-            _show(result)
-        return result
+        root, path = link if link.__class__ is tuple else (x, None)
+        return _registered(result, root, (path, name, attrs), writes)
 
     return view
 
 
 def view_by_steps(x: Tensor, steps: Sequence[Step]) -> Tensor:
-    """A view of a tensor by some ops, none of them included."""
+    """A view of a tensor by some view ops, or by none."""
     writes = _writes
     result = _apply(steps, x)
     root, path = _origin(x)
     for name, attrs in steps:
         path = (path, name, attrs)
+    return _registered(result, root, path, writes)
+
+
+def _registered(result: Tensor, root: Tensor, path: Path | None, writes: int) -> Tensor:
+    """Make a tensor the view at the end of a path; `writes` is the count from before it was made."""
     result.link = (root, path)
-    views = _views_of(root)
+    views = root.link
+    if views is None:
+        views = _views_of(root)
     views.add(ref(result, views.discard))
     if writes != _writes:
-        _show(result)
+        _recompute(result)
     return result
 
 
 def independent(x: Tensor) -> Tensor:
-    """The value of a tensor in one that is no view: for what a function returns that makes none."""
+    """The value of a tensor in another one that is no view."""
     return dispatch.wrap(x.primitive, x.tensor_type)
 
 
 def is_view(x: Tensor) -> bool:
-    """Whether a write to a tensor changes another one, too."""
+    """Whether a tensor is a view of another one."""
     return x.link.__class__ is tuple
 
 
 def is_view_of(value: object, x: Tensor, steps: Sequence[Step]) -> bool:
-    """Whether a value is what these view ops make of `x`, and so has its elements already."""
+    """Whether a value is the view of `x` by these ops, and so has its elements already."""
     if not isinstance(value, DispatchTensor) or value.link.__class__ is not tuple:
         return False
     root, path = _origin(x)
@@ -129,24 +127,23 @@ def is_view_of(value: object, x: Tensor, steps: Sequence[Step]) -> bool:
 
 
 def write(x: Tensor, compute: Callable[[], Tensor], operation: str) -> None:
-    """Replace the value of a tensor, in the tensors it shares elements with too.
+    """Replace the value of a tensor, and of all tensors that share elements with it.
 
     Parameters
     ----------
     x : Tensor
         A root or a view.
     compute : callable
-        Returns the new value, of the shape and dtype of `x`; called when no other write is going
-        on.
+        Returns the new value, of the shape and dtype of `x`; called while no other write runs.
     operation : str
-        What the user called, for errors.
+        Name of the operation in errors.
 
     Raises
     ------
     AutodiffError
         If `x` is a leaf or a view of one, or tracked inside ``burn.no_grad()``.
     UnsupportedOpError
-        If `x` shows one element in several positions.
+        If `x` has one element of the root at several indices.
     ShapeError, OperandTypeError
         If the value has another shape or dtype.
     """
@@ -169,7 +166,7 @@ def assign_slice(x: Tensor, value: Tensor | Scalar, slices: Slices) -> None:
         _check_writable(root, path, "indexing")
         if _assign_in_place(root, x, value, slices):
             return
-        result: Tensor = dispatch.execute("slice_assign", x, value, slices=slices)
+        result = dispatch.execute_one("slice_assign", x, value, slices=slices)
         _check_same(x, result, "indexing")
         _rebind(root, _written(root, path, result))
 
@@ -183,7 +180,7 @@ def _apply(steps: Sequence[Step], x: Tensor) -> Tensor:
 
 
 def _views_of(root: Tensor) -> set[ref[Tensor]]:
-    """The set in which a root holds its views."""
+    """The set of the views of a root."""
     if root.link is None:
         with _lock:
             if root.link is None:
@@ -230,7 +227,7 @@ def _check_writable(root: Tensor, path: Path | None, operation: str) -> None:
         if REGISTRY[name].write is None:
             raise UnsupportedOpError(
                 "cannot write to a result of broadcast_to, in which elements repeat",
-                hint="Copy it first, with .astype(x.dtype), or write to the tensor it was made of",
+                hint="Copy it first, with .astype(x.dtype), or write to the tensor it is a view of",
                 operation=operation,
             )
 
@@ -251,7 +248,7 @@ def _check_same(x: Tensor, value: Tensor, operation: str) -> None:
 
 
 def _written(root: Tensor, path: Path | None, value: Tensor) -> Tensor:
-    """What a root is after the view at the end of a path was assigned a value."""
+    """The value of a root after an assignment to the view at the end of a path."""
     steps = _steps_of(path)
     operands = [root]
     for step in steps[:-1]:
@@ -263,25 +260,25 @@ def _written(root: Tensor, path: Path | None, value: Tensor) -> Tensor:
 
 
 def _rebind(root: Tensor, value: Tensor) -> None:
-    """Give a root a value, and its views theirs; all are computed before any is changed."""
+    """Give a root and its views new values; all are computed before any is changed."""
     views = _live_views(root)
     values = [_apply(_steps_of(one.link[1]), value) for one in views]
-    if dispatch.is_tracked(root):  # a view that was made inside burn.no_grad() stays untracked
+    if dispatch.is_tracked(root):  # a view made inside burn.no_grad() stays untracked
         values = [
             new
             if dispatch.is_tracked(one)
             else dispatch.wrap(dispatch.inner(new).primitive, new.tensor_type)
             for one, new in zip(views, values, strict=True)
         ]
-    _take(root, value)
+    _assign(root, value)
     for one, new in zip(views, values, strict=True):
-        _take(one, new)
+        _assign(one, new)
     _finish_write(root, views)
 
 
-def _take(x: Tensor, value: Tensor) -> None:
-    # In this order: a plain primitive is one of an autodiff device too, should another thread read
-    # between these lines, but not the other way round.
+def _assign(x: Tensor, value: Tensor) -> None:
+    # Another thread may read between the two assignments. In this order it finds a plain primitive
+    # on an autodiff device at most, which is valid; the reverse is not.
     if value.tensor_type.device.is_autodiff:
         x.tensor_type, x.primitive = value.tensor_type, value.primitive
     else:
@@ -289,24 +286,24 @@ def _take(x: Tensor, value: Tensor) -> None:
 
 
 def _finish_write(root: Tensor, done: Sequence[Tensor]) -> None:
-    """Count a write, and show it in the views that were made meanwhile."""
+    """Count a write, and recompute the views that were made while it ran."""
     global _writes  # noqa: PLW0603 — changed under the lock only
     _writes += 1
     known = {id(one) for one in done}
     for one in _live_views(root):
         if id(one) not in known:
-            _show(one)
+            _recompute(one)
 
 
-def _show(x: Tensor) -> None:
-    """Compute a view again, between two writes."""
+def _recompute(x: Tensor) -> None:
+    """Compute a view again from its root, between two writes."""
     with _lock:
         root, path = x.link
-        _take(x, _apply(_steps_of(path), root))
+        _assign(x, _apply(_steps_of(path), root))
 
 
 def _assign_in_place(root: Tensor, x: Tensor, value: Tensor | Scalar, slices: Slices) -> bool:
-    """Assign to a slice in the memory of the root, if the backend finds that it may."""
+    """Assign to a slice in the memory of the root, if the backend permits it."""
     tensor_type = root.tensor_type
     device = tensor_type.device
     backend = device.ops.backend
@@ -314,7 +311,7 @@ def _assign_in_place(root: Tensor, x: Tensor, value: Tensor | Scalar, slices: Sl
         return False
     source: Primitive | Scalar
     if isinstance(value, DispatchTensor):
-        # Compared by identity: a constant of the autodiff device brings the tensor there.
+        # By identity: a constant of the autodiff device moves the tensor to that device.
         if value.is_tracked or not (value.device is device or value.device is device.hardware):
             return False
         source = value.primitive
