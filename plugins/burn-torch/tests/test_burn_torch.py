@@ -11,13 +11,22 @@ import pytest
 import torch
 
 import burn
-from burn.device_id import DeviceId
-from burn.dtype import DTypeUsage, float32, int64, uint32
 from burn.nn import functional as F
-from burn.plugins import registry
+from burn.plugin_api import (
+    REGISTRY,
+    DeviceId,
+    DTypeUsage,
+    Tag,
+    TensorData,
+    float32,
+    int64,
+    registry,
+    resolve,
+    uint32,
+)
 from burn.testing import SAMPLES, Subject, check_sample
 from burn_torch.backend import TorchBackend
-from burn_torch.flags import NAMED, Flags
+from burn_torch.index_checks import IndexChecks
 
 CPU = DeviceId(2)
 DEVICE = burn.Device("torch/cpu")
@@ -25,7 +34,7 @@ DEVICE = burn.Device("torch/cpu")
 
 @pytest.fixture(scope="module")
 def backend():
-    return registry.entry("torch").load()
+    return resolve(registry.entry("torch").load(), CPU).backend
 
 
 def test_a_primitive_is_a_tensor_of_torch():
@@ -38,7 +47,7 @@ def test_one_object_serves_a_device(backend):
     assert backend.for_device(CPU) is backend.for_device(CPU)
 
 
-def test_parameters_are_as_good_as_tensors():
+def test_parameters_can_be_primitives():
     parameter = torch.nn.Parameter(torch.ones(2, 3), requires_grad=False)
     x = burn.Tensor.from_primitive(parameter, DEVICE)
     for y in (x + 1.0, 1.0 + x, burn.maximum(x, 2.0), x**2.0 + x, burn.where(x < 3.0, 2.0, x)):
@@ -59,14 +68,14 @@ def test_read_only_memory_is_shared_without_a_warning(backend):
     for dtype in ("float32", "bfloat16", "uint16", "bool"):
         values = np.ones((3, 4), burn.DType.of(dtype).numpy)
         values.flags.writeable = False
-        shared = backend.share(burn.data.TensorData(values), CPU)
+        shared = backend.share(TensorData(values), CPU)
         assert backend.to_data(shared).array.ctypes.data == values.ctypes.data
         del values
         assert (backend.to_data(shared).array == 1).all()
 
 
 def test_memory_in_reverse_order_is_not_shared(backend):
-    assert backend.share(burn.data.TensorData(np.ones(4)[::-1]), CPU) is None
+    assert backend.share(TensorData(np.ones(4)[::-1]), CPU) is None
 
 
 def test_random_words_are_those_of_every_other_backend(backend):
@@ -112,7 +121,7 @@ def test_no_division_of_integers_ends_the_process(backend, number):
 def test_large_unsigned_integers_are_divided_and_compared_exactly(backend):
     numbers = [0, 1, 2, 3, 2**32, 2**63 - 1, 2**63, 2**63 + 1, 2**64 - 2, 2**64 - 1]
     values = np.array(numbers, np.uint64)
-    x = backend.from_data(burn.data.TensorData(values), CPU)
+    x = backend.from_data(TensorData(values), CPU)
     for divisor in numbers:
         y = backend.full(shape=(), fill_value=divisor, dtype=burn.uint64, device=CPU)
         expected = [one // divisor if divisor else 0 for one in numbers]
@@ -159,7 +168,7 @@ BINARY = (
 
 
 SEVERAL_KERNELS = {"pow", "atan2", "hypot", "logaddexp"}
-"""Of these torch has one kernel for a number and one for a tensor, which may round differently."""
+"""Ops for which torch's kernels for a number and for a tensor may round differently."""
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
@@ -167,12 +176,12 @@ SEVERAL_KERNELS = {"pow", "atan2", "hypot", "logaddexp"}
 def test_a_number_is_rounded_to_the_dtype_that_it_meets(dtype, number):
     values = np.array([0.0, -0.0, 1.5, -2.5, np.inf, -np.inf, np.nan, 7.0])
     x = burn.asarray(values, device=DEVICE).astype(dtype)
-    there = burn.full((), number, dtype=dtype, device=DEVICE)
+    tensor = burn.full((), number, dtype=dtype, device=DEVICE)
     for name in BINARY:
         function = getattr(burn, name)
         for found, expected in (
-            (function(x, number), function(x, there)),
-            (function(number, x), function(there, x)),
+            (function(x, number), function(x, tensor)),
+            (function(number, x), function(tensor, x)),
         ):
             np.testing.assert_allclose(
                 found.astype("float64").numpy(),
@@ -182,15 +191,16 @@ def test_a_number_is_rounded_to_the_dtype_that_it_meets(dtype, number):
             )
     chosen = burn.where(x > 1.0, x, number)
     np.testing.assert_array_equal(
-        chosen.astype("float64").numpy(), burn.where(x > 1.0, x, there).astype("float64").numpy()
+        chosen.astype("float64").numpy(),
+        burn.where(x > 1.0, x, tensor).astype("float64").numpy(),
     )
     bounded = burn.clip(x, -abs(number), abs(number))
-    expected = burn.clip(x, -burn.abs(there), burn.abs(there))
+    expected = burn.clip(x, -burn.abs(tensor), burn.abs(tensor))
     np.testing.assert_array_equal(
         bounded.astype("float64").numpy(), expected.astype("float64").numpy()
     )
     x[0] = number
-    assert x[0].astype("float64").item() == there.astype("float64").item()
+    assert x[0].astype("float64").item() == tensor.astype("float64").item()
 
 
 def test_optimizer_steps_change_no_operand(backend):
@@ -202,7 +212,7 @@ def test_optimizer_steps_change_no_operand(backend):
 
 
 class Background(TorchBackend):
-    """The way of an accelerator, on memory of the host: indices are noted, and raised later."""
+    """The code for accelerators, on host memory: indices are recorded, and errors raised later."""
 
     on_host = property(lambda self: False, lambda self, value: None)
 
@@ -213,8 +223,11 @@ class Background(TorchBackend):
         return DTypeUsage.GENERAL
 
 
-@pytest.mark.parametrize("name", [*NAMED, "max_pool_with_indices", "sort", "matmul"])
-def test_the_way_of_accelerators_gives_the_same(name):
+CHECKING = [name for name, op in REGISTRY.items() if Tag.CHECKS_INDICES in op.tags]
+
+
+@pytest.mark.parametrize("name", [*CHECKING, "max_pool_with_indices", "sort", "matmul"])
+def test_the_code_for_accelerators_gives_the_same(name):
     subject = Subject(Background(), CPU)
     samples = SAMPLES[name]
     for one in samples.samples:
@@ -223,10 +236,11 @@ def test_the_way_of_accelerators_gives_the_same(name):
                 check_sample(subject, samples, one, dtype)
 
 
-def test_an_index_out_of_range_is_told_at_the_next_read_and_once():
-    ops = Background()
-    x, places = torch.arange(3.0), torch.tensor([1, 3])
-    found = ops.gather(x, places, axis=0)
+def test_an_index_out_of_range_is_reported_at_the_next_read_and_once():
+    table = resolve(Background(), CPU)
+    ops = table.backend
+    x, indices = torch.arange(3.0), torch.tensor([1, 3])
+    found = table.gather(x, indices, axis=0)
     assert found.shape == (2,)
     with pytest.raises(IndexError, match=r"gather\(\.\.\.\): index 3 is out of range"):
         ops.to_data(found)
@@ -234,24 +248,24 @@ def test_an_index_out_of_range_is_told_at_the_next_read_and_once():
     assert ops.to_data(ops.gather(x, torch.tensor([-1, -3]), axis=0)).array.tolist() == [2.0, 0.0]
 
 
-def test_of_many_calls_the_first_that_was_wrong_is_told():
-    flags = Flags()
+def test_of_many_calls_the_first_wrong_one_is_reported():
+    checks = IndexChecks()
     for number in range(1000):
-        with flags.named("select"):
+        with checks.called("select"):
             wrong = number in (700, 900)
-            noted = flags.noted(torch.tensor([0, number if wrong else 2]), 3)
-        assert noted.tolist() == [0, number % 3 if wrong else 2]
+            recorded = checks.recorded(torch.tensor([0, number if wrong else 2]), 3)
+        assert recorded.tolist() == [0, number % 3 if wrong else 2]
     with pytest.raises(IndexError, match=r"select.*index 700"):
-        flags.check()
-    flags.check()
+        checks.raise_errors()
+    checks.raise_errors()
 
 
 def test_indices_of_every_integer_dtype_are_taken(backend):
     x = torch.arange(4.0)
     for dtype in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"):
-        places = backend.full(shape=(2,), fill_value=3, dtype=burn.DType.of(dtype), device=CPU)
-        assert backend.gather(x, places, axis=0).tolist() == [3.0, 3.0]
-        assert backend.select(x, places, axis=0).tolist() == [3.0, 3.0]
+        indices = backend.full(shape=(2,), fill_value=3, dtype=burn.DType.of(dtype), device=CPU)
+        assert backend.gather(x, indices, axis=0).tolist() == [3.0, 3.0]
+        assert backend.select(x, indices, axis=0).tolist() == [3.0, 3.0]
     beyond = backend.full(shape=(1,), fill_value=2**64 - 1, dtype=burn.uint64, device=CPU)
     with pytest.raises(IndexError):
         backend.gather(x, beyond, axis=0)
@@ -268,7 +282,7 @@ def test_usage_of_a_gpu_follows_from_its_compute_capability(backend, monkeypatch
     assert not backend.dtype_usage(DeviceId(1), burn.float64)
 
 
-def test_host_memory_has_no_way_of_its_own_to_other_devices(backend):
+def test_host_memory_has_no_direct_copy_to_other_devices(backend):
     assert backend.to_device(torch.ones(2), CPU) is None
     assert backend.to_device(torch.ones(2), DeviceId(0)) is None
 

@@ -6,9 +6,14 @@ import sys
 import pytest
 
 import burn
-from burn.device_id import decode_type_id
-from burn.dtype import DTypeUsage, bfloat16, float32
-from burn.plugins import BackendSpec, registry
+from burn.plugin_api import (
+    BackendSpec,
+    DTypeUsage,
+    bfloat16,
+    decode_type_id,
+    float32,
+    registry,
+)
 from burn_nvidia import Gpu, NoDriverError
 from burn_torch import plugin
 from burn_torch.plugin import burn_backends

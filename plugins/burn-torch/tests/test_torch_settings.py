@@ -76,12 +76,12 @@ def results():
     values = generator.normal(size=(6, 8)).astype(np.float32)
     x = burn.asarray(values, device=device).require_grad()
     whole = burn.asarray(generator.integers(-9, 9, (6, 8)), device=device)
-    places = burn.asarray([3, -1, 0, 3], device=device)
+    indices = burn.asarray([3, -1, 0, 3], device=device)
     images = burn.asarray(generator.normal(size=(2, 3, 6, 6)).astype(np.float32), device=device)
     kernel = burn.asarray(generator.normal(size=(4, 3, 3, 3)).astype(np.float32), device=device)
     hidden = F.relu(x @ x.T) + F.softmax(x[:, :6], axis=1) * 0.1 + 1
     pooled = F.max_pool2d(F.conv2d(images, kernel, padding=1), 2)
-    loss = burn.mean(hidden) + burn.sum(burn.take(x, places, axis=0) ** 2)
+    loss = burn.mean(hidden) + burn.sum(burn.take(x, indices, axis=0) ** 2)
     found = {
         "zeros": burn.zeros((2, 3), device=device),
         "full": burn.full((2,), 0.1, device=device),
@@ -185,7 +185,7 @@ def test_a_program_of_torch_trains_while_burn_computes():
                 with torch.no_grad():
                     weight -= gradient
             assert weight.requires_grad
-        except BaseException as error:  # noqa: BLE001 — told below
+        except BaseException as error:  # noqa: BLE001 — asserted below
             errors.append(error)
 
     thread = threading.Thread(target=train)

@@ -21,7 +21,7 @@ from burn.backend.tensor_ops import (
     NumericTensorOps,
     is_implemented,
     required,
-    specialized,
+    specializing,
 )
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ __all__ = [
     "relabel",
     "request",
     "required",
-    "specialized",
+    "specializing",
 ]
 
 

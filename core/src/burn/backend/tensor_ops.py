@@ -43,7 +43,7 @@ __all__ = [
     "NumericTensorOps",
     "is_implemented",
     "required",
-    "specialized",
+    "specializing",
 ]
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -55,7 +55,7 @@ def required(function: _Function) -> _Function:
     return function
 
 
-def specialized(
+def specializing(
     method: Callable[..., Any], for_dtype: Callable[[DType], Callable[..., Any]]
 ) -> Callable[..., Any]:
     """Give the method of an op a faster variant for each dtype.

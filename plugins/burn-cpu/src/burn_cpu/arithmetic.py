@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from burn.plugin_api import Scalar, bfloat16, specialized
+from burn.plugin_api import Scalar, bfloat16, specializing
 from burn_cpu.base import Array, CpuOps
 from burn_cpu.choice import choose
 from burn_cpu.constants import constant
@@ -31,7 +31,7 @@ def with_numbers(function: Callable[[Any, Any], Array]) -> Callable[[Any, Any], 
             x1, x2 = _numbers_converted(x1, x2)
         return function(x1, x2)
 
-    return specialized(call, lambda dtype: call if dtype is bfloat16 else function)
+    return specializing(call, lambda dtype: call if dtype is bfloat16 else function)
 
 
 def _numbers_converted(x1: Any, x2: Any) -> tuple[Any, Any]:

@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from burn.plugin_api import DType, specialized
+from burn.plugin_api import DType, specializing
 from burn_cpu.base import Array
 
 Function = Callable[[Array], Array]
@@ -26,7 +26,7 @@ def with_complex(real_function: Function, complex_function: Function) -> Functio
     def specialize(dtype: DType) -> Function:
         return complex_function if dtype.is_complex else real_function
 
-    return specialized(call, specialize)
+    return specializing(call, specialize)
 
 
 def _sign(x: Array) -> Array:

@@ -6,22 +6,22 @@ from typing import Any, Final
 
 import torch
 
-from burn_torch.defaults import DefaultOps
+from burn_torch.base import TorchOps
 from burn_torch.dtypes import Tensor
 from burn_torch.precision import has_finite_sum
 
 _nn = torch._C._nn
 _gelu_backward: Final = torch.ops.aten.gelu_backward.default
 _broadcast_tensors: Any = torch.broadcast_tensors
-_LINEAR_FROM: Final = 60.0
-"""Where torch takes softplus for the identity: its own 20 is too soon for float64."""
+_SOFTPLUS_THRESHOLD: Final = 60.0
+"""Above it torch's softplus is the identity; torch's default of 20 is too low for float64."""
 
 
-class ActivationOps(DefaultOps):
-    """Functions of one pass over memory."""
+class ActivationOps(TorchOps):
+    """Activation functions by torch's kernels."""
 
     def relu_grad(self, output: Tensor, g: Tensor) -> Tensor:
-        """A choice: what torch's own gradient calls lets pass what belongs to a NaN."""
+        """A selection: torch's own kernel passes the gradient where `output` is NaN."""
         return torch.where(output > 0.0, g, 0.0)
 
     def leaky_relu(self, x: Tensor, *, negative_slope: float) -> Tensor:
@@ -31,7 +31,7 @@ class ActivationOps(DefaultOps):
     def elu(
         self, x: Tensor, *, alpha: float, scale: float = 1.0, input_scale: float = 1.0
     ) -> Tensor:
-        """What torch's elu, selu and celu call."""
+        """The kernel of torch's elu, selu and celu."""
         return torch.ops.aten.elu.default(x, alpha, scale, input_scale)  # type: ignore[no-any-return]  # a tensor
 
     def hardtanh(self, x: Tensor, *, low: float, high: float) -> Tensor:
@@ -39,7 +39,7 @@ class ActivationOps(DefaultOps):
         return torch.clamp(x, low, high)
 
     def hard_swish(self, x: Tensor) -> Tensor:
-        """`torch.nn.functional.hardswish`, which on CUDA divides float64 by six in float32."""
+        """`torch.nn.functional.hardswish`, which divides float64 by 6 in float32 on CUDA."""
         if x.dtype is torch.float64 and not self.on_host:
             return torch.clamp(x + 3.0, 0.0, 6.0).mul_(x).div_(6.0)
         return _nn.hardswish(x)
@@ -49,24 +49,24 @@ class ActivationOps(DefaultOps):
         return torch.threshold(x, threshold, value)
 
     def gelu(self, x: Tensor, *, approximate: str = "none") -> Tensor:
-        """`torch.nn.functional.gelu`, unless that gives something that is not finite on the CPU.
+        """`torch.nn.functional.gelu`; the default where its result is not finite on the CPU.
 
-        There it hands packed floats to oneDNN, which makes NaN of infinity.
+        There oneDNN computes contiguous floats, and returns NaN for an infinity.
         """
         result: Tensor = _nn.gelu(x, approximate=approximate)
         if self.on_host and approximate == "none" and not has_finite_sum(result):
-            return self.decomposed("gelu", x)  # type: ignore[no-any-return]  # a primitive
+            return self.decomposed("gelu", x)
         return result
 
     def gelu_grad(self, x: Tensor, g: Tensor, *, approximate: str = "none") -> Tensor:
-        """What torch's own gradient calls, which may take no operands that broadcast."""
+        """Torch's backward kernel, which does not broadcast its operands."""
         if x.shape != g.shape:
             x, g = (one.contiguous() for one in _broadcast_tensors(x, g))
         return _gelu_backward(g, x, approximate=approximate)  # type: ignore[no-any-return]  # a tensor
 
     def softplus(self, x: Tensor, *, beta: float = 1.0) -> Tensor:
-        """`torch.nn.functional.softplus`, linear only where no float tells the difference."""
-        return _nn.softplus(x, beta, _LINEAR_FROM)
+        """`torch.nn.functional.softplus`, linear only where rounding hides the difference."""
+        return _nn.softplus(x, beta, _SOFTPLUS_THRESHOLD)
 
     def glu(self, x: Tensor, *, axis: int) -> Tensor:
         """`torch.nn.functional.glu`."""

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import torch
 
-from burn.ops.attention import check_attention, check_on_scores
-from burn_torch.defaults import DefaultOps
+from burn.plugin_api import attention_shapes, check_broadcasts_to_scores
+from burn_torch.base import TorchOps
 from burn_torch.dtypes import Tensor
 from burn_torch.precision import on_host_in_float32
 from burn_torch.settings import without_autocast
@@ -21,8 +21,8 @@ _forward: Final = _aten._scaled_dot_product_flash_attention_for_cpu.default
 _backward: Final = _aten._scaled_dot_product_flash_attention_for_cpu_backward.default
 
 
-class AttentionOps(DefaultOps):
-    """torch's fused kernels, where they compute what the op does."""
+class AttentionOps(TorchOps):
+    """torch's fused kernels, where they compute the same as the op."""
 
     @on_host_in_float32
     def attention(
@@ -37,12 +37,12 @@ class AttentionOps(DefaultOps):
         softcap: float | None = None,
         is_causal: bool = False,
     ) -> Tensor:
-        """Torch's mask is true where a key takes part; its causal one counts from the first key."""
-        shape = check_attention(tuple(query.shape), tuple(key.shape), tuple(value.shape), softcap)
-        check_on_scores(shape.scores, mask=mask, bias=bias)
+        """Torch's mask is True for keys that take part; its causal mask aligns the first key."""
+        shape = attention_shapes(tuple(query.shape), tuple(key.shape), tuple(value.shape), softcap)
+        check_broadcasts_to_scores(shape.scores, mask=mask, bias=bias)
         queries, keys = shape.scores[-2:]
         if softcap is not None or 0 in (*shape.scores, *shape.output, query.shape[-1]):
-            return self.decomposed(  # type: ignore[no-any-return]  # a primitive
+            return self.decomposed(
                 "attention", query, key, value, mask, bias,
                 scale=scale, softcap=softcap, is_causal=is_causal,
             )  # fmt: skip
@@ -51,26 +51,26 @@ class AttentionOps(DefaultOps):
             beyond = beyond.triu(keys - queries + 1)
             mask = beyond if mask is None else mask | beyond
             is_causal = False
-        taken: Tensor | None
+        torch_mask: Tensor | None
         if bias is not None:
-            taken = bias if mask is None else torch.where(mask, -math.inf, bias)
+            torch_mask = bias if mask is None else torch.where(mask, -math.inf, bias)
         else:
-            taken = None if mask is None else ~mask
+            torch_mask = None if mask is None else ~mask
         batch = shape.batch
         query, key, value = (_with_heads(one, batch) for one in (query, key, value))
-        if taken is not None:
-            taken = _with_heads(taken.expand(shape.scores), batch)
+        if torch_mask is not None:
+            torch_mask = _with_heads(torch_mask.expand(shape.scores), batch)
         with contextlib.ExitStack() as stack:
             if self.products.is_reduced():
                 stack.enter_context(self.products.exact())
             if torch._C._is_any_autocast_enabled():
-                stack.enter_context(without_autocast(self.place))
-            result: Tensor = _attention(query, key, value, taken, 0.0, is_causal, scale=scale)
-        if taken is not None and not self.on_host:
-            # What kernels of accelerators make of a query without keys is not one thing.
-            if taken.dtype is not torch.bool:
-                taken = taken != -math.inf
-            result = torch.where(taken.any(-1, keepdim=True), result, 0.0)
+                stack.enter_context(without_autocast(self.torch_device))
+            result: Tensor = _attention(query, key, value, torch_mask, 0.0, is_causal, scale=scale)
+        if torch_mask is not None and not self.on_host:
+            # Kernels of accelerators differ for a query without keys.
+            if torch_mask.dtype is not torch.bool:
+                torch_mask = torch_mask != -math.inf
+            result = torch.where(torch_mask.any(-1, keepdim=True), result, 0.0)
         return result.reshape(shape.output)
 
     @on_host_in_float32
@@ -87,8 +87,8 @@ class AttentionOps(DefaultOps):
         softcap: float | None = None,
         is_causal: bool = False,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """The fused kernels of the CPU, forward again and backward; else the products of the op."""
-        shape = check_attention(tuple(query.shape), tuple(key.shape), tuple(value.shape), softcap)
+        """The fused kernels of the CPU, forward again and backward; elsewhere the default."""
+        shape = attention_shapes(tuple(query.shape), tuple(key.shape), tuple(value.shape), softcap)
         queries, keys = shape.scores[-2:]
         if (
             not self.on_host
@@ -101,7 +101,7 @@ class AttentionOps(DefaultOps):
             or 0 in (*shape.scores, query.shape[-1])
         ):
             attributes: dict[str, Any] = {"scale": scale, "softcap": softcap}
-            return self.decomposed(  # type: ignore[no-any-return]  # primitives
+            return self.decomposed(
                 "attention_grad", query, key, value, mask, bias, g,
                 is_causal=is_causal, **attributes,
             )  # fmt: skip
@@ -113,6 +113,6 @@ class AttentionOps(DefaultOps):
 
 
 def _with_heads(x: Tensor, batch: tuple[int, ...]) -> Tensor:
-    """A tensor as (examples, heads, places, features)."""
+    """A tensor as (examples, heads, positions, features)."""
     heads = batch[-1] if batch else 1
     return x.expand(*batch, *x.shape[-2:]).reshape(-1, heads, *x.shape[-2:])

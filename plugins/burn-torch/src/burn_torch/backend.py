@@ -1,33 +1,36 @@
-"""TorchBackend: torch's functions as the ops of burn, on each device that torch knows."""
+"""TorchBackend: torch's functions as the ops of burn, on every device of torch."""
 
 from __future__ import annotations
 
 import contextlib
-import functools
 import threading
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 
-from burn.backend import Backend, is_implemented
-from burn.device_id import DeviceId
-from burn.dtype import DType, DTypeUsage, Kind
-from burn.errors import ExportError
-from burn.tensor_data import TensorData
+from burn.plugin_api import (
+    DeviceId,
+    DType,
+    DTypeUsage,
+    ExportError,
+    Kind,
+    Primitive,
+    TensorData,
+    is_implemented,
+)
 from burn_torch.activation import ActivationOps
 from burn_torch.arithmetic import ArithmeticOps, elementwise_functions
 from burn_torch.attention import AttentionOps
 from burn_torch.convolution import ConvolutionOps
-from burn_torch.dtypes import BURN, SAME_BITS, TORCH, Tensor
-from burn_torch.flags import NAMED, Flags
+from burn_torch.device_types import DEVICE_TYPES
+from burn_torch.dtypes import BITS_FOR_NUMPY, BURN_DTYPES, TORCH_DTYPES, Tensor
+from burn_torch.index_checks import IndexChecks
 from burn_torch.indexing import IndexingOps
 from burn_torch.layout import LayoutOps
 from burn_torch.linear_algebra import LinearAlgebraOps
 from burn_torch.normalization import NormalizationOps
 from burn_torch.optimizer import OptimizerOps
-from burn_torch.plugin import DEVICE_TYPES, USAGE
 from burn_torch.pooling import PoolingOps
 from burn_torch.random import RandomOps
 from burn_torch.reduction import ReductionOps
@@ -36,9 +39,6 @@ from burn_torch.settings import Precision, any_order
 from burn_torch.signal import SignalOps
 from burn_torch.softmax import SoftmaxOps
 from burn_torch.unsigned import EMULATED, emulated
-
-if TYPE_CHECKING:
-    from burn.aliases import Primitive
 
 _CPU = DeviceId(DEVICE_TYPES.index("cpu"))
 
@@ -59,19 +59,20 @@ class TorchBackend(
     OptimizerOps,
     RandomOps,
     SignalOps,
-    Backend,
 ):
-    """The ops on one device; the one that the plugin loads is that of the CPU.
+    """The ops on one device; the object that the plugin loads is the one of the CPU.
 
-    Primitives are tensors of torch. None of them requires a gradient, so torch records nothing.
+    Primitives are tensors of torch that require no gradient, so torch records nothing.
     """
 
     def __init__(self, device: DeviceId = _CPU) -> None:
         self.device_id = device
         type_ = DEVICE_TYPES[device.type_id]
         self.on_host = type_ == "cpu"
-        self.place = torch.device(type_) if self.on_host else torch.device(type_, device.index_id)
-        self.flags = Flags()
+        self.torch_device = (
+            torch.device(type_) if self.on_host else torch.device(type_, device.index_id)
+        )
+        self.index_checks = IndexChecks()
         library = "mkldnn" if self.on_host else type_
         self.products = Precision(library, "matmul")
         self.convolutions = Precision(library, "conv")
@@ -84,25 +85,14 @@ class TorchBackend(
             method = getattr(self, name, None)
             if is_implemented(method):
                 setattr(self, name, emulated(name, method))
-
         if not self.on_host:
-            for name in NAMED:
-                setattr(self, name, functools.partial(self._named, name, getattr(self, name, None)))
-
-    def _named(
-        self, name: str, method: Callable[..., Any] | None, *operands: Any, **attributes: Any
-    ) -> Any:
-        """An op whose indices are looked at later, under its name."""
-        with self.flags.named(name):
-            if method is None:
-                return self.decomposed(name, *operands, **attributes)
-            return method(*operands, **attributes)
+            self.called = self.index_checks.called
 
     def __repr__(self) -> str:
-        return f"TorchBackend({self.place})"
+        return f"TorchBackend({self.torch_device})"
 
     def for_device(self, device: DeviceId) -> TorchBackend:
-        """The ops on a device, the same object each time."""
+        """The ops on a device: the same object each time."""
         with self._lock:
             found = self._devices.get(device)
             if found is None:
@@ -116,7 +106,7 @@ class TorchBackend(
         return "torch"
 
     def is_out_of_memory(self, error: Exception) -> bool:
-        """Accelerators have a class for it; the CPU has words."""
+        """`torch.OutOfMemoryError` of accelerators, or the messages of the CPU allocator."""
         return isinstance(error, (MemoryError, torch.OutOfMemoryError)) or (
             isinstance(error, RuntimeError)
             and any(words in str(error) for words in ("CPUAllocator", "Storage size calculation"))
@@ -124,15 +114,15 @@ class TorchBackend(
 
     def native_dtype(self, dtype: DType) -> object | None:
         """The dtype of torch with the same name."""
-        return TORCH.get(dtype)
+        return TORCH_DTYPES.get(dtype)
 
     def dtype_usage(self, device: DeviceId, dtype: DType) -> DTypeUsage:
-        """On the CPU everything; on CUDA what the compute capability has units for is faster."""
+        """All dtypes on the CPU; on CUDA 16-bit floats are accelerated by compute capability."""
         type_ = DEVICE_TYPES[device.type_id]
-        if dtype not in TORCH:
+        if dtype not in TORCH_DTYPES:
             return DTypeUsage.NONE
         if type_ == "cpu":
-            return USAGE[dtype]
+            return DTypeUsage.GENERAL
         if type_ == "cuda":
             capability = torch.cuda.get_device_capability(device.index_id)
             least = {"float16": (7, 0), "bfloat16": (8, 0)}.get(dtype.name)
@@ -146,7 +136,7 @@ class TorchBackend(
         return DTypeUsage.GENERAL
 
     def device_count(self, type_id: int) -> int:
-        """As many as torch sees."""
+        """The number that torch reports."""
         type_ = DEVICE_TYPES[type_id] if type_id < len(DEVICE_TYPES) else ""
         if type_ == "cpu":
             return 1
@@ -156,53 +146,53 @@ class TorchBackend(
             if type_ in ("cuda", "xpu"):
                 library: Any = getattr(torch, type_)
                 return int(library.device_count()) if library.is_available() else 0
-        except Exception:  # noqa: BLE001 — of whatever driver: then there is none
+        except Exception:  # noqa: BLE001 — a broken driver means no device, whatever it raises
             return 0
         return 0
 
     def sync(self, device: DeviceId) -> None:
-        """Wait, and raise what was noted of indices."""
+        """Synchronize, and raise errors about indices."""
         ops = self.for_device(device)
         if not ops.on_host:
-            library: Any = getattr(torch, ops.place.type)
-            library.synchronize(*[] if ops.place.type == "mps" else [ops.place])
-            ops.flags.check()
+            library: Any = getattr(torch, ops.torch_device.type)
+            library.synchronize(*[] if ops.torch_device.type == "mps" else [ops.torch_device])
+            ops.index_checks.raise_errors()
 
     def quiet(self) -> contextlib.AbstractContextManager[Any]:
-        """Torch says nothing of float results; what it may refuse is an order that is not fixed."""
+        """Torch never warns of float results; it may refuse kernels that are not deterministic."""
         return any_order()
 
-    # What follows is asked of the object that the plugin loads, whichever device it is about.
+    # Core calls the members below on the object that the plugin loads, for any device.
 
     def from_data(self, data: TensorData, device: DeviceId) -> Tensor:
         """A copy of host data on the device."""
         array = np.array(data.array, order="C")
-        native = TORCH[data.dtype]
-        if native in SAME_BITS:
-            bits = SAME_BITS[native]
+        native = TORCH_DTYPES[data.dtype]
+        if native in BITS_FOR_NUMPY:
+            bits = BITS_FOR_NUMPY[native]
             array = array.view(str(bits).removeprefix("torch."))
             x = torch.from_numpy(array).view(native)
         else:
             x = torch.from_numpy(array)
         ops = self.for_device(device)
-        return x if ops.on_host else x.to(ops.place)
+        return x if ops.on_host else x.to(ops.torch_device)
 
     def to_data(self, x: Tensor) -> TensorData:
-        """The memory of the tensor itself on the CPU, else a copy."""
+        """The memory of the tensor on the CPU, else a copy."""
         if not (self.on_host and x.is_cpu):
-            self._ops_of(x).flags.check()
+            self._ops_of(x).index_checks.raise_errors()
             x = x.cpu()
-        bits = SAME_BITS.get(x.dtype)
+        bits = BITS_FOR_NUMPY.get(x.dtype)
         if bits is None:
             return TensorData(x.numpy())
-        return TensorData(x.view(bits).numpy().view(BURN[x.dtype].numpy))
+        return TensorData(x.view(bits).numpy().view(BURN_DTYPES[x.dtype].numpy))
 
     def _ops_of(self, x: Tensor) -> TorchBackend:
         """The ops on the device of a tensor."""
         return self.for_device(DeviceId(DEVICE_TYPES.index(x.device.type), x.device.index or 0))
 
     def staging(self, data: TensorData, device: DeviceId) -> TensorData:
-        """Pinned memory, from which CUDA copies by itself."""
+        """Pinned memory, which CUDA copies without the processor."""
         if DEVICE_TYPES[device.type_id] != "cuda" or not data.array.size:
             return data
         array = np.ascontiguousarray(data.array)
@@ -212,35 +202,35 @@ class TorchBackend(
         return TensorData(result)
 
     def memory_cleanup(self, device: DeviceId) -> None:
-        """Give what torch's allocator holds back to the driver."""
+        """Return the memory that torch's allocator caches to the driver."""
         library: Any = getattr(torch, DEVICE_TYPES[device.type_id], None)
         if library is not None and hasattr(library, "empty_cache"):
             library.empty_cache()
 
     def share(self, data: TensorData, device: DeviceId) -> Tensor | None:
-        """A tensor in the memory of host data, which nobody here writes to."""
+        """A tensor in the memory of host data; no op writes to it."""
         if DEVICE_TYPES[device.type_id] != "cpu":
             return None
         array = data.array
         if any(stride < 0 or stride % array.itemsize for stride in array.strides):
-            return None  # torch has no such strides
-        native = TORCH[data.dtype]
-        if native in SAME_BITS:
-            array = array.view(str(SAME_BITS[native]).removeprefix("torch."))
+            return None  # torch has no negative strides, and none within elements
+        native = TORCH_DTYPES[data.dtype]
+        if native in BITS_FOR_NUMPY:
+            array = array.view(str(BITS_FOR_NUMPY[native]).removeprefix("torch."))
         if not array.flags.writeable:
-            array = np.asarray(_Writeable(array))  # torch would warn
+            array = np.asarray(_Writeable(array))  # torch warns of read-only memory
         return torch.from_numpy(array).view(native)
 
     def to_device(self, x: Tensor, device: DeviceId) -> Tensor | None:
-        """Torch's own way from one accelerator to another, ordered by streams."""
+        """Torch's copy between accelerators of one type, ordered by streams."""
         source, target = self._ops_of(x), self.for_device(device)
-        if source.on_host or source.place.type != target.place.type:
+        if source.on_host or source.torch_device.type != target.torch_device.type:
             return None
-        source.flags.check()
-        return x.to(target.place)
+        source.index_checks.raise_errors()
+        return x.to(target.torch_device)
 
     def device_of(self, x: object) -> DeviceId | None:
-        """Where a tensor of torch lies; of its subclasses only parameters are as good as one."""
+        """The device of a tensor or parameter of torch; other subclasses compute differently."""
         if x.__class__ not in (Tensor, torch.nn.Parameter):
             return None
         tensor: Tensor = x
@@ -251,13 +241,13 @@ class TorchBackend(
             raise ExportError("its gradient would be lost", hint="Call .detach() first")
         if tensor.is_conj() or tensor.is_neg():
             raise ExportError(
-                "its memory holds other values than it has",
+                "its memory holds values that it conjugates or negates lazily",
                 hint="Call .resolve_conj().resolve_neg() first",
             )
         return DeviceId(DEVICE_TYPES.index(type_), tensor.device.index or 0)
 
     def dlpack_device(self, device: DeviceId) -> tuple[int, int]:
-        """That of CUDA where it is one; else of host memory."""
+        """CUDA's number on a CUDA device, else that of host memory."""
         return (2, device.index_id) if DEVICE_TYPES[device.type_id] == "cuda" else (1, 0)
 
     def to_dlpack(
@@ -268,19 +258,19 @@ class TorchBackend(
         max_version: tuple[int, int] | None = None,
         copy: bool | None = None,
     ) -> Any:
-        """A capsule of torch's where the host cannot read the memory."""
+        """Torch's capsule for memory that the host cannot read."""
         if x.is_cpu:
             return super().to_dlpack(x, stream=stream, max_version=max_version, copy=copy)
-        self._ops_of(x).flags.check()
+        self._ops_of(x).index_checks.raise_errors()
         exported = x.clone() if copy else x
         try:
             return exported.__dlpack__(stream=stream, max_version=max_version)
-        except TypeError:  # torch before 2.9 knows no version
+        except TypeError:  # torch before 2.9 has no max_version
             return exported.__dlpack__(stream=stream)
 
     def from_dlpack(self, x: Any, device: DeviceId) -> Primitive | None:
-        """What torch makes of it; of its own tensors, those that can be primitives."""
-        place = self.for_device(device).place
+        """Torch's tensor in the memory; a tensor of torch itself if it can be a primitive."""
+        wanted = self.for_device(device).torch_device
         if isinstance(x, Tensor):
             if self.device_of(x) is None:
                 return None
@@ -289,13 +279,13 @@ class TorchBackend(
             found = torch.utils.dlpack.from_dlpack(x)
         else:
             found = torch.as_tensor(x)  # by its __cuda_array_interface__
-        if found.device.type != place.type or (found.device.index or 0) != (place.index or 0):
+        if found.device.type != wanted.type or (found.device.index or 0) != (wanted.index or 0):
             return None
-        return found if found.dtype in BURN else None
+        return found if found.dtype in BURN_DTYPES else None
 
 
 class _Writeable:
-    """Memory that NumPy calls read-only, described as if it were not, and kept alive."""
+    """Read-only memory described as writeable, and kept alive."""
 
     def __init__(self, array: np.ndarray[Any, Any]) -> None:
         address, _ = array.__array_interface__["data"]

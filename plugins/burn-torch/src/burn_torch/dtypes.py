@@ -1,4 +1,4 @@
-"""Which dtype of torch is which of burn's."""
+"""The dtypes of torch and those of burn."""
 
 from __future__ import annotations
 
@@ -7,40 +7,42 @@ from typing import Any, Final
 
 import torch
 
-from burn.dtype import DType
+from burn.plugin_api import DType
 
 Tensor = torch.Tensor
 
-TORCH: Final[dict[DType, torch.dtype]] = {
+TORCH_DTYPES: Final[dict[DType, torch.dtype]] = {
     dtype: getattr(torch, dtype.name) for dtype in DType.members() if hasattr(torch, dtype.name)
 }
-"""torch's dtype of each of burn's; it is one object, so ``is`` compares."""
+"""torch's dtype for each of burn's. It is one object, so ``is`` compares dtypes."""
 
-BURN: Final[dict[torch.dtype, DType]] = {native: dtype for dtype, native in TORCH.items()}
+BURN_DTYPES: Final[dict[torch.dtype, DType]] = {
+    native: dtype for dtype, native in TORCH_DTYPES.items()
+}
+"""burn's dtype for each of torch's."""
 
-SHORT: Final = frozenset([torch.float16, torch.bfloat16])
-"""Floats that are computed in float32."""
+HALF_FLOATS: Final = frozenset([torch.float16, torch.bfloat16])
+"""Floats of 16 bits, which are computed in float32."""
 
-SIGNED: Final[dict[torch.dtype, torch.dtype]] = {
+SIGNED_OF_UNSIGNED: Final[dict[torch.dtype, torch.dtype]] = {
     torch.uint16: torch.int16,
     torch.uint32: torch.int32,
     torch.uint64: torch.int64,
 }
-"""Unsigned dtypes that torch stores without computing with them, and the dtype of the same bits."""
+"""Unsigned dtypes that torch stores but does not compute with, and signed ones of their size."""
 
-NUMBERS: Final[frozenset[Any]] = frozenset([bool, int, float, complex])
+NUMBER_TYPES: Final[frozenset[Any]] = frozenset([bool, int, float, complex])
+"""Classes of Python numbers."""
 
-SAME_BITS: Final[dict[Any, torch.dtype]] = {
+BITS_FOR_NUMPY: Final[dict[Any, torch.dtype]] = {
     torch.bfloat16: torch.int16,
-    torch.uint16: torch.int16,
-    torch.uint32: torch.int32,
-    torch.uint64: torch.int64,
+    **SIGNED_OF_UNSIGNED,
 }
-"""Dtypes that NumPy, or some functions of torch, do not take, and one of the same size they do."""
+"""Dtypes that torch and NumPy do not exchange, and those of the same size that they do."""
 
 
 def rounded(number: Any, dtype: torch.dtype) -> Any:
-    """The nearest number of a float dtype, an infinity if it is too large; others as they are."""
+    """The nearest number of a float dtype, infinity beyond its range; others unchanged."""
     if not number or not dtype.is_floating_point or dtype is torch.float64:
         return number
     return _rounded(number, dtype)

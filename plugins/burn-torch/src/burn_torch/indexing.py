@@ -1,9 +1,9 @@
-"""Reading and writing at places, and the order of elements.
+"""Gather, scatter, selection and sorting.
 
-On the CPU torch's own kernels look at each index and raise. Where one does, the indices are looked
-at here: they may be negative, or out of range, and burn's error says which. An accelerator would
-lose its context by an index out of range: there none is passed on, and what is wrong with them is
-noted in the memory of the device until somebody reads (`burn_torch.flags`).
+On the CPU torch's kernels check each index and raise. Only then are indices examined here: negative
+ones are replaced, and burn's error names one that is out of range. On an accelerator an index out
+of range would end all work of the process, so it is replaced and reported later: see
+`burn_torch.index_checks`.
 """
 
 from __future__ import annotations
@@ -13,44 +13,39 @@ from typing import Final
 
 import torch
 
-from burn.backend.array import check_places, index_error
-from burn.dtype import DType
-from burn_torch.defaults import DefaultOps
-from burn_torch.dtypes import SHORT, SIGNED, TORCH, Tensor
-from burn_torch.flags import Flags
+from burn.plugin_api import DType, check_gather_operands, index_error
+from burn_torch.base import TorchOps
+from burn_torch.dtypes import HALF_FLOATS, SIGNED_OF_UNSIGNED, TORCH_DTYPES, Tensor
 from burn_torch.precision import in_float32
 
 _REDUCTIONS: Final = {"multiply": "prod", "min": "amin", "max": "amax"}
 
 
-class IndexingOps(DefaultOps):
-    """Places, and sorting."""
-
-    flags: Flags
-    """Indices that were out of range, and nobody knows yet."""
+class IndexingOps(TorchOps):
+    """Indexing and sorting."""
 
     def gather(self, x: Tensor, indices: Tensor, *, axis: int) -> Tensor:
         """`torch.gather`."""
-        check_places(x, indices, axis)
-        return self._at(lambda places: torch.gather(x, axis, places), indices, x.shape[axis])
+        check_gather_operands(x, indices, axis)
+        return self._indexed(lambda indices: torch.gather(x, axis, indices), indices, x.shape[axis])
 
     def scatter_add(self, x: Tensor, indices: Tensor, value: Tensor, *, axis: int) -> Tensor:
-        """`torch.scatter_add`; on accelerators in an order that is always the same."""
-        check_places(x, indices, axis, value)
+        """`torch.scatter_add`; on accelerators in a fixed order."""
+        check_gather_operands(x, indices, axis, value)
         dtype = x.dtype
-        if dtype in SHORT:
+        if dtype in HALF_FLOATS:
             x, value = x.to(torch.float32), value.to(torch.float32)
         if self.on_host or not dtype.is_floating_point:
 
-            def add(places: Tensor) -> Tensor:
-                return torch.scatter_add(x, axis, places, value)
+            def add(indices: Tensor) -> Tensor:
+                return torch.scatter_add(x, axis, indices, value)
         else:
 
-            def add(places: Tensor) -> Tensor:
-                return _added(x, places, value, axis)
+            def add(indices: Tensor) -> Tensor:
+                return _added(x, indices, value, axis)
 
-        result = self._at(add, indices, x.shape[axis])
-        return result.to(dtype) if dtype in SHORT else result
+        result = self._indexed(add, indices, x.shape[axis])
+        return result.to(dtype) if dtype in HALF_FLOATS else result
 
     def select(self, x: Tensor, indices: Tensor, *, axis: int) -> Tensor:
         """`torch.index_select`."""
@@ -60,40 +55,42 @@ class IndexingOps(DefaultOps):
                 return torch.index_select(x, axis, indices)
             except (IndexError, RuntimeError):
                 pass  # a negative index, or one that is too large
-        return self._at(lambda places: torch.index_select(x, axis, places), indices, x.shape[axis])
+        return self._indexed(
+            lambda indices: torch.index_select(x, axis, indices), indices, x.shape[axis]
+        )
 
     def select_add(self, x: Tensor, indices: Tensor, value: Tensor, *, axis: int) -> Tensor:
-        """`torch.index_add`; on accelerators in an order that is always the same."""
+        """`torch.index_add`; on accelerators in a fixed order."""
         _check_vector(x, indices, axis)
         expected = (*x.shape[:axis], indices.shape[0], *x.shape[axis + 1 :])
         if value.shape != expected:
             raise ValueError(f"a value of shape {value.shape} where {expected} is needed")
         dtype = x.dtype
-        if dtype in SHORT:
+        if dtype in HALF_FLOATS:
             x, value = x.to(torch.float32), value.to(torch.float32)
 
-        def add(places: Tensor) -> Tensor:
+        def add(indices: Tensor) -> Tensor:
             if self.on_host or not dtype.is_floating_point:
-                return torch.index_add(x, axis, places, value)
+                return torch.index_add(x, axis, indices, value)
             result = x.clone(memory_format=torch.contiguous_format)
-            result.movedim(axis, 0).index_put_((places,), value.movedim(axis, 0), accumulate=True)
+            result.movedim(axis, 0).index_put_((indices,), value.movedim(axis, 0), accumulate=True)
             return result
 
-        result = self._at(add, indices, x.shape[axis])
-        return result.to(dtype) if dtype in SHORT else result
+        result = self._indexed(add, indices, x.shape[axis])
+        return result.to(dtype) if dtype in HALF_FLOATS else result
 
     def embedding(self, weight: Tensor, indices: Tensor) -> Tensor:
         """`torch.embedding`."""
         if weight.dim() != 2:
             raise ValueError(f"a weight of shape {weight.shape}")
-        return self._at(
-            lambda places: torch.embedding(weight, places), indices, weight.shape[0], least=0
+        return self._indexed(
+            lambda indices: torch.embedding(weight, indices), indices, weight.shape[0], least=0
         )
 
     def nll_loss(self, log_probs: Tensor, targets: Tensor, *, axis: int) -> Tensor:
         """`torch.gather`."""
         _check_targets(log_probs, targets, axis)
-        chosen = self._at(
+        chosen = self._indexed(
             lambda labels: torch.gather(log_probs, axis, labels.unsqueeze(axis)),
             targets,
             log_probs.shape[axis],
@@ -105,13 +102,13 @@ class IndexingOps(DefaultOps):
     def cross_entropy_grad(
         self, logits: Tensor, targets: Tensor, g: Tensor, *, axis: int
     ) -> Tensor:
-        """`torch.scatter_add`, in which each class is named once."""
+        """``(softmax - one_hot(targets)) * g`` by `torch.scatter_add`."""
         _check_targets(logits, targets, axis)
         if g.shape != targets.shape:
             raise ValueError(f"g of shape {g.shape} for {targets.shape}")
         g = g.unsqueeze(axis)
         weighted = torch.softmax(logits, axis) * g
-        return self._at(
+        return self._indexed(
             lambda labels: torch.scatter_add(weighted, axis, labels.unsqueeze(axis), -g),
             targets,
             logits.shape[axis],
@@ -121,36 +118,36 @@ class IndexingOps(DefaultOps):
     def scatter(
         self, x: Tensor, indices: Tensor, value: Tensor, *, axis: int, update: str
     ) -> Tensor:
-        """`torch.scatter` and `torch.scatter_reduce`, where their order is that of the indices."""
+        """`torch.scatter` and `torch.scatter_reduce`; the default where their order may vary."""
         order_matters = update == "assign" or (update == "multiply" and x.dtype.is_floating_point)
         if (
             (update not in _REDUCTIONS and update != "assign")
             or (order_matters and not self.on_host)
             or x.dtype.is_complex
             or (update == "multiply" and x.dtype is torch.bool)
-            or (x.dtype in SIGNED and update != "assign")
+            or (x.dtype in SIGNED_OF_UNSIGNED and update != "assign")
         ):
-            return self.decomposed("scatter", x, indices, value, axis=axis, update=update)  # type: ignore[no-any-return]  # a primitive
-        check_places(x, indices, axis, value)
+            return self.decomposed("scatter", x, indices, value, axis=axis, update=update)
+        check_gather_operands(x, indices, axis, value)
         dtype = x.dtype
-        if dtype in SHORT:
+        if dtype in HALF_FLOATS:
             x, value = x.to(torch.float32), value.to(torch.float32)
         elif dtype is torch.bool:
             x, value = x.view(torch.uint8), value.view(torch.uint8)
-        elif dtype in SIGNED:
-            x, value = x.view(SIGNED[dtype]), value.view(SIGNED[dtype])
+        elif dtype in SIGNED_OF_UNSIGNED:
+            x, value = x.view(SIGNED_OF_UNSIGNED[dtype]), value.view(SIGNED_OF_UNSIGNED[dtype])
 
-        def write(places: Tensor) -> Tensor:
+        def write(indices: Tensor) -> Tensor:
             if update == "assign":
-                return torch.scatter(x, axis, places, value)
-            return torch.scatter_reduce(x, axis, places, value, _REDUCTIONS[update])
+                return torch.scatter(x, axis, indices, value)
+            return torch.scatter_reduce(x, axis, indices, value, _REDUCTIONS[update])
 
-        result = self._at(write, indices, x.shape[axis])
-        if dtype in SHORT:
+        result = self._indexed(write, indices, x.shape[axis])
+        if dtype in HALF_FLOATS:
             return result.to(dtype)
         return result if result.dtype is dtype else result.view(dtype)
 
-    def _at(
+    def _indexed(
         self,
         function: Callable[[Tensor], Tensor],
         indices: Tensor,
@@ -158,14 +155,14 @@ class IndexingOps(DefaultOps):
         *,
         least: int | None = None,
     ) -> Tensor:
-        """What a function of indices in [0, length) gives for those in [-length, length).
+        """The result of a function of indices in [0, length) for indices in [-length, length).
 
         With `least` 0 negative indices are out of range.
         """
         if indices.dtype is not torch.int64:
             indices = _as_int64(indices)
         if not self.on_host:
-            return function(self.flags.noted(indices, length, least=least))
+            return function(self.index_checks.recorded(indices, length, least=least))
         try:
             return function(indices)
         except (IndexError, RuntimeError):
@@ -178,28 +175,28 @@ class IndexingOps(DefaultOps):
 
     def argsort(self, x: Tensor, *, axis: int, descending: bool = False, dtype: DType) -> Tensor:
         """`torch.sort`."""
-        places = _sorted(x, axis, descending=descending)[1]
-        native = TORCH[dtype]
-        return places if native is torch.int64 else places.to(native)
+        indices = _sorted(x, axis, descending=descending)[1]
+        native = TORCH_DTYPES[dtype]
+        return indices if native is torch.int64 else indices.to(native)
 
     def searchsorted(self, x1: Tensor, x2: Tensor, *, right: bool = False, dtype: DType) -> Tensor:
-        """`torch.searchsorted`, of integers in the order of floats: it has no place for NaN."""
+        """`torch.searchsorted`; floats as integers of the same order, as it does not order NaN."""
         if x1.dim() != 1:
-            raise ValueError(f"a shape of {x1.shape}")
+            raise ValueError(f"a search in a tensor of shape {x1.shape}")
         x1, x2 = _in_order(x1), _in_order(x2)
-        places = torch.searchsorted(
+        indices = torch.searchsorted(
             x1.contiguous(), x2.reshape(-1).contiguous(), right=right
         ).reshape(x2.shape)
-        native = TORCH[dtype]
-        return places if native is torch.int64 else places.to(native)
+        native = TORCH_DTYPES[dtype]
+        return indices if native is torch.int64 else indices.to(native)
 
     def argwhere(self, x: Tensor, *, dtype: DType) -> Tensor:
-        """`torch.nonzero`, which waits for the number of elements."""
-        return torch.nonzero(x).to(TORCH[dtype])
+        """`torch.nonzero`, which waits for the device."""
+        return torch.nonzero(x).to(TORCH_DTYPES[dtype])
 
 
 def _as_int64(indices: Tensor) -> Tensor:
-    if indices.dtype is torch.uint64:  # what is beyond int64 is beyond every axis
+    if indices.dtype is torch.uint64:  # an index beyond int64 is out of range for every axis
         signed = indices.view(torch.int64)
         return torch.where(signed < 0, (1 << 63) - 1, signed)
     return indices.to(torch.int64)
@@ -221,17 +218,17 @@ def _checked(indices: Tensor, length: int, *, least: int | None) -> Tensor:
     return indices if low >= 0 else torch.where(indices < 0, indices + length, indices)
 
 
-def _added(x: Tensor, places: Tensor, value: Tensor, axis: int) -> Tensor:
-    """Sums by sorting the indices first: the order in which atomic additions come is anybody's."""
+def _added(x: Tensor, indices: Tensor, value: Tensor, axis: int) -> Tensor:
+    """`torch.scatter_add` in a fixed order: `index_put_` sorts, where atomic additions vary."""
     result = x.clone(memory_format=torch.contiguous_format)
-    where = [
+    key = [
         torch.arange(length, device=x.device, dtype=torch.int64).reshape(
             [length if number == other else 1 for other in range(x.dim())]
         )
-        for number, length in enumerate(places.shape)
+        for number, length in enumerate(indices.shape)
     ]
-    where[axis] = places
-    result.index_put_(tuple(where), value, accumulate=True)
+    key[axis] = indices
+    result.index_put_(tuple(key), value, accumulate=True)
     return result
 
 
@@ -251,17 +248,17 @@ def _sorted(x: Tensor, axis: int, *, descending: bool) -> tuple[Tensor, Tensor]:
     if x.dtype is torch.bool:
         x = x.view(torch.uint8)
     elif x.is_cuda and x.dtype.is_floating_point:
-        # There a NaN with a sign would come first, as if it were a number below all others.
+        # CUDA sorts a NaN with a sign bit before all numbers.
         x = torch.where(torch.isnan(x), torch.nan, x)
-    values, places = torch.sort(x, stable=True, dim=axis, descending=descending)
-    return values, places
+    values, indices = torch.sort(x, stable=True, dim=axis, descending=descending)
+    return values, indices
 
 
 def _in_order(x: Tensor) -> Tensor:
-    """Integers in the order of the elements: NaN is the largest, and both zeros are one."""
+    """Integers of the same order as the elements: NaN is largest, and both zeros are equal."""
     if not x.dtype.is_floating_point:
         return x.view(torch.uint8) if x.dtype is torch.bool else x
-    if x.dtype in SHORT:
+    if x.dtype in HALF_FLOATS:
         x = x.to(torch.float32)
     bits, low = (
         (torch.int64, (1 << 63) - 1) if x.dtype is torch.float64 else (torch.int32, (1 << 31) - 1)

@@ -1,45 +1,50 @@
-"""Casts, and rearranging elements: views wherever torch has strides for it."""
+"""Creation, casts and layout: views wherever torch's strides can express them."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import torch
 
-from burn.dtype import DType
-from burn_torch.defaults import DefaultOps
-from burn_torch.dtypes import BURN, NUMBERS, SHORT, SIGNED, TORCH, Tensor, rounded
-
-if TYPE_CHECKING:
-    from burn.aliases import RealScalar, Scalar, Shape, Slices
-    from burn.device_id import DeviceId
+from burn.plugin_api import DeviceId, DType, RealScalar, Scalar, Shape, Slices
+from burn_torch.base import TorchOps
+from burn_torch.dtypes import (
+    BURN_DTYPES,
+    HALF_FLOATS,
+    NUMBER_TYPES,
+    SIGNED_OF_UNSIGNED,
+    TORCH_DTYPES,
+    Tensor,
+    rounded,
+)
 
 _reshape, _permute, _expand = torch.reshape, torch.permute, Tensor.expand
 _to, _stride, _as_strided = Tensor.to, Tensor.stride, torch.as_strided
 
 
-class LayoutOps(DefaultOps):
+class LayoutOps(TorchOps):
     """Creation, casts and layout."""
 
     def full(self, *, shape: Shape, fill_value: Scalar, dtype: DType, device: DeviceId) -> Tensor:
-        """`torch.full`, of a number that is rounded: torch refuses one that becomes infinite."""
+        """`torch.full` of the rounded number: torch refuses one beyond the range of the dtype."""
         del device
-        native = TORCH[dtype]
+        native = TORCH_DTYPES[dtype]
         if fill_value == 0 and math.copysign(1.0, fill_value.real) > 0.0:
-            return torch.zeros(shape, dtype=native, device=self.place)
-        return torch.full(shape, rounded(fill_value, native), dtype=native, device=self.place)
+            return torch.zeros(shape, dtype=native, device=self.torch_device)
+        return torch.full(
+            shape, rounded(fill_value, native), dtype=native, device=self.torch_device
+        )
 
     def arange(
         self, *, start: RealScalar, step: RealScalar, length: int, dtype: DType, device: DeviceId
     ) -> Tensor:
-        """Counted in integers; floats are computed in float64 where the device has it."""
+        """Arithmetic on int64 indices; floats in float64 where the device has it."""
         del device
         if length < 0:
             raise ValueError(f"a range of {length} numbers")
-        native = TORCH[dtype]
-        count = torch.arange(length, dtype=torch.int64, device=self.place)
+        native = TORCH_DTYPES[dtype]
+        count = torch.arange(length, dtype=torch.int64, device=self.torch_device)
         if dtype.is_integer:
             if dtype.name == "uint64":
                 start, step = _wrapped(int(start)), _wrapped(int(step))
@@ -50,7 +55,7 @@ class LayoutOps(DefaultOps):
             return count if native is torch.int64 else count.to(native)
         if dtype.is_complex:
             raise TypeError("a range of complex numbers")
-        wide = torch.float32 if self.place.type == "mps" else torch.float64
+        wide = torch.float32 if self.torch_device.type == "mps" else torch.float64
         numbers = count.to(wide)
         if step != 1:
             numbers *= step
@@ -61,34 +66,34 @@ class LayoutOps(DefaultOps):
     def eye(
         self, *, rows: int, columns: int, offset: int, dtype: DType, device: DeviceId
     ) -> Tensor:
-        """`torch.eye`, or its diagonal elsewhere."""
+        """`torch.eye`; with an offset, ones on a diagonal of zeros."""
         del device
-        native = TORCH[dtype]
-        if native in SIGNED:
+        native = TORCH_DTYPES[dtype]
+        if native in SIGNED_OF_UNSIGNED:
             return self.eye(
                 rows=rows,
                 columns=columns,
                 offset=offset,
-                dtype=BURN[torch.int64],
+                dtype=BURN_DTYPES[torch.int64],
                 device=self.device_id,
             ).to(native)
         if not offset:
-            return torch.eye(rows, columns, dtype=native, device=self.place)
-        result = torch.zeros(rows, columns, dtype=native, device=self.place)
+            return torch.eye(rows, columns, dtype=native, device=self.torch_device)
+        result = torch.zeros(rows, columns, dtype=native, device=self.torch_device)
         if -rows < offset < columns:
             result.diagonal(offset).fill_(1)
         return result
 
     def cast(self, x: Tensor, *, dtype: DType) -> Tensor:
-        """`Tensor.to`; floats become integers within their range."""
-        native, source = TORCH[dtype], x.dtype
+        """`Tensor.to`; floats are clipped to the range of an integer dtype."""
+        native, source = TORCH_DTYPES[dtype], x.dtype
         if source is native:
             return x
         if source.is_floating_point:
             if dtype.is_integer:
                 return _saturated(x, dtype)
         elif source.is_complex and not dtype.is_complex and not dtype.is_bool:
-            raise TypeError("complex numbers become no real ones")
+            raise TypeError("a complex tensor cannot become a real one")
         return _to(x, native)
 
     def reshape(self, x: Tensor, *, shape: Shape) -> Tensor:
@@ -112,33 +117,33 @@ class LayoutOps(DefaultOps):
         return result
 
     def slice(self, x: Tensor, *, slices: Slices) -> Tensor:
-        """A view; torch has no negative strides, so elements in reverse order are copied."""
+        """A view; a copy for a negative step, as torch has no negative strides."""
         result, reverse = _sliced(x, slices)
         return flipped(result, reverse) if reverse else result
 
     def slice_assign(self, x: Tensor, value: Tensor | Scalar, *, slices: Slices) -> Tensor:
-        """A copy, assigned to."""
+        """Assigns to a copy."""
         result = x.clone()
-        places, reverse = _sliced(result, slices)
-        if value.__class__ in NUMBERS:
+        target, reverse = _sliced(result, slices)
+        if value.__class__ in NUMBER_TYPES:
             value = rounded(value, result.dtype)
-            if result.dtype in SIGNED:
-                value = torch.full((), value, dtype=result.dtype, device=self.place)  # type: ignore[arg-type]  # a number
-                places.copy_(value)
+            if result.dtype in SIGNED_OF_UNSIGNED:
+                value = torch.full((), value, dtype=result.dtype, device=self.torch_device)  # type: ignore[arg-type]  # a number
+                target.copy_(value)
             else:
-                places.fill_(value)
+                target.fill_(value)
             return result
-        value = _expand(value, places.shape)  # type: ignore[arg-type]  # a tensor by now
-        places.copy_(flipped(value, reverse) if reverse else value)
+        value = _expand(value, target.shape)  # type: ignore[arg-type]  # a tensor by now
+        target.copy_(flipped(value, reverse) if reverse else value)
         return result
 
     def concat(self, tensors: list[Tensor], *, axis: int) -> Tensor:
-        """`torch.cat`, which takes vectors without elements beside anything."""
+        """`torch.cat`, which would accept an empty vector beside tensors of any rank."""
         rank = len(tensors[0].shape)
         for tensor in tensors:
             if len(tensor.shape) != rank:
                 raise ValueError("tensors with different numbers of axes")
-        bits = SIGNED.get(tensors[0].dtype)
+        bits = SIGNED_OF_UNSIGNED.get(tensors[0].dtype)
         if bits is None:
             return torch.cat(tensors, axis)
         return torch.cat([one.view(bits) for one in tensors], axis).view(tensors[0].dtype)
@@ -157,9 +162,9 @@ class LayoutOps(DefaultOps):
         mode: str = "constant",
         value: Scalar = 0,
     ) -> Tensor:
-        """`torch.constant_pad_nd`; the other modes read at places."""
-        if mode != "constant" or x.dtype in SIGNED or x.dtype in SHORT:
-            return self.decomposed("pad", x, padding=padding, mode=mode, value=value)  # type: ignore[no-any-return]  # a primitive
+        """`torch.constant_pad_nd`; the default for other modes, which gather."""
+        if mode != "constant" or x.dtype in SIGNED_OF_UNSIGNED or x.dtype in HALF_FLOATS:
+            return self.decomposed("pad", x, padding=padding, mode=mode, value=value)
         if len(padding) != x.dim() or any(min(pair) < 0 for pair in padding):
             raise ValueError(f"padding {padding} for {x.dim()} axes")
         ends = [end for pair in reversed(padding) for end in pair]
@@ -168,20 +173,20 @@ class LayoutOps(DefaultOps):
     def unfold(self, x: Tensor, *, axis: int, size: int, step: int = 1) -> Tensor:
         """A view."""
         if size < 1 or step < 1 or not 0 <= axis < len(x.shape):
-            raise ValueError(f"windows of {size} elements, {step} places apart along {axis}")
+            raise ValueError(f"windows of {size} elements, with a step of {step} along axis {axis}")
         return x.unfold(axis, size, step)
 
 
 def flipped(x: Tensor, axes: Sequence[int]) -> Tensor:
     """Elements in reverse order along axes."""
-    bits = SIGNED.get(x.dtype)
+    bits = SIGNED_OF_UNSIGNED.get(x.dtype)
     if bits is None:
         return torch.flip(x, tuple(axes))
     return torch.flip(x.view(bits), tuple(axes)).view(x.dtype)
 
 
 def _sliced(x: Tensor, slices: Slices) -> tuple[Tensor, list[int]]:
-    """A view of the elements of a slice in ascending order, and the axes that run the other way."""
+    """A view of a slice with positive steps, and the axes whose steps are negative."""
     shape = x.shape
     if len(slices) != len(shape):
         raise ValueError(f"{len(slices)} slices for {len(shape)} axes")
@@ -208,32 +213,32 @@ def _sliced(x: Tensor, slices: Slices) -> tuple[Tensor, list[int]]:
 
 
 def _wrapped(number: int) -> int:
-    """A number of 64 bits as a signed one with the same bits."""
+    """A 64-bit integer as the signed one with the same bits."""
     return (number + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
 def _saturated(x: Tensor, dtype: DType) -> Tensor:
     """Float to integer: truncated, clipped to the range, NaN to 0."""
-    native = TORCH[dtype]
+    native = TORCH_DTYPES[dtype]
     low, high = dtype.integer_range
-    if x.dtype in SHORT:  # the bounds are beyond float16
+    if x.dtype in HALF_FLOATS:  # float16 cannot represent the bounds
         x = x.to(torch.float32)
-    # Both bounds are powers of two or 0, so every float dtype from here on has them exactly.
-    if dtype.itemsize < 4 and native not in SIGNED:
+    # Both bounds are powers of two or 0, which float32 and float64 represent exactly.
+    if dtype.itemsize < 4 and native not in SIGNED_OF_UNSIGNED:
         return torch.clamp(torch.nan_to_num(x, nan=0.0), low, high).to(native)
-    bits = SIGNED.get(native, native)
+    bits = SIGNED_OF_UNSIGNED.get(native, native)
     above, below = x >= float(high + 1), x < float(low)
     safe = torch.where(above | below | x.isnan(), 0.0, x)
     if dtype.name == "uint64":
-        # What is beyond the signed range is brought into it, and the highest bit added.
+        # Values of 2**63 and more are converted without their highest bit, which is set after.
         large = safe >= 2.0**63
         whole = torch.where(large, safe - 2.0**63, safe).to(torch.int64)
         whole = torch.where(large, whole ^ (-1 << 63), whole)
     else:
-        whole = safe.to(torch.int64).to(bits) if native in SIGNED else safe.to(native)
+        whole = safe.to(torch.int64).to(bits) if native in SIGNED_OF_UNSIGNED else safe.to(native)
     whole = torch.where(above, _signed(high, dtype), whole)
     whole = torch.where(below, low, whole)
-    return whole.view(native) if native in SIGNED else whole
+    return whole.view(native) if native in SIGNED_OF_UNSIGNED else whole
 
 
 def _signed(number: int, dtype: DType) -> int:

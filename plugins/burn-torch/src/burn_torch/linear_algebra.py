@@ -1,4 +1,4 @@
-"""Products of matrices, and decompositions by torch.linalg."""
+"""Matrix products, and decompositions by torch.linalg."""
 
 from __future__ import annotations
 
@@ -9,22 +9,20 @@ from typing import Any, Final
 
 import torch
 
-from burn.dtype import DType
-from burn.ops import REGISTRY
-from burn.ops.shapes import broadcast_shapes
-from burn_torch.defaults import DefaultOps
-from burn_torch.dtypes import SHORT, TORCH, Tensor
+from burn.plugin_api import REGISTRY, DType, broadcast_shapes
+from burn_torch.base import TorchOps
+from burn_torch.dtypes import HALF_FLOATS, TORCH_DTYPES, Tensor
 from burn_torch.precision import in_float32
 from burn_torch.settings import without_autocast
 
 _matmul, _addmm = torch.matmul, torch.addmm
 _linalg: Any = torch.linalg
-_PLAIN: Final = frozenset([torch.float32, torch.float64])
-"""Dtypes whose products torch computes as they are meant, on every device."""
+_EXACT_DTYPES: Final = frozenset([torch.float32, torch.float64])
+"""Dtypes whose products torch computes exactly on every device, unless it is set otherwise."""
 
 
 def _or_on_host(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorator: what torch fails at is done on the host, which says what is wrong with it."""
+    """Decorator: where torch raises, the host implementation computes, or raises burn's error."""
     name = method.__name__
     computed = in_float32(method)
 
@@ -34,12 +32,12 @@ def _or_on_host(method: Callable[..., Any]) -> Callable[..., Any]:
             return computed(self, *operands, **attributes)
         except (RuntimeError, IndexError):  # LinAlgError is a RuntimeError
             host: Any = REGISTRY[name].host
-            return host(self._table, *operands, **attributes)
+            return host(self.ops, *operands, **attributes)
 
     return call
 
 
-class LinearAlgebraOps(DefaultOps):
+class LinearAlgebraOps(TorchOps):
     """Matrices, which are the last two axes."""
 
     def matmul(self, x1: Tensor, x2: Tensor) -> Tensor:
@@ -47,9 +45,9 @@ class LinearAlgebraOps(DefaultOps):
         if x1.dim() < 2 or x2.dim() < 2:
             raise ValueError("matrices have two axes or more")
         dtype = x1.dtype
-        if self._is_plain(dtype):
+        if self._is_exact(dtype):
             result = _matmul(x1, x2)
-            if result.dtype is dtype:  # it is not where the user's program casts for itself
+            if result.dtype is dtype:  # under autocast it is not
                 return result
         if not self.on_host and not (dtype.is_floating_point or dtype.is_complex):
             return _of_integers(x1, x2)
@@ -62,27 +60,27 @@ class LinearAlgebraOps(DefaultOps):
         if bias is not None and (bias.dim() != 1 or bias.size(0) != weight.size(1)):
             raise ValueError(f"bias {bias.shape}, weight {weight.shape}")
         dtype = x.dtype
-        if self._is_plain(dtype):
+        if self._is_exact(dtype):
             result = _affine(x, weight, bias)
             if result.dtype is dtype:
                 return result
         return self._product(_affine, x, weight, bias)
 
-    def _is_plain(self, dtype: torch.dtype) -> bool:
-        """Whether torch computes products of a dtype as they are meant, as it is set."""
-        if dtype in _PLAIN:
+    def _is_exact(self, dtype: torch.dtype) -> bool:
+        """Whether torch, as it is set, computes products of a dtype exactly."""
+        if dtype in _EXACT_DTYPES:
             return not self.products.is_reduced()
-        return dtype in SHORT and not self.on_host
+        return dtype in HALF_FLOATS and not self.on_host
 
     def _product(self, function: Callable[..., Tensor], *operands: Tensor | None) -> Tensor:
-        """What is rounded, or of another dtype, where nobody says how; 16-bit floats among it."""
+        """A product under exact settings without autocast; 16-bit floats in float32 on the host."""
         with contextlib.ExitStack() as stack:
             if self.products.is_reduced():
                 stack.enter_context(self.products.exact())
             if torch._C._is_any_autocast_enabled():
-                stack.enter_context(without_autocast(self.place))
+                stack.enter_context(without_autocast(self.torch_device))
             dtype = operands[0].dtype  # type: ignore[union-attr]  # the first one is a tensor
-            if not (self.on_host and dtype in SHORT):
+            if not (self.on_host and dtype in HALF_FLOATS):
                 return function(*operands)
             wide = [None if one is None else one.to(torch.float32) for one in operands]
             return function(*wide).to(dtype)
@@ -91,7 +89,7 @@ class LinearAlgebraOps(DefaultOps):
     def solve(self, x1: Tensor, x2: Tensor) -> Tensor:
         """`torch.linalg.solve`, of matrices only."""
         _check(x1, x2)
-        batch = broadcast_shapes(x1.shape[:-2], x2.shape[:-2])  # that of torch loads sympy
+        batch = broadcast_shapes(x1.shape[:-2], x2.shape[:-2])  # torch's loads sympy
         result: Tensor = _linalg.solve(
             x1.expand(*batch, *x1.shape[-2:]), x2.expand(*batch, *x2.shape[-2:])
         )
@@ -106,11 +104,11 @@ class LinearAlgebraOps(DefaultOps):
 
     @in_float32
     def inv(self, x: Tensor) -> Tensor:
-        """`torch.linalg.inv`; what torch fails at is solved for, which says what is wrong."""
+        """`torch.linalg.inv`; where torch raises, the default solves, or raises burn's error."""
         try:
             result: Tensor = _linalg.inv(x)
         except RuntimeError:
-            return self.decomposed("inv", x)  # type: ignore[no-any-return]  # a primitive
+            return self.decomposed("inv", x)
         return result
 
     @_or_on_host
@@ -128,26 +126,26 @@ class LinearAlgebraOps(DefaultOps):
 
     @_or_on_host
     def qr(self, x: Tensor, *, complete: bool = False) -> tuple[Tensor, Tensor]:
-        """`torch.linalg.qr`, with a diagonal that is not negative."""
+        """`torch.linalg.qr`, made unique by a non-negative diagonal of r."""
         _check(x)
         q, r = torch.linalg.qr(x, "complete" if complete else "reduced")
         count = min(x.shape[-2:])
         factors = _positive_factors(r.diagonal(dim1=-2, dim2=-1))
         r = r.clone()
         r[..., :count, :] *= factors[..., :, None]
-        r = torch.triu(r)  # a factor of -1 made negative zeros below the diagonal
+        r = torch.triu(r)  # the factors -1 made -0.0 below the diagonal
         q = q.clone()
         q[..., :count] *= torch.conj_physical(factors)[..., None, :]
         return q, r
 
     def _check_finite(self, x: Tensor, values: Tensor) -> None:
-        """Raise where an accelerator took NaN in silence; it was waited for anyway."""
+        """Raise for NaN, which accelerators accept; the decomposition has waited for the device."""
         if not self.on_host and not (torch.isfinite(x).all() and torch.isfinite(values).all()):
             raise RuntimeError("the decomposition did not converge")
 
     @_or_on_host
     def svd(self, x: Tensor, *, full_matrices: bool) -> tuple[Tensor, Tensor, Tensor]:
-        """`torch.linalg.svd`, with signs, or phases, that are chosen."""
+        """`torch.linalg.svd` with canonical signs, or phases, of the vectors."""
         _check(x)
         u, s, vh = torch.linalg.svd(x, full_matrices)
         self._check_finite(x, s)
@@ -167,7 +165,7 @@ class LinearAlgebraOps(DefaultOps):
 
     @_or_on_host
     def eigh(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """`torch.linalg.eigh` of the Hermitian part, with signs, or phases, that are chosen."""
+        """`torch.linalg.eigh` of the Hermitian part, with canonical signs, or phases."""
         values, vectors = torch.linalg.eigh(_hermitian(x))
         return values, vectors * _column_factors(vectors)[..., None, :]
 
@@ -179,7 +177,7 @@ class LinearAlgebraOps(DefaultOps):
 
     @_or_on_host
     def eig(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """`torch.linalg.eig`, with phases that are chosen."""
+        """`torch.linalg.eig` with canonical phases of the vectors."""
         self._check_order()
         _check(x)
         values, vectors = torch.linalg.eig(x)
@@ -191,24 +189,24 @@ class LinearAlgebraOps(DefaultOps):
         self._check_order()
         _check(x)
         if not torch.isfinite(x).all():
-            raise RuntimeError("LAPACK takes NaN in silence")
+            raise RuntimeError("LAPACK accepts NaN")
         result: Tensor = _linalg.eigvals(x)
         return result
 
     @_or_on_host
     def lu_decomposition(self, x: Tensor, *, index_dtype: DType) -> tuple[Tensor, Tensor]:
-        """`torch.linalg.lu_factor`; among complex pivots LAPACK does not take the largest."""
+        """`torch.linalg.lu_factor`; LAPACK's complex pivots are not those of largest magnitude."""
         self._check_order()
         if x.dtype.is_complex or not x.numel() or not index_dtype.is_integer:
-            raise RuntimeError("for the host")
+            raise RuntimeError("computed on the host")
         result, pivots, _ = torch.linalg.lu_factor_ex(x)
         order, _, _ = torch.lu_unpack(result, pivots, unpack_data=False)
-        return result, torch.argmax(order, -2).to(TORCH[index_dtype])
+        return result, torch.argmax(order, -2).to(TORCH_DTYPES[index_dtype])
 
     def _check_order(self) -> None:
-        """Leave to the host what only LAPACK brings into the order that is promised."""
+        """Raise on accelerators, whose libraries do not order results as LAPACK does."""
         if not self.on_host:
-            raise RuntimeError("another library than LAPACK")
+            raise RuntimeError("computed on the host, by LAPACK")
 
 
 def _affine(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
@@ -233,7 +231,7 @@ def _hermitian(x: Tensor) -> Tensor:
 
 
 def _positive_factors(values: Tensor) -> Tensor:
-    """Numbers of magnitude 1 by which the values become their magnitudes."""
+    """Factors of magnitude 1 that make the values non-negative."""
     if not values.dtype.is_complex:
         return torch.where(values < 0.0, -1.0, 1.0).to(values.dtype)
     zero = values == 0.0
@@ -242,19 +240,19 @@ def _positive_factors(values: Tensor) -> Tensor:
 
 
 def _column_factors(vectors: Tensor) -> Tensor:
-    """`_positive_factors` of the element of the largest magnitude of each column."""
+    """`_positive_factors` of the largest element by magnitude of each column."""
     if not vectors.numel():
         return vectors.new_ones((*vectors.shape[:-2], vectors.shape[-1]))
-    place = torch.argmax(torch.abs(vectors), -2, keepdim=True)
-    return _positive_factors(torch.gather(vectors, -2, place)[..., 0, :])
+    rows = torch.argmax(torch.abs(vectors), -2, keepdim=True)
+    return _positive_factors(torch.gather(vectors, -2, rows)[..., 0, :])
 
 
 def _of_integers(x1: Tensor, x2: Tensor) -> Tensor:
-    """A product of integers, row by row: accelerators have no kernel for it."""
+    """A product of integer matrices row by row: torch has no kernel for accelerators."""
     rows = [
-        torch.sum(x1[..., place, :, None] * x2, -2, dtype=x1.dtype) for place in range(x1.shape[-2])
+        torch.sum(x1[..., row, :, None] * x2, -2, dtype=x1.dtype) for row in range(x1.shape[-2])
     ]
     if rows:
         return torch.stack(rows, -2)
-    batch = broadcast_shapes(x1.shape[:-2], x2.shape[:-2])  # that of torch loads sympy
+    batch = broadcast_shapes(x1.shape[:-2], x2.shape[:-2])  # torch's loads sympy
     return x1.new_zeros((*batch, 0, x2.shape[-1]))

@@ -6,8 +6,8 @@ from typing import Final
 
 import torch
 
-from burn.ops.normalization import check_channels, check_last_axis
-from burn_torch.defaults import DefaultOps
+from burn.plugin_api import check_channels, check_last_axis
+from burn_torch.base import TorchOps
 from burn_torch.dtypes import Tensor
 from burn_torch.precision import in_float32
 
@@ -15,8 +15,8 @@ _layer_norm_backward: Final = torch.ops.aten.native_layer_norm_backward.default
 _batch_norm_backward: Final = torch.ops.aten.native_batch_norm_backward.default
 
 
-class NormalizationOps(DefaultOps):
-    """Rows and channels."""
+class NormalizationOps(TorchOps):
+    """Normalization of rows and of channels."""
 
     @in_float32
     def layer_norm(
@@ -32,10 +32,10 @@ class NormalizationOps(DefaultOps):
     def layer_norm_grad(
         self, x: Tensor, gamma: Tensor | None, g: Tensor, *, epsilon: float
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """The statistics again, and what torch's own gradient calls."""
+        """Torch's backward kernel, with the statistics computed again."""
         length = check_last_axis(tuple(x.shape), gamma=gamma)
         if g.shape != x.shape or not x.numel():
-            return self.decomposed("layer_norm_grad", x, gamma, g, epsilon=epsilon)  # type: ignore[no-any-return]  # primitives
+            return self.decomposed("layer_norm_grad", x, gamma, g, epsilon=epsilon)
         weight = x.new_ones(length) if gamma is None else gamma
         _, mean, inverse = torch.native_layer_norm(x, (length,), None, None, epsilon)
         results = _layer_norm_backward(
@@ -67,7 +67,7 @@ class NormalizationOps(DefaultOps):
         *,
         epsilon: float,
     ) -> Tensor:
-        """The mean goes first: torch's kernel loses the digits in which elements differ from it."""
+        """Subtracts the mean first: torch's kernel loses digits where it is large."""
         shape = tuple(x.shape)
         check_channels(shape, gamma=gamma, beta=beta, mean=mean, variance=variance)
         return _scaled(x, gamma, beta, mean, torch.rsqrt(variance + epsilon))
@@ -76,11 +76,11 @@ class NormalizationOps(DefaultOps):
     def batch_norm_training(
         self, x: Tensor, gamma: Tensor | None, beta: Tensor | None, *, epsilon: float
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Statistics of the channels, and the rest in place."""
+        """One temporary for the distances from the mean."""
         shape = tuple(x.shape)
         check_channels(shape, gamma=gamma, beta=beta)
         if not x.numel():
-            return self.decomposed("batch_norm_training", x, gamma, beta, epsilon=epsilon)  # type: ignore[no-any-return]  # primitives
+            return self.decomposed("batch_norm_training", x, gamma, beta, epsilon=epsilon)
         axes = (0, *range(2, len(shape)))
         mean = torch.mean(x, axes)
         distance = x - _per_channel(mean, x)
@@ -102,12 +102,10 @@ class NormalizationOps(DefaultOps):
         *,
         epsilon: float,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """What torch's own gradient calls."""
+        """Torch's backward kernel."""
         check_channels(tuple(x.shape), gamma=gamma, mean=mean, variance=variance)
         if g.shape != x.shape or not x.numel():
-            return self.decomposed(  # type: ignore[no-any-return]  # primitives
-                "batch_norm_grad", x, gamma, mean, variance, g, epsilon=epsilon
-            )
+            return self.decomposed("batch_norm_grad", x, gamma, mean, variance, g, epsilon=epsilon)
         weight = x.new_ones(x.shape[1]) if gamma is None else gamma
         inverse, training = torch.rsqrt(variance + epsilon), True
         results = _batch_norm_backward(

@@ -1,4 +1,4 @@
-"""Optimizer steps by torch's fused kernels, on copies of what they write to."""
+"""Optimizer steps by torch's fused kernels on copies of the operands that they update."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from typing import Any
 
 import torch
 
-from burn.ops.optimizer import check_same_shapes
-from burn_torch.defaults import DefaultOps
+from burn.plugin_api import check_same_shapes
+from burn_torch.base import TorchOps
 from burn_torch.dtypes import Tensor
 from burn_torch.precision import in_float32
 
 _fused = torch._fused_adamw_
 
 
-class OptimizerOps(DefaultOps):
+class OptimizerOps(TorchOps):
     """Steps that write to new tensors only."""
 
     @in_float32
@@ -36,7 +36,7 @@ class OptimizerOps(DefaultOps):
         check_same_shapes(parameter, gradient, first_moment, second_moment)
         results = [_copied(one) for one in (parameter, first_moment, second_moment)]
         if not parameter.numel():
-            return results[0], results[1], results[2]  # the kernel of CUDA refuses them
+            return results[0], results[1], results[2]  # the CUDA kernel refuses empty tensors
         count = torch.full((), step, dtype=torch.float32, device=parameter.device)
         _fused(
             results[:1],
@@ -67,7 +67,7 @@ class OptimizerOps(DefaultOps):
         weight_decay: float = 0.0,
         nesterov: bool = False,
     ) -> tuple[Tensor, Tensor]:
-        """The formula of the op, two operations at a time."""
+        """The formula of the op by `torch.add` with a factor, which fuses two operations."""
         check_same_shapes(parameter, gradient, velocity)
         add: Any = torch.add
         if weight_decay:

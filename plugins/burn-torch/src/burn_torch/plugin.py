@@ -1,4 +1,4 @@
-"""What burn-torch declares: the devices of torch, found without importing it."""
+"""The declaration of burn-torch: the devices of torch, found without importing it."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from burn.backend import Backend
-from burn.dtype import DType, DTypeUsage
-from burn.plugins import BackendSpec, DeviceInfo, hookimpl
-from burn.plugins.processor import memory_size, processor_name
+from burn.plugin_api import (
+    Backend,
+    BackendSpec,
+    DeviceInfo,
+    DType,
+    DTypeUsage,
+    hookimpl,
+    memory_size,
+    processor_name,
+)
 from burn_nvidia import find_gpus, visible_gpus
-
-DEVICE_TYPES = ("cuda", "mps", "cpu", "vulkan", "xpu")
-"""Numbered as burn's LibTorch backend numbers them, and then what torch has beyond."""
-
-USAGE = dict.fromkeys(DType.members(), DTypeUsage.GENERAL)
-"""On the CPU: 16-bit floats through float32, and unsigned integers through signed ones."""
+from burn_torch.device_types import DEVICE_TYPES
 
 
 @hookimpl
@@ -31,7 +32,7 @@ def burn_backends() -> list[BackendSpec]:
             probe=_probe,
             device_types=DEVICE_TYPES,
             api_version=(0, 1),
-            # None: the threads of OpenMP, on which torch computes, do not survive a fork.
+            # None: the OpenMP threads on which torch computes do not survive a fork.
             fork_safe=(),
             libraries=("torch",),
         )
@@ -41,7 +42,7 @@ def burn_backends() -> list[BackendSpec]:
 def _load() -> Backend:
     from burn_torch.backend import TorchBackend
 
-    return TorchBackend()  # type: ignore[abstract]  # torch's functions are the other ops
+    return TorchBackend()  # type: ignore[abstract]  # __init__ sets the other ops
 
 
 def _probe() -> list[DeviceInfo]:
@@ -53,7 +54,8 @@ def _probe() -> list[DeviceInfo]:
         found += _nvidia()
     if sys.platform == "darwin" and platform.machine() == "arm64":
         found.append(DeviceInfo("mps", 0, hardware=f"Apple {platform.machine()} GPU"))
-    found.append(DeviceInfo("cpu", 0, hardware=processor_name(), memory=memory_size(), usage=USAGE))
+    usage = dict.fromkeys(DType.members(), DTypeUsage.GENERAL)
+    found.append(DeviceInfo("cpu", 0, hardware=processor_name(), memory=memory_size(), usage=usage))
     if _has(libraries, "torch_xpu"):
         found += [DeviceInfo("xpu", index, hardware=name) for index, name in enumerate(_intel())]
     return found
@@ -71,7 +73,7 @@ def _libraries() -> Path | None:
 
 
 def _has(libraries: Path, name: str) -> bool:
-    """Whether this build of torch has a library: one for the CPU alone has none for CUDA."""
+    """Whether this build of torch has a library: a build for the CPU lacks that for CUDA."""
     return any(
         (libraries / file).exists() for file in (f"lib{name}.so", f"{name}.dll", f"lib{name}.dylib")
     )
@@ -90,7 +92,7 @@ def _nvidia() -> list[DeviceInfo]:
 
 
 def _intel() -> Iterator[str]:
-    """Graphics devices of Intel that have a driver for computing, as far as Linux tells."""
+    """Intel GPUs with a driver for computing, from Linux's list of devices."""
     for card in sorted(Path("/sys/class/drm").glob("renderD*/device")):
         try:
             driver = (card / "driver").resolve().name

@@ -1,4 +1,4 @@
-"""Pooling by torch's own kernels: over one to three axes, with equal padding at both ends."""
+"""Pooling by torch's kernels: over one to three axes, with equal padding at both ends."""
 
 from __future__ import annotations
 
@@ -7,20 +7,21 @@ from typing import Any, Final, Unpack
 
 import torch
 
-from burn.dtype import DType
-from burn.ops.max_pooling import check_index_dtype, check_indices
-from burn.ops.pooling_windows import (
+from burn.plugin_api import (
+    DType,
     Pairs,
+    PoolAttributes,
     Sizes,
-    WindowRule,
+    check_pool_index_dtype,
+    check_pool_indices,
     check_pooled,
+    pool_windows,
     pooled_shape,
-    spatial_axes,
+    split_spatial_axes,
     unpooled_shape,
-    windows,
 )
-from burn_torch.defaults import DefaultOps
-from burn_torch.dtypes import TORCH, Tensor
+from burn_torch.base import TorchOps
+from burn_torch.dtypes import TORCH_DTYPES, Tensor
 from burn_torch.precision import in_float32
 
 _aten: Final = torch.ops.aten
@@ -37,72 +38,73 @@ _ADAPTIVE_GRAD: Final[dict[int, Any]] = {
 }
 
 
-class PoolingOps(DefaultOps):
+class PoolingOps(TorchOps):
     """Largest elements and means of windows."""
 
-    def max_pool(self, x: Tensor, **rule: Unpack[WindowRule]) -> Tensor:
-        """`torch.max_pool2d` and its like, which note no places."""
-        plan = windows(tuple(x.shape), **rule)
-        both = _symmetric(x, rule["padding"])
+    def max_pool(self, x: Tensor, **attributes: Unpack[PoolAttributes]) -> Tensor:
+        """`torch.max_pool2d` or `torch.max_pool3d`, which compute no indices."""
+        plan = pool_windows(tuple(x.shape), **attributes)
+        both = _symmetric(x, attributes["padding"])
         if both is None or not x.dtype.is_floating_point:
-            return self.decomposed("max_pool", x, **rule)  # type: ignore[no-any-return]  # a primitive
+            return self.decomposed("max_pool", x, **attributes)
         count = len(plan)
         function = torch.max_pool3d if count == 3 else torch.max_pool2d
-        sizes = (*_of_windows(rule, both), _at_least_two(rule["dilation"]))
-        output = function(_with_channels(x, count), *sizes, rule.get("ceil_mode", False))
+        sizes = (*_window_arguments(attributes, both), _at_least_two(attributes["dilation"]))
+        output = function(_with_channels(x, count), *sizes, attributes.get("ceil_mode", False))
         return output.reshape(pooled_shape(tuple(x.shape), plan))
 
     def max_pool_with_indices(
-        self, x: Tensor, *, index_dtype: DType, **rule: Unpack[WindowRule]
+        self, x: Tensor, *, index_dtype: DType, **attributes: Unpack[PoolAttributes]
     ) -> tuple[Tensor, Tensor]:
-        """Torch's kernel, which finds the last NaN of a window where the first is wanted."""
-        plan = windows(tuple(x.shape), **rule)
-        check_index_dtype(plan, index_dtype)
-        both = _symmetric(x, rule["padding"])
+        """Torch's kernel; it finds the last NaN of a window, so the first is searched for again."""
+        plan = pool_windows(tuple(x.shape), **attributes)
+        check_pool_index_dtype(plan, index_dtype)
+        both = _symmetric(x, attributes["padding"])
         if both is None or not x.dtype.is_floating_point:
-            return self.decomposed(  # type: ignore[no-any-return]  # primitives
-                "max_pool_with_indices", x, index_dtype=index_dtype, **rule
+            return self.decomposed(
+                "max_pool_with_indices", x, index_dtype=index_dtype, **attributes
             )
         shape = pooled_shape(tuple(x.shape), plan)
         count = len(plan)
         rows = _with_channels(x, count)
-        arguments = (*_of_windows(rule, both), _at_least_two(rule["dilation"]))
-        ceil_mode = rule.get("ceil_mode", False)
+        arguments = (*_window_arguments(attributes, both), _at_least_two(attributes["dilation"]))
+        ceil_mode = attributes.get("ceil_mode", False)
         kernel = _MAX[max(count, 2)]
-        output, places = kernel(rows, *arguments, ceil_mode)
+        output, indices = kernel(rows, *arguments, ceil_mode)
         missing = torch.isnan(output)
         if not self.on_host or bool(missing.any()):
             _, first = kernel(torch.isnan(rows).to(torch.float32), *arguments, ceil_mode)
-            places = torch.where(missing, first, places)
-        native = TORCH[index_dtype]
-        places = places if native is torch.int64 else places.to(native)
-        return output.reshape(shape), places.reshape(shape)
+            indices = torch.where(missing, first, indices)
+        native = TORCH_DTYPES[index_dtype]
+        indices = indices if native is torch.int64 else indices.to(native)
+        return output.reshape(shape), indices.reshape(shape)
 
     def max_pool_grad(self, g: Tensor, indices: Tensor, *, input_size: Sizes) -> Tensor:
-        """Added where the largest elements were."""
-        shape = check_indices(tuple(g.shape), tuple(indices.shape), input_size)
+        """Adds the gradients at the indices."""
+        shape = check_pool_indices(tuple(g.shape), tuple(indices.shape), input_size)
         lead = shape[: len(shape) - len(input_size)]
         zeros = g.new_zeros((*lead, math.prod(input_size)))
         flat = (*lead, math.prod(g.shape[len(lead) :]))
-        total = self.scatter_add(  # type: ignore[attr-defined]  # of IndexingOps
+        total: Tensor = self.scatter_add(
             zeros, indices.reshape(flat), g.reshape(flat), axis=len(lead)
         )
-        return total.reshape(shape)  # type: ignore[no-any-return]  # a tensor
+        return total.reshape(shape)
 
     @in_float32
     def avg_pool(
-        self, x: Tensor, *, count_include_pad: bool = True, **rule: Unpack[WindowRule]
+        self, x: Tensor, *, count_include_pad: bool = True, **attributes: Unpack[PoolAttributes]
     ) -> Tensor:
-        """`torch.nn.functional.avg_pool2d` and its like."""
-        plan = windows(tuple(x.shape), **rule)
-        both = _symmetric(x, rule["padding"])
+        """`torch.nn.functional.avg_pool2d` or 3d."""
+        plan = pool_windows(tuple(x.shape), **attributes)
+        both = _symmetric(x, attributes["padding"])
         if both is None:
-            return self.decomposed(  # type: ignore[no-any-return]  # a primitive
-                "avg_pool", x, count_include_pad=count_include_pad, **rule
-            )
+            return self.decomposed("avg_pool", x, count_include_pad=count_include_pad, **attributes)
         rows = _with_channels(x, len(plan))
         output = _AVG[max(len(plan), 2)](
-            rows, *_of_windows(rule, both), rule.get("ceil_mode", False), count_include_pad
+            rows,
+            *_window_arguments(attributes, both),
+            attributes.get("ceil_mode", False),
+            count_include_pad,
         )
         return output.reshape(pooled_shape(tuple(x.shape), plan))
 
@@ -113,27 +115,27 @@ class PoolingOps(DefaultOps):
         *,
         input_size: Sizes,
         count_include_pad: bool = True,
-        **rule: Unpack[WindowRule],
+        **attributes: Unpack[PoolAttributes],
     ) -> Tensor:
-        """What torch's own gradient calls."""
-        plan = windows(input_size, **rule)
+        """Torch's backward kernel."""
+        plan = pool_windows(input_size, **attributes)
         check_pooled(tuple(g.shape), input_size, plan)
-        both = _symmetric(g, rule["padding"])
+        both = _symmetric(g, attributes["padding"])
         if both is None:
-            return self.decomposed(  # type: ignore[no-any-return]  # a primitive
+            return self.decomposed(
                 "avg_pool_grad",
                 g,
                 input_size=input_size,
                 count_include_pad=count_include_pad,
-                **rule,
+                **attributes,
             )
         shape = unpooled_shape(tuple(g.shape), input_size)
         like = _with_channels(g.new_empty(1).expand(shape), len(plan))
         result = _AVG_GRAD[max(len(plan), 2)](
             _with_channels(g, len(plan)),
             like,
-            *_of_windows(rule, both),
-            rule.get("ceil_mode", False),
+            *_window_arguments(attributes, both),
+            attributes.get("ceil_mode", False),
             count_include_pad,
             None,
         )
@@ -141,29 +143,29 @@ class PoolingOps(DefaultOps):
 
     @in_float32
     def adaptive_avg_pool(self, x: Tensor, *, output_size: Sizes) -> Tensor:
-        """`torch.nn.functional.adaptive_avg_pool2d` and its like."""
+        """`torch.nn.functional.adaptive_avg_pool2d` or 3d."""
         count = len(output_size)
-        lead, _ = spatial_axes(tuple(x.shape), count)
+        lead, _ = split_spatial_axes(tuple(x.shape), count)
         if count > 3 or not x.numel() or min(output_size) < 1:
-            return self.decomposed("adaptive_avg_pool", x, output_size=output_size)  # type: ignore[no-any-return]  # a primitive
+            return self.decomposed("adaptive_avg_pool", x, output_size=output_size)
         sizes = _at_least_two(output_size, 1)
         output = _ADAPTIVE[len(sizes)](_with_channels(x, count), sizes)
         return output.reshape(*lead, *output_size)
 
     @in_float32
     def adaptive_avg_pool_grad(self, g: Tensor, *, input_size: Sizes) -> Tensor:
-        """What torch's own gradient calls."""
+        """Torch's backward kernel."""
         shape = unpooled_shape(tuple(g.shape), input_size)
         count = len(input_size)
         if count > 3 or not g.numel():
-            return self.decomposed("adaptive_avg_pool_grad", g, input_size=input_size)  # type: ignore[no-any-return]  # a primitive
+            return self.decomposed("adaptive_avg_pool_grad", g, input_size=input_size)
         like = _with_channels(g.new_empty(1).expand(shape), count)
         result = _ADAPTIVE_GRAD[max(count, 2)](_with_channels(g, count), like)
         return result.reshape(shape)  # type: ignore[no-any-return]  # a tensor
 
 
 def _symmetric(x: Tensor, padding: Pairs) -> Sizes | None:
-    """Padding that is the same at both ends of every axis; None where torch has no kernel."""
+    """Padding equal at both ends of every axis; None where torch has no kernel."""
     if len(padding) > 3 or not x.numel() or any(before != after for before, after in padding):
         return None
     return tuple([before for before, _ in padding])
@@ -180,7 +182,7 @@ def _at_least_two(sizes: Sizes, first: int = 1) -> Sizes:
     return (first, *sizes) if len(sizes) == 1 else sizes
 
 
-def _of_windows(rule: WindowRule, padding: Sizes) -> tuple[Sizes, Sizes, Sizes]:
-    """Numbers of windows over two axes or more."""
-    sizes = _at_least_two(rule["kernel_size"]), _at_least_two(rule["stride"])
+def _window_arguments(attributes: PoolAttributes, padding: Sizes) -> tuple[Sizes, Sizes, Sizes]:
+    """Kernel size, stride and padding for a kernel of two axes or more."""
+    sizes = _at_least_two(attributes["kernel_size"]), _at_least_two(attributes["stride"])
     return (*sizes, _at_least_two(padding, 0))

@@ -1,4 +1,4 @@
-"""What is computed in float32: 16-bit floats where torch is slow, or rounds more than once."""
+"""16-bit floats computed in float32, where torch is slow or rounds more than once."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from typing import Any
 
 import torch
 
-from burn_torch.dtypes import SHORT, Tensor
+from burn_torch.dtypes import HALF_FLOATS, Tensor
 
 __all__ = ["has_finite_sum", "in_float32", "on_host_in_float32"]
 
 
 def has_finite_sum(x: Tensor) -> bool:
-    """Whether the sum is finite; then so is each element. The cheapest look at all of them."""
+    """Whether the sum is finite, which implies that all elements are; the cheapest test."""
     total = torch.sum(x, dtype=torch.float32) if x.dtype is torch.float16 else torch.sum(x)
     return math.isfinite(total.item())
 
 
 def in_float32(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorator: a method that computes with 16-bit floats as float32, and rounds once."""
+    """Decorator: a method computes 16-bit floats in float32 and rounds once."""
 
     @functools.wraps(method)
     def call(self: Any, x: Tensor, *operands: Any, **attributes: Any) -> Any:
-        if x.dtype in SHORT:
+        if x.dtype in HALF_FLOATS:
             return _widened(method, self, x, operands, attributes)
         return method(self, x, *operands, **attributes)
 
@@ -33,14 +33,14 @@ def in_float32(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def on_host_in_float32(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorator: like `in_float32` on the CPU, whose 16-bit products take a thousand times longer.
+    """Decorator: `in_float32` on the CPU, where 16-bit products take a thousand times as long.
 
-    Accelerators multiply 16-bit floats and add them up in float32 by themselves.
+    Accelerators multiply 16-bit floats and add them up in float32.
     """
 
     @functools.wraps(method)
     def call(self: Any, x: Tensor, *operands: Any, **attributes: Any) -> Any:
-        if x.dtype in SHORT and self.on_host:
+        if x.dtype in HALF_FLOATS and self.on_host:
             return _widened(method, self, x, operands, attributes)
         return method(self, x, *operands, **attributes)
 

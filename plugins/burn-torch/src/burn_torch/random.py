@@ -1,63 +1,62 @@
-"""Philox4x32-10 in the integers of torch, generated ahead.
+"""Philox4x32-10 on integer tensors, with words generated ahead.
 
-The generator is counter-based, so words that were generated ahead are those that a later call
-would have made: nobody can tell. torch's own generators, and their seeds, are not touched.
+The generator is counter-based: words generated ahead equal those that a later call generates.
+torch's own generators are not used.
 """
 
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import torch
 
-from burn.dtype import float64, uint32
-from burn.ops.random import (
-    MULTIPLIERS,
-    ROUNDS,
+from burn.plugin_api import (
+    PHILOX_KEY_STEPS,
+    PHILOX_MULTIPLIERS,
+    PHILOX_ROUNDS,
     UNIFORM_BITS,
-    WEYL,
+    DeviceId,
+    DType,
+    Shape,
+    float64,
     largest_below,
+    size,
+    uint32,
     uniform_words,
 )
-from burn.ops.shapes import size
-from burn_torch.defaults import DefaultOps
-from burn_torch.dtypes import TORCH, Tensor
+from burn_torch.base import TorchOps
+from burn_torch.dtypes import TORCH_DTYPES, Tensor
 
-if TYPE_CHECKING:
-    from burn.aliases import Shape
-    from burn.device_id import DeviceId
-    from burn.dtype import DType
-
-_WORD: Final = 0xFFFFFFFF
+_WORD_MASK: Final = 0xFFFFFFFF
 _WORDS_AHEAD: Final = 1 << 16
-_BLOCKS_AT_ONCE: Final = 1 << 15
-"""128-bit blocks worked on together on the CPU, so that they stay in its cache."""
+_COUNTERS_PER_BLOCK: Final = 1 << 15
+"""Philox counters of a block on the CPU, whose temporaries stay in its cache."""
 
 
 class _Ahead:
-    """Words from a block on, of one seed, as int64; and the float32 numbers in [0, 1) they make."""
+    """Words of one seed from a counter on, as int64, and float32 numbers in [0, 1) of them."""
 
-    def __init__(self, seed: int, first_block: int, place: torch.device) -> None:
+    def __init__(self, seed: int, first_block: int, device: torch.device) -> None:
         self.seed = seed
         self.first_block = first_block
-        self.words = _philox(seed, first_block, _WORDS_AHEAD // 4, place)
+        self.words = _philox(seed, first_block, _WORDS_AHEAD // 4, device)
 
     @functools.cached_property
     def fractions(self) -> Tensor:
-        """Made once for all small draws: most of them want these."""
+        """Made once: most small draws are of float32."""
         return _fractions(self.words, torch.float32, 24)
 
 
-class RandomOps(DefaultOps):
-    """Random numbers. The last words generated ahead are kept, in one object that is replaced."""
+class RandomOps(TorchOps):
+    """Random numbers. The words generated ahead are one object, which threads replace whole."""
 
     _ahead: _Ahead | None = None
 
     def random_bits(
         self, *, seed: int, offset: int, count: int, dtype: DType, device: DeviceId
     ) -> Tensor:
-        """Words from the store, or generated."""
+        """Words generated ahead, or new words."""
         del device
         bits = self._words(seed, offset, count).to(torch.int32)
         return bits.view(torch.uint32) if dtype is uint32 else bits
@@ -73,9 +72,9 @@ class RandomOps(DefaultOps):
         dtype: DType,
         device: DeviceId,
     ) -> Tensor:
-        """The arithmetic of the op, in place."""
+        """The arithmetic of the op, in one tensor."""
         del device
-        count, native = size(shape), TORCH[dtype]
+        count, native = size(shape), TORCH_DTYPES[dtype]
         if native is torch.float32 and count < _WORDS_AHEAD:
             ahead, start = self._store(seed, offset, count)
             numbers = ahead.fractions[start : start + count].clone()
@@ -90,7 +89,7 @@ class RandomOps(DefaultOps):
                 numbers = _fractions(words, native, UNIFORM_BITS[dtype])
         numbers = numbers.reshape(shape)
         if (low, high) != (0.0, 1.0):
-            number = dtype.numpy.type  # torch computes with a number before it is rounded
+            number = dtype.numpy.type  # torch does not round a number to the dtype
             numbers *= float(number(high - low))
             numbers += float(number(low))
             numbers.clamp_(max=largest_below(high, low, dtype))
@@ -110,8 +109,8 @@ class RandomOps(DefaultOps):
         """The high words of products, for ranges of up to 32 bits."""
         del device
         span, count = high - low, size(shape)
-        if span > _WORD + 1 or not dtype.is_integer:
-            return self.decomposed(  # type: ignore[no-any-return]  # a primitive
+        if span > _WORD_MASK + 1 or not dtype.is_integer:
+            return self.decomposed(
                 "random_integers",
                 shape=shape,
                 low=low,
@@ -121,28 +120,28 @@ class RandomOps(DefaultOps):
                 dtype=dtype,
             )
         numbers = self._words(seed, offset, count) * span
-        numbers = (numbers >> 32).bitwise_and_(_WORD)
+        numbers = (numbers >> 32).bitwise_and_(_WORD_MASK)
         numbers += low - (1 << 64) if low >= 1 << 63 else low
-        native = TORCH[dtype]
+        native = TORCH_DTYPES[dtype]
         if native is torch.uint64:
             numbers = numbers.view(native)
         return numbers.reshape(shape).to(native)
 
     def _words(self, seed: int, offset: int, count: int) -> Tensor:
-        """Words from block `offset` on, as int64; not to be written to."""
+        """Read-only words from counter `offset` on, as int64."""
         if count >= _WORDS_AHEAD:
-            return _philox(seed, offset, -(-count // 4), self.place)[:count]
+            return _philox(seed, offset, -(-count // 4), self.torch_device)[:count]
         ahead, start = self._store(seed, offset, count)
         return ahead.words[start : start + count]
 
     def _store(self, seed: int, offset: int, count: int) -> tuple[_Ahead, int]:
-        """The store that has `count` words from block `offset` on, and where they begin in it."""
+        """The store that has `count` words from counter `offset` on, and their first position."""
         ahead = self._ahead
         if ahead is not None and ahead.seed == seed:
             start = 4 * (offset - ahead.first_block)
             if 0 <= start <= _WORDS_AHEAD - count:
                 return ahead, start
-        ahead = self._ahead = _Ahead(seed, offset, self.place)
+        ahead = self._ahead = _Ahead(seed, offset, self.torch_device)
         return ahead, 0
 
 
@@ -153,39 +152,39 @@ def _fractions(words: Tensor, dtype: torch.dtype, width: int) -> Tensor:
     return numbers.to(dtype)
 
 
-def _philox(seed: int, offset: int, blocks: int, place: torch.device) -> Tensor:
-    """The words of `blocks` blocks from `offset` on, as int64."""
-    words = torch.empty((blocks, 4), dtype=torch.int64, device=place)
-    at_once = _BLOCKS_AT_ONCE if place.type == "cpu" else max(blocks, 1)
-    for start in range(0, blocks, at_once):
-        stop = min(start + at_once, blocks)
+def _philox(seed: int, offset: int, blocks: int, device: torch.device) -> Tensor:
+    """The words of `blocks` counters from `offset` on, as int64."""
+    words = torch.empty((blocks, 4), dtype=torch.int64, device=device)
+    step = _COUNTERS_PER_BLOCK if device.type == "cpu" else max(blocks, 1)
+    for start in range(0, blocks, step):
+        stop = min(start + step, blocks)
         _philox_blocks(seed, offset + start, words[start:stop])
     return words.reshape(-1)
 
 
 def _philox_blocks(seed: int, offset: int, words: Tensor) -> None:
-    """Ten rounds, in place.
+    """Ten rounds.
 
-    A product may exceed 63 bits: its bits are right, and the sign that they make is not used.
+    A product may exceed 63 bits and become negative; only its bits are used.
     """
     counter = []
     carry = torch.arange(len(words), dtype=torch.int64, device=words.device)
     for shift in (0, 32, 64, 96):
-        carry = carry + (offset >> shift & _WORD)
-        counter.append(carry & _WORD)
+        carry = carry + (offset >> shift & _WORD_MASK)
+        counter.append(carry & _WORD_MASK)
         carry = carry >> 32
     c0, c1, c2, c3 = counter
     product0, product1 = torch.empty_like(c0), torch.empty_like(c0)
-    k0, k1 = seed & _WORD, seed >> 32 & _WORD
-    for _ in range(ROUNDS):
-        torch.mul(c0, MULTIPLIERS[0], out=product0)
-        torch.mul(c2, MULTIPLIERS[1], out=product1)
+    k0, k1 = seed & _WORD_MASK, seed >> 32 & _WORD_MASK
+    for _ in range(PHILOX_ROUNDS):
+        torch.mul(c0, PHILOX_MULTIPLIERS[0], out=product0)
+        torch.mul(c2, PHILOX_MULTIPLIERS[1], out=product1)
         torch.bitwise_right_shift(product1, 32, out=c0)
-        c0.bitwise_xor_(c1).bitwise_xor_(k0).bitwise_and_(_WORD)
+        c0.bitwise_xor_(c1).bitwise_xor_(k0).bitwise_and_(_WORD_MASK)
         torch.bitwise_right_shift(product0, 32, out=c2)
-        c2.bitwise_xor_(c3).bitwise_xor_(k1).bitwise_and_(_WORD)
-        torch.bitwise_and(product1, _WORD, out=c1)
-        torch.bitwise_and(product0, _WORD, out=c3)
-        k0, k1 = (k0 + WEYL[0]) & _WORD, (k1 + WEYL[1]) & _WORD
+        c2.bitwise_xor_(c3).bitwise_xor_(k1).bitwise_and_(_WORD_MASK)
+        torch.bitwise_and(product1, _WORD_MASK, out=c1)
+        torch.bitwise_and(product0, _WORD_MASK, out=c3)
+        k0, k1 = (k0 + PHILOX_KEY_STEPS[0]) & _WORD_MASK, (k1 + PHILOX_KEY_STEPS[1]) & _WORD_MASK
     for column, word in enumerate((c0, c1, c2, c3)):
         words[:, column] = word

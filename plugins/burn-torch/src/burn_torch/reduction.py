@@ -8,46 +8,46 @@ from typing import TYPE_CHECKING, Any, Final
 
 import torch
 
-from burn.dtype import DType
-from burn_torch.defaults import DefaultOps
-from burn_torch.dtypes import SHORT, SIGNED, TORCH, Tensor
+from burn.plugin_api import DType
+from burn_torch.base import TorchOps
+from burn_torch.dtypes import HALF_FLOATS, SIGNED_OF_UNSIGNED, TORCH_DTYPES, Tensor
 from burn_torch.precision import in_float32
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_AS_THEY_ARE: Final = frozenset(
+_SUM_DTYPES: Final = frozenset(
     [torch.float32, torch.float64, torch.int64, torch.float16, torch.bfloat16]
 )
-"""Dtypes that torch adds up without being told in which."""
+"""Dtypes whose sum torch returns in the same dtype."""
 
 _sum, _amax, _amin = torch.sum, torch.amax, torch.amin
 
 
-class ReductionOps(DefaultOps):
-    """Reductions over axes; torch takes an empty tuple of them for all."""
+class ReductionOps(TorchOps):
+    """Reductions over axes; torch reduces over all axes for an empty tuple."""
 
     def sum(
         self, x: Tensor, *, axis: tuple[int, ...], keepdims: bool = False, dtype: DType
     ) -> Tensor:
         """`torch.sum`, which adds 16-bit floats up in float32."""
-        native = TORCH[dtype]
+        native = TORCH_DTYPES[dtype]
         if axis:
             if min(axis) < 0 or not x.dim():
                 raise IndexError(f"axis {axis} of {x.dim()}")
-            if x.dtype is native and native in _AS_THEY_ARE:
+            if x.dtype is native and native in _SUM_DTYPES:
                 return _sum(x, axis, keepdims)
             if dtype.is_float and x.dtype.is_floating_point:
                 return _sum(x, axis, keepdims, dtype=native)
-        return self._of_cast(_sum, x, axis, dtype, keepdims=keepdims)
+        return self._reduced_in(_sum, x, axis, dtype, keepdims=keepdims)
 
     def prod(
         self, x: Tensor, *, axis: tuple[int, ...], keepdims: bool = False, dtype: DType
     ) -> Tensor:
         """`torch.prod`, which takes one axis; 16-bit floats in float32."""
-        return self._of_cast(_product, x, axis, dtype, keepdims=keepdims)
+        return self._reduced_in(_product, x, axis, dtype, keepdims=keepdims)
 
-    def _of_cast(
+    def _reduced_in(
         self,
         function: Callable[..., Tensor],
         x: Tensor,
@@ -56,18 +56,18 @@ class ReductionOps(DefaultOps):
         *,
         keepdims: bool,
     ) -> Tensor:
-        """Elements become of the dtype first; unsigned ones of the signed one with their bits."""
+        """A reduction of elements cast to `dtype`; unsigned ones as signed ones of their size."""
         _check_axes(axis, x)
-        native = TORCH[dtype]
-        bits = SIGNED.get(native, native)
+        native = TORCH_DTYPES[dtype]
+        bits = SIGNED_OF_UNSIGNED.get(native, native)
         if x.dtype is not bits:
-            x = self.cast(x, dtype=dtype)  # type: ignore[attr-defined]  # of LayoutOps
-            x = x.view(bits) if native in SIGNED else x
-        if native in SHORT:
+            x = self.cast(x, dtype=dtype)
+            x = x.view(bits) if native in SIGNED_OF_UNSIGNED else x
+        if native in HALF_FLOATS:
             x = x.to(torch.float32)
         if axis:
             x = function(x, axis, keepdims, dtype=x.dtype)
-        return x.view(native) if native in SIGNED else x.to(native)
+        return x.view(native) if native in SIGNED_OF_UNSIGNED else x.to(native)
 
     def max(self, x: Tensor, *, axis: tuple[int, ...], keepdims: bool = False) -> Tensor:
         """`torch.amax`."""
@@ -87,18 +87,18 @@ class ReductionOps(DefaultOps):
 
     def argmax(self, x: Tensor, *, axis: int, keepdims: bool = False, dtype: DType) -> Tensor:
         """`torch.argmax`; booleans as 0 and 1."""
-        return _place(torch.argmax, x, axis, dtype, keepdims=keepdims)
+        return _index_of(torch.argmax, x, axis, dtype, keepdims=keepdims)
 
     def argmin(self, x: Tensor, *, axis: int, keepdims: bool = False, dtype: DType) -> Tensor:
         """`torch.argmin`; booleans as 0 and 1."""
-        return _place(torch.argmin, x, axis, dtype, keepdims=keepdims)
+        return _index_of(torch.argmin, x, axis, dtype, keepdims=keepdims)
 
     def mean(self, x: Tensor, *, axis: tuple[int, ...], keepdims: bool = False) -> Tensor:
         """`torch.mean`; 16-bit floats in float32."""
         _check_axes(axis, x)
         if not axis:
             return x
-        if x.dtype in SHORT:
+        if x.dtype in HALF_FLOATS:
             return torch.mean(x, axis, keepdims, dtype=torch.float32).to(x.dtype)
         return torch.mean(x, axis, keepdims)
 
@@ -106,17 +106,17 @@ class ReductionOps(DefaultOps):
     def var(
         self, x: Tensor, *, axis: tuple[int, ...], keepdims: bool = False, correction: float = 0.0
     ) -> Tensor:
-        """`torch.var`, which warns of what leaves no divisor."""
-        return self._spread("var", torch.var, x, axis, correction, keepdims=keepdims)
+        """`torch.var`; the default where the divisor is not positive, of which torch warns."""
+        return self._deviation("var", torch.var, x, axis, correction, keepdims=keepdims)
 
     @in_float32
     def std(
         self, x: Tensor, *, axis: tuple[int, ...], keepdims: bool = False, correction: float = 0.0
     ) -> Tensor:
-        """`torch.std`, likewise."""
-        return self._spread("std", torch.std, x, axis, correction, keepdims=keepdims)
+        """`torch.std`, as `var`."""
+        return self._deviation("std", torch.std, x, axis, correction, keepdims=keepdims)
 
-    def _spread(
+    def _deviation(
         self,
         name: str,
         function: Callable[..., Tensor],
@@ -129,9 +129,7 @@ class ReductionOps(DefaultOps):
         _check_axes(axis, x)
         count = math.prod([x.shape[number] for number in axis])
         if not axis or not x.numel() or count <= correction:
-            return self.decomposed(  # type: ignore[no-any-return]  # a primitive
-                name, x, axis=axis, keepdims=keepdims, correction=correction
-            )
+            return self.decomposed(name, x, axis=axis, keepdims=keepdims, correction=correction)
         return function(x, axis, correction=correction, keepdim=keepdims)
 
     def cumsum(self, x: Tensor, *, axis: int) -> Tensor:
@@ -154,8 +152,8 @@ class ReductionOps(DefaultOps):
 
 
 def _check_axes(axis: Sequence[int], x: Tensor) -> None:
-    """Refuse axes counted from the end, and what torch takes for a tensor without axes."""
-    if axis and (min(axis) < 0 or not x.dim()):  # of those that are too large torch says it
+    """Refuse negative axes, and axes of a tensor without axes, which torch accepts."""
+    if axis and (min(axis) < 0 or not x.dim()):  # torch refuses those that are too large
         raise IndexError(f"axis {axis} of {x.dim()}")
 
 
@@ -189,19 +187,19 @@ def _truth(
     return function(truth, axis, keepdims) if axis else truth
 
 
-def _place(
+def _index_of(
     function: Callable[..., Tensor], x: Tensor, axis: int, dtype: DType, *, keepdims: bool
 ) -> Tensor:
     _check_axes((axis,), x)
     if x.dtype is torch.bool:
         x = x.to(torch.uint8)
-    places = function(x, axis, keepdims)
-    native = TORCH[dtype]
-    return places if native is torch.int64 else places.to(native)
+    indices = function(x, axis, keepdims)
+    native = TORCH_DTYPES[dtype]
+    return indices if native is torch.int64 else indices.to(native)
 
 
 def _scan(function: Callable[..., Tensor], x: Tensor, axis: int) -> Tensor:
     _check_axes((axis,), x)
-    if x.dtype in SHORT:
+    if x.dtype in HALF_FLOATS:
         return function(x, axis, dtype=torch.float32).to(x.dtype)
     return function(x, axis, dtype=x.dtype)

@@ -1,7 +1,7 @@
-"""Interpolation along lines, and at places of a grid, by torch's own kernels, on the CPU.
+"""Interpolation, and sampling at the points of a grid, by torch's kernels on the CPU.
 
-They multiply by weights of 0 as well, of which an infinity makes NaN: where there is one the op's
-own sums are taken. On an accelerator, looking for it would mean waiting.
+The kernels also multiply by weights of 0, which turns an infinity into NaN: the default of the op
+computes where an operand is not finite. On an accelerator that test would wait for the device.
 """
 
 from __future__ import annotations
@@ -11,9 +11,8 @@ from typing import Any, Final
 
 import torch
 
-from burn.dtype import float32
-from burn.ops import REGISTRY, Meta
-from burn_torch.defaults import DefaultOps
+from burn.plugin_api import REGISTRY, Meta, float32
+from burn_torch.base import TorchOps
 from burn_torch.dtypes import Tensor
 from burn_torch.precision import in_float32
 
@@ -31,15 +30,15 @@ _BACKWARD: Final[_Kernels] = {
     ("linear", 3): _aten.upsample_trilinear3d_backward.default,
     ("cubic", 2): _aten.upsample_bicubic2d_backward.default,
 }
-"""The nearest elements are not among them: torch finds some of them by rounded numbers."""
+"""Without the mode nearest: torch rounds positions and so picks another element at times."""
 
-_SAMPLED: Final = ("bilinear", "nearest", "bicubic")
-_BEYOND: Final = ("zeros", "border", "reflection")
-"""Names by the numbers that torch has for them."""
+_MODES: Final = ("bilinear", "nearest", "bicubic")
+_PADDING_MODES: Final = ("zeros", "border", "reflection")
+"""Modes in the order of torch's numbers for them."""
 
 
-class ResamplingOps(DefaultOps):
-    """Images, and whatever else lies on regular places, brought to another size."""
+class ResamplingOps(TorchOps):
+    """Tensors resampled to another spatial size or at other points."""
 
     @in_float32
     def interpolate(
@@ -51,11 +50,11 @@ class ResamplingOps(DefaultOps):
         align_corners: bool = False,
         scale: tuple[float, ...] | None = None,
     ) -> Tensor:
-        """`torch.nn.functional.interpolate`, or the sums of the op."""
+        """`torch.nn.functional.interpolate`, or the default."""
         attributes: dict[str, Any] = {"mode": mode, "align_corners": align_corners, "scale": scale}
         kernel = _FORWARD.get((mode, len(output_size)))
         if kernel is None or not x.numel() or not self._is_finite(x):
-            return self.decomposed("interpolate", x, output_size=output_size, **attributes)  # type: ignore[no-any-return]  # a primitive
+            return self.decomposed("interpolate", x, output_size=output_size, **attributes)
         meta = Meta(tuple(x.shape), float32)
         REGISTRY["interpolate"].infer(meta, output_size=output_size, **attributes)
         lead, spatial = _split(x, len(output_size))
@@ -73,11 +72,11 @@ class ResamplingOps(DefaultOps):
         align_corners: bool = False,
         scale: tuple[float, ...] | None = None,
     ) -> Tensor:
-        """What torch's own gradient calls."""
+        """Torch's backward kernel, or the default."""
         attributes: dict[str, Any] = {"mode": mode, "align_corners": align_corners, "scale": scale}
         kernel = _BACKWARD.get((mode, len(input_size)))
         if kernel is None or not g.numel() or not self._is_finite(g):
-            return self.decomposed("interpolate_grad", g, input_size=input_size, **attributes)  # type: ignore[no-any-return]  # a primitive
+            return self.decomposed("interpolate_grad", g, input_size=input_size, **attributes)
         meta = Meta(tuple(g.shape), float32)
         REGISTRY["interpolate_grad"].infer(meta, input_size=input_size, **attributes)
         lead, spatial = _split(g, len(input_size))
@@ -98,14 +97,14 @@ class ResamplingOps(DefaultOps):
         padding_mode: str = "zeros",
         align_corners: bool = False,
     ) -> Tensor:
-        """`torch.grid_sampler`, or the sums of the op."""
+        """`torch.grid_sampler`, or the default."""
         if (
             not (x.numel() and grid.numel())
             or x.dtype is not grid.dtype
-            or not (mode in _SAMPLED and padding_mode in _BEYOND)
+            or not (mode in _MODES and padding_mode in _PADDING_MODES)
             or not (self._is_finite(x) and self._is_finite(grid))
         ):
-            return self.decomposed(  # type: ignore[no-any-return]  # a primitive
+            return self.decomposed(
                 "grid_sample_2d",
                 x,
                 grid,
@@ -114,16 +113,16 @@ class ResamplingOps(DefaultOps):
                 align_corners=align_corners,
             )
         return torch.grid_sampler(
-            x, grid, _SAMPLED.index(mode), _BEYOND.index(padding_mode), align_corners
+            x, grid, _MODES.index(mode), _PADDING_MODES.index(padding_mode), align_corners
         )
 
     def _is_finite(self, x: Tensor) -> bool:
-        """Whether all elements are known to be finite."""
+        """Whether all elements are known to be finite; False on accelerators."""
         return self.on_host and math.isfinite(float(torch.sum(x)))
 
 
 def _split(x: Tensor, count: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The lengths before the spatial axes, and those of these."""
+    """The lengths of the leading axes and of the `count` spatial ones."""
     shape = tuple(x.shape)
     return shape[: len(shape) - count], shape[len(shape) - count :]
 

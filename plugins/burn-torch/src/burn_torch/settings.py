@@ -1,9 +1,9 @@
-"""Settings of torch that a user's program may have made, and that are not to change a result.
+"""Settings of torch that must not change burn's results, whatever the user's program sets.
 
-Products of float32 may be rounded to TF32 or bfloat16 on the way; for convolutions on CUDA that is
-torch's default. It is one setting for the whole process, read when an operation is called: where it
-is not what burn promises, it is changed for that call. A thread of the user's that calls torch at
-the same moment computes more exactly than it asked for.
+torch may round operands of float32 products to TF32 or bfloat16; for convolutions on CUDA that is
+its default. The setting holds for the whole process and is read at each call, so a call changes it
+where it is not exact. A user's thread that calls torch at that moment computes more exactly than it
+is set to.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import torch
 
 __all__ = ["Precision", "any_order", "without_autocast"]
 
-_EXACT: Final = ("ieee", "none")
+_EXACT_SETTINGS: Final = ("ieee", "none")
 _lock: Final = threading.RLock()
 _get: Any = getattr(torch._C, "_get_fp32_precision_getter", None)
 _set: Any = getattr(torch._C, "_set_fp32_precision_setter", None)
@@ -28,41 +28,41 @@ _BEFORE_2_9: Final[dict[tuple[str, str], tuple[str, str]]] = {
 
 
 class Precision:
-    """How one library of torch's rounds one kind of product.
+    """The setting of torch for rounding one kind of float32 products in one library.
 
     Parameters
     ----------
     library : str
-        ``"cuda"``, or ``"mkldnn"`` on the CPU; what torch knows no setting for is exact.
+        ``"cuda"``, or ``"mkldnn"`` on the CPU; a library without a setting is exact.
     kind : str
         ``"matmul"`` or ``"conv"``.
     """
 
     def __init__(self, library: str, kind: str) -> None:
-        self._place = (library, kind)
+        self._key = (library, kind)
         self.is_reduced: Callable[[], bool] = _never
-        """Whether torch is set to round them now."""
+        """Whether torch is set to round operands now."""
         if library == "mkldnn" and not _has_bfloat16_products():
             return
         if _get is not None and library in ("cuda", "mkldnn"):
-            self.is_reduced = lambda: _get(library, kind) not in _EXACT
-        elif self._place in _BEFORE_2_9:
-            self.is_reduced = getattr(torch._C, _BEFORE_2_9[self._place][0])
+            self.is_reduced = lambda: _get(library, kind) not in _EXACT_SETTINGS
+        elif self._key in _BEFORE_2_9:
+            self.is_reduced = getattr(torch._C, _BEFORE_2_9[self._key][0])
 
     def exact(self) -> contextlib.AbstractContextManager[None]:
-        """Context in which products of float32 are what IEEE 754 makes of them."""
+        """Context in which operands of float32 products are not rounded."""
         return self._set_to("ieee")
 
     def of_16_bits(self) -> contextlib.AbstractContextManager[None]:
-        """Context for 16-bit floats as float32: on CUDA units for TF32 multiply those exactly."""
-        if self._place[0] != "cuda":
+        """Context for 16-bit floats held as float32, which TF32 units of CUDA multiply exactly."""
+        if self._key[0] != "cuda":
             return contextlib.nullcontext()
         return self._set_to("tf32")
 
     @contextlib.contextmanager
     def _set_to(self, precision: str) -> Iterator[None]:
         with _lock:
-            before = _get(*self._place) if _get is not None else None
+            before = _get(*self._key) if _get is not None else None
             self._change(precision)
             try:
                 yield
@@ -71,9 +71,9 @@ class Precision:
 
     def _change(self, precision: str | None) -> None:
         if _set is not None:
-            _set(*self._place, precision)
+            _set(*self._key, precision)
         else:
-            getattr(torch._C, _BEFORE_2_9[self._place][1])(precision != "ieee")
+            getattr(torch._C, _BEFORE_2_9[self._key][1])(precision != "ieee")
 
 
 def _never() -> bool:
@@ -81,21 +81,21 @@ def _never() -> bool:
 
 
 def _has_bfloat16_products() -> bool:
-    """Whether this processor multiplies bfloat16, which torch then may use for float32."""
+    """Whether the processor multiplies bfloat16, which torch may then use for float32."""
     try:
         return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
     except (AttributeError, RuntimeError):
-        return True  # torch has another name for it: look at the setting in every call
+        return True  # unknown in this version of torch: read the setting at every call
 
 
-def without_autocast(place: torch.device) -> contextlib.AbstractContextManager[Any]:
-    """Context in which torch keeps the dtypes that it is given."""
-    return torch.autocast(place.type, enabled=False)
+def without_autocast(device: torch.device) -> contextlib.AbstractContextManager[Any]:
+    """Context in which torch does not cast operands."""
+    return torch.autocast(device.type, enabled=False)
 
 
 @contextlib.contextmanager
 def any_order() -> Iterator[None]:
-    """Let torch use kernels whose order of summation varies, as it does by default."""
+    """Context in which torch may use kernels whose order of summation varies, its default."""
     if not torch.are_deterministic_algorithms_enabled():
         yield
         return

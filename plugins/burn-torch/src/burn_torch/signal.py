@@ -4,29 +4,29 @@ from __future__ import annotations
 
 import torch
 
-from burn_torch.defaults import DefaultOps
+from burn_torch.base import TorchOps
 from burn_torch.dtypes import Tensor
 from burn_torch.precision import in_float32
 
 
-class SignalOps(DefaultOps):
-    """`torch.fft`, on pairs of real and imaginary parts."""
+class SignalOps(TorchOps):
+    """`torch.fft` on pairs of real and imaginary parts."""
 
     @in_float32
     def rfft(self, x: Tensor, *, axis: int, n: int) -> tuple[Tensor, Tensor]:
         """`torch.fft.rfft`."""
         _check(x, axis, n)
         if not x.numel():
-            return self.decomposed("rfft", x, axis=axis, n=n)  # type: ignore[no-any-return]  # primitives
+            return self.decomposed("rfft", x, axis=axis, n=n)
         spectrum = torch.fft.rfft(x, n, axis)
         return spectrum.real, spectrum.imag
 
     @in_float32
     def irfft(self, re: Tensor, im: Tensor, *, axis: int, n: int) -> Tensor:
-        """`torch.fft.irfft`, for which imaginary parts that count as 0 are made 0."""
+        """`torch.fft.irfft`; imaginary parts that it must ignore are set to 0."""
         _check(re, axis, n)
         if re.shape != im.shape or not re.numel():
-            return self.decomposed("irfft", re, im, axis=axis, n=n)  # type: ignore[no-any-return]  # a primitive
+            return self.decomposed("irfft", re, im, axis=axis, n=n)
         half = n // 2 + 1
         spectrum = torch.complex(re, im).narrow(axis, 0, min(half, re.shape[axis]))
         imag = spectrum.imag
@@ -43,7 +43,7 @@ class SignalOps(DefaultOps):
         """`torch.fft.fft`, and `torch.fft.ifft` without its division."""
         _check(re, axis, n)
         if re.shape != im.shape or not re.numel():
-            return self.decomposed("cfft", re, im, axis=axis, n=n, inverse=inverse)  # type: ignore[no-any-return]  # primitives
+            return self.decomposed("cfft", re, im, axis=axis, n=n, inverse=inverse)
         signal = torch.complex(re, im)
         if inverse:
             spectrum = torch.fft.ifft(signal, n, axis, norm="forward")

@@ -1,0 +1,41 @@
+"""TorchOps: the typed base of the mixins of `TorchBackend`."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import torch
+
+from burn.plugin_api import Backend, DeviceId
+from burn_torch.index_checks import IndexChecks
+from burn_torch.settings import Precision
+
+__all__ = ["TorchOps"]
+
+_Result = TypeVar("_Result")
+
+
+class TorchOps(Backend):
+    """Ops on tensors of one device; each mixin adds methods for one family of ops."""
+
+    device_id: DeviceId
+    """The device, as burn numbers it."""
+
+    torch_device: torch.device
+    """The device, as torch names it."""
+
+    on_host: bool
+    """Whether tensors lie in host memory."""
+
+    products: Precision
+    """The precision to which torch is set for products of float32 matrices."""
+
+    convolutions: Precision
+    """The precision to which torch is set for convolutions of float32."""
+
+    index_checks: IndexChecks
+    """Indices that were passed to kernels and not checked yet."""
+
+    def decomposed(self, name: str, *operands: Any, **attributes: Any) -> _Result:  # type: ignore[type-var]  # the caller returns it: a tensor, or a tuple of them
+        """The default of an op, made of other ops: for cases that a method leaves to it."""
+        return self.ops.decomposed(name, *operands, **attributes)  # type: ignore[no-any-return]  # as above
