@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
 from burn.devices import Device
 from burn.dispatch import Dispatch, DispatchTensor, binary, unary
 from burn.dtype import DType
-from burn.ops import REGISTRY
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
@@ -25,7 +24,6 @@ __all__ = [
     "binary_function",
     "dispatch",
     "meet_libraries",
-    "of_one",
     "unary_function",
 ]
 
@@ -39,15 +37,6 @@ _Unary = TypeVar("_Unary", bound=Callable[[Any], Any])
 _Binary = TypeVar("_Binary", bound=Callable[[Any, Any], Any])
 
 dispatch: Dispatch[Tensor] = Dispatch(DispatchTensor)  # type: ignore[arg-type]  # Tensor sets itself
-
-
-def of_one(name: str) -> Callable[[Tensor], Tensor]:
-    """Public function of one tensor for an elementwise op, with the op's name and description."""
-    function: Callable[[Tensor], Tensor] = unary(dispatch, name)
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = REGISTRY[name].__doc__
-    function.__module__ = "burn"
-    return function
 
 
 @overload

@@ -92,7 +92,7 @@ def view_by_steps(x: Tensor, steps: Sequence[Step]) -> Tensor:
 
 
 def _registered(result: Tensor, root: Tensor, path: Path | None, writes: int) -> Tensor:
-    """Make a tensor the view at the end of a path; `writes` is the count from before it was made."""
+    """Make a tensor the view at the end of a path; `writes` counts from before it was made."""
     result.link = (root, path)
     views = root.link
     if views is None:

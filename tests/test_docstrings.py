@@ -1,0 +1,66 @@
+"""Every public function documents its parameters and its result, and has an example that runs."""
+
+import inspect
+import re
+import types
+
+import pytest
+
+import burn
+
+MODULES = ["fft", "linalg", "nn.functional", "optim", "random", "signal"]
+
+
+def public_functions():
+    """The functions of the public namespace and of its modules, by their full names."""
+    yield from functions_of("burn", burn)
+    for name in MODULES:
+        module = burn
+        for part in name.split("."):
+            module = getattr(module, part)
+        yield from functions_of(f"burn.{name}", module)
+
+
+def functions_of(prefix, module):
+    for name in dir(module):
+        member = getattr(module, name)
+        if isinstance(member, types.FunctionType) and not name.startswith("_"):
+            yield f"{prefix}.{name}", member
+
+
+FUNCTIONS = dict(public_functions())
+
+
+def sections(function):
+    """The sections of a docstring by their titles, as lists of lines; "" is what comes first."""
+    found, title = {"": []}, ""
+    lines = inspect.getdoc(function).splitlines()
+    for line, below in zip(lines, [*lines[1:], ""], strict=True):
+        if line and re.fullmatch(r"-{3,}", below):
+            title = line
+            found[title] = []
+        elif not re.fullmatch(r"-{3,}", line):
+            found[title].append(line)
+    return found
+
+
+def documented(lines):
+    """The names in a section "Parameters": on lines that are not indented, before the types."""
+    return [
+        name.strip().lstrip("*")
+        for line in lines
+        if line and not line.startswith(" ")
+        for name in line.partition(" : ")[0].split(",")
+    ]
+
+
+@pytest.mark.parametrize("name", sorted(FUNCTIONS))
+def test_a_docstring_has_a_summary_every_parameter_the_result_and_an_example(name):
+    function = FUNCTIONS[name]
+    found = sections(function)
+    assert re.fullmatch(r"[A-Z0-9*`\"].*[.:?]", found[""][0]), "a summary is one line"
+    assert documented(found.get("Parameters", [])) == list(inspect.signature(function).parameters)
+    assert "Returns" in found
+    example = "\n".join(found.get("Examples", ["no example"]))
+    assert "import burn" in example
+    assert set(re.findall(r'device="([^"]*)"', example)) <= {"cpu"}, "a device that may be missing"
