@@ -56,13 +56,15 @@ class Plan(NamedTuple):
 
 def plan_key(name: str, operands: Sequence[Any]) -> tuple[Any, ...]:
     """What decides how an op runs: types of tensors, and classes of numbers."""
-    return (name, *[_key_of(operand) for operand in operands])
-
-
-def _key_of(operand: Any) -> Any:
-    if operand.__class__ is list:
-        return frozenset([getattr(one, "tensor_type", None) for one in operand])
-    return getattr(operand, "tensor_type", operand.__class__)
+    return (
+        name,
+        *[
+            frozenset([getattr(one, "tensor_type", None) for one in operand])
+            if operand.__class__ is list
+            else getattr(operand, "tensor_type", operand.__class__)
+            for operand in operands
+        ],
+    )
 
 
 def first_tensor_type(operands: Sequence[Any]) -> TensorType | None:
