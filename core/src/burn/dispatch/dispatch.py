@@ -296,7 +296,7 @@ class Dispatch(Generic[_Tensor]):
         BurnError
             Of the class that fits, with the op, what it got, and the rule it broke.
         """
-        x = operands[0] if operands else None
+        x: Any = operands[0] if operands else None
         is_tensor = x.__class__ is self.tensor_class
         tensor_type = x.tensor_type if is_tensor else first_tensor_type(operands)
         key = plan_key(name, operands)
