@@ -7,8 +7,16 @@ import numpy as np
 import pytest
 
 import burn
-from burn.dtype import bfloat16, bool_, float16, float32, float64, int64
-from burn.ops import REGISTRY, Meta
+from burn.plugin_api import (
+    REGISTRY,
+    Meta,
+    bfloat16,
+    bool_,
+    float16,
+    float32,
+    float64,
+    int64,
+)
 from burn.testing import Subject
 from burn_pure.buffer import Buffer
 from burn_pure.formats import read, round_to_odd, write
@@ -19,7 +27,7 @@ HALVES = [float16, bfloat16]
 
 @pytest.fixture(autouse=True)
 def quiet():
-    """NumPy, with which is compared, warns where numbers are large or NaN."""
+    """NumPy, the reference, warns where numbers overflow or are NaN."""
     with np.errstate(all="ignore"):
         yield
 

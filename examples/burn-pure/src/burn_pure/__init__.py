@@ -1,13 +1,11 @@
-"""Plain Python as a backend: the plugin, which says what there is and imports nothing heavy."""
+"""Plain Python as a backend: the declaration of the plugin, which imports nothing heavy."""
 
 from __future__ import annotations
 
-from burn.backend import Backend
-from burn.dtype import DType, DTypeUsage, Kind
-from burn.plugins import BackendSpec, DeviceInfo, hookimpl
+from burn.plugin_api import Backend, BackendSpec, DeviceInfo, DType, DTypeUsage, Kind, hookimpl
 
 USAGE = {dtype: DTypeUsage.GENERAL for dtype in DType.members() if dtype.kind in Kind.REAL}
-"""What the device can do with each dtype. Complex ones would take more than the required ops."""
+"""What the device does with each dtype. Complex dtypes need more than the required ops."""
 
 
 @hookimpl

@@ -1,4 +1,4 @@
-"""Functions of Python's numbers with the results of IEEE 754, where Python would raise."""
+"""Functions of Python numbers with the results of IEEE 754 where Python raises."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = [
     "truncate",
 ]
 
-_WIDEST = 64
+_MAX_BITS = 64
 
 
 def divide(a: float, b: float) -> float:
@@ -48,10 +48,10 @@ def remainder(a: Any, b: Any) -> Any:
 
 
 def power(a: Any, b: Any) -> Any:
-    """``a ** b``; of integers the last 64 bits, which is all that any dtype keeps."""
+    """``a ** b``; for integers modulo 2**64, as no dtype has more bits."""
     if isinstance(a, int):
         if b >= 0:
-            return pow(a, b, 1 << _WIDEST)
+            return pow(a, b, 1 << _MAX_BITS)
         return {1: 1, -1: -1 if b % 2 else 1}.get(a, 0)
     try:
         return math.pow(a, b)
@@ -63,13 +63,13 @@ def power(a: Any, b: Any) -> Any:
 
 
 def left_shift(a: int, b: int) -> int:
-    """``a << b``, all of it out of any dtype where `b` is not in [0, 64)."""
-    return a << (b if 0 <= b < _WIDEST else _WIDEST)
+    """``a << b``; a shift out of every dtype where `b` is not in [0, 64)."""
+    return a << (b if 0 <= b < _MAX_BITS else _MAX_BITS)
 
 
 def right_shift(a: int, b: int) -> int:
-    """``a >> b``, only the sign left where `b` is not in [0, 64)."""
-    return a >> (b if 0 <= b < _WIDEST else _WIDEST)
+    """``a >> b``; only the sign stays where `b` is not in [0, 64)."""
+    return a >> (b if 0 <= b < _MAX_BITS else _MAX_BITS)
 
 
 def exp(x: float) -> float:
@@ -100,12 +100,12 @@ def sqrt(x: float) -> float:
 
 
 def sin(x: float) -> float:
-    """Sine: NaN of what is not finite."""
+    """Sine: NaN of an infinity or NaN."""
     return math.sin(x) if math.isfinite(x) else math.nan
 
 
 def cos(x: float) -> float:
-    """Cosine: NaN of what is not finite."""
+    """Cosine: NaN of an infinity or NaN."""
     return math.cos(x) if math.isfinite(x) else math.nan
 
 
@@ -115,12 +115,12 @@ def floor(x: float) -> float:
 
 
 def round_half_even(x: float) -> float:
-    """Nearest integer, of two the even one; zeros keep their sign."""
+    """Nearest integer, ties to even; zeros keep their sign."""
     return math.copysign(round(x), x) if math.isfinite(x) else x
 
 
 def truncate(x: float, low: int, high: int) -> int:
-    """An integer in [low, high]: cut off, saturated, and 0 for NaN."""
+    """`x` truncated to an integer and clipped to [low, high]; 0 for NaN."""
     if x != x:  # noqa: PLR0124 — NaN
         return 0
     return low if x <= low else high if x >= high else int(x)

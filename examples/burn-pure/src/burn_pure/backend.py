@@ -1,7 +1,7 @@
-"""PureBackend: every op that burn requires of a backend, and no other.
+"""PureBackend: the ops that burn requires of a backend, and no others.
 
-Each method begins by asking the definition of its op for the shape and dtype of the result. That
-refuses what the op does not accept, so what follows cannot reach beyond a tensor's memory.
+Each method first asks the definition of its op for the shape and dtype of the result. The
+definition refuses wrong operands, so a method never reads beyond the memory of a tensor.
 """
 
 from __future__ import annotations
@@ -12,23 +12,27 @@ import operator
 from array import array
 from collections.abc import Callable
 from itertools import repeat
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from burn.aliases import Scalar
-from burn.backend import Backend
-from burn.backend.array import index_error
-from burn.device_id import DeviceId
-from burn.dtype import DType, DTypeUsage
-from burn.ops import REGISTRY, Meta
-from burn.tensor_data import TensorData
+from burn.plugin_api import (
+    REGISTRY,
+    Backend,
+    DeviceId,
+    DType,
+    DTypeUsage,
+    Meta,
+    RealScalar,
+    Scalar,
+    Shape,
+    Slices,
+    TensorData,
+    index_error,
+)
 from burn_pure import USAGE, arithmetic
-from burn_pure.buffer import Buffer, places, row_major
+from burn_pure.buffer import Buffer, element_offsets, row_major
 from burn_pure.formats import blank, round_to_odd, rounded
-
-if TYPE_CHECKING:
-    from burn.aliases import RealScalar, Shape, Slices
 
 __all__ = ["PureBackend"]
 
@@ -53,7 +57,7 @@ class PureBackend(Backend):
     def sync(self, device: DeviceId) -> None:
         """Nothing to wait for: every op is done when its method returns."""
 
-    # In and out: bytes are copied, and NumPy takes no other part.
+    # Host data: copied as bytes; NumPy is used for nothing else.
 
     def from_data(self, data: TensorData, device: DeviceId) -> Buffer:
         memory = blank(data.dtype, 0)
@@ -90,7 +94,7 @@ class PureBackend(Backend):
             numbers = [round_to_odd(number, dtype) for number in numbers]
         return Buffer.of(numbers, result)
 
-    # Layout: other strides over the same memory, or elements moved as they are.
+    # Layout: other strides over the same memory, or copies of elements.
 
     def reshape(self, x: Buffer, *, shape: Shape) -> Buffer:
         return Buffer(x.packed(), infer("reshape", x, shape=shape))
@@ -124,19 +128,19 @@ class PureBackend(Backend):
             start += one.shape[axis]
         return result
 
-    # Places that a tensor names.
+    # Indexing.
 
     def gather(self, x: Buffer, indices: Buffer, *, axis: int) -> Buffer:
         result = infer("gather", x, indices, axis=axis)
         found = indexed(indices, x.shape, x.strides, x.offset, axis)
-        return Buffer(array(x.memory.typecode, [x.memory[place] for place in found]), result)
+        return Buffer(array(x.memory.typecode, [x.memory[offset] for offset in found]), result)
 
     def scatter_add(self, x: Buffer, indices: Buffer, value: Buffer, *, axis: int) -> Buffer:
         result = infer("scatter_add", x, indices, value, axis=axis)
         sums = x.numbers()
         found = indexed(indices, x.shape, row_major(x.shape), 0, axis)
-        for place, number in zip(found, value.numbers(), strict=True):
-            sums[place] += number
+        for offset, number in zip(found, value.numbers(), strict=True):
+            sums[offset] += number
         return Buffer.of(sums, result)
 
     # Elementwise.
@@ -222,7 +226,7 @@ class PureBackend(Backend):
     def round(self, x: Buffer) -> Buffer:
         return elementwise("round", arithmetic.round_half_even, x)
 
-    # Along axes.
+    # Reductions, sorting, matrix products.
 
     def sum(
         self, x: Buffer, *, axis: tuple[int, ...], keepdims: bool = False, dtype: DType
@@ -252,7 +256,7 @@ class PureBackend(Backend):
             keys = list(map(order, row))
             # Python's sort is stable in both directions.
             found += sorted(range(len(keys)), key=keys.__getitem__, reverse=descending)
-        # The rows lie along the last axis: bring it back to where it belongs.
+        # The rows lie along the last axis: move it back to `axis`.
         *others, last = range(len(x.shape))
         moved = Meta((*result.shape[:axis], *result.shape[axis + 1 :], result.shape[axis]), dtype)
         return Buffer.of(found, moved).permuted([*others[:axis], last, *others[axis:]])
@@ -276,27 +280,27 @@ class PureBackend(Backend):
 
 
 def infer(name: str, *operands: Any, **attributes: Any) -> Meta:
-    """Shape and dtype of what an op gives; raises where the op does not accept the operands."""
+    """Shape and dtype of the result of an op; raises for operands that the op refuses."""
     metas = [one.meta if isinstance(one, Buffer) else one for one in operands]
     return _inferred(name, *metas, **attributes)
 
 
 @functools.lru_cache(maxsize=1024, typed=True)
 def _inferred(name: str, *operands: Any, **attributes: Any) -> Meta:
-    """What `infer` says, remembered: a program calls its ops with the same shapes over and over."""
+    """The result of `infer`, cached: programs call ops with the same shapes again and again."""
     result: Meta = REGISTRY[name].infer(*operands, **attributes)
     return result
 
 
 def constant(number: Scalar, dtype: DType) -> Buffer:
-    """A tensor without axes, of a number that is rounded to a dtype like all others."""
+    """A number, rounded to a dtype, as a tensor without axes."""
     return Buffer.of([number], Meta((), dtype))
 
 
 def elementwise(name: str, function: Callable[..., Any], *operands: Operand) -> Buffer:
     """Apply a function to the elements of operands that broadcast."""
     result = infer(name, *operands)
-    # The last tensor, because the condition of `where` comes first.
+    # Of the last tensor: the first operand of `where` is its condition.
     dtype = [one.dtype for one in operands if isinstance(one, Buffer)][-1]
     numbers = [
         one.expanded(result.shape).numbers()
@@ -308,7 +312,7 @@ def elementwise(name: str, function: Callable[..., Any], *operands: Operand) -> 
 
 
 def rows(x: Buffer, axis: tuple[int, ...]) -> list[list[Any]]:
-    """The numbers over some axes, a list for each place along the others."""
+    """The numbers along some axes, as a list for each position along the others."""
     kept = [number for number in range(len(x.shape)) if number not in axis]
     numbers = x.permuted((*kept, *axis)).numbers()
     count = math.prod([x.shape[number] for number in kept])
@@ -317,17 +321,17 @@ def rows(x: Buffer, axis: tuple[int, ...]) -> list[list[Any]]:
 
 
 def order(number: Any) -> tuple[bool, Any]:
-    """What to compare numbers by: NaN, which is not equal to itself, is larger than all others."""
+    """Sort key of a number: NaN, which is not equal to itself, is largest."""
     return number != number, number  # noqa: PLR0124
 
 
 def indexed(
     indices: Buffer, shape: Shape, strides: tuple[int, ...], offset: int, axis: int
 ) -> list[int]:
-    """Places in the memory of a tensor: those of `indices`, with `axis` replaced by the index."""
+    """Offsets of the elements that `indices` select along `axis`, one for each index."""
     length, stride = shape[axis], strides[axis]
     others = [0 if number == axis else one for number, one in enumerate(strides)]
-    starts = places(indices.shape, others, offset)
+    starts = element_offsets(indices.shape, others, offset)
     numbers = indices.numbers()
     for index in numbers:
         if not -length <= index < length:

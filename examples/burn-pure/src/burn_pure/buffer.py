@@ -12,15 +12,14 @@ from array import array
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from burn.aliases import Shape, Slices
-from burn.ops import Meta
+from burn.plugin_api import Meta, Shape, Slices
 from burn_pure.formats import Memory, blank, read, write
 
-__all__ = ["Buffer", "places", "row_major"]
+__all__ = ["Buffer", "element_offsets", "row_major"]
 
 
 class Buffer:
-    """A tensor in memory that others may share, so that nobody writes to it once it is made.
+    """A tensor in memory that other tensors may share; it is not written to once it is made.
 
     Parameters
     ----------
@@ -32,7 +31,7 @@ class Buffer:
         Distance of neighbours along each axis, in elements. Without it the tensor is the whole
         memory, packed row by row.
     offset : int
-        Place of the first element.
+        Offset of the first element in the memory.
 
     Attributes
     ----------
@@ -78,15 +77,15 @@ class Buffer:
         memory = self.memory
         if self.is_packed:
             return memory
-        return array(memory.typecode, [memory[place] for place in self.places()])
+        return array(memory.typecode, [memory[offset] for offset in self.element_offsets()])
 
     def numbers(self) -> list[Any]:
         """The elements as Python's numbers, row by row."""
         return read(self.packed(), self.dtype)
 
-    def places(self) -> list[int]:
-        """Where in memory the elements are, row by row."""
-        return places(self.shape, self.strides, self.offset)
+    def element_offsets(self) -> list[int]:
+        """Offsets of the elements in the memory, row by row."""
+        return element_offsets(self.shape, self.strides, self.offset)
 
     def permuted(self, axes: Sequence[int]) -> Buffer:
         """A view with the axes in another order."""
@@ -114,8 +113,8 @@ class Buffer:
 
     def assign(self, other: Buffer) -> None:
         """Write the elements of a tensor of the same shape and dtype; only to what is new."""
-        for place, element in zip(self.places(), other.packed(), strict=True):
-            self.memory[place] = element
+        for offset, element in zip(self.element_offsets(), other.packed(), strict=True):
+            self.memory[offset] = element
 
 
 @functools.lru_cache
@@ -129,10 +128,10 @@ def row_major(shape: Shape) -> tuple[int, ...]:
     return tuple(reversed(strides))
 
 
-def places(shape: Shape, strides: Sequence[int], offset: int) -> list[int]:
+def element_offsets(shape: Shape, strides: Sequence[int], offset: int) -> list[int]:
     """``offset + i * strides[0] + j * strides[1] + ...`` for all i, j, ..., row by row."""
     result = [offset]
     for length, stride in zip(shape, strides, strict=True):
         steps = [stride * index for index in range(length)]
-        result = [place + step for place in result for step in steps]
+        result = [start + step for start in result for step in steps]
     return result
