@@ -1,13 +1,14 @@
 """Functions of neural networks: activations, convolutions, pooling, normalization, losses."""
 
 from burn.functions.nn.activation import *
+from burn.functions.nn.average_pooling import *
 from burn.functions.nn.classification_loss import *
 from burn.functions.nn.convolution import *
 from burn.functions.nn.deformable_convolution import *
 from burn.functions.nn.dense import *
 from burn.functions.nn.loss import *
+from burn.functions.nn.max_pooling import *
 from burn.functions.nn.normalization import *
-from burn.functions.nn.pooling import *
 from burn.functions.nn.rectifier import *
 from burn.functions.nn.resampling import *
 from burn.functions.nn.shrinkage import *

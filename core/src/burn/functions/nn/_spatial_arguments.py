@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from burn.errors import ArgumentError, ShapeError
-from burn.functions.normalize import rank_of
+from burn.functions.normalize import as_flag, rank_of
 from burn.ops.arguments import as_integer
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
 
-__all__ = ["Padding", "PerAxis", "as_padding", "check_batch", "per_axis"]
+__all__ = ["Padding", "PerAxis", "as_padding", "check_batch", "per_axis", "pooling_attributes"]
 
 PerAxis: TypeAlias = int | tuple[int, ...]
 """One integer for all spatial axes, or one for each."""
@@ -66,3 +66,26 @@ def check_batch(operation: str, axis_count: int, x: Tensor) -> None:
         hint="x[None] adds a batch of one" if rank == axis_count + 1 else "",
         operation=operation,
     )
+
+
+def pooling_attributes(
+    operation: str,
+    axis_count: int,
+    kernel_size: PerAxis,
+    stride: PerAxis | None,
+    padding: Padding,
+    ceil_mode: bool,
+    *,
+    dilation: PerAxis | None = None,
+) -> dict[str, Any]:
+    """Arguments of a pooling as attributes of its op."""
+    kernel = per_axis(kernel_size, axis_count, "kernel_size", operation)
+    attributes: dict[str, Any] = {
+        "kernel_size": kernel,
+        "stride": kernel if stride is None else per_axis(stride, axis_count, "stride", operation),
+        "padding": as_padding(padding, axis_count, operation),
+        "ceil_mode": as_flag(ceil_mode, "ceil_mode", operation),
+    }
+    if dilation is not None:
+        attributes["dilation"] = per_axis(dilation, axis_count, "dilation", operation)
+    return attributes

@@ -1,4 +1,4 @@
-"""Losses of classes: the negative log-likelihood of labels."""
+"""Losses of predicted classes: the negative log-likelihood of labels."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from burn.errors import ArgumentError, ShapeError
 from burn.functions.common import dispatch
 from burn.functions.elementwise import isinf, maximum, not_equal
 from burn.functions.indexing import take
-from burn.functions.nn.loss import Reduction, check_same_shape, reduced
+from burn.functions.nn.loss import Reduction, check_same_shape, reduce_losses
 from burn.functions.nn.softmax import log_softmax
-from burn.functions.normalize import normalize_axis
+from burn.functions.normalize import as_flag, check_tensor, normalize_axis
 from burn.functions.searching import where
 from burn.functions.statistical import sum
 from burn.ops.arguments import as_integer, real_number
@@ -37,17 +37,41 @@ def nll_loss(
     ----------
     log_probs : Tensor, shape (..., C, ...)
         Logarithms of probabilities, as `log_softmax` gives them; classes lie along `axis`.
-    targets, axis, weight, ignore_index, reduction
-        As in `cross_entropy`, which takes logits.
+    targets : Tensor
+        Class of each example, an integer in [0, C), in the shape of `log_probs` without `axis`.
+    axis : int
+        Axis of the classes (the last by default).
+    weight : Tensor, shape (C,), optional
+        Factor of each class.
+    ignore_index : int, optional
+        A target that does not count; it need not be a class, and may be negative.
+    reduction : {"mean", "sum", "none"}
+        Whether the losses of the examples are averaged, added up or returned as they are. The mean
+        is that of the examples that count, weighted by `weight`; NaN if none counts.
 
     Returns
     -------
     Tensor
-        The loss in nats: 0-d, or one per example.
+        The loss in nats: 0-d; one per example without a reduction.
+
+    Raises
+    ------
+    ShapeError
+        If the shapes do not fit each other.
+    OutOfRangeError
+        If a target is no class, such as a negative one; on an asynchronous device at the next read.
+
+    Examples
+    --------
+    >>> import burn
+    >>> from burn.nn import functional as F
+    >>> log_probs = burn.asarray([[-1.0, -2.0], [-3.0, -4.0]], device="cpu")
+    >>> F.nll_loss(log_probs, burn.asarray([1, 0], device="cpu")).item()
+    2.5
     """
     number = normalize_axis(log_probs, axis, "nll_loss")
     targets, kept = _without_ignored(targets, ignore_index, "nll_loss")
-    losses = dispatch.execute("nll_loss", log_probs, targets, axis=number)
+    losses = dispatch.execute_one("nll_loss", log_probs, targets, axis=number)
     factor = _class_weights(weight, targets, log_probs.shape[number], "nll_loss")
     if factor is not None:
         losses = losses * factor
@@ -72,7 +96,7 @@ def cross_entropy(
     logits : Tensor, shape (..., C, ...)
         Unnormalized log-probabilities, float; classes lie along `axis`.
     targets : Tensor
-        Class of each example, an integer in [0, C): the shape of `logits` without `axis`. Or, as
+        Class of each example, an integer in [0, C), in the shape of `logits` without `axis`; or, as
         floats in the shape of `logits`, the probability of each class.
     axis : int
         Axis of the classes (the last by default).
@@ -84,22 +108,21 @@ def cross_entropy(
     ignore_index : int, optional
         A target that does not count; it need not be a class, and may be negative.
     reduction : {"mean", "sum", "none"}
-        What becomes of the losses of the examples. The mean is that of the examples that count,
-        weighted by `weight`; of none it is NaN. Where targets are probabilities, it is the sum over
-        the number of examples.
+        Whether the losses of the examples are averaged, added up or returned as they are. The mean
+        is that of the examples that count, weighted by `weight`; NaN if none counts. Where targets
+        are probabilities, it is the sum divided by the number of examples.
 
     Returns
     -------
     Tensor
-        The loss in nats: 0-d, or one per example.
+        The loss in nats: 0-d; one per example without a reduction.
 
     Raises
     ------
     ShapeError
-        If the shapes do not belong together.
+        If the shapes do not fit each other.
     OutOfRangeError
-        If a target is no class, a negative one included; on an asynchronous device at the next
-        read.
+        If a target is no class, such as a negative one; on an asynchronous device at the next read.
 
     Examples
     --------
@@ -110,22 +133,23 @@ def cross_entropy(
     0.3466
     """
     number = normalize_axis(logits, axis, "cross_entropy")
+    check_tensor(targets, "targets", "cross_entropy")
     if targets.dtype.is_float:
         return _cross_entropy_of_probabilities(
             logits, targets, number, weight, label_smoothing, ignore_index, reduction
         )
-    if weight is None and label_smoothing == 0.0 and ignore_index is None:
-        losses: Tensor = dispatch.execute("cross_entropy", logits, targets, axis=number)
-        return reduced(losses, reduction, "cross_entropy")
-    share = _share(label_smoothing)
+    share = _smoothing(label_smoothing)
+    if weight is None and share == 0.0 and ignore_index is None:
+        losses = dispatch.execute_one("cross_entropy", logits, targets, axis=number)
+        return reduce_losses(losses, reduction, "cross_entropy")
     targets, kept = _without_ignored(targets, ignore_index, "cross_entropy")
-    losses = dispatch.execute("cross_entropy", logits, targets, axis=number)
+    losses = dispatch.execute_one("cross_entropy", logits, targets, axis=number)
     factor = _class_weights(weight, targets, logits.shape[number], "cross_entropy")
     if factor is not None:
         losses = losses * factor
     if share:
-        every = _weighted_log_probs(logits, number, weight)
-        uniform = sum(every, axis=number) * (-share / logits.shape[number])
+        log_probs = _weighted_log_probs(logits, number, weight)
+        uniform = sum(log_probs, axis=number) * (-share / logits.shape[number])
         losses = losses * (1.0 - share) + uniform
     return _mean_over_kept(losses, factor, kept, reduction, "cross_entropy")
 
@@ -146,11 +170,11 @@ def _cross_entropy_of_probabilities(
             hint="Give probabilities of 0 to examples that do not count",
             operation="cross_entropy",
         )
-    share = _share(label_smoothing)
+    share = _smoothing(label_smoothing)
     if share:
         targets = targets * (1.0 - share) + share / logits.shape[axis]
     losses = -sum(targets * _weighted_log_probs(logits, axis, weight), axis=axis)
-    return reduced(losses, reduction, "cross_entropy")
+    return reduce_losses(losses, reduction, "cross_entropy")
 
 
 def _weighted_log_probs(logits: Tensor, axis: int, weight: Tensor | None) -> Tensor:
@@ -163,7 +187,7 @@ def _weighted_log_probs(logits: Tensor, axis: int, weight: Tensor | None) -> Ten
     return log_probs * weight.reshape((count, *[1] * (logits.ndim - 1 - axis)))
 
 
-def _share(label_smoothing: float) -> float:
+def _smoothing(label_smoothing: float) -> float:
     return real_number(label_smoothing, "label_smoothing", "cross_entropy", least=0.0, most=1.0)
 
 
@@ -178,45 +202,56 @@ def ctc_loss(
     zero_infinity: bool = False,
     reduction: Reduction = "mean",
 ) -> Tensor:
-    """Connectionist temporal classification: labels whose places in time are unknown.
+    """Connectionist temporal classification: labels whose alignment with time is unknown.
 
     Parameters
     ----------
     log_probs : Tensor, shape (T, N, C)
         Logarithms of the probabilities of C classes in T frames, as `log_softmax` gives them.
     targets : Tensor, shape (N, S)
-        Labels, integers in [0, C) other than `blank`. What is beyond a target's length is not read.
-    input_lengths, target_lengths : Tensor, shape (N,)
-        Integers up to T and up to S.
+        Labels, integers in [0, C) other than `blank`; those beyond the length of a target are not
+        read.
+    input_lengths : Tensor, shape (N,)
+        Number of frames of each example, an integer up to T.
+    target_lengths : Tensor, shape (N,)
+        Number of labels of each target, an integer up to S.
     blank : int
-        The class of frames without a label.
+        Class of frames without a label.
     zero_infinity : bool
-        Whether the loss of a target that does not fit into its frames is 0 in place of infinity.
-        Its gradient is 0 in either case.
+        Whether the loss of a target that does not fit its frames is 0 in place of infinity. Its
+        gradient is 0 in either case.
     reduction : {"mean", "sum", "none"}
-        What becomes of the losses of the targets. Before a mean each is divided by its length, or
-        by 1 if it is empty.
+        Whether the losses of the targets are averaged, added up or returned as they are. Before a
+        mean each is divided by the length of its target, or by 1 if that is empty.
 
     Returns
     -------
     Tensor
-        The loss in nats: 0-d, or one per target.
+        The loss in nats: 0-d; one per target without a reduction.
 
     Raises
     ------
     ShapeError
-        If the shapes do not belong together.
+        If the shapes do not fit each other.
     OutOfRangeError
         If a label is no class or the blank, or a length too large or negative.
 
     Notes
     -----
-    The gradient is that by `log_probs` as they are: the negative of the probability that a frame
-    emits a class. PyTorch adds the gradient of a softmax that it assumes before the loss; through
-    a `log_softmax` both give the same. (Graves et al., "Connectionist Temporal Classification",
-    ICML 2006.)
+    Graves et al., "Connectionist Temporal Classification", ICML 2006. The gradient with respect to
+    `log_probs` is the negative of the probability that a frame emits a class. PyTorch adds the
+    gradient of a softmax that it assumes before the loss; through a `log_softmax` both agree.
+
+    Examples
+    --------
+    >>> import burn
+    >>> from burn.nn import functional as F
+    >>> log_probs = burn.log(burn.asarray([[[0.5, 0.5]]], device="cpu"))
+    >>> targets, one = burn.asarray([[1]], device="cpu"), burn.asarray([1], device="cpu")
+    >>> round(F.ctc_loss(log_probs, targets, one, one).item(), 4)
+    0.6931
     """
-    losses: Tensor = dispatch.execute(
+    losses = dispatch.execute_one(
         "ctc_loss",
         log_probs,
         targets,
@@ -224,11 +259,11 @@ def ctc_loss(
         target_lengths,
         blank=as_integer(blank, "blank", "ctc_loss"),
     )
-    if zero_infinity:
+    if as_flag(zero_infinity, "zero_infinity", "ctc_loss"):
         losses = where(isinf(losses), 0.0, losses)
-    if reduction == "mean":
+    if _is_mean(reduction):
         losses = losses / maximum(target_lengths, 1).astype(losses.dtype)
-    return reduced(losses, reduction, "ctc_loss")
+    return reduce_losses(losses, reduction, "ctc_loss")
 
 
 def _mean_over_kept(
@@ -238,22 +273,23 @@ def _mean_over_kept(
     reduction: str,
     operation: str,
 ) -> Tensor:
-    """Reduce losses that are weighted; what is not kept does not count."""
+    """Reduce weighted losses; those of ignored targets do not count."""
     if kept is not None:
         losses = where(kept, losses, 0.0)
         if factor is not None:
             factor = where(kept, factor, 0.0)
-        elif reduction == "mean":
+        elif _is_mean(reduction):
             factor = kept.astype(losses.dtype)
-    if reduction == "mean" and factor is not None:
+    if factor is not None and _is_mean(reduction):
         return sum(losses) / sum(factor)
-    return reduced(losses, reduction, operation)
+    return reduce_losses(losses, reduction, operation)
 
 
 def _without_ignored(
     targets: Tensor, ignore_index: int | None, operation: str
 ) -> tuple[Tensor, Tensor | None]:
-    """Targets with a class in place of what is ignored, and a mask of those that count."""
+    """Targets with class 0 in place of ignored ones, and a mask of those that count."""
+    check_tensor(targets, "targets", operation)
     if ignore_index is None:
         return targets, None
     kept = not_equal(targets, as_integer(ignore_index, "ignore_index", operation))
@@ -270,8 +306,13 @@ def _class_weights(
     return take(weight, targets.reshape((-1,)), axis=0).reshape(targets.shape)
 
 
+def _is_mean(reduction: str) -> bool:
+    return isinstance(reduction, str) and reduction == "mean"
+
+
 def _check_weight(weight: Tensor, count: int, operation: str) -> None:
-    if tuple(weight.shape) != (count,):
+    check_tensor(weight, "weight", operation)
+    if weight.shape != (count,):
         raise ShapeError(
             f"weight has shape {weight.shape}, and there are {count} classes",
             hint="It has one element for each class",

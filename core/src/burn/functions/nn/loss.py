@@ -1,4 +1,4 @@
-"""Losses of numbers: how far predictions are from what they should be."""
+"""Losses of predicted numbers and probabilities."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from burn.backend.refusal import Refusal
 from burn.errors import ArgumentError, DTypeError, ShapeError
 from burn.functions.elementwise import abs, clip, equal, exp, log, subtract
 from burn.functions.nn.activation import softplus
-from burn.functions.normalize import rank_of
+from burn.functions.normalize import as_flag, check_tensor
 from burn.functions.searching import where
 from burn.functions.statistical import mean, sum
 from burn.functions.value_checks import require
@@ -31,14 +31,19 @@ Reduction: TypeAlias = Literal["mean", "sum", "none"]
 
 
 def mse_loss(prediction: Tensor, target: Tensor, /, *, reduction: Reduction = "mean") -> Tensor:
-    """Squared difference ``(prediction - target) ** 2``.
+    """Squared error, ``(prediction - target) ** 2``.
 
     Parameters
     ----------
     prediction, target : Tensor
-        Of one shape.
+        Real tensors of one shape.
     reduction : {"mean", "sum", "none"}
-        What becomes of the losses of the elements.
+        Whether the losses of the elements are averaged, added up or returned as they are.
+
+    Returns
+    -------
+    Tensor
+        0-d; in the shape of the operands without a reduction.
 
     Raises
     ------
@@ -51,7 +56,7 @@ def mse_loss(prediction: Tensor, target: Tensor, /, *, reduction: Reduction = "m
     --------
     >>> import burn
     >>> from burn.nn import functional as F
-    >>> x, y = (burn.asarray(one, device="cpu") for one in ([1.0, 2.0], [1.0, 4.0]))
+    >>> x, y = burn.asarray([1.0, 2.0], device="cpu"), burn.asarray([1.0, 4.0], device="cpu")
     >>> F.mse_loss(x, y).item()
     2.0
     """
@@ -62,48 +67,128 @@ def mse_loss(prediction: Tensor, target: Tensor, /, *, reduction: Reduction = "m
             hint="Take burn.nn.functional.l1_loss, or the losses of real and imaginary parts",
             operation="mse_loss",
         )
-    return reduced(difference * difference, reduction, "mse_loss")
+    return reduce_losses(difference * difference, reduction, "mse_loss")
 
 
 def l1_loss(prediction: Tensor, target: Tensor, /, *, reduction: Reduction = "mean") -> Tensor:
-    """Absolute difference ``abs(prediction - target)``; see `mse_loss` for the parameters."""
-    return reduced(abs(_difference(prediction, target, "l1_loss")), reduction, "l1_loss")
+    """Absolute error, ``abs(prediction - target)``.
+
+    Parameters
+    ----------
+    prediction, target : Tensor
+        Tensors of one shape.
+    reduction : {"mean", "sum", "none"}
+        Whether the losses of the elements are averaged, added up or returned as they are.
+
+    Returns
+    -------
+    Tensor
+        0-d; in the shape of the operands without a reduction.
+
+    Raises
+    ------
+    ShapeError
+        If the shapes differ.
+
+    Examples
+    --------
+    >>> import burn
+    >>> from burn.nn import functional as F
+    >>> x, y = burn.asarray([1.0, 2.0], device="cpu"), burn.asarray([1.0, 4.0], device="cpu")
+    >>> F.l1_loss(x, y).item()
+    1.0
+    """
+    return reduce_losses(abs(_difference(prediction, target, "l1_loss")), reduction, "l1_loss")
 
 
 def huber_loss(
     prediction: Tensor, target: Tensor, /, *, delta: float = 1.0, reduction: Reduction = "mean"
 ) -> Tensor:
-    """Half of the squared difference d up to `delta`, beyond it ``delta * (abs(d) - delta / 2)``.
+    """Huber's loss (1964): quadratic for small errors, linear for large ones.
 
-    (Huber, 1964.) See `mse_loss` for the other parameters.
+    With ``d = prediction - target``: ``d**2 / 2`` where ``abs(d)`` is up to `delta`, otherwise
+    ``delta * (abs(d) - delta / 2)``.
+
+    Parameters
+    ----------
+    prediction, target : Tensor
+        Real tensors of one shape.
+    delta : float
+        Largest error of which the square counts, positive.
+    reduction : {"mean", "sum", "none"}
+        Whether the losses of the elements are averaged, added up or returned as they are.
+
+    Returns
+    -------
+    Tensor
+        0-d; in the shape of the operands without a reduction.
 
     Raises
     ------
+    ShapeError
+        If the shapes differ.
     ArgumentError
         If `delta` is not positive.
+
+    Examples
+    --------
+    >>> import burn
+    >>> from burn.nn import functional as F
+    >>> x, y = burn.asarray([1.0, 2.0], device="cpu"), burn.asarray([1.0, 5.0], device="cpu")
+    >>> F.huber_loss(x, y, reduction="none").tolist()
+    [0.0, 2.5]
     """
-    number = _positive(delta, "delta", "huber_loss")
-    losses = _huber(_difference(prediction, target, "huber_loss"), number)
-    return reduced(losses, reduction, "huber_loss")
+    threshold = real_number(delta, "delta", "huber_loss", above=0.0)
+    losses = _huber(_difference(prediction, target, "huber_loss"), threshold)
+    return reduce_losses(losses, reduction, "huber_loss")
 
 
 def smooth_l1_loss(
     prediction: Tensor, target: Tensor, /, *, beta: float = 1.0, reduction: Reduction = "mean"
 ) -> Tensor:
-    """`huber_loss` over `beta`: ``d**2 / (2 * beta)`` up to `beta`, beyond ``abs(d) - beta / 2``.
+    """`huber_loss` divided by its threshold (Girshick, 2015, arXiv:1504.08083).
 
-    (Girshick, 2015, arXiv:1504.08083.) With `beta` 0 it is `l1_loss`.
+    With ``d = prediction - target``: ``d**2 / (2 * beta)`` where ``abs(d)`` is up to `beta`,
+    otherwise ``abs(d) - beta / 2``.
+
+    Parameters
+    ----------
+    prediction, target : Tensor
+        Real tensors of one shape.
+    beta : float
+        Largest error of which the square counts, at least 0; with 0 it is `l1_loss`.
+    reduction : {"mean", "sum", "none"}
+        Whether the losses of the elements are averaged, added up or returned as they are.
+
+    Returns
+    -------
+    Tensor
+        0-d; in the shape of the operands without a reduction.
+
+    Raises
+    ------
+    ShapeError
+        If the shapes differ.
+    ArgumentError
+        If `beta` is negative.
+
+    Examples
+    --------
+    >>> import burn
+    >>> from burn.nn import functional as F
+    >>> x, y = burn.asarray([1.0, 2.0], device="cpu"), burn.asarray([1.0, 6.0], device="cpu")
+    >>> F.smooth_l1_loss(x, y, beta=2.0, reduction="none").tolist()
+    [0.0, 3.0]
     """
-    number = real_number(beta, "beta", "smooth_l1_loss")
-    if number == 0.0:
+    threshold = real_number(beta, "beta", "smooth_l1_loss", least=0.0)
+    if threshold == 0.0:
         return l1_loss(prediction, target, reduction=reduction)
-    number = _positive(number, "beta", "smooth_l1_loss")
-    losses = _huber(_difference(prediction, target, "smooth_l1_loss"), number) / number
-    return reduced(losses, reduction, "smooth_l1_loss")
+    losses = _huber(_difference(prediction, target, "smooth_l1_loss"), threshold) / threshold
+    return reduce_losses(losses, reduction, "smooth_l1_loss")
 
 
-def _huber(difference: Tensor, delta: float) -> Tensor:
-    near = clip(difference, -delta, delta)
+def _huber(difference: Tensor, threshold: float) -> Tensor:
+    near = clip(difference, -threshold, threshold)
     return near * (difference - near * 0.5)
 
 
@@ -125,16 +210,16 @@ def binary_cross_entropy_with_logits(
     targets : Tensor
         Probabilities y of the same shape, in [0, 1].
     weight : Tensor, optional
-        Factor of the losses, which broadcasts with them.
+        Factor of the losses, with which it broadcasts.
     pos_weight : Tensor, optional
-        Factor of the first term, which broadcasts with it: more than 1 for what is rare.
+        Factor of the first term, with which it broadcasts: above 1 for rare positives.
     reduction : {"mean", "sum", "none"}
-        What becomes of the losses of the elements.
+        Whether the losses of the elements are averaged, added up or returned as they are.
 
     Returns
     -------
     Tensor
-        The loss in nats: 0-d, or one per element.
+        The loss in nats: 0-d; one per element without a reduction.
 
     Raises
     ------
@@ -142,17 +227,32 @@ def binary_cross_entropy_with_logits(
         If the shapes of logits and targets differ.
     OutOfRangeError
         If a target is not in [0, 1]; on an asynchronous device at the next read.
+
+    Examples
+    --------
+    >>> import burn
+    >>> from burn.nn import functional as F
+    >>> x, y = burn.asarray([0.0, 99.0], device="cpu"), burn.asarray([1.0, 0.0], device="cpu")
+    >>> burn.round(F.binary_cross_entropy_with_logits(x, y, reduction="none")).tolist()
+    [1.0, 99.0]
     """
     operation = "binary_cross_entropy_with_logits"
     check_same_shape(logits, targets, operation)
+    for name, factor in (("weight", weight), ("pos_weight", pos_weight)):
+        if factor is not None:
+            check_tensor(factor, name, operation)
     fault = None
     if not targets.dtype.is_bool:
         fault = require(equal(clip(targets, 0, 1), targets), Refusal.PROBABILITY)
     targets = _as_float_like(targets, logits)
-    # Both terms are small where the prediction is right: nothing cancels.
-    hit = targets * softplus(-logits)
-    losses = (hit if pos_weight is None else hit * pos_weight) + (1.0 - targets) * softplus(logits)
-    result = reduced(losses if weight is None else losses * weight, reduction, operation)
+    # Both terms are small where the prediction is right, so nothing cancels.
+    positive = targets * softplus(-logits)
+    if pos_weight is not None:
+        positive = positive * pos_weight
+    losses = positive + (1.0 - targets) * softplus(logits)
+    if weight is not None:
+        losses = losses * weight
+    result = reduce_losses(losses, reduction, operation)
     return result if fault is None else result + fault.astype(result.dtype).reshape(())
 
 
@@ -164,62 +264,87 @@ def kl_div(
     log_target: bool = False,
     reduction: Literal["mean", "batchmean", "sum", "none"] = "mean",
 ) -> Tensor:
-    """Kullback-Leibler divergence ``target * (log(target) - log_probs)``.
+    """Kullback-Leibler divergence, ``target * (log(target) - log_probs)``.
 
     Parameters
     ----------
     log_probs : Tensor
-        Logarithms of the predicted probabilities.
+        Logarithms of the predicted probabilities, float.
     target : Tensor
         Probabilities of the same shape. Where they are 0, so is the loss.
     log_target : bool
         Whether `target` holds logarithms.
     reduction : {"mean", "batchmean", "sum", "none"}
-        What becomes of the losses of the elements; ``"batchmean"`` is the sum over the length of
-        the first axis, which is the divergence of the distributions in a batch.
+        Whether the losses of the elements are averaged, added up or returned as they are;
+        ``"batchmean"`` is the sum divided by the length of the first axis: the mean divergence of
+        the distributions in a batch.
 
     Returns
     -------
     Tensor
-        The divergence in nats: 0-d, or one term per element.
+        The divergence in nats: 0-d; one term per element without a reduction.
+
+    Raises
+    ------
+    ShapeError
+        If the shapes differ, or a 0-d tensor is to be reduced by ``"batchmean"``.
+
+    Examples
+    --------
+    >>> import burn
+    >>> from burn.nn import functional as F
+    >>> p = burn.asarray([0.5, 0.5], device="cpu")
+    >>> F.kl_div(burn.log(p), p, reduction="sum").item()
+    0.0
     """
-    rank = rank_of(log_probs, "kl_div")
     check_same_shape(log_probs, target, "kl_div")
-    if log_target:
-        impossible = equal(target, -math.inf)
-        logarithm = where(impossible, 0.0, target)
-        probability = where(impossible, 0.0, exp(logarithm))
+    if as_flag(log_target, "log_target", "kl_div"):
+        is_zero = equal(target, -math.inf)
+        logarithm = where(is_zero, 0.0, target)
+        probability = where(is_zero, 0.0, exp(logarithm))
     else:
         probability = _as_float_like(target, log_probs)
-        impossible = equal(probability, 0.0)
-        logarithm = log(where(impossible, 1.0, probability))
-    # Also before the product, which would make NaN of the gradient of 0 times infinity.
-    losses = probability * (logarithm - where(impossible, 0.0, log_probs))
-    if reduction == "batchmean":
-        if not rank:
+        is_zero = equal(probability, 0.0)
+        logarithm = log(where(is_zero, 1.0, probability))
+    # Replaced before the product too, where the gradient of 0 times infinity would be NaN.
+    losses = probability * (logarithm - where(is_zero, 0.0, log_probs))
+    if isinstance(reduction, str) and reduction == "batchmean":
+        if not log_probs.ndim:
             raise ShapeError("a 0-d tensor has no batch", operation="kl_div")
         return sum(losses) / log_probs.shape[0]
-    return reduced(losses, reduction, "kl_div")
+    return reduce_losses(losses, reduction, "kl_div")
 
 
-def reduced(losses: Tensor, reduction: str, operation: str) -> Tensor:
-    """What becomes of the losses of elements."""
-    if reduction == "mean":
-        return mean(losses)
-    if reduction == "sum":
-        return sum(losses)
-    if reduction == "none":
-        return losses
+def reduce_losses(losses: Tensor, reduction: str, operation: str) -> Tensor:
+    """The mean or the sum of the losses of elements, or the losses themselves."""
+    if isinstance(reduction, str):
+        if reduction == "mean":
+            return mean(losses)
+        if reduction == "sum":
+            return sum(losses)
+        if reduction == "none":
+            return losses
     raise ArgumentError(
         f"reduction is {reduction!r}", hint='Use "mean", "sum" or "none"', operation=operation
     )
 
 
+def check_same_shape(x: Tensor, y: Tensor, operation: str) -> None:
+    """Raise ShapeError for shapes that would broadcast, which is hardly ever meant."""
+    check_tensor(x, "x", operation)
+    check_tensor(y, "y", operation)
+    if x.shape != y.shape:
+        raise ShapeError(
+            f"shapes {x.shape} and {y.shape} differ",
+            hint="Losses do not broadcast: reshape one of them if that is what is meant",
+            operation=operation,
+        )
+
+
 def _difference(prediction: Tensor, target: Tensor, operation: str) -> Tensor:
     """``prediction - target``, as floats."""
     check_same_shape(prediction, target, operation)
-    prediction, target = _as_float(prediction), _as_float(target)
-    return subtract(prediction, target)
+    return subtract(_as_float(prediction), _as_float(target))
 
 
 def _as_float(x: Tensor) -> Tensor:
@@ -229,24 +354,5 @@ def _as_float(x: Tensor) -> Tensor:
 
 
 def _as_float_like(x: Tensor, other: Tensor) -> Tensor:
-    """Integers and booleans in the dtype of floats that they meet."""
+    """Integers and booleans in the float dtype of another tensor."""
     return x.astype(other.dtype) if other.dtype.is_float and not x.dtype.is_float else _as_float(x)
-
-
-def check_same_shape(x: Tensor, y: Tensor, operation: str) -> None:
-    """Refuse shapes that would broadcast, which is hardly ever what is meant."""
-    rank_of(x, operation)
-    rank_of(y, operation)
-    if x.shape != y.shape:
-        raise ShapeError(
-            f"shapes {x.shape} and {y.shape} differ",
-            hint="Losses do not broadcast: reshape one of them if that is what is meant",
-            operation=operation,
-        )
-
-
-def _positive(value: float, name: str, operation: str) -> float:
-    number = real_number(value, name, operation)
-    if not number > 0.0:
-        raise ArgumentError(f"{name} is {number}", hint="It must be positive", operation=operation)
-    return number

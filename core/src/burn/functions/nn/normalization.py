@@ -1,16 +1,16 @@
-"""Normalization layers: elements moved and scaled to mean 0 and variance 1."""
+"""Normalization layers: elements shifted and scaled to mean 0 and variance 1."""
 
 from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from burn.errors import OperandTypeError, ShapeError
+from burn.errors import ShapeError
 from burn.functions.common import dispatch
 from burn.functions.manipulation import permute_dims
-from burn.functions.normalize import normalize_axes, rank_of
+from burn.functions.normalize import check_tensor, normalize_axes, rank_of
 from burn.functions.views import independent
-from burn.ops.arguments import real_number
+from burn.ops.arguments import as_integer, real_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
 
 __all__ = [
+    "BatchNormStep",
     "batch_norm",
     "batch_norm_training",
     "group_norm",
@@ -36,7 +37,7 @@ def layer_norm(
     axis: int | tuple[int, ...] = -1,
     epsilon: float = 1e-5,
 ) -> Tensor:
-    """``(x - mean) / sqrt(variance + epsilon) * gamma + beta`` over one axis or several.
+    """``(x - mean) / sqrt(variance + epsilon) * gamma + beta`` over some axes.
 
     Parameters
     ----------
@@ -47,12 +48,25 @@ def layer_norm(
     axis : int or tuple of int
         Axes that are normalized together (the last by default).
     epsilon : float
-        What the variance is increased by.
+        Added to the variance, at least 0.
 
     Returns
     -------
     Tensor
-        In the shape of `x` (Ba et al., 2016, arXiv:1607.06450).
+        In the shape of `x`.
+
+    Raises
+    ------
+    ShapeError
+        If `gamma` or `beta` does not have the lengths of the normalized axes.
+    AxisError
+        If there is no such axis.
+    ArgumentError
+        If `epsilon` is negative or not finite.
+
+    Notes
+    -----
+    Ba et al., 2016, arXiv:1607.06450.
 
     Examples
     --------
@@ -65,7 +79,7 @@ def layer_norm(
     number = _epsilon(epsilon, "layer_norm")
 
     def normalize(rows: Tensor, *parameters: Tensor | None) -> Tensor:
-        return dispatch.execute("layer_norm", rows, *parameters, epsilon=number)  # type: ignore[no-any-return]  # one output
+        return dispatch.execute_one("layer_norm", rows, *parameters, epsilon=number)
 
     return _over_axes(normalize, x, (gamma, beta), axis, "layer_norm")
 
@@ -78,14 +92,48 @@ def rms_norm(
     axis: int | tuple[int, ...] = -1,
     epsilon: float = 1e-5,
 ) -> Tensor:
-    """``x / sqrt(mean(x**2) + epsilon) * gamma`` over one axis or several.
+    """``x / sqrt(mean(x**2) + epsilon) * gamma`` over some axes.
 
-    See `layer_norm` for the parameters (Zhang and Sennrich, 2019, arXiv:1910.07467).
+    Parameters
+    ----------
+    x : Tensor
+        Float tensor.
+    gamma : Tensor, optional
+        Scale, with the lengths of the normalized axes, in the order of `axis`.
+    axis : int or tuple of int
+        Axes that are normalized together (the last by default).
+    epsilon : float
+        Added to the mean square, at least 0.
+
+    Returns
+    -------
+    Tensor
+        In the shape of `x`.
+
+    Raises
+    ------
+    ShapeError
+        If `gamma` does not have the lengths of the normalized axes.
+    AxisError
+        If there is no such axis.
+    ArgumentError
+        If `epsilon` is negative or not finite.
+
+    Notes
+    -----
+    Zhang and Sennrich, 2019, arXiv:1910.07467.
+
+    Examples
+    --------
+    >>> import burn
+    >>> from burn.nn import functional as F
+    >>> burn.round(F.rms_norm(burn.asarray([2.0, -2.0], device="cpu"))).tolist()
+    [1.0, -1.0]
     """
     number = _epsilon(epsilon, "rms_norm")
 
     def normalize(rows: Tensor, *parameters: Tensor | None) -> Tensor:
-        return dispatch.execute("rms_norm", rows, *parameters, epsilon=number)  # type: ignore[no-any-return]  # one output
+        return dispatch.execute_one("rms_norm", rows, *parameters, epsilon=number)
 
     return _over_axes(normalize, x, (gamma,), axis, "rms_norm")
 
@@ -113,21 +161,42 @@ def batch_norm(
     gamma, beta : Tensor, shape (C,), optional
         Scale and shift of each channel.
     epsilon : float
-        What the variance is increased by.
+        Added to the variance, at least 0.
+
+    Returns
+    -------
+    Tensor
+        In the shape of `x`.
+
+    Raises
+    ------
+    ShapeError
+        If `x` has no channels, or another operand is not of shape (C,).
+    ArgumentError
+        If `epsilon` is negative or not finite.
+
+    Examples
+    --------
+    >>> import burn
+    >>> from burn.nn import functional as F
+    >>> mean, variance = burn.asarray([1.0], device="cpu"), burn.asarray([4.0], device="cpu")
+    >>> F.batch_norm(burn.asarray([[5.0]], device="cpu"), mean, variance, epsilon=0.0).tolist()
+    [[2.0]]
     """
-    return dispatch.execute(  # type: ignore[no-any-return]  # one output
-        "batch_norm",
-        x,
-        gamma,
-        beta,
-        mean,
-        variance,
-        epsilon=_epsilon(epsilon, "batch_norm"),
-    )
+    number = _epsilon(epsilon, "batch_norm")
+    return dispatch.execute_one("batch_norm", x, gamma, beta, mean, variance, epsilon=number)
 
 
 class BatchNormStep(NamedTuple):
-    """What a step of training makes of a batch, and the statistics after it."""
+    """The result of `batch_norm_training`.
+
+    Attributes
+    ----------
+    output : Tensor, shape (N, C, ...)
+        The normalized batch.
+    running_mean, running_variance : Tensor, shape (C,)
+        The running statistics after the step.
+    """
 
     output: Any
     running_mean: Any
@@ -145,60 +214,68 @@ def batch_norm_training(
     momentum: float = 0.1,
     epsilon: float = 1e-5,
 ) -> BatchNormStep:
-    """`batch_norm` with the statistics of the batch, which running ones are moved towards.
+    """`batch_norm` with the statistics of the batch, and the running statistics after it.
 
     Parameters
     ----------
     x : Tensor, shape (N, C, ...)
-        Float tensor with channels along axis 1, and more than one element of each.
+        Float tensor with channels along axis 1, and at least two elements of each.
     running_mean, running_variance : Tensor, shape (C,)
-        Statistics so far; zeros and ones before the first step. They are not changed.
+        Running statistics; zeros and ones before the first step. They are not changed.
     gamma, beta : Tensor, shape (C,), optional
         Scale and shift of each channel.
     momentum : float
-        Share of the batch in the new running statistics.
+        Weight of the batch in the new running statistics, in [0, 1].
     epsilon : float
-        What the variance is increased by.
+        Added to the variance, at least 0.
 
     Returns
     -------
     BatchNormStep
         ``output`` in the shape of `x`, and ``running_mean`` and ``running_variance``: they are
         ``(1 - momentum) * old + momentum * new``, where the variance of the batch is divided by
-        ``n - 1`` (Ioffe and Szegedy, 2015, arXiv:1502.03167, algorithm 2). No gradient goes
-        through them.
+        ``n - 1`` (Ioffe and Szegedy, 2015, arXiv:1502.03167, algorithm 2). They have no gradient.
 
     Raises
     ------
     ShapeError
-        If a channel has fewer than two elements, whose variance says nothing.
+        If a channel has fewer than two elements, or an operand is not of shape (C,).
+    ArgumentError
+        If `momentum` or `epsilon` is out of its range.
+
+    Examples
+    --------
+    >>> import burn
+    >>> from burn.nn import functional as F
+    >>> mean, variance = burn.zeros(1, device="cpu"), burn.ones(1, device="cpu")
+    >>> x = burn.asarray([[2.0], [4.0]], device="cpu")
+    >>> step = F.batch_norm_training(x, mean, variance, momentum=0.5)
+    >>> burn.round(step.output).tolist(), step.running_mean.tolist()
+    ([[-1.0], [1.0]], [1.5])
     """
-    rank = rank_of(x, "batch_norm_training")
-    share = real_number(momentum, "momentum", "batch_norm_training", least=0.0, most=1.0)
-    number = _epsilon(epsilon, "batch_norm_training")
+    operation = "batch_norm_training"
+    rank = rank_of(x, operation)
+    share = real_number(momentum, "momentum", operation, least=0.0, most=1.0)
+    number = _epsilon(epsilon, operation)
     count = math.prod(x.shape) // x.shape[1] if rank > 1 and x.shape[1] else 0
     if rank > 1 and x.shape[1] and count < 2:
         raise ShapeError(
             f"x of shape {x.shape} has {count} elements for each channel",
             hint="The variance of a batch needs two at least",
-            operation="batch_norm_training",
+            operation=operation,
         )
-    output, mean, variance = dispatch.execute("batch_norm_training", x, gamma, beta, epsilon=number)
-    for name, statistic in (("running_mean", running_mean), ("running_variance", running_variance)):
-        if rank_of(statistic, "batch_norm_training") != 1 or statistic.shape != mean.shape:
-            raise ShapeError(
-                f"{name} has shape {statistic.shape} where {mean.shape} is needed",
-                operation="batch_norm_training",
-            )
+    output, mean, variance = dispatch.execute(operation, x, gamma, beta, epsilon=number)
+    _check_parameter(running_mean, "running_mean", mean.shape, operation)
+    _check_parameter(running_variance, "running_variance", mean.shape, operation)
     unbiased = count / (count - 1) if count > 1 else 1.0
     return BatchNormStep(
         output,
-        _moved(running_mean, mean, share, 1.0),
-        _moved(running_variance, variance, share, unbiased),
+        _update_statistic(running_mean, mean, share, 1.0),
+        _update_statistic(running_variance, variance, share, unbiased),
     )
 
 
-def _moved(old: Tensor, new: Tensor, share: float, factor: float) -> Tensor:
+def _update_statistic(old: Tensor, new: Tensor, share: float, factor: float) -> Tensor:
     return old.detach() * (1.0 - share) + new.detach() * (share * factor)
 
 
@@ -211,7 +288,7 @@ def group_norm(
     *,
     epsilon: float = 1e-5,
 ) -> Tensor:
-    """Normalize each group of channels of each example (Wu and He, 2018, arXiv:1803.08494).
+    """Normalize each group of channels of each example.
 
     Parameters
     ----------
@@ -222,16 +299,34 @@ def group_norm(
     gamma, beta : Tensor, shape (C,), optional
         Scale and shift of each channel.
     epsilon : float
-        What the variance is increased by.
+        Added to the variance, at least 0.
+
+    Returns
+    -------
+    Tensor
+        In the shape of `x`.
 
     Raises
     ------
     ShapeError
-        If there are no channels along axis 1, or not that many groups of them.
+        If there are no channels along axis 1, or `groups` does not divide their number.
+    ArgumentError
+        If `epsilon` is negative or not finite.
+
+    Notes
+    -----
+    Wu and He, 2018, arXiv:1803.08494.
+
+    Examples
+    --------
+    >>> import burn
+    >>> from burn.nn import functional as F
+    >>> x = burn.asarray([[1.0, 3.0, 5.0, 9.0]], device="cpu")
+    >>> burn.round(F.group_norm(x, 2)).tolist()
+    [[-1.0, 1.0, -1.0, 1.0]]
     """
-    if isinstance(groups, bool) or not isinstance(groups, int):
-        raise OperandTypeError(f"groups must be an integer, not {groups!r}", operation="group_norm")
-    return _group_norm(x, groups, gamma, beta, epsilon, "group_norm")
+    number = as_integer(groups, "groups", "group_norm")
+    return _group_norm(x, number, gamma, beta, epsilon, "group_norm")
 
 
 def instance_norm(
@@ -242,9 +337,40 @@ def instance_norm(
     *,
     epsilon: float = 1e-5,
 ) -> Tensor:
-    """Normalize each channel of each example (Ulyanov et al., 2016, arXiv:1607.08022).
+    """Normalize each channel of each example.
 
-    See `group_norm` for the parameters.
+    Parameters
+    ----------
+    x : Tensor, shape (N, C, ...)
+        Float tensor with channels along axis 1.
+    gamma, beta : Tensor, shape (C,), optional
+        Scale and shift of each channel.
+    epsilon : float
+        Added to the variance, at least 0.
+
+    Returns
+    -------
+    Tensor
+        In the shape of `x`.
+
+    Raises
+    ------
+    ShapeError
+        If there are no channels along axis 1.
+    ArgumentError
+        If `epsilon` is negative or not finite.
+
+    Notes
+    -----
+    Ulyanov et al., 2016, arXiv:1607.08022.
+
+    Examples
+    --------
+    >>> import burn
+    >>> from burn.nn import functional as F
+    >>> x = burn.asarray([[[1.0, 3.0], [5.0, 9.0]]], device="cpu")
+    >>> burn.round(F.instance_norm(x)).tolist()
+    [[[-1.0, 1.0], [-1.0, 1.0]]]
     """
     if rank_of(x, "instance_norm") < 2:
         raise _no_channels(x, "instance_norm")
@@ -261,18 +387,18 @@ def _group_norm(
 ) -> Tensor:
     if rank_of(x, operation) < 2:
         raise _no_channels(x, operation)
-    count, channels, *places = x.shape
+    batch, channels, *spatial = x.shape
     if groups < 1 or channels % groups:
         raise ShapeError(
             f"{channels} channels cannot be divided into {groups} groups",
             hint="The number of groups divides the number of channels",
             operation=operation,
         )
-    rows = x.reshape((count, groups, channels // groups * math.prod(places)))
+    rows = x.reshape((batch, groups, channels // groups * math.prod(spatial)))
     number = _epsilon(epsilon, operation)
-    normal: Tensor = dispatch.execute("layer_norm", rows, None, None, epsilon=number)
+    normal = dispatch.execute_one("layer_norm", rows, None, None, epsilon=number)
     normal = independent(normal.reshape(x.shape))
-    column = (channels, *[1] * len(places))
+    column = (channels, *[1] * len(spatial))
     if gamma is not None:
         _check_parameter(gamma, "gamma", (channels,), operation)
         normal = normal * gamma.reshape(column)
@@ -297,30 +423,30 @@ def _over_axes(
     axis: int | tuple[int, ...],
     operation: str,
 ) -> Tensor:
-    """Apply what normalizes the last axis to any axes, as one."""
+    """Apply a normalization of the last axis to other axes, which are merged into one for it."""
     rank = rank_of(x, operation)
     axes = normalize_axes(x, axis, operation)
     if axes == (rank - 1,):
         return normalize(x, *parameters)
-    order = (*[number for number in range(rank) if number not in axes], *axes)
-    moved = permute_dims(x, order)
-    lengths = tuple([x.shape[number] for number in axes])
+    order = (*[one for one in range(rank) if one not in axes], *axes)
+    permuted = permute_dims(x, order)
+    lengths = tuple([x.shape[one] for one in axes])
     vectors = []
     for name, parameter in zip(("gamma", "beta"), parameters, strict=False):
         if parameter is not None:
             _check_parameter(parameter, name, lengths, operation)
         vectors.append(None if parameter is None else parameter.reshape((math.prod(lengths),)))
-    kept = moved.shape[: rank - len(axes)]
-    result = normalize(moved.reshape((*kept, math.prod(lengths))), *vectors)
-    inverse = tuple([order.index(number) for number in range(rank)])
-    return independent(permute_dims(result.reshape(moved.shape), inverse))
+    kept = permuted.shape[: rank - len(axes)]
+    result = normalize(permuted.reshape((*kept, math.prod(lengths))), *vectors)
+    inverse = tuple([order.index(one) for one in range(rank)])
+    return independent(permute_dims(result.reshape(permuted.shape), inverse))
 
 
 def _check_parameter(
     parameter: Tensor, name: str, expected: tuple[int, ...], operation: str
 ) -> None:
-    rank_of(parameter, operation)
-    if tuple(parameter.shape) != expected:
+    check_tensor(parameter, name, operation)
+    if parameter.shape != expected:
         raise ShapeError(
             f"{name} has shape {parameter.shape} where {expected} is needed", operation=operation
         )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from burn.functions.common import dispatch
+from burn.functions.normalize import as_flag
+from burn.ops.arguments import as_integer, real_number
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
@@ -23,35 +25,58 @@ def sgd_step(
     weight_decay: float = 0.0,
     nesterov: bool = False,
 ) -> tuple[Tensor, Tensor]:
-    """One step of gradient descent with momentum.
+    """One step of gradient descent with momentum, as in PyTorch.
+
+    With ``d = gradient + weight_decay * parameter``: ``velocity = momentum * velocity + d`` and
+    ``parameter = parameter - learning_rate * velocity``.
 
     Parameters
     ----------
-    parameter, gradient, velocity : Tensor
-        Of one shape. The velocity starts as zeros.
+    parameter : Tensor
+        Float tensor of any shape.
+    gradient : Tensor
+        Gradient with respect to the parameter, in its shape.
+    velocity : Tensor
+        In the shape of the parameter; zeros before the first step.
     learning_rate : float
-        Length of the step.
+        Factor of the step, finite.
     momentum : float
-        What is kept of the velocity.
+        Factor of the old velocity, at least 0.
     weight_decay : float
-        Factor of the parameter that is added to the gradient.
+        Factor of the parameter that is added to the gradient, at least 0.
     nesterov : bool
-        Whether to look ahead (Sutskever et al., 2013).
+        Whether the step is along ``d + momentum * velocity`` (Sutskever et al., ICML 2013).
 
     Returns
     -------
     parameter, velocity : Tensor
-        Those after the step.
+        New tensors, those after the step.
+
+    Raises
+    ------
+    ShapeError
+        If the shapes differ.
+    ArgumentError
+        If a number is out of its range.
+
+    Examples
+    --------
+    >>> import burn
+    >>> x, g = burn.asarray([1.0], device="cpu"), burn.asarray([2.0], device="cpu")
+    >>> x, velocity = burn.optim.sgd_step(x, g, burn.zeros_like(x), learning_rate=0.25)
+    >>> x.tolist(), velocity.tolist()
+    ([0.5], [2.0])
     """
+    operation = "sgd_step"
     return dispatch.execute(  # type: ignore[no-any-return]  # two outputs
-        "sgd_step",
+        operation,
         parameter,
         gradient,
         velocity,
-        learning_rate=learning_rate,
-        momentum=momentum,
-        weight_decay=weight_decay,
-        nesterov=nesterov,
+        learning_rate=_as_float(learning_rate, "learning_rate", operation),
+        momentum=_as_float(momentum, "momentum", operation),
+        weight_decay=_as_float(weight_decay, "weight_decay", operation),
+        nesterov=as_flag(nesterov, "nesterov", operation),
     )
 
 
@@ -69,34 +94,65 @@ def adam_step(
     epsilon: float = 1e-8,
     weight_decay: float = 0.0,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """One step of Adam (Kingma and Ba, 2015, arXiv:1412.6980).
+    """One step of Adam (Kingma and Ba, 2015, arXiv:1412.6980, algorithm 1).
 
     Parameters
     ----------
-    parameter, gradient, first_moment, second_moment : Tensor
-        Of one shape. The moments start as zeros.
+    parameter : Tensor
+        Float tensor of any shape.
+    gradient : Tensor
+        Gradient with respect to the parameter, in its shape.
+    first_moment, second_moment : Tensor
+        Running means of the gradient and of its square, in the shape of the parameter; zeros before
+        the first step.
     step : int
         Number of the step, counted from 1.
-    learning_rate, beta1, beta2, epsilon : float
-        As in the paper.
+    learning_rate : float
+        Factor of the step, finite.
+    beta1, beta2 : float
+        Decay of the moments, in [0, 1).
+    epsilon : float
+        Added to the square root of the second moment, at least 0.
     weight_decay : float
         Decoupled weight decay (Loshchilov and Hutter, 2019, arXiv:1711.05101).
 
     Returns
     -------
     parameter, first_moment, second_moment : Tensor
-        Those after the step.
+        New tensors, those after the step.
+
+    Raises
+    ------
+    ShapeError
+        If the shapes differ.
+    ArgumentError
+        If a number is out of its range.
+
+    Examples
+    --------
+    >>> import burn
+    >>> x, g = burn.asarray([1.0], device="cpu"), burn.asarray([2.0], device="cpu")
+    >>> zeros = burn.zeros_like(x)
+    >>> x, m, v = burn.optim.adam_step(x, g, zeros, zeros, step=1, learning_rate=0.25)
+    >>> x.tolist()
+    [0.75]
     """
+    operation = "adam_step"
     return dispatch.execute(  # type: ignore[no-any-return]  # three outputs
-        "adam_step",
+        operation,
         parameter,
         gradient,
         first_moment,
         second_moment,
-        step=step,
-        learning_rate=learning_rate,
-        beta1=beta1,
-        beta2=beta2,
-        epsilon=epsilon,
-        weight_decay=weight_decay,
+        step=as_integer(step, "step", operation),
+        learning_rate=_as_float(learning_rate, "learning_rate", operation),
+        beta1=_as_float(beta1, "beta1", operation),
+        beta2=_as_float(beta2, "beta2", operation),
+        epsilon=_as_float(epsilon, "epsilon", operation),
+        weight_decay=_as_float(weight_decay, "weight_decay", operation),
     )
+
+
+def _as_float(value: float, name: str, operation: str) -> float:
+    """A number as a float; the op checks its range."""
+    return value if value.__class__ is float else real_number(value, name, operation)

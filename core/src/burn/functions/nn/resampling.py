@@ -1,4 +1,4 @@
-"""Images brought to another size, and sampled at any places."""
+"""Images resized, and sampled at arbitrary points."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from burn.dispatch import unary
 from burn.errors import ArgumentError, ShapeError
 from burn.functions.common import dispatch
 from burn.functions.nn._spatial_arguments import PerAxis, per_axis
-from burn.functions.normalize import rank_of
+from burn.functions.normalize import as_flag, check_tensor, rank_of
 from burn.ops.arguments import real_number
 
 if TYPE_CHECKING:
@@ -31,8 +31,8 @@ Mode: TypeAlias = Literal[
 _interpolate = unary(dispatch, "interpolate")
 _affine_grid_2d = unary(dispatch, "affine_grid_2d")
 
-_NAMES: Final = {"bilinear": ("linear", 2), "trilinear": ("linear", 3), "bicubic": ("cubic", 2)}
-"""Modes that have a name of their own for so many spatial axes."""
+_ALIASES: Final = {"bilinear": ("linear", 2), "trilinear": ("linear", 3), "bicubic": ("cubic", 2)}
+"""Names of modes that say the number of spatial axes: the mode, and that number."""
 
 
 def interpolate(
@@ -44,37 +44,39 @@ def interpolate(
     align_corners: bool = False,
     recompute_scale_factor: bool = False,
 ) -> Tensor:
-    """Bring images, signals or volumes to another size.
+    """Resize signals, images or volumes by interpolation.
 
     Parameters
     ----------
     x : Tensor, shape (N, C, ...)
-        Of floats; the spatial axes are those behind the channels.
-    size : int or tuple of int
+        Float tensor; the axes after the channels are spatial.
+    size : int or tuple of int, optional
         Lengths of the spatial axes of the result. Either it or `scale_factor` is given.
-    scale_factor : float or tuple of float
-        How many times as long they are, rounded down.
+    scale_factor : float or tuple of float, optional
+        Ratio of the new lengths to the old ones; the new ones are rounded down.
     mode : str
-        ``"nearest"`` and ``"nearest-exact"`` take one element: that at ``floor(i * L / n)``, or the
-        nearest one. ``"linear"`` (of images also ``"bilinear"``, of volumes ``"trilinear"``),
-        ``"cubic"`` (of images also ``"bicubic"``; with a = -0.75) and ``"lanczos3"`` weigh 2, 4 and
-        6 along each axis. None of them smooths what it makes smaller.
+        ``"nearest"`` takes the element at ``floor(i * L / n)``, ``"nearest-exact"`` the nearest
+        one. ``"linear"`` (of images also ``"bilinear"``, of volumes ``"trilinear"``), ``"cubic"``
+        (of images also ``"bicubic"``; with a = -0.75) and ``"lanczos3"`` weight 2, 4 and 6
+        elements along each axis. None of them smooths before it makes an axis shorter.
     align_corners : bool
-        Whether the middles of the first and the last elements of both meet, or their edges.
+        Whether the centres of the first and the last elements coincide with those of the result;
+        otherwise their outer edges do.
     recompute_scale_factor : bool
-        Whether the distance of the places is ``L / n``, or the inverse of a `scale_factor` that
-        does not give whole lengths.
+        Whether sampling points are ``L / n`` apart even if a `scale_factor` gives no whole lengths;
+        otherwise ``1 / scale_factor``.
 
     Returns
     -------
     Tensor, shape (N, C, ...)
+        With spatial axes of the new lengths.
 
     Raises
     ------
     ArgumentError
-        If there is no such mode for so many axes, or not one of `size` and `scale_factor`.
+        If there is no such mode for this number of axes, or not one of `size` and `scale_factor`.
     ShapeError
-        If a length would be 0.
+        If `x` has no spatial axes, or a length would be 0.
 
     Examples
     --------
@@ -92,22 +94,23 @@ def interpolate(
             operation="interpolate",
         )
     lengths = tuple(x.shape)[2:]
-    wanted, scale = _lengths(lengths, size, scale_factor)
-    if recompute_scale_factor or align_corners:
+    output_size, scale = _output_size(lengths, size, scale_factor)
+    align_corners = as_flag(align_corners, "align_corners", "interpolate")
+    if as_flag(recompute_scale_factor, "recompute_scale_factor", "interpolate") or align_corners:
         scale = None
     return _interpolate(
         x,
-        output_size=wanted,
-        mode=_mode(mode, len(lengths)),
-        align_corners=bool(align_corners),
+        output_size=output_size,
+        mode=_canonical_mode(mode, len(lengths)),
+        align_corners=align_corners,
         scale=scale,
     )
 
 
-def _lengths(
+def _output_size(
     lengths: tuple[int, ...], size: Any, scale_factor: Any
 ) -> tuple[tuple[int, ...], tuple[float, ...] | None]:
-    """Lengths of the result, and the scales that were given."""
+    """Lengths of the spatial axes of the result, and the scale of each axis if it was given."""
     if (size is None) == (scale_factor is None):
         raise ArgumentError(
             f"size is {size!r} and scale_factor is {scale_factor!r}",
@@ -130,17 +133,30 @@ def _lengths(
             for one in scales
         ]
     )
-    wanted = [math.floor(length * one) for length, one in zip(lengths, numbers, strict=True)]
-    return tuple(wanted), numbers
+    return _scaled(lengths, numbers), numbers
 
 
-def _mode(mode: str, count: int) -> str:
-    """Name of the mode whatever the number of axes."""
-    name, axes = _NAMES.get(mode, (mode, count))
-    if axes != count:
+def _scaled(lengths: tuple[int, ...], scales: tuple[float, ...]) -> tuple[int, ...]:
+    try:
+        pairs = zip(lengths, scales, strict=True)
+        return tuple([math.floor(length * scale) for length, scale in pairs])
+    except OverflowError:
         raise ArgumentError(
-            f"mode is {mode!r} for {count} spatial axes",
-            hint=f"{mode!r} is for {axes}; use {name!r}",
+            f"scale_factor is {scales}", hint="It is too large", operation="interpolate"
+        ) from None
+
+
+def _canonical_mode(mode: str, axis_count: int) -> str:
+    """The name of a mode that does not depend on the number of spatial axes."""
+    if not isinstance(mode, str):
+        raise ArgumentError(
+            f"mode is {mode!r}", hint="It is a name, such as 'nearest'", operation="interpolate"
+        )
+    name, expected = _ALIASES.get(mode, (mode, axis_count))
+    if expected != axis_count:
+        raise ArgumentError(
+            f"mode is {mode!r} for {axis_count} spatial axes",
+            hint=f"{mode!r} is for {expected}; use {name!r}",
             operation="interpolate",
         )
     return name
@@ -154,25 +170,32 @@ def grid_sample_2d(
     padding_mode: Literal["zeros", "border", "reflection"] = "zeros",
     align_corners: bool = False,
 ) -> Tensor:
-    """Values of images at any places.
+    """Values of images at arbitrary points.
 
     Parameters
     ----------
     x : Tensor, shape (N, C, H, W)
-        Images, of floats.
+        Images, float.
     grid : Tensor, shape (N, rows, columns, 2)
-        Places: the coordinates across and down, which go from -1 to 1 over an image.
+        Points as (x, y), each coordinate from -1 to 1 across an image.
     mode : {"bilinear", "nearest", "bicubic"}
-        How a value is made of the elements beside its place: of 4, 1 or 16.
+        Interpolation of the 4, 1 or 16 elements around a point.
     padding_mode : {"zeros", "border", "reflection"}
-        What lies beyond an image: zeros, the nearest element of its border, or its mirror image.
+        Values outside an image: zeros, the nearest element of its border, or its mirror image.
     align_corners : bool
-        Whether -1 and 1 are the middles of the outermost elements, or their outer edges.
+        Whether -1 and 1 are the centres of the outermost elements; otherwise their outer edges.
 
     Returns
     -------
     Tensor, shape (N, C, rows, columns)
-        NaN where a coordinate is NaN. There are gradients for the images and the places.
+        NaN where a coordinate is NaN. There are gradients for the images and the points.
+
+    Raises
+    ------
+    ShapeError
+        If the shapes do not fit each other.
+    ArgumentError
+        If there is no such mode or padding mode.
 
     Examples
     --------
@@ -183,26 +206,25 @@ def grid_sample_2d(
     >>> F.grid_sample_2d(x, grid).tolist()
     [[[[2.0, 3.0]]]]
     """
-    sampled: Tensor = dispatch.execute(
+    return dispatch.execute_one(
         "grid_sample_2d",
         x,
         grid,
         mode=mode,
         padding_mode=padding_mode,
-        align_corners=bool(align_corners),
+        align_corners=as_flag(align_corners, "align_corners", "grid_sample_2d"),
     )
-    return sampled
 
 
 def affine_grid_2d(
     theta: Tensor, size: tuple[int, int, int, int], /, align_corners: bool = False
 ) -> Tensor:
-    """Places for `grid_sample_2d` to which affine maps lead.
+    """Points for `grid_sample_2d`, by affine maps (Jaderberg et al., 2015, arXiv:1506.02025).
 
     Parameters
     ----------
     theta : Tensor, shape (N, 2, 3)
-        Maps of the coordinates (x, y, 1) of each element of the result of the sampling.
+        Matrices that map the coordinates (x, y, 1) of each element of the sampled result.
     size : tuple of int
         Shape (N, C, H, W) of that result.
     align_corners : bool
@@ -212,20 +234,31 @@ def affine_grid_2d(
     -------
     Tensor, shape (N, H, W, 2)
 
+    Raises
+    ------
+    ShapeError
+        If the shape of `theta` does not fit `size`.
+    ArgumentError
+        If `size` has not four values.
+
     Examples
     --------
     >>> import burn
     >>> from burn.nn import functional as F
-    >>> mirrored = burn.asarray([[[-1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]], device="cpu")
-    >>> F.affine_grid_2d(mirrored, (1, 1, 1, 2)).tolist()
+    >>> mirror = burn.asarray([[[-1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]], device="cpu")
+    >>> F.affine_grid_2d(mirror, (1, 1, 1, 2)).tolist()
     [[[[0.5, 0.0], [-0.5, 0.0]]]]
     """
-    rank_of(theta, "affine_grid_2d")
-    lengths = per_axis(size, 4, "size", "affine_grid_2d")
-    if theta.shape[:1] != lengths[:1]:
+    check_tensor(theta, "theta", "affine_grid_2d")
+    shape = per_axis(size, 4, "size", "affine_grid_2d")
+    if theta.shape[:1] != shape[:1]:
         raise ShapeError(
-            f"maps of shape {theta.shape} for a size of {lengths}",
+            f"maps of shape {theta.shape} for a size of {shape}",
             hint="Both start with the number of images",
             operation="affine_grid_2d",
         )
-    return _affine_grid_2d(theta, output_size=lengths[2:], align_corners=bool(align_corners))
+    return _affine_grid_2d(
+        theta,
+        output_size=shape[2:],
+        align_corners=as_flag(align_corners, "align_corners", "affine_grid_2d"),
+    )

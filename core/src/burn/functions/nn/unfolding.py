@@ -1,4 +1,4 @@
-"""Images cut into patches, and put together again."""
+"""Images cut into patches, and patches added up to images."""
 
 from __future__ import annotations
 
@@ -34,13 +34,24 @@ def unfold4d(
         A batch of images, float.
     kernel_size : int or tuple of int
         Height and width of a window.
-    stride, padding, dilation
-        As in `conv2d`.
+    stride : int or tuple of int
+        Distance between neighbouring windows.
+    padding : int, or tuple of int or of pairs of int
+        Number of zeros at both ends of each axis; a pair has those before and after.
+    dilation : int or tuple of int
+        Distance between the elements of a window.
 
     Returns
     -------
     Tensor, shape (N, C * kernel height * kernel width, windows)
-        A column for each window, row by row; in it the channels one after the other.
+        A column for each window, in row-major order; in it one channel after the other.
+
+    Raises
+    ------
+    ShapeError
+        If `x` is no batch of images, or the kernel is longer than the padded image.
+    ArgumentError
+        If a number is out of its range.
 
     Examples
     --------
@@ -50,7 +61,7 @@ def unfold4d(
     >>> F.unfold4d(x, 2).tolist()
     [[[0.0, 1.0], [1.0, 2.0], [3.0, 4.0], [4.0, 5.0]]]
     """
-    return _unfold4d(x, **_patches("unfold4d", kernel_size, stride, padding, dilation))
+    return _unfold4d(x, **_attributes("unfold4d", kernel_size, stride, padding, dilation))
 
 
 def fold4d(
@@ -63,7 +74,7 @@ def fold4d(
     padding: Padding = 0,
     dilation: PerAxis = 1,
 ) -> Tensor:
-    """Images in which the columns that `unfold4d` gives are added up: its adjoint.
+    """Images to which the columns of `unfold4d` add up: its adjoint.
 
     Parameters
     ----------
@@ -71,13 +82,26 @@ def fold4d(
         A column for each window, float.
     output_size : int or tuple of int
         Height and width of the images.
-    kernel_size, stride, padding, dilation
-        As given to `unfold4d`.
+    kernel_size : int or tuple of int
+        Height and width of a window, as given to `unfold4d`.
+    stride : int or tuple of int
+        Distance between neighbouring windows.
+    padding : int, or tuple of int or of pairs of int
+        Number of zeros at both ends of each axis; a pair has those before and after.
+    dilation : int or tuple of int
+        Distance between the elements of a window.
 
     Returns
     -------
     Tensor, shape (N, C, *output_size)
-        Where windows overlap, an element is the sum of what they hold.
+        Each element is the sum of its values in all windows.
+
+    Raises
+    ------
+    ShapeError
+        If `x` is not what `unfold4d` gives for images of this size.
+    ArgumentError
+        If a number is out of its range.
 
     Examples
     --------
@@ -88,13 +112,14 @@ def fold4d(
     [[[[1.0, 2.0, 1.0], [1.0, 2.0, 1.0]]]]
     """
     size = per_axis(output_size, 2, "output_size", "fold4d")
-    numbers = _patches("fold4d", kernel_size, stride, padding, dilation)
-    return _fold4d(x, output_size=size, **numbers)
+    attributes = _attributes("fold4d", kernel_size, stride, padding, dilation)
+    return _fold4d(x, output_size=size, **attributes)
 
 
-def _patches(
+def _attributes(
     operation: str, kernel_size: PerAxis, stride: PerAxis, padding: Padding, dilation: PerAxis
 ) -> dict[str, Any]:
+    """The arguments that both functions share, as attributes of their ops."""
     return {
         "kernel_size": per_axis(kernel_size, 2, "kernel_size", operation),
         "stride": per_axis(stride, 2, "stride", operation),

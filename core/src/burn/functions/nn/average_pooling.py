@@ -1,0 +1,307 @@
+"""Means of windows that slide over signals, images and volumes, or that cover them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from burn.dispatch import unary
+from burn.functions.common import dispatch
+from burn.functions.nn._spatial_arguments import Padding, PerAxis, per_axis, pooling_attributes
+from burn.functions.normalize import as_flag, rank_of
+
+if TYPE_CHECKING:
+    from burn.tensor.tensor import Tensor
+
+__all__ = [
+    "adaptive_avg_pool1d",
+    "adaptive_avg_pool2d",
+    "adaptive_avg_pool3d",
+    "avg_pool1d",
+    "avg_pool2d",
+    "avg_pool3d",
+]
+
+OutputSize: TypeAlias = int | tuple[int | None, ...]
+
+_avg_pool = unary(dispatch, "avg_pool")
+_adaptive_avg_pool = unary(dispatch, "adaptive_avg_pool")
+
+
+def avg_pool1d(
+    x: Tensor,
+    /,
+    kernel_size: PerAxis,
+    stride: PerAxis | None = None,
+    padding: Padding = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+) -> Tensor:
+    """Mean of each window of signals.
+
+    Parameters
+    ----------
+    x : Tensor, shape (..., L)
+        Signals, of floats.
+    kernel_size : int or tuple of int
+        Length of a window.
+    stride : int or tuple of int, optional
+        Distance between neighbouring windows; `kernel_size` by default.
+    padding : int, or tuple of int or of pairs of int
+        Number of zeros at both ends of each axis, at most half of `kernel_size`; a pair has those
+        before and after.
+    ceil_mode : bool
+        Whether a last window that exceeds the padded signal counts, if it starts within the signal
+        or the padding before it.
+    count_include_pad : bool
+        Whether a mean counts the padding. Elements beyond the padding never count.
+
+    Returns
+    -------
+    Tensor, shape (..., windows)
+        Along each axis ``floor((length + padding - kernel_size) / stride) + 1`` elements, rounded
+        up with `ceil_mode`; padding is that of both ends.
+
+    Raises
+    ------
+    ShapeError
+        If no window fits, or one has padding only.
+    ArgumentError
+        If a number is out of its range.
+
+    Examples
+    --------
+    >>> import burn
+    >>> from burn.nn import functional as F
+    >>> F.avg_pool1d(burn.asarray([1.0, 3.0, 2.0, 0.0], device="cpu"), 2).tolist()
+    [2.0, 1.0]
+    """
+    return _avg_pool(
+        x,
+        **pooling_attributes("avg_pool1d", 1, kernel_size, stride, padding, ceil_mode),
+        count_include_pad=as_flag(count_include_pad, "count_include_pad", "avg_pool1d"),
+    )
+
+
+def avg_pool2d(
+    x: Tensor,
+    /,
+    kernel_size: PerAxis,
+    stride: PerAxis | None = None,
+    padding: Padding = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+) -> Tensor:
+    """Mean of each window of images.
+
+    Parameters
+    ----------
+    x : Tensor, shape (..., H, W)
+        Images, of floats.
+    kernel_size : int or tuple of int
+        Height and width of a window.
+    stride : int or tuple of int, optional
+        Distance between neighbouring windows; `kernel_size` by default.
+    padding : int, or tuple of int or of pairs of int
+        Number of zeros at both ends of each axis, at most half of `kernel_size`; a pair has those
+        before and after.
+    ceil_mode : bool
+        Whether a last window that exceeds the padded image counts, if it starts within the image
+        or the padding before it.
+    count_include_pad : bool
+        Whether a mean counts the padding. Elements beyond the padding never count.
+
+    Returns
+    -------
+    Tensor, shape (..., rows, columns)
+        Along each axis ``floor((length + padding - kernel_size) / stride) + 1`` elements, rounded
+        up with `ceil_mode`; padding is that of both ends.
+
+    Raises
+    ------
+    ShapeError
+        If no window fits, or one has padding only.
+    ArgumentError
+        If a number is out of its range.
+
+    Examples
+    --------
+    >>> import burn
+    >>> from burn.nn import functional as F
+    >>> x = burn.asarray([[1.0, 2.0], [3.0, 6.0]], device="cpu")
+    >>> F.avg_pool2d(x, 2).tolist()
+    [[3.0]]
+    """
+    return _avg_pool(
+        x,
+        **pooling_attributes("avg_pool2d", 2, kernel_size, stride, padding, ceil_mode),
+        count_include_pad=as_flag(count_include_pad, "count_include_pad", "avg_pool2d"),
+    )
+
+
+def avg_pool3d(
+    x: Tensor,
+    /,
+    kernel_size: PerAxis,
+    stride: PerAxis | None = None,
+    padding: Padding = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+) -> Tensor:
+    """Mean of each window of volumes.
+
+    Parameters
+    ----------
+    x : Tensor, shape (..., D, H, W)
+        Volumes, of floats.
+    kernel_size : int or tuple of int
+        Depth, height and width of a window.
+    stride : int or tuple of int, optional
+        Distance between neighbouring windows; `kernel_size` by default.
+    padding : int, or tuple of int or of pairs of int
+        Number of zeros at both ends of each axis, at most half of `kernel_size`; a pair has those
+        before and after.
+    ceil_mode : bool
+        Whether a last window that exceeds the padded volume counts, if it starts within the volume
+        or the padding before it.
+    count_include_pad : bool
+        Whether a mean counts the padding. Elements beyond the padding never count.
+
+    Returns
+    -------
+    Tensor, shape (..., planes, rows, columns)
+        Along each axis ``floor((length + padding - kernel_size) / stride) + 1`` elements, rounded
+        up with `ceil_mode`; padding is that of both ends.
+
+    Raises
+    ------
+    ShapeError
+        If no window fits, or one has padding only.
+    ArgumentError
+        If a number is out of its range.
+
+    Examples
+    --------
+    >>> import burn
+    >>> from burn.nn import functional as F
+    >>> x = burn.reshape(burn.arange(8.0, device="cpu"), (2, 2, 2))
+    >>> F.avg_pool3d(x, 2).tolist()
+    [[[3.5]]]
+    """
+    return _avg_pool(
+        x,
+        **pooling_attributes("avg_pool3d", 3, kernel_size, stride, padding, ceil_mode),
+        count_include_pad=as_flag(count_include_pad, "count_include_pad", "avg_pool3d"),
+    )
+
+
+def adaptive_avg_pool1d(x: Tensor, /, output_size: OutputSize) -> Tensor:
+    """Means of a given number of windows that together cover signals.
+
+    Parameters
+    ----------
+    x : Tensor, shape (..., L)
+        Signals, of floats.
+    output_size : int, or tuple of int or None
+        Number of windows; None keeps that of `x`.
+
+    Returns
+    -------
+    Tensor, shape (..., windows)
+        Window i of n along an axis of length L has the elements from ``floor(i * L / n)`` up to,
+        but without, ``ceil((i + 1) * L / n)``.
+
+    Raises
+    ------
+    ShapeError
+        If `x` has too few axes.
+    ArgumentError
+        If `output_size` has another number of values, or a negative one.
+
+    Examples
+    --------
+    >>> import burn
+    >>> from burn.nn import functional as F
+    >>> F.adaptive_avg_pool1d(burn.asarray([1.0, 2.0, 3.0], device="cpu"), 2).tolist()
+    [1.5, 2.5]
+    """
+    return _adaptive(x, output_size, 1, "adaptive_avg_pool1d")
+
+
+def adaptive_avg_pool2d(x: Tensor, /, output_size: OutputSize) -> Tensor:
+    """Means of a given number of windows that together cover images.
+
+    Parameters
+    ----------
+    x : Tensor, shape (..., H, W)
+        Images, of floats.
+    output_size : int, or tuple of int or None
+        Number of rows and columns; None keeps that of `x`.
+
+    Returns
+    -------
+    Tensor, shape (..., rows, columns)
+        Window i of n along an axis of length L has the elements from ``floor(i * L / n)`` up to,
+        but without, ``ceil((i + 1) * L / n)``.
+
+    Raises
+    ------
+    ShapeError
+        If `x` has too few axes.
+    ArgumentError
+        If `output_size` has another number of values, or a negative one.
+
+    Examples
+    --------
+    >>> import burn
+    >>> from burn.nn import functional as F
+    >>> x = burn.asarray([[1.0, 2.0, 3.0], [3.0, 4.0, 5.0]], device="cpu")
+    >>> F.adaptive_avg_pool2d(x, (1, 2)).tolist()
+    [[2.5, 3.5]]
+    """
+    return _adaptive(x, output_size, 2, "adaptive_avg_pool2d")
+
+
+def adaptive_avg_pool3d(x: Tensor, /, output_size: OutputSize) -> Tensor:
+    """Means of a given number of windows that together cover volumes.
+
+    Parameters
+    ----------
+    x : Tensor, shape (..., D, H, W)
+        Volumes, of floats.
+    output_size : int, or tuple of int or None
+        Number of planes, rows and columns; None keeps that of `x`.
+
+    Returns
+    -------
+    Tensor, shape (..., planes, rows, columns)
+        Window i of n along an axis of length L has the elements from ``floor(i * L / n)`` up to,
+        but without, ``ceil((i + 1) * L / n)``.
+
+    Raises
+    ------
+    ShapeError
+        If `x` has too few axes.
+    ArgumentError
+        If `output_size` has another number of values, or a negative one.
+
+    Examples
+    --------
+    >>> import burn
+    >>> from burn.nn import functional as F
+    >>> x = burn.reshape(burn.arange(8.0, device="cpu"), (2, 2, 2))
+    >>> F.adaptive_avg_pool3d(x, 1).tolist()
+    [[[3.5]]]
+    """
+    return _adaptive(x, output_size, 3, "adaptive_avg_pool3d")
+
+
+def _adaptive(x: Tensor, output_size: OutputSize, axis_count: int, operation: str) -> Tensor:
+    rank = rank_of(x, operation)
+    sizes: Any = output_size
+    if not isinstance(sizes, (tuple, list)):
+        sizes = (sizes,) * axis_count
+    if len(sizes) == axis_count <= rank:
+        lengths = x.shape[rank - axis_count :]
+        sizes = [old if new is None else new for new, old in zip(sizes, lengths, strict=True)]
+    sizes = per_axis(tuple(sizes), axis_count, "output_size", operation)
+    return _adaptive_avg_pool(x, output_size=sizes)
