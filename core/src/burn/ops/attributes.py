@@ -85,7 +85,7 @@ class Attribute:
 
 def check_choice(name: str, value: str, choices: Iterable[str]) -> None:
     """Raise ArgumentError unless a value is one of the choices."""
-    if value not in choices:
+    if not isinstance(value, str) or value not in choices:
         raise ArgumentError(f"there is no {name} {value!r}", hint=f"One of {', '.join(choices)}")
 
 
