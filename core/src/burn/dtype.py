@@ -286,7 +286,7 @@ def _numpy_name(dtype: object) -> str:
         return "None"
     try:
         return str(np.dtype(dtype).name)  # type: ignore[call-overload]  # any object may come
-    except TypeError:
+    except (TypeError, ValueError):
         return repr(dtype)
 
 

@@ -30,7 +30,8 @@ def check_square(x: Tensor, operation: str) -> None:
 
 def check_vectors(x1: Tensor, x2: Tensor, operation: str) -> None:
     """Raise ShapeError unless two tensors have one axis each."""
-    if rank_of(x1, operation, "x1") != 1 or rank_of(x2, operation, "x2") != 1:
+    ranks = rank_of(x1, operation, "x1"), rank_of(x2, operation, "x2")
+    if ranks != (1, 1):
         raise ShapeError(
             f"takes two vectors, got tensors of shapes {x1.shape} and {x2.shape}",
             operation=operation,

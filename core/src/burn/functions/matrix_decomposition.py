@@ -11,7 +11,6 @@ import math
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from burn.dispatch import DispatchTensor, unary
-from burn.errors import ArgumentError
 from burn.functions.common import dispatch
 from burn.functions.creation import arange, eye
 from burn.functions.data_type import finfo
@@ -19,7 +18,7 @@ from burn.functions.elementwise import conj, divide, equal, greater, less_equal,
 from burn.functions.linear_algebra import matmul, matrix_transpose
 from burn.functions.manipulation import expand_dims, squeeze
 from burn.functions.matrix_checks import check_matrices
-from burn.functions.normalize import as_flag, as_float, check_tensor, rank_of
+from burn.functions.normalize import as_flag, as_float, check_choice, check_tensor, rank_of
 from burn.functions.searching import where
 from burn.functions.statistical import max, sum
 from burn.functions.views import independent
@@ -402,10 +401,7 @@ def qr(x: Tensor, /, *, mode: Literal["reduced", "complete"] = "reduced") -> QRR
     ([[3.0, 4.0], [0.0, 2.0]], [[0.0, 2.0], [3.0, 4.0]])
     """
     check_tensor(x, "x", "qr")
-    if mode not in ("reduced", "complete"):
-        raise ArgumentError(
-            f"mode is {mode!r}", hint='It is "reduced" or "complete"', operation="qr"
-        )
+    check_choice(mode, ("reduced", "complete"), "mode", "qr")
     return QRResult(*dispatch.execute("qr", x, complete=mode == "complete"))
 
 

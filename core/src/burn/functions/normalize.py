@@ -14,14 +14,12 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
-import numpy as np
-
 from burn.devices import Device
 from burn.dispatch import DispatchTensor, to_scalar
 from burn.dtype import DType
 from burn.errors import ArgumentError, AxisError, BurnError, OperandTypeError, ShapeError
 from burn.functions.common import Axis, DeviceLike, DTypeLike, meet_libraries
-from burn.ops.arguments import as_integer, as_python
+from burn.ops.arguments import as_integer, python_number
 
 if TYPE_CHECKING:
     from burn.aliases import Scalar, Shape
@@ -34,6 +32,7 @@ __all__ = [
     "as_number",
     "as_scalar",
     "as_shape",
+    "check_any_tensor",
     "check_choice",
     "check_tensor",
     "check_tensors",
@@ -85,6 +84,16 @@ def check_choice(value: Any, choices: Sequence[str], name: str, operation: str) 
         )
 
 
+def check_any_tensor(x1: Any, x2: Any, operation: str) -> None:
+    """Raise OperandTypeError unless one of two operands is a tensor."""
+    if not (isinstance(x1, DispatchTensor) or isinstance(x2, DispatchTensor)):
+        raise OperandTypeError(
+            "at least one operand must be a tensor",
+            hint="burn.asarray() makes a tensor of numbers, sequences and arrays",
+            operation=operation,
+        )
+
+
 def rank_of(x: Tensor, operation: str, name: str = "x") -> int:
     """Number of axes of an argument, which must be a tensor."""
     if not isinstance(x, DispatchTensor):
@@ -96,7 +105,7 @@ def as_flag(value: Any, name: str, operation: str) -> bool:
     """An argument that must be True or False; 0, 1 and NumPy's booleans count as such."""
     if value.__class__ is bool:
         return value
-    number = value.item() if _is_integer_array(value) else as_python(value)
+    number = python_number(value)
     if isinstance(number, int) and number in (0, 1):
         return bool(number)
     raise OperandTypeError(f"{name} must be True or False, not {value!r}", operation=operation)
@@ -104,7 +113,7 @@ def as_flag(value: Any, name: str, operation: str) -> bool:
 
 def as_number(value: Any, name: str, operation: str) -> Scalar:
     """An argument that must be a number of any kind, as a Python number."""
-    number = value.item() if _is_integer_array(value) else as_python(value)
+    number = python_number(value)
     if not isinstance(number, (bool, int, float, complex)):
         raise OperandTypeError(f"{name} must be a number, not {value!r}", operation=operation)
     return number
@@ -117,10 +126,6 @@ def as_scalar(value: Scalar, dtype: DType, operation: str) -> Scalar:
     except BurnError as error:
         error.operation = error.operation or operation
         raise
-
-
-def _is_integer_array(value: Any) -> bool:
-    return isinstance(value, np.ndarray) and not value.ndim and value.dtype.kind in "iu"
 
 
 def as_shape(shape: Any, operation: str = "") -> Shape:
@@ -193,9 +198,9 @@ def normalize_axes(
 
     An axis that is named twice is an error, unless `repeats`. ``rank`` replaces that of `x`.
     """
+    if not isinstance(x, DispatchTensor):
+        check_tensor(x, "x", operation)
     if axis is None:
-        if not isinstance(x, DispatchTensor):
-            check_tensor(x, "x", operation)
         rank = len(x.primitive.shape)
         return _ALL_AXES[rank] if rank < len(_ALL_AXES) else tuple(range(rank))
     if axis.__class__ is int or not isinstance(axis, (tuple, list)):

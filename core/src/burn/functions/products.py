@@ -112,7 +112,8 @@ def outer_dim(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
     >>> burn.linalg.outer_dim(x, x).tolist()
     [[[1, 2], [2, 4]], [[9, 12], [12, 16]]]
     """
-    if rank_of(x1, "outer_dim", "x1") != rank_of(x2, "outer_dim", "x2"):
+    rank1, rank2 = rank_of(x1, "outer_dim", "x1"), rank_of(x2, "outer_dim", "x2")
+    if rank1 != rank2:
         raise ShapeError(
             f"tensors of shapes {x1.shape} and {x2.shape}",
             hint="Both must have the same number of axes",
@@ -178,7 +179,8 @@ def matvec(x1: Tensor, x2: Tensor, /) -> Tensor:
     >>> burn.linalg.matvec(x, burn.asarray([1.0, 1.0], device="cpu")).tolist()
     [3.0, 7.0]
     """
-    if rank_of(x1, "matvec", "x1") < 2 or rank_of(x2, "matvec", "x2") < 1:
+    rank1, rank2 = rank_of(x1, "matvec", "x1"), rank_of(x2, "matvec", "x2")
+    if rank1 < 2 or rank2 < 1:
         raise ShapeError(
             f"takes matrices and vectors, got tensors of shapes {x1.shape} and {x2.shape}",
             operation="matvec",

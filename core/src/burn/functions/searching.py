@@ -6,13 +6,14 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from burn.dispatch import DispatchTensor, unary
-from burn.errors import ArgumentError, ShapeError
+from burn.errors import ShapeError
 from burn.functions.common import Axis, Operand, dispatch
 from burn.functions.creation import asarray
 from burn.functions.data_type import result_type
 from burn.functions.indexing import take_along_axis
 from burn.functions.normalize import (
     as_flag,
+    check_choice,
     check_tensor,
     normalize_axes,
     normalize_axis,
@@ -284,8 +285,7 @@ def searchsorted(
     2
     """
     check_tensor(x1, "x1", "searchsorted")
-    if side not in ("left", "right"):
-        raise ArgumentError(f'side is "left" or "right", not {side!r}', operation="searchsorted")
+    check_choice(side, ("left", "right"), "side", "searchsorted")
     if not isinstance(x2, DispatchTensor):
         number = as_python(x2)
         dtype = result_type(x1, number) if isinstance(number, (int, float)) else None

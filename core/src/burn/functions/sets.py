@@ -14,7 +14,7 @@ from burn.functions.creation import full
 from burn.functions.data_type import result_type
 from burn.functions.elementwise import equal, logical_not, minimum
 from burn.functions.indexing import take
-from burn.functions.normalize import as_flag, check_tensor
+from burn.functions.normalize import as_flag, check_any_tensor, check_tensor
 from burn.functions.searching import searchsorted
 from burn.functions.sorting import sort
 from burn.functions.utility import any
@@ -178,6 +178,7 @@ def isin(x1: Operand, x2: Operand, /, *, invert: bool = False) -> Tensor:
 
 
 def _is_in(x1: Operand, x2: Operand) -> Tensor:
+    check_any_tensor(x1, x2, "isin")
     if not isinstance(x2, DispatchTensor):
         return equal(x1, x2)
     values: Tensor = x2.reshape((-1,))

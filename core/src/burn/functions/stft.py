@@ -152,7 +152,7 @@ def istft(
     >>> burn.allclose(burn.signal.istft(re, im, n_fft=4), x, atol=1e-5)
     True
     """
-    if rank_of(re, "istft", "re") < 2 or rank_of(im, "istft", "im") < 2:
+    if min(rank_of(re, "istft", "re"), rank_of(im, "istft", "im")) < 2:
         raise ShapeError(
             f"spectra have two axes or more, got {re.shape} and {im.shape}", operation="istft"
         )

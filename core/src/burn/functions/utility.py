@@ -7,12 +7,17 @@ from typing import TYPE_CHECKING
 
 from burn.dispatch import DispatchTensor, unary
 from burn.dtype import Kind, promote
-from burn.errors import OperandTypeError
 from burn.functions.common import Axis, Operand, dispatch
 from burn.functions.creation import asarray
 from burn.functions.elementwise import abs, isfinite, isnan, subtract
 from burn.functions.manipulation import concat
-from burn.functions.normalize import as_flag, normalize_axes, normalize_axis, reduction
+from burn.functions.normalize import (
+    as_flag,
+    check_any_tensor,
+    normalize_axes,
+    normalize_axis,
+    reduction,
+)
 from burn.functions.views import independent
 from burn.ops.arguments import as_integer, as_python, real_number
 
@@ -271,13 +276,8 @@ def _is_close(
 def _as_inexact(x1: Operand, x2: Operand, operation: str) -> tuple[Tensor, Tensor]:
     """Two operands as float or complex tensors of one dtype: integer differences may overflow."""
     x1, x2 = as_python(x1), as_python(x2)
+    check_any_tensor(x1, x2, operation)
     tensors = [one for one in (x1, x2) if isinstance(one, DispatchTensor)]
-    if not tensors:
-        raise OperandTypeError(
-            "at least one operand must be a tensor",
-            hint="burn.asarray() makes a tensor of numbers, sequences and arrays",
-            operation=operation,
-        )
     dtype = functools.reduce(promote, [one.tensor_type.dtype for one in tensors])
     device = tensors[0].tensor_type.device
     if complex in (type(x1), type(x2)):
