@@ -1,6 +1,6 @@
 """Smooth activation functions, each with a gradient rule that saves memory or time.
 
-Those made of pieces are in `burn.ops.rectifier`, those of whole rows in `burn.ops.softmax`.
+Piecewise ones are in `burn.ops.rectifier`, those of whole rows in `burn.ops.softmax`.
 """
 
 from __future__ import annotations
@@ -167,10 +167,10 @@ def _gelu_inner(ops: OpTable, x: Primitive) -> Primitive:
 def _(ops: OpTable, x: Primitive, *, approximate: str = "none") -> Primitive:
     _check_approximation(approximate)
     if approximate == "tanh":
-        bent = ops.tanh(_gelu_inner(ops, x))
+        curve = ops.tanh(_gelu_inner(ops, x))
     else:
-        bent = ops.erf(ops.multiply(x, math.sqrt(0.5)))
-    return ops.multiply(ops.multiply(x, 0.5), ops.add(bent, 1.0))
+        curve = ops.erf(ops.multiply(x, math.sqrt(0.5)))
+    return ops.multiply(ops.multiply(x, 0.5), ops.add(curve, 1.0))
 
 
 @gelu.gradient(saves=("x",))
@@ -180,7 +180,7 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
 
 @op(Tag.ELEMENTWISE, outputs=("gradient",))
 def gelu_grad(x: FloatOperand, g: FloatOperand, *, approximate: Approximation = "none") -> Meta:
-    """Gradient that passes a `gelu`: `g` times the slope of the form that was used."""
+    """Gradient of `gelu`: `g` times the derivative of the exact or the approximate form."""
     return elementwise(x, g)
 
 

@@ -1,4 +1,4 @@
-"""Numbers among arguments of functions and attributes of ops: what each has to be."""
+"""Checks of numbers in arguments of functions and in attributes of ops."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import numpy as np
 
 from burn.errors import ArgumentError, OperandTypeError
 
-__all__ = ["as_integer", "as_python", "real_number"]
+__all__ = ["as_integer", "as_python", "python_number", "real_number"]
 
 
 def as_python(value: Any) -> Any:
-    """A scalar of NumPy's as the Python number of its value; anything else as it is."""
+    """A NumPy scalar as a Python number; any other object as it is."""
     if not isinstance(value, np.generic):
         return value
     number = value.item()
@@ -21,8 +21,18 @@ def as_python(value: Any) -> Any:
     return number
 
 
+def python_number(value: Any) -> Any:
+    """A NumPy scalar, or a 0-d array of integers, as a Python number; other objects as they are.
+
+    For arguments. An operand that is an array stays one: see `as_python`.
+    """
+    if isinstance(value, np.ndarray) and not value.ndim and value.dtype.kind in "iu":
+        return value.item()
+    return as_python(value)
+
+
 def as_integer(value: int, name: str, operation: str = "", *, least: int | None = None) -> int:
-    """An argument that has to be an integer, of at least `least`."""
+    """An argument as a Python integer; raises unless it is one, and at least `least`."""
     if isinstance(value, (bool, np.bool_)) or not hasattr(value, "__index__"):
         raise OperandTypeError(f"{name} must be an integer, not {value!r}", operation=operation)
     try:
@@ -47,12 +57,12 @@ def real_number(
     below: float | None = None,
     takes_nan: bool = False,
 ) -> float:
-    """An argument that has to be a number, as a float; NaN is none unless it `takes_nan`.
+    """An argument as a float; raises unless it is a number, which NaN is only with `takes_nan`.
 
-    `least` and `most` are bounds that it may have, `above` and `below` those that it may not.
+    `least` and `most` are inclusive bounds, `above` and `below` exclusive ones.
     """
     if value.__class__ is not float:
-        value = as_python(value)
+        value = python_number(value)
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise OperandTypeError(f"{name} must be a number, not {value!r}", operation=operation)
         value = float(value)

@@ -155,7 +155,7 @@ def adaptive_avg_pool_grad(g: FloatOperand, *, input_size: Sizes) -> Meta:
 def _(ops: OpTable, g: Primitive, *, input_size: Sizes) -> Primitive:
     lead = len(unpooled_shape(tuple(g.shape), input_size)) - len(input_size)
     maps, counts = _adaptive(input_size, tuple(g.shape)[lead:])
-    return _summed(ops, _divided(ops, g, counts), [taps.transposed for taps in maps])
+    return _summed(ops, _divided(ops, g, counts), [one.transposed for one in maps])
 
 
 @adaptive_avg_pool_grad.gradient()
@@ -222,8 +222,8 @@ def adaptive_window_bounds(length: int, count: int) -> tuple[Array, Array]:
 
 def _summed(ops: OpTable, x: Primitive, maps: Sequence[AxisMap]) -> Primitive:
     """Apply a map along each of the last axes."""
-    for axis, taps in enumerate(maps, start=len(x.shape) - len(maps)):
-        x = apply_axis_map(ops, x, taps, axis)
+    for axis, axis_map in enumerate(maps, start=len(x.shape) - len(maps)):
+        x = apply_axis_map(ops, x, axis_map, axis)
     return x
 
 

@@ -1,7 +1,7 @@
 """Decompositions of matrices, which are the last two axes.
 
 Where only the signs of vectors are free, or the phases of complex ones, they are chosen, so that
-every backend gives the same. The sources of the gradients stand beside them.
+every backend gives the same. Comments name the sources of the gradients.
 """
 
 from __future__ import annotations
@@ -230,7 +230,7 @@ def lu_decomposition(x: InexactOperand, *, index_dtype: TargetDType) -> tuple[Me
     """
     check_matrix(x)
     if index_dtype.kind not in Kind.INTEGER:
-        raise DTypeError(f"places are integers, not {index_dtype}")
+        raise DTypeError(f"indices are integers, not {index_dtype}")
     return x, Meta(x.shape[:-1], index_dtype)
 
 
@@ -245,10 +245,10 @@ def _(ops: OpTable, x: Primitive, *, index_dtype: DType) -> tuple[Primitive, Pri
     )
     with np.errstate(all="ignore"):
         result, order = _eliminate(np.array(stack))
-    places = np.broadcast_to(np.arange(rows), array.shape[:-1])
+    sources = np.broadcast_to(np.arange(rows), array.shape[:-1])
     if array.size:
-        places = order.reshape(array.shape[:-1])
-    permutation = ops.backend.from_data(TensorData(places.astype(index_dtype.numpy)), ops.device)
+        sources = order.reshape(array.shape[:-1])
+    permutation = ops.backend.from_data(TensorData(sources.astype(index_dtype.numpy)), ops.device)
     return upload(ops, result.reshape(array.shape), x), permutation
 
 
@@ -299,8 +299,8 @@ def _(ops: OpTable, ctx: Context, g: Cotangent, g_permutation: Cotangent) -> Gra
     )
     if beside is not None:
         ordered = ops.concat([ordered, beside], axis=last - 1 if rows > columns else last)
-    place = ops.arange(start=0, step=1, length=rows, dtype=ops.dtype(permutation))
-    moved = ops.equal(ops.reshape(permutation, shape=(*batch, 1, rows)), _column(ops, place))
+    row = ops.arange(start=0, step=1, length=rows, dtype=ops.dtype(permutation))
+    moved = ops.equal(ops.reshape(permutation, shape=(*batch, 1, rows)), _column(ops, row))
     return (ops.matmul(ops.cast(moved, dtype=ops.dtype(packed)), ordered),)
 
 
@@ -324,8 +324,8 @@ def _columns(ops: OpTable, x: Primitive, start: int, stop: int) -> Primitive:
 
 def _triangle(ops: OpTable, x: Primitive, offset: int) -> Primitive:
     """Elements on and below the `offset`-th diagonal of square matrices; zeros above."""
-    place = ops.arange(start=0, step=1, length=x.shape[-1], dtype=int32)
-    kept = ops.less_equal(place, ops.add(_column(ops, place), offset))
+    index = ops.arange(start=0, step=1, length=x.shape[-1], dtype=int32)
+    kept = ops.less_equal(index, ops.add(_column(ops, index), offset))
     return ops.where(kept, x, 0.0)
 
 

@@ -1,7 +1,7 @@
-"""Images sampled at any places, and the places to which an affine map leads.
+"""Images sampled at the points of a grid, and the grids of affine maps.
 
-A place is given by two coordinates, the first across and the second down, that go from -1 to 1
-over the image: from the middle of the first element to that of the last with `align_corners`, else
+A point has two coordinates, the first across and the second down, that go from -1 to 1 over the
+image: from the middle of the first element to that of the last with `align_corners`, else
 from edge to edge.
 """
 
@@ -37,7 +37,7 @@ from burn.ops.signature import (
 from burn.ops.table import OpTable
 
 _MODES: Final = {"nearest": (0,), "bilinear": (0, 1), "bicubic": (-1, 0, 1, 2)}
-"""Which elements a value is made of, counted from the one before its place."""
+"""Offsets of the elements that a value is interpolated from, from the one before its point."""
 
 SamplingMode: TypeAlias = Annotated[Literal["nearest", "bilinear", "bicubic"], Role.CHOICE]
 SamplingPadding: TypeAlias = Annotated[Literal["zeros", "border", "reflection"], Role.CHOICE]
@@ -52,7 +52,7 @@ def grid_sample_2d(
     padding_mode: SamplingPadding = "zeros",
     align_corners: Flag = False,
 ) -> Meta:
-    """Values of images `x` (N, C, H, W) at the places `grid` (N, rows, columns, 2).
+    """Values of images `x` (N, C, H, W) at the points `grid` (N, rows, columns, 2).
 
     `mode` is ``nearest`` (of two it is the even one), ``bilinear`` or ``bicubic`` (cubic
     convolution with a = -0.75). `padding_mode` says what lies beyond an image: ``zeros``; the
@@ -91,22 +91,22 @@ def _(
     ]
     total = None
     for row in down:
-        start = ops.multiply(row.place, width)
+        start = ops.multiply(row.index, width)
         line = None
         for column in across:
-            place = ops.expand(ops.add(start, column.place), shape=(images, channels, count))
-            line = _added(ops, line, ops.gather(plane, place, axis=2), column)
+            index = ops.expand(ops.add(start, column.index), shape=(images, channels, count))
+            line = _added(ops, line, ops.gather(plane, index, axis=2), column)
         total = _added(ops, total, line, row)
     return ops.reshape(total, shape=shape)
 
 
 class _Neighbour(NamedTuple):
-    """An element beside each place, along one axis."""
+    """An element near each point, along one axis."""
 
-    place: Primitive
+    index: Primitive
     weight: Primitive
     outside: Primitive | None
-    """Whether it is beyond the image, if it ever is; `place` is one that exists then."""
+    """Whether it is beyond the image, or None if it never is; `index` is in range even there."""
 
 
 def _added(
@@ -128,7 +128,7 @@ def _neighbours(
     padding_mode: str,
     align_corners: bool,
 ) -> list[_Neighbour]:
-    """The elements along an axis that the values at some coordinates are made of."""
+    """The elements along an axis from which the values at some coordinates are interpolated."""
     last = float(length - 1)
     if align_corners:
         position = ops.multiply(ops.add(coordinate, 1.0), last / 2.0)
@@ -146,7 +146,7 @@ def _neighbours(
         position = ops.clip(position, *bounds)
     if mode == "nearest":
         first = ops.round(position)
-        weights = [ops.add(ops.multiply(position, 0.0), 1.0)]  # NaN where there is no place
+        weights = [ops.add(ops.multiply(position, 0.0), 1.0)]  # NaN for a coordinate of NaN
     else:
         first = ops.floor(position)
         t = ops.subtract(position, first)
@@ -154,13 +154,13 @@ def _neighbours(
     always_inside = padding_mode != "zeros" and mode != "bilinear"
     result = []
     for offset, weight in zip(_MODES[mode], weights, strict=True):
-        place = ops.add(first, float(offset)) if offset else first
+        element = ops.add(first, float(offset)) if offset else first
         if mode == "bicubic" and reflects:
-            place = _reflected(ops, place, low, high)
-        inside = ops.clip(place, 0.0, last)
+            element = _reflected(ops, element, low, high)
+        inside = ops.clip(element, 0.0, last)
         outside = None
         if not always_inside:
-            outside = ops.bitwise_or(ops.less(place, 0.0), ops.greater(place, last))
+            outside = ops.bitwise_or(ops.less(element, 0.0), ops.greater(element, last))
         result.append(_Neighbour(ops.cast(inside, dtype=index_dtype(ops)), weight, outside))
     return result
 
@@ -168,7 +168,7 @@ def _neighbours(
 def _cubic_position(
     ops: OpTable, position: Primitive, last: float, low: float, high: float, *, reflects: bool
 ) -> Primitive:
-    """The same place nearer to the image: its elements are reflected one by one."""
+    """An equivalent position near the image, whose elements are reflected one by one."""
     if not reflects:
         return ops.clip(position, *_beyond(last))
     period = 2.0 * (high - low)
@@ -176,12 +176,12 @@ def _cubic_position(
 
 
 def _beyond(last: float) -> tuple[float, float]:
-    """Bounds beyond which no element of an image has a part: infinity has no weights."""
+    """Bounds beyond which all weights are 0; they replace infinity, which has no weights."""
     return -4.0, last + 4.0
 
 
 def _reflected(ops: OpTable, position: Primitive, low: float, high: float) -> Primitive:
-    """Positions beyond `low` and `high` reflected there, as often as it takes."""
+    """Positions reflected at `low` and `high` until they are between them."""
     period = 2.0 * (high - low)
     position = ops.remainder(ops.subtract(position, low), period)
     back = ops.subtract(period, position)
@@ -189,7 +189,7 @@ def _reflected(ops: OpTable, position: Primitive, low: float, high: float) -> Pr
 
 
 def _cubic_weights(ops: OpTable, t: Primitive) -> list[Primitive]:
-    """Weights of the elements at -1, 0, 1 and 2 for a place at `t`."""
+    """Weights of the elements at -1, 0, 1 and 2 for a point at `t`."""
     a = CUBIC
 
     def near(distance: Primitive) -> Primitive:
@@ -219,7 +219,7 @@ def _sampled_shape(shape: Shape, grid: Shape, mode: str, padding_mode: str) -> S
 
 @op(Tag.COMPUTE_BOUND)
 def affine_grid_2d(theta: FloatOperand, *, output_size: Sizes, align_corners: Flag = False) -> Meta:
-    """Places of `output_size` (rows, columns) that affine maps `theta` (N, 2, 3) lead to.
+    """Grid of `output_size` (rows, columns) points under affine maps `theta` (N, 2, 3).
 
     The result (N, rows, columns, 2) is a grid for `grid_sample_2d`: ``theta @ [x, y, 1]`` for the
     coordinates x and y of each element of an image of that size.

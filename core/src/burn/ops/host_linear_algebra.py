@@ -32,7 +32,7 @@ Array = npt.NDArray[Any]
 NOT_DECOMPOSED = (
     "has no such decomposition: it holds NaN or infinity, or the iteration did not converge"
 )
-"""What is wrong with a matrix where NumPy does not say it."""
+"""The reason of a failure that NumPy reports without one."""
 
 
 def read(ops: OpTable, x: Primitive) -> Array:
@@ -60,20 +60,20 @@ def compute(function: Callable[..., Any], failure: str, *stacks: Array) -> Any:
         try:
             return function(*stacks)
         except np.linalg.LinAlgError:
-            raise ExecutionError(f"{_place(function, stacks)} {failure}") from None
+            raise ExecutionError(f"{_failing_matrix(function, stacks)} {failure}") from None
 
 
-def _place(function: Callable[..., Any], stacks: Sequence[Array]) -> str:
+def _failing_matrix(function: Callable[..., Any], stacks: Sequence[Array]) -> str:
     """Name the first matrix of a stack for which a function fails."""
     batch = np.broadcast_shapes(*[stack.shape[:-2] for stack in stacks])
     if not batch:
         return "the matrix"
     stacks = [np.broadcast_to(stack, (*batch, *stack.shape[-2:])) for stack in stacks]
-    for place in np.ndindex(batch):
+    for index in np.ndindex(batch):
         try:
-            function(*[stack[place] for stack in stacks])
+            function(*[stack[index] for stack in stacks])
         except np.linalg.LinAlgError:
-            return f"matrix [{', '.join(map(str, place))}] of the batch"
+            return f"matrix [{', '.join(map(str, index))}] of the batch"
     return "a matrix"
 
 
@@ -96,18 +96,18 @@ def column_factors(vectors: Array) -> Array:
     """`positive_factors` of the element of the largest magnitude of each column."""
     if 0 in vectors.shape:
         return np.ones((*vectors.shape[:-2], vectors.shape[-1]), vectors.dtype)
-    place = np.argmax(np.abs(vectors), axis=-2, keepdims=True)
-    return positive_factors(np.take_along_axis(vectors, place, axis=-2)[..., 0, :])
+    largest = np.argmax(np.abs(vectors), axis=-2, keepdims=True)
+    return positive_factors(np.take_along_axis(vectors, largest, axis=-2)[..., 0, :])
 
 
 def check_matrix(x: Meta) -> None:
-    """Refuse what has fewer than two axes."""
+    """Raise ShapeError unless there are two axes or more."""
     if len(x.shape) < 2:
         raise ShapeError(f"matrices have two axes or more, got {x.shape}")
 
 
 def check_square(x: Meta) -> int:
-    """Refuse what is no stack of square matrices; returns their size."""
+    """Size of the square matrices of a stack; raises ShapeError if they are not square."""
     check_matrix(x)
     if x.shape[-1] != x.shape[-2]:
         raise ShapeError(

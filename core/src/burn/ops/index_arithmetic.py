@@ -1,4 +1,4 @@
-"""What the ops that compute indices share: a dtype to count in, ranges, positions, labels."""
+"""Arithmetic on indices: their dtype, ranges, negative indices, labels."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ __all__ = ["index_dtype", "mark_invalid_labels", "narrow", "positions", "wrap_ne
 
 
 def index_dtype(ops: OpTable) -> DType:
-    """The dtype in which a decomposition counts: int64, or int32 where there are no 64 bits."""
+    """The dtype of indices in a decomposition: int64, or int32 on a device without it."""
     usage = ops.backend.dtype_usage(ops.device, int64)
     return int64 if DTypeUsage.GENERAL in usage else int32
 
 
 def narrow(ops: OpTable, x: Primitive, axis: int, start: int, length: int) -> Primitive:
-    """`length` neighbours along an axis."""
+    """`length` elements along an axis, from `start`."""
     slices = tuple(
         (start, length, 1) if number == axis else (0, extent, 1)
         for number, extent in enumerate(x.shape)
@@ -28,7 +28,7 @@ def narrow(ops: OpTable, x: Primitive, axis: int, start: int, length: int) -> Pr
 
 
 def positions(ops: OpTable, shape: Sequence[int], axis: int, *, start: int = 0) -> Primitive:
-    """Places along an axis, counted from `start`, with length 1 along all others."""
+    """``start + i`` for each index i along an axis, with length 1 along all others."""
     length = shape[axis]
     count = ops.arange(start=start, step=1, length=length, dtype=index_dtype(ops))
     column = tuple(length if number == axis else 1 for number in range(len(shape)))
@@ -36,16 +36,15 @@ def positions(ops: OpTable, shape: Sequence[int], axis: int, *, start: int = 0) 
 
 
 def wrap_negative_indices(ops: OpTable, indices: Primitive, length: int) -> Primitive:
-    """Indices in [-n, n) counted from the front, in the dtype of places; others as they are."""
+    """Indices in [-n, n) as indices in [0, n), in `index_dtype`; others as they are."""
     indices = ops.cast(indices, dtype=index_dtype(ops))
     return ops.where(ops.less(indices, 0), ops.add(indices, length), indices)
 
 
 def mark_invalid_labels(ops: OpTable, indices: Primitive, *, blank: int | None = None) -> Primitive:
-    """Indices that name a class or a row, as `gather` and its like take them.
+    """Labels as indices for `gather`, in which invalid ones are replaced by indices out of range.
 
-    None of them counts from the end: a negative one is out of range, as is the blank, which is no
-    label.
+    A negative label is invalid, as it does not count from the end; so is the blank.
     """
     if ops.dtype(indices).kind is Kind.UINT and blank is None:
         return indices

@@ -1,7 +1,7 @@
-"""Reading and writing at places that a tensor of integers names.
+"""Reading and adding at indices that a tensor holds.
 
-An index is in [-n, n) of an axis of length n. One that is not is found while the op runs: the
-error is an `OutOfRangeError`, and comes no later than the next read of a result.
+An index is in [-n, n) for an axis of length n. Any other raises `OutOfRangeError`, at the latest
+when a result is read.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from burn.ops.table import OpTable
 
 @op(Tag.COMPUTE_BOUND | Tag.CHECKS_INDICES)
 def gather(x: AnyOperand, indices: IndexOperand, *, axis: Axis) -> Meta:
-    """One element of `x` for each index: its place with ``axis`` replaced by the index.
+    """One element of `x` for each index, which replaces the position along ``axis``.
 
     ``output[i, j, k] = x[i, indices[i, j, k], k]`` for axis 1. All other lengths are equal.
     """
@@ -45,7 +45,7 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
 def scatter_add(
     x: NumericOperand, indices: IndexOperand, value: NumericOperand, *, axis: Axis
 ) -> Meta:
-    """`x` with each element of `value` added at its place with ``axis`` replaced by the index.
+    """`x` with each element of `value` added where the index replaces the position along ``axis``.
 
     An index may occur more than once: all its values are added.
     """
@@ -82,7 +82,7 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
 def select_add(
     x: NumericOperand, indices: IndexOperand, value: NumericOperand, *, axis: Axis
 ) -> Meta:
-    """`x` with slices of `value` added at the places along `axis` that a 1-d tensor names."""
+    """`x` with slices of `value` added at the indices along `axis` in a 1-d tensor."""
     check_same_shape("value", value.shape, check_selection(x.shape, indices.shape, axis))
     return x
 
@@ -108,7 +108,7 @@ def spread(ops: OpTable, indices: Primitive, shape: Sequence[int], axis: int) ->
 
 
 def check_selection(shape: Shape, indices: Shape, axis: int) -> Shape:
-    """Shape of what a 1-d tensor of indices selects; refuses other indices."""
+    """Shape of the slices that a 1-d tensor of indices selects."""
     check_axis(axis, len(shape))
     if len(indices) != 1:
         raise ShapeError(
@@ -119,7 +119,7 @@ def check_selection(shape: Shape, indices: Shape, axis: int) -> Shape:
 
 
 def check_gather_shapes(shape: Shape, indices: Shape, axis: int) -> None:
-    """Refuse indices whose shape differs from that of the tensor beside `axis`."""
+    """Raise ShapeError unless indices have the shape of the tensor but for `axis`."""
     check_axis(axis, len(shape))
     if len(shape) != len(indices) or any(
         length != expected and number != axis
@@ -132,7 +132,7 @@ def check_gather_shapes(shape: Shape, indices: Shape, axis: int) -> None:
 
 
 def check_same_shape(name: str, shape: Shape, expected: Shape) -> None:
-    """Refuse a shape other than the expected one."""
+    """Raise ShapeError unless a shape is the expected one."""
     if shape != expected:
         raise ShapeError(f"{name} has shape {shape} where {expected} is needed")
 

@@ -118,8 +118,8 @@ def _(ops: OpTable, x: Primitive) -> Primitive:
     # With x = U diag(s) V: det(U) det(V) U diag(products of all other s) V.
     u, s, vh = compute(np.linalg.svd, "has no singular values", read(ops, x))
     others = np.ones_like(s)
-    for place in range(s.shape[-1]):
-        others[..., place] = np.prod(np.delete(s, place, -1), -1)
+    for index in range(s.shape[-1]):
+        others[..., index] = np.prod(np.delete(s, index, -1), -1)
     sign = np.linalg.det(u) * np.linalg.det(vh)
     return upload(ops, sign[..., None, None] * ((u * others[..., None, :]) @ vh), x)
 

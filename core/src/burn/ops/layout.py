@@ -1,4 +1,4 @@
-"""Casts, and ops that rearrange elements: reshape, permute, expand, slice, join."""
+"""Casts, and ops that rearrange elements: reshape, permute, expand, slice, concatenate."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def sum_to_shape(ops: OpTable, g: Primitive, shape: Sequence[int]) -> Primitive:
 
 @op(Tag.VIEW)
 def slice(x: AnyOperand, *, slices: AxisSlices) -> Meta:
-    """Elements at regular places: per axis (start, length, step), of which the step is not 0."""
+    """A strided slice: per axis (start, length, step), where the step is not 0."""
     return Meta(_check_slices(x, slices), x.dtype)
 
 
@@ -156,7 +156,7 @@ def _(ops: OpTable, x: Primitive, value: Primitive, *, slices: Slices) -> Primit
 
 @op()
 def slice_assign(x: AnyOperand, value: AnyOrScalar, *, slices: AxisSlices) -> Meta:
-    """`x` with other elements at regular places; `value` broadcasts to the slice."""
+    """`x` with other elements in a strided slice, to which `value` broadcasts."""
     target = _check_slices(x, slices)
     shape = value.shape if isinstance(value, Meta) else ()
     if broadcast_shapes(shape, target) != target:
@@ -274,8 +274,8 @@ def pad(
 ) -> Meta:
     """More elements before and after those of `x`: a pair of numbers of them for each axis.
 
-    `mode` says what they are: ``constant`` (`value`), ``edge`` (the nearest element), ``wrap`` (the
-    tensor again), ``reflect`` and ``symmetric`` (the tensor mirrored, without and with its edge).
+    `mode` selects their values: ``constant`` (`value`), ``edge`` (the nearest element), ``wrap``
+    (the tensor again), ``reflect`` and ``symmetric`` (mirrored, without and with its edge).
     """
     _check_padding(x.shape, padding, mode)
     shape = [
@@ -303,25 +303,25 @@ def _(
         return ops.slice_assign(filled, x, slices=slices)
     for axis, (length, (before, after)) in enumerate(pairs):
         if before or after:
-            places = _padded_places(ops, length, before, after, mode)
-            x = ops.select(x, places, axis=axis)
+            indices = _padded_indices(ops, length, before, after, mode)
+            x = ops.select(x, indices, axis=axis)
     return x
 
 
-def _padded_places(ops: OpTable, length: int, before: int, after: int, mode: str) -> Primitive:
-    """The places of an axis that stand along the padded one."""
-    places = ops.arange(
+def _padded_indices(ops: OpTable, length: int, before: int, after: int, mode: str) -> Primitive:
+    """Index along an axis of each element of the padded axis."""
+    indices = ops.arange(
         start=-before, step=1, length=before + length + after, dtype=index_dtype(ops)
     )
     if mode == "wrap":
-        return ops.remainder(places, length)
+        return ops.remainder(indices, length)
     if mode == "edge" or length == 1:
-        return ops.clip(places, 0, length - 1)
-    # Mirrored: there and back is a period, and what lies beyond the end comes back.
+        return ops.clip(indices, 0, length - 1)
+    # Mirrored: a period is the axis forwards and backwards.
     period = 2 * length - (2 if mode == "reflect" else 0)
-    places = ops.remainder(places, period)
-    back = ops.subtract(period if mode == "reflect" else period - 1, places)
-    return ops.where(ops.less(places, length), places, back)
+    indices = ops.remainder(indices, period)
+    back = ops.subtract(period if mode == "reflect" else period - 1, indices)
+    return ops.where(ops.less(indices, length), indices, back)
 
 
 def _check_padding(shape: Shape, padding: Sequence[tuple[int, int]], mode: str) -> None:
@@ -340,7 +340,7 @@ def _check_padding(shape: Shape, padding: Sequence[tuple[int, int]], mode: str) 
 
 @op(Tag.VIEW)
 def unfold(x: AnyOperand, *, axis: Axis, size: Integer, step: Integer = 1) -> Meta:
-    """Windows of neighbours along `axis`, one every `step` places, each along a new last axis."""
+    """Windows of `size` elements along `axis`, `step` apart, each along a new last axis."""
     count = _windows(x.shape, axis, size, step)
     return Meta((*x.shape[:axis], count, *x.shape[axis + 1 :], size), x.dtype)
 
@@ -352,8 +352,8 @@ def _(ops: OpTable, x: Primitive, *, axis: int, size: int, step: int = 1) -> Pri
     dtype = index_dtype(ops)
     start = ops.arange(start=0, step=step, length=count, dtype=dtype)
     within = ops.arange(start=0, step=1, length=size, dtype=dtype)
-    places = ops.add(ops.reshape(start, shape=(count, 1)), within)
-    chosen = ops.select(x, ops.reshape(places, shape=(count * size,)), axis=axis)
+    indices = ops.add(ops.reshape(start, shape=(count, 1)), within)
+    chosen = ops.select(x, ops.reshape(indices, shape=(count * size,)), axis=axis)
     chosen = ops.reshape(chosen, shape=(*shape[:axis], count, size, *shape[axis + 1 :]))
     rest = [number for number in range(len(shape) + 1) if number != axis + 1]
     return ops.permute(chosen, axes=(*rest, axis + 1))
@@ -365,5 +365,5 @@ def _windows(shape: Shape, axis: int, size: int, step: int) -> int:
     if not 0 < size <= shape[axis]:
         raise ShapeError(f"a window of {size} elements along an axis of length {shape[axis]}")
     if step < 1:
-        raise ArgumentError(f"windows are {step} places apart", hint="Use a step of 1 or more")
+        raise ArgumentError(f"the step between windows is {step}", hint="Use 1 or more")
     return (shape[axis] - size) // step + 1

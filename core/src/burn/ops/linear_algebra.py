@@ -107,8 +107,8 @@ def _(ops: OpTable, x1: Primitive, x2: Primitive, *, axis: int) -> Primitive:
     if shape[axis] != 3:
         raise ShapeError(f"axis {axis} of {shape} has not length 3")
     from_end = axis - len(shape)
-    a, b, c = (_element(ops, x1, from_end, place) for place in range(3))
-    d, e, f = (_element(ops, x2, from_end, place) for place in range(3))
+    a, b, c = (_element(ops, x1, from_end, index) for index in range(3))
+    d, e, f = (_element(ops, x2, from_end, index) for index in range(3))
     parts = [
         ops.subtract(ops.multiply(b, f), ops.multiply(c, e)),
         ops.subtract(ops.multiply(c, d), ops.multiply(a, f)),
@@ -195,11 +195,11 @@ def _meet(shape1: Shape, shape2: Shape, axis: int) -> Shape:
     return shape
 
 
-def _element(ops: OpTable, x: Primitive, from_end: int, place: int) -> Primitive:
+def _element(ops: OpTable, x: Primitive, from_end: int, index: int) -> Primitive:
     """One slice of length 1 along an axis that is counted from the end."""
     axis = from_end + len(x.shape)
     slices = tuple(
-        (place, 1, 1) if number == axis else (0, length, 1) for number, length in enumerate(x.shape)
+        (index, 1, 1) if number == axis else (0, length, 1) for number, length in enumerate(x.shape)
     )
     return ops.slice(x, slices=slices)
 

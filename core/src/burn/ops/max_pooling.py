@@ -1,7 +1,7 @@
-"""Largest elements of windows.
+"""Maximum pooling.
 
-The spatial axes are the last ones, as many as `kernel_size` has numbers; whatever stands before
-them is batch and channels. Padding is never the largest.
+The spatial axes are the last ones, as many as `kernel_size` has numbers; the axes before them are
+batch and channels. Padding is never the largest.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def max_pool(
 ) -> Meta:
     """Largest element of each window; NaN propagates, and the gradient goes to the first of equals.
 
-    Window i along an axis holds the places ``i * stride - padding + j * dilation`` for j below
+    Window i along an axis holds the indices ``i * stride - padding + j * dilation`` for j below
     `kernel_size`. There are as many windows as fit between the ends of the padding; with
     `ceil_mode` also one that does not, if it starts in the tensor or in the padding before it.
     """
@@ -66,7 +66,7 @@ def max_pool(
 
 @max_pool.decomposition
 def _(ops: OpTable, x: Primitive, **attributes: Unpack[MaxPoolAttributes]) -> Primitive:
-    # Under autodiff the other op runs, and the places are what its gradient rule needs.
+    # Under autodiff the other op runs, whose indices its gradient rule needs.
     output, _ = ops.max_pool_with_indices(x, index_dtype=counting_dtype(ops), **attributes)
     return output
 
@@ -78,7 +78,7 @@ def max_pool_with_indices(
     index_dtype: TargetDType,
     **attributes: Unpack[MaxPoolAttributes],
 ) -> tuple[Meta, Meta]:
-    """Largest element of each window, and its place among the spatial axes in row-major order.
+    """Largest element of each window, and its flat index over the spatial axes in row-major order.
 
     See `max_pool` for the windows. Of equal elements it is the first, and of several NaN.
     """
@@ -99,7 +99,7 @@ def _(
     lead = shape[: len(shape) - len(plan)]
     edges = ((0, 0),) * len(lead) + tuple([(axis.before, axis.missing) for axis in plan])
     padded = ops.pad(x, padding=edges, mode="constant", value=lowest_value(dtype))
-    start, indices = _places(ops, plan)
+    start, indices = _flat_starts(ops, plan)
     output = ops.full(shape=shape, fill_value=lowest_value(dtype), dtype=dtype)
     for steps in itertools.product(
         *[range(0, axis.dilation * axis.kernel, axis.dilation) for axis in plan]
@@ -111,27 +111,27 @@ def _(
         larger = ops.bitwise_not(ops.less_equal(value, output))  # so is a NaN
         if dtype.is_float:
             larger = ops.bitwise_and(larger, ops.equal(output, output))  # but the first one stays
-        place = sum(step * unit for step, unit in zip(steps, _units(plan), strict=True))
+        offset = sum(step * stride for step, stride in zip(steps, _strides(plan), strict=True))
         output = ops.where(larger, value, output)
-        indices = ops.where(larger, ops.add(start, place), indices)
+        indices = ops.where(larger, ops.add(start, offset), indices)
     return output, ops.cast(indices, dtype=index_dtype)
 
 
-def _places(ops: OpTable, plan: Sequence[Windows]) -> tuple[Primitive, Primitive]:
-    """Place at which each window starts, and the first one of it that is no padding."""
+def _flat_starts(ops: OpTable, plan: Sequence[Windows]) -> tuple[Primitive, Primitive]:
+    """Flat index at which each window starts, and that of its first element beyond padding."""
     counts = [axis.count for axis in plan]
     starts, firsts = [], []
-    for number, (axis, unit) in enumerate(zip(plan, _units(plan), strict=True)):
-        place = ops.multiply(positions(ops, counts, number), axis.stride)
-        place = ops.subtract(place, axis.before)
-        first = ops.where(ops.less(place, 0), ops.remainder(place, axis.dilation), place)
-        starts.append(ops.multiply(place, unit))
-        firsts.append(ops.multiply(first, unit))
+    for number, (axis, stride) in enumerate(zip(plan, _strides(plan), strict=True)):
+        start = ops.multiply(positions(ops, counts, number), axis.stride)
+        start = ops.subtract(start, axis.before)
+        first = ops.where(ops.less(start, 0), ops.remainder(start, axis.dilation), start)
+        starts.append(ops.multiply(start, stride))
+        firsts.append(ops.multiply(first, stride))
     return functools.reduce(ops.add, starts), functools.reduce(ops.add, firsts)
 
 
-def _units(plan: Sequence[Windows]) -> list[int]:
-    """How many places neighbours along each axis are apart in row-major order."""
+def _strides(plan: Sequence[Windows]) -> list[int]:
+    """Row-major stride of each spatial axis, in elements."""
     lengths = [axis.length for axis in plan]
     return [math.prod(lengths[number + 1 :]) for number in range(len(lengths))]
 
@@ -145,9 +145,9 @@ def _(ops: OpTable, ctx: Context, g: Cotangent, g_indices: Cotangent) -> Gradien
 
 @op(Tag.COMPUTE_BOUND | Tag.CHECKS_INDICES, outputs=("gradient",))
 def max_pool_grad(g: FloatOperand, indices: IndexOperand, *, input_size: Sizes) -> Meta:
-    """Gradient of `max_pool`: each element of `g` added at its place among the spatial axes.
+    """Gradient of `max_pool`: each element of `g` added at its flat index over the spatial axes.
 
-    `indices` are those of `max_pool_with_indices`; `input_size` is the lengths of the spatial axes
+    `indices` are those of `max_pool_with_indices`; `input_size` has the lengths of the spatial axes
     of its operand.
     """
     return Meta(check_pool_indices(g.shape, indices.shape, input_size), g.dtype)
@@ -176,16 +176,16 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
 
 
 def lowest_value(dtype: DType) -> Scalar:
-    """The number of a dtype that none is below."""
+    """The lowest number of a dtype."""
     return -math.inf if dtype.is_float else dtype.integer_range[0]
 
 
 def check_pool_index_dtype(plan: Sequence[Windows], dtype: DType) -> None:
-    """Refuse a dtype that cannot count the places."""
+    """Raise DTypeError unless a dtype represents every flat index over the spatial axes."""
     last = math.prod([axis.length for axis in plan]) - 1
     if not dtype.is_integer or dtype.integer_range[1] < last:
         raise DTypeError(
-            f"indices of {dtype} for places up to {last}",
+            f"{dtype} does not hold indices up to {last}",
             hint="Use int64, or int32 if that is enough",
         )
 

@@ -30,7 +30,7 @@ def layer_norm(
 ) -> Meta:
     """``(x - mean) / sqrt(variance + epsilon) * gamma + beta`` over the last axis.
 
-    `gamma` and `beta` have one element for each place of that axis (Ba et al., 2016,
+    `gamma` and `beta` have one element for each index of that axis (Ba et al., 2016,
     arXiv:1607.06450).
     """
     check_last_axis(x.shape, gamma=gamma, beta=beta)
@@ -115,7 +115,7 @@ def _normalized_rows(ops: OpTable, x: Primitive, epsilon: float) -> tuple[Primit
 def rms_norm(x: FloatOperand, gamma: OptionalFloat, *, epsilon: Number) -> Meta:
     """``x / sqrt(mean(x**2) + epsilon) * gamma`` over the last axis.
 
-    `gamma` has one element for each place of that axis (Zhang and Sennrich, 2019,
+    `gamma` has one element for each index of that axis (Zhang and Sennrich, 2019,
     arXiv:1910.07467).
     """
     check_last_axis(x.shape, gamma=gamma)
@@ -143,7 +143,7 @@ def batch_norm(
 ) -> Meta:
     """``(x - mean) / sqrt(variance + epsilon) * gamma + beta`` with known statistics.
 
-    All but `x` have one element for each channel, which is a place along axis 1 of `x`.
+    All but `x` have one element for each channel, along axis 1 of `x`.
     """
     check_channels(x.shape, gamma=gamma, beta=beta, mean=mean, variance=variance)
     return x
@@ -310,7 +310,7 @@ def _count_per_channel(shape: Shape) -> int:
 
 
 def check_last_axis(shape: Shape, **parameters: Meta | Primitive | None) -> int:
-    """Length of the last axis; refuses parameters of another length."""
+    """Length of the last axis; raises ShapeError unless each parameter has that length."""
     if not shape:
         raise ShapeError("a 0-d tensor has no last axis to normalize over")
     for name, parameter in parameters.items():
@@ -319,7 +319,7 @@ def check_last_axis(shape: Shape, **parameters: Meta | Primitive | None) -> int:
 
 
 def check_channels(shape: Shape, **parameters: Meta | Primitive | None) -> int:
-    """Number of channels; refuses parameters of another length."""
+    """Number of channels; raises ShapeError unless each parameter has that length."""
     if len(shape) < 2:
         raise ShapeError(
             f"a tensor of shape {shape} has no channels",
@@ -334,5 +334,5 @@ def _check_vector(name: str, parameter: Meta | Primitive | None, length: int, wh
     if parameter is not None and tuple(parameter.shape) != (length,):
         raise ShapeError(
             f"{name} has shape {tuple(parameter.shape)}, which does not fit {what}",
-            hint=f"It has one element for each place: shape ({length},)",
+            hint=f"Its shape must be ({length},)",
         )

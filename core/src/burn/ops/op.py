@@ -1,10 +1,11 @@
 """Op: the one definition of an operation, from which everything else is derived.
 
 A definition is a function. Its name, docstring and signature are the op's; its body is the shape
-and dtype rule (`Op.infer`): from the metadata of the operands to that of the outputs. Decorators
-add what else an op may have: ``@name.decomposition`` (how to compute it from other ops) or
-``@name.on_host`` (with NumPy), ``@name.gradient`` (its gradient rule), and ``@name.inverse_write``
-(where its output is a view: what the operand is after a write to that)::
+and dtype rule (`Op.infer`), from the metadata of the operands to that of the outputs. Decorators
+add the other parts: ``@name.decomposition`` (the op computed by other ops) or ``@name.on_host``
+(by NumPy), ``@name.requirement`` (allowed values of attributes), ``@name.gradient`` (the gradient
+rule), and ``@name.inverse_write`` (for a view: the operand after a write to the output). Such a
+function is called ``_``, and gets the name of the op and the part, as in ``softmax.gradient``::
 
     @op(Tag.ELEMENTWISE)
     def reciprocal(x: FloatOperand) -> Meta:
@@ -39,10 +40,10 @@ Saves = tuple[str, ...] | Mapping[str, tuple[str, ...]]
 
 
 class Tag(enum.Flag):
-    """What kind of work an op is; generic parts ask this instead of naming ops."""
+    """Properties of an op, which generic code reads instead of naming ops."""
 
     ELEMENTWISE = enum.auto()
-    """Each output element depends on the input elements at its place; operands broadcast."""
+    """Each output element depends on the input elements at its index; operands broadcast."""
 
     VIEW = enum.auto()
     """The output holds elements of the input, rearranged; no arithmetic."""
@@ -51,12 +52,12 @@ class Tag(enum.Flag):
     CONTRACTION = enum.auto()
 
     CREATION = enum.auto()
-    """Makes a tensor of nothing: the table passes the backend a `device` keyword."""
+    """Has no tensor operand: the table passes the backend a `device` keyword."""
 
     RANDOM = enum.auto()
 
     COMPUTE_BOUND = enum.auto()
-    """Dear to compute: checkpointing keeps its outputs. Every other op is memory-bound."""
+    """Bound by computation: checkpointing keeps its outputs. Every other op is memory-bound."""
 
     NO_GRADIENT = enum.auto()
     """No output depends on an operand in a differentiable way."""
@@ -65,7 +66,7 @@ class Tag(enum.Flag):
     """The shape of an output depends on data: `Op.infer` gives None for a length it cannot know."""
 
     UNTRACKED = enum.auto()
-    """The outputs are complex, which is not differentiable: tracked operands are refused."""
+    """The outputs are complex, so not differentiable: a tracked operand is an error."""
 
     CHECKS_INDICES = enum.auto()
     """An operand holds indices that may be out of range; an asynchronous device finds out late."""
@@ -74,15 +75,15 @@ class Tag(enum.Flag):
 
 
 _STORAGE: Final = frozenset({"cast", "concat", "slice_assign"})
-"""Ops that are no views, and work with every dtype that a device can store."""
+"""Ops beside views that work with every dtype that a device can store."""
 
 
 class Context(Protocol):
-    """What a gradient rule knows of the call it differentiates."""
+    """The call that a gradient rule differentiates."""
 
     @property
     def saved(self) -> Sequence[Any]:
-        """The values named in `saves`, in that order; ``None`` where `needs` made one needless."""
+        """The values named in `saves`, in order; None for one that no required gradient uses."""
 
     @property
     def attrs(self) -> Mapping[str, Any]:
@@ -90,10 +91,10 @@ class Context(Protocol):
 
     @property
     def needs(self) -> Sequence[Any]:
-        """One bool per operand, whether its gradient is wanted; a tuple of them for a list."""
+        """For each operand, whether its gradient is required; a tuple for a list of tensors."""
 
-    def shape(self, position: int) -> tuple[int, ...]:
-        """Shape of an operand whose gradient is wanted."""
+    def shape(self, index: int) -> tuple[int, ...]:
+        """Shape of an operand whose gradient is required."""
 
 
 class Op:
@@ -123,11 +124,11 @@ class Op:
         What the rule needs: names of operands and outputs, or ``name.shape`` and ``name.dtype``
         for their metadata alone. A dict says it per operand that wants its gradient.
     requires : callable or None
-        ``requires(**attributes)`` refuses values of attributes. A table calls it before the op, of
-        whatever backend, so that none has to repeat it; `infer` calls it too.
+        ``requires(**attributes)`` raises if a value is not allowed. A table calls it before the op
+        of every backend, and `infer` calls it too.
     write : callable or None
         ``write(ops, x, value, **attributes)``: `x` after the output of this view op was assigned
-        `value`, which has the output's shape and dtype. None where the output refuses writes.
+        `value`, which has the output's shape and dtype. None if the output is read-only.
     """
 
     def __init__(
@@ -279,7 +280,7 @@ class Op:
 
 
 def _shown(operand: Any) -> str:
-    """An operand as in a message; the type alone of what is none, which may be a large array."""
+    """An operand as in a message; of any other object the type, since it may be a large array."""
     if operand is None or isinstance(operand, (Meta, bool, int, float, complex)):
         return str(operand)
     return type(operand).__name__

@@ -1,4 +1,4 @@
-"""Steps of optimizers: from a parameter, its gradient and a state to the next ones."""
+"""Steps of optimizers: the next parameter and state from the current ones and a gradient."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class AdamAttributes(TypedDict):
 
 
 def check_same_shapes(first: Primitive, *others: Primitive) -> None:
-    """Refuse shapes that would broadcast: a step computes with operands of one shape."""
+    """Raise ShapeError unless all operands of a step have one shape: they do not broadcast."""
     for other in others:
         if other.shape != first.shape:
             raise ShapeError(
@@ -60,8 +60,8 @@ def sgd_step(
     """One step of gradient descent with momentum (Sutskever et al., 2013, as PyTorch has it).
 
     With ``d = gradient + weight_decay * parameter``: ``velocity = momentum * velocity + d`` and
-    ``parameter -= learning_rate * velocity``, or ``d + momentum * velocity`` in its place under
-    `nesterov`.
+    ``parameter -= learning_rate * velocity``, where `nesterov` replaces ``velocity`` by
+    ``d + momentum * velocity``.
     """
     check_same_shapes(parameter, gradient, velocity)
     return parameter, parameter
@@ -82,7 +82,7 @@ def _(
         and 0.0 <= momentum < math.inf
         and 0.0 <= weight_decay < math.inf
     ):
-        return  # as it nearly always is
+        return  # the common case, without function calls
     real_number(learning_rate, "learning_rate", above=-math.inf, below=math.inf)
     real_number(momentum, "momentum", least=0.0, below=math.inf)
     real_number(weight_decay, "weight_decay", least=0.0, below=math.inf)
@@ -148,7 +148,7 @@ def _(
         and 0.0 <= epsilon < math.inf
         and 0.0 <= weight_decay < math.inf
     ):
-        return  # as it nearly always is
+        return  # the common case, without function calls
     if as_integer(step, "step") < 1:
         raise ArgumentError(f"step is {step}", hint="Count steps from 1")
     real_number(learning_rate, "learning_rate", above=-math.inf, below=math.inf)
@@ -189,5 +189,5 @@ def _(
 
 
 def adam_rates(step: int, learning_rate: float, beta1: float, beta2: float) -> tuple[float, float]:
-    """Learning rate and scale of the second moment's root, corrected for the start from 0."""
+    """Learning rate, and factor of the second moment's root, with the bias correction of a step."""
     return learning_rate / (1.0 - beta1**step), 1.0 / math.sqrt(1.0 - beta2**step)

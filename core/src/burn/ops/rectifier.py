@@ -1,6 +1,6 @@
-"""Activation functions made of pieces: rectifiers, and what is bent, cut or clipped.
+"""Piecewise activation functions: rectifiers, and clipped and shrunk functions.
 
-Formulas and the slopes where pieces meet are those of PyTorch 2, where a function stands there.
+Formulas, and the slopes where pieces meet, are those of PyTorch 2 if it has the function.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
 
 @op(Tag.ELEMENTWISE, outputs=("gradient",))
 def relu_grad(output: FloatOperand, g: FloatOperand) -> Meta:
-    """Gradient that passes a `relu`: `g` where its output is positive, else 0."""
+    """Gradient of `relu`: `g` where its output is positive, else 0."""
     return elementwise(output, g)
 
 

@@ -1,7 +1,7 @@
 """Reductions over axes.
 
-``axis`` is a tuple of distinct axes in [0, rank), or one such axis for the ops that return places.
-What a user may leave out was filled in above.
+``axis`` is a tuple of distinct axes in [0, rank), or one such axis for the ops that return indices.
+Every attribute has a value here; defaults belong to the public functions.
 """
 
 from __future__ import annotations
@@ -218,5 +218,5 @@ def _place(x: Meta, axis: int, keepdims: bool, dtype: DType, what: str) -> Meta:
     shape = reduce_shape(x.shape, (axis,), keepdims=keepdims)
     _over_empty(x, (axis,), what)
     if dtype.kind not in Kind.INTEGER:
-        raise DTypeError(f"places are integers, not {dtype}")
+        raise DTypeError(f"indices are integers, not {dtype}")
     return Meta(shape, dtype)

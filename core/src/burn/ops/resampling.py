@@ -1,7 +1,7 @@
-"""Images, and whatever else lies on regular places, brought to another size.
+"""Interpolation of images, signals and volumes to another size.
 
-The spatial axes are the last ones, as many as `output_size` has numbers; whatever stands before
-them is batch and channels. Each axis is resampled by itself.
+The spatial axes are the last ones, as many as `output_size` has numbers; the axes before them are
+batch and channels. Each spatial axis is interpolated by itself.
 """
 
 from __future__ import annotations
@@ -21,7 +21,11 @@ import numpy as np
 
 from burn.errors import ArgumentError, ShapeError
 from burn.ops.attributes import check_choice, without
-from burn.ops.axis_maps import Array, AxisMap, apply_axis_map
+from burn.ops.axis_maps import (
+    Array,
+    AxisMap,
+    apply_axis_map,
+)
 from burn.ops.op import Context, Tag, op
 from burn.ops.precision import in_float32
 from burn.ops.shapes import check_shape
@@ -73,11 +77,11 @@ def interpolate(
     output_size: Sizes,
     **attributes: Unpack[InterpolateAttributes],
 ) -> Meta:
-    """Values between those of `x`, at `output_size` places that are evenly spread over it.
+    """Values of `x` at `output_size` positions, spaced evenly over its spatial axes.
 
-    Place i of n along an axis of length L lies at ``(i + 0.5) * L / n - 0.5``; with `align_corners`
-    at ``i * (L - 1) / (n - 1)``, so that the first and the last ones of both meet. `scale` replaces
-    ``n / L``. What is taken there depends on `mode`:
+    Output i of n along an axis of length L is at ``(i + 0.5) * L / n - 0.5``; with `align_corners`
+    at ``i * (L - 1) / (n - 1)``, so that both ends of the axis are kept. `scale` replaces
+    ``n / L``. `mode` selects the value there:
 
     ``nearest``
         element ``floor(i * L / n)``
@@ -106,10 +110,10 @@ def _(
 ) -> Primitive:
     shape = _resized(tuple(x.shape), output_size, **attributes)
     lead = len(shape) - len(output_size)
-    for number, taps in enumerate(
+    for number, axis_map in enumerate(
         interpolation_maps(tuple(x.shape)[lead:], output_size, **attributes)
     ):
-        x = apply_axis_map(ops, x, taps, lead + number)
+        x = apply_axis_map(ops, x, axis_map, lead + number)
     return x
 
 
@@ -142,10 +146,10 @@ def _(
 ) -> Primitive:
     shape = _original(tuple(g.shape), input_size, **attributes)
     lead = len(shape) - len(input_size)
-    for number, taps in enumerate(
+    for number, axis_map in enumerate(
         interpolation_maps(input_size, tuple(g.shape)[lead:], **attributes)
     ):
-        g = apply_axis_map(ops, g, taps.transposed, lead + number)
+        g = apply_axis_map(ops, g, axis_map.transposed, lead + number)
     return g
 
 
@@ -164,14 +168,14 @@ def _resized(
     scale = attributes["scale"]
     if any(length < 1 for length in output_size):
         raise ShapeError(
-            f"cannot interpolate {shape} at {output_size} places",
+            f"cannot interpolate {shape} to the size {output_size}",
             hint="Each length of the output is 1 or more",
         )
     for length, count, one in zip(spatial, output_size, scale or (), strict=scale is not None):
         if count - 0.5 > length * one:
             raise ArgumentError(
-                f"a scale of {one} does not make {count} places of {length}",
-                hint="Leave it out, or use floor(length * scale) places",
+                f"a scale of {one} does not make {count} elements of {length}",
+                hint="Leave it out, or use floor(length * scale) elements",
             )
     return check_shape((*lead, *output_size))
 
@@ -203,34 +207,36 @@ def _check_options(count: int, *, mode: str, align_corners: bool, scale: Scale) 
 def interpolation_maps(
     input_size: Sizes, output_size: Sizes, mode: str, align_corners: bool, scale: Scale
 ) -> list[AxisMap]:
-    """What `interpolate` does along each axis; equal arguments give the identical objects."""
+    """The map of `interpolate` along each axis; equal arguments give the identical objects."""
     scales = (None,) * len(input_size) if scale is None else scale
     return [
-        _taps(length, count, mode, align_corners, one)
+        _interpolation(length, count, mode, align_corners, one)
         for length, count, one in zip(input_size, output_size, scales, strict=True)
     ]
 
 
 @functools.lru_cache(maxsize=256)
-def _taps(length: int, count: int, mode: str, align_corners: bool, scale: float | None) -> AxisMap:
-    """What an axis of `count` places is made of."""
-    place: Array = np.arange(count)
+def _interpolation(
+    length: int, count: int, mode: str, align_corners: bool, scale: float | None
+) -> AxisMap:
+    """The map to an axis of `count` elements."""
+    output: Array = np.arange(count)
     position: Array
     weights: Array
     if mode in _NEAREST:
         # In halves, so that it is exact in integers.
-        halves = 2 * place + (1 if mode == "nearest-exact" else 0)
+        halves = 2 * output + (1 if mode == "nearest-exact" else 0)
         if scale is None:
             nearest = halves * length // (2 * count)
         else:
             nearest = np.floor(halves / 2.0 / scale).astype(np.int64)
         return AxisMap(length, np.minimum(nearest, length - 1)[:, None])
     if align_corners:
-        position = place * (length - 1) / max(count - 1, 1)
+        position = output * (length - 1) / max(count - 1, 1)
     elif scale is None:
-        position = (2 * place + 1) * length / (2 * count) - 0.5
+        position = (2 * output + 1) * length / (2 * count) - 0.5
     else:
-        position = (place + 0.5) / scale - 0.5
+        position = (output + 0.5) / scale - 0.5
     if mode == "linear":
         position = np.clip(position, 0.0, length - 1.0)
     first = np.floor(position)
@@ -243,14 +249,14 @@ def _taps(length: int, count: int, mode: str, align_corners: bool, scale: float 
     else:
         offsets = np.arange(-2, 4)
         weights = _lanczos(t[:, None] - offsets)
-    places = first[:, None].astype(np.int64) + offsets
-    inside = np.clip(places, 0, length - 1)
+    indices = first[:, None].astype(np.int64) + offsets
+    inside = np.clip(indices, 0, length - 1)
     if mode == "lanczos3":
-        weights = np.where(inside == places, weights, 0.0)
+        weights = np.where(inside == indices, weights, 0.0)
         weights = weights / np.sum(weights, axis=1, keepdims=True)
-    taken = weights != 0.0
-    used = taken.any(axis=0)
-    return AxisMap(length, inside[:, used], weights[:, used], taken[:, used])
+    present = weights != 0.0
+    used = present.any(axis=0)
+    return AxisMap(length, inside[:, used], weights[:, used], present[:, used])
 
 
 def _cubic(distance: Array) -> Array:

@@ -106,10 +106,10 @@ def _record_gradient(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     later = narrow(ops, output, axis, 1, shape[axis] - 1)
     earlier = narrow(ops, output, axis, 0, shape[axis] - 1)
     changed = ops.bitwise_and(ops.not_equal(later, earlier), ops.equal(earlier, earlier))
-    place = ops.where(changed, positions(ops, later.shape, axis, start=1), 0)
+    position = ops.where(changed, positions(ops, later.shape, axis, start=1), 0)
     first = tuple(1 if number == axis else length for number, length in enumerate(shape))
     start = ops.full(shape=first, fill_value=0, dtype=index_dtype(ops))
-    holder = ops.cummax(ops.concat([start, place], axis=axis), axis=axis)
+    holder = ops.cummax(ops.concat([start, position], axis=axis), axis=axis)
     return (ops.scatter_add(zeros, holder, g, axis=axis),)
 
 

@@ -1,8 +1,8 @@
-"""Writing at places that a tensor of integers names; a place may be named more than once.
+"""Writing at indices that a tensor holds, which may repeat.
 
-Updates take effect in row-major order of the indices: of several assignments to one place the last
-wins, and sums, products and extrema take part in all of them. An index is in [-n, n) of an axis of
-length n; for one that is not see `burn.ops.indexing`.
+Updates take effect in row-major order of the indices: of several assignments to one element the
+last wins; sums, products and extrema combine all values. An index is in [-n, n) for an axis of
+length n; for any other see `burn.ops.indexing`.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ Combine = Callable[[Primitive, Primitive], Primitive]
 def scatter(
     x: AnyOperand, indices: IndexOperand, value: AnyOperand, *, axis: Axis, update: Update
 ) -> Meta:
-    """`x` updated with each element of `value` at its place with ``axis`` replaced by the index.
+    """`x` updated by each element of `value` where its index replaces the position along ``axis``.
 
     `update` is ``assign``, ``add``, ``multiply``, ``min`` or ``max``; booleans are not added or
-    multiplied. Of equal extrema each has its share of the gradient.
+    multiplied. Equal extrema share the gradient.
     """
     check_gather_shapes(x.shape, indices.shape, axis)
     check_same_shape("value", value.shape, indices.shape)
@@ -74,7 +74,7 @@ def _(
 
 
 def _combination(ops: OpTable, update: str, dtype: DType) -> Combine | None:
-    """What joins two values at one place; None where the later takes the place of the earlier."""
+    """The function that combines two values of one element; None if the later one wins."""
     if update == "assign":
         return None
     if update == "multiply":
@@ -104,7 +104,7 @@ def _combined(
 
 
 def _writer(ops: OpTable, x: Primitive, indices: Primitive, axis: int) -> Primitive:
-    """For each place of `x` 1 + the position along `axis` of the last index to it, or 0."""
+    """For each element of `x` 1 + the position along `axis` of the last index to it, or 0."""
     runs = _Runs(ops, indices, x.shape[axis], axis)
     last = runs.last(x)
     sorted_position = ops.add(runs.order, 1)
@@ -112,12 +112,12 @@ def _writer(ops: OpTable, x: Primitive, indices: Primitive, axis: int) -> Primit
 
 
 def _written(ops: OpTable, value: Primitive, writer: Primitive, axis: int) -> Primitive:
-    """For each place the value of its writer; of places without one nobody looks at theirs."""
+    """For each element the value of its writer; arbitrary for an element without one."""
     return ops.gather(value, ops.maximum(ops.subtract(writer, 1), 0), axis=axis)
 
 
 class _Runs:
-    """Indices sorted along an axis, so that equal ones lie side by side, in their old order."""
+    """Indices sorted along an axis, stably: equal indices form a run."""
 
     def __init__(self, ops: OpTable, indices: Primitive, length: int, axis: int) -> None:
         self.ops = ops
@@ -126,17 +126,17 @@ class _Runs:
         front = wrap_negative_indices(ops, indices, length)
         self.order = ops.argsort(front, axis=axis, dtype=index_dtype(ops))
         self.sorted = ops.gather(front, self.order, axis=axis)
-        # Unchanged, so that one out of range is found where it is used.
+        # Unchanged, so that the op that reads an index out of range reports it.
         self.indices = ops.gather(indices, self.order, axis=axis)
 
     def same(self, step: int) -> Primitive:
-        """Whether elements have the index of those `step` places later."""
+        """Whether an element has the same index as the one `step` positions later."""
         later = narrow(self.ops, self.sorted, self.axis, step, self.length - step)
         earlier = narrow(self.ops, self.sorted, self.axis, 0, self.length - step)
         return self.ops.equal(later, earlier)
 
     def scan(self, x: Primitive, combine: Combine) -> Primitive:
-        """What each sorted element gives together with those before it in its run."""
+        """The inclusive scan of each run: an element combined with those before it in the run."""
         ops, axis, step = self.ops, self.axis, 1
         while step < self.length:
             head = narrow(ops, x, axis, 0, step)
@@ -148,16 +148,16 @@ class _Runs:
         return x
 
     def last(self, x: Primitive) -> Primitive:
-        """For each place of `x` 1 + the sorted position of the last index to it, or 0."""
+        """For each element of `x` 1 + the sorted position of the last index to it, or 0."""
         ops, axis = self.ops, self.axis
         ends = ops.bitwise_not(self.same(1))
         shape = list(self.sorted.shape)
         shape[axis] = 1
         end = ops.full(shape=tuple(shape), fill_value=True, dtype=ops.dtype(ends))
         ends = ops.concat([ends, end], axis=axis)
-        place = ops.where(ends, positions(ops, self.sorted.shape, axis, start=1), 0)
+        position = ops.where(ends, positions(ops, self.sorted.shape, axis, start=1), 0)
         zeros = ops.full(shape=tuple(x.shape), fill_value=0, dtype=index_dtype(ops))
-        return ops.scatter_add(zeros, self.indices, place, axis=axis)
+        return ops.scatter_add(zeros, self.indices, position, axis=axis)
 
 
 @scatter.gradient(saves=("x", "indices", "value", "output"))
@@ -202,13 +202,13 @@ def _product_gradient(
     g: Primitive,
     axis: int,
 ) -> Gradients:
-    """The slope by a factor is the product of all others; zeros need no division."""
+    """The derivative by a factor is the product of all others, computed without a division."""
     ones = ops.full(shape=tuple(x.shape), fill_value=1.0, dtype=ops.dtype(x))
     factors = ops.scatter(ones, indices, value, axis=axis, update="multiply")
     runs = _Runs(ops, indices, x.shape[axis], axis)
     sorted_values = ops.gather(value, runs.order, axis=axis)
     before = _shifted(ops, runs.scan(sorted_values, ops.multiply), runs.same(1), axis)
-    # The same from behind: runs stay runs when everything is reversed.
+    # The product of those after it: the same scan, reversed.
     backwards = _Reversed(runs)
     after = backwards.scan(ops.flip(sorted_values, axes=(axis,)), ops.multiply)
     after = ops.flip(_shifted(ops, after, backwards.same(1), axis), axes=(axis,))
@@ -220,7 +220,7 @@ def _product_gradient(
 
 
 class _Reversed(_Runs):
-    """The runs of others from behind."""
+    """The runs of others in reverse order."""
 
     def __init__(self, runs: _Runs) -> None:
         self.ops, self.axis, self.length = runs.ops, runs.axis, runs.length
@@ -228,7 +228,7 @@ class _Reversed(_Runs):
 
 
 def _shifted(ops: OpTable, x: Primitive, same: Primitive, axis: int) -> Primitive:
-    """What the element before each in its run holds, or 1."""
+    """The element before each in its run, or 1."""
     first = tuple(1 if number == axis else length for number, length in enumerate(x.shape))
     one = ops.full(shape=first, fill_value=1.0, dtype=ops.dtype(x))
     earlier = ops.where(same, narrow(ops, x, axis, 0, x.shape[axis] - 1), 1.0)
@@ -239,7 +239,7 @@ def _shifted(ops: OpTable, x: Primitive, same: Primitive, axis: int) -> Primitiv
 def select_assign(
     x: AnyOperand, indices: IndexOperand, value: AnyOperand, *, axis: Axis, update: Update
 ) -> Meta:
-    """`x` updated with slices of `value` at the places along `axis` that a 1-d tensor names.
+    """`x` updated with slices of `value` at the indices along `axis` in a 1-d tensor.
 
     `update` is that of `scatter`.
     """
@@ -252,8 +252,8 @@ def select_assign(
 def _(
     ops: OpTable, x: Primitive, indices: Primitive, value: Primitive, *, axis: int, update: str
 ) -> Primitive:
-    places = spread(ops, indices, x.shape, axis)
-    return ops.scatter(x, places, value, axis=axis, update=update)
+    expanded = spread(ops, indices, x.shape, axis)
+    return ops.scatter(x, expanded, value, axis=axis, update=update)
 
 
 @op(Tag.COMPUTE_BOUND | Tag.CHECKS_INDICES)
@@ -269,8 +269,8 @@ def gather_nd(x: AnyOperand, indices: IndexOperand) -> Meta:
 @gather_nd.decomposition
 def _(ops: OpTable, x: Primitive, indices: Primitive) -> Primitive:
     shape = _parts(tuple(x.shape), tuple(indices.shape))
-    lines, places = _flattened(ops, x, indices)
-    return ops.reshape(ops.select(lines, places, axis=0), shape=shape)
+    rows, flat = _flattened(ops, x, indices)
+    return ops.reshape(ops.select(rows, flat, axis=0), shape=shape)
 
 
 @op(Tag.COMPUTE_BOUND | Tag.CHECKS_INDICES)
@@ -290,36 +290,36 @@ def _(
 ) -> Primitive:
     shape = tuple(x.shape)
     check_same_shape("value", tuple(value.shape), _parts(shape, tuple(indices.shape)))
-    lines, places = _flattened(ops, x, indices)
-    value = ops.reshape(value, shape=(places.shape[0], lines.shape[1]))
-    result = ops.select_assign(lines, places, value, axis=0, update=update)
+    rows, flat = _flattened(ops, x, indices)
+    value = ops.reshape(value, shape=(flat.shape[0], rows.shape[1]))
+    result = ops.select_assign(rows, flat, value, axis=0, update=update)
     return ops.reshape(result, shape=shape)
 
 
 def _flattened(ops: OpTable, x: Primitive, indices: Primitive) -> tuple[Primitive, Primitive]:
-    """`x` as a matrix with a row for each place, and the rows that are named."""
+    """`x` as a matrix with a row for each part, and the flat index of each row of indices."""
     depth = indices.shape[-1]
     shape, lead = tuple(x.shape), tuple(indices.shape[:-1])
     total, count = size(shape[:depth]), size(lead)
     counting = index_dtype(ops)
     rows = ops.reshape(indices, shape=(count, depth))
-    place = ops.full(shape=(count, 1), fill_value=0, dtype=counting)
-    wrong = ops.less(place, 0)
+    flat = ops.full(shape=(count, 1), fill_value=0, dtype=counting)
+    wrong = ops.less(flat, 0)
     for axis in range(depth):
         index = narrow(ops, rows, 1, axis, 1)
         length = shape[axis]
         front = wrap_negative_indices(ops, index, length)
         outside = ops.bitwise_or(ops.less(front, 0), ops.greater_equal(front, length))
         wrong = ops.bitwise_or(wrong, outside)
-        place = ops.add(ops.multiply(place, length), front)
-    # Together an index that is too large and one that is too small may name a place that exists.
-    place = ops.where(wrong, total, place)
+        flat = ops.add(ops.multiply(flat, length), front)
+    # Together an index that is too large and one that is too small may give a flat index in range.
+    flat = ops.where(wrong, total, flat)
     lines = ops.reshape(x, shape=(total, size(shape[depth:])))
-    return lines, ops.reshape(place, shape=(count,))
+    return lines, ops.reshape(flat, shape=(count,))
 
 
 def _parts(shape: Shape, indices: Shape) -> Shape:
-    """Shape of what rows of indices name."""
+    """Shape of the parts that rows of indices select."""
     if not indices or indices[-1] > len(shape):
         raise ShapeError(
             f"indices of shape {indices} for a tensor with {len(shape)} axes",
@@ -329,7 +329,7 @@ def _parts(shape: Shape, indices: Shape) -> Shape:
 
 
 def check_update(update: str, dtype: DType) -> None:
-    """Refuse an update that there is not, or not of a dtype."""
+    """Raise unless an update exists, and for the dtype."""
     check_choice("update", update, scatter.attributes["update"].choices)
     if dtype.is_bool and update in ("add", "multiply"):
         raise DTypeError(f"booleans take no update {update!r}", hint='"max" is or, "min" is and')

@@ -1,4 +1,4 @@
-"""Rules about shapes and dtypes that several ops share. Each raises burn's own errors."""
+"""Rules for shapes and dtypes that several ops share."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def elementwise(*operands: Meta | Scalar, dtype: DType | None = None) -> Meta:
 
 
 def check_axis(axis: int, rank: int) -> int:
-    """Refuse an axis that is not in [0, rank)."""
+    """An axis; raises AxisError unless it is in [0, rank)."""
     if not 0 <= axis < rank:
         raise AxisError(
             f"axis {axis} is out of range for a tensor with {rank} axes",
@@ -74,13 +74,13 @@ def check_axis(axis: int, rank: int) -> int:
 
 
 def check_distinct(axes: Sequence[int]) -> None:
-    """Refuse axes of which one is named twice."""
+    """Raise AxisError if an axis is named twice."""
     if len(set(axes)) != len(axes):
         raise AxisError(f"axis {tuple(axes)} names an axis twice", hint="Name each axis once")
 
 
 def check_shape(shape: Sequence[int]) -> Shape:
-    """Refuse a shape with a negative length, or with more elements than an index can count."""
+    """A shape; raises ShapeError for a negative length, or more elements than int64 counts."""
     if any(length < 0 for length in shape):
         raise ShapeError(f"shape {tuple(shape)} has a negative length")
     if size(shape) >= 1 << 63:
@@ -89,7 +89,7 @@ def check_shape(shape: Sequence[int]) -> Shape:
 
 
 def check_conversion(source: DType, dtype: DType) -> DType:
-    """Refuse to drop imaginary parts: a complex number becomes another one or a bool."""
+    """The target of a cast; raises DTypeError if imaginary parts would be dropped."""
     if source.is_complex and dtype.kind in Kind.NUMERIC:
         raise DTypeError(
             f"{source} does not become {dtype}, which has no imaginary parts",

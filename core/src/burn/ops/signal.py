@@ -67,7 +67,7 @@ def _(ops: OpTable, ctx: Context, g_re: Cotangent, g_im: Cotangent) -> Gradients
 
 @op(Tag.COMPUTE_BOUND)
 def irfft(re: FloatOperand, im: FloatOperand, *, axis: Axis, n: Integer) -> Meta:
-    """The real signal of `n` elements that half of a spectrum belongs to: the inverse of `rfft`.
+    """The real signal of `n` elements that has half a spectrum: the inverse of `rfft`.
 
     The spectrum is cropped, or padded with zeros, to ``n // 2 + 1`` frequencies. The imaginary
     parts of frequency 0, and of n / 2 for an even `n`, count as 0.
@@ -156,7 +156,7 @@ def resize(ops: OpTable, x: Primitive, axis: int, length: int) -> Primitive:
 
 
 def both(ops: OpTable, g1: Cotangent, g2: Cotangent) -> Pair:
-    """Two cotangents, zeros in place of one that is None because its output was not used."""
+    """Two cotangents, where zeros replace that of an unused output, which is None."""
 
     def zeros(like: Primitive) -> Primitive:
         return ops.full(shape=tuple(like.shape), fill_value=0.0, dtype=ops.dtype(like))
@@ -186,7 +186,7 @@ def _resized(x: Meta, axis: int, n: int, length: int) -> Meta:
 
 
 def _multiplicity(ops: OpTable, like: Primitive, axis: int, n: int) -> Primitive:
-    """How often a frequency of half a spectrum stands in the whole: 2, but 1 for 0 and n / 2."""
+    """How often a frequency of half a spectrum is in the whole: twice, but once for 0 and n / 2."""
     count = n // 2 + 1
     frequency = ops.arange(start=0, step=1, length=count, dtype=int32)
     alone = ops.equal(ops.remainder(ops.multiply(frequency, 2), n), 0)
@@ -276,8 +276,8 @@ def _bluestein(ops: OpTable, re: Primitive, im: Primitive | None, sign: int) -> 
     n = re.shape[-1]
     length = 1 << (2 * n - 2).bit_length()
     # The squares need 64 bits beyond this.
-    place = ops.arange(start=0, step=1, length=n, dtype=int32 if n < 46341 else int64)
-    turns = ops.remainder(ops.multiply(place, place), 2 * n)
+    index = ops.arange(start=0, step=1, length=n, dtype=int32 if n < 46341 else int64)
+    turns = ops.remainder(ops.multiply(index, index), 2 * n)
     chirp = _circle(ops, turns, 2 * n, sign, re)
     signal = _multiply(ops, re, im, *chirp)
     padded = [resize(ops, part, 1, length) for part in signal]

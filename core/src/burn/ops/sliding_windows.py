@@ -1,4 +1,4 @@
-"""Windows that slide along the spatial axes of a tensor: how many there are, and where they lie."""
+"""Windows that slide along the spatial axes of a tensor: their number and positions."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class PoolAttributes(TypedDict):
 class Windows:
     """The windows along one axis.
 
-    Window i holds the places ``i * stride - before + j * dilation`` for j below `kernel`; those
+    Window i holds the indices ``i * stride - before + j * dilation`` for j below `kernel`; those
     outside [0, length) are padding.
     """
 
@@ -85,7 +85,7 @@ class Windows:
 
     @property
     def span(self) -> int:
-        """Places from the first to the last one of a window."""
+        """Number of positions from the first to the last element of a window."""
         return self.dilation * (self.kernel - 1) + 1
 
     @property
@@ -95,7 +95,7 @@ class Windows:
 
     @property
     def missing(self) -> int:
-        """How many places there have to be after those of the axis for the last window."""
+        """Number of elements that the last window needs after the end of the axis."""
         return max(self.reach - self.before - self.length, 0)
 
 
@@ -132,7 +132,7 @@ def pool_windows(
 
 
 def pooled_shape(shape: Shape, plan: Sequence[Windows]) -> Shape:
-    """Shape with a place for each window along the last axes."""
+    """Shape with one element for each window along the last axes."""
     return (*shape[: len(shape) - len(plan)], *[axis.count for axis in plan])
 
 
@@ -142,7 +142,7 @@ def split_spatial_axes(shape: Shape, count: int) -> tuple[Shape, Shape]:
     if count < 1 or lead < 0:
         raise ShapeError(
             f"{count} spatial axes of a tensor with {len(shape)} axes, of shape {shape}",
-            hint="The spatial axes are the last ones; batch and channels stand before them",
+            hint="The spatial axes are the last ones; batch and channels come before them",
         )
     if 0 in shape[lead:]:
         raise ShapeError(
@@ -153,7 +153,7 @@ def split_spatial_axes(shape: Shape, count: int) -> tuple[Shape, Shape]:
 
 
 def unpooled_shape(shape: Shape, input_size: Sizes) -> Shape:
-    """Shape with the spatial axes of the operand in place of those of a pooled tensor."""
+    """Shape of a pooled tensor with the lengths of the operand's spatial axes."""
     if not 0 < len(input_size) <= len(shape):
         raise ShapeError(f"an input_size of {input_size} for a gradient of shape {shape}")
     whole = (*shape[: len(shape) - len(input_size)], *input_size)
@@ -162,7 +162,7 @@ def unpooled_shape(shape: Shape, input_size: Sizes) -> Shape:
 
 
 def check_pooled(shape: Shape, input_size: Sizes, plan: Sequence[Windows]) -> None:
-    """Refuse a gradient that does not have one element for each window."""
+    """Raise ShapeError unless a gradient has one element for each window."""
     expected = pooled_shape(unpooled_shape(shape, input_size), plan)
     if shape != expected:
         raise ShapeError(
@@ -201,7 +201,7 @@ def _along(
     room = length + before + after - dilation * (kernel - 1) - 1
     count = (room + (stride - 1 if ceil_mode else 0)) // stride + 1
     if ceil_mode and (count - 1) * stride >= length + before:
-        count -= 1  # the last window would start in the padding behind the axis
+        count -= 1  # the last window would start in the padding after the axis
     if count < 1:
         rounded = "ceil" if ceil_mode else "floor"
         raise ShapeError(
@@ -211,10 +211,10 @@ def _along(
             hint="Use a smaller kernel or dilation",
         )
     for number in range(min(count, -(-before // stride))):
-        # A dilated window may step over a short axis: from the padding before to that behind.
+        # A dilated window may step over a short axis, from the padding before it to that after it.
         if (number * stride - before) % dilation >= length:
             raise ShapeError(
-                f"window {number} along axis {axis} holds nothing but padding: its places "
+                f"window {number} along axis {axis} holds nothing but padding: its indices "
                 f"{number} * stride - padding + j * dilation = {number * stride - before} + j * "
                 f"{dilation} for j < {kernel} miss all of [0, {length})",
                 hint="Use less padding or dilation",

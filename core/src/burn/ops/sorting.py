@@ -1,4 +1,4 @@
-"""Order along an axis, which is in [0, rank), and places in an order.
+"""Sorting along an axis, and indices in sorted order.
 
 NaN is larger than everything. Sorts are stable in both directions.
 """
@@ -28,7 +28,7 @@ _ORDER = Tag.COMPUTE_BOUND | Tag.NO_GRADIENT
 
 @op(_ORDER)
 def argsort(x: RealOperand, *, axis: Axis, descending: Flag = False, dtype: TargetDType) -> Meta:
-    """Places of the elements in sorted order along `axis`, as `dtype`.
+    """Indices that sort the elements along `axis`, as `dtype`.
 
     The sort is stable in both directions, and NaN is larger than everything.
     """
@@ -42,7 +42,7 @@ def sort(x: RealOperand, *, axis: Axis, descending: Flag = False) -> Meta:
     """The elements in sorted order along `axis`; NaN is larger than everything.
 
     Equal elements are the same but for zeros of both signs, which come in any order. Their
-    gradients go to the places from which a stable sort takes them.
+    gradients go to the elements in the order of a stable sort.
     """
     check_axis(axis, len(x.shape))
     return x
@@ -50,8 +50,8 @@ def sort(x: RealOperand, *, axis: Axis, descending: Flag = False) -> Meta:
 
 @sort.decomposition
 def _(ops: OpTable, x: Primitive, *, axis: int, descending: bool = False) -> Primitive:
-    places = ops.argsort(x, axis=axis, descending=descending, dtype=index_dtype(ops))
-    return ops.gather(x, places, axis=axis)
+    indices = ops.argsort(x, axis=axis, descending=descending, dtype=index_dtype(ops))
+    return ops.gather(x, indices, axis=axis)
 
 
 @sort.gradient(saves=("x",))
@@ -59,16 +59,16 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     (x,) = ctx.saved
     axis = ctx.attrs["axis"]
     descending = ctx.attrs.get("descending", False)
-    places = ops.argsort(x, axis=axis, descending=descending, dtype=index_dtype(ops))
+    indices = ops.argsort(x, axis=axis, descending=descending, dtype=index_dtype(ops))
     zeros = ops.full(shape=ctx.shape(0), fill_value=0.0, dtype=ops.dtype(g))
-    return (ops.scatter_add(zeros, places, g, axis=axis),)
+    return (ops.scatter_add(zeros, indices, g, axis=axis),)
 
 
 @op(_ORDER)
 def argtopk(
     x: RealOperand, *, k: Integer, axis: Axis, largest: Flag = True, dtype: TargetDType
 ) -> Meta:
-    """Places of the `k` largest (or smallest) elements along `axis`, the most extreme first.
+    """Indices of the `k` largest (or smallest) elements along `axis`, the most extreme first.
 
     Of equal elements the first come first; NaN is larger than everything.
     """
@@ -83,17 +83,17 @@ def argtopk(
 def _(
     ops: OpTable, x: Primitive, *, k: int, axis: int, largest: bool = True, dtype: DType
 ) -> Primitive:
-    places = ops.argsort(x, axis=axis, descending=largest, dtype=dtype)
-    return narrow(ops, places, axis, 0, k)
+    indices = ops.argsort(x, axis=axis, descending=largest, dtype=dtype)
+    return narrow(ops, indices, axis, 0, k)
 
 
 @op(_ORDER)
 def searchsorted(
     x1: RealOperand, x2: RealOperand, *, right: Flag = False, dtype: TargetDType
 ) -> Meta:
-    """Places in the sorted vector `x1` before which the elements of `x2` keep it sorted.
+    """Indices in the sorted vector `x1` before which the elements of `x2` keep it sorted.
 
-    It is the first such place, ``x1[i - 1] < x2 <= x1[i]``, or the last if `right`,
+    It is the first such index, ``x1[i - 1] < x2 <= x1[i]``, or the last if `right`,
     ``x1[i - 1] <= x2 < x1[i]``. NaN is larger than everything and equal to itself.
     """
     if len(x1.shape) != 1:
@@ -136,9 +136,9 @@ def _before(ops: OpTable, x1: Primitive, x2: Primitive) -> Primitive:
 
 
 def check_index_dtype(dtype: DType) -> None:
-    """Refuse a dtype for places that is none of integers."""
+    """Raise DTypeError unless a dtype of indices is one of integers."""
     if dtype.kind not in Kind.INTEGER:
-        raise DTypeError(f"places are integers, not {dtype}")
+        raise DTypeError(f"indices are integers, not {dtype}")
 
 
 # Old names, until plugins import burn.plugin_api

@@ -33,8 +33,8 @@ __all__ = ["check_columns", "columns", "image_windows", "patches"]
 def unfold4d(x: FloatOperand, **attributes: Unpack[PatchAttributes]) -> Meta:
     """Windows of images (N, C, H, W) as columns (N, C * kernel height * kernel width, windows).
 
-    Rows run over the channels and then over the places in a window, columns over the windows, row
-    by row; places outside an image are 0.
+    Rows are the channels and then the positions in a window, columns the windows in row-major
+    order; elements outside an image are 0.
     """
     axes = image_windows(x.shape, **attributes)
     return Meta(_column_shape(x.shape, axes), x.dtype)
@@ -82,7 +82,7 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
 
 
 def columns(ops: OpTable, x: Primitive, axes: Sequence[Windows]) -> Primitive:
-    """What each window of a tensor (N, C, *spatial) holds, as (N, C, *kernel, *counts)."""
+    """The windows of a tensor (N, C, *spatial), as (N, C, *kernel, *counts)."""
     if any(axis.before or axis.after for axis in axes):
         pairs = [(axis.before, axis.after) for axis in axes]
         x = ops.pad(x, padding=((0, 0), (0, 0), *pairs), mode="constant", value=0.0)
@@ -91,8 +91,8 @@ def columns(ops: OpTable, x: Primitive, axes: Sequence[Windows]) -> Primitive:
     return x
 
 
-def _stacked(ops: OpTable, x: Primitive, axis: Windows, place: int, spatial: int) -> Primitive:
-    """Windows along the axis `spatial`, their places along a new one before the axis `place`."""
+def _stacked(ops: OpTable, x: Primitive, axis: Windows, position: int, spatial: int) -> Primitive:
+    """Windows along the axis `spatial`, their elements along a new axis at `position`."""
     parts = []
     for start in range(0, axis.span, axis.dilation):
         slices = tuple(
@@ -100,23 +100,23 @@ def _stacked(ops: OpTable, x: Primitive, axis: Windows, place: int, spatial: int
             for number, length in enumerate(x.shape)
         )
         part = ops.slice(x, slices=slices)
-        parts.append(ops.reshape(part, shape=(*part.shape[:place], 1, *part.shape[place:])))
-    return parts[0] if len(parts) == 1 else ops.concat(parts, axis=place)
+        parts.append(ops.reshape(part, shape=(*part.shape[:position], 1, *part.shape[position:])))
+    return parts[0] if len(parts) == 1 else ops.concat(parts, axis=position)
 
 
-def _added_up(ops: OpTable, x: Primitive, axis: Windows, place: int, spatial: int) -> Primitive:
+def _added_up(ops: OpTable, x: Primitive, axis: Windows, position: int, spatial: int) -> Primitive:
     """The adjoint of `_stacked`, whose result is cropped to the axis without its padding."""
-    rest = [number for number in range(len(x.shape)) if number not in (place, spatial)]
-    x = ops.permute(x, axes=(*rest, place, spatial))
+    rest = [number for number in range(len(x.shape)) if number not in (position, spatial)]
+    x = ops.permute(x, axes=(*rest, position, spatial))
     lead = tuple(x.shape[:-2])
     whole = [(0, length, 1) for length in lead]
-    # A row for each place in a window, its elements a stride apart, with zeros behind them. Read
-    # as rows that are shorter by the dilation, each row begins that much later than the one before.
+    # A row for each element of the kernel, with its values a stride apart and zeros after them.
+    # Read as rows that are shorter by the dilation, each row is shifted by it.
     length = axis.reach + axis.dilation
     rows = ops.full(shape=(*lead, axis.kernel, length), fill_value=0.0, dtype=ops.dtype(x))
-    places = (*whole, (0, axis.kernel, 1), (0, axis.count, axis.stride))
+    targets = (*whole, (0, axis.kernel, 1), (0, axis.count, axis.stride))
     rows = ops.reshape(
-        ops.slice_assign(rows, x, slices=places), shape=(*lead, axis.kernel * length)
+        ops.slice_assign(rows, x, slices=targets), shape=(*lead, axis.kernel * length)
     )
     rows = ops.slice(rows, slices=(*whole, (0, axis.kernel * axis.reach, 1)))
     rows = ops.reshape(rows, shape=(*lead, axis.kernel, axis.reach))
@@ -144,25 +144,31 @@ def image_windows(shape: Shape, **attributes: Unpack[PatchAttributes]) -> tuple[
 
 
 def _column_shape(shape: Shape, axes: Sequence[Windows]) -> Shape:
-    places, count = size([axis.kernel for axis in axes]), size([axis.count for axis in axes])
-    return check_shape((shape[0], shape[1] * places, count))
+    taps, count = size([axis.kernel for axis in axes]), size([axis.count for axis in axes])
+    return check_shape((shape[0], shape[1] * taps, count))
 
 
 def check_columns(
     shape: Shape, output_size: Sizes, **attributes: Unpack[PatchAttributes]
 ) -> tuple[Shape, tuple[Windows, ...]]:
-    """Shape of the images that columns belong to, and their windows; refuses other columns."""
+    """Shape of the images from which columns come, and their windows.
+
+    Raises
+    ------
+    ShapeError
+        If the columns have another shape than those of such images.
+    """
     if len(shape) != 3:
         raise ShapeError(
             f"columns of shape {shape}", hint="They have three axes, (N, C * kernel, windows)"
         )
-    places = size(attributes["kernel_size"])
-    if places < 1 or shape[1] % places:
+    taps = size(attributes["kernel_size"])
+    if taps < 1 or shape[1] % taps:
         raise ShapeError(
-            f"{shape[1]} rows of columns of shape {shape} are no multiple of the {places} places "
+            f"{shape[1]} rows of columns of shape {shape} are no multiple of the {taps} elements "
             f"of a kernel {attributes['kernel_size']}"
         )
-    images = check_shape((shape[0], shape[1] // places, *output_size))
+    images = check_shape((shape[0], shape[1] // taps, *output_size))
     axes = image_windows(images, **attributes)
     if shape != _column_shape(images, axes):
         raise ShapeError(
