@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import numpy as np
 
 from burn.devices import Device
-from burn.dispatch import DispatchTensor, as_python, dtype_with_number
+from burn.dispatch import DispatchTensor, dtype_with_number
 from burn.dtype import DType, Kind, promote
 from burn.errors import ArgumentError, DTypeError, OperandTypeError
 from burn.functions.common import DTypeLike
 from burn.functions.normalize import as_dtype
+from burn.ops.arguments import python_number
 
 if TYPE_CHECKING:
     from burn.aliases import Scalar
@@ -265,7 +266,7 @@ def result_type(*arrays_and_dtypes: DTypeOrTensor | Scalar) -> DType:
     >>> burn.result_type(burn.int32, burn.uint8, 3)
     burn.int32
     """
-    arguments = [as_python(one) for one in arrays_and_dtypes]
+    arguments = [python_number(one) for one in arrays_and_dtypes]
     numbers = [one for one in arguments if isinstance(one, _NUMBER)]
     others = [one for one in arguments if not isinstance(one, _NUMBER)]
     if not others:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from burn.dispatch import DispatchTensor
+from burn.dispatch import DispatchTensor, as_python
 from burn.errors import AxisError, DTypeError
 from burn.functions.common import Operand, dispatch
 from burn.functions.creation import asarray
@@ -270,7 +270,7 @@ def put_along_axis(x: Tensor, indices: Tensor, values: Operand, /, *, axis: int)
         spread = (*x.shape[:number], indices.shape[number], *x.shape[number + 1 :])
         indices = indices if indices.shape == spread else broadcast_to(indices, spread)
     if not isinstance(values, DispatchTensor):
-        values = asarray(values, dtype=x.dtype, device=x.device)
+        values = asarray(as_python(values), dtype=x.dtype, device=x.device)
     return scatter(x, indices, broadcast_to(values.astype(x.dtype), indices.shape), axis=number)
 
 
