@@ -18,7 +18,7 @@ __all__ = ["new_plugin"]
     type=click.Choice(["array", "bare"]),
     default="array",
     show_default=True,
-    help="Over an array library that follows the array API standard, or over nothing.",
+    help="Over an array library that follows the array API standard, or without one.",
 )
 @click.option(
     "--namespace",
@@ -34,14 +34,14 @@ __all__ = ["new_plugin"]
 def new_plugin(*, name: str, kind: str, namespace: str | None, directory: Path | None) -> None:
     """Make a package with a new backend.
 
-    NAME is what users will write: burn.ones(3, device="NAME"). The distribution is burn-NAME, its
-    module burn_NAME. It is complete: it installs, is listed by `burn devices`, has tests that run
-    the conformance kit, and a workflow that runs them.
+    NAME is the name of the device: burn.ones(3, device="NAME"). The distribution is burn-NAME, its
+    module burn_NAME. The package is complete: it installs, is listed by `burn devices`, and has
+    tests that run the conformance kit and a workflow that runs the tests.
 
     \b
     The kinds:
-      array   every op works at once, by those of the library and by defaults
-      bare    a class with the required methods, documented, still to be written
+      array   every op works, by functions of the library and by defaults
+      bare    a class with the required methods, documented and to be implemented
 
     \b
     Examples:
@@ -51,8 +51,8 @@ def new_plugin(*, name: str, kind: str, namespace: str | None, directory: Path |
 
     \b
     Exit status:
-      0   the package is there
-      1   the name cannot be used, or there is something in the folder
+      0   the package was written
+      1   the name cannot be used, or the folder is not empty
     """  # noqa: D301 — \b keeps click from filling the paragraph
     from burn.cli.scaffold import (
         NAMESPACE,
@@ -86,7 +86,7 @@ def new_plugin(*, name: str, kind: str, namespace: str | None, directory: Path |
 
 
 def _shown(folder: Path) -> str:
-    """A folder as a shell and pip take it: not for the name of a package."""
+    """A folder as an argument for a shell and pip, which must not read it as a package name."""
     import shlex
 
     text = str(folder)

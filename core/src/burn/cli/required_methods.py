@@ -1,11 +1,12 @@
-"""The methods that a backend has to write, as source code: signatures and docstrings, no bodies.
+"""The methods that a backend must implement, as source code: signatures and docstrings.
 
-They are read from the protocols, so that what `burn new-plugin` writes is what this core asks for.
+They are read from the protocols, so `burn new-plugin` writes what this version of core requires.
 """
 
 from __future__ import annotations
 
 import ast
+import builtins
 import inspect
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from typing import Final
 
 from burn.backend import tensor_ops
 
-__all__ = ["RequiredMethod", "imports", "required_methods"]
+__all__ = ["RequiredMethod", "required_methods"]
 
 _INDENT: Final = " " * 8
 
@@ -29,11 +30,11 @@ class RequiredMethod:
     protocol : str
         Name of the protocol that has it.
     topic : str
-        What that protocol is about: the first line of its docstring.
+        The first line of the docstring of that protocol.
     source : str
-        Signature and docstring as they stand in the protocol, indented as in a class.
+        Signature and docstring of the method, indented as in a class.
     types : frozenset of str
-        The names in its annotations.
+        The names in its annotations that are not builtins.
     """
 
     name: str
@@ -44,8 +45,8 @@ class RequiredMethod:
 
     @property
     def stub(self) -> str:
-        """The method as one that is still to be written."""
-        message = f"{self.name} is still to be written"
+        """The method, not implemented yet."""
+        message = f"{self.name} is not implemented yet"
         return f'    @required\n{self.source}\n{_INDENT}raise UnsupportedOpError("{message}")\n'
 
 
@@ -59,24 +60,13 @@ def required_methods() -> list[RequiredMethod]:
             protocol=protocol.name,
             topic=(ast.get_docstring(protocol) or "").partition("\n")[0],
             source="\n".join(lines[method.lineno - 1 : method.end_lineno]),
-            types=frozenset(_annotated(method)),
+            types=frozenset(_annotated(method)) - vars(builtins).keys(),
         )
         for protocol in ast.parse(source).body
         if isinstance(protocol, ast.ClassDef)
         for method in protocol.body
         if isinstance(method, ast.FunctionDef) and _is_required(method)
     ]
-
-
-def imports(types: frozenset[str]) -> str:
-    """The import statements that bring the names of annotations, sorted."""
-    found: dict[str, list[str]] = {}
-    for node in ast.walk(ast.parse(inspect.getsource(tensor_ops))):
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("burn."):
-            names = sorted({alias.name for alias in node.names} & types)
-            if names:
-                found[node.module] = names
-    return "\n".join(f"from {module} import {', '.join(found[module])}" for module in sorted(found))
 
 
 def _is_required(method: ast.FunctionDef) -> bool:

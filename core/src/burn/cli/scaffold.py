@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib import resources
 from itertools import groupby
 from pathlib import Path
@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 NAMESPACE: Final = "numpy"
-"""The namespace of the array API standard that everybody has who has the core."""
+"""The default namespace of the array API standard, which core depends on."""
 
 _FILES: Final = {
     "pyproject.toml": "pyproject.toml",
@@ -48,25 +48,25 @@ _REQUIREMENTS: Final = {
     "numpy": "numpy>=2.1",
     "array_api_strict": "array-api-strict>=2.4",
 }
-"""What brings a namespace, where that is known."""
+"""The requirements of known namespaces."""
 
 _PROGRESS: Final = {
-    "array": "Every op works at once. What the library does better goes into\n"
+    "array": "Every op works. Add methods for ops that the library does faster to\n"
     "`src/{module}/backend.py`.",
-    "bare": "The methods that are still to be written are marked `required` in\n"
-    "`src/{module}/backend.py`. When all are there, this works:",
+    "bare": "The methods to implement are marked `required` in\n"
+    "`src/{module}/backend.py`. When all are implemented, this works:",
 }
-"""How far a new plugin is."""
+"""The state of a new plugin."""
 
 _NUMPY_FAILURES: Final = """
 # NumPy's complex functions depart from the standard.
 special_cases/expm1/* @ native  # NaN where a part is infinite, and -0.0 for -0.0
 special_cases/tan/* @ native  # the sign of a zero where the imaginary part is infinite
 special_cases/tanh/* @ native  # the sign of a zero where the real part is infinite
-values/sign/*/complex, with a NaN @ native  # that of an infinite part beside the NaN
+values/sign/*/complex, with a NaN @ native  # the sign of an infinite part beside the NaN
 settings/sign/*/complex, with a NaN @ native  # likewise
 """
-"""What stands in the list of expected failures over NumPy, which the kit would report else."""
+"""The expected failures of a backend over NumPy."""
 
 _NAME: Final = re.compile(r"(?=.{1,30}$)[a-z][a-z0-9]*(_[a-z0-9]+)*")
 
@@ -106,27 +106,27 @@ def check_name(name: str) -> None:
 
 
 def check_namespace(namespace: str) -> None:
-    """Refuse what is no name of a module.
+    """Refuse a string that is not the name of a module.
 
     Raises
     ------
     ArgumentError
-        If it is none.
+        If it is not one.
     """
     if not all(part.isidentifier() for part in namespace.split(".")):
         raise ArgumentError(
             f"{namespace!r} is no name of a module",
-            hint="Give what stands after import: numpy, array_api_strict, jax.numpy",
+            hint="Give the name to import, such as numpy, array_api_strict or jax.numpy",
         )
 
 
 def distribution(name: str) -> str:
-    """Name of the distribution that brings a backend: burn-my-chip for my_chip."""
+    """Name of the distribution of a backend: burn-my-chip for my_chip."""
     return f"burn-{name.replace('_', '-')}"
 
 
 def requirement(namespace: str) -> tuple[str, bool]:
-    """What brings a namespace, and whether that is known or guessed by its name."""
+    """The requirement for a namespace, and whether it is known rather than guessed."""
     library = namespace.partition(".")[0]
     if library in _REQUIREMENTS:
         return _REQUIREMENTS[library], True
@@ -141,7 +141,7 @@ def render(name: str, kind: str, namespace: str = NAMESPACE) -> dict[str, str]:
     name : str
         Name of the backend, which `check_name` has accepted.
     kind : str
-        What it is made over: ``"array"`` for a namespace, ``"bare"`` for nothing.
+        ``"array"`` for a backend over a namespace, ``"bare"`` for one without a library.
     namespace : str
         For the kind ``"array"``: the module that follows the array API standard.
     """
@@ -158,8 +158,8 @@ def render(name: str, kind: str, namespace: str = NAMESPACE) -> dict[str, str]:
 
 
 def _values(name: str, kind: str, namespace: str) -> Mapping[str, str]:
-    """What stands in the templates for each placeholder."""
-    from burn.cli.required_methods import imports, required_methods
+    """The value of each placeholder of the templates."""
+    from burn.cli.required_methods import required_methods
 
     methods = required_methods()
     core = Version(burn.__version__)
@@ -186,29 +186,30 @@ def _values(name: str, kind: str, namespace: str) -> Mapping[str, str]:
             for topic, group in groupby(methods, key=lambda method: method.topic)
         ).rstrip(),
         "count": str(len(methods)),
-        "imports": "\n".join(
-            f"    {line}"
-            for line in imports(
-                frozenset().union({"DeviceId", "DType"}, *(method.types for method in methods))
-            ).splitlines()
-        ),
+        "imports": _imports({"DeviceId", "DType"}.union(*(method.types for method in methods))),
         "known_failures": _NUMPY_FAILURES if (kind, namespace) == ("array", "numpy") else "",
         "progress": _PROGRESS[kind].format(name=name, module=f"burn_{name}"),
     }
 
 
+def _imports(types: Iterable[str]) -> str:
+    """Lines that import types from the plugin API, in the order of isort."""
+    names = {*types, "Backend", "DTypeUsage", "UnsupportedOpError"}
+    return "\n".join(f"    {name}," for name in [*sorted(names, key=str.lower), "required"])
+
+
 def write(files: Mapping[str, str], folder: Path) -> None:
-    """Write a plugin into a folder that is empty, or not there yet.
+    """Write a plugin to a new or empty folder.
 
     Raises
     ------
     ArgumentError
-        If there is something in the folder, or it cannot be written to.
+        If the folder is not empty, or cannot be written to.
     """
     try:
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise ArgumentError(
-                f"{folder} is there already, and nothing is overwritten",
+                f"{folder} exists already, and nothing is overwritten",
                 hint="Move it away, or choose another directory with --directory",
             )
         for name, text in files.items():
