@@ -308,9 +308,3 @@ def check_broadcasts_to_scores(scores: Shape, **operands: Meta | Primitive | Non
                     f"{scores}",
                     hint="The scores have an element for each query and key: (..., T, S)",
                 )
-
-
-# Old names, until plugins import burn.plugin_api
-check_attention = attention_shapes
-AttentionShape = AttentionShapes
-check_on_scores = check_broadcasts_to_scores

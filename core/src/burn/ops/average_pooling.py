@@ -40,14 +40,10 @@ from burn.ops.sliding_windows import (
 from burn.ops.table import OpTable
 
 __all__ = [
-    "adaptive_ends",
     "adaptive_window_bounds",
     "average_pool_divisors",
-    "divisors",
-    "window_counts",
     "window_element_counts",
     "window_sum_map",
-    "window_sums",
 ]
 
 
@@ -232,10 +228,3 @@ def _divided(ops: OpTable, x: Primitive, counts: Array) -> Primitive:
     if not counts.ndim:
         return ops.divide(x, float(counts))
     return ops.divide(x, constant(ops, counts, ops.dtype(x)))
-
-
-# Old names, until plugins import burn.plugin_api
-adaptive_ends = adaptive_window_bounds
-divisors = average_pool_divisors
-window_counts = window_element_counts
-window_sums = window_sum_map

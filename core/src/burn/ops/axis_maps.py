@@ -63,16 +63,6 @@ class AxisMap:
         self.weights = None if weights is None or bool(np.all(weights == 1.0)) else weights
         self.present = None if present is None or bool(np.all(present)) else present
 
-    @property
-    def places(self) -> Array:
-        """Old name of `indices`, until plugins import burn.plugin_api."""
-        return self.indices
-
-    @property
-    def taken(self) -> Array | None:
-        """Old name of `present`, until plugins import burn.plugin_api."""
-        return self.present
-
     @functools.cached_property
     def parts(self) -> list[_Part]:
         """One part for each column of the table; or one for all of it, if there are many."""

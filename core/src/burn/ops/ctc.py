@@ -283,7 +283,3 @@ def check_ctc(
             f"blank is {blank}, and there are {shape[2]} classes",
             hint=f"Use a class from 0 to {shape[2] - 1}",
         )
-
-
-# Old names, until plugins import burn.plugin_api
-NEVER = LOG_ZERO

@@ -135,8 +135,3 @@ def check_same_shape(name: str, shape: Shape, expected: Shape) -> None:
     """Raise ShapeError unless a shape is the expected one."""
     if shape != expected:
         raise ShapeError(f"{name} has shape {shape} where {expected} is needed")
-
-
-# Old names, until plugins import burn.plugin_api
-check_same = check_same_shape
-check_places = check_gather_shapes

@@ -221,7 +221,3 @@ def _rows(ops: OpTable, x: Primitive) -> Primitive:
     for length in x.shape[:-1]:
         count *= length
     return ops.reshape(x, shape=(count, x.shape[-1]))
-
-
-# Old names, until plugins import burn.plugin_api
-transpose = transpose_matrices

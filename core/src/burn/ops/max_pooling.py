@@ -39,14 +39,7 @@ from burn.ops.sliding_windows import (
 )
 from burn.ops.table import OpTable
 
-__all__ = [
-    "check_index_dtype",
-    "check_indices",
-    "check_pool_index_dtype",
-    "check_pool_indices",
-    "lowest",
-    "lowest_value",
-]
+__all__ = ["check_pool_index_dtype", "check_pool_indices", "lowest_value"]
 
 
 @op(Tag.COMPUTE_BOUND)
@@ -195,9 +188,3 @@ def check_pool_indices(shape: Shape, indices: Shape, input_size: Sizes) -> Shape
     if shape != indices:
         raise ShapeError(f"indices of shape {indices} for a gradient of shape {shape}")
     return unpooled_shape(shape, input_size)
-
-
-# Old names, until plugins import burn.plugin_api
-check_index_dtype = check_pool_index_dtype
-check_indices = check_pool_indices
-lowest = lowest_value

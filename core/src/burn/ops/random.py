@@ -29,13 +29,10 @@ from burn.ops.signature import (
 from burn.ops.table import OpTable
 
 __all__ = [
-    "MULTIPLIERS",
     "PHILOX_KEY_STEPS",
     "PHILOX_MULTIPLIERS",
     "PHILOX_ROUNDS",
-    "ROUNDS",
     "UNIFORM_BITS",
-    "WEYL",
     "largest_below",
     "philox_state",
     "signed_word",
@@ -340,9 +337,3 @@ def _wide_product(
     middle = ops.add(middle, ops.bitwise_right_shift(carry, 32))
     top = ops.bitwise_left_shift(wide(hh_high), 32)
     return ops.cast(ops.add(top, middle), dtype=dtype)
-
-
-# Old names, until plugins import burn.plugin_api
-MULTIPLIERS = PHILOX_MULTIPLIERS
-ROUNDS = PHILOX_ROUNDS
-WEYL = PHILOX_KEY_STEPS

@@ -47,7 +47,7 @@ from burn.ops.sliding_windows import (
 )
 from burn.ops.table import OpTable
 
-__all__ = ["CUBIC", "InterpolateAttributes", "interpolation_maps", "interpolation_taps"]
+__all__ = ["CUBIC", "InterpolateAttributes", "interpolation_maps"]
 
 _NEAREST: Final = ("nearest", "nearest-exact")
 
@@ -271,7 +271,3 @@ def _lanczos(distance: Array) -> Array:
     weights = np.sinc(distance) * np.sinc(distance / 3.0)
     # A whole number away the weight is 0, which the sine of a rounded multiple of pi is not.
     return np.where((distance == np.round(distance)) & (distance != 0.0), 0.0, weights)
-
-
-# Old names, until plugins import burn.plugin_api
-interpolation_taps = interpolation_maps

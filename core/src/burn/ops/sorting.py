@@ -139,7 +139,3 @@ def check_index_dtype(dtype: DType) -> None:
     """Raise DTypeError unless a dtype of indices is one of integers."""
     if dtype.kind not in Kind.INTEGER:
         raise DTypeError(f"indices are integers, not {dtype}")
-
-
-# Old names, until plugins import burn.plugin_api
-check_place_dtype = check_index_dtype

@@ -26,7 +26,7 @@ from burn.ops.sliding_windows import (
 )
 from burn.ops.table import OpTable
 
-__all__ = ["check_columns", "columns", "image_windows", "patches"]
+__all__ = ["check_columns", "columns", "image_windows"]
 
 
 @op(Tag.COMPUTE_BOUND)
@@ -176,7 +176,3 @@ def check_columns(
             f"{' * '.join(str(axis.count) for axis in axes)} windows"
         )
     return images, axes
-
-
-# Old names, until plugins import burn.plugin_api
-patches = image_windows
