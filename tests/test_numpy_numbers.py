@@ -93,9 +93,11 @@ CALLS = {
     "scatter_add": call(X, INDICES, Y[:1], axis=0),
     "select_add": call(X, LABELS[:1], Y[:1], axis=0),
     "select_assign": call(X, LABELS[:1], Y[:1], axis=0),
+    "searchsorted": call(np.sort(ROW), 0.5),
     "take": call(X, LABELS, axis=1),
     "take_along_axis": call(X, INDICES, axis=0),
     "narrow": call(X, 1, 2, axis=1),
+    "searchsorted": [call(np.sort(ROW), 0.5), call(np.sort(ROW), 1, side="right")],
     "sort": call(X, axis=0, descending=True, stable=True),
     "argsort": call(X, axis=0, descending=True, stable=True),
     "sort_with_indices": call(X, axis=0, descending=True),
@@ -297,7 +299,7 @@ CALLS = {
 
 NUMBER = re.compile(
     r"\b(int|float|bool|complex|Scalar|RealScalar|Shape|Axis|Counts|Padding|NamedPadding|PadWidth"
-    r"|Lengths|Operand|MatrixOrder)\b"
+    r"|Lengths|Operand|MatrixOrder|OutputSize)\b"
 )
 
 

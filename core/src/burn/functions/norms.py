@@ -10,7 +10,7 @@ from burn.dispatch import unary
 from burn.errors import ArgumentError
 from burn.functions.common import Axis, dispatch
 from burn.functions.elementwise import abs, maximum, not_equal
-from burn.functions.linear_algebra import vecdot
+from burn.functions.linear_algebra import broadcast_axis, vecdot
 from burn.functions.matrix_checks import check_matrices
 from burn.functions.normalize import as_flag, as_float, normalize_axes, reduction
 from burn.functions.statistical import max, min, sum
@@ -372,8 +372,9 @@ def cosine_similarity(x1: Tensor, x2: Tensor, /, *, axis: int = -1, eps: float =
     """
     x1, x2 = as_float(x1, "cosine_similarity", "x1"), as_float(x2, "cosine_similarity", "x2")
     eps = _as_eps(eps, "cosine_similarity")
-    dot = vecdot(x1, x2, axis=axis)
-    from_end = axis if axis < 0 else axis - builtins.max(x1.ndim, x2.ndim)
+    number = broadcast_axis(x1, x2, axis, "cosine_similarity")
+    dot = vecdot(x1, x2, axis=number)
+    from_end = number - builtins.max(x1.ndim, x2.ndim)
     norm1, norm2 = vector_norm(x1, axis=from_end), vector_norm(x2, axis=from_end)
     return dot / maximum(norm1, eps) / maximum(norm2, eps)
 
