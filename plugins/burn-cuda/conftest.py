@@ -1,5 +1,7 @@
-"""What pytest is not to import where there is no CuPy: the modules that need it."""
+"""What pytest does not import: helpers of tests, and where there is no CuPy what needs it."""
 
 import importlib.util
 
-collect_ignore = [] if importlib.util.find_spec("cupy") else ["src/burn_cuda/runtime.py"]
+collect_ignore = ["tests/emulation"]
+if not importlib.util.find_spec("cupy"):
+    collect_ignore.append("src/burn_cuda/runtime.py")

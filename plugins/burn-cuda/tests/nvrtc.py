@@ -5,6 +5,8 @@ import functools
 import importlib.util
 from pathlib import Path
 
+import kernel_cache
+
 OPTIONS = (b"--gpu-architecture=compute_90", b"--std=c++17", b"--minimal")
 
 
@@ -23,9 +25,23 @@ def library():
     return None
 
 
+@functools.cache
+def version():
+    """Version of the library, such as 13.0, with the file it was loaded from."""
+    major, minor = ctypes.c_int(), ctypes.c_int()
+    library().nvrtcVersion(ctypes.byref(major), ctypes.byref(minor))
+    return f"{major.value}.{minor.value} {library()._name}"
+
+
 def errors(source):
-    """What the compiler finds wrong with a kernel; empty where it is right."""
+    """What the compiler finds wrong with a kernel; empty where it is right.
+
+    A kernel that it accepted is not compiled again by the same version with the same options.
+    """
     nvrtc = library()
+    accepted = kernel_cache.folder("nvrtc") / kernel_cache.key(version(), str(OPTIONS), source)
+    if accepted.exists():
+        return ""
     program = ctypes.c_void_p()
     text = ctypes.c_char_p(source.encode())
     nvrtc.nvrtcCreateProgram(ctypes.byref(program), text, b"kernel.cu", 0, None, None)
@@ -36,4 +52,6 @@ def errors(source):
     log = ctypes.create_string_buffer(size.value)
     nvrtc.nvrtcGetProgramLog(program, log)
     nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
+    if not failed:
+        accepted.touch()
     return log.value.decode("utf-8", "replace") if failed else ""

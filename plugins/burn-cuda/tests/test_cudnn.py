@@ -221,7 +221,7 @@ def with_library(library, tf32=False):
             self.cudnn = Cudnn(
                 library, lambda shape, dtype: Memory(self.empty(shape, dtype)), 1 << 36
             )
-            self.cudnn.takes_all = True
+            self.cudnn.is_unrestricted = True
 
         def convolve(self, kind, operands, out, plan):
             self.check(*operands, out)
@@ -350,7 +350,7 @@ def test_without_the_package_nothing_is_missing(monkeypatch):
 def test_its_convolutions_are_those_of_the_cpu(case, dtype, bias, monkeypatch):
     device = burn.Device("cuda")
     driver = device.ops.backend.runtime
-    monkeypatch.setattr(driver.cudnn, "takes_all", True)
+    monkeypatch.setattr(driver.cudnn, "is_unrestricted", True)
     results = everything(device, dtype, case, bias)
     expected = everything(burn.Device("cpu"), dtype, case, bias)
     compare(results, expected, {"float32": 1e-5, "float16": 3e-3, "bfloat16": 2e-2}[dtype])
@@ -365,7 +365,7 @@ def test_it_works_on_the_streams_and_in_the_threads_of_the_program(monkeypatch):
 
     cupy = pytest.importorskip("cupy")
     device = burn.Device("cuda")
-    monkeypatch.setattr(device.ops.backend.runtime.cudnn, "takes_all", True)
+    monkeypatch.setattr(device.ops.backend.runtime.cudnn, "is_unrestricted", True)
     expected = everything(burn.Device("cpu"), "float32", "wide", bias=True)
     wrong = []
 

@@ -131,7 +131,7 @@ def test_scans_of_any_length(ops, n, dtype):
 
 
 def test_a_scan_over_tiles_groups_and_groups_of_groups(ops, monkeypatch):
-    monkeypatch.setattr("burn_cuda.scan._MOST_VALUES", 1)  # tiles of 256 elements
+    monkeypatch.setattr("burn_cuda.scan._MAX_ELEMENTS_OF_THREAD", 1)  # tiles of 256 elements
     n = 256 * 1024 + 256 * 33 + 5
     x = RNG.integers(-9, 9, n)
     np.testing.assert_array_equal(ops("cumsum", x, axis=0), np.cumsum(x))
@@ -235,6 +235,25 @@ def test_large_convolutions_are_those_of_their_definition(
     assert np.max(np.abs(found - expected)) < 1e-5 * np.max(np.abs(expected))
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize(("row", "column"), [(5, 6), (6, 6), (0, 0), (11, 4)])
+def test_winograd_spreads_what_is_not_finite_by_one_position(ops, monkeypatch, row, column, value):
+    monkeypatch.setattr("burn_cuda.winograd._MIN_CHANNELS", 1)
+    monkeypatch.setattr("burn_cuda.winograd._MIN_MULTIPLICATIONS", 0)
+    x, weight = normal(1, 2, 12, 12), normal(3, 2, 3, 3)
+    rules = {"stride": (1, 1), "padding": ((1, 1), (1, 1)), "dilation": (1, 1), "groups": 1}
+    rows, columns = np.indices((12, 12))
+    distance = np.maximum(abs(rows - row), abs(columns - column))
+    for winograd, reach in ((True, 2), (False, 1)):
+        monkeypatch.setattr(ops.subject.backend.runtime, "winograd", winograd)
+        expected = ops("conv", x, weight, None, **rules)[0]
+        spoiled = x.copy()
+        spoiled[0, 1, row, column] = value
+        found = ops("conv", spoiled, weight, None, **rules)[0]
+        assert not np.isfinite(found[:, distance <= 1]).any()
+        np.testing.assert_array_equal(found[:, distance > reach], expected[:, distance > reach])
+
+
 def test_what_is_computed_of_permuted_operands_lies_like_them(ops):
     x, y = normal(40, 30, 20), normal(40, 30, 20)
     table = ops.subject.table
@@ -282,6 +301,6 @@ def test_scores_that_take_much_memory_are_made_in_parts(ops, monkeypatch, batch)
     mask = RNG.random((*batch[:-1], 1, 4, 6)) < 0.3
     operands, rules = (query, key, value, mask, None, g), {"scale": 0.5}
     whole = ops("attention_grad", *operands, **rules)
-    monkeypatch.setattr("burn_cuda.attention._MOST_BYTES", 4 * 6 * 8 * 2)
+    monkeypatch.setattr("burn_cuda.attention._MAX_SCORE_BYTES", 4 * 6 * 8 * 2)
     for own, other in zip(ops("attention_grad", *operands, **rules), whole, strict=True):
         np.testing.assert_array_equal(own, other)

@@ -21,8 +21,8 @@ FLOATS = [dtype for dtype in STORED if dtype.is_float]
 REDUCERS = {
     **dict.fromkeys(("Sum", "Mean", "Product"), 0),
     **dict.fromkeys(("Any", "All"), 1),
-    **dict.fromkeys(("Maximum", "Minimum", "PlaceOfLargest", "PlaceOfSmallest"), 2),
-    "Squares": 3,
+    **dict.fromkeys(("Maximum", "Minimum", "ArgMax", "ArgMin"), 2),
+    "SquaredDeviations": 3,
 }
 ROW_KERNELS = (
     *("softmax", "softmax_grad", "log_softmax", "log_softmax_grad", "layer_norm"),
@@ -30,7 +30,7 @@ ROW_KERNELS = (
 )
 REDUCTIONS = [
     f"HAS_{name}"
-    for name in ("whole_rows", "part_rows", "whole_columns", "part_columns", "join_parts")
+    for name in ("whole_rows", "part_rows", "whole_columns", "part_columns", "combine_parts")
 ]
 FLOATING = {dtype: ("FLOATING",) if dtype.is_float else () for dtype in STORED}
 KEYS = {1: "unsigned char", 2: "unsigned short", 4: "unsigned int", 8: "uint64"}
@@ -38,12 +38,12 @@ KEYS = {1: "unsigned char", 2: "unsigned short", 4: "unsigned int", 8: "uint64"}
 
 def reduction(reducer, dtype, in_packs=1):
     family = REDUCERS[reducer]
-    places = reducer.startswith("Place")
+    is_index = reducer.startswith("Arg")
     return source(
         "reduction.cu",
         T=c_type(dtype),
-        A={0: computed_type(dtype), 1: "int", 2: "Best", 3: "Spread"}[family],
-        O="bool" if family == 1 else "long long" if places else c_type(dtype),
+        A={0: computed_type(dtype), 1: "int", 2: "Extremum", 3: "Moments"}[family],
+        O="bool" if family == 1 else "long long" if is_index else c_type(dtype),
         REDUCER=reducer,
         FAMILY=family,
         LANES=256,
@@ -55,7 +55,7 @@ def reduction(reducer, dtype, in_packs=1):
 def program(name, dtype):
     expression = EXPRESSIONS[name]
     output = DType.of("bool") if expression.mask else dtype
-    if expression.gives_part:
+    if expression.returns_component:
         output = dtype.component
     return Program(
         f"r0 = {expression.form(dtype.kind)};",
@@ -121,7 +121,7 @@ def sources_of_numbers():
     for dtype in STORED:
         if not dtype.is_bool and not dtype.is_complex:
             yield f"sum-{dtype}", reduction("Sum", dtype)
-            scan = {"T": c_type(dtype), "S": computed_type(dtype), "OPERATION": "Larger"}
+            scan = {"T": c_type(dtype), "S": computed_type(dtype), "OPERATION": "Maximum"}
             tile = {"PACKS": 2, "WIDTH": 16 // dtype.itemsize}
             yield f"scan-{dtype}", source("scan.cu", **scan, **tile)
             pooling = {"T": c_type(dtype), "I": "int", "D": 3, "INDICES": 1}
@@ -148,7 +148,7 @@ def sources_of_floats():
         width = {"float64": 53, "float32": 24, "float16": 11, "bfloat16": 8}[dtype.name]
         yield f"random-{dtype}", source("random.cu", T=c_type(dtype), WIDTH=width)
         windows = {"T": c_type(dtype), "S": computed_type(dtype), "D": 2}
-        for name in ("columns_of", "images_of"):
+        for name in ("im2col", "col2im"):
             yield f"{name}-{dtype}", source("convolution.cu", **windows, **{f"HAS_{name}": 1})
         yield f"optimizer-{dtype}", source("optimizer.cu", T=c_type(dtype))
 
@@ -197,19 +197,19 @@ def sources_of_words():
     for wide in ("int", "unsigned int", "int64", "uint64", "float", "double"):
         update = {"E": wide, "I": "int", "SELECTS": 1}
         yield f"add-{wide}", source("indexing.cu", **update)
-        for join in ("Product", "Larger", "Smaller"):
+        for join in ("Product", "Maximum", "Minimum"):
             yield f"{join}-{wide}", source("indexing.cu", **update, JOIN=join)
     channels = ("channel_moments", "known_moments", "normalized_channels", "channel_sums")
-    for name in (*channels, "channel_slopes"):
+    for name in (*channels, "channel_gradients"):
         yield name, source("channels.cu", T="float16", EACH=8, **{f"HAS_{name}": 1})
-    for name in ("input_tiles", "slope_tiles", "output_tiles", "weight_tiles", "weight_sums"):
+    for name in ("input_tiles", "gradient_tiles", "output_tiles", "weight_tiles", "weight_sums"):
         yield name, source("winograd.cu", T="float", **{f"HAS_{name}": 1})
     for word in KEYS.values():
         yield f"transposed-{word}", source("transposition.cu", E=word, R=3, SIDE=32, EACH=1)
         yield f"assign-{word}", source("assignment.cu", E=word, I="int", SELECTS=0)
-    yield "transposed-long", source("transposition.cu", E="LongWord", R=3, SIDE=32, EACH=1)
-    yield "assign-long", source("assignment.cu", E="LongWord", I="int", SELECTS=0)
-    long = {"E": "LongWord", "I": "int", "SELECTS": 0, "GATHERS": 1}
+    yield "transposed-long", source("transposition.cu", E="Word128", R=3, SIDE=32, EACH=1)
+    yield "assign-long", source("assignment.cu", E="Word128", I="int", SELECTS=0)
+    long = {"E": "Word128", "I": "int", "SELECTS": 0, "GATHERS": 1}
     yield "gather-long", source("indexing.cu", **long)
     yield "order", source("sorting.cu", O="int")
 

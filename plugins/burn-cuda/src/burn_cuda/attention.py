@@ -1,4 +1,4 @@
-"""Attention without the matrix of scores, in one kernel; of 16-bit floats on tensor cores."""
+"""Attention in one kernel, without the matrix of scores; on tensor cores for 16-bit floats."""
 
 from __future__ import annotations
 
@@ -26,30 +26,30 @@ if TYPE_CHECKING:
 __all__ = ["AttentionOps", "attention_tiles"]
 
 
-_THREADS: Final = 128
-_ROWS: Final = 64
-"""Queries, or keys, of which a block computes gradients."""
+_BLOCK_THREADS: Final = 128
+_GRADIENT_TILE_ROWS: Final = 64
+"""Queries, or keys, whose gradients a block computes."""
 
-_BLOCKS: Final = 264
-_FEWEST_KEYS: Final = 256
-"""With fewer blocks the keys of each query are shared out, at least so many to a block."""
+_WANTED_BLOCKS: Final = 264
+_MIN_KEYS_OF_PART: Final = 256
+"""With fewer blocks, several blocks share the keys of a query, each at least this many."""
 
 _SCORE_BYTES: Final = 8
-_MOST_BYTES: Final = 1 << 31
-"""Where scores are made at all, they are made in parts that take no more memory."""
+_MAX_SCORE_BYTES: Final = 1 << 31
+"""Memory of the scores, where a decomposition computes them: parts of the batch are smaller."""
 
-_MOST_FEATURES: Final = 128
-"""A kernel keeps the features of its queries in registers."""
+_MAX_FEATURES: Final = 128
+"""Features of a query or value that fit into the registers of a kernel."""
 
-_LEAST: Final = 2.0**-64
-"""A factor of scores from which on an exponent in float32 may have it as its own."""
+_MIN_FOLDED_SCALE: Final = 2.0**-64
+"""Scale from which on it may be applied in the exponent in float32."""
 
-_TENSOR_CORES: Final = (8, 0)
-"""Compute capability from which on they take both 16-bit dtypes, in the shapes used here."""
+_TENSOR_CORE_CAPABILITY: Final = (8, 0)
+"""Compute capability from which on tensor cores multiply both 16-bit dtypes as 16x8x16."""
 
 
 class _Tiles(NamedTuple):
-    """What a block computes with, and how many queries it has."""
+    """Queries of a block, and the macros of the kernel."""
 
     queries: int
     definitions: dict[str, int]
@@ -59,16 +59,16 @@ class _Tiles(NamedTuple):
 def attention_tiles(
     features: int, values: int, itemsize: int, capability: tuple[int, int]
 ) -> _Tiles | None:
-    """Tiles for so many features, or None where there are too many for a kernel."""
+    """Tiles for a number of features; None where they do not fit into registers."""
     most = max(features, values)
-    narrow = most <= _MOST_FEATURES // 2
-    if most > _MOST_FEATURES or (itemsize > 4 and not narrow):
+    narrow = most <= _MAX_FEATURES // 2
+    if most > _MAX_FEATURES or (itemsize > 4 and not narrow):
         return None
-    if itemsize == 2 and capability >= _TENSOR_CORES:
+    if itemsize == 2 and capability >= _TENSOR_CORE_CAPABILITY:
         sizes = {"D": _up_to(features, 16), "V": _up_to(values, 16)}
-        # So that registers last for so many blocks at a time.
+        # Registers suffice for this number of blocks at a time.
         sizes |= {"KEYS": 64, "BLOCKS": 4} if narrow else {"KEYS": 32, "BLOCKS": 2}
-        return _Tiles(_ROWS, {"TENSOR_CORES": 1, "TALL": 1, **sizes})
+        return _Tiles(_GRADIENT_TILE_ROWS, {"TENSOR_CORES": 1, "TALL": 1, **sizes})
     queries, keys = (64, 32) if narrow and itemsize <= 4 else (32, 16)
     sizes = {"D": _up_to(features, 16), "V": _up_to(values, 32), "KEYS": keys}
     return _Tiles(queries, {"QUERIES": queries, **sizes})
@@ -79,7 +79,7 @@ def _up_to(length: int, multiple: int) -> int:
 
 
 class _Plan(NamedTuple):
-    """How the operands of an attention lie."""
+    """Layout of the operands of an attention."""
 
     rank: int
     batch: int
@@ -87,7 +87,7 @@ class _Plan(NamedTuple):
 
 
 class _Operands(NamedTuple):
-    """What kernels of attention get: memory, how it lies, and the numbers behind the layout."""
+    """Arguments of the kernels: arrays, their layout, and the numbers after the layout."""
 
     shape: AttentionShapes
     memory: tuple[Any, ...]
@@ -115,22 +115,22 @@ class AttentionOps(CudaOps):
         softcap: float | None = None,
         is_causal: bool = False,
     ) -> Array:
-        """A block for some queries, which goes along their keys."""
+        """One kernel: a block for each tile of queries iterates over the keys."""
         operands = (query, key, value, mask, bias)
-        laid = [None if one is None else (one.shape, one.strides, one.dtype) for one in operands]
-        known = self._attention_launches.get((scale, softcap, is_causal, *laid))
+        layouts = [None if one is None else (one.shape, one.strides, one.dtype) for one in operands]
+        known = self._attention_launches.get((scale, softcap, is_causal, *layouts))
         launcher = self.launcher
         if known is not None:
             launch, grid, shape, numbers = known
             out = launcher.empty(shape, query.dtype)
             memory = [0 if one is None else one for one in operands]
-            launch(grid, (_THREADS,), (*memory, out, 0, 0, 0, *numbers))
+            launch(grid, (_BLOCK_THREADS,), (*memory, out, 0, 0, 0, *numbers))
             return out
         attributes: dict[str, Any] = {"scale": scale, "softcap": softcap, "is_causal": is_causal}
         given = self._attention_operands(*operands, **attributes)
         tiles = self._attention_tiles(query, value)
         if tiles is None:
-            return self._attention_by_definition("attention", operands, given, **attributes)
+            return self._decomposed_attention("attention", operands, given, **attributes)
         out = launcher.empty(given.shape.output, query.dtype)
         if out.size:
             launched = self._along_keys(given, tiles, out)
@@ -138,7 +138,7 @@ class AttentionOps(CudaOps):
                 one is not own for one, own in zip(operands[:3], given.memory, strict=False)
             )
             if launched is not None and not copied:
-                self._attention_launches.store((scale, softcap, is_causal, *laid), launched)
+                self._attention_launches.store((scale, softcap, is_causal, *layouts), launched)
         return out
 
     def attention_grad(
@@ -154,7 +154,7 @@ class AttentionOps(CudaOps):
         softcap: float | None = None,
         is_causal: bool = False,
     ) -> tuple[Array, Array, Array]:
-        """Of 16-bit floats without the matrix of scores: for some queries, then for some keys."""
+        """For 16-bit floats one kernel for tiles of queries and one for tiles of keys."""
         attributes: dict[str, Any] = {"scale": scale, "softcap": softcap, "is_causal": is_causal}
         given = self._attention_operands(query, key, value, mask, bias, **attributes)
         shape = given.shape
@@ -164,7 +164,7 @@ class AttentionOps(CudaOps):
         tiles = self._attention_tiles(query, value)
         if tiles is None or "TENSOR_CORES" not in tiles.definitions:
             operands = (query, key, value, mask, bias, g)
-            return self._attention_by_definition("attention_grad", operands, given, **attributes)  # type: ignore[no-any-return]  # three
+            return self._decomposed_attention("attention_grad", operands, given, **attributes)  # type: ignore[no-any-return]  # three
         queries, keys = shape.scores[-2:]
         features, values = query.shape[-1], value.shape[-1]
         results = [
@@ -179,8 +179,8 @@ class AttentionOps(CudaOps):
         rows = given.plan.batch * queries
         statistics = launcher.empty((2, rows), float32.numpy)
         self._along_keys(given, tiles, 0, g, statistics, STATISTICS=1)
-        largest = self._largest_magnitude(g, value) if query.dtype == float16.numpy else 0
-        wide = max(features, values) > _MOST_FEATURES // 2
+        largest = self._largest_magnitudes(g, value) if query.dtype == float16.numpy else 0
+        wide = max(features, values) > _MAX_FEATURES // 2
         sizes = {name: tiles.definitions[name] for name in ("D", "V")}
         for of_keys in (False, True):
             columns = 16 if wide and of_keys else 32
@@ -188,12 +188,12 @@ class AttentionOps(CudaOps):
             definitions = {**given.definitions, **sizes, **tile}
             if of_keys:
                 definitions["OF_KEYS"] = 1
-            kernel = launcher.kernel("attention_slopes", "attention_gradient.cu", **definitions)
-            blocks = -(-(keys if of_keys else queries) // _ROWS)
+            kernel = launcher.kernel("attention_gradient", "attention_gradient.cu", **definitions)
+            blocks = -(-(keys if of_keys else queries) // _GRADIENT_TILE_ROWS)
             written = results[1:] if of_keys else (results[0], 0)
             operands = (*given.memory, g, statistics, largest, *written, given.plan.layout)
             grid = (given.plan.batch * blocks,)
-            kernel(grid, (_THREADS,), (*operands, *given.numbers, blocks, rows))
+            kernel(grid, (_BLOCK_THREADS,), (*operands, *given.numbers, blocks, rows))
         return tuple(results)
 
     def _attention_operands(
@@ -208,13 +208,13 @@ class AttentionOps(CudaOps):
         softcap: float | None,
         is_causal: bool,
     ) -> _Operands:
-        """The operands as kernels take them; refuses what does not belong together."""
+        """The arguments of the kernels; raises for operands that do not match."""
         shape = attention_shapes(query.shape, key.shape, value.shape, softcap)
         check_broadcasts_to_scores(shape.scores, mask=mask, bias=bias)
         if any(one is not None and one.dtype is not query.dtype for one in (key, value, bias)):
             raise TypeError("an attention of operands of several dtypes")
         features, values = query.shape[-1], value.shape[-1]
-        query, key, value = [self._in_rows(one) for one in (query, key, value)]
+        query, key, value = [self._with_contiguous_rows(one) for one in (query, key, value)]
         others = [0 if one is None else one for one in (mask, bias)]
         plan = _plan(
             shape.scores,
@@ -247,44 +247,48 @@ class AttentionOps(CudaOps):
         statistics: Array = 0,
         **macros: int,
     ) -> tuple[Any, tuple[int, int], Shape, tuple[Any, ...]] | None:
-        """Write the result, or what the gradients need of each query.
+        """Write the result, or the statistics of each query that the gradients need.
 
         Returns
         -------
         kernel, grid, shape, numbers
-            How to launch that again for operands that lie alike; None where it is not one kernel.
+            The launch for operands of the same layouts; None where there are several kernels.
         """
         definitions = {**given.definitions, **tiles.definitions, **macros}
         scale = given.numbers[0]
         changed = "HAS_BIAS" in definitions or "SOFTCAP" in definitions
-        if "TENSOR_CORES" in definitions and not changed and _LEAST < scale < 1 / _LEAST:
+        if (
+            "TENSOR_CORES" in definitions
+            and not changed
+            and _MIN_FOLDED_SCALE < scale < 1 / _MIN_FOLDED_SCALE
+        ):
             definitions["FOLDED"] = 1
         queries, keys = given.shape.scores[-2:]
         blocks = -(-queries // tiles.queries)
         rows, grid = given.plan.batch * queries, given.plan.batch * blocks
         launcher = self.launcher
-        parts = min(-(-_BLOCKS // grid), -(-keys // _FEWEST_KEYS))
+        parts = min(-(-_WANTED_BLOCKS // grid), -(-keys // _MIN_KEYS_OF_PART))
         sums: Array = 0
         values = given.shape.output[-1]
-        if parts > 1 and 2 * grid <= _BLOCKS and not macros:
+        if parts > 1 and 2 * grid <= _WANTED_BLOCKS and not macros:
             definitions["IN_PARTS"] = 1
             dtype = float32.numpy if out.dtype.itemsize < float32.itemsize else out.dtype
             statistics = launcher.empty((2 * parts * rows,), dtype)
             sums = launcher.empty((parts * rows * values,), dtype)
         else:
             parts = 1
-        kernel = launcher.kernel("attention_of_tiles", "attention.cu", **definitions)
+        kernel = launcher.kernel("attention", "attention.cu", **definitions)
         numbers = (given.plan.layout, *given.numbers, blocks, rows)
         operands = (*given.memory, out, g, statistics, sums)
-        kernel((grid, parts), (_THREADS,), (*operands, *numbers))
+        kernel((grid, parts), (_BLOCK_THREADS,), (*operands, *numbers))
         if parts == 1:
             return kernel, (grid, parts), given.shape.output, numbers
-        kernel = launcher.kernel("join_parts", "attention.cu", **definitions)
+        kernel = launcher.kernel("combine_parts", "attention.cu", **definitions)
         lengths = (parts, rows, values, rows * values)
         launcher.run(kernel, rows * values, statistics, sums, out, *lengths)
         return None
 
-    def _largest_magnitude(self, *operands: Array) -> Array:
+    def _largest_magnitudes(self, *operands: Array) -> Array:
         """The largest magnitude in each operand."""
         found = self.launcher.empty((len(operands),), operands[0].dtype)
         for number, one in enumerate(operands):
@@ -292,13 +296,13 @@ class AttentionOps(CudaOps):
             self.launcher.write(found[number : number + 1], peak.reshape(1))
         return found
 
-    def _attention_by_definition(
+    def _decomposed_attention(
         self, name: str, operands: tuple[Any, ...], given: _Operands, **attributes: Any
     ) -> Any:
-        """The definition of the op, in parts of the batch where the scores take much memory."""
+        """The default of the op, in parts of the batch where the scores take much memory."""
         scores = given.shape.scores
         rank, batch = len(scores), given.shape.batch
-        parts = -(-math.prod(scores) * _SCORE_BYTES // _MOST_BYTES)
+        parts = -(-math.prod(scores) * _SCORE_BYTES // _MAX_SCORE_BYTES)
         if parts <= 1 or max(batch, default=1) == 1:
             return self.ops.decomposed(name, *operands, **attributes)
         axis = batch.index(max(batch))
@@ -313,38 +317,38 @@ class AttentionOps(CudaOps):
             )
         return self.concat(results, axis=axis)
 
-    def _in_rows(self, x: Array) -> Array:
-        """The same elements, those of a row next to each other."""
+    def _with_contiguous_rows(self, x: Array) -> Array:
+        """The array, or a dense copy where the elements of a row are not adjacent."""
         steps = x.strides[-1] == x.dtype.itemsize or x.shape[-1] <= 1
         return x if steps else self.launcher.dense(x)
 
 
-def _part(x: Array | None, axis: int, places: slice) -> Array | None:
-    """Some places along an axis, counted from the last one; all of an operand that broadcasts."""
+def _part(x: Array | None, axis: int, indices: slice) -> Array | None:
+    """A range along a negative axis; all of an operand that broadcasts along it."""
     if x is None or x.ndim < -axis or x.shape[axis] == 1:
         return x
-    return x[(slice(None),) * (x.ndim + axis) + (places,)]
+    return x[(slice(None),) * (x.ndim + axis) + (indices,)]
 
 
-_Laid = tuple[tuple[int, ...], tuple[int, ...]]
+_ShapeAndStrides = tuple[tuple[int, ...], tuple[int, ...]]
 
 
 @functools.lru_cache(maxsize=4096)
 def _plan(
     scores: Shape,
-    query: _Laid | None,
-    key: _Laid | None,
-    value: _Laid | None,
-    mask: _Laid | None,
-    bias: _Laid | None,
+    query: _ShapeAndStrides | None,
+    key: _ShapeAndStrides | None,
+    value: _ShapeAndStrides | None,
+    mask: _ShapeAndStrides | None,
+    bias: _ShapeAndStrides | None,
 ) -> _Plan:
-    """Steps along the axes of the batch, merged where they can be, then along the last ones."""
+    """Strides along the axes of the batch, merged where possible, then along the last axes."""
     batch = scores[:-2]
     rank = len(batch)
     steps: list[tuple[int, ...]] = []
     ends: list[int] = []
-    for laid, count in ((query, 1), (key, 1), (value, 1), (mask, 2), (bias, 2)):
-        shape, strides = laid or ((), ())
+    for layouts, count in ((query, 1), (key, 1), (value, 1), (mask, 2), (bias, 2)):
+        shape, strides = layouts or ((), ())
         strides = (0,) * (rank + 2 - len(shape)) + strides
         steps.append(strides[:rank])
         ends += strides[rank : rank + count]

@@ -1,4 +1,4 @@
-"""Batch normalization: the moments of each channel in one pass, and one more to bring them in."""
+"""Batch normalization: one pass for the moments of each channel, one to normalize."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from burn_cuda.launcher import Packed, divider, packed
 __all__ = ["ChannelOps"]
 
 
-_FEWEST_PLACES: Final = 16
-"""With fewer of them next to each other, channels are read in pieces: the definition is as fast."""
+_MIN_POSITIONS: Final = 16
+"""With fewer adjacent elements of a channel the decomposition is as fast."""
 
-_BLOCKS: Final = 1056
-_CHUNK: Final = 4 * THREADS
+_WANTED_BLOCKS: Final = 1056
+_CHUNK_PACKS: Final = 4 * THREADS
 _PACK_BYTES: Final = 16
-_LIMIT: Final = 1 << 31
+_MAX_PACKS: Final = 1 << 31
 
 
 class _Plan(NamedTuple):
-    """How the elements of channels are dealt out."""
+    """How the elements of channels are distributed."""
 
     each: int
     packs: int
@@ -47,20 +47,20 @@ class ChannelOps(CudaOps):
         *,
         epsilon: float,
     ) -> Array:
-        """With known moments."""
+        """With statistics moments."""
         vectors = {"gamma": gamma, "beta": beta, "mean": mean, "variance": variance}
         plan = self._channel_plan(x, **vectors)
         if plan is None:
             return self.ops.decomposed(
                 "batch_norm", x, gamma, beta, mean, variance, epsilon=epsilon
             )
-        known = self._known_moments(x, mean, variance, epsilon)
-        return self._normalized_channels(self.launcher.dense(x), known, gamma, beta, plan)
+        statistics = self._known_moments(x, mean, variance, epsilon)
+        return self._normalized_channels(self.launcher.dense(x), statistics, gamma, beta, plan)
 
     def batch_norm_training(
         self, x: Array, gamma: Array | None, beta: Array | None, *, epsilon: float
     ) -> tuple[Array, Array, Array]:
-        """With those of the elements."""
+        """Two passes."""
         plan = self._channel_plan(x, gamma=gamma, beta=beta)
         if plan is None:
             vectors = (gamma, beta)
@@ -69,8 +69,8 @@ class ChannelOps(CudaOps):
         x = launcher.dense(x)
         channels = x.shape[1]
         mean, variance = (launcher.empty((channels,), x.dtype) for _ in range(2))
-        statistics = self._channel_room(x, 2 * channels)
-        parts = self._channel_room(x, 3 * channels * plan.parts)
+        statistics = self._channel_memory(x, 2 * channels)
+        parts = self._channel_memory(x, 3 * channels * plan.parts)
         numbers = (plan.layout, plan.parts, plan.chunk, x.shape[0] * plan.packs)
         threads = channels * plan.parts * THREADS
         self._run_channels("channel_moments", x, plan, threads, x, parts, *numbers)
@@ -90,7 +90,7 @@ class ChannelOps(CudaOps):
         *,
         epsilon: float,
     ) -> tuple[Array, Array, Array]:
-        """One pass for what is the same for a channel, and one for the elements."""
+        """One pass for the sums of each channel, one for the elements."""
         if g.shape != x.shape or g.dtype is not x.dtype:
             raise ValueError(f"g of shape {g.shape} for {x.shape}")
         plan = self._channel_plan(x, gamma=gamma, mean=mean, variance=variance)
@@ -100,63 +100,69 @@ class ChannelOps(CudaOps):
         launcher = self.launcher
         x, g = launcher.dense(x), launcher.dense(g)
         channels = x.shape[1]
-        known = self._known_moments(x, mean, variance, epsilon)
+        statistics = self._known_moments(x, mean, variance, epsilon)
         to_gamma, to_beta = (launcher.empty((channels,), x.dtype) for _ in range(2))
-        means = self._channel_room(x, 2 * channels)
-        parts = self._channel_room(x, 2 * channels * plan.parts)
+        means = self._channel_memory(x, 2 * channels)
+        parts = self._channel_memory(x, 2 * channels * plan.parts)
         numbers = (plan.layout, plan.parts, plan.chunk, x.shape[0] * plan.packs)
         threads = channels * plan.parts * THREADS
-        self._run_channels("channel_sums", x, plan, threads, x, g, known, parts, *numbers)
+        self._run_channels("channel_sums", x, plan, threads, x, g, statistics, parts, *numbers)
         count = float(x.size // channels)
         given = (parts, to_gamma, to_beta, means, count, plan.parts, channels)
         self._run_channels("join_sums", x, plan, channels * THREADS, *given, family="channel_sums")
         out = launcher.empty(x.shape, x.dtype)
         n = x.size // plan.each
         scale = 0 if gamma is None else launcher.dense(gamma)
-        memory = (x, g, known, means, scale, out)
-        self._run_channels("channel_slopes", x, plan, n, *memory, plan.layout, n)
+        memory = (x, g, statistics, means, scale, out)
+        self._run_channels("channel_gradients", x, plan, n, *memory, plan.layout, n)
         return out, to_gamma, to_beta
 
     def _channel_plan(self, x: Array, **vectors: Array | None) -> _Plan | None:
-        """None where the definition of the op does better; refuses what does not belong."""
+        """The plan; None where the decomposition is as fast. Raises for operands that mismatch."""
         check_channels(x.shape, **vectors)
         if any(one is not None and one.dtype is not x.dtype for one in vectors.values()):
             raise TypeError("operands of several dtypes")
-        places = math.prod(x.shape[2:])
+        positions = math.prod(x.shape[2:])
         each = _PACK_BYTES // x.dtype.itemsize
-        if places % each:
+        if positions % each:
             each = 1
-        if places < _FEWEST_PLACES or not x.size or x.size // each >= _LIMIT:
+        if positions < _MIN_POSITIONS or not x.size or x.size // each >= _MAX_PACKS:
             return None
-        packs, channels = places // each, x.shape[1]
+        packs, channels = positions // each, x.shape[1]
         n = x.shape[0] * packs
-        parts = max(1, min(-(-_BLOCKS // channels), -(-n // _CHUNK)))
+        parts = max(1, min(-(-_WANTED_BLOCKS // channels), -(-n // _CHUNK_PACKS)))
         chunk = -(-n // parts)
         layout = packed(np.array([channels, packs, divider(packs), divider(channels)], np.int64))
         return _Plan(each, packs, -(-n // chunk), chunk, layout)
 
     def _known_moments(self, x: Array, mean: Array, variance: Array, epsilon: float) -> Array:
-        """The mean, and one over the deviation, of each channel."""
+        """The mean and 1 / sqrt(variance + epsilon) of each channel."""
         launcher = self.launcher
         channels = x.shape[1]
-        known = self._channel_room(x, 2 * channels)
-        given = (launcher.dense(mean), launcher.dense(variance), known, float(epsilon), channels)
+        statistics = self._channel_memory(x, 2 * channels)
+        given = (
+            launcher.dense(mean),
+            launcher.dense(variance),
+            statistics,
+            float(epsilon),
+            channels,
+        )
         self._run_channels("known_moments", x, None, channels, *given)
-        return known
+        return statistics
 
     def _normalized_channels(
-        self, x: Array, known: Array, gamma: Array | None, beta: Array | None, plan: _Plan
+        self, x: Array, statistics: Array, gamma: Array | None, beta: Array | None, plan: _Plan
     ) -> Array:
         launcher = self.launcher
         out = launcher.empty(x.shape, x.dtype)
         vectors = [0 if one is None else launcher.dense(one) for one in (gamma, beta)]
         n = x.size // plan.each
-        given = (x, known, *vectors, out, plan.layout, n)
+        given = (x, statistics, *vectors, out, plan.layout, n)
         self._run_channels("normalized_channels", x, plan, n, *given)
         return out
 
-    def _channel_room(self, x: Array, count: int) -> Array:
-        """Room for numbers of the dtype that elements are computed in."""
+    def _channel_memory(self, x: Array, count: int) -> Array:
+        """Memory for numbers in the dtype in which elements are computed."""
         dtype = x.dtype if x.dtype.itemsize > 2 else float32.numpy
         return self.launcher.empty((count,), dtype)
 

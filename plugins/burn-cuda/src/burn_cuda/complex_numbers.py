@@ -1,4 +1,4 @@
-"""Complex numbers: their parts, and what is computed of these alone or of neighbours."""
+"""Complex numbers: real and imaginary parts."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 __all__ = ["ComplexOps", "as_parts", "of_parts", "on_parts", "slice_axis"]
 
 
-_PART: Final = {"real": "r0 = x0.re;", "imag": "r0 = x0.im;"}
+_PART_PROGRAMS: Final = {"real": "r0 = x0.re;", "imag": "r0 = x0.im;"}
 
 
 def as_parts(launcher: Launcher, x: Array) -> Array:
-    """The memory of complex numbers as their parts, along a last axis of length 2."""
+    """A real view of complex numbers: real and imaginary part along a last axis of length 2."""
     component = launcher.dtypes[x.dtype].component.numpy
     return launcher.dense(x).reshape(-1).view(component).reshape((*x.shape, 2))
 
 
 def of_parts(launcher: Launcher, parts: Array, dtype: DType) -> Array:
-    """The complex numbers whose parts lie along the last axis."""
+    """The complex numbers of a real array with their parts along the last axis."""
     return launcher.dense(parts).reshape(-1).view(dtype.numpy).reshape(parts.shape[:-1])
 
 
@@ -46,11 +46,11 @@ class ComplexOps(CudaOps):
     """Parts of complex numbers."""
 
     def real(self, x: Array) -> Array:
-        """The first part; a real number is its own."""
+        """The real part."""
         return self._part("real", x)
 
     def imag(self, x: Array) -> Array:
-        """The second part; 0 of a real number."""
+        """The imaginary part; 0 for a real dtype."""
         if self.launcher.dtypes[x.dtype].is_complex:
             return self._part("imag", x)
         result = self.launcher.empty(x.shape, x.dtype)
@@ -58,25 +58,25 @@ class ComplexOps(CudaOps):
         return result
 
     def conj(self, x: Array) -> Array:
-        """The second part with the other sign; a real number is its own."""
+        """The complex conjugate."""
         dtype = self.launcher.dtypes[x.dtype]
         if not dtype.is_complex:
             return x
         return self.launcher.elementwise(_program("r0 = conjugate(x0);", dtype, dtype), (x,))[0]
 
     def complex(self, real: Array, imag: Array) -> Array:
-        """Both parts written at once."""
+        """One kernel."""
         dtype = self.launcher.dtypes[real.dtype]
         if imag.dtype is not real.dtype or not dtype.is_float:
             raise TypeError(f"complex numbers of {real.dtype} and {imag.dtype}")
         result = complex128 if dtype is float64 else complex64
-        return self.launcher.elementwise(_joining_program(dtype, result), (real, imag))[0]
+        return self.launcher.elementwise(_complex_program(dtype, result), (real, imag))[0]
 
     def _part(self, name: str, x: Array) -> Array:
         dtype = self.launcher.dtypes[x.dtype]
         if not dtype.is_complex:
             return x
-        program = _program(_PART[name], dtype, dtype.component)
+        program = _program(_PART_PROGRAMS[name], dtype, dtype.component)
         return self.launcher.elementwise(program, (x,))[0]
 
 
@@ -86,5 +86,5 @@ def _program(body: str, source: DType, dtype: DType) -> Program:
 
 
 @functools.cache
-def _joining_program(part: DType, dtype: DType) -> Program:
+def _complex_program(part: DType, dtype: DType) -> Program:
     return Program(f"r0 = {dtype.name}(x0, x1);", (part, part), (False, False), (dtype,))

@@ -1,4 +1,4 @@
-"""Convolutions as products of cuBLAS with what windows hold, some images at a time."""
+"""Convolutions by im2col and cuBLAS, for a range of images at a time; by cuDNN or Winograd."""
 
 from __future__ import annotations
 
@@ -30,10 +30,9 @@ from burn_cuda.winograd import Winograd
 __all__ = ["ConvolutionOps"]
 
 
-_MOST_BYTES: Final = 1 << 30
-_SHARE: Final = 64
-"""What windows hold takes this part of the memory of the GPU at most, and no more than that many
-bytes: it does not grow with the number of images."""
+_MAX_COLUMN_BYTES: Final = 1 << 30
+_COLUMN_MEMORY_SHARE: Final = 64
+"""Columns take at most this part of the memory of the GPU, and these bytes, for any batch."""
 
 
 def _wide(dtype: DType) -> DType:
@@ -54,22 +53,22 @@ class ConvolutionOps(CudaOps):
         winograd = Winograd(launcher)
         if winograd.suits(plan, x.dtype):
             return winograd.forward(launcher.dense(x), weight, bias, plan)
-        # What is added to is not rounded before.
+        # With a bias the product is rounded to 16 bits after the addition alone.
         wide = dtype if bias is None else _wide(dtype)
         result = self._by_cudnn("fprop", (x, weight), plan.output_shape, wide, plan)
         if result is not None:
             return result if bias is None else self._with_bias(result, bias, dtype)
-        places = math.prod(plan.counts)
+        positions = math.prod(plan.counts)
         groups, features = plan.groups, plan.outputs // plan.groups
-        out = launcher.empty((plan.batch, groups, features, places), wide.numpy)
+        out = launcher.empty((plan.batch, groups, features, positions), wide.numpy)
         left = launcher.dense(weight).reshape(1, groups, features, plan.terms)
-        for start, stop, columns in self._chunks(launcher.dense(x), plan):
+        for start, stop, columns in self._columns(launcher.dense(x), plan):
             write_product(launcher, left, columns, out[start:stop])
         result = out.reshape(plan.output_shape)
         return result if bias is None else self._with_bias(result, bias, dtype)
 
     def _with_bias(self, result: Array, bias: Array, dtype: DType) -> Array:
-        """A number for each channel added to what is not rounded yet."""
+        """Add a bias in float32 and round the sum."""
         wide = self.launcher.dtypes[result.dtype]
         column = self.cast(bias, dtype=wide).reshape(bias.shape[0], *[1] * (result.ndim - 2))
         return self.cast(self.add(result, column), dtype=dtype)
@@ -82,7 +81,7 @@ class ConvolutionOps(CudaOps):
         dtype: DType,
         plan: ConvGeometry,
     ) -> Array | None:
-        """What cuDNN makes of dense operands; None where it is not there, or not asked."""
+        """The result of cuDNN; None where it is not installed, or does not suit."""
         launcher = self.launcher
         cudnn = launcher.runtime.cudnn
         if cudnn is None or not cudnn.suits(kind, plan, operands[0].dtype):
@@ -94,7 +93,7 @@ class ConvolutionOps(CudaOps):
     def conv_transpose(
         self, x: Array, weight: Array, bias: Array | None, **rule: Unpack[ConvTransposeAttributes]
     ) -> Array:
-        """The transposed weight times each image, and columns added up to images."""
+        """The transposed weight times each image, then col2im."""
         plan = conv_transpose_geometry(x.shape, weight.shape, **rule)
         check_conv_bias(bias, plan.inputs)
         launcher = self.launcher
@@ -106,24 +105,24 @@ class ConvolutionOps(CudaOps):
         result = self._by_cudnn("dgrad", (x, weight), plan.input_shape, wide, plan)
         if result is not None:
             return result if bias is None else self._with_bias(result, bias, dtype)
-        places = math.prod(plan.counts)
+        positions = math.prod(plan.counts)
         groups, features = plan.groups, plan.outputs // plan.groups
         left = launcher.dense(weight).reshape(1, groups, features, plan.terms)
         left = left.transpose((0, 1, 3, 2))
-        right = launcher.dense(x).reshape(plan.batch, groups, features, places)
+        right = launcher.dense(x).reshape(plan.batch, groups, features, positions)
         out = launcher.empty(plan.input_shape, x.dtype)
         wide = _wide(dtype)
         for start, stop in self._ranges(plan, wide.itemsize):
-            shape = (stop - start, groups, plan.terms, places)
+            shape = (stop - start, groups, plan.terms, positions)
             columns = launcher.empty(shape, wide.numpy)
             write_product(launcher, left, right[start:stop], columns)
-            self._images(columns, bias, out[start:stop], plan)
+            self._add_columns(columns, bias, out[start:stop], plan)
         return out
 
     def conv_weight_grad(
         self, x: Array, g: Array, **rule: Unpack[ConvWeightGradAttributes]
     ) -> Array:
-        """The gradient of each image times its columns, and the sum of these."""
+        """The sum over images of the gradient times the columns of the image."""
         plan = conv_weight_grad_geometry(x.shape, g.shape, **rule)
         launcher = self.launcher
         dtype = launcher.dtypes[x.dtype]
@@ -135,12 +134,12 @@ class ConvolutionOps(CudaOps):
         if result is not None:
             return result
         groups, features = plan.groups, plan.outputs // plan.groups
-        places = math.prod(plan.counts)
-        slopes = launcher.dense(g).reshape(plan.batch, groups, features, places)
+        positions = math.prod(plan.counts)
+        gradients = launcher.dense(g).reshape(plan.batch, groups, features, positions)
         total = None
-        for start, stop, columns in self._chunks(launcher.dense(x), plan):
+        for start, stop, columns in self._columns(launcher.dense(x), plan):
             each = launcher.empty((stop - start, groups, features, plan.terms), wide.numpy)
-            write_product(launcher, slopes[start:stop], columns.transpose((0, 1, 3, 2)), each)
+            write_product(launcher, gradients[start:stop], columns.transpose((0, 1, 3, 2)), each)
             part = self.sum(each, axis=(0,), dtype=wide)
             total = part if total is None else self.add(total, part)
         if total is None:  # no images
@@ -149,41 +148,43 @@ class ConvolutionOps(CudaOps):
         return self.cast(total.reshape(plan.weight_shape), dtype=dtype)
 
     def _ranges(self, plan: ConvGeometry, itemsize: int) -> Iterator[tuple[int, int]]:
-        """From which image to which, as many as have room at a time."""
+        """Ranges of images whose columns fit into the memory."""
         each = max(plan.terms * plan.groups * math.prod(plan.counts), 1)
-        room = min(_MOST_BYTES, self.launcher.runtime.memory // _SHARE)
+        room = min(_MAX_COLUMN_BYTES, self.launcher.runtime.memory // _COLUMN_MEMORY_SHARE)
         step = max(1, min(room // (each * itemsize), ((1 << 31) - 1) // each))
         for start in range(0, plan.batch, step):
             yield start, min(start + step, plan.batch)
 
-    def _chunks(self, x: Array, plan: ConvGeometry) -> Iterator[tuple[int, int, Array]]:
-        """What the windows of some images hold: (images, groups, terms, windows)."""
+    def _columns(self, x: Array, plan: ConvGeometry) -> Iterator[tuple[int, int, Array]]:
+        """The columns of ranges of images: (images, groups, terms, windows)."""
         launcher = self.launcher
-        places = math.prod(plan.counts)
+        positions = math.prod(plan.counts)
         points = all(
             axis.kernel == axis.stride == 1 and not axis.before and axis.count == axis.length
             for axis in plan.axes
         )
         if points:  # each window is an element
-            yield 0, plan.batch, x.reshape(plan.batch, plan.groups, plan.terms, places)
+            yield 0, plan.batch, x.reshape(plan.batch, plan.groups, plan.terms, positions)
             return
         taps = math.prod(plan.kernel)
         spatial = math.prod(x.shape[2:])
-        quads = -(-places // 4)
-        kernel = self._windows_kernel("columns_of", x.dtype, x.dtype, plan)
+        groups_of_four = -(-positions // 4)
+        kernel = self._windows_kernel("im2col", x.dtype, x.dtype, plan)
         for start, stop in self._ranges(plan, x.dtype.itemsize):
-            columns = launcher.empty((stop - start, plan.groups, plan.terms, places), x.dtype)
-            threads = (stop - start) * plan.inputs * taps * quads
-            numbers = (_numbers(plan), taps, places, spatial, quads, threads)
+            columns = launcher.empty((stop - start, plan.groups, plan.terms, positions), x.dtype)
+            threads = (stop - start) * plan.inputs * taps * groups_of_four
+            numbers = (_layout(plan), taps, positions, spatial, groups_of_four, threads)
             launcher.run(kernel, threads, x[start:stop], columns, *numbers)
             yield start, stop, columns
 
-    def _images(self, columns: Array, bias: Array | None, out: Array, plan: ConvGeometry) -> None:
-        """Add up what columns hold at the places where it belongs."""
+    def _add_columns(
+        self, columns: Array, bias: Array | None, out: Array, plan: ConvGeometry
+    ) -> None:
+        """Sum columns into the images that they come from (col2im)."""
         launcher = self.launcher
-        kernel = self._windows_kernel("images_of", out.dtype, columns.dtype, plan)
+        kernel = self._windows_kernel("col2im", out.dtype, columns.dtype, plan)
         spatial = math.prod(out.shape[2:])
-        numbers = (_numbers(plan), math.prod(plan.kernel), math.prod(plan.counts), spatial)
+        numbers = (_layout(plan), math.prod(plan.kernel), math.prod(plan.counts), spatial)
         vector = columns if bias is None else launcher.dense(bias)
         given = (*numbers, plan.inputs, int(bias is not None), out.size)
         launcher.run(kernel, out.size, columns, vector, out, *given)
@@ -199,8 +200,8 @@ class ConvolutionOps(CudaOps):
         return self.launcher.kernel(name, "convolution.cu", **definitions)
 
 
-def _numbers(plan: ConvGeometry) -> Array:
-    """The windows as a kernel takes them."""
+def _layout(plan: ConvGeometry) -> Array:
+    """The struct `Windows` of the kernels."""
     names = ("length", "kernel", "stride", "before", "dilation", "count")
     table = [[getattr(axis, name) for axis in plan.axes] for name in names]
     numbers = [number for row in table for number in row]

@@ -1,8 +1,8 @@
 """Convolutions of NVIDIA's cuDNN, where its Python package is installed: the extra ``cudnn``.
 
 The package is the front end (https://docs.nvidia.com/deeplearning/cudnn/frontend/latest). Each
-sort of convolution is a graph that is planned once. Nothing here is needed: what cuDNN does not
-take, or takes no faster, the kernels of this plugin compute.
+convolution is a graph, which is planned once. cuDNN is optional: the kernels of this plugin compute
+the convolutions that it does not support, or is no faster at.
 """
 
 from __future__ import annotations
@@ -27,39 +27,40 @@ Array = Any
 _log = logging.getLogger("burn")
 
 _TYPES: Final = {float32.numpy: "FLOAT", float16.numpy: "HALF", bfloat16.numpy: "BFLOAT16"}
-"""What cuDNN calls the dtypes; float64 is faster as products of matrices."""
+"""cuDNN's names of the dtypes; matrix products are faster for float64."""
 
-_NOT_ALIKE: Final = ("NONDETERMINISTIC", "REDUCED_PRECISION_REDUCTION", "DOWN_CONVERT_INPUTS")
-_NOT_LOCAL: Final = (
+_INEXACT_NOTES: Final = ("NONDETERMINISTIC", "REDUCED_PRECISION_REDUCTION", "DOWN_CONVERT_INPUTS")
+_NONLOCAL_NOTES: Final = (
     *("FFT", "WINOGRAD", "WINOGRAD_TILE_4x4", "WINOGRAD_TILE_6x6", "WINOGRAD_TILE_13x13"),
 )
-"""Sorts of engines that are left out: the same call gives the same numbers, as exactly as float32
-adds them up, and an element that is not finite has no part in results that do not depend on it."""
+"""Numerical notes of engines that are excluded: results are reproducible and accumulated in
+float32. The only transform in use is that of `burn_cuda.winograd`, since larger ones round more and
+spread NaN further."""
 
-_LITTLE_WORK: Final = 1 << 25
-"""With fewer products launches are what takes time, and cuDNN has one."""
+_MIN_MULTIPLICATIONS_FOR_GEMM: Final = 1 << 25
+"""With fewer multiplications the time is that of launches, of which cuDNN has one."""
 
-_CLOSE: Final = {"dgrad": (2, 3), "wgrad": (2,)}
-"""Numbers of axes along which it is faster in float32 where windows follow each other closely."""
+_STRIDE_1_AXES: Final = {"dgrad": (2, 3), "wgrad": (2,)}
+"""Numbers of spatial axes for which cuDNN is faster in float32 with stride and dilation 1."""
 
-_MOST_BYTES: Final = 1 << 30
-_SHARE: Final = 64
-"""A work space is at most this part of the memory, and no more than that many bytes."""
+_MAX_WORKSPACE_BYTES: Final = 1 << 30
+_WORKSPACE_MEMORY_SHARE: Final = 64
+"""A workspace takes at most this part of the memory of the GPU, and these bytes."""
 
-_MOST_PLANS: Final = 1024
-_OPERANDS: Final = (1, 2)
-_RESULT: Final = 3
-"""Numbers of the tensors in a graph."""
+_MAX_PLANS: Final = 1024
+_OPERAND_IDS: Final = (1, 2)
+_RESULT_ID: Final = 3
+"""Identifiers of the tensors of a graph."""
 
 
 @functools.cache
 def installed() -> Any | None:
-    """The package ``cudnn``; None where there is none, or ``BURN_CUDA_CUDNN=0``."""
+    """The package ``cudnn``; None where it is not installed, or ``BURN_CUDA_CUDNN=0``."""
     if os.environ.get("BURN_CUDA_CUDNN") == "0":
         return None
     try:
         return importlib.import_module("cudnn")
-    except Exception as error:  # noqa: BLE001 — of whatever library: it is not needed
+    except Exception as error:  # noqa: BLE001 — any failure: cuDNN is optional
         _log.debug("cuDNN is not used: %s: %s", type(error).__name__, error)
         return None
 
@@ -72,43 +73,45 @@ class Cudnn:
     library : module
         The package ``cudnn``.
     empty : callable
-        Makes an array of a shape and a dtype, for a work space.
+        From a shape and a dtype to a new array, for workspaces.
     memory : int
         Bytes of memory of the device.
 
     Attributes
     ----------
-    takes_all : bool
-        Whether it is asked for all that it can do, also where it is no faster.
+    is_unrestricted : bool
+        Whether it takes all convolutions that it supports, even where it is slower.
     """
 
     def __init__(self, library: Any, empty: Callable[[Shape, Any], Array], memory: int) -> None:
         self.library = library
         self.empty = empty
-        self.takes_all = False
-        self._room = min(_MOST_BYTES, memory // _SHARE)
+        self.is_unrestricted = False
+        self._room = min(_MAX_WORKSPACE_BYTES, memory // _WORKSPACE_MEMORY_SHARE)
         self._handle: Any = None
         self._lock = threading.Lock()
         self._plans: dict[Any, tuple[Any, int] | None] = {}
 
     def suits(self, kind: str, plan: ConvGeometry, dtype: Any) -> bool:
-        """Whether a convolution, of a kind as for `run`, is one to ask cuDNN for.
+        """Whether to compute a convolution, of a kind as for `run`, by cuDNN.
 
-        On an H200 cuDNN 9.19 is faster in 16 bits throughout, and in float32 forwards, where each
-        channel is alone, and for little work; backwards with the engines that are left it loses to
-        products of matrices wherever windows do not follow each other closely.
+        On an H200, cuDNN 9.19 is faster in 16 bits throughout; in float32 it is faster forwards,
+        for depthwise convolutions and for small ones. The engines that are left for gradients with
+        other strides or dilations than 1 are slower than matrix products.
         """
         work = plan.batch * plan.outputs * math.prod(plan.counts) * plan.terms
         if dtype not in _TYPES or len(plan.axes) > 3 or not work:
             return False
-        if self.takes_all or dtype != np.float32:
+        if self.is_unrestricted or dtype != np.float32:
             return True
         if plan.groups == 1 and all(axis.kernel == axis.stride == 1 for axis in plan.axes):
-            return False  # it is a product of matrices as it lies
-        if kind == "fprop" or plan.groups == plan.inputs or work < _LITTLE_WORK:
+            return False  # a matrix product without im2col
+        if kind == "fprop" or plan.groups == plan.inputs or work < _MIN_MULTIPLICATIONS_FOR_GEMM:
             return True
-        close = plan.groups == 1 and all(axis.stride == axis.dilation == 1 for axis in plan.axes)
-        return close and len(plan.axes) in _CLOSE[kind]
+        has_stride_1 = plan.groups == 1 and all(
+            axis.stride == axis.dilation == 1 for axis in plan.axes
+        )
+        return has_stride_1 and len(plan.axes) in _STRIDE_1_AXES[kind]
 
     def run(
         self,
@@ -120,19 +123,19 @@ class Cudnn:
         *,
         tf32: bool,
     ) -> bool:
-        """Write a convolution to `out`, and whether cuDNN took it.
+        """Write a convolution to `out`; return whether cuDNN took it.
 
         Parameters
         ----------
         kind : str
-            ``"fprop"`` of images and weights, ``"dgrad"`` of the slopes of results and weights, or
-            ``"wgrad"`` of images and the slopes of results.
+            ``"fprop"`` of images and weights, ``"dgrad"`` of output gradients and weights, or
+            ``"wgrad"`` of images and output gradients.
         operands : sequence of array
-            The two, dense.
+            The two operands, dense.
         out : array
-            Where the result goes, dense; of 16-bit operands it may be float32.
+            The result, dense; may be float32 for 16-bit operands.
         plan : ConvGeometry
-            The windows of the convolution whose result, or gradient, this is.
+            The convolution whose result, or gradient, is computed.
         stream : int
             Address of the stream.
         tf32 : bool
@@ -144,7 +147,7 @@ class Cudnn:
                 self._handle = self.library.create_handle()
             self.library.set_stream(handle=self._handle, stream=stream)
             if key not in self._plans:
-                if len(self._plans) >= _MOST_PLANS:
+                if len(self._plans) >= _MAX_PLANS:
                     self._plans.clear()
                 self._plans[key] = self._planned(*key)
             found = self._plans[key]
@@ -152,11 +155,11 @@ class Cudnn:
                 return False
             graph, size = found
             space = self.empty((max(size, 1),), np.uint8)
-            tensors = dict(zip(_OPERANDS, [_address(one) for one in operands], strict=True))
-            tensors[_RESULT] = _address(out)
+            tensors = dict(zip(_OPERAND_IDS, [_address(one) for one in operands], strict=True))
+            tensors[_RESULT_ID] = _address(out)
             try:
                 graph.execute(tensors, _address(space), handle=self._handle)
-            except Exception as error:  # noqa: BLE001 — whatever it is: the kernels here take it
+            except Exception as error:  # noqa: BLE001 — any failure: the kernels here compute it
                 _log.debug("cuDNN fails at %s of %s: %s", kind, plan, error)
                 self._plans[key] = None
                 return False
@@ -165,12 +168,12 @@ class Cudnn:
     def _planned(
         self, kind: str, dtype: Any, result: Any, tf32: bool, plan: ConvGeometry
     ) -> tuple[Any, int] | None:
-        """A graph and the bytes of its work space; None where cuDNN has no engine for it."""
+        """A graph and the bytes of its workspace; None where cuDNN has no engine for it."""
         try:
             graph = self._graph(kind, dtype, result, plan)
             modes = self.library.heur_mode
             graph.create_execution_plans([modes.A, modes.FALLBACK])
-            notes = [*_NOT_ALIKE, *_NOT_LOCAL]
+            notes = [*_INEXACT_NOTES, *_NONLOCAL_NOTES]
             if dtype == np.float32 and not tf32:
                 notes.append("TENSOR_CORE")
             known = self.library.numerical_note
@@ -181,7 +184,7 @@ class Cudnn:
             graph.check_support()
             graph.build_plans(self.library.build_plan_policy.HEURISTICS_CHOICE)
             return graph, int(graph.get_workspace_size())
-        except Exception as error:  # noqa: BLE001 — whatever it is: the kernels here take it
+        except Exception as error:  # noqa: BLE001 — any failure: the kernels here compute it
             _log.debug("cuDNN does not take %s of %s: %s", kind, plan, error)
             return None
 
@@ -209,12 +212,12 @@ class Cudnn:
             )
 
         windows = {
-            "pre_padding": _along(plan, "before", 0),
-            "post_padding": _along(plan, "after", 0),
-            "stride": _along(plan, "stride", 1),
-            "dilation": _along(plan, "dilation", 1),
+            "pre_padding": _axis_attribute(plan, "before", 0),
+            "post_padding": _axis_attribute(plan, "after", 0),
+            "stride": _axis_attribute(plan, "stride", 1),
+            "dilation": _axis_attribute(plan, "dilation", 1),
         }
-        first, second = _OPERANDS
+        first, second = _OPERAND_IDS
         if kind == "fprop":
             image, weight = operand("image", first), operand("weight", second)
             made, shape = graph.conv_fprop(image=image, weight=weight, **windows), shapes["loss"]
@@ -225,7 +228,7 @@ class Cudnn:
             image, loss = operand("image", first), operand("loss", second)
             made, shape = graph.conv_wgrad(image=image, loss=loss, **windows), shapes["weight"]
         made.set_output(True).set_dim(list(shape)).set_stride(_row_major(shape))
-        made.set_data_type(getattr(types, _TYPES[result])).set_uid(_RESULT)
+        made.set_data_type(getattr(types, _TYPES[result])).set_uid(_RESULT_ID)
         graph.validate()
         graph.build_operation_graph()
         return graph
@@ -236,11 +239,11 @@ def _address(x: Array) -> int:
 
 
 def _at_least_2d(shape: Shape) -> Shape:
-    """Shapes of one spatial axis get another one of length 1: cuDNN has two or three."""
+    """Add an axis of length 1 to shapes with one spatial axis: cuDNN requires two or three."""
     return shape if len(shape) > 3 else (*shape[:2], 1, *shape[2:])
 
 
-def _along(plan: ConvGeometry, name: str, alone: int) -> list[int]:
+def _axis_attribute(plan: ConvGeometry, name: str, alone: int) -> list[int]:
     numbers = [int(getattr(axis, name)) for axis in plan.axes]
     return numbers if len(numbers) > 1 else [alone, *numbers]
 

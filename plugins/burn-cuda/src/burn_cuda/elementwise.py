@@ -1,4 +1,4 @@
-"""Elementwise ops: one kernel each, and one launch each, whatever it computes."""
+"""Elementwise ops: one kernel and one launch each."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _GELU: Final = {"none": "gelu", "tanh": "gelu_tanh"}
 
 
 def number_for(value: Scalar, dtype: DType) -> float | int | Packed:
-    """A Python number as the argument of a kernel that brings it into a dtype."""
+    """A Python number as the argument of a kernel that converts it to a dtype."""
     if dtype.is_complex:
         return packed(np.array([value], np.complex128).view(np.float64))
     if dtype.is_float:
@@ -41,7 +41,7 @@ def number_for(value: Scalar, dtype: DType) -> float | int | Packed:
 class _Function:
     """An elementwise op of one device.
 
-    The common case, dense operands of one shape, is told apart first.
+    The common case, dense operands of one shape, is checked first.
     """
 
     def __init__(self, launcher: Launcher, name: str) -> None:
@@ -60,7 +60,7 @@ class _Function:
         if found is None:
             form = self.expression.form(dtype.kind)
             output = bool_ if self.mask else dtype
-            if self.expression.gives_part:
+            if self.expression.returns_component:
                 output = dtype.component
             found = Program(
                 f"r0 = {form};",
@@ -88,7 +88,7 @@ class _Function:
         return result
 
     def broadcasting(self, x1: Array, x2: Array) -> Array:
-        """Two operands of one dtype, of other shapes or layouts than the common case has."""
+        """Two operands of one dtype with any shapes and layouts."""
         key = (x1.dtype, x1.shape, x1.strides, x2.shape, x2.strides)
         try:
             launch, dtype, shape, blocks, rest = self._launches[key]
@@ -104,7 +104,7 @@ class _Function:
         return result
 
     def general(self, *operands: Any, parameters: tuple[float, ...] = ()) -> Array:
-        """Any operands: numbers among them, and such as broadcast."""
+        """Any operands, which may be numbers and may broadcast."""
         launcher = self.launcher
         scalars = tuple([operand.__class__ in _NUMBERS for operand in operands])
         dtypes = {
@@ -146,14 +146,14 @@ def _unary(function: _Function) -> Callable[[Array], Array]:
 
 
 def _prepared(function: _Function, dtype: DType, scalars: tuple[bool, ...]) -> tuple[Any, Any, int]:
-    """Kernel for dense operands, dtype of the result, and elements that a block takes."""
+    """Kernel for dense operands, dtype of the result, and elements of a block."""
     program = function.program(dtype, scalars)
     kernel = function.launcher.dense_kernel(program)
     return kernel, program.outputs[0].numpy, THREADS * program.elements
 
 
 def _binary(function: _Function) -> Callable[[Any, Any], Array]:
-    """An op of two operands, of which one may be a number."""
+    """An op of two operands, one of which may be a number."""
     launcher = function.launcher
     empty, is_dense, array = launcher.empty, launcher.is_dense, launcher.runtime.array
     tensors: dict[Any, Any] = {}
@@ -185,7 +185,7 @@ def _binary(function: _Function) -> Callable[[Any, Any], Array]:
 
 
 class ElementwiseOps(CudaOps):
-    """Elementwise ops: those of the table as attributes, the others as methods."""
+    """Elementwise ops: those of `EXPRESSIONS` as attributes, those with attributes as methods."""
 
     def __init__(self, runtime: Runtime) -> None:
         super().__init__(runtime)
@@ -202,25 +202,25 @@ class ElementwiseOps(CudaOps):
                 setattr(self, name, function.general)
 
     def cast(self, x: Array, *, dtype: DType) -> Array:
-        """One kernel that converts; the array itself where it has the dtype."""
+        """One kernel; the array itself where it has the dtype."""
         source = self.launcher.dtypes[x.dtype]
         if source is dtype:
             return x
         return self.launcher.elementwise(_cast_program(source, dtype), (x,))[0]
 
     def pow(self, x1: Any, x2: Any) -> Array:
-        """An integer has no negative power."""
+        """Raises for a negative power of an integer."""
         function = self._functions["pow"]
         if x2.__class__ is int and x2 < 0 and self.launcher.dtypes[x1.dtype].is_integer:
             raise ValueError(f"an integer to the power {x2}")
         return function.general(x1, x2)
 
     def bitwise_left_shift(self, x1: Any, x2: Any) -> Array:
-        """By a number that is not negative."""
+        """Raises for a negative number."""
         return self._shift("bitwise_left_shift", x1, x2)
 
     def bitwise_right_shift(self, x1: Any, x2: Any) -> Array:
-        """By a number that is not negative."""
+        """Raises for a negative number."""
         return self._shift("bitwise_right_shift", x1, x2)
 
     def _shift(self, name: str, x1: Any, x2: Any) -> Array:
@@ -229,7 +229,7 @@ class ElementwiseOps(CudaOps):
         return self._functions[name].general(x1, x2)
 
     def where(self, condition: Array, x1: Any, x2: Any) -> Array:
-        """What is not chosen is read, but has no influence."""
+        """One kernel, which loads both values."""
         launcher = self.launcher
         values = (x1, x2)
         scalars = tuple([value.__class__ in _NUMBERS for value in values])

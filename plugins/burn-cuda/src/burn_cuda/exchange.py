@@ -21,11 +21,11 @@ __all__ = ["ExchangeOps"]
 
 
 _CUDA: Final = 2
-"""What DLPack calls the memory of a CUDA device (kDLCUDA)."""
+"""DLPack's device type kDLCUDA."""
 
 
 class ExchangeOps(CudaOps):
-    """Sharing what lies on the device with other libraries, ordered by streams."""
+    """Arrays shared with other libraries, ordered by streams."""
 
     def device_of(self, x: object) -> DeviceId | None:
         """Device of an array of CuPy."""
@@ -46,7 +46,7 @@ class ExchangeOps(CudaOps):
         max_version: tuple[int, int] | None = None,
         copy: bool | None = None,
     ) -> Any:
-        """CuPy's export, after which the stream of the consumer waits for the one of x."""
+        """CuPy's export; the stream of the consumer waits for that of x."""
         owner = self.runtime.owner(x)
         if owner != self.index:
             own = self.for_device(DeviceId(0, owner))
@@ -55,7 +55,7 @@ class ExchangeOps(CudaOps):
             x = self.launcher.copied(x)
         marks = max_version if max_version is not None and max_version >= (1, 0) else None
         is_bfloat16 = self.launcher.dtypes[x.dtype] is bfloat16
-        if is_bfloat16:  # which not every DLPack of CuPy has
+        if is_bfloat16:  # not every version of CuPy exports it
             x = x.view(uint16.numpy)
         try:
             capsule = x.__dlpack__(stream=stream, max_version=marks)
@@ -64,7 +64,7 @@ class ExchangeOps(CudaOps):
         return relabel(capsule, bfloat16) if is_bfloat16 else capsule
 
     def from_dlpack(self, x: Any, device: DeviceId) -> Array | None:
-        """The same memory, once the work that makes it is ordered before what comes."""
+        """The same memory; later work on the current stream waits for the work that computes it."""
         own = self.for_device(device)
         with own.runtime.current():
             found = own._imported(x)
@@ -88,5 +88,5 @@ class ExchangeOps(CudaOps):
         return runtime.from_dlpack(Held(capsule, found.device))
 
     def staging(self, data: TensorData, device: DeviceId) -> TensorData:
-        """A copy in pinned memory, which the device reads by itself."""
+        """A copy in pinned memory, which the device reads asynchronously."""
         return TensorData(self.for_device(device).runtime.pinned(data.array))

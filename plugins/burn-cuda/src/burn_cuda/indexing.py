@@ -1,4 +1,4 @@
-"""Reading and writing at computed places. Kernels check indices, and say so in the flag."""
+"""Gather and scatter. Kernels check indices and report those out of range in the flag."""
 
 from __future__ import annotations
 
@@ -25,26 +25,29 @@ from burn_cuda.kernels import WORDS, c_type
 __all__ = ["IndexingOps", "word_type"]
 
 
-_FEW: Final = 1 << 20
-"""Up to so many float32 values are added in float64, so that their order does not matter."""
+_MAX_UPDATES_IN_FLOAT64: Final = 1 << 20
+"""Number of float32 values up to which sums are accumulated in float64.
 
-_WIDER: Final = {float32: float64, complex64: complex128}
-_JOINS: Final = {"multiply": "Product", "max": "Larger", "min": "Smaller"}
+The sum then hardly ever depends on the order of the atomic additions.
+"""
+
+_DOUBLE_WIDTH: Final = {float32: float64, complex64: complex128}
+_COMBINERS: Final = {"multiply": "Product", "max": "Maximum", "min": "Minimum"}
 
 
 def word_type(x: Array) -> str:
-    """Type in which elements are only moved."""
+    """C++ type for moving elements without computing."""
     return WORDS[x.dtype.itemsize]
 
 
-def _wide(dtype: DType, update: str, count: int) -> DType:
-    """Dtype in which places are updated: there are atomic operations on 32 and 64 bits.
+def _update_dtype(dtype: DType, update: str, count: int) -> DType:
+    """Dtype of the accumulators: atomic operations exist for 32 and 64 bits.
 
-    Threads add in any order. In float64 the rounding to float32 makes the same of all of them, but
-    for sums that lie between two numbers as exactly as float64 can tell.
+    Threads add in any order. Rounding a float64 sum to float32 removes the differences, except for
+    sums that are within a float64 rounding error of the midpoint of two float32 numbers.
     """
-    if dtype in _WIDER and update == "add" and count <= _FEW:
-        return _WIDER[dtype]
+    if dtype in _DOUBLE_WIDTH and update == "add" and count <= _MAX_UPDATES_IN_FLOAT64:
+        return _DOUBLE_WIDTH[dtype]
     if dtype.itemsize >= 4:
         return dtype
     if dtype.is_float:
@@ -52,8 +55,8 @@ def _wide(dtype: DType, update: str, count: int) -> DType:
     return uint32 if dtype.kind is Kind.UINT else int32
 
 
-def _parts(shape: Shape, axis: int) -> tuple[int, int, int]:
-    """What lies before an axis, along it, and behind it."""
+def _outer_length_inner(shape: Shape, axis: int) -> tuple[int, int, int]:
+    """Products of the lengths before an axis, of the axis, and of those behind it."""
     if not 0 <= axis < len(shape):
         raise IndexError(f"axis {axis} of {len(shape)}")
     return math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])
@@ -63,19 +66,19 @@ class IndexingOps(CudaOps):
     """Indexing by integer tensors."""
 
     def gather(self, x: Array, indices: Array, *, axis: int) -> Array:
-        """A thread for each index."""
+        """One thread for each index."""
         check_gather_operands(x, indices, axis)
         return self._gather("gather", x, indices, axis, indices.shape)
 
     def select(self, x: Array, indices: Array, *, axis: int) -> Array:
-        """A thread for each element that is read."""
+        """One thread for each element of the result."""
         _check_vector(indices)
         shape = (*x.shape[:axis], indices.shape[0], *x.shape[axis + 1 :])
         return self._gather("select", x, indices, axis, shape)
 
     def _gather(self, op: str, x: Array, indices: Array, axis: int, shape: Shape) -> Array:
         launcher = self.launcher
-        _, length, inner = _parts(x.shape, axis)
+        _, length, inner = _outer_length_inner(x.shape, axis)
         out = launcher.empty(shape, x.dtype)
         kernel = launcher.kernel(
             "gather",
@@ -134,7 +137,7 @@ class IndexingOps(CudaOps):
             # There is no atomic operation on 16 bytes.
             name = op if op == "select_assign" else "scatter"
             return self.ops.decomposed(name, x, indices, value, axis=axis, update=update)
-        _, length, inner = _parts(x.shape, axis)
+        _, length, inner = _outer_length_inner(x.shape, axis)
         definitions: dict[str, str | int] = {
             "I": c_type(launcher.dtypes[indices.dtype]),
             "SELECTS": int(op.startswith("select")),
@@ -145,8 +148,8 @@ class IndexingOps(CudaOps):
         if update == "assign":
             return self._assign(x, indices, value, numbers, definitions)
         if update != "add":
-            definitions["JOIN"] = _JOINS[update]
-        wide = _wide(dtype, update, n)
+            definitions["JOIN"] = _COMBINERS[update]
+        wide = _update_dtype(dtype, update, n)
         out = launcher.copied(x) if wide is dtype else self.cast(x, dtype=wide)
         values = launcher.dense(self.cast(value, dtype=wide))
         kernel = launcher.kernel("scatter", "indexing.cu", E=c_type(wide), **definitions)
@@ -181,4 +184,4 @@ def _check_vector(indices: Array) -> None:
 def _check_selection(x: Array, indices: Array, value: Array, axis: int) -> None:
     _check_vector(indices)
     if value.shape != (*x.shape[:axis], indices.shape[0], *x.shape[axis + 1 :]):
-        raise ValueError(f"a value of shape {value.shape} for {indices.shape[0]} places")
+        raise ValueError(f"a value of shape {value.shape} for {indices.shape[0]} indices")

@@ -1,4 +1,4 @@
-"""Launching kernels: compiled when first asked for, layouts packed, and errors of indices kept."""
+"""Launcher: compiles and launches kernels, packs layouts, and reports index errors of kernels."""
 
 from __future__ import annotations
 
@@ -36,32 +36,32 @@ __all__ = [
 Array = Any
 
 _BLOCK: Final = (THREADS,)
-_SIDES: Final = (32, 64)
-"""Of tiles of what lies transposed: of short axes or large elements, and of others."""
+_TILE_SIDES: Final = (32, 64)
+"""Sides of the tiles of transposed copies: for short axes or large elements, and for others."""
 
-_WORD: Final = 8
-"""Bytes that a thread moves at once; of elements as large a tile has the shorter sides."""
+_WORD_BYTES: Final = 8
+"""Bytes that a thread moves in one access; elements of this size take the smaller tiles."""
 
-_FEW: Final = 16
-"""With fewer elements along an axis tiles are of no use."""
+_MIN_TILE_LENGTH: Final = 16
+"""Length of an axis below which tiles do not pay."""
 
-_MANY: Final = 1 << 14
-"""From so many elements on it pays to have kernels for a layout, and to copy in tiles."""
+_MIN_ELEMENTS_FOR_TILES: Final = 1 << 14
+"""Number of elements below which kernels for a layout, and copies in tiles, do not pay."""
 
-_MOST_AXES: Final = 8
+_MAX_TILE_AXES: Final = 8
 _COMMON_RANK: Final = 4
 _MAX_CACHED_LAUNCHES: Final = 4096
 
 
 class Launcher:
-    """Kernels of one device, and the arrays they work on.
+    """Kernels of one device, and launches of them.
 
     Parameters
     ----------
     runtime : Runtime
         The device.
     dtypes : dict
-        DType of each dtype object of arrays.
+        DType of each NumPy dtype that arrays have.
     """
 
     def __init__(self, runtime: Runtime, dtypes: dict[Any, DType]) -> None:
@@ -74,7 +74,7 @@ class Launcher:
         self.checked = CheckedOps(*names)
 
     def kernel(self, name: str, file: str, **definitions: str | int) -> Any:
-        """A kernel of a file, with macros defined for this use."""
+        """A kernel of a file, compiled with macros."""
         key = (name, file, *definitions.items())
         found = self._compiled.get(key)
         if found is None:
@@ -83,17 +83,17 @@ class Launcher:
         return found
 
     def run(self, kernel: Any, threads: int, *arguments: Any) -> None:
-        """Launch a kernel with a thread for each of so many items."""
+        """Launch a kernel with a number of threads."""
         if threads:
             kernel((-(-threads // THREADS),), _BLOCK, arguments)
 
     def run_blocks(self, kernel: Any, blocks: int, *arguments: Any) -> None:
-        """Launch a kernel with so many blocks."""
+        """Launch a kernel with a number of blocks."""
         if blocks:
             kernel((blocks,), _BLOCK, arguments)
 
     def dense(self, x: Array) -> Array:
-        """The same elements in row-major order without gaps."""
+        """The array, or a dense copy in row-major order."""
         return x if self.is_dense(x) else self.copied(x)
 
     def copied(self, x: Array) -> Array:
@@ -109,14 +109,14 @@ class Launcher:
             "E": WORDS[x.dtype.itemsize],
             "R": tiles.rank,
             "SIDE": tiles.side,
-            "EACH": max(1, _WORD // x.dtype.itemsize) if tiles.side == _SIDES[1] else 1,
+            "EACH": max(1, _WORD_BYTES // x.dtype.itemsize) if tiles.side == _TILE_SIDES[1] else 1,
         }
         kernel = self.kernel("transposed", "transposition.cu", **definitions)
         self.run_blocks(kernel, tiles.blocks, x, result, tiles.layout, *tiles.numbers)
         return result
 
     def write(self, target: Array, values: Array) -> None:
-        """Write values, which broadcast, to the places that a view shows."""
+        """Write values, which broadcast, to the elements of a view."""
         program = _copy_program(self.dtypes[target.dtype])
         self.strided(program, (values,), (target,), target.shape)
 
@@ -144,9 +144,9 @@ class Launcher:
         size = math.prod(shape)
         if not size:
             return results
-        if size >= _MANY:
+        if size >= _MIN_ELEMENTS_FOR_TILES:
             operands = [
-                operand if scalar else self._in_order(operand)
+                operand if scalar else self._untransposed(operand)
                 for operand, scalar in zip(operands, program.scalars, strict=True)
             ]
         dense = all(
@@ -162,19 +162,21 @@ class Launcher:
         return results
 
     def prepared(self, program: Program, operands: Sequence[Array]) -> tuple[Any, ...] | None:
-        """How to launch a program on operands of these shapes and layouts.
+        """The launch of a program for operands of these shapes and layouts.
 
-        None where nothing is to be launched, or an operand is copied first.
+        None where there is nothing to compute, or an operand is copied first.
 
         Returns
         -------
         kernel, dtype, shape, grid, rest
-            The kernel, the dtype and the shape of the result, the blocks, and the arguments behind
+            The kernel, the dtype and the shape of the result, the blocks, and the arguments after
             the result.
         """
         shape = broadcast([operand.shape for operand in operands])
         size = math.prod(shape)
-        if not size or (size >= _MANY and any(map(self._is_transposed, operands))):
+        if not size or (
+            size >= _MIN_ELEMENTS_FOR_TILES and any(map(self._is_transposed, operands))
+        ):
             return None
         steps = [element_strides(one, len(shape)) for one in operands]
         layout, rank, packs = _layout(shape, (*steps, _row_major(shape)))
@@ -186,12 +188,12 @@ class Launcher:
     def _order(
         self, operands: Sequence[Any], scalars: Sequence[bool], shape: Shape
     ) -> tuple[int, ...] | None:
-        """The order of axes in which all of many operands lie without gaps; None if there is none.
+        """The order of axes in which all operands are dense; None if there is none.
 
-        What is computed of them may lie in the same order.
+        The result is computed in the same order.
         """
         tensors = [one for one, scalar in zip(operands, scalars, strict=True) if not scalar]
-        if math.prod(shape) < _MANY or self.is_dense(tensors[0]):
+        if math.prod(shape) < _MIN_ELEMENTS_FOR_TILES or self.is_dense(tensors[0]):
             return None
         steps = element_strides(tensors[0], len(shape))
         order = tuple(sorted(range(len(shape)), key=lambda axis: -steps[axis]))
@@ -201,8 +203,8 @@ class Launcher:
                 return None
         return order
 
-    def _in_order(self, x: Array) -> Array:
-        """A copy of what lies transposed: reading it at once would fetch most of it for nothing."""
+    def _untransposed(self, x: Array) -> Array:
+        """A dense copy of a transposed array, which a kernel could not load efficiently."""
         return self.copied(x) if self._is_transposed(x) else x
 
     def _is_transposed(self, x: Array) -> bool:
@@ -210,7 +212,7 @@ class Launcher:
         return not self.is_dense(x) and _tiles(x.shape, steps, x.dtype.itemsize) is not None
 
     def dense_kernel(self, program: Program) -> Any:
-        """Kernel of a program for operands of one shape without gaps."""
+        """Kernel of a program for dense operands of one shape."""
         found = self._compiled.get(program)
         if found is None:
             found = self.runtime.compile(dense_source(program), "dense")
@@ -225,7 +227,7 @@ class Launcher:
         shape: Shape,
         parameters: Sequence[float] = (),
     ) -> None:
-        """Compute a program at the places of views."""
+        """Compute a program on views."""
         size = math.prod(shape)
         if not size:
             return
@@ -250,11 +252,11 @@ class Launcher:
         return dtype.numpy
 
     def flag(self, op: str) -> tuple[int, int]:
-        """Arguments of a kernel that checks indices: where to say so, and in what op."""
+        """Arguments of a kernel that checks indices: address of the flag, and number of the op."""
         return self.runtime.flag_address, self.checked.number(op)
 
     def raise_failed(self) -> None:
-        """Raise what kernels left in the flag, once.
+        """Raise the error that kernels have reported in the flag, once.
 
         Raises
         ------
@@ -275,7 +277,7 @@ def _copy_program(dtype: DType) -> Program:
 
 
 def element_strides(x: Array, rank: int) -> tuple[int, ...]:
-    """Strides in elements of an array that broadcasts to so many axes: 0 where it repeats."""
+    """Strides in elements of an array that broadcasts to a number of axes; 0 where it repeats."""
     itemsize = x.dtype.itemsize
     steps = [
         0 if length == 1 else stride // itemsize
@@ -285,7 +287,7 @@ def element_strides(x: Array, rank: int) -> tuple[int, ...]:
 
 
 def _row_major(shape: Shape) -> tuple[int, ...]:
-    """Strides in elements of a dense array, 0 where they do not matter."""
+    """Strides in elements of a dense array; 0 for axes of length 1."""
     strides, step = [], 1
     for length in reversed(shape):
         strides.append(0 if length == 1 else step)
@@ -294,7 +296,7 @@ def _row_major(shape: Shape) -> tuple[int, ...]:
 
 
 def broadcast(shapes: Sequence[Shape]) -> Shape:
-    """Shape that others broadcast to."""
+    """The shape that shapes broadcast to."""
     return np.broadcast_shapes(*shapes)
 
 
@@ -309,7 +311,7 @@ class LaunchCache(dict[Any, Any]):
 
 
 class Packed(np.ndarray[Any, Any]):
-    """Numbers that a kernel gets by value, as a struct."""
+    """Numbers that a kernel takes by value, as a struct."""
 
 
 def packed(numbers: np.ndarray[Any, Any]) -> Packed:
@@ -318,7 +320,7 @@ def packed(numbers: np.ndarray[Any, Any]) -> Packed:
 
 
 def merged(shape: Shape, steps: tuple[tuple[int, ...], ...]) -> list[tuple[int, tuple[int, ...]]]:
-    """Lengths of axes with the strides of all tensors there, merged where they can be."""
+    """Length and strides of each axis, where adjacent axes are merged if all tensors allow it."""
     axes: list[tuple[int, tuple[int, ...]]] = []
     for position, length in enumerate(shape):
         if length == 1:
@@ -334,7 +336,7 @@ def merged(shape: Shape, steps: tuple[tuple[int, ...], ...]) -> list[tuple[int, 
 
 
 class _Tiles(NamedTuple):
-    """How to copy what lies transposed."""
+    """The tiles of a transposed copy."""
 
     side: int
     rank: int
@@ -345,22 +347,22 @@ class _Tiles(NamedTuple):
 
 @functools.lru_cache(maxsize=4096)
 def _tiles(shape: Shape, steps: tuple[int, ...], itemsize: int) -> _Tiles | None:
-    """Tiles that copy an array with these strides to row-major order; None if that is of no use."""
-    if math.prod(shape) < _MANY:
+    """Tiles that copy an array with these strides to row-major order; None if they do not pay."""
+    if math.prod(shape) < _MIN_ELEMENTS_FOR_TILES:
         return None
     axes = merged(shape, (steps, _row_major(shape)))
     n, (x_step, _) = axes[-1]
     across = [number for number, (_, (stride, _)) in enumerate(axes[:-1]) if stride == 1]
-    if x_step in (0, 1) or not across or n < _FEW or len(axes) > _MOST_AXES:
+    if x_step in (0, 1) or not across or n < _MIN_TILE_LENGTH or len(axes) > _MAX_TILE_AXES:
         return None
     m, (_, out_step) = axes[across[0]]
-    if m < _FEW:
+    if m < _MIN_TILE_LENGTH:
         return None
     others = [axis for number, axis in enumerate(axes[:-1]) if number != across[0]]
     others = others or [(1, (0, 0))]
     table = [length for length, _ in others]
     table += [stride for _, (stride, _) in others] + [stride for _, (_, stride) in others]
-    side = _SIDES[min(m, n) > _SIDES[0] and itemsize < _WORD]
+    side = _TILE_SIDES[min(m, n) > _TILE_SIDES[0] and itemsize < _WORD_BYTES]
     counts = (-(-m // side), -(-n // side))
     blocks = math.prod(counts) * math.prod([length for length, _ in others])
     numbers = (m, n, x_step, out_step, *counts)
@@ -369,26 +371,26 @@ def _tiles(shape: Shape, steps: tuple[int, ...], itemsize: int) -> _Tiles | None
 
 @functools.lru_cache(maxsize=4096)
 def _layout(shape: Shape, steps: tuple[tuple[int, ...], ...]) -> tuple[Packed, int, bool]:
-    """Lengths and strides for a kernel, with axes merged where they can be.
+    """The layout of a strided kernel, with merged axes; the number of axes; whether it uses packs.
 
-    Beside them the number of axes, and whether threads take 4 places of the last one, whose length
-    is a multiple of 4 then. Few elements go by kernels for a number of axes that most do not
-    exceed: one more takes longer to compile than it ever saves.
+    With packs, each thread computes 4 elements along the last axis, whose length is a multiple of
+    4. Small arrays share a kernel for `_COMMON_RANK` axes: another one takes longer to compile than
+    it saves.
     """
     axes = merged(shape, steps)
-    few = math.prod(shape) < _MANY
-    rank = next(rank for rank in RANKS if rank >= max(len(axes), _COMMON_RANK * few))
+    is_small = math.prod(shape) < _MIN_ELEMENTS_FOR_TILES
+    rank = next(rank for rank in RANKS if rank >= max(len(axes), _COMMON_RANK * is_small))
     none = (1, (0,) * len(steps))
     axes = [none] * (rank - len(axes)) + axes
     table = [[length for length, _ in axes], [divider(length) for length, _ in axes]]
     table += [[strides[row] for _, strides in axes] for row in range(len(steps))]
     numbers = [number for row in table for number in row]
-    return packed(np.array(numbers, np.int64)), rank, not few and axes[-1][0] % 4 == 0
+    return packed(np.array(numbers, np.int64)), rank, not is_small and axes[-1][0] % 4 == 0
 
 
 def divider(length: int) -> int:
-    """What `quotient` in the kernels divides by a length with: a shift above a factor."""
+    """The divider of a length for `quotient` in the kernels: the shift above the factor."""
     if length >= NARROW_LIMIT:
-        return 0  # such a layout is not divided like this
+        return 0  # kernels with 64-bit indices do not use it
     shift = (length - 1).bit_length()
     return shift << 32 | ((1 << 32) * ((1 << shift) - length) // length + 1)

@@ -1,4 +1,4 @@
-"""Creation, and ops that move elements. Views where strides allow it, else one kernel."""
+"""Creation and layout: views where strides allow it, else one kernel."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["LayoutOps"]
 
 
 class LayoutOps(CudaOps):
-    """Layout on strided memory."""
+    """Layout of strided memory."""
 
     def full(self, *, shape: Shape, fill_value: Scalar, dtype: DType, device: DeviceId) -> Array:
         """One kernel; zeros are a memset."""
@@ -41,7 +41,7 @@ class LayoutOps(CudaOps):
         return result
 
     def _fill(self, target: Array, number: float | Packed, dtype: DType) -> None:
-        """One number at all places that a view shows."""
+        """Write one number to all elements of a view."""
         program = _fill_program(dtype)
         self.launcher.strided(program, (number,), (target,), target.shape)
 
@@ -94,7 +94,7 @@ class LayoutOps(CudaOps):
         return result
 
     def slice_assign(self, x: Array, value: Array | Scalar, *, slices: Slices) -> Array:
-        """A copy, of which a view is written to."""
+        """Copies `x` and writes to a view of the copy."""
         launcher = self.launcher
         result = launcher.copied(x)
         target = self.slice(result, slices=slices)
@@ -107,13 +107,13 @@ class LayoutOps(CudaOps):
         return result
 
     def concat(self, tensors: list[Array], *, axis: int) -> Array:
-        """Each tensor is written to its part of the result."""
+        """Writes each tensor to a view of the result."""
         first = tensors[0]
         rest = (*first.shape[:axis], *first.shape[axis + 1 :])
         for tensor in tensors:
             others = (*tensor.shape[:axis], *tensor.shape[axis + 1 :])
             if others != rest or tensor.dtype is not first.dtype or axis >= tensor.ndim:
-                raise ValueError("tensors that do not fit each other")
+                raise ValueError("tensors of different dtypes, or with different other lengths")
         length = sum([tensor.shape[axis] for tensor in tensors])
         shape = (*first.shape[:axis], length, *first.shape[axis + 1 :])
         result = self.launcher.empty(shape, first.dtype)
@@ -138,7 +138,7 @@ class LayoutOps(CudaOps):
     def unfold(self, x: Array, *, axis: int, size: int, step: int = 1) -> Array:
         """A view in which windows overlap."""
         if size < 1 or step < 1 or not 0 <= axis < x.ndim or size > x.shape[axis]:
-            raise ValueError(f"windows of {size} elements, {step} places apart, of {x.shape}")
+            raise ValueError(f"windows of {size} elements with step {step} of {x.shape}")
         count = (x.shape[axis] - size) // step + 1
         shape = (*x.shape[:axis], count, *x.shape[axis + 1 :], size)
         stride = x.strides[axis]
@@ -147,7 +147,7 @@ class LayoutOps(CudaOps):
 
 
 def _check_fits(value: Array, target: Array, x: Array) -> None:
-    """Refuse a value that does not broadcast to the places it is for."""
+    """Refuse a value that does not broadcast to the elements it is assigned to."""
     missing = len(target.shape) - len(value.shape)
     fits = missing >= 0 and all(
         length in (1, wanted)

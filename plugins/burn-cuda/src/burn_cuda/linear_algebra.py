@@ -1,4 +1,4 @@
-"""Matrix products: cuBLAS for inexact dtypes, on transposed memory as it is; else a kernel."""
+"""Matrix products: cuBLAS for inexact dtypes, which reads transposed memory, else a kernel."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["LinearAlgebraOps", "write_product"]
 
 
-_TILE: Final = 16
+_TILE_SIDE: Final = 16
 
 
 def _is_inexact(dtype: DType) -> bool:
@@ -25,7 +25,7 @@ def _is_inexact(dtype: DType) -> bool:
 
 
 class _Matrices(NamedTuple):
-    """Matrices as cuBLAS takes them: where, by which axis, and how far apart."""
+    """Matrices as arguments of cuBLAS: memory, orientation, row stride and matrix stride."""
 
     x: Array
     transposed: bool
@@ -34,7 +34,7 @@ class _Matrices(NamedTuple):
 
 
 class _Plan(NamedTuple):
-    """One product of two matrices as they lie."""
+    """The arguments of one product of two matrices."""
 
     shape: tuple[int, int, int]
     transposed: tuple[bool, bool]
@@ -45,10 +45,10 @@ class _Plan(NamedTuple):
 def _plan(
     shape1: Shape, strides1: tuple[int, ...], shape2: Shape, strides2: tuple[int, ...], item: int
 ) -> _Plan | None:
-    """How two matrices are multiplied; None for others than two that cuBLAS can read."""
+    """The plan of a product of two matrices; None for operands that cuBLAS cannot read."""
     if len(shape1) != 2 or len(shape2) != 2 or shape1[1] != shape2[0] or 0 in (*shape1, *shape2):
         return None
-    left, right = _laid(shape1, strides1, item), _laid(shape2, strides2, item)
+    left, right = _orientation(shape1, strides1, item), _orientation(shape2, strides2, item)
     if left is None or right is None:
         return None
     shape = (shape1[0], shape2[1], shape1[1])
@@ -56,28 +56,28 @@ def _plan(
 
 
 def _matrices(launcher: Launcher, x: Array, batch: Shape) -> _Matrices:
-    """The matrices of an operand, for a batch of products; copied where strides do not allow it."""
+    """The matrices of an operand for a batch of products; a copy where the strides require one."""
     rows, columns = x.shape[-2:]
     own = x.shape[:-2]
     if math.prod(own) == 1:
         x = x.reshape(rows, columns) if launcher.is_dense(x) else x[(0,) * len(own)]
-        laid = _laid(x.shape, x.strides, x.dtype.itemsize)
-        if laid is None:
+        orientation = _orientation(x.shape, x.strides, x.dtype.itemsize)
+        if orientation is None:
             return _Matrices(launcher.copied(x), transposed=False, leading=columns, step=0)
-        return _Matrices(x, *laid, 0)
+        return _Matrices(x, *orientation, 0)
     if own != batch:
         x = launcher.runtime.view(
             x, (*batch, rows, columns), _expanded_strides(x, (*batch, rows, columns))
         )
-    laid = _laid(x.shape, x.strides, x.dtype.itemsize)
-    step = _even_step(x)
-    if laid is None or step is None:
+    orientation = _orientation(x.shape, x.strides, x.dtype.itemsize)
+    step = _matrix_stride(x)
+    if orientation is None or step is None:
         return _Matrices(launcher.copied(x), transposed=False, leading=columns, step=rows * columns)
-    return _Matrices(x, *laid, step)
+    return _Matrices(x, *orientation, step)
 
 
-def _laid(shape: Shape, strides: tuple[int, ...], item: int) -> tuple[bool, int] | None:
-    """Whether matrices lie transposed, and the distance of their rows in memory."""
+def _orientation(shape: Shape, strides: tuple[int, ...], item: int) -> tuple[bool, int] | None:
+    """Whether matrices are transposed in memory, and their row stride; None for other layouts."""
     rows, columns = shape[-2:]
     down, across = strides[-2] // item, strides[-1] // item
     if (across == 1 or columns == 1) and (down >= columns or rows == 1):
@@ -87,8 +87,8 @@ def _laid(shape: Shape, strides: tuple[int, ...], item: int) -> tuple[bool, int]
     return None
 
 
-def _even_step(x: Array) -> int | None:
-    """Elements between matrices, if that is the same for all of them."""
+def _matrix_stride(x: Array) -> int | None:
+    """Stride between matrices in elements; None if it is not the same for all."""
     item = x.dtype.itemsize
     step, covered = None, 1
     for length, stride in zip(reversed(x.shape[:-2]), reversed(x.strides[:-2]), strict=True):
@@ -111,7 +111,7 @@ def _expanded_strides(x: Array, shape: Shape) -> list[int]:
 
 
 def write_product(launcher: Launcher, x1: Array, x2: Array, out: Array) -> None:
-    """Write products of floats to dense memory, which for 16 bits may be of float32."""
+    """Write products of floats to a dense array, which for 16-bit floats may be float32."""
     batch = out.shape[:-2]
     rows, terms = x1.shape[-2:]
     columns = x2.shape[-1]
@@ -141,7 +141,7 @@ class LinearAlgebraOps(CudaOps):
     """Matrix products."""
 
     def matmul(self, x1: Array, x2: Array) -> Array:
-        """Batches broadcast; many rows times one matrix are one product."""
+        """Batches broadcast; a batch times one matrix is one product."""
         launcher = self.launcher
         dtype = launcher.dtypes[x1.dtype]
         plan = _plan(x1.shape, x1.strides, x2.shape, x2.strides, x1.dtype.itemsize)
@@ -175,7 +175,7 @@ class LinearAlgebraOps(CudaOps):
                 x = launcher.runtime.view(x, shape, _expanded_strides(x, shape))  # noqa: PLW2901 — the same operand
             operands.append(launcher.dense(x))
             steps.append(0 if one else x.shape[-2] * x.shape[-1])
-        across, down = -(-columns // _TILE), -(-rows // _TILE)
+        across, down = -(-columns // _TILE_SIDE), -(-rows // _TILE_SIDE)
         kernel = launcher.kernel(
             "matmul", "integer_matmul.cu", T=c_type(launcher.dtypes[out.dtype])
         )

@@ -18,7 +18,7 @@ class NormalizationOps(CudaOps):
     def layer_norm(
         self, x: Array, gamma: Array | None, beta: Array | None, *, epsilon: float
     ) -> Array:
-        """The mean first, then the variance around it."""
+        """One kernel."""
         check_last_axis(x.shape, gamma=gamma, beta=beta)
         launcher = self.launcher
         source, out = launcher.dense(x), launcher.empty(x.shape, x.dtype)
@@ -28,7 +28,7 @@ class NormalizationOps(CudaOps):
         return out
 
     def rms_norm(self, x: Array, gamma: Array | None, *, epsilon: float) -> Array:
-        """One pass to read, one to write."""
+        """One kernel."""
         check_last_axis(x.shape, gamma=gamma)
         launcher = self.launcher
         source, out = launcher.dense(x), launcher.empty(x.shape, x.dtype)
@@ -39,7 +39,7 @@ class NormalizationOps(CudaOps):
     def layer_norm_grad(
         self, x: Array, gamma: Array | None, g: Array, *, epsilon: float
     ) -> tuple[Array, Array, Array]:
-        """One kernel for the rows; the columns are added up by two sums."""
+        """One kernel for the rows, and two sums over columns."""
         check_last_axis(x.shape, gamma=gamma)
         if g.shape != x.shape or g.dtype is not x.dtype:
             raise ValueError(f"g of shape {g.shape} for {x.shape}")
@@ -48,16 +48,16 @@ class NormalizationOps(CudaOps):
         wide = float32 if dtype.itemsize < 4 else dtype
         source, g = launcher.dense(x), launcher.dense(g)
         out = launcher.empty(x.shape, x.dtype)
-        steep = launcher.empty(x.shape, wide.numpy)
+        gamma_terms = launcher.empty(x.shape, wide.numpy)
         given = (float(epsilon), int(gamma is not None))
         scale = self._vector(gamma, source)
-        self._launch("layer_norm_grad", x, source, scale, g, out, steep, *given)
+        self._launch("layer_norm_grad", x, source, scale, g, out, gamma_terms, *given)
         rows = tuple(range(len(x.shape) - 1))
-        to_gamma = self.cast(self.sum(steep, axis=rows, dtype=wide), dtype=dtype)
-        return out, to_gamma, self.sum(g, axis=rows, dtype=dtype)
+        gamma_gradient = self.cast(self.sum(gamma_terms, axis=rows, dtype=wide), dtype=dtype)
+        return out, gamma_gradient, self.sum(g, axis=rows, dtype=dtype)
 
     def _vector(self, parameter: Array | None, other: Array) -> Array:
-        """A dense parameter, or anything where there is none: the kernel does not look."""
+        """A dense parameter; any array in place of None, which the kernel does not read."""
         return other if parameter is None else self.launcher.dense(parameter)
 
     def _launch(self, name: str, x: Array, *arguments: Any) -> None:

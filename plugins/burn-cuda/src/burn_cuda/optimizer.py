@@ -10,7 +10,7 @@ __all__ = ["OptimizerOps"]
 
 
 class OptimizerOps(CudaOps):
-    """Steps that read and write each element once."""
+    """Optimizer steps, each in one kernel."""
 
     def sgd_step(
         self,

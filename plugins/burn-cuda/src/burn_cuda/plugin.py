@@ -58,7 +58,7 @@ def _look() -> tuple[list[DeviceInfo], str]:
         gpus, driver, cuda = find_gpus()
     except NoDriverError as error:
         return [], str(error)
-    except Exception as error:  # noqa: BLE001 — a broken driver costs nobody anything
+    except Exception as error:  # noqa: BLE001 — a broken driver is a reason, not an error
         return [], f"the NVIDIA driver cannot be asked: {type(error).__name__}: {error}"
     reason = _unusable(cuda)
     if reason:

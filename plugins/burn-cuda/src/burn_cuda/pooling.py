@@ -1,4 +1,4 @@
-"""Largest elements of windows, and images at the places of a grid."""
+"""Max pooling, and sampling of images at the points of a grid."""
 
 from __future__ import annotations
 
@@ -27,34 +27,34 @@ __all__ = ["PoolingOps"]
 
 _MODES: Final = {"nearest": 0, "bilinear": 1, "bicubic": 2}
 _PADDING: Final = {"zeros": 0, "border": 1, "reflection": 2}
-_MANY_PLACES: Final = 1 << 17
-"""With so many threads a GPU is busy; with fewer places the channels are shared out."""
+_MIN_THREADS: Final = 1 << 17
+"""Threads that keep a GPU busy; with fewer points, several threads share the channels of one."""
 
 
 class PoolingOps(CudaOps):
-    """A thread for each window, or for each place of a grid."""
+    """One thread for each window, or for each point of a grid."""
 
     def max_pool(self, x: Array, **rule: Unpack[PoolAttributes]) -> Array:
-        """Without places."""
+        """Without indices."""
         plan = pool_windows(x.shape, **rule)
-        return self._largest_of_windows(x, plan, None)[0]
+        return self._max_pool(x, plan, None)[0]
 
     def max_pool_with_indices(
         self, x: Array, *, index_dtype: DType, **rule: Unpack[PoolAttributes]
     ) -> tuple[Array, Array]:
-        """The first of equals, and of several NaN."""
+        """The first of equal elements, and the first NaN."""
         plan = pool_windows(x.shape, **rule)
         check_pool_index_dtype(plan, index_dtype)
-        output, indices = self._largest_of_windows(x, plan, index_dtype)
+        output, indices = self._max_pool(x, plan, index_dtype)
         return output, indices
 
-    def _largest_of_windows(
+    def _max_pool(
         self, x: Array, plan: Sequence[Windows], index_dtype: DType | None
     ) -> tuple[Array, Array]:
         launcher = self.launcher
         dtype = launcher.dtypes[x.dtype]
         if not (dtype.is_float or dtype.is_integer):
-            raise TypeError(f"the largest of {dtype}")
+            raise TypeError(f"max_pool of {dtype}")
         shape = pooled_shape(x.shape, plan)
         out = launcher.empty(shape, x.dtype)
         indices: Array = 0
@@ -72,15 +72,15 @@ class PoolingOps(CudaOps):
         table = [getattr(axis, name) for name in names for axis in plan]
         table += [divider(axis.count) for axis in plan]
         layout = packed(np.array(table, np.int64))
-        spatial, places = (math.prod(one[len(shape) - len(plan) :]) for one in (x.shape, shape))
-        rows = out.size // places if places else 0
+        spatial, positions = (math.prod(one[len(shape) - len(plan) :]) for one in (x.shape, shape))
+        rows = out.size // positions if positions else 0
         x = launcher.dense(x).reshape(rows, spatial)
-        flat = out.reshape(rows, places)
-        most = max(1, ((1 << 31) - 1) // max(places, 1))
+        flat = out.reshape(rows, positions)
+        most = max(1, ((1 << 31) - 1) // max(positions, 1))
         for start in range(0, rows, most):
             stop = min(start + most, rows)
-            threads = (stop - start) * places
-            own = indices if index_dtype is None else indices.reshape(rows, places)[start:stop]
+            threads = (stop - start) * positions
+            own = indices if index_dtype is None else indices.reshape(rows, positions)[start:stop]
             given = (x[start:stop], flat[start:stop], own, layout)
             launcher.run(kernel, threads, *given, spatial, threads)
         return out, indices
@@ -94,7 +94,7 @@ class PoolingOps(CudaOps):
         padding_mode: str = "zeros",
         align_corners: bool = False,
     ) -> Array:
-        """The neighbours of a place are found once for all channels."""
+        """A thread finds the neighbours of a point once for all channels."""
         launcher = self.launcher
         dtype = launcher.dtypes[x.dtype]
         if not dtype.is_float or grid.dtype is not x.dtype:
@@ -106,7 +106,7 @@ class PoolingOps(CudaOps):
         if out.size:
             images, channels, height, width = x.shape
             count = shape[2] * shape[3]
-            shares = min(channels, -(-_MANY_PLACES // (images * count)))
+            channel_parts = min(channels, -(-_MIN_THREADS // (images * count)))
             kernel = launcher.kernel(
                 "grid_sample",
                 "sampling.cu",
@@ -115,8 +115,8 @@ class PoolingOps(CudaOps):
                 PADDING=_PADDING[padding_mode],
                 CORNERS=int(align_corners),
             )
-            threads = images * count * shares
+            threads = images * count * channel_parts
             given = (launcher.dense(x), launcher.dense(grid), out)
-            numbers = (channels, height, width, count, shares, threads)
+            numbers = (channels, height, width, count, channel_parts, threads)
             launcher.run(kernel, threads, *given, *numbers)
         return out

@@ -1,4 +1,4 @@
-"""Random numbers: Philox in a kernel, a block of four words for each thread."""
+"""Random numbers: Philox in a kernel, one block of four words for each thread."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class RandomOps(CudaOps):
         dtype: DType,
         device: DeviceId,
     ) -> Array:
-        """Words and numbers in one pass."""
+        """One kernel for words and numbers."""
         del device
         launcher = self.launcher
         count = math.prod(shape)
@@ -70,7 +70,7 @@ class RandomOps(CudaOps):
         dtype: DType,
         device: DeviceId,
     ) -> Array:
-        """Words and numbers in one pass."""
+        """One kernel for words and numbers."""
         del device
         launcher = self.launcher
         count = math.prod(shape)
@@ -82,6 +82,6 @@ class RandomOps(CudaOps):
         return out
 
     def _random_kernel(self, name: str, dtype: DType) -> Any:
-        # Normal numbers of 16 bits are made of those of float32.
+        # Normal numbers of 16 bits are rounded from float32.
         wide = float32 if name != "random_uniform" and dtype.itemsize < 4 else dtype
         return self.launcher.kernel(name, "random.cu", T=c_type(dtype), WIDTH=UNIFORM_BITS[wide])

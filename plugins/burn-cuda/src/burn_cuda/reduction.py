@@ -1,4 +1,4 @@
-"""Reductions: a block or a warp for each row, a thread for each column, in two steps where long."""
+"""Reductions: a block or a warp for each row, a thread for each column; long ones in two steps."""
 
 from __future__ import annotations
 
@@ -21,38 +21,38 @@ if TYPE_CHECKING:
 __all__ = ["ReductionOps", "Rows", "rows_along"]
 
 
-_WARP: Final = 32
-_TINY_ROW: Final = 16
-"""Rows up to this length get a thread each, as columns do."""
+_WARP_THREADS: Final = 32
+_MAX_ROW_OF_THREAD: Final = 16
+"""Length up to which one thread reduces a row, as it does columns."""
 
-_SHORT_ROW: Final = 1024
-"""Rows up to this length get a warp each."""
+_MAX_ROW_OF_WARP: Final = 1024
+"""Length up to which one warp reduces a row; a block reduces longer ones."""
 
-_BLOCKS: Final = 1056
-"""As many blocks are wanted: eight for each multiprocessor of a large GPU."""
+_WANTED_BLOCKS: Final = 1056
+"""Blocks that keep a large GPU busy: eight for each multiprocessor."""
 
-_ROW_CHUNK: Final = 4096
-_COLUMN_CHUNK: Final = 64
-_SHORT_COLUMN: Final = 256
-"""Columns up to this length are not taken apart."""
+_ROW_CHUNK_ELEMENTS: Final = 4096
+_MIN_COLUMN_CHUNK_ELEMENTS: Final = 64
+_MAX_WHOLE_COLUMN: Final = 256
+"""Length up to which one thread reduces a column."""
 
-_MANY: Final = 1 << 16
-"""From so many elements on it pays to compile a kernel that reads rows by 16 bytes."""
+_MIN_ELEMENTS_FOR_PACKS: Final = 1 << 16
+"""Below this number, kernels that load rows in packs save less than their compilation takes."""
 
 _FAMILIES: Final = {
     **dict.fromkeys(("Sum", "Mean", "Product"), 0),
     **dict.fromkeys(("Any", "All"), 1),
-    **dict.fromkeys(("Maximum", "Minimum", "PlaceOfLargest", "PlaceOfSmallest"), 2),
-    "Squares": 3,
+    **dict.fromkeys(("Maximum", "Minimum", "ArgMax", "ArgMin"), 2),
+    "SquaredDeviations": 3,
 }
-"""Which part of the kernel file has a reducer."""
+"""The section of the kernel file (FAMILY) that defines a reducer."""
 
-_ACCUMULATOR_BYTES: Final = {"Best": 16, "Spread": 24}
-"""Bytes, at most, of what the kernels add up; 8 of a number."""
+_ACCUMULATOR_BYTES: Final = {"Extremum": 16, "Moments": 24}
+"""Largest size of the accumulators that are structs; numbers have at most 8 bytes."""
 
 
 class Rows(NamedTuple):
-    """Dense elements as (outer, n, inner), of which the middle axis is meant."""
+    """A dense array of shape (outer, n, inner), to be reduced along the middle axis."""
 
     x: Array
     outer: int
@@ -61,20 +61,20 @@ class Rows(NamedTuple):
 
 
 def rows_along(launcher: Launcher, x: Array, axis: Sequence[int]) -> Rows:
-    """Elements so that the given axes are one, copied where they lie otherwise."""
+    """An array with the given axes merged into one; a copy where its layout does not allow that."""
     shape = x.shape
     chosen = set(axis)
     if len(chosen) != len(axis) or not all(0 <= number < len(shape) for number in axis):
         raise IndexError(f"axes {tuple(axis)} of {len(shape)}")
     long = [number for number, length in enumerate(shape) if length != 1]
-    places = [place for place, number in enumerate(long) if number in chosen]
-    together = not places or places[-1] - places[0] + 1 == len(places)
+    positions = [position for position, number in enumerate(long) if number in chosen]
+    adjacent = not positions or positions[-1] - positions[0] + 1 == len(positions)
     n = math.prod([shape[number] for number in chosen])
-    if together and launcher.is_dense(x):
-        if not places:
+    if adjacent and launcher.is_dense(x):
+        if not positions:
             return Rows(x, x.size, 1, 1)
-        outer = math.prod([shape[number] for number in long[: places[0]]])
-        return Rows(x, outer, n, math.prod([shape[number] for number in long[places[-1] + 1 :]]))
+        outer = math.prod([shape[number] for number in long[: positions[0]]])
+        return Rows(x, outer, n, math.prod([shape[number] for number in long[positions[-1] + 1 :]]))
     kept = [number for number in range(len(shape)) if number not in chosen]
     order = (*kept, *sorted(chosen))
     x = launcher.dense(x.transpose(order))
@@ -115,7 +115,7 @@ class ReductionOps(CudaOps):
     def std(
         self, x: Array, *, axis: tuple[int, ...], keepdims: bool = False, correction: float = 0.0
     ) -> Array:
-        """The root of the variance, before that is rounded."""
+        """The square root of the variance in float32 or float64."""
         dtype = self.launcher.dtypes[x.dtype]
         variance = self._variance(x, axis, correction, keepdims=keepdims)
         return self.cast(self.sqrt(variance), dtype=dtype)
@@ -123,12 +123,12 @@ class ReductionOps(CudaOps):
     def _variance(
         self, x: Array, axis: tuple[int, ...], correction: float, *, keepdims: bool
     ) -> Array:
-        """In float32 at the least."""
+        """In float32 or float64."""
         dtype = self.launcher.dtypes[x.dtype]
         if not dtype.is_float:
             raise TypeError(f"the variance of {dtype}")
         wide = float32 if dtype.itemsize < float32.itemsize else dtype
-        squares = self._reduce("Squares", x, axis, wide, "Spread", keepdims=keepdims)
+        squares = self._reduce("SquaredDeviations", x, axis, wide, "Moments", keepdims=keepdims)
         count = math.prod([x.shape[number] for number in axis])
         return self.divide(squares, max(count - float(correction), 0.0))
 
@@ -156,18 +156,18 @@ class ReductionOps(CudaOps):
 
     def argmax(self, x: Array, *, axis: int, keepdims: bool = False, dtype: DType) -> Array:
         """The first of equals; NaN is largest."""
-        return self._extremum("PlaceOfLargest", x, (axis,), dtype, keepdims=keepdims)
+        return self._extremum("ArgMax", x, (axis,), dtype, keepdims=keepdims)
 
     def argmin(self, x: Array, *, axis: int, keepdims: bool = False, dtype: DType) -> Array:
         """The first of equals; NaN comes before all."""
-        return self._extremum("PlaceOfSmallest", x, (axis,), dtype, keepdims=keepdims)
+        return self._extremum("ArgMin", x, (axis,), dtype, keepdims=keepdims)
 
     def _extremum(
         self, reducer: str, x: Array, axis: tuple[int, ...], dtype: DType, *, keepdims: bool
     ) -> Array:
         if 0 in [x.shape[number] for number in axis]:
             raise ValueError(f"{reducer} of no elements")
-        return self._reduce(reducer, x, axis, dtype, "Best", keepdims=keepdims)
+        return self._reduce(reducer, x, axis, dtype, "Extremum", keepdims=keepdims)
 
     def _reduce(
         self,
@@ -179,7 +179,7 @@ class ReductionOps(CudaOps):
         *,
         keepdims: bool,
     ) -> Array:
-        """Results of a reducer of the kernel file, in the shape that the op gives."""
+        """Run a reducer of the kernel file."""
         launcher = self.launcher
         key: tuple[Any, ...] = (reducer, x.dtype, x.shape, axis, keepdims, dtype)
         known = self._reduction_launches.get(key)
@@ -194,7 +194,7 @@ class ReductionOps(CudaOps):
         out = launcher.empty(_reduced(x.shape, axis, keepdims=keepdims), dtype.numpy)
         if not out.size:
             return out
-        lanes = _WARP if rows.n <= _SHORT_ROW else THREADS
+        lanes = _WARP_THREADS if rows.n <= _MAX_ROW_OF_WARP else THREADS
         definitions: dict[str, str | int] = {
             "T": c_type(launcher.dtypes[x.dtype]),
             "A": accumulator,
@@ -206,48 +206,58 @@ class ReductionOps(CudaOps):
         def kernel(name: str, lanes: int = THREADS) -> Any:
             own = {"LANES": lanes, f"HAS_{name}": 1}
             if name.endswith("_rows"):
-                own["IN_PACKS"] = int(x.size >= _MANY)
+                own["IN_PACKS"] = int(x.size >= _MIN_ELEMENTS_FOR_PACKS)
             return launcher.kernel(name, "reduction.cu", **definitions, **own)
 
         source, outer, n, inner = rows
-        if source is not x:  # it was copied: nobody else's rows lie like this
+        if (
+            source is not x
+        ):  # a copy: another array of this shape and these strides need not be copied alike
             key = ()
-        if inner == 1 and n > _TINY_ROW:
-            parts = min(-(-_BLOCKS // outer), -(-n // _ROW_CHUNK)) if outer < _BLOCKS else 1
+        if inner == 1 and n > _MAX_ROW_OF_THREAD:
+            parts = (
+                min(-(-_WANTED_BLOCKS // outer), -(-n // _ROW_CHUNK_ELEMENTS))
+                if outer < _WANTED_BLOCKS
+                else 1
+            )
             if parts <= 1:
                 blocks = -(-outer * lanes // THREADS)
                 one = kernel("whole_rows", lanes)
-                self._reduce_at_once(key, one, blocks, source, out, (outer, n))
+                self._launch_once(key, one, blocks, source, out, (outer, n))
                 return out
             chunk = -(-n // parts)
-            chunk = _ROW_CHUNK * -(-chunk // _ROW_CHUNK)
+            chunk = _ROW_CHUNK_ELEMENTS * -(-chunk // _ROW_CHUNK_ELEMENTS)
             parts = -(-n // chunk)
-            scratch = self._scratch(accumulator, outer * parts)
+            scratch = self._scratch_memory(accumulator, outer * parts)
             launcher.run_blocks(
                 kernel("part_rows"), outer * parts, source, scratch, n, parts, chunk
             )
         else:
-            wanted = -(-_BLOCKS * THREADS // (outer * inner))
-            parts = 1 if n <= _SHORT_COLUMN else max(1, min(wanted, n // _COLUMN_CHUNK))
+            wanted = -(-_WANTED_BLOCKS * THREADS // (outer * inner))
+            parts = (
+                1
+                if n <= _MAX_WHOLE_COLUMN
+                else max(1, min(wanted, n // _MIN_COLUMN_CHUNK_ELEMENTS))
+            )
             if parts == 1:
                 blocks = -(-outer * inner // THREADS)
                 numbers = (n, inner, out.size)
-                self._reduce_at_once(key, kernel("whole_columns"), blocks, source, out, numbers)
+                self._launch_once(key, kernel("whole_columns"), blocks, source, out, numbers)
                 return out
             chunk = -(-n // parts)
             parts = -(-n // chunk)
-            scratch = self._scratch(accumulator, outer * parts * inner)
+            scratch = self._scratch_memory(accumulator, outer * parts * inner)
             size = outer * parts * inner
             launcher.run(
                 kernel("part_columns"), size, source, scratch, n, inner, parts, chunk, size
             )
-        launcher.run_blocks(kernel("join_parts"), outer * inner, scratch, out, n, parts, inner)
+        launcher.run_blocks(kernel("combine_parts"), outer * inner, scratch, out, n, parts, inner)
         return out
 
     def _reduce_complex(
         self, reducer: str, x: Array, axis: tuple[int, ...], dtype: DType, *, keepdims: bool
     ) -> Array:
-        """Sums of both parts, products of halves, and the truth of numbers that are not 0."""
+        """Sums by real and imaginary parts, products by halves, any and all by comparison."""
         if reducer in ("Any", "All"):
             mask = self.ops.not_equal(x, 0.0)
             return self._reduce(reducer, mask, axis, dtype, "int", keepdims=keepdims)
@@ -281,7 +291,7 @@ class ReductionOps(CudaOps):
                 x = self.full(shape=shape, fill_value=1.0, dtype=dtype, device=device)
         return x.reshape(_reduced(x.shape, axis, keepdims=keepdims))
 
-    def _reduce_at_once(
+    def _launch_once(
         self,
         key: tuple[Any, ...],
         kernel: Any,
@@ -290,12 +300,12 @@ class ReductionOps(CudaOps):
         out: Array,
         numbers: tuple[int, ...],
     ) -> None:
-        """One launch, which is remembered for dense operands of this shape."""
+        """Launch one kernel, and cache the launch for dense operands of this shape."""
         self.launcher.run_blocks(kernel, blocks, x, out, *numbers)
         if key:
             self._reduction_launches.store(key, (kernel, blocks, out.shape, numbers))
 
-    def _scratch(self, accumulator: str, count: int) -> Array:
-        """Room for what parts came to."""
+    def _scratch_memory(self, accumulator: str, count: int) -> Array:
+        """Memory for the accumulators of parts."""
         size = _ACCUMULATOR_BYTES.get(accumulator, 8)
         return self.launcher.empty((count * size,), np.uint8)

@@ -1,4 +1,4 @@
-"""Linear maps along axes: interpolation and means of windows. Their tables stay on the device."""
+"""Linear maps along axes: interpolation and average pooling. Their tables stay on the device."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ if TYPE_CHECKING:
 __all__ = ["ResamplingOps"]
 
 Map = AxisMap | None
-"""What happens along an axis; None where it stays as it is."""
+"""The map along an axis; None for the identity."""
 
-_AXES: Final = 3
-_MOST_TAPS: Final = 64
-"""With more places for a result, axes are taken one after the other."""
+_KERNEL_AXES: Final = 3
+_MAX_TAPS_AT_ONCE: Final = 64
+"""With more taps for an output, the axes are mapped one after the other."""
 
-_FEW_RESULTS: Final = 1 << 14
-"""Fewer of them are not worth a kernel for their number of taps."""
+_MIN_OUTPUTS_TO_UNROLL: Final = 1 << 14
+"""With fewer outputs one kernel serves all numbers of taps: unrolled ones take long to compile."""
 
-_UNROLLED: Final = 8
+_MAX_UNROLLED_TAPS: Final = 8
 
 _MAX_TABLES: Final = 128
 """Tables of axis maps that a device keeps: those used last."""
@@ -70,10 +70,10 @@ class ResamplingOps(CudaOps):
     ) -> Array:
         """One kernel for all axes."""
         given = {"mode": mode, "align_corners": align_corners, "scale": scale}
-        self._check_map("interpolate", x, output_size=output_size, **given)
+        self._check_attributes("interpolate", x, output_size=output_size, **given)
         spatial = x.shape[len(x.shape) - len(output_size) :]
         maps = interpolation_maps(spatial, output_size, mode, align_corners, scale)
-        return self._mapped(x, maps)
+        return self._apply_maps(x, maps)
 
     def interpolate_grad(
         self,
@@ -86,19 +86,19 @@ class ResamplingOps(CudaOps):
     ) -> Array:
         """The same with the transposed tables."""
         given = {"mode": mode, "align_corners": align_corners, "scale": scale}
-        self._check_map("interpolate_grad", g, input_size=input_size, **given)
+        self._check_attributes("interpolate_grad", g, input_size=input_size, **given)
         resized = g.shape[len(g.shape) - len(input_size) :]
         maps = interpolation_maps(input_size, resized, mode, align_corners, scale)
-        return self._mapped(g, [taps.transposed for taps in maps])
+        return self._apply_maps(g, [taps.transposed for taps in maps])
 
     def avg_pool(
         self, x: Array, *, count_include_pad: bool = True, **rule: Unpack[PoolAttributes]
     ) -> Array:
-        """The sums divided where all windows are alike, else weighted."""
-        self._check_map("avg_pool", x, count_include_pad=count_include_pad, **rule)
+        """Sums divided by one number where all windows have one size, else weighted sums."""
+        self._check_attributes("avg_pool", x, count_include_pad=count_include_pad, **rule)
         plan = pool_windows(x.shape, **rule)
         maps, divisors = zip(*[_means(axis, count_include_pad) for axis in plan], strict=True)
-        return self._mapped(x, maps, math.prod(divisors))
+        return self._apply_maps(x, maps, math.prod(divisors))
 
     def avg_pool_grad(
         self,
@@ -109,48 +109,48 @@ class ResamplingOps(CudaOps):
         **rule: Unpack[PoolAttributes],
     ) -> Array:
         """The same with the transposed tables."""
-        self._check_map(
+        self._check_attributes(
             "avg_pool_grad", g, input_size=input_size, count_include_pad=count_include_pad, **rule
         )
         plan = pool_windows(input_size, **rule)
         maps, divisors = zip(*[_means(axis, count_include_pad) for axis in plan], strict=True)
-        return self._mapped(g, [taps.transposed for taps in maps], math.prod(divisors))
+        return self._apply_maps(g, [taps.transposed for taps in maps], math.prod(divisors))
 
     def adaptive_avg_pool(self, x: Array, *, output_size: Sizes) -> Array:
-        """Windows that hold all of an axis."""
-        self._check_map("adaptive_avg_pool", x, output_size=output_size)
+        """Windows that cover an axis; a mean where there is one of them."""
+        self._check_attributes("adaptive_avg_pool", x, output_size=output_size)
         count = len(output_size)
         if set(output_size) == {1} and x.size:
             return self.ops.mean(x, axis=tuple(range(x.ndim - count, x.ndim)), keepdims=True)
         spatial = x.shape[len(x.shape) - len(output_size) :]
         means = [_adaptive_means(*both) for both in zip(spatial, output_size, strict=True)]
         maps, divisors = zip(*means, strict=True)
-        return self._mapped(x, maps, math.prod(divisors))
+        return self._apply_maps(x, maps, math.prod(divisors))
 
     def adaptive_avg_pool_grad(self, g: Array, *, input_size: Sizes) -> Array:
         """The same with the transposed tables."""
-        self._check_map("adaptive_avg_pool_grad", g, input_size=input_size)
+        self._check_attributes("adaptive_avg_pool_grad", g, input_size=input_size)
         pooled = g.shape[len(g.shape) - len(input_size) :]
         means = [_adaptive_means(*both) for both in zip(input_size, pooled, strict=True)]
         maps, divisors = zip(*means, strict=True)
-        return self._mapped(g, [taps.transposed for taps in maps], math.prod(divisors))
+        return self._apply_maps(g, [taps.transposed for taps in maps], math.prod(divisors))
 
-    def _check_map(self, name: str, x: Array, **attributes: Any) -> None:
-        """Refuse what the op refuses."""
+    def _check_attributes(self, name: str, x: Array, **attributes: Any) -> None:
+        """Raise for operands and attributes that the op refuses."""
         dtype = self.launcher.dtypes[x.dtype]
         if not dtype.is_float:
             raise TypeError(f"{name} of {dtype}")
         infer: Any = REGISTRY[name].infer
         infer(Meta(x.shape, dtype), **attributes)
 
-    def _mapped(self, x: Array, maps: Sequence[AxisMap], divisor: int = 1) -> Array:
-        """Apply a map along each of the last axes, at once where that is little work."""
+    def _apply_maps(self, x: Array, maps: Sequence[AxisMap], divisor: int = 1) -> Array:
+        """Apply a map along each of the last axes, in one kernel where an output has few taps."""
         lead = len(x.shape) - len(maps)
-        at_once = math.prod([taps.indices.shape[1] for taps in maps]) <= _MOST_TAPS
-        if at_once and len(maps) <= _AXES:
-            none: list[Map] = [None] * (_AXES - len(maps))
+        at_once = math.prod([taps.indices.shape[1] for taps in maps]) <= _MAX_TAPS_AT_ONCE
+        if at_once and len(maps) <= _KERNEL_AXES:
+            none: list[Map] = [None] * (_KERNEL_AXES - len(maps))
             head = (math.prod(x.shape[:lead]), *[1] * len(none))
-            out = self._sums_of_taps(x, (*head, *x.shape[lead:]), [*none, *maps], divisor)
+            out = self._weighted_sums(x, (*head, *x.shape[lead:]), [*none, *maps], divisor)
             return out.reshape(*x.shape[:lead], *[taps.indices.shape[0] for taps in maps])
         dtype = self.launcher.dtypes[x.dtype]
         wide = float32 if dtype.itemsize < float32.itemsize else dtype
@@ -159,12 +159,12 @@ class ResamplingOps(CudaOps):
             axis, shape = lead + number, x.shape
             parts = (math.prod(shape[:axis]), 1, shape[axis], math.prod(shape[axis + 1 :]))
             own = divisor if number == len(maps) - 1 else 1
-            x = self._sums_of_taps(x, parts, [None, taps, None], own)
+            x = self._weighted_sums(x, parts, [None, taps, None], own)
             x = x.reshape(*shape[:axis], taps.indices.shape[0], *shape[axis + 1 :])
         return self.cast(x, dtype=dtype)
 
-    def _sums_of_taps(self, x: Array, shape: Shape, maps: Sequence[Map], divisor: int) -> Array:
-        """Sums of (lead, and three axes)."""
+    def _weighted_sums(self, x: Array, shape: Shape, maps: Sequence[Map], divisor: int) -> Array:
+        """Apply maps along the last three of four axes."""
         launcher = self.launcher
         dtype = launcher.dtypes[x.dtype]
         wide = float32 if dtype.itemsize < float32.itemsize else dtype
@@ -183,23 +183,23 @@ class ResamplingOps(CudaOps):
             few = 0 if taps is None else taps.indices.shape[1]
             numbers.append(few)
             tables += (0, 0) if taps is None else self.axis_map_tables(taps, wide)
-            unrolled = few if few <= _UNROLLED and (taps is None or few) else -1
+            unrolled = few if few <= _MAX_UNROLLED_TAPS and (taps is None or few) else -1
             some = taps is not None and taps.present is not None
-            if taps is not None and out.size < _FEW_RESULTS:
+            if taps is not None and out.size < _MIN_OUTPUTS_TO_UNROLL:
                 unrolled, some = -1, True
             definitions |= {f"K{axis}": unrolled, f"SOME{axis}": int(some)}
             definitions |= {f"W{axis}": int(taps is not None and taps.weights is not None)}
-        quads = -(-counts[2] // 4)
-        most = ((1 << 31) - 1) // (math.prod(counts[:2]) * quads)
-        table = [*lengths, *counts, *numbers, *map(divider, (counts[0], counts[1], quads))]
+        groups_of_four = -(-counts[2] // 4)
+        most = ((1 << 31) - 1) // (math.prod(counts[:2]) * groups_of_four)
+        table = [*lengths, *counts, *numbers, *map(divider, (counts[0], counts[1], groups_of_four))]
         layout = packed(np.array(table, np.int64))
         kernel = launcher.kernel("weighted_sums", "taps.cu", **definitions)
         x = launcher.dense(x).reshape(shape)
         for start in range(0, shape[0], most):
             stop = min(start + most, shape[0])
-            threads = (stop - start) * math.prod(counts[:2]) * quads
+            threads = (stop - start) * math.prod(counts[:2]) * groups_of_four
             given = (x[start:stop], *tables, out[start:stop], layout, float(divisor))
-            launcher.run(kernel, threads, *given, quads, threads)
+            launcher.run(kernel, threads, *given, groups_of_four, threads)
         return out
 
 
@@ -216,7 +216,7 @@ def _upload_tables(runtime: Runtime, axis_map: AxisMap, dtype: DType) -> tuple[A
 
 @functools.lru_cache(maxsize=256)
 def _means(axis: Windows, with_padding: bool) -> tuple[AxisMap, int]:
-    """Means of windows along an axis: a map, and what is divided by."""
+    """Means of windows along an axis: a map and a divisor."""
     return _divided(
         window_sum_map(axis), window_element_counts(axis, count_include_pad=with_padding)
     )
@@ -224,13 +224,13 @@ def _means(axis: Windows, with_padding: bool) -> tuple[AxisMap, int]:
 
 @functools.lru_cache(maxsize=256)
 def _adaptive_means(length: int, count: int) -> tuple[AxisMap, int]:
-    """Means of windows that hold all of an axis."""
+    """Means of windows that cover an axis: a map and a divisor."""
     starts, stops = adaptive_window_bounds(length, count)
     return _divided(range_sum_map(length, starts, stops), stops - starts)
 
 
 def _divided(sums: AxisMap, counts: np.ndarray[Any, Any]) -> tuple[AxisMap, int]:
-    """Sums as means: all divided by one number, or each weighted."""
+    """Means from sums: with one divisor, or with a weight for each."""
     if len(set(counts.tolist())) <= 1:
         return sums, int(counts[0]) if len(counts) else 1
     weights = np.broadcast_to(1.0 / counts[:, None], sums.indices.shape)

@@ -1,4 +1,4 @@
-"""Runtime: one GPU through CuPy. What the ops need of a device, and all that touches one."""
+"""Runtime: one GPU through CuPy: memory, streams, transfers, compiled kernels and cuBLAS."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Array = Any
 Launch = Callable[[tuple[int, ...], tuple[int, ...], tuple[Any, ...]], None]
 
 _STANDARD: Final = "--std=c++17"
-_MINIMAL_SINCE: Final = (12, 4)
+_MIN_NVRTC_FOR_MINIMAL: Final = (12, 4)
 """Version of NVRTC from which on it need not declare CUDA's textures and its runtime."""
 
 _log = logging.getLogger("burn")
@@ -54,25 +54,22 @@ _REAL_TYPES: Final = {
     complex64.numpy: 4,
     complex128.numpy: _COMPLEX128,
 }
-"""cudaDataType of what cuBLAS multiplies."""
+"""cudaDataType of the dtypes that cuBLAS multiplies."""
 
 _COMPUTE_FLOAT32: Final = 68
 _COMPUTE_FAST_TF32: Final = 77
 _COMPUTE_FLOAT64: Final = 70
 _DEFAULT_ALGORITHM: Final = -1
 
-_ONE_AND_ZERO: Final = (np.array([1.0, 0.0], np.complex64), np.array([1.0, 0.0], np.complex128))
-_SINGLES, _DOUBLES = [
-    (pair.ctypes.data, pair.ctypes.data + pair.itemsize) for pair in _ONE_AND_ZERO
+_ALPHA_AND_BETA: Final = (np.array([1.0, 0.0], np.complex64), np.array([1.0, 0.0], np.complex128))
+_FLOAT32_FACTORS, _FLOAT64_FACTORS = [
+    (pair.ctypes.data, pair.ctypes.data + pair.itemsize) for pair in _ALPHA_AND_BETA
 ]
-"""Where in memory of the host cuBLAS reads the factors of a product and of what was there.
-
-A real one is the first part of a complex one.
-"""
+"""Host addresses of cuBLAS's alpha (1) and beta (0); real numbers are read from complex ones."""
 
 
 def device_count() -> int:
-    """Number of GPUs that CUDA shows; 0 where there is no driver, or none that will do."""
+    """Number of GPUs that CUDA shows; 0 where there is no usable driver."""
     try:
         return int(runtime.getDeviceCount())
     except runtime.CUDARuntimeError:
@@ -80,15 +77,15 @@ def device_count() -> int:
 
 
 _persistent: Final = memory.MemoryPool()
-"""Where memory comes from that is expected to be in use for long: it is no gap among the rest."""
+"""The pool of long-lived arrays, which would fragment the default pool."""
 
 
 class Pinned(np.ndarray[Any, Any]):
-    """Memory of the host that is pinned, and that nobody writes to."""
+    """Pinned host memory that is not written to."""
 
 
 class _Module:
-    """The kernels of a source. Whoever asks first compiles it; others wait, or compile theirs."""
+    """The kernels of a source. The first call compiles it; calls of other threads wait for that."""
 
     def __init__(self, source: str) -> None:
         self._source = source
@@ -111,29 +108,32 @@ class Runtime:
     Parameters
     ----------
     index : int
-        Its number among those that CUDA shows.
+        Its index among those that CUDA shows.
 
     Attributes
     ----------
     array : type
         The class of arrays.
     flag : numpy.ndarray of int64
-        Memory of the host that kernels write to: the call that met an index out of range, the
-        index, and the length of the axis.
+        Pinned host memory that kernels write to: the number of the op that found an index out of
+        range, the index, and the length of the axis.
     memory : int
         Bytes of memory of the GPU.
     tf32 : bool
         Whether float32 matrices may be multiplied in TF32.
+    winograd : bool
+        Whether float32 convolutions may use Winograd's transform.
     """
 
     array = cupy.ndarray
     is_dense = staticmethod(operator.attrgetter("_c_contiguous"))
-    """Whether the elements of an array lie in row-major order without gaps."""
+    """Whether an array is dense in row-major order."""
 
     def __init__(self, index: int) -> None:
         self.index = index
         self.device = cupy.cuda.Device(index)
         self.tf32 = os.environ.get("BURN_CUDA_TF32") == "1"
+        self.winograd = os.environ.get("BURN_CUDA_WINOGRAD") != "0"
         self._lock = threading.Lock()
         self._modules: dict[str, _Module] = {}
         self._uploads: list[tuple[Any, Pinned]] = []
@@ -151,20 +151,20 @@ class Runtime:
         return f"Runtime({self.index})"
 
     def current(self) -> contextlib.AbstractContextManager[Any]:
-        """Context in which this device is the one that CUDA calls go to."""
+        """Context in which this device is CUDA's current one."""
         return self.device  # type: ignore[no-any-return]  # CuPy has no types
 
     def is_current(self) -> bool:
-        """Whether CUDA calls of this thread go to this device."""
+        """Whether this device is CUDA's current one in this thread."""
         return bool(runtime.getDevice() == self.index)
 
     def empty(self, shape: Shape, dtype: Any) -> Array:
-        """New array; its elements are anything.
+        """A new array with uninitialized elements.
 
         Raises
         ------
         OutOfMemoryError
-            If there is no memory for it, also after the pool was emptied.
+            If there is no memory for it, even after the pool was emptied.
         """
         try:
             return cupy.ndarray(shape, dtype)
@@ -200,18 +200,18 @@ class Runtime:
             return module.function(name, self.device.compute_capability)
 
     def upload(self, values: np.ndarray[Any, Any]) -> Array:
-        """A copy of host memory, which is the caller's again when this returns."""
+        """A copy of host memory, which the caller may change when this returns."""
         result = self.empty(values.shape, values.dtype)
         if values.size:
             if isinstance(values, Pinned) and values.flags.c_contiguous:
-                self._upload_soon(result, values)
+                self._upload_async(result, values)
             else:
                 values = np.ascontiguousarray(values)
                 result.data.copy_from_host(values.ctypes.data, values.nbytes)
         return result
 
-    def _upload_soon(self, target: Array, values: Pinned) -> None:
-        """Queue an upload of memory that nobody writes to, and keep that until it is done."""
+    def _upload_async(self, target: Array, values: Pinned) -> None:
+        """Queue an upload of pinned memory, and keep the memory alive until it is done."""
         stream = cupy.cuda.get_current_stream()
         target.data.copy_from_host_async(values.ctypes.data, values.nbytes, stream)
         event = cupy.cuda.Event(disable_timing=True)
@@ -233,11 +233,11 @@ class Runtime:
         return result
 
     def owner(self, x: Array) -> int:
-        """Number of the device that an array lies on."""
+        """Index of the device of an array."""
         return int(x.data.device_id)
 
     def consumer_stream(self) -> int:
-        """The stream on which imported memory will be used, as DLPack numbers it."""
+        """The current stream, as DLPack numbers streams."""
         return int(cupy.cuda.get_current_stream().ptr) or 1
 
     def from_dlpack(self, x: Any) -> Array:
@@ -249,7 +249,7 @@ class Runtime:
         return cupy.asarray(x)
 
     def download(self, x: Array) -> np.ndarray[Any, Any]:
-        """A copy of a dense array in host memory, made when the work before it is done."""
+        """A copy of a dense array in host memory; waits for the work before it."""
         result = np.empty(x.shape, x.dtype)
         stream = cupy.cuda.get_current_stream()
         try:
@@ -275,7 +275,7 @@ class Runtime:
             raise self._failure(error) from error
 
     def _failure(self, error: Exception) -> ExecutionError:
-        """What CUDA says while it waits is of a kernel that was launched before."""
+        """The error for what CUDA raises while it waits: a kernel launched before has failed."""
         return ExecutionError(
             f"cuda:{self.index} failed at what was queued on it: {error}",
             hint="CUDA does no more in this process: start it anew, with CUDA_LAUNCH_BLOCKING=1 to "
@@ -283,16 +283,16 @@ class Runtime:
         )
 
     def receive(self, x: Array, source: Runtime) -> Array:
-        """A copy of a dense array of another GPU, from memory to memory where the two can.
+        """A copy of a dense array of another GPU, by peer access where the two have it.
 
-        Both streams wait for each other: this one for what makes `x`, and the one there for the
-        copy, since the memory may be given to another array from then on.
+        Both streams wait: this one until `x` is computed, and that of `source` until the copy is
+        done, since another array may get the memory of `x` then.
         """
         with source.device:
             there = cupy.cuda.get_current_stream()
             made = cupy.cuda.Event(disable_timing=True)
             made.record(there)
-        self._meet(source)
+        self._enable_peer_access(source)
         with self.device:
             result = self.empty(x.shape, x.dtype)
             if not x.size:
@@ -307,13 +307,13 @@ class Runtime:
             there.wait_event(copied)
         return result
 
-    def _meet(self, other: Runtime) -> None:
-        """Let two GPUs read each other's memory, without which copies go through the host."""
+    def _enable_peer_access(self, other: Runtime) -> None:
+        """Enable peer access of two GPUs, without which copies go through the host."""
         if other.index in self._peers:
             return
         for one, peer in ((self, other), (other, self)):
             with one.device, contextlib.suppress(runtime.CUDARuntimeError):
-                # An error says that they cannot, or that somebody else has let them.
+                # An error says that there is none, or that it is enabled already.
                 runtime.deviceEnablePeerAccess(peer.index)
         self._peers.add(other.index)
 
@@ -344,24 +344,24 @@ class Runtime:
             _persistent.free_all_blocks()
             cupy.get_default_pinned_memory_pool().free_all_blocks()
 
-    def sort_places(self, keys: Array) -> Array:
-        """Stable order of the rows of a matrix of unsigned integers, as int64."""
+    def argsort_rows(self, keys: Array) -> Array:
+        """Indices that sort unsigned integers along the last axis, stably, as int64."""
         return cupy.argsort(keys, axis=-1)
 
     def sort_keys(self, keys: Array) -> None:
-        """Sort a vector of unsigned integers where it lies."""
+        """Sort a vector of unsigned integers in place."""
         keys.sort()
 
     @functools.cached_property
     def cudnn(self) -> Cudnn | None:
-        """The convolutions of cuDNN, where its package is installed."""
+        """The convolutions of cuDNN; None where its package is not installed."""
         library = installed()
         return None if library is None else Cudnn(library, self.empty, self.memory)
 
     def convolve(
         self, kind: str, operands: Sequence[Array], out: Array, plan: ConvGeometry
     ) -> bool:
-        """Let cuDNN write a convolution of dense arrays; whether it did. See `Cudnn.run`."""
+        """Write a convolution of dense arrays by cuDNN; whether it took it. See `Cudnn.run`."""
         if self.cudnn is None:
             return False
         stream = int(cupy.cuda.get_current_stream().ptr)
@@ -384,7 +384,7 @@ class Runtime:
         Parameters
         ----------
         a, b, out : array
-            Where the matrices begin.
+            The first matrix of each.
         shape : tuple of int
             Rows of `a`, columns of `b`, and terms of each sum.
         transposed : tuple of bool
@@ -394,20 +394,20 @@ class Runtime:
         strides : tuple of int
             Elements from one matrix to the next in `a`, in `b` and in `out`.
         batch : int
-            How many products there are.
+            Number of products.
         """
         rows, columns, terms = shape
         if leading is None:
             leading = (rows if transposed[0] else terms, terms if transposed[1] else columns)
         kind, result = _REAL_TYPES[a.dtype], _REAL_TYPES[out.dtype]
         if kind in (_FLOAT64, _COMPLEX128):
-            compute, factors = _COMPUTE_FLOAT64, _DOUBLES
+            compute, factors = _COMPUTE_FLOAT64, _FLOAT64_FACTORS
         else:
-            compute, factors = _COMPUTE_FLOAT32, _SINGLES
+            compute, factors = _COMPUTE_FLOAT32, _FLOAT32_FACTORS
             if self.tf32 and kind == _FLOAT32:
                 compute = _COMPUTE_FAST_TF32
         one, zero = factors
-        # cuBLAS has matrices by column: the product of the transposed ones, in the other order.
+        # cuBLAS is column-major: it multiplies the transposed matrices in reverse order.
         handle = self.device.cublas_handle
         flags = (int(transposed[1]), int(transposed[0]), columns, rows, terms)
         right, left = (b.data.ptr, kind, leading[1]), (a.data.ptr, kind, leading[0])
@@ -434,30 +434,30 @@ class Runtime:
 
 
 def _cache_folder() -> Path:
-    """Where CuPy keeps what it compiles."""
+    """The folder in which CuPy caches kernels."""
     chosen = os.environ.get("CUPY_CACHE_DIR")
     return Path(chosen) if chosen else Path.home() / ".cupy" / "kernel_cache"
 
 
 @functools.cache
 def _versions() -> str:
-    """For what compiled kernels are kept. NVRTC is not asked: it would have to be loaded."""
+    """The versions that a cached binary is valid for; to ask NVRTC for its own would load it."""
     return f"{cupy.__version__} {runtime.runtimeGetVersion()}"
 
 
 def _binary(source: str, architecture: str) -> bytes:
-    """What NVRTC makes of a source, kept on the disk beside the kernels of CuPy.
+    """The binary of a source, compiled by NVRTC and cached on disk beside the kernels of CuPy.
 
-    CuPy's own cache would flush subnormal numbers to 0.
+    CuPy's own compilation would flush subnormal numbers to 0.
     """
-    meant = f"{architecture} {_STANDARD} {_versions()}\n{source}"
-    key = hashlib.sha256(meant.encode())
+    identity = f"{architecture} {_STANDARD} {_versions()}\n{source}"
+    key = hashlib.sha256(identity.encode())
     path = _cache_folder() / f"burn-{key.hexdigest()[:40]}.cubin"
     try:
         return path.read_bytes()
     except OSError:
-        pass  # it is new
-    minimal = ("--minimal",) if nvrtc.getVersion() >= _MINIMAL_SINCE else ()
+        pass  # not cached yet
+    minimal = ("--minimal",) if nvrtc.getVersion() >= _MIN_NVRTC_FOR_MINIMAL else ()
     binary, _ = compiler.compile_using_nvrtc(source, (_STANDARD, *minimal))
     binary = bytes(binary)
     try:

@@ -1,4 +1,4 @@
-"""Scans: a thread along each line where there are many, else one pass of blocks over the rows."""
+"""Scans: one thread for each of many lines, else one pass of blocks over rows."""
 
 from __future__ import annotations
 
@@ -13,21 +13,31 @@ from burn_cuda.kernels import THREADS, c_type, computed_type
 __all__ = ["ScanOps"]
 
 
-_MANY_LINES: Final = 1 << 14
-_FEW_ELEMENTS: Final = 16
-_SHORT_ROW: Final = 128
+_MIN_LINES_FOR_THREADS: Final = 1 << 14
+"""Lines that keep a GPU busy with one thread each."""
+
+_MAX_LINE_OF_THREAD: Final = 16
+"""Length up to which a thread scans a line, however few lines there are."""
+
+_MAX_CONTIGUOUS_LINE_OF_THREAD: Final = 128
+"""Length up to which a thread scans a line whose elements are adjacent: threads then load apart."""
+
 _PACK_BYTES: Final = 16
 _PACKS: Final = (1, 2, 4, 8)
-_MOST_VALUES: Final = 32
-"""So many elements a thread holds."""
+"""Packs of a thread that the kernel is compiled for."""
 
-_HALF_WORD: Final = 4
-_FAN: Final = 32
-"""Tiles in a group, and groups in what is above."""
+_MAX_ELEMENTS_OF_THREAD: Final = 32
+"""Elements that a thread keeps in registers."""
+
+_WORD_VALUE_BYTES: Final = 4
+"""Bytes of a value in a word of 8 bytes, beside the bit that marks it as valid."""
+
+_GROUP_TILES: Final = 32
+"""Tiles of a group, and groups of a group of groups; FAN in the kernel."""
 
 
 class ScanOps(CudaOps):
-    """What accumulates along an axis."""
+    """Cumulative ops."""
 
     def cumsum(self, x: Array, *, axis: int) -> Array:
         """16-bit floats add up in float32."""
@@ -39,11 +49,11 @@ class ScanOps(CudaOps):
 
     def cummax(self, x: Array, *, axis: int) -> Array:
         """NaN propagates."""
-        return self._scan("Larger", x, axis)
+        return self._scan("Maximum", x, axis)
 
     def cummin(self, x: Array, *, axis: int) -> Array:
         """NaN propagates."""
-        return self._scan("Smaller", x, axis)
+        return self._scan("Minimum", x, axis)
 
     def _scan(self, operation: str, x: Array, axis: int) -> Array:
         launcher = self.launcher
@@ -59,8 +69,8 @@ class ScanOps(CudaOps):
         n = x.shape[axis]
         inner = math.prod(x.shape[axis + 1 :])
         lines = x.size // n
-        many = lines >= _MANY_LINES and (inner > 1 or n < _SHORT_ROW)
-        if many or n <= _FEW_ELEMENTS:
+        many = lines >= _MIN_LINES_FOR_THREADS and (inner > 1 or n < _MAX_CONTIGUOUS_LINE_OF_THREAD)
+        if many or n <= _MAX_LINE_OF_THREAD:
             kernel = self._scan_kernel("scan_lines", operation, dtype)
             out = launcher.empty(x.shape, x.dtype)
             launcher.run(kernel, lines, launcher.dense(x), out, n, inner, lines)
@@ -72,7 +82,7 @@ class ScanOps(CudaOps):
         return out.transpose(tuple([order.index(number) for number in range(len(order))]))
 
     def _scan_complex(self, operation: str, x: Array, axis: int, dtype: DType) -> Array:
-        """Sums of both parts, and products of neighbours."""
+        """Sums by real and imaginary parts, products in steps of doubled distance."""
         if not 0 <= axis < len(x.shape):
             raise IndexError(f"axis {axis} of {len(x.shape)}")
         if operation == "Sum":
@@ -105,21 +115,23 @@ class ScanOps(CudaOps):
     def _scan_rows(
         self, operation: str, dtype: DType, x: Array, out: Array, rows: int, n: int
     ) -> None:
-        """In one pass, which looks back at what the tiles before came to."""
+        """One pass, in which each tile waits for the totals of the tiles before it."""
         launcher = self.launcher
         width = _PACK_BYTES // dtype.itemsize
         packs = next(
             one
             for one in _PACKS
-            if THREADS * width * one >= n or 2 * one * width > _MOST_VALUES or one == _PACKS[-1]
+            if THREADS * width * one >= n
+            or 2 * one * width > _MAX_ELEMENTS_OF_THREAD
+            or one == _PACKS[-1]
         )
         tiles = -(-n // (THREADS * width * packs))
-        words_of_row = words = 0
+        row_words = words = 0
         if tiles > 1:
-            halves = 2 if dtype.itemsize > _HALF_WORD else 1
-            words_of_row = halves * (tiles + tiles // _FAN + tiles // _FAN**2 + 2)
-            words = rows * words_of_row
+            halves = 2 if dtype.itemsize > _WORD_VALUE_BYTES else 1
+            row_words = halves * (tiles + tiles // _GROUP_TILES + tiles // _GROUP_TILES**2 + 2)
+            words = rows * row_words
         known = launcher.empty((words,), int64.numpy)
         launcher.runtime.zero(known)
         kernel = self._scan_kernel("scan_rows", operation, dtype, PACKS=packs, WIDTH=width)
-        launcher.run_blocks(kernel, rows * tiles, x, out, known, n, tiles, words_of_row)
+        launcher.run_blocks(kernel, rows * tiles, x, out, known, n, tiles, row_words)

@@ -1,4 +1,4 @@
-"""Softmax and its like: rows that fit are read once, into registers, and written once."""
+"""Softmax, its gradient and cross entropy: a row that fits into registers is loaded once."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ __all__ = ["SoftmaxOps", "row_launch", "row_shape"]
 
 
 _PACK_BYTES: Final = 16
-_WARP: Final = 32
-_FEW_PACKS: Final = 4
-_MANY_LANES: Final = 512
-_MOST_LANES: Final = 1024
-_MANY_BYTES: Final = 64
-_MOST_BYTES: Final = 128
-"""So much of a row a thread holds in registers, where there are enough threads, and at most."""
+_WARP_LANES: Final = 32
+_MAX_PACKS_WITHIN_WARP: Final = 4
+_WANTED_LANES: Final = 512
+_MAX_LANES: Final = 1024
+_WANTED_BYTES_OF_THREAD: Final = 64
+_MAX_BYTES_OF_THREAD: Final = 128
+"""Bytes of a row that a thread keeps in registers: up to `_WANTED_LANES` lanes, and at most."""
 
-_COUNTS: Final = (1, 2, 4, 6, 8, 16, 24, 32)
-"""How many packs a kernel is made for."""
+_PACK_COUNTS: Final = (1, 2, 4, 6, 8, 16, 24, 32)
+"""Packs of a thread that kernels are compiled for."""
 
 
 class _Shape(NamedTuple):
-    """How the elements of a row are dealt out."""
+    """How a row is distributed: lanes, packs of each lane, and elements of a pack."""
 
     lanes: int
     packs: int
@@ -37,29 +37,29 @@ class _Shape(NamedTuple):
 
 @functools.lru_cache(maxsize=1024)
 def row_shape(n: int, itemsize: int) -> _Shape:
-    """Lanes and packs for rows of a length; no packs for those that registers do not hold."""
+    """The distribution of rows of a length; 0 packs for rows that do not fit into registers."""
     width = _PACK_BYTES // itemsize
     if n % width:
         width = 1
     wide = max(itemsize, 4) * width
-    most = _MOST_BYTES // wide
-    many = most if itemsize < 4 else _MANY_BYTES // wide
+    max_packs = _MAX_BYTES_OF_THREAD // wide
+    wanted_packs = max_packs if itemsize < 4 else _WANTED_BYTES_OF_THREAD // wide
     count = -(-n // width)
-    few, lanes = min(many, _FEW_PACKS), 1
-    while lanes < _MANY_LANES and lanes * (few if lanes < _WARP else many) < count:
+    few, lanes = min(wanted_packs, _MAX_PACKS_WITHIN_WARP), 1
+    while lanes < _WANTED_LANES and lanes * (few if lanes < _WARP_LANES else wanted_packs) < count:
         lanes *= 2
-    if lanes * most < count and lanes < _MOST_LANES:
+    if lanes * max_packs < count and lanes < _MAX_LANES:
         lanes *= 2
     packs = -(-count // lanes)
-    if packs > most:
-        return _Shape(_MOST_LANES, 0, _PACK_BYTES // itemsize)
-    return _Shape(lanes, next(one for one in _COUNTS if one >= packs), width)
+    if packs > max_packs:
+        return _Shape(_MAX_LANES, 0, _PACK_BYTES // itemsize)
+    return _Shape(lanes, next(one for one in _PACK_COUNTS if one >= packs), width)
 
 
 def row_launch(
     launcher: Launcher, name: str, x: Array, rows: int, n: int, *rest: Any, **types: str
 ) -> None:
-    """Launch a kernel of rows; `rest` are its arguments before the numbers of both."""
+    """Launch a kernel of rows; `rest` are its arguments before `rows` and `n`."""
     lanes, packs, width = row_shape(n, x.dtype.itemsize)
     definitions: dict[str, str | int] = {
         "T": c_type(launcher.dtypes[x.dtype]),
@@ -72,15 +72,15 @@ def row_launch(
     kernel = launcher.kernel(name, "rows.cu", **definitions)
     if not rows:
         return
-    block = max(lanes, THREADS) if lanes <= _WARP else lanes
+    block = max(lanes, THREADS) if lanes <= _WARP_LANES else lanes
     kernel((-(-rows * lanes // block),), (block,), (*rest, rows, n))
 
 
 class SoftmaxOps(CudaOps):
-    """Functions of rows, which lie along an axis."""
+    """Ops that normalize along an axis."""
 
     def softmax(self, x: Array, *, axis: int) -> Array:
-        """Exponentials, less the maximum of their row, over their sum."""
+        """One kernel."""
         return self._rows("softmax", axis, x)
 
     def softmax_grad(self, output: Array, g: Array, *, axis: int) -> Array:
@@ -144,7 +144,7 @@ class SoftmaxOps(CudaOps):
 
 
 def _classes(logits: Array, targets: Array, axis: int) -> tuple[int, tuple[int, ...]]:
-    """Number of classes, and the order of axes in which they come last."""
+    """Number of classes, and the order of axes that moves them last."""
     rank = len(logits.shape)
     if not 0 <= axis < rank:
         raise IndexError(f"axis {axis} of {rank}")

@@ -1,4 +1,4 @@
-"""Order: elements become unsigned integers in the same order, which are sorted by radix."""
+"""Sorting: elements are mapped to unsigned integers of the same order, for a radix sort."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from burn_cuda.kernels import WORDS, c_type
 __all__ = ["SortingOps"]
 
 
-_LONG: Final = 8
+_WIDE_KEY_BYTES: Final = 8
+"""Bytes of an element that leave no room for its row in a key."""
+
 _KEYS: Final = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 
 
@@ -22,7 +24,7 @@ class SortingOps(CudaOps):
     """Stable sorts."""
 
     def argsort(self, x: Array, *, axis: int, descending: bool = False, dtype: DType) -> Array:
-        """One sort of all rows: the row comes first in the order."""
+        """One sort of all rows by (row, element)."""
         launcher = self.launcher
         if not 0 <= axis < len(x.shape):
             raise IndexError(f"axis {axis} of {len(x.shape)}")
@@ -39,64 +41,64 @@ class SortingOps(CudaOps):
         runtime, n, length = launcher.runtime, rows.size, rows.shape[-1]
         itemsize = rows.dtype.itemsize
         one_row = n == length
-        keyed = self._keyed(rows, places=True)
+        macros = self._key_macros(rows, equal_zeros=True)
         if one_row or itemsize == 8:
             keys = launcher.empty((n,), _KEYS[itemsize])
-            kernel = launcher.kernel("make_keys", "sorting.cu", **keyed)
+            kernel = launcher.kernel("make_keys", "sorting.cu", **macros)
             launcher.run(kernel, n, rows, keys, int(descending), n)
-            order = runtime.sort_places(keys)
+            order = runtime.argsort_rows(keys)
             if not one_row:
-                order = self._by_rows(order, length, n)
+                order = self._then_by_rows(order, length, n)
         else:
             keys = launcher.empty((n,), np.uint64)
-            kernel = launcher.kernel("make_row_keys", "sorting.cu", **keyed)
+            kernel = launcher.kernel("make_row_keys", "sorting.cu", **macros)
             launcher.run(kernel, n, rows, keys, int(descending), length, n)
-            order = runtime.sort_places(keys)
-        kernel = launcher.kernel("places_in_rows", "sorting.cu", O=c_type(dtype))
+            order = runtime.argsort_rows(keys)
+        kernel = launcher.kernel("indices_in_rows", "sorting.cu", O=c_type(dtype))
         launcher.run(kernel, n, order, out, length, n)
 
-    def _by_rows(self, order: Array, length: int, n: int) -> Array:
-        """A second sort of what is in order, by rows."""
+    def _then_by_rows(self, order: Array, length: int, n: int) -> Array:
+        """A second, stable sort of an order by rows."""
         launcher = self.launcher
         rows = launcher.empty((n,), np.uint64)
         launcher.run(launcher.kernel("rows_of", "sorting.cu", O="int64"), n, order, rows, length, n)
-        second = launcher.runtime.sort_places(rows)
-        chained = launcher.empty((n,), np.int64)
-        kernel = launcher.kernel("chained", "sorting.cu", O="int64")
-        launcher.run(kernel, n, order, second, chained, n)
-        return chained
+        second = launcher.runtime.argsort_rows(rows)
+        compose_orders = launcher.empty((n,), np.int64)
+        kernel = launcher.kernel("compose_orders", "sorting.cu", O="int64")
+        launcher.run(kernel, n, order, second, compose_orders, n)
+        return compose_orders
 
     def sort(self, x: Array, *, axis: int, descending: bool = False) -> Array:
-        """Keys alone are sorted, and made into elements again."""
+        """Sorts keys and converts them back to elements."""
         launcher = self.launcher
         rank = len(x.shape)
         if not 0 <= axis < rank:
             raise IndexError(f"axis {axis} of {rank}")
         itemsize, n, length = x.dtype.itemsize, x.size, x.shape[axis]
-        if itemsize == _LONG and n != length:  # there is no room for the row in a key
-            places = self.argsort(x, axis=axis, descending=descending, dtype=int64)
-            return self.gather(x, places, axis=axis)
+        if itemsize == _WIDE_KEY_BYTES and n != length:
+            indices = self.argsort(x, axis=axis, descending=descending, dtype=int64)
+            return self.gather(x, indices, axis=axis)
         order = (*[number for number in range(rank) if number != axis], axis)
         rows = launcher.dense(x.transpose(order))
         out = launcher.empty(rows.shape, x.dtype)
         if n:
             one_row = n == length
-            keyed = self._keyed(rows, places=False)
-            keys = launcher.empty((n,), _KEYS[itemsize if one_row else _LONG])
+            macros = self._key_macros(rows, equal_zeros=False)
+            keys = launcher.empty((n,), _KEYS[itemsize if one_row else _WIDE_KEY_BYTES])
             name, numbers = ("make_keys", (n,)) if one_row else ("make_row_keys", (length, n))
-            keyed["KEYS"] = WORDS[keys.dtype.itemsize]
-            kernel = launcher.kernel(name, "sorting.cu", **keyed)
+            macros["KEYS"] = WORDS[keys.dtype.itemsize]
+            kernel = launcher.kernel(name, "sorting.cu", **macros)
             launcher.run(kernel, n, rows, keys, int(descending), *numbers)
             launcher.runtime.sort_keys(keys)
-            kernel = launcher.kernel("from_keys", "sorting.cu", **keyed)
+            kernel = launcher.kernel("from_keys", "sorting.cu", **macros)
             launcher.run(kernel, n, keys, out, int(descending), n)
         return out.transpose(tuple([order.index(number) for number in range(rank)]))
 
-    def _keyed(self, rows: Array, *, places: bool) -> dict[str, str | int]:
-        """Macros of the kernels that make keys: for places, or for the elements themselves."""
+    def _key_macros(self, rows: Array, *, equal_zeros: bool) -> dict[str, str | int]:
+        """Macros of the kernels of keys; with `equal_zeros`, zeros of both signs have one key."""
         dtype = self.launcher.dtypes[rows.dtype]
-        keyed: dict[str, str | int] = {"T": c_type(dtype), "K": word_type(rows), "KEYS": "uint64"}
-        keyed["EQUAL_ZEROS"] = int(places)
+        macros: dict[str, str | int] = {"T": c_type(dtype), "K": word_type(rows), "KEYS": "uint64"}
+        macros["EQUAL_ZEROS"] = int(equal_zeros)
         if dtype.is_float:
-            keyed["FLOATING"] = 1
-        return keyed
+            macros["FLOATING"] = 1
+        return macros

@@ -1,4 +1,4 @@
-"""What a GPU can do with each dtype, from its compute capability."""
+"""The usage of each dtype by compute capability."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ STORED: Final = (
 """Dtypes that tensors may have."""
 
 OLDEST: Final = (5, 0)
-"""Compute capability from which on CuPy and the kernels work."""
+"""Compute capability that CuPy and the kernels need."""
 
 _TENSOR_CORES: Final = {float16: (7, 0), bfloat16: (8, 0)}
-"""Capability from which on there are units that multiply matrices of a dtype."""
+"""Compute capability from which on tensor cores multiply a dtype."""
 
 
 @functools.cache
 def usage_of(capability: tuple[int, int]) -> dict[DType, DTypeUsage]:
-    """What devices of a compute capability can do; 16-bit floats are computed in float32."""
+    """The usage of each dtype; 16-bit floats are computed in float32."""
     usage = {}
     for dtype in STORED:
         usage[dtype] = DTypeUsage.GENERAL

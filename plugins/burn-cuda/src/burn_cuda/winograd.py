@@ -1,4 +1,10 @@
-"""Convolutions with windows of 3 by 3 places by Winograd's transform: fewer multiplications."""
+"""Convolutions with 3x3 kernels by Winograd's transform F(2x2, 3x3): fewer multiplications.
+
+A tile of 4x4 elements gives 2x2 outputs. An element that is infinite, NaN or far larger than its
+neighbours therefore affects the outputs of its tiles that do not depend on it: up to one position
+beyond the outputs that do (Lavin and Gray, 2016, arXiv:1509.09308). ``BURN_CUDA_WINOGRAD=0``
+switches it off.
+"""
 
 from __future__ import annotations
 
@@ -18,56 +24,61 @@ __all__ = ["Winograd"]
 
 Array = Any
 
-_PRODUCTS: Final = 16
-_FEWEST_CHANNELS: Final = 32
-_LEAST_WORK: Final = 1 << 22
-"""With fewer channels, or products of the transformed tiles, other ways are as fast."""
+_TILE_ELEMENTS: Final = 16
+"""Elements of a transformed tile, for each of which there is one matrix product."""
 
-_MOST_BYTES: Final = 1 << 30
-_SHARE: Final = 64
-"""As of other convolutions: what tiles hold takes this part of the memory, or that many bytes."""
+_MIN_CHANNELS: Final = 32
+_MIN_MULTIPLICATIONS: Final = 1 << 22
+"""With fewer channels, or multiplications of transformed tiles, im2col is as fast."""
 
-_BLOCKS: Final = 256
-_SIDE: Final = 128
-"""A GPU is busy with so many products of matrices with such sides."""
+_MAX_TILE_BYTES: Final = 1 << 30
+_TILE_MEMORY_SHARE: Final = 64
+"""Transformed tiles take at most this part of the memory of the GPU, and these bytes."""
+
+_WANTED_BLOCKS: Final = 256
+_BLOCK_SIDE: Final = 128
+"""Blocks of a matrix product, of this many rows and columns, that keep a GPU busy."""
 
 
 class Winograd:
-    """The transforms of one device, and the products between them.
+    """The transforms of one device and the matrix products between them.
 
     Parameters
     ----------
     launcher : Launcher
-        That of the device.
+        The launcher of the device.
     """
 
     def __init__(self, launcher: Launcher) -> None:
         self.launcher = launcher
 
     def suits(self, plan: ConvGeometry, dtype: Any) -> bool:
-        """Whether a convolution is of this kind, and large enough."""
+        """Whether a convolution is of this kind, large enough, and in full float32."""
         launcher = self.launcher
-        if launcher.dtypes[dtype] is not float32 or launcher.runtime.tf32 or len(plan.axes) != 2:
+        runtime = launcher.runtime
+        if not runtime.winograd or runtime.tf32 or launcher.dtypes[dtype] is not float32:
+            return False
+        if len(plan.axes) != 2:
             return False
         if any((axis.kernel, axis.stride, axis.dilation) != (3, 1, 1) for axis in plan.axes):
             return False
         each = (plan.outputs // plan.groups, plan.inputs // plan.groups)
         tiles = plan.batch * math.prod([-(-axis.count // 2) for axis in plan.axes])
         work = plan.groups * math.prod(each) * tiles
-        return min(each) >= _FEWEST_CHANNELS and work >= _LEAST_WORK
+        return min(each) >= _MIN_CHANNELS and work >= _MIN_MULTIPLICATIONS
 
     def forward(self, x: Array, weight: Array, bias: Array | None, plan: ConvGeometry) -> Array:
         """The convolution."""
         before = tuple([axis.before for axis in plan.axes])
         out = self.launcher.empty(plan.output_shape, x.dtype)
-        self._correlate(x, weight, bias, out, plan, before, turned=False)
+        self._correlate(x, weight, bias, out, plan, before, rotated=False)
         return out
 
     def backward(self, g: Array, weight: Array, bias: Array | None, plan: ConvGeometry) -> Array:
-        """The gradient by what a convolution is of: one with windows that are turned around."""
+        """The gradient with respect to the input: a convolution with rotated kernels."""
         before = tuple([2 - axis.before for axis in plan.axes])
         out = self.launcher.empty(plan.input_shape, g.dtype)
-        self._correlate(g, weight, bias, out, plan, before, turned=True)
+        self._correlate(g, weight, bias, out, plan, before, rotated=True)
         return out
 
     def _correlate(
@@ -79,30 +90,30 @@ class Winograd:
         plan: ConvGeometry,
         before: tuple[int, ...],
         *,
-        turned: bool,
+        rotated: bool,
     ) -> None:
         launcher = self.launcher
         groups = plan.groups
         inputs, outputs = x.shape[1] // groups, out.shape[1] // groups
-        factors = launcher.empty((_PRODUCTS, groups, outputs, inputs), x.dtype)
+        factors = launcher.empty((_TILE_ELEMENTS, groups, outputs, inputs), x.dtype)
         n = groups * outputs * inputs
-        numbers = (outputs, inputs, int(turned), n)
+        numbers = (outputs, inputs, int(rotated), n)
         self._run("weight_tiles", n, x.dtype, launcher.dense(weight), factors, *numbers)
         count = math.prod([-(-length // 2) for length in out.shape[2:]])
         vector = factors if bias is None else launcher.dense(bias)
         for start, stop in self._ranges(plan.batch, (x.shape[1] + out.shape[1]) * count):
             images = stop - start
-            tiles = launcher.empty((_PRODUCTS, groups, inputs, images * count), x.dtype)
+            tiles = launcher.empty((_TILE_ELEMENTS, groups, inputs, images * count), x.dtype)
             sizes = (out.shape[2:], before, images)
             self._transform("input_tiles", x[start:stop], tiles, *sizes)
-            products = launcher.empty((_PRODUCTS, groups, outputs, images * count), x.dtype)
+            products = launcher.empty((_TILE_ELEMENTS, groups, outputs, images * count), x.dtype)
             launcher.runtime.gemm(
                 factors,
                 tiles,
                 products,
                 (outputs, images * count, inputs),
                 strides=(outputs * inputs, inputs * images * count, outputs * images * count),
-                batch=_PRODUCTS * groups,
+                batch=_TILE_ELEMENTS * groups,
             )
             layout = _layout(out.shape[1:], out.shape[2:], (0, 0), images)
             n = images * out.shape[1] * count
@@ -110,7 +121,7 @@ class Winograd:
             self._run("output_tiles", n, x.dtype, *given)
 
     def weight_gradient(self, x: Array, g: Array, plan: ConvGeometry) -> Array:
-        """The gradient by the weight: the images in shares, and the sum of these."""
+        """The gradient with respect to the weight: the sum over parts of the batch."""
         launcher = self.launcher
         groups = plan.groups
         inputs, outputs = plan.inputs // groups, plan.outputs // groups
@@ -120,32 +131,36 @@ class Winograd:
         n = groups * outputs * inputs
         for start, stop in self._ranges(plan.batch, (x.shape[1] + g.shape[1]) * count):
             images = stop - start
-            matrices = _PRODUCTS * groups * -(-inputs // _SIDE) * -(-outputs // _SIDE)
-            wanted = min(-(-_BLOCKS // matrices), images)
-            shares = next(one for one in range(wanted, images + 1) if images % one == 0)
-            length = images // shares * count
-            tiles = launcher.empty((shares, _PRODUCTS, groups, inputs, length), x.dtype)
-            slopes = launcher.empty((shares, _PRODUCTS, groups, outputs, length), x.dtype)
-            sizes = (g.shape[2:], before, images // shares)
+            matrices = (
+                _TILE_ELEMENTS * groups * -(-inputs // _BLOCK_SIDE) * -(-outputs // _BLOCK_SIDE)
+            )
+            wanted = min(-(-_WANTED_BLOCKS // matrices), images)
+            parts = next(one for one in range(wanted, images + 1) if images % one == 0)
+            length = images // parts * count
+            tiles = launcher.empty((parts, _TILE_ELEMENTS, groups, inputs, length), x.dtype)
+            gradients = launcher.empty((parts, _TILE_ELEMENTS, groups, outputs, length), x.dtype)
+            sizes = (g.shape[2:], before, images // parts)
             self._transform("input_tiles", x[start:stop], tiles, *sizes)
-            self._transform("slope_tiles", g[start:stop], slopes, *sizes)
-            products = launcher.empty((shares, _PRODUCTS, groups, outputs, inputs), x.dtype)
+            self._transform("gradient_tiles", g[start:stop], gradients, *sizes)
+            products = launcher.empty((parts, _TILE_ELEMENTS, groups, outputs, inputs), x.dtype)
             launcher.runtime.gemm(
-                slopes,
+                gradients,
                 tiles,
                 products,
                 (outputs, inputs, length),
                 transposed=(False, True),
                 strides=(outputs * length, inputs * length, outputs * inputs),
-                batch=shares * _PRODUCTS * groups,
+                batch=parts * _TILE_ELEMENTS * groups,
             )
-            self._run("weight_sums", n, x.dtype, products, out, shares, int(start > 0), n)
+            self._run("weight_sums", n, x.dtype, products, out, parts, int(start > 0), n)
         return out
 
     def _ranges(self, batch: int, each: int) -> list[tuple[int, int]]:
-        """From which image to which, as many as have room at a time."""
-        room = min(_MOST_BYTES, self.launcher.runtime.memory // _SHARE)
-        most = max(1, min(room // (each * _PRODUCTS * float32.itemsize), ((1 << 31) - 1) // each))
+        """Ranges of images whose transformed tiles fit into the memory."""
+        room = min(_MAX_TILE_BYTES, self.launcher.runtime.memory // _TILE_MEMORY_SHARE)
+        most = max(
+            1, min(room // (each * _TILE_ELEMENTS * float32.itemsize), ((1 << 31) - 1) // each)
+        )
         parts = -(-batch // most)
         step = -(-batch // parts)
         return [(start, min(start + step, batch)) for start in range(0, batch, step)]
@@ -154,7 +169,7 @@ class Winograd:
         self, name: str, x: Array, out: Array, covered: Shape, before: tuple[int, ...], share: int
     ) -> None:
         layout = _layout(x.shape[1:], covered, before, share)
-        n = out.size // _PRODUCTS
+        n = out.size // _TILE_ELEMENTS
         self._run(name, n, x.dtype, x, out, layout, n)
 
     def _run(self, name: str, threads: int, dtype: Any, *arguments: Any) -> None:
@@ -164,7 +179,7 @@ class Winograd:
 
 
 def _layout(image: Shape, covered: Shape, before: tuple[int, ...], share: int) -> Array:
-    """Tiles of images (channels, height, width) that cover so many places."""
+    """The struct `Tiles` of the kernels: tiles of images (channels, height, width)."""
     channels, height, width = image
     rows, columns = [-(-length // 2) for length in covered]
     numbers = (height, width, *before, columns, rows * columns, channels, share)

@@ -7,7 +7,6 @@ that have no GPU. It knows nothing of races, of alignment, or of the libraries o
 import contextlib
 import ctypes
 import functools
-import hashlib
 import math
 import os
 import re
@@ -17,6 +16,7 @@ import tempfile
 import threading
 from pathlib import Path
 
+import kernel_cache
 import numpy as np
 
 from burn_cuda.launcher import Packed
@@ -24,7 +24,7 @@ from burn_cuda.launcher import Packed
 FOLDER = Path(__file__).parent
 HEADER = (FOLDER / "device.h").read_text(encoding="utf-8")
 COMPILER = shutil.which(os.environ.get("CXX", "g++"))
-CACHE = Path(tempfile.gettempdir()) / f"burn-cuda-emulated-{os.getuid()}"
+CACHE = kernel_cache.folder("emulated")
 OPTIONS = (
     *("-std=c++17", "-shared", "-fPIC", "-fwrapv", "-fno-strict-aliasing", "-ffp-contract=off"),
     # Shared memory of a template is a kernel's own, and not that of all libraries.
@@ -63,6 +63,7 @@ class Runtime:
     capability = (9, 0)
     cudnn = None
     tf32 = False
+    winograd = True
     memory = 1 << 20  # so little that convolutions go in several parts
 
     def __init__(self, index):
@@ -163,7 +164,7 @@ class Runtime:
     def cleanup(self):
         pass
 
-    def sort_places(self, keys):
+    def argsort_rows(self, keys):
         self.check(keys)
         return np.argsort(keys, axis=-1, kind="stable")
 
@@ -209,9 +210,7 @@ class Runtime:
 
 def compiled(source, name):
     """A kernel as a function ``launch(grid, block, arguments)``."""
-    text = "".join((*OPTIONS, HEADER, source, name))
-    key = hashlib.sha256(text.encode()).hexdigest()[:32]
-    library = CACHE / f"{key}.so"
+    library = CACHE / f"{kernel_cache.key(*OPTIONS, HEADER, source, name)}.so"
     parameters = next(text for found, text in SIGNATURE.findall(source) if found == name)
     kinds = [
         re.sub(r"\w+$", "", one.strip()).replace("__restrict__", "").strip()
@@ -259,10 +258,10 @@ def _cell(value, kind):
 def fibers():
     """What runs blocks and threads, loaded so that kernels find it."""
     source = FOLDER / "fibers.cpp"
-    key = hashlib.sha256(source.read_bytes()).hexdigest()[:32]
-    library = CACHE / f"fibers-{key}.so"
+    text = source.read_text(encoding="utf-8")
+    library = CACHE / f"fibers-{kernel_cache.key(*OPTIONS, text)}.so"
     if not library.exists():
-        _build(source.read_text(encoding="utf-8"), library, "-O1")
+        _build(text, library, "-O1")
     return ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)
 
 

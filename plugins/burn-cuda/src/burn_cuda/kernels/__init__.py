@@ -1,4 +1,4 @@
-"""Sources of the kernels: C++ for the device, put together for the types that an op meets."""
+"""Sources of the kernels: C++ for the device, with macros for the dtypes of an op."""
 
 from __future__ import annotations
 
@@ -31,26 +31,25 @@ C_TYPES: Final = {
     "complex64": "complex64",
     "complex128": "complex128",
 }
-"""What the kernels call the dtypes."""
-
+"""C++ types of the elements, by the name of the dtype."""
 
 WORDS: Final = {
     1: "unsigned char",
     2: "unsigned short",
     4: "unsigned int",
     8: "uint64",
-    16: "LongWord",
+    16: "Word128",
 }
-"""Types in which elements are only moved, by their bytes."""
+"""C++ types of kernels that move elements without computing, by the size in bytes."""
 
 
 def c_type(dtype: DType) -> str:
-    """Type of the elements of a dtype."""
+    """C++ type of the elements of a dtype."""
     return C_TYPES[dtype.name]
 
 
 def computed_type(dtype: DType) -> str:
-    """Type in which elements of a dtype are computed."""
+    """C++ type in which kernels compute elements of a dtype."""
     return "float" if dtype.is_float and dtype.itemsize < 4 else c_type(dtype)
 
 
@@ -64,13 +63,13 @@ def _text(name: str) -> str:
 
 
 def source(name: str, **definitions: str | int) -> str:
-    """Text of a kernel file after the shared part, with macros defined for this use."""
+    """The shared sources, macros, and the text of a kernel file."""
     macros = "".join([f"#define {macro} {value}\n" for macro, value in definitions.items()])
     has_complex = any(str(value).startswith("complex") for value in definitions.values())
     return f"{shared(has_complex=has_complex)}\n{macros}{_text(name)}"
 
 
 def shared(*, has_complex: bool = False) -> str:
-    """The part that all kernels have before their own, and those of complex numbers."""
+    """The sources that precede every kernel; those of complex numbers on request."""
     parts = ["common.cuh", "functions.cuh"] + ["complex.cuh"] * has_complex
     return "\n".join([_text(part) for part in parts])

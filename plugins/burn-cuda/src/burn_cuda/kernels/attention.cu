@@ -1,35 +1,35 @@
 // T: elements, D and V: features of a key and of a value, rounded up, KEYS: keys of a tile, R: axes
-// of the batch. HAS_MASK, HAS_BIAS, CAUSAL and SOFTCAP: what changes the scores.
+// of the batch. HAS_MASK, HAS_BIAS, CAUSAL and SOFTCAP: the modifications of the scores.
 //
-// Attention without the matrix of scores: a block goes along all keys for some queries, and keeps
-// of each query the largest score, the sum of the exponentials less it, and the sum of the values
-// they weigh (Milakov and Gimelshein, 2018, arXiv:1805.02867; Dao et al., 2022, arXiv:2205.14135).
+// Attention without the matrix of scores: a block iterates over all keys for a tile of queries, and
+// keeps of each query the maximum of its scores, the sum of exp(score - maximum), and the sum of the
+// values with these weights (Milakov and Gimelshein, 2018, arXiv:1805.02867; Dao et al., 2022, arXiv:2205.14135).
 
 #include "attention.cuh"
 
-// What is written: the result; or with STATISTICS of each query the logarithm of the sum of exponentials,
-// and the sum of g times the result, all of one and then all of the other; or with IN_PARTS, where the
-// keys are shared out among blocks, the sums of these, the largest scores and the sums of weights.
+// What is stored: the result; with STATISTICS, of each query the logarithm of the sum of exponentials,
+// and after all of these the sums of g times the result; with IN_PARTS, where blocks share the keys of
+// a query, their sums of values, maxima of scores and sums of weights.
 #ifdef STATISTICS
-#define OUTPUT                          \
+#define SELECT_OUTPUT                          \
     g += number * queries * values;     \
     statistics += number * queries;
 #elif defined(IN_PARTS)
-#define OUTPUT                                                          \
+#define SELECT_OUTPUT                                                          \
     statistics += 2 * blockIdx.y * rows + number * queries;             \
     sums_of_parts += (blockIdx.y * rows + number * queries) * values;
 #else
-#define OUTPUT out += number * queries * values;
+#define SELECT_OUTPUT out += number * queries * values;
 #endif
-// The tiles of keys that belong to a block.
-#define SHARE                                                                               \
+// The range of tiles of keys of a block.
+#define SELECT_TILES                                                                               \
     const int tiles = seen > 0 ? (int)((seen + KEYS - 1) / KEYS) : 0;                       \
     const int share = (tiles + gridDim.y - 1) / gridDim.y, begin = blockIdx.y * share;      \
     const int end = begin + share < tiles ? begin + share : tiles;
 
 #ifdef IN_PARTS
-// The parts of each query together, in their order: scores are in powers of two on tensor cores.
-extern "C" __global__ void __launch_bounds__(256) join_parts(
+// Combines the parts of each query in their order. Scores are to the base 2 on tensor cores.
+extern "C" __global__ void __launch_bounds__(256) combine_parts(
     const C* __restrict__ statistics, const C* __restrict__ sums, T* __restrict__ out, int64 parts,
     int64 rows, int64 values, int64 n) {
     const int64 i = (int64)blockIdx.x * blockDim.x + threadIdx.x;
@@ -58,15 +58,15 @@ extern "C" __global__ void __launch_bounds__(256) join_parts(
 #endif
 
 #ifdef TENSOR_CORES
-// T is float16 or bfloat16, TALL: how many times 16 queries a warp has. Products are those of tensor
-// cores, added up in float32. A weight is the sum of two numbers of type T, which together are about
-// as exact as one in float32. FOLDED: nothing but a positive factor changes scores, which are kept
-// without it; it is part of the exponent.
+// T is float16 or bfloat16, TALL: groups of 16 queries of a warp. Products are those of tensor cores,
+// accumulated in float32. A weight is split into two numbers of type T, together about as exact as one
+// in float32. FOLDED: scores have no modification but a positive factor, which is applied in the
+// exponent.
 
 #include "tensor_cores.cuh"
 
 #define QUERIES (16 * TALL * WARPS)
-#define NEAR 4
+#define LOADS_IN_FLIGHT 4
 #ifndef BLOCKS
 #define BLOCKS 1
 #endif
@@ -77,7 +77,7 @@ extern "C" __global__ void __launch_bounds__(256) join_parts(
 #define FACTOR 1.0f
 #define SCORE(product) rule.plain(product)
 #endif
-// The largest, and the sum, of what the four lanes of a row hold.
+// Maximum and sum over the four lanes of a row.
 __device__ __forceinline__ float peak_of_row(float x) {
     x = fmax(x, __shfl_xor_sync(0xffffffffu, x, 1));
     return fmax(x, __shfl_xor_sync(0xffffffffu, x, 2));
@@ -87,7 +87,7 @@ __device__ __forceinline__ float sum_of_row(float x) {
     return x + __shfl_xor_sync(0xffffffffu, x, 2);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) attention_of_tiles(
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) attention(
     const T* __restrict__ query, const T* __restrict__ key, const T* __restrict__ value,
     const bool* __restrict__ mask, const T* __restrict__ bias, T* __restrict__ out,
     const T* __restrict__ g, C* __restrict__ statistics, C* __restrict__ sums_of_parts, const Layout layout, double scale,
@@ -96,8 +96,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) attention_of_tiles
     __shared__ __align__(16) T key_tiles[2][KEYS][D + GAP];
     __shared__ __align__(16) T value_tiles[2][KEYS][V + GAP];
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    START
-    OUTPUT
+    SELECT_BLOCK
+    SELECT_OUTPUT
 #ifdef FOLDED
     const Scores rule{mask, bias, layout, queries, keys, 1.0f, 1.0f, 1.0f};
 #else
@@ -108,7 +108,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) attention_of_tiles
     uint32 parts_of_query[TALL][D / 16][4];
 #pragma unroll
     for (int m = 0; m < TALL; ++m)
-        fetch_left<D>(
+        load_left<D>(
             parts_of_query[m], query, layout.query_row, first_row + m * 16, queries, features);
     float sums[TALL][V / 8][4], peaks[TALL][2], totals[TALL][2];
     const float lowest = -bits_as_float(0x7f800000u);
@@ -124,7 +124,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) attention_of_tiles
     const bool key_aligned = is_aligned(key, layout.key_row, features);
     const bool value_aligned = is_aligned(value, layout.value_row, values);
     const int64 seen = rule.seen((block + 1) * QUERIES);
-    SHARE
+    SELECT_TILES
     if (begin < end) {
         const int64 first = (int64)begin * KEYS;
         copy_rows<KEYS, D>(key_tiles[begin & 1], key + first * layout.key_row, layout.key_row,
@@ -136,7 +136,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) attention_of_tiles
         const int own = tile & 1;
         const int64 first_key = (int64)tile * KEYS;
         wait_for_copies();
-        __syncthreads();  // this tile is there, and nobody reads the other one any more
+        __syncthreads();  // this tile has arrived, and no thread reads the other one any more
         if (tile + 1 < end) {
             const int64 next = first_key + KEYS;
             copy_rows<KEYS, D>(key_tiles[own ^ 1], key + next * layout.key_row, layout.key_row,
@@ -155,8 +155,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) attention_of_tiles
         for (int k = 0; k < D / 16; ++k) {
 #pragma unroll
             for (int n = 0; n < KEYS / 16; ++n) {
-                uint32 words[4];  // keys n * 16 and on: of 8 keys both halves of the features
-                fetch_matrices<false>(words,
+                uint32 words[4];  // from key n * 16: for each 8 keys both halves of the features
+                load_matrices<false>(words,
                     &key_tiles[own][n * 16 + lane / 16 * 8 + lane % 8][k * 16 + lane / 8 % 2 * 8]);
 #pragma unroll
                 for (int m = 0; m < TALL; ++m) {
@@ -192,17 +192,17 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) attention_of_tiles
                 for (int n = 0; n < KEYS / 8; ++n)
                     peak = fmax(peak, fmax(scores[m][n][2 * h], scores[m][n][2 * h + 1]));
                 peak = peak_of_row(peak);
-                // Where there are only excluded keys yet, what is subtracted does not matter.
+                // Any base will do while all keys so far are excluded.
                 const float base = peak == lowest ? 0.0f : peak;
                 const float decay = power_of_two((peaks[m][h] - base) * factor);
-                const float less = base * factor - RAISE;
+                const float shift = base * factor - WEIGHT_EXPONENT;
                 peaks[m][h] = peak;
                 float total = 0.0f;
 #pragma unroll
                 for (int n = 0; n < KEYS / 8; ++n) {
 #pragma unroll
                     for (int j = 2 * h; j < 2 * h + 2; ++j) {
-                        scores[m][n][j] = power_of_two(scores[m][n][j] * factor - less);
+                        scores[m][n][j] = power_of_two(scores[m][n][j] * factor - shift);
                         total += scores[m][n][j];
                     }
                 }
@@ -227,21 +227,21 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) attention_of_tiles
                     split_pair(two[0], two[1], high[m][j], low[m][j]);
                 }
             }
-            // Products that add to one sum are far from each other: the next one waits for the last.
+            // Products of one accumulator are kept apart: each waits for the one before.
 #pragma unroll
-            for (int n = 0; n < V / 16; n += NEAR) {
-                uint32 words[NEAR][4];  // values of 16 keys: of 8 columns both halves of the keys
+            for (int n = 0; n < V / 16; n += LOADS_IN_FLIGHT) {
+                uint32 words[LOADS_IN_FLIGHT][4];  // values of 16 keys: for each 8 columns both halves of the keys
 #pragma unroll
-                for (int i = 0; i < NEAR; ++i)
+                for (int i = 0; i < LOADS_IN_FLIGHT; ++i)
                     if (n + i < V / 16)
-                        fetch_matrices<true>(words[i],
+                        load_matrices<true>(words[i],
                             &value_tiles[own][k * 16 + lane % 16][(n + i) * 16 + lane / 16 * 8]);
 #pragma unroll
                 for (int m = 0; m < TALL; ++m)
-                    multiply_near<NEAR, V / 16>(sums[m], n, high[m], words);
+                    multiply_several<LOADS_IN_FLIGHT, V / 16>(sums[m], n, high[m], words);
 #pragma unroll
                 for (int m = 0; m < TALL; ++m)
-                    multiply_near<NEAR, V / 16>(sums[m], n, low[m], words);
+                    multiply_several<LOADS_IN_FLIGHT, V / 16>(sums[m], n, low[m], words);
             }
         }
     }
@@ -250,22 +250,22 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) attention_of_tiles
 #pragma unroll
         for (int h = 0; h < 2; ++h) {
             const float total = sum_of_row(totals[m][h]);
-            // A query without keys gives 0.
+            // The result of a query without keys is 0.
             const float share = total == 0.0f ? 0.0f : 1.0f / total;
             const int64 row = first_row + m * 16 + h * 8;
 #ifdef STATISTICS
-            float slope = 0.0f;
-            const bool paired = in_pairs(g, values, values);
+            float gradient = 0.0f;
+            const bool paired = is_paired(g, values, values);
 #pragma unroll
             for (int n = 0; n < V / 8; ++n) {
                 const int column = n * 8 + lane % 4 * 2;
-                const uint32 pair = pair_at(g, values, row, column, queries, values, paired);
-                slope += sums[m][n][2 * h] * low_of(pair) + sums[m][n][2 * h + 1] * high_of(pair);
+                const uint32 pair = load_pair(g, values, row, column, queries, values, paired);
+                gradient += sums[m][n][2 * h] * low_of(pair) + sums[m][n][2 * h + 1] * high_of(pair);
             }
-            slope = sum_of_row(slope * share);
+            gradient = sum_of_row(gradient * share);
             if (row < queries && lane % 4 == 0) {
-                statistics[row] = total == 0.0f ? -lowest : peaks[m][h] * factor + log2(total) - RAISE;
-                statistics[rows + row] = slope;
+                statistics[row] = total == 0.0f ? -lowest : peaks[m][h] * factor + log2(total) - WEIGHT_EXPONENT;
+                statistics[rows + row] = gradient;
             }
 #elif defined(IN_PARTS)
             if (row >= queries) continue;
@@ -285,14 +285,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) attention_of_tiles
             if (row >= queries) continue;
 #pragma unroll
             for (int n = 0; n < V / 8; ++n)
-                write_pair(out, row, n * 8 + lane % 4 * 2, values, sums[m][n][2 * h] * share,
+                store_pair(out, row, n * 8 + lane % 4 * 2, values, sums[m][n][2 * h] * share,
                     sums[m][n][2 * h + 1] * share);
 #endif
         }
     }
 }
 #else
-// On any GPU: tiles in shared memory, and sums in registers. Threads are 16 by 8; one has every
+// Without tensor cores: tiles in shared memory and sums in registers. Threads are 16 by 8; one has every
 // 16th query, every 8th key, and 4 features of each 32.
 
 #define ROWS (QUERIES / 16)
@@ -301,29 +301,29 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) attention_of_tiles
 
 template <int COUNT, int WIDE, int STEP>
 __device__ __forceinline__ void copy_rows(
-    C (*target)[STEP], const T* source, int64 step, int64 rows, int64 width) {
+    C (*target)[STEP], const T* source, int64 stride, int64 rows, int64 width) {
     for (int i = threadIdx.x; i < COUNT * WIDE; i += THREADS) {
         const int row = i / WIDE, column = i % WIDE;
         target[row][column] =
-            row < rows && column < width ? load(source[row * step + column]) : (C)0;
+            row < rows && column < width ? load(source[row * stride + column]) : (C)0;
     }
 }
-// The largest, and the sum, of what the eight threads of a row hold.
+// Maximum and sum over the eight threads of a row.
 __device__ __forceinline__ C peak_of_row(C x) {
 #pragma unroll
-    for (int step = 1; step < 8; step *= 2) {
-        const C other = __shfl_xor_sync(0xffffffffu, x, step);
+    for (int stride = 1; stride < 8; stride *= 2) {
+        const C other = __shfl_xor_sync(0xffffffffu, x, stride);
         x = x < other ? other : x;
     }
     return x;
 }
 __device__ __forceinline__ C sum_of_row(C x) {
 #pragma unroll
-    for (int step = 1; step < 8; step *= 2) x += __shfl_xor_sync(0xffffffffu, x, step);
+    for (int stride = 1; stride < 8; stride *= 2) x += __shfl_xor_sync(0xffffffffu, x, stride);
     return x;
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) attention_of_tiles(
+extern "C" __global__ void __launch_bounds__(THREADS) attention(
     const T* __restrict__ query, const T* __restrict__ key, const T* __restrict__ value,
     const bool* __restrict__ mask, const T* __restrict__ bias, T* __restrict__ out,
     const T* __restrict__ g, C* __restrict__ statistics, C* __restrict__ sums_of_parts, const Layout layout, double scale,
@@ -335,8 +335,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention_of_tiles(
     __shared__ __align__(16) C weights[QUERIES][KEYS + GAP];
     typedef Pack<C, 4> Four;
     const int x = threadIdx.x % 8, y = threadIdx.x / 8;
-    START
-    OUTPUT
+    SELECT_BLOCK
+    SELECT_OUTPUT
     const Scores rule{mask, bias, layout, queries, keys, (C)scale, (C)cap, (C)1};
     const int64 first_row = block * QUERIES;
     copy_rows<QUERIES, D, D + GAP>(
@@ -351,7 +351,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention_of_tiles(
         for (int n = 0; n < V / 8; ++n) sums[i][n] = (C)0;
     }
     const int64 seen = rule.seen(first_row + QUERIES);
-    SHARE
+    SELECT_TILES
     for (int tile = begin; tile < end; ++tile) {
         const int64 first_key = (int64)tile * KEYS;
         __syncthreads();
@@ -398,14 +398,14 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention_of_tiles(
                 peak = peak < scores[i][j] ? scores[i][j] : peak;
             }
             peak = peak_of_row(peak);
-            // Where there are only excluded keys yet, what is subtracted does not matter.
-            const C less = peak == lowest ? (C)0 : peak;
-            const C decay = exp(peaks[i] - less);
+            // Any base will do while all keys so far are excluded.
+            const C shift = peak == lowest ? (C)0 : peak;
+            const C decay = exp(peaks[i] - shift);
             peaks[i] = peak;
             C total = (C)0;
 #pragma unroll
             for (int j = 0; j < COLUMNS; ++j) {
-                const C weight = exp(scores[i][j] - less);
+                const C weight = exp(scores[i][j] - shift);
                 total += weight;
                 weights[y + 16 * i][x + 8 * j] = weight;
             }
@@ -438,21 +438,21 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention_of_tiles(
 #pragma unroll
     for (int i = 0; i < ROWS; ++i) {
         const C total = sum_of_row(totals[i]);
-        // A query without keys gives 0.
+        // The result of a query without keys is 0.
         const C share = total == (C)0 ? (C)0 : (C)1 / total;
         const int64 row = first_row + y + 16 * i;
 #ifdef STATISTICS
-        C slope = (C)0;
+        C gradient = (C)0;
 #pragma unroll
         for (int n = 0; n < V / 8; ++n) {
             const int column = n / 4 * 32 + x * 4 + n % 4;
             if (row < queries && column < values)
-                slope += sums[i][n] * load(g[row * values + column]);
+                gradient += sums[i][n] * load(g[row * values + column]);
         }
-        slope = sum_of_row(slope * share);
+        gradient = sum_of_row(gradient * share);
         if (row < queries && x == 0) {
             statistics[row] = total == (C)0 ? -lowest : peaks[i] + log(total);
-            statistics[rows + row] = slope;
+            statistics[rows + row] = gradient;
         }
 #elif defined(IN_PARTS)
         if (row >= queries) continue;

@@ -1,91 +1,91 @@
-// T: elements, EACH: how many a thread takes at once, HAS_...: which of the kernels are compiled.
-// Elements lie as (images, channels, places); an image has `packs` packs of EACH of each channel.
+// T: elements, EACH: elements of a pack, which a thread loads in one access, HAS_...: the kernels to
+// compile. x is dense with shape (images, channels, positions); a channel of an image has `packs` packs.
 
 typedef typename Computed<T>::type C;
 
-// How many elements there are, their mean, and the sum of the squares around it (Chan, Golub and
+// Number of elements, their mean, and the sum of the squared deviations from it (Chan, Golub and
 // LeVeque, 1979).
-struct Spread {
+struct Moments {
     C count, mean, squares;
 
-    __device__ __forceinline__ static Spread none() { return Spread{(C)0, (C)0, (C)0}; }
-    __device__ __forceinline__ Spread joined(Spread other) const {
-        const C all = count + other.count, distance = other.mean - mean;
+    __device__ __forceinline__ static Moments zero() { return Moments{(C)0, (C)0, (C)0}; }
+    __device__ __forceinline__ Moments combined(Moments other) const {
+        const C all = count + other.count, delta = other.mean - mean;
         const C part = all > (C)0 ? other.count / all : (C)0;
-        return Spread{all, mean + distance * part,
-                      squares + other.squares + distance * distance * count * part};
+        return Moments{all, mean + delta * part,
+                      squares + other.squares + delta * delta * count * part};
     }
 };
 struct Sums {
-    C slopes, steep;
+    C g, g_times_normalized;
 
-    __device__ __forceinline__ static Sums none() { return Sums{(C)0, (C)0}; }
-    __device__ __forceinline__ Sums joined(Sums other) const {
-        return Sums{slopes + other.slopes, steep + other.steep};
+    __device__ __forceinline__ static Sums zero() { return Sums{(C)0, (C)0}; }
+    __device__ __forceinline__ Sums combined(Sums other) const {
+        return Sums{g + other.g, g_times_normalized + other.g_times_normalized};
     }
 };
-// What the threads of a block hold, joined in a fixed order; the first one has the result.
+// Combines the values of the threads of a block in a fixed order; thread 0 has the result.
 template <class N>
-__device__ __forceinline__ N joined(N own) {
+__device__ __forceinline__ N combined(N own) {
     __shared__ N shared[256];
     const int thread = threadIdx.x;
     shared[thread] = own;
     for (int step = 128; step > 0; step /= 2) {
         __syncthreads();
-        if (thread < step) shared[thread] = shared[thread].joined(shared[thread + step]);
+        if (thread < step) shared[thread] = shared[thread].combined(shared[thread + step]);
     }
     return shared[0];
 }
 
-// The elements of a channel, as one row of packs.
+// The packs of a channel, of all images, as one row.
 struct Channels {
     int64 channels, packs;
-    uint64 by_packs, by_channels;
+    uint64 packs_divider, channels_divider;
 
-    __device__ __forceinline__ int64 place(int64 channel, int64 k) const {
-        const uint32 image = quotient((uint32)k, by_packs);
+    __device__ __forceinline__ int64 offset(int64 channel, int64 k) const {
+        const uint32 image = quotient((uint32)k, packs_divider);
         return (image * channels + channel) * packs + ((uint32)k - image * (uint32)packs);
     }
 };
-typedef Pack<T, EACH> Together;
+typedef Pack<T, EACH> Chunk;
 
 #ifdef HAS_channel_moments
 extern "C" __global__ void __launch_bounds__(256) channel_moments(
-    const Together* __restrict__ x, Spread* __restrict__ out, const Channels rows, int64 parts,
+    const Chunk* __restrict__ x, Moments* __restrict__ out, const Channels rows, int64 parts,
     int64 chunk, int64 n) {
     const int64 channel = blockIdx.x / parts, part = blockIdx.x - channel * parts;
     const int64 stop = (part + 1) * chunk < n ? (part + 1) * chunk : n;
-    Spread own = Spread::none();
+    Moments own = Moments::zero();
 #pragma unroll 4
     for (int64 k = part * chunk + threadIdx.x; k < stop; k += 256) {
-        const Together pack = x[rows.place(channel, k)];
+        const Chunk pack = x[rows.offset(channel, k)];
         C total = (C)0, squares = (C)0;
 #pragma unroll
         for (int j = 0; j < EACH; ++j) total += load(pack.values[j]);
         const C mean = total / (C)EACH;
 #pragma unroll
         for (int j = 0; j < EACH; ++j) {
-            const C distance = load(pack.values[j]) - mean;
-            squares += distance * distance;
+            const C delta = load(pack.values[j]) - mean;
+            squares += delta * delta;
         }
-        own = own.joined(Spread{(C)EACH, mean, squares});
+        own = own.combined(Moments{(C)EACH, mean, squares});
     }
-    own = joined(own);
+    own = combined(own);
     if (threadIdx.x == 0) out[blockIdx.x] = own;
 }
 extern "C" __global__ void __launch_bounds__(256) join_moments(
-    const Spread* __restrict__ moments, T* __restrict__ mean, T* __restrict__ variance,
+    const Moments* __restrict__ moments, T* __restrict__ mean, T* __restrict__ variance,
     C* __restrict__ statistics, double epsilon, int64 parts, int64 channels) {
-    Spread own = Spread::none();
+    Moments own = Moments::zero();
     for (int64 k = threadIdx.x; k < parts; k += 256)
-        own = own.joined(moments[blockIdx.x * parts + k]);
-    own = joined(own);
+        own = own.combined(moments[blockIdx.x * parts + k]);
+    own = combined(own);
     if (threadIdx.x) return;
-    const C spread = own.squares / own.count;
+    const C own_variance = own.squares / own.count;
     mean[blockIdx.x] = convert<T>(own.mean);
-    variance[blockIdx.x] = convert<T>(spread);
+    variance[blockIdx.x] = convert<T>(own_variance);
     statistics[blockIdx.x] = own.mean;
-    statistics[channels + blockIdx.x] = (C)1 / sqrt(spread + (C)epsilon);
+    statistics[channels + blockIdx.x] = (C)1 / sqrt(own_variance + (C)epsilon);
 }
 #endif
 
@@ -102,19 +102,19 @@ extern "C" __global__ void __launch_bounds__(256) known_moments(
 
 #ifdef HAS_normalized_channels
 extern "C" __global__ void __launch_bounds__(256) normalized_channels(
-    const Together* __restrict__ x, const C* __restrict__ statistics, const T* __restrict__ gamma,
-    const T* __restrict__ beta, Together* __restrict__ out, const Channels rows, int64 n) {
+    const Chunk* __restrict__ x, const C* __restrict__ statistics, const T* __restrict__ gamma,
+    const T* __restrict__ beta, Chunk* __restrict__ out, const Channels rows, int64 n) {
     const uint32 i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= n) return;
-    const uint32 row = quotient(i, rows.by_packs);
-    const uint32 channel = row - quotient(row, rows.by_channels) * (uint32)rows.channels;
+    const uint32 row = quotient(i, rows.packs_divider);
+    const uint32 channel = row - quotient(row, rows.channels_divider) * (uint32)rows.channels;
     const C mean = statistics[channel];
     C factor = statistics[rows.channels + channel];
     if (gamma) factor *= load(gamma[channel]);
     const C shift = beta ? load(beta[channel]) : (C)0;
-    const Together pack = x[i];
-    Together result;
-    // The mean goes first: a factor of both would lose the digits in which they differ.
+    const Chunk pack = x[i];
+    Chunk result;
+    // The mean is subtracted first: x * factor - mean * factor would cancel.
 #pragma unroll
     for (int j = 0; j < EACH; ++j) {
         const C scaled = (load(pack.values[j]) - mean) * factor;
@@ -126,60 +126,61 @@ extern "C" __global__ void __launch_bounds__(256) normalized_channels(
 
 #ifdef HAS_channel_sums
 extern "C" __global__ void __launch_bounds__(256) channel_sums(
-    const Together* __restrict__ x, const Together* __restrict__ g,
+    const Chunk* __restrict__ x, const Chunk* __restrict__ g,
     const C* __restrict__ statistics, Sums* __restrict__ out, const Channels rows, int64 parts,
     int64 chunk, int64 n) {
     const int64 channel = blockIdx.x / parts, part = blockIdx.x - channel * parts;
     const int64 stop = (part + 1) * chunk < n ? (part + 1) * chunk : n;
-    const C mean = statistics[channel], inverse = statistics[rows.channels + channel];
-    Sums own = Sums::none();
+    const C mean = statistics[channel], inverse_deviation = statistics[rows.channels + channel];
+    Sums own = Sums::zero();
 #pragma unroll 4
     for (int64 k = part * chunk + threadIdx.x; k < stop; k += 256) {
-        const int64 place = rows.place(channel, k);
-        const Together values = x[place], slopes = g[place];
+        const int64 offset = rows.offset(channel, k);
+        const Chunk values = x[offset], gradients = g[offset];
 #pragma unroll
         for (int j = 0; j < EACH; ++j) {
-            const C slope = load(slopes.values[j]);
-            own.slopes += slope;
-            own.steep += slope * ((load(values.values[j]) - mean) * inverse);
+            const C g_j = load(gradients.values[j]);
+            own.g += g_j;
+            own.g_times_normalized += g_j * ((load(values.values[j]) - mean) * inverse_deviation);
         }
     }
-    own = joined(own);
+    own = combined(own);
     if (threadIdx.x == 0) out[blockIdx.x] = own;
 }
 extern "C" __global__ void __launch_bounds__(256) join_sums(
     const Sums* __restrict__ sums, T* __restrict__ to_gamma, T* __restrict__ to_beta,
     C* __restrict__ means, double count, int64 parts, int64 channels) {
-    Sums own = Sums::none();
+    Sums own = Sums::zero();
     for (int64 k = threadIdx.x; k < parts; k += 256)
-        own = own.joined(sums[blockIdx.x * parts + k]);
-    own = joined(own);
+        own = own.combined(sums[blockIdx.x * parts + k]);
+    own = combined(own);
     if (threadIdx.x) return;
-    to_gamma[blockIdx.x] = convert<T>(own.steep);
-    to_beta[blockIdx.x] = convert<T>(own.slopes);
-    means[blockIdx.x] = own.slopes / (C)count;
-    means[channels + blockIdx.x] = own.steep / (C)count;
+    to_gamma[blockIdx.x] = convert<T>(own.g_times_normalized);
+    to_beta[blockIdx.x] = convert<T>(own.g);
+    means[blockIdx.x] = own.g / (C)count;
+    means[channels + blockIdx.x] = own.g_times_normalized / (C)count;
 }
 #endif
 
-#ifdef HAS_channel_slopes
-extern "C" __global__ void __launch_bounds__(256) channel_slopes(
-    const Together* __restrict__ x, const Together* __restrict__ g,
+#ifdef HAS_channel_gradients
+extern "C" __global__ void __launch_bounds__(256) channel_gradients(
+    const Chunk* __restrict__ x, const Chunk* __restrict__ g,
     const C* __restrict__ statistics, const C* __restrict__ means, const T* __restrict__ gamma,
-    Together* __restrict__ out, const Channels rows, int64 n) {
+    Chunk* __restrict__ out, const Channels rows, int64 n) {
     const uint32 i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= n) return;
-    const uint32 row = quotient(i, rows.by_packs);
-    const uint32 channel = row - quotient(row, rows.by_channels) * (uint32)rows.channels;
-    const C mean = statistics[channel], inverse = statistics[rows.channels + channel];
-    const C level = means[channel], bend = means[rows.channels + channel];
-    const C factor = gamma ? inverse * load(gamma[channel]) : inverse;
-    const Together values = x[i], slopes = g[i];
-    Together result;
+    const uint32 row = quotient(i, rows.packs_divider);
+    const uint32 channel = row - quotient(row, rows.channels_divider) * (uint32)rows.channels;
+    const C mean = statistics[channel], inverse_deviation = statistics[rows.channels + channel];
+    const C mean_g = means[channel], mean_g_normalized = means[rows.channels + channel];
+    const C factor = gamma ? inverse_deviation * load(gamma[channel]) : inverse_deviation;
+    const Chunk values = x[i], gradients = g[i];
+    Chunk result;
 #pragma unroll
     for (int j = 0; j < EACH; ++j) {
-        const C normal = (load(values.values[j]) - mean) * inverse;
-        result.values[j] = convert<T>((load(slopes.values[j]) - level - normal * bend) * factor);
+        const C normalized = (load(values.values[j]) - mean) * inverse_deviation;
+        const C centred = load(gradients.values[j]) - mean_g - normalized * mean_g_normalized;
+        result.values[j] = convert<T>(centred * factor);
     }
     out[i] = result;
 }

@@ -1,7 +1,7 @@
-// Types, conversions and block-wide steps that all kernels share.
+// Types and conversions that all kernels share.
 //
-// No header of CUDA is included, which makes compiling several times as fast. BURN_EMULATED is
-// defined where a host compiler stands in for the device in tests: it brings its own conversions.
+// No CUDA header is included: compiling is several times as fast without. The tests define
+// BURN_EMULATED where a host compiler stands in for the device, and bring its conversions.
 
 typedef long long int64;
 typedef unsigned long long uint64;
@@ -14,8 +14,8 @@ struct bfloat16 {
     unsigned short bits;
 };
 
-// An element of 16 bytes that is only moved.
-struct LongWord {
+// An element of 16 bytes that kernels move but do not compute with.
+struct Word128 {
     uint64 low, high;
 };
 
@@ -49,7 +49,7 @@ __device__ __forceinline__ uint64 double_as_bits(double x) {
 
 __device__ __forceinline__ float widen(bfloat16 x) { return bits_as_float((uint32)x.bits << 16); }
 
-// Rounds to nearest, of two to the even one.
+// Rounds to nearest, ties to even.
 __device__ __forceinline__ bfloat16 narrow_bfloat(float x) {
 #if !defined(BURN_EMULATED) && __CUDA_ARCH__ >= 800
     bfloat16 result;
@@ -62,7 +62,7 @@ __device__ __forceinline__ bfloat16 narrow_bfloat(float x) {
 #endif
 }
 
-// What elements of a type are computed in: 16-bit floats in float.
+// The type that elements are computed in: float for 16-bit floats.
 template <class T>
 struct Computed {
     typedef T type;
@@ -96,14 +96,15 @@ __device__ __forceinline__ T load(T x) {
 __device__ __forceinline__ float load(float16 x) { return widen(x); }
 __device__ __forceinline__ float load(bfloat16 x) { return widen(x); }
 
+// The least and the greatest integer, and the first double that is greater than both.
 template <class T>
 struct Limits;
-#define BURN_LIMITS(T, LOW, HIGH, BEYOND)                      \
+#define BURN_LIMITS(T, LOW, HIGH, BOUND)                       \
     template <>                                                \
     struct Limits<T> {                                         \
         __device__ static T low() { return LOW; }              \
         __device__ static T high() { return HIGH; }            \
-        __device__ static double beyond() { return BEYOND; }   \
+        __device__ static double bound() { return BOUND; }     \
     };
 BURN_LIMITS(signed char, -128, 127, 128.0)
 BURN_LIMITS(short, -32768, 32767, 32768.0)
@@ -132,7 +133,7 @@ BURN_INTEGER(unsigned short)
 BURN_INTEGER(unsigned int)
 BURN_INTEGER(unsigned long long)
 
-// Conversion as the op cast has it: floats saturate on the way to integers, and NaN becomes 0.
+// The conversions of the op cast: float to integer saturates, and NaN becomes 0.
 template <class O, bool saturates>
 struct Conversion {
     template <class T>
@@ -145,7 +146,7 @@ struct Conversion<O, true> {
     template <class T>
     __device__ __forceinline__ static O of(T x) {
         if (x != x) return (O)0;
-        if (x >= (T)Limits<O>::beyond()) return Limits<O>::high();
+        if (x >= (T)Limits<O>::bound()) return Limits<O>::high();
         if (x < (T)Limits<O>::low()) return Limits<O>::low();
         return (O)x;
     }
@@ -182,24 +183,24 @@ struct alignas(sizeof(T) * N) Pack {
     T values[N];
 };
 
-// An index from the end counts back; one out of range is reported and brought into the tensor.
-// The flag lies in memory of the host: it is read, and reset, where the host waits anyway.
+// The index from the start of the axis. One out of range is written to the flag, and -1 returned.
+// The flag is pinned host memory, which the host reads and resets when it next waits for the device.
 __device__ __forceinline__ int64 checked_index(
-    int64 index, int64 length, volatile int64* flag, int64 call) {
+    int64 index, int64 length, volatile int64* flag, int64 op) {
     if (index >= 0 && index < length) return index;
     if (index < 0 && index >= -length) return index + length;
     flag[1] = index;
     flag[2] = length;
-    flag[0] = call;
+    flag[0] = op;
     return -1;
 }
-// A label does not count back from the end.
-__device__ __forceinline__ int64 checked_label(
-    int64 label, int64 count, volatile int64* flag, int64 call) {
-    if (label >= 0 && label < count) return label;
-    flag[1] = label;
+// The same for a class index, which may not be negative.
+__device__ __forceinline__ int64 checked_class(
+    int64 index, int64 count, volatile int64* flag, int64 op) {
+    if (index >= 0 && index < count) return index;
+    flag[1] = index;
     flag[2] = count;
-    flag[0] = call;
+    flag[0] = op;
     return -1;
 }
 template <class I>
@@ -210,33 +211,33 @@ __device__ __forceinline__ int64 signed_index(unsigned long long index) {
     return index > 9223372036854775807ull ? 9223372036854775807LL : (int64)index;
 }
 
-// Division by a number that is known beforehand, of a dividend below 2^31: a product and a shift
-// (Granlund and Montgomery, 1994). The lower half of the divider is the factor.
+// Quotient of a dividend below 2^31 by a divisor whose factor and shift the host has computed
+// (Granlund and Montgomery, 1994). The lower half of `divider` is the factor, the upper the shift.
 __device__ __forceinline__ uint32 quotient(uint32 x, uint64 divider) {
     return (__umulhi(x, (uint32)divider) + x) >> (uint32)(divider >> 32);
 }
 
-// Four elements, a stride apart.
+// Loads four elements a stride apart, in one access where they are aligned and adjacent.
 template <class T>
-__device__ __forceinline__ void fetch(T values[4], const T* place, int64 stride) {
-    if (stride == 1 && ((uint64)place & (4 * sizeof(T) - 1)) == 0) {
-        const Pack<T, 4> pack = *reinterpret_cast<const Pack<T, 4>*>(place);
+__device__ __forceinline__ void load_four(T values[4], const T* source, int64 stride) {
+    if (stride == 1 && ((uint64)source & (4 * sizeof(T) - 1)) == 0) {
+        const Pack<T, 4> pack = *reinterpret_cast<const Pack<T, 4>*>(source);
 #pragma unroll
         for (int j = 0; j < 4; ++j) values[j] = pack.values[j];
         return;
     }
 #pragma unroll
-    for (int j = 0; j < 4; ++j) values[j] = place[j * stride];
+    for (int j = 0; j < 4; ++j) values[j] = source[j * stride];
 }
 template <class T>
-__device__ __forceinline__ void put(T* place, const T values[4], int64 stride) {
-    if (stride == 1 && ((uint64)place & (4 * sizeof(T) - 1)) == 0) {
+__device__ __forceinline__ void store_four(T* target, const T values[4], int64 stride) {
+    if (stride == 1 && ((uint64)target & (4 * sizeof(T) - 1)) == 0) {
         Pack<T, 4> pack;
 #pragma unroll
         for (int j = 0; j < 4; ++j) pack.values[j] = values[j];
-        *reinterpret_cast<Pack<T, 4>*>(place) = pack;
+        *reinterpret_cast<Pack<T, 4>*>(target) = pack;
         return;
     }
 #pragma unroll
-    for (int j = 0; j < 4; ++j) place[j * stride] = values[j];
+    for (int j = 0; j < 4; ++j) target[j * stride] = values[j];
 }

@@ -1,7 +1,7 @@
-// Complex numbers: their elements, arithmetic as NumPy has it, and functions, which are computed in
-// double. Formulas and branch cuts are those of W. Kahan, "Branch cuts for complex elementary
-// functions, or much ado about nothing's sign bit" (1987); division is R. L. Smith's (1962). What
-// functions give for infinite and NaN parts is from the special cases of the array API standard.
+// Complex numbers: arithmetic like NumPy's, and functions, which are computed in double. Formulas and
+// branch cuts follow W. Kahan, "Branch cuts for complex elementary functions, or much ado about
+// nothing's sign bit" (1987), division R. L. Smith (1962), and infinite and NaN parts the special
+// cases of the array API standard.
 
 template <class R>
 struct Complex {
@@ -50,7 +50,7 @@ BURN_COMPLEX bool is_finite(Complex<R> x) {
     const R infinity = bits_as_float(0x7f800000u);
     return fabs(x.re) < infinity && fabs(x.im) < infinity;
 }
-BURN_COMPLEX Complex<R> direction(Complex<R> x) {
+BURN_COMPLEX Complex<R> sign_of(Complex<R> x) {
     if (x.re == (R)0 && x.im == (R)0) return Complex<R>((R)0, (R)0);
     const complex128 wide(x);
     const double length = magnitude(wide);
@@ -62,9 +62,9 @@ __device__ __forceinline__ bool is_infinite(double x) {
 }
 __device__ __forceinline__ bool is_finite(double x) { return fabs(x) < bits_as_float(0x7f800000u); }
 
-// i times x, and x over i.
-__device__ __forceinline__ complex128 turned(complex128 x) { return complex128(-x.im, x.re); }
-__device__ __forceinline__ complex128 turned_back(complex128 x) { return complex128(x.im, -x.re); }
+// i * x and x / i.
+__device__ __forceinline__ complex128 times_i(complex128 x) { return complex128(-x.im, x.re); }
+__device__ __forceinline__ complex128 over_i(complex128 x) { return complex128(x.im, -x.re); }
 
 __device__ inline double log_of_magnitude(complex128 x) {
     double longer = fabs(x.re), shorter = fabs(x.im);
@@ -144,28 +144,28 @@ __device__ inline complex128 wide_tanh(complex128 x) {
     if (x.re == 0.0 && !is_finite(x.im)) return complex128(x.re, x.im - x.im);
     if (is_infinite(x.re)) return complex128(copysign(1.0, x.re), copysign(0.0, x.im));
     if (fabs(x.re) > 20.0) {
-        const double rest = 4.0 * exp(-2.0 * fabs(x.re));
-        return complex128(copysign(1.0, x.re), rest * sin(x.im) * cos(x.im));
+        const double decay = 4.0 * exp(-2.0 * fabs(x.re));
+        return complex128(copysign(1.0, x.re), decay * sin(x.im) * cos(x.im));
     }
     const double slope = tan(x.im), s = sinh(x.re), square = 1.0 + slope * slope;
     const double below = 1.0 + square * s * s;
     return complex128(square * sqrt(1.0 + s * s) * s / below, slope / below);
 }
-__device__ inline complex128 wide_sin(complex128 x) { return turned_back(wide_sinh(turned(x))); }
-__device__ inline complex128 wide_cos(complex128 x) { return wide_cosh(turned(x)); }
-__device__ inline complex128 wide_tan(complex128 x) { return turned_back(wide_tanh(turned(x))); }
-// asin where a part is infinite or NaN; acos and acosh follow from it there.
+__device__ inline complex128 wide_sin(complex128 x) { return over_i(wide_sinh(times_i(x))); }
+__device__ inline complex128 wide_cos(complex128 x) { return wide_cosh(times_i(x)); }
+__device__ inline complex128 wide_tan(complex128 x) { return over_i(wide_tanh(times_i(x))); }
+// asin of an infinite or NaN part, from which acos and acosh follow.
 __device__ inline complex128 asin_at_limits(complex128 x) {
-    const double none = x.re + x.im - (x.re + x.im);
+    const double nan = x.re + x.im - (x.re + x.im);
     if (is_infinite(x.im)) {
-        if (x.re != x.re) return complex128(none, x.im);
+        if (x.re != x.re) return complex128(nan, x.im);
         return complex128(copysign(is_infinite(x.re) ? 0.7853981633974483 : 0.0, x.re), x.im);
     }
     if (is_infinite(x.re)) {
-        const double angle = x.im != x.im ? none : copysign(1.5707963267948966, x.re);
+        const double angle = x.im != x.im ? nan : copysign(1.5707963267948966, x.re);
         return complex128(angle, copysign(x.re, x.im));
     }
-    return complex128(x.re == 0.0 ? x.re : none, none);
+    return complex128(x.re == 0.0 ? x.re : nan, nan);
 }
 __device__ inline complex128 wide_asin(complex128 x) {
     if (!is_finite(x)) return asin_at_limits(x);
@@ -209,8 +209,8 @@ __device__ inline complex128 wide_atanh(complex128 x) {
         sign * 0.25 * log1p(4.0 * across / (near * near + up * up)),
         sign * 0.5 * atan2(2.0 * up, near * (1.0 + across) - up * up));
 }
-__device__ inline complex128 wide_asinh(complex128 x) { return turned_back(wide_asin(turned(x))); }
-__device__ inline complex128 wide_atan(complex128 x) { return turned_back(wide_atanh(turned(x))); }
+__device__ inline complex128 wide_asinh(complex128 x) { return over_i(wide_asin(times_i(x))); }
+__device__ inline complex128 wide_atan(complex128 x) { return over_i(wide_atanh(times_i(x))); }
 
 #define BURN_FUNCTION(name) \
     BURN_COMPLEX Complex<R> name(Complex<R> x) { return Complex<R>(wide_##name(complex128(x))); }
@@ -235,13 +235,13 @@ BURN_FUNCTION(acosh)
 BURN_FUNCTION(atanh)
 BURN_COMPLEX Complex<R> rint(Complex<R> x) { return Complex<R>(rint(x.re), rint(x.im)); }
 
-// Small whole powers are products.
+// Small integer powers are products.
 __device__ inline complex128 wide_pow(complex128 x, complex128 y) {
     if (y.re == 0.0 && y.im == 0.0) return complex128(1.0, 0.0);
     if (y.im == 0.0 && y.re == floor(y.re) && fabs(y.re) <= 100.0) {
         complex128 result(1.0, 0.0), factor = x;
-        for (int rest = (int)fabs(y.re); rest; rest >>= 1) {
-            if (rest & 1) result = result * factor;
+        for (int bits = (int)fabs(y.re); bits; bits >>= 1) {
+            if (bits & 1) result = result * factor;
             factor = factor * factor;
         }
         return y.re < 0.0 ? complex128(1.0, 0.0) / result : result;
@@ -253,8 +253,8 @@ BURN_COMPLEX Complex<R> pow(Complex<R> x, Complex<R> y) {
     return Complex<R>(wide_pow(complex128(x), complex128(y)));
 }
 
-// The two parts, one after the other: nobody reads them before all have been added.
-BURN_COMPLEX void atomic_sum(Complex<R>* place, Complex<R> value) {
-    atomicAdd(&place->re, value.re);
-    atomicAdd(&place->im, value.im);
+// Two additions that are not atomic together: the kernel does not read the sums.
+BURN_COMPLEX void atomic_sum(Complex<R>* address, Complex<R> value) {
+    atomicAdd(&address->re, value.re);
+    atomicAdd(&address->im, value.im);
 }

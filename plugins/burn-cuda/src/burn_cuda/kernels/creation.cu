@@ -1,4 +1,4 @@
-// T: elements. Numbers in a row, computed as exactly as their dtype needs.
+// T: elements. Evenly spaced numbers: floats in double, integers in 64 bits.
 
 extern "C" __global__ void arange_float(double start, double step, T* out, int64 n) {
     const int64 i = (int64)blockIdx.x * blockDim.x + threadIdx.x;

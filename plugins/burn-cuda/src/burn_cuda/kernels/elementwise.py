@@ -1,4 +1,4 @@
-"""Kernels of elementwise programs: some operands in, some results out, at each place alone."""
+"""Sources of elementwise kernels, for dense and for strided operands."""
 
 from __future__ import annotations
 
@@ -11,31 +11,32 @@ from burn_cuda.kernels import c_type, computed_type, shared
 __all__ = ["NARROW_LIMIT", "RANKS", "Program", "dense_source", "strided_source"]
 
 RANKS: Final = (1, 2, 3, 4, 6, 8, 16, 32, 64)
-"""How many axes a kernel for strided operands is made for; shorter shapes are padded."""
+"""Numbers of axes that kernels for strided operands are compiled for; shapes are padded to them."""
 
 NARROW_LIMIT: Final = 1 << 31
-"""From so many elements on, places are counted in 64 bits."""
+"""From this number of elements on, kernels use 64-bit indices."""
 
 _VECTOR_BYTES: Final = 16
+"""Bytes of one access to memory."""
 
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """What is computed at each place. Kernels are kept by the identity of their program.
+    """What an elementwise kernel computes. Kernels are cached by the identity of the program.
 
     Attributes
     ----------
     body : str
-        C++ statements that set ``r0``, ``r1``, ... from ``x0``, ``x1``, ...; ``C`` is the type in
-        which the first operand that is no mask is computed, ``T`` that of its elements.
+        C++ statements that set ``r0``, ``r1``, ... from ``x0``, ``x1``, ... ``T`` is the type of
+        the elements of the first operand that is not bool, ``C`` that in which they are computed.
     inputs : tuple of DType
-        Of each operand.
+        The dtype of each operand.
     scalars : tuple of bool
-        Which operands are numbers.
+        Which operands are Python numbers.
     outputs : tuple of DType
-        Of each result.
+        The dtype of each result.
     parameters : tuple of str
-        Names of further numbers, each a double.
+        Names of attributes, each a double.
     """
 
     body: str
@@ -46,7 +47,7 @@ class Program:
 
     @property
     def elements(self) -> int:
-        """How many elements a thread takes where all operands are dense."""
+        """Elements that a thread computes where all operands are dense."""
         sizes = [dtype.itemsize for dtype in self.outputs]
         sizes += [
             dtype.itemsize
@@ -57,7 +58,7 @@ class Program:
 
 
 def _leading(program: Program) -> DType:
-    """Dtype that `C` and `T` stand for."""
+    """The dtype whose types are `C` and `T`."""
     others = [dtype for dtype in program.inputs if not dtype.is_bool]
     return (others or list(program.inputs) or list(program.outputs))[0]
 
@@ -73,7 +74,7 @@ def _shared(program: Program) -> str:
 
 
 def _parts(program: Program) -> tuple[str, list[str], list[str]]:
-    """The function of one place; its operands and results as parameters of a kernel."""
+    """The function of one element; operands and results as parameters of a kernel."""
     leading = _leading(program)
     takes = [f"{computed_type(dtype)} x{i}" for i, dtype in enumerate(program.inputs)]
     gives = [f"{computed_type(dtype)}& r{i}" for i, dtype in enumerate(program.outputs)]
@@ -93,7 +94,7 @@ def _parts(program: Program) -> tuple[str, list[str], list[str]]:
 
 
 def _constants(program: Program) -> str:
-    """Statements that bring numbers into the dtypes they meet."""
+    """Statements that convert numbers to the dtype of their operand."""
     lines = [
         f"const {computed_type(dtype)} x{i} = load(convert<{c_type(dtype)}>(s{i}));"
         for i, (dtype, scalar) in enumerate(zip(program.inputs, program.scalars, strict=True))
@@ -104,7 +105,7 @@ def _constants(program: Program) -> str:
 
 
 def _call(program: Program, loads: list[str], stores: list[str]) -> str:
-    """One call of the function: what each operand is, and where each result goes."""
+    """One call of the function, from expressions for the operands and for the results."""
     names = [f"x{i}" if scalar else loads[i] for i, scalar in enumerate(program.scalars)]
     results = [f"{computed_type(dtype)} r{i};" for i, dtype in enumerate(program.outputs)]
     names += list(program.parameters) + [f"r{i}" for i in range(len(program.outputs))]
@@ -116,7 +117,7 @@ def _call(program: Program, loads: list[str], stores: list[str]) -> str:
 
 
 def dense_source(program: Program) -> str:
-    """Kernel ``dense(operands, parameters, results, n)``: all of one shape and without gaps."""
+    """Kernel ``dense(operands, parameters, results, n)`` of dense operands of one shape."""
     function, operands, results = _parts(program)
     count = program.elements
     tensors = [i for i, scalar in enumerate(program.scalars) if not scalar]
@@ -165,10 +166,10 @@ extern "C" __global__ void dense({", ".join(operands + results)}, long long n) {
 
 
 def strided_source(program: Program, rank: int, *, wide: bool, packs: bool) -> str:
-    """Kernel ``strided(operands, parameters, results, layout, n)``: any strides, in elements.
+    """Kernel ``strided(operands, parameters, results, layout, n)`` of operands with any strides.
 
-    The layout has the lengths of the axes, what to divide by them with, then the strides of each
-    tensor among the operands and the results.
+    The layout has the lengths of the axes, their dividers (see `quotient` in ``common.cuh``), and
+    the strides in elements of each tensor among the operands and the results.
 
     Parameters
     ----------
@@ -177,39 +178,38 @@ def strided_source(program: Program, rank: int, *, wide: bool, packs: bool) -> s
     rank : int
         Number of axes in the layout.
     wide : bool
-        Whether places need 64 bits.
+        Whether indices need 64 bits.
     packs : bool
-        Whether the last length is a multiple of 4: then each thread takes 4 places next to each
-        other.
+        Whether the last length is a multiple of 4, so that a thread computes 4 adjacent elements.
     """
     function, operands, results = _parts(program)
     types = {f"p{i}": c_type(program.inputs[i]) for i in _tensors(program)}
     outputs = {f"o{i}": c_type(dtype) for i, dtype in enumerate(program.outputs)}
     tensors = [*types, *outputs]
-    index = "unsigned long long" if wide else "unsigned int"
-    starts = " ".join([f"long long at_{name} = 0;" for name in tensors])
+    index_type = "unsigned long long" if wide else "unsigned int"
+    starts = " ".join([f"long long offset_{name} = 0;" for name in tensors])
     steps = " ".join(
         [
-            f"at_{name} += (long long)rest * layout.strides[{row}][d];"
+            f"offset_{name} += (long long)index_d * layout.strides[{row}][d];"
             for row, name in enumerate(tensors)
         ]
     )
-    quotient = "place / length" if wide else "quotient(place, layout.dividers[d])"
+    quotient = "index / length" if wide else "quotient(index, layout.dividers[d])"
     if packs:
         last = {name: f"layout.strides[{row}][{rank - 1}]" for row, name in enumerate(tensors)}
         loads = [f"load(v_p{i}[j])" for i in range(len(program.inputs))]
         stores = [f"v_o{i}[j]" for i in range(len(program.outputs))]
         body = [
-            f"{kind} v_{name}[4]; fetch(v_{name}, {name} + at_{name}, {last[name]});"
+            f"{kind} v_{name}[4]; load_four(v_{name}, {name} + offset_{name}, {last[name]});"
             for name, kind in types.items()
         ]
         body += [f"{kind} v_{name}[4];" for name, kind in outputs.items()]
         call = _call(program, loads, stores)
         body += [f'_Pragma("unroll") for (int j = 0; j < 4; ++j) {{ {call} }}']
-        body += [f"put({name} + at_{name}, v_{name}, {last[name]});" for name in outputs]
+        body += [f"store_four({name} + offset_{name}, v_{name}, {last[name]});" for name in outputs]
     else:
-        loads = [f"load(p{i}[at_p{i}])" for i in range(len(program.inputs))]
-        stores = [f"o{i}[at_o{i}]" for i in range(len(program.outputs))]
+        loads = [f"load(p{i}[offset_p{i}])" for i in range(len(program.inputs))]
+        stores = [f"o{i}[offset_o{i}]" for i in range(len(program.outputs))]
         body = [_call(program, loads, stores)]
     newline = "\n    "
     return (
@@ -224,20 +224,21 @@ struct Layout {{
 extern "C" __global__ void strided(
     {", ".join(operands + results)}, const Layout layout, long long n) {{
     {_constants(program)}
-    {index} place = {4 if packs else 1} * (({index})blockIdx.x * blockDim.x + threadIdx.x);
-    if (place >= ({index})n) return;
+    {index_type} index =
+        {4 if packs else 1} * (({index_type})blockIdx.x * blockDim.x + threadIdx.x);
+    if (index >= ({index_type})n) return;
     {starts}
 #pragma unroll
     for (int d = {rank} - 1; d > 0; --d) {{
-        const {index} length = ({index})layout.lengths[d];
-        const {index} above = {quotient};
-        const {index} rest = place - above * length;
-        place = above;
+        const {index_type} length = ({index_type})layout.lengths[d];
+        const {index_type} above = {quotient};
+        const {index_type} index_d = index - above * length;
+        index = above;
         {steps}
     }}
     {{
         const int d = 0;
-        const {index} rest = place;
+        const {index_type} index_d = index;
         {steps}
     }}
     {newline.join(body)}
@@ -247,5 +248,5 @@ extern "C" __global__ void strided(
 
 
 def _tensors(program: Program) -> list[int]:
-    """Numbers of the operands that are tensors."""
+    """Indices of the operands that are tensors."""
     return [i for i, scalar in enumerate(program.scalars) if not scalar]

@@ -1,5 +1,5 @@
 // E: elements, I: indices, SELECTS: 1 where the indices are a vector along the axis.
-// x lies as (outer, length, inner), indices and values as (outer, count, inner), without gaps.
+// x is dense with shape (outer, length, inner), indices and values with shape (outer, count, inner).
 
 struct Position {
     int64 outer;
@@ -9,34 +9,34 @@ struct Position {
 
 __device__ __forceinline__ Position position(
     int64 k, const I* indices, int64 length, int64 count, int64 inner, volatile int64* flag,
-    int64 call) {
+    int64 op) {
     const int64 row = k / inner;
     const int64 outer = row / count;
-    const int64 at = SELECTS ? row - outer * count : k;
-    const int64 index = checked_index(signed_index(indices[at]), length, flag, call);
+    const int64 offset = SELECTS ? row - outer * count : k;
+    const int64 index = checked_index(signed_index(indices[offset]), length, flag, op);
     return Position{outer, k - row * inner, index};
 }
 
 #ifdef GATHERS
 extern "C" __global__ void gather(
     const E* __restrict__ x, const I* __restrict__ indices, E* __restrict__ out, int64 length,
-    int64 count, int64 inner, int64 n, int64* flag, int64 call) {
+    int64 count, int64 inner, int64 n, int64* flag, int64 op) {
     const int64 k = (int64)blockIdx.x * blockDim.x + threadIdx.x;
     if (k >= n) return;
-    const Position at = position(k, indices, length, count, inner, flag, call);
-    const E nothing = {};
-    out[k] = at.index < 0 ? nothing : x[(at.outer * length + at.index) * inner + at.inner];
+    const Position at = position(k, indices, length, count, inner, flag, op);
+    const E zero = {};
+    out[k] = at.index < 0 ? zero : x[(at.outer * length + at.index) * inner + at.inner];
 }
 #else
 
-__device__ __forceinline__ void atomic_sum(float* place, float value) { atomicAdd(place, value); }
-__device__ __forceinline__ void atomic_sum(int* place, int value) { atomicAdd(place, value); }
-__device__ __forceinline__ void atomic_sum(unsigned int* place, unsigned int value) {
-    atomicAdd(place, value);
+__device__ __forceinline__ void atomic_sum(float* address, float value) { atomicAdd(address, value); }
+__device__ __forceinline__ void atomic_sum(int* address, int value) { atomicAdd(address, value); }
+__device__ __forceinline__ void atomic_sum(unsigned int* address, unsigned int value) {
+    atomicAdd(address, value);
 }
-__device__ __forceinline__ void atomic_sum(uint64* place, uint64 value) { atomicAdd(place, value); }
-__device__ __forceinline__ void atomic_sum(int64* place, int64 value) {
-    atomicAdd((uint64*)place, (uint64)value);
+__device__ __forceinline__ void atomic_sum(uint64* address, uint64 value) { atomicAdd(address, value); }
+__device__ __forceinline__ void atomic_sum(int64* address, int64 value) {
+    atomicAdd((uint64*)address, (uint64)value);
 }
 
 template <int bytes>
@@ -74,19 +74,19 @@ struct Product {
         return x * y;
     }
 };
-struct Larger {
+struct Maximum {
     template <class N>
     __device__ static N of(N x, N y) {
-        return larger(x, y);
+        return maximum(x, y);
     }
 };
-struct Smaller {
+struct Minimum {
     template <class N>
     __device__ static N of(N x, N y) {
-        return smaller(x, y);
+        return minimum(x, y);
     }
 };
-struct Total {
+struct Sum {
     template <class N>
     __device__ static N of(N x, N y) {
         return x + y;
@@ -94,9 +94,9 @@ struct Total {
 };
 
 template <class F, class N>
-__device__ void atomic_update(N* place, N value) {
+__device__ void atomic_update(N* address, N value) {
     typedef typename Word<sizeof(N)>::type W;
-    W* word = reinterpret_cast<W*>(place);
+    W* word = reinterpret_cast<W*>(address);
     W seen = *reinterpret_cast<volatile W*>(word), assumed;
     do {
         assumed = seen;
@@ -105,27 +105,27 @@ __device__ void atomic_update(N* place, N value) {
         seen = atomicCAS(word, assumed, wanted);
     } while (seen != assumed);
 }
-__device__ __forceinline__ void atomic_sum(double* place, double value) {
+__device__ __forceinline__ void atomic_sum(double* address, double value) {
 #if defined(BURN_EMULATED) || __CUDA_ARCH__ >= 600
-    atomicAdd(place, value);
+    atomicAdd(address, value);
 #else
-    atomic_update<Total>(place, value);
+    atomic_update<Sum>(address, value);
 #endif
 }
 
-// Adds, or joins in another way, each value to its place.
+// Combines each value with the element that its index names: JOIN, or a sum.
 extern "C" __global__ void scatter(
     E* out, const I* __restrict__ indices, const E* __restrict__ values, int64 length, int64 count,
-    int64 inner, int64 n, int64* flag, int64 call) {
+    int64 inner, int64 n, int64* flag, int64 op) {
     const int64 k = (int64)blockIdx.x * blockDim.x + threadIdx.x;
     if (k >= n) return;
-    const Position at = position(k, indices, length, count, inner, flag, call);
+    const Position at = position(k, indices, length, count, inner, flag, op);
     if (at.index < 0) return;
-    E* place = out + (at.outer * length + at.index) * inner + at.inner;
+    E* target = out + (at.outer * length + at.index) * inner + at.inner;
 #ifdef JOIN
-    atomic_update<JOIN>(place, values[k]);
+    atomic_update<JOIN>(target, values[k]);
 #else
-    atomic_sum(place, values[k]);
+    atomic_sum(target, values[k]);
 #endif
 }
 #endif

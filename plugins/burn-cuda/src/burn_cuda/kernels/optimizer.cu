@@ -1,17 +1,17 @@
-// T: elements. One place of each operand is read once, and of each result written once.
+// T: elements. A thread reads one element of each operand and writes one of each result.
 
 typedef typename Computed<T>::type C;
 
 extern "C" __global__ void adam_step(
     const T* __restrict__ parameter, const T* __restrict__ gradient, const T* __restrict__ first,
     const T* __restrict__ second, T* __restrict__ new_parameter, T* __restrict__ new_first,
-    T* __restrict__ new_second, double decay, double beta1, double rest1, double beta2,
-    double rest2, double rate, double scale, double epsilon, int64 n) {
+    T* __restrict__ new_second, double decay, double beta1, double one_minus_beta1, double beta2,
+    double one_minus_beta2, double rate, double scale, double epsilon, int64 n) {
     const int64 i = (int64)blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= n) return;
     const C g = load(gradient[i]);
-    const C m = load(first[i]) * (C)beta1 + g * (C)rest1;
-    const C v = load(second[i]) * (C)beta2 + g * g * (C)rest2;
+    const C m = load(first[i]) * (C)beta1 + g * (C)one_minus_beta1;
+    const C v = load(second[i]) * (C)beta2 + g * g * (C)one_minus_beta2;
     const C change = m / (sqrt(v) * (C)scale + (C)epsilon) * (C)rate;
     new_parameter[i] = convert<T>(load(parameter[i]) * (C)decay - change);
     new_first[i] = convert<T>(m);

@@ -1,11 +1,11 @@
-// T: elements, I: indices, D: spatial axes, INDICES: whether they are wanted.
-// The largest element of each window, and its place. x is (lead, *lengths), out (lead, *counts).
+// T: elements, I: indices, D: spatial axes, INDICES: whether to write indices.
+// The maximum of each window and its index in the image. x is (lead, *lengths), out (lead, *counts).
 
 typedef typename Computed<T>::type C;
 
 struct Windows {
     int64 length[D], kernel[D], stride[D], before[D], dilation[D], count[D];
-    uint64 by_count[D];
+    uint64 count_dividers[D];
 };
 
 extern "C" __global__ void __launch_bounds__(256) max_pool(
@@ -14,51 +14,51 @@ extern "C" __global__ void __launch_bounds__(256) max_pool(
     const uint32 i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= n) return;
     int start[D], tap[D];
-    uint32 rest = i;
-    int taps = 1;
+    uint32 row = i;
+    int tap_count = 1;
 #pragma unroll
     for (int d = D - 1; d >= 0; --d) {
-        const uint32 above = quotient(rest, windows.by_count[d]);
-        start[d] = (int)(rest - above * (uint32)windows.count[d]) * (int)windows.stride[d] -
+        const uint32 above = quotient(row, windows.count_dividers[d]);
+        start[d] = (int)(row - above * (uint32)windows.count[d]) * (int)windows.stride[d] -
                    (int)windows.before[d];
-        rest = above;
+        row = above;
         tap[d] = 0;
-        taps *= (int)windows.kernel[d];
+        tap_count *= (int)windows.kernel[d];
     }
-    const T* image = x + (int64)rest * spatial;
-    T best;
-    C largest = (C)0;
-    int64 found = -1;
-    for (int k = 0; k < taps; ++k) {
-        int64 at = 0;
+    const T* image = x + (int64)row * spatial;
+    T largest;
+    C largest_value = (C)0;
+    int64 argmax = -1;
+    for (int k = 0; k < tap_count; ++k) {
+        int64 offset = 0;
         bool inside = true;
 #pragma unroll
         for (int d = 0; d < D; ++d) {
-            const int place = start[d] + tap[d] * (int)windows.dilation[d];
-            inside = inside && place >= 0 && place < (int)windows.length[d];
-            at = at * windows.length[d] + place;
+            const int position = start[d] + tap[d] * (int)windows.dilation[d];
+            inside = inside && position >= 0 && position < (int)windows.length[d];
+            offset = offset * windows.length[d] + position;
         }
         if (inside) {
-            const T value = image[at];
+            const T value = image[offset];
             const C number = load(value);
-            // Of equals it is the first, and of several NaN.
-            if (found < 0 || (!(number <= largest) && largest == largest)) {
-                best = value;
-                largest = number;
-                found = at;
+            // The first of equal elements, and the first NaN.
+            if (argmax < 0 || (!(number <= largest_value) && largest_value == largest_value)) {
+                largest = value;
+                largest_value = number;
+                argmax = offset;
             }
         }
-        bool carries = true;
+        bool carry = true;
 #pragma unroll
         for (int d = D - 1; d >= 0; --d) {
-            if (carries) {
-                carries = ++tap[d] == (int)windows.kernel[d];
-                if (carries) tap[d] = 0;
+            if (carry) {
+                carry = ++tap[d] == (int)windows.kernel[d];
+                if (carry) tap[d] = 0;
             }
         }
     }
-    out[i] = best;
+    out[i] = largest;
 #if INDICES
-    indices[i] = (I)found;
+    indices[i] = (I)argmax;
 #endif
 }

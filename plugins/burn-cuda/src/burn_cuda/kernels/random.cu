@@ -1,4 +1,4 @@
-// Philox4x32-10 (Salmon et al., 2011). The seed is the key, the offset counts blocks of four words.
+// Philox4x32-10 (Salmon et al., 2011). The seed is the key, the offset a count of blocks of four words.
 
 __device__ __forceinline__ void philox(
     uint64 seed, uint64 low, uint64 high, uint64 block, uint32 words[4]) {
@@ -41,38 +41,38 @@ extern "C" __global__ void random_words(
 #ifdef T
 typedef typename Computed<T>::type C;
 
-// Each step is rounded to the dtype, as the definition of the op has it.
+// Each step is rounded to the dtype, as in the definition of the op.
 __device__ __forceinline__ C rounded(C x) { return load(convert<T>(x)); }
-__device__ __forceinline__ float times(float x, float y) { return __fmul_rn(x, y); }
-__device__ __forceinline__ double times(double x, double y) { return __dmul_rn(x, y); }
-__device__ __forceinline__ float plus(float x, float y) { return __fadd_rn(x, y); }
-__device__ __forceinline__ double plus(double x, double y) { return __dadd_rn(x, y); }
+__device__ __forceinline__ float multiply_rounded(float x, float y) { return __fmul_rn(x, y); }
+__device__ __forceinline__ double multiply_rounded(double x, double y) { return __dmul_rn(x, y); }
+__device__ __forceinline__ float add_rounded(float x, float y) { return __fadd_rn(x, y); }
+__device__ __forceinline__ double add_rounded(double x, double y) { return __dadd_rn(x, y); }
 
-__device__ __forceinline__ double fraction_of_two(uint32 first, uint32 second) {
+__device__ __forceinline__ double uniform53(uint32 first, uint32 second) {
     return (double)(first >> 5) * 7.450580596923828e-09 +
            (double)(second >> 6) * 1.1102230246251565e-16;
 }
-__device__ __forceinline__ C fraction_of_one(uint32 word) {
+__device__ __forceinline__ C uniform_of_word(uint32 word) {
     return (C)(word >> (32 - WIDTH)) * ((C)1 / (C)(1u << (WIDTH & 31)));
 }
 
 extern "C" __global__ void random_uniform(
-    T* out, int64 seed, int64 low_block, int64 high_block, double low, double span, double largest,
-    int64 scales, int64 count) {
+    T* out, int64 seed, int64 low_block, int64 high_block, double low, double width, double largest,
+    int64 is_scaled, int64 count) {
     const int64 block = (int64)blockIdx.x * blockDim.x + threadIdx.x;
     const int each = WIDTH == 53 ? 2 : 4;
     if (each * block >= count) return;
     uint32 words[4];
     philox((uint64)seed, (uint64)low_block, (uint64)high_block, (uint64)block, words);
-    const C start = load(convert<T>(low)), length = load(convert<T>(span));
+    const C start = load(convert<T>(low)), length = load(convert<T>(width));
     const C limit = load(convert<T>(largest));
     Pack<T, each> numbers;
 #pragma unroll
     for (int j = 0; j < each; ++j) {
-        C x = WIDTH == 53 ? (C)fraction_of_two(words[2 * j & 3], words[(2 * j + 1) & 3])
-                          : fraction_of_one(words[j]);
-        if (scales) {
-            x = rounded(plus(rounded(times(x, length)), start));
+        C x = WIDTH == 53 ? (C)uniform53(words[2 * j & 3], words[(2 * j + 1) & 3])
+                          : uniform_of_word(words[j]);
+        if (is_scaled) {
+            x = rounded(add_rounded(rounded(multiply_rounded(x, length)), start));
             x = x < limit ? x : limit;
         }
         numbers.values[j] = convert<T>(x);
@@ -86,8 +86,8 @@ extern "C" __global__ void random_uniform(
     }
 }
 
-// A pair of numbers, by the transform of Box and Muller.
-__device__ __forceinline__ void make_pair(C u, C v, C mean, C deviation, T* first, T* second) {
+// Two normal numbers by the Box-Muller transform.
+__device__ __forceinline__ void box_muller(C u, C v, C mean, C deviation, T* first, T* second) {
     const C radius = sqrt(log((C)1 - u) * (C)-2);
     C sine, cosine;
     sincospi(v + v, &sine, &cosine);
@@ -95,13 +95,13 @@ __device__ __forceinline__ void make_pair(C u, C v, C mean, C deviation, T* firs
     *second = convert<T>(radius * sine * deviation + mean);
 }
 
-__device__ __forceinline__ C number_of(const uint32* words, int j) {
-    return WIDTH == 53 ? (C)fraction_of_two(words[2 * j], words[2 * j + 1])
-                       : fraction_of_one(words[j]);
+__device__ __forceinline__ C uniform_at(const uint32* words, int j) {
+    return WIDTH == 53 ? (C)uniform53(words[2 * j], words[2 * j + 1])
+                       : uniform_of_word(words[j]);
 }
 
-// A thread for the pairs of a block of words with those half of all numbers behind, which begin
-// anywhere in a block. The last number may have no pair.
+// A thread pairs the numbers of one block of words with those half of the count later, which may start
+// within a block. The last number may have no pair.
 extern "C" __global__ void random_normal(
     T* out, int64 seed, int64 low_block, int64 high_block, double mean, double deviation,
     int64 half, int64 count) {
@@ -118,23 +118,23 @@ extern "C" __global__ void random_normal(
     Pack<T, each> first, second;
 #pragma unroll
     for (int j = 0; j < each; ++j) {
-        C v = number_of(words, j);
+        C v = uniform_at(words, j);
 #pragma unroll
         for (int k = 1; k < each; ++k)
-            if (shift == k) v = number_of(words, j + k);
-        make_pair(number_of(first_words, j), v, (C)mean, (C)deviation, &first.values[j],
+            if (shift == k) v = uniform_at(words, j + k);
+        box_muller(uniform_at(first_words, j), v, (C)mean, (C)deviation, &first.values[j],
             &second.values[j]);
     }
-    T* behind = out + half + start;
+    T* second_half = out + half + start;
     if (start + each <= half && half + start + each <= count && shift == 0) {
         *reinterpret_cast<Pack<T, each>*>(out + start) = first;
-        *reinterpret_cast<Pack<T, each>*>(behind) = second;
+        *reinterpret_cast<Pack<T, each>*>(second_half) = second;
         return;
     }
 #pragma unroll
     for (int j = 0; j < each; ++j) {
         if (start + j < half) out[start + j] = first.values[j];
-        if (start + j < half && half + start + j < count) behind[j] = second.values[j];
+        if (start + j < half && half + start + j < count) second_half[j] = second.values[j];
     }
 }
 #endif

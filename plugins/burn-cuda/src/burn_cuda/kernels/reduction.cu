@@ -1,134 +1,123 @@
-// T: elements, A: what is added up, O: results, REDUCER: how, LANES: threads of a row, HAS_...: which
-// of the kernels are compiled, IN_PACKS: rows are read by 16 bytes, which pays where there are many
-// elements, and takes long to compile.
-// FAMILY: 0 for sums and the like, 1 for truths, 2 for extrema, 3 for the spread around the mean.
-// The elements lie as (outer, n, inner) without gaps; the middle axis goes.
+// T: elements, A: accumulators, O: results, REDUCER: the reduction, LANES: threads of a row, HAS_...:
+// the kernels to compile, IN_PACKS: loads rows in packs of 16 bytes, which is faster for many elements
+// but takes longer to compile.
+// FAMILY: 0 for sums, means and products, 1 for any and all, 2 for extrema, 3 for squared deviations.
+// x is dense with shape (outer, n, inner); the middle axis is reduced.
 
 typedef typename Computed<T>::type C;
 
-struct Best {
+struct Extremum {
     C value;
-    int64 place;
+    int64 index;
 };
 
 __device__ __forceinline__ bool is_nan(C x) { return x != x; }
 
 #if FAMILY == 0
 struct Sum {
-    __device__ static A start() { return (A)0; }
+    __device__ static A identity() { return (A)0; }
     __device__ static A of(C x, int64) { return (A)load(convert<O>(x)); }
-    __device__ static A join(A x, A y) { return (A)(x + y); }
-    __device__ static O end(A x, int64) { return convert<O>(x); }
+    __device__ static A combine(A x, A y) { return (A)(x + y); }
+    __device__ static O finish(A x, int64) { return convert<O>(x); }
 };
 struct Mean {
-    __device__ static A start() { return (A)0; }
+    __device__ static A identity() { return (A)0; }
     __device__ static A of(C x, int64) { return (A)x; }
-    __device__ static A join(A x, A y) { return (A)(x + y); }
-    __device__ static O end(A x, int64 count) { return convert<O>((A)(x / (A)count)); }
+    __device__ static A combine(A x, A y) { return (A)(x + y); }
+    __device__ static O finish(A x, int64 count) { return convert<O>((A)(x / (A)count)); }
 };
 struct Product {
-    __device__ static A start() { return (A)1; }
+    __device__ static A identity() { return (A)1; }
     __device__ static A of(C x, int64) { return (A)load(convert<O>(x)); }
-    __device__ static A join(A x, A y) { return (A)(x * y); }
-    __device__ static O end(A x, int64) { return convert<O>(x); }
+    __device__ static A combine(A x, A y) { return (A)(x * y); }
+    __device__ static O finish(A x, int64) { return convert<O>(x); }
 };
 #elif FAMILY == 1
 struct Any {
-    __device__ static A start() { return (A)0; }
+    __device__ static A identity() { return (A)0; }
     __device__ static A of(C x, int64) { return (A)(x != (C)0); }
-    __device__ static A join(A x, A y) { return x | y; }
-    __device__ static O end(A x, int64) { return (O)(x != 0); }
+    __device__ static A combine(A x, A y) { return x | y; }
+    __device__ static O finish(A x, int64) { return (O)(x != 0); }
 };
 struct All {
-    __device__ static A start() { return (A)1; }
+    __device__ static A identity() { return (A)1; }
     __device__ static A of(C x, int64) { return (A)(x != (C)0); }
-    __device__ static A join(A x, A y) { return x & y; }
-    __device__ static O end(A x, int64) { return (O)(x != 0); }
+    __device__ static A combine(A x, A y) { return x & y; }
+    __device__ static O finish(A x, int64) { return (O)(x != 0); }
 };
 #elif FAMILY == 3
-// How many elements there are, their mean, and the sum of the squares around it (Chan, Golub and
+// Number of elements, their mean, and the sum of the squared deviations from it (Chan, Golub and
 // LeVeque, 1979).
-struct Spread {
+struct Moments {
     C count, mean, squares;
 };
-struct Squares {
-    __device__ static A start() { return A{(C)0, (C)0, (C)0}; }
+struct SquaredDeviations {
+    __device__ static A identity() { return A{(C)0, (C)0, (C)0}; }
     __device__ static A of(C x, int64) { return A{(C)1, x, (C)0}; }
-    __device__ static A join(A x, A y) {
-        const C count = x.count + y.count, distance = y.mean - x.mean;
+    __device__ static A combine(A x, A y) {
+        const C count = x.count + y.count, delta = y.mean - x.mean;
         const C part = count > (C)0 ? y.count / count : (C)0;
-        return A{count, x.mean + distance * part,
-                 x.squares + y.squares + distance * distance * x.count * part};
+        return A{count, x.mean + delta * part,
+                 x.squares + y.squares + delta * delta * x.count * part};
     }
-    // Nothing is at a known distance from a mean that is infinite.
-    __device__ static O end(A x, int64) { return convert<O>(x.squares + (x.mean - x.mean)); }
+    // NaN where the mean is infinite: no deviation from it is known.
+    __device__ static O finish(A x, int64) { return convert<O>(x.squares + (x.mean - x.mean)); }
 };
 #else
-// Of the extrema a place of -1 says that there is no element yet.
-struct Largest {
-    __device__ static Best start() { return Best{(C)0, -1}; }
-    __device__ static Best of(C x, int64 place) { return Best{x, place}; }
+// NaN comes before every number. An index of -1 marks that there is no element yet.
+struct Greater {
     __device__ static bool before(C x, C y) { return is_nan(x) ? !is_nan(y) : x > y; }
-    __device__ static Best join(Best x, Best y) {
-        if (x.place < 0) return y;
-        if (y.place < 0 || before(x.value, y.value)) return x;
-        if (before(y.value, x.value)) return y;
-        return x.place < y.place ? x : y;
-    }
 };
-struct Smallest {
-    __device__ static Best start() { return Best{(C)0, -1}; }
-    __device__ static Best of(C x, int64 place) { return Best{x, place}; }
+struct Less {
     __device__ static bool before(C x, C y) { return is_nan(x) ? !is_nan(y) : x < y; }
-    __device__ static Best join(Best x, Best y) {
-        if (x.place < 0) return y;
-        if (y.place < 0 || before(x.value, y.value)) return x;
-        if (before(y.value, x.value)) return y;
-        return x.place < y.place ? x : y;
+};
+// The index of the first element of an order, the smallest one of equal elements.
+template <class Order>
+struct ArgExtremum {
+    __device__ static Extremum identity() { return Extremum{(C)0, -1}; }
+    __device__ static Extremum of(C x, int64 index) { return Extremum{x, index}; }
+    __device__ static Extremum combine(Extremum x, Extremum y) {
+        if (x.index < 0) return y;
+        if (y.index < 0 || Order::before(x.value, y.value)) return x;
+        if (Order::before(y.value, x.value)) return y;
+        return x.index < y.index ? x : y;
     }
+    __device__ static O finish(Extremum x, int64) { return convert<O>(x.index); }
 };
-struct Maximum {
-    __device__ static Best start() { return Largest::start(); }
-    __device__ static Best of(C x, int64) { return Best{x, 0}; }
-    __device__ static Best join(Best x, Best y) {
-        return y.place < 0 || (x.place == 0 && !Largest::before(y.value, x.value)) ? x : y;
+// Its value.
+template <class Order>
+struct ValueExtremum {
+    __device__ static Extremum identity() { return Extremum{(C)0, -1}; }
+    __device__ static Extremum of(C x, int64) { return Extremum{x, 0}; }
+    __device__ static Extremum combine(Extremum x, Extremum y) {
+        return y.index < 0 || (x.index == 0 && !Order::before(y.value, x.value)) ? x : y;
     }
-    __device__ static O end(Best x, int64) { return convert<O>(x.value); }
+    __device__ static O finish(Extremum x, int64) { return convert<O>(x.value); }
 };
-struct Minimum {
-    __device__ static Best start() { return Smallest::start(); }
-    __device__ static Best of(C x, int64) { return Best{x, 0}; }
-    __device__ static Best join(Best x, Best y) {
-        return y.place < 0 || (x.place == 0 && !Smallest::before(y.value, x.value)) ? x : y;
-    }
-    __device__ static O end(Best x, int64) { return convert<O>(x.value); }
-};
-struct PlaceOfLargest : Largest {
-    __device__ static O end(Best x, int64) { return convert<O>(x.place); }
-};
-struct PlaceOfSmallest : Smallest {
-    __device__ static O end(Best x, int64) { return convert<O>(x.place); }
-};
+typedef ValueExtremum<Greater> Maximum;
+typedef ValueExtremum<Less> Minimum;
+typedef ArgExtremum<Greater> ArgMax;
+typedef ArgExtremum<Less> ArgMin;
 #endif
 
 typedef REDUCER R;
 
-// What the threads of a row hold, joined; the first of them has the result.
-__device__ A joined(A own) {
+// Combines the values of the threads of a row; the first of them has the result.
+__device__ A combined(A own) {
     __shared__ A shared[256];
     const int thread = threadIdx.x, lane = thread % LANES;
     shared[thread] = own;
 #pragma unroll 1
     for (int step = LANES / 2; step > 0; step /= 2) {
         if (LANES > 32) __syncthreads(); else __syncwarp();
-        if (lane < step) shared[thread] = R::join(shared[thread], shared[thread + step]);
+        if (lane < step) shared[thread] = R::combine(shared[thread], shared[thread + step]);
     }
     return shared[thread];
 }
 
 __device__ __forceinline__ A row_part(const T* x, int64 start, int64 stop) {
     const int lane = threadIdx.x % LANES;
-    A own = R::start();
+    A own = R::identity();
     int64 i = start;
 #if IN_PACKS
     const int count = 16 / sizeof(T);
@@ -140,52 +129,52 @@ __device__ __forceinline__ A row_part(const T* x, int64 start, int64 stop) {
                 *reinterpret_cast<const Pack<T, count>*>(x + start + k * count);
 #pragma unroll
             for (int j = 0; j < count; ++j)
-                own = R::join(own, R::of(load(pack.values[j]), start + k * count + j));
+                own = R::combine(own, R::of(load(pack.values[j]), start + k * count + j));
         }
         i = start + packs * count;
     }
 #endif
 #pragma unroll 4
-    for (int64 k = i + lane; k < stop; k += LANES) own = R::join(own, R::of(load(x[k]), k));
+    for (int64 k = i + lane; k < stop; k += LANES) own = R::combine(own, R::of(load(x[k]), k));
     return own;
 }
 
-// Whole rows: inner is 1.
+// One row for LANES threads; inner is 1.
 #ifdef HAS_whole_rows
 extern "C" __global__ void whole_rows(const T* x, O* out, int64 rows, int64 n) {
     const int64 row = (int64)blockIdx.x * (256 / LANES) + threadIdx.x / LANES;
-    A own = R::start();
+    A own = R::identity();
     if (row < rows) own = row_part(x + row * n, 0, n);
-    own = joined(own);
-    if (row < rows && threadIdx.x % LANES == 0) out[row] = R::end(own, n);
+    own = combined(own);
+    if (row < rows && threadIdx.x % LANES == 0) out[row] = R::finish(own, n);
 }
 #endif
 
-// Parts of rows: a block for each.
+// One part of a row for each block.
 #ifdef HAS_part_rows
 extern "C" __global__ void part_rows(const T* x, A* out, int64 n, int64 parts, int64 chunk) {
     const int64 row = blockIdx.x / parts, part = blockIdx.x % parts;
     const int64 start = part * chunk;
     const int64 stop = start + chunk < n ? start + chunk : n;
-    const A own = joined(row_part(x + row * n, start, stop));
+    const A own = combined(row_part(x + row * n, start, stop));
     if (threadIdx.x == 0) out[blockIdx.x] = own;
 }
 #endif
 
-// Parts of columns: a thread for each. Results lie as (outer, parts, inner).
+// One part of a column for each thread. Results have the shape (outer, parts, inner).
 __device__ __forceinline__ A column_part(
     const T* x, int64 outer, int64 column, int64 n, int64 inner, int64 start, int64 stop) {
-    A own = R::start();
+    A own = R::identity();
     const T* first = x + outer * n * inner + column;
 #pragma unroll 4
-    for (int64 k = start; k < stop; ++k) own = R::join(own, R::of(load(first[k * inner]), k));
+    for (int64 k = start; k < stop; ++k) own = R::combine(own, R::of(load(first[k * inner]), k));
     return own;
 }
 #ifdef HAS_whole_columns
 extern "C" __global__ void whole_columns(
     const T* x, O* out, int64 n, int64 inner, int64 size) {
     const int64 i = (int64)blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < size) out[i] = R::end(column_part(x, i / inner, i % inner, n, inner, 0, n), n);
+    if (i < size) out[i] = R::finish(column_part(x, i / inner, i % inner, n, inner, 0, n), n);
 }
 #endif
 #ifdef HAS_part_columns
@@ -199,15 +188,15 @@ extern "C" __global__ void part_columns(
 }
 #endif
 
-// Joins parts: a block for each result.
-#ifdef HAS_join_parts
-extern "C" __global__ void join_parts(
-    const A* parts_of, O* out, int64 n, int64 parts, int64 inner) {
+// Combines the parts of a result; a block for each result.
+#ifdef HAS_combine_parts
+extern "C" __global__ void combine_parts(
+    const A* accumulators, O* out, int64 n, int64 parts, int64 inner) {
     const int64 outer = blockIdx.x / inner, column = blockIdx.x % inner;
-    A own = R::start();
+    A own = R::identity();
     for (int64 k = threadIdx.x; k < parts; k += 256)
-        own = R::join(own, parts_of[(outer * parts + k) * inner + column]);
-    own = joined(own);
-    if (threadIdx.x == 0) out[blockIdx.x] = R::end(own, n);
+        own = R::combine(own, accumulators[(outer * parts + k) * inner + column]);
+    own = combined(own);
+    if (threadIdx.x == 0) out[blockIdx.x] = R::finish(own, n);
 }
 #endif

@@ -1,13 +1,13 @@
-// T: elements, LANES: threads of a row, PACKS: how many packs of WIDTH elements a thread holds of
-// it, 0 where rows are longer than registers hold and are read again, HAS_...: which of the kernels
-// are compiled. Up to 32 lanes a block has 256 / LANES rows, else one. Rows lie without gaps; their
-// length is a multiple of WIDTH.
+// T: elements, LANES: threads of a row, PACKS: packs of WIDTH elements that a thread keeps in registers,
+// 0 where a row does not fit into registers and is loaded in every pass, HAS_...: the kernels to
+// compile. A block has 256 / LANES rows for up to 32 lanes, else one. Rows are dense; their length is a
+// multiple of WIDTH.
 
 typedef typename Computed<T>::type C;
 
 #define BLOCK (LANES > 32 ? LANES : 256)
 
-// Sums, and the largest, of what neighbouring lanes hold: each of them gets it, in a fixed order.
+// Sum and maximum over COUNT neighbouring lanes, for each of them, in a fixed order.
 template <int COUNT>
 __device__ __forceinline__ C sum_of_lanes(C x) {
 #pragma unroll
@@ -15,7 +15,7 @@ __device__ __forceinline__ C sum_of_lanes(C x) {
     return x;
 }
 template <int COUNT>
-__device__ __forceinline__ C peak_of_lanes(C x) {
+__device__ __forceinline__ C max_of_lanes(C x) {
 #pragma unroll
     for (int step = COUNT / 2; step > 0; step /= 2) {
         const C other = __shfl_xor_sync(0xffffffffu, x, step);
@@ -23,44 +23,43 @@ __device__ __forceinline__ C peak_of_lanes(C x) {
     }
     return x;
 }
-#define NEAR (LANES < 32 ? LANES : 32)  // lanes of a row in a warp
-#define FAR (LANES > 32 ? LANES / 32 : 1)  // warps of a row
-// What each warp of a row has found: lane k of each of them gets that of warp k, or of another one
-// where there are no more.
+#define WARP_LANES (LANES < 32 ? LANES : 32)  // lanes of a row in a warp
+#define ROW_WARPS (LANES > 32 ? LANES / 32 : 1)  // warps of a row
+// Exchanges one value of each warp of a row: lane k gets that of warp k modulo the number of warps.
 template <class N>
-__device__ __forceinline__ N of_warps(N own) {
+__device__ __forceinline__ N exchange_warps(N own) {
     if (LANES <= 32) return own;
-    __shared__ N shared[FAR];
+    __shared__ N shared[ROW_WARPS];
     __syncthreads();
     if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = own;
     __syncthreads();
-    return shared[threadIdx.x % FAR];
+    return shared[threadIdx.x % ROW_WARPS];
 }
 __device__ __forceinline__ C sum_of(C own) {
-    return sum_of_lanes<FAR>(of_warps(sum_of_lanes<NEAR>(own)));
+    return sum_of_lanes<ROW_WARPS>(exchange_warps(sum_of_lanes<WARP_LANES>(own)));
 }
 struct Sums {
     C first, second;
 };
 __device__ __forceinline__ Sums sums_of(C first, C second) {
-    const Sums all = of_warps(Sums{sum_of_lanes<NEAR>(first), sum_of_lanes<NEAR>(second)});
-    return Sums{sum_of_lanes<FAR>(all.first), sum_of_lanes<FAR>(all.second)};
+    const Sums all = exchange_warps(Sums{sum_of_lanes<WARP_LANES>(first), sum_of_lanes<WARP_LANES>(second)});
+    return Sums{sum_of_lanes<ROW_WARPS>(all.first), sum_of_lanes<ROW_WARPS>(all.second)};
 }
 
 template <class O>
-__device__ __forceinline__ bool is_aligned(const O* place) {
-    return ((uint64)place & (sizeof(O) * WIDTH - 1)) == 0;
+__device__ __forceinline__ bool is_aligned(const O* address) {
+    return ((uint64)address & (sizeof(O) * WIDTH - 1)) == 0;
 }
-__device__ __forceinline__ Pack<T, WIDTH> pack_at(const T* place, bool aligned) {
-    if (aligned) return *reinterpret_cast<const Pack<T, WIDTH>*>(place);
+__device__ __forceinline__ Pack<T, WIDTH> load_pack(const T* address, bool aligned) {
+    if (aligned) return *reinterpret_cast<const Pack<T, WIDTH>*>(address);
     Pack<T, WIDTH> pack;
 #pragma unroll
-    for (int j = 0; j < WIDTH; ++j) pack.values[j] = place[j];
+    for (int j = 0; j < WIDTH; ++j) pack.values[j] = address[j];
     return pack;
 }
 
 #if WIDTH > 1
-// A pack as the words that registers hold.
+// A pack as the 32-bit words of registers.
 typedef Pack<uint32, WIDTH * sizeof(T) / 4> Words;
 union Both {
     Words words;
@@ -79,17 +78,17 @@ __device__ __forceinline__ void numbers_of(Words words, C* numbers) {
 }
 #endif
 
-// Pairs of numbers that are rounded at once, as a word.
+// Rounds two numbers in one instruction, to a word, where there is one.
 template <class O>
-struct Pairs {
-    static const bool there = false;
+struct PairConversion {
+    static const bool exists = false;
     __device__ __forceinline__ static uint32 of(C, C) { return 0; }
 };
 #if !defined(BURN_EMULATED) && __CUDA_ARCH__ >= 800
 #define BURN_PAIRS(O, INSTRUCTION)                                              \
     template <>                                                                 \
-    struct Pairs<O> {                                                           \
-        static const bool there = true;                                         \
+    struct PairConversion<O> {                                                  \
+        static const bool exists = true;                                        \
         __device__ __forceinline__ static uint32 of(C low, C high) {            \
             uint32 word;                                                        \
             asm(INSTRUCTION " %0, %1, %2;" : "=r"(word) : "f"((float)high), "f"((float)low)); \
@@ -105,10 +104,10 @@ __device__ __forceinline__ Pack<O, WIDTH> narrowed(const C* numbers) {
         Pack<uint32, (WIDTH + 1) / 2> words;
         Pack<O, WIDTH> pack;
     } both;
-    if (Pairs<O>::there && WIDTH % 2 == 0) {
+    if (PairConversion<O>::exists && WIDTH % 2 == 0) {
 #pragma unroll
         for (int j = 0; j < WIDTH / 2; ++j)
-            both.words.values[j] = Pairs<O>::of(numbers[2 * j], numbers[2 * j + 1]);
+            both.words.values[j] = PairConversion<O>::of(numbers[2 * j], numbers[2 * j + 1]);
     } else {
 #pragma unroll
         for (int j = 0; j < WIDTH; ++j) both.pack.values[j] = convert<O>(numbers[j]);
@@ -122,18 +121,18 @@ struct Row {
     C values[PACKS * WIDTH];
     int n;
 
-    // All is fetched before any of it is looked at.
+    // Issues all loads before any value is used.
     __device__ __forceinline__ Row(const T* row, int64 length) : n((int)length) {
 #if WIDTH > 1
         Words words[PACKS];
         if (is_aligned(row)) {
 #pragma unroll
             for (int p = 0; p < PACKS; ++p)
-                words[p] = place(p) < n ? *reinterpret_cast<const Words*>(row + place(p)) : Words{};
+                words[p] = first_of(p) < n ? *reinterpret_cast<const Words*>(row + first_of(p)) : Words{};
         } else {
 #pragma unroll
             for (int p = 0; p < PACKS; ++p)
-                words[p] = place(p) < n ? words_of(pack_at(row + place(p), false)) : Words{};
+                words[p] = first_of(p) < n ? words_of(load_pack(row + first_of(p), false)) : Words{};
         }
 #pragma unroll
         for (int p = 0; p < PACKS; ++p) numbers_of(words[p], values + p * WIDTH);
@@ -141,51 +140,51 @@ struct Row {
         T numbers[PACKS];
 #pragma unroll
         for (int p = 0; p < PACKS; ++p)
-            numbers[p] = row[place(p) < n ? place(p) : 0];  // without a branch: at once
+            numbers[p] = row[first_of(p) < n ? first_of(p) : 0];  // no branch: the loads overlap
 #pragma unroll
-        for (int p = 0; p < PACKS; ++p) values[p] = place(p) < n ? load(numbers[p]) : (C)0;
+        for (int p = 0; p < PACKS; ++p) values[p] = first_of(p) < n ? load(numbers[p]) : (C)0;
 #endif
     }
-    __device__ __forceinline__ static int place(int p) {
+    __device__ __forceinline__ static int first_of(int p) {
         return (p * LANES + threadIdx.x % LANES) * WIDTH;
     }
-    // How many elements this thread holds.
+    // Number of elements that this thread holds.
     __device__ __forceinline__ int count() const {
         int found = 0;
 #pragma unroll
-        for (int p = 0; p < PACKS; ++p) found += place(p) < n ? WIDTH : 0;
+        for (int p = 0; p < PACKS; ++p) found += first_of(p) < n ? WIDTH : 0;
         return found;
     }
-    // Calls visit(k, value) for them.
+    // Calls visit(k, value) for each of them.
     template <class V>
     __device__ __forceinline__ void each(V visit) {
 #pragma unroll
         for (int p = 0; p < PACKS; ++p) {
-            if (place(p) < n) {
+            if (first_of(p) < n) {
 #pragma unroll
-                for (int j = 0; j < WIDTH; ++j) visit(place(p) + j, values[p * WIDTH + j]);
+                for (int j = 0; j < WIDTH; ++j) visit(first_of(p) + j, values[p * WIDTH + j]);
             }
         }
     }
-    // Calls visit(k, value, other value) for them and for those of a row as long.
+    // Calls visit(k, value, other value) for each of them and the same element of another row.
     template <class V>
     __device__ __forceinline__ void each_pair(Row& other, V visit) {
 #pragma unroll
         for (int p = 0; p < PACKS; ++p) {
-            if (place(p) < n) {
+            if (first_of(p) < n) {
 #pragma unroll
                 for (int j = 0; j < WIDTH; ++j)
-                    visit(place(p) + j, values[p * WIDTH + j], other.values[p * WIDTH + j]);
+                    visit(first_of(p) + j, values[p * WIDTH + j], other.values[p * WIDTH + j]);
             }
         }
     }
-    // Writes the numbers that make(p, first, numbers) makes of each pack.
+    // Stores the packs whose numbers make(p, first, numbers) computes.
     template <class O, class M>
     __device__ __forceinline__ void write_packs(O* out, M make) {
         const bool aligned = is_aligned(out);
 #pragma unroll
         for (int p = 0; p < PACKS; ++p) {
-            const int first = place(p);
+            const int first = first_of(p);
             if (first < n) {
                 C numbers[WIDTH];
                 make(p, first, numbers);
@@ -199,7 +198,7 @@ struct Row {
             }
         }
     }
-    // Writes of(k, value) for each of them.
+    // Stores of(k, value) for each element.
     template <class O, class V>
     __device__ __forceinline__ void write(O* out, V of) {
         write_packs(out, [&](int p, int first, C* numbers) {
@@ -216,15 +215,15 @@ struct Row {
                     of(first + j, values[p * WIDTH + j], other.values[p * WIDTH + j]);
         });
     }
-    // Writes of(value) * scale + shift, where there are such vectors.
+    // Stores of(value) * scale + shift; each vector may be absent.
     template <class V>
     __device__ __forceinline__ void write_scaled(
         T* out, const T* scale, bool has_scale, const T* shift, bool has_shift, V of) {
         const bool aligned_scale = is_aligned(scale), aligned_shift = is_aligned(shift);
         write_packs(out, [&](int p, int first, C* numbers) {
             Pack<T, WIDTH> factors, terms;
-            if (has_scale) factors = pack_at(scale + first, aligned_scale);
-            if (has_shift) terms = pack_at(shift + first, aligned_shift);
+            if (has_scale) factors = load_pack(scale + first, aligned_scale);
+            if (has_shift) terms = load_pack(shift + first, aligned_shift);
 #pragma unroll
             for (int j = 0; j < WIDTH; ++j) {
                 C result = of(values[p * WIDTH + j]);
@@ -235,7 +234,7 @@ struct Row {
     }
 };
 #else
-// A row in memory, where it is read each time.
+// A row in memory, which each pass loads.
 struct Row {
     const T* row;
     int64 n;
@@ -300,15 +299,15 @@ struct Row {
 };
 #endif
 
-// Which row a thread belongs to. Threads without one have a row of no elements.
+// The row of a thread; threads beyond the last row get one of length 0.
 #define ROW                                                                         \
     const int64 row = LANES > 32 ? (int64)blockIdx.x                                \
                                  : (int64)blockIdx.x * (256 / LANES) + threadIdx.x / LANES; \
-    const int64 own = row < rows ? n : 0;                                           \
-    const int64 at = row < rows ? row * n : 0;
+    const int64 length = row < rows ? n : 0;                                        \
+    const int64 offset = row < rows ? row * n : 0;
 
-// An exponential: of 16-bit elements one of 22 bits will do, which is rounded to 11 at the most.
-__device__ __forceinline__ C power(C x) {
+// The hardware's approximation, of 22 bits, is enough for 16-bit elements, which have at most 11.
+__device__ __forceinline__ C row_exp(C x) {
 #ifndef BURN_EMULATED
     if (sizeof(T) == 2) {
         float result;
@@ -319,59 +318,60 @@ __device__ __forceinline__ C power(C x) {
     return exp(x);
 }
 
-// Largest element of a row, and the sum of the exponentials less it. Of a row with NaN, or with an
-// infinity as its largest element, the sum is NaN.
+// Maximum of a row and the sum of exp(x - maximum). The sum is NaN for a row with NaN or with an
+// infinite maximum.
 struct Exponentials {
-    C peak, total;
+    C max_value, total;
 
-    // What brings a sum that was less one number to be less another.
-    __device__ __forceinline__ static C decay(C from, C to) {
-        return from == to ? (C)1 : power(from - to);
+    // The factor that turns a sum of exp(x - from) into one of exp(x - to).
+    __device__ __forceinline__ static C rescale(C from, C to) {
+        return from == to ? (C)1 : row_exp(from - to);
     }
     template <int COUNT>
-    __device__ __forceinline__ Exponentials joined() const {
-        const C highest = peak_of_lanes<COUNT>(peak);
-        return Exponentials{highest, sum_of_lanes<COUNT>(total * decay(peak, highest))};
+    __device__ __forceinline__ Exponentials combined() const {
+        const C warp_max = max_of_lanes<COUNT>(max_value);
+        return Exponentials{warp_max, sum_of_lanes<COUNT>(total * rescale(max_value, warp_max))};
     }
 };
 template <bool keeps>
-__device__ __forceinline__ Exponentials exponentials(Row& x, C& own_peak) {
-    C peak = -bits_as_float(0x7f800000u), total = (C)0;
+__device__ __forceinline__ Exponentials exponentials(Row& x, C& thread_max) {
+    C max_value = -bits_as_float(0x7f800000u), total = (C)0;
 #if PACKS
-    x.each([&](int64, C value) { peak = fmax(peak, value); });
-    // A thread that has nothing but negative infinities adds nothing.
-    const C less = peak == -bits_as_float(0x7f800000u) ? (C)0 : peak;
+    x.each([&](int64, C value) { max_value = fmax(max_value, value); });
+    // A thread with negative infinities alone adds 0.
+    const C shift = max_value == -bits_as_float(0x7f800000u) ? (C)0 : max_value;
     x.each([&](int64, C& value) {
-        const C share = power(value - less);
+        const C share = row_exp(value - shift);
         if (!keeps) value = share;
         total += share;
     });
 #else
     x.each([&](int64, C value) {
-        if (peak < value) {
-            total = total * power(peak - value) + (C)1;
-            peak = value;
+        if (max_value < value) {
+            total = total * row_exp(max_value - value) + (C)1;
+            max_value = value;
         } else {
-            total += value == peak ? (C)1 : power(value - peak);
+            total += value == max_value ? (C)1 : row_exp(value - max_value);
         }
     });
 #endif
-    own_peak = peak;
-    Exponentials all = of_warps(Exponentials{peak, total}.joined<NEAR>()).joined<FAR>();
-    if (fabs(all.peak) == bits_as_float(0x7f800000u)) all.total = bits_as_float(0x7fffffffu);
+    thread_max = max_value;
+    const Exponentials own = Exponentials{max_value, total}.combined<WARP_LANES>();
+    Exponentials all = exchange_warps(own).combined<ROW_WARPS>();
+    if (fabs(all.max_value) == bits_as_float(0x7f800000u)) all.total = bits_as_float(0x7fffffffu);
     return all;
 }
-// What `exponentials<false>` leaves of an element, as a share of the sum.
-struct Shares {
-    C peak, factor;
+// The softmax of an element, from what `exponentials<false>` has left of it.
+struct Normalizer {
+    C max_value, factor;
 
-    __device__ __forceinline__ Shares(const Exponentials& sums, C own_peak) {
-        peak = sums.peak;
+    __device__ __forceinline__ Normalizer(const Exponentials& sums, C thread_max) {
+        max_value = sums.max_value;
         factor = (C)1 / sums.total;
-        if (PACKS) factor *= Exponentials::decay(own_peak, sums.peak);
+        if (PACKS) factor *= Exponentials::rescale(thread_max, sums.max_value);
     }
     __device__ __forceinline__ C of(C value) const {
-        return (PACKS ? value : power(value - peak)) * factor;
+        return (PACKS ? value : row_exp(value - max_value)) * factor;
     }
 };
 
@@ -379,22 +379,22 @@ struct Shares {
 extern "C" __global__ void __launch_bounds__(BLOCK) softmax(
     const T* __restrict__ x, T* __restrict__ out, int64 rows, int64 n) {
     ROW
-    Row values(x + at, own);
-    C peak;
-    const Exponentials sums = exponentials<false>(values, peak);
-    const Shares shares(sums, peak);
-    values.write(out + at, [&](int64, C value) { return shares.of(value); });
+    Row values(x + offset, length);
+    C thread_max;
+    const Exponentials sums = exponentials<false>(values, thread_max);
+    const Normalizer normalizer(sums, thread_max);
+    values.write(out + offset, [&](int64, C value) { return normalizer.of(value); });
 }
 #endif
 #ifdef HAS_log_softmax
 extern "C" __global__ void __launch_bounds__(BLOCK) log_softmax(
     const T* __restrict__ x, T* __restrict__ out, int64 rows, int64 n) {
     ROW
-    Row values(x + at, own);
-    C peak;
-    const Exponentials sums = exponentials<true>(values, peak);
+    Row values(x + offset, length);
+    C thread_max;
+    const Exponentials sums = exponentials<true>(values, thread_max);
     const C shift = log(sums.total);
-    values.write(out + at, [&](int64, C value) { return value - sums.peak - shift; });
+    values.write(out + offset, [&](int64, C value) { return value - sums.max_value - shift; });
 }
 #endif
 #ifdef HAS_softmax_grad
@@ -402,11 +402,11 @@ extern "C" __global__ void __launch_bounds__(BLOCK) softmax_grad(
     const T* __restrict__ output, const T* __restrict__ g, T* __restrict__ out, int64 rows,
     int64 n) {
     ROW
-    Row values(output + at, own), slopes(g + at, own);
+    Row values(output + offset, length), gradients(g + offset, length);
     C total = (C)0;
-    values.each_pair(slopes, [&](int64, C value, C slope) { total += value * slope; });
+    values.each_pair(gradients, [&](int64, C value, C slope) { total += value * slope; });
     total = sum_of(total);
-    values.write_pair(slopes, out + at, [&](int64, C value, C slope) {
+    values.write_pair(gradients, out + offset, [&](int64, C value, C slope) {
         return value * (slope - total);
     });
 }
@@ -416,45 +416,45 @@ extern "C" __global__ void __launch_bounds__(BLOCK) log_softmax_grad(
     const T* __restrict__ output, const T* __restrict__ g, T* __restrict__ out, int64 rows,
     int64 n) {
     ROW
-    Row values(output + at, own), slopes(g + at, own);
+    Row values(output + offset, length), gradients(g + offset, length);
     C total = (C)0;
-    slopes.each([&](int64, C slope) { total += slope; });
+    gradients.each([&](int64, C slope) { total += slope; });
     total = sum_of(total);
-    values.write_pair(slopes, out + at, [&](int64, C value, C slope) {
+    values.write_pair(gradients, out + offset, [&](int64, C value, C slope) {
         return slope - exp(value) * total;
     });
 }
 #endif
 
-// The mean of a row, and one over the root of its variance around it. Squares are those around the
-// mean of a warp, which are then brought to that of the row (Chan, Golub and LeVeque, 1979).
-struct Moments {
-    C mean, inverse;
+// Mean of a row and 1 / sqrt(variance + epsilon). Squared deviations from the mean of a warp are
+// brought to that of the row (Chan, Golub and LeVeque, 1979).
+struct RowStatistics {
+    C mean, inverse_deviation;
 };
-struct Spread {
+struct Moments {
     C count, mean, squares;
 };
-__device__ __forceinline__ Moments moments(Row& x, int64 n, double epsilon) {
+__device__ __forceinline__ RowStatistics row_statistics(Row& x, int64 n, double epsilon) {
     C total = (C)0, squares = (C)0;
     x.each([&](int64, C value) { total += value; });
-    const C count = sum_of_lanes<NEAR>((C)x.count());
-    const C own = sum_of_lanes<NEAR>(total) / (count > (C)0 ? count : (C)1);
+    const C count = sum_of_lanes<WARP_LANES>((C)x.count());
+    const C own = sum_of_lanes<WARP_LANES>(total) / (count > (C)0 ? count : (C)1);
     x.each([&](int64, C value) { squares += (value - own) * (value - own); });
-    const Spread part = of_warps(Spread{count, own, sum_of_lanes<NEAR>(squares)});
-    const C mean = LANES > 32 ? sum_of_lanes<FAR>(part.count * part.mean) / (C)n : own;
-    const C distance = part.mean - mean;
-    squares = sum_of_lanes<FAR>(part.squares + part.count * distance * distance);
-    return Moments{mean, (C)1 / sqrt(squares / (C)n + (C)epsilon)};
+    const Moments part = exchange_warps(Moments{count, own, sum_of_lanes<WARP_LANES>(squares)});
+    const C mean = LANES > 32 ? sum_of_lanes<ROW_WARPS>(part.count * part.mean) / (C)n : own;
+    const C delta = part.mean - mean;
+    squares = sum_of_lanes<ROW_WARPS>(part.squares + part.count * delta * delta);
+    return RowStatistics{mean, (C)1 / sqrt(squares / (C)n + (C)epsilon)};
 }
 #ifdef HAS_layer_norm
 extern "C" __global__ void __launch_bounds__(BLOCK) layer_norm(
     const T* __restrict__ x, const T* __restrict__ gamma, const T* __restrict__ beta,
     T* __restrict__ out, double epsilon, int64 has_gamma, int64 has_beta, int64 rows, int64 n) {
     ROW
-    Row values(x + at, own);
-    const Moments found = moments(values, n, epsilon);
-    values.write_scaled(out + at, gamma, has_gamma, beta, has_beta, [&](C value) {
-        return (value - found.mean) * found.inverse;
+    Row values(x + offset, length);
+    const RowStatistics found = row_statistics(values, n, epsilon);
+    values.write_scaled(out + offset, gamma, has_gamma, beta, has_beta, [&](C value) {
+        return (value - found.mean) * found.inverse_deviation;
     });
 }
 #endif
@@ -463,75 +463,75 @@ extern "C" __global__ void __launch_bounds__(BLOCK) rms_norm(
     const T* __restrict__ x, const T* __restrict__ gamma, T* __restrict__ out, double epsilon,
     int64 has_gamma, int64 rows, int64 n) {
     ROW
-    Row values(x + at, own);
+    Row values(x + offset, length);
     C squares = (C)0;
     values.each([&](int64, C value) { squares += value * value; });
     const C inverse = (C)1 / sqrt(sum_of(squares) / (C)n + (C)epsilon);
-    values.write_scaled(out + at, gamma, has_gamma, gamma, false, [&](C value) {
+    values.write_scaled(out + offset, gamma, has_gamma, gamma, false, [&](C value) {
         return value * inverse;
     });
 }
 #endif
-// The gradient by x, and what adds up to that by gamma.
+// The gradient with respect to x, and the terms whose sums are that with respect to gamma.
 #ifdef HAS_layer_norm_grad
 extern "C" __global__ void __launch_bounds__(BLOCK) layer_norm_grad(
     const T* __restrict__ x, const T* __restrict__ gamma, const T* __restrict__ g,
-    T* __restrict__ out, C* __restrict__ steep, double epsilon, int64 has_gamma, int64 rows,
+    T* __restrict__ out, C* __restrict__ gamma_terms, double epsilon, int64 has_gamma, int64 rows,
     int64 n) {
     ROW
-    Row values(x + at, own), slopes(g + at, own);
-    const Moments found = moments(values, n, epsilon);
-    C level = (C)0, bend = (C)0;
-    values.each_pair(slopes, [&](int64 k, C value, C slope) {
-        const C normal = (value - found.mean) * found.inverse;
+    Row values(x + offset, length), gradients(g + offset, length);
+    const RowStatistics found = row_statistics(values, n, epsilon);
+    C mean_g = (C)0, mean_g_normalized = (C)0;
+    values.each_pair(gradients, [&](int64 k, C value, C slope) {
+        const C normalized = (value - found.mean) * found.inverse_deviation;
         const C weighted = has_gamma ? slope * load(gamma[k]) : slope;
-        level += weighted;
-        bend += weighted * normal;
+        mean_g += weighted;
+        mean_g_normalized += weighted * normalized;
     });
-    const Sums both = sums_of(level, bend);
-    level = both.first / (C)n;
-    bend = both.second / (C)n;
-    values.write_pair(slopes, steep + at, [&](int64, C value, C slope) {
-        return slope * ((value - found.mean) * found.inverse);
+    const Sums both = sums_of(mean_g, mean_g_normalized);
+    mean_g = both.first / (C)n;
+    mean_g_normalized = both.second / (C)n;
+    values.write_pair(gradients, gamma_terms + offset, [&](int64, C value, C slope) {
+        return slope * ((value - found.mean) * found.inverse_deviation);
     });
-    values.write_pair(slopes, out + at, [&](int64 k, C value, C slope) {
-        const C normal = (value - found.mean) * found.inverse;
+    values.write_pair(gradients, out + offset, [&](int64 k, C value, C slope) {
+        const C normalized = (value - found.mean) * found.inverse_deviation;
         const C weighted = has_gamma ? slope * load(gamma[k]) : slope;
-        return (weighted - level - normal * bend) * found.inverse;
+        return (weighted - mean_g - normalized * mean_g_normalized) * found.inverse_deviation;
     });
 }
 #endif
 #ifdef HAS_cross_entropy
-// TARGET: dtype of the classes. A class out of range is reported, and gives 0.
+// TARGET: type of the class indices. One that is out of range is reported, and its result is 0.
 extern "C" __global__ void __launch_bounds__(BLOCK) cross_entropy(
     const T* __restrict__ x, const TARGET* __restrict__ targets, T* __restrict__ out, int64* flag,
-    int64 call, int64 rows, int64 n) {
+    int64 op, int64 rows, int64 n) {
     ROW
-    Row values(x + at, own);
-    C peak;
-    const Exponentials sums = exponentials<true>(values, peak);
+    Row values(x + offset, length);
+    C thread_max;
+    const Exponentials sums = exponentials<true>(values, thread_max);
     if (row < rows && threadIdx.x % LANES == 0) {
-        const int64 target = checked_label(signed_index(targets[row]), n, flag, call);
-        const C chosen = target < 0 ? sums.peak : load(x[at + target]);
-        out[row] = convert<T>(sums.peak - chosen + log(sums.total));
+        const int64 target = checked_class(signed_index(targets[row]), n, flag, op);
+        const C chosen = target < 0 ? sums.max_value : load(x[offset + target]);
+        out[row] = convert<T>(sums.max_value - chosen + log(sums.total));
     }
 }
 #endif
 #ifdef HAS_cross_entropy_grad
 extern "C" __global__ void __launch_bounds__(BLOCK) cross_entropy_grad(
     const T* __restrict__ x, const TARGET* __restrict__ targets, const T* __restrict__ g,
-    T* __restrict__ out, int64* flag, int64 call, int64 rows, int64 n) {
+    T* __restrict__ out, int64* flag, int64 op, int64 rows, int64 n) {
     ROW
-    Row values(x + at, own);
-    C peak;
-    const Exponentials sums = exponentials<false>(values, peak);
-    const Shares shares(sums, peak);
+    Row values(x + offset, length);
+    C thread_max;
+    const Exponentials sums = exponentials<false>(values, thread_max);
+    const Normalizer normalizer(sums, thread_max);
     if (row >= rows) return;
     const int64 target = signed_index(targets[row]);
-    if (threadIdx.x % LANES == 0) checked_label(target, n, flag, call);
+    if (threadIdx.x % LANES == 0) checked_class(target, n, flag, op);
     const C slope = load(g[row]);
-    values.write(out + at, [&](int64 k, C value) {
-        const C share = shares.of(value);
+    values.write(out + offset, [&](int64 k, C value) {
+        const C share = normalizer.of(value);
         return slope * (k == target ? share - (C)1 : share);
     });
 }

@@ -1,9 +1,9 @@
-// T: elements, K: unsigned integers of the same size, O: what places are counted in. EQUAL_ZEROS:
-// 1 where zeros of both signs are equal, 0 where the elements are to be made of the keys again.
+// T: elements, K: unsigned integers of the same size, O: indices. EQUAL_ZEROS: 1 where zeros of both
+// signs have one key, 0 where keys are converted back to elements.
 
 #ifdef KEYS
-// Unsigned integers in the order of the elements: zeros are equal, and NaN is largest. With a row
-// above them, the order within rows.
+// Unsigned integers in the order of the elements; NaN is greatest. `make_row_keys` puts the row into
+// the upper half, which gives the order within rows.
 template <class W, int width>
 __device__ __forceinline__ W float_key(W bits, bool nan) {
     const W sign = (W)1 << (width - 1);
@@ -67,19 +67,19 @@ extern "C" __global__ void make_row_keys(
     keys[i] = (uint64)(i / length) << 32 | (uint64)(K)(descending ? ~own : own);
 }
 #else
-// The row of what comes k-th, for a second, stable sort by rows.
+// The row of the k-th element in order, for a second, stable sort by rows.
 extern "C" __global__ void rows_of(
     const int64* __restrict__ order, uint64* __restrict__ rows, int64 length, int64 n) {
     const int64 i = (int64)blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) rows[i] = (uint64)(order[i] / length);
 }
-extern "C" __global__ void chained(
+extern "C" __global__ void compose_orders(
     const int64* __restrict__ first, const int64* __restrict__ second, int64* __restrict__ out,
     int64 n) {
     const int64 i = (int64)blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) out[i] = first[second[i]];
 }
-extern "C" __global__ void places_in_rows(
+extern "C" __global__ void indices_in_rows(
     const int64* __restrict__ order, O* __restrict__ out, int64 length, int64 n) {
     const int64 i = (int64)blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) out[i] = (O)(order[i] % length);
