@@ -97,7 +97,6 @@ CALLS = {
     "take": call(X, LABELS, axis=1),
     "take_along_axis": call(X, INDICES, axis=0),
     "narrow": call(X, 1, 2, axis=1),
-    "searchsorted": [call(np.sort(ROW), 0.5), call(np.sort(ROW), 1, side="right")],
     "sort": call(X, axis=0, descending=True, stable=True),
     "argsort": call(X, axis=0, descending=True, stable=True),
     "sort_with_indices": call(X, axis=0, descending=True),
