@@ -1,4 +1,4 @@
-"""Names for types that every part of burn shares."""
+"""Names of types that every part of burn uses."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ Shape: TypeAlias = tuple[int, ...]
 """Length of each axis."""
 
 Scalar: TypeAlias = bool | int | float | complex
-"""A Python number. It has the dtype of the tensor it meets."""
+"""A Python number. It takes the dtype of the tensor that it is combined with."""
 
 RealScalar: TypeAlias = bool | int | float
-"""A Python number that has a place in an order."""
+"""A real Python number."""
 
 Slices: TypeAlias = tuple[tuple[int, int, int], ...]
 """Per axis (start, length, step): output element i is input element ``start + i * step``."""
 
 Primitive: TypeAlias = Any
-"""What a backend computes with: an array, a buffer, or a Python number where an op takes one."""
+"""The tensor of a backend: an array or a buffer, or a Python number where an op accepts one."""

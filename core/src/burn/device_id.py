@@ -1,7 +1,7 @@
-"""DeviceId, and the arithmetic that puts a backend's device types into one number space.
+"""DeviceId, and the encoding of a backend and its device type in one number.
 
-Inside a backend a device type is a small number of its own (torch: cuda 0, mps 1, cpu 2). At the
-dispatch level a type id carries the backend as well: ``backend_id << 8 | backend_type_id``.
+A backend numbers its device types from 0 (torch: cuda 0, mps 1, cpu 2). At the dispatch level a
+type id contains the backend as well: ``backend_id << 8 | backend_type_id``.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ _WORD: Final = 0xFFFF
 
 
 class DeviceId(NamedTuple):
-    """Which device: its type and its number among the devices of that type.
+    """A device: its type, and its index among the devices of that type.
 
-    A process assigns the numbers of third-party backends anew, so a DeviceId is never stored;
-    names are.
+    The ids of third-party backends differ between processes, so a DeviceId is never stored; names
+    are.
     """
 
     type_id: int
@@ -60,9 +60,9 @@ def encode_type_id(backend_id: int, backend_type_id: int) -> int:
     >>> hex(encode_type_id(5, 2))
     '0x502'
     """
-    for what, number in (("backend id", backend_id), ("device type id", backend_type_id)):
+    for name, number in (("backend id", backend_id), ("device type id", backend_type_id)):
         if not 0 <= number <= _BYTE:
-            raise ArgumentError(f"{what} {number} does not fit 8 bits (0 to 255)")
+            raise ArgumentError(f"{name} {number} does not fit 8 bits (0 to 255)")
     return backend_id << 8 | backend_type_id
 
 

@@ -1,4 +1,4 @@
-"""Element types: what they are, what a device can do with them, and how they promote.
+"""Element types, what a device can do with them, and their promotion.
 
 The promotion rules are those of the array API standard (2025.12, "Type Promotion Rules"), the
 same on every backend, with the extensions that `promote` names.
@@ -44,8 +44,8 @@ def __dir__() -> list[str]:
 class Kind(str):
     """A set of kinds of element types, as the letters that NumPy gives them.
 
-    An operand of an op says by it which kinds it takes. A DType has one letter: ``"b"``, ``"i"``,
-    ``"u"``, ``"f"`` or ``"c"``, so that code for NumPy's dtypes can read it.
+    It declares the kinds that an operand of an op accepts. A DType has one letter: ``"b"``,
+    ``"i"``, ``"u"``, ``"f"`` or ``"c"``, so that code for NumPy's dtypes can read it.
 
     Examples
     --------
@@ -116,7 +116,7 @@ class DTypeUsage(enum.Flag):
     """Creation, cast, layout and transfer work."""
 
     ARITHMETIC = enum.auto()
-    """Every op gives results within tolerance, by whatever internal precision."""
+    """Every op gives results within tolerance, in any internal precision."""
 
     ACCELERATED = enum.auto()
     """Faster than float32 on special units."""
@@ -137,7 +137,7 @@ class DType(str):
     name : str
         The name in the array API standard, such as ``"float32"``.
     kind : Kind
-        Which family it belongs to, as NumPy's letter: ``"b"``, ``"i"``, ``"u"``, ``"f"``, ``"c"``.
+        Its kind, as NumPy's letter: ``"b"``, ``"i"``, ``"u"``, ``"f"``, ``"c"``.
     itemsize : int
         Bytes per element.
 
@@ -168,7 +168,7 @@ class DType(str):
 
     _members: ClassVar[dict[str, DType]] = {}
     _native: ClassVar[dict[object, DType]] = {}
-    """By NumPy's dtypes, whose names take NumPy 10 µs."""
+    """By NumPy dtype: NumPy takes 10 µs to compute the name of one."""
 
     def __new__(cls, name: str, kind: Kind, itemsize: int) -> DType:  # noqa: ARG004, PYI034 — see __init__; no class derives from it
         """The string; `__init__` fills in the rest."""
@@ -219,7 +219,7 @@ class DType(str):
 
     @classmethod
     def of(cls, dtype: object) -> DType:
-        """Find the DType that somebody means.
+        """The DType of a name, or of a dtype of NumPy.
 
         Parameters
         ----------
@@ -235,7 +235,7 @@ class DType(str):
             return dtype
         try:
             return cls._native[dtype]
-        except (KeyError, TypeError):  # it was not asked for yet, or has no hash
+        except (KeyError, TypeError):  # not cached yet, or not hashable
             pass
         name = dtype if isinstance(dtype, str) else _numpy_name(dtype)
         found = cls._members.get(name)
@@ -246,7 +246,7 @@ class DType(str):
         return found
 
     def __getattr__(self, name: str) -> Any:
-        # The slot of `numpy` is filled when it is first read, so that names alone cost no import.
+        # The slot of `numpy` is filled on first access, so that dtypes alone do not import NumPy.
         if name != "numpy":
             raise AttributeError(f"a DType has no attribute {name!r}")
         import numpy as np
@@ -266,7 +266,7 @@ class DType(str):
 
     @property
     def component(self) -> DType:
-        """Dtype of the real and the imaginary part of a complex dtype; any other is its own."""
+        """Dtype of the real and the imaginary part of a complex dtype; any other dtype itself."""
         if not self.is_complex:
             return self
         return float64 if self.itemsize == 16 else float32
@@ -310,7 +310,7 @@ _SIGNED: Final = {1: int8, 2: int16, 4: int32, 8: int64}
 
 
 def promote(first: DType, second: DType) -> DType:
-    """Dtype in which two operands meet.
+    """The common dtype of two operands.
 
     The standard's rules, and beyond it: bool with anything gives the other; an integer with a
     float gives the float; float16 with bfloat16 gives float32.

@@ -1,8 +1,7 @@
-"""Every exception that burn raises, below one root.
+"""Every exception that burn raises, with one base class.
 
-A message says what was asked (the operation and what it got), the rule that was broken and what
-to do about it. Each class is also the built-in exception that a user of NumPy or PyTorch would
-catch in its place.
+A message names the operation and its operands, the rule that was broken, and what to do. Each
+class is also the built-in exception that a user of NumPy or PyTorch would catch.
 """
 
 from __future__ import annotations
@@ -33,17 +32,17 @@ def __dir__() -> list[str]:
 
 
 class BurnError(Exception):
-    """Root of all burn errors.
+    """Base class of all burn errors.
 
     Parameters
     ----------
     rule : str
-        What went wrong: the rule that was broken, with the numbers that broke it.
+        The rule that was broken, and the values that broke it.
     hint : str
-        What to do about it.
+        What to do.
     operation : str
-        The operation and what it got, such as ``add(float32[2, 3], float32[4])``. Filled in by
-        the op table when the rule of an op is what failed.
+        The operation and its operands, such as ``add(float32[2, 3], float32[4])``. `Op.infer` adds
+        it to the errors of its own checks.
     """
 
     def __init__(self, rule: str, *, hint: str = "", operation: str = "") -> None:
@@ -90,7 +89,7 @@ class DTypeError(BurnError, TypeError):
 
 
 class ScalarRangeError(BurnError, OverflowError):
-    """A Python number does not fit the dtype of the tensor it meets."""
+    """A Python number is out of range for the dtype of the tensor that it is combined with."""
 
 
 class DeviceMismatchError(BurnError, ValueError):
@@ -98,7 +97,7 @@ class DeviceMismatchError(BurnError, ValueError):
 
 
 class DeviceUnavailableError(BurnError, RuntimeError):
-    """A device that was asked for is unknown, not installed or not there."""
+    """A device is unknown, not installed or not present."""
 
 
 class UnsupportedOpError(BurnError, NotImplementedError):
@@ -114,7 +113,7 @@ class ExportError(BurnError, BufferError):
 
 
 class AutodiffError(BurnError, RuntimeError):
-    """A gradient was asked for where there is none: no graph, a graph used before, a non-leaf."""
+    """There is no gradient: no graph, a graph that was freed, or a tensor that is no leaf."""
 
 
 class ExecutionError(BurnError, RuntimeError):
@@ -122,8 +121,8 @@ class ExecutionError(BurnError, RuntimeError):
 
 
 class OutOfMemoryError(ExecutionError, MemoryError):
-    """A device has no memory for a result, or for what it takes to compute it."""
+    """A device has no memory for a result or for an intermediate one."""
 
 
 class OutOfRangeError(ExecutionError, IndexError):
-    """An index held by a tensor is out of range; found while the work ran."""
+    """An index that a tensor holds is out of range, which the device found while it ran."""

@@ -1,8 +1,8 @@
 """The state of the random number generator of each device.
 
-Backends are stateless: an op that draws numbers is told the seed and the offset. What has been
-drawn so far is kept here, one (seed, offset) per device, so the same seed gives the same numbers
-run after run and on every backend. The generator itself, Philox4x32-10, is an op
+Backends are stateless: the seed and the offset are attributes of the ops that draw numbers. The
+state is kept here, one (seed, offset) per device, so the same seed gives the same numbers run after
+run and on every backend. The generator itself, Philox4x32-10, is an op
 (`burn.ops.random`).
 """
 
@@ -17,14 +17,14 @@ from burn.device_id import DeviceId
 __all__ = ["GeneratorState", "Key", "get_state", "release", "reserve", "seed", "set_state"]
 
 Key: TypeAlias = tuple[str, DeviceId]
-"""Name of a backend, and its own DeviceId of one of its devices."""
+"""Name of a backend, and its DeviceId of a device."""
 
 _WORDS_PER_BLOCK = 4
 _SEED_MASK = (1 << 64) - 1
 
 
 class GeneratorState(NamedTuple):
-    """The 64-bit key, and how many 128-bit blocks were consumed."""
+    """The 64-bit key, and the number of 128-bit blocks drawn."""
 
     seed: int
     offset: int
@@ -35,23 +35,23 @@ _lock = threading.Lock()
 
 
 def seed(device: Key, value: int) -> None:
-    """Start the generator of a device anew; any integer is taken modulo 2**64."""
+    """Seed the generator of a device; any integer, modulo 2**64."""
     set_state(device, GeneratorState(value & _SEED_MASK, 0))
 
 
 def get_state(device: Key) -> GeneratorState:
-    """Where the generator of a device stands; seeded by the system if nobody has."""
+    """The state of the generator of a device, which the system seeds on first use."""
     return reserve(device, 0)
 
 
 def set_state(device: Key, state: GeneratorState) -> None:
-    """Put a generator back to where it stood."""
+    """Set the state of the generator of a device."""
     with _lock:
         _states[device] = state
 
 
 def reserve(device: Key, words: int) -> GeneratorState:
-    """Claim 32-bit words from the generator of a device, and return where they begin."""
+    """Reserve 32-bit words of the generator of a device, and return the state at the first."""
     with _lock:
         state = _states.get(device)
         if state is None:
@@ -61,7 +61,7 @@ def reserve(device: Key, words: int) -> GeneratorState:
 
 
 def release(device: Key, state: GeneratorState, words: int) -> None:
-    """Take back what `reserve` claimed at a state, unless others have drawn since."""
+    """Undo a `reserve` that returned `state`, unless more was reserved since."""
     with _lock:
         if _states.get(device) == _after(state, words):
             _states[device] = state

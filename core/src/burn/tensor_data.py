@@ -1,4 +1,4 @@
-"""TensorData: values on the host, the form in which they enter and leave a backend."""
+"""TensorData: values on the host, as they enter and leave a backend."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def __dir__() -> list[str]:
 
 
 def check_unmasked(values: object) -> None:
-    """Refuse an array of NumPy's with masked elements: a tensor would have what is below the mask.
+    """Check that a NumPy array has no masked elements, which a tensor cannot represent.
 
     Raises
     ------
     ArgumentError
         If an element is masked.
     """
-    masked = sys.modules.get("numpy.ma")  # without it there are none, and NumPy imports it lazily
+    masked = sys.modules.get("numpy.ma")  # NumPy imports it lazily; without it no array is masked
     if masked is not None and isinstance(values, masked.MaskedArray) and masked.is_masked(values):
         raise ArgumentError(
             "a tensor has no mask, and elements of this array are masked",
@@ -72,14 +72,14 @@ class TensorData:
         values : object
             A number, a nested sequence of numbers, or an array on the host.
         dtype : DType, optional
-            The dtype to convert to. Without it NumPy's reading of the values decides.
+            The dtype to convert to. By default that which NumPy chooses.
 
         Raises
         ------
         ShapeError
             If nested sequences are ragged.
         OperandTypeError
-            If there is anything but numbers and booleans in it.
+            If an element is neither a number nor a boolean.
         ArgumentError
             If an array has masked elements.
         OverflowError

@@ -22,15 +22,15 @@ __all__ = ["Autodiff"]
 
 
 class Autodiff:
-    """A backend over another that remembers what tracked tensors go through.
+    """A backend over another that records the ops on tracked tensors.
 
-    An untracked tensor is a primitive of the backend below; only what depends on a leaf (see
-    `require_grad`) is wrapped. Autodiff over Autodiff differentiates gradients.
+    An untracked tensor is a primitive of the backend below; only a tensor that depends on a leaf
+    (see `require_grad`) is wrapped. Autodiff over Autodiff differentiates gradients.
 
     Parameters
     ----------
     below : Backend
-        The backend that does the work.
+        The backend that computes.
     """
 
     def __init__(self, below: Backend) -> None:
@@ -43,7 +43,7 @@ class Autodiff:
         self._lock = threading.Lock()
 
     def __getattr__(self, name: str) -> Any:
-        # What is not about gradients is the business of the backend below.
+        # All other members are those of the backend below.
         return getattr(self.below, name)
 
     def name(self, device: DeviceId) -> str:
@@ -56,7 +56,7 @@ class Autodiff:
         return True
 
     def for_device(self, device: DeviceId, *, checkpointing: bool = False) -> RecordingTable:
-        """The recording op table of a device; with `checkpointing`, one that keeps recipes."""
+        """The recording op table of a device; with `checkpointing`, one that recomputes."""
         tables = self._checkpointing_tables if checkpointing else self._tables
         kind = CheckpointingTable if checkpointing else RecordingTable
         with self._lock:
@@ -71,7 +71,7 @@ class Autodiff:
         Raises
         ------
         AutodiffError
-            If the tensor was computed from a leaf: then it is not one.
+            If the tensor was computed from a leaf.
         DTypeError
             If it is not a float tensor.
         """
@@ -107,8 +107,8 @@ class Autodiff:
         tensor : primitive
             The output to differentiate.
         cotangent : primitive, optional
-            Gradient of what is really differentiated by this output, in its shape. 1 for an
-            output with one element.
+            Gradient of the final result by this output, in its shape. By default 1, for an output
+            with one element.
 
         Raises
         ------
@@ -146,11 +146,11 @@ class Autodiff:
         return _checked(gradients).get(self._leaf(tensor))
 
     def grad_remove(self, tensor: Primitive, gradients: Gradients) -> Primitive | None:
-        """Gradient of a leaf, which is taken out."""
+        """Gradient of a leaf, which is removed."""
         return _checked(gradients).pop(self._leaf(tensor))
 
     def grad_replace(self, tensor: Primitive, gradients: Gradients, grad: Primitive) -> None:
-        """Put another gradient in place of that of a leaf."""
+        """Replace the gradient of a leaf."""
         leaf = self._leaf(tensor)
         if tuple(grad.shape) != tuple(leaf.output_shape):
             raise ShapeError(
@@ -193,14 +193,15 @@ class Autodiff:
         )
 
 
-def _check_dtype(gradient: Primitive, tensor: AutodiffTensor, ops: OpTable, what: str) -> None:
-    """Refuse a gradient that has another dtype than its tensor."""
+def _check_dtype(gradient: Primitive, tensor: AutodiffTensor, ops: OpTable, name: str) -> None:
+    """Raise DTypeError unless a gradient has the dtype of its tensor."""
     if gradient.dtype is tensor.dtype:
         return
-    own, wanted = ops.dtype(gradient), ops.dtype(tensor)
-    if own is not wanted:  # array-api-strict has several objects of one dtype
+    own, expected = ops.dtype(gradient), ops.dtype(tensor)
+    if own is not expected:  # array-api-strict has several objects of one dtype
         raise DTypeError(
-            f"{what} of {own} for a tensor of {wanted}", hint=f'Call .astype("{wanted}") on it'
+            f"{name} of {own} for a tensor of {expected}",
+            hint=f'Call .astype("{expected}") on it',
         )
 
 

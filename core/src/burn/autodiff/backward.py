@@ -31,7 +31,7 @@ class Gradients:
         return self._by_leaf.get(leaf)
 
     def pop(self, leaf: Node) -> Primitive | None:
-        """Gradient of a leaf, which is forgotten."""
+        """Gradient of a leaf, which is removed."""
         return self._by_leaf.pop(leaf, None)
 
     def put(self, leaf: Node, gradient: Primitive) -> None:
@@ -45,9 +45,9 @@ def backward(output: AutodiffTensor, cotangent: Primitive) -> Gradients:
     Parameters
     ----------
     output : AutodiffTensor
-        Where to start.
+        The tensor to differentiate.
     cotangent : primitive
-        Gradient of what is differentiated by `output`, in its shape.
+        Gradient of the final result by `output`, in its shape.
 
     Raises
     ------
@@ -66,7 +66,7 @@ def backward(output: AutodiffTensor, cotangent: Primitive) -> Gradients:
             if cotangent is not None:
                 gradients.put(node, cotangent)
             continue
-        for parent, gradient in _pull(node, cotangent):
+        for parent, gradient in _parent_gradients(node, cotangent):
             if gradient is not None:
                 _accumulate(pending, node, parent, gradient)
             uses[parent] -= 1
@@ -77,7 +77,7 @@ def backward(output: AutodiffTensor, cotangent: Primitive) -> Gradients:
 
 
 def _count_uses(root: Node) -> dict[Node, int]:
-    """How often each node below `root` is used by others; each is visited when all have been."""
+    """How often each node that `root` depends on is used; it is ready when all users are done."""
     uses = {root: 0}
     stack = [root]
     while stack:
@@ -96,8 +96,8 @@ def _count_uses(root: Node) -> dict[Node, int]:
     return uses
 
 
-def _pull(node: Node, cotangent: Any) -> list[tuple[Node, Primitive | None]]:
-    """Gradients that a node sends to its tracked parents."""
+def _parent_gradients(node: Node, cotangent: Any) -> list[tuple[Node, Primitive | None]]:
+    """The tracked parents of a node with the gradients that it contributes to each."""
     if isinstance(node, Output):
         return [(parent, cotangent) for parent in node.tracked_parents()]
     if cotangent is None:

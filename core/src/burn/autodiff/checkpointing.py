@@ -1,8 +1,8 @@
-"""Balanced gradient checkpointing: what is cheap to compute is computed again, not kept.
+"""Balanced gradient checkpointing: cheap values are computed again in backward, not kept.
 
-The outputs of memory-bound ops (elementwise functions, casts, layout) that gradient rules asked to
-save are replaced by recipes: the op, and its operands or their recipes. Backward follows a recipe
-when it needs the value. Compute-bound ops (contractions, reductions, scans) keep theirs.
+The outputs of memory-bound ops (elementwise functions, casts, layout) that gradient rules save are
+replaced by recipes: the op, and its operands or their recipes. Backward computes the value of a
+recipe when it needs it. Compute-bound ops (contractions, reductions, scans) keep their outputs.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["CheckpointingTable", "Recipe"]
 
 
 class Recipe:
-    """How to compute the output of a memory-bound op again.
+    """A recorded call of a memory-bound op, to compute its output again.
 
     Attributes
     ----------
@@ -29,7 +29,7 @@ class Recipe:
     attrs : dict
         Attributes of the call.
     value : primitive or None
-        The output, once it was computed.
+        The output, after it was computed.
     """
 
     __slots__ = ("attrs", "function", "operands", "value")
@@ -43,11 +43,11 @@ class Recipe:
         self.value: Primitive | None = None
 
     def compute(self) -> Primitive:
-        """The output; recipes that it needs are followed first, without recursion."""
+        """The output; the recipes among its operands are computed first, without recursion."""
         stack = [self]
         while stack:
             recipe = stack[-1]
-            missing = [one for one in recipe._ingredients() if one.value is None]
+            missing = [one for one in recipe._recipes_among_operands() if one.value is None]
             if recipe.value is not None:
                 stack.pop()
             elif missing:
@@ -55,11 +55,11 @@ class Recipe:
             else:
                 operands = [_value(operand) for operand in recipe.operands]
                 recipe.value = recipe.function(*operands, **recipe.attrs)
-                recipe.operands = ()  # they are not needed twice
+                recipe.operands = ()  # frees them
                 stack.pop()
         return self.value
 
-    def _ingredients(self) -> Iterator[Recipe]:
+    def _recipes_among_operands(self) -> Iterator[Recipe]:
         for operand in self.operands:
             for one in operand if isinstance(operand, list) else [operand]:
                 if isinstance(one, Recipe):
@@ -67,14 +67,14 @@ class Recipe:
 
 
 def _value(saved: Any) -> Any:
-    """What was saved, recipes followed."""
+    """A saved value; recipes in it are computed."""
     if isinstance(saved, list):
         return [_value(one) for one in saved]
     return saved.compute() if isinstance(saved, Recipe) else saved
 
 
 class CheckpointingTable(RecordingTable):
-    """A recording table that keeps recipes in place of the outputs of memory-bound ops."""
+    """A recording table that keeps recipes instead of the outputs of memory-bound ops."""
 
     def _resolve(self, definition: Op) -> Callable[..., Any]:
         plain = super()._resolve(definition)
@@ -97,9 +97,9 @@ class CheckpointingTable(RecordingTable):
             if not self._is_tracked(first):
                 return result
             kept: dict[int, Any] = {}
-            ingredients = [self._kept(operand, kept) for operand in operands]
+            kept_operands = [self._kept(operand, kept) for operand in operands]
             if is_cheap:
-                first.recipe = Recipe(inner, ingredients, attrs)
+                first.recipe = Recipe(inner, kept_operands, attrs)
                 # An op may return its operand itself.
                 kept.setdefault(id(first.primitive), first.recipe)
             (node,) = first.node.parents if isinstance(result, tuple) else (first.node,)
@@ -109,7 +109,7 @@ class CheckpointingTable(RecordingTable):
         return call
 
     def _kept(self, operand: Primitive, kept: dict[int, Any]) -> Any:
-        """What to hold of an operand; `kept` learns what its primitive is replaced by."""
+        """The operand to keep: its recipe if it has one; `kept` maps its primitive to that."""
         if isinstance(operand, list):
             return [self._kept(one, kept) for one in operand]
         if not self._is_tracked(operand):
@@ -127,5 +127,5 @@ def _replaced(saved: Any, kept: Mapping[int, Any]) -> Any:
 
 
 def _restore(saved: Sequence[Any]) -> Sequence[Any]:
-    """The values that a gradient rule asked for, computed again where only a recipe was kept."""
+    """The values that a gradient rule saved, computed again from recipes."""
     return [_value(one) for one in saved]

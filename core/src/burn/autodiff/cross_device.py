@@ -1,4 +1,4 @@
-"""Tracked tensors that move to another device: their gradients come back."""
+"""Moves of tracked tensors to another device, which are differentiable."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ Move: TypeAlias = "Callable[[Primitive], Primitive]"
 
 @dataclass(frozen=True)
 class Route:
-    """A way from one device to another, for tensors of backends with gradients.
+    """A move from one device to another, for tensors of backends with gradients.
 
     Attributes
     ----------
     source, target : Autodiff
-        The backends, which differentiate to the same order. Below them are those that compute.
+        The backends: decorated by Autodiff equally often, or not at all.
     source_device, target_device : DeviceId
         The devices.
     there, back : callable
-        Move a primitive that no level of autodiff wraps, on the way and against it.
+        Move an undecorated primitive from source to target, and from target to source.
     """
 
     source: Any
@@ -42,10 +42,9 @@ class Route:
     back: Move
 
     def carry(self, tensor: Primitive) -> Primitive:
-        """The tensor on the other device; a tracked one is tracked there, with this in its graph.
+        """The tensor on the target; a tracked one is tracked there, and this move recorded.
 
-        The gradient of the result goes the way back, level by level, so that it has a gradient in
-        turn.
+        The gradient is moved back by a route of the level below, so that it has a gradient itself.
         """
         if not isinstance(self.source, Autodiff):
             return self.there(tensor)
@@ -63,7 +62,7 @@ class Route:
         if not recording.get():
             return primitive
         node = Node()
-        node.rule = _Arrival(self.target.for_device(self.target_device).below, below.reversed())
+        node.rule = _MoveRule(self.target.for_device(self.target_device).below, below.reversed())
         node.parents = (tensor.node,)
         node.needs = (True,)
         node.saved = ()
@@ -75,7 +74,7 @@ class Route:
         return result
 
     def reversed(self) -> Route:
-        """The way back."""
+        """The move back."""
         return Route(
             self.target,
             self.target_device,
@@ -86,8 +85,8 @@ class Route:
         )
 
 
-class _Arrival(Rule):
-    """How to differentiate a move: gradients add up where it went, and then move back."""
+class _MoveRule(Rule):
+    """The gradient rule of a move: it runs on the target and moves the gradient back."""
 
     __slots__ = ()
 

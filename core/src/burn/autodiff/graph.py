@@ -1,8 +1,7 @@
-"""The graph that is recorded while tracked tensors are computed with.
+"""The recorded graph of calls on tracked tensors.
 
-A node is one call of an op. It is owned by the tensors it made and by the nodes that use them, so
-a graph that nobody looks at any more is freed like any other object: there is no global table and
-no cycle.
+A node is one call of an op. The tensors that it made and the nodes that use them own it, so a graph
+without references is freed like any other object: there is no global table and no cycle.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ __all__ = ["AutodiffTensor", "DistributedParams", "Leaf", "Node", "Output", "Par
 
 
 class Rule:
-    """How to differentiate one op on one device: made once, shared by all nodes of the op.
+    """How to differentiate one op on one device, shared by all nodes of the op.
 
     Attributes
     ----------
@@ -31,9 +30,9 @@ class Rule:
     outputs : int
         Number of outputs of the op.
     broadcasts : bool
-        Whether a gradient may have to be summed to the shape of the operand it belongs to.
+        Whether operands broadcast, so that gradients are summed to the shapes of the operands.
     restore : callable or None
-        What makes the saved values again, where checkpointing did not keep them.
+        Computes the saved values from what checkpointing kept of them.
     """
 
     __slots__ = ("broadcasts", "op", "ops", "outputs", "restore", "vjp")
@@ -53,14 +52,14 @@ class Node:
     Attributes
     ----------
     rule : Rule or None
-        How to differentiate it. None once backward has used the node up.
+        How to differentiate it; None after a backward pass.
     parents : tuple
         For each operand the node that made it, or None for a constant; a tuple of such for a list
         operand.
     needs : tuple
-        For each operand whether its gradient is wanted; a tuple of bools for a list operand.
+        For each operand whether its gradient is required; a tuple of bools for a list operand.
     saved : tuple
-        What the rule asked to save.
+        The values that the rule saves.
     attrs : dict
         Attributes of the call.
     output_shape : tuple of int
@@ -76,11 +75,11 @@ class Node:
     attrs: Mapping[str, Any]
     output_shape: Shape
 
-    def shape(self, position: int) -> Shape:
-        """Shape of an operand whose gradient is wanted."""
-        parent = self.parents[position]
+    def shape(self, index: int) -> Shape:
+        """Shape of an operand whose gradient is required."""
+        parent = self.parents[index]
         if not isinstance(parent, Node):
-            raise TypeError(f"operand {position} is a constant: nobody wants its gradient")
+            raise TypeError(f"operand {index} is a constant, so its gradient is not required")
         return parent.output_shape
 
     def tracked_parents(self) -> Iterator[Node]:
@@ -92,7 +91,7 @@ class Node:
                 yield parent
 
     def free(self) -> None:
-        """Let go of everything the node holds."""
+        """Drop all references of the node."""
         self.rule = None
         self.parents = ()
         self.saved = ()
@@ -111,7 +110,7 @@ class DistributedParams:
 
 
 class Leaf(Node):
-    """A tensor that gradients are wanted for; it was computed from nothing tracked."""
+    """A tensor whose gradient is required, and which depends on no other tracked tensor."""
 
     __slots__ = ("distributed", "table")
 
@@ -127,7 +126,7 @@ class Leaf(Node):
 
 
 class Output(Node):
-    """One output of a call that has several; its only parent is the node of the call."""
+    """One of several outputs of a call; its only parent is the node of the call."""
 
     __slots__ = ("index",)
 
@@ -144,8 +143,8 @@ class Output(Node):
 class AutodiffTensor:
     """A tracked primitive: that of the level below, and the node that made it.
 
-    Every Autodiff backend has a subclass of its own, so that one over another can tell its own
-    tensors from those it has to treat as constants.
+    Each Autodiff backend has its own subclass, which tells its tensors from those of another level:
+    these are constants to it.
     """
 
     __slots__ = ("node", "primitive", "recipe")
@@ -154,7 +153,7 @@ class AutodiffTensor:
     node: Node
 
     recipe: Any
-    """How to compute the primitive again; only set under checkpointing."""
+    """The call that computes the primitive again; set under checkpointing alone."""
 
     @property
     def shape(self) -> Shape:

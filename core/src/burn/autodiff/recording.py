@@ -1,7 +1,7 @@
 """RecordingTable: the op table of an autodiff device, derived from the table below and the ops.
 
-No op is named here. An op with a gradient rule runs as it does below and leaves a node; an op
-without one runs its decomposition in this table as soon as an operand is tracked.
+No op is named here. An op with a gradient rule runs in the table below and records a node; an op
+without one runs its decomposition in this table if an operand is tracked.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from burn.ops.table import guarded, wrapping
 __all__ = ["RecordingTable", "recording"]
 
 recording: Final[ContextVar[bool]] = ContextVar("burn_recording", default=True)
-"""Whether tracked operands leave nodes; False inside ``burn.no_grad()``."""
+"""Whether ops on tracked operands are recorded; False inside ``burn.no_grad()``."""
 
 _BROADCASTING: Final = Tag.ELEMENTWISE | Tag.CONTRACTION
 
@@ -31,18 +31,18 @@ _new = object.__new__
 
 
 class RecordingTable(OpTable):
-    """The ops of one device, recording what tracked tensors go through.
+    """The ops of one device, which record their calls on tracked tensors.
 
     Parameters
     ----------
     below : OpTable
-        The table that does the work.
+        The table that computes.
     tensor_type : type
         The tracked tensor class of this level.
     """
 
     def __init__(self, below: OpTable, tensor_type: type[AutodiffTensor]) -> None:
-        # The tables of both levels speak of the same dtypes and devices.
+        # The tables of both levels have the same dtypes and device.
         self.below = below
         self.tensor_type = tensor_type
         self.backend = below.backend
@@ -50,7 +50,7 @@ class RecordingTable(OpTable):
         self.dtypes = below.dtypes
 
     def close(self, reason: BurnError) -> None:
-        """Take the ops of both tables out."""
+        """Remove the ops of both tables."""
         super().close(reason)
         self.below.close(reason)
 
@@ -79,7 +79,7 @@ class RecordingTable(OpTable):
         return Rule(definition, vjp, self.below, broadcasts=bool(definition.tags & _BROADCASTING))
 
     def _unwrapped(self, inner: Callable[..., Any]) -> Callable[..., Any]:
-        """An op that no gradient goes through: it sees the primitives below."""
+        """An op without a gradient, which gets the primitives below."""
         unwrap = self._unwrap
 
         def call(*operands: Primitive, **attrs: Any) -> Any:
@@ -90,7 +90,7 @@ class RecordingTable(OpTable):
     def _float_only(
         self, record: Callable[..., Any], inner: Callable[..., Any]
     ) -> Callable[..., Any]:
-        """An op whose result is of a dtype it is told: no gradient goes through integers."""
+        """An op with a dtype attribute: only a float result is recorded."""
         unwrapped = self._unwrapped(inner)
         untracked = self._untracked(inner)
 
@@ -103,7 +103,7 @@ class RecordingTable(OpTable):
         return call
 
     def _untracked(self, inner: Callable[..., Any]) -> Callable[..., Any]:
-        """An op with a complex result, which would lose the gradient of a tracked operand."""
+        """An op with a complex result: a tracked operand would lose its gradient."""
         unwrapped = self._unwrapped(inner)
 
         def call(*operands: Primitive, **attrs: Any) -> Any:
@@ -117,7 +117,7 @@ class RecordingTable(OpTable):
         return call
 
     def _decomposed(self, definition: Op, inner: Callable[..., Any]) -> Callable[..., Any]:
-        """An op without a gradient rule: those of its parts are used."""
+        """An op without a gradient rule: its decomposition is recorded."""
         default = definition.default and guarded(definition, definition.default)
         unwrapped = self._unwrapped(inner)
 
@@ -176,7 +176,7 @@ class RecordingTable(OpTable):
             node.output_shape = outputs[0].shape
             if not several:
                 return self._track(result, node)
-            # No gradient goes through integers, such as places.
+            # Integers, such as indices, have no gradient.
             return tuple(
                 [
                     self._track(output, Output(node, index, output.shape))
@@ -196,7 +196,7 @@ class RecordingTable(OpTable):
 
 
 def _needs(parent: Parent) -> bool | tuple[bool, ...]:
-    """Whether the gradient of an operand is wanted, or of each in a list."""
+    """Whether the gradient of an operand is required, or of each in a list."""
     if isinstance(parent, tuple):
         return tuple([one is not None for one in parent])
     return parent is not None
@@ -209,7 +209,7 @@ def _any_true(need: bool | tuple[bool, ...]) -> bool:
 def _record_one(
     rule: Rule, tensor_type: type[AutodiffTensor], inner: Callable[..., Any]
 ) -> Callable[..., Any]:
-    """An op of one tensor with one output: the general recorder, unrolled because it is hot."""
+    """An op of one tensor with one output: `_record_any`, unrolled for speed."""
     save = make_saver(rule.op, rule.ops, (True,))
     new = _new
     is_recording = recording.get
@@ -239,7 +239,7 @@ def _record_one(
 def _record_two(
     rule: Rule, tensor_type: type[AutodiffTensor], inner: Callable[..., Any]
 ) -> Callable[..., Any]:
-    """An op of two operands with one output: the general recorder, unrolled because it is hot."""
+    """An op of two operands with one output: `_record_any`, unrolled for speed."""
     save_both = make_saver(rule.op, rule.ops, (True, True))
     save_first = make_saver(rule.op, rule.ops, (True, False))
     save_second = make_saver(rule.op, rule.ops, (False, True))
@@ -280,26 +280,27 @@ def _record_two(
 
 
 def make_saver(definition: Op, ops: OpTable, needs: tuple[bool, ...]) -> Saver:
-    """Work out what a gradient rule has saved when the gradients of `needs` are wanted.
+    """A function that selects the values to save if the gradients of `needs` are required.
 
-    The saver takes the primitives of the operands and outputs, in order. What is not needed is
-    saved as None, so that a rule can unpack the same names every time.
+    It takes the primitives of the operands and outputs, in order. A value that is not needed is
+    saved as None, so that a rule always unpacks the same names.
     """
-    places = {name: place for place, name in enumerate((*definition.operands, *definition.outputs))}
+    names_in_order = (*definition.operands, *definition.outputs)
+    indices = {name: index for index, name in enumerate(names_in_order)}
     saves = definition.saves
     if isinstance(saves, Mapping):
-        wanted = {
+        required = {
             name
             for (operand, names), needed in zip(_in_order(definition, saves), needs, strict=True)
             if needed
             for name in names
         }
         every = {name for names in saves.values() for name in names}
-        names = sorted(every, key=lambda name: places[name.partition(".")[0]])
+        names = sorted(every, key=lambda name: indices[name.partition(".")[0]])
     else:
         names = list(saves)
-        wanted = set(names)
-    readers = [_reader(name, places, ops) if name in wanted else _nothing for name in names]
+        required = set(names)
+    readers = [_reader(name, indices, ops) if name in required else _nothing for name in names]
     if not readers:
         return _save_nothing
     if len(readers) == 1:
@@ -323,15 +324,15 @@ def _save_nothing(values: Sequence[Any]) -> tuple[()]:
     return ()
 
 
-def _reader(name: str, places: Mapping[str, int], ops: OpTable) -> Callable[[Sequence[Any]], Any]:
+def _reader(name: str, indices: Mapping[str, int], ops: OpTable) -> Callable[[Sequence[Any]], Any]:
     base, _, field = name.partition(".")
-    place = places[base]
+    index = indices[base]
     if not field:
-        return operator.itemgetter(place)
+        return operator.itemgetter(index)
     read: Callable[[Any], Any] = ops.dtype if field == "dtype" else _shape
 
     def read_field(values: Sequence[Any]) -> Any:
-        value = values[place]
+        value = values[index]
         if value is None:
             return None
         return [read(one) for one in value] if isinstance(value, list) else read(value)
