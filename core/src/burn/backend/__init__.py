@@ -26,11 +26,26 @@ from burn.backend.tensor_ops import (
 
 if TYPE_CHECKING:
     from burn.backend.array import ArrayBackend
-    from burn.backend.capsule import Held, contents, relabel, request
+    from burn.backend.capsule import (
+        CapsuleObject,
+        Held,
+        contents,
+        read_capsule,
+        relabel,
+        relabel_capsule,
+        request,
+        request_capsule,
+    )
 
 _LAZY: Final = {
     "ArrayBackend": "burn.backend.array",
-    **dict.fromkeys(("Held", "contents", "relabel", "request"), "burn.backend.capsule"),
+    **dict.fromkeys(
+        (
+            *("CapsuleObject", "read_capsule", "relabel_capsule", "request_capsule"),
+            *("Held", "contents", "relabel", "request"),  # old names
+        ),
+        "burn.backend.capsule",
+    ),
 }
 """Names whose modules import NumPy or ctypes, which the declaration of a plugin does not need."""
 
@@ -40,6 +55,7 @@ __all__ = [
     "Backend",
     "BaseTensorOps",
     "BoolTensorOps",
+    "CapsuleObject",
     "CheckedOps",
     "FloatTensorOps",
     "Held",
@@ -52,9 +68,12 @@ __all__ = [
     "index_error",
     "is_implemented",
     "python_slices",
+    "read_capsule",
     "refused_index",
     "relabel",
+    "relabel_capsule",
     "request",
+    "request_capsule",
     "required",
     "specializing",
 ]

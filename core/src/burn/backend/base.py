@@ -1,4 +1,4 @@
-"""Backend: what core asks of a backend beside its ops."""
+"""Backend: the members that core requires of a backend beside its ops."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ class Backend(
 ):
     """A backend: the required ops of its bases, and the members here.
 
-    Subclass it, write the members that are marked required, and every op works, with gradients. A
-    method named like any other op (``burn.ops.REGISTRY``) takes the place of that op's default.
+    Subclass it and implement the members that are marked required: then every op works, with
+    gradients. A method named like any other op (``burn.ops.REGISTRY``) replaces the op's default.
 
-    There is one backend object per plugin. The devices it is given are DeviceIds with its own type
-    ids. Primitives are whatever the library underneath computes with: they have ``shape``, which
-    ``tuple`` makes a tuple of int, and ``dtype``, one of the objects that `native_dtype` gives. No
-    method changes an operand, and a primitive's class is none of bool, int, float and complex.
+    There is one backend object per plugin. Its methods get DeviceIds with its own type ids.
+    Primitives are whatever the library underneath computes with: they have ``shape``, which
+    ``tuple`` converts to a tuple of int, and ``dtype``, an object that `native_dtype` returns. No
+    method changes an operand. The class of a primitive is not bool, int, float or complex.
 
-    The methods of an op take its operands by position and its attributes by keyword, and know the
-    defaults of attributes that have one. Where no library underneath has strides or dtypes of its
-    own, see ``examples/burn-pure``, a backend of the required ops alone.
+    The methods of ops take operands by position and attributes by keyword, and repeat the defaults
+    of attributes. For a backend without an array library underneath see ``examples/burn-pure``,
+    which has only the required ops.
 
     An op method may have an attribute ``specialize``, a function from a DType to the callable to
     take where all tensor operands that promote have that dtype: a way to leave out checks that
@@ -61,11 +61,11 @@ class Backend(
 
     @required
     def native_dtype(self, dtype: DType) -> object | None:
-        """The object that primitives of a dtype carry as their ``dtype``; None if there is none.
+        """The object that primitives of a dtype have as their ``dtype``; None if there is none.
 
-        The identical object each time, and hashable. Without a library that has dtypes it may be
-        `dtype` itself. Whoever has complex dtypes needs a method of its own for many ops that have
-        a default, since those of most functions hold for real numbers only.
+        It is hashable, and the identical object each time. Without a library that has dtypes it may
+        be `dtype` itself. A backend with complex dtypes needs methods for many ops that have a
+        default, as the defaults of most functions hold for real numbers only.
         """
 
     @required
@@ -80,7 +80,7 @@ class Backend(
     def device_count(self, type_id: int) -> int:
         """Number of devices of a type; 0 where its driver or library is missing, never an error.
 
-        `type_id` is the place of the type in ``BackendSpec.device_types``.
+        `type_id` is the index of the type in ``BackendSpec.device_types``.
         """
 
     @required
@@ -94,7 +94,7 @@ class Backend(
         """
 
     def for_device(self, device: DeviceId) -> Any:
-        """Object with the op methods for one device; the place for a stream, a queue or a pool.
+        """The object with the op methods of one device, which may hold a stream, queue or pool.
 
         It has the other members of the backend too.
         """
@@ -123,14 +123,14 @@ class Backend(
     def quiet(self) -> contextlib.AbstractContextManager[Any]:
         """Context in which the library underneath neither warns nor raises about float results.
 
-        Where it sets context variables, as ``numpy.errstate`` does, core runs op methods in a
+        If it sets context variables, as ``numpy.errstate`` does, core runs op methods in a
         Context copied inside of it. Core also repeats a call that failed once inside it, so that
         no error state or warning filter of the user's changes what an op returns.
         """
         return contextlib.nullcontext()
 
     def is_out_of_memory(self, error: Exception) -> bool:
-        """Whether an exception of the library underneath says that there is no memory left.
+        """Whether an exception of the library underneath means that memory ran out.
 
         By default a `MemoryError`. An op may also raise `burn.OutOfMemoryError` itself.
         """
@@ -141,7 +141,7 @@ class Backend(
         return DTypeUsage.GENERAL in self.dtype_usage(device, dtype)
 
     def seed(self, device: DeviceId, seed: int) -> None:
-        """Start the random numbers of a device anew."""
+        """Seed the random numbers of a device."""
         seed_generator((self.name(device), device), seed)
 
     def ad_enabled(self, device: DeviceId) -> bool:
@@ -150,15 +150,16 @@ class Backend(
         return False
 
     def staging(self, data: TensorData, device: DeviceId) -> TensorData:
-        """Host data that will be uploaded soon, moved to where uploading is fast."""
+        """Host data that will be uploaded soon, in memory from which uploading is fast."""
         del device
         return data
 
     def share(self, data: TensorData, device: DeviceId) -> Primitive | None:
         """A primitive in the memory of host data; None where the device cannot read it there.
 
-        The memory may be another library's, read-only, or of any strides: nobody writes to it, and
-        it is not used again when the primitive is gone. The primitive keeps ``data.array`` alive.
+        The memory may belong to another library, be read-only, or have any strides. No op may write
+        to it, and it must not be reused when the primitive is freed. The primitive keeps
+        ``data.array`` alive.
         """
         del data, device
         return None
@@ -166,34 +167,33 @@ class Backend(
     def to_device(self, x: Primitive, device: DeviceId) -> Primitive | None:
         """A primitive of one device of this backend on another device of it.
 
-        None, the default, where there is no way but through the host. Nobody need wait for the
-        copy: it is enough that it is made after the work that `x` depends on, and before the memory
-        of `x` is used again. What failed on the device that `x` comes from is told no later than by
-        the next read of the other one.
+        None, the default, if it has to go through the host. The copy may be asynchronous: it runs
+        after the work that `x` depends on, and before the memory of `x` is reused. An error on the
+        device of `x` is raised at the latest by the next read of the other device.
         """
         del x, device
         return None
 
     def device_of(self, x: object) -> DeviceId | None:
-        """Device that an object of the library underneath lies on, if it can be a primitive.
+        """The device of an object of the library underneath that can be a primitive.
 
         None for every other object, such as an array of another library, of a dtype without a
-        `DType`, or of a class that computes differently. The default is None for all: then users
-        cannot make tensors of primitives (`burn.Tensor.from_primitive`).
+        `DType`, or of a subclass that computes differently. By default None for all objects: then
+        users cannot make tensors of primitives (`burn.Tensor.from_primitive`).
 
         Raises
         ------
         BurnError
-            If there is more to say of an object than that.
+            If an object is refused for a reason that the user should know.
         """
         del x
         return None
 
     def dlpack_device(self, device: DeviceId) -> tuple[int, int]:
-        """Type and number that DLPack gives the memory of a device; those of host memory, if none.
+        """Type and number of the memory of a device in DLPack's numbering; by default host memory.
 
-        A device whose memory is not the host's has its own `to_dlpack` and `from_dlpack`, or gives
-        its values away as copies in host memory.
+        A device with memory of its own implements `to_dlpack` and `from_dlpack`, or exports copies
+        in host memory.
         """
         del device
         return HOST
@@ -208,8 +208,8 @@ class Backend(
     ) -> Any:
         """DLPack capsule of a primitive, in the memory that `dlpack_device` names.
 
-        Core marks what shares memory as read-only, and asks for a copy where the version has no
-        mark for it.
+        Core marks shared memory as read-only, and requests a copy where the version of DLPack has
+        no such mark.
 
         Raises
         ------
@@ -223,28 +223,27 @@ class Backend(
     def from_dlpack(self, x: Any, device: DeviceId) -> Primitive | None:
         """A primitive in the memory of an object with `__dlpack__`, which lies on this device.
 
-        None where the backend cannot. Where `dlpack_device` names memory that the host can read
-        this is not called: `share` is. On a CUDA device the object may have no more than
-        `__cuda_array_interface__`.
+        None if the backend cannot. For memory that the host can read, core calls `share` instead.
+        On a CUDA device the object may have only `__cuda_array_interface__`.
         """
         del x, device
         return None
 
     def can_write(self, x: Primitive, views: list[Primitive]) -> bool:
-        """Whether a write to the memory of `x` is seen in these views of it and nowhere else.
+        """Whether a write to the memory of `x` changes these views of it and nothing else.
 
-        Then core calls `write_slice` for ``tensor[key] = value``; where it is False, as by default,
-        core computes a new primitive with `slice_assign`, which copies all elements. True is for
-        memory that the backend allocated itself, to which nothing refers but `x`, the primitives in
-        `views`, the list itself, and one tensor for each of them: a reference of anybody else, such
-        as of a value that a gradient rule saved or of an exported array, must make it False. All
-        views must lie in the memory of `x`.
+        Then core calls `write_slice` for ``tensor[key] = value``. If it is False, as by default,
+        core computes a new primitive with `slice_assign`, which copies all elements. It may be True
+        for memory that the backend allocated, to which only `x`, the primitives in `views`, the
+        list itself, and one tensor for each of them refer. Any other reference, such as by a value
+        saved for a gradient or by an exported array, makes it False. All views must lie in the
+        memory of `x`.
         """
         del x, views
         return False
 
     def write_slice(self, x: Primitive, value: Primitive | Scalar, *, slices: Slices) -> None:
-        """`slice_assign` in the memory of `x`, which is one of those that `can_write` allowed.
+        """`slice_assign` in the memory of `x`, for which `can_write` was True.
 
         `value` has the dtype of `x` and broadcasts to the slice. If this raises, `x` is unchanged.
         """
@@ -254,18 +253,18 @@ class Backend(
         )
 
     def read_all(self, tensors: list[Primitive]) -> list[TensorData]:
-        """The values of several tensors of one device; a backend may wait for all of them once."""
+        """The values of several tensors of one device; a backend may wait once for all of them."""
         return [self.to_data(tensor) for tensor in tensors]
 
     def memory_persistent_allocations(
         self, device: DeviceId, input: _Input, func: Callable[[_Input], _Output]
     ) -> _Output:
-        """Run `func` on `input`; what it allocates is expected to live long."""
+        """Run `func` on `input`; memory that it allocates is expected to live long."""
         del device
         return func(input)
 
     def memory_cleanup(self, device: DeviceId) -> None:
-        """Give memory that is held but not in use back to the system."""
+        """Return cached memory that is not in use to the system."""
         del device
 
 
@@ -285,10 +284,10 @@ class AutodiffBackend(Backend, Protocol):
         """Gradient of a leaf."""
 
     def grad_remove(self, tensor: Primitive, gradients: Any) -> Primitive | None:
-        """Gradient of a leaf, which is taken out."""
+        """Gradient of a leaf, removed from the gradients."""
 
     def grad_replace(self, tensor: Primitive, gradients: Any, grad: Primitive) -> None:
-        """Put another gradient in place of that of a leaf."""
+        """Replace the gradient of a leaf."""
 
     def inner(self, tensor: Primitive) -> Primitive:
         """The float tensor of the backend below."""

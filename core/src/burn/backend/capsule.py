@@ -1,4 +1,4 @@
-"""What is inside a DLPack capsule: read, marked as read-only, or given another dtype.
+"""DLPack capsules: read, marked as read-only, or given another dtype or device.
 
 Layouts and numbers are those of ``dlpack.h``, version 1.1.
 """
@@ -13,20 +13,25 @@ from burn.dtype import DType, Kind
 from burn.errors import ExportError
 
 __all__ = [
-    "Contents",
+    "CapsuleContents",
+    "CapsuleObject",
     "Held",
     "contents",
     "mark_read_only",
+    "read_capsule",
     "readdress",
+    "readdress_capsule",
     "relabel",
+    "relabel_capsule",
     "request",
+    "request_capsule",
 ]
 
 VERSION: Final = (1, 0)
-"""Version of the protocol that is asked for: the first one that marks memory as read-only."""
+"""Version of the protocol to request: the first one that can mark memory as read-only."""
 
-_BEYOND: Final = 1 << 48
-"""A stride that no memory is large enough for."""
+_MAX_STRIDE: Final = 1 << 48
+"""A stride in elements beyond every memory."""
 
 _READ_ONLY: Final = 1
 _IS_COPIED: Final = 2
@@ -78,7 +83,7 @@ _pointer: Final = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_
 
 
 def _opened(capsule: Any) -> tuple[_Tensor, _Versioned | None]:
-    """The tensor in a capsule that nobody has used, and what is around it from version 1.0 on."""
+    """The tensor in an unused capsule, and the structure around it from version 1.0 on."""
     for name, kind in ((b"dltensor_versioned", _Versioned), (b"dltensor", _Managed)):
         if _is_valid(capsule, name):
             held = ctypes.cast(_pointer(capsule, name), ctypes.POINTER(kind)).contents
@@ -89,8 +94,8 @@ def _opened(capsule: Any) -> tuple[_Tensor, _Versioned | None]:
 
 
 @dataclass(frozen=True)
-class Contents:
-    """What a capsule says of the memory in it.
+class CapsuleContents:
+    """The description of memory in a capsule.
 
     Attributes
     ----------
@@ -99,13 +104,13 @@ class Contents:
     device : tuple of int
         Type and number of the device.
     dtype : DType or None
-        The dtype; None for one that burn has not.
+        The dtype; None for one that burn does not have.
     shape, strides : tuple of int
-        Lengths, and distances of neighbours in elements.
+        Lengths of the axes, and strides in elements.
     address : int
         Address of the first element.
     is_read_only, is_copied : bool
-        Its marks.
+        Its flags.
     """
 
     version: tuple[int, int] | None
@@ -121,27 +126,27 @@ class Contents:
     def has_negative_strides(self) -> bool:
         """Whether elements lie before the first one.
 
-        CuPy (up to 14.2) divides such strides as if they had no sign, so that they lie far beyond.
+        CuPy (up to 14.2) divides such strides as unsigned numbers, which makes them huge.
         """
         return 0 not in self.shape and any(
-            length > 1 and not 0 <= stride < _BEYOND
+            length > 1 and not 0 <= stride < _MAX_STRIDE
             for stride, length in zip(self.strides, self.shape, strict=True)
         )
 
 
-def contents(capsule: Any) -> Contents:
-    """Read a capsule that nobody has used yet.
+def read_capsule(capsule: Any) -> CapsuleContents:
+    """Read an unused capsule.
 
     Raises
     ------
     ExportError
-        If it is none.
+        If it is not an unused capsule.
     """
     tensor, around = _opened(capsule)
     shape = tuple(tensor.shape[: tensor.ndim])
     strides = tuple(tensor.strides[: tensor.ndim]) if tensor.strides else _row_major(shape)
     flags = 0 if around is None else around.flags
-    return Contents(
+    return CapsuleContents(
         None if around is None else (around.major, around.minor),
         (tensor.device.type, tensor.device.id),
         _DTYPES.get((tensor.dtype.code, tensor.dtype.bits)) if tensor.dtype.lanes == 1 else None,
@@ -154,21 +159,21 @@ def contents(capsule: Any) -> Contents:
 
 
 def mark_read_only(capsule: Any) -> None:
-    """Tell consumers that nobody may write to the memory; before version 1.0 there is no way to."""
+    """Mark the memory as read-only for consumers; without effect before version 1.0."""
     _, around = _opened(capsule)
     if around is not None:
         around.flags |= _READ_ONLY
 
 
-def relabel(capsule: Any, dtype: DType) -> Any:
-    """Give the elements in a capsule that nobody has used yet another dtype of the same size.
+def relabel_capsule(capsule: Any, dtype: DType) -> Any:
+    """Give the elements in an unused capsule another dtype of the same size.
 
-    A library whose DLPack has no bfloat16 gives it away, and takes it in, as uint16.
+    A library whose DLPack has no bfloat16 exports and imports it as uint16.
 
     Returns
     -------
     capsule
-        The same one.
+        The same capsule.
 
     Raises
     ------
@@ -183,13 +188,13 @@ def relabel(capsule: Any, dtype: DType) -> Any:
     return capsule
 
 
-def readdress(capsule: Any, device: tuple[int, int]) -> Any:
-    """Say that the memory in a capsule is that of another device: for devices that share it.
+def readdress_capsule(capsule: Any, device: tuple[int, int]) -> Any:
+    """Set the device of a capsule, for devices that share memory.
 
     Returns
     -------
     capsule
-        The same one.
+        The same capsule.
     """
     tensor, _ = _opened(capsule)
     tensor.device.type, tensor.device.id = device
@@ -212,23 +217,23 @@ def _row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(reversed(strides))
 
 
-def request(x: Any, **options: Any) -> Any:
-    """Ask an array for a capsule, of the newest version that it knows."""
+def request_capsule(x: Any, **options: Any) -> Any:
+    """A capsule of an array, of the newest version that it supports."""
     try:
         return x.__dlpack__(max_version=VERSION, **options)
     except TypeError as error:
-        if "keyword" not in str(error):  # it is about the elements
+        if "keyword" not in str(error):  # the error is about the elements
             raise
-        return x.__dlpack__(**options)  # it is from before version 1.0
+        return x.__dlpack__(**options)  # the library predates version 1.0
 
 
-class Held:
-    """A capsule as an object that `from_dlpack` of a library takes, once.
+class CapsuleObject:
+    """An object with `__dlpack__` that returns a given capsule; `from_dlpack` takes it once.
 
     Parameters
     ----------
     capsule : capsule
-        One that nobody has used yet.
+        An unused capsule.
     device : tuple of int
         The device in it.
     """
@@ -242,3 +247,11 @@ class Held:
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return self._device
+
+
+# Old names, until the modules that import them are changed
+Held = CapsuleObject
+contents = read_capsule
+readdress = readdress_capsule
+relabel = relabel_capsule
+request = request_capsule

@@ -1,6 +1,6 @@
-"""DLPack, by which array libraries share memory: exports and imports of host memory.
+"""DLPack, the protocol by which array libraries share memory: export and import of host memory.
 
-NumPy's DLPack has no bfloat16; it goes through here as what NumPy can see in it, uint16.
+NumPy's DLPack has no bfloat16, which is exchanged as uint16.
 """
 
 from __future__ import annotations
@@ -14,34 +14,43 @@ from burn.errors import ExportError
 if TYPE_CHECKING:
     from burn.tensor_data import TensorData
 
-__all__ = ["HOST", "Lent", "Place", "export_host", "import_host", "is_readable"]
+__all__ = [
+    "HOST",
+    "DLPackDevice",
+    "DLPackObject",
+    "Lent",
+    "Place",
+    "export_host",
+    "import_host",
+    "is_readable",
+]
 
-Place = tuple[int, int]
-"""Type and number of a device, as DLPack has them."""
+DLPackDevice = tuple[int, int]
+"""Type and number of a device in DLPack's numbering."""
 
-HOST: Final[Place] = (1, 0)
-"""What DLPack calls the memory of the host (kDLCPU)."""
+HOST: Final[DLPackDevice] = (1, 0)
+"""Host memory (kDLCPU)."""
 
-_READABLE: Final = (1, 3, 11, 13)
-"""Types of memory that the host can read: its own, pinned (CUDA, ROCm), and managed."""
+_READABLE_TYPES: Final = (1, 3, 11, 13)
+"""Types of memory that the host can read: host, pinned (CUDA, ROCm) and managed memory."""
 
 
-def is_readable(place: Place) -> bool:
-    """Whether the host can read the memory of a device as it is."""
-    return place[0] in _READABLE
+def is_readable(device: DLPackDevice) -> bool:
+    """Whether the host can read the memory of a device."""
+    return device[0] in _READABLE_TYPES
 
 
 def export_host(
     data: TensorData, *, max_version: tuple[int, int] | None = None, copy: bool | None = None
 ) -> Any:
-    """DLPack capsule of host data, which nobody may write to.
+    """DLPack capsule of host data, read-only where the version supports it.
 
-    What has negative strides is copied: PyTorch ends the process where it meets them.
+    Data with negative strides are copied: PyTorch ends the process for them.
 
     Raises
     ------
     ExportError
-        If DLPack has no such dtype, or it takes a copy that `copy` forbids.
+        If DLPack does not have the dtype, or a copy is needed that `copy` forbids.
     """
     array = data.array.view()
     if data.dtype is bfloat16:
@@ -49,27 +58,27 @@ def export_host(
     is_reversed = array.size > 0 and min(array.strides, default=0) < 0
     if is_reversed and copy is False:
         raise ExportError(
-            "memory with negative strides is given away as a copy only", hint="Leave copy out"
+            "memory with negative strides is exported as a copy only", hint="Leave copy out"
         )
-    marks = max_version is not None and max_version >= (1, 0)
-    if marks:
+    has_flags = max_version is not None and max_version >= (1, 0)
+    if has_flags:
         array.flags.writeable = False
-    copies = bool(copy) or is_reversed or (copy is None and not marks)
+    copies = bool(copy) or is_reversed or (copy is None and not has_flags)
     try:
         capsule = array.__dlpack__(
-            max_version=max_version if marks else None, copy=True if copies else None
+            max_version=max_version if has_flags else None, copy=True if copies else None
         )
     except (BufferError, TypeError, ValueError) as error:
         raise ExportError(f"DLPack cannot carry {data.dtype}: {error}") from error
     if data.dtype is bfloat16:
-        from burn.backend.capsule import relabel  # what takes ctypes is not for a start
+        from burn.backend.capsule import relabel_capsule  # imports ctypes, which start-up avoids
 
-        return relabel(capsule, bfloat16)
+        return relabel_capsule(capsule, bfloat16)
     return capsule
 
 
 def import_host(x: Any) -> TensorData:
-    """The values of an array in memory that the host can read, shared with it.
+    """The values of an array in memory that the host can read, without a copy.
 
     Raises
     ------
@@ -83,12 +92,13 @@ def import_host(x: Any) -> TensorData:
     check_unmasked(x)
     if isinstance(x, np.ndarray) and x.dtype.isnative:
         return TensorData(x.view(np.ndarray))
-    from burn.backend.capsule import Held, request  # what takes ctypes is not for a start
+    from burn.backend.capsule import CapsuleObject, request_capsule  # imports ctypes
 
     try:
         try:
-            # NumPy would ask once more for a capsule of before version 1.0, whatever went wrong.
-            return TensorData(np.from_dlpack(Held(request(x), x.__dlpack_device__())))
+            # With the array itself NumPy would request an old capsule after any error.
+            capsule = CapsuleObject(request_capsule(x), x.__dlpack_device__())
+            return TensorData(np.from_dlpack(capsule))
         except (BufferError, RuntimeError):
             array = _import_bfloat16(x)
             if array is None:
@@ -102,48 +112,56 @@ def _import_bfloat16(x: Any) -> Any:
     """An array of bfloat16 as NumPy's; None for another dtype."""
     import numpy as np
 
-    from burn.backend.capsule import Held, contents, relabel, request
+    from burn.backend.capsule import CapsuleObject, read_capsule, relabel_capsule, request_capsule
 
-    capsule = request(x)
-    found = contents(capsule)
+    capsule = request_capsule(x)
+    found = read_capsule(capsule)
     if found.dtype is not bfloat16:
         return None
-    return np.from_dlpack(Held(relabel(capsule, uint16), found.device)).view(bfloat16.numpy)
+    as_uint16 = CapsuleObject(relabel_capsule(capsule, uint16), found.device)
+    return np.from_dlpack(as_uint16).view(bfloat16.numpy)
 
 
-class Lent:
+class DLPackObject:
     """An array, or a primitive, as an object that `from_dlpack` of a library takes.
 
-    What has negative strides is exported as a copy: PyTorch ends the process where it meets them.
+    Memory with negative strides is exported as a copy: PyTorch ends the process for it.
 
     Parameters
     ----------
     export : callable
-        Makes the capsule: `__dlpack__` of the array, or `Backend.to_dlpack` for the primitive.
-    place : tuple of int
-        What DLPack calls the device that it lies on.
+        Makes the capsule: `__dlpack__` of the array, or `Backend.to_dlpack` of the primitive.
+    device : tuple of int
+        Its device in DLPack's numbering.
     copies : bool
-        Whether every export is to be a copy.
+        Whether every export is a copy.
     """
 
-    def __init__(self, export: Callable[..., Any], place: Place, *, copies: bool = False) -> None:
+    def __init__(
+        self, export: Callable[..., Any], device: DLPackDevice, *, copies: bool = False
+    ) -> None:
         self._export = export
-        self._place = place
+        self._device = device
         self._copies = copies
 
-    def __dlpack__(self, *, dl_device: Place | None = None, **options: Any) -> Any:
-        from burn.backend.capsule import contents  # what takes ctypes is not for a start
+    def __dlpack__(self, *, dl_device: DLPackDevice | None = None, **options: Any) -> Any:
+        from burn.backend.capsule import read_capsule  # imports ctypes
 
-        if dl_device not in (None, self._place):
-            raise ExportError(f"memory of {self._place} is not at {dl_device}")
+        if dl_device not in (None, self._device):
+            raise ExportError(f"memory of {self._device} is not at {dl_device}")
         if self._copies:
             options["copy"] = True
         capsule = self._export(**options)
-        if contents(capsule).has_negative_strides:
+        if read_capsule(capsule).has_negative_strides:
             capsule = self._export(**{**options, "copy": True})
-            if contents(capsule).has_negative_strides:
+            if read_capsule(capsule).has_negative_strides:
                 raise ExportError("a copy has negative strides")
         return capsule
 
-    def __dlpack_device__(self) -> Place:
-        return self._place
+    def __dlpack_device__(self) -> DLPackDevice:
+        return self._device
+
+
+# Old names, until the modules that import them are changed
+Lent = DLPackObject
+Place = DLPackDevice

@@ -1,27 +1,25 @@
-"""The required ops, by the kind of tensor they work on.
+"""The required ops, by the kind of tensor that they take.
 
-Their full meaning stands with their definitions in `burn.ops`; a test holds the two together.
+Their full meaning is in their definitions in `burn.ops`; a test keeps the two consistent.
 
-Operands. Tensors that are computed with each other have one dtype, and shapes broadcast as in NumPy
-where an op has two operands or more of that kind. Every op takes tensors without axes and tensors
-without elements, in whatever layout the ops of the same backend made them. Where an operand may be
-a Python number, at least one other is a tensor. The number lies in the range of its dtype and is
-rounded to it before anything is computed: 0.1 equals the float32 nearest to it. A float tensor may
-meet an int. Attributes come as keywords, sequences among them as tuples; axes count from the front,
-and who calls may leave out an attribute that has a default.
+Operands. Tensor operands that are combined have one dtype, and their shapes broadcast as in NumPy.
+Every op takes tensors without axes and tensors without elements, in every layout that ops of the
+backend produce. Where an operand may be a Python number, at least one other is a tensor. The number
+lies in the range of the dtype of the tensor and is rounded to it before anything is computed: 0.1
+equals the float32 nearest to it. Beside a float tensor it may be an int. Attributes are keywords,
+and sequences are tuples; axes count from the front. Attributes that have a default may be omitted.
 
-Results. No op changes an operand, and nobody writes to a tensor once it is made; so a result may be
-a view of an operand, or the operand itself. float16 and bfloat16 may be computed in float32, or in
-more, and are rounded when the result is done. Functions of floats give NaN and infinities where
-IEEE 754 does, and neither raise nor warn. The sign of a NaN is free, and what else it carries. The
-sign of a zero is that of IEEE 754 where elements are moved, chosen, rounded or multiplied, and free
-in other results. Complex numbers come only to a backend that declares complex dtypes (see
-`Backend.native_dtype`).
+Results. No op changes an operand, and no tensor is written to once it is made; so a result may be a
+view of an operand, or the operand itself. float16 and bfloat16 may be computed in float32 or wider,
+and are rounded once at the end. Functions of floats return NaN and infinities where IEEE 754 does,
+and neither raise nor warn. The sign and payload of a NaN are unspecified. The sign of a zero is
+that of IEEE 754 where elements are moved, selected, rounded or multiplied, else unspecified.
+Only a backend that declares complex dtypes gets complex numbers (see `Backend.native_dtype`).
 
-Errors. Kinds of dtypes, and the numbers that creation ops take, were checked before. Other operands
-that its definition refuses an op must not accept; it may raise anything on them, and Dispatch finds
-the words. Where no library underneath notices, ask the definition itself, which returns the shape
-and the dtype of the result: ``burn.ops.REGISTRY["matmul"].infer(Meta(shape, dtype), ...)``.
+Errors. Kinds of dtypes, and the numbers of creation ops, are checked before. An op must not accept
+other operands that its definition refuses; it may raise any exception for them, and Dispatch raises
+the definition's error. Where no library underneath checks them, call the definition, which returns
+the shape and dtype of the result: ``burn.ops.REGISTRY["matmul"].infer(Meta(shape, dtype), ...)``.
 """
 
 from __future__ import annotations
@@ -50,7 +48,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 def required(function: _Function) -> _Function:
-    """Mark a protocol method that a backend has to write; until then the op counts as missing."""
+    """Mark a protocol method that a backend must implement; marked, the op counts as missing."""
     function.__burn_stub__ = True  # type: ignore[attr-defined]  # functions take attributes
     return function
 
@@ -73,16 +71,16 @@ def specializing(
 
 
 def is_implemented(method: object) -> TypeGuard[Callable[..., Any]]:
-    """Whether a method of a backend is there: neither None nor still marked as `required`."""
+    """Whether a backend has a method: neither None nor marked as `required`."""
     return method is not None and not getattr(method, "__burn_stub__", False)
 
 
 class BaseTensorOps(Protocol):
-    """Tensors of any kind: entering and leaving, layout, choice and places."""
+    """Tensors of any kind: host data, layout, selection and indexing."""
 
     @required
     def from_data(self, data: TensorData, device: DeviceId) -> Primitive:
-        """Upload host data. The memory of `data` is the caller's again afterwards.
+        """Upload host data. The caller may change the memory of `data` afterwards.
 
         ``data.array`` has any strides, and may have no axes or no elements; it may be read-only.
         Its byte order is that of the host.
@@ -92,8 +90,8 @@ class BaseTensorOps(Protocol):
     def to_data(self, x: Primitive) -> TensorData:
         """Read the values back; waits for the work they depend on.
 
-        The array has the dtype that ``DType.numpy`` names (bfloat16 is that of ml_dtypes) and any
-        strides. It may be read-only, and may share the memory of `x`: nobody writes to it.
+        The array has the dtype ``DType.numpy`` (bfloat16 of ml_dtypes) and any strides. It may be
+        read-only, and may share the memory of `x`: the caller does not write to it.
 
         Raises
         ------
@@ -112,10 +110,10 @@ class BaseTensorOps(Protocol):
         """The elements as another dtype, or `x` itself where it is that already.
 
         Float to integer truncates and saturates, and NaN becomes 0. Integer to integer wraps
-        around. Anything to bool is whether it is not 0, so NaN is true; bool to anything is 0 or 1.
-        What becomes a float is rounded to the nearest, of two to the even one, and to infinity
-        beyond the largest: an integer of 64 bits in one go, and not through float64. On the way to
-        16 bits there may be a rounding to float32.
+        around. Any number to bool is whether it is not 0, so NaN is True; bool to any dtype is 0 or
+        1. Conversions to float round to nearest, ties to even, and to infinity beyond the range: a
+        64-bit integer once, and not through float64. Conversions to 16 bits may round to float32
+        first.
         """
 
     @required
@@ -134,13 +132,13 @@ class BaseTensorOps(Protocol):
     def slice(self, x: Primitive, *, slices: Slices) -> Primitive:
         """Per axis (start, length, step): element i of the output is ``start + i * step``.
 
-        The step is negative or positive. All places lie within the axis, so no start counts from
-        the end; where the length is 0 there are none, and the start means nothing.
+        The step is negative or positive. All indices lie within the axis, and none counts from the
+        end; where the length is 0 the start has no meaning.
         """
 
     @required
     def slice_assign(self, x: Primitive, value: Primitive | Scalar, *, slices: Slices) -> Primitive:
-        """A copy of `x` with `value`, broadcast, at the places of a slice: those of `slice`."""
+        """A copy of `x` with `value`, broadcast, written to the elements that `slice` selects."""
 
     @required
     def concat(self, tensors: list[Primitive], *, axis: int) -> Primitive:
@@ -151,19 +149,19 @@ class BaseTensorOps(Protocol):
         """``output[i, j, k] = x[i, indices[i, j, k], k]`` for axis 1; the other lengths are equal.
 
         Indices have any integer dtype, also one that does not hold the length of the axis.
-        Negative ones count from the end. `burn.backend.array.index_error` writes the error.
+        Negative ones count from the end. `burn.plugin_api.index_error` makes the error.
 
         Raises
         ------
         OutOfRangeError
-            Now or at the next read, if an index is outside [-n, n).
+            At once or at the next read, if an index is outside [-n, n).
         """
 
     @required
     def where(
         self, condition: Primitive, x1: Primitive | Scalar, x2: Primitive | Scalar
     ) -> Primitive:
-        """`x1` where the bool tensor holds, else `x2`; what is not chosen has no influence."""
+        """`x1` where `condition` is True, else `x2`; NaN that is not selected has no influence."""
 
     @required
     def equal(self, x1: Primitive | Scalar, x2: Primitive | Scalar) -> Primitive:
@@ -198,8 +196,8 @@ class NumericTensorOps(Protocol):
     def floor_divide(self, x1: Primitive | Scalar, x2: Primitive | Scalar) -> Primitive:
         """``floor(x1 / x2)`` of the exact quotient: ``1.0 // 0.1`` is 9.
 
-        An integer divided by zero gives 0, a float what `divide` gives. Of an infinite dividend it
-        is NaN or that infinity.
+        An integer divided by zero is 0, a float as in `divide`. For an infinite dividend it is NaN
+        or that infinity.
         """
 
     @required
@@ -231,15 +229,15 @@ class NumericTensorOps(Protocol):
     ) -> Primitive:
         """Sum over axes, computed in and returned as `dtype`; 16-bit floats add up in float32.
 
-        Each element becomes a `dtype` first. Integers wrap around. The axes come in any order, each
-        once; without any the elements stay as they are. Over no elements the sum is 0.
+        Each element is cast to `dtype` first. Integers wrap around. The axes come in any order,
+        each once; without axes the elements are returned. Over no elements the sum is 0.
         """
 
     @required
     def prod(
         self, x: Primitive, *, axis: tuple[int, ...], keepdims: bool = False, dtype: DType
     ) -> Primitive:
-        """Product over axes, computed in and returned as `dtype`, like `sum`; of none it is 1."""
+        """Product over axes, computed in and returned as `dtype`, like `sum`; 1 of no elements."""
 
     @required
     def max(self, x: Primitive, *, axis: tuple[int, ...], keepdims: bool = False) -> Primitive:
@@ -247,19 +245,19 @@ class NumericTensorOps(Protocol):
 
     @required
     def argmax(self, x: Primitive, *, axis: int, keepdims: bool = False, dtype: DType) -> Primitive:
-        """Place of the largest element along an axis: the first of equals; NaN is largest.
+        """Index of the largest element along an axis: the first of equals; NaN is largest.
 
-        `dtype` is one of integers. It is not defined over no elements.
+        `dtype` is an integer dtype. It is not defined over no elements.
         """
 
     @required
     def argsort(
         self, x: Primitive, *, axis: int, descending: bool = False, dtype: DType
     ) -> Primitive:
-        """Places in sorted order along an axis; stable in both directions, NaN largest.
+        """Indices in sorted order along an axis; stable in both directions, NaN largest.
 
-        So in descending order NaN comes first, and equal elements, zeros of both signs among them,
-        keep the order that they have: it is not the ascending order reversed.
+        So in descending order NaN comes first, and equal elements, such as zeros of both signs,
+        keep their order: it is not the ascending order reversed.
         """
 
     @required
@@ -273,15 +271,15 @@ class NumericTensorOps(Protocol):
     def scatter_add(
         self, x: Primitive, indices: Primitive, value: Primitive, *, axis: int
     ) -> Primitive:
-        """`x` with each of `value` added at its place with `axis` replaced by the index.
+        """`x` with each element of `value` added at its position with `axis` replaced by the index.
 
-        All values of an index that occurs more than once are added, 16-bit floats in float32;
+        All values of a repeated index are added, 16-bit floats in float32;
         integers wrap around. `value` and `indices` have one shape; the indices are as in `gather`.
 
         Raises
         ------
         OutOfRangeError
-            Now or at the next read, if an index is outside [-n, n).
+            At once or at the next read, if an index is outside [-n, n).
         """
 
 
@@ -294,7 +292,7 @@ class FloatTensorOps(Protocol):
 
     @required
     def exp(self, x: Primitive) -> Primitive:
-        """``e ** x``; too large it is infinite."""
+        """``e ** x``; infinite on overflow."""
 
     @required
     def log(self, x: Primitive) -> Primitive:
@@ -340,19 +338,19 @@ class IntTensorOps(Protocol):
     def bitwise_left_shift(self, x1: Primitive | Scalar, x2: Primitive | Scalar) -> Primitive:
         """``x1 << x2``; 0 for a shift by the width or more.
 
-        What a negative shift in a tensor gives is free.
+        The result of a negative shift in a tensor is unspecified.
         """
 
     @required
     def bitwise_right_shift(self, x1: Primitive | Scalar, x2: Primitive | Scalar) -> Primitive:
         """``x1 >> x2``, keeping the sign; a shift by the width or more leaves only the sign.
 
-        What a negative shift in a tensor gives is free.
+        The result of a negative shift in a tensor is unspecified.
         """
 
 
 class BoolTensorOps(Protocol):
-    """Bits: of integers, or booleans as single bits."""
+    """Bitwise ops on integers, and on booleans as single bits."""
 
     @required
     def bitwise_and(self, x1: Primitive | Scalar, x2: Primitive | Scalar) -> Primitive:

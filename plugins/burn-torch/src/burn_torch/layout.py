@@ -200,7 +200,7 @@ def _sliced(x: Tensor, slices: Slices) -> tuple[Tensor, list[int]]:
             if not (0 <= start < extent and 0 <= last < extent and step):
                 raise IndexError(f"elements {start} to {last} of an axis of length {extent}")
             if step < 0:
-                start, step = last, -step  # noqa: PLW2901 — the same places from the other end
+                start, step = last, -step  # noqa: PLW2901 — the same elements from the other end
                 reverse.append(axis)
             offset += start * strides[axis]
         elif length < 0 or not step:

@@ -83,7 +83,7 @@ def _nvidia() -> list[DeviceInfo]:
     """The GPUs that CUDA shows; none where there is no driver that answers."""
     try:
         gpus, driver, _ = find_gpus()
-    except Exception:  # noqa: BLE001 — a broken driver costs nobody anything
+    except Exception:  # noqa: BLE001 — a broken driver means no GPU, whatever it raises
         return []
     return [
         DeviceInfo("cuda", index, gpu.name, gpu.memory, f"NVIDIA {driver}")
