@@ -297,8 +297,8 @@ CALLS = {
 """Calls of every public function that takes numbers. Arrays stand for tensors on the device."""
 
 NUMBER = re.compile(
-    r"\b(int|float|bool|complex|Scalar|RealScalar|Shape|Axis|Counts|Padding|NamedPadding|PadWidth"
-    r"|Lengths|Operand|MatrixOrder|OutputSize)\b"
+    r"\b(int|float|bool|complex|Scalar|RealScalar|Shape|Axis|PerAxis|Padding|NamedPadding|PadWidth"
+    r"|Operand|MatrixOrder|OutputSize)\b"
 )
 
 
