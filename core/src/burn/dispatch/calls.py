@@ -110,7 +110,7 @@ def binary(  # noqa: C901 — unrolled, as one more call takes a tenth of a smal
 
     def call(x1: Any, x2: Any, /) -> _Tensor:  # noqa: C901 — likewise
         try:
-            tensor_type = x1.tensor_type
+            tensor_type, first = x1.tensor_type, x1.primitive
         except AttributeError:
             tensor_type = None
         if tensor_type is None:  # a number, or what is no operand
@@ -133,7 +133,7 @@ def binary(  # noqa: C901 — unrolled, as one more call takes a tenth of a smal
                 function, output = tensor_type.calls[name]
             except KeyError:
                 function, output = resolve_uniform(name, (x1, x2), tensor_type)
-            primitive = function(x1.primitive, second)
+            primitive = function(first, second)
         except Exception as error:  # noqa: BLE001 — `recover` says what is wrong
             failure = error
         else:

@@ -491,7 +491,7 @@ def _real(value: Any, name: str) -> RealScalar:
 def _length(start: RealScalar, stop: RealScalar, step: RealScalar, *, are_integers: bool) -> int:
     """How many numbers a range has."""
     if are_integers:
-        return len(range(int(start), int(stop), int(step)))
+        return max(-((int(start) - int(stop)) // int(step)), 0)
     try:
         span = (stop - start) / step
     except OverflowError:

@@ -17,6 +17,7 @@ from burn.functions.normalize import (
     as_flag,
     as_number,
     as_shape,
+    check_choice,
     check_tensor,
     find_device,
     normalize_axis,
@@ -246,8 +247,7 @@ def meshgrid(*arrays: Tensor, indexing: str = "xy") -> tuple[Tensor, ...]:
     >>> x.tolist(), y.tolist()
     ([[0, 1], [0, 1], [0, 1]], [[0, 0], [1, 1], [2, 2]])
     """
-    if indexing not in ("xy", "ij"):
-        raise ArgumentError(f'indexing is "xy" or "ij", not {indexing!r}', operation="meshgrid")
+    check_choice(indexing, ("xy", "ij"), "indexing", "meshgrid")
     for one in arrays:
         if rank_of(one, "meshgrid") != 1:
             raise ShapeError(f"a tensor of shape {one.shape} is no vector", operation="meshgrid")
