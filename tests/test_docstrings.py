@@ -30,6 +30,8 @@ def functions_of(prefix, module):
 
 FUNCTIONS = dict(public_functions())
 
+NO_EXAMPLE = {"burn.register_backend"}  # what it adds stays in the process; `registered` has one
+
 
 def sections(function):
     """The sections of a docstring by their titles, as lists of lines; "" is what comes first."""
@@ -60,7 +62,7 @@ def test_a_docstring_has_a_summary_every_parameter_the_result_and_an_example(nam
     found = sections(function)
     assert re.fullmatch(r"[A-Z0-9*`\"].*[.:?]", found[""][0]), "a summary is one line"
     assert documented(found.get("Parameters", [])) == list(inspect.signature(function).parameters)
-    assert "Returns" in found
+    assert "Returns" in found or inspect.signature(function).return_annotation == "None"
     example = "\n".join(found.get("Examples", ["no example"]))
-    assert "import burn" in example
+    assert "import burn" in example or name in NO_EXAMPLE
     assert set(re.findall(r'device="([^"]*)"', example)) <= {"cpu"}, "a device that may be missing"

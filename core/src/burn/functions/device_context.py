@@ -90,10 +90,6 @@ def set_default_device(device: DeviceLike | None) -> None:
     device : Device, str or None
         The device; None to undo an earlier call.
 
-    Returns
-    -------
-    None
-
     Raises
     ------
     DeviceUnavailableError
