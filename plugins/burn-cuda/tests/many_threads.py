@@ -16,19 +16,19 @@ THREADS, ROUNDS = 16, 12
 
 
 def work(device, generator, rounds):
-    """Operations of each kind of kernel, of sizes that nobody else has."""
+    """Operations of each kind of kernel, of sizes that differ between threads."""
     for _ in range(rounds):
         rows, columns = generator.integers(20, 300, 2)
         a = generator.standard_normal((rows, columns)).astype(np.float32)
         whole = generator.integers(-1000, 1000, (rows, columns))
-        places = generator.integers(0, rows, 3 * rows)
+        indices = generator.integers(0, rows, 3 * rows)
         x, y = burn.asarray(a, device=device), burn.asarray(whole, device=device)
-        at = burn.asarray(places, device=device)
+        index_tensor = burn.asarray(indices, device=device)
         product = a.astype(np.float64) @ a.T.astype(np.float64)
         np.testing.assert_allclose((x @ x.T).numpy(), product, rtol=1e-4, atol=1e-2)
         np.testing.assert_array_equal(burn.cumulative_sum(y, axis=0).numpy(), whole.cumsum(0))
         np.testing.assert_array_equal(burn.sort(x, axis=1).numpy(), np.sort(a, axis=1))
-        np.testing.assert_array_equal(burn.take(y, at, axis=0).numpy(), whole[places])
+        np.testing.assert_array_equal(burn.take(y, index_tensor, axis=0).numpy(), whole[indices])
         np.testing.assert_array_equal(y.sum(axis=0).numpy(), whole.sum(0))
         powers = np.exp(a - a.max(1, keepdims=True))
         powers /= powers.sum(1, keepdims=True)
@@ -47,7 +47,7 @@ def main(name, seed):
         try:
             work(device, np.random.default_rng([seed, number]), ROUNDS)
             done.append(number)
-        except BaseException as error:  # noqa: BLE001 — of whatever kind: the parent process reads it
+        except BaseException as error:  # noqa: BLE001 — any failure: the parent process reads it
             failed.append(f"thread {number}: {type(error).__name__}: {error}")
 
     threads = [threading.Thread(target=run, args=(n,), daemon=True) for n in range(THREADS)]

@@ -1,4 +1,4 @@
-"""What is particular to the backend beside the values of its ops, on emulated devices."""
+"""Properties of the backend beside the values of its ops, on emulated devices."""
 
 import functools
 import sys
@@ -67,7 +67,7 @@ def test_each_device_has_an_object_of_its_own_that_stays_the_same():
     assert other.runtime.index == 1
 
 
-def test_ops_run_on_their_device_whatever_the_current_one_is():
+def test_ops_run_on_their_own_device_not_on_the_current_one():
     backend = CudaBackend(emulated.Runtime, lambda: 2)
     other = backend.for_device(SECOND)
     for current in (backend, other):
@@ -114,8 +114,8 @@ def test_rows_of_many_elements_are_read_in_packs(backend, shape):
     x = np.random.default_rng(0).integers(-100, 100, size=shape).astype(np.int8)
     found = backend.sum(upload(backend, x), axis=(1,), dtype=int64)
     assert np.array_equal(backend.to_data(found).array, x.sum(1, dtype=np.int64))
-    place = backend.argmax(upload(backend, x), axis=1, dtype=int64)
-    assert np.array_equal(backend.to_data(place).array, x.argmax(1))
+    index = backend.argmax(upload(backend, x), axis=1, dtype=int64)
+    assert np.array_equal(backend.to_data(index).array, x.argmax(1))
 
 
 @pytest.mark.parametrize(
@@ -220,7 +220,7 @@ def test_tensors_of_two_devices_do_not_meet(devices):
         x + y
 
 
-def test_what_failed_on_a_device_is_told_where_its_tensors_went(devices):
+def test_a_device_that_received_a_tensor_reports_the_failure_of_its_sender(devices):
     x = burn.arange(3, device=devices[0])
     wrong = burn.take(x, burn.asarray([7], device=devices[0]))
     unrelated = burn.ones(2, device=devices[1])
@@ -251,10 +251,10 @@ def test_threads_have_their_own_current_device(devices):
     assert not any(thread.is_alive() for thread in threads)
 
 
-def test_an_index_out_of_range_is_told_once_by_the_next_read(backend):
+def test_the_next_read_reports_an_index_out_of_range_once(backend):
     x = upload(backend, np.arange(3.0))
-    places = upload(backend, np.array([0, 7]))
-    y = backend.select(x, places, axis=0)
+    indices = upload(backend, np.array([0, 7]))
+    y = backend.select(x, indices, axis=0)
     with pytest.raises(OutOfRangeError, match=r"select\(\.\.\.\): index 7 .* length 3"):
         backend.to_data(x)  # of something else: the flag is that of the device
     assert backend.to_data(y).array[0] == 0.0
@@ -283,7 +283,7 @@ def test_an_index_out_of_range_names_the_op_that_was_called(backend):
         ((40, 5, 60, 7), (2, 3, 1, 0)),
     ],
 )
-def test_what_lies_transposed_is_copied_in_tiles(backend, shape, axes):
+def test_a_transposed_array_is_copied_in_tiles(backend, shape, axes):
     array = np.arange(np.prod(shape), dtype=np.int16).reshape(shape)
     moved = backend.permute(upload(backend, array), axes=axes)
     dense = backend.reshape(moved, shape=(array.size,))
@@ -306,8 +306,8 @@ def test_reductions_of_long_and_of_many_rows(backend, rows, columns):
     for axis in (0, 1):
         total = backend.sum(x, axis=(axis,), dtype=int64)
         np.testing.assert_array_equal(total, array.sum(axis))
-        place = backend.argmax(x, axis=axis, dtype=int64)
-        np.testing.assert_array_equal(place, array.argmax(axis))
+        index = backend.argmax(x, axis=axis, dtype=int64)
+        np.testing.assert_array_equal(index, array.argmax(axis))
     # The same shape, laid out otherwise: what was remembered of the first must not be used.
     moved = backend.permute(upload(backend, array.T.copy()), axes=(1, 0))
     total = backend.sum(moved, axis=(0,), dtype=int64)

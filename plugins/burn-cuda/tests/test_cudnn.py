@@ -1,4 +1,4 @@
-"""Convolutions of cuDNN: what it is asked for, by a library that pretends, and what it answers."""
+"""Convolutions of cuDNN: the graphs, by a fake library, and on a GPU the results."""
 
 import ctypes
 import sys
@@ -70,7 +70,7 @@ def compare(results, expected, tolerance):
         assert np.linalg.norm(result - wanted) <= tolerance * np.linalg.norm(wanted)
 
 
-# What it is asked for.
+# The graphs.
 
 
 class Array:
@@ -95,7 +95,7 @@ class Tensor:
 
 
 class Graph:
-    """What a graph of cuDNN is told, computed by PyTorch."""
+    """A graph of cuDNN, computed by PyTorch."""
 
     def __init__(self, library, **options):
         self.library = library
@@ -233,7 +233,7 @@ def with_library(library, tf32=False):
 
 @pytest.fixture
 def device():
-    """A device that asks a library that pretends, and the library."""
+    """A device with a fake library, and the library."""
     pytest.importorskip("torch", reason="torch is not installed")
     library = Library()
 
@@ -243,18 +243,18 @@ def device():
     def load():
         return CudaBackend(with_library(library), lambda: 1)
 
-    spec = burn.plugins.BackendSpec("pretended", load=load, probe=probe, device_types=("cuda",))
+    spec = burn.plugins.BackendSpec("fake", load=load, probe=probe, device_types=("cuda",))
     with burn.registered(spec):
-        yield burn.Device("pretended"), library
+        yield burn.Device("fake"), library
 
 
 @emulation
 @pytest.mark.parametrize("bias", [False, True], ids=["plain", "bias"])
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 @pytest.mark.parametrize("case", CASES)
-def test_it_is_asked_for_the_convolution_that_is_meant(device, case, dtype, bias):
-    pretended, library = device
-    results = everything(pretended, dtype, case, bias)
+def test_the_graph_is_that_of_the_convolution(device, case, dtype, bias):
+    fake_device, library = device
+    results = everything(fake_device, dtype, case, bias)
     expected = everything(burn.Device("cpu"), dtype, case, bias)
     compare(results, expected, 1e-5 if dtype == "float32" else 3e-3)
     assert set(library.executed) == {"fprop", "dgrad", "wgrad"}
@@ -262,7 +262,7 @@ def test_it_is_asked_for_the_convolution_that_is_meant(device, case, dtype, bias
 
 
 @emulation
-def test_what_it_does_not_take_is_computed_here():
+def test_what_cudnn_does_not_support_is_computed_by_the_plugin():
     library = Library(refuses=True)
     backend = CudaBackend(with_library(library), lambda: 1)
     x = backend.runtime.upload(np.ones((1, 2, 5, 5), np.float32))
@@ -305,7 +305,7 @@ LARGE = (64, 64, 56, 56)
         (plan_of((0, 4, 9, 9), (4, 4, 3, 3)), "", ""),
     ],
 )
-def test_it_is_asked_where_it_was_measured_to_be_faster(plan, float32, float16):
+def test_cudnn_is_used_where_it_was_measured_to_be_faster(plan, float32, float16):
     library = Cudnn(Library(), np.empty, 1 << 36)
     for dtype, kinds in ((burn.float32, float32), (burn.float16, float16), (burn.float64, "")):
         for kind in ("fprop", "dgrad", "wgrad"):
@@ -314,7 +314,7 @@ def test_it_is_asked_where_it_was_measured_to_be_faster(plan, float32, float16):
 
 @emulation
 @pytest.mark.parametrize("tf32", [False, True])
-def test_float32_is_multiplied_as_float32_unless_somebody_asks_for_less(tf32):
+def test_float32_is_multiplied_as_float32_unless_tf32_is_on(tf32):
     library = Library()
     backend = CudaBackend(with_library(library, tf32), lambda: 1)
     pytest.importorskip("torch", reason="torch is not installed")
@@ -340,7 +340,7 @@ def test_without_the_package_nothing_is_missing(monkeypatch):
     assert own.installed.__wrapped__() is None
 
 
-# What it answers.
+# The results.
 
 
 @on_gpu
@@ -374,7 +374,7 @@ def test_it_works_on_the_streams_and_in_the_threads_of_the_program(monkeypatch):
             with cupy.cuda.Stream(non_blocking=True):
                 for _ in range(10):
                     compare(everything(device, "float32", "wide", bias=True), expected, 1e-5)
-        except BaseException as error:  # noqa: BLE001 — of whatever kind: it fails the test
+        except BaseException as error:  # noqa: BLE001 — any failure: it fails the test
             wrong.append(error)
 
     threads = [threading.Thread(target=work, daemon=True) for _ in range(6)]

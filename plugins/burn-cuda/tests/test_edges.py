@@ -1,4 +1,4 @@
-"""Lengths at which kernels deal out their elements in another way: emulated, and on a GPU."""
+"""Lengths at which kernels distribute elements differently; emulated, and on a GPU."""
 
 import sys
 from pathlib import Path
@@ -18,16 +18,16 @@ import emulated
 GPUS = burn.Device.enumerate("cuda")
 RNG = np.random.default_rng(7)
 FLOATS = {"float32": 1e-5, "float64": 1e-11, "float16": 3e-3, "bfloat16": 2e-2}
-"""How exact results of each dtype are."""
+"""Relative tolerance of each dtype."""
 
-MOST_EMULATED = 120_000
-"""Products for one head of attention that are not too many for an emulator."""
+MAX_EMULATED_MULTIPLICATIONS = 120_000
+"""Multiplications of one head of attention that the emulation can compute in reasonable time."""
 
 ROWS = (1, 31, 33, 129, 1025, 8193, 40_000)
 
 
 class Ops:
-    """The ops of a device on arrays of the host."""
+    """The ops of a device, on NumPy arrays."""
 
     def __init__(self, subject):
         self.subject = subject
@@ -39,7 +39,9 @@ class Ops:
         return self.subject.backend.to_data(primitive).array
 
     def skip_if_emulated(self, work):
-        if work > MOST_EMULATED and isinstance(self.subject.backend.runtime, emulated.Runtime):
+        if work > MAX_EMULATED_MULTIPLICATIONS and isinstance(
+            self.subject.backend.runtime, emulated.Runtime
+        ):
             pytest.skip("it takes half a minute without a GPU")
 
     def __call__(self, name, *arrays, **attributes):
@@ -100,7 +102,7 @@ def test_rows_of_any_length(ops, n, dtype):
     assert_near(result, scaled, 4 * FLOATS[dtype])
 
 
-def test_rows_that_do_not_begin_where_packs_do(ops):
+def test_rows_that_are_not_aligned_to_packs(ops):
     x = normal(1 + 4 * 64)
     shifted = ops.subject.table.slice(ops.put(x), slices=((1, 256, 1),))
     rows = ops.subject.table.reshape(shifted, shape=(4, 64))
@@ -111,7 +113,7 @@ def test_rows_that_do_not_begin_where_packs_do(ops):
 
 @pytest.mark.parametrize("n", [5, 1000, 40_000])
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_rows_with_what_is_no_number(ops, value, n):
+def test_rows_with_nan_and_infinities(ops, value, n):
     x = normal(3, n)
     x[0, n // 2] = value
     x[1, :] = value
@@ -139,7 +141,7 @@ def test_a_scan_over_tiles_groups_and_groups_of_groups(ops, monkeypatch):
 
 @pytest.mark.parametrize("shape", [(16, 1024), (33, 600), (70, 300), (130, 129), (8, 30, 80)])
 @pytest.mark.parametrize("dtype", ["int8", "float16", "float32", "float64"])
-def test_what_lies_transposed_is_copied(ops, dtype, shape):
+def test_a_transposed_array_is_copied(ops, dtype, shape):
     x = normal(*shape).astype(dtype)
     axes = tuple(reversed(range(len(shape))))
     moved = ops.subject.table.permute(ops.put(x), axes=axes)
@@ -148,7 +150,7 @@ def test_what_lies_transposed_is_copied(ops, dtype, shape):
 
 @pytest.mark.parametrize("count", [1, 7, 8, 1000, 1001, 4096])
 @pytest.mark.parametrize("dtype", FLOATS)
-def test_random_numbers_do_not_depend_on_how_they_are_dealt_out(ops, dtype, count):
+def test_random_numbers_do_not_depend_on_their_distribution_to_threads(ops, dtype, count):
     attributes = {
         "seed": 5,
         "offset": 3,
@@ -254,7 +256,7 @@ def test_winograd_spreads_what_is_not_finite_by_one_position(ops, monkeypatch, r
         np.testing.assert_array_equal(found[:, distance > reach], expected[:, distance > reach])
 
 
-def test_what_is_computed_of_permuted_operands_lies_like_them(ops):
+def test_results_of_permuted_operands_have_their_layout(ops):
     x, y = normal(40, 30, 20), normal(40, 30, 20)
     table = ops.subject.table
     moved = [table.permute(ops.put(one), axes=(2, 0, 1)) for one in (x, y)]
@@ -280,7 +282,7 @@ def test_gradients_of_attention_over_tiles_that_are_not_full(
     mask[0, queries // 2] = True
     ops.skip_if_emulated(queries * keys * features)
     reference = Ops(Subject.of(burn.Device("cpu")))
-    # The second time of slopes that 16 bits hardly hold.
+    # The second time with gradients near the least positive numbers of 16 bits.
     for small, attributes in ((1.0, {"softcap": 2.0}), (2.0**-13, {"is_causal": True})):
         slope = (g * small).astype(g.dtype)
         operands = [query, key, value, mask, bias, slope]
@@ -295,7 +297,7 @@ def test_gradients_of_attention_over_tiles_that_are_not_full(
 
 
 @pytest.mark.parametrize("batch", [(5,), (2, 7), (1, 3)])
-def test_scores_that_take_much_memory_are_made_in_parts(ops, monkeypatch, batch):
+def test_scores_that_take_much_memory_are_computed_in_parts(ops, monkeypatch, batch):
     query, key = normal(*batch, 4, 3), normal(*batch[1:], 6, 3)
     value, g = normal(*batch, 6, 2), normal(*batch, 4, 2)
     mask = RNG.random((*batch[:-1], 1, 4, 6)) < 0.3

@@ -1,4 +1,4 @@
-"""The ops of the backend, with a host compiler in place of the GPU: see emulation/."""
+"""The ops of the backend, with a host compiler in place of the GPU (see emulation/)."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What only a GPU can show. These tests run where there is one."""
+"""Tests that need a GPU; they run where there is one."""
 
 import gc
 import os
@@ -67,7 +67,9 @@ def test_memory_that_the_pools_keep_is_given_back_before_an_allocation_fails(dev
 
     kept = backend.memory_persistent_allocations(device.id, None, make)
     del kept
-    assert cupy.cuda.runtime.memGetInfo()[0] < size  # a pool has it that the next one does not use
+    assert (
+        cupy.cuda.runtime.memGetInfo()[0] < size
+    )  # the persistent pool has it, which the next allocation does not use
     x = burn.zeros((size,), dtype="uint8", device=device)
     assert x[-1].item() == 0
     del x
@@ -270,7 +272,7 @@ def test_torch_and_cuda_move_tensors_without_a_copy(device, torch):
     assert y.to_device(device).primitive.data.ptr == y.primitive.data_ptr()
 
 
-def test_what_torch_makes_on_a_stream_of_its_own_is_not_read_too_early(device, torch):
+def test_a_tensor_of_torch_on_a_stream_of_its_own_is_not_read_too_early(device, torch):
     own = torch.cuda.Stream()
     for number in range(5):
         with torch.cuda.stream(own):
@@ -284,7 +286,7 @@ def test_what_torch_makes_on_a_stream_of_its_own_is_not_read_too_early(device, t
         assert abs(total.item() - (number + 1.0)) < 1e-3
 
 
-def test_what_is_made_on_a_stream_is_not_read_too_early_by_torch(device, torch, cupy):
+def test_torch_does_not_read_a_tensor_of_another_stream_too_early(device, torch, cupy):
     for number in range(5):
         with cupy.cuda.Stream(non_blocking=True):
             y = keep_busy(device, 4) * 8192.0 + float(number)
@@ -294,7 +296,7 @@ def test_what_is_made_on_a_stream_is_not_read_too_early_by_torch(device, torch, 
 
 
 class Interface:
-    """An array that has no more than `__cuda_array_interface__`, as numba's have."""
+    """An array with `__cuda_array_interface__` alone, like numba's."""
 
     def __init__(self, array, stream, **changes):
         self.array = array

@@ -1,4 +1,4 @@
-"""What is known of GPUs without CuPy: the driver's answers, as a library that pretends."""
+"""The probe, which knows GPUs from the driver and does not import CuPy."""
 
 import dataclasses
 import importlib.metadata
@@ -23,7 +23,7 @@ GPUS = [
 
 @pytest.fixture
 def machine(monkeypatch):
-    """Sets up a machine: its driver, the CuPy that is installed, and what is visible."""
+    """Sets up a machine: its driver, the CuPy that is installed, and the visible GPUs."""
 
     def set_up(gpus, *, cuda=(13, 0), wheels=("cupy-cuda13x",), choice=None, order=None):
         def find():
@@ -67,12 +67,12 @@ def test_the_most_capable_gpu_comes_first_as_in_cuda(machine):
     assert [one.hardware for one in devices] == ["NVIDIA T4", "NVIDIA H200", "NVIDIA H200"]
 
 
-def test_what_cuda_does_not_show_is_no_device(machine):
+def test_a_gpu_that_cuda_does_not_show_is_no_device(machine):
     devices, _ = machine(GPUS, choice="2,1")
     assert [(one.index, one.hardware) for one in devices] == [(0, "NVIDIA T4"), (1, "NVIDIA H200")]
 
 
-def test_a_part_of_a_gpu_is_a_device_of_which_only_cuda_knows_more(machine):
+def test_a_part_of_a_gpu_is_a_device_without_memory_and_usage(machine):
     ((part,), reason) = machine(GPUS, choice="MIG-bb22")
     assert not reason
     assert (part.hardware, part.memory, part.usage) == ("NVIDIA MIG instance", None, None)
@@ -96,7 +96,7 @@ def test_a_machine_on_which_nothing_runs_says_why(machine, options, words):
     assert "\n" not in reason
 
 
-def test_a_driver_that_is_too_old_is_told(machine):
+def test_a_driver_that_is_too_old_is_a_reason(machine):
     devices, reason = machine(GPUS, cuda=(12, 4))
     assert devices == []
     assert reason.startswith("the NVIDIA driver is too old: it runs CUDA 12.4, and cupy-cuda13x")
@@ -110,7 +110,7 @@ def test_a_driver_that_answers_nonsense_is_no_exception(machine):
     assert reason == "the NVIDIA driver cannot be asked: AttributeError: no nvmlInit_v2"
 
 
-def test_gpus_that_are_too_old_are_told(machine):
+def test_gpus_that_are_too_old_are_a_reason(machine):
     old = Gpu("Tesla K80", "GPU-0", GIB, (3, 7))
     devices, reason = machine([old])
     assert devices == []
@@ -119,7 +119,7 @@ def test_gpus_that_are_too_old_are_told(machine):
     assert [(one.index, one.hardware) for one in devices] == [(0, "NVIDIA T4")]
 
 
-def test_the_reason_is_told_to_whoever_asks_for_a_gpu(machine, monkeypatch):
+def test_asking_for_a_gpu_raises_the_reason(machine, monkeypatch):
     _, reason = machine(GPUS, choice="")
     (spec,) = plugin.burn_backends()
     without = dataclasses.replace(spec, name="nowhere")
@@ -139,7 +139,7 @@ def test_the_real_driver_is_asked_without_an_exception():
         assert "driver" in reason
 
 
-def test_tensor_cores_are_told_by_the_compute_capability():
+def test_the_compute_capability_determines_tensor_cores():
     assert DTypeUsage.ACCELERATED in usage_of((9, 0))[bfloat16]
     assert DTypeUsage.ACCELERATED in usage_of((7, 5))[float16]
     assert DTypeUsage.ACCELERATED not in usage_of((7, 5))[bfloat16]
@@ -157,7 +157,7 @@ def test_looking_for_devices_imports_neither_cupy_nor_the_backend():
 
 
 def program(code, tmp_path, **environment):
-    """What a program prints on this machine."""
+    """The lines that a program prints on this machine."""
     given = {"PATH": "", "PYTHONPATH": ":".join(sys.path), "HOME": str(tmp_path), **environment}
     result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=given

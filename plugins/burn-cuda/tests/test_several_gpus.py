@@ -1,4 +1,4 @@
-"""What only several GPUs can show. These tests run where there are two or more."""
+"""Tests that need several GPUs; they run where there are two or more."""
 
 import itertools
 import re
@@ -71,7 +71,7 @@ def test_ops_run_where_their_operands_are(device, current, cupy):
     a = generator.standard_normal((40, 60)).astype(np.float32)
     x = burn.asarray(a, device=device)
     image = burn.asarray(generator.standard_normal((2, 3, 9, 8)), device=device)
-    places = burn.asarray([5, 0, 5], device=device)
+    indices = burn.asarray([5, 0, 5], device=device)
     made = [
         x + x,
         x * 2.0,
@@ -79,7 +79,7 @@ def test_ops_run_where_their_operands_are(device, current, cupy):
         x.sum(axis=0),
         x.T + x[:, :1].T,
         burn.sort(x, axis=1),
-        burn.take(x, places, axis=0),
+        burn.take(x, indices, axis=0),
         burn.cumulative_sum(x, axis=0),
         F.softmax(x, axis=1),
         F.conv2d(image, image, padding=2),
@@ -98,7 +98,7 @@ def test_ops_run_where_their_operands_are(device, current, cupy):
     assert "cuda:1" in repr(x) or device.index == 0
 
 
-def test_an_index_out_of_range_is_told_by_the_device_it_is_on(current):
+def test_the_device_of_an_index_out_of_range_reports_it(current):
     first, second = GPUS[:2]
     wrong = burn.take(burn.arange(3, device=second), burn.asarray([8], device=second))
     first.sync()
@@ -167,12 +167,12 @@ def test_a_transfer_never_reads_too_early_nor_is_memory_used_again_too_early(sou
             y = y @ x
         y = y * 4096.0 + float(number)
         there.append(y.to_device(target))
-        del y  # its memory is free now: what is made next may get it
+        del y  # its memory is free now: the next array may get it
         burn.full((4096, 4096), -1.0, dtype="float32", device=source) * 2.0
         if len(there) == 10:
-            for place, one in enumerate(there, number - 9):
+            for position, one in enumerate(there, number - 9):
                 corner = one[::17, ::13].numpy()
-                np.testing.assert_allclose(corner, place + 1.0, rtol=1e-5)
+                np.testing.assert_allclose(corner, position + 1.0, rtol=1e-5)
             there.clear()
     assert device.id == target.index
 
@@ -211,7 +211,7 @@ def test_transfers_keep_to_the_streams_of_the_program(source, target, cupy):
 
 
 @pairs
-def test_what_failed_on_a_gpu_is_told_where_its_tensors_went(source, target):
+def test_a_gpu_that_received_a_tensor_reports_the_failure_of_its_sender(source, target):
     x = burn.take(burn.arange(3, device=source), burn.asarray([7], device=source))
     there = x.to_device(target)
     with pytest.raises(IndexError, match="index 7"):
@@ -254,7 +254,7 @@ def test_threads_work_on_a_gpu_each_and_send_tensors(cupy):
                         wrong.append((number, step, found))
                 if cupy.cuda.runtime.getDevice() != 1 - own.index:
                     wrong.append((number, "current device"))
-        except BaseException as error:  # noqa: BLE001 — of whatever kind: it fails the test
+        except BaseException as error:  # noqa: BLE001 — any failure: it fails the test
             wrong.append((number, repr(error)))
 
     threads = [threading.Thread(target=work, args=(n,), daemon=True) for n in range(8)]

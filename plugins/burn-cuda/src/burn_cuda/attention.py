@@ -164,7 +164,10 @@ class AttentionOps(CudaOps):
         tiles = self._attention_tiles(query, value)
         if tiles is None or "TENSOR_CORES" not in tiles.definitions:
             operands = (query, key, value, mask, bias, g)
-            return self._decomposed_attention("attention_grad", operands, given, **attributes)  # type: ignore[no-any-return]  # three
+            gradients: tuple[Array, Array, Array] = self._decomposed_attention(
+                "attention_grad", operands, given, **attributes
+            )
+            return gradients
         queries, keys = shape.scores[-2:]
         features, values = query.shape[-1], value.shape[-1]
         results = [

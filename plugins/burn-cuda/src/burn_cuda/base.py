@@ -1,4 +1,4 @@
-"""CudaOps: the typed base of the mixins of `CudaBackend`; what they share of one device."""
+"""CudaOps: the typed base of the mixins of `CudaBackend`."""
 
 from __future__ import annotations
 

@@ -64,7 +64,10 @@ class ChannelOps(CudaOps):
         plan = self._channel_plan(x, gamma=gamma, beta=beta)
         if plan is None:
             vectors = (gamma, beta)
-            return self.ops.decomposed("batch_norm_training", x, *vectors, epsilon=epsilon)  # type: ignore[no-any-return]  # three
+            results: tuple[Array, Array, Array] = self.ops.decomposed(
+                "batch_norm_training", x, *vectors, epsilon=epsilon
+            )
+            return results
         launcher = self.launcher
         x = launcher.dense(x)
         channels = x.shape[1]
@@ -96,7 +99,10 @@ class ChannelOps(CudaOps):
         plan = self._channel_plan(x, gamma=gamma, mean=mean, variance=variance)
         if plan is None:
             operands = (x, gamma, mean, variance, g)
-            return self.ops.decomposed("batch_norm_grad", *operands, epsilon=epsilon)  # type: ignore[no-any-return]  # three
+            results: tuple[Array, Array, Array] = self.ops.decomposed(
+                "batch_norm_grad", *operands, epsilon=epsilon
+            )
+            return results
         launcher = self.launcher
         x, g = launcher.dense(x), launcher.dense(g)
         channels = x.shape[1]

@@ -32,9 +32,10 @@ def number_for(value: Scalar, dtype: DType) -> float | int | Packed:
     """A Python number as the argument of a kernel that converts it to a dtype."""
     if dtype.is_complex:
         return packed(np.array([value], np.complex128).view(np.float64))
+    real: Any = value  # a real dtype meets no complex number
     if dtype.is_float:
-        return float(value)  # type: ignore[arg-type]  # not complex, where the dtype is not
-    whole = int(value)  # type: ignore[arg-type]  # likewise
+        return float(real)
+    whole = int(real)
     return whole - 2 * _SIGN_BIT if whole >= _SIGN_BIT else whole
 
 

@@ -29,10 +29,10 @@ class ExchangeOps(CudaOps):
 
     def device_of(self, x: object) -> DeviceId | None:
         """Device of an array of CuPy."""
-        runtime = self.runtime
-        if x.__class__ is not runtime.array or x.dtype not in self.launcher.dtypes:  # type: ignore[attr-defined]  # an array has one
+        array: Any = x
+        if x.__class__ is not self.runtime.array or array.dtype not in self.launcher.dtypes:
             return None
-        return DeviceId(0, runtime.owner(x))
+        return DeviceId(0, self.runtime.owner(x))
 
     def dlpack_device(self, device: DeviceId) -> tuple[int, int]:
         """A CUDA device."""

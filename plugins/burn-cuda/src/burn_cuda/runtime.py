@@ -99,7 +99,8 @@ class _Module:
                 module = function.Module()
                 module.load(_binary(self._source, architecture))
                 self._loaded = module
-            return self._loaded.get_function(name)  # type: ignore[no-any-return]  # CuPy has no types
+            launch: Launch = self._loaded.get_function(name)
+            return launch
 
 
 class Runtime:
@@ -152,7 +153,8 @@ class Runtime:
 
     def current(self) -> contextlib.AbstractContextManager[Any]:
         """Context in which this device is CUDA's current one."""
-        return self.device  # type: ignore[no-any-return]  # CuPy has no types
+        context: contextlib.AbstractContextManager[Any] = self.device
+        return context
 
     def is_current(self) -> bool:
         """Whether this device is CUDA's current one in this thread."""

@@ -1,5 +1,5 @@
-// What device code finds where a host compiler stands in for the device. Headers of the standard
-// library would take longer to read than any kernel to compile, so there are none.
+// The device functions of CUDA for a host compiler. No header of the standard library is included:
+// parsing it would take longer than compiling a kernel.
 typedef unsigned long emulated_size;
 extern "C" {
 void* memcpy(void*, const void*, emulated_size) noexcept;
@@ -35,10 +35,10 @@ BURN_TWO(fmax) BURN_TWO(fmod) BURN_TWO(pow) BURN_TWO(copysign) BURN_TWO(atan2) B
 #define __launch_bounds__(...)
 #define __align__(n) __attribute__((aligned(n)))
 
-struct Place {
+struct Index3 {
     unsigned x, y, z;
 };
-extern Place threadIdx, blockIdx, blockDim, gridDim;
+extern Index3 threadIdx, blockIdx, blockDim, gridDim;
 
 static float emulated_as_float(unsigned bits) { float x; memcpy(&x, &bits, 4); return x; }
 static unsigned emulated_as_bits(float x) { unsigned bits; memcpy(&bits, &x, 4); return bits; }
@@ -102,13 +102,13 @@ static int __any_sync(unsigned, int truth) {
 }
 
 template <class T, class V>
-static T atomicAdd(T* place, V value) { const T old = *place; *place = old + (T)value; return old; }
+static T atomicAdd(T* address, V value) { const T old = *address; *address = old + (T)value; return old; }
 template <class T, class V>
-static T atomicMax(T* place, V value) { const T old = *place; if (old < (T)value) *place = (T)value; return old; }
+static T atomicMax(T* address, V value) { const T old = *address; if (old < (T)value) *address = (T)value; return old; }
 template <class T>
-static T atomicCAS(T* place, T expected, T value) { const T old = *place; if (old == expected) *place = value; return old; }
+static T atomicCAS(T* address, T expected, T value) { const T old = *address; if (old == expected) *address = value; return old; }
 template <class T, class V>
-static T atomicExch(T* place, V value) { const T old = *place; *place = (T)value; return old; }
+static T atomicExch(T* address, V value) { const T old = *address; *address = (T)value; return old; }
 
 static void sincospi(double x, double* sine, double* cosine) {
     *sine = sin(x * 3.141592653589793);
@@ -126,6 +126,6 @@ static float __fadd_rn(float x, float y) { return x + y; }
 static double __dadd_rn(double x, double y) { return x + y; }
 static unsigned __umulhi(unsigned x, unsigned y) { return (unsigned)((unsigned long long)x * y >> 32); }
 template <class T>
-static T __ldg(const T* place) { return *place; }
+static T __ldg(const T* address) { return *address; }
 #define rsqrtf(x) (1.0f / sqrtf(x))
 

@@ -1,7 +1,7 @@
-"""A driver without a GPU: arrays are NumPy's, and kernels are compiled for the host.
+"""A runtime without a GPU: arrays are NumPy's, and kernels are compiled for the host.
 
-It runs the very kernels and the very Python of the plugin, so that most mistakes show on machines
-that have no GPU. It knows nothing of races, of alignment, or of the libraries of CUDA.
+It runs the kernels and the Python of the plugin, so that most mistakes show on machines without a
+GPU. It does not emulate races, alignment or the libraries of CUDA.
 """
 
 import contextlib
@@ -36,7 +36,7 @@ SIGNATURE = re.compile(
 
 
 class Array(np.ndarray):
-    """An array of one of the devices; so are the views of it."""
+    """An array of an emulated device; its views are too."""
 
     index = None
 
@@ -49,14 +49,14 @@ _thread = threading.local()
 
 
 def current_device():
-    """Number of the device that this thread works with."""
+    """Index of the current device of this thread."""
     return getattr(_thread, "index", 0)
 
 
 class Runtime:
-    """One of two devices that are none.
+    """An emulated device.
 
-    Whatever is done to arrays of a device while another one is the current one is a mistake.
+    It raises for calls with its arrays while another device is the current one.
     """
 
     array = Array
@@ -95,7 +95,7 @@ class Runtime:
             assert array.index == self.index, f"device {self.index} meets {array.index}"
 
     def own(self, values):
-        """An array as one of this device."""
+        """A view of an array, as one of this device."""
         result = values.view(Array)
         result.index = self.index
         return result
@@ -103,7 +103,7 @@ class Runtime:
     def empty(self, shape, dtype):
         self.check()
         result = self.own(np.empty(shape, dtype))
-        ctypes.memset(result.ctypes.data, 0x5A, result.nbytes)  # nobody may count on zeros
+        ctypes.memset(result.ctypes.data, 0x5A, result.nbytes)  # no op may rely on zeros
         return result
 
     def view(self, x, shape, strides):
@@ -240,7 +240,7 @@ def _three(numbers):
 
 
 def _cell(value, kind):
-    """What a pointer to an argument points to."""
+    """The ctypes value of an argument."""
     if isinstance(value, Packed):
         return (ctypes.c_char * value.nbytes).from_buffer_copy(value.tobytes())
     if isinstance(value, np.ndarray):
@@ -256,7 +256,7 @@ def _cell(value, kind):
 
 @functools.cache
 def fibers():
-    """What runs blocks and threads, loaded so that kernels find it."""
+    """The library that runs blocks and threads, loaded so that kernels find it."""
     source = FOLDER / "fibers.cpp"
     text = source.read_text(encoding="utf-8")
     library = CACHE / f"fibers-{kernel_cache.key(*OPTIONS, text)}.so"
@@ -266,7 +266,7 @@ def fibers():
 
 
 def _build(text, library, *options):
-    """Compile in a folder of its own: other threads and processes may build the same library."""
+    """Compile in a new folder: other threads and processes may build the same library."""
     CACHE.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=CACHE) as folder:
         path, made = Path(folder) / "source.cpp", Path(folder) / "made.so"
@@ -279,7 +279,7 @@ def _build(text, library, *options):
 
 
 def _program(source, name, kinds):
-    """A kernel with what launches it."""
+    """The source of a kernel and of the function that launches it."""
     waits = "__sync" in source or "__shfl" in source
     values = ", ".join(
         [f"*({kind.replace('const ', '')}*)arguments[{i}]" for i, kind in enumerate(kinds)]

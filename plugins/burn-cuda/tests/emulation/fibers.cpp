@@ -1,15 +1,15 @@
-// A block's threads, one after the other: as fibers where a kernel lets them wait for each other.
-// Each then waits in a state until all others that take part have come to the same point.
+// Runs the threads of a block one after the other, as fibers where a kernel synchronizes them: a fiber
+// waits in a state until all others of its block, or warp, have reached the same barrier.
 #include <cstdlib>
 #include <ucontext.h>
 #include <vector>
 
 using namespace std;
 
-struct Place {
+struct Index3 {
     unsigned x, y, z;
 };
-Place threadIdx, blockIdx, blockDim, gridDim;
+Index3 threadIdx, blockIdx, blockDim, gridDim;
 enum State { READY, AT_BLOCK, AT_WARP, DONE };
 struct Fiber {
     ucontext_t context;
@@ -74,7 +74,7 @@ static void run_fibers(unsigned count) {
         vector<unsigned> free;
         for (unsigned i = 0; i < count; ++i)
             if (fibers[i].state != DONE && released(i, count)) free.push_back(i);
-        if (free.empty()) abort();  // the threads wait for each other in vain
+        if (free.empty()) abort();  // deadlock
         for (unsigned i : free) fibers[i].state = READY;
     }
 }

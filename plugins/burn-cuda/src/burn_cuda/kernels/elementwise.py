@@ -174,7 +174,7 @@ def strided_source(program: Program, rank: int, *, wide: bool, packs: bool) -> s
     Parameters
     ----------
     program : Program
-        What is computed.
+        The program.
     rank : int
         Number of axes in the layout.
     wide : bool
