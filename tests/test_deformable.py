@@ -17,8 +17,8 @@ def deformed(x, offset, weight, mask, bias, *, stride, padding, dilation, groups
     images, channels, height, width = x.shape
     outputs, per_group, *kernel = weight.shape
     counts = [
-        (length + 2 * pad - spread * (places - 1) - 1) // step + 1
-        for length, places, step, pad, spread in zip(
+        (length + 2 * pad - spread * (size - 1) - 1) // step + 1
+        for length, size, step, pad, spread in zip(
             (height, width), kernel, stride, padding, dilation, strict=True
         )
     ]
@@ -29,12 +29,12 @@ def deformed(x, offset, weight, mask, bias, *, stride, padding, dilation, groups
 
     def value(plane, y, x):
         top, left = math.floor(y.item()), math.floor(x.item())
-        down, across = y - top, x - left
+        down, right = y - top, x - left
         return (
-            (1 - down) * (1 - across) * element(plane, top, left)
-            + (1 - down) * across * element(plane, top, left + 1)
-            + down * (1 - across) * element(plane, top + 1, left)
-            + down * across * element(plane, top + 1, left + 1)
+            (1 - down) * (1 - right) * element(plane, top, left)
+            + (1 - down) * right * element(plane, top, left + 1)
+            + down * (1 - right) * element(plane, top + 1, left)
+            + down * right * element(plane, top + 1, left + 1)
         )
 
     results = []
@@ -44,14 +44,14 @@ def deformed(x, offset, weight, mask, bias, *, stride, padding, dilation, groups
         for c, i, j in np.ndindex(per_group, *kernel):
             channel = group * per_group + c
             part = channel // (channels // offset_groups)
-            place = (part * kernel[0] + i) * kernel[1] + j
-            y = row * stride[0] - padding[0] + i * dilation[0] + offset[n, 2 * place, row, column]
-            across = offset[n, 2 * place + 1, row, column]
+            tap = (part * kernel[0] + i) * kernel[1] + j
+            y = row * stride[0] - padding[0] + i * dilation[0] + offset[n, 2 * tap, row, column]
+            x_offset = offset[n, 2 * tap + 1, row, column]
             found = value(
-                x[n, channel], y, column * stride[1] - padding[1] + j * dilation[1] + across
+                x[n, channel], y, column * stride[1] - padding[1] + j * dilation[1] + x_offset
             )
             if mask is not None:
-                found = found * mask[n, place, row, column]
+                found = found * mask[n, tap, row, column]
             total = total + weight[o, c, i, j] * found
         results.append(total)
     return torch.stack(results).reshape(images, outputs, *counts)
@@ -78,11 +78,11 @@ def test_deform_conv2d_is_what_its_definition_says(options, masked):
         torch.zeros(2, 4, 2, 3, dtype=torch.float64),
         **{name: options[name] for name in ("stride", "padding", "dilation")},
     ).shape[2:]
-    places = options["offset_groups"] * 6
-    offset = 1.5 * normal(2, 2 * places, rows, columns)
+    taps = options["offset_groups"] * 6
+    offset = 1.5 * normal(2, 2 * taps, rows, columns)
     arrays = [x, offset, weight, bias]
     if masked:
-        arrays.append(normal(2, places, rows, columns))
+        arrays.append(normal(2, taps, rows, columns))
 
     def ours(x, offset, weight, bias, mask=None):
         return F.deform_conv2d(x, offset, weight, mask, bias, **options)

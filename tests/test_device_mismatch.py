@@ -1,5 +1,6 @@
 """Tensors on different hardware do not meet, in any op or function: the error says what to do."""
 
+import importlib
 import inspect
 import itertools
 import types
@@ -63,11 +64,11 @@ def tensors_of(operands):
     return map_arrays(lambda one: dispatch.from_data(TensorData(np.asarray(one)), CPU), operands)
 
 
-def with_one_moved(operands, place, device):
+def with_one_moved(operands, index, device):
     """The operands, of which one tensor, counted through lists too, is on another device."""
     numbers = itertools.count()
     return map_arrays(
-        lambda one: one.to_device(device) if next(numbers) == place else one, operands
+        lambda one: one.to_device(device) if next(numbers) == index else one, operands
     )
 
 
@@ -80,8 +81,8 @@ def has(device, call):
 
 def check(device, call, operands):
     """Try one operand after the other on the other device, and then what the error advises."""
-    for place in range(tensor_count(operands)):
-        mixed = with_one_moved(operands, place, device)
+    for index in range(tensor_count(operands)):
+        mixed = with_one_moved(operands, index, device)
         with pytest.raises(burn.DeviceMismatchError) as caught:
             call(*mixed)
         message = str(caught.value)
@@ -136,98 +137,99 @@ def test_devices_that_are_there_do_not_mix(device):
 # Public functions, which do things before they come to an op.
 
 
+MODULES = ["fft", "linalg", "nn.functional", "optim", "random", "signal"]
+
+
 def functions_of_several():
     """Public functions of two tensors or more, by their full names."""
-    modules = {"burn": burn} | {
-        f"burn.{name}": getattr(burn, name)
-        for name in dir(burn)
-        if isinstance(getattr(burn, name), types.ModuleType)
-    }
-    for prefix, module in modules.items():
+    for prefix in ("burn", *[f"burn.{name}" for name in MODULES]):
+        module = importlib.import_module(prefix)
         for name in dir(module):
             member = getattr(module, name)
-            own = isinstance(member, types.FunctionType) and not name.startswith("_")
-            if own and (module is burn or member.__module__ == module.__name__):
-                parameters = inspect.signature(member).parameters.values()
-                takes = [
-                    "Operand" if one.name in ("x1", "x2") else str(one.annotation)
-                    for one in parameters
+            if isinstance(member, types.FunctionType) and not name.startswith("_"):
+                annotations = [
+                    str(one.annotation) for one in inspect.signature(member).parameters.values()
                 ]
-                tensors = [one for one in takes if "Tensor" in one or "Operand" in one]
+                tensors = [one for one in annotations if "Tensor" in one or "Operand" in one]
                 if len(tensors) > 1 or any("Sequence[Tensor]" in one for one in tensors):
                     yield f"{prefix}.{name}", member
 
 
 FUNCTIONS = dict(functions_of_several())
-del FUNCTIONS["burn.check_closeness"]  # it compares on the host what is anywhere
+del FUNCTIONS["burn.check_closeness"]  # it compares on the host
+del FUNCTIONS["burn.complex"]  # the mock device has no complex dtypes
 
 IMAGE, KERNEL, MATRIX, ROW = (1, 2, 4, 4), (2, 2, 3, 3), (3, 3), (3,)
 
 CALLED = {
     "burn.optim.adam_step": lambda f, a, b, c, d: f(a, b, c, d, step=1),
-    "functional.attention": lambda f, a, b, c, m, d: f(a, b, c, m, d),
-    "functional.batch_norm": lambda f, *tensors: f(*tensors),
-    "functional.batch_norm_training": lambda f, *tensors: f(*tensors),
+    "burn.nn.functional.attention": lambda f, a, b, c, m, d: f(a, b, c, m, d),
+    "burn.nn.functional.batch_norm": lambda f, *tensors: f(*tensors),
+    "burn.nn.functional.batch_norm_training": lambda f, *tensors: f(*tensors),
     "burn.concat": lambda f, *tensors: f(list(tensors)),
-    "functional.group_norm": lambda f, x, gamma, beta: f(x, 2, gamma, beta),
-    "burn.put_along_axis": lambda f, x, places, values: f(x, places, values, axis=0),
-    "burn.scatter": lambda f, x, places, values: f(x, places, values, axis=0),
-    "burn.scatter_add": lambda f, x, places, values: f(x, places, values, axis=0),
-    "burn.select_add": lambda f, x, places, values: f(x, places, values, axis=0),
-    "burn.select_assign": lambda f, x, places, values: f(x, places, values, axis=0),
+    "burn.nn.functional.group_norm": lambda f, x, gamma, beta: f(x, 2, gamma, beta),
+    "burn.put_along_axis": lambda f, x, indices, values: f(x, indices, values, axis=0),
+    "burn.scatter": lambda f, x, indices, values: f(x, indices, values, axis=0),
+    "burn.scatter_add": lambda f, x, indices, values: f(x, indices, values, axis=0),
+    "burn.select_add": lambda f, x, indices, values: f(x, indices, values, axis=0),
+    "burn.select_assign": lambda f, x, indices, values: f(x, indices, values, axis=0),
     "burn.optim.sgd_step": lambda f, a, b, c: f(a, b, c, learning_rate=0.1),
+    "burn.linalg.matrix_rank": lambda f, x, rtol: f(x, rtol=rtol),
+    "burn.linalg.pinv": lambda f, x, rtol: f(x, rtol=rtol),
+    "burn.signal.istft": lambda f, re, im, window: f(re, im, n_fft=4, window=window),
+    "burn.signal.stft": lambda f, x, window: f(x, n_fft=4, window=window),
     "burn.stack": lambda f, *tensors: f(list(tensors)),
-    "burn.take": lambda f, x, places: f(x, places, axis=0),
+    "burn.take": lambda f, x, indices: f(x, indices, axis=0),
     "burn.tensordot": lambda f, a, b: f(a, b, axes=1),
     "burn.diff": lambda f, x, before, after: f(x, prepend=before, append=after),
-    "functional.cross_entropy": lambda f, x, y, weight: f(x, y, weight=weight),
-    "functional.nll_loss": lambda f, x, y, weight: f(x, y, weight=weight),
+    "burn.nn.functional.cross_entropy": lambda f, x, y, weight: f(x, y, weight=weight),
+    "burn.nn.functional.nll_loss": lambda f, x, y, weight: f(x, y, weight=weight),
     "burn.searchsorted": lambda f, x, y, sorter: f(x, y, sorter=sorter),
-    "functional.binary_cross_entropy_with_logits": lambda f, x, y, weight, positive: f(
+    "burn.nn.functional.binary_cross_entropy_with_logits": lambda f, x, y, weight, positive: f(
         x, y, weight=weight, pos_weight=positive
     ),
-    "functional.layer_norm": lambda f, x, gamma, beta: f(x, gamma, beta),
+    "burn.nn.functional.layer_norm": lambda f, x, gamma, beta: f(x, gamma, beta),
 }
 """How functions are called that take more than their tensors by position."""
 
 SHAPES = {
     "burn.optim.adam_step": [ROW] * 4,
-    "functional.attention": [
+    "burn.nn.functional.attention": [
         (1, 2, 3, 4),
         (1, 2, 3, 4),
         (1, 2, 3, 4),
         "bool (1, 2, 3, 3)",
         (1, 2, 3, 3),
     ],
-    "functional.batch_norm": [IMAGE, (2,), (2,), (2,), (2,)],
-    "functional.batch_norm_training": [IMAGE, (2,), (2,), (2,), (2,)],
-    "functional.binary_cross_entropy_with_logits": [MATRIX, "bool (3, 3)", MATRIX, ROW],
+    "burn.nn.functional.batch_norm": [IMAGE, (2,), (2,), (2,), (2,)],
+    "burn.nn.functional.batch_norm_training": [IMAGE, (2,), (2,), (2,), (2,)],
+    "burn.nn.functional.binary_cross_entropy_with_logits": [MATRIX, "bool (3, 3)", MATRIX, ROW],
     "burn.clip": [MATRIX, ROW, ROW],
-    "functional.conv1d": [(1, 2, 4), (2, 2, 3), (2,)],
-    "functional.conv2d": [IMAGE, KERNEL, (2,)],
-    "functional.conv3d": [(1, 2, 4, 4, 4), (2, 2, 3, 3, 3), (2,)],
-    "functional.conv_transpose1d": [(1, 2, 4), (2, 2, 3), (2,)],
-    "functional.conv_transpose2d": [IMAGE, KERNEL, (2,)],
-    "functional.conv_transpose3d": [(1, 2, 4, 4, 4), (2, 2, 3, 3, 3), (2,)],
-    "functional.cross_entropy": [MATRIX, "int64 (3,)", ROW],
-    "functional.ctc_loss": [(3, 1, 3), "int64 (1, 1)", "int64 (1,)", "int64 (1,)"],
-    "functional.deform_conv2d": [IMAGE, (1, 18, 2, 2), KERNEL, (1, 9, 2, 2), (2,)],
+    "burn.nn.functional.conv1d": [(1, 2, 4), (2, 2, 3), (2,)],
+    "burn.nn.functional.conv2d": [IMAGE, KERNEL, (2,)],
+    "burn.nn.functional.conv3d": [(1, 2, 4, 4, 4), (2, 2, 3, 3, 3), (2,)],
+    "burn.nn.functional.conv_transpose1d": [(1, 2, 4), (2, 2, 3), (2,)],
+    "burn.nn.functional.conv_transpose2d": [IMAGE, KERNEL, (2,)],
+    "burn.nn.functional.conv_transpose3d": [(1, 2, 4, 4, 4), (2, 2, 3, 3, 3), (2,)],
+    "burn.nn.functional.cross_entropy": [MATRIX, "int64 (3,)", ROW],
+    "burn.nn.functional.ctc_loss": [(3, 1, 3), "int64 (1, 1)", "int64 (1,)", "int64 (1,)"],
+    "burn.nn.functional.deform_conv2d": [IMAGE, (1, 18, 2, 2), KERNEL, (1, 9, 2, 2), (2,)],
     "burn.diff": [ROW, ROW, ROW],
-    "functional.embedding": [MATRIX, "int64 (1, 2)"],
+    "burn.nn.functional.embedding": [MATRIX, "int64 (1, 2)"],
     "burn.gather_nd": [MATRIX, "int64 (2, 1)"],
-    "functional.grid_sample_2d": [IMAGE, (1, 2, 2, 2)],
-    "functional.group_norm": [IMAGE, (2,), (2,)],
-    "functional.instance_norm": [IMAGE, (2,), (2,)],
-    "functional.layer_norm": [MATRIX, ROW, ROW],
-    "functional.linear": [MATRIX, MATRIX, ROW],
+    "burn.nn.functional.grid_sample_2d": [IMAGE, (1, 2, 2, 2)],
+    "burn.nn.functional.group_norm": [IMAGE, (2,), (2,)],
+    "burn.nn.functional.instance_norm": [IMAGE, (2,), (2,)],
+    "burn.nn.functional.layer_norm": [MATRIX, ROW, ROW],
+    "burn.nn.functional.linear": [MATRIX, MATRIX, ROW],
     "burn.logical_and": ["bool (3,)"] * 2,
     "burn.logical_or": ["bool (3,)"] * 2,
     "burn.logical_xor": ["bool (3,)"] * 2,
     "burn.mask_fill": [MATRIX, "bool (3, 3)", ()],
-    "functional.nll_loss": [MATRIX, "int64 (3,)", ROW],
-    "functional.prelu": [MATRIX, ROW],
+    "burn.nn.functional.nll_loss": [MATRIX, "int64 (3,)", ROW],
+    "burn.nn.functional.prelu": [MATRIX, ROW],
     "burn.put_along_axis": [MATRIX, "int64 (1, 3)", (1, 3)],
-    "functional.rms_norm": [MATRIX, ROW],
+    "burn.nn.functional.rms_norm": [MATRIX, ROW],
     "burn.repeat": [ROW, "int64 (3,)"],
     "burn.scatter": [MATRIX, "int64 (1, 3)", (1, 3)],
     "burn.scatter_add": [MATRIX, "int64 (1, 3)", (1, 3)],
@@ -239,7 +241,12 @@ SHAPES = {
     "burn.take": [MATRIX, "int64 (2,)"],
     "burn.take_along_axis": [MATRIX, "int64 (3, 3)"],
     "burn.where": ["bool (3,)", ROW, ROW],
+    "burn.linalg.matrix_rank": [MATRIX, ()],
     "burn.linalg.matvec": [MATRIX, ROW],
+    "burn.linalg.pinv": [MATRIX, ()],
+    "burn.linalg.solve": [(1, 1), (1, 1)],
+    "burn.signal.istft": [(1, 3, 9), (1, 3, 9), (4,)],
+    "burn.signal.stft": [(1, 16), (4,)],
     "burn.linalg.dot": [ROW, ROW],
     "burn.linalg.outer": [ROW, ROW],
 }
@@ -272,9 +279,9 @@ def test_most_functions_of_several_tensors_are_tried():
     assert set(SHAPES) | set(CALLED) <= set(FUNCTIONS)
 
 
-def assign(x, places, values):
+def assign(x, indices, values):
     x = x + 0
-    x[places] = values
+    x[indices] = values
     return x
 
 
@@ -284,10 +291,10 @@ OPERATORS = {
     "x @ y": lambda x, y: x @ y,
     "x < y": lambda x, y: x < y,
     "x == y": lambda x, y: x == y,
-    "x[places]": lambda x, y: x[y.astype("int64")],
+    "x[indices]": lambda x, y: x[y.astype("int64")],
     "x[mask]": lambda x, y: x[y > 0],
     "x[mask] = y": lambda x, y: assign(x, x > 0, y[0, 0]),
-    "x[places] = y": lambda x, y: assign(x, burn.asarray([0], device=x.device), y[:1]),
+    "x[indices] = y": lambda x, y: assign(x, burn.asarray([0], device=x.device), y[:1]),
     "x[0] = y": lambda x, y: assign(x, 0, y[0]),
     "x[theirs] = 0": lambda x, y: assign(x, y > 0, 0.0),
     "einsum": lambda x, y: burn.einsum("ij,jk->ik", x, y),

@@ -1,4 +1,4 @@
-"""Indexing by NumPy's rules, and reading and writing at computed places."""
+"""Indexing by NumPy's rules, and reading and writing at computed indices."""
 
 import math
 
@@ -45,8 +45,8 @@ def shapes_and_keys(draw):
             parts.append(draw(st.integers(-length, length - 1)))
             axis += 1
         elif kind == "array" and length:
-            places = st.integers(-length, length - 1)
-            parts.append(draw(hnp.arrays(np.int64, st.just(block) | blocks, elements=places)))
+            indices = st.integers(-length, length - 1)
+            parts.append(draw(hnp.arrays(np.int64, st.just(block) | blocks, elements=indices)))
             axis += 1
         elif kind == "mask":
             count = draw(st.integers(1, len(shape) - axis))
@@ -241,8 +241,8 @@ def test_scatter_and_its_gradients_are_those_of_torch(update, reduce):
 
 def test_of_several_assignments_the_last_wins():
     x = np.zeros((3, 4))
-    for place in np.ndindex(INDICES.shape):
-        x[INDICES[place], place[1]] = VALUES[place]
+    for position in np.ndindex(INDICES.shape):
+        x[INDICES[position], position[1]] = VALUES[position]
     zeros = tensor(np.zeros((3, 4)))
     same(burn.scatter(zeros, tensor(INDICES), tensor(VALUES), axis=0), x)
     same(burn.put_along_axis(zeros, tensor(INDICES), tensor(VALUES), axis=0), x)

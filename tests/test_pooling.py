@@ -74,7 +74,7 @@ MEANS = options(
 
 
 @pytest.mark.parametrize("rank", [1, 2, 3])
-def test_maxima_places_and_gradients_are_those_of_torch(rank):
+def test_maxima_their_indices_and_gradients_are_those_of_torch(rank):
     array = normal(*SHAPES[rank])
     ours, theirs = getattr(F, f"max_pool{rank}d"), getattr(functional, f"max_pool{rank}d")
     with_indices = getattr(F, f"max_pool{rank}d_with_indices")
@@ -84,9 +84,9 @@ def test_maxima_places_and_gradients_are_those_of_torch(rank):
         assert np.array_equal(values, expected), plan
         assert_close(gradient, wanted)
         found = with_indices(tensor(array), **plan)
-        _, places = theirs(torch.from_numpy(array), return_indices=True, **plan)
+        _, wanted = theirs(torch.from_numpy(array), return_indices=True, **plan)
         assert np.array_equal(found.values.numpy(), expected), plan
-        assert np.array_equal(found.indices.numpy(), places.numpy()), plan
+        assert np.array_equal(found.indices.numpy(), wanted.numpy()), plan
 
 
 @pytest.mark.parametrize("rank", [1, 2, 3])
@@ -227,31 +227,31 @@ def test_the_gradient_goes_to_the_first_of_equals():
 def test_integers_have_maxima(dtype):
     array = RANDOM.integers(0, 100, (2, 5, 6)).astype(dtype)
     values, indices = F.max_pool2d_with_indices(tensor(array), 2, padding=1)
-    expected, places = functional.max_pool2d(
+    expected, wanted = functional.max_pool2d(
         torch.from_numpy(array.astype(np.float64)), 2, padding=1, return_indices=True
     )
     assert str(values.dtype) == dtype
     assert np.array_equal(values.numpy(), expected.numpy())
-    assert np.array_equal(indices.numpy(), places.numpy())
+    assert np.array_equal(indices.numpy(), wanted.numpy())
     assert F.avg_pool2d(tensor(array), 2).dtype is burn.float32
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
 def test_many_images_are_pooled_like_one(dtype):
-    # More than are worked on together, and one that is not finite among them.
+    # More channels than one block, and elements that are not finite.
     x = tensor(normal(70, 3, 33, 31), dtype=dtype)
     array = x.astype("float32").numpy().copy()
     array[40, 1, 5:8, 6] = math.nan
     x = tensor(array, dtype=dtype)
     twin = torch.from_numpy(array)
-    expected, places = functional.max_pool2d(twin, 3, 2, 1, return_indices=True)
+    expected, wanted = functional.max_pool2d(twin, 3, 2, 1, return_indices=True)
     values, indices = F.max_pool2d_with_indices(x, 3, 2, 1)
     assert np.array_equal(values.astype("float32").numpy(), expected.numpy(), equal_nan=True)
     assert np.array_equal(
         F.max_pool2d(x, 3, 2, 1).astype("float32").numpy(), expected.numpy(), equal_nan=True
     )
     finite = np.isfinite(expected.numpy())
-    assert np.array_equal(indices.numpy()[finite], places.numpy()[finite])
+    assert np.array_equal(indices.numpy()[finite], wanted.numpy()[finite])
     mean = functional.avg_pool2d(twin, 3, 2, 1).numpy()
     rtol = {"float16": 2e-3, "bfloat16": 2e-2, "float32": 1e-5}[dtype]
     ours = F.avg_pool2d(x, 3, 2, 1).astype("float32").numpy()

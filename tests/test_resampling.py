@@ -109,7 +109,7 @@ def test_nearest_elements_are_exact_for_all_sizes():
     for length, size in itertools.product([1, 2, 3, 10, 49, 100], [1, 3, 7, 10, 48, 98, 100]):
         x = burn.reshape(burn.arange(length, device=CPU, dtype="float64"), (1, 1, length))
         found = F.interpolate(x, size)[0, 0].tolist()
-        assert found == [place * length // size for place in range(size)]
+        assert found == [index * length // size for index in range(size)]
 
 
 def test_modes_have_one_name_for_all_ranks():
@@ -196,7 +196,7 @@ def test_sampling_is_that_of_torch(mode, padding_mode, align_corners):
         )
 
 
-def test_places_far_away_and_infinite_ones():
+def test_points_far_away_and_infinite_ones():
     array = np.arange(1.0, 13.0).reshape(1, 1, 3, 4)
     x = tensor(array)
     grid = tensor(np.array([[[[1e30, 0.0], [math.inf, 0.0], [-math.inf, 0.0], [math.nan, 0.0]]]]))

@@ -334,13 +334,13 @@ def test_shape_functions_are_numpys():
         assert ours.tolist() == theirs.tolist()
 
 
-def test_taking_and_adding_at_places():
+def test_taking_and_adding_at_indices():
     x = tensor(VALUES[0])
     rows = tensor([2, 0, 2])
     assert burn.take(x, rows, axis=0).tolist() == VALUES[0][[2, 0, 2]].tolist()
-    places = tensor([[0], [-1], [2]])
+    indices = tensor([[0], [-1], [2]])
     expected = np.take_along_axis(VALUES[0], np.array([[0], [-1], [2]]), 1)
-    assert burn.take_along_axis(x, places, axis=1).tolist() == expected.tolist()
+    assert burn.take_along_axis(x, indices, axis=1).tolist() == expected.tolist()
     ones = burn.ones_like(x)
     assert (
         burn.select_add(x, rows, ones, axis=0).tolist()
