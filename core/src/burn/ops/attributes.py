@@ -90,7 +90,7 @@ def check_choice(name: str, value: str, choices: Iterable[str]) -> None:
 
 
 def without(attributes: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """The attributes of a call but for one: what an op and its adjoint share."""
+    """The attributes of a call without one of them, for an op that shares the others."""
     return {key: value for key, value in attributes.items() if key != name}
 
 
@@ -153,6 +153,7 @@ _NUMBER: Final = ("a number", _is_number)
 
 _RULES: Final[dict[Role, tuple[str, Callable[[Any], bool]]]] = {
     Role.AXIS: _INTEGER,
+    Role.BROADCAST_AXIS: _INTEGER,
     Role.AXES: _INTEGERS,
     Role.SHAPE: _INTEGERS,
     Role.SLICES: ("a tuple of (start, length, step)", _is_tuple_of(_is_group_of(3))),
@@ -168,4 +169,4 @@ _RULES: Final[dict[Role, tuple[str, Callable[[Any], bool]]]] = {
     Role.RUNTIME_NUMBER: _NUMBER,
     Role.FLAG: ("True or False", lambda value: isinstance(value, bool)),
 }
-"""What a value of a role is called, and how to recognize one."""
+"""Description of the values of a role in a message, and a test for them."""

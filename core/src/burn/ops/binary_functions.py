@@ -1,4 +1,4 @@
-"""Elementwise functions of two floats; and what they need to know of the sign of a zero."""
+"""Elementwise functions of two floats, and the sign bit that they need."""
 
 from __future__ import annotations
 

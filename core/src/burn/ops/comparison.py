@@ -86,8 +86,7 @@ def _(ops: OpTable, x1: Primitive, x2: Primitive) -> Primitive:
 def where(condition: BoolOperand, x1: AnyOrScalar, x2: AnyOrScalar) -> Meta:
     """Elementwise ``x1`` where the condition holds, else ``x2``; all three broadcast.
 
-    What is not chosen has no influence: not on the value, and its gradient is 0 even where it is
-    NaN.
+    The other one has no influence on the value, and its gradient is 0 even where it is NaN.
     """
     return elementwise(condition, x1, x2, dtype=elementwise(x1, x2).dtype)
 

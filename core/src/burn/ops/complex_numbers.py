@@ -1,8 +1,8 @@
 """Parts of complex numbers, and numbers from their parts.
 
-A complex tensor is never tracked: an op that would make one of a tracked tensor is refused. A
-backend that declares complex dtypes has methods of its own for the ops here; the defaults are for
-the others, and take a real number as what it is: one whose imaginary part is 0.
+A complex tensor is never tracked: an op with a tracked operand and a complex result is an error. A
+backend that declares complex dtypes implements the ops here; the defaults are for the others, where
+the imaginary part of every number is 0.
 """
 
 from __future__ import annotations

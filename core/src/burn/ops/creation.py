@@ -1,4 +1,4 @@
-"""Tensors made of nothing but a few numbers.
+"""Creation of tensors from numbers.
 
 The table adds to each of these the keyword `device`, a DeviceId, before it calls the backend.
 """

@@ -33,7 +33,7 @@ LOG_ZERO: Final = -1e30
 """Logarithm of the probability 0. Sums over millions of frames stay finite in float32."""
 
 _IMPOSSIBLE: Final = 0.5 * LOG_ZERO
-"""No walk with a probability has a logarithm below this."""
+"""The logarithm of the probability of a possible walk is above this."""
 
 
 @op(Tag.COMPUTE_BOUND | Tag.CHECKS_INDICES)
@@ -136,7 +136,7 @@ def _(
 
 
 class _Walks:
-    """The states of a batch of targets, and what is reached through them.
+    """The states of a batch of targets, and the log-probabilities of walks through them.
 
     Tensors of states have shape (N, L) with L = 2 S + 1.
     """
@@ -183,14 +183,14 @@ class _Walks:
         return ops.slice_assign(blanks, read, slices=((0, self.count, 1), (1, labels, 2)))
 
     def _skips(self, state_class: Primitive, blank: int) -> Primitive:
-        """Whether a walk may come to a state from the last but one before it."""
-        earlier = self._moved(state_class, 2, -1)
+        """Whether a walk may skip the state before one."""
+        earlier = self._shifted_states(state_class, 2, -1)
         ops = self.ops
         return ops.bitwise_and(
             ops.not_equal(state_class, blank), ops.not_equal(state_class, earlier)
         )
 
-    def _moved(self, x: Primitive, steps: int, fill: float) -> Primitive:
+    def _shifted_states(self, x: Primitive, steps: int, fill: float) -> Primitive:
         """The values `steps` states earlier (later if negative), or `fill`."""
         ops = self.ops
         steps, forward = abs(steps), steps > 0
@@ -200,14 +200,14 @@ class _Walks:
         return ops.concat([rest, part] if forward else [part, rest], axis=1)
 
     def start(self) -> Primitive:
-        """Before the first frame a walk is, as it were, in the first blank."""
+        """Log-probabilities before the first frame: a walk starts in the first blank."""
         ops = self.ops
         first = ops.full(shape=(self.count, 1), fill_value=0.0, dtype=self.dtype)
         rest = ops.full(shape=(self.count, self.states - 1), fill_value=LOG_ZERO, dtype=self.dtype)
         return ops.concat([first, rest], axis=1)
 
     def end(self) -> Primitive:
-        """After the last frame a walk is in the last label or in the blank after it."""
+        """Log-probabilities after the last frame: a walk ends in the last label or blank."""
         ops = self.ops
         last = ops.multiply(self.target_lengths, 2)
         state = positions(ops, (self.count, self.states), 1)
@@ -220,16 +220,18 @@ class _Walks:
         return self.ops.less(frame, self.input_lengths)
 
     def emission(self, frame: int) -> Primitive:
-        """Log-probability of what each state emits."""
+        """Log-probability of the class that each state emits, in a frame."""
         part = narrow(self.ops, self.emissions, 0, frame, 1)
         return self.ops.reshape(part, shape=(self.count, self.states))
 
     def forward(self, reached: Primitive, frame: int) -> Primitive:
-        """Log-probability of the first frames on all walks to a state, with this frame."""
+        """Log-probability of the frames up to this one on all walks to a state."""
         ops = self.ops
-        skip = ops.where(self.can_skip, self._moved(reached, 2, LOG_ZERO), LOG_ZERO)
-        met = ops.logaddexp(ops.logaddexp(reached, self._moved(reached, 1, LOG_ZERO)), skip)
-        return ops.where(self.running(frame), ops.add(met, self.emission(frame)), reached)
+        skip = ops.where(self.can_skip, self._shifted_states(reached, 2, LOG_ZERO), LOG_ZERO)
+        total = ops.logaddexp(
+            ops.logaddexp(reached, self._shifted_states(reached, 1, LOG_ZERO)), skip
+        )
+        return ops.where(self.running(frame), ops.add(total, self.emission(frame)), reached)
 
     def backward(self, left: Primitive, frame: int) -> Primitive:
         """Log-probability of the frames after this one on all walks from a state."""
@@ -237,9 +239,9 @@ class _Walks:
         if frame + 1 == self.frames:
             return left
         ahead = ops.add(left, self.emission(frame + 1))
-        skip = self._moved(ops.where(self.can_skip, ahead, LOG_ZERO), -2, LOG_ZERO)
-        met = ops.logaddexp(ops.logaddexp(ahead, self._moved(ahead, -1, LOG_ZERO)), skip)
-        return ops.where(self.running(frame + 1), met, left)
+        skip = self._shifted_states(ops.where(self.can_skip, ahead, LOG_ZERO), -2, LOG_ZERO)
+        total = ops.logaddexp(ops.logaddexp(ahead, self._shifted_states(ahead, -1, LOG_ZERO)), skip)
+        return ops.where(self.running(frame + 1), total, left)
 
     def total(self, reached: Primitive) -> Primitive:
         """Log-probability of the whole input on all walks, as a column."""

@@ -41,7 +41,7 @@ from burn.tensor_data import TensorData
 def cholesky(x: InexactOperand) -> Meta:
     """Lower triangles L with ``L @ conj(L.mT)`` equal to Hermitian, positive definite matrices.
 
-    What is decomposed is the mean of a matrix and its conjugate transpose. One that is not positive
+    The mean of a matrix and its conjugate transpose is decomposed. One that is not positive
     definite is an `ExecutionError`.
     """
     check_square(x)
@@ -128,7 +128,7 @@ def _qr_gradient(
 
 @op(Tag.COMPUTE_BOUND, outputs=("u", "s", "vh"))
 def svd(x: InexactOperand, *, full_matrices: Flag) -> tuple[Meta, Meta, Meta]:
-    """Singular value decompositions: ``u * s @ vh`` is the matrix, and `s` is real and falls.
+    """Singular value decompositions: ``u * s @ vh`` is the matrix, and `s` is real and descending.
 
     In each column of `u` the element of the largest magnitude, the first of them, is positive.
     """

@@ -1,4 +1,4 @@
-"""Dense layers: affine maps, and rows of a table that indices name."""
+"""Dense layers: affine maps, and embeddings."""
 
 from __future__ import annotations
 
@@ -83,8 +83,8 @@ def _output_shape(
 def embedding(weight: FloatOperand, indices: IndexOperand) -> Meta:
     """One row of `weight` for each index, along a new last axis.
 
-    An index is in [0, n) for n rows: it names one, and does not count from the end.
-    Its gradient adds up at rows that are named more than once.
+    An index is in [0, n) for n rows, and does not count from the end. Gradients of a row with
+    several indices add up.
     """
     return Meta((*indices.shape, _row_length(weight)), weight.dtype)
 

@@ -31,9 +31,9 @@ from burn.tensor_data import TensorData
 
 @op(Tag.COMPUTE_BOUND, outputs=("eigenvalues", "eigenvectors"))
 def eigh(x: InexactOperand) -> tuple[Meta, Meta]:
-    """Eigenvalues of Hermitian matrices, real and rising, and their eigenvectors as columns.
+    """Eigenvalues of Hermitian matrices, real and ascending, and their eigenvectors as columns.
 
-    What is decomposed is the mean of a matrix and its conjugate transpose. In each eigenvector the
+    The mean of a matrix and its conjugate transpose is decomposed. In each eigenvector the
     element of the largest magnitude, the first of them, is positive.
     """
     check_square(x)
@@ -43,8 +43,8 @@ def eigh(x: InexactOperand) -> tuple[Meta, Meta]:
 @eigh.on_host
 def _(ops: OpTable, x: Primitive) -> tuple[Primitive, Primitive]:
     values, vectors = compute(np.linalg.eigh, NOT_DECOMPOSED, hermitian(read(ops, x)))
-    turned = vectors * column_factors(vectors)[..., None, :]
-    return upload(ops, values, x), upload(ops, turned, x)
+    scaled = vectors * column_factors(vectors)[..., None, :]
+    return upload(ops, values, x), upload(ops, scaled, x)
 
 
 @eigh.gradient(saves=("eigenvalues", "eigenvectors"))
@@ -68,7 +68,7 @@ def _(ops: OpTable, ctx: Context, g_values: Cotangent, g_vectors: Cotangent) -> 
 
 @op(Tag.COMPUTE_BOUND)
 def eigvalsh(x: InexactOperand) -> Meta:
-    """Eigenvalues of Hermitian matrices, real and rising.
+    """Eigenvalues of Hermitian matrices, real and ascending.
 
     They are those of the mean of a matrix and its conjugate transpose.
     """
@@ -103,8 +103,8 @@ def eig(x: InexactOperand) -> tuple[Meta, Meta]:
 @eig.on_host
 def _(ops: OpTable, x: Primitive) -> tuple[Primitive, Primitive]:
     values, vectors = compute(np.linalg.eig, NOT_DECOMPOSED, read(ops, x))
-    turned = vectors * column_factors(vectors)[..., None, :]
-    return _upload_complex(ops, values, x), _upload_complex(ops, turned, x)
+    scaled = vectors * column_factors(vectors)[..., None, :]
+    return _upload_complex(ops, values, x), _upload_complex(ops, scaled, x)
 
 
 @op(Tag.COMPUTE_BOUND | Tag.NO_GRADIENT | Tag.UNTRACKED)

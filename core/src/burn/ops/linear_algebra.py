@@ -10,7 +10,7 @@ from burn.ops.precision import in_float32
 from burn.ops.shapes import broadcast_shapes, check_axis, reduce_shape
 from burn.ops.signature import (
     Axes,
-    Axis,
+    BroadcastAxis,
     Cotangent,
     Flag,
     Gradients,
@@ -50,7 +50,7 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     to_second = None
     if ctx.needs[1]:
         if len(ctx.shape(1)) == 2 and len(x1.shape) > 2:
-            # One matrix for all of the batch: one long product instead of a batch to be summed.
+            # One matrix for the whole batch: one long product instead of a sum over it.
             x1 = _rows(ops, x1)
             g = _rows(ops, g)
         to_second = ops.matmul(transpose_matrices(ops, x1), g)
@@ -58,20 +58,20 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
 
 
 @op(Tag.CONTRACTION | Tag.COMPUTE_BOUND)
-def vecdot(x1: NumberOperand, x2: NumberOperand, *, axis: Axis) -> Meta:
-    """Sum of products along an axis of the broadcast shape, which both have in equal length.
+def vecdot(x1: NumberOperand, x2: NumberOperand, *, axis: BroadcastAxis) -> Meta:
+    """Sum of products along an axis of the broadcast shape, where both have the same length.
 
     Of complex numbers the first is conjugated. float16 and bfloat16 add up in float32; integers
     wrap around.
     """
-    shape = _meet(x1.shape, x2.shape, axis)
+    shape = _broadcast_along(x1.shape, x2.shape, axis)
     return Meta(reduce_shape(shape, (axis,), keepdims=False), x1.dtype)
 
 
 @vecdot.decomposition
 @in_float32
 def _(ops: OpTable, x1: Primitive, x2: Primitive, *, axis: int) -> Primitive:
-    _meet(tuple(x1.shape), tuple(x2.shape), axis)
+    _broadcast_along(tuple(x1.shape), tuple(x2.shape), axis)
     dtype = ops.dtype(x1)
     if dtype.is_complex:
         x1 = ops.conj(x1)
@@ -90,12 +90,12 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
 
 
 @op(Tag.CONTRACTION)
-def cross(x1: NumberOperand, x2: NumberOperand, *, axis: Axis) -> Meta:
+def cross(x1: NumberOperand, x2: NumberOperand, *, axis: BroadcastAxis) -> Meta:
     """Vector product along an axis of the broadcast shape, along which both have 3 elements."""
-    shape = _meet(x1.shape, x2.shape, axis)
+    shape = _broadcast_along(x1.shape, x2.shape, axis)
     if shape[axis] != 3:
         raise ShapeError(
-            f"axis {axis} of {shape} has not length 3", hint="It is for vectors of 3 elements"
+            f"axis {axis} of {shape} has length {shape[axis]}", hint="It must have length 3"
         )
     return Meta(shape, x1.dtype)
 
@@ -103,9 +103,9 @@ def cross(x1: NumberOperand, x2: NumberOperand, *, axis: Axis) -> Meta:
 @cross.decomposition
 @in_float32
 def _(ops: OpTable, x1: Primitive, x2: Primitive, *, axis: int) -> Primitive:
-    shape = _meet(tuple(x1.shape), tuple(x2.shape), axis)
+    shape = _broadcast_along(tuple(x1.shape), tuple(x2.shape), axis)
     if shape[axis] != 3:
-        raise ShapeError(f"axis {axis} of {shape} has not length 3")
+        raise ShapeError(f"axis {axis} of {shape} has length {shape[axis]}, not 3")
     from_end = axis - len(shape)
     a, b, c = (_element(ops, x1, from_end, index) for index in range(3))
     d, e, f = (_element(ops, x2, from_end, index) for index in range(3))
@@ -171,7 +171,7 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
 
 
 def _squared_magnitude(ops: OpTable, x: Primitive) -> Primitive:
-    """Squares of the magnitudes of complex numbers, without a root that would be squared."""
+    """Squares of the magnitudes of complex numbers, without a square root."""
     return ops.add(ops.square(ops.real(x)), ops.square(ops.imag(x)))
 
 
@@ -182,15 +182,15 @@ def _check_order(order: float) -> None:
         )
 
 
-def _meet(shape1: Shape, shape2: Shape, axis: int) -> Shape:
-    """Broadcast shape of two operands that have `axis` of it in equal length."""
+def _broadcast_along(shape1: Shape, shape2: Shape, axis: int) -> Shape:
+    """Broadcast shape of two operands whose lengths along `axis` of it are equal."""
     shape = broadcast_shapes(shape1, shape2)
     check_axis(axis, len(shape))
     from_end = axis - len(shape)
     if min(len(shape1), len(shape2)) < -from_end or shape1[from_end] != shape2[from_end]:
         raise ShapeError(
             f"shapes {shape1} and {shape2} differ along axis {from_end}",
-            hint="Both need the axis, in equal length",
+            hint="Both need the axis, with equal lengths",
         )
     return shape
 
@@ -212,8 +212,8 @@ def transpose_matrices(ops: OpTable, x: Primitive) -> Primitive:
 
 def adjoint(ops: OpTable, x: Primitive) -> Primitive:
     """Swap the last two axes, and conjugate complex numbers."""
-    turned = transpose_matrices(ops, x)
-    return ops.conj(turned) if ops.dtype(x).is_complex else turned
+    swapped = transpose_matrices(ops, x)
+    return ops.conj(swapped) if ops.dtype(x).is_complex else swapped
 
 
 def _rows(ops: OpTable, x: Primitive) -> Primitive:

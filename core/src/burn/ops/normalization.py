@@ -1,6 +1,6 @@
-"""Normalization: elements moved and scaled to mean 0 and variance 1, then by learned parameters.
+"""Normalization to mean 0 and variance 1, with learned parameters.
 
-``gamma`` scales and ``beta`` moves; both may be left out. Variances are those of the population
+``gamma`` scales and ``beta`` shifts; both may be None. Variances are those of the population
 (divided by n), as training uses them.
 """
 
@@ -67,7 +67,7 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
 def layer_norm_grad(
     x: FloatOperand, gamma: OptionalFloat, g: FloatOperand, *, epsilon: Number
 ) -> tuple[Meta, Meta, Meta]:
-    """Gradients that pass a `layer_norm`: by `x`, by `gamma` and by `beta`.
+    """Gradients of `layer_norm` by `x`, `gamma` and `beta`.
 
     The last two are also computed where there is no `gamma`.
     """
@@ -86,17 +86,17 @@ def _(
     check_same_shape("g", tuple(g.shape), tuple(x.shape))
     last = len(x.shape) - 1
     normal, inverse = _normalized_rows(ops, x, epsilon)
-    steep = ops.multiply(g, normal)
-    weighted, weighted_steep = g, steep
+    product = ops.multiply(g, normal)
+    weighted, weighted_product = g, product
     if gamma is not None:
-        weighted, weighted_steep = ops.multiply(g, gamma), ops.multiply(steep, gamma)
-    # What changes the mean or the variance of a row changes nothing: it is taken out.
-    level = ops.mean(weighted, axis=(last,), keepdims=True)
-    bend = ops.mean(weighted_steep, axis=(last,), keepdims=True)
-    rest = ops.subtract(ops.subtract(weighted, level), ops.multiply(normal, bend))
+        weighted, weighted_product = ops.multiply(g, gamma), ops.multiply(product, gamma)
+    # The output is constant along changes of the mean and the variance: remove these directions.
+    along_mean = ops.mean(weighted, axis=(last,), keepdims=True)
+    along_variance = ops.mean(weighted_product, axis=(last,), keepdims=True)
+    rest = ops.subtract(ops.subtract(weighted, along_mean), ops.multiply(normal, along_variance))
     return (
         ops.multiply(rest, inverse),
-        _sum(ops, steep, tuple(range(last))),
+        _sum(ops, product, tuple(range(last))),
         _sum(ops, g, tuple(range(last))),
     )
 
@@ -248,7 +248,7 @@ def batch_norm_grad(
     *,
     epsilon: Number,
 ) -> tuple[Meta, Meta, Meta]:
-    """Gradients that pass the output of a `batch_norm_training`: by `x`, `gamma` and `beta`.
+    """Gradients of the output of `batch_norm_training` by `x`, `gamma` and `beta`.
 
     The last two are also computed where there is no `gamma`.
     """
@@ -279,10 +279,10 @@ def _(
     normal = ops.multiply(distance, _per_channel(ops, inverse, shape))
     to_beta = _sum(ops, g, axis)
     to_gamma = _sum(ops, ops.multiply(g, normal), axis)
-    # What changes the mean or the variance of a channel changes nothing: it is taken out.
-    level = _per_channel(ops, ops.divide(to_beta, count), shape)
-    bend = _per_channel(ops, ops.divide(to_gamma, count), shape)
-    rest = ops.subtract(ops.subtract(g, level), ops.multiply(normal, bend))
+    # The output is constant along changes of the mean and the variance: remove these directions.
+    along_mean = _per_channel(ops, ops.divide(to_beta, count), shape)
+    along_variance = _per_channel(ops, ops.divide(to_gamma, count), shape)
+    rest = ops.subtract(ops.subtract(g, along_mean), ops.multiply(normal, along_variance))
     factor = inverse if gamma is None else ops.multiply(inverse, gamma)
     return ops.multiply(rest, _per_channel(ops, factor, shape)), to_gamma, to_beta
 
@@ -330,9 +330,9 @@ def check_channels(shape: Shape, **parameters: Meta | Primitive | None) -> int:
     return shape[1]
 
 
-def _check_vector(name: str, parameter: Meta | Primitive | None, length: int, what: str) -> None:
+def _check_vector(name: str, parameter: Meta | Primitive | None, length: int, part: str) -> None:
     if parameter is not None and tuple(parameter.shape) != (length,):
         raise ShapeError(
-            f"{name} has shape {tuple(parameter.shape)}, which does not fit {what}",
+            f"{name} has shape {tuple(parameter.shape)}, which does not fit {part}",
             hint=f"Its shape must be ({length},)",
         )

@@ -1,4 +1,4 @@
-"""What a decomposition computes in: 16-bit floats in float32; and which hold for reals only."""
+"""Decorators of decompositions: 16-bit floats computed in float32, and real numbers only."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _is_tensor(operand: Primitive | None) -> bool:
 
 
 def for_reals(decomposition: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorator: a decomposition that holds for real numbers only.
+    """Decorator: a decomposition for real numbers only.
 
     A backend that declares complex dtypes has its own method for such an op.
     """
@@ -46,8 +46,8 @@ def for_reals(decomposition: Callable[..., Any]) -> Callable[..., Any]:
 def in_float32(decomposition: Callable[..., Any]) -> Callable[..., Any]:
     """Decorator: run a decomposition in float32 where its first tensor is a 16-bit float.
 
-    Several roundings to 16 bits add up to more than the tolerance of an op, which is what one or
-    two of them are. All operands of that dtype are widened, and the results are rounded once.
+    The tolerance of an op allows one or two roundings to 16 bits, not more. All operands of that
+    dtype are widened, and the results are rounded once.
     """
 
     @functools.wraps(decomposition)

@@ -127,7 +127,7 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
 def hardtanh(x: FloatOperand, *, low: Number, high: Number) -> Meta:
     """Elementwise `x`, but at least `low` and at most `high`; the slope there is 0.
 
-    The slope at the bounds is what makes it differ from `clip`.
+    It differs from `clip` in the slope at the bounds.
     """
     return x
 

@@ -33,13 +33,13 @@ _REDUCTION = Tag.REDUCTION | Tag.COMPUTE_BOUND
 
 
 def _keepdims(ops: OpTable, x: Primitive, shape: Sequence[int], axis: Sequence[int]) -> Primitive:
-    """Put back the axes that a reduction of `shape` over `axis` dropped, with length 1."""
+    """Insert the axes that a reduction of `shape` over `axis` dropped, with length 1."""
     return ops.reshape(x, shape=reduce_shape(tuple(shape), axis, keepdims=True))
 
 
-def _over_empty(x: Meta, axis: Sequence[int], what: str) -> None:
+def _check_not_empty(x: Meta, axis: Sequence[int], name: str) -> None:
     if 0 in [x.shape[number] for number in axis]:
-        raise ShapeError(f"{what} of no elements is not defined (axis {tuple(axis)} of {x})")
+        raise ShapeError(f"{name} of no elements is not defined (axis {tuple(axis)} of {x})")
 
 
 @op(_REDUCTION)
@@ -132,7 +132,7 @@ def _product_of_earlier(ops: OpTable, x: Primitive, axis: int) -> Primitive:
 def max(x: RealOperand, *, axis: Axes, keepdims: Flag = False) -> Meta:
     """Largest element over `axis`. NaN propagates; equal elements share the gradient."""
     shape = reduce_shape(x.shape, axis, keepdims=keepdims)
-    _over_empty(x, axis, "max")
+    _check_not_empty(x, axis, "max")
     return Meta(shape, x.dtype)
 
 
@@ -140,7 +140,7 @@ def max(x: RealOperand, *, axis: Axes, keepdims: Flag = False) -> Meta:
 def min(x: RealOperand, *, axis: Axes, keepdims: Flag = False) -> Meta:
     """Smallest element over `axis`. NaN propagates; equal elements share the gradient."""
     shape = reduce_shape(x.shape, axis, keepdims=keepdims)
-    _over_empty(x, axis, "min")
+    _check_not_empty(x, axis, "min")
     return Meta(shape, x.dtype)
 
 
@@ -199,14 +199,14 @@ def _(ops: OpTable, x: Primitive, *, axis: tuple[int, ...], keepdims: bool = Fal
 
 @op(_REDUCTION | Tag.NO_GRADIENT)
 def argmax(x: RealOperand, *, axis: Axis, keepdims: Flag = False, dtype: TargetDType) -> Meta:
-    """Place of the largest element along `axis`: the first of equals, NaN being the largest."""
-    return _place(x, axis, keepdims, dtype, "argmax")
+    """Index of the largest element along `axis`, the first of equals; NaN is the largest."""
+    return _index_of_extremum(x, axis, keepdims, dtype, "argmax")
 
 
 @op(_REDUCTION | Tag.NO_GRADIENT)
 def argmin(x: RealOperand, *, axis: Axis, keepdims: Flag = False, dtype: TargetDType) -> Meta:
-    """Place of the smallest element along `axis`: the first of equals, NaN coming before all."""
-    return _place(x, axis, keepdims, dtype, "argmin")
+    """Index of the smallest element along `axis`, the first of equals; NaN is the smallest."""
+    return _index_of_extremum(x, axis, keepdims, dtype, "argmin")
 
 
 @argmin.decomposition
@@ -214,9 +214,9 @@ def _(ops: OpTable, x: Primitive, *, axis: int, keepdims: bool = False, dtype: D
     return ops.argmax(_reversed_order(ops, x), axis=axis, keepdims=keepdims, dtype=dtype)
 
 
-def _place(x: Meta, axis: int, keepdims: bool, dtype: DType, what: str) -> Meta:
+def _index_of_extremum(x: Meta, axis: int, keepdims: bool, dtype: DType, name: str) -> Meta:
     shape = reduce_shape(x.shape, (axis,), keepdims=keepdims)
-    _over_empty(x, (axis,), what)
+    _check_not_empty(x, (axis,), name)
     if dtype.kind not in Kind.INTEGER:
         raise DTypeError(f"indices are integers, not {dtype}")
     return Meta(shape, dtype)

@@ -1,4 +1,4 @@
-"""Scans: what accumulates along one axis, which is in [0, rank)."""
+"""Scans along one axis: cumulative sums, products and extrema."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
 def cumprod(x: NumberOperand, *, axis: Axis) -> Meta:
     """Product of the elements up to each one along `axis`, in the dtype of `x`.
 
-    It has no rule of its own for gradients: those of its decomposition hold where elements are 0.
+    It has no gradient rule: the gradients of its decomposition hold where elements are 0.
     """
     check_axis(axis, len(x.shape))
     return x
@@ -96,13 +96,13 @@ def _(ops: OpTable, x: Primitive, *, axis: int) -> Primitive:
     return _scan(ops, x, axis, "minimum")
 
 
-def _record_gradient(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
+def _extremum_gradient(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     (output,) = ctx.saved
     axis, shape = ctx.attrs["axis"], ctx.shape(0)
     zeros = ops.full(shape=shape, fill_value=0.0, dtype=ops.dtype(g))
     if shape[axis] == 0:
         return (zeros,)
-    # A record was set where the output changes; NaN, once there, stays what it is.
+    # The extremum moves where the output changes; after a NaN it does not.
     later = narrow(ops, output, axis, 1, shape[axis] - 1)
     earlier = narrow(ops, output, axis, 0, shape[axis] - 1)
     changed = ops.bitwise_and(ops.not_equal(later, earlier), ops.equal(earlier, earlier))
@@ -113,5 +113,5 @@ def _record_gradient(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     return (ops.scatter_add(zeros, holder, g, axis=axis),)
 
 
-cummax.gradient(saves=("output",))(_record_gradient)
-cummin.gradient(saves=("output",))(_record_gradient)
+cummax.gradient(saves=("output",))(_extremum_gradient)
+cummin.gradient(saves=("output",))(_extremum_gradient)

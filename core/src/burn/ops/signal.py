@@ -30,7 +30,7 @@ from burn.ops.signature import (
 )
 from burn.ops.table import OpTable
 
-_DIRECT: Final = 64
+_MAX_DIRECT_LENGTH: Final = 64
 """Longest transform that is one product with a matrix."""
 
 Pair = tuple[Primitive, Primitive]
@@ -113,8 +113,8 @@ def cfft(
 ) -> tuple[Meta, Meta]:
     """Spectrum of a complex signal along `axis`, cropped or padded with zeros to `n` elements.
 
-    `inverse` changes the sign of the frequencies and divides by nothing: there and back multiplies
-    by `n`. Returns the real parts and the imaginary parts.
+    `inverse` changes the sign of the frequencies and does not divide: with a transform
+    it multiplies by `n`. Returns the real parts and the imaginary parts.
     """
     _check_pair(re, im)
     spectrum = _resized(re, axis, n, n)
@@ -219,7 +219,7 @@ def _along(ops: OpTable, re: Primitive, im: Primitive | None, axis: int, n: int,
 def _transform(ops: OpTable, re: Primitive, im: Primitive | None, sign: int) -> Pair:
     """Transform the rows of a matrix; `sign` is that of the exponent."""
     rows, n = re.shape
-    if n <= _DIRECT:
+    if n <= _MAX_DIRECT_LENGTH:
         return _direct(ops, re, im, sign)
     factor = _factor(n)
     if factor == n:
@@ -253,10 +253,10 @@ def _transform(ops: OpTable, re: Primitive, im: Primitive | None, sign: int) -> 
 
 def _factor(n: int) -> int:
     """The largest factor that is one matrix product, else the smallest prime factor."""
-    for factor in range(_DIRECT, 1, -1):
+    for factor in range(_MAX_DIRECT_LENGTH, 1, -1):
         if n % factor == 0:
             return factor
-    return next((f for f in range(_DIRECT + 1, math.isqrt(n) + 1) if n % f == 0), n)
+    return next((f for f in range(_MAX_DIRECT_LENGTH + 1, math.isqrt(n) + 1) if n % f == 0), n)
 
 
 def _direct(ops: OpTable, re: Primitive, im: Primitive | None, sign: int) -> Pair:

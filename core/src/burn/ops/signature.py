@@ -1,4 +1,4 @@
-"""What an op takes: the vocabulary in which the op definitions state their signatures.
+"""The types in the signatures of op definitions: operands with kinds, attributes with roles.
 
 The parameters before the ``*`` of an op's definition are its operands, those after it its
 attributes: serializable values, some with defaults. Each is annotated with one of the aliases
@@ -23,6 +23,7 @@ __all__ = [
     "AxisPairs",
     "AxisSlices",
     "BoolOperand",
+    "BroadcastAxis",
     "ComplexOperand",
     "Cotangent",
     "FillValue",
@@ -64,14 +65,14 @@ __all__ = [
 ]
 
 Cotangent: TypeAlias = Any
-"""A primitive with the gradient of what is differentiated, as it arrives at an output."""
+"""A primitive: the gradient of the differentiated result by an output of the op."""
 
 Gradients: TypeAlias = tuple[Any, ...]
-"""What a gradient rule returns: a primitive or None for each operand."""
+"""The result of a gradient rule: a primitive or None for each operand."""
 
 
 class Meta(NamedTuple):
-    """What is known of a tensor without its data."""
+    """Shape and dtype of a tensor."""
 
     shape: Shape
     dtype: DType
@@ -82,7 +83,7 @@ class Meta(NamedTuple):
 
 @dataclass(frozen=True)
 class Operand:
-    """What one operand of an op accepts.
+    """The values that one operand of an op accepts.
 
     Attributes
     ----------
@@ -91,8 +92,7 @@ class Operand:
     scalar : bool
         Whether it may be a Python number.
     promotes : bool
-        Whether it takes part in promotion: all operands that do have one dtype when the backend
-        sees them.
+        Whether it takes part in promotion: all operands that do have one dtype in the backend.
     is_list : bool
         Whether it is a list of tensors.
     optional : bool
@@ -134,6 +134,9 @@ class Role(enum.Enum):
 
     AXIS = "axis"
     """One axis in [0, rank) of the first tensor operand; of a list, of each of its tensors."""
+
+    BROADCAST_AXIS = "broadcast axis"
+    """One axis in [0, rank) of the shape to which the operands broadcast."""
 
     AXES = "axes"
     """A tuple of axes in [0, rank) of the first tensor operand."""
@@ -187,6 +190,7 @@ class Role(enum.Enum):
 
 
 Axis: TypeAlias = Annotated[int, Role.AXIS]
+BroadcastAxis: TypeAlias = Annotated[int, Role.BROADCAST_AXIS]
 Axes: TypeAlias = Annotated[tuple[int, ...], Role.AXES]
 TargetShape: TypeAlias = Annotated[Shape, Role.SHAPE]
 TargetDType: TypeAlias = Annotated[DType, Role.DTYPE]

@@ -1,4 +1,4 @@
-"""Softmax along an axis and its like. Each gradient is an op of its own: one pass over the rows."""
+"""Softmax and its variants along an axis. Each gradient is an op itself: one pass over the rows."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
 
 @op(Tag.COMPUTE_BOUND, outputs=("gradient",))
 def softmax_grad(output: FloatOperand, g: FloatOperand, *, axis: Axis) -> Meta:
-    """Gradient that passes a `softmax`: ``output * (g - sum(output * g))``."""
+    """Gradient of `softmax`: ``output * (g - sum(output * g))``."""
     _check_gradient(output, g, axis)
     return output
 
@@ -72,7 +72,7 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
 
 @op(Tag.COMPUTE_BOUND, outputs=("gradient",))
 def log_softmax_grad(output: FloatOperand, g: FloatOperand, *, axis: Axis) -> Meta:
-    """Gradient that passes a `log_softmax`: ``g - exp(output) * sum(g)``."""
+    """Gradient of `log_softmax`: ``g - exp(output) * sum(g)``."""
     _check_gradient(output, g, axis)
     return output
 
@@ -88,7 +88,7 @@ def _(ops: OpTable, output: Primitive, g: Primitive, *, axis: int) -> Primitive:
 def quiet_softmax(x: FloatOperand, *, axis: Axis) -> Meta:
     """``exp(x) / (1 + sum(exp(x)))`` along `axis`, without overflow.
 
-    It is the softmax with one more element of 0 that is left out, so that everything may be near 0
+    It is a softmax with one more element, an unreturned 0, so that all outputs may be near 0
     (E. Miller, "Attention Is Off By One", 2023).
     """
     check_axis(axis, len(x.shape))
@@ -109,7 +109,7 @@ def _(ops: OpTable, x: Primitive, *, axis: int) -> Primitive:
 
 @quiet_softmax.gradient(saves=("output",))
 def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
-    # The element that is left out has no gradient of its own: the formula is that of `softmax`.
+    # The element that is not returned is constant: the formula is that of `softmax`.
     return (ops.softmax_grad(ctx.saved[0], g, axis=ctx.attrs["axis"]),)
 
 
@@ -119,7 +119,7 @@ def _check_gradient(output: Meta | Primitive, g: Meta | Primitive, axis: int) ->
 
 
 def _shifted(ops: OpTable, x: Primitive, axis: int) -> Primitive:
-    """`x` less its maximum along `axis`, so that its exponentials cannot overflow."""
+    """`x` minus its maximum along `axis`, whose exponentials cannot overflow."""
     if x.shape[axis] == 0:
         return x
     return ops.subtract(x, ops.max(x, axis=(axis,), keepdims=True))
