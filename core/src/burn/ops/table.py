@@ -141,7 +141,7 @@ class _Closed:
 def specialized(function: Callable[..., Any], dtype: DType) -> Callable[..., Any]:
     """The callable of an op for tensors of one dtype; see `Backend` for ``specialize``."""
     choose = getattr(function, "specialize", None)
-    return function if choose is None else choose(dtype)  # type: ignore[no-any-return]  # a callable
+    return function if choose is None else choose(dtype)
 
 
 def wrapping(
