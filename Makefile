@@ -22,11 +22,15 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 # PoCL keeps what it compiles: the binaries that burn-opencl keeps would be made for nothing.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 POCL_MAX_PTHREAD_COUNT=1
 
-.PHONY: help demo test pocl bench docs clean
+# A worker starts with its share of the files in a row, so most fixtures of a module are made once.
+PYTEST := $(ONE_THREAD) BURN_OPENCL_CACHE= $(BIN)/pytest --numprocesses auto --dist worksteal
+
+.PHONY: help demo test test-all lint pocl bench docs clean
 
 help:
 	@echo "make demo    train a network on handwritten digits, on the best device there is"
-	@echo "make test    check style and types, run the tests"
+	@echo "make test    check style and types, run the tests of every change (5 minutes on 2 cores)"
+	@echo "make test-all  the same with all that takes longer: see CONTRIBUTING.md (30 minutes)"
 	@echo "make bench   compare with NumPy and PyTorch, side by side"
 	@echo "make docs    build the documentation into out/docs"
 	@echo "make clean   remove .venv, caches and what the examples wrote"
@@ -36,16 +40,21 @@ demo: $(VENV)/demo.stamp
 	$(BIN)/burn devices
 	$(BIN)/python examples/digits.py
 
-test: $(VENV)/test.stamp pocl
+test: lint pocl
+	$(PYTEST)
+
+test-all: lint pocl
+	$(PYTEST) --all
+
+lint: $(VENV)/test.stamp
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
-	$(ONE_THREAD) BURN_OPENCL_CACHE= $(BIN)/pytest --numprocesses auto
 
 # PoCL makes an OpenCL device of the CPU. Where there is no device, and nobody has to be asked, it is
 # installed; else the report of the tests says that OpenCL was not tested.
 pocl: $(VENV)/test.stamp
-	@$(BIN)/python -c "import sys; from burn_opencl.driver import found_devices as f; sys.exit(not f())" \
+	@$(BIN)/python -c "import sys; from burn_opencl.icd_loader import found_devices as f; sys.exit(not f())" \
 	    || { test "$$(id -u)" = 0 && command -v apt-get > /dev/null && apt-get update -qq \
 	        && apt-get install -y -qq --no-install-recommends pocl-opencl-icd > /dev/null; } \
 	    || echo "OpenCL is not tested: no device, and PoCL can be installed by root with apt-get only"

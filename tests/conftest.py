@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import HealthCheck, settings
+from filelock import FileLock
 
 from burn.errors import DeviceUnavailableError
 
@@ -19,26 +20,19 @@ if TYPE_CHECKING:
 
 os.environ["SCIPY_ARRAY_API"] = "1"  # SciPy reads it when it is imported
 
-settings.register_profile(
-    "fixed",
-    max_examples=25,
-    derandomize=True,  # who changes one thing is not to be stopped by a find in another
-    deadline=None,
-    database=None,
-    suppress_health_check=list(HealthCheck),
-)
-settings.register_profile(
-    "explore", settings.get_profile("fixed"), max_examples=400, derandomize=False
-)
-settings.load_profile("fixed")
-
 BACKENDS = ("cpu", "cuda", "opencl", "torch")
 """The backends of this project."""
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
+def everything(request: pytest.FixtureRequest) -> bool:
+    """Whether ``--all`` was given; else a test may try a representative part."""
+    return bool(request.config.getoption("all"))
+
+
+@pytest.fixture(scope="session")
 def run_python() -> Run:
     """Run the interpreter in an environment that says nothing of burn, colours or widths."""
 
@@ -57,7 +51,7 @@ def run_python() -> Run:
     return run
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def run_burn(run_python: Run) -> Run:
     """Run the command ``burn`` as a program of its own."""
 
@@ -66,6 +60,31 @@ def run_burn(run_python: Run) -> Run:
         return run_python("-c", program, *arguments, **variables)
 
     return run
+
+
+@pytest.fixture(scope="session")
+def once(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Callable[[str, Callable[[Path], object]], Path]:
+    """Fill a folder once per run, whatever the number of workers: ``once("site", build)``.
+
+    ``build`` takes the folder.
+    """
+    root = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        root = root.parent  # the workers share it
+
+    def fill(name: str, build: Callable[[Path], object]) -> Path:
+        folder, done = root / f"once-{name}", root / f"once-{name}.done"
+        with FileLock(root / f"once-{name}.lock"):
+            if not done.exists():
+                shutil.rmtree(folder, ignore_errors=True)  # of a build that failed
+                folder.mkdir()
+                build(folder)
+                done.touch()
+        return folder
+
+    return fill
 
 
 @pytest.fixture
@@ -90,16 +109,22 @@ def install(tmp_path: Path) -> Callable[[str, str], str]:
     return add
 
 
-@pytest.fixture
-def install_folder(tmp_path: Path, run_python: Run) -> Callable[[Path], str]:
-    """Build and install a package from its folder, offline: gives the PYTHONPATH for programs."""
+@pytest.fixture(scope="session")
+def install_folder(run_python: Run) -> Callable[[Path], str]:
+    """Build and install a package from its folder, offline: gives the PYTHONPATH for programs.
+
+    It is installed beside its folder, once.
+    """
 
     def add(folder: Path) -> str:
-        target = tmp_path / "installed"
+        target = folder.with_name(f"{folder.name}-installed")
+        path = os.pathsep.join([str(target), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
+        if target.exists():
+            return path
         options = ("--no-deps", "--no-index", "--no-build-isolation", "--disable-pip-version-check")
         result = run_python("-m", "pip", "install", *options, "--target", target, folder)
         assert result.returncode == 0, result.stdout + result.stderr
-        return os.pathsep.join([str(target), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
+        return path
 
     return add
 

@@ -132,7 +132,8 @@ def test_an_error_of_burn_is_one_line_and_exit_status_1():
     ["devices --json", "devices --json --check", "plugins --json", "ops --json"],
 )
 def test_json_is_one_document_whatever_plugins_print(run_burn, install, arguments):
-    result = run_burn(*arguments.split(), PYTHONPATH=install("talkative", TALKATIVE))
+    path = install("talkative", TALKATIVE)
+    result = run_burn(*arguments.split(), PYTHONPATH=path, BURN_PLUGINS="cpu,talkative")
     assert json.loads(result.stdout)["schema"] == 1
     said = set(result.stderr.splitlines())
     assert {"imported", "from below", "from a child", "probing", "goodbye"} <= said
@@ -155,7 +156,7 @@ os.close(ours)
 result = subprocess.run([sys.executable, "-m", "burn", "ops"], stdout=its, stderr=subprocess.PIPE)
 print(result.returncode, result.stderr)
 """
-    assert run_python("-c", program).stdout == "1 b''\n"
+    assert run_python("-c", program, BURN_PLUGINS="cpu").stdout == "1 b''\n"
 
 
 def test_without_a_standard_output_there_is_no_traceback(run_python):
@@ -170,15 +171,15 @@ print(subprocess.run(command, stderr=subprocess.PIPE).returncode)
 
 @pytest.mark.parametrize("command", ["devices", "plugins", "ops"])
 def test_colours_are_for_terminals_that_want_them(run_burn, command):
-    assert "\x1b" not in run_burn(command).stdout
-    terminal = {"FORCE_COLOR": "1", "TERM": "xterm-256color"}
+    assert "\x1b" not in run_burn(command, BURN_PLUGINS="cpu").stdout
+    terminal = {"FORCE_COLOR": "1", "TERM": "xterm-256color", "BURN_PLUGINS": "cpu"}
     assert COLOUR.search(run_burn(command, **terminal).stdout)
     assert not COLOUR.search(run_burn(command, **terminal, NO_COLOR="1").stdout)
 
 
 @pytest.mark.parametrize("command", ["devices", "plugins", "ops"])
 def test_lines_in_a_pipe_end_with_their_last_word(run_burn, command):
-    lines = run_burn(command).stdout.splitlines()
+    lines = run_burn(command, BURN_PLUGINS="cpu").stdout.splitlines()
     assert lines == [line.rstrip() for line in lines]
 
 

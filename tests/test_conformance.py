@@ -1,5 +1,6 @@
 """Every device that is there conforms, by the backend's own methods and by the defaults."""
 
+import functools
 import inspect
 import math
 
@@ -15,6 +16,7 @@ from burn.tensor_data import TensorData
 from burn.testing import (
     SAMPLES,
     ExpectedFailures,
+    Group,
     Minimal,
     NumpyBackend,
     Selection,
@@ -24,8 +26,8 @@ from burn.testing import (
     check_kinds,
     check_sample,
     check_second_gradients,
+    checks_of,
     find_expected_failures,
-    groups_of,
     is_differentiable,
     load_samples,
     subjects,
@@ -35,30 +37,63 @@ from burn.testing.subject import Call
 load_samples()  # those of plugins
 
 
-QUICK = {"opencl", "pure", "strict"}
-"""Backends that are tried with the quick kit, as they take minutes for all of it."""
-
-
-def groups():
-    """The checks of every device, in groups of one suite and op."""
+def kit_subjects():
+    """Every device natively and with the required ops alone; and the kit's NumPy backend."""
     for device in Device.enumerate():
-        expected = ExpectedFailures.read(find_expected_failures(device))
-        selection = Selection(quick=device.backend_name in QUICK)
         for subject in subjects(device.backend, device.id, handle=device):
-            note = " minimal" if subject.hides else ""
-            for group in groups_of(subject, selection, expected, by_dtype=False):
-                yield pytest.param(group, id=f"{device.name}{note} {group.name}")
-    for group in groups_of(Subject(NumpyBackend(), DeviceId(0)), by_dtype=False):
-        yield pytest.param(group, id=f"numpy {group.name}")
+            yield f"{device.name}{' minimal' if subject.hides else ''}", subject
+    yield "numpy", Subject(NumpyBackend(), DeviceId(0))
+
+
+SUBJECTS = dict(kit_subjects())
+
+
+def in_size(name):
+    """The gate tries defaults on the required ops of one device: ``cpu:0 minimal``."""
+    later = name.endswith(" minimal") and name != "cpu:0 minimal"
+    return pytest.mark.exhaustive if later else ()
+
+
+def ops_of_subjects():
+    for name, subject in SUBJECTS.items():
+        for op, samples in SAMPLES.items():
+            if any(subject.dtypes(samples, one) for one in samples.samples):
+                yield pytest.param(subject, op, id=f"{name} {op}", marks=in_size(name))
+
+
+def suites_beyond_ops():
+    for name, subject in SUBJECTS.items():
+        checks = list(checks_of(subject, Selection(ops=("",))))
+        for suite in dict.fromkeys(check.suite for check in checks):
+            chosen = [check for check in checks if check.suite == suite]
+            yield pytest.param(subject, suite, chosen, id=f"{name} {suite}", marks=in_size(name))
+
+
+@functools.cache
+def expected_failures(handle):
+    return ExpectedFailures.read(find_expected_failures(handle) if handle else None)
 
 
 for_each_op = pytest.mark.parametrize("samples", SAMPLES.values(), ids=SAMPLES.keys())
 on_each_device = pytest.mark.parametrize("device", Device.enumerate(), ids=lambda one: one.name)
 
 
-@pytest.mark.parametrize("group", list(groups()))
-def test_a_device_conforms(group):
-    group.check()
+@pytest.mark.parametrize(("subject", "op"), list(ops_of_subjects()))
+def test_a_device_conforms(subject, op, everything):
+    selection = Selection(ops=(op,), quick=not everything)
+    checks = list(checks_of(subject, selection))
+    assert checks
+    Group(subject, op, checks, expected_failures(subject.handle)).check()
+
+
+@pytest.mark.parametrize(("subject", "suite", "checks"), list(suites_beyond_ops()))
+def test_a_device_conforms_beyond_single_ops(subject, suite, checks):
+    Group(subject, suite, checks, expected_failures(subject.handle)).check()
+
+
+@pytest.mark.parametrize("subject", SUBJECTS.values(), ids=SUBJECTS.keys())
+def test_every_expected_failure_names_a_check(subject):
+    assert expected_failures(subject.handle).unknown(subject) == []
 
 
 @for_each_op

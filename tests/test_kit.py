@@ -176,7 +176,8 @@ def broken(tmp_path_factory):
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: burn-broken\nVersion: 1.0\n")
     (metadata / "entry_points.txt").write_text("[burn]\nbroken = burn_broken\n")
     environment = os.environ | {
-        "PYTHONPATH": os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])
+        "PYTHONPATH": os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")]),
+        "BURN_PLUGINS": "cpu,broken",
     }
     options = [f"--op={op}" for _, op in BUGS] + [f"--suite={suite}" for suite, _ in BUGS]
     result = subprocess.run(
@@ -581,7 +582,8 @@ def test_the_plugin_imports_nothing_until_it_is_used(tmp_path, run_python):
 def test_a_run_shared_out_among_processes_has_the_same_tests(tmp_path, run_python):
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
     options = ["--burn-device=cpu", "--burn-quick", "--burn-op=relu", "-n2"]
-    result = run_python("-m", "pytest", *KIT, "-c", tmp_path / "pytest.ini", *options)
+    command = ["-m", "pytest", *KIT, "-c", tmp_path / "pytest.ini", *options]
+    result = run_python(*command, BURN_PLUGINS="cpu")
     assert result.returncode == 0, result.stdout + result.stderr
 
 

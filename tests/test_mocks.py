@@ -44,23 +44,24 @@ def mock():
 
 
 @for_each_op
-def test_an_op_needs_no_64_bit_type(samples):
-    for one in samples.samples:
-        for dtype in WITHOUT_64_BIT.dtypes(samples, one):
+def test_an_op_needs_no_64_bit_type(samples, everything):
+    for number, one in enumerate(samples.samples):
+        dtypes = WITHOUT_64_BIT.dtypes(samples, one)
+        for dtype in dtypes if everything else dtypes[number % 4 :: 4]:
             check_sample(WITHOUT_64_BIT, samples, one, dtype)
 
 
 @for_each_op
-def test_an_op_of_float32_and_int64_needs_no_float64(samples):
-    for one in samples.samples:
+def test_an_op_of_float32_and_int64_needs_no_float64(samples, everything):
+    for one in samples.samples if everything else samples.samples[::2]:
         for dtype in WITHOUT_FLOAT64.dtypes(samples, one):
             if dtype in (float32, int64):
                 check_sample(WITHOUT_FLOAT64, samples, one, dtype)
 
 
 @for_each_op
-def test_a_gradient_of_float32_needs_no_64_bit_type(samples):
-    for one in samples.samples:
+def test_a_gradient_of_float32_needs_no_64_bit_type(samples, everything):
+    for one in samples.samples if everything else samples.samples[:2]:
         if float32 in WITHOUT_64_BIT.dtypes(samples, one):
             check_gradient_types(WITHOUT_64_BIT, samples, one, float32)
 

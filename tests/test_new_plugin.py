@@ -29,6 +29,20 @@ VARIANTS = {
 }
 
 
+@pytest.fixture(scope="session")
+def installed(once, install_folder):
+    """The PYTHONPATH with a new package of a kind, which is built once."""
+
+    def path(kind, namespace="numpy"):
+        def build(folder):
+            write(render("my_chip", kind, namespace), folder / "new")
+            install_folder(folder / "new")
+
+        return install_folder(once(f"my_chip-{kind}-{namespace}", build) / "new")
+
+    return path
+
+
 @pytest.fixture(params=VARIANTS)
 def variant(request):
     return VARIANTS[request.param]
@@ -55,8 +69,8 @@ def refused(*arguments):
     return result.stderr
 
 
-def test_a_new_package_is_installed_and_listed(variant, folder, install_folder, run_burn):
-    path = install_folder(folder)
+def test_a_new_package_is_installed_and_listed(variant, installed, run_burn):
+    path = installed(*variant)
     result = run_burn("devices", "--json", PYTHONPATH=path)
     assert result.returncode == 0, result.stderr
     document = json.loads(result.stdout)
@@ -114,12 +128,8 @@ def run_ruff(*arguments, folder):
     assert result.returncode == 0, result.stdout + result.stderr
 
 
-def test_a_bare_backend_has_every_required_method_and_none_counts_as_written(
-    install_folder, run_burn, tmp_path
-):
-    write(render("my_chip", "bare"), tmp_path / "new")
-    path = install_folder(tmp_path / "new")
-    result = run_burn("ops", "my_chip", "--json", PYTHONPATH=path)
+def test_a_bare_backend_has_every_required_method_and_none_counts_as_written(installed, run_burn):
+    result = run_burn("ops", "my_chip", "--json", PYTHONPATH=installed("bare"))
     assert result.returncode == 0, result.stderr
     document = json.loads(result.stdout)
     origins = {one["name"]: one["origins"]["my_chip"] for one in document["ops"]}
@@ -129,34 +139,32 @@ def test_a_bare_backend_has_every_required_method_and_none_counts_as_written(
     assert {method.name for method in required_methods()} == required | {"from_data", "to_data"}
 
 
-def test_an_array_backend_has_every_op(install_folder, run_burn, tmp_path):
-    write(render("my_chip", "array"), tmp_path / "new")
-    path = install_folder(tmp_path / "new")
-    result = run_burn("ops", "my_chip", "--json", PYTHONPATH=path)
+def test_an_array_backend_has_every_op(installed, run_burn):
+    result = run_burn("ops", "my_chip", "--json", PYTHONPATH=installed("array"))
     assert result.returncode == 0, result.stderr
     (backend,) = json.loads(result.stdout)["backends"]
     assert backend["counts"]["unsupported"] == 0
 
 
-def test_an_array_backend_conforms_as_it_is(install_folder, run_burn, tmp_path):
-    write(render("my_chip", "array"), tmp_path / "new")
-    path = install_folder(tmp_path / "new")
+@pytest.mark.parametrize(
+    ("ops", "least"), [pytest.param("*", 1000, marks=pytest.mark.exhaustive), ("s*", 200)]
+)
+def test_an_array_backend_conforms_as_it_is(installed, run_burn, tmp_path, ops, least):
     report = tmp_path / "report.json"
-    variables = {"PYTHONPATH": path, "BURN_PLUGINS": "my_chip,cpu"}
-    result = run_burn("check", "my_chip", "--quick", "--json", report, **variables)
+    variables = {"PYTHONPATH": installed("array"), "BURN_PLUGINS": "my_chip,cpu"}
+    options = ("--quick", "--op", ops, "--json", report)
+    result = run_burn("check", "my_chip", *options, **variables)
     assert result.returncode == 0, result.stdout
     (device,) = json.loads(report.read_text(encoding="utf-8"))["devices"]
     assert device["conforms"]
-    assert device["counts"]["passed"] > 1000
+    assert device["counts"]["passed"] > least
     assert device["counts"]["unsupported"] == 0
 
 
-def test_the_kit_tells_what_a_bare_backend_lacks(install_folder, run_burn, tmp_path):
-    write(render("my_chip", "bare"), tmp_path / "new")
-    path = install_folder(tmp_path / "new")
+def test_the_kit_tells_what_a_bare_backend_lacks(installed, run_burn, tmp_path):
     report = tmp_path / "report.json"
     options = ("--suite", "contract", "--suite", "values", "--quick", "--json", report)
-    result = run_burn("check", "my_chip", *options, PYTHONPATH=path)
+    result = run_burn("check", "my_chip", *options, PYTHONPATH=installed("bare"))
     assert result.returncode == 1
     assert "Traceback" not in result.stdout + result.stderr
     (device,) = json.loads(report.read_text(encoding="utf-8"))["devices"]
@@ -167,10 +175,9 @@ def test_the_kit_tells_what_a_bare_backend_lacks(install_folder, run_burn, tmp_p
     assert device["counts"]["unsupported"] > 1000
 
 
-def test_the_tests_of_a_new_package_run_the_kit(install_folder, tmp_path):
+def test_the_tests_of_a_new_package_run_the_kit(installed, tmp_path):
     folder = tmp_path / "new"
     write(render("my_chip", "array"), folder)
-    path = install_folder(folder)
     result = subprocess.run(
         [
             sys.executable,
@@ -183,7 +190,7 @@ def test_the_tests_of_a_new_package_run_the_kit(install_folder, tmp_path):
             "hardtanh or declares",
         ],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": path, "BURN_PLUGINS": "my_chip,cpu"},
+        env={**os.environ, "PYTHONPATH": installed("array"), "BURN_PLUGINS": "my_chip,cpu"},
         capture_output=True,
         encoding="utf-8",
         timeout=300,
@@ -194,13 +201,13 @@ def test_the_tests_of_a_new_package_run_the_kit(install_folder, tmp_path):
     assert re.search(r"hardtanh/float32 PASSED", result.stdout)
 
 
-def test_the_readme_of_a_new_package_runs(install_folder, run_python, tmp_path):
+def test_the_readme_of_a_new_package_runs(installed, run_python, tmp_path):
     write(render("my_chip", "array"), tmp_path / "new")
     text = (tmp_path / "new" / "README.md").read_text(encoding="utf-8")
     program = tmp_path / "readme.py"
     program.write_text(text.partition("```python\n")[2].partition("```")[0], encoding="utf-8")
-    path = install_folder(tmp_path / "new")
-    result = run_python("-W", "error", program, PYTHONPATH=path)
+    variables = {"PYTHONPATH": installed("array"), "BURN_PLUGINS": "my_chip,cpu"}
+    result = run_python("-W", "error", program, **variables)
     assert result.returncode == 0, result.stderr
     assert "[ 0,  1,  4,  9, 16, 25]" in result.stdout
 

@@ -107,35 +107,45 @@ def sources(folder):
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory):
+def built(once):
     """The sdist and the wheel of each distribution; the wheel is built from the sdist."""
-    processes = {}
+    made = once("distributions", build)
+    return {
+        folder: (*(made / folder.name).glob("*.tar.gz"), *(made / folder.name).glob("*.whl"))
+        for folder in FOLDERS
+    }
+
+
+def build(target):
+    processes = []
     for folder in FOLDERS:
-        out = tmp_path_factory.mktemp(folder.name)
+        out = target / folder.name
         command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", out, folder]
-        processes[folder] = (
-            out,
+        processes.append(
             subprocess.Popen(
                 command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8"
-            ),
+            )
         )
-    found = {}
-    for folder, (out, process) in processes.items():
+    for process in processes:
         output, _ = process.communicate(timeout=300)
         assert process.returncode == 0, output
-        (sdist,), (wheel,) = out.glob("*.tar.gz"), out.glob("*.whl")
-        found[folder] = sdist, wheel
-    return found
+
+
+SCRIPTS = "Scripts" if os.name == "nt" else "bin"
 
 
 @pytest.fixture(scope="module")
-def clean(built, tmp_path_factory):
+def clean(built, once):
     """Scripts of an environment that has our wheels and what they require, and nothing else."""
-    folder = tmp_path_factory.mktemp("clean")
+    wheels = [wheel for _, wheel in built.values()]
+    folder = once("clean", lambda folder: set_up(folder, wheels))
+    return folder / "environment" / SCRIPTS
+
+
+def set_up(folder, wheels):
     environment, dependencies = folder / "environment", folder / "dependencies"
     run(sys.executable, "-m", "venv", "--without-pip", environment, cwd=folder)
-    scripts = environment / ("Scripts" if os.name == "nt" else "bin")
-    wheels = [wheel for _, wheel in built.values()]
+    scripts = environment / SCRIPTS
     options = ["--no-deps", "--no-index", "--disable-pip-version-check"]
     pip = [sys.executable, "-m", "pip", "--python", scripts / "python", "install", *options]
     run(*pip, *wheels, cwd=folder, HOME=str(folder))
@@ -149,7 +159,6 @@ def clean(built, tmp_path_factory):
         cwd=folder,
     )
     (Path(purelib.strip()) / "dependencies.pth").write_text(f"{dependencies}\n", encoding="utf-8")
-    return scripts
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)

@@ -89,7 +89,8 @@ def test_on_a_terminal_a_reason_is_broken_between_words(on_terminal, install):
 
 def test_the_terminal_is_what_a_traceback_of_a_failed_check_is_shown_on(on_terminal, install):
     path = install("several", PLUGIN)
-    lines = plain(on_terminal(80, "devices", "--check", "-v", PYTHONPATH=path))
+    variables = {"PYTHONPATH": path, "BURN_PLUGINS": "cpu,several"}
+    lines = plain(on_terminal(80, "devices", "--check", "-v", **variables))
     assert any(line.startswith("FAIL  several") for line in lines)
     assert any(line.startswith("Traceback") for line in lines)
 

@@ -1,5 +1,7 @@
 """Training steps agree with the same network written in torch."""
 
+import itertools
+
 import numpy as np
 import pytest
 import torch
@@ -36,11 +38,11 @@ def train_burn(device, activation, step):
         target = burn.asarray(targets[number], device=device)
         gradients = F.cross_entropy(hidden @ w2 + b2, target).backward()
         with burn.no_grad():
-            for place, parameter in enumerate(parameters):
-                moved, states[place] = step(
-                    parameter, parameter.grad(gradients), states[place], number + 1
+            for index, parameter in enumerate(parameters):
+                moved, states[index] = step(
+                    parameter, parameter.grad(gradients), states[index], number + 1
                 )
-                parameters[place] = moved.require_grad()
+                parameters[index] = moved.require_grad()
     return [parameter.inner().numpy() for parameter in parameters]
 
 
@@ -102,9 +104,15 @@ OPTIMIZERS = {
 }
 
 
+def networks():
+    """In the gate each activation and each optimizer is tried once on each device."""
+    usual = list(zip(ACTIVATIONS, OPTIMIZERS, strict=True))
+    for pair in itertools.product(ACTIVATIONS, OPTIMIZERS):
+        yield pytest.param(*pair, marks=() if pair in usual else pytest.mark.exhaustive)
+
+
 @pytest.mark.parametrize("device", burn.Device.enumerate(), ids=str)
-@pytest.mark.parametrize("activation", ACTIVATIONS)
-@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize(("activation", "optimizer"), list(networks()))
 def test_weights_after_20_steps_in_float64_are_those_of_torch(device, activation, optimizer):
     if not device.supports_dtype(burn.float64):
         pytest.skip(f"{device} has no float64")

@@ -31,14 +31,22 @@ SHARING = [
 OWN_MEMORY = 12
 """kDLExtDev: what DLPack calls memory of devices that it does not know."""
 
-pairs = pytest.mark.parametrize(
-    ("source", "target"),
-    list(itertools.permutations(PRESENT, 2)),
-    ids=lambda device: device.name,
-)
-sharing_pairs = pytest.mark.parametrize(
-    ("source", "target"), list(itertools.product(SHARING, SHARING)), ids=lambda device: device.name
-)
+
+def in_a_ring(devices, every_pair):
+    """Pairs of devices, as parameters: in the gate each device is a source and a target once."""
+    ring = list(zip(devices, [*devices[1:], *devices[:1]], strict=True))
+    return pytest.mark.parametrize(
+        ("source", "target"),
+        [
+            pytest.param(*pair, marks=() if pair in ring else pytest.mark.exhaustive)
+            for pair in every_pair
+        ],
+        ids=lambda device: device.name,
+    )
+
+
+pairs = in_a_ring(PRESENT, itertools.permutations(PRESENT, 2))
+sharing_pairs = in_a_ring(SHARING, itertools.product(SHARING, SHARING))
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from burn.devices.device import Device
+from burn.devices import Device
 from burn.dtype import DType
 from burn.errors import ArgumentError
 from burn.plugins import registry
@@ -179,8 +179,6 @@ def groups_of(
     subject: Subject,
     selection: Selection | None = None,
     expected: ExpectedFailures | None = None,
-    *,
-    by_dtype: bool = True,
 ) -> Iterator[Group]:
     """The checks of a subject in groups, in the order in which they run.
 
@@ -192,8 +190,6 @@ def groups_of(
         Which checks.
     expected : ExpectedFailures, optional
         Which of them are to fail.
-    by_dtype : bool
-        False for groups of all dtypes of an op.
 
     Raises
     ------
@@ -208,7 +204,7 @@ def groups_of(
     groups: dict[str, list[Check]] = {}
     for check in checks_of(subject, selection):
         parts = [check.suite, check.op] if check.op else [check.name]
-        if by_dtype and check.op and check.dtype is not None:
+        if check.op and check.dtype is not None:
             parts.append(check.dtype.name)
         groups.setdefault("/".join(parts), []).append(check)
     for name, checks in groups.items():
