@@ -11,12 +11,11 @@ import numpy as np
 import pytest
 
 import burn
-from burn.dtype import DTypeUsage, float32, float64
-from burn.errors import ExecutionError, OutOfRangeError
+from burn.plugin_api import DTypeUsage, ExecutionError, OutOfRangeError, float32, float64
 from burn.testing import SAMPLES, Subject, check_sample, load_samples
 from burn_opencl.buffers import Buffer, piece_size, row_major
-from burn_opencl.driver import found_devices
-from burn_opencl.forms import collapsed
+from burn_opencl.elementwise_variants import collapsed
+from burn_opencl.icd_loader import found_devices
 from burn_opencl.plugin import burn_backends
 from burn_opencl.programs import Programs
 
@@ -103,7 +102,7 @@ OPS = ("add", "sum", "max", "argmax", "softmax", "matmul", "scatter_add", "cumsu
 
 @pytest.mark.parametrize("name", OPS)
 def test_the_kernels_for_large_tensors_give_the_same_results(device, launcher, monkeypatch, name):
-    monkeypatch.setattr(launcher, "large", 0)
+    monkeypatch.setattr(launcher, "min_specialized_elements", 0)
     subject = Subject(device.backend, device.id)
     for sample in SAMPLES[name].samples:
         for dtype in subject.dtypes(SAMPLES[name], sample):
@@ -288,7 +287,7 @@ def test_what_is_in_the_cache_is_not_compiled_again(launcher, tmp_path):
 
 def test_a_check_of_a_device_compiles_few_programs():
     code = (
-        "import burn; from burn.cli.check import check; device = burn.Device('opencl')\n"
+        "import burn; from burn.cli.device_check import check; device = burn.Device('opencl')\n"
         "print(check(device).passed, len(device.ops.backend.launcher.programs._programs))"
     )
     passed, count = output(run(code)).split()

@@ -6,11 +6,11 @@ import sys
 import pytest
 
 import burn
-from burn.dtype import DTypeUsage, bfloat16, float16, float32, float64
+from burn.plugin_api import DTypeUsage, bfloat16, float16, float32, float64
 from burn.testing import Selection, Subject, groups_of, load_samples
 from burn_opencl import plugin
 from burn_opencl.backend import OpenClDevice
-from burn_opencl.driver import FoundDevice, found_devices
+from burn_opencl.icd_loader import FoundDevice, found_devices
 from burn_opencl.programs import Programs
 
 if not found_devices():

@@ -13,7 +13,7 @@ import pytest
 import burn
 from burn_opencl import clblast
 from burn_opencl.clblast import ClBlast
-from burn_opencl.driver import found_devices
+from burn_opencl.icd_loader import found_devices
 
 if not found_devices():
     pytest.skip("OpenCL is not tested: there is no device", allow_module_level=True)
@@ -21,7 +21,7 @@ if not found_devices():
 
 @pytest.fixture
 def device(with_kernels, tmp_path):
-    with with_kernels("gpu", large=0) as device:
+    with with_kernels("gpu", min_specialized_elements=0) as device:
         launcher = device.backend.for_device(device.id).launcher
         launcher.clblast = ClBlast(launcher.runtime, tmp_path)
         yield device

@@ -7,13 +7,12 @@ import pyopencl as cl
 import pytest
 
 import burn
-from burn.errors import ExecutionError
 from burn.nn import functional as F
-from burn.tensor_data import TensorData
+from burn.plugin_api import ExecutionError, TensorData
 from burn_opencl import runtime as layer
 from burn_opencl.backend import OpenClDevice
-from burn_opencl.driver import found_devices
 from burn_opencl.failures import build_error
+from burn_opencl.icd_loader import found_devices
 from burn_opencl.runtime import System
 
 if not found_devices():
@@ -262,7 +261,7 @@ def test_the_caller_may_write_to_its_memory_at_once(own, monkeypatch, staged):
 
 
 def test_no_more_than_some_memory_is_under_way(own, monkeypatch):
-    monkeypatch.setattr("burn_opencl.staging._UNDER_WAY", 1 << 16)
+    monkeypatch.setattr("burn_opencl.staging._MAX_PENDING_BYTES", 1 << 16)
     waited = []
     runtime = own.launcher.runtime
     real = runtime.wait_for

@@ -7,11 +7,9 @@ import numpy as np
 import pytest
 
 import burn
-from burn.dtype import float32, int64
-from burn.ops import resolve
-from burn.tensor_data import TensorData
+from burn.plugin_api import TensorData, float32, int64, resolve
 from burn_opencl.backend import OpenClDevice
-from burn_opencl.driver import found_devices
+from burn_opencl.icd_loader import found_devices
 
 if not found_devices():
     pytest.skip("OpenCL is not tested: there is no device", allow_module_level=True)
@@ -99,7 +97,7 @@ def own(request):
     found = OpenClDevice(device.backend, device.id)
     if request.param == "gpu":
         found.launcher.runtime.is_cpu = False
-        found.launcher.group = 256
+        found.launcher.specialized_group_items = 256
     before = device.ops.backend  # what users' tensors are made by stays what it is
     devices = device.backend._devices
     devices[device.id] = found
@@ -123,7 +121,7 @@ def test_large_tensors_give_what_burn_cpu_gives(own, case):
         outputs = result if isinstance(result, tuple) else (result,)
         return [backend.to_data(one).array for one in outputs]
 
-    found = computed(own, own.device, own.table)
+    found = computed(own, own.device, resolve(own, own.device))
     for one, other in zip(found, computed(cpu.backend, cpu.id, table), strict=True):
         assert one.dtype == other.dtype
         largest = np.abs(other.astype(np.float64)).max(initial=1.0)

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 import burn
-from burn.dtype import float32
 from burn.nn import functional as F
+from burn.plugin_api import float32
 from burn.testing import SAMPLES, Subject, check_sample, load_samples
-from burn_opencl import products
-from burn_opencl.driver import found_devices
-from burn_opencl.forms import gpu_form
-from burn_opencl.segments import joins_segments
+from burn_opencl import gemm
+from burn_opencl.elementwise_variants import gpu_variant
+from burn_opencl.icd_loader import found_devices
+from burn_opencl.segments import updates_by_segments
 
 if not found_devices():
     pytest.skip("OpenCL is not tested: there is no device", allow_module_level=True)
@@ -24,7 +24,7 @@ load_samples()
 @pytest.fixture(scope="module")
 def device(with_kernels):
     """The device with the kernels that a GPU of many units gets, for tensors of all sizes."""
-    with with_kernels("gpu", units=132, large=0) as device:
+    with with_kernels("gpu", units=132, min_specialized_elements=0) as device:
         yield device
 
 
@@ -62,11 +62,13 @@ def test_four_neighbours_are_read_at_once(device, numbers, dtype):
 def test_which_form_goes_over_tensors():
     dense, row = (64, 1), (0, 1)
     codes = (11, 11, 11)
-    assert "FOURS" in gpu_form(codes, (50, 64), (dense, row, dense), (0, 0, 0)).definitions
-    assert "FOURS" not in gpu_form(codes, (50, 64), (dense, row, dense), (0, 2, 0)).definitions
-    assert "FOURS" not in gpu_form(codes, (50, 63), ((63, 1),) * 3, (0, 0, 0)).definitions
-    turned = gpu_form(codes, (50, 64), (dense, (1, 50), dense), (0, 0, 0))
-    assert "TURNED" in turned.definitions
+    assert "LOAD_VEC4S" in gpu_variant(codes, (50, 64), (dense, row, dense), (0, 0, 0)).definitions
+    assert (
+        "LOAD_VEC4S" not in gpu_variant(codes, (50, 64), (dense, row, dense), (0, 2, 0)).definitions
+    )
+    assert "LOAD_VEC4S" not in gpu_variant(codes, (50, 63), ((63, 1),) * 3, (0, 0, 0)).definitions
+    turned = gpu_variant(codes, (50, 64), (dense, (1, 50), dense), (0, 0, 0))
+    assert "TILES" in turned.definitions
     assert turned.items == 2 * 2 * 256
 
 
@@ -141,7 +143,7 @@ def test_scans(device, numbers, shape, axis):
 @pytest.mark.parametrize(("n", "count"), [(1000, 5000), (7, 3000), (3, 70_000), (1, 600)])
 def test_updates_of_many_elements_are_brought_together(device, numbers, n, count):
     launcher = device.backend.for_device(device.id).launcher
-    assert joins_segments(launcher, 1, count, n)
+    assert updates_by_segments(launcher, 1, count, n)
     for dtype in ("float32", "int16", "float64"):
         a, b = (numbers.integers(-3, 4, size).astype(dtype) for size in (n, count))
         places = numbers.integers(-n, n, count)
@@ -182,12 +184,12 @@ def test_sums_at_one_place_are_the_same_each_time(device, numbers):
     np.testing.assert_array_equal(first, second)
 
 
-@pytest.mark.parametrize("tile", {*products._TILES, *products._WIDE_TILES})
+@pytest.mark.parametrize("tile", {*gemm._TILES, *gemm._FLOAT64_TILES})
 @pytest.mark.parametrize("turned", list(itertools.product((False, True), repeat=2)))
 def test_products_in_tiles(device, numbers, monkeypatch, tile, turned):
-    monkeypatch.setattr(products, "_TILES", (tile,))
-    monkeypatch.setattr(products, "_WIDE_TILES", (tile,))
-    monkeypatch.setattr(products, "_SMALLEST", tile)
+    monkeypatch.setattr(gemm, "_TILES", (tile,))
+    monkeypatch.setattr(gemm, "_FLOAT64_TILES", (tile,))
+    monkeypatch.setattr(gemm, "_SMALLEST_TILE", tile)
     for (m, k, n), dtype in (
         ((130, 70, 131), "float32"),
         ((64, 36, 132), "float16"),
@@ -224,9 +226,9 @@ def test_long_sums_of_products_go_in_parts(device, numbers, shapes):
 def test_products_of_few_tiles_are_split():
     def parts(m, inner, n):
         x = types.SimpleNamespace(dtype=float32)
-        product = products.Product(1, m, inner, n, x, x, (0, inner, 1), (0, n, 1))
+        product = gemm.Gemm(1, m, inner, n, x, x, (0, inner, 1), (0, n, 1))
         launcher = types.SimpleNamespace(runtime=types.SimpleNamespace(units=132))
-        count, chunk = products.split(launcher, product)
+        count, chunk = gemm.split_inner(launcher, product)
         assert (count - 1) * chunk < inner <= count * chunk
         return count
 

@@ -5,7 +5,7 @@ import time
 import pytest
 
 import burn
-from burn_opencl.driver import found_devices
+from burn_opencl.icd_loader import found_devices
 from burn_opencl.pacing import SECONDS, Pacing
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import burn
-from burn_opencl.driver import found_devices
+from burn_opencl.icd_loader import found_devices
 
 if not found_devices():
     pytest.skip("OpenCL is not tested: there is no device", allow_module_level=True)

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from burn_opencl.driver import found_devices
+from burn_opencl.icd_loader import found_devices
 
 if all(one.platform != "Portable Computing Language" for one in found_devices()):
     pytest.skip("only PoCL makes two devices of one", allow_module_level=True)

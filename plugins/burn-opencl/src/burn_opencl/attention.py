@@ -1,19 +1,25 @@
-"""Attention: products of matrices, and between them a kernel for the rows of the scores."""
+"""Attention: matrix products, and between them a kernel for the rows of the scores."""
 
 from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING, Any, Final
 
-from burn.dtype import bool_
-from burn.ops import OpTable
-from burn.ops.attention import check_attention, check_on_scores
-from burn.ops.indexing import check_same
-from burn.ops.linear_algebra import transpose
-from burn.ops.precision import in_float32
-from burn_opencl.bits import signed_bits
-from burn_opencl.buffers import Buffer, check_dtypes
-from burn_opencl.expressions import class_of
+from burn.plugin_api import (
+    OpTable,
+    attention_shapes,
+    bool_,
+    check_broadcasts_to_scores,
+    check_same_shape,
+    in_float32,
+    transpose_matrices,
+)
+from burn_opencl.base import OpenClOps
+from burn_opencl.buffers import Buffer
+from burn_opencl.dtypes import c_type_of, check_dtypes
+from burn_opencl.limits import GPU_GROUP_ITEMS, MAX_KERNEL_AXES, SMALL_GROUP_ITEMS
+from burn_opencl.programs import text_of
+from burn_opencl.scalars import signed_scalar_bits
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,17 +28,18 @@ if TYPE_CHECKING:
 
 __all__ = ["AttentionOps"]
 
-_RANK: Final = 8
-_ROWS_OF_A_GROUP: Final = 4
-_SHORT: Final = 128
-"""A row of so many scores at the most is for a small group."""
+_ROWS_PER_CPU_GROUP: Final = 4
+
+_MAX_SCORES_FOR_SMALL_GROUPS: Final = 128
+"""Up to so many scores in a row, small groups of a GPU compute it."""
+
+_SCALAR_PARAMETERS: Final = 8
+_MASK_AND_BIAS_PARAMETERS: Final = _SCALAR_PARAMETERS + 3 * MAX_KERNEL_AXES
+"""Parameters of the kernels that describe the mask and the bias."""
 
 
-class AttentionOps:
-    """Attention and its gradients; the scores of all queries are there at once."""
-
-    launcher: Launcher
-    table: OpTable
+class AttentionOps(OpenClOps):
+    """Attention and its gradients, which keep the scores of all queries in memory."""
 
     def attention(
         self,
@@ -46,9 +53,10 @@ class AttentionOps:
         softcap: float | None = None,
         is_causal: bool = False,
     ) -> Buffer:
-        """Two products and a kernel."""
-        given = {"scale": scale, "softcap": softcap, "is_causal": is_causal}
-        return _attention(self.table, query, key, value, mask, bias, **given)  # type: ignore[no-any-return]  # a Buffer
+        """Two matrix products and a kernel."""
+        attributes = {"scale": scale, "softcap": softcap, "is_causal": is_causal}
+        result: Buffer = _attention(self.ops, query, key, value, mask, bias, **attributes)
+        return result
 
     def attention_grad(
         self,
@@ -63,9 +71,12 @@ class AttentionOps:
         softcap: float | None = None,
         is_causal: bool = False,
     ) -> tuple[Buffer, Buffer, Buffer]:
-        """Five products and two kernels."""
-        given = {"scale": scale, "softcap": softcap, "is_causal": is_causal}
-        return _gradients(self.table, query, key, value, mask, bias, g, **given)  # type: ignore[no-any-return]  # Buffers
+        """Five matrix products and two kernels."""
+        attributes = {"scale": scale, "softcap": softcap, "is_causal": is_causal}
+        query_grad, key_grad, value_grad = _gradients(
+            self.ops, query, key, value, mask, bias, g, **attributes
+        )
+        return query_grad, key_grad, value_grad
 
     def attention_bias_grad(
         self,
@@ -80,86 +91,90 @@ class AttentionOps:
         softcap: float | None = None,
         is_causal: bool = False,
     ) -> Buffer:
-        """Two products and two kernels."""
-        given = {"scale": scale, "softcap": softcap, "is_causal": is_causal}
-        return _bias_gradient(self.table, query, key, value, mask, bias, g, **given)  # type: ignore[no-any-return]  # a Buffer
+        """Two matrix products and two kernels."""
+        attributes = {"scale": scale, "softcap": softcap, "is_causal": is_causal}
+        result: Buffer = _bias_gradient(self.ops, query, key, value, mask, bias, g, **attributes)
+        return result
 
 
 @in_float32
-def _attention(ops: OpTable, *operands: Any, **given: Any) -> Any:
-    if not _has_room(operands):
-        return ops.decomposed("attention", *operands, **given)
-    rows = _Rows(ops, operands, given)
-    return ops.matmul(rows.weights, operands[2])
+def _attention(ops: OpTable, *operands: Any, **attributes: Any) -> Any:
+    if not _fits_kernel(operands):
+        return ops.decomposed("attention", *operands, **attributes)
+    scores = _Scores(ops, operands, attributes)
+    return ops.matmul(scores.weights, operands[2])
 
 
 @in_float32
-def _gradients(ops: OpTable, *operands: Any, **given: Any) -> Any:
-    if not _has_room(operands):
-        return ops.decomposed("attention_grad", *operands, **given)
+def _gradients(ops: OpTable, *operands: Any, **attributes: Any) -> Any:
+    if not _fits_kernel(operands):
+        return ops.decomposed("attention_grad", *operands, **attributes)
     query, key, _, _, _, g = operands
-    rows = _Rows(ops, operands, given)
-    slope = rows.slope(g, given["scale"], given["softcap"])
+    scores = _Scores(ops, operands, attributes)
+    score_grad = scores.gradient(g, attributes["scale"], attributes["softcap"])
     return (
-        ops.matmul(slope, key),
-        ops.matmul(transpose(ops, slope), query),
-        ops.matmul(transpose(ops, rows.weights), g),
+        ops.matmul(score_grad, key),
+        ops.matmul(transpose_matrices(ops, score_grad), query),
+        ops.matmul(transpose_matrices(ops, scores.weights), g),
     )
 
 
 @in_float32
-def _bias_gradient(ops: OpTable, *operands: Any, **given: Any) -> Any:
-    if not _has_room(operands):
-        return ops.decomposed("attention_bias_grad", *operands, **given)
-    # The bias comes after the scale and the cap.
-    return _Rows(ops, operands, given).slope(operands[5], 1.0, None)
+def _bias_gradient(ops: OpTable, *operands: Any, **attributes: Any) -> Any:
+    if not _fits_kernel(operands):
+        return ops.decomposed("attention_bias_grad", *operands, **attributes)
+    # The bias is added after the scale and the cap.
+    return _Scores(ops, operands, attributes).gradient(operands[5], 1.0, None)
 
 
-def _has_room(operands: Sequence[Any]) -> bool:
-    """Whether a kernel can be told of all axes."""
-    return max(len(one.shape) for one in operands[:3]) <= _RANK
+def _fits_kernel(operands: Sequence[Any]) -> bool:
+    """Whether the parameters of a kernel have room for all axes."""
+    return max(len(one.shape) for one in operands[:3]) <= MAX_KERNEL_AXES
 
 
-class _Rows:
-    """The scores of queries and keys, and what the softmax makes of them."""
+class _Scores:
+    """Scores of queries and keys, and the weights that are their softmax."""
 
-    def __init__(self, ops: OpTable, operands: Sequence[Any], given: dict[str, Any]) -> None:
+    def __init__(self, ops: OpTable, operands: Sequence[Any], attributes: dict[str, Any]) -> None:
         query, key, value, mask, bias = operands[:5]
         check_dtypes("attention", query, key, value, bias, *operands[5:], floats=True)
         if mask is not None and mask.dtype is not bool_:
             raise TypeError(f"attention with a mask of {mask.dtype}")
-        plan = check_attention(query.shape, key.shape, value.shape, given["softcap"])
-        check_on_scores(plan.scores, mask=mask, bias=bias)
-        self.ops, self.value, self.plan = ops, value, plan
-        self.scale, self.softcap = given["scale"], given["softcap"]
+        shapes = attention_shapes(query.shape, key.shape, value.shape, attributes["softcap"])
+        check_broadcasts_to_scores(shapes.scores, mask=mask, bias=bias)
+        self.ops, self.value, self.shapes = ops, value, shapes
+        self.scale, self.softcap = attributes["scale"], attributes["softcap"]
         self.launcher: Launcher = query.owner.launcher
-        scores = ops.matmul(query, transpose(ops, key))
-        self.scores = self.launcher.dense(scores.expanded(plan.scores))
-        self.weights = self.launcher.empty(plan.scores, query.dtype)
-        queries, keys = plan.scores[-2:]
-        excludes = mask is not None or bias is not None or (given["is_causal"] and queries > keys)
-        numbers = [int(mask is not None), int(bias is not None), int(given["is_causal"])]
-        numbers.append(int(excludes))
-        views = [None if one is None else one.expanded(plan.scores) for one in (mask, bias)]
-        numbers += [0 if one is None else one.offset for one in views]
-        numbers += [0 if one is None else one.strides[-1] for one in views]
-        rest = [0] * (_RANK - len(plan.scores) + 1)
-        numbers += [*plan.scores[:-1], *rest]
-        for one in views:
-            numbers += [0] * _RANK if one is None else [*one.strides[:-1], *rest]
-        beside = [self.scores if one is None else one for one in views]
-        self._launch("attention_weights", self.scale, self.softcap, numbers, beside, self.weights)
-
-    def slope(self, g: Buffer, scale: float, softcap: float | None) -> Buffer:
-        """Gradient by the products of queries and keys, times a scale."""
-        ops, plan, launcher = self.ops, self.plan, self.launcher
-        check_same("g", g.shape, plan.output)
-        products = ops.matmul(g, transpose(ops, self.value))
-        steep = launcher.dense(products.expanded(plan.scores))
-        out = launcher.empty(plan.scores, g.dtype)
-        self._launch(
-            "attention_slope", scale, softcap, [0] * (8 + 3 * _RANK), [steep, self.scores], out
+        scores = ops.matmul(query, transpose_matrices(ops, key))
+        self.scores = self.launcher.dense(scores.expanded(shapes.scores))
+        self.weights = self.launcher.empty(shapes.scores, query.dtype)
+        queries, keys = shapes.scores[-2:]
+        may_exclude_rows = (
+            mask is not None or bias is not None or (attributes["is_causal"] and queries > keys)
         )
+        parameters = [int(mask is not None), int(bias is not None), int(attributes["is_causal"])]
+        parameters.append(int(may_exclude_rows))
+        views = [None if one is None else one.expanded(shapes.scores) for one in (mask, bias)]
+        parameters += [0 if one is None else one.offset for one in views]
+        parameters += [0 if one is None else one.strides[-1] for one in views]
+        padding = [0] * (MAX_KERNEL_AXES - len(shapes.scores) + 1)
+        parameters += [*shapes.scores[:-1], *padding]
+        for one in views:
+            parameters += [0] * MAX_KERNEL_AXES if one is None else [*one.strides[:-1], *padding]
+        operands_beside = [self.scores if one is None else one for one in views]
+        self._launch(
+            "attention_weights", self.scale, self.softcap, parameters, operands_beside, self.weights
+        )
+
+    def gradient(self, g: Buffer, scale: float, softcap: float | None) -> Buffer:
+        """Gradient by the products of queries and keys, times a scale."""
+        ops, shapes, launcher = self.ops, self.shapes, self.launcher
+        check_same_shape("g", g.shape, shapes.output)
+        products = ops.matmul(g, transpose_matrices(ops, self.value))
+        weight_grad = launcher.dense(products.expanded(shapes.scores))
+        out = launcher.empty(shapes.scores, g.dtype)
+        unused, operands = [0] * _MASK_AND_BIAS_PARAMETERS, [weight_grad, self.scores]
+        self._launch("attention_score_grad", scale, softcap, unused, operands, out)
         return out
 
     def _launch(
@@ -167,8 +182,8 @@ class _Rows:
         name: str,
         scale: float,
         softcap: float | None,
-        numbers: Sequence[int],
-        beside: Sequence[Buffer],
+        parameters: Sequence[int],
+        operands: Sequence[Buffer],
         out: Buffer,
     ) -> None:
         if not out.size:
@@ -176,15 +191,20 @@ class _Rows:
         launcher, shape, dtype = self.launcher, out.shape, out.dtype
         on_cpu = launcher.runtime.is_cpu
         rows, n = math.prod(shape[:-1]), shape[-1]
-        group = _ROWS_OF_A_GROUP if on_cpu else 64 if n <= _SHORT else 256
+        group, lanes = _ROWS_PER_CPU_GROUP, 1
+        if not on_cpu:
+            is_short = n <= _MAX_SCORES_FOR_SMALL_GROUPS
+            group = lanes = SMALL_GROUP_ITEMS if is_short else GPU_GROUP_ITEMS
         head = [rows, n, shape[-2], len(shape) - 1]
-        head += [signed_bits(scale, dtype), signed_bits(softcap or 1.0, dtype)]
+        head += [signed_scalar_bits(scale, dtype), signed_scalar_bits(softcap or 1.0, dtype)]
         first = self.scores if name == "attention_weights" else self.weights
-        kernel = launcher.kernel(name, "attention.cl", class_of(dtype), {"GROUP_SIZE": group})
+        definitions = {"GROUP_SIZE": group, "LANES": lanes}
+        body = text_of("row_helpers.cl")
+        kernel = launcher.kernel(name, "attention.cl", c_type_of(dtype), definitions, body)
         launcher.run(
             kernel,
-            rows if on_cpu else rows * group,
-            (*head, int(softcap is not None), *numbers),
-            [one.memory for one in (first, *beside, out)],
+            rows * lanes,
+            (*head, int(softcap is not None), *parameters),
+            [one.memory for one in (first, *operands, out)],
             group,
         )

@@ -5,20 +5,15 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable, Hashable, Iterable
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from burn.backend import Backend
-from burn.device_id import DeviceId
-from burn.dtype import DType, DTypeUsage
-from burn.errors import ExportError
-from burn.ops import OpTable
-from burn.tensor_data import TensorData
+from burn.plugin_api import Backend, DeviceId, DType, DTypeUsage, ExportError, TensorData
 from burn_opencl.attention import AttentionOps
 from burn_opencl.buffers import Buffer
 from burn_opencl.channels import ChannelOps
-from burn_opencl.composed import ComposedOps
 from burn_opencl.convolution import ConvolutionOps
 from burn_opencl.elementwise import ElementwiseOps
 from burn_opencl.fourier import FourierOps
@@ -28,7 +23,6 @@ from burn_opencl.layout import LayoutOps
 from burn_opencl.linear_algebra import LinearAlgebraOps
 from burn_opencl.normalization import NormalizationOps
 from burn_opencl.optimizer import OptimizerOps
-from burn_opencl.places import PlacesOps
 from burn_opencl.pooling import PoolingOps
 from burn_opencl.random import RandomOps
 from burn_opencl.reduction import ReductionOps
@@ -47,12 +41,12 @@ if TYPE_CHECKING:
 
 __all__ = ["OpenClBackend"]
 
-_TABLES: Final = 128
-"""So many tables that kernels look things up in are kept on a device, those that were used last."""
+_MAX_CACHED_TABLES: Final = 128
+"""Tables from the host that a device keeps, those that were used last."""
 
 
 class OpenClBackend(Backend):
-    """Devices that speak OpenCL. It has an object for each, which is made when it is asked for."""
+    """Devices that speak OpenCL: an `OpenClDevice` each, which is made on first use."""
 
     def __init__(self, system: System) -> None:
         self._system = system
@@ -68,16 +62,16 @@ class OpenClBackend(Backend):
         return "opencl"
 
     def native_dtype(self, dtype: DType) -> object | None:
-        """Burn's own objects."""
+        """The `DType` itself, for dtypes that the kernels know."""
         return dtype if dtype in COMPUTED else None
 
     def dtype_usage(self, device: DeviceId, dtype: DType) -> DTypeUsage:
-        """By what the device says of float64."""
+        """By whether the device computes in float64."""
         has_fp64 = self.for_device(device).launcher.runtime.has_fp64
         return usage_of(has_fp64=has_fp64).get(dtype, DTypeUsage.NONE)
 
     def device_count(self, type_id: int) -> int:
-        """What the platforms list."""
+        """Number of devices that the platforms list."""
         return self._system.count(type_id)
 
     def for_device(self, device: DeviceId) -> OpenClDevice:
@@ -87,7 +81,7 @@ class OpenClBackend(Backend):
             with self._lock:
                 found = self._devices.get(device)
                 if found is None:
-                    found = OpenClDevice(self, device)  # type: ignore[abstract]  # expressions
+                    found = OpenClDevice(self, device)
                     self._devices[device] = found
         return found
 
@@ -100,22 +94,22 @@ class OpenClBackend(Backend):
         return out
 
     def staging(self, data: TensorData, device: DeviceId) -> TensorData:
-        """A copy in pinned memory, which a GPU reads by itself; a CPU reads all memory."""
+        """A copy in pinned memory, which a GPU reads directly; a CPU reads all memory."""
         return TensorData(self.for_device(device).uploads.pinned(data.array))
 
     def to_data(self, x: Buffer) -> TensorData:
-        """A copy on the host; raises what kernels left in the note."""
+        """A copy on the host; raises the index errors of kernels."""
         launcher = x.owner.launcher
         values = np.empty(x.shape, x.dtype.numpy)
         if values.size:
             x = launcher.dense(x)
-            place = x.offset * x.dtype.itemsize
-            launcher.runtime.read(values.reshape(-1).view(np.uint8), x.memory.handle, place)
-        launcher.raise_noted()
+            start = x.offset * x.dtype.itemsize
+            launcher.runtime.read(values.reshape(-1).view(np.uint8), x.memory.handle, start)
+        launcher.raise_index_error()
         return TensorData(values)
 
     def device_of(self, x: object) -> Any:
-        """Where a buffer lies."""
+        """Device of a buffer."""
         return x.owner.device if isinstance(x, Buffer) else None
 
     def to_dlpack(
@@ -126,7 +120,7 @@ class OpenClBackend(Backend):
         max_version: tuple[int, int] | None = None,
         copy: bool | None = None,
     ) -> Any:
-        """A copy in host memory: DLPack hands over no memory of a queue."""
+        """A copy in host memory: DLPack does not describe the memory of an OpenCL queue."""
         if copy is False:
             raise ExportError(
                 "memory of an OpenCL device is not shared", hint="Leave copy=False out"
@@ -134,7 +128,7 @@ class OpenClBackend(Backend):
         return super().to_dlpack(x, stream=stream, max_version=max_version, copy=copy)
 
     def sync(self, device: DeviceId) -> None:
-        """Wait for all work of the device; raise what its kernels left in the note.
+        """Wait for all work of the device, and raise the index errors of its kernels.
 
         Raises
         ------
@@ -142,46 +136,42 @@ class OpenClBackend(Backend):
             If an index was out of range.
         """
         own = self.for_device(device)
-        own.launcher.settle()
         own.launcher.runtime.finish()
         own.uploads.settle()
-        own.launcher.raise_noted()
+        own.launcher.raise_index_error()
 
     def memory_cleanup(self, device: DeviceId) -> None:
-        """Empty the pools."""
+        """Free the memory that the pools and the caches hold."""
         own = self.for_device(device)
         own.tables.cache_clear()
-        own.launcher.settle()
         own.launcher.pool.release()
         own.uploads.release()
 
 
 class OpenClDevice(
-    LayoutOps,
-    ElementwiseOps,
-    ReductionOps,
+    AttentionOps,
+    ChannelOps,
+    ConvolutionOps,
+    FourierOps,
     IndexingOps,
-    SortingOps,
     LinearAlgebraOps,
     NormalizationOps,
-    ChannelOps,
     OptimizerOps,
-    RandomOps,
-    ScanOps,
-    SoftmaxOps,
-    AttentionOps,
-    ConvolutionOps,
     PoolingOps,
+    RandomOps,
     ResamplingOps,
     SamplingOps,
     SearchingOps,
-    PlacesOps,
+    SoftmaxOps,
+    SortingOps,
     UnfoldingOps,
-    FourierOps,
-    ComposedOps,
+    ReductionOps,
+    ScanOps,
+    ElementwiseOps,
+    LayoutOps,
     OpenClBackend,
 ):
-    """One device: what the ops need of it."""
+    """One device, with its ops."""
 
     tables: functools._lru_cache_wrapper[list[Buffer]]
 
@@ -193,13 +183,16 @@ class OpenClDevice(
         runtime = self._system.open(device.type_id, device.index_id)
         self.launcher = Launcher(runtime, self)
         self.uploads = Uploads(runtime)
-        self.tables = functools.lru_cache(maxsize=_TABLES)(self._uploaded)
-        self.table = OpTable(self, device)
+        self.tables = functools.lru_cache(maxsize=_MAX_CACHED_TABLES)(self._uploaded)
+
+    def called(self, op: str) -> AbstractContextManager[None]:
+        """Context of an op that checks indices: a late error names the outermost one."""
+        return self.launcher.checked.called(op)
 
     def _uploaded(
         self, make: Callable[..., Iterable[np.ndarray[Any, Any]]], *arguments: Hashable
     ) -> list[Buffer]:
-        """The arrays that `make` computes on the host."""
+        """The arrays that `make` computes on the host, as buffers."""
         made = [np.ascontiguousarray(one) for one in make(*arguments)]
         return [self.from_data(TensorData(one), self.device) for one in made]
 

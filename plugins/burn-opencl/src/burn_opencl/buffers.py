@@ -1,4 +1,4 @@
-"""Buffer: the primitive of this backend, and the pool of the memory that tensors lie in."""
+"""Buffer: the primitive of this backend, and the memory pool of a device."""
 
 from __future__ import annotations
 
@@ -9,25 +9,24 @@ from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from burn.dtype import DType
 from burn_opencl.failures import memory_error
 
 if TYPE_CHECKING:
-    from burn.aliases import Shape, Slices
-    from burn_opencl.late import LateMemory
+    from burn.plugin_api import DType, Shape, Slices
     from burn_opencl.runtime import Runtime
 
-__all__ = ["Buffer", "Layout", "Memory", "Pool", "check_dtypes", "expanded_strides", "row_major"]
+__all__ = ["Buffer", "Layout", "Memory", "Pool", "expanded_strides", "row_major"]
 
-_SMALLEST: Final = 256
-_STEPS: Final = 4
-"""Sizes of pieces between a power of two and the next: a quarter is lost at most."""
+_MIN_PIECE_BYTES: Final = 256
+
+_SIZES_PER_POWER_OF_TWO: Final = 4
+"""Sizes of pieces between a power of two and the next: a piece wastes a quarter at most."""
 
 
 class Memory:
-    """A piece of device memory; when nothing holds it any more it goes back to its pool.
+    """A piece of device memory, which returns to its pool when it is garbage collected.
 
-    The next owner's commands come later in the same queue, so nothing has to be waited for.
+    The commands of its next owner come later in the same queue, so none of them has to wait.
     """
 
     __slots__ = ("handle", "pool", "size")
@@ -42,9 +41,10 @@ class Memory:
 
 
 class Pool:
-    """Memory of a device that was in use and is not, by its size.
+    """Free memory of a device, by its size.
 
-    What finalizers do takes no lock, as they run anywhere: adding to a deque is one step.
+    Finalizers may run at any point of any thread, so they take no lock: appending to a deque is
+    atomic.
     """
 
     def __init__(self, runtime: Runtime) -> None:
@@ -52,17 +52,17 @@ class Pool:
         self._free: dict[int, deque[Any]] = {}
         self._lock = threading.Lock()
         self.held = 0
-        """Bytes that were taken from the device, in use or not."""
+        """Bytes that were allocated on the device, in use or free."""
         runtime.used = lambda: self.held
         runtime.relieve = self.release
 
     def take(self, size: int) -> Memory:
-        """A piece of at least so many bytes.
+        """Return a piece of at least so many bytes.
 
         Raises
         ------
         OutOfMemoryError
-            If the device has no room.
+            If the device does not have them.
         """
         size = piece_size(size)
         free = self._free.get(size)
@@ -70,7 +70,7 @@ class Pool:
             try:
                 return Memory(free.pop(), size, self)
             except IndexError:
-                pass  # another thread was faster
+                pass  # another thread took the last one
         return Memory(self._allocated(size), size, self)
 
     def _allocated(self, size: int) -> Any:
@@ -88,14 +88,14 @@ class Pool:
         raise memory_error(runtime.name, size, self.held, runtime.memory_size)
 
     def give_back(self, handle: Any, size: int) -> None:
-        """Keep a piece for the next who needs one of its size."""
+        """Keep a piece for the next allocation of its size."""
         free = self._free.get(size)
         if free is None:
             free = self._free.setdefault(size, deque())
         free.append(handle)
 
     def release(self) -> None:
-        """Give what is not in use to the device, once its queue is empty."""
+        """Free the pieces that are not in use, once the queue is empty."""
         self._runtime.finish()
         for size, free in list(self._free.items()):
             while free:
@@ -110,15 +110,15 @@ class Pool:
 
 @functools.lru_cache(maxsize=4096)
 def piece_size(size: int) -> int:
-    """The size that pieces for so many bytes have."""
-    if size <= _SMALLEST:
-        return _SMALLEST
-    step = (1 << (size - 1).bit_length() - 1) // _STEPS
+    """Size of the pieces that serve allocations of so many bytes."""
+    if size <= _MIN_PIECE_BYTES:
+        return _MIN_PIECE_BYTES
+    step = (1 << (size - 1).bit_length() - 1) // _SIZES_PER_POWER_OF_TWO
     return -(-size // step) * step
 
 
 class Layout(NamedTuple):
-    """All of a tensor but its memory."""
+    """A tensor without its memory: shape, strides and offset in elements, dtype."""
 
     shape: Shape
     strides: tuple[int, ...]
@@ -127,20 +127,20 @@ class Layout(NamedTuple):
 
 
 class Buffer:
-    """A tensor in memory that others may share, so that nobody writes to it once it is made.
+    """A tensor in memory that it may share with others, and that is not written to again.
 
     Parameters
     ----------
-    memory : Memory or LateMemory
-        Where the elements are.
+    memory : Memory
+        The memory of the elements.
     shape : tuple of int
         Length of each axis.
     dtype : DType
-        Of the elements.
+        Dtype of the elements.
     strides : tuple of int
-        Distance of neighbours along each axis, in elements.
+        Distance between neighbours along each axis, in elements.
     offset : int
-        Place of the first element.
+        Index of the first element in the memory.
     owner : object
         The backend's object for the device.
     """
@@ -149,7 +149,7 @@ class Buffer:
 
     def __init__(
         self,
-        memory: Memory | LateMemory,
+        memory: Memory,
         shape: Shape,
         dtype: DType,
         strides: tuple[int, ...],
@@ -170,18 +170,18 @@ class Buffer:
 
     @property
     def layout(self) -> Layout:
-        """How the elements lie in the memory."""
+        """How the elements are laid out in the memory."""
         return Layout(self.shape, self.strides, self.offset, self.dtype)
 
     @property
     def is_dense(self) -> bool:
-        """Whether the elements lie in row-major order without gaps."""
+        """Whether the elements are in row-major order without gaps."""
         return is_row_major(self.shape, self.strides)
 
     def viewed(self, shape: Shape, strides: tuple[int, ...], offset: int | None = None) -> Buffer:
         """Another tensor in the same memory."""
-        place = self.offset if offset is None else offset
-        return Buffer(self.memory, shape, self.dtype, strides, place, self.owner)
+        start = self.offset if offset is None else offset
+        return Buffer(self.memory, shape, self.dtype, strides, start, self.owner)
 
     def permuted(self, axes: Sequence[int]) -> Buffer:
         """A view with the axes in another order."""
@@ -191,49 +191,36 @@ class Buffer:
         )
 
     def expanded(self, shape: Shape) -> Buffer:
-        """A view with axes of length 1 repeated, which takes a stride of 0."""
+        """A view with axes of length 1 repeated, by a stride of 0."""
         if shape == self.shape:
             return self
         return self.viewed(shape, expanded_strides(self.shape, self.strides, shape))
 
     def sliced(self, slices: Slices) -> Buffer:
-        """A view of every `step`-th element from `start` on, as the op `slice` has it."""
+        """A view of every `step`-th element from `start` on, as the op `slice` defines it."""
         shape, strides, offset = [], [], self.offset
         for (start, length, step), own, stride in zip(
             slices, self.shape, self.strides, strict=True
         ):
             if length < 0 or not step:
-                raise ValueError(f"{length} elements at steps of {step}")
+                raise ValueError(f"{length} elements with step {step}")
             shape.append(length)
             strides.append(stride * step)
             if length:
                 last = start + (length - 1) * step
                 if not (0 <= start < own and 0 <= last < own):
-                    raise IndexError(f"places {start} to {last} of an axis of length {own}")
+                    raise IndexError(f"indices {start} to {last} of an axis of length {own}")
                 offset += start * stride
         return self.viewed(tuple(shape), tuple(strides), offset)
 
     def reshaped(self, shape: Shape) -> Buffer | None:
-        """A view with another shape; None where the strides do not allow one."""
+        """A view with another shape; None where no strides describe one."""
         if math.prod(shape) != self.size or any(length < 0 for length in shape):
             raise ValueError(f"{self.size} elements do not fit the shape {shape}")
         if self.is_dense:
             return self.viewed(shape, row_major(shape))
         strides = _reshaped_strides(self.shape, self.strides, shape)
         return None if strides is None else self.viewed(shape, strides)
-
-
-def check_dtypes(op: str, *operands: Buffer | None, floats: bool = False) -> None:
-    """Refuse operands that no kernel takes together; None stands for one that is not there.
-
-    Raises
-    ------
-    TypeError
-        If there are several dtypes, or `floats` asks for a float and it is none.
-    """
-    dtypes = {one.dtype for one in operands if one is not None}
-    if len(dtypes) > 1 or (floats and not all(one.is_float for one in dtypes)):
-        raise TypeError(f"{op} of {' and '.join(sorted([one.name for one in dtypes]))}")
 
 
 @functools.lru_cache(maxsize=4096)
@@ -252,7 +239,7 @@ def expanded_strides(shape: Shape, strides: tuple[int, ...], target: Shape) -> t
 
 @functools.lru_cache(maxsize=4096)
 def row_major(shape: Shape) -> tuple[int, ...]:
-    """Strides of a tensor without gaps, the last axis the fastest."""
+    """Strides of a dense tensor, whose last axis is contiguous."""
     strides: list[int] = []
     step = 1
     for length in reversed(shape):
@@ -263,7 +250,7 @@ def row_major(shape: Shape) -> tuple[int, ...]:
 
 @functools.lru_cache(maxsize=4096)
 def is_row_major(shape: Shape, strides: tuple[int, ...]) -> bool:
-    """Whether strides say that; those of axes of one element do not matter."""
+    """Whether strides are those of a dense tensor; those of axes of length 1 do not matter."""
     if 0 in shape:
         return True
     return all(
@@ -277,7 +264,7 @@ def is_row_major(shape: Shape, strides: tuple[int, ...]) -> bool:
 def _reshaped_strides(
     shape: Shape, strides: tuple[int, ...], target: Shape
 ) -> tuple[int, ...] | None:
-    """Strides of the same elements, in the same order, under another shape, where there are any."""
+    """Strides of the same elements in the same order with another shape; None if there are none."""
     axes = [(length, stride) for length, stride in zip(shape, strides, strict=True) if length != 1]
     result: list[int] = []
     rest, step = 1, 0
@@ -290,7 +277,7 @@ def _reshaped_strides(
                 return None
             rest, step = axes.pop()
         while rest % wanted:
-            # The axis before goes on where this one ends, or there is no such view.
+            # There is a view if the axis before continues where this one ends.
             if not axes or axes[-1][1] != rest * step:
                 return None
             rest *= axes.pop()[0]

@@ -1,7 +1,7 @@
-"""CLBlast, for products of matrices on devices where it is faster than the kernels here.
+"""CLBlast, for matrix products on devices where it is faster than the kernels of this package.
 
-It is used where its Python package ``pyclblast`` is installed. Which of both is faster is measured
-once for each device and class of shapes, and kept beside the binaries of kernels.
+It is used where the Python package ``pyclblast`` is installed. Which of the two is faster is
+measured once for each device and class of shapes, and cached beside the binaries of kernels.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from burn_opencl.programs import write_whole
 
 if TYPE_CHECKING:
     from burn_opencl.buffers import Buffer
-    from burn_opencl.products import Product
+    from burn_opencl.gemm import Gemm
     from burn_opencl.runtime import Runtime
 
 __all__ = ["ClBlast"]
 
-_LARGE: Final = 1 << 24
-"""Multiplications from which on a product is worth the question."""
+_MIN_MULTIPLICATIONS: Final = 1 << 24
+"""Products of fewer multiplications are not measured, and never use CLBlast."""
 
-_ROUNDS: Final = 3
+_TIMED_RUNS: Final = 3
 
 
 class ClBlast:
@@ -39,7 +39,7 @@ class ClBlast:
     runtime : Runtime
         The device.
     folder : Path or None
-        Where what was measured is kept, if anywhere.
+        The folder of the cache; None to cache nothing.
     """
 
     def __init__(self, runtime: Runtime, folder: Path | None) -> None:
@@ -49,7 +49,7 @@ class ClBlast:
 
     @functools.cached_property
     def _is_faster(self) -> dict[str, bool]:
-        """By class of shapes."""
+        """Whether CLBlast is faster, by class of shapes."""
         if self._file is not None:
             with contextlib.suppress(OSError, ValueError):
                 kept = json.loads(self._file.read_text(encoding="utf-8"))
@@ -57,9 +57,9 @@ class ClBlast:
                     return kept
         return {}
 
-    def multiply(self, product: Product, out: Buffer, own: Callable[[], None]) -> None:
-        """Write a product to dense memory, which `own` does by the kernel here."""
-        found = _class_of(product)
+    def multiply(self, product: Gemm, out: Buffer, own: Callable[[], None]) -> None:
+        """Write a product to dense memory; `own` does so by a kernel of this package."""
+        found = _shape_class(product)
         if found is None or _library() is None:
             own()
             return
@@ -74,7 +74,7 @@ class ClBlast:
         else:
             own()
 
-    def _multiply(self, product: Product, out: Buffer) -> None:
+    def _multiply(self, product: Gemm, out: Buffer) -> None:
         _, m, inner, n, left, right, first, second = product
         arrays = importlib.import_module("pyopencl.array")
         runtime = self._runtime
@@ -95,8 +95,8 @@ class ClBlast:
                 c_offset=out.offset,
             )
 
-    def _measured(self, product: Product, out: Buffer, own: Callable[[], None]) -> bool:
-        """Whether CLBlast is faster; it is not where it fails."""
+    def _measured(self, product: Gemm, out: Buffer, own: Callable[[], None]) -> bool:
+        """Whether CLBlast is faster; False where it fails."""
         try:
             return self._seconds(lambda: self._multiply(product, out)) < self._seconds(own)
         except RuntimeError:
@@ -105,7 +105,7 @@ class ClBlast:
     def _seconds(self, function: Callable[[], None]) -> float:
         taken = []
         with self._runtime.lock:
-            for _ in range(1 + _ROUNDS):
+            for _ in range(1 + _TIMED_RUNS):
                 self._runtime.finish()
                 start = time.perf_counter()
                 function()
@@ -119,11 +119,11 @@ class ClBlast:
                 write_whole(self._file, json.dumps(dict(self._is_faster)).encode())
 
 
-def _class_of(product: Product) -> str | None:
-    """The class of a product that CLBlast can make: alike in size and in how operands lie."""
+def _shape_class(product: Gemm) -> str | None:
+    """Class of a product by sizes and strides; None for one that CLBlast does not take."""
     matrices, m, inner, n, left, _, first, second = product
     dtype = left.dtype.name
-    if matrices != 1 or dtype not in ("float32", "float64") or m * inner * n < _LARGE:
+    if matrices != 1 or dtype not in ("float32", "float64") or m * inner * n < _MIN_MULTIPLICATIONS:
         return None
     lengths = ((inner, m, first), (n, inner, second))
     if any(
@@ -131,8 +131,8 @@ def _class_of(product: Product) -> str | None:
         for width, height, strides in lengths
     ):
         return None
-    ways = f"{int(first[2] != 1)}{int(second[2] != 1)}"
-    return "-".join([dtype, ways, *[str(length.bit_length()) for length in (m, inner, n)]])
+    transposed = f"{int(first[2] != 1)}{int(second[2] != 1)}"
+    return "-".join([dtype, transposed, *[str(length.bit_length()) for length in (m, inner, n)]])
 
 
 @functools.cache

@@ -1,7 +1,7 @@
-"""What elementwise ops compute, in C, for each kind of dtype that they take.
+"""Elementwise ops as expressions of C, for each kind of dtype that they take.
 
-``x0``, ``x1``, ... are the operands, in the type `C` that is computed in: float, double, long or
-ulong. The functions are those of the kernel language, and of ``kernels/functions.cl``.
+``x0``, ``x1``, ... are the operands, in the type `C` that the kernel computes in: float, double,
+long or ulong. The functions are those of OpenCL C, and of ``kernels/functions.cl``.
 """
 
 from __future__ import annotations
@@ -9,32 +9,10 @@ from __future__ import annotations
 import functools
 from typing import Final, NamedTuple
 
-from burn.dtype import DType, Kind
+from burn.plugin_api import Kind
 from burn_opencl.programs import text_of
 
-__all__ = ["CODES", "EXPRESSIONS", "NUMBERS", "Expression", "body", "class_of"]
-
-CODES: Final = {
-    name: number
-    for number, name in enumerate(
-        [
-            "bool",
-            "int8",
-            "int16",
-            "int32",
-            "int64",
-            "uint8",
-            "uint16",
-            "uint32",
-            "uint64",
-            "float16",
-            "bfloat16",
-            "float32",
-            "float64",
-        ]
-    )
-}
-"""Numbers of the dtypes in the kernels (``common.cl``)."""
+__all__ = ["EXPRESSIONS", "EXPRESSION_CODES", "Expression", "function_source"]
 
 _BOOL: Final = Kind.BOOL
 _INT: Final = Kind.INT
@@ -46,18 +24,18 @@ _REAL: Final = Kind.REAL
 
 
 class Expression(NamedTuple):
-    """The C of an op by kinds of dtype, and whether its result is a mask.
+    """An op in C.
 
     Attributes
     ----------
     operands : int
-        How many operands it has, the numbers among its attributes included.
+        Number of operands, numbers among the op's attributes included.
     forms : tuple
         Kinds of dtypes, and the expression for them.
     mask : bool
-        Whether the result is a bool.
+        Whether the result is of dtype bool.
     group : str
-        Expressions of one group stand in one kernel, which is compiled as a whole.
+        Expressions of one group are cases of one kernel, which is compiled as a whole.
     """
 
     operands: int
@@ -93,13 +71,13 @@ EXPRESSIONS: Final[dict[str, Expression]] = {
     "subtract": _two((_NUMERIC, "x0 - x1")),
     "multiply": _two((_NUMERIC, "x0 * x1")),
     "divide": _two((_FLOAT, "x0 / x1")),
-    "floor_divide": _two((_FLOAT, "floor_quotient(x0, x1)"), (_INTEGER, "quotient(x0, x1)")),
-    "remainder": _two((_FLOAT, "floor_rest(x0, x1)"), (_INTEGER, "rest(x0, x1)")),
-    "fmod": _two((_FLOAT, "remainder_of(x0, x1)"), (_INTEGER, "truncated_rest(x0, x1)")),
+    "floor_divide": _two((_NUMERIC, "floor_divide(x0, x1)")),
+    "remainder": _two((_NUMERIC, "floor_mod(x0, x1)")),
+    "fmod": _two((_FLOAT, "fmod(x0, x1)"), (_INTEGER, "truncated_mod(x0, x1)")),
     "pow": _two((_FLOAT, "pow(x0, x1)"), (_INTEGER, "integer_power(x0, x1)")),
-    "maximum": _two((_NUMERIC, "larger(x0, x1)")),
-    "minimum": _two((_NUMERIC, "smaller(x0, x1)")),
-    "clip": Expression(3, ((_NUMERIC, "smaller(larger(x0, x1), x2)"),)),
+    "maximum": _two((_NUMERIC, "maximum(x0, x1)")),
+    "minimum": _two((_NUMERIC, "minimum(x0, x1)")),
+    "clip": Expression(3, ((_NUMERIC, "minimum(maximum(x0, x1), x2)"),)),
     "negative": _one("-x0", _NUMERIC),
     "abs": Expression(1, ((_FLOAT, "fabs(x0)"), (_INT, "(x0 < 0 ? -x0 : x0)"), (_UINT, "x0"))),
     "sign": _one("(x0 != x0 ? x0 : (C)((x0 > (C)0) - (x0 < (C)0)))", _NUMERIC),
@@ -122,32 +100,32 @@ EXPRESSIONS: Final[dict[str, Expression]] = {
     "bitwise_xor": _two((Kind.INTEGRAL, "x0 ^ x1")),
     "bitwise_not": _one("~x0", _INTEGER),
     "logical_not": _one("!x0", _BOOL),
-    "bitwise_left_shift": _two((_INTEGER, "shifted_left(x0, x1)")),
-    "bitwise_right_shift": _two((_INTEGER, "shifted_right(x0, x1)")),
+    "bitwise_left_shift": _two((_INTEGER, "shift_left(x0, x1)")),
+    "bitwise_right_shift": _two((_INTEGER, "shift_right(x0, x1)")),
     "copysign": _two((_FLOAT, "copysign(x0, x1)")),
     "sqrt": _one("sqrt(x0)"),
     "floor": _one("floor(x0)"),
     "ceil": _one("ceil(x0)"),
     "trunc": _one("trunc(x0)"),
     "round": _one("rint(x0)"),
-    "relu": _one("larger(x0, (C)0)"),
+    "relu": _one("maximum(x0, (C)0)"),
     "relu_grad": _two((_FLOAT, "(x0 > (C)0 ? x1 : (C)0)")),
     "prelu": _two((_FLOAT, "(x0 > (C)0 ? x0 : x0 * x1)")),
     "leaky_relu": _two((_FLOAT, "(x0 > (C)0 ? x0 : x0 * x1)")),
-    "hard_swish": _one("x0 * smaller(larger(x0 / (C)6 + (C)0.5f, (C)0), (C)1)"),
-    "hard_sigmoid": Expression(3, ((_FLOAT, "smaller(larger(x0 * x1 + x2, (C)0), (C)1)"),)),
+    "hard_swish": _one("x0 * minimum(maximum(x0 / (C)6 + (C)0.5f, (C)0), (C)1)"),
+    "hard_sigmoid": Expression(3, ((_FLOAT, "minimum(maximum(x0 * x1 + x2, (C)0), (C)1)"),)),
     "softsign": _one("x0 / ((C)1 + fabs(x0))"),
     # Functions
     "exp": _function("exp(x0)"),
-    "expm1": _function("exponential_less_1(x0)"),
-    "log": _function("logarithm(x0)"),
-    "log1p": _function("logarithm_above_1(x0)"),
+    "expm1": _function("burn_expm1(x0)"),
+    "log": _function("burn_log(x0)"),
+    "log1p": _function("burn_log1p(x0)"),
     "log2": _function("log2(x0)"),
     "log10": _function("log10(x0)"),
     "sin": _function("sin(x0)"),
     "cos": _function("cos(x0)"),
     "tan": _function("tan(x0)"),
-    "tanh": _function("tangent(x0)"),
+    "tanh": _function("burn_tanh(x0)"),
     "sinh": _function("sinh(x0)"),
     "cosh": _function("cosh(x0)"),
     "asin": _function("asin(x0)"),
@@ -156,53 +134,46 @@ EXPRESSIONS: Final[dict[str, Expression]] = {
     "asinh": _function("asinh(x0)"),
     "acosh": _function("acosh(x0)"),
     "atanh": _function("atanh(x0)"),
-    "erf": _function("error_function(x0)"),
+    "erf": _function("burn_erf(x0)"),
     "atan2": _activation("atan2(x0, x1)", 2),
     "hypot": _activation("hypot(x0, x1)", 2),
-    "logaddexp": _activation("log_of_sum(x0, x1)", 2),
+    "logaddexp": _activation("log_add_exp(x0, x1)", 2),
     # Activation functions
     "sigmoid": _activation("sigmoid(x0)"),
-    "log_sigmoid": _activation("smaller(x0, (C)0) - logarithm_above_1(exp(-fabs(x0)))"),
+    "log_sigmoid": _activation("minimum(x0, (C)0) - burn_log1p(exp(-fabs(x0)))"),
     "silu": _activation("x0 * sigmoid(x0)"),
-    "mish": _activation("x0 * tangent_of_softplus(x0)"),
-    "tanhshrink": _activation("x0 - tangent(x0)"),
+    "mish": _activation("x0 * tanh_of_softplus(x0)"),
+    "tanhshrink": _activation("x0 - burn_tanh(x0)"),
     "softplus": _activation("softplus(x0, x1)", 2),
-    "elu": _activation("(x0 > (C)0 ? x0 * x2 : exponential_less_1(x0 * x3) * x1)", 4),
-    "gelu": _activation("(x0 * (C)0.5f) * ((C)1 + error_function(x0 * ROOT_OF_HALF))"),
+    "elu": _activation("(x0 > (C)0 ? x0 * x2 : burn_expm1(x0 * x3) * x1)", 4),
+    "gelu": _activation("(x0 * (C)0.5f) * ((C)1 + burn_erf(x0 * SQRT_HALF))"),
     "gelu_tanh": _activation("x0 * sigmoid((C)2 * gelu_inner(x0))"),
-    "gelu_grad": _activation("x1 * gelu_slope(x0)", 2),
-    "gelu_tanh_grad": _activation("x1 * gelu_tanh_slope(x0)", 2),
+    "gelu_grad": _activation("x1 * gelu_derivative(x0)", 2),
+    "gelu_tanh_grad": _activation("x1 * gelu_tanh_derivative(x0)", 2),
 }
-"""By the name of the op; beside them the other forms of some."""
+"""By the name of the op, or of a variant of one."""
 
-NUMBERS: Final = {name: number for number, name in enumerate(EXPRESSIONS)}
-"""Number of each expression, which a kernel of several is told."""
-
-
-def class_of(dtype: DType) -> str:
-    """Type in which elements of a dtype are computed."""
-    if dtype.is_float:
-        return "double" if dtype.itemsize == 8 else "float"
-    return "long" if dtype.kind is Kind.INT else "ulong"
+EXPRESSION_CODES: Final = {name: code for code, name in enumerate(EXPRESSIONS)}
+"""Codes by which a kernel selects one of its expressions."""
 
 
 _KINDS: Final = {"float": (_FLOAT,), "double": (_FLOAT,), "long": (_INT,), "ulong": (_UINT, _BOOL)}
 
 
 @functools.cache
-def body(computed: str, operands: int, group: str) -> str:
-    """The function ``applied(op, x0, ...)`` with the expressions of a group."""
+def function_source(c_type: str, operands: int, group: str) -> str:
+    """Source of a function ``applied(op, x0, ...)`` with a case for each expression of a group."""
     cases = []
     for name, expression in EXPRESSIONS.items():
         if (expression.operands, expression.group) != (operands, group):
             continue
-        forms = [expression.form(kind) for kind in _KINDS[computed]]
+        forms = [expression.form(kind) for kind in _KINDS[c_type]]
         text = next((form for form in forms if form is not None), None)
         if text is not None:
-            cases.append(f"        case {NUMBERS[name]}: return (C)({text});")
-    takes = ", ".join([f"C x{k}" for k in range(operands)])
+            cases.append(f"        case {EXPRESSION_CODES[name]}: return (C)({text});")
+    parameters = ", ".join([f"C x{k}" for k in range(operands)])
     newline = "\n"
     return (
-        f"{text_of('functions.cl')}\ninline C applied(int op, {takes}) {{\n    switch (op) {{\n"
-        f"{newline.join(cases)}\n    }}\n    return x0;\n}}\n"
+        f"{text_of('functions.cl')}\ninline C applied(int op, {parameters}) {{\n"
+        f"    switch (op) {{\n{newline.join(cases)}\n    }}\n    return x0;\n}}\n"
     )

@@ -1,36 +1,36 @@
-"""Errors of compilers, memory and devices, with what is needed to understand them."""
+"""Errors of compilers, memory and devices, with the details that explain them."""
 
 from __future__ import annotations
 
 import re
 from typing import Final
 
-from burn.errors import ExecutionError, OutOfMemoryError
+from burn.plugin_api import ExecutionError, OutOfMemoryError
 
 __all__ = ["build_error", "driver_error", "lost_error", "memory_error", "resource_error"]
 
-_PLACE: Final = re.compile(
+_LINE_NUMBER: Final = re.compile(
     r"error: [^\n]*?:(\d+):\d+:|:(\d+):\d+: (?:fatal )?error|line (\d+): (?:fatal )?error"
 )
-_SHOWN_LOG: Final = 2000
+_MAX_LOG_CHARACTERS: Final = 2000
 
 
 def build_error(device: str, source: str, log: str) -> ExecutionError:
     """A failed build: the log of the compiler, and the line of the source that it names."""
     lines = source.splitlines()
     shown = ""
-    match = _PLACE.search(log)
+    match = _LINE_NUMBER.search(log)
     number = int(match[match.lastindex or 0]) if match else 0
     if 0 < number <= len(lines):
         shown = f"\nline {number}: {lines[number - 1].strip()}"
     return ExecutionError(
-        f"the compiler of {device} refuses a kernel:{shown}\n{log.strip()[:_SHOWN_LOG]}",
+        f"the compiler of {device} refuses a kernel:{shown}\n{log.strip()[:_MAX_LOG_CHARACTERS]}",
         hint="Report it with the lines above, the device and its driver (`burn devices`)",
     )
 
 
 def memory_error(device: str, size: int, used: int, total: int) -> OutOfMemoryError:
-    """No room for a tensor."""
+    """The device lacks the memory for a tensor."""
     return OutOfMemoryError(
         f"{device} has no room for {size} bytes: {used} of its {total} bytes are in use here",
         hint="Free tensors, or work on smaller ones",
@@ -38,7 +38,7 @@ def memory_error(device: str, size: int, used: int, total: int) -> OutOfMemoryEr
 
 
 def resource_error(device: str, work: str, text: str, used: int, total: int) -> OutOfMemoryError:
-    """The driver refuses work for want of memory or of something else."""
+    """The driver refuses a command because it lacks memory or other resources."""
     return OutOfMemoryError(
         f"{device} lacks memory or other resources for {work}: OpenCL reports {text}; {used} of "
         f"its {total} bytes are in use here",
@@ -47,7 +47,7 @@ def resource_error(device: str, work: str, text: str, used: int, total: int) -> 
 
 
 def lost_error(device: str, work: str, text: str) -> ExecutionError:
-    """The device does not answer any more."""
+    """The device does not respond any more."""
     return ExecutionError(
         f"{device} is lost, found while {work}: OpenCL reports {text}",
         hint="Its tensors are gone; other devices go on. It takes a new process to use it again",
@@ -55,7 +55,7 @@ def lost_error(device: str, work: str, text: str) -> ExecutionError:
 
 
 def driver_error(device: str, work: str, text: str) -> ExecutionError:
-    """Anything else that a driver reports."""
+    """Any other error that a driver reports."""
     return ExecutionError(
         f"{device} failed while {work}: OpenCL reports {text}",
         hint="`burn devices` shows the device and its driver",

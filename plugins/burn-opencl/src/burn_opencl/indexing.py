@@ -1,41 +1,40 @@
-"""Reading and writing at places that a tensor names. Kernels check indices, and leave a note."""
+"""Indexing by integer tensors. Kernels check indices; an error is raised at the next read."""
 
 from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING, Any, Final
 
-from burn.backend.array import check_places
-from burn.dtype import float32
+from burn.plugin_api import check_gather_operands, int64
+from burn_opencl.base import check_axis, inferred_shape
 from burn_opencl.buffers import Buffer
-from burn_opencl.expressions import CODES, class_of
-from burn_opencl.segments import joins_segments, update_segments
+from burn_opencl.dtypes import DTYPE_CODES, WORD_CODES, accumulator_dtype, c_type_of, check_dtypes
+from burn_opencl.elementwise import ElementwiseOps
+from burn_opencl.layout import LayoutOps
+from burn_opencl.limits import MAX_KERNEL_AXES
+from burn_opencl.segments import update_segments, updates_by_segments
 
 if TYPE_CHECKING:
-    from burn.aliases import Shape
-    from burn_opencl.launcher import Launcher
+    from burn.plugin_api import Shape
 
 __all__ = ["IndexingOps"]
 
-_WORDS: Final = {1: CODES["uint8"], 2: CODES["uint16"], 4: CODES["uint32"], 8: CODES["uint64"]}
-_UPDATES: Final = {"assign": 0, "add": 1, "multiply": 2, "min": 3, "max": 4}
+_UPDATE_CODES: Final = {"add": 0, "multiply": 1, "max": 2, "min": 3, "assign": 6}
+"""Codes of the ways to combine an element with an update (``common.cl``)."""
 
 
-class IndexingOps:
-    """Indexing by integer tensors."""
-
-    launcher: Launcher
-    cast: Any
+class IndexingOps(ElementwiseOps, LayoutOps):
+    """Reading and writing elements at indices from a tensor."""
 
     def gather(self, x: Buffer, indices: Buffer, *, axis: int) -> Buffer:
         """An item for each index."""
-        _check_axis(x, axis)
-        check_places(x, indices, axis)
+        check_axis(x, axis)
+        check_gather_operands(x, indices, axis)
         return self._read("gather", x, indices, axis, indices.shape)
 
     def select(self, x: Buffer, indices: Buffer, *, axis: int) -> Buffer:
-        """An item for each element that is read."""
-        _check_axis(x, axis)
+        """An item for each element of the result."""
+        check_axis(x, axis)
         _check_vector(indices)
         shape = (*x.shape[:axis], indices.shape[0], *x.shape[axis + 1 :])
         return self._read("select", x, indices, axis, shape)
@@ -44,116 +43,151 @@ class IndexingOps:
         launcher = self.launcher
         x, indices = launcher.dense(x), launcher.dense(indices)
         out = launcher.empty(shape, x.dtype)
-        note, call = launcher.note(op)
-        kernel = self._kernel("gather", "ulong", _WORDS[x.dtype.itemsize], indices, out.size)
-        numbers = (
+        error, op_number = launcher.index_error_memory(op)
+        code = WORD_CODES[x.dtype.itemsize]
+        kernel = self._kernel("gather", "ulong", code, indices, out.size)
+        parameters = (
             out.size,
-            *_lengths(x.shape, axis, shape[axis]),
+            *_sizes_around(x.shape, axis, shape[axis]),
             x.offset,
             indices.offset,
             0,
             int(op == "select"),
-            _WORDS[x.dtype.itemsize],
-            CODES[indices.dtype.name],
+            code,
+            DTYPE_CODES[indices.dtype.name],
             0,
-            call,
+            op_number,
         )
-        launcher.run(kernel, out.size, numbers, (x.memory, indices.memory, out.memory, note))
+        memories = (x.memory, indices.memory, out.memory, error)
+        launcher.run(kernel, out.size, parameters, memories)
         return out
 
     def scatter_add(self, x: Buffer, indices: Buffer, value: Buffer, *, axis: int) -> Buffer:
-        """In order, so that a sum is the same each time."""
+        """Updates of an element take effect in order, so sums are reproducible."""
         return self._updated("scatter_add", x, indices, value, axis, "add")
 
     def scatter(
         self, x: Buffer, indices: Buffer, value: Buffer, *, axis: int, update: str
     ) -> Buffer:
-        """In order."""
+        """Updates of an element take effect in order."""
         return self._updated("scatter", x, indices, value, axis, update)
 
     def select_add(self, x: Buffer, indices: Buffer, value: Buffer, *, axis: int) -> Buffer:
-        """In order, so that a sum is the same each time."""
+        """Updates of an element take effect in order, so sums are reproducible."""
         return self._updated("select_add", x, indices, value, axis, "add")
 
     def select_assign(
         self, x: Buffer, indices: Buffer, value: Buffer, *, axis: int, update: str
     ) -> Buffer:
-        """In order."""
+        """Updates of an element take effect in order."""
         return self._updated("select_assign", x, indices, value, axis, update)
 
     def _updated(
         self, op: str, x: Buffer, indices: Buffer, value: Buffer, axis: int, update: str
     ) -> Buffer:
         dtype = x.dtype
-        _check_axis(x, axis)
-        selects = op.startswith("select")
-        if selects:
+        check_axis(x, axis)
+        is_select = op.startswith("select")
+        if is_select:
             _check_vector(indices)
             if value.shape != (*x.shape[:axis], indices.shape[0], *x.shape[axis + 1 :]):
-                raise ValueError(f"a value of shape {value.shape} for {indices.shape[0]} places")
+                raise ValueError(f"a value of shape {value.shape} for {indices.shape[0]} indices")
         else:
-            check_places(x, indices, axis, value)
-        code = _UPDATES[update]
-        if value.dtype is not dtype or (dtype.is_bool and update in ("add", "multiply")):
-            raise TypeError(f"{update} of {value.dtype} to {dtype}")
+            check_gather_operands(x, indices, axis, value)
+        code = _UPDATE_CODES[update]
+        check_dtypes(op, x, value)
+        if dtype.is_bool and update in ("add", "multiply"):
+            raise TypeError(f"{op} of bool with update={update!r}")
         launcher = self.launcher
-        narrow = dtype.is_float and dtype.itemsize == 2 and update in ("add", "multiply")
-        wide = float32 if narrow else dtype
-        out = self.cast(x, dtype=wide) if narrow else launcher.copied(x)
+        wide = (
+            accumulator_dtype(dtype) if dtype.is_float and update in ("add", "multiply") else dtype
+        )
+        out = launcher.copied(x) if wide is dtype else self.cast(x, dtype=wide)
         value = launcher.dense(self.cast(value, dtype=wide))
         indices = launcher.dense(indices)
-        lengths = _lengths(x.shape, axis, value.shape[axis])
-        note, call = launcher.note(op)
-        if value.size and joins_segments(launcher, lengths[0] * lengths[3], lengths[2], lengths[1]):
+        sizes = outer, length, count, inner = _sizes_around(x.shape, axis, value.shape[axis])
+        error, op_number = launcher.index_error_memory(op)
+        columns = outer * inner if value.size else 0
+        if columns and updates_by_segments(launcher, columns, count, length):
             update_segments(
                 launcher,
                 out,
                 indices,
                 value,
-                lengths,
-                shared=selects,
+                sizes,
+                shared=is_select,
                 update=code,
-                note=(note, call),
+                error=(error, op_number),
             )
-            return self.cast(out, dtype=dtype)  # type: ignore[no-any-return]  # a Buffer
-        kernel = self._kernel(
-            "scatter", class_of(wide), CODES[wide.name], indices, value.size, code
-        )
-        columns = lengths[0] * lengths[3]
-        if not value.size:
-            columns = 0
-        numbers = (
-            columns,
-            *lengths,
-            0,
-            indices.offset,
-            value.offset,
-            int(selects),
-            CODES[wide.name],
-            CODES[indices.dtype.name],
-            code,
-            call,
-        )
-        launcher.run(kernel, columns, numbers, (out.memory, indices.memory, value.memory, note))
-        return self.cast(out, dtype=dtype)  # type: ignore[no-any-return]  # a Buffer
+        else:
+            wide_code = DTYPE_CODES[wide.name]
+            kernel = self._kernel("scatter", c_type_of(wide), wide_code, indices, value.size, code)
+            parameters = (
+                columns,
+                *sizes,
+                0,
+                indices.offset,
+                value.offset,
+                int(is_select),
+                wide_code,
+                DTYPE_CODES[indices.dtype.name],
+                code,
+                op_number,
+            )
+            memories = (out.memory, indices.memory, value.memory, error)
+            launcher.run(kernel, columns, parameters, memories)
+        return self.cast(out, dtype=dtype)
 
     def _kernel(
-        self, name: str, computed: str, code: int, indices: Buffer, size: int, update: int = 0
+        self, name: str, c_type: str, code: int, indices: Buffer, size: int, update: int = 0
     ) -> Any:
-        types: dict[str, str | int] = {}
-        if size >= self.launcher.large:
-            types = {"TYPE": code, "INDEX_TYPE": CODES[indices.dtype.name], "UPDATE": update}
-        return self.launcher.kernel(name, "indexing.cl", computed, types)
+        macros: dict[str, str | int] = {}
+        if self.launcher.is_specialized(size):
+            index_code = DTYPE_CODES[indices.dtype.name]
+            macros = {"TYPE": code, "INDEX_TYPE": index_code, "UPDATE": update}
+        return self.launcher.kernel(name, "indexing.cl", c_type, macros)
+
+    def gather_nd(self, x: Buffer, indices: Buffer) -> Buffer:
+        """Two kernels: flat indices, and rows of a matrix at these."""
+        if indices.shape and indices.shape[-1] > MAX_KERNEL_AXES:
+            result: Buffer = self.ops.decomposed("gather_nd", x, indices)
+            return result
+        shape = inferred_shape("gather_nd", x, indices)
+        matrix, flat = self._flattened(x, indices)
+        return self.reshape(self.select(matrix, flat, axis=0), shape=shape)
+
+    def scatter_nd(self, x: Buffer, indices: Buffer, value: Buffer, *, update: str) -> Buffer:
+        """Two kernels: flat indices, and updates of rows of a matrix at these."""
+        if indices.shape and indices.shape[-1] > MAX_KERNEL_AXES:
+            result: Buffer = self.ops.decomposed("scatter_nd", x, indices, value, update=update)
+            return result
+        inferred_shape("scatter_nd", x, indices, value, update=update)
+        matrix, flat = self._flattened(x, indices)
+        value = self.reshape(value, shape=(flat.shape[0], matrix.shape[1]))
+        updated = self.select_assign(matrix, flat, value, axis=0, update=update)
+        return self.reshape(updated, shape=x.shape)
+
+    def _flattened(self, x: Buffer, indices: Buffer) -> tuple[Buffer, Buffer]:
+        """A matrix with a row for each index of the first axes, and the rows that are indexed."""
+        launcher = self.launcher
+        if not indices.dtype.is_integer:
+            raise TypeError(f"indices of {indices.dtype}")
+        depth = indices.shape[-1]
+        lengths, count = x.shape[:depth], math.prod(indices.shape[:-1])
+        indices = launcher.dense(indices)
+        flat = launcher.empty((count,), int64)
+        kernel = launcher.kernel("flat_indices", "indexing.cl", "ulong")
+        rows = math.prod(lengths)
+        codes = DTYPE_CODES[indices.dtype.name], DTYPE_CODES[int64.name]
+        padding = [0] * (MAX_KERNEL_AXES - depth)
+        parameters = (count, depth, indices.offset, *codes, rows, *lengths, *padding)
+        launcher.run(kernel, count, parameters, (indices.memory, flat.memory))
+        return self.reshape(x, shape=(rows, math.prod(x.shape[depth:]))), flat
 
 
-def _lengths(shape: Shape, axis: int, count: int) -> tuple[int, int, int, int]:
-    """What lies before an axis, along it, how many places are named there, and what lies behind."""
+def _sizes_around(shape: Shape, axis: int, count: int) -> tuple[int, int, int, int]:
+    """Sizes before an axis, along it, of the indices, and behind it."""
     return math.prod(shape[:axis]), shape[axis], count, math.prod(shape[axis + 1 :])
-
-
-def _check_axis(x: Buffer, axis: int) -> None:
-    if not 0 <= axis < len(x.shape):
-        raise IndexError(f"axis {axis} of {len(x.shape)}")
 
 
 def _check_vector(indices: Buffer) -> None:

@@ -1,8 +1,8 @@
-"""Launcher: kernels of one device, what they are told, and the tensors they make.
+"""Launcher: the kernels of one device, and the tensors that they write.
 
-There are two kernels for most work, of one source: a general one, which is told the operation and
-the dtypes and serves small tensors, and one for large tensors, in which they are constants. So a
-program compiles few kernels, and what takes time is compiled for itself.
+Most work has two kernels, compiled from one source: a general one for small tensors, which takes
+the operation and the dtypes as parameters, and a specialized one for large tensors, in which they
+are constants. So a program compiles few kernels, and long work runs in kernels made for it.
 """
 
 from __future__ import annotations
@@ -15,30 +15,34 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from burn.backend.checked import CheckedOps
-from burn.dtype import DType
+from burn.plugin_api import CheckedOps
+from burn_opencl.base import check_axis
 from burn_opencl.buffers import Buffer, Memory, Pool, row_major
 from burn_opencl.clblast import ClBlast
-from burn_opencl.composed import CHECKED
-from burn_opencl.computing import Computing
+from burn_opencl.elementwise_launcher import ElementwiseLauncher
+from burn_opencl.limits import GPU_GROUP_ITEMS, SMALL_GROUP_ITEMS
 from burn_opencl.programs import Programs, cache_folder
 
 if TYPE_CHECKING:
-    from burn.aliases import Shape
+    from burn.plugin_api import DType, Shape
     from burn_opencl.runtime import Runtime
 
-__all__ = ["LARGE", "Launcher", "Rows"]
+__all__ = ["MIN_SPECIALIZED_ELEMENTS", "Launcher", "Rows"]
 
-LARGE: Final = 8192
-"""From so many elements on, work gets a kernel of its own."""
+MIN_SPECIALIZED_ELEMENTS: Final = 8192
+"""Tensors with fewer elements use the general kernels."""
 
-_NONE: Final[Mapping[str, str | int]] = {}
-_SMALL_GROUP: Final = 64
-_INDEXING: Final = ("gather", "select", "scatter_add", "select_add", "scatter", "select_assign")
+_CPU_GROUP_ITEMS: Final = 1024
+"""Items of a work group of a CPU in specialized kernels that compute an element per item."""
+
+_INDEX_ERROR_BYTES: Final = 32
+"""Size of the index error that a kernel writes: op, index, length of the axis, and padding."""
+
+_NO_DEFINITIONS: Final[Mapping[str, str | int]] = {}
 
 
 class Rows(NamedTuple):
-    """Dense elements as (outer, n, inner), of which the middle axis is meant."""
+    """Dense elements as (outer, n, inner), for an op along the middle axis."""
 
     x: Buffer
     outer: int
@@ -46,7 +50,7 @@ class Rows(NamedTuple):
     inner: int
 
 
-class Launcher(Computing):
+class Launcher(ElementwiseLauncher):
     """Kernels and memory of one device.
 
     Parameters
@@ -54,23 +58,21 @@ class Launcher(Computing):
     runtime : Runtime
         The device.
     owner : object
-        What buffers name as their owner.
+        The owner of the buffers: the backend's object for the device.
     """
 
     def __init__(self, runtime: Runtime, owner: Any) -> None:
-        super().__init__()
         self.runtime = runtime
         self.owner = owner
         self.pool = Pool(runtime)
         self.programs = Programs(runtime, cache_folder())
         self.clblast = ClBlast(runtime, cache_folder())
-        self.large = LARGE
-        self.group = 1024 if runtime.is_cpu else 256
-        """Items of a group in the kernels for large tensors."""
-        self._note = self.pool.take(32)
-        runtime.fill(self._note.handle, bytes(8), 32)
-        self._unread = False
-        self.checked = CheckedOps(*_INDEXING, *CHECKED)
+        self.min_specialized_elements = MIN_SPECIALIZED_ELEMENTS
+        self.specialized_group_items = _CPU_GROUP_ITEMS if runtime.is_cpu else GPU_GROUP_ITEMS
+        self._index_error = self.pool.take(_INDEX_ERROR_BYTES)
+        self._clear_index_error()
+        self._may_have_index_error = False
+        self.checked = CheckedOps()
 
     # Tensors
 
@@ -95,101 +97,106 @@ class Launcher(Computing):
         return result
 
     def write(self, target: Buffer, values: Buffer) -> None:
-        """Write values, which broadcast, to the places that a new tensor shows."""
+        """Write values, which broadcast, to the elements of a view of a new tensor."""
         self.move("copy", [values], target)
 
     def rows_along(self, x: Buffer, axis: Sequence[int]) -> Rows:
-        """Elements so that the given axes are one, copied where they lie otherwise."""
-        shape, chosen = x.shape, tuple(axis)
-        outer, n, inner = _sizes_along(shape, chosen)
+        """Elements with the given axes merged into one; a copy where they are not neighbours."""
+        shape, reduced = x.shape, tuple(axis)
+        check_axis(x, *reduced)
+        outer, n, inner = _sizes_along(shape, reduced)
         if inner and x.is_dense:
             return Rows(x, outer, n, inner)
-        kept = [one for one in range(len(shape)) if one not in chosen]
-        moved = self.dense(x.permuted((*kept, *sorted(chosen))))
+        kept = [one for one in range(len(shape)) if one not in reduced]
+        moved = self.dense(x.permuted((*kept, *sorted(reduced))))
         return Rows(moved, math.prod([shape[one] for one in kept]), n, 1)
 
     # Kernels
+
+    def is_specialized(self, size: int) -> bool:
+        """Whether work on so many elements uses specialized kernels."""
+        return size >= self.min_specialized_elements
 
     def kernel(
         self,
         name: str,
         file: str,
-        computed: str,
-        definitions: Mapping[str, str | int] = _NONE,
+        c_type: str,
+        definitions: Mapping[str, str | int] = _NO_DEFINITIONS,
         body: str = "",
     ) -> Any:
-        """A kernel of a file, which computes in a type."""
-        macros = class_macros(computed) | {f"HAS_{name}": 1}
+        """A kernel of a file that computes in a C type, with source that it needs before it."""
+        macros = type_macros(c_type) | {f"HAS_{name}": 1}
         return self.programs.kernel(name, file, {**macros, **definitions}, body)
 
     def run(
         self,
         kernel: Any,
         items: int,
-        numbers: Sequence[int],
+        parameters: Sequence[int],
         memories: Sequence[Any],
-        group: int = _SMALL_GROUP,
+        group: int = SMALL_GROUP_ITEMS,
     ) -> None:
-        """Launch a kernel with an item for each of so many, told numbers of 64 bits."""
+        """Launch a kernel for at least so many work items, with parameters of 64 bits each."""
         if items:
-            self.settle()
             size = -(-items // group) * group
-            parameters = struct.pack(f"={len(numbers)}q", *numbers)
+            packed = struct.pack(f"={len(parameters)}q", *parameters)
             handles = [getattr(one, "handle", one) for one in memories]
-            self.runtime.launch(kernel, parameters, handles, (size,), (group,))
+            self.runtime.launch(kernel, packed, handles, (size,), (group,))
 
     def scratch(self, size: int) -> Memory:
-        """Memory for a while: the caller holds it until the kernels that use it are queued."""
+        """Temporary memory: the caller holds it until the kernels that use it are queued."""
         return self.pool.take(max(size, 8))
 
     # Indices out of range
 
-    def note(self, op: str) -> tuple[Any, int]:
-        """Where a kernel leaves a note of an index that is out of range, and the op's number."""
-        self._unread = True
-        return self._note, self.checked.number(op)
+    def index_error_memory(self, op: str) -> tuple[Any, int]:
+        """Memory to which a kernel writes an index that is out of range, and the op's number."""
+        self._may_have_index_error = True
+        return self._index_error, self.checked.number(op)
 
-    def raise_noted(self) -> None:
-        """Raise what a kernel left, and forget it.
+    def raise_index_error(self) -> None:
+        """Raise the index error that a kernel wrote, and clear it.
 
         Raises
         ------
         OutOfRangeError
-            If there is something.
+            If there is one.
         """
-        if not self._unread:
+        if not self._may_have_index_error:
             return
-        self._unread = False
-        values = np.zeros(4, np.int64)
-        self.runtime.read(values, self._note.handle, 0)
+        self._may_have_index_error = False
+        values = np.zeros(_INDEX_ERROR_BYTES // 8, np.int64)
+        self.runtime.read(values, self._index_error.handle, 0)
         number, index, length, _ = map(int, values)
         if number:
-            self.runtime.fill(self._note.handle, bytes(8), 32)
+            self._clear_index_error()
             raise self.checked.error(number, index, length)
+
+    def _clear_index_error(self) -> None:
+        self.runtime.fill(self._index_error.handle, bytes(8), _INDEX_ERROR_BYTES)
 
 
 @functools.lru_cache(maxsize=4096)
 def _sizes_along(shape: Shape, axis: tuple[int, ...]) -> tuple[int, int, int]:
-    """(outer, n, inner) of dense elements; inner is 0 where the axes do not follow each other."""
-    chosen = set(axis)
-    if len(chosen) != len(axis) or not all(0 <= one < len(shape) for one in axis):
-        raise IndexError(f"axes {axis} of {len(shape)}")
-    n = math.prod([shape[one] for one in chosen])
-    long = [one for one, length in enumerate(shape) if length != 1]
-    places = [place for place, one in enumerate(long) if one in chosen]
-    if not places:
+    """(outer, n, inner) of dense elements; inner is 0 where the axes are not neighbours."""
+    reduced = set(axis)
+    n = math.prod([shape[one] for one in reduced])
+    axes = [one for one, length in enumerate(shape) if length != 1]
+    positions = [position for position, one in enumerate(axes) if one in reduced]
+    if not positions:
         return math.prod(shape), 1, 1
-    if places[-1] - places[0] + 1 != len(places):
+    if positions[-1] - positions[0] + 1 != len(positions):
         return 0, n, 0
-    outer = math.prod([shape[one] for one in long[: places[0]]])
-    return outer, n, math.prod([shape[one] for one in long[places[-1] + 1 :]])
+    outer = math.prod([shape[one] for one in axes[: positions[0]]])
+    return outer, n, math.prod([shape[one] for one in axes[positions[-1] + 1 :]])
 
 
-def class_macros(computed: str) -> dict[str, str | int]:
-    """What the kernel files ask of the type that is computed in."""
+def type_macros(c_type: str) -> dict[str, str | int]:
+    """Macros by which the kernel files know the type that they compute in."""
     return {
-        "C": computed,
-        "IS_FLOATING": int(computed in ("float", "double")),
-        "IS_DOUBLE": int(computed == "double"),
-        "IS_SIGNED": int(computed != "ulong"),
+        "C": c_type,
+        "IS_FLOATING": int(c_type in ("float", "double")),
+        "IS_DOUBLE": int(c_type == "double"),
+        "IS_SIGNED": int(c_type != "ulong"),
     }

@@ -1,71 +1,58 @@
-"""Creation, and layout: other strides over the same memory wherever that will do."""
+"""Creation and layout: views of the same memory where strides describe the result."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from burn.dtype import DType
-from burn.ops import REGISTRY, Meta, OpTable
-from burn_opencl.bits import signed_bits, word_bits
-from burn_opencl.buffers import Buffer
-from burn_opencl.expressions import CODES, class_of
+from burn.plugin_api import DType
+from burn_opencl.base import OpenClOps, check_axis, inferred_shape
+from burn_opencl.buffers import Buffer, row_major
+from burn_opencl.dtypes import DTYPE_CODES, c_type_of
+from burn_opencl.scalars import signed_scalar_bits, storage_bits
 
 if TYPE_CHECKING:
-    from burn.aliases import RealScalar, Scalar, Shape, Slices
-    from burn.device_id import DeviceId
-    from burn_opencl.launcher import Launcher
+    from burn.plugin_api import DeviceId, RealScalar, Scalar, Shape, Slices
 
 __all__ = ["LayoutOps"]
 
 
-class LayoutOps:
+class LayoutOps(OpenClOps):
     """Creation and layout."""
 
-    launcher: Launcher
-    table: OpTable
-    device: Any
-
     def full(self, *, shape: Shape, fill_value: Scalar, dtype: DType, device: DeviceId) -> Buffer:
-        """The queue fills memory with a pattern."""
+        """A fill command, without a kernel."""
         del device
         out = self.launcher.empty(shape, dtype)
         size = out.size * dtype.itemsize
         if size:
-            pattern = word_bits(fill_value, dtype).to_bytes(dtype.itemsize, "little")
+            pattern = storage_bits(fill_value, dtype).to_bytes(dtype.itemsize, "little")
             self.launcher.runtime.fill(out.memory.handle, pattern, size)
         return out
 
     def arange(
         self, *, start: RealScalar, step: RealScalar, length: int, dtype: DType, device: DeviceId
     ) -> Buffer:
-        """Computed in float64 where the device has it, and then rounded."""
+        """Computed in float64 where the device has it, then rounded."""
         del device
         launcher = self.launcher
         out = launcher.empty((length,), dtype)
         wide = DType.of("float64") if dtype.is_float and launcher.runtime.has_fp64 else dtype
-        computed = class_of(wide)
-        kernel = launcher.kernel("arange", "arange.cl", computed)
-        numbers = (
-            length,
-            signed_bits(start, wide),
-            signed_bits(step, wide),
-            CODES[dtype.name],
-        )
-        launcher.run(kernel, length, numbers, (out.memory,))
+        kernel = launcher.kernel("arange", "arange.cl", c_type_of(wide))
+        bits = (signed_scalar_bits(start, wide), signed_scalar_bits(step, wide))
+        launcher.run(kernel, length, (length, *bits, DTYPE_CODES[dtype.name]), (out.memory,))
         return out
 
     def reshape(self, x: Buffer, *, shape: Shape) -> Buffer:
-        """A view where the strides allow one, else a copy."""
+        """A view where strides describe one, else a copy."""
         view = x.reshaped(shape)
-        if view is None:
-            view = self.launcher.copied(x).reshaped(shape)
-        return view  # type: ignore[return-value]  # a dense tensor has every view
+        return self.launcher.copied(x).viewed(shape, row_major(shape)) if view is None else view
 
     def permute(self, x: Buffer, *, axes: tuple[int, ...]) -> Buffer:
         """A view."""
-        if sorted(axes) != list(range(len(x.shape))):
-            raise IndexError(f"axes {axes} of {len(x.shape)}")
+        check_axis(x, *axes)
+        if len(axes) != len(x.shape):
+            raise IndexError(f"{len(axes)} axes of a tensor with {len(x.shape)}")
         return x.permuted(axes)
 
     def expand(self, x: Buffer, *, shape: Shape) -> Buffer:
@@ -78,8 +65,7 @@ class LayoutOps:
 
     def flip(self, x: Buffer, *, axes: tuple[int, ...]) -> Buffer:
         """A view."""
-        if len(set(axes)) != len(axes) or not all(0 <= one < len(x.shape) for one in axes):
-            raise IndexError(f"axes {axes} of {len(x.shape)}")
+        check_axis(x, *axes)
         slices = [
             (length - 1, length, -1) if number in axes else (0, length, 1)
             for number, length in enumerate(x.shape)
@@ -87,11 +73,11 @@ class LayoutOps:
         return x.sliced(tuple(slices))
 
     def slice_assign(self, x: Buffer, value: Buffer | Scalar, *, slices: Slices) -> Buffer:
-        """A copy, and what is written over it."""
+        """A copy, over part of which the value is written."""
         launcher = self.launcher
         if isinstance(value, Buffer) and value.dtype is not x.dtype:
             raise TypeError(f"{value.dtype} into {x.dtype}")
-        x.sliced(slices)  # refuses what reaches beyond
+        x.sliced(slices)  # refuses slices that exceed an axis
         result = launcher.copied(x)
         target = result.sliced(slices)
         if isinstance(value, Buffer):
@@ -107,19 +93,20 @@ class LayoutOps:
         mode: str = "constant",
         value: Scalar = 0,
     ) -> Buffer:
-        """Memory filled with a number, and what is written over it; else the default."""
-        given: dict[str, Any] = {"padding": padding, "mode": mode, "value": value}
-        meta: Any = REGISTRY["pad"].infer(Meta(x.shape, x.dtype), **given)
+        """Memory filled with the value, over part of which `x` is written; else the default."""
+        attributes: dict[str, Any] = {"padding": padding, "mode": mode, "value": value}
+        shape = inferred_shape("pad", x, **attributes)
         if mode != "constant":
-            return self.table.decomposed("pad", x, **given)  # type: ignore[no-any-return]  # a Buffer
-        out = self.full(shape=meta.shape, fill_value=value, dtype=x.dtype, device=self.device)
+            result: Buffer = self.ops.decomposed("pad", x, **attributes)
+            return result
+        out = self.full(shape=shape, fill_value=value, dtype=x.dtype, device=self.device)
         slices = [(before, length, 1) for length, (before, _) in zip(x.shape, padding, strict=True)]
         if x.size:
             self.launcher.write(out.sliced(tuple(slices)), x)
         return out
 
     def concat(self, tensors: Sequence[Buffer], *, axis: int) -> Buffer:
-        """Each is written to its place."""
+        """Each tensor is written to its part of the result."""
         launcher = self.launcher
         first = tensors[0]
         kept = (*first.shape[:axis], *first.shape[axis + 1 :])
@@ -131,9 +118,7 @@ class LayoutOps:
         result = launcher.empty(shape, first.dtype)
         start = 0
         for one in tensors:
-            places = result.viewed(
-                one.shape, result.strides, result.offset + start * result.strides[axis]
-            )
-            launcher.write(places, one)
+            offset = result.offset + start * result.strides[axis]
+            launcher.write(result.viewed(one.shape, result.strides, offset), one)
             start += one.shape[axis]
         return result

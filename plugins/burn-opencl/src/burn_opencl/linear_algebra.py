@@ -1,43 +1,41 @@
-"""Matrix products: small ones element by element, large ones as the device likes them best."""
+"""Matrix products: small ones by an item per element, large ones by panels or tiles."""
 
 from __future__ import annotations
 
 import functools
 import math
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from burn.dtype import float32
+from burn.plugin_api import float32
 from burn_opencl.buffers import Buffer
-from burn_opencl.expressions import CODES, class_of
-from burn_opencl.forms import broadcast
+from burn_opencl.dtypes import DTYPE_CODES, accumulator_dtype, c_type_of, check_dtypes
+from burn_opencl.elementwise import ElementwiseOps
+from burn_opencl.elementwise_variants import broadcast
+from burn_opencl.gemm import Gemm, multiply_panels, multiply_tiles, split_inner
 from burn_opencl.launcher import Rows
-from burn_opencl.products import Product, multiply_panels, multiply_tiles, split
-from burn_opencl.reduction import partial_dtype
+from burn_opencl.reduction import reduce_parts
 
 if TYPE_CHECKING:
     from burn_opencl.launcher import Launcher
 
 __all__ = ["LinearAlgebraOps"]
 
-_SMALL: Final = 1 << 14
-"""Products of fewer multiplications are made element by element."""
+_MIN_MULTIPLICATIONS_FOR_TILES: Final = 1 << 14
+"""Products of fewer multiplications are computed by an item per element."""
 
-_LONG: Final = 512
-"""Sums of so many products take an item of a GPU too long."""
+_MAX_TERMS_PER_GPU_ITEM: Final = 512
+"""Sums of more terms take an item of a GPU too long, also in small products."""
 
 
-class LinearAlgebraOps:
-    """Matrix products; 16-bit floats are added up in float32."""
-
-    launcher: Launcher
-    cast: Any
-    reduce_parts: Any
+class LinearAlgebraOps(ElementwiseOps):
+    """Matrix products; 16-bit floats are added in float32."""
 
     def matmul(self, x1: Buffer, x2: Buffer) -> Buffer:
-        """Operands are read where they lie, whatever their strides."""
+        """Operands may have any strides."""
         dtype = x1.dtype
-        if x2.dtype is not dtype or dtype.is_bool:
-            raise TypeError(f"a product of {dtype} and {x2.dtype}")
+        check_dtypes("matmul", x1, x2)
+        if dtype.is_bool:
+            raise TypeError(f"matmul of {dtype}")
         m, inner = x1.shape[-2:]
         other, n = x2.shape[-2:]
         if inner != other:
@@ -48,7 +46,7 @@ class LinearAlgebraOps:
         return out
 
     def matmul_into(self, x1: Buffer, x2: Buffer, out: Buffer) -> None:
-        """The same, written to dense memory that is new."""
+        """Write the product to new, dense memory."""
         launcher, dtype = self.launcher, x1.dtype
         batch, (m, n), inner = out.shape[:-2], out.shape[-2:], x1.shape[-1]
         if not out.size:
@@ -56,47 +54,49 @@ class LinearAlgebraOps:
         count = math.prod(batch)
         work = count * m * n * inner
         floating = dtype.is_float
-        if floating and dtype.itemsize == 2 and work >= _SMALL and launcher.runtime.is_cpu:
-            # What is read over and over is converted once.
+        if (
+            floating
+            and dtype.itemsize == 2
+            and work >= _MIN_MULTIPLICATIONS_FOR_TILES
+            and launcher.runtime.is_cpu
+        ):
+            # Its elements are read many times, so they are converted once.
             x1 = self.cast(x1, dtype=float32)
         if batch and not x2.shape[:-2] and x1.is_dense:
-            # One matrix for all: the batch is more rows.
+            # All products have the same right matrix: the batch is more rows of the left one.
             m, count, batch = count * m, 1, ()
             x1 = x1.viewed((m, inner), (inner, 1))
         left, first = _batched(launcher, x1, batch)
         right, second = _batched(launcher, x2, batch)
-        numbers = [count, m, inner, n, left.offset, right.offset, *first, *second]
-        numbers += [CODES[x2.dtype.name], CODES[dtype.name], out.offset]
-        computed = class_of(dtype)
-
-        def kernel(name: str, **more: str | int) -> Any:
-            return launcher.kernel(name, "matmul.cl", computed, more)
-
-        small = work < _SMALL and (launcher.runtime.is_cpu or inner < _LONG)
+        small = work < _MIN_MULTIPLICATIONS_FOR_TILES and (
+            launcher.runtime.is_cpu or inner < _MAX_TERMS_PER_GPU_ITEM
+        )
         if not floating or small or not inner:
+            codes = (DTYPE_CODES[x1.dtype.name], DTYPE_CODES[dtype.name])
+            parameters = [count, m, inner, n, left.offset, right.offset, *first, *second]
+            kernel = launcher.kernel("multiply_elements", "matmul.cl", c_type_of(dtype))
             memories = (left.memory, right.memory, out.memory)
-            numbers[-3] = CODES[x1.dtype.name]
-            launcher.run(kernel("multiply_each"), out.size, numbers, memories)
+            launcher.run(kernel, out.size, (*parameters, *codes, out.offset), memories)
         else:
-            product = Product(count, m, inner, n, left, right, first, second)
+            product = Gemm(count, m, inner, n, left, right, first, second)
             if launcher.runtime.is_cpu:
                 multiply_panels(launcher, product, out)
             else:
                 tiles = functools.partial(self._multiply_tiles, product, out)
                 launcher.clblast.multiply(product, out, tiles)
 
-    def _multiply_tiles(self, product: Product, out: Buffer) -> None:
-        """In tiles; where those are few, in parts that are added up in their order."""
+    def _multiply_tiles(self, product: Gemm, out: Buffer) -> None:
+        """By tiles; where those are few, by parts of the inner axis, which are added in order."""
         launcher = self.launcher
-        parts, chunk = split(launcher, product)
-        if parts == 1 or out.offset:  # sums of parts are written to the start of memory
+        parts, chunk = split_inner(launcher, product)
+        if parts == 1 or out.offset:  # `reduce_parts` writes to the start of memory
             multiply_tiles(launcher, product, out)
             return
-        each = launcher.empty((product.matrices, parts, *out.shape[-2:]), partial_dtype(out.dtype))
-        multiply_tiles(launcher, product, each, parts, chunk)
-        rows = Rows(each, product.matrices, parts, product.m * product.n)
-        source, target = CODES[each.dtype.name], CODES[out.dtype.name]
-        self.reduce_parts("sum", rows, 1, parts, source, target, out.memory)
+        shape = (product.matrices, parts, *out.shape[-2:])
+        partial = launcher.empty(shape, accumulator_dtype(out.dtype))
+        multiply_tiles(launcher, product, partial, parts, chunk)
+        rows = Rows(partial, product.matrices, parts, product.m * product.n)
+        reduce_parts(launcher, "sum", rows, 1, parts, out)
 
 
 def _batched(
@@ -104,7 +104,7 @@ def _batched(
 ) -> tuple[Buffer, tuple[int, int, int]]:
     """A tensor, and its strides from matrix to matrix, from row to row and from column to column.
 
-    It is copied where the matrices do not follow each other at one distance.
+    It is copied where no single stride leads from matrix to matrix.
     """
     view = x.expanded((*batch, *x.shape[-2:]))
     rows, columns = view.strides[-2:]
@@ -117,15 +117,15 @@ def _batched(
 
 
 def _single_stride(lengths: tuple[int, ...], strides: tuple[int, ...]) -> int | None:
-    """Distance from one place to the next over several axes, where there is one."""
+    """The stride that leads from index to index over several axes; None if there is none."""
     step: int | None = 0
-    ahead: int | None = None
+    expected: int | None = None
     for length, stride in zip(reversed(lengths), reversed(strides), strict=True):
         if length == 1:
             continue
-        if ahead is None:
+        if expected is None:
             step = stride
-        elif stride != ahead:
+        elif stride != expected:
             return None
-        ahead = stride * length
+        expected = stride * length
     return step

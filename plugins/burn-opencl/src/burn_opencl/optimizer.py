@@ -1,25 +1,19 @@
-"""Steps of optimizers: one kernel for a parameter and its state."""
+"""Optimizer steps: one kernel for a parameter and its state."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from burn.dtype import float32
-from burn.ops.optimizer import adam_rates, check_same_shapes
-from burn_opencl.bits import signed_bits
-from burn_opencl.buffers import Buffer, check_dtypes
-from burn_opencl.expressions import CODES, class_of
-
-if TYPE_CHECKING:
-    from burn_opencl.launcher import Launcher
+from burn.plugin_api import adam_rates, check_same_shapes
+from burn_opencl.base import OpenClOps
+from burn_opencl.buffers import Buffer
+from burn_opencl.dtypes import DTYPE_CODES, accumulator_dtype, c_type_of, check_dtypes
+from burn_opencl.limits import SMALL_GROUP_ITEMS
+from burn_opencl.scalars import signed_scalar_bits
 
 __all__ = ["OptimizerOps"]
 
 
-class OptimizerOps:
-    """Steps that read and write each element once."""
-
-    launcher: Launcher
+class OptimizerOps(OpenClOps):
+    """Optimizer steps; each element is read and written once."""
 
     def sgd_step(
         self,
@@ -32,7 +26,7 @@ class OptimizerOps:
         weight_decay: float = 0.0,
         nesterov: bool = False,
     ) -> tuple[Buffer, Buffer]:
-        """The formula of the op."""
+        """Computed in one kernel."""
         numbers = (learning_rate, momentum, weight_decay, float(nesterov))
         first, second = self._step("sgd_step", 2, (parameter, gradient, velocity), numbers)
         return first, second
@@ -51,7 +45,7 @@ class OptimizerOps:
         epsilon: float = 1e-8,
         weight_decay: float = 0.0,
     ) -> tuple[Buffer, Buffer, Buffer]:
-        """The formula of the op."""
+        """Computed in one kernel."""
         rate, scale = adam_rates(step, learning_rate, beta1, beta2)
         decay = 1.0 - learning_rate * weight_decay
         numbers = (decay, beta1, 1.0 - beta1, beta2, 1.0 - beta2, rate, scale, epsilon)
@@ -68,17 +62,17 @@ class OptimizerOps:
         check_dtypes(name, *operands)
         dense = [launcher.dense(one) for one in operands]
         results = [launcher.empty(first.shape, first.dtype) for _ in range(count)]
-        large = first.size >= launcher.large
-        group = launcher.group if large else 64
-        code = CODES[first.dtype.name]
+        specialized = launcher.is_specialized(first.size)
+        group = launcher.specialized_group_items if specialized else SMALL_GROUP_ITEMS
+        code = DTYPE_CODES[first.dtype.name]
         definitions: dict[str, str | int] = {"GROUP_SIZE": group}
-        if large:
+        if specialized:
             definitions["TYPE"] = code
-        kernel = launcher.kernel(name, "optimizer.cl", class_of(first.dtype), definitions)
-        wide = float32 if first.dtype.itemsize == 2 else first.dtype
-        bits = [signed_bits(float(one), wide) for one in numbers]
-        starts = [one.offset for one in dense]
-        parameters = [first.size, *starts, *[0] * (4 - len(starts))]
+        kernel = launcher.kernel(name, "optimizer.cl", c_type_of(first.dtype), definitions)
+        wide = accumulator_dtype(first.dtype)
+        bits = [signed_scalar_bits(float(one), wide) for one in numbers]
+        offsets = [one.offset for one in dense]
+        parameters = [first.size, *offsets, *[0] * (4 - len(offsets))]
         parameters += bits + [0] * (8 - len(bits)) + [code]
         memories = [one.memory for one in (*dense, *results)]
         launcher.run(kernel, first.size, parameters, memories, group)

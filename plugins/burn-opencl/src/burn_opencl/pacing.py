@@ -1,8 +1,8 @@
-"""Pacing: how much work may be in the queue of a device.
+"""Pacing: a limit on the work in the queue of a device.
 
-OpenCL queues without bound. A program that is interrupted has to wait for what is in the queue, so
-whoever adds to it waits where that would take more than a fraction of a second. Nobody tells how
-long a kernel takes: that is learnt from how long the device took for such launches before.
+OpenCL queues without bound, and a program that is interrupted has to wait for the work in the
+queue. So a launch waits while the queue holds more than a fraction of a second of work. The time of
+a launch is estimated from the time of earlier launches of its kind.
 """
 
 from __future__ import annotations
@@ -15,25 +15,24 @@ from typing import Any, Final
 __all__ = ["Pacing"]
 
 SECONDS: Final = 0.2
-"""How long the device may have to do beside the newest batch."""
+"""Estimated seconds of work that the queue may hold besides the newest batch."""
 
-_UNKNOWN: Final = 0.25
-"""Seconds that are assumed of a launch like none before: the next one waits for it."""
+_FIRST_ESTIMATE_SECONDS: Final = 0.25
+"""Estimate for the first launch of a kind, so that the next one waits for it."""
 
-_BATCH_SECONDS: Final = 0.05
-_BATCH_LAUNCHES: Final = 64
-_BATCHES: Final = 4
-"""A batch ends after so many seconds or launches; so many may be in the queue beside the newest."""
+_MAX_BATCH_SECONDS: Final = 0.05
+_MAX_BATCH_LAUNCHES: Final = 64
+_MAX_BATCHES: Final = 4
+"""Batches that the queue may hold besides the newest."""
 
-_MOST_CHANGE: Final = 10.0
-"""By how much one batch of different launches changes what is assumed of each."""
+_MAX_CHANGE: Final = 10.0
+"""Largest factor by which a batch with several kinds of launches changes their estimates."""
 
-_LEAST: Final = 1e-6
-"""Seconds that a launch takes in any case."""
+_MIN_ESTIMATE_SECONDS: Final = 1e-6
 
 
 class _Batch:
-    """Launches that follow each other, and the event of the last one."""
+    """Consecutive launches, and the event of the last one."""
 
     __slots__ = ("began", "costs", "event", "launches", "seconds")
 
@@ -46,16 +45,16 @@ class _Batch:
 
 
 class Pacing:
-    """What is in the queue of a device. One thread at a time calls it.
+    """The work in the queue of a device. Calls must be serialized.
 
     Parameters
     ----------
     is_done : callable
-        Whether the command of an event is done.
+        Returns whether the command of an event is done.
     wait : callable
         Waits for the command of an event.
     clock : callable
-        The time in seconds.
+        Returns the time in seconds.
     """
 
     def __init__(
@@ -73,22 +72,22 @@ class Pacing:
         self._done_at = 0.0
 
     def add(self, key: Hashable, event: Any) -> None:
-        """Note a launch that was put into the queue, and wait if there is too much in it.
+        """Note a launch that was queued, and wait if the queue holds too much work.
 
         Parameters
         ----------
         key : hashable
-            The same for launches that take about as long.
+            Equal for launches that take about the same time.
         event : object
-            Its event.
+            The event of the launch.
         """
         batch = self._newest
         if not batch.launches:
             batch.began = self._clock()
-        cost = batch.costs[key] = self._costs.get(key, _UNKNOWN)
+        cost = batch.costs[key] = self._costs.get(key, _FIRST_ESTIMATE_SECONDS)
         batch.launches += 1
         batch.seconds += cost
-        if batch.seconds >= _BATCH_SECONDS or batch.launches >= _BATCH_LAUNCHES:
+        if batch.seconds >= _MAX_BATCH_SECONDS or batch.launches >= _MAX_BATCH_LAUNCHES:
             batch.event = event
             self._newest = _Batch()
             self._batches.append(batch)
@@ -96,7 +95,7 @@ class Pacing:
                 self._finish(self._batches.popleft())
 
     def clear(self) -> None:
-        """Note that what was put into the queue is done."""
+        """Note that the queue is empty."""
         self._batches.clear()
         self._newest = _Batch()
         self._done_at = self._clock()
@@ -104,19 +103,19 @@ class Pacing:
     def _has_too_many(self, newest: _Batch) -> bool:
         batches = self._batches
         seconds = sum([one.seconds for one in batches]) - newest.seconds
-        return len(batches) > 1 and (seconds > SECONDS or len(batches) > 1 + _BATCHES)
+        return len(batches) > 1 and (seconds > SECONDS or len(batches) > 1 + _MAX_BATCHES)
 
     def _finish(self, batch: _Batch) -> None:
-        """Wait for a batch, and learn from how long it took."""
+        """Wait for a batch, and correct the estimates by the time that it took."""
         was_done = self._is_done(batch.event)
         if not was_done:
             self._wait(batch.event)
         now = self._clock()
         ratio = (now - max(batch.began, self._done_at)) / batch.seconds
         self._done_at = now
-        if was_done:  # it took at most so long
+        if was_done:  # it took this long at most
             ratio = min(ratio, 1.0)
-        if len(batch.costs) > 1:  # nobody tells which of them took long
-            ratio = min(max(ratio, 1 / _MOST_CHANGE), _MOST_CHANGE)
+        if len(batch.costs) > 1:  # which of them took long is unknown
+            ratio = min(max(ratio, 1 / _MAX_CHANGE), _MAX_CHANGE)
         for key, cost in batch.costs.items():
-            self._costs[key] = max(cost * ratio, _LEAST)
+            self._costs[key] = max(cost * ratio, _MIN_ESTIMATE_SECONDS)

@@ -1,22 +1,21 @@
-"""What burn-opencl declares: the devices of all platforms, found without importing PyOpenCL."""
+"""The backend that burn-opencl declares; its probe lists devices without importing PyOpenCL."""
 
 from __future__ import annotations
 
 from collections import Counter
 from importlib.util import find_spec
 
-from burn.backend import Backend
-from burn.plugins import BackendSpec, DeviceInfo, hookimpl
-from burn_opencl.driver import DEVICE_TYPES, FoundDevice, found_devices
+from burn.plugin_api import Backend, BackendSpec, DeviceInfo, hookimpl
+from burn_opencl.icd_loader import DEVICE_TYPES, FoundDevice, found_devices
 from burn_opencl.usage import usage_of
 
-_SHORT = {
+_SHORT_PLATFORM_NAMES = {
     "Portable Computing Language": "PoCL",
     "AMD Accelerated Parallel Processing": "AMD",
     "Intel(R) OpenCL Graphics": "Intel",
     "NVIDIA CUDA": "NVIDIA",
 }
-"""What a line has room for in place of a platform's name."""
+"""Names that fit a line of a table."""
 
 
 @hookimpl
@@ -37,7 +36,7 @@ def _load() -> Backend:
     from burn_opencl.backend import OpenClBackend
     from burn_opencl.runtime import System
 
-    return OpenClBackend(System())  # type: ignore[abstract]  # the table of expressions is the rest
+    return OpenClBackend(System())  # type: ignore[abstract]  # the ops are those of its devices
 
 
 def _probe() -> list[DeviceInfo]:
@@ -53,7 +52,7 @@ def _probe() -> list[DeviceInfo]:
         DeviceInfo(
             device.type,
             int(name.partition(":")[2]),
-            hardware=_shown(device, devices, names),
+            hardware=_hardware_name(device, devices, names),
             memory=device.memory,
             driver=f"{_platform(device)} {device.version.partition('+')[0]}",
             usage=usage_of(has_fp64=device.has_fp64),
@@ -63,11 +62,11 @@ def _probe() -> list[DeviceInfo]:
 
 
 def _platform(device: FoundDevice) -> str:
-    return _SHORT.get(device.platform, device.platform)
+    return _SHORT_PLATFORM_NAMES.get(device.platform, device.platform)
 
 
-def _shown(device: FoundDevice, devices: list[FoundDevice], names: list[str]) -> str:
-    """Its name; of hardware that other platforms offer too, where it is found there."""
+def _hardware_name(device: FoundDevice, devices: list[FoundDevice], names: list[str]) -> str:
+    """Name of a device, with the names of devices of other platforms that are the same hardware."""
     others = [name for other, name in zip(devices, names, strict=True) if other.is_also(device)]
     if not others:
         return device.name

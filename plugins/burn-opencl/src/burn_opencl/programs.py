@@ -1,4 +1,4 @@
-"""Programs: sources put together, built once for a device, and kept on disk as binaries."""
+"""Programs: sources assembled and built once for a device, and cached on disk as binaries."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Programs", "cache_folder", "text_of", "write_whole"]
 
-_SHARE: Final = 0.1
-"""How much longer a process may take for binaries that are written at its end."""
+_MAX_SHARE_FOR_SAVING: Final = 0.1
+"""Share of the time of a process that writing binaries at its end may add."""
 
 
 @functools.cache
@@ -35,10 +35,10 @@ def text_of(file: str) -> str:
 
 
 def cache_folder() -> Path | None:
-    """Where binaries are kept; None if ``BURN_OPENCL_CACHE`` is empty."""
-    named = os.environ.get("BURN_OPENCL_CACHE")
-    if named is not None:
-        return Path(named) if named else None
+    """The folder of cached binaries; None if ``BURN_OPENCL_CACHE`` is empty."""
+    configured = os.environ.get("BURN_OPENCL_CACHE")
+    if configured is not None:
+        return Path(configured) if configured else None
     return Path(platformdirs.user_cache_dir("burn-opencl", appauthor=False))
 
 
@@ -50,7 +50,7 @@ class Programs:
     runtime : Runtime
         The device.
     folder : Path or None
-        Where binaries are kept, if anywhere.
+        The folder of cached binaries; None to cache nothing.
     """
 
     def __init__(self, runtime: Runtime, folder: Path | None) -> None:
@@ -63,12 +63,12 @@ class Programs:
         self._start = time.monotonic()
         self._process = os.getpid()
         if runtime.binaries_take_long and folder is not None:
-            atexit.register(self._save_some)
+            atexit.register(self._save_at_exit)
 
     def kernel(
         self, name: str, file: str, definitions: Mapping[str, str | int], body: str = ""
     ) -> Any:
-        """A kernel of a file, with macros defined, and text put before it."""
+        """A kernel of a file, with macros and source before it."""
         key = (name, file, body, *definitions.items())
         found = self._kernels.get(key)
         if found is None:
@@ -85,8 +85,8 @@ class Programs:
         if self._runtime.has_fp64:
             macros["HAS_FP64"] = 1
         text = text_of(file)
-        # Some files have kernels that are used one without the other; what is not asked for is left
-        # out. Where all are used together, they stand in one program.
+        # A file may have kernels that are used separately: ``#ifdef HAS_name`` compiles one.
+        # Kernels that are used together are in one program, so the macro is left out there.
         macros = {
             macro: value
             for macro, value in macros.items()
@@ -104,7 +104,7 @@ class Programs:
         path = self._path(source)
         if path is not None:
             with contextlib.suppress(OSError):
-                program = self._runtime.load(_verified(path.read_bytes()))
+                program = self._runtime.load(_checked_binary(path.read_bytes()))
                 if program is not None:
                     return program
         program = self._runtime.build(source)
@@ -115,7 +115,7 @@ class Programs:
         return program
 
     def save(self, seconds: float | None = None) -> None:
-        """Write what was built to the folder; for so many seconds, if they are given."""
+        """Write the built binaries to the folder, for at most so many seconds if given."""
         start = time.monotonic()
         while self._unsaved and (seconds is None or time.monotonic() - start < seconds):
             path, program = self._unsaved.pop(0)
@@ -124,9 +124,9 @@ class Programs:
                 with contextlib.suppress(OSError):
                     write_whole(path, hashlib.sha256(binary).digest() + binary)
 
-    def _save_some(self) -> None:
-        if os.getpid() == self._process:  # a driver is of no use in a process that was forked
-            self.save(_SHARE * (time.monotonic() - self._start))
+    def _save_at_exit(self) -> None:
+        if os.getpid() == self._process:  # drivers do not work in a forked process
+            self.save(_MAX_SHARE_FOR_SAVING * (time.monotonic() - self._start))
 
     def _path(self, source: str) -> Path | None:
         if self._folder is None:
@@ -135,8 +135,8 @@ class Programs:
         return self._folder / f"{hashlib.sha256(key.encode()).hexdigest()}.bin"
 
 
-def _verified(stored: bytes) -> bytes:
-    """The binary in a file of the cache: what was cut short is no binary."""
+def _checked_binary(stored: bytes) -> bytes:
+    """The binary in a file of the cache; raises OSError if the file is damaged."""
     digest, binary = stored[:32], stored[32:]
     if hashlib.sha256(binary).digest() != digest:
         raise OSError("a file of the cache is damaged")
@@ -144,7 +144,7 @@ def _verified(stored: bytes) -> bytes:
 
 
 def write_whole(path: Path, values: bytes) -> None:
-    """Write a file of the cache in one step: others see all of it, or nothing."""
+    """Write a file of the cache atomically."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, suffix=".part")
     try:

@@ -1,4 +1,4 @@
-"""What touches PyOpenCL: devices, their queues and memory, programs, and its errors."""
+"""The interface to PyOpenCL: devices, queues, memory, programs, and errors."""
 
 from __future__ import annotations
 
@@ -14,47 +14,45 @@ from typing import Any, Final
 import numpy as np
 import pyopencl as cl
 
-from burn.errors import DeviceUnavailableError, ExecutionError
-from burn_opencl.driver import DEVICE_TYPES, type_name
+from burn.plugin_api import DeviceUnavailableError, ExecutionError
 from burn_opencl.failures import build_error, driver_error, lost_error, resource_error
+from burn_opencl.icd_loader import DEVICE_TYPES, type_name
+from burn_opencl.limits import SMALL_GROUP_ITEMS
 from burn_opencl.pacing import Pacing
 
 __all__ = ["Runtime", "System"]
 
 _log = logging.getLogger("burn")
 
-_NO_MEMORY: Final = {
+_OUT_OF_MEMORY: Final = {
     cl.status_code.MEM_OBJECT_ALLOCATION_FAILURE,
     cl.status_code.OUT_OF_RESOURCES,
     cl.status_code.OUT_OF_HOST_MEMORY,
     cl.status_code.INVALID_BUFFER_SIZE,
 }
-_PATIENCE: Final = 2e-4
-"""Seconds for which a thread asks a CPU whether it is done, before it sleeps until it is.
+_POLLING_SECONDS: Final = 2e-4
+"""How long a thread polls a CPU for the end of a command before it sleeps.
 
-To put a thread to sleep and to wake it takes the system longer than a small operation.
+Putting a thread to sleep and waking it takes the system longer than a small operation.
 """
 
-_stand_back: Final = getattr(os, "sched_yield", None)
-"""Lets those compute who can, the threads of the driver above all; not all systems have it."""
-
-_SMALL_GROUP: Final = 64
-"""Items of a group in the kernels for small tensors."""
+_yield_thread: Final = getattr(os, "sched_yield", None)
+"""Lets other threads run, those of the driver above all; None where the system lacks it."""
 
 _POCL: Final = "Portable Computing Language"
 _NVIDIA_FAULT: Final = -9999
-_LOST: Final = {
+_DEVICE_LOST: Final = {
     cl.status_code.DEVICE_NOT_AVAILABLE,
     cl.status_code.INVALID_DEVICE,
     cl.status_code.INVALID_CONTEXT,
     cl.status_code.INVALID_COMMAND_QUEUE,
     _NVIDIA_FAULT,
 }
-"""What drivers report for a device that is gone, or that a kernel has brought down."""
+"""Status codes for a device that is gone, or that a kernel has brought down."""
 
 
 class System:
-    """The devices of all platforms, by their type, in the order in which the probe lists them."""
+    """The devices of all platforms, by type, in the order in which the probe lists them."""
 
     def __init__(self) -> None:
         self.devices: dict[str, list[Any]] = {name: [] for name in DEVICE_TYPES}
@@ -63,18 +61,18 @@ class System:
                 found = [one for one in platform.get_devices() if one.available]
                 types = [type_name(one.type) for one in found]
             except cl.Error as error:
-                # The probe leaves such a platform out too.
+                # The probe skips such a platform too.
                 _log.warning("an OpenCL platform does not list its devices: %s", error)
                 continue
             for device, name in zip(found, types, strict=True):
                 self.devices[name].append(device)
 
     def count(self, type_id: int) -> int:
-        """How many devices there are of a type."""
+        """Number of devices of a type."""
         return len(self.devices[DEVICE_TYPES[type_id]]) if type_id < len(DEVICE_TYPES) else 0
 
     def open(self, type_id: int, index: int) -> Runtime:
-        """A device, ready for work.
+        """Open a device.
 
         Raises
         ------
@@ -93,19 +91,19 @@ class System:
 
 
 class Runtime:
-    """A device with one queue, which takes commands in order, from one thread at a time.
+    """A device with one queue, which executes commands in order.
 
     Attributes
     ----------
     name : str
-        What the driver calls the device.
+        The name that the driver gives the device.
     is_cpu : bool
-        Whether it shares the caches and the memory of the host: kernels differ by that.
+        Whether it is a CPU, which has kernels of its own.
     has_fp64 : bool
         Whether it computes in float64.
     binaries_take_long : bool
-        Whether kernels are compiled once more for whoever asks for a program's binary. (The driver
-        keeps what it compiled for itself; loading that again takes longer than loading a binary.)
+        Whether asking for the binary of a program compiles its kernels again. (PoCL also has a
+        cache of its own, which loads more slowly than binaries do.)
     """
 
     def __init__(self, device: Any) -> None:
@@ -115,9 +113,9 @@ class Runtime:
         self._queue: Any = None
         self._last: Any = None
         self.used: Callable[[], int] = int
-        """Bytes of the device that are taken; whoever allocates says how to ask."""
+        """Returns the bytes allocated on the device; the pool sets it."""
         self.relieve: Callable[[], None] = self.finish
-        """Gives memory that is not in use to the device; called where it lacks some."""
+        """Frees memory that is not in use, when the device lacks some; the pool sets it."""
         with self._translated("opening it"):
             self._context = cl.Context([device])
             self._queue = cl.CommandQueue(self._context, device)
@@ -137,11 +135,11 @@ class Runtime:
             )
         self._pacing = Pacing(self._is_complete, self._wait)
         self.lock = threading.RLock()
-        """Held while arguments of a kernel are set and it is put into the queue."""
+        """Held while the arguments of a kernel are set and it is queued."""
 
     @property
     def queue(self) -> Any:
-        """PyOpenCL's queue, for a library that puts commands into it."""
+        """PyOpenCL's queue, for libraries that add commands to it."""
         return self._queue
 
     def __repr__(self) -> str:
@@ -155,7 +153,7 @@ class Runtime:
         Raises
         ------
         ExecutionError
-            With what the compiler says and the lines that it means.
+            With the log of the compiler and the line that it names.
         """
         try:
             with _quiet_compiler():
@@ -164,7 +162,7 @@ class Runtime:
             raise build_error(self.name, source, str(error)) from None
 
     def load(self, binary: bytes) -> Any | None:
-        """A program from its binary; None where the driver does not take it."""
+        """A program from its binary; None where the driver refuses it."""
         try:
             with _quiet_compiler():
                 return cl.Program(self._context, [self._device], [binary]).build()
@@ -172,7 +170,7 @@ class Runtime:
             return None
 
     def binary(self, program: Any) -> bytes | None:
-        """What `load` takes; None where the driver gives none."""
+        """The binary of a program, for `load`; None where the driver has none."""
         try:
             return bytes(program.get_info(cl.program_info.BINARIES)[0])
         except cl.Error:
@@ -191,7 +189,7 @@ class Runtime:
         size: tuple[int, ...],
         local: tuple[int, ...],
     ) -> None:
-        """Put a kernel into the queue: a block of parameters first, then pieces of memory."""
+        """Queue a kernel; its arguments are a block of parameters and then memory."""
         try:
             self._queued(kernel, parameters, memories, size, local)
         except cl.Error as error:
@@ -205,37 +203,37 @@ class Runtime:
         size: tuple[int, ...],
         local: tuple[int, ...],
     ) -> None:
-        # PyOpenCL's own way to set bytes; `set_arg` tries all else before, which takes 8 µs.
+        # PyOpenCL's private setter of bytes; `set_arg` tries all other types first, in 8 µs.
         set_bytes = getattr(kernel, "_set_arg_buf", kernel.set_arg)
         with self.lock:
             set_bytes(0, parameters)
-            for place, memory in enumerate(memories, 1):
-                kernel.set_arg(place, memory)
+            for number, memory in enumerate(memories, 1):
+                kernel.set_arg(number, memory)
             self._last = cl.enqueue_nd_range_kernel(self._queue, kernel, size, local)
-            # The kernels for large tensors, of larger groups, may loop: memory tells how often.
-            memory = memories[0].size.bit_length() if local[0] > _SMALL_GROUP else 0
+            # Kernels with large groups may loop, as often as the size of their memory suggests.
+            memory = memories[0].size.bit_length() if local[0] > SMALL_GROUP_ITEMS else 0
             self._pace((id(kernel), size[0].bit_length(), memory))
 
     def paced_by(self, key: Hashable) -> None:
-        """Note work that a library has put into the queue; see `Pacing.add`."""
+        """Note work that a library has queued; see `Pacing.add`."""
         with self._translated("waiting for its work"), self.lock:
             self._last = cl.enqueue_marker(self._queue)
             self._pace(key)
 
     def _pace(self, key: Hashable) -> None:
-        """Note the last command, under the lock, and wait where there is too much in the queue."""
-        with contextlib.suppress(cl.Error):  # of a command before: who reads its result gets it
+        """Note the last command, under the lock, and wait if the queue holds too much work."""
+        with contextlib.suppress(cl.Error):  # a failed command raises when its result is read
             self._pacing.add(key, self._last)
 
     def _launched_again(self, error: Any, kernel: Any, *arguments: Any) -> None:
-        """Once more, with the memory that is free; some drivers reserve it only now."""
+        """Retry after freeing memory; some drivers allocate at the first launch only."""
         _, memories, size, local = arguments
         held = {id(one): one.size for one in memories if isinstance(one, cl.Buffer)}
         work = (
             f"launching {kernel.function_name} for {size[0]} items in groups of {local[0]}, "
             f"on {sum(held.values())} bytes"
         )
-        if error.code not in _NO_MEMORY:
+        if error.code not in _OUT_OF_MEMORY:
             raise self._failure(work, error) from None
         self.relieve()
         with self._translated(work):
@@ -244,47 +242,47 @@ class Runtime:
     # Memory
 
     def allocate(self, size: int) -> Any | None:
-        """A piece of memory; None where there is no room."""
+        """Allocate memory; None if the device lacks it."""
         try:
             return cl.Buffer(self._context, cl.mem_flags.READ_WRITE, size)
         except cl.MemoryError:
             return None
         except cl.Error as error:
-            if error.code in _NO_MEMORY:
+            if error.code in _OUT_OF_MEMORY:
                 return None
             raise self._failure(f"allocating {size} bytes", error) from None
 
     def release(self, memory: Any) -> None:
-        """Give a piece back."""
-        with self._translated("giving memory back"):
+        """Free memory."""
+        with self._translated("freeing memory"):
             memory.release()
 
     def write(self, memory: Any, values: np.ndarray[Any, Any]) -> None:
-        """Copy host memory without gaps to the start of a piece; done when it returns."""
+        """Copy contiguous host memory to the start of device memory, and wait for it."""
         with self._translated(f"uploading {values.nbytes} bytes"), self.lock:
             cl.enqueue_copy(self._queue, memory, values, is_blocking=True)
 
     def write_soon(self, memory: Any, values: np.ndarray[Any, Any]) -> Any:
-        """The same, put into the queue. Until `is_done` says so nobody writes to the values.
+        """Queue the same. The values must not change until `is_done` returns True.
 
-        What is returned holds them; to let go of it before is to wait for the copy.
+        The result holds a reference to them; deleting it before waits for the copy.
         """
         with self._translated(f"uploading {values.nbytes} bytes"), self.lock:
-            self._last = None  # it would hold the values
+            self._last = None  # it may hold the values of an upload
             return cl.enqueue_copy(self._queue, memory, values, is_blocking=False)
 
     def is_done(self, work: Any) -> bool:
-        """Whether what `write_soon` put into the queue is done, or failed."""
+        """Whether a command of `write_soon` is done, or failed."""
         with self._translated("uploading"):
             return self._is_complete(work)
 
     def wait_for(self, work: Any) -> None:
-        """Wait for what `write_soon` put into the queue."""
+        """Wait for a command of `write_soon`."""
         with self._translated("uploading"):
             work.wait()
 
     def pinned(self, size: int) -> tuple[Any, np.ndarray[Any, Any]] | None:
-        """Host memory that the device reads by itself, and what holds it; None if there is none."""
+        """Host memory that the device reads directly, and its owner; None if there is none."""
         flags = cl.mem_flags.READ_WRITE | cl.mem_flags.ALLOC_HOST_PTR
         try:
             with self.lock:
@@ -303,7 +301,7 @@ class Runtime:
         return piece, mapped[0]
 
     def read(self, values: np.ndarray[Any, Any], memory: Any, offset: int) -> None:
-        """Copy memory of the device, from a number of bytes on, to the host."""
+        """Copy device memory, from an offset in bytes on, to the host."""
         with self._translated(f"reading {values.nbytes} bytes"):
             with self.lock:
                 event = cl.enqueue_copy(
@@ -315,7 +313,7 @@ class Runtime:
             self._pacing.clear()
 
     def copy(self, target: Any, source: Any, offset: int, size: int) -> None:
-        """Copy within the device, in the queue."""
+        """Queue a copy within the device, from an offset in bytes on."""
         with self._translated(f"copying {size} bytes"), self.lock:
             self._last = cl.enqueue_copy(
                 self._queue, target, source, src_offset=offset, byte_count=size
@@ -323,29 +321,29 @@ class Runtime:
             self._pace(("copy", size.bit_length()))
 
     def fill(self, memory: Any, pattern: bytes, size: int) -> None:
-        """Fill memory with a pattern of 1, 2, 4 or 8 bytes."""
+        """Queue a fill of memory with a pattern of 1, 2, 4 or 8 bytes."""
         with self._translated(f"filling {size} bytes"), self.lock:
             self._last = cl.enqueue_fill_buffer(self._queue, memory, pattern, 0, size)
             self._pace(("fill", size.bit_length()))
 
     def finish(self) -> None:
-        """Wait for all that is in the queue."""
+        """Wait for all commands in the queue."""
         with self._translated("waiting for its work"):
             last = self._last if self.is_cpu else None
             if last is None:
                 self._queue.finish()
-            else:  # commands are done in order
+            else:  # commands finish in order
                 self._queue.flush()
                 self._wait(last)
         with self.lock:
             self._pacing.clear()
 
     def _wait(self, command: Any) -> None:
-        """Wait for a command that was handed to the device."""
-        if self.is_cpu and _stand_back is not None:
-            latest = time.perf_counter() + _PATIENCE
+        """Wait for a command that was flushed to the device."""
+        if self.is_cpu and _yield_thread is not None:
+            latest = time.perf_counter() + _POLLING_SECONDS
             while not self._is_complete(command):
-                _stand_back()
+                _yield_thread()
                 if time.perf_counter() > latest:
                     break
         command.wait()
@@ -359,14 +357,14 @@ class Runtime:
 
     @contextlib.contextmanager
     def _translated(self, work: str) -> Iterator[None]:
-        """PyOpenCL's exceptions as burn's."""
+        """Turn exceptions of PyOpenCL into burn's."""
         try:
             yield
         except cl.Error as error:
             raise self._failure(work, error) from None
 
     def _answers(self) -> bool:
-        """Whether the device still does what is in its queue; the first error need not say so."""
+        """Whether the device still executes commands, which its first error need not tell."""
         try:
             if self._queue is not None:
                 self._queue.finish()
@@ -376,9 +374,9 @@ class Runtime:
 
     def _failure(self, work: str, error: Any) -> ExecutionError:
         text = " ".join(str(error).split())
-        if error.code in _LOST or not self._answers():
+        if error.code in _DEVICE_LOST or not self._answers():
             return lost_error(self.name, work, text)
-        if error.code in _NO_MEMORY:
+        if error.code in _OUT_OF_MEMORY:
             return resource_error(self.name, work, text, self.used(), self.memory_size)
         return driver_error(self.name, work, text)
 
@@ -392,11 +390,11 @@ def _platforms() -> list[Any]:
 
 @contextlib.contextmanager
 def _quiet_compiler() -> Iterator[None]:
-    """Nothing said of warnings that a compiler has."""
-    with _BUILDING, warnings.catch_warnings():
+    """Suppress the warnings of a compiler."""
+    with _BUILD_LOCK, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
 
 
-_BUILDING: Final = threading.RLock()
-"""Warning filters belong to the process: one build at a time."""
+_BUILD_LOCK: Final = threading.RLock()
+"""Warning filters are global to the process, so programs are built one at a time."""

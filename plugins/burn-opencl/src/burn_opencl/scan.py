@@ -1,140 +1,137 @@
-"""Scans: what accumulates along an axis."""
+"""Scans: cumulative sums, products, maxima and minima along an axis."""
 
 from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING, Any, Final
 
+from burn_opencl.base import OpenClOps, check_axis
 from burn_opencl.buffers import Buffer
-from burn_opencl.expressions import CODES, class_of
+from burn_opencl.dtypes import DTYPE_CODES, accumulator_dtype, c_type_of
 from burn_opencl.launcher import Rows
+from burn_opencl.limits import GPU_GROUP_ITEMS
 from burn_opencl.programs import text_of
-from burn_opencl.reduction import partial_dtype
+from burn_opencl.reduction import COMBINE_CODES, reduce_parts
 
 if TYPE_CHECKING:
     from burn_opencl.launcher import Launcher
 
 __all__ = ["ScanOps"]
 
-_OPS: Final = {"cumsum": 0, "cumprod": 1, "cummax": 2, "cummin": 3}
-_REDUCTIONS: Final = {"cumsum": "sum", "cumprod": "prod", "cummax": "max", "cummin": "min"}
-_CHUNK: Final = 256
-_PARTS_OF_A_UNIT: Final = 4
+_CPU_PARTS_PER_UNIT: Final = 4
+_MIN_ELEMENTS_PER_CPU_PART: Final = 256
 
-_GROUP: Final = 256
-_GROUPS_OF_A_UNIT: Final = 16
-_LONG: Final = 4096
-"""What a group goes along has this length at least, or is a whole row."""
+_GPU_GROUPS_PER_UNIT: Final = 16
+_MIN_ELEMENTS_PER_GPU_PART: Final = 4096
 
-_SHORT: Final = 64
-"""Up to this length an item goes along a row."""
+_MAX_ELEMENTS_PER_GPU_ITEM: Final = 64
+"""Up to this length of a row an item of a GPU scans it alone."""
 
-_MANY: Final = 16_384
-_NEAR: Final = 32
-"""With so many columns, so many of them next to each other, an item goes along each."""
+_MIN_ROWS_FOR_GPU_ITEMS: Final = 16_384
+_MIN_COLUMNS_FOR_GPU_ITEMS: Final = 32
+"""With so many rows, of which so many are neighbours in memory, items of a GPU scan one each."""
 
 
-class ScanOps:
+class ScanOps(OpenClOps):
     """Scans; 16-bit floats accumulate in float32."""
 
-    launcher: Launcher
-    reduce_parts: Any
-
     def cumsum(self, x: Buffer, *, axis: int) -> Buffer:
-        """In parts that are added up side by side."""
-        return self._scan("cumsum", x, axis)
+        """Parts of long rows are added in parallel."""
+        return _scan(self.launcher, "sum", x, axis)
 
     def cumprod(self, x: Buffer, *, axis: int) -> Buffer:
-        """In parts that are multiplied side by side."""
-        return self._scan("cumprod", x, axis)
+        """Parts of long rows are multiplied in parallel."""
+        return _scan(self.launcher, "prod", x, axis)
 
     def cummax(self, x: Buffer, *, axis: int) -> Buffer:
-        """NaN stays once it has come."""
-        return self._scan("cummax", x, axis)
+        """NaN propagates."""
+        return _scan(self.launcher, "max", x, axis)
 
     def cummin(self, x: Buffer, *, axis: int) -> Buffer:
-        """NaN stays once it has come."""
-        return self._scan("cummin", x, axis)
+        """NaN propagates."""
+        return _scan(self.launcher, "min", x, axis)
 
-    def _scan(self, op: str, x: Buffer, axis: int) -> Buffer:
-        launcher = self.launcher
-        if not 0 <= axis < len(x.shape) or x.dtype.is_bool:
-            raise IndexError(f"{op} of {x.dtype} along axis {axis} of {len(x.shape)}")
-        if not launcher.runtime.is_cpu:
-            return self._scan_on_gpu(op, x, axis)
+
+def _scan(launcher: Launcher, op: str, x: Buffer, axis: int) -> Buffer:
+    check_axis(x, axis)
+    if x.dtype.is_bool:
+        raise TypeError(f"a cumulative {op} of {x.dtype}")
+    if not launcher.runtime.is_cpu:
+        return _scan_on_gpu(launcher, op, x, axis)
+    x = launcher.dense(x)
+    out = launcher.empty(x.shape, x.dtype)
+    if x.size:
+        rows = launcher.rows_along(x, (axis,))
+        wanted = _CPU_PARTS_PER_UNIT * launcher.runtime.units
+        parts = min(wanted // (x.size // rows.n), rows.n // _MIN_ELEMENTS_PER_CPU_PART)
+        _scan_by_items(launcher, op, rows, max(1, parts), out)
+    return out
+
+
+def _scan_on_gpu(launcher: Launcher, op: str, x: Buffer, axis: int) -> Buffer:
+    """Groups scan rows; items do where rows are short, or many and interleaved in memory."""
+    rank, shape = len(x.shape), x.shape
+    if not x.size or shape[axis] == 1:
+        return launcher.copied(x)
+    rows = x.size // shape[axis]
+    is_interleaved = math.prod(shape[axis + 1 :]) >= _MIN_COLUMNS_FOR_GPU_ITEMS
+    if shape[axis] <= _MAX_ELEMENTS_PER_GPU_ITEM or (
+        rows >= _MIN_ROWS_FOR_GPU_ITEMS and is_interleaved
+    ):
         x = launcher.dense(x)
-        out = launcher.empty(x.shape, x.dtype)
-        if x.size:
-            rows = launcher.rows_along(x, (axis,))
-            wanted = _PARTS_OF_A_UNIT * launcher.runtime.units
-            parts = max(1, min(wanted // (x.size // rows.n), rows.n // _CHUNK))
-            self._scan_columns(op, rows, parts, out)
+        out = launcher.empty(shape, x.dtype)
+        _scan_by_items(launcher, op, launcher.rows_along(x, (axis,)), 1, out)
         return out
+    order = (*[number for number in range(rank) if number != axis], axis)
+    x = launcher.dense(x.permuted(order))
+    out = launcher.empty(x.shape, x.dtype)
+    _scan_by_groups(launcher, op, x, rows, out)
+    return out.permuted([order.index(number) for number in range(rank)])
 
-    def _scan_on_gpu(self, op: str, x: Buffer, axis: int) -> Buffer:
-        """Rows by groups; of columns, where there are many, each by an item."""
-        launcher = self.launcher
-        rank, shape = len(x.shape), x.shape
-        if not x.size or shape[axis] == 1:
-            return launcher.copied(x)
-        lines = x.size // shape[axis]
-        near = lines >= _MANY and math.prod(shape[axis + 1 :]) >= _NEAR
-        if shape[axis] <= _SHORT or near:
-            x = launcher.dense(x)
-            out = launcher.empty(shape, x.dtype)
-            self._scan_columns(op, launcher.rows_along(x, (axis,)), 1, out)
-            return out
-        order = (*[number for number in range(rank) if number != axis], axis)
-        x = launcher.dense(x.permuted(order))
-        out = launcher.empty(x.shape, x.dtype)
-        self._scan_rows(op, x, lines, out)
-        return out.permuted([order.index(number) for number in range(rank)])
 
-    def _scan_columns(self, op: str, rows: Rows, parts: int, out: Buffer) -> None:
-        launcher, dtype = self.launcher, out.dtype
-        lines = rows.outer * rows.inner
-        chunk = -(-rows.n // parts)
-        parts = -(-rows.n // chunk)
-        code = CODES[dtype.name]
-        large = out.size >= launcher.large
-        definitions: dict[str, str | int] = {"HAS_scan": 1}
-        if large:
-            definitions |= {"OP": _OPS[op], "TYPE": code}
-        numbers = (rows.outer, rows.n, rows.inner, rows.x.offset, parts, chunk, _OPS[op], code)
+def _scan_by_items(launcher: Launcher, op: str, rows: Rows, parts: int, out: Buffer) -> None:
+    dtype, count = out.dtype, rows.outer * rows.inner
+    chunk = -(-rows.n // parts)
+    parts = -(-rows.n // chunk)
+    code = DTYPE_CODES[dtype.name]
+    definitions: dict[str, str | int] = {"HAS_scan": 1}
+    if launcher.is_specialized(out.size):
+        definitions |= {"OP": COMBINE_CODES[op], "TYPE": code}
+    parameters = (rows.outer, rows.n, rows.inner, rows.x.offset, parts, chunk, COMBINE_CODES[op])
 
-        def kernel(name: str) -> Any:
-            return launcher.kernel(name, "scan.cl", class_of(dtype), definitions)
+    def run(name: str, items: int, *memories: Any) -> None:
+        kernel = launcher.kernel(name, "scan.cl", c_type_of(dtype), definitions)
+        launcher.run(kernel, items, (*parameters, code), memories)
 
-        memory = rows.x.memory
-        totals = launcher.scratch(8 * lines * parts)
-        if parts > 1:
-            launcher.run(kernel("part_totals"), lines * parts, numbers, (memory, totals))
-            launcher.run(kernel("totals_before"), lines, numbers, (totals,))
-        launcher.run(kernel("scan"), lines * parts, numbers, (memory, totals, out.memory))
+    memory, totals = rows.x.memory, launcher.scratch(8 * count * parts)
+    if parts > 1:
+        run("reduce_parts", count * parts, memory, totals)
+        run("scan_totals", count, totals)
+    run("scan", count * parts, memory, totals, out.memory)
 
-    def _scan_rows(self, op: str, x: Buffer, rows: int, out: Buffer) -> None:
-        """Dense rows, in parts that are reduced first where all of the device has work by that."""
-        launcher, dtype = self.launcher, x.dtype
-        n = x.size // rows
-        wanted = _GROUPS_OF_A_UNIT * launcher.runtime.units
-        parts = max(1, min(wanted // rows, n // _LONG))
-        chunk = -(-n // parts // 4) * 4
-        parts = -(-n // chunk)
-        totals = out
-        if parts > 1:
-            wide = partial_dtype(dtype)
-            each, totals = (launcher.empty((rows, parts), wide) for _ in range(2))
-            source, target = CODES[dtype.name], CODES[wide.name]
-            row = Rows(x, rows, n, 1)
-            self.reduce_parts(_REDUCTIONS[op], row, parts, chunk, source, target, each.memory)
-            self._scan_rows(op, each, rows, totals)
-        code = CODES[dtype.name]
-        quads = not (n % 4 or chunk % 4 or x.offset % 4)
-        definitions: dict[str, str | int] = {"BY_QUADS": int(quads)}
-        if x.size >= launcher.large:
-            definitions |= {"OP": _OPS[op], "TYPE": code}
-        text = text_of("quads.cl") if quads else ""
-        kernel = launcher.kernel("scan_rows", "scan.cl", class_of(dtype), definitions, text)
-        numbers = (rows, n, 1, x.offset, parts, chunk, _OPS[op], code)
-        memories = (x.memory, totals.memory, out.memory)
-        launcher.run(kernel, rows * parts * _GROUP, numbers, memories, _GROUP)
+
+def _scan_by_groups(launcher: Launcher, op: str, x: Buffer, rows: int, out: Buffer) -> None:
+    """Dense rows, in parts that are reduced first where rows alone leave groups without work."""
+    dtype, n = x.dtype, x.size // rows
+    wanted = _GPU_GROUPS_PER_UNIT * launcher.runtime.units
+    parts = max(1, min(wanted // rows, n // _MIN_ELEMENTS_PER_GPU_PART))
+    chunk = -(-n // parts // 4) * 4
+    parts = -(-n // chunk)
+    totals = out  # not read if there is one part
+    if parts > 1:
+        of_parts, totals = (
+            launcher.empty((rows, parts), accumulator_dtype(dtype)) for _ in range(2)
+        )
+        reduce_parts(launcher, op, Rows(x, rows, n, 1), parts, chunk, of_parts)
+        _scan_by_groups(launcher, op, of_parts, rows, totals)
+    code = DTYPE_CODES[dtype.name]
+    by_vec4 = not (n % 4 or chunk % 4 or x.offset % 4)
+    definitions: dict[str, str | int] = {"BY_VEC4": int(by_vec4)}
+    if launcher.is_specialized(x.size):
+        definitions |= {"OP": COMBINE_CODES[op], "TYPE": code}
+    body = text_of("vec4.cl") if by_vec4 else ""
+    kernel = launcher.kernel("scan_rows", "scan.cl", c_type_of(dtype), definitions, body)
+    parameters = (rows, n, 1, x.offset, parts, chunk, COMBINE_CODES[op], code)
+    memories = (x.memory, totals.memory, out.memory)
+    items = rows * parts * GPU_GROUP_ITEMS
+    launcher.run(kernel, items, parameters, memories, GPU_GROUP_ITEMS)

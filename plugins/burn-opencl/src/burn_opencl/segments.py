@@ -1,38 +1,38 @@
-"""Updates of many elements at places that indices name, on a GPU: sorted, and joined in parts."""
+"""Scatter on a GPU: updates sorted by index, and combined by segments of equal indices."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from burn_opencl.expressions import CODES, class_of
+from burn_opencl.dtypes import DTYPE_CODES, c_type_of
+from burn_opencl.limits import GPU_GROUP_ITEMS, INT32_LIMIT
 from burn_opencl.sorting import sort_by_digits
 
 if TYPE_CHECKING:
     from burn_opencl.buffers import Buffer
     from burn_opencl.launcher import Launcher
 
-__all__ = ["joins_segments", "update_segments"]
+__all__ = ["update_segments", "updates_by_segments"]
 
-_CHUNK: Final = 16
-_LATER_CHUNK: Final = 32
-"""Updates that an item joins: first, where there are most, and in later passes."""
+_UPDATES_PER_ITEM: Final = 16
+_UPDATES_PER_ITEM_OF_LATER_PASSES: Final = 32
 
-_GROUP: Final = 256
-_ITEMS_OF_A_UNIT: Final = 256
-_MANY: Final = 128
-_LONGEST: Final = 1 << 31
-_COMPARED: Final = 1 << 25
-"""Up to so many comparisons keys are put in order by comparing all of them."""
+_MAX_COLUMNS_PER_UNIT: Final = 256
+_MIN_UPDATES: Final = 128
+"""Segments are used for at least so many updates of at most so many columns."""
 
-_SHARERS: Final = 32
+_MAX_COMPARISONS: Final = 1 << 25
+"""Up to so many comparisons, keys are sorted by comparing each with all others."""
+
+_LANES_PER_KEY: Final = 32
 """Items that compare a key with the others."""
 
 
-def joins_segments(launcher: Launcher, lines: int, count: int, length: int) -> bool:
-    """Whether an item for each line would leave most of a GPU without work."""
+def updates_by_segments(launcher: Launcher, columns: int, count: int, length: int) -> bool:
+    """Whether an item for each column would leave most of a GPU without work."""
     runtime = launcher.runtime
-    few = lines < _ITEMS_OF_A_UNIT * runtime.units
-    return not runtime.is_cpu and few and count >= _MANY and max(count, length) < _LONGEST
+    few = columns < _MAX_COLUMNS_PER_UNIT * runtime.units
+    return not runtime.is_cpu and few and count >= _MIN_UPDATES and max(count, length) < INT32_LIMIT
 
 
 def update_segments(
@@ -40,46 +40,61 @@ def update_segments(
     out: Buffer,
     indices: Buffer,
     values: Buffer,
-    lengths: tuple[int, int, int, int],
+    sizes: tuple[int, int, int, int],
     *,
     shared: bool,
     update: int,
-    note: tuple[Any, int],
+    error: tuple[Any, int],
 ) -> None:
     """Update dense elements as (outer, length, inner) by dense values as (outer, count, inner).
 
-    Indices are one for all lines (shared), or lie as the values do.
+    Indices are a vector that all columns share, or have the layout of the values. `error` is the
+    memory for an index error, and the op's number.
     """
-    outer, length, count, inner = lengths
-    lines = outer * inner
-    rows = 1 if shared else lines
-    memory, call = note
-    keys, places = (launcher.scratch(4 * rows * count) for _ in range(2))
+    outer, length, count, inner = sizes
+    columns = outer * inner
+    rows = 1 if shared else columns
+    error_memory, op_number = error
+    keys, positions = (launcher.scratch(4 * rows * count) for _ in range(2))
     dtype = out.dtype
-    computed = class_of(dtype)
-    code = CODES[indices.dtype.name]
-    starts = (indices.offset, values.offset)
-    numbers = (lines, count, length, inner, *starts, int(shared), code, call)
-    kernel = launcher.kernel("make_targets", "segments.cl", computed)
-    launcher.run(kernel, rows * count, numbers, (indices.memory, keys, places, memory), _GROUP)
-    if rows * count * count <= _COMPARED:
+    c_type = c_type_of(dtype)
+    code = DTYPE_CODES[indices.dtype.name]
+    offsets = (indices.offset, values.offset)
+    parameters = (columns, count, length, inner, *offsets, int(shared), code, op_number)
+    kernel = launcher.kernel("make_keys", "segments.cl", c_type)
+    launcher.run(
+        kernel,
+        rows * count,
+        parameters,
+        (indices.memory, keys, positions, error_memory),
+        GPU_GROUP_ITEMS,
+    )
+    if rows * count * count <= _MAX_COMPARISONS:
         unsorted, keys = keys, launcher.scratch(4 * rows * count)
-        kernel = launcher.kernel("rank_targets", "segments.cl", computed, {"SHARERS": _SHARERS})
-        launcher.run(kernel, rows * count * _SHARERS, numbers, (unsorted, keys, places), _GROUP)
+        kernel = launcher.kernel("rank_keys", "segments.cl", c_type, {"LANES": _LANES_PER_KEY})
+        launcher.run(
+            kernel,
+            rows * count * _LANES_PER_KEY,
+            parameters,
+            (unsorted, keys, positions),
+            GPU_GROUP_ITEMS,
+        )
     else:
-        keys, places = sort_by_digits(launcher, keys, places, rows, count, 0, length.bit_length())
+        keys, positions = sort_by_digits(
+            launcher, keys, positions, rows, count, 0, length.bit_length()
+        )
     source, first = values.memory, True
     while True:
-        chunk = _CHUNK if first else _LATER_CHUNK
+        chunk = _UPDATES_PER_ITEM if first else _UPDATES_PER_ITEM_OF_LATER_PASSES
         chunks = -(-count // chunk)
-        carried_keys = launcher.scratch(4 * 2 * lines * chunks)
-        carried = launcher.scratch(8 * 2 * lines * chunks)
-        definitions = {"TYPE": CODES[dtype.name], "UPDATE": update, "IS_FIRST": int(first)}
+        carried_keys = launcher.scratch(4 * 2 * columns * chunks)
+        carried = launcher.scratch(8 * 2 * columns * chunks)
+        definitions = {"TYPE": DTYPE_CODES[dtype.name], "UPDATE": update, "IS_FIRST": int(first)}
         definitions["CHUNK"] = chunk
-        kernel = launcher.kernel("join_segments", "segments.cl", computed, definitions)
-        numbers = (lines, count, length, inner, *starts, int(shared and first), 0, 0)
-        memories = (out.memory, keys, places, source, carried_keys, carried)
-        launcher.run(kernel, lines * chunks, numbers, memories, _GROUP)
+        kernel = launcher.kernel("combine_segments", "segments.cl", c_type, definitions)
+        parameters = (columns, count, length, inner, *offsets, int(shared and first), 0, 0)
+        memories = (out.memory, keys, positions, source, carried_keys, carried)
+        launcher.run(kernel, columns * chunks, parameters, memories, GPU_GROUP_ITEMS)
         if chunks == 1:
             return
         keys, source, count, first = carried_keys, carried, 2 * chunks, False

@@ -1,4 +1,4 @@
-"""Uploads, and host memory that a device reads by itself."""
+"""Uploads, and pinned host memory, which a device reads directly."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ __all__ = ["Pinned", "Uploads"]
 
 Array = np.ndarray[Any, Any]
 
-_COPIED: Final = 1 << 20
-"""Up to so many bytes are copied on the host, so that an upload need not wait for its turn."""
+_MAX_BYTES_TO_COPY_FIRST: Final = 1 << 20
+"""Up to so many bytes are copied on the host, so that the caller need not wait for the upload."""
 
-_UNDER_WAY: Final = 1 << 26
-"""So many bytes may be under way before an upload waits for those before it."""
+_MAX_PENDING_BYTES: Final = 1 << 26
+"""Bytes of uploads in the queue; a further one waits for those before it."""
 
-_LEAST: Final = 1 << 16
-"""A small upload counts as so many: there are not to be too many of them either."""
+_MIN_COUNTED_BYTES: Final = 1 << 16
+"""A smaller upload counts as so many bytes, which limits the number of pending uploads."""
 
 
 class Pinned(np.ndarray[Any, Any]):
-    """Memory of the host that is pinned, and that nobody writes to."""
+    """An array in pinned memory, which is not written to again."""
 
 
 class _Piece:
-    """Pinned memory, which goes back to those that are free with the last array in it."""
+    """Pinned memory, which becomes free with the last array in it."""
 
     def __init__(self, holder: Any, values: Array, free: deque[tuple[Any, Array]]) -> None:
         self._holder = holder
@@ -45,10 +45,10 @@ class _Piece:
 
 
 class Uploads:
-    """The way of host memory to one device.
+    """Uploads of host memory to one device.
 
-    Uploads stand in the queue of the device before the work that needs them, so none is waited for.
-    Memory of the caller's is copied first where it is small, and else read before `write` returns.
+    An upload precedes the work that needs it in the queue, so the host does not wait for it. Small
+    arrays of the caller are copied first; large ones are read before `write` returns.
 
     Parameters
     ----------
@@ -60,11 +60,11 @@ class Uploads:
         self._runtime = runtime
         self._lock = threading.Lock()
         self._free: dict[int, deque[tuple[Any, Array]]] = {}
-        self._under_way: deque[tuple[Any, int]] = deque()
+        self._pending: deque[tuple[Any, int]] = deque()
         self._bytes = 0
 
     def pinned(self, values: Array) -> Array:
-        """A read-only copy in pinned memory; the values themselves where there is no use in it."""
+        """A read-only copy in pinned memory; the values themselves where that has no advantage."""
         if self._runtime.is_cpu or not values.size or isinstance(values, Pinned):
             return values
         size = piece_size(values.nbytes)
@@ -82,39 +82,39 @@ class Uploads:
         return result
 
     def write(self, memory: Any, values: Array) -> None:
-        """Upload values to the start of a piece of memory; they are the caller's again after it."""
+        """Upload values to the start of device memory; the caller may change them afterwards."""
         runtime = self._runtime
         values = np.ascontiguousarray(values) if not isinstance(values, Pinned) else values
         flat = values.reshape(-1).view(np.uint8)
         if not isinstance(values, Pinned):
-            if flat.nbytes > _COPIED:
+            if flat.nbytes > _MAX_BYTES_TO_COPY_FIRST:
                 runtime.write(memory, flat)
                 return
             flat = flat.copy()
         with self._lock:
-            size = max(_LEAST, flat.nbytes)
-            self._settle(_UNDER_WAY - size)
-            self._under_way.append((runtime.write_soon(memory, flat), size))
+            size = max(_MIN_COUNTED_BYTES, flat.nbytes)
+            self._settle(_MAX_PENDING_BYTES - size)
+            self._pending.append((runtime.write_soon(memory, flat), size))
             self._bytes += size
 
     def _settle(self, allowed: int) -> None:
-        """Forget what is done; wait for the first until no more than so many bytes are left."""
-        runtime, under_way = self._runtime, self._under_way
-        while under_way:
-            work, size = under_way[0]
+        """Drop finished uploads; wait for the oldest until at most so many bytes are pending."""
+        runtime, pending = self._runtime, self._pending
+        while pending:
+            work, size = pending[0]
             if self._bytes <= allowed and not runtime.is_done(work):
                 return
-            under_way.popleft()
+            pending.popleft()
             self._bytes -= size
-            runtime.wait_for(work)  # an upload that failed is told of here
+            runtime.wait_for(work)  # raises if the upload failed
 
     def settle(self) -> None:
-        """Forget what is done."""
+        """Drop finished uploads."""
         with self._lock:
-            self._settle(_UNDER_WAY)
+            self._settle(_MAX_PENDING_BYTES)
 
     def release(self) -> None:
-        """Give pinned memory that is not in use to the system."""
+        """Free pinned memory that is not in use."""
         with self._lock:
             self._settle(0)
         for free in list(self._free.values()):

@@ -7,6 +7,6 @@ typedef struct {
 KERNEL(64) void arange(const Parameters parameters, GLOBAL void* out) {
     const long i = ITEM;
     if (i >= parameters.n) return;
-    const C start = OF_NUMBER((ulong)parameters.start), step = OF_NUMBER((ulong)parameters.step);
+    const C start = SCALAR((ulong)parameters.start), step = SCALAR((ulong)parameters.step);
     WRITE(out, i, (int)parameters.type, start + (C)i * step);
 }

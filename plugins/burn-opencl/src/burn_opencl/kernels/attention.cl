@@ -1,195 +1,139 @@
-// Rows of the scores of queries and keys. On a CPU an item takes a row, in vectors of 64 bytes; on a
-// GPU a group does, a score for each of its items at a time.
+// Rows of the scores of queries and keys (row_helpers.cl): an item of a CPU computes a row, or a group
+// of a GPU, in which each lane has one score at a time.
 
 typedef struct {
     long rows, n, queries, rank, scale, softcap, has_softcap, has_mask, has_bias, is_causal,
-        may_exclude, mask_start, bias_start, mask_step, bias_step, lengths[8], mask_strides[8],
+        may_exclude_rows, mask_offset, bias_offset, mask_stride, bias_stride, lengths[8], mask_strides[8],
         bias_strides[8];
 } Parameters;
 
-#define UNSEEN ((V)(-(C)INFINITY))
+#define EXCLUDED ((V)(-(C)INFINITY))
 
 #if IS_CPU
-#if IS_DOUBLE
-#define WIDTH 8
-#else
-#define WIDTH 16
-#endif
-#define V JOIN(C, WIDTH)
 #define ROW ITEM
-#define EACH(k) for (long k = 0; k < n; k += WIDTH)
-#define SHARED
-#define BEYOND(row) if (row >= parameters.rows) return;
-#define ACROSS(function, v) function(v)
-#define READ_ROW(p, base, k) read_row(p, (base) + (k), n - (k))
-#define WRITE_ROW(p, base, k, v) write_row(p, (base) + (k), n - (k), v)
-#define LIMITED(v, k) without_end(v, n - k)
-#define PUT(target, expression)                                                  \
+#define EACH(k) for (long k = 0; k < n; k += VECTOR_WIDTH)
+#define RETURN_WITHOUT_ROW(row) if (row >= parameters.rows) return;
+#define READ_ROW(p, base, k) load_vector(p, (base) + (k), n - (k), WIDE_TYPE, (C)0)
+#define WRITE_ROW(p, base, k, v) store_vector(p, (base) + (k), n - (k), WIDE_TYPE, v)
+#define EXCLUDE_PADDING(v, k) exclude_padding(v, n - k)
+#define EVALUATE(target, expression)                                             \
     {                                                                            \
-        C values[WIDTH];                                                         \
-        for (long j = 0; j < WIDTH; ++j) {                                       \
+        C values[VECTOR_WIDTH];                                                  \
+        for (long j = 0; j < VECTOR_WIDTH; ++j) {                                \
             const long key = first + j;                                          \
             values[j] = key < n ? (C)(expression) : (C)0;                        \
         }                                                                        \
-        target = JOIN(vload, WIDTH)(0, values);                                  \
+        target = CONCAT(vload, VECTOR_WIDTH)(0, values);                         \
     }
 
-inline V read_row(GLOBAL const C* p, long k, long left) {
-    if (left >= WIDTH) return JOIN(vload, WIDTH)(0, p + k);
-    C values[WIDTH];
-    for (int j = 0; j < WIDTH; ++j) values[j] = j < left ? p[k + j] : (C)0;
-    return JOIN(vload, WIDTH)(0, values);
-}
-inline void write_row(GLOBAL C* p, long k, long left, V x) {
-    if (left >= WIDTH) {
-        JOIN(vstore, WIDTH)(x, 0, p + k);
-        return;
-    }
-    C values[WIDTH];
-    JOIN(vstore, WIDTH)(x, 0, values);
-    for (int j = 0; j < WIDTH && j < left; ++j) p[k + j] = values[j];
-}
-inline V without_end(V x, long left) {
-    if (left >= WIDTH) return x;
-    C values[WIDTH];
-    JOIN(vstore, WIDTH)(x, 0, values);
-    for (int j = 0; j < WIDTH; ++j)
+inline V exclude_padding(V x, long left) {
+    if (left >= VECTOR_WIDTH) return x;
+    C values[VECTOR_WIDTH];
+    CONCAT(vstore, VECTOR_WIDTH)(x, 0, values);
+    for (int j = 0; j < VECTOR_WIDTH; ++j)
         if (j >= left) values[j] = -(C)INFINITY;
-    return JOIN(vload, WIDTH)(0, values);
-}
-inline C total(V x) {
-    C values[WIDTH];
-    JOIN(vstore, WIDTH)(x, 0, values);
-    C sum = values[0];
-    for (int j = 1; j < WIDTH; ++j) sum += values[j];
-    return sum;
-}
-inline C peak(V x) {
-    C values[WIDTH];
-    JOIN(vstore, WIDTH)(x, 0, values);
-    C best = values[0];
-    for (int j = 1; j < WIDTH; ++j) best = fmax(best, values[j]);
-    return best;
+    return CONCAT(vload, VECTOR_WIDTH)(0, values);
 }
 #else
-#define V C
 #define ROW GROUP
 #define EACH(k) for (long k = LANE; k < n; k += GROUP_SIZE)
-#define SHARED LOCAL C shared[GROUP_SIZE];
-#define BEYOND(row)  // there are as many groups as rows
-#define ACROSS(function, v) function(v, shared)
+#define RETURN_WITHOUT_ROW(row)  // there are as many groups as rows
 #define READ_ROW(p, base, k) ((p)[(base) + (k)])
 #define WRITE_ROW(p, base, k, v) (p)[(base) + (k)] = v
-#define LIMITED(v, k) (v)
-#define PUT(target, expression)                                                  \
+#define EXCLUDE_PADDING(v, k) (v)
+#define EVALUATE(target, expression)                                             \
     {                                                                            \
         const long key = first;                                                  \
         target = (C)(expression);                                                \
     }
-#define ACROSS_ITEMS(name, join)                                                 \
-    inline C name(C own, LOCAL C* shared) {                                      \
-        shared[LANE] = own;                                                      \
-        for (int step = GROUP_SIZE / 2; step > 0; step /= 2) {                   \
-            BARRIER;                                                             \
-            if (LANE < step) {                                                   \
-                const C x = shared[LANE], y = shared[LANE + step];               \
-                shared[LANE] = join;                                             \
-            }                                                                    \
-        }                                                                        \
-        BARRIER;                                                                 \
-        const C all = shared[0];                                                 \
-        BARRIER;                                                                 \
-        return all;                                                              \
-    }
-ACROSS_ITEMS(total, x + y)
-ACROSS_ITEMS(peak, fmax(x, y))
 #endif
 
-// The hyperbolic tangent: of drivers' own some do not reach 1.
-inline V bent(V x) {
+// The tanh of some drivers does not reach 1.
+inline V burn_tanh(V x) {
     const V decay = expm1((C)-2 * fabs(x));
     return copysign(-decay / ((C)2 + decay), x);
 }
 
 #ifdef HAS_attention_weights
-// What softmax makes of the scores. A row without keys becomes 0 where there may be one.
+// Softmax of the scores. A row that excludes all keys becomes 0.
 KERNEL(GROUP_SIZE)
 void attention_weights(
     const Parameters parameters, GLOBAL const C* scores, GLOBAL const uchar* mask,
     GLOBAL const C* bias, GLOBAL C* out) {
     SHARED
     const long n = parameters.n, row = ROW;
-    BEYOND(row)
-    long mask_row = parameters.mask_start, bias_row = parameters.bias_start, rest = row;
+    RETURN_WITHOUT_ROW(row)
+    long mask_row = parameters.mask_offset, bias_row = parameters.bias_offset, rest = row;
     for (long axis = parameters.rank - 1; axis >= 0; --axis) {
-        const long at = rest % parameters.lengths[axis];
+        const long position = rest % parameters.lengths[axis];
         rest /= parameters.lengths[axis];
-        mask_row += at * parameters.mask_strides[axis];
-        bias_row += at * parameters.bias_strides[axis];
+        mask_row += position * parameters.mask_strides[axis];
+        bias_row += position * parameters.bias_strides[axis];
     }
-    const C scale = OF_NUMBER((ulong)parameters.scale);
-    const C softcap = OF_NUMBER((ulong)parameters.softcap);
-    // The last query stands at the last key.
+    const C scale = SCALAR((ulong)parameters.scale);
+    const C softcap = SCALAR((ulong)parameters.softcap);
+    // The last query is aligned with the last key.
     const long last = parameters.is_causal ? row % parameters.queries + n - parameters.queries : n;
-    const int bends = (int)parameters.has_softcap, hides = (int)parameters.has_mask;
-    const long mask_step = parameters.mask_step, bias_step = parameters.bias_step;
+    const int has_softcap = (int)parameters.has_softcap, has_mask = (int)parameters.has_mask;
+    const long mask_stride = parameters.mask_stride, bias_stride = parameters.bias_stride;
     const long base = row * n;
-    V best = UNSEEN, seen = (V)((C)0);
+    V largest = EXCLUDED, included = (V)((C)0);
     EACH(first) {
         V score = READ_ROW(scores, base, first) * scale;
-        if (bends) score = bent(score / softcap) * softcap;
-        if (hides || last < n) {
+        if (has_softcap) score = burn_tanh(score / softcap) * softcap;
+        if (has_mask || last < n) {
             V hidden;
-            PUT(hidden, key > last || (hides && mask[mask_row + key * mask_step]) ? (C)1 : (C)0)
-            score = hidden != (C)0 ? UNSEEN : score;
+            EVALUATE(hidden, key > last || (has_mask && mask[mask_row + key * mask_stride]) ? (C)1 : (C)0)
+            score = hidden != (C)0 ? EXCLUDED : score;
         }
         if (parameters.has_bias) {
             V added;
-            PUT(added, bias[bias_row + key * bias_step])
+            EVALUATE(added, bias[bias_row + key * bias_stride])
             score += added;
         }
-        score = LIMITED(score, first);
-        best = fmax(best, score);
-        seen = score == UNSEEN ? seen : (V)((C)1);
+        score = EXCLUDE_PADDING(score, first);
+        largest = fmax(largest, score);
+        included = score == EXCLUDED ? included : (V)((C)1);
         WRITE_ROW(out, base, first, score);
     }
-    const C highest = ACROSS(peak, best), keys = ACROSS(total, seen);
-    const int excluded = parameters.may_exclude && keys == (C)0;
+    const C row_largest = ACROSS_LANES(row_max, largest);
+    const C keys = ACROSS_LANES(row_sum, included);
+    const int is_excluded = parameters.may_exclude_rows && keys == (C)0;
     V sum = (V)((C)0);
     EACH(first) {
-        WRITE_ROW(out, base, first, exp(READ_ROW(out, base, first) - highest));
-        sum += READ_ROW(out, base, first);  // nothing beyond the end of the row
+        WRITE_ROW(out, base, first, exp(READ_ROW(out, base, first) - row_largest));
+        sum += READ_ROW(out, base, first);  // 0 beyond the end of the row
     }
-    const C all = ACROSS(total, sum);
+    const C all = ACROSS_LANES(row_sum, sum);
     EACH(first) {
         const V weight = READ_ROW(out, base, first) / all;
-        WRITE_ROW(out, base, first, excluded ? (V)((C)0) : weight);
+        WRITE_ROW(out, base, first, is_excluded ? (V)((C)0) : weight);
     }
 }
 #endif
 
-#ifdef HAS_attention_slope
-// The gradient by the products of queries and keys: that of softmax, of the cap and of the scale.
+#ifdef HAS_attention_score_grad
+// The gradient by the products of queries and keys, through softmax, cap and scale.
 KERNEL(GROUP_SIZE)
-void attention_slope(
+void attention_score_grad(
     const Parameters parameters, GLOBAL const C* weights, GLOBAL const C* g,
     GLOBAL const C* scores, GLOBAL C* out) {
     SHARED
     const long n = parameters.n, row = ROW;
-    BEYOND(row)
+    RETURN_WITHOUT_ROW(row)
     const long base = row * n;
-    const C scale = OF_NUMBER((ulong)parameters.scale);
-    const C softcap = OF_NUMBER((ulong)parameters.softcap);
+    const C scale = SCALAR((ulong)parameters.scale);
+    const C softcap = SCALAR((ulong)parameters.softcap);
     V sum = (V)((C)0);
     EACH(first) sum += READ_ROW(weights, base, first) * READ_ROW(g, base, first);
-    const C level = ACROSS(total, sum);
+    const C weighted_mean = ACROSS_LANES(row_sum, sum);
     EACH(first) {
-        V slope = READ_ROW(weights, base, first) * (READ_ROW(g, base, first) - level);
+        V score_grad = READ_ROW(weights, base, first) * (READ_ROW(g, base, first) - weighted_mean);
         if (parameters.has_softcap) {
-            const V turned = bent(READ_ROW(scores, base, first) * scale / softcap);
-            slope *= (C)1 - turned * turned;
+            const V capped = burn_tanh(READ_ROW(scores, base, first) * scale / softcap);
+            score_grad *= (C)1 - capped * capped;
         }
-        WRITE_ROW(out, base, first, slope * scale);
+        WRITE_ROW(out, base, first, score_grad * scale);
     }
 }
 #endif

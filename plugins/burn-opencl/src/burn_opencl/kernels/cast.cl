@@ -1,7 +1,7 @@
-// Elements of one dtype as another: S is the type that the first is read in.
+// Conversion from one dtype to another: S is the C type of the source.
 
 typedef struct {
-    long n, start, source, target;
+    long n, offset, source, target;
 } Parameters;
 #ifndef SOURCE
 #define SOURCE ((int)parameters.source)
@@ -9,9 +9,9 @@ typedef struct {
 #endif
 
 #if FROM_FLOATING && !IS_FLOATING
-// Cut off and saturated; NaN is 0.
-#define SATURATED(low, beyond, high) \
-    (x != x ? (C)0 : x >= (S)(beyond) ? (C)(high) : x < (S)(low) ? (C)(low) : (C)x)
+// Truncated towards 0 and saturated; NaN becomes 0.
+#define SATURATED(low, limit, high) \
+    (x != x ? (C)0 : x >= (S)(limit) ? (C)(high) : x < (S)(low) ? (C)(low) : (C)x)
 inline C converted(S x, int type) {
     switch (type) {
         case BOOL: return x != (S)0;
@@ -36,6 +36,6 @@ KERNEL(GROUP_SIZE)
 void cast(const Parameters parameters, GLOBAL const void* x, GLOBAL void* out) {
     const long i = ITEM;
     if (i >= parameters.n) return;
-    const S value = JOIN(read_, S)(x, parameters.start + i, SOURCE);
+    const S value = CONCAT(read_, S)(x, parameters.offset + i, SOURCE);
     WRITE(out, i, TARGET, converted(value, TARGET));
 }

@@ -1,241 +1,191 @@
-// Normalization of channels: of (images, channels, places) all elements of a channel together. They
-// are counted through, in parts; the parts are joined in order.
+// Batch normalization of (images, channels, positions). The elements of a channel are reduced in parts;
+// the results of the parts are combined in order.
 
 typedef struct {
-    long images, channels, places, parts, chunk, type, statistic_type, x_start, g_start,
-        gamma_start, beta_start, mean_start, variance_start, epsilon, has_gamma, has_beta;
+    long images, channels, positions, parts, chunk, type, statistic_type, x_offset, g_offset,
+        gamma_offset, beta_offset, mean_offset, variance_offset, epsilon, has_gamma, has_beta;
 } Parameters;
 #ifndef TYPE
 #define TYPE ((int)parameters.type)
 #endif
 
-#if IS_DOUBLE
-#define WIDE FLOAT64
-#else
-#define WIDE FLOAT32
-#endif
-
-// On a CPU an item goes along the places of an image, in vectors of 64 bytes.
+// An item of a CPU iterates over the positions of an image in vectors (row_helpers.cl), a group of a
+// GPU over the elements of a part.
 #if IS_CPU
-#if IS_DOUBLE
-#define WIDTH 8
+#define PART_INDEX ITEM
+#define IS_FIRST_LANE 1
+#define LOADED(p, index, fill) load_vector(p, index, left, TYPE, fill)
+#define STORED(p, index, v) store_vector(p, index, left, TYPE, v)
+#define EACH_OF_PART                                                                 \
+    for (long m = first, run = 0; m < stop; m += run) {                              \
+        const long image = m / positions, rest = m - image * positions;              \
+        run = positions - rest < stop - m ? positions - rest : stop - m;             \
+        const long base = (image * parameters.channels + channel) * positions + rest; \
+        for (long j = 0; j < run; j += VECTOR_WIDTH) {                               \
+            const long index = base + j, left = run - j;
+#define EACH_ELEMENT                                                                 \
+    const long row = ITEM, positions = parameters.positions;                         \
+    if (row >= parameters.images * parameters.channels) return;                      \
+    const long channel = row % parameters.channels;                                  \
+    FACTORS                                                                          \
+    for (long j = 0; j < positions; j += VECTOR_WIDTH) {                             \
+        const long index = row * positions + j, left = positions - j;
 #else
-#define WIDTH 16
-#endif
-#define V JOIN(C, WIDTH)
-#define OWN ITEM
-#define SHARED
-#define TOTAL(v) total(v)
-#define IS_FIRST 1
-#define LOADED(p, place, fill) loaded(p, place, left, TYPE, fill)
-#define STORED(p, place, v) stored(p, place, left, TYPE, v)
-#define WALK                                                                     \
-    for (long m = first, run = 0; m < stop; m += run) {                          \
-        const long image = m / places, rest = m - image * places;                \
-        run = places - rest < stop - m ? places - rest : stop - m;               \
-        const long at = (image * parameters.channels + channel) * places + rest; \
-        for (long j = 0; j < run; j += WIDTH) {                                  \
-            const long place = at + j, left = run - j;
-#define ROW                                                                      \
-    const long row = ITEM, places = parameters.places;                           \
-    if (row >= parameters.images * parameters.channels) return;                  \
-    const long channel = row % parameters.channels;                              \
-    FACTORS                                                                      \
-    for (long j = 0; j < places; j += WIDTH) {                                   \
-        const long place = row * places + j, left = places - j;
-
-inline V loaded(GLOBAL const void* p, long place, long left, int type, C fill) {
-    if (left >= WIDTH && type == WIDE) return JOIN(vload, WIDTH)(0, AS(const C, p) + place);
-    C values[WIDTH];
-    for (int j = 0; j < WIDTH; ++j) values[j] = j < left ? READ(p, place + j, type) : fill;
-    return JOIN(vload, WIDTH)(0, values);
-}
-inline void stored(GLOBAL void* p, long place, long left, int type, V x) {
-    if (left >= WIDTH && type == WIDE) {
-        JOIN(vstore, WIDTH)(x, 0, AS(C, p) + place);
-        return;
-    }
-    C values[WIDTH];
-    JOIN(vstore, WIDTH)(x, 0, values);
-    for (int j = 0; j < WIDTH && j < left; ++j) WRITE(p, place + j, type, values[j]);
-}
-inline C total(V x) {
-    C values[WIDTH];
-    JOIN(vstore, WIDTH)(x, 0, values);
-    C sum = values[0];
-    for (int j = 1; j < WIDTH; ++j) sum += values[j];
-    return sum;
-}
-#else
-#define V C
-#define OWN GROUP
-#define SHARED LOCAL C shared[GROUP_SIZE];
-#define TOTAL(v) total(v, shared)
-#define IS_FIRST (LANE == 0)
-#define LOADED(p, place, fill) READ(p, place, TYPE)
-#define STORED(p, place, v) WRITE(p, place, TYPE, v)
-#define WALK                                                                     \
-    for (uint m = (uint)first + (uint)LANE; m < (uint)stop; m += GROUP_SIZE) {   \
-        const uint image = m / (uint)places, rest = m - image * (uint)places;    \
-        const long place = (image * parameters.channels + channel) * places + rest; {
-#define ROW                                                                      \
-    {                                                                            \
-        const long place = ITEM, places = parameters.places;                     \
-        if (place >= parameters.images * parameters.channels * places) return;   \
-        const long channel = place / places % parameters.channels;               \
+#define PART_INDEX GROUP
+#define IS_FIRST_LANE (LANE == 0)
+#define LOADED(p, index, fill) READ(p, index, TYPE)
+#define STORED(p, index, v) WRITE(p, index, TYPE, v)
+#define EACH_OF_PART                                                                 \
+    for (uint m = (uint)first + (uint)LANE; m < (uint)stop; m += GROUP_SIZE) {       \
+        const uint image = m / (uint)positions, rest = m - image * (uint)positions;  \
+        const long index = (image * parameters.channels + channel) * positions + rest; {
+#define EACH_ELEMENT                                                                 \
+    {                                                                                \
+        const long index = ITEM, positions = parameters.positions;                   \
+        if (index >= parameters.images * parameters.channels * positions) return;    \
+        const long channel = index / positions % parameters.channels;                \
         FACTORS
-
-inline C total(C own, LOCAL C* shared) {
-    shared[LANE] = own;
-    for (int step = GROUP_SIZE / 2; step > 0; step /= 2) {
-        BARRIER;
-        if (LANE < step) shared[LANE] += shared[LANE + step];
-    }
-    BARRIER;
-    const C sum = shared[0];
-    BARRIER;
-    return sum;
-}
 #endif
 #define END }}
 
 // There are as many groups as there are parts of channels, and on a CPU as many items.
-#define PART                                                                     \
+#define PART_OF_CHANNEL                                                                     \
     SHARED                                                                       \
-    const long own = OWN, part = own % parameters.parts, places = parameters.places; \
-    const long channel = own / parameters.parts, count = parameters.images * places; \
+    const long part_index = PART_INDEX, part = part_index % parameters.parts;        \
+    const long channel = part_index / parameters.parts, positions = parameters.positions; \
+    const long count = parameters.images * positions;                                \
     const long first = part * parameters.chunk;                                  \
     const long stop = first + parameters.chunk < count ? first + parameters.chunk : count;
 
-#define STATISTIC(p, start) READ(p, parameters.start + channel, (int)parameters.statistic_type)
-#define INVERSE(variance) ((C)1 / sqrt((variance) + OF_NUMBER((ulong)parameters.epsilon)))
+#define STATISTIC(p, offset) READ(p, parameters.offset + channel, (int)parameters.statistic_type)
+#define INVERSE_DEVIATION(variance) ((C)1 / sqrt((variance) + SCALAR((ulong)parameters.epsilon)))
 
 #ifdef HAS_channel_moments
-// Mean and sum of squares around it of each part.
+// Mean of each part, and sum of squares around it.
 KERNEL(GROUP_SIZE)
 void channel_moments(const Parameters parameters, GLOBAL const void* x, GLOBAL C* parts) {
-    PART
+    PART_OF_CHANNEL
     V sum = (V)((C)0), squares = (V)((C)0);
-    WALK
-        sum += LOADED(x, parameters.x_start + place, (C)0);
+    EACH_OF_PART
+        sum += LOADED(x, parameters.x_offset + index, (C)0);
     END
-    const C mean = TOTAL(sum) / (C)(stop - first);
-    WALK
-        const V distance = LOADED(x, parameters.x_start + place, mean) - mean;
+    const C mean = ACROSS_LANES(row_sum, sum) / (C)(stop - first);
+    EACH_OF_PART
+        const V distance = LOADED(x, parameters.x_offset + index, mean) - mean;
         squares += distance * distance;
     END
-    const C all = TOTAL(squares);
-    if (IS_FIRST) {
-        parts[2 * own] = mean;
-        parts[2 * own + 1] = all;
+    const C all = ACROSS_LANES(row_sum, squares);
+    if (IS_FIRST_LANE) {
+        parts[2 * part_index] = mean;
+        parts[2 * part_index + 1] = all;
     }
 }
 
-// Those of the channels (T. F. Chan, G. H. Golub and R. J. LeVeque, 1979).
+// Mean and variance of the channels (T. F. Chan, G. H. Golub and R. J. LeVeque, 1979).
 KERNEL(64)
-void join_moments(
-    const Parameters parameters, GLOBAL const C* parts, GLOBAL C* joined, GLOBAL void* means,
+void combine_moments(
+    const Parameters parameters, GLOBAL const C* parts, GLOBAL C* statistics, GLOBAL void* means,
     GLOBAL void* variances) {
-    const long channel = ITEM, count = parameters.images * parameters.places;
+    const long channel = ITEM, count = parameters.images * parameters.positions;
     if (channel >= parameters.channels) return;
-    C mean = 0, squares = 0, seen = 0;
+    C mean = 0, squares = 0, counted = 0;
     for (long part = 0; part < parameters.parts; ++part) {
         const long first = part * parameters.chunk, left = count - first;
-        const C more = (C)(left < parameters.chunk ? left : parameters.chunk);
-        const long place = 2 * (channel * parameters.parts + part);
-        const C distance = parts[place] - mean, share = more / (seen + more);
-        mean = part ? mean + distance * share : parts[place];
-        squares += parts[place + 1] + (part ? distance * distance * seen * share : (C)0);
-        seen += more;
+        const C added = (C)(left < parameters.chunk ? left : parameters.chunk);
+        const long index = 2 * (channel * parameters.parts + part);
+        const C distance = parts[index] - mean, share = added / (counted + added);
+        mean = part ? mean + distance * share : parts[index];
+        squares += parts[index + 1] + (part ? distance * distance * counted * share : (C)0);
+        counted += added;
     }
     const C variance = squares / (C)count;
-    joined[channel] = mean;
-    joined[parameters.channels + channel] = variance;
+    statistics[channel] = mean;
+    statistics[parameters.channels + channel] = variance;
     WRITE(means, channel, TYPE, mean);
     WRITE(variances, channel, TYPE, variance);
 }
 #endif
 
-#ifdef HAS_channel_slopes
-// Sums of the gradient, and of the gradient times the normalized elements.
+#ifdef HAS_channel_grad_sums
+// Sums over each part of the gradient, and of the gradient times the normalized elements.
 KERNEL(GROUP_SIZE)
-void channel_slopes(
+void channel_grad_sums(
     const Parameters parameters, GLOBAL const void* x, GLOBAL const void* g,
     GLOBAL const void* means, GLOBAL const void* variances, GLOBAL C* parts) {
-    PART
-    const C mean = STATISTIC(means, mean_start);
-    const C inverse = INVERSE(STATISTIC(variances, variance_start));
-    V level = (V)((C)0), bend = (V)((C)0);
-    WALK
-        const V slope = LOADED(g, parameters.g_start + place, (C)0);
-        level += slope;
-        bend += slope * ((LOADED(x, parameters.x_start + place, mean) - mean) * inverse);
+    PART_OF_CHANNEL
+    const C mean = STATISTIC(means, mean_offset);
+    const C inverse = INVERSE_DEVIATION(STATISTIC(variances, variance_offset));
+    V sum = (V)((C)0), projected = (V)((C)0);
+    EACH_OF_PART
+        const V value = LOADED(g, parameters.g_offset + index, (C)0);
+        sum += value;
+        projected += value * ((LOADED(x, parameters.x_offset + index, mean) - mean) * inverse);
     END
-    const C all = TOTAL(level), steep = TOTAL(bend);
-    if (IS_FIRST) {
-        parts[2 * own] = all;
-        parts[2 * own + 1] = steep;
+    const C all = ACROSS_LANES(row_sum, sum), all_projected = ACROSS_LANES(row_sum, projected);
+    if (IS_FIRST_LANE) {
+        parts[2 * part_index] = all;
+        parts[2 * part_index + 1] = all_projected;
     }
 }
 
 KERNEL(64)
-void join_slopes(
-    const Parameters parameters, GLOBAL const C* parts, GLOBAL C* joined, GLOBAL void* to_beta,
-    GLOBAL void* to_gamma) {
+void combine_grad_sums(
+    const Parameters parameters, GLOBAL const C* parts, GLOBAL C* statistics, GLOBAL void* beta_grad,
+    GLOBAL void* gamma_grad) {
     const long channel = ITEM;
     if (channel >= parameters.channels) return;
-    C level = 0, bend = 0;
+    C sum = 0, projected = 0;
     for (long part = 0; part < parameters.parts; ++part) {
-        const long place = 2 * (channel * parameters.parts + part);
-        level += parts[place];
-        bend += parts[place + 1];
+        const long index = 2 * (channel * parameters.parts + part);
+        sum += parts[index];
+        projected += parts[index + 1];
     }
-    joined[channel] = level;
-    joined[parameters.channels + channel] = bend;
-    WRITE(to_beta, channel, TYPE, level);
-    WRITE(to_gamma, channel, TYPE, bend);
+    statistics[channel] = sum;
+    statistics[parameters.channels + channel] = projected;
+    WRITE(beta_grad, channel, TYPE, sum);
+    WRITE(gamma_grad, channel, TYPE, projected);
 }
 #endif
 
 #ifdef HAS_normalize_channels
-// The mean goes first: a factor of both would lose the digits in which they differ.
+// The mean is subtracted before the product, which would lose the digits in which the two differ.
 #define FACTORS                                                                  \
-    const C mean = STATISTIC(means, mean_start);                                 \
-    C factor = INVERSE(STATISTIC(variances, variance_start));                    \
-    if (parameters.has_gamma) factor *= READ(gamma, parameters.gamma_start + channel, TYPE); \
-    const C more =                                                               \
-        parameters.has_beta ? READ(beta, parameters.beta_start + channel, TYPE) : (C)0;
+    const C mean = STATISTIC(means, mean_offset);                                 \
+    C factor = INVERSE_DEVIATION(STATISTIC(variances, variance_offset));                    \
+    if (parameters.has_gamma) factor *= READ(gamma, parameters.gamma_offset + channel, TYPE); \
+    const C shift =                                                              \
+        parameters.has_beta ? READ(beta, parameters.beta_offset + channel, TYPE) : (C)0;
 KERNEL(GROUP_SIZE)
 void normalize_channels(
     const Parameters parameters, GLOBAL const void* x, GLOBAL const void* gamma,
     GLOBAL const void* beta, GLOBAL const void* means, GLOBAL const void* variances,
     GLOBAL void* out) {
-    ROW
-        const V normal = (LOADED(x, parameters.x_start + place, mean) - mean) * factor;
-        STORED(out, place, parameters.has_beta ? normal + more : normal);
+    EACH_ELEMENT
+        const V normal = (LOADED(x, parameters.x_offset + index, mean) - mean) * factor;
+        STORED(out, index, parameters.has_beta ? normal + shift : normal);
     }
 }
 #endif
 
 #ifdef HAS_channel_gradient
-// What changes the mean or the variance of a channel changes nothing: it is taken out.
+// The output does not change with mean or variance of a channel, so these components are subtracted.
 #define FACTORS                                                                  \
-    const C mean = STATISTIC(means, mean_start);                                 \
-    const C inverse = INVERSE(STATISTIC(variances, variance_start));             \
-    const C count = (C)(parameters.images * parameters.places);                  \
-    const C level = joined[channel] / count;                                     \
-    const C bend = joined[parameters.channels + channel] / count;                \
+    const C mean = STATISTIC(means, mean_offset);                                 \
+    const C inverse = INVERSE_DEVIATION(STATISTIC(variances, variance_offset));             \
+    const C count = (C)(parameters.images * parameters.positions);                  \
+    const C mean_grad = statistics[channel] / count;                                     \
+    const C projected_grad = statistics[parameters.channels + channel] / count;                \
     const C factor = parameters.has_gamma                                        \
-        ? inverse * READ(gamma, parameters.gamma_start + channel, TYPE) : inverse;
+        ? inverse * READ(gamma, parameters.gamma_offset + channel, TYPE) : inverse;
 KERNEL(GROUP_SIZE)
 void channel_gradient(
     const Parameters parameters, GLOBAL const void* x, GLOBAL const void* g,
     GLOBAL const void* gamma, GLOBAL const void* means, GLOBAL const void* variances,
-    GLOBAL const C* joined, GLOBAL void* out) {
-    ROW
-        const V normal = (LOADED(x, parameters.x_start + place, mean) - mean) * inverse;
-        const V rest = LOADED(g, parameters.g_start + place, (C)0) - level - normal * bend;
-        STORED(out, place, rest * factor);
+    GLOBAL const C* statistics, GLOBAL void* out) {
+    EACH_ELEMENT
+        const V normal = (LOADED(x, parameters.x_offset + index, mean) - mean) * inverse;
+        const V remaining = LOADED(g, parameters.g_offset + index, (C)0) - mean_grad - normal * projected_grad;
+        STORED(out, index, remaining * factor);
     }
 }
 #endif

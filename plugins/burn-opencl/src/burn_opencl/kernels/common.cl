@@ -1,5 +1,6 @@
-// Elements of all dtypes, read into and written from the four types that are computed in: float,
-// double, long and ulong. TYPE is the number of a dtype; where it is a constant, one branch stays.
+// Reads and writes of elements of all dtypes, as one of the four types that kernels compute in: float,
+// double, long and ulong. `type` is the code of a dtype; where it is a constant, the compiler keeps one
+// case.
 
 #define BOOL 0
 #define INT8 1
@@ -14,14 +15,14 @@
 #define BFLOAT16 10
 #define FLOAT32 11
 #define FLOAT64 12
-#define NUMBER 13
+#define SCALAR_TYPE 13
 
 #define AS(T, p) ((GLOBAL T*)(p))
-#define JOINED(a, b) a##b
-#define JOIN(a, b) JOINED(a, b)
+#define CONCAT_EXPANDED(a, b) a##b
+#define CONCAT(a, b) CONCAT_EXPANDED(a, b)
 
-inline ushort bfloat_of(float x) {
-    const uint bits = BITS_OF_FLOAT(x);
+inline ushort bfloat16_bits(float x) {
+    const uint bits = FLOAT_AS_UINT(x);
     if (x != x) return (ushort)((bits >> 16) | 0x40u);
     return (ushort)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
 }
@@ -29,7 +30,7 @@ inline ushort bfloat_of(float x) {
 inline float read_float(GLOBAL const void* p, long i, int type) {
     switch (type) {
         case FLOAT16: return READ_HALF(p, i);
-        case BFLOAT16: return FLOAT_OF_BITS((uint)AS(const ushort, p)[i] << 16);
+        case BFLOAT16: return UINT_AS_FLOAT((uint)AS(const ushort, p)[i] << 16);
         default: return AS(const float, p)[i];
     }
 }
@@ -37,11 +38,11 @@ inline void write_float(GLOBAL void* p, long i, int type, float x) {
     switch (type) {
         case BOOL: AS(uchar, p)[i] = x != 0.0f; break;
         case FLOAT16: WRITE_HALF(p, i, x); break;
-        case BFLOAT16: AS(ushort, p)[i] = bfloat_of(x); break;
+        case BFLOAT16: AS(ushort, p)[i] = bfloat16_bits(x); break;
         default: AS(float, p)[i] = x;
     }
 }
-inline float number_float(ulong bits) { return FLOAT_OF_BITS((uint)bits); }
+inline float scalar_float(ulong bits) { return UINT_AS_FLOAT((uint)bits); }
 
 #ifdef HAS_FP64
 inline double read_double(GLOBAL const void* p, long i, int type) {
@@ -57,7 +58,7 @@ inline void write_double(GLOBAL void* p, long i, int type, double x) {
         default: AS(double, p)[i] = x;
     }
 }
-inline double number_double(ulong bits) { return DOUBLE_OF_BITS(bits); }
+inline double scalar_double(ulong bits) { return ULONG_AS_DOUBLE(bits); }
 #endif
 
 inline long read_long(GLOBAL const void* p, long i, int type) {
@@ -86,26 +87,59 @@ inline void write_ulong(GLOBAL void* p, long i, int type, ulong x) {
 inline void write_long(GLOBAL void* p, long i, int type, long x) {
     write_ulong(p, i, type, (ulong)x);
 }
-inline long number_long(ulong bits) { return (long)bits; }
-inline ulong number_ulong(ulong bits) { return bits; }
+inline long scalar_long(ulong bits) { return (long)bits; }
+inline ulong scalar_ulong(ulong bits) { return bits; }
+
+// Elements of a vector of 64 bytes, of which kernels for CPUs make use.
+#if IS_DOUBLE
+#define VECTOR_WIDTH 8
+#else
+#define VECTOR_WIDTH 16
+#endif
 
 // C is the type that a kernel computes in.
 #ifdef C
-#define READ JOIN(read_, C)
-#define WRITE JOIN(write_, C)
-#define OF_NUMBER JOIN(number_, C)
+#define READ CONCAT(read_, C)
+#define WRITE CONCAT(write_, C)
+#define SCALAR CONCAT(scalar_, C)
 
-inline C larger(C x, C y) { return x != x ? x : (y != y ? y : (x < y ? y : x)); }
-inline C smaller(C x, C y) { return x != x ? x : (y != y ? y : (y < x ? y : x)); }
+inline C maximum(C x, C y) { return x != x ? x : (y != y ? y : (x < y ? y : x)); }
+inline C minimum(C x, C y) { return x != x ? x : (y != y ? y : (y < x ? y : x)); }
+
+// Ways to combine two elements.
+#define SUM 0
+#define PRODUCT 1
+#define MAX 2
+#define MIN 3
+#define ANY 4
+#define ALL 5
+#define ASSIGN 6
+
+inline C combined(int op, C x, C y) {
+    switch (op) {
+        case SUM: return x + y;
+        case PRODUCT: return x * y;
+        case MAX: case ANY: return maximum(x, y);
+        case ASSIGN: return y;
+        default: return minimum(x, y);
+    }
+}
 #endif
 
-// An index from the end counts back. One out of range leaves a note, and -1.
-inline long index_in(ulong bits, int type, long length, GLOBAL long* note, long call) {
+// Bounds of part number `item` % parts of row number `item` / parts, of which each has n elements.
+#define PART_OF_ROW(item)                                                                \
+    const long n = parameters.n, part = (item) % parameters.parts;                       \
+    const long row = (item) / parameters.parts, first = part * parameters.chunk;         \
+    const long stop = first + parameters.chunk < n ? first + parameters.chunk : n;
+
+// Negative indices count from the end. For one that is out of range the result is -1, and the index
+// error is written for the host: number of the op, index, length of the axis.
+inline long checked_index(ulong bits, int type, long length, GLOBAL long* error, long op) {
     const long index = type == UINT64 && bits >> 63 ? 0x7fffffffffffffffL : (long)bits;
     if (index >= 0 && index < length) return index;
     if (index < 0 && index >= -length) return index + length;
-    note[1] = index;
-    note[2] = length;
-    note[0] = call;
+    error[1] = index;
+    error[2] = length;
+    error[0] = op;
     return -1;
 }

@@ -1,10 +1,10 @@
-// What is OpenCL in the kernels. For another runtime with kernels in C this file is written anew.
+// All that is specific to OpenCL C. The other files use these macros and plain C.
 
 #ifdef HAS_FP64
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #endif
 
-// A product and a sum are rounded one after the other, as on all backends; `fma` is said as such.
+// Products and sums are rounded separately, as on all backends, except where a kernel calls `fma`.
 #pragma OPENCL FP_CONTRACT OFF
 
 #define KERNEL(SIZE) __kernel __attribute__((reqd_work_group_size(SIZE, 1, 1)))
@@ -16,32 +16,32 @@
 #define GROUP ((long)get_group_id(0))
 #define BARRIER barrier(CLK_LOCAL_MEM_FENCE)
 
-#define BITS_OF_FLOAT(x) as_uint(x)
-#define FLOAT_OF_BITS(x) as_float(x)
-#define BITS_OF_DOUBLE(x) as_ulong(x)
-#define DOUBLE_OF_BITS(x) as_double(x)
+#define FLOAT_AS_UINT(x) as_uint(x)
+#define UINT_AS_FLOAT(x) as_float(x)
+#define DOUBLE_AS_ULONG(x) as_ulong(x)
+#define ULONG_AS_DOUBLE(x) as_double(x)
 #define READ_HALF(p, i) vload_half(i, (GLOBAL const half*)(p))
 #define WRITE_HALF(p, i, v) vstore_half_rte(v, i, (GLOBAL half*)(p))
-#define HIGH_PRODUCT(x, y) mul_hi(x, y)
-#define CHOSEN(condition, x, y) select(y, x, condition)  // without a branch
+#define MUL_HI(x, y) mul_hi(x, y)
+#define SELECT(condition, x, y) select(y, x, condition)  // without a branch
 
-// A number of float32 rounded to float16.
-inline float HALF_OF(float x) {
+// Rounds float32 to float16.
+inline float ROUND_TO_HALF(float x) {
     ushort bits;
     vstore_half_rte(x, 0, (half*)&bits);
     return vload_half(0, (const half*)&bits);
 }
-#define FLOATS_OF_BITS(x) as_float4(x)
-#define READ_HALVES(p, i) vloada_half4(i, (GLOBAL const half*)(p))
-#define WRITE_HALVES(p, i, v) vstorea_half4_rte(v, i, (GLOBAL half*)(p))
-#define READ_WIDE(p) vload16(0, p)
-#define WRITE_WIDE(p, v) vstore16(v, 0, p)
-#define SIGNED_QUAD(x) as_long4(x)
-#define UNSIGNED_QUAD(x) as_ulong4(x)
+#define UINT4_AS_FLOAT4(x) as_float4(x)
+#define READ_HALF4(p, i) vloada_half4(i, (GLOBAL const half*)(p))
+#define WRITE_HALF4(p, i, v) vstorea_half4_rte(v, i, (GLOBAL half*)(p))
+#define LOAD_VEC16(p) vload16(0, p)
+#define STORE_VEC16(p, v) vstore16(v, 0, p)
+#define AS_LONG4(x) as_long4(x)
+#define AS_ULONG4(x) as_ulong4(x)
 #define ALIGNED __attribute__((aligned(64)))
-#define ADD_ONE(p) atomic_inc(p)
-#define ADD_BITS(p, bits) atomic_or(p, bits)
-#define COUNT_OF_BITS(x) popcount(x)
+#define ATOMIC_INC(p) atomic_inc(p)
+#define ATOMIC_OR(p, bits) atomic_or(p, bits)
+#define POPCOUNT(x) popcount(x)
 #define UNROLL _Pragma("unroll")
 #define UNROLLED(n) TEXT(unroll n)
 #define TEXT(text) _Pragma(#text)

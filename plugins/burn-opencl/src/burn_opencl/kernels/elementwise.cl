@@ -1,155 +1,156 @@
-// One operation at each place of operands that broadcast. There are five forms: the general one,
-// those for large tensors (OP and the types are constants), and among them one that goes along rows
-// for a CPU (BLOCK), and for a GPU one that takes four elements at once (FOURS) and one in tiles, for
-// operands in which neighbours lie along another axis than in the result (TURNED).
+// Elementwise operations on operands that broadcast, in five variants: a general one for small
+// tensors, and four in which OP and the types are constants: along rows for a CPU (ITEM_ELEMENTS), and
+// for a GPU by vectors of four elements (LOAD_VEC4S), by tiles for operands that are contiguous along
+// another axis than the result (TILES), and element by element.
 
 typedef struct {
     long n;
     long lengths[8];
     long strides[OPERANDS + 1][8];
-    long starts[OPERANDS + 1];
-    ulong numbers[OPERANDS];
+    long offsets[OPERANDS + 1];
+    ulong scalars[OPERANDS];
     int types[OPERANDS + 1];
     int rank;
     int op;
-} Layout;
+} Parameters;
 
 #ifndef OP
-#define OP layout.op
-#define TYPE(k) layout.types[k]
+#define OP parameters.op
+#define TYPE(k) parameters.types[k]
 #else
-#define TYPE(k) JOIN(TYPE_, k)
+#define TYPE(k) CONCAT(TYPE_, k)
 #endif
 
-// What lies where: the places of an item, from its number and the lengths of the axes.
-#define LOCATE_IN(T, places, number, rank)                            \
+// Indices into the memory of the operands and the result, from the number of an element in order.
+#define LOCATE_IN(T, indices, number, rank)                            \
     {                                                                 \
         T rest = number;                                              \
         for (int d = (rank) - 1; d >= 0; --d) {                       \
-            const T length = layout.lengths[d];                       \
-            const T above = d ? rest / length : 0;                    \
-            const long at = rest - above * length;                    \
-            rest = above;                                             \
+            const T length = parameters.lengths[d];                       \
+            const T quotient = d ? rest / length : 0;                    \
+            const long position = rest - quotient * length;                    \
+            rest = quotient;                                           \
             for (int k = 0; k <= OPERANDS; ++k)                       \
-                places[k] += at * layout.strides[k][d];               \
+                indices[k] += position * parameters.strides[k][d];               \
         }                                                             \
     }
-#define LOCATE(places, number, rank)                                  \
-    for (int k = 0; k <= OPERANDS; ++k) places[k] = layout.starts[k]; \
-    if (layout.n >> 31)                                               \
-        LOCATE_IN(ulong, places, number, rank)                        \
+#define LOCATE(indices, number, rank)                                  \
+    for (int k = 0; k <= OPERANDS; ++k) indices[k] = parameters.offsets[k]; \
+    if (parameters.n >> 31)                                               \
+        LOCATE_IN(ulong, indices, number, rank)                        \
     else                                                              \
-        LOCATE_IN(uint, places, number, rank)
+        LOCATE_IN(uint, indices, number, rank)
 
-#if defined(BLOCK)
+#if defined(ITEM_ELEMENTS)
 
 #define VALUE(k) \
-    (TYPE(k) == NUMBER ? numbers[k] : READ(p##k, places[k] + i * JOIN(STEP_, k), TYPE(k)))
+    (TYPE(k) == SCALAR_TYPE ? scalars[k] : READ(p##k, indices[k] + i * CONCAT(STRIDE_, k), TYPE(k)))
 
-// An item takes a part of a long row, or several short ones.
-KERNEL(1) void elementwise(const Layout layout, MEMORIES, GLOBAL void* restrict out) {
-    const int last = layout.rank - 1;
-    const long inner = layout.lengths[last], outer = layout.n / inner;
-    const long parts = (inner + BLOCK - 1) / BLOCK, several = inner < BLOCK ? BLOCK / inner : 1;
-    const long first = ITEM % parts * BLOCK, begin = ITEM / parts * several;
-    const long end = begin + several < outer ? begin + several : outer;
-    const long count = inner - first < BLOCK ? inner - first : BLOCK;
-    long steps[OPERANDS + 1];
-    C numbers[OPERANDS];
-    for (int k = 0; k <= OPERANDS; ++k) steps[k] = layout.strides[k][last];
-    for (int k = 0; k < OPERANDS; ++k) numbers[k] = OF_NUMBER(layout.numbers[k]);
+// An item computes a part of a long row, or several short rows.
+KERNEL(1) void elementwise(const Parameters parameters, MEMORIES, GLOBAL void* restrict out) {
+    const int last = parameters.rank - 1;
+    const long inner = parameters.lengths[last], outer = parameters.n / inner;
+    const long parts = (inner + ITEM_ELEMENTS - 1) / ITEM_ELEMENTS, rows = inner < ITEM_ELEMENTS ? ITEM_ELEMENTS / inner : 1;
+    const long first = ITEM % parts * ITEM_ELEMENTS, begin = ITEM / parts * rows;
+    const long end = begin + rows < outer ? begin + rows : outer;
+    const long count = inner - first < ITEM_ELEMENTS ? inner - first : ITEM_ELEMENTS;
+    long strides[OPERANDS + 1];
+    C scalars[OPERANDS];
+    for (int k = 0; k <= OPERANDS; ++k) strides[k] = parameters.strides[k][last];
+    for (int k = 0; k < OPERANDS; ++k) scalars[k] = SCALAR(parameters.scalars[k]);
     for (long row = begin; row < end; ++row) {
-        long places[OPERANDS + 1];
-        LOCATE(places, row, last)
-        for (int k = 0; k <= OPERANDS; ++k) places[k] += first * steps[k];
+        long indices[OPERANDS + 1];
+        LOCATE(indices, row, last)
+        for (int k = 0; k <= OPERANDS; ++k) indices[k] += first * strides[k];
         for (long i = 0; i < count; ++i)
-            WRITE(out, places[OPERANDS] + i * JOIN(STEP_, OPERANDS), TYPE(OPERANDS),
+            WRITE(out, indices[OPERANDS] + i * CONCAT(STRIDE_, OPERANDS), TYPE(OPERANDS),
                   applied(OP, VALUES));
     }
 }
 
-#elif defined(FOURS)
+#elif defined(LOAD_VEC4S)
 
-// Four neighbours at a time; a row is a multiple of four, or there is one row.
+// An item computes four neighbours; rows have a multiple of four elements, or there is one row.
 #define VALUE(k) \
-    (TYPE(k) == NUMBER ? OF_NUMBER(layout.numbers[k]) \
-                       : READ(p##k, places[k] + i * JOIN(STEP_, k), TYPE(k)))
-#define FOUR(k)                                                                            \
-    (TYPE(k) == NUMBER ? (QUAD)(OF_NUMBER(layout.numbers[k]))                              \
-     : JOIN(STEP_, k) == 1 ? READ_QUAD(p##k, places[k], TYPE(k))                           \
-     : JOIN(STEP_, k) == 0 ? (QUAD)(READ(p##k, places[k], TYPE(k)))                        \
-     : (QUAD)(READ(p##k, places[k], TYPE(k)),                                              \
-              READ(p##k, places[k] + JOIN(STEP_, k), TYPE(k)),                             \
-              READ(p##k, places[k] + 2 * JOIN(STEP_, k), TYPE(k)),                         \
-              READ(p##k, places[k] + 3 * JOIN(STEP_, k), TYPE(k))))
+    (TYPE(k) == SCALAR_TYPE ? SCALAR(parameters.scalars[k]) \
+                       : READ(p##k, indices[k] + i * CONCAT(STRIDE_, k), TYPE(k)))
+#define OPERAND_VEC4(k)                                                                            \
+    (TYPE(k) == SCALAR_TYPE ? (VEC4)(SCALAR(parameters.scalars[k]))                              \
+     : CONCAT(STRIDE_, k) == 1 ? READ_VEC4(p##k, indices[k], TYPE(k))                           \
+     : CONCAT(STRIDE_, k) == 0 ? (VEC4)(READ(p##k, indices[k], TYPE(k)))                        \
+     : (VEC4)(READ(p##k, indices[k], TYPE(k)),                                              \
+              READ(p##k, indices[k] + CONCAT(STRIDE_, k), TYPE(k)),                             \
+              READ(p##k, indices[k] + 2 * CONCAT(STRIDE_, k), TYPE(k)),                         \
+              READ(p##k, indices[k] + 3 * CONCAT(STRIDE_, k), TYPE(k))))
 
-KERNEL(GROUP_SIZE) void elementwise(const Layout layout, MEMORIES, GLOBAL void* restrict out) {
+KERNEL(GROUP_SIZE) void elementwise(const Parameters parameters, MEMORIES, GLOBAL void* restrict out) {
     const long first = 4 * ITEM;
-    if (first >= layout.n) return;
-    long steps[OPERANDS + 1], places[OPERANDS + 1];
-    for (int k = 0; k <= OPERANDS; ++k) steps[k] = layout.strides[k][RANK - 1];
-    LOCATE(places, first, RANK)
-    if (first + 4 <= layout.n) {
-        FOURS
-        const QUAD result = (QUAD)(PART(x), PART(y), PART(z), PART(w));
-        WRITE_QUAD(out, places[OPERANDS], TYPE(OPERANDS), result);
+    if (first >= parameters.n) return;
+    long strides[OPERANDS + 1], indices[OPERANDS + 1];
+    for (int k = 0; k <= OPERANDS; ++k) strides[k] = parameters.strides[k][RANK - 1];
+    LOCATE(indices, first, RANK)
+    if (first + 4 <= parameters.n) {
+        LOAD_VEC4S
+        const VEC4 result = (VEC4)(COMPONENT(x), COMPONENT(y), COMPONENT(z), COMPONENT(w));
+        WRITE_VEC4(out, indices[OPERANDS], TYPE(OPERANDS), result);
         return;
     }
-    for (long i = 0; i < layout.n - first; ++i)
-        WRITE(out, places[OPERANDS] + i, TYPE(OPERANDS), applied(OP, VALUES));
+    for (long i = 0; i < parameters.n - first; ++i)
+        WRITE(out, indices[OPERANDS] + i, TYPE(OPERANDS), applied(OP, VALUES));
 }
 
-#elif defined(TURNED)
+#elif defined(TILES)
 
-// A tile is 32 places along each of the last two axes. What lies along the one before the last is
-// read along it, and found in local memory along the other.
-#define ALONG(k, d) layout.strides[k][RANK - 2 + (d)]
+// A tile has 32 elements along each of the last two axes. Operands that are contiguous along the second
+// last axis are read along it into local memory, and from there along the last axis.
+#define TILE_STRIDE(k, d) parameters.strides[k][RANK - 2 + (d)]
 #define VALUE(k) \
-    (TYPE(k) == NUMBER ? OF_NUMBER(layout.numbers[k]) \
-                       : READ(p##k, places[k] + (y + j) * ALONG(k, 0) + x * ALONG(k, 1), TYPE(k)))
-#define BRING(k) \
+    (TYPE(k) == SCALAR_TYPE ? SCALAR(parameters.scalars[k]) \
+                       : READ(p##k, indices[k] + (y + j) * TILE_STRIDE(k, 0) + x * TILE_STRIDE(k, 1), TYPE(k)))
+#define LOAD_TILE(k) \
     tile##k[y + j][x] = \
-        READ(p##k, places[k] + x * ALONG(k, 0) + (y + j) * ALONG(k, 1), TYPE(k));
+        READ(p##k, indices[k] + x * TILE_STRIDE(k, 0) + (y + j) * TILE_STRIDE(k, 1), TYPE(k));
 
-KERNEL(GROUP_SIZE) void elementwise(const Layout layout, MEMORIES, GLOBAL void* restrict out) {
-    TURNED
-    const long height = layout.lengths[RANK - 2], width = layout.lengths[RANK - 1];
-    const long down = (height + 31) / 32, across = (width + 31) / 32;
-    const long above = GROUP / across, row = above % down * 32, column = GROUP % across * 32;
+KERNEL(GROUP_SIZE) void elementwise(const Parameters parameters, MEMORIES, GLOBAL void* restrict out) {
+    TILES
+    const long height = parameters.lengths[RANK - 2], width = parameters.lengths[RANK - 1];
+    const long tile_rows = (height + 31) / 32, tile_columns = (width + 31) / 32;
+    const long above = GROUP / tile_columns;
+    const long row = above % tile_rows * 32, column = GROUP % tile_columns * 32;
     const int x = LANE % 32, y = LANE / 32;
-    long places[OPERANDS + 1];
-    LOCATE(places, above / down, RANK - 2)
-    for (int k = 0; k <= OPERANDS; ++k) places[k] += row * ALONG(k, 0) + column * ALONG(k, 1);
+    long indices[OPERANDS + 1];
+    LOCATE(indices, above / tile_rows, RANK - 2)
+    for (int k = 0; k <= OPERANDS; ++k) indices[k] += row * TILE_STRIDE(k, 0) + column * TILE_STRIDE(k, 1);
     UNROLL for (int j = 0; j < 32; j += GROUP_SIZE / 32)
         if (row + x < height && column + y + j < width) {
-            BRINGS
+            LOAD_TILES
         }
     BARRIER;
     UNROLL for (int j = 0; j < 32; j += GROUP_SIZE / 32)
         if (row + y + j < height && column + x < width)
-            WRITE(out, places[OPERANDS] + (y + j) * ALONG(OPERANDS, 0) + x, TYPE(OPERANDS),
+            WRITE(out, indices[OPERANDS] + (y + j) * TILE_STRIDE(OPERANDS, 0) + x, TYPE(OPERANDS),
                   applied(OP, VALUES));
 }
 
 #else
 
-// An item of the form for large tensors has several places, far enough apart that neighbours have
-// neighbours.
+// An item computes several elements, a group apart, so that neighbouring items access neighbouring
+// memory.
 #ifdef RANK
-#define PLACES 4
+#define ELEMENTS_PER_ITEM 4
 #else
-#define PLACES 1
-#define RANK layout.rank
+#define ELEMENTS_PER_ITEM 1
+#define RANK parameters.rank
 #endif
-#define VALUE(k) (TYPE(k) == NUMBER ? OF_NUMBER(layout.numbers[k]) : READ(p##k, places[k], TYPE(k)))
+#define VALUE(k) (TYPE(k) == SCALAR_TYPE ? SCALAR(parameters.scalars[k]) : READ(p##k, indices[k], TYPE(k)))
 
-KERNEL(GROUP_SIZE) void elementwise(const Layout layout, MEMORIES, GLOBAL void* restrict out) {
-    UNROLL for (int j = 0; j < PLACES; ++j) {
-        const long i = (GROUP * PLACES + j) * GROUP_SIZE + LANE;
-        if (i >= layout.n) return;
-        long places[OPERANDS + 1];
-        LOCATE(places, i, RANK)
-        WRITE(out, places[OPERANDS], TYPE(OPERANDS), applied(OP, VALUES));
+KERNEL(GROUP_SIZE) void elementwise(const Parameters parameters, MEMORIES, GLOBAL void* restrict out) {
+    UNROLL for (int j = 0; j < ELEMENTS_PER_ITEM; ++j) {
+        const long i = (GROUP * ELEMENTS_PER_ITEM + j) * GROUP_SIZE + LANE;
+        if (i >= parameters.n) return;
+        long indices[OPERANDS + 1];
+        LOCATE(indices, i, RANK)
+        WRITE(out, indices[OPERANDS], TYPE(OPERANDS), applied(OP, VALUES));
     }
 }
 

@@ -1,23 +1,24 @@
-// Functions of C that C has not, or has with another meaning.
+// Functions that OpenCL C lacks, or defines otherwise. The prefix burn_ marks those that replace a
+// function of OpenCL C of the same name.
 
 #if IS_FLOATING
 #if IS_DOUBLE
-#define FULL(x) x
+#define C_LITERAL(x) x
 #else
-#define FULL(x) JOIN(x, f)
+#define C_LITERAL(x) CONCAT(x, f)
 #endif
-#define ROOT_OF_HALF (C)FULL(0.7071067811865476)
-#define remainder_of fmod
+#define SQRT_HALF (C)C_LITERAL(0.7071067811865476)
 #if IS_CPU && !IS_DOUBLE
-// Without branches and calls, so that loops become vectors. The polynomials for logarithm and tangent
-// are those of Cephes (S. L. Moshier, 1989), that for erf is of M. Ebner's in Eigen (2016).
-inline float logarithm(float x) {
+// Without branches and calls, so that compilers vectorize loops over them. The polynomials of log and
+// tanh are those of Cephes (S. L. Moshier, 1989), the rational function of erf is that of Eigen
+// (M. Ebner, 2016).
+inline float burn_log(float x) {
     const float scaled = x < 1.17549435e-38f ? x * 8388608.0f : x;
-    const uint bits = BITS_OF_FLOAT(scaled);
-    const float half_way = FLOAT_OF_BITS((bits & 0x007fffffu) | 0x3f000000u);
-    const int low = half_way < 0.70710678f;
-    const float e = (float)((int)(bits >> 23) - 126 - low - (x < 1.17549435e-38f ? 23 : 0));
-    const float m = (low ? half_way + half_way : half_way) - 1.0f, z = m * m;
+    const uint bits = FLOAT_AS_UINT(scaled);
+    const float mantissa = UINT_AS_FLOAT((bits & 0x007fffffu) | 0x3f000000u);
+    const int is_low = mantissa < 0.70710678f;
+    const float e = (float)((int)(bits >> 23) - 126 - is_low - (x < 1.17549435e-38f ? 23 : 0));
+    const float m = (is_low ? mantissa + mantissa : mantissa) - 1.0f, z = m * m;
     float y = 7.0376836292e-2f * m - 1.1514610310e-1f;
     y = y * m + 1.1676998740e-1f;
     y = y * m - 1.2420140846e-1f;
@@ -28,15 +29,15 @@ inline float logarithm(float x) {
     y = y * m + 3.3333331174e-1f;
     y = y * m * z - 2.12194440e-4f * e - 0.5f * z;
     const float result = (m + y) + 0.693359375f * e;
-    const float edge = CHOSEN(x == 0.0f, -INFINITY, CHOSEN(x < 0.0f, NAN, x));
-    return CHOSEN((x > 0.0f) & (x < INFINITY), result, edge);
+    const float edge = SELECT(x == 0.0f, -INFINITY, SELECT(x < 0.0f, NAN, x));
+    return SELECT((x > 0.0f) & (x < INFINITY), result, edge);
 }
-inline float logarithm_above_1(float x) {
-    const float u = 1.0f + x, result = logarithm(u), lost = (x - (u - 1.0f)) / u;
-    const float more = result + CHOSEN((u > 0.0f) & (u < INFINITY), lost, 0.0f);
-    return CHOSEN(x == 0.0f, x, more);
+inline float burn_log1p(float x) {
+    const float u = 1.0f + x, result = burn_log(u), lost = (x - (u - 1.0f)) / u;
+    const float more = result + SELECT((u > 0.0f) & (u < INFINITY), lost, 0.0f);
+    return SELECT(x == 0.0f, x, more);
 }
-inline float exponential_less_1(float x) {
+inline float burn_expm1(float x) {
     float y = 2.4801587e-5f * x + 1.9841270e-4f;
     y = y * x + 1.3888889e-3f;
     y = y * x + 8.3333333e-3f;
@@ -44,99 +45,99 @@ inline float exponential_less_1(float x) {
     y = y * x + 1.6666667e-1f;
     y = y * x + 0.5f;
     const float large = exp(x) - 1.0f;
-    return copysign(CHOSEN(fabs(x) < 0.5f, y * x * x + x, large), x);
+    return copysign(SELECT(fabs(x) < 0.5f, y * x * x + x, large), x);
 }
-inline float tangent(float x) {
+inline float burn_tanh(float x) {
     const float z = x * x;
     float y = -5.70498872745e-3f * z + 2.06390887954e-2f;
     y = y * z - 5.37397155531e-2f;
     y = y * z + 1.33314422036e-1f;
     y = y * z - 3.33332819422e-1f;
     const float w = fabs(x), large = 1.0f - 2.0f / (exp(2.0f * w) + 1.0f);
-    return copysign(CHOSEN(w < 0.625f, y * z * w + w, large), x);
+    return copysign(SELECT(w < 0.625f, y * z * w + w, large), x);
 }
-inline float error_function(float x) {
-    const float w = CHOSEN(fabs(x) > 4.0f, copysign(4.0f, x), x), z = w * w;
-    float above = -2.72614225801306e-10f * z + 2.77068142495902e-08f;
-    above = above * z - 2.10102402082508e-06f;
-    above = above * z - 5.69250639462346e-05f;
-    above = above * z - 7.34990630326855e-04f;
-    above = above * z - 2.95459980854025e-03f;
-    above = above * z - 1.60960333262415e-02f;
-    float below = -1.45660718464996e-05f * z - 2.13374055278905e-04f;
-    below = below * z - 1.68282697438203e-03f;
-    below = below * z - 7.37332916720468e-03f;
-    below = below * z - 1.42647390514189e-02f;
-    return w * above / below;
+inline float burn_erf(float x) {
+    const float w = SELECT(fabs(x) > 4.0f, copysign(4.0f, x), x), z = w * w;
+    float numerator = -2.72614225801306e-10f * z + 2.77068142495902e-08f;
+    numerator = numerator * z - 2.10102402082508e-06f;
+    numerator = numerator * z - 5.69250639462346e-05f;
+    numerator = numerator * z - 7.34990630326855e-04f;
+    numerator = numerator * z - 2.95459980854025e-03f;
+    numerator = numerator * z - 1.60960333262415e-02f;
+    float denominator = -1.45660718464996e-05f * z - 2.13374055278905e-04f;
+    denominator = denominator * z - 1.68282697438203e-03f;
+    denominator = denominator * z - 7.37332916720468e-03f;
+    denominator = denominator * z - 1.42647390514189e-02f;
+    return w * numerator / denominator;
 }
 #else
-#define logarithm log
-#define logarithm_above_1 log1p
-#define exponential_less_1 expm1
-#define error_function erf
-// Of drivers' own some do not reach 1.
-inline C tangent(C x) {
+#define burn_log log
+#define burn_log1p log1p
+#define burn_expm1 expm1
+#define burn_erf erf
+// The tanh of some drivers does not reach 1.
+inline C burn_tanh(C x) {
     const C decay = expm1((C)-2 * fabs(x));
     return copysign(-decay / ((C)2 + decay), x);
 }
 #endif
-inline C floor_quotient(C x, C y) {
+inline C floor_divide(C x, C y) {
     if (y == (C)0) return x / y;
-    const C rest = remainder_of(x, y);
-    C quotient = (x - rest) / y;
-    if (rest != (C)0 && (rest < (C)0) != (y < (C)0)) quotient -= (C)1;
-    if (quotient == (C)0) return copysign((C)0, x / y);
-    const C whole = floor(quotient);
-    return quotient - whole > (C)0.5f ? whole + (C)1 : whole;
+    const C remainder = fmod(x, y);
+    C ratio = (x - remainder) / y;
+    if (remainder != (C)0 && (remainder < (C)0) != (y < (C)0)) ratio -= (C)1;
+    if (ratio == (C)0) return copysign((C)0, x / y);
+    const C whole = floor(ratio);
+    return ratio - whole > (C)0.5f ? whole + (C)1 : whole;
 }
-inline C floor_rest(C x, C y) {
-    const C rest = remainder_of(x, y);
-    if (rest == (C)0) return copysign((C)0, y);
-    return (rest < (C)0) != (y < (C)0) ? rest + y : rest;
+inline C floor_mod(C x, C y) {
+    const C remainder = fmod(x, y);
+    if (remainder == (C)0) return copysign((C)0, y);
+    return (remainder < (C)0) != (y < (C)0) ? remainder + y : remainder;
 }
 inline C sigmoid(C x) {
     const C decay = exp(-fabs(x));
     return (x < (C)0 ? decay : (C)1) / ((C)1 + decay);
 }
 inline C softplus(C x, C beta) {
-    // NaN is not seen by fmax, but comes back with the exponential.
-    return fmax(x, (C)0) + logarithm_above_1(exp(-fabs(x) * beta)) / beta;
+    // fmax drops NaN, but the exponential propagates it.
+    return fmax(x, (C)0) + burn_log1p(exp(-fabs(x) * beta)) / beta;
 }
-// tanh(log(1 + exp(x))), which is 1 from far below 30 on.
-inline C tangent_of_softplus(C x) {
+// tanh(log(1 + exp(x))), which is 1 for all x above 30.
+inline C tanh_of_softplus(C x) {
     const C w = exp(fmin(x, (C)30)), n = w * (w + (C)2);
     return n / (n + (C)2);
 }
-inline C log_of_sum(C x, C y) {
+inline C log_add_exp(C x, C y) {
     const C distance = x == y ? (C)0 : fabs(x - y);
-    return larger(x, y) + logarithm_above_1(exp(-distance));
+    return maximum(x, y) + burn_log1p(exp(-distance));
 }
 inline C gelu_inner(C x) {
-    return (x * ((C)1 + (C)FULL(0.044715) * x * x)) * (C)FULL(0.7978845608028654);
+    return (x * ((C)1 + (C)C_LITERAL(0.044715) * x * x)) * (C)C_LITERAL(0.7978845608028654);
 }
-inline C gelu_slope(C x) {
-    const C area = (C)0.5f * ((C)1 + error_function(x * ROOT_OF_HALF));
-    return area + x * (C)FULL(0.3989422804014327) * exp((C)-0.5f * x * x);
+inline C gelu_derivative(C x) {
+    const C area = (C)0.5f * ((C)1 + burn_erf(x * SQRT_HALF));
+    return area + x * (C)C_LITERAL(0.3989422804014327) * exp((C)-0.5f * x * x);
 }
-inline C gelu_tanh_slope(C x) {
+inline C gelu_tanh_derivative(C x) {
     // (1 + tanh(y)) / 2 is sigmoid(2 y), which is exact where it is small.
-    const C half_of = sigmoid((C)2 * gelu_inner(x));
-    const C inner = x * ((C)1 + (C)FULL(0.134145) * x * x) * (C)FULL(0.3989422804014327);
-    return half_of + inner * (C)4 * half_of * ((C)1 - half_of);
+    const C half_sum = sigmoid((C)2 * gelu_inner(x));
+    const C inner = x * ((C)1 + (C)C_LITERAL(0.134145) * x * x) * (C)C_LITERAL(0.3989422804014327);
+    return half_sum + inner * (C)4 * half_sum * ((C)1 - half_sum);
 }
 #else
-inline C quotient(C x, C y) {
+inline C floor_divide(C x, C y) {
     if (y == 0) return 0;
     if (IS_SIGNED && y == (C)-1) return (C)(0 - (ulong)x);
-    const C whole = x / y;
-    return x % y != 0 && (x < 0) != (y < 0) ? whole - 1 : whole;
+    const C truncated = x / y;
+    return x % y != 0 && (x < 0) != (y < 0) ? truncated - 1 : truncated;
 }
-inline C truncated_rest(C x, C y) {
+inline C truncated_mod(C x, C y) {
     return y == 0 || (IS_SIGNED && y == (C)-1) ? 0 : x % y;
 }
-inline C rest(C x, C y) {
-    const C over = truncated_rest(x, y);
-    return over != 0 && (over < 0) != (y < 0) ? over + y : over;
+inline C floor_mod(C x, C y) {
+    const C remainder = truncated_mod(x, y);
+    return remainder != 0 && (remainder < 0) != (y < 0) ? remainder + y : remainder;
 }
 inline C integer_power(C base, C exponent) {
     if (IS_SIGNED && exponent < 0) {
@@ -151,8 +152,8 @@ inline C integer_power(C base, C exponent) {
     }
     return (C)result;
 }
-inline C shifted_left(C x, C count) { return (ulong)count >= 64 ? 0 : (C)((ulong)x << count); }
-inline C shifted_right(C x, C count) {
+inline C shift_left(C x, C count) { return (ulong)count >= 64 ? 0 : (C)((ulong)x << count); }
+inline C shift_right(C x, C count) {
     if ((ulong)count >= 64) return x < 0 ? (C)-1 : 0;
     return x >> count;
 }

@@ -1,62 +1,77 @@
-// Reading and writing at places that indices name. Elements lie as (outer, length, inner), and are
-// moved as words of their size. Indices lie as (outer, count, inner), or are one for all rows.
+// Reading and writing at indices along the middle axis of (outer, length, inner). Reads move elements
+// as words of their size. Indices are (outer, count, inner), or a vector for all rows (select).
 
 typedef struct {
-    long n, outer, length, count, inner, start, index_start, value_start, selects, type, index_type,
-        update, call;
+    long n, outer, length, count, inner, offset, index_offset, value_offset, is_select, type, index_type,
+        update, op;
 } Parameters;
 #ifndef TYPE
 #define TYPE ((int)parameters.type)
 #define INDEX_TYPE ((int)parameters.index_type)
 #define UPDATE ((int)parameters.update)
 #endif
-#define ASSIGN 0
-#define ADD 1
-#define MULTIPLY 2
-#define MIN 3
-#define MAX 4
 
-#define INDEX(place) \
-    index_in(read_ulong(indices, parameters.index_start + (place), INDEX_TYPE), INDEX_TYPE, \
-             parameters.length, note, parameters.call)
+#define INDEX(position)                                                                         \
+    checked_index(read_ulong(indices, parameters.index_offset + (position), INDEX_TYPE),        \
+                  INDEX_TYPE, parameters.length, error, parameters.op)
 
 #ifdef HAS_gather
 KERNEL(64) void gather(
     const Parameters parameters, GLOBAL const void* x, GLOBAL const void* indices,
-    GLOBAL void* out, GLOBAL long* note) {
+    GLOBAL void* out, GLOBAL long* error) {
     const long i = ITEM;
     if (i >= parameters.n) return;
     const long column = i % parameters.inner, above = i / parameters.inner;
-    const long at = above % parameters.count, row = above / parameters.count;
-    const long index = INDEX(parameters.selects ? at : i);
+    const long position = above % parameters.count, row = above / parameters.count;
+    const long index = INDEX(parameters.is_select ? position : i);
     if (index < 0) return;
-    const long place = (row * parameters.length + index) * parameters.inner + column;
-    WRITE(out, i, TYPE, READ(x, parameters.start + place, TYPE));
+    const long element = (row * parameters.length + index) * parameters.inner + column;
+    WRITE(out, i, TYPE, READ(x, parameters.offset + element, TYPE));
 }
 #endif
 
-// An item for each column: the updates of one place take effect one after the other, in order.
+// An item for each column: the updates of an element take effect in order.
 #ifdef HAS_scatter
 KERNEL(64) void scatter(
     const Parameters parameters, GLOBAL void* out, GLOBAL const void* indices,
-    GLOBAL const void* values, GLOBAL long* note) {
+    GLOBAL const void* values, GLOBAL long* error) {
     const long i = ITEM;
     if (i >= parameters.n) return;
     const long column = i % parameters.inner, row = i / parameters.inner;
     for (long k = 0; k < parameters.count; ++k) {
-        const long at = (row * parameters.count + k) * parameters.inner + column;
-        const long index = INDEX(parameters.selects ? k : at);
+        const long position = (row * parameters.count + k) * parameters.inner + column;
+        const long index = INDEX(parameters.is_select ? k : position);
         if (index < 0) continue;
-        const long place = (row * parameters.length + index) * parameters.inner + column;
-        const C value = READ(values, parameters.value_start + at, TYPE);
-        const C own = READ(out, place, TYPE);
-        switch (UPDATE) {
-            case ASSIGN: WRITE(out, place, TYPE, value); break;
-            case ADD: WRITE(out, place, TYPE, own + value); break;
-            case MULTIPLY: WRITE(out, place, TYPE, own * value); break;
-            case MIN: WRITE(out, place, TYPE, smaller(own, value)); break;
-            case MAX: WRITE(out, place, TYPE, larger(own, value)); break;
-        }
+        const long element = (row * parameters.length + index) * parameters.inner + column;
+        const C value = READ(values, parameters.value_offset + position, TYPE);
+        WRITE(out, element, TYPE, combined(UPDATE, READ(out, element, TYPE), value));
     }
+}
+#endif
+
+#ifdef HAS_flat_indices
+// Rows of indices of the first axes of a tensor, as one flat index each. A row with an index that is out
+// of range becomes `limit`, which is out of range too.
+typedef struct {
+    long total, depth, offset, type, target, limit, lengths[8];
+} FlatParameters;
+
+KERNEL(64) void flat_indices(
+    const FlatParameters parameters, GLOBAL const void* indices, GLOBAL void* out) {
+    const long item = ITEM;
+    if (item >= parameters.total) return;
+    const int type = (int)parameters.type;
+    ulong flat = 0;
+    int is_outside = 0;
+    for (long k = 0; k < parameters.depth; ++k) {
+        const long position = parameters.offset + item * parameters.depth + k;
+        const ulong bits = read_ulong(indices, position, type);
+        const long length = parameters.lengths[k];
+        const int is_negative = (long)bits < 0 && type != UINT64;
+        const ulong index = is_negative ? bits + (ulong)length : bits;
+        is_outside |= index >= (ulong)length;
+        flat = flat * (ulong)length + index;
+    }
+    write_ulong(out, item, (int)parameters.target, is_outside ? (ulong)parameters.limit : flat);
 }
 #endif

@@ -1,151 +1,70 @@
-// Functions of rows of n elements. On a CPU an item takes a row, in vectors of 64 bytes, of which the
-// last is filled up (BY_ITEM). On a GPU LANES items of a group go along each row, neighbours beside
-// each other, and where a row is not too long each of them holds PER pieces of it in registers.
+// Ops on rows of n elements (row_helpers.cl). Where a row fits, each lane of a GPU keeps its
+// VECTORS_PER_LANE vectors of it in registers.
 
 typedef struct {
-    long rows, n, type, start_1, start_2, start_3, epsilon, has_gamma, has_beta;
+    long rows, n, type, offset_1, offset_2, offset_3, epsilon, has_gamma, has_beta;
 } Parameters;
-#define TYPE (parameters.type)
-#ifdef TYPE_0
-#undef TYPE
-#define TYPE TYPE_0
+#ifdef SPECIALIZED_TYPE
+#define TYPE SPECIALIZED_TYPE
+#else
+#define TYPE ((int)parameters.type)
 #endif
 
-#if IS_DOUBLE
-#define WIDE FLOAT64
-#else
-#define WIDE FLOAT32
-#endif
-
-#if BY_ITEM
-#if IS_DOUBLE
-#define WIDTH 8
-#else
-#define WIDTH 16
-#endif
-#define V JOIN(C, WIDTH)
+#if IS_CPU
 #define ROW ITEM
-#define EACH(k) for (long k = 0; k < n; k += WIDTH)
-#define LOADED(p, place, k, fill) loaded(p, (place) + k, n - k, TYPE, fill)
-#define STORED(p, place, k, v) stored(p, (place) + k, n - k, TYPE, v)
-#define STORED_WIDE(p, place, k, v) stored(p, (place) + k, n - k, WIDE, v)
-#define ACROSS(function, v) function(v)
-
-inline V loaded(GLOBAL const void* p, long place, long left, int type, C fill) {
-    if (left >= WIDTH && type == WIDE)
-        return JOIN(vload, WIDTH)(0, AS(const C, p) + place);
-    C values[WIDTH];
-    for (int j = 0; j < WIDTH; ++j) values[j] = j < left ? READ(p, place + j, type) : fill;
-    return JOIN(vload, WIDTH)(0, values);
-}
-inline void stored(GLOBAL void* p, long place, long left, int type, V x) {
-    if (left >= WIDTH && type == WIDE) {
-        JOIN(vstore, WIDTH)(x, 0, AS(C, p) + place);
-        return;
-    }
-    C values[WIDTH];
-    JOIN(vstore, WIDTH)(x, 0, values);
-    for (int j = 0; j < WIDTH && j < left; ++j) WRITE(p, place + j, type, values[j]);
-}
-inline C total(V x) {
-    C values[WIDTH];
-    JOIN(vstore, WIDTH)(x, 0, values);
-    C sum = values[0];
-    for (int j = 1; j < WIDTH; ++j) sum += values[j];
-    return sum;
-}
-inline C peak(V x) {
-    C values[WIDTH];
-    JOIN(vstore, WIDTH)(x, 0, values);
-    C best = values[0];
-    for (int j = 1; j < WIDTH; ++j) best = fmax(best, values[j]);
-    return best;
-}
-#define SHARED
+#define EACH(k) for (long k = 0; k < n; k += VECTOR_WIDTH)
+#define LOADED(p, index, k, fill) load_vector(p, (index) + k, n - k, TYPE, fill)
+#define STORED(p, index, k, v) store_vector(p, (index) + k, n - k, TYPE, v)
+#define STORED_WIDE(p, index, k, v) store_vector(p, (index) + k, n - k, WIDE_TYPE, v)
 #else
-#if BY_QUADS
-#define V QUAD
-#define SPAN 4
-#define LOADED(p, place, k, fill) READ_QUAD(p, (place) + k, TYPE)
-#define STORED(p, place, k, v) WRITE_QUAD(p, (place) + k, TYPE, v)
-#define STORED_WIDE(p, place, k, v) WRITE_QUAD(p, (place) + k, WIDE, v)
-#define SUMMED(v) ((v.x + v.y) + (v.z + v.w))
-#define HIGHEST(v) fmax(fmax(v.x, v.y), fmax(v.z, v.w))
-#else
-#define V C
-#define SPAN 1
-#define LOADED(p, place, k, fill) READ(p, (place) + k, TYPE)
-#define STORED(p, place, k, v) WRITE(p, (place) + k, TYPE, v)
-#define STORED_WIDE(p, place, k, v) WRITE(p, (place) + k, WIDE, v)
-#define SUMMED(v) v
-#define HIGHEST(v) v
-#endif
 #define ROW (GROUP * (GROUP_SIZE / LANES) + LANE / LANES)
-#define OWN (LANE % LANES)
-#ifdef PER
-#define EACH(k)                              \
-    UNROLL for (int at = 0; at < PER; ++at)  \
-        for (long k = ((long)at * LANES + OWN) * SPAN; k < n; k = n)
+#define LOADED(p, index, k, fill) READ_V(p, (index) + k, TYPE)
+#define STORED(p, index, k, v) WRITE_V(p, (index) + k, TYPE, v)
+#define STORED_WIDE(p, index, k, v) WRITE_V(p, (index) + k, WIDE_TYPE, v)
+#ifdef VECTORS_PER_LANE
+#define EACH(k)                                           \
+    UNROLL for (int v = 0; v < VECTORS_PER_LANE; ++v)     \
+        for (long k = ((long)v * LANES + ROW_LANE) * V_WIDTH; k < n; k = n)
 #else
-#define EACH(k) for (long k = OWN * SPAN; k < n; k += LANES * SPAN)
+#define EACH(k) for (long k = ROW_LANE * V_WIDTH; k < n; k += LANES * V_WIDTH)
 #endif
-#define ACROSS(function, v) function(v, shared + LANE / LANES * LANES)
-#define SHARED LOCAL C shared[GROUP_SIZE] ALIGNED;
-
-// What the items of a row have: joined by halves until FEW are left, which each item goes through.
-#define FEW (LANES < 8 ? LANES : 8)
-#define JOIN_LANES(function, own)                                          \
-    shared[OWN] = own;                                                     \
-    UNROLL for (int step = LANES / 2; step >= FEW; step /= 2) {            \
-        BARRIER;                                                           \
-        if (OWN < step) shared[OWN] = function(shared[OWN], shared[OWN + step]); \
-    }                                                                      \
-    BARRIER;                                                               \
-    C all = shared[0];                                                     \
-    UNROLL for (int j = 1; j < FEW; ++j) all = function(all, shared[j]);   \
-    BARRIER;                                                               \
-    return all;
-#define PLUS(x, y) ((x) + (y))
-
-inline C total(V own, LOCAL C* shared) { JOIN_LANES(PLUS, SUMMED(own)) }
-inline C peak(V own, LOCAL C* shared) { JOIN_LANES(fmax, HIGHEST(own)) }
 #endif
 
-// What is read more than once: from memory each time, or kept in registers. KEEP and KEPT are for
-// what is computed on the way, which lies in the result meanwhile.
-#ifdef PER
-#define HOLD(held, p, place) V held[PER]; EACH(k) held[at] = LOADED(p, place, k, (C)0);
-#define HELD(held, p, place, k, fill) held[at]
-#define KEEP(held, k, v) held[at] = v
-#define KEPT(held, k) held[at]
+// Elements that are read more than once: from memory each time, or from registers. KEEP and KEPT are for
+// intermediate results, which are in the memory of the result meanwhile, or in registers.
+#ifdef VECTORS_PER_LANE
+#define HOLD(held, p, index) V held[VECTORS_PER_LANE]; EACH(k) held[v] = LOADED(p, index, k, (C)0);
+#define HELD(held, p, index, k, fill) held[v]
+#define KEEP(held, k, x) held[v] = x
+#define KEPT(held, k) held[v]
 #else
-#define HOLD(held, p, place)
-#define HELD(held, p, place, k, fill) LOADED(p, place, k, fill)
-#define KEEP(held, k, v) STORED(out, out_row, k, v)
+#define HOLD(held, p, index)
+#define HELD(held, p, index, k, fill) LOADED(p, index, k, fill)
+#define KEEP(held, k, x) STORED(out, out_row, k, x)
 #define KEPT(held, k) LOADED(out, out_row, k, (C)0)
 #endif
 
-// Items without a row go along too, as far as none.
+// Lanes without a row take part in barriers, with no elements.
 #define BEGIN                                                     \
-    SHARED const long row = ROW, x_row = parameters.start_1 + row * parameters.n; \
+    SHARED const long row = ROW, x_row = parameters.offset_1 + row * parameters.n; \
     const long n = row < parameters.rows ? parameters.n : 0, out_row = row * n;
 
-// NaN is not seen by fmax, but comes back with the exponential.
+// fmax drops NaN, but the exponential propagates it.
 #ifdef HAS_softmax
 KERNEL(GROUP_SIZE)
 void softmax(const Parameters parameters, GLOBAL const void* x, GLOBAL void* out) {
     BEGIN
     HOLD(own_x, x, x_row)
-    V best = -(C)INFINITY;
-    EACH(k) best = fmax(best, HELD(own_x, x, x_row, k, -(C)INFINITY));
-    const C highest = ACROSS(peak, best);
+    V largest = -(C)INFINITY;
+    EACH(k) largest = fmax(largest, HELD(own_x, x, x_row, k, -(C)INFINITY));
+    const C row_largest = ACROSS_LANES(row_max, largest);
     V sum = (C)0;
     EACH(k) {
-        const V power = exp(HELD(own_x, x, x_row, k, -(C)INFINITY) - highest);
-        sum += power;
-        KEEP(own_x, k, power);
+        const V exponential = exp(HELD(own_x, x, x_row, k, -(C)INFINITY) - row_largest);
+        sum += exponential;
+        KEEP(own_x, k, exponential);
     }
-    const C factor = (C)1 / ACROSS(total, sum);
+    const C factor = (C)1 / ACROSS_LANES(row_sum, sum);
     EACH(k) STORED(out, out_row, k, KEPT(own_x, k) * factor);
 }
 #endif
@@ -154,13 +73,13 @@ KERNEL(GROUP_SIZE)
 void log_softmax(const Parameters parameters, GLOBAL const void* x, GLOBAL void* out) {
     BEGIN
     HOLD(own_x, x, x_row)
-    V best = -(C)INFINITY;
-    EACH(k) best = fmax(best, HELD(own_x, x, x_row, k, -(C)INFINITY));
-    const C highest = ACROSS(peak, best);
+    V largest = -(C)INFINITY;
+    EACH(k) largest = fmax(largest, HELD(own_x, x, x_row, k, -(C)INFINITY));
+    const C row_largest = ACROSS_LANES(row_max, largest);
     V sum = (C)0;
-    EACH(k) sum += exp(HELD(own_x, x, x_row, k, -(C)INFINITY) - highest);
-    const C shift = log(ACROSS(total, sum));
-    EACH(k) STORED(out, out_row, k, HELD(own_x, x, x_row, k, (C)0) - highest - shift);
+    EACH(k) sum += exp(HELD(own_x, x, x_row, k, -(C)INFINITY) - row_largest);
+    const C shift = log(ACROSS_LANES(row_sum, sum));
+    EACH(k) STORED(out, out_row, k, HELD(own_x, x, x_row, k, (C)0) - row_largest - shift);
 }
 #endif
 #ifdef HAS_softmax_grad
@@ -168,15 +87,15 @@ KERNEL(GROUP_SIZE) void softmax_grad(
     const Parameters parameters, GLOBAL const void* output, GLOBAL const void* g,
     GLOBAL void* out) {
     BEGIN
-    const long g_row = parameters.start_2 + row * n;
+    const long g_row = parameters.offset_2 + row * n;
     HOLD(own_output, output, x_row)
     HOLD(own_g, g, g_row)
     V sum = (C)0;
     EACH(k) sum += HELD(own_output, output, x_row, k, (C)0) * HELD(own_g, g, g_row, k, (C)0);
-    const C all = ACROSS(total, sum);
+    const C all = ACROSS_LANES(row_sum, sum);
     EACH(k) {
-        const V slope = HELD(own_g, g, g_row, k, (C)0) - all;
-        STORED(out, out_row, k, HELD(own_output, output, x_row, k, (C)0) * slope);
+        const V difference = HELD(own_g, g, g_row, k, (C)0) - all;
+        STORED(out, out_row, k, HELD(own_output, output, x_row, k, (C)0) * difference);
     }
 }
 #endif
@@ -185,15 +104,15 @@ KERNEL(GROUP_SIZE) void log_softmax_grad(
     const Parameters parameters, GLOBAL const void* output, GLOBAL const void* g,
     GLOBAL void* out) {
     BEGIN
-    const long g_row = parameters.start_2 + row * n;
+    const long g_row = parameters.offset_2 + row * n;
     HOLD(own_output, output, x_row)
     HOLD(own_g, g, g_row)
     V sum = (C)0;
     EACH(k) sum += HELD(own_g, g, g_row, k, (C)0);
-    const C all = ACROSS(total, sum);
+    const C all = ACROSS_LANES(row_sum, sum);
     EACH(k) {
-        const V power = exp(HELD(own_output, output, x_row, k, (C)0));
-        STORED(out, out_row, k, HELD(own_g, g, g_row, k, (C)0) - power * all);
+        const V exponential = exp(HELD(own_output, output, x_row, k, (C)0));
+        STORED(out, out_row, k, HELD(own_g, g, g_row, k, (C)0) - exponential * all);
     }
 }
 #endif
@@ -206,17 +125,17 @@ KERNEL(GROUP_SIZE) void layer_norm(
     HOLD(own_x, x, x_row)
     V sum = (C)0, squares = (C)0;
     EACH(k) sum += HELD(own_x, x, x_row, k, (C)0);
-    const C mean = ACROSS(total, sum) / (C)n;
+    const C mean = ACROSS_LANES(row_sum, sum) / (C)n;
     EACH(k) {
         const V distance = HELD(own_x, x, x_row, k, mean) - mean;
         squares += distance * distance;
     }
-    const C epsilon = OF_NUMBER((ulong)parameters.epsilon);
-    const C inverse = (C)1 / sqrt(ACROSS(total, squares) / (C)n + epsilon);
+    const C epsilon = SCALAR((ulong)parameters.epsilon);
+    const C inverse = (C)1 / sqrt(ACROSS_LANES(row_sum, squares) / (C)n + epsilon);
     EACH(k) {
         V value = (HELD(own_x, x, x_row, k, mean) - mean) * inverse;
-        if (parameters.has_gamma) value *= LOADED(gamma, parameters.start_2, k, (C)1);
-        if (parameters.has_beta) value += LOADED(beta, parameters.start_3, k, (C)0);
+        if (parameters.has_gamma) value *= LOADED(gamma, parameters.offset_2, k, (C)1);
+        if (parameters.has_beta) value += LOADED(beta, parameters.offset_3, k, (C)0);
         STORED(out, out_row, k, value);
     }
 }
@@ -232,49 +151,49 @@ KERNEL(GROUP_SIZE) void rms_norm(
         const V value = HELD(own_x, x, x_row, k, (C)0);
         squares += value * value;
     }
-    const C epsilon = OF_NUMBER((ulong)parameters.epsilon);
-    const C inverse = (C)1 / sqrt(ACROSS(total, squares) / (C)n + epsilon);
+    const C epsilon = SCALAR((ulong)parameters.epsilon);
+    const C inverse = (C)1 / sqrt(ACROSS_LANES(row_sum, squares) / (C)n + epsilon);
     EACH(k) {
         V value = HELD(own_x, x, x_row, k, (C)0) * inverse;
-        if (parameters.has_gamma) value *= LOADED(gamma, parameters.start_2, k, (C)1);
+        if (parameters.has_gamma) value *= LOADED(gamma, parameters.offset_2, k, (C)1);
         STORED(out, out_row, k, value);
     }
 }
 #endif
-// The gradient by x, and what adds up to that by gamma.
+// The gradient by x, and the terms of which sums are the gradient by gamma.
 #ifdef HAS_layer_norm_grad
 KERNEL(GROUP_SIZE) void layer_norm_grad(
     const Parameters parameters, GLOBAL const void* x, GLOBAL const void* gamma,
-    GLOBAL const void* g, GLOBAL void* out, GLOBAL void* steep) {
+    GLOBAL const void* g, GLOBAL void* out, GLOBAL void* gamma_terms) {
     BEGIN
-    const long g_row = parameters.start_3 + row * n;
+    const long g_row = parameters.offset_3 + row * n;
     HOLD(own_x, x, x_row)
     HOLD(own_g, g, g_row)
-    V sum = (C)0, squares = (C)0, level_sum = (C)0, bend_sum = (C)0;
+    V sum = (C)0, squares = (C)0, weighted_sum = (C)0, projected_sum = (C)0;
     EACH(k) sum += HELD(own_x, x, x_row, k, (C)0);
-    const C mean = ACROSS(total, sum) / (C)n;
+    const C mean = ACROSS_LANES(row_sum, sum) / (C)n;
     EACH(k) {
         const V distance = HELD(own_x, x, x_row, k, mean) - mean;
         squares += distance * distance;
     }
-    const C epsilon = OF_NUMBER((ulong)parameters.epsilon);
-    const C inverse = (C)1 / sqrt(ACROSS(total, squares) / (C)n + epsilon);
+    const C epsilon = SCALAR((ulong)parameters.epsilon);
+    const C inverse = (C)1 / sqrt(ACROSS_LANES(row_sum, squares) / (C)n + epsilon);
     EACH(k) {
         const V own = HELD(own_g, g, g_row, k, (C)0);
         const V normal = (HELD(own_x, x, x_row, k, mean) - mean) * inverse;
         V weighted = own;
-        if (parameters.has_gamma) weighted *= LOADED(gamma, parameters.start_2, k, (C)1);
-        STORED_WIDE(steep, out_row, k, own * normal);
-        level_sum += weighted;
-        bend_sum += weighted * normal;
+        if (parameters.has_gamma) weighted *= LOADED(gamma, parameters.offset_2, k, (C)1);
+        STORED_WIDE(gamma_terms, out_row, k, own * normal);
+        weighted_sum += weighted;
+        projected_sum += weighted * normal;
     }
-    const C level = ACROSS(total, level_sum) / (C)n;
-    const C bend = ACROSS(total, bend_sum) / (C)n;
+    const C weighted_mean = ACROSS_LANES(row_sum, weighted_sum) / (C)n;
+    const C projected_mean = ACROSS_LANES(row_sum, projected_sum) / (C)n;
     EACH(k) {
         const V normal = (HELD(own_x, x, x_row, k, mean) - mean) * inverse;
         V weighted = HELD(own_g, g, g_row, k, (C)0);
-        if (parameters.has_gamma) weighted *= LOADED(gamma, parameters.start_2, k, (C)1);
-        STORED(out, out_row, k, (weighted - level - normal * bend) * inverse);
+        if (parameters.has_gamma) weighted *= LOADED(gamma, parameters.offset_2, k, (C)1);
+        STORED(out, out_row, k, (weighted - weighted_mean - normal * projected_mean) * inverse);
     }
 }
 #endif

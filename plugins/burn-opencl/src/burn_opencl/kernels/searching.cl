@@ -1,9 +1,9 @@
-// Places: of elements in a sorted vector, and of elements that are true.
+// Binary search in a sorted vector, and indices of true elements.
 
 #ifdef HAS_search_sorted
-// Before which the elements of x keep the vector sorted; NaN is the largest.
+// Indices before which the elements of x keep the vector sorted; NaN is the largest.
 typedef struct {
-    long total, n, sorted_start, start, type, right, target;
+    long total, n, sorted_offset, offset, type, right, target;
 } Parameters;
 
 #if IS_FLOATING
@@ -19,11 +19,11 @@ void search_sorted(
     const long item = ITEM;
     if (item >= parameters.total) return;
     const int type = (int)parameters.type;
-    const C own = READ(x, parameters.start + item, type);
+    const C own = READ(x, parameters.offset + item, type);
     long low = 0, high = parameters.n;
     while (low < high) {
         const long middle = (low + high) / 2;
-        const C found = READ(sorted, parameters.sorted_start + middle, type);
+        const C found = READ(sorted, parameters.sorted_offset + middle, type);
         if (parameters.right ? !BEFORE(own, found) : BEFORE(found, own))
             low = middle + 1;
         else
@@ -33,25 +33,25 @@ void search_sorted(
 }
 #endif
 
-#ifdef HAS_places_where
-// A row of indices for each element of a mask that is true: its number among them is known.
+#ifdef HAS_nonzero_indices
+// A row of indices for each true element of a mask; `counts` is the cumulative sum of the mask.
 typedef struct {
-    long total, rank, start, target, lengths[8];
+    long total, rank, offset, target, lengths[8];
 } Parameters;
 
 KERNEL(64)
-void places_where(
-    const Parameters parameters, GLOBAL const uchar* mask, GLOBAL const long* numbers,
+void nonzero_indices(
+    const Parameters parameters, GLOBAL const uchar* mask, GLOBAL const long* counts,
     GLOBAL void* out) {
     const long item = ITEM, rank = parameters.rank;
-    if (item >= parameters.total || !mask[parameters.start + item]) return;
-    const long row = numbers[item] - 1;
+    if (item >= parameters.total || !mask[parameters.offset + item]) return;
+    const long row = counts[item] - 1;
     long rest = item;
     for (long axis = rank - 1; axis >= 0; --axis) {
-        const long above = rest / parameters.lengths[axis];
-        const ulong place = (ulong)(rest - above * parameters.lengths[axis]);
-        write_ulong(out, row * rank + axis, (int)parameters.target, place);
-        rest = above;
+        const long quotient = rest / parameters.lengths[axis];
+        const ulong index = (ulong)(rest - quotient * parameters.lengths[axis]);
+        write_ulong(out, row * rank + axis, (int)parameters.target, index);
+        rest = quotient;
     }
 }
 #endif

@@ -1,7 +1,7 @@
-// Windows that slide along three spatial axes of (lead, spatial): padding is not in memory.
+// Windows that slide along three spatial axes of (outer, *spatial), with virtual padding.
 
 typedef struct {
-    long n, each, start, type, index_type, with_padding, lowest, lengths[3], widths[3], stride[3],
+    long n, per_item, offset, type, index_type, with_padding, lowest, lengths[3], widths[3], stride[3],
         before[3], after[3], dilation[3], counts[3];
 } Parameters;
 #ifndef TYPE
@@ -19,14 +19,14 @@ typedef struct {
 #endif
 #define N parameters.counts
 
-// An item takes `each` windows in a row: on a CPU many, so that it seldom has to divide.
+// An item computes `per_item` consecutive windows: many on a CPU, which saves divisions.
 #define EACH_WINDOW                                                                  \
-    const long number = ITEM * parameters.each;                                      \
+    const long number = ITEM * parameters.per_item;                                      \
     if (number >= parameters.n) return;                                              \
     const long left = parameters.n - number;                                         \
-    const long end = number + (left < parameters.each ? left : parameters.each);     \
+    const long end = number + (left < parameters.per_item ? left : parameters.per_item);     \
     long c2 = number % N[2], above2 = number / N[2], c1 = above2 % N[1];             \
-    long above1 = above2 / N[1], c0 = above1 % N[0], lead = above1 / N[0];           \
+    long above1 = above2 / N[1], c0 = above1 % N[0], outer = above1 / N[0];           \
     for (long item = number; item < end; ++item, ++c2) {                             \
         if (c2 == N[2]) {                                                            \
             c2 = 0;                                                                  \
@@ -38,44 +38,44 @@ typedef struct {
         }                                                                            \
         if (c0 == N[0]) {                                                            \
             c0 = 0;                                                                  \
-            ++lead;                                                                  \
+            ++outer;                                                                  \
         }                                                                            \
         const long s0 = c0 * parameters.stride[0] - parameters.before[0];            \
         const long s1 = c1 * parameters.stride[1] - parameters.before[1];            \
         const long s2 = c2 * parameters.stride[2] - parameters.before[2];
 
-// Along an axis: the first place in a window that is no padding, and the one behind the last.
+// Along an axis: the range of positions in a window that are not padding.
 #define WITHIN(d, s, first, stop)                                                    \
     long first = 0, stop = K##d;                                                     \
     if (s < 0) first = (D##d - 1 - s) / D##d;                                        \
     if (s + (K##d - 1) * D##d >= L[d]) stop = (L[d] - s + D##d - 1) / D##d;
 
-// Each place in a window that is no padding.
-#define EACH_PLACE                                                                   \
+// Each element of a window that is not padding.
+#define EACH_ELEMENT                                                                   \
     for (long k0 = first0; k0 < stop0; ++k0)                                         \
         for (long k1 = first1; k1 < stop1; ++k1) {                                   \
             const long line = ((s0 + k0 * D0) * L[1] + s1 + k1 * D1) * L[2] + s2;    \
             for (long k2 = first2; k2 < stop2; ++k2) {                               \
-                const long place = line + k2 * D2;
-#define END_PLACE }}
+                const long element = line + k2 * D2;
+#define END_ELEMENT }}
 
 #ifdef HAS_columns
-// (lead, *spatial) as (lead, *kernel, *counts).
+// (outer, *spatial) to (outer, *kernel, *counts), known as im2col.
 #if IS_CPU
-// An item takes `each` rows of windows.
+// An item writes `per_item` rows of windows.
 KERNEL(GROUP_SIZE)
 void columns(const Parameters parameters, GLOBAL const void* restrict x, GLOBAL void* restrict out) {
-    const long number = ITEM * parameters.each;
+    const long number = ITEM * parameters.per_item;
     if (number >= parameters.n) return;
     const long left = parameters.n - number;
-    const long end = number + (left < parameters.each ? left : parameters.each);
+    const long end = number + (left < parameters.per_item ? left : parameters.per_item);
     const long step = parameters.stride[2];
     long c1 = number % N[1], a1 = number / N[1], c0 = a1 % N[0], above = a1 / N[0];
     for (long item = number; item < end;) {
         const long k2 = above % K2, b2 = above / K2, k1 = b2 % K1, b1 = b2 / K1;
-        const long k0 = b1 % K0, lead = b1 / K0;
+        const long k0 = b1 % K0, outer = b1 / K0;
         const long s2 = k2 * parameters.dilation[2] - parameters.before[2];
-        // The windows of a row whose place lies in the tensor.
+        // The windows of the row in which this element is not padding.
         long first = s2 < 0 ? (-s2 + step - 1) / step : 0;
         long stop = s2 < L[2] ? (L[2] - s2 + step - 1) / step : 0;
         if (stop > N[2]) stop = N[2];
@@ -89,7 +89,7 @@ void columns(const Parameters parameters, GLOBAL const void* restrict x, GLOBAL 
                 const int beyond = p0 < 0 || p1 < 0 || p0 >= L[0] || p1 >= L[1];
                 const long begin = beyond ? 0 : first, behind = beyond ? 0 : stop;
                 const long target = item * N[2];
-                const long source = parameters.start + ((lead * L[0] + p0) * L[1] + p1) * L[2] + s2;
+                const long source = parameters.offset + ((outer * L[0] + p0) * L[1] + p1) * L[2] + s2;
                 for (long i = 0; i < begin; ++i) WRITE(out, target + i, TYPE, (C)0);
                 if (step == 1)
                     for (long i = begin; i < behind; ++i)
@@ -105,26 +105,26 @@ void columns(const Parameters parameters, GLOBAL const void* restrict x, GLOBAL 
     }
 }
 #else
-// An item takes an element: neighbours write to neighbours.
-#define FROM(W, rest)                                                                \
-    W at = rest;                                                                     \
-    W above = at / (W)N[2];                                                          \
-    const long c2 = at - above * (W)N[2];                                            \
-    at = above, above = at / (W)N[1];                                                \
-    const long c1 = at - above * (W)N[1];                                            \
-    at = above, above = at / (W)N[0];                                                \
-    const long c0 = at - above * (W)N[0];                                            \
-    at = above, above = at / (W)K2;                                                \
-    const long k2 = at - above * (W)K2;                                            \
-    at = above, above = at / (W)K1;                                                \
-    const long k1 = at - above * (W)K1;                                            \
-    at = above, above = at / (W)K0;                                                \
-    const long k0 = at - above * (W)K0, lead = above;                              \
+// An item writes an element, so neighbouring items write neighbouring elements.
+#define WRITE_ELEMENT(T, rest)                                                                \
+    T at = rest;                                                                     \
+    T above = at / (T)N[2];                                                          \
+    const long c2 = at - above * (T)N[2];                                            \
+    at = above, above = at / (T)N[1];                                                \
+    const long c1 = at - above * (T)N[1];                                            \
+    at = above, above = at / (T)N[0];                                                \
+    const long c0 = at - above * (T)N[0];                                            \
+    at = above, above = at / (T)K2;                                                \
+    const long k2 = at - above * (T)K2;                                            \
+    at = above, above = at / (T)K1;                                                \
+    const long k1 = at - above * (T)K1;                                            \
+    at = above, above = at / (T)K0;                                                \
+    const long k0 = at - above * (T)K0, outer = above;                              \
     const long p0 = c0 * parameters.stride[0] - parameters.before[0] + k0 * parameters.dilation[0]; \
     const long p1 = c1 * parameters.stride[1] - parameters.before[1] + k1 * parameters.dilation[1]; \
     const long p2 = c2 * parameters.stride[2] - parameters.before[2] + k2 * parameters.dilation[2]; \
     const int beyond = p0 < 0 || p1 < 0 || p2 < 0 || p0 >= L[0] || p1 >= L[1] || p2 >= L[2]; \
-    const long source = parameters.start + ((lead * L[0] + p0) * L[1] + p1) * L[2] + p2; \
+    const long source = parameters.offset + ((outer * L[0] + p0) * L[1] + p1) * L[2] + p2; \
     WRITE(out, item, TYPE, beyond ? (C)0 : READ(x, source, TYPE));
 
 KERNEL(GROUP_SIZE)
@@ -132,9 +132,9 @@ void columns(const Parameters parameters, GLOBAL const void* restrict x, GLOBAL 
     const long item = ITEM;
     if (item >= parameters.n) return;
     if (parameters.n >> 31) {
-        FROM(ulong, item)
+        WRITE_ELEMENT(ulong, item)
     } else {
-        FROM(uint, item)
+        WRITE_ELEMENT(uint, item)
     }
 }
 #endif
@@ -144,78 +144,78 @@ void columns(const Parameters parameters, GLOBAL const void* restrict x, GLOBAL 
 KERNEL(GROUP_SIZE) void max_pool(
     const Parameters parameters, GLOBAL const void* x, GLOBAL void* out, GLOBAL void* indices) {
     EACH_WINDOW
-    const long base = parameters.start + lead * L[0] * L[1] * L[2];
-    C best = OF_NUMBER((ulong)parameters.lowest);
+    const long base = parameters.offset + outer * L[0] * L[1] * L[2];
+    C best = SCALAR((ulong)parameters.lowest);
     WITHIN(0, s0, first0, stop0)
     WITHIN(1, s1, first1, stop1)
     WITHIN(2, s2, first2, stop2)
     long found = ((s0 + first0 * D0) * L[1] + s1 + first1 * D1) * L[2] + s2 + first2 * D2;
-    EACH_PLACE
-        const C value = READ(x, base + place, TYPE);
-        const int takes = !(value <= best) & (best == best);
-        best = takes ? value : best;
-        found = takes ? place : found;
-    END_PLACE
+    EACH_ELEMENT
+        const C value = READ(x, base + element, TYPE);
+        const int is_better = !(value <= best) & (best == best);
+        best = is_better ? value : best;
+        found = is_better ? element : found;
+    END_ELEMENT
     WRITE(out, item, TYPE, best);
-    if (parameters.index_type != NUMBER)
+    if (parameters.index_type != SCALAR_TYPE)
         write_long(indices, item, (int)parameters.index_type, found);
     }
 }
 #endif
 
 #ifdef HAS_max_pool_grad
-// An item takes all places of (lead, places): sums at a place are added up in order.
+// An item computes an image of (outer, elements): the terms of an element are added in order.
 KERNEL(64)
 void max_pool_grad(
     const Parameters parameters, GLOBAL const void* g, GLOBAL const void* indices,
-    GLOBAL void* out, GLOBAL long* note) {
-    const long item = ITEM, windows = N[2], places = L[2];
+    GLOBAL void* out, GLOBAL long* error) {
+    const long item = ITEM, windows = N[2], elements = L[2];
     if (item >= parameters.n) return;
-    for (long i = 0; i < places; ++i) WRITE(out, item * places + i, TYPE, (C)0);
+    for (long i = 0; i < elements; ++i) WRITE(out, item * elements + i, TYPE, (C)0);
     for (long i = item * windows; i < (item + 1) * windows; ++i) {
         const ulong bits = read_ulong(indices, parameters.with_padding + i, (int)parameters.index_type);
-        const long index = index_in(bits, (int)parameters.index_type, places, note, parameters.lowest);
+        const long index = checked_index(bits, (int)parameters.index_type, elements, error, parameters.lowest);
         if (index < 0) continue;
-        const long place = item * places + index;
-        WRITE(out, place, TYPE, READ(out, place, TYPE) + READ(g, parameters.start + i, TYPE));
+        const long element = item * elements + index;
+        WRITE(out, element, TYPE, READ(out, element, TYPE) + READ(g, parameters.offset + i, TYPE));
     }
 }
 #endif
 
-// How many elements a mean is of, along one axis.
-inline long counted(long start, long width, long length, long after, long with_padding) {
+// Number of elements along an axis that an average divides by.
+inline long divisor_along(long start, long width, long length, long after, long with_padding) {
     const long stop = start + width, end = with_padding ? length + after : length;
     return (stop < end ? stop : end) - (with_padding || start > 0 ? start : 0);
 }
 #define DIVISOR(s0, s1, s2)                                                          \
-    (counted(s0, K0, L[0], parameters.after[0], parameters.with_padding) *         \
-     counted(s1, K1, L[1], parameters.after[1], parameters.with_padding) *         \
-     counted(s2, K2, L[2], parameters.after[2], parameters.with_padding))
+    (divisor_along(s0, K0, L[0], parameters.after[0], parameters.with_padding) *         \
+     divisor_along(s1, K1, L[1], parameters.after[1], parameters.with_padding) *         \
+     divisor_along(s2, K2, L[2], parameters.after[2], parameters.with_padding))
 
 #ifdef HAS_avg_pool
 KERNEL(GROUP_SIZE) void avg_pool(const Parameters parameters, GLOBAL const void* x, GLOBAL void* out) {
     EACH_WINDOW
-    const long base = parameters.start + lead * L[0] * L[1] * L[2];
+    const long base = parameters.offset + outer * L[0] * L[1] * L[2];
     C sum = (C)0;
     WITHIN(0, s0, first0, stop0)
     WITHIN(1, s1, first1, stop1)
     WITHIN(2, s2, first2, stop2)
-    EACH_PLACE
-        sum += READ(x, base + place, TYPE);
-    END_PLACE
+    EACH_ELEMENT
+        sum += READ(x, base + element, TYPE);
+    END_ELEMENT
     WRITE(out, item, TYPE, sum / (C)DIVISOR(s0, s1, s2));
     }
 }
 #endif
 
 #ifdef HAS_avg_pool_grad
-// The windows that hold a place: from the first to the last, along one axis.
-#define FIRST(d, place)                                                              \
-    (place + parameters.before[d] < K[d] ? 0                                         \
-         : (place + parameters.before[d] - K[d]) / parameters.stride[d] + 1)
-#define LAST(d, place)                                                               \
-    ((place + parameters.before[d]) / parameters.stride[d] < N[d] - 1                \
-         ? (place + parameters.before[d]) / parameters.stride[d] : N[d] - 1)
+// The first and the last window along an axis that contain an element.
+#define FIRST(d, position)                                                              \
+    (position + parameters.before[d] < K[d] ? 0                                         \
+         : (position + parameters.before[d] - K[d]) / parameters.stride[d] + 1)
+#define LAST(d, position)                                                               \
+    ((position + parameters.before[d]) / parameters.stride[d] < N[d] - 1                \
+         ? (position + parameters.before[d]) / parameters.stride[d] : N[d] - 1)
 #define START(d, c) ((c) * parameters.stride[d] - parameters.before[d])
 
 KERNEL(64)
@@ -223,8 +223,8 @@ void avg_pool_grad(const Parameters parameters, GLOBAL const void* g, GLOBAL voi
     const long item = ITEM;
     if (item >= parameters.n) return;
     const long p2 = item % L[2], above2 = item / L[2], p1 = above2 % L[1], above1 = above2 / L[1];
-    const long p0 = above1 % L[0], lead = above1 / L[0];
-    const long base = parameters.start + lead * N[0] * N[1] * N[2];
+    const long p0 = above1 % L[0], outer = above1 / L[0];
+    const long base = parameters.offset + outer * N[0] * N[1] * N[2];
     C sum = (C)0;
     for (long c0 = FIRST(0, p0); c0 <= LAST(0, p0); ++c0)
         for (long c1 = FIRST(1, p1); c1 <= LAST(1, p1); ++c1)
@@ -236,12 +236,12 @@ void avg_pool_grad(const Parameters parameters, GLOBAL const void* g, GLOBAL voi
 #endif
 
 #ifdef HAS_fold
-// What `columns` spreads, added up again: each place looks for the windows that hold it.
+// The transpose of `columns`: each element is the sum over the windows that contain it.
 KERNEL(64) void fold(const Parameters parameters, GLOBAL const void* x, GLOBAL void* out) {
     const long item = ITEM;
     if (item >= parameters.n) return;
     const long p2 = item % L[2], above2 = item / L[2], p1 = above2 % L[1], above1 = above2 / L[1];
-    const long p0 = above1 % L[0], lead = above1 / L[0];
+    const long p0 = above1 % L[0], outer = above1 / L[0];
     C sum = (C)0;
     for (long k0 = 0; k0 < K0; ++k0) {
         const long s0 = p0 + parameters.before[0] - k0 * parameters.dilation[0];
@@ -255,9 +255,9 @@ KERNEL(64) void fold(const Parameters parameters, GLOBAL const void* x, GLOBAL v
                 const long s2 = p2 + parameters.before[2] - k2 * parameters.dilation[2];
                 const long c2 = s2 / parameters.stride[2];
                 if (s2 < 0 || s2 != c2 * parameters.stride[2] || c2 >= N[2]) continue;
-                const long row = ((lead * K0 + k0) * K1 + k1) * K2 + k2;
-                const long place = ((row * N[0] + c0) * N[1] + c1) * N[2] + c2;
-                sum += READ(x, parameters.start + place, TYPE);
+                const long row = ((outer * K0 + k0) * K1 + k1) * K2 + k2;
+                const long index = ((row * N[0] + c0) * N[1] + c1) * N[2] + c2;
+                sum += READ(x, parameters.offset + index, TYPE);
             }
         }
     }

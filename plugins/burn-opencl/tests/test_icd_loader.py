@@ -12,16 +12,16 @@ from pathlib import Path
 import pytest
 
 import burn
-from burn_opencl.driver import found_devices
+from burn_opencl.icd_loader import found_devices
 
-PROBE = "from burn_opencl.driver import found_devices; print(len(found_devices()))"
+PROBE = "from burn_opencl.icd_loader import found_devices; print(len(found_devices()))"
 
 LOADERS = """
 import ctypes
 opened = []
 library = ctypes.CDLL
 ctypes.CDLL = lambda name, *rest: opened.append(name) or library(name, *rest)
-from burn_opencl.driver import found_devices
+from burn_opencl.icd_loader import found_devices
 found_devices()
 print(opened[-1])
 """
@@ -73,7 +73,7 @@ def test_the_probe_asks_the_loader_of_pyopencl_before_that_of_the_system(tmp_pat
 def test_the_probe_looks_where_pyopencl_will_whatever_another_process_left(tmp_path):
     package = str(Path(find_spec("pyopencl").origin).parent)
     found = "import os; found_devices(); print(os.environ['PYOPENCL_HOME'])"
-    program = f"from burn_opencl.driver import found_devices; {found}"
+    program = f"from burn_opencl.icd_loader import found_devices; {found}"
     assert run(program, PYOPENCL_HOME=str(tmp_path)) == package
 
 

@@ -1,4 +1,4 @@
-"""The OpenCL loader through ctypes: which devices there are, in milliseconds, for the probe."""
+"""The ICD loader of OpenCL through ctypes: lists devices in milliseconds, for the probe."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 __all__ = ["DEVICE_TYPES", "FoundDevice", "found_devices", "type_name"]
 
 DEVICE_TYPES: Final = ("gpu", "cpu", "accelerator", "custom")
-"""Numbered as burn's other backends for compute runtimes number them."""
+"""In the order of the type ids, which burn's backends for compute runtimes share."""
 
 _TYPE_BITS: Final = {1 << 2: "gpu", 1 << 1: "cpu", 1 << 3: "accelerator", 1 << 4: "custom"}
 _ALL_TYPES: Final = 0xFFFFFFFF
@@ -23,11 +23,11 @@ _DEVICE_AVAILABLE: Final = 0x1027
 _DEVICE_NAME: Final = 0x102B
 _DRIVER_VERSION: Final = 0x102D
 _DEVICE_EXTENSIONS: Final = 0x1030
-_UNIQUE: Final = (
+_HARDWARE_IDS: Final = (
     ("cl_khr_device_uuid", 0x106A, 16),
     ("cl_khr_pci_bus_info", 0x410F, 16),
 )
-"""What tells one piece of hardware from all others, by the extension that knows it."""
+"""Extensions that identify hardware: name, info, bytes of the value."""
 
 _LIBRARIES: Final = {
     "darwin": ("/System/Library/Frameworks/OpenCL.framework/OpenCL",),
@@ -36,18 +36,18 @@ _LIBRARIES: Final = {
 
 
 class FoundDevice(NamedTuple):
-    """What the loader tells of a device.
+    """A device, as the loader lists it.
 
     Attributes
     ----------
     type, name, platform, version : str
-        Its type, and the names and the version that it gives.
+        Its type, its name and that of its platform, and the version of its driver.
     memory : int
         Bytes of its memory.
     has_fp64 : bool
         Whether it computes in float64.
     unique : str
-        What only this piece of hardware has; "" where the driver does not say.
+        Identifies the hardware; "" where the driver does not.
     """
 
     type: str
@@ -59,22 +59,22 @@ class FoundDevice(NamedTuple):
     unique: str = ""
 
     def is_also(self, other: FoundDevice) -> bool:
-        """Whether it is the hardware of a device that another platform offers."""
+        """Whether it is the same hardware as a device of another platform."""
         if self.platform == other.platform or self.type != other.type:
             return False
         if self.unique and other.unique:
             return self.unique == other.unique
-        # A machine has one kind of processors, whatever platforms call it.
+        # A machine has CPUs of one kind, under whatever names.
         return self.type == "cpu" or self.name == other.name
 
 
 def type_name(bits: int) -> str:
-    """Device type of burn for the bit field of OpenCL, of which one is the default's."""
+    """Device type for the bit field of OpenCL, in which the default device has a bit too."""
     return next((name for bit, name in _TYPE_BITS.items() if bits & bit), "custom")
 
 
 def found_devices() -> list[FoundDevice]:
-    """All devices that are available, platform by platform; none where there is no loader."""
+    """All available devices, platform by platform; none if there is no loader."""
     library = _library()
     if library is None:
         return []
@@ -86,9 +86,9 @@ def found_devices() -> list[FoundDevice]:
 
 
 def _library() -> Any | None:
-    """The loader of OpenCL drivers that PyOpenCL uses: the one in its package, or the system's.
+    """The ICD loader that PyOpenCL uses: the one in its package, or the system's.
 
-    Two loaders need not find the same drivers: what another one lists PyOpenCL may not open.
+    Another loader may find drivers that PyOpenCL cannot open.
     """
     names = []
     spec = find_spec("pyopencl")
@@ -96,8 +96,8 @@ def _library() -> Any | None:
         package = Path(spec.origin).parent
         folders = (package / ".libs", package / ".dylibs", package.with_name("pyopencl.libs"))
         names = [str(path) for folder in folders for path in sorted(folder.glob("*OpenCL*"))]
-        # As PyOpenCL does, whatever it was: its loader looks for drivers there, and crashes
-        # without it. A parent process with another PyOpenCL may have left its own.
+        # As PyOpenCL does: its loader looks for drivers there, and crashes without it. A parent
+        # process with another PyOpenCL may have set another folder, so it is overwritten.
         os.environ["PYOPENCL_HOME"] = str(package)
     for name in (*names, *_LIBRARIES.get(sys.platform, ("libOpenCL.so.1", "libOpenCL.so"))):
         try:
@@ -133,7 +133,7 @@ def _devices_of(library: Any, platform: int) -> list[FoundDevice]:
 
 
 def _handles(function: Any, *arguments: Any) -> list[int]:
-    """What a function lists: called for the number, and again for the handles."""
+    """Handles that a function lists, which is called for their number first."""
     count = ctypes.c_uint32(0)
     if function(*arguments, ctypes.c_uint32(0), None, ctypes.byref(count)) or not count.value:
         return []
@@ -143,30 +143,30 @@ def _handles(function: Any, *arguments: Any) -> list[int]:
     return [handle for handle in handles if handle]
 
 
-def _text(function: Any, handle: Any, what: int) -> str:
+def _text(function: Any, handle: Any, info: int) -> str:
     size = ctypes.c_size_t(0)
-    if function(handle, ctypes.c_uint32(what), ctypes.c_size_t(0), None, ctypes.byref(size)):
+    if function(handle, ctypes.c_uint32(info), ctypes.c_size_t(0), None, ctypes.byref(size)):
         return ""
     text = ctypes.create_string_buffer(size.value)
-    if function(handle, ctypes.c_uint32(what), size, text, None):
+    if function(handle, ctypes.c_uint32(info), size, text, None):
         return ""
     return " ".join(text.value.decode(errors="replace").split())
 
 
 def _unique(function: Any, device: Any, extensions: list[str]) -> str:
-    for extension, what, length in _UNIQUE:
+    for extension, info, length in _HARDWARE_IDS:
         if extension in extensions:
             value = ctypes.create_string_buffer(length)
             size = ctypes.c_size_t(length)
-            if not function(device, ctypes.c_uint32(what), size, value, None) and any(value.raw):
+            if not function(device, ctypes.c_uint32(info), size, value, None) and any(value.raw):
                 return f"{extension} {value.raw.hex()}"
     return ""
 
 
-def _number(function: Any, handle: Any, what: int, kind: type[Any]) -> int:
+def _number(function: Any, handle: Any, info: int, kind: type[Any]) -> int:
     value = kind(0)
     if function(
-        handle, ctypes.c_uint32(what), ctypes.c_size_t(ctypes.sizeof(value)), ctypes.byref(value),
+        handle, ctypes.c_uint32(info), ctypes.c_size_t(ctypes.sizeof(value)), ctypes.byref(value),
         None,
     ):  # fmt: skip
         return 0
