@@ -18,8 +18,6 @@ __all__ = [
     "HOST",
     "DLPackDevice",
     "DLPackObject",
-    "Lent",
-    "Place",
     "export_host",
     "import_host",
     "is_readable",
@@ -160,8 +158,3 @@ class DLPackObject:
 
     def __dlpack_device__(self) -> DLPackDevice:
         return self._device
-
-
-# Old names, until the modules that import them are changed
-Lent = DLPackObject
-Place = DLPackDevice

@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 from typing import overload
 
-from burn.devices.default import enter, leave, set_for_process
 from burn.devices import Device
+from burn.devices.default import enter, leave, set_for_process
 from burn.functions.common import DeviceLike
 from burn.functions.normalize import find_device
 

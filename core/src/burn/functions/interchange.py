@@ -13,8 +13,8 @@ import numpy as np
 from burn.autodiff import AutodiffTensor
 from burn.backend.dlpack import (
     HOST,
-    Lent,
-    Place as DLPackDevice,
+    DLPackDevice,
+    DLPackObject,
     export_host,
     import_host,
     is_readable,
@@ -277,7 +277,7 @@ def _lent(x: Any, memory: DLPackDevice, target: Device, copy: bool | None) -> An
     """An array for a backend: unwrapped if it is of the backend's own library and not copied."""
     if not copy and own_device(x, memory) is target.hardware:
         return x
-    return Lent(x.__dlpack__, memory, copies=bool(copy))
+    return DLPackObject(x.__dlpack__, memory, copies=bool(copy))
 
 
 def _read(x: Any, memory: DLPackDevice) -> TensorData:
