@@ -12,8 +12,9 @@ from typing import Any, Final, Unpack
 import numpy as np
 
 from burn.plugin_api import (
+    AvgPoolAttributes,
     DType,
-    PoolAttributes,
+    MaxPoolAttributes,
     Sizes,
     Windows,
     average_pool_divisors,
@@ -35,7 +36,7 @@ _BLOCK_ELEMENTS: Final = 1 << 18
 class PoolingOps(CpuOps):
     """Largest and mean elements of windows, and their gradients."""
 
-    def max_pool(self, x: Array, **attributes: Unpack[PoolAttributes]) -> Array:
+    def max_pool(self, x: Array, **attributes: Unpack[MaxPoolAttributes]) -> Array:
         """Without indices, in half the time of `max_pool_with_indices`."""
         plan = pool_windows(x.shape, **attributes)
         bottom = _lowest(x)
@@ -49,7 +50,7 @@ class PoolingOps(CpuOps):
         return result
 
     def max_pool_with_indices(
-        self, x: Array, *, index_dtype: DType, **attributes: Unpack[PoolAttributes]
+        self, x: Array, *, index_dtype: DType, **attributes: Unpack[MaxPoolAttributes]
     ) -> tuple[Array, Array]:
         """Searches with positions within windows, small integers, and adds the offsets last."""
         plan = pool_windows(x.shape, **attributes)
@@ -87,7 +88,7 @@ class PoolingOps(CpuOps):
         return result
 
     def avg_pool(
-        self, x: Array, *, count_include_pad: bool = True, **attributes: Unpack[PoolAttributes]
+        self, x: Array, *, count_include_pad: bool = True, **attributes: Unpack[AvgPoolAttributes]
     ) -> Array:
         """16-bit floats in float32."""
         plan = pool_windows(x.shape, **attributes)
@@ -107,7 +108,7 @@ class PoolingOps(CpuOps):
         *,
         input_size: Sizes,
         count_include_pad: bool = True,
-        **attributes: Unpack[PoolAttributes],
+        **attributes: Unpack[AvgPoolAttributes],
     ) -> Array:
         """16-bit floats in float32."""
         plan = pool_windows(input_size, **attributes)

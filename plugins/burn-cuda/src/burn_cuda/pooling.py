@@ -11,8 +11,8 @@ import numpy as np
 from burn.plugin_api import (
     REGISTRY,
     DType,
+    MaxPoolAttributes,
     Meta,
-    PoolAttributes,
     Windows,
     check_pool_index_dtype,
     pool_windows,
@@ -34,13 +34,13 @@ _MIN_THREADS: Final = 1 << 17
 class PoolingOps(CudaOps):
     """One thread for each window, or for each point of a grid."""
 
-    def max_pool(self, x: Array, **rule: Unpack[PoolAttributes]) -> Array:
+    def max_pool(self, x: Array, **rule: Unpack[MaxPoolAttributes]) -> Array:
         """Without indices."""
         plan = pool_windows(x.shape, **rule)
         return self._max_pool(x, plan, None)[0]
 
     def max_pool_with_indices(
-        self, x: Array, *, index_dtype: DType, **rule: Unpack[PoolAttributes]
+        self, x: Array, *, index_dtype: DType, **rule: Unpack[MaxPoolAttributes]
     ) -> tuple[Array, Array]:
         """The first of equal elements, and the first NaN."""
         plan = pool_windows(x.shape, **rule)

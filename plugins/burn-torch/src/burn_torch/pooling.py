@@ -8,9 +8,10 @@ from typing import Any, Final, Unpack
 import torch
 
 from burn.plugin_api import (
+    AvgPoolAttributes,
     DType,
+    MaxPoolAttributes,
     Pairs,
-    PoolAttributes,
     Sizes,
     check_pool_index_dtype,
     check_pool_indices,
@@ -41,7 +42,7 @@ _ADAPTIVE_GRAD: Final[dict[int, Any]] = {
 class PoolingOps(TorchOps):
     """Largest elements and means of windows."""
 
-    def max_pool(self, x: Tensor, **attributes: Unpack[PoolAttributes]) -> Tensor:
+    def max_pool(self, x: Tensor, **attributes: Unpack[MaxPoolAttributes]) -> Tensor:
         """`torch.max_pool2d` or `torch.max_pool3d`, which compute no indices."""
         plan = pool_windows(tuple(x.shape), **attributes)
         both = _symmetric(x, attributes["padding"])
@@ -54,7 +55,7 @@ class PoolingOps(TorchOps):
         return output.reshape(pooled_shape(tuple(x.shape), plan))
 
     def max_pool_with_indices(
-        self, x: Tensor, *, index_dtype: DType, **attributes: Unpack[PoolAttributes]
+        self, x: Tensor, *, index_dtype: DType, **attributes: Unpack[MaxPoolAttributes]
     ) -> tuple[Tensor, Tensor]:
         """Torch's kernel; it finds the last NaN of a window, so the first is searched for again."""
         plan = pool_windows(tuple(x.shape), **attributes)
@@ -92,7 +93,7 @@ class PoolingOps(TorchOps):
 
     @in_float32
     def avg_pool(
-        self, x: Tensor, *, count_include_pad: bool = True, **attributes: Unpack[PoolAttributes]
+        self, x: Tensor, *, count_include_pad: bool = True, **attributes: Unpack[AvgPoolAttributes]
     ) -> Tensor:
         """`torch.nn.functional.avg_pool2d` or 3d."""
         plan = pool_windows(tuple(x.shape), **attributes)
@@ -115,7 +116,7 @@ class PoolingOps(TorchOps):
         *,
         input_size: Sizes,
         count_include_pad: bool = True,
-        **attributes: Unpack[PoolAttributes],
+        **attributes: Unpack[AvgPoolAttributes],
     ) -> Tensor:
         """Torch's backward kernel."""
         plan = pool_windows(input_size, **attributes)
@@ -182,7 +183,9 @@ def _at_least_two(sizes: Sizes, first: int = 1) -> Sizes:
     return (first, *sizes) if len(sizes) == 1 else sizes
 
 
-def _window_arguments(attributes: PoolAttributes, padding: Sizes) -> tuple[Sizes, Sizes, Sizes]:
+def _window_arguments(
+    attributes: AvgPoolAttributes | MaxPoolAttributes, padding: Sizes
+) -> tuple[Sizes, Sizes, Sizes]:
     """Kernel size, stride and padding for a kernel of two axes or more."""
     sizes = _at_least_two(attributes["kernel_size"]), _at_least_two(attributes["stride"])
     return (*sizes, _at_least_two(padding, 0))
