@@ -6,7 +6,7 @@ import functools
 import logging
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from burn.backend.dlpack import Lent, is_readable
+from burn.backend.dlpack import DLPackObject, is_readable
 from burn.errors import BurnError, ExecutionError, OutOfMemoryError
 from burn.plugins import describe
 
@@ -48,7 +48,7 @@ def transfer(dtype: DType, source: Device, target: Device, x: Primitive) -> Prim
         if not is_readable(memory) and memory == taker.dlpack_device(target.id):
             giver.sync(source.id)  # the last read of this device, so errors of queued work show now
             shared = _shared(
-                taker, target, Lent(functools.partial(giver.to_dlpack, x), memory), dtype
+                taker, target, DLPackObject(functools.partial(giver.to_dlpack, x), memory), dtype
             )
             if shared is not None:
                 return shared
@@ -64,7 +64,7 @@ def transfer(dtype: DType, source: Device, target: Device, x: Primitive) -> Prim
         fail(target, error, operation)
 
 
-def _shared(taker: Any, target: Device, lent: Lent, dtype: DType) -> Primitive | None:
+def _shared(taker: Any, target: Device, lent: DLPackObject, dtype: DType) -> Primitive | None:
     """A primitive in the memory of one that lies on the same hardware; None if that cannot be."""
     try:
         primitive = taker.from_dlpack(lent, target.id)
