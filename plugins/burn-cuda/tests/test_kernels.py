@@ -183,7 +183,10 @@ def sources_of_sampling():
             weighted = {f"W{axis}": int(taps != 0) for axis in range(3)}
             counts = {f"K{axis}": taps for axis in range(3)}
             counts |= {f"SOME{axis}": int(taps < 0) for axis in range(3)}
-            yield f"taps-{taps}-{dtype}", source("taps.cu", T=c_type(dtype), **counts, **weighted)
+            yield (
+                f"taps-{taps}-{dtype}",
+                source("resampling.cu", T=c_type(dtype), **counts, **weighted),
+            )
 
 
 def tiles_of(dtype):

@@ -68,7 +68,7 @@ def attention_tiles(
         sizes = {"D": _up_to(features, 16), "V": _up_to(values, 16)}
         # Registers suffice for this number of blocks at a time.
         sizes |= {"KEYS": 64, "BLOCKS": 4} if narrow else {"KEYS": 32, "BLOCKS": 2}
-        return _Tiles(_GRADIENT_TILE_ROWS, {"TENSOR_CORES": 1, "TALL": 1, **sizes})
+        return _Tiles(_GRADIENT_TILE_ROWS, {"TENSOR_CORES": 1, "QUERY_GROUPS": 1, **sizes})
     queries, keys = (64, 32) if narrow and itemsize <= 4 else (32, 16)
     sizes = {"D": _up_to(features, 16), "V": _up_to(values, 32), "KEYS": keys}
     return _Tiles(queries, {"QUERIES": queries, **sizes})

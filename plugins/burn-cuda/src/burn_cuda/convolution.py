@@ -35,7 +35,7 @@ _COLUMN_MEMORY_SHARE: Final = 64
 """Columns take at most this part of the memory of the GPU, and these bytes, for any batch."""
 
 
-def _wide(dtype: DType) -> DType:
+def _accumulator_dtype(dtype: DType) -> DType:
     return float32 if dtype.itemsize < 4 else dtype
 
 
@@ -54,7 +54,7 @@ class ConvolutionOps(CudaOps):
         if winograd.suits(plan, x.dtype):
             return winograd.forward(launcher.dense(x), weight, bias, plan)
         # With a bias the product is rounded to 16 bits after the addition alone.
-        wide = dtype if bias is None else _wide(dtype)
+        wide = dtype if bias is None else _accumulator_dtype(dtype)
         result = self._by_cudnn("fprop", (x, weight), plan.output_shape, wide, plan)
         if result is not None:
             return result if bias is None else self._with_bias(result, bias, dtype)
@@ -101,7 +101,7 @@ class ConvolutionOps(CudaOps):
         winograd = Winograd(launcher)
         if winograd.suits(plan, x.dtype):
             return winograd.backward(launcher.dense(x), weight, bias, plan)
-        wide = dtype if bias is None else _wide(dtype)
+        wide = dtype if bias is None else _accumulator_dtype(dtype)
         result = self._by_cudnn("dgrad", (x, weight), plan.input_shape, wide, plan)
         if result is not None:
             return result if bias is None else self._with_bias(result, bias, dtype)
@@ -111,7 +111,7 @@ class ConvolutionOps(CudaOps):
         left = left.transpose((0, 1, 3, 2))
         right = launcher.dense(x).reshape(plan.batch, groups, features, positions)
         out = launcher.empty(plan.input_shape, x.dtype)
-        wide = _wide(dtype)
+        wide = _accumulator_dtype(dtype)
         for start, stop in self._ranges(plan, wide.itemsize):
             shape = (stop - start, groups, plan.terms, positions)
             columns = launcher.empty(shape, wide.numpy)
@@ -126,7 +126,7 @@ class ConvolutionOps(CudaOps):
         plan = conv_weight_grad_geometry(x.shape, g.shape, **rule)
         launcher = self.launcher
         dtype = launcher.dtypes[x.dtype]
-        wide = _wide(dtype)
+        wide = _accumulator_dtype(dtype)
         winograd = Winograd(launcher)
         if winograd.suits(plan, x.dtype):
             return winograd.weight_gradient(launcher.dense(x), launcher.dense(g), plan)

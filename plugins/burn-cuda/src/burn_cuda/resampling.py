@@ -11,10 +11,10 @@ import numpy as np
 
 from burn.plugin_api import (
     REGISTRY,
+    AvgPoolAttributes,
     AxisMap,
     DType,
     Meta,
-    PoolAttributes,
     Shape,
     Sizes,
     Windows,
@@ -92,7 +92,7 @@ class ResamplingOps(CudaOps):
         return self._apply_maps(g, [taps.transposed for taps in maps])
 
     def avg_pool(
-        self, x: Array, *, count_include_pad: bool = True, **rule: Unpack[PoolAttributes]
+        self, x: Array, *, count_include_pad: bool = True, **rule: Unpack[AvgPoolAttributes]
     ) -> Array:
         """Sums divided by one number where all windows have one size, else weighted sums."""
         self._check_attributes("avg_pool", x, count_include_pad=count_include_pad, **rule)
@@ -106,7 +106,7 @@ class ResamplingOps(CudaOps):
         *,
         input_size: Sizes,
         count_include_pad: bool = True,
-        **rule: Unpack[PoolAttributes],
+        **rule: Unpack[AvgPoolAttributes],
     ) -> Array:
         """The same with the transposed tables."""
         self._check_attributes(
@@ -193,7 +193,7 @@ class ResamplingOps(CudaOps):
         most = ((1 << 31) - 1) // (math.prod(counts[:2]) * groups_of_four)
         table = [*lengths, *counts, *numbers, *map(divider, (counts[0], counts[1], groups_of_four))]
         layout = packed(np.array(table, np.int64))
-        kernel = launcher.kernel("weighted_sums", "taps.cu", **definitions)
+        kernel = launcher.kernel("weighted_sums", "resampling.cu", **definitions)
         x = launcher.dense(x).reshape(shape)
         for start in range(0, shape[0], most):
             stop = min(start + most, shape[0])

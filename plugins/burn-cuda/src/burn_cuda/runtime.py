@@ -46,7 +46,7 @@ _log = logging.getLogger("burn")
 _FLOAT32: Final = 0
 _FLOAT64: Final = 1
 _COMPLEX128: Final = 5
-_REAL_TYPES: Final = {
+_CUDA_DATA_TYPES: Final = {
     float32.numpy: _FLOAT32,
     float64.numpy: _FLOAT64,
     float16.numpy: 2,
@@ -401,7 +401,7 @@ class Runtime:
         rows, columns, terms = shape
         if leading is None:
             leading = (rows if transposed[0] else terms, terms if transposed[1] else columns)
-        kind, result = _REAL_TYPES[a.dtype], _REAL_TYPES[out.dtype]
+        kind, result = _CUDA_DATA_TYPES[a.dtype], _CUDA_DATA_TYPES[out.dtype]
         if kind in (_FLOAT64, _COMPLEX128):
             compute, factors = _COMPUTE_FLOAT64, _FLOAT64_FACTORS
         else:

@@ -3,7 +3,8 @@
 //
 // Attention without the matrix of scores: a block iterates over all keys for a tile of queries, and
 // keeps of each query the maximum of its scores, the sum of exp(score - maximum), and the sum of the
-// values with these weights (Milakov and Gimelshein, 2018, arXiv:1805.02867; Dao et al., 2022, arXiv:2205.14135).
+// values with these weights (Milakov and Gimelshein, 2018, arXiv:1805.02867; Dao et al., 2022,
+// arXiv:2205.14135).
 
 #include "attention.cuh"
 
@@ -11,21 +12,21 @@
 // and after all of these the sums of g times the result; with IN_PARTS, where blocks share the keys of
 // a query, their sums of values, maxima of scores and sums of weights.
 #ifdef STATISTICS
-#define SELECT_OUTPUT                          \
+#define SELECT_OUTPUT                   \
     g += number * queries * values;     \
     statistics += number * queries;
 #elif defined(IN_PARTS)
-#define SELECT_OUTPUT                                                          \
+#define SELECT_OUTPUT                                                   \
     statistics += 2 * blockIdx.y * rows + number * queries;             \
     sums_of_parts += (blockIdx.y * rows + number * queries) * values;
 #else
 #define SELECT_OUTPUT out += number * queries * values;
 #endif
 // The range of tiles of keys of a block.
-#define SELECT_TILES                                                                               \
+#define SELECT_TILES                                                                        \
     const int tiles = seen > 0 ? (int)((seen + KEYS - 1) / KEYS) : 0;                       \
-    const int share = (tiles + gridDim.y - 1) / gridDim.y, begin = blockIdx.y * share;      \
-    const int end = begin + share < tiles ? begin + share : tiles;
+    const int count = (tiles + gridDim.y - 1) / gridDim.y, begin = blockIdx.y * count;      \
+    const int end = begin + count < tiles ? begin + count : tiles;
 
 #ifdef IN_PARTS
 // Combines the parts of each query in their order. Scores are to the base 2 on tensor cores.
@@ -36,19 +37,19 @@ extern "C" __global__ void __launch_bounds__(256) combine_parts(
     if (i >= n) return;
     const int64 row = i / values;
     const C lowest = -bits_as_float(0x7f800000u);
-    C peak = lowest;
+    C row_max = lowest;
     for (int64 part = 0; part < parts; ++part) {
         const C own = statistics[2 * part * rows + row];
-        peak = peak < own ? own : peak;
+        row_max = row_max < own ? own : row_max;
     }
-    const C base = peak == lowest ? (C)0 : peak;
+    const C base = row_max == lowest ? (C)0 : row_max;
     C total = (C)0, sum = (C)0;
     for (int64 part = 0; part < parts; ++part) {
-        const C distance = statistics[2 * part * rows + row] - base;
+        const C difference = statistics[2 * part * rows + row] - base;
 #ifdef TENSOR_CORES
-        const C decay = exp2(distance);
+        const C decay = exp2(difference);
 #else
-        const C decay = exp(distance);
+        const C decay = exp(difference);
 #endif
         total += statistics[(2 * part + 1) * rows + row] * decay;
         sum += sums[part * n + i] * decay;
@@ -58,14 +59,14 @@ extern "C" __global__ void __launch_bounds__(256) combine_parts(
 #endif
 
 #ifdef TENSOR_CORES
-// T is float16 or bfloat16, TALL: groups of 16 queries of a warp. Products are those of tensor cores,
-// accumulated in float32. A weight is split into two numbers of type T, together about as exact as one
-// in float32. FOLDED: scores have no modification but a positive factor, which is applied in the
-// exponent.
+// T is float16 or bfloat16, QUERY_GROUPS: groups of 16 queries of a warp. Products are those of tensor
+// cores, accumulated in float32. A weight is split into two numbers of type T, together about as exact
+// as one in float32. FOLDED: scores have no modification but a positive factor, which is applied in
+// the exponent.
 
 #include "tensor_cores.cuh"
 
-#define QUERIES (16 * TALL * WARPS)
+#define QUERIES (16 * QUERY_GROUPS * WARPS)
 #define LOADS_IN_FLIGHT 4
 #ifndef BLOCKS
 #define BLOCKS 1
@@ -78,7 +79,7 @@ extern "C" __global__ void __launch_bounds__(256) combine_parts(
 #define SCORE(product) rule.plain(product)
 #endif
 // Maximum and sum over the four lanes of a row.
-__device__ __forceinline__ float peak_of_row(float x) {
+__device__ __forceinline__ float max_of_row(float x) {
     x = fmax(x, __shfl_xor_sync(0xffffffffu, x, 1));
     return fmax(x, __shfl_xor_sync(0xffffffffu, x, 2));
 }
@@ -90,9 +91,9 @@ __device__ __forceinline__ float sum_of_row(float x) {
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) attention(
     const T* __restrict__ query, const T* __restrict__ key, const T* __restrict__ value,
     const bool* __restrict__ mask, const T* __restrict__ bias, T* __restrict__ out,
-    const T* __restrict__ g, C* __restrict__ statistics, C* __restrict__ sums_of_parts, const Layout layout, double scale,
-    double cap, int64 queries, int64 keys, int64 features, int64 values, int64 blocks,
-    int64 rows) {
+    const T* __restrict__ g, C* __restrict__ statistics, C* __restrict__ sums_of_parts,
+    const Layout layout, double scale, double cap, int64 queries, int64 keys, int64 features,
+    int64 values, int64 blocks, int64 rows) {
     __shared__ __align__(16) T key_tiles[2][KEYS][D + GAP];
     __shared__ __align__(16) T value_tiles[2][KEYS][V + GAP];
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -104,18 +105,18 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) attention(
     const Scores rule{mask, bias, layout, queries, keys, (C)scale, (C)cap, LOG2E};
 #endif
     const float factor = FACTOR;
-    const int64 first_row = block * QUERIES + warp * (16 * TALL) + lane / 4;
-    uint32 parts_of_query[TALL][D / 16][4];
+    const int64 first_row = block * QUERIES + warp * (16 * QUERY_GROUPS) + lane / 4;
+    uint32 parts_of_query[QUERY_GROUPS][D / 16][4];
 #pragma unroll
-    for (int m = 0; m < TALL; ++m)
+    for (int m = 0; m < QUERY_GROUPS; ++m)
         load_left<D>(
             parts_of_query[m], query, layout.query_row, first_row + m * 16, queries, features);
-    float sums[TALL][V / 8][4], peaks[TALL][2], totals[TALL][2];
+    float sums[QUERY_GROUPS][V / 8][4], row_maxima[QUERY_GROUPS][2], totals[QUERY_GROUPS][2];
     const float lowest = -bits_as_float(0x7f800000u);
 #pragma unroll
-    for (int m = 0; m < TALL; ++m) {
+    for (int m = 0; m < QUERY_GROUPS; ++m) {
 #pragma unroll
-        for (int h = 0; h < 2; ++h) peaks[m][h] = lowest, totals[m][h] = 0.0f;
+        for (int h = 0; h < 2; ++h) row_maxima[m][h] = lowest, totals[m][h] = 0.0f;
 #pragma unroll
         for (int n = 0; n < V / 8; ++n)
 #pragma unroll
@@ -144,9 +145,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) attention(
             copy_rows<KEYS, V>(value_tiles[own ^ 1], value + next * layout.value_row, layout.value_row,
                 keys - next, values, value_aligned);
         }
-        float scores[TALL][KEYS / 8][4];
+        float scores[QUERY_GROUPS][KEYS / 8][4];
 #pragma unroll
-        for (int m = 0; m < TALL; ++m)
+        for (int m = 0; m < QUERY_GROUPS; ++m)
 #pragma unroll
             for (int n = 0; n < KEYS / 8; ++n)
 #pragma unroll
@@ -159,7 +160,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) attention(
                 load_matrices<false>(words,
                     &key_tiles[own][n * 16 + lane / 16 * 8 + lane % 8][k * 16 + lane / 8 % 2 * 8]);
 #pragma unroll
-                for (int m = 0; m < TALL; ++m) {
+                for (int m = 0; m < QUERY_GROUPS; ++m) {
                     multiply(scores[m][2 * n], parts_of_query[m][k], words);
                     multiply(scores[m][2 * n + 1], parts_of_query[m][k], words + 2);
                 }
@@ -167,14 +168,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) attention(
         }
         if (rule.is_plain(block * QUERIES, first_key + KEYS)) {
 #pragma unroll
-            for (int m = 0; m < TALL; ++m)
+            for (int m = 0; m < QUERY_GROUPS; ++m)
 #pragma unroll
                 for (int n = 0; n < KEYS / 8; ++n)
 #pragma unroll
                     for (int j = 0; j < 4; ++j) scores[m][n][j] = SCORE(scores[m][n][j]);
         } else {
 #pragma unroll
-            for (int m = 0; m < TALL; ++m)
+            for (int m = 0; m < QUERY_GROUPS; ++m)
 #pragma unroll
                 for (int n = 0; n < KEYS / 8; ++n)
 #pragma unroll
@@ -184,25 +185,25 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) attention(
                             first_key + n * 8 + lane % 4 * 2 + j % 2);
         }
 #pragma unroll
-        for (int m = 0; m < TALL; ++m) {
+        for (int m = 0; m < QUERY_GROUPS; ++m) {
 #pragma unroll
             for (int h = 0; h < 2; ++h) {
-                float peak = peaks[m][h];
+                float row_max = row_maxima[m][h];
 #pragma unroll
                 for (int n = 0; n < KEYS / 8; ++n)
-                    peak = fmax(peak, fmax(scores[m][n][2 * h], scores[m][n][2 * h + 1]));
-                peak = peak_of_row(peak);
+                    row_max = fmax(row_max, fmax(scores[m][n][2 * h], scores[m][n][2 * h + 1]));
+                row_max = max_of_row(row_max);
                 // Any base will do while all keys so far are excluded.
-                const float base = peak == lowest ? 0.0f : peak;
-                const float decay = power_of_two((peaks[m][h] - base) * factor);
+                const float base = row_max == lowest ? 0.0f : row_max;
+                const float decay = exp2_fast((row_maxima[m][h] - base) * factor);
                 const float shift = base * factor - WEIGHT_EXPONENT;
-                peaks[m][h] = peak;
+                row_maxima[m][h] = row_max;
                 float total = 0.0f;
 #pragma unroll
                 for (int n = 0; n < KEYS / 8; ++n) {
 #pragma unroll
                     for (int j = 2 * h; j < 2 * h + 2; ++j) {
-                        scores[m][n][j] = power_of_two(scores[m][n][j] * factor - shift);
+                        scores[m][n][j] = exp2_fast(scores[m][n][j] * factor - shift);
                         total += scores[m][n][j];
                     }
                 }
@@ -218,9 +219,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) attention(
         }
 #pragma unroll
         for (int k = 0; k < KEYS / 16; ++k) {
-            uint32 high[TALL][4], low[TALL][4];
+            uint32 high[QUERY_GROUPS][4], low[QUERY_GROUPS][4];
 #pragma unroll
-            for (int m = 0; m < TALL; ++m) {
+            for (int m = 0; m < QUERY_GROUPS; ++m) {
 #pragma unroll
                 for (int j = 0; j < 4; ++j) {
                     const float* two = &scores[m][2 * k + j / 2][j % 2 * 2];
@@ -230,23 +231,24 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) attention(
             // Products of one accumulator are kept apart: each waits for the one before.
 #pragma unroll
             for (int n = 0; n < V / 16; n += LOADS_IN_FLIGHT) {
-                uint32 words[LOADS_IN_FLIGHT][4];  // values of 16 keys: for each 8 columns both halves of the keys
+                // Values of 16 keys: for each 8 columns both halves of the keys.
+                uint32 words[LOADS_IN_FLIGHT][4];
 #pragma unroll
                 for (int i = 0; i < LOADS_IN_FLIGHT; ++i)
                     if (n + i < V / 16)
                         load_matrices<true>(words[i],
                             &value_tiles[own][k * 16 + lane % 16][(n + i) * 16 + lane / 16 * 8]);
 #pragma unroll
-                for (int m = 0; m < TALL; ++m)
+                for (int m = 0; m < QUERY_GROUPS; ++m)
                     multiply_several<LOADS_IN_FLIGHT, V / 16>(sums[m], n, high[m], words);
 #pragma unroll
-                for (int m = 0; m < TALL; ++m)
+                for (int m = 0; m < QUERY_GROUPS; ++m)
                     multiply_several<LOADS_IN_FLIGHT, V / 16>(sums[m], n, low[m], words);
             }
         }
     }
 #pragma unroll
-    for (int m = 0; m < TALL; ++m) {
+    for (int m = 0; m < QUERY_GROUPS; ++m) {
 #pragma unroll
         for (int h = 0; h < 2; ++h) {
             const float total = sum_of_row(totals[m][h]);
@@ -264,13 +266,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) attention(
             }
             gradient = sum_of_row(gradient * share);
             if (row < queries && lane % 4 == 0) {
-                statistics[row] = total == 0.0f ? -lowest : peaks[m][h] * factor + log2(total) - WEIGHT_EXPONENT;
+                const float log_sum = row_maxima[m][h] * factor + log2(total) - WEIGHT_EXPONENT;
+                statistics[row] = total == 0.0f ? -lowest : log_sum;
                 statistics[rows + row] = gradient;
             }
 #elif defined(IN_PARTS)
             if (row >= queries) continue;
             if (lane % 4 == 0) {
-                statistics[row] = peaks[m][h] * factor;
+                statistics[row] = row_maxima[m][h] * factor;
                 statistics[rows + row] = total;
             }
 #pragma unroll
@@ -309,7 +312,7 @@ __device__ __forceinline__ void copy_rows(
     }
 }
 // Maximum and sum over the eight threads of a row.
-__device__ __forceinline__ C peak_of_row(C x) {
+__device__ __forceinline__ C max_of_row(C x) {
 #pragma unroll
     for (int stride = 1; stride < 8; stride *= 2) {
         const C other = __shfl_xor_sync(0xffffffffu, x, stride);
@@ -326,9 +329,9 @@ __device__ __forceinline__ C sum_of_row(C x) {
 extern "C" __global__ void __launch_bounds__(THREADS) attention(
     const T* __restrict__ query, const T* __restrict__ key, const T* __restrict__ value,
     const bool* __restrict__ mask, const T* __restrict__ bias, T* __restrict__ out,
-    const T* __restrict__ g, C* __restrict__ statistics, C* __restrict__ sums_of_parts, const Layout layout, double scale,
-    double cap, int64 queries, int64 keys, int64 features, int64 values, int64 blocks,
-    int64 rows) {
+    const T* __restrict__ g, C* __restrict__ statistics, C* __restrict__ sums_of_parts,
+    const Layout layout, double scale, double cap, int64 queries, int64 keys, int64 features,
+    int64 values, int64 blocks, int64 rows) {
     __shared__ __align__(16) C query_tile[QUERIES][D + GAP];
     __shared__ __align__(16) C key_tile[KEYS][D + GAP];
     __shared__ __align__(16) C value_tile[KEYS][V];
@@ -343,10 +346,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention(
         query_tile, query + first_row * layout.query_row, layout.query_row, queries - first_row,
         features);
     const C lowest = -bits_as_float(0x7f800000u);
-    C sums[ROWS][V / 8], peaks[ROWS], totals[ROWS];
+    C sums[ROWS][V / 8], row_maxima[ROWS], totals[ROWS];
 #pragma unroll
     for (int i = 0; i < ROWS; ++i) {
-        peaks[i] = lowest, totals[i] = (C)0;
+        row_maxima[i] = lowest, totals[i] = (C)0;
 #pragma unroll
         for (int n = 0; n < V / 8; ++n) sums[i][n] = (C)0;
     }
@@ -386,7 +389,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention(
         const bool plain = rule.is_plain(first_row, first_key + KEYS);
 #pragma unroll
         for (int i = 0; i < ROWS; ++i) {
-            C peak = peaks[i];
+            C row_max = row_maxima[i];
 #pragma unroll
             for (int j = 0; j < COLUMNS; ++j) {
                 if (plain) {
@@ -395,13 +398,13 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention(
                     scores[i][j] =
                         rule.of(scores[i][j], first_row + y + 16 * i, first_key + x + 8 * j);
                 }
-                peak = peak < scores[i][j] ? scores[i][j] : peak;
+                row_max = row_max < scores[i][j] ? scores[i][j] : row_max;
             }
-            peak = peak_of_row(peak);
+            row_max = max_of_row(row_max);
             // Any base will do while all keys so far are excluded.
-            const C shift = peak == lowest ? (C)0 : peak;
-            const C decay = exp(peaks[i] - shift);
-            peaks[i] = peak;
+            const C shift = row_max == lowest ? (C)0 : row_max;
+            const C decay = exp(row_maxima[i] - shift);
+            row_maxima[i] = row_max;
             C total = (C)0;
 #pragma unroll
             for (int j = 0; j < COLUMNS; ++j) {
@@ -451,13 +454,13 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention(
         }
         gradient = sum_of_row(gradient * share);
         if (row < queries && x == 0) {
-            statistics[row] = total == (C)0 ? -lowest : peaks[i] + log(total);
+            statistics[row] = total == (C)0 ? -lowest : row_maxima[i] + log(total);
             statistics[rows + row] = gradient;
         }
 #elif defined(IN_PARTS)
         if (row >= queries) continue;
         if (x == 0) {
-            statistics[row] = peaks[i];
+            statistics[row] = row_maxima[i];
             statistics[rows + row] = total;
         }
 #pragma unroll

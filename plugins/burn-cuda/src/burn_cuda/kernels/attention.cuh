@@ -13,7 +13,7 @@ struct Layout {
 };
 // Advances the pointers to the batch of a block, and defines `block`, the index of its queries. Blocks
 // start with the last queries, which under a causal mask attend to the most keys.
-#define SELECT_BLOCK                                                                       \
+#define SELECT_BLOCK                                                                \
     const int64 number = blockIdx.x / blocks;                                       \
     int64 batch = number;                                                           \
     const int64 block = blocks - 1 - (blockIdx.x - batch * blocks);                 \
@@ -21,11 +21,11 @@ struct Layout {
         const int64 above = batch / layout.lengths[d];                              \
         const int64 index = batch - above * layout.lengths[d];                      \
         batch = above;                                                              \
-        query += index * layout.query[d];                                            \
-        key += index * layout.key[d];                                                \
-        value += index * layout.value[d];                                            \
-        if (mask) mask += index * layout.mask[d];                                    \
-        if (bias) bias += index * layout.bias[d];                                    \
+        query += index * layout.query[d];                                           \
+        key += index * layout.key[d];                                               \
+        value += index * layout.value[d];                                           \
+        if (mask) mask += index * layout.mask[d];                                   \
+        if (bias) bias += index * layout.bias[d];                                   \
     }
 
 // The score of a query and a key, from their dot product.

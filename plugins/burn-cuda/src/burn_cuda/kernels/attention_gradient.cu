@@ -25,7 +25,7 @@ __device__ __forceinline__ float gradient_factor(const T* largest, int64 values)
     if (WEIGHT_EXPONENT == 0.0f) return 1.0f;
     const float bound = 2.0f * (float)values * load(largest[0]) * load(largest[1]);
     if (!(bound > 0.0f) || bound > 1e30f) return 1.0f;
-    return power_of_two(-ceil(log2(bound)));
+    return exp2_fast(-ceil(log2(bound)));
 }
 
 // Adds the products of a left operand, which is split into two numbers, with 16 rows of a tile. Products
@@ -178,7 +178,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) attention_gradient
                 } else {
                     score = rule.of(product, QUERY(r, c + j % 2), KEY(r, c + j % 2));
                 }
-                const float weight = power_of_two(score - logs[j / 2][j % 2] + WEIGHT_EXPONENT);
+                const float weight = exp2_fast(score - logs[j / 2][j % 2] + WEIGHT_EXPONENT);
                 float gradient = weight * (gradients[n][j] - means[j / 2][j % 2]) * factor;
 #ifdef SOFTCAP
                 const float capped = tanh(product * (float)scale / (float)cap);
@@ -207,7 +207,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) attention_gradient
 #endif
         }
     }
-    const float lowered = power_of_two(-WEIGHT_EXPONENT), share = (float)scale * lowered / factor;
+    const float lowered = exp2_fast(-WEIGHT_EXPONENT), share = (float)scale * lowered / factor;
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
         const int64 row = own_row + h * 8;

@@ -7,7 +7,8 @@ extern "C" __global__ void matmul(
     int64 columns, int64 terms, int64 tiles_across, int64 tiles_down, int64 a_stride, int64 b_stride) {
     __shared__ T left[TILE][TILE + 1];
     __shared__ T right[TILE][TILE + 1];
-    const int64 tile = blockIdx.x % (tiles_across * tiles_down), batch = blockIdx.x / (tiles_across * tiles_down);
+    const int64 tiles = tiles_across * tiles_down;
+    const int64 tile = blockIdx.x % tiles, batch = blockIdx.x / tiles;
     const int y = threadIdx.x / TILE, x = threadIdx.x % TILE;
     const int64 row = tile / tiles_across * TILE + y, column = tile % tiles_across * TILE + x;
     const T* a_matrix = a + batch * a_stride;

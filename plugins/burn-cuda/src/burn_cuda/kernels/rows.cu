@@ -42,7 +42,8 @@ struct Sums {
     C first, second;
 };
 __device__ __forceinline__ Sums sums_of(C first, C second) {
-    const Sums all = exchange_warps(Sums{sum_of_lanes<WARP_LANES>(first), sum_of_lanes<WARP_LANES>(second)});
+    const Sums own{sum_of_lanes<WARP_LANES>(first), sum_of_lanes<WARP_LANES>(second)};
+    const Sums all = exchange_warps(own);
     return Sums{sum_of_lanes<ROW_WARPS>(all.first), sum_of_lanes<ROW_WARPS>(all.second)};
 }
 
@@ -65,12 +66,12 @@ union Both {
     Words words;
     Pack<T, WIDTH> pack;
 };
-__device__ __forceinline__ Words words_of(Pack<T, WIDTH> pack) {
+__device__ __forceinline__ Words as_words(Pack<T, WIDTH> pack) {
     Both both;
     both.pack = pack;
     return both.words;
 }
-__device__ __forceinline__ void numbers_of(Words words, C* numbers) {
+__device__ __forceinline__ void unpack(Words words, C* numbers) {
     Both both;
     both.words = words;
 #pragma unroll
@@ -99,7 +100,7 @@ BURN_PAIRS(float16, "cvt.rn.f16x2.f32")
 BURN_PAIRS(bfloat16, "cvt.rn.bf16x2.f32")
 #endif
 template <class O>
-__device__ __forceinline__ Pack<O, WIDTH> narrowed(const C* numbers) {
+__device__ __forceinline__ Pack<O, WIDTH> convert_pack(const C* numbers) {
     union {
         Pack<uint32, (WIDTH + 1) / 2> words;
         Pack<O, WIDTH> pack;
@@ -132,10 +133,10 @@ struct Row {
         } else {
 #pragma unroll
             for (int p = 0; p < PACKS; ++p)
-                words[p] = first_of(p) < n ? words_of(load_pack(row + first_of(p), false)) : Words{};
+                words[p] = first_of(p) < n ? as_words(load_pack(row + first_of(p), false)) : Words{};
         }
 #pragma unroll
-        for (int p = 0; p < PACKS; ++p) numbers_of(words[p], values + p * WIDTH);
+        for (int p = 0; p < PACKS; ++p) unpack(words[p], values + p * WIDTH);
 #else
         T numbers[PACKS];
 #pragma unroll
@@ -188,7 +189,7 @@ struct Row {
             if (first < n) {
                 C numbers[WIDTH];
                 make(p, first, numbers);
-                const Pack<O, WIDTH> pack = narrowed<O>(numbers);
+                const Pack<O, WIDTH> pack = convert_pack<O>(numbers);
                 if (aligned) {
                     *reinterpret_cast<Pack<O, WIDTH>*>(out + first) = pack;
                 } else {
@@ -277,7 +278,7 @@ struct Row {
                 C numbers[WIDTH];
 #pragma unroll
                 for (int j = 0; j < WIDTH; ++j) numbers[j] = of(k + j, load(pack.values[j]));
-                *reinterpret_cast<Pack<O, WIDTH>*>(out + k) = narrowed<O>(numbers);
+                *reinterpret_cast<Pack<O, WIDTH>*>(out + k) = convert_pack<O>(numbers);
             }
         }
         for (int64 k = done + lane; k < n; k += LANES) out[k] = convert<O>(of(k, load(row[k])));
@@ -333,7 +334,7 @@ struct Exponentials {
         return Exponentials{warp_max, sum_of_lanes<COUNT>(total * rescale(max_value, warp_max))};
     }
 };
-template <bool keeps>
+template <bool KEEP_VALUES>
 __device__ __forceinline__ Exponentials exponentials(Row& x, C& thread_max) {
     C max_value = -bits_as_float(0x7f800000u), total = (C)0;
 #if PACKS
@@ -342,7 +343,7 @@ __device__ __forceinline__ Exponentials exponentials(Row& x, C& thread_max) {
     const C shift = max_value == -bits_as_float(0x7f800000u) ? (C)0 : max_value;
     x.each([&](int64, C& value) {
         const C share = row_exp(value - shift);
-        if (!keeps) value = share;
+        if (!KEEP_VALUES) value = share;
         total += share;
     });
 #else

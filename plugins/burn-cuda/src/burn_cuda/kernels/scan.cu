@@ -102,7 +102,8 @@ __device__ __forceinline__ S total_before_tile(
     }
     if (lane == 0 && ends_group && group_position + 1 == FAN)
         publish(starts + start * HALVES, start > 0 ? F::of(start_sum, group_total) : group_total);
-    if (start > 0) tile_sum = position > 0 || group_position > 0 ? F::of(start_sum, tile_sum) : start_sum;
+    const bool has_tile_sum = position > 0 || group_position > 0;
+    if (start > 0) tile_sum = has_tile_sum ? F::of(start_sum, tile_sum) : start_sum;
     return tile_sum;
 }
 

@@ -19,9 +19,9 @@ struct WeightExponent<float16> {
 #ifdef BURN_EMULATED
 static uint32 exchanged_words[32 * WARPS][6];
 static const void* exchanged_addresses[32 * WARPS];
-__device__ inline float power_of_two(float x) { return __builtin_exp2f(x); }
+__device__ inline float exp2_fast(float x) { return __builtin_exp2f(x); }
 __device__ inline uint32 make_pair(T low, T high) { return (uint32)low.bits | (uint32)high.bits << 16; }
-__device__ inline uint32 narrowed_pair(float low, float high) {
+__device__ inline uint32 convert_pair(float low, float high) {
     return make_pair(convert<T>(low), convert<T>(high));
 }
 __device__ inline void multiply(float sums[4], const uint32 a[4], const uint32 b[2]) {
@@ -58,7 +58,7 @@ __device__ inline void copy_async(T* target, const T* source, bool exists) {
 }
 __device__ inline void wait_for_copies() {}
 #else
-__device__ __forceinline__ float power_of_two(float x) {
+__device__ __forceinline__ float exp2_fast(float x) {
     float result;
     asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
     return result;
@@ -77,7 +77,7 @@ struct Instructions<float16> {
             : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
             : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
     }
-    __device__ __forceinline__ static uint32 narrowed_pair(float low, float high) {
+    __device__ __forceinline__ static uint32 convert_pair(float low, float high) {
         uint32 result;
         asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(result) : "f"(high), "f"(low));
         return result;
@@ -92,7 +92,7 @@ struct Instructions<bfloat16> {
             : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
             : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
     }
-    __device__ __forceinline__ static uint32 narrowed_pair(float low, float high) {
+    __device__ __forceinline__ static uint32 convert_pair(float low, float high) {
         uint32 result;
         asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(result) : "f"(high), "f"(low));
         return result;
@@ -101,8 +101,8 @@ struct Instructions<bfloat16> {
 __device__ __forceinline__ void multiply(float sums[4], const uint32 a[4], const uint32 b[2]) {
     Instructions<T>::multiply(sums, a, b);
 }
-__device__ __forceinline__ uint32 narrowed_pair(float low, float high) {
-    return Instructions<T>::narrowed_pair(low, high);
+__device__ __forceinline__ uint32 convert_pair(float low, float high) {
+    return Instructions<T>::convert_pair(low, high);
 }
 __device__ __forceinline__ uint32 shared_address(const void* address) {
     return (uint32)__cvta_generic_to_shared(address);
@@ -136,8 +136,8 @@ __device__ __forceinline__ float high_of(uint32 pair) {
     return load(T{(unsigned short)(pair >> 16)});
 }
 __device__ __forceinline__ void split_pair(float x, float y, uint32& pair, uint32& remainder) {
-    pair = narrowed_pair(x, y);
-    remainder = narrowed_pair(x - low_of(pair), y - high_of(pair));
+    pair = convert_pair(x, y);
+    remainder = convert_pair(x - low_of(pair), y - high_of(pair));
 }
 
 // Products of one left operand with 16 columns for each of COUNT loads, from `first` on, of ALL.
@@ -189,7 +189,7 @@ __device__ __forceinline__ void store_pair(
     T* target, int64 row, int64 column, int64 width, float x, float y) {
     T* address = target + row * width + column;
     if (column + 1 < width && ((uint64)address & 3) == 0) {
-        *reinterpret_cast<uint32*>(address) = narrowed_pair(x, y);
+        *reinterpret_cast<uint32*>(address) = convert_pair(x, y);
     } else {
         if (column < width) address[0] = convert<T>(x);
         if (column + 1 < width) address[1] = convert<T>(y);
@@ -200,7 +200,8 @@ __device__ __forceinline__ void store_pair(
 template <int ROWS, int WIDE>
 __device__ __forceinline__ void copy_rows(
     T (*target)[WIDE + GAP], const T* source, int64 stride, int64 rows, int64 width, bool aligned) {
-    const unsigned available = rows < 0 ? 0 : rows < ROWS ? (unsigned)rows : ROWS, wide = (unsigned)width;
+    const unsigned available = rows < 0 ? 0 : rows < ROWS ? (unsigned)rows : ROWS;
+    const unsigned wide = (unsigned)width;
     if (aligned) {
         const unsigned pieces = WIDE / 8;
         if (THREADS % pieces == 0) {
@@ -227,7 +228,8 @@ __device__ __forceinline__ void copy_rows(
 #pragma unroll 1
         for (unsigned i = threadIdx.x; i < ROWS * WIDE; i += THREADS) {
             const unsigned row = i / WIDE, column = i % WIDE;
-            target[row][column] = row < available && column < wide ? source[row * stride + column] : T{0};
+            target[row][column] =
+                row < available && column < wide ? source[row * stride + column] : T{0};
         }
     }
 }

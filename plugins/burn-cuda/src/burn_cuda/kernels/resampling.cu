@@ -29,7 +29,8 @@ extern "C" __global__ void __launch_bounds__(256) weighted_sums(
     // A thread computes four adjacent outputs.
     const uint32 row = quotient(i, axes.groups_divider), output_2 = (i - row * (uint32)groups_of_four) * 4;
     const uint32 above = quotient(row, axes.count_divider_1), output_1 = row - above * (uint32)axes.count[1];
-    const uint32 lead = quotient(above, axes.count_divider_0), output_0 = above - lead * (uint32)axes.count[0];
+    const uint32 lead = quotient(above, axes.count_divider_0);
+    const uint32 output_0 = above - lead * (uint32)axes.count[0];
     const int valid = axes.count[2] - output_2 < 4 ? (int)(axes.count[2] - output_2) : 4;
 #if K2 > 0
     int from[K2][4];
