@@ -6,6 +6,7 @@ import importlib
 import inspect
 import operator
 import pickle
+import pkgutil
 import subprocess
 import sys
 import traceback
@@ -15,6 +16,7 @@ import numpy as np
 import pytest
 
 import burn
+import burn.functions.nn
 from burn.functions.normalize import reduction
 
 CPU = burn.Device("cpu")
@@ -174,6 +176,17 @@ def test_a_module_lists_what_is_public_and_nothing_else(name):
     module = importlib.import_module(f"burn.{name}") if name in MODULES else getattr(burn, name)
     assert dir(module) == sorted(module.__all__)
     assert all(hasattr(module, one) for one in module.__all__)
+
+
+def test_the_functions_of_networks_are_listed_and_nothing_else():
+    families = [one.name for one in pkgutil.iter_modules(burn.functions.nn.__path__)]
+    names = set()
+    for family in families:
+        if not family.startswith("_") and family != "optimizer":
+            names |= {*importlib.import_module(f"burn.functions.nn.{family}").__all__}
+    assert dir(burn.nn.functional) == sorted(names)
+    assert dir(burn.optim) == ["adam_step", "sgd_step"]
+    assert "BatchNormStep" in names
 
 
 def test_the_kit_needs_no_import_of_its_own():

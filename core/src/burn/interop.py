@@ -1,7 +1,7 @@
-"""For libraries that ask to be told of burn's tensors.
+"""Adapters for libraries that must register the array libraries they support: einops.
 
-einops has backends of its own. Where a tensor is made after einops was imported, burn imports this
-module by itself; else ``import burn.interop`` makes ``einops.rearrange`` and its like take tensors.
+burn imports this module by itself when a tensor is made after einops was imported. Otherwise
+``import burn.interop`` makes ``einops.rearrange`` and its like take tensors.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def __dir__() -> list[str]:
 
 
 class EinopsBackend(AbstractBackend):
-    """What einops asks of an array library."""
+    """The functions of an array library that einops needs."""
 
     framework_name = "burn"
 

@@ -18,4 +18,4 @@ from burn.functions.nn.unfolding import *
 
 
 def __dir__() -> list[str]:
-    return sorted(name for name in globals() if not name.startswith("_"))
+    return sorted(name for name in globals() if name[0].isalpha())

@@ -1,1 +1,1 @@
-"""The public functions of neural networks: what `burn.nn.functional` gives."""
+"""The functions of `burn.nn.functional` and `burn.optim`, a module for each family."""
