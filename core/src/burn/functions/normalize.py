@@ -200,12 +200,14 @@ def normalize_axes(
     """
     if not isinstance(x, DispatchTensor):
         check_tensor(x, "x", operation)
+    count = len(x.primitive.shape) if rank is None else rank
     if axis is None:
-        rank = len(x.primitive.shape)
-        return _ALL_AXES[rank] if rank < len(_ALL_AXES) else tuple(range(rank))
-    if axis.__class__ is int or not isinstance(axis, (tuple, list)):
-        return (normalize_axis(x, axis, operation),)
-    numbers = tuple([normalize_axis(x, one, operation, rank=rank) for one in axis])
+        return _ALL_AXES[count] if count < len(_ALL_AXES) else tuple(range(count))
+    if axis.__class__ is int and 0 <= axis < count:
+        return (axis,)
+    if not isinstance(axis, (tuple, list)):
+        return (normalize_axis(x, axis, operation, rank=count),)
+    numbers = tuple([normalize_axis(x, one, operation, rank=count) for one in axis])
     if not repeats and len({*numbers}) != len(numbers):
         raise AxisError(
             f"axis {tuple(axis)} names an axis twice",

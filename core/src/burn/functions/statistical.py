@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from burn.dispatch import unary
+from burn.dispatch import unary, unary_by_dict
 from burn.dtype import DType, Kind, int64, uint32, uint64
 from burn.errors import AxisError, ShapeError
 from burn.functions.common import Axis, DTypeLike, dispatch
@@ -51,10 +51,11 @@ __all__ = [
 ]
 
 _sum = unary(dispatch, "sum")
+_sum_of_floats = unary_by_dict(dispatch, "sum")  # it keeps the dtype
 _prod = unary(dispatch, "prod")
 _mean = unary(dispatch, "mean")
-_max = unary(dispatch, "max")
-_min = unary(dispatch, "min")
+_max = unary_by_dict(dispatch, "max")
+_min = unary_by_dict(dispatch, "min")
 _cumsum = unary(dispatch, "cumsum")
 _cumprod = unary(dispatch, "cumprod")
 _cummax = unary(dispatch, "cummax")
@@ -102,7 +103,7 @@ def sum(
         keepdims = as_flag(keepdims, "keepdims", "sum")
     own = x.tensor_type.dtype
     if dtype is None and own.is_float:
-        return _sum(x, axis=axes, keepdims=keepdims, dtype=own)
+        return _sum_of_floats(x, {"axis": axes, "keepdims": keepdims, "dtype": own})
     total = _total_dtype(x, dtype, "sum")
     return _sum(_numeric(x), axis=axes, keepdims=keepdims, dtype=total)
 
@@ -218,7 +219,7 @@ def max(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
     axes = normalize_axes(x, axis, "max")
     if keepdims.__class__ is not bool:
         keepdims = as_flag(keepdims, "keepdims", "max")
-    return _max(x, axis=axes, keepdims=keepdims)
+    return _max(x, {"axis": axes, "keepdims": keepdims})
 
 
 @reduction
@@ -256,7 +257,7 @@ def min(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
     axes = normalize_axes(x, axis, "min")
     if keepdims.__class__ is not bool:
         keepdims = as_flag(keepdims, "keepdims", "min")
-    return _min(x, axis=axes, keepdims=keepdims)
+    return _min(x, {"axis": axes, "keepdims": keepdims})
 
 
 @reduction
@@ -293,7 +294,7 @@ def max_abs(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tenso
     axes = normalize_axes(x, axis, "max_abs")
     if keepdims.__class__ is not bool:
         keepdims = as_flag(keepdims, "keepdims", "max_abs")
-    return _max(abs(x), axis=axes, keepdims=keepdims)
+    return _max(abs(x), {"axis": axes, "keepdims": keepdims})
 
 
 @reduction

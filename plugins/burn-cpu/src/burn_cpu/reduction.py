@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from burn.plugin_api import DType, bool_, float32
+from burn.plugin_api import DType, bool_, float32, float64, specializing
 from burn_cpu.base import Array, CpuOps
 
 # As Any: NumPy's stubs know a ufunc's methods only with a literal for keepdims.
@@ -24,14 +25,36 @@ def ordered(x: Array) -> Array:
     return x.astype(np.float32) if x.dtype.kind == "V" else x
 
 
+def _total(function: Any) -> Callable[..., Array]:
+    """A sum or product of elements; of 16-bit floats, it is computed in float32."""
+
+    def total(x: Array, *, axis: tuple[int, ...], keepdims: bool = False, dtype: DType) -> Array:
+        if dtype.is_float and dtype.itemsize < float32.itemsize:
+            wide = function.reduce(x.astype(np.float32), axis=axis, keepdims=keepdims)
+            return wide.astype(dtype.numpy)
+        # Without a dtype NumPy adds integers up in 64 bits.
+        return function.reduce(x, axis=axis, dtype=dtype.numpy, keepdims=keepdims)
+
+    def for_dtype(own: DType) -> Callable[..., Array]:
+        if own not in (float32, float64):
+            return total
+
+        def total_of_floats(
+            x: Array, *, axis: tuple[int, ...], keepdims: bool = False, dtype: DType
+        ) -> Array:
+            if dtype is not own:
+                return total(x, axis=axis, keepdims=keepdims, dtype=dtype)
+            return function.reduce(x, axis, None, None, keepdims)
+
+        return total_of_floats
+
+    return specializing(total, for_dtype)
+
+
 class ReductionOps(CpuOps):
     """Reductions through the methods of universal functions, without NumPy's Python layer."""
 
-    def sum(
-        self, x: Array, *, axis: tuple[int, ...], keepdims: bool = False, dtype: DType
-    ) -> Array:
-        """16-bit floats add up in float32."""
-        return _reduce(_add, x, axis, dtype, keepdims=keepdims)
+    sum = staticmethod(_total(_add))
 
     def mean(self, x: Array, *, axis: tuple[int, ...], keepdims: bool = False) -> Array:
         """The sum over the count; 16-bit floats in float32."""
@@ -41,11 +64,7 @@ class ReductionOps(CpuOps):
             return (wide / np.float32(count)).astype(x.dtype)
         return _add.reduce(x, axis=axis, keepdims=keepdims) / x.dtype.type(count)
 
-    def prod(
-        self, x: Array, *, axis: tuple[int, ...], keepdims: bool = False, dtype: DType
-    ) -> Array:
-        """16-bit floats are multiplied in float32."""
-        return _reduce(_multiply, x, axis, dtype, keepdims=keepdims)
+    prod = staticmethod(_total(_multiply))
 
     def max(self, x: Array, *, axis: tuple[int, ...], keepdims: bool = False) -> Array:
         """NumPy's maximum propagates NaN."""
@@ -107,19 +126,6 @@ class ReductionOps(CpuOps):
             raise ValueError(f"a search in an array of {x1.ndim} axes")
         indices: Any = np.searchsorted(ordered(x1), ordered(x2), "right" if right else "left")
         return indices.astype(dtype.numpy)
-
-
-def _reduce(
-    function: Any, x: Array, axis: tuple[int, ...], dtype: DType, *, keepdims: bool
-) -> Array:
-    native = dtype.numpy
-    # Without a dtype NumPy adds up integers in 64 bits.
-    if native is x.dtype and native.kind == "f" and native.itemsize >= float32.itemsize:
-        return function.reduce(x, axis=axis, keepdims=keepdims)
-    if dtype.is_float and dtype.itemsize < float32.itemsize:
-        wide = function.reduce(x.astype(np.float32), axis=axis, keepdims=keepdims)
-        return wide.astype(native)
-    return function.reduce(x, axis=axis, dtype=native, keepdims=keepdims)
 
 
 def _accumulate(function: Any, x: Array, axis: int) -> Array:
