@@ -99,9 +99,10 @@ def calls(backend):
     images = floats(12, 16, 40, 40)
     q, k, v = floats(5, 200, 32), floats(5, 300, 32), floats(5, 300, 32)
     mask = generator.random((200, 300)) < 0.5
-    options = {"scale": 0.2, "is_causal": True}
+    options = {"scale": 0.2, "softcap": None, "is_causal": True}
     channels = floats(16)
     windows = {"kernel_size": (3, 2), "stride": (2, 2), "padding": ((1, 0), (1, 1))}
+    windows["ceil_mode"] = False
     return {
         "softmax": lambda: backend.softmax(x, axis=1),
         "softmax of columns": lambda: backend.softmax(x, axis=0),
@@ -114,7 +115,7 @@ def calls(backend):
         "max_pool_with_indices": lambda: backend.max_pool_with_indices(
             images, dilation=(1, 1), index_dtype=DType.of("int64"), **windows
         ),
-        "avg_pool": lambda: backend.avg_pool(images, **windows),
+        "avg_pool": lambda: backend.avg_pool(images, count_include_pad=True, **windows),
         "where": lambda: backend.where(x > 0, x, g),
         "attention": lambda: backend.attention(q, k, v, mask, None, **options),
         "attention_grad": lambda: backend.attention_grad(q, k, v, mask, None, q, **options),

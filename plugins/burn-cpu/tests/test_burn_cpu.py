@@ -88,7 +88,8 @@ def test_a_batch_times_one_matrix_is_the_product_of_each(backend):
 def test_optimizer_steps_change_no_operand(backend):
     arrays = [np.full(4, value, np.float32) for value in (1.0, 0.5, 0.1, 0.2)]
     before = [array.copy() for array in arrays]
-    backend.adam_step(*arrays, step=1, learning_rate=0.1, weight_decay=0.1)
-    backend.sgd_step(*arrays[:3], learning_rate=0.1, momentum=0.9, nesterov=True)
+    rates = {"learning_rate": 0.1, "weight_decay": 0.1}
+    backend.adam_step(*arrays, step=1, beta1=0.9, beta2=0.999, epsilon=1e-8, **rates)
+    backend.sgd_step(*arrays[:3], momentum=0.9, nesterov=True, **rates)
     for array, copy in zip(arrays, before, strict=True):
         np.testing.assert_array_equal(array, copy)

@@ -206,8 +206,9 @@ def test_a_number_is_rounded_to_the_dtype_that_it_meets(dtype, number):
 def test_optimizer_steps_change_no_operand(backend):
     tensors = [torch.full((4,), value) for value in (1.0, 0.5, 0.1, 0.2)]
     before = [tensor.clone() for tensor in tensors]
-    backend.adam_step(*tensors, step=1, learning_rate=0.1, weight_decay=0.1)
-    backend.sgd_step(*tensors[:3], learning_rate=0.1, momentum=0.9, nesterov=True)
+    rates = {"learning_rate": 0.1, "weight_decay": 0.1}
+    backend.adam_step(*tensors, step=1, beta1=0.9, beta2=0.999, epsilon=1e-8, **rates)
+    backend.sgd_step(*tensors[:3], momentum=0.9, nesterov=True, **rates)
     assert all(map(torch.equal, tensors, before))
 
 

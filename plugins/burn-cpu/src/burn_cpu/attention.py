@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import Final
+from typing import Final, Unpack
 
 import numpy as np
 
-from burn.plugin_api import AttentionShapes, attention_shapes, check_broadcasts_to_scores
+from burn.plugin_api import (
+    AttentionAttributes,
+    AttentionShapes,
+    attention_shapes,
+    check_broadcasts_to_scores,
+)
 from burn_cpu.base import Array, CpuOps
 from burn_cpu.blocks import in_blocks, row_products, row_sums, wide_dtype
 from burn_cpu.choice import fill
@@ -29,13 +34,10 @@ class AttentionOps(CpuOps):
         value: Array,
         mask: Array | None,
         bias: Array | None,
-        *,
-        scale: float,
-        softcap: float | None = None,
-        is_causal: bool = False,
+        **attributes: Unpack[AttentionAttributes],
     ) -> Array:
         """Divides by the sums of the weights last: the output is smaller than the scores."""
-        call = _Attention(query, key, value, mask, bias, scale, softcap, is_causal=is_causal)
+        call = _Attention(query, key, value, mask, bias, **attributes)
         result = np.zeros(call.shape.output, query.dtype)
         if not result.size or not key.shape[-2]:
             return result
@@ -59,13 +61,10 @@ class AttentionOps(CpuOps):
         mask: Array | None,
         bias: Array | None,
         g: Array,
-        *,
-        scale: float,
-        softcap: float | None = None,
-        is_causal: bool = False,
+        **attributes: Unpack[AttentionAttributes],
     ) -> tuple[Array, Array, Array]:
         """Recomputes the weights. One thread takes all blocks of the same heads, one by one."""
-        call = _Attention(query, key, value, mask, bias, scale, softcap, is_causal=is_causal)
+        call = _Attention(query, key, value, mask, bias, **attributes)
         if g.shape != call.shape.output:
             raise ValueError(f"g of shape {g.shape} for {call.shape.output}")
         operands, batch = (query, key, value), call.shape.batch
@@ -106,24 +105,22 @@ class _Attention:
         value: Array,
         mask: Array | None,
         bias: Array | None,
-        scale: float,
-        softcap: float | None,
-        *,
-        is_causal: bool,
+        **attributes: Unpack[AttentionAttributes],
     ) -> None:
+        softcap = attributes["softcap"]
         shape = attention_shapes(query.shape, key.shape, value.shape, softcap)
         check_broadcasts_to_scores(shape.scores, mask=mask, bias=bias)
         self.shape: AttentionShapes = shape
         self.dtype = wide_dtype(query.dtype)
         self.count = math.prod(shape.batch)
-        self.scale = self.dtype.type(scale)
+        self.scale = self.dtype.type(attributes["scale"])
         self.query = np.multiply(self.batched(query), self.scale)
         self.key = self.batched(key)
         self.value = self.batched(value)
         self.softcap = softcap
         self.mask = None if mask is None else np.broadcast_to(mask, shape.scores)
         self.bias = None if bias is None else np.broadcast_to(bias, shape.scores)
-        self.is_causal = is_causal
+        self.is_causal = attributes["is_causal"]
         queries, keys = shape.scores[-2:]
         self.offset = keys - queries
         self.rows = max(1, min(queries, _QUERIES_PER_BLOCK))

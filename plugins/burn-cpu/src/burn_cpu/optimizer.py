@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Unpack
 
 import numpy as np
 
-from burn.plugin_api import adam_rates, check_same_shapes
+from burn.plugin_api import AdamAttributes, SgdAttributes, adam_rates, check_same_shapes
 from burn_cpu.base import Array, CpuOps
 from burn_cpu.constants import constant
 
@@ -19,25 +19,17 @@ class OptimizerOps(CpuOps):
         parameter: Array,
         gradient: Array,
         velocity: Array,
-        *,
-        learning_rate: float,
-        momentum: float = 0.0,
-        weight_decay: float = 0.0,
-        nesterov: bool = False,
+        **attributes: Unpack[SgdAttributes],
     ) -> tuple[Array, Array]:
         """The formula of the op, with one temporary."""
         check_same_shapes(parameter, gradient, velocity)
         dtype = parameter.dtype
         if dtype.itemsize < 4:
             wide = [array.astype(np.float32) for array in (parameter, gradient, velocity)]
-            results = self.sgd_step(
-                *wide,
-                learning_rate=learning_rate,
-                momentum=momentum,
-                weight_decay=weight_decay,
-                nesterov=nesterov,
-            )
+            results = self.sgd_step(*wide, **attributes)
             return results[0].astype(dtype), results[1].astype(dtype)
+        momentum, weight_decay = attributes["momentum"], attributes["weight_decay"]
+        rate = constant(attributes["learning_rate"], dtype)
         if weight_decay:
             decayed = np.multiply(parameter, constant(weight_decay, dtype))
             decayed += gradient
@@ -47,12 +39,12 @@ class OptimizerOps(CpuOps):
             velocity += gradient
         else:
             velocity = gradient
-        if nesterov:
+        if attributes["nesterov"]:
             change = np.multiply(velocity, constant(momentum, dtype))
             change += gradient
-            change *= constant(learning_rate, dtype)
+            change *= rate
         else:
-            change = np.multiply(velocity, constant(learning_rate, dtype))
+            change = np.multiply(velocity, rate)
         return np.subtract(parameter, change), velocity
 
     def adam_step(
@@ -61,28 +53,16 @@ class OptimizerOps(CpuOps):
         gradient: Array,
         first_moment: Array,
         second_moment: Array,
-        *,
-        step: int,
-        learning_rate: float,
-        beta1: float = 0.9,
-        beta2: float = 0.999,
-        epsilon: float = 1e-8,
-        weight_decay: float = 0.0,
+        **attributes: Unpack[AdamAttributes],
     ) -> tuple[Array, Array, Array]:
         """The formula of the op, with two temporaries."""
         check_same_shapes(parameter, gradient, first_moment, second_moment)
         dtype = parameter.dtype
         if dtype.itemsize < 4 or not parameter.shape:
-            return self._converted(
-                (parameter, gradient, first_moment, second_moment),
-                step=step,
-                learning_rate=learning_rate,
-                beta1=beta1,
-                beta2=beta2,
-                epsilon=epsilon,
-                weight_decay=weight_decay,
-            )
-        rate, scale = adam_rates(step, learning_rate, beta1, beta2)
+            return self._converted((parameter, gradient, first_moment, second_moment), **attributes)
+        learning_rate, weight_decay = attributes["learning_rate"], attributes["weight_decay"]
+        beta1, beta2 = attributes["beta1"], attributes["beta2"]
+        rate, scale = adam_rates(attributes["step"], learning_rate, beta1, beta2)
         first, second = self._moments(gradient, first_moment, second_moment, beta1, beta2)
         if not rate:  # the divisor below is divided by the rate
             return parameter, first, second
@@ -90,7 +70,7 @@ class OptimizerOps(CpuOps):
         # rate * m / (scale * sqrt(v) + epsilon); dividing by the rate in the divisor saves a pass
         change = np.sqrt(second)
         change *= number(scale / rate)
-        change += number(epsilon / rate)
+        change += number(attributes["epsilon"] / rate)
         np.divide(first, change, out=change)
         if weight_decay:
             parameter = parameter * number(1.0 - learning_rate * weight_decay)
@@ -115,11 +95,14 @@ class OptimizerOps(CpuOps):
         second += work
         return first, second
 
-    def _converted(self, arrays: tuple[Array, ...], **attrs: Any) -> tuple[Array, ...]:
+    def _converted(
+        self, arrays: tuple[Array, ...], **attributes: Unpack[AdamAttributes]
+    ) -> tuple[Array, Array, Array]:
         """A step in float32 or wider on arrays with an axis: NumPy scalars have no ``out=``."""
         dtype, shape = arrays[0].dtype, arrays[0].shape
         wide = np.float32 if dtype.itemsize < 4 else dtype
         results = self.adam_step(
-            *[array.astype(wide).reshape(shape or (1,)) for array in arrays], **attrs
+            *[array.astype(wide).reshape(shape or (1,)) for array in arrays], **attributes
         )
-        return tuple([result.astype(dtype).reshape(shape) for result in results])
+        parameter, first, second = [one.astype(dtype).reshape(shape) for one in results]
+        return parameter, first, second

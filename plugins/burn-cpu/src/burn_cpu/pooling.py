@@ -88,7 +88,7 @@ class PoolingOps(CpuOps):
         return result
 
     def avg_pool(
-        self, x: Array, *, count_include_pad: bool = True, **attributes: Unpack[AvgPoolAttributes]
+        self, x: Array, *, count_include_pad: bool, **attributes: Unpack[AvgPoolAttributes]
     ) -> Array:
         """16-bit floats in float32."""
         plan = pool_windows(x.shape, **attributes)
@@ -107,7 +107,7 @@ class PoolingOps(CpuOps):
         g: Array,
         *,
         input_size: Sizes,
-        count_include_pad: bool = True,
+        count_include_pad: bool,
         **attributes: Unpack[AvgPoolAttributes],
     ) -> Array:
         """16-bit floats in float32."""

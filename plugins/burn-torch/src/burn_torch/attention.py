@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import math
-from typing import Any, Final
+from typing import Final, Unpack
 
 import torch
 
-from burn.plugin_api import attention_shapes, check_broadcasts_to_scores
+from burn.plugin_api import AttentionAttributes, attention_shapes, check_broadcasts_to_scores
 from burn_torch.base import TorchOps
 from burn_torch.dtypes import Tensor
 from burn_torch.precision import on_host_in_float32
@@ -32,20 +32,15 @@ class AttentionOps(TorchOps):
         value: Tensor,
         mask: Tensor | None,
         bias: Tensor | None,
-        *,
-        scale: float,
-        softcap: float | None = None,
-        is_causal: bool = False,
+        **attributes: Unpack[AttentionAttributes],
     ) -> Tensor:
         """Torch's mask is True for keys that take part; its causal mask aligns the first key."""
+        softcap, is_causal = attributes["softcap"], attributes["is_causal"]
         shape = attention_shapes(tuple(query.shape), tuple(key.shape), tuple(value.shape), softcap)
         check_broadcasts_to_scores(shape.scores, mask=mask, bias=bias)
         queries, keys = shape.scores[-2:]
         if softcap is not None or 0 in (*shape.scores, *shape.output, query.shape[-1]):
-            return self.decomposed(
-                "attention", query, key, value, mask, bias,
-                scale=scale, softcap=softcap, is_causal=is_causal,
-            )  # fmt: skip
+            return self.decomposed("attention", query, key, value, mask, bias, **attributes)
         if is_causal and (queries != keys or mask is not None or bias is not None):
             beyond = torch.ones(queries, keys, dtype=torch.bool, device=query.device)
             beyond = beyond.triu(keys - queries + 1)
@@ -65,7 +60,9 @@ class AttentionOps(TorchOps):
                 stack.enter_context(self.products.exact())
             if torch._C._is_any_autocast_enabled():
                 stack.enter_context(without_autocast(self.torch_device))
-            result: Tensor = _attention(query, key, value, torch_mask, 0.0, is_causal, scale=scale)
+            result: Tensor = _attention(
+                query, key, value, torch_mask, 0.0, is_causal, scale=attributes["scale"]
+            )
         if torch_mask is not None and not self.on_host:
             # Kernels of accelerators differ for a query without keys.
             if torch_mask.dtype is not torch.bool:
@@ -82,12 +79,10 @@ class AttentionOps(TorchOps):
         mask: Tensor | None,
         bias: Tensor | None,
         g: Tensor,
-        *,
-        scale: float,
-        softcap: float | None = None,
-        is_causal: bool = False,
+        **attributes: Unpack[AttentionAttributes],
     ) -> tuple[Tensor, Tensor, Tensor]:
         """The fused kernels of the CPU, forward again and backward; elsewhere the default."""
+        softcap, is_causal = attributes["softcap"], attributes["is_causal"]
         shape = attention_shapes(tuple(query.shape), tuple(key.shape), tuple(value.shape), softcap)
         queries, keys = shape.scores[-2:]
         if (
@@ -100,15 +95,13 @@ class AttentionOps(TorchOps):
             or g.shape != shape.output
             or 0 in (*shape.scores, query.shape[-1])
         ):
-            attributes: dict[str, Any] = {"scale": scale, "softcap": softcap}
-            return self.decomposed(
-                "attention_grad", query, key, value, mask, bias, g,
-                is_causal=is_causal, **attributes,
-            )  # fmt: skip
+            return self.decomposed("attention_grad", query, key, value, mask, bias, g, **attributes)
         batch = shape.batch
         query, key, value, g = (_with_heads(one, batch) for one in (query, key, value, g))
-        output, sums = _forward(query, key, value, 0.0, is_causal, scale=scale)
-        gradients = _backward(g, query, key, value, output, sums, 0.0, is_causal, scale=scale)
+        output, sums = _forward(query, key, value, 0.0, is_causal, scale=attributes["scale"])
+        gradients = _backward(
+            g, query, key, value, output, sums, 0.0, is_causal, scale=attributes["scale"]
+        )
         return tuple([one.reshape(*batch, *one.shape[-2:]) for one in gradients])
 
 

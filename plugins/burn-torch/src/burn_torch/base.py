@@ -36,6 +36,7 @@ class TorchOps(Backend):
     index_checks: IndexChecks
     """Indices that were passed to kernels and not checked yet."""
 
-    def decomposed(self, name: str, *operands: Any, **attributes: Any) -> _Result:  # type: ignore[type-var]  # the caller returns it: a tensor, or a tuple of them
+    def decomposed(self, name: str, *operands: Any, **attributes: Any) -> _Result:  # type: ignore[type-var]  # what the caller returns: a tensor, or a tuple of them
         """The default of an op, made of other ops: for cases that a method leaves to it."""
-        return self.ops.decomposed(name, *operands, **attributes)  # type: ignore[no-any-return]  # as above
+        result: _Result = self.ops.decomposed(name, *operands, **attributes)
+        return result

@@ -51,7 +51,7 @@ class PoolingOps(TorchOps):
         count = len(plan)
         function = torch.max_pool3d if count == 3 else torch.max_pool2d
         sizes = (*_window_arguments(attributes, both), _at_least_two(attributes["dilation"]))
-        output = function(_with_channels(x, count), *sizes, attributes.get("ceil_mode", False))
+        output = function(_with_channels(x, count), *sizes, attributes["ceil_mode"])
         return output.reshape(pooled_shape(tuple(x.shape), plan))
 
     def max_pool_with_indices(
@@ -69,7 +69,7 @@ class PoolingOps(TorchOps):
         count = len(plan)
         rows = _with_channels(x, count)
         arguments = (*_window_arguments(attributes, both), _at_least_two(attributes["dilation"]))
-        ceil_mode = attributes.get("ceil_mode", False)
+        ceil_mode = attributes["ceil_mode"]
         kernel = _MAX[max(count, 2)]
         output, indices = kernel(rows, *arguments, ceil_mode)
         missing = torch.isnan(output)
@@ -93,7 +93,7 @@ class PoolingOps(TorchOps):
 
     @in_float32
     def avg_pool(
-        self, x: Tensor, *, count_include_pad: bool = True, **attributes: Unpack[AvgPoolAttributes]
+        self, x: Tensor, *, count_include_pad: bool, **attributes: Unpack[AvgPoolAttributes]
     ) -> Tensor:
         """`torch.nn.functional.avg_pool2d` or 3d."""
         plan = pool_windows(tuple(x.shape), **attributes)
@@ -104,7 +104,7 @@ class PoolingOps(TorchOps):
         output = _AVG[max(len(plan), 2)](
             rows,
             *_window_arguments(attributes, both),
-            attributes.get("ceil_mode", False),
+            attributes["ceil_mode"],
             count_include_pad,
         )
         return output.reshape(pooled_shape(tuple(x.shape), plan))
@@ -115,7 +115,7 @@ class PoolingOps(TorchOps):
         g: Tensor,
         *,
         input_size: Sizes,
-        count_include_pad: bool = True,
+        count_include_pad: bool,
         **attributes: Unpack[AvgPoolAttributes],
     ) -> Tensor:
         """Torch's backward kernel."""
@@ -136,7 +136,7 @@ class PoolingOps(TorchOps):
             _with_channels(g, len(plan)),
             like,
             *_window_arguments(attributes, both),
-            attributes.get("ceil_mode", False),
+            attributes["ceil_mode"],
             count_include_pad,
             None,
         )

@@ -7,11 +7,11 @@ computes where an operand is not finite. On an accelerator that test would wait 
 from __future__ import annotations
 
 import math
-from typing import Any, Final
+from typing import Any, Final, Unpack
 
 import torch
 
-from burn.plugin_api import REGISTRY, Meta, float32
+from burn.plugin_api import REGISTRY, InterpolateAttributes, Meta, float32
 from burn_torch.base import TorchOps
 from burn_torch.dtypes import Tensor
 from burn_torch.precision import in_float32
@@ -46,20 +46,22 @@ class ResamplingOps(TorchOps):
         x: Tensor,
         *,
         output_size: tuple[int, ...],
-        mode: str,
-        align_corners: bool = False,
-        scale: tuple[float, ...] | None = None,
+        **attributes: Unpack[InterpolateAttributes],
     ) -> Tensor:
         """`torch.nn.functional.interpolate`, or the default."""
-        attributes: dict[str, Any] = {"mode": mode, "align_corners": align_corners, "scale": scale}
-        kernel = _FORWARD.get((mode, len(output_size)))
+        kernel = _FORWARD.get((attributes["mode"], len(output_size)))
         if kernel is None or not x.numel() or not self._is_finite(x):
             return self.decomposed("interpolate", x, output_size=output_size, **attributes)
         meta = Meta(tuple(x.shape), float32)
         REGISTRY["interpolate"].infer(meta, output_size=output_size, **attributes)
         lead, spatial = _split(x, len(output_size))
         rows = x if len(lead) == 2 else x.reshape(1, math.prod(lead), *spatial)
-        output: Tensor = kernel(rows, output_size, align_corners, *_scales(scale, output_size))
+        output: Tensor = kernel(
+            rows,
+            output_size,
+            attributes["align_corners"],
+            *_scales(attributes["scale"], output_size),
+        )
         return output.reshape(*lead, *output_size)
 
     @in_float32
@@ -68,13 +70,10 @@ class ResamplingOps(TorchOps):
         g: Tensor,
         *,
         input_size: tuple[int, ...],
-        mode: str,
-        align_corners: bool = False,
-        scale: tuple[float, ...] | None = None,
+        **attributes: Unpack[InterpolateAttributes],
     ) -> Tensor:
         """Torch's backward kernel, or the default."""
-        attributes: dict[str, Any] = {"mode": mode, "align_corners": align_corners, "scale": scale}
-        kernel = _BACKWARD.get((mode, len(input_size)))
+        kernel = _BACKWARD.get((attributes["mode"], len(input_size)))
         if kernel is None or not g.numel() or not self._is_finite(g):
             return self.decomposed("interpolate_grad", g, input_size=input_size, **attributes)
         meta = Meta(tuple(g.shape), float32)
@@ -83,7 +82,11 @@ class ResamplingOps(TorchOps):
         channels = math.prod(lead)
         rows = g.reshape(1, channels, *spatial).contiguous()
         result: Tensor = kernel(
-            rows, spatial, (1, channels, *input_size), align_corners, *_scales(scale, input_size)
+            rows,
+            spatial,
+            (1, channels, *input_size),
+            attributes["align_corners"],
+            *_scales(attributes["scale"], input_size),
         )
         return result.reshape(*lead, *input_size)
 
