@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import collections
 import csv
+import importlib
 import inspect
 import logging
 import os
@@ -76,7 +77,11 @@ def kinds(spec: Operand) -> str:
 def required_page() -> Iterator[str]:
     """Every method that a backend has to write, and what the kit tries of it."""
     methods = required_methods()
-    members = [name for name, member in vars(Backend).items() if not is_implemented(member)]
+    members = [
+        name
+        for name, member in vars(Backend).items()
+        if callable(member) and not is_implemented(member)
+    ]
     yield "# The required operations\n"
     yield (
         f"A backend writes {len(members)} members of `Backend` and the {len(methods)} methods on "
@@ -233,35 +238,53 @@ def _gradient(definition: Op) -> str:
 # The page of the public functions.
 
 
+NAMESPACES = ("nn.functional", "optim", "linalg", "fft", "random", "signal")
+"""Modules of functions whose names are not in ``burn`` itself."""
+
+
 def functions_page() -> Iterator[str]:
-    """Every function of the namespace ``burn``, by chapter."""
+    """Every public function: those of ``burn`` by chapter, then a namespace after the other."""
     yield "# Functions\n"
     yield (
-        "Everything that is called as `burn.name`, by the chapters of the array API standard and "
-        "then what is beyond it. Those of random numbers, linear algebra, Fourier transforms and "
-        "signals are in namespaces of their own, at the end.\n"
+        "What is called as `burn.name`, by the chapters of the array API standard and then what is "
+        "beyond it; after that the functions of `"
+        + "`, `".join(f"burn.{name}" for name in NAMESPACES)
+        + "`. Each has an anchor of its name: `functions.html#burn.sum`.\n"
     )
     chapters: dict[str, list[str]] = {}
-    for name in burn.namespace.__all__:
-        value = getattr(burn, name)
-        if callable(value) and not isinstance(value, type) and not name.startswith("_"):
-            chapters.setdefault(_chapter(name, value), []).append(name)
+    for name in public_functions(burn, burn.namespace.PUBLIC):
+        chapters.setdefault(getattr(burn, name).__module__, []).append(name)
     for module in sorted(chapters, key=_order):
-        yield from _functions(module, chapters[module])
-    for name in ("random", "linalg", "fft", "signal"):
-        yield f"## burn.{name}\n\n::: burn.tensor.{name}\n"
-        yield "    options: {show_root_heading: false, show_root_toc_entry: false}\n"
+        yield f"## {_title(module)}\n\n{_about(module)}\n"
+        for name in chapters[module]:
+            yield _entry(f"burn.{name}", f"{module}.{name}")
+    for namespace in NAMESPACES:
+        module = importlib.import_module(f"burn.{namespace}")
+        yield f"## burn.{namespace}\n\n{_about(module.__name__)}\n"
+        for name in public_functions(module, dir(module)):
+            yield _entry(f"burn.{namespace}.{name}", f"{getattr(module, name).__module__}.{name}")
 
 
-def _chapter(name: str, function: Any) -> str:
-    """The module that a function of the namespace is from."""
-    if function.__module__ != "burn":
-        return str(function.__module__)
-    return next(  # made of an op: who has it
-        module
-        for module in sorted(sys.modules)
-        if module.startswith("burn.tensor.") and vars(sys.modules[module]).get(name) is function
-    )
+def public_functions(module: Any, names: Iterable[str]) -> list[str]:
+    """Those names that are functions, or classes that are called like one (``burn.no_grad``)."""
+    found = []
+    for name in names:
+        value = getattr(module, name)
+        is_function = inspect.isfunction(value) or (inspect.isclass(value) and name.islower())
+        if is_function and not name.startswith("_") and not isinstance(value, DType):
+            found.append(name)
+    return found
+
+
+def _entry(public: str, path: str) -> str:
+    """The documentation of a function, with the public name as its heading and its anchor."""
+    name = public.rpartition(".")[2]
+    options = f"{{heading: {public}, toc_label: {name}}}"
+    return f'<a id="{public}"></a>\n\n::: {path}\n    options: {options}\n'
+
+
+def _title(module: str) -> str:
+    return module.rpartition(".")[2].replace("_", " ").capitalize()
 
 
 def _order(module: str) -> tuple[bool, str]:
@@ -271,22 +294,6 @@ def _order(module: str) -> tuple[bool, str]:
 
 def _about(module: str) -> str:
     return (sys.modules[module].__doc__ or "").partition("\n")[0]
-
-
-def _functions(module: str, names: list[str]) -> Iterator[str]:
-    title = module.rpartition(".")[2].removesuffix("_functions").replace("_", " ").capitalize()
-    yield f"## {title}\n\n{_about(module)}\n"
-    made_of_ops = [name for name in names if getattr(burn, name).__module__ == "burn"]
-    if made_of_ops:
-        yield "| function | value |\n|---|---|"
-        for name in made_of_ops:
-            function = getattr(burn, name)
-            signature = _signature(function).replace(", /", "")
-            yield f"| `{name}{signature}` | {_cell(markdown(function.__doc__))} |"
-        yield ""
-    for name in names:
-        if name not in made_of_ops:
-            yield f"::: {module}.{name}\n    options: {{heading: burn.{name}, toc_label: {name}}}\n"
 
 
 def _cell(text: str) -> str:

@@ -183,7 +183,11 @@ def test_a_page_names_only_what_is_there(page):
     text = text_of(page)
     for name in set(re.findall(r"`burn\.([a-z]\w*(?:\.\w+)*)", text, re.IGNORECASE)):
         assert find(name) is not None
-    sources = [path.read_text(encoding="utf-8") for path in (ROOT / "core" / "src").rglob("*.py")]
+    sources = [
+        path.read_text(encoding="utf-8")
+        for folder in ("core", "plugins")
+        for path in (ROOT / folder).rglob("src/**/*.py")
+    ]
     for variable in set(re.findall(r"BURN_[A-Z_]+", text)) - {"BURN_CORE"}:
         assert any(variable in source for source in sources), variable
 

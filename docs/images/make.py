@@ -1,20 +1,25 @@
 """Make the pictures of this folder anew: ``python docs/images/make.py``.
 
-Each shows what a command prints on a terminal of this machine. It is run in a pseudo-terminal of a
+Some show what a command prints on a terminal of this machine. It is run in a pseudo-terminal of a
 given width, without the variables of the caller's environment that change what it prints, and drawn
-by rich in the colours of a light and of a dark terminal. POSIX only.
+by rich in the colours of a light and of a dark terminal. POSIX only. The others are what the
+examples of the tutorial draw.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import doctest
 import fcntl
 import os
 import pty
 import re
+import shutil
 import struct
 import subprocess
 import sys
+import tempfile
 import termios
 from collections.abc import Mapping
 from pathlib import Path
@@ -101,6 +106,19 @@ def drawn(text: str, width: int, theme: TerminalTheme) -> str:
     return "\n".join(line.rstrip() for line in svg.splitlines() if line.strip()) + "\n"
 
 
+def draw_tutorial(folder: Path) -> Path:
+    """Run the examples of the tutorial, which save a picture in the current folder."""
+    page = (FOLDER.parent / "users" / "tutorial.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```(python|pycon)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    names: dict[str, object] = {}
+    with tempfile.TemporaryDirectory() as scratch, contextlib.chdir(scratch):
+        for language, text in blocks:
+            typed = doctest.DocTestParser().get_examples(text)
+            for source in [text] if language == "python" else [one.source for one in typed]:
+                exec(source, names)  # noqa: S102 — our own page
+        return Path(shutil.copy("spirals.png", folder))
+
+
 def main() -> None:
     """Make the pictures."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -115,6 +133,7 @@ def main() -> None:
             path = options.folder / f"{name}-{theme}.svg"
             path.write_text(drawn(text, options.width, colours), encoding="utf-8")
             print(path)
+    print(draw_tutorial(options.folder.resolve()))
 
 
 if __name__ == "__main__":
