@@ -62,7 +62,7 @@ pocl: $(VENV)/test.stamp
 bench: $(VENV)/test.stamp
 	$(BIN)/python benchmarks/run.py
 
-docs: $(VENV)/test.stamp
+docs: $(VENV)/docs.stamp
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 	@echo "Open out/docs/index.html, or read it with $(BIN)/python -m mkdocs serve"
 
@@ -79,6 +79,10 @@ $(VENV)/venv.stamp:
 
 $(VENV)/demo.stamp: $(VENV)/venv.stamp $(PACKAGES:%=%/pyproject.toml) examples/requirements.txt
 	$(PIP) install $(PACKAGES:%=-e ./%) -r examples/requirements.txt
+	@touch $@
+
+$(VENV)/docs.stamp: $(VENV)/demo.stamp docs/requirements.txt
+	$(PIP) install -r docs/requirements.txt
 	@touch $@
 
 $(VENV)/test.stamp: $(VENV)/demo.stamp tests/requirements.txt docs/requirements.txt $(PLUGINS:%=%/pyproject.toml) $(EXAMPLES:%=%/pyproject.toml)
