@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from burn.backend.base import AutodiffBackend, Backend
 from burn.backend.checked import CheckedOps
-from burn.backend.refusal import Refusal, index_error, refused_index
+from burn.backend.invalid_values import InvalidValue, index_error, invalid_value_index
 from burn.backend.slicing import check_gather_operands, check_sliced, python_slices
 from burn.backend.tensor_ops import (
     BaseTensorOps,
@@ -60,16 +60,16 @@ __all__ = [
     "FloatTensorOps",
     "Held",
     "IntTensorOps",
+    "InvalidValue",
     "NumericTensorOps",
-    "Refusal",
     "check_gather_operands",
     "check_sliced",
     "contents",
     "index_error",
+    "invalid_value_index",
     "is_implemented",
     "python_slices",
     "read_capsule",
-    "refused_index",
     "relabel",
     "relabel_capsule",
     "request",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import numpy as np
 
 from burn.backend.base import Backend
-from burn.backend.refusal import index_error
+from burn.backend.invalid_values import index_error
 from burn.backend.slicing import check_gather_operands, check_sliced, python_slices
 from burn.backend.tensor_ops import is_implemented
 from burn.device_id import DeviceId

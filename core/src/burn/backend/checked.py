@@ -6,7 +6,7 @@ import contextlib
 import threading
 from collections.abc import Iterator
 
-from burn.backend.refusal import index_error
+from burn.backend.invalid_values import index_error
 from burn.errors import OutOfRangeError
 
 __all__ = ["CheckedOps"]

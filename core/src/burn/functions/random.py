@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from burn.backend.refusal import Refusal
+from burn.backend.invalid_values import InvalidValue
 from burn.devices.device import Device
 from burn.dtype import DType, float32, int32, uint32
 from burn.errors import DTypeError, ShapeError
@@ -343,7 +343,7 @@ def categorical(
     upper = sums.reshape((*rows, 1, classes))
     total = upper[..., -1:]
     possible = (probabilities >= 0) & ((total > 0) & isfinite(total))[..., 0, :]
-    fault = require(possible, Refusal.WEIGHT).astype(index_dtype)
+    fault = require(possible, InvalidValue.WEIGHT).astype(index_dtype)
     drawn = uniform((*rows, count, 1), dtype=probabilities.dtype, device=device)
     below = (upper <= drawn * total).astype(index_dtype)
     chosen = (below.sum(axis=-1) + fault).reshape((*rows, count))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from burn.backend.refusal import Refusal, refused_index
+from burn.backend.invalid_values import InvalidValue, invalid_value_index
 from burn.functions.creation import zeros
 from burn.functions.indexing import take
 from burn.functions.searching import where
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["require"]
 
 
-def require(valid: Tensor, refusal: Refusal) -> Tensor:
+def require(valid: Tensor, value: InvalidValue) -> Tensor:
     """Check that all elements of a boolean tensor are true; the result is 0, or an error when read.
 
     Add the result, an integer tensor of shape (1,), to that of an op, which then depends on the
@@ -25,5 +25,5 @@ def require(valid: Tensor, refusal: Refusal) -> Tensor:
     """
     dtype = index_dtype(valid.device.ops)
     zero = zeros(1, dtype=dtype, device=valid.device)
-    index = where(all(valid), zero, refused_index(dtype, refusal))
+    index = where(all(valid), zero, invalid_value_index(dtype, value))
     return take(zero, index, axis=0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from burn.backend.refusal import Refusal, refused_index
+from burn.backend.invalid_values import InvalidValue, invalid_value_index
 from burn.dtype import DType, DTypeUsage, Kind, int32, int64
 from burn.ops.signature import Primitive
 from burn.ops.table import OpTable
@@ -50,7 +50,11 @@ def mark_invalid_labels(ops: OpTable, indices: Primitive, *, blank: int | None =
         return indices
     dtype = index_dtype(ops)
     indices = ops.cast(indices, dtype=dtype)
-    marked = ops.where(ops.less(indices, 0), refused_index(dtype, Refusal.LABEL), indices)
+    marked = ops.where(
+        ops.less(indices, 0), invalid_value_index(dtype, InvalidValue.LABEL), indices
+    )
     if blank is None:
         return marked
-    return ops.where(ops.equal(indices, blank), refused_index(dtype, Refusal.BLANK), marked)
+    return ops.where(
+        ops.equal(indices, blank), invalid_value_index(dtype, InvalidValue.BLANK), marked
+    )

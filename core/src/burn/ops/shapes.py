@@ -81,7 +81,7 @@ def check_distinct(axes: Sequence[int]) -> None:
 
 def check_shape(shape: Sequence[int]) -> Shape:
     """A shape; raises ShapeError for a negative length, or more elements than int64 counts."""
-    if any(length < 0 for length in shape):
+    if shape and min(shape) < 0:
         raise ShapeError(f"shape {tuple(shape)} has a negative length")
     if size(shape) >= 1 << 63:
         raise ShapeError(f"shape {tuple(shape)} has more than 2**63 - 1 elements")

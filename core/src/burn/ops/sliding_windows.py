@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NotRequired, TypedDict
+from typing import TypedDict
 
 from burn.errors import ArgumentError, ShapeError
 from burn.ops.shapes import check_shape
@@ -16,7 +16,6 @@ __all__ = [
     "MaxPoolAttributes",
     "Pairs",
     "PatchAttributes",
-    "PoolAttributes",
     "Sizes",
     "SlidingAttributes",
     "Windows",
@@ -55,16 +54,6 @@ class AvgPoolAttributes(TypedDict):
     stride: Sizes
     padding: Pairs
     ceil_mode: Flag
-
-
-class PoolAttributes(TypedDict):
-    """The windows of either pooling, as `pool_windows` takes them."""
-
-    kernel_size: Sizes
-    stride: Sizes
-    padding: Pairs
-    dilation: NotRequired[Sizes]
-    ceil_mode: NotRequired[bool]
 
 
 @dataclass(frozen=True, slots=True)

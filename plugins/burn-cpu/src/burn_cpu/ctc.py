@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from burn.plugin_api import LOG_ZERO, Refusal, check_ctc, int64, refused_index
+from burn.plugin_api import LOG_ZERO, InvalidValue, check_ctc, int64, invalid_value_index
 from burn_cpu.base import Array, CpuOps
 from burn_cpu.indexing import out_of_range
 
@@ -90,8 +90,8 @@ class _Walks:
         self.input_lengths = _checked(input_lengths, self.frames)
         self.target_lengths = _checked(target_lengths, labels)
         self.shortest = int(self.input_lengths.min(initial=self.frames))
-        refused = refused_index(int64, Refusal.BLANK)
-        marked = np.where(targets == blank, refused, targets.astype(np.int64))
+        invalid = invalid_value_index(int64, InvalidValue.BLANK)
+        marked = np.where(targets == blank, invalid, targets.astype(np.int64))
         read = np.where(np.arange(labels) < self.target_lengths[:, None], marked, blank)
         if ((read < 0) | (read >= classes)).any():
             raise out_of_range(read, classes, least=0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from burn.backend.refusal import Refusal
+from burn.backend.invalid_values import InvalidValue
 from burn.errors import ArgumentError, DTypeError, ShapeError
 from burn.functions.elementwise import abs, clip, equal, exp, log, subtract
 from burn.functions.nn.activation import softplus
@@ -243,7 +243,7 @@ def binary_cross_entropy_with_logits(
             check_tensor(factor, name, operation)
     fault = None
     if not targets.dtype.is_bool:
-        fault = require(equal(clip(targets, 0, 1), targets), Refusal.PROBABILITY)
+        fault = require(equal(clip(targets, 0, 1), targets), InvalidValue.PROBABILITY)
     targets = _as_float_like(targets, logits)
     # Both terms are small where the prediction is right, so nothing cancels.
     positive = targets * softplus(-logits)

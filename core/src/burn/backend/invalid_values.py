@@ -13,10 +13,10 @@ from typing import Final
 from burn.dtype import DType, int32, int64
 from burn.errors import OutOfRangeError
 
-__all__ = ["Refusal", "index_error", "refused_index"]
+__all__ = ["InvalidValue", "index_error", "invalid_value_index"]
 
 
-class Refusal(enum.IntEnum):
+class InvalidValue(enum.IntEnum):
     """What is invalid: a label, the blank as a label, a weight, or a probability."""
 
     LABEL = 0
@@ -25,27 +25,27 @@ class Refusal(enum.IntEnum):
     PROBABILITY = 3
 
 
-def refused_index(dtype: DType, refusal: Refusal) -> int:
+def invalid_value_index(dtype: DType, value: InvalidValue) -> int:
     """The index, in int32 or int64, that marks an invalid value."""
-    return dtype.integer_range[0] + refusal
+    return dtype.integer_range[0] + value
 
 
 def index_error(index: int, length: int) -> OutOfRangeError:
     """The error for an index out of range, or for an index that marks an invalid value."""
-    refusal = _REFUSALS.get(index)
-    if refusal is Refusal.WEIGHT:
+    invalid = _BY_INDEX.get(index)
+    if invalid is InvalidValue.WEIGHT:
         return OutOfRangeError(
             "a weight is negative or not finite, or all weights of a row are 0",
             hint="Each row needs a positive, finite sum",
             operation="random.categorical",
         )
-    if refusal is Refusal.PROBABILITY:
+    if invalid is InvalidValue.PROBABILITY:
         return OutOfRangeError(
             "a target is not in [0, 1]",
             hint="The targets are probabilities",
             operation="binary_cross_entropy_with_logits",
         )
-    what = f"index {index}" if refusal is None else _LABELS[refusal]
+    what = f"index {index}" if invalid is None else _LABELS[invalid]
     return OutOfRangeError(
         f"{what} is out of range for an axis of length {length}",
         hint=f"The first is 0, the last {length - 1}" if length else "The axis is empty",
@@ -53,9 +53,9 @@ def index_error(index: int, length: int) -> OutOfRangeError:
 
 
 _LABELS: Final = {
-    Refusal.LABEL: "a negative label, row or length",
-    Refusal.BLANK: "the blank as a label",
+    InvalidValue.LABEL: "a negative label, row or length",
+    InvalidValue.BLANK: "the blank as a label",
 }
-_REFUSALS: Final = {
-    refused_index(dtype, refusal): refusal for dtype in (int32, int64) for refusal in Refusal
+_BY_INDEX: Final = {
+    invalid_value_index(dtype, value): value for dtype in (int32, int64) for value in InvalidValue
 }
