@@ -144,7 +144,7 @@ def adam_step(
         gradient,
         first_moment,
         second_moment,
-        step=as_integer(step, "step", operation),
+        step=step if step.__class__ is int else as_integer(step, "step", operation),
         learning_rate=_as_float(learning_rate, "learning_rate", operation),
         beta1=_as_float(beta1, "beta1", operation),
         beta2=_as_float(beta2, "beta2", operation),
