@@ -170,7 +170,7 @@ def test_kl_div_is_that_of_torch(log_target, reduction):
 
 
 @pytest.mark.parametrize("log_target", [False, True])
-def test_kl_div_of_what_never_happens_is_0(log_target):
+def test_kl_div_of_probability_0_is_0(log_target):
     target = [-math.inf, 0.0] if log_target else [0.0, 1.0]
     x, y = leaf([-math.inf, -1.0]), leaf(target)
     loss = functional.kl_div(x, y, log_target=log_target, reduction="sum")
