@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any, Final
 
 from burn.plugin_api import (
+    CapsuleObject,
     DeviceId,
     ExportError,
-    Held,
     TensorData,
     bfloat16,
-    contents,
-    relabel,
-    request,
+    read_capsule,
+    relabel_capsule,
+    request_capsule,
     uint16,
 )
 from burn_cuda.base import Array, CudaOps
@@ -61,7 +61,7 @@ class ExchangeOps(CudaOps):
             capsule = x.__dlpack__(stream=stream, max_version=marks)
         except (BufferError, TypeError, ValueError) as error:
             raise ExportError(f"DLPack cannot carry {x.dtype}: {error}") from error
-        return relabel(capsule, bfloat16) if is_bfloat16 else capsule
+        return relabel_capsule(capsule, bfloat16) if is_bfloat16 else capsule
 
     def from_dlpack(self, x: Any, device: DeviceId) -> Array | None:
         """The same memory; later work on the current stream waits for the work that computes it."""
@@ -78,14 +78,16 @@ class ExchangeOps(CudaOps):
             return x
         if not hasattr(x, "__dlpack__"):
             return runtime.from_interface(x) if hasattr(x, "__cuda_array_interface__") else None
-        capsule = request(x, stream=runtime.consumer_stream())
-        found = contents(capsule)
+        capsule = request_capsule(x, stream=runtime.consumer_stream())
+        found = read_capsule(capsule)
         if found.device != (_CUDA, self.index) or found.dtype is None:
             return None
         if found.dtype is bfloat16:
-            words = runtime.from_dlpack(Held(relabel(capsule, uint16), found.device))
+            words = runtime.from_dlpack(
+                CapsuleObject(relabel_capsule(capsule, uint16), found.device)
+            )
             return words.view(bfloat16.numpy)
-        return runtime.from_dlpack(Held(capsule, found.device))
+        return runtime.from_dlpack(CapsuleObject(capsule, found.device))
 
     def staging(self, data: TensorData, device: DeviceId) -> TensorData:
         """A copy in pinned memory, which the device reads asynchronously."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from burn.plugin_api import REGISTRY, CheckedOps, DType, Shape, Tag
+from burn.plugin_api import CheckedOps, DType, Shape
 from burn_cuda.kernels import THREADS, WORDS, source
 from burn_cuda.kernels.elementwise import (
     NARROW_LIMIT,
@@ -70,8 +70,7 @@ class Launcher:
         self.empty: Callable[[Shape, Any], Array] = runtime.empty
         self.is_dense: Callable[[Array], bool] = runtime.is_dense
         self._compiled: dict[Any, Any] = {}
-        names = [name for name, op in REGISTRY.items() if Tag.CHECKS_INDICES in op.tags]
-        self.checked = CheckedOps(*names)
+        self.checked = CheckedOps()
 
     def kernel(self, name: str, file: str, **definitions: str | int) -> Any:
         """A kernel of a file, compiled with macros."""
@@ -178,8 +177,8 @@ class Launcher:
             size >= _MIN_ELEMENTS_FOR_TILES and any(map(self._is_transposed, operands))
         ):
             return None
-        steps = [element_strides(one, len(shape)) for one in operands]
-        layout, rank, packs = _layout(shape, (*steps, _row_major(shape)))
+        strides = [element_strides(one, len(shape)) for one in operands]
+        layout, rank, packs = _layout(shape, (*strides, _row_major(shape)))
         kernel = self._strided_kernel(program, rank, wide=size >= NARROW_LIMIT, packs=packs)
         threads = size // 4 if packs else size
         grid = (-(-threads // THREADS),)
@@ -195,10 +194,10 @@ class Launcher:
         tensors = [one for one, scalar in zip(operands, scalars, strict=True) if not scalar]
         if math.prod(shape) < _MIN_ELEMENTS_FOR_TILES or self.is_dense(tensors[0]):
             return None
-        steps = element_strides(tensors[0], len(shape))
-        order = tuple(sorted(range(len(shape)), key=lambda axis: -steps[axis]))
+        strides = element_strides(tensors[0], len(shape))
+        order = tuple(sorted(range(len(shape)), key=lambda axis: -strides[axis]))
         for one in tensors:
-            same = one.shape == shape and element_strides(one, len(shape)) == steps
+            same = one.shape == shape and element_strides(one, len(shape)) == strides
             if not same or not self.is_dense(one.transpose(order)):
                 return None
         return order
@@ -208,8 +207,8 @@ class Launcher:
         return self.copied(x) if self._is_transposed(x) else x
 
     def _is_transposed(self, x: Array) -> bool:
-        steps = element_strides(x, len(x.shape))
-        return not self.is_dense(x) and _tiles(x.shape, steps, x.dtype.itemsize) is not None
+        strides = element_strides(x, len(x.shape))
+        return not self.is_dense(x) and _tiles(x.shape, strides, x.dtype.itemsize) is not None
 
     def dense_kernel(self, program: Program) -> Any:
         """Kernel of a program for dense operands of one shape."""
@@ -234,8 +233,8 @@ class Launcher:
         tensors = [
             operand for operand, scalar in zip(operands, program.scalars, strict=True) if not scalar
         ]
-        steps = tuple([element_strides(one, len(shape)) for one in (*tensors, *results)])
-        layout, rank, packs = _layout(shape, steps)
+        strides = tuple([element_strides(one, len(shape)) for one in (*tensors, *results)])
+        layout, rank, packs = _layout(shape, strides)
         kernel = self._strided_kernel(program, rank, wide=size >= NARROW_LIMIT, packs=packs)
         threads = size // 4 if packs else size
         self.run(kernel, threads, *operands, *parameters, *results, layout, size)
@@ -279,11 +278,11 @@ def _copy_program(dtype: DType) -> Program:
 def element_strides(x: Array, rank: int) -> tuple[int, ...]:
     """Strides in elements of an array that broadcasts to a number of axes; 0 where it repeats."""
     itemsize = x.dtype.itemsize
-    steps = [
+    strides = [
         0 if length == 1 else stride // itemsize
         for length, stride in zip(x.shape, x.strides, strict=True)
     ]
-    return (0,) * (rank - len(steps)) + tuple(steps)
+    return (0,) * (rank - len(strides)) + tuple(strides)
 
 
 def _row_major(shape: Shape) -> tuple[int, ...]:
@@ -319,19 +318,19 @@ def packed(numbers: np.ndarray[Any, Any]) -> Packed:
     return numbers.view(np.dtype((np.void, numbers.nbytes))).view(Packed)
 
 
-def merged(shape: Shape, steps: tuple[tuple[int, ...], ...]) -> list[tuple[int, tuple[int, ...]]]:
-    """Length and strides of each axis, where adjacent axes are merged if all tensors allow it."""
+def merged(shape: Shape, strides: tuple[tuple[int, ...], ...]) -> list[tuple[int, tuple[int, ...]]]:
+    """Length and strides of each axis; adjacent axes are merged where all tensors allow it."""
     axes: list[tuple[int, tuple[int, ...]]] = []
     for position, length in enumerate(shape):
         if length == 1:
             continue
-        strides = tuple([one[position] for one in steps])
+        axis_strides = tuple([one[position] for one in strides])
         if axes:
             outer, above = axes[-1]
-            if above == tuple([length * stride for stride in strides]):
-                axes[-1] = (outer * length, strides)
+            if above == tuple([length * stride for stride in axis_strides]):
+                axes[-1] = (outer * length, axis_strides)
                 continue
-        axes.append((length, strides))
+        axes.append((length, axis_strides))
     return axes
 
 
@@ -346,11 +345,11 @@ class _Tiles(NamedTuple):
 
 
 @functools.lru_cache(maxsize=4096)
-def _tiles(shape: Shape, steps: tuple[int, ...], itemsize: int) -> _Tiles | None:
+def _tiles(shape: Shape, strides: tuple[int, ...], itemsize: int) -> _Tiles | None:
     """Tiles that copy an array with these strides to row-major order; None if they do not pay."""
     if math.prod(shape) < _MIN_ELEMENTS_FOR_TILES:
         return None
-    axes = merged(shape, (steps, _row_major(shape)))
+    axes = merged(shape, (strides, _row_major(shape)))
     n, (x_step, _) = axes[-1]
     across = [number for number, (_, (stride, _)) in enumerate(axes[:-1]) if stride == 1]
     if x_step in (0, 1) or not across or n < _MIN_TILE_LENGTH or len(axes) > _MAX_TILE_AXES:
@@ -370,20 +369,20 @@ def _tiles(shape: Shape, steps: tuple[int, ...], itemsize: int) -> _Tiles | None
 
 
 @functools.lru_cache(maxsize=4096)
-def _layout(shape: Shape, steps: tuple[tuple[int, ...], ...]) -> tuple[Packed, int, bool]:
+def _layout(shape: Shape, strides: tuple[tuple[int, ...], ...]) -> tuple[Packed, int, bool]:
     """The layout of a strided kernel, with merged axes; the number of axes; whether it uses packs.
 
     With packs, each thread computes 4 elements along the last axis, whose length is a multiple of
     4. Small arrays share a kernel for `_COMMON_RANK` axes: another one takes longer to compile than
     it saves.
     """
-    axes = merged(shape, steps)
+    axes = merged(shape, strides)
     is_small = math.prod(shape) < _MIN_ELEMENTS_FOR_TILES
     rank = next(rank for rank in RANKS if rank >= max(len(axes), _COMMON_RANK * is_small))
-    none = (1, (0,) * len(steps))
+    none = (1, (0,) * len(strides))
     axes = [none] * (rank - len(axes)) + axes
     table = [[length for length, _ in axes], [divider(length) for length, _ in axes]]
-    table += [[strides[row] for _, strides in axes] for row in range(len(steps))]
+    table += [[own[row] for _, own in axes] for row in range(len(strides))]
     numbers = [number for row in table for number in row]
     return packed(np.array(numbers, np.int64)), rank, not is_small and axes[-1][0] % 4 == 0
 
