@@ -101,7 +101,8 @@ def uniform(
     low = real_number(low, "low", "random.uniform")
     high = real_number(high, "high", "random.uniform")
     words = uniform_words(_size(shape), dtype)
-    return _draw("random_uniform", device, dtype, words, shape=shape, low=low, high=high)
+    attrs = {"shape": shape, "low": low, "high": high}
+    return _draw("random_uniform", device, dtype, words, attrs)
 
 
 def normal(
@@ -155,7 +156,8 @@ def normal(
     std = real_number(std, "std", "random.normal")
     # 16-bit numbers are drawn in float32.
     words = normal_words(_size(shape), float32 if dtype.itemsize < float32.itemsize else dtype)
-    return _draw("random_normal", device, dtype, words, shape=shape, mean=mean, std=std)
+    attrs = {"shape": shape, "mean": mean, "std": std}
+    return _draw("random_normal", device, dtype, words, attrs)
 
 
 def integers(
@@ -210,7 +212,8 @@ def integers(
     low = as_integer(low, "low", "random.integers")
     high = as_integer(high, "high", "random.integers")
     words = integer_words(_size(shape), low, high)
-    return _draw("random_integers", device, dtype, words, shape=shape, low=low, high=high)
+    attrs = {"shape": shape, "low": low, "high": high}
+    return _draw("random_integers", device, dtype, words, attrs)
 
 
 def bernoulli(
@@ -276,7 +279,7 @@ def permutation(count: int, *, device: DeviceLike | None = None) -> Tensor:
     device = find_device(device, "random.permutation")
     dtype = uint32 if device.supports_dtype(uint32) else int32
     length = as_integer(count, "count", "random.permutation", least=0)
-    words = _draw("random_bits", device, dtype, length, count=length)
+    words = _draw("random_bits", device, dtype, length, {"count": length})
     # The highest bit is a sign in int32: without it the order is the same in both dtypes.
     keys = (words >> 1) & 0x7FFFFFFF
     return dispatch.execute_one("argsort", keys, axis=0, dtype=device.settings.int_dtype)
@@ -358,10 +361,11 @@ def _size(shape: Shape) -> int:
     return 0 if shape and min(shape) < 0 else math.prod(shape)
 
 
-def _draw(name: str, device: Device, dtype: DType, words: int, **attrs: Any) -> Tensor:
-    state = reserve(device.generator, words)
+def _draw(name: str, device: Device, dtype: DType, words: int, attrs: dict[str, Any]) -> Tensor:
+    generator = device.generator
+    state = reserve(generator, words)
     try:
         return dispatch.create(name, device, dtype, seed=state.seed, offset=state.offset, **attrs)
     except BaseException:
-        release(device.generator, state, words)  # a call that fails draws nothing
+        release(generator, state, words)  # a call that fails draws nothing
         raise
