@@ -113,7 +113,7 @@ _CONVENTIONS = """What is true of all of them:
   sign of a zero is that of IEEE 754 where elements are moved, chosen, rounded or multiplied, and
   free in other results; the sign of a NaN is free.
 - **Memory.** An operand is never written to. A result may share memory with an operand, as long as
-  nobody ever writes to either. Operands come in any layout that methods of the backend produce.
+  neither is ever written to. Operands come in any layout that methods of the backend produce.
 - **Shapes.** A tensor may have no axes (one element), or an axis of length 0 (no elements).
 - **Axes** are in `[0, rank)`. The `axis` of a reduction is a tuple of different ones; over none it
   leaves the elements as they are.

@@ -36,7 +36,7 @@ WEIGHT_DECAY = 1e-2
 
 
 class Text:
-    """A text as numbers: of each character its place in the alphabet of the text."""
+    """A text as numbers: the index of each character in the alphabet of the text."""
 
     def __init__(self, path: Path, device: Device) -> None:
         characters = np.array(list(path.read_text(encoding="utf-8")))
@@ -44,14 +44,14 @@ class Text:
         self.numbers = burn.asarray(numbers, dtype=device.settings.int_dtype, device=device)
 
     def batch(self, size: int) -> tuple[Tensor, Tensor]:
-        """Pieces of the text from random places, and the characters that follow each one.
+        """Pieces of the text from random positions, and the characters that follow each one.
 
         Both have the shape (size, CONTEXT).
         """
         device = self.numbers.device
         starts = burn.random.integers((size, 1), 0, len(self.numbers) - CONTEXT, device=device)
-        places = starts + burn.arange(CONTEXT, device=device)
-        return self.numbers[places], self.numbers[places + 1]
+        positions = starts + burn.arange(CONTEXT, device=device)
+        return self.numbers[positions], self.numbers[positions + 1]
 
     def encode(self, text: str) -> list[int]:
         """Numbers of characters; those that the text does not have are left out."""
@@ -68,7 +68,7 @@ class Transformer(Model):
     def __init__(self, characters: int, device: Device) -> None:
         super().__init__(device)
         self.add("characters", characters, WIDTH, deviation=0.1)
-        self.add("places", CONTEXT, WIDTH, deviation=0.1)
+        self.add("positions", CONTEXT, WIDTH, deviation=0.1)
         for layer in range(LAYERS):
             self._add_norm(f"{layer}.attention.norm")
             self._add_linear(f"{layer}.attention.inputs", WIDTH, 3 * WIDTH)
@@ -81,7 +81,7 @@ class Transformer(Model):
 
     def __call__(self, numbers: Tensor) -> Tensor:
         """Scores of what comes next, shape (n, t, characters), after numbers of shape (n, t)."""
-        x = F.embedding(self["characters"], numbers) + self["places"][: numbers.shape[1]]
+        x = F.embedding(self["characters"], numbers) + self["positions"][: numbers.shape[1]]
         for layer in range(LAYERS):
             x = x + self._attend(f"{layer}.attention", self._norm(f"{layer}.attention.norm", x))
             hidden = self._linear(f"{layer}.feed.hidden", self._norm(f"{layer}.feed.norm", x))

@@ -196,9 +196,9 @@ def draw(path: Path, losses: list[float], data: Digits, predicted: np.ndarray) -
     right.suptitle("Mistakes" if len(wrong) else "No mistakes")
     for axes in right.subplots(3, 3).flat:
         axes.set_axis_off()
-    for axes, place in zip(right.axes, wrong, strict=False):  # the first nine
-        axes.imshow(images[place].reshape(8, 8), cmap="gray_r")
-        axes.set_title(f"{labels[place]} read as {predicted[place]}", fontsize=9)
+    for axes, index in zip(right.axes, wrong, strict=False):  # the first nine
+        axes.imshow(images[index].reshape(8, 8), cmap="gray_r")
+        axes.set_title(f"{labels[index]} read as {predicted[index]}", fontsize=9)
 
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=150)
