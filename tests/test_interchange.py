@@ -10,7 +10,13 @@ import pytest
 import torch
 
 import burn
-from burn.backend.capsule import Held, contents, readdress, relabel, request
+from burn.backend.capsule import (
+    CapsuleObject,
+    read_capsule,
+    readdress_capsule,
+    relabel_capsule,
+    request_capsule,
+)
 from burn.testing import MockDevice, mock_backend
 from burn.testing.mocks import MockBackend
 
@@ -39,7 +45,7 @@ class Foreign:
             raise BufferError("cannot go there")
         if wanted != self.place:
             options["copy"] = True
-        return readdress(self.values.__dlpack__(**options), wanted)
+        return readdress_capsule(self.values.__dlpack__(**options), wanted)
 
     def __dlpack_device__(self):
         return self.place
@@ -49,7 +55,7 @@ class Old(Foreign):
     """The same, from before version 1.0 of DLPack."""
 
     def __dlpack__(self, stream=None):
-        return readdress(self.values.__dlpack__(), self.place)
+        return readdress_capsule(self.values.__dlpack__(), self.place)
 
 
 @pytest.fixture
@@ -150,7 +156,10 @@ def test_a_tensor_whose_memory_is_not_its_value_is_refused(name, place):
 def test_torch_takes_tensors():
     for device in {CPU, TORCH}:
         x = burn.arange(12.0, device=device).reshape((3, 4))
-        assert torch.from_dlpack(x).data_ptr() == contents(x.__dlpack__(max_version=(1, 0))).address
+        assert (
+            torch.from_dlpack(x).data_ptr()
+            == read_capsule(x.__dlpack__(max_version=(1, 0))).address
+        )
         assert torch.from_dlpack(x.T).tolist() == x.T.tolist()
         assert torch.from_dlpack(x[::-1, ::-2]).tolist() == x[::-1, ::-2].tolist()
         assert torch.from_dlpack(burn.broadcast_to(x[0], (2, 4))).tolist() == [x[0].tolist()] * 2
@@ -251,7 +260,7 @@ def test_bfloat16_comes_from_any_library():
 
     class Bfloat16(Foreign):
         def __dlpack__(self, **options):
-            return relabel(self.values.view(np.uint16).__dlpack__(**options), burn.bfloat16)
+            return relabel_capsule(self.values.view(np.uint16).__dlpack__(**options), burn.bfloat16)
 
     for source in (Bfloat16(values), values):
         x = burn.from_dlpack(source, device=CPU, copy=False)
@@ -315,7 +324,7 @@ def test_no_library_meets_negative_strides_of_another(unit, monkeypatch):
     right = MockBackend.from_dlpack
 
     def take(self, x, device):
-        found.append(contents(x.__dlpack__(max_version=(1, 0))))
+        found.append(read_capsule(x.__dlpack__(max_version=(1, 0))))
         return right(self, x, device)
 
     monkeypatch.setattr(MockBackend, "from_dlpack", take)
@@ -422,27 +431,30 @@ def test_the_declared_libraries_are_names_of_modules():
 
 def test_an_export_says_what_it_is(unit):
     x = burn.arange(6.0, device=CPU).reshape((2, 3))
-    shared = contents(x.__dlpack__(max_version=(1, 1)))
+    shared = read_capsule(x.__dlpack__(max_version=(1, 1)))
     assert shared.is_read_only
     assert not shared.is_copied
     assert (shared.device, shared.dtype, shared.shape) == (HOST, burn.float32, (2, 3))
-    copied = contents(x.__dlpack__(max_version=(1, 0), copy=True))
+    copied = read_capsule(x.__dlpack__(max_version=(1, 0), copy=True))
     assert copied.is_copied
     assert copied.address != shared.address
     for options in ({}, {"max_version": (0, 8)}, {"max_version": None, "copy": True}):
-        old = contents(x.__dlpack__(**options))
+        old = read_capsule(x.__dlpack__(**options))
         assert old.version is None
         assert old.address != shared.address
-    assert contents(x.__dlpack__(copy=False)).address == shared.address
-    turned = contents(x[::-1].__dlpack__(max_version=(1, 0)))
+    assert read_capsule(x.__dlpack__(copy=False)).address == shared.address
+    turned = read_capsule(x[::-1].__dlpack__(max_version=(1, 0)))
     assert turned.is_copied
     assert min(turned.strides) > 0
     there = x.to_device(unit)
     assert there.__dlpack_device__() == OWN_MEMORY
-    assert contents(there.__dlpack__(max_version=(1, 0))).device == OWN_MEMORY
-    assert contents(there.__dlpack__(max_version=(1, 0))).is_read_only
-    assert contents(there.__dlpack__()).address != contents(there.__dlpack__(copy=False)).address
-    on_host = contents(there.__dlpack__(max_version=(1, 0), dl_device=HOST))
+    assert read_capsule(there.__dlpack__(max_version=(1, 0))).device == OWN_MEMORY
+    assert read_capsule(there.__dlpack__(max_version=(1, 0))).is_read_only
+    assert (
+        read_capsule(there.__dlpack__()).address
+        != read_capsule(there.__dlpack__(copy=False)).address
+    )
+    on_host = read_capsule(there.__dlpack__(max_version=(1, 0), dl_device=HOST))
     assert on_host.device == HOST
     assert np.from_dlpack(there, device="cpu").tolist() == x.tolist()
     for options in ({"dl_device": HOST, "copy": False}, {"dl_device": (12, 5)}, {"stream": 3}):
@@ -475,15 +487,15 @@ def test_a_tensor_through_dlpack_stays_where_it_is(unit):
 
 def test_a_capsule_is_read_and_relabelled():
     values = np.arange(4, dtype=np.uint16)
-    capsule = request(values)
-    assert contents(capsule).dtype is burn.uint16
-    assert contents(relabel(capsule, burn.int16)).dtype is burn.int16
+    capsule = request_capsule(values)
+    assert read_capsule(capsule).dtype is burn.uint16
+    assert read_capsule(relabel_capsule(capsule, burn.int16)).dtype is burn.int16
     with pytest.raises(burn.ExportError, match="16 bits"):
-        relabel(capsule, burn.float32)
-    assert np.from_dlpack(Held(capsule, HOST)).dtype == np.int16
+        relabel_capsule(capsule, burn.float32)
+    assert np.from_dlpack(CapsuleObject(capsule, HOST)).dtype == np.int16
     for wrong in (capsule, "text", None):
         with pytest.raises(burn.ExportError, match="no DLPack capsule"):
-            contents(wrong)
+            read_capsule(wrong)
 
 
 # Primitives.

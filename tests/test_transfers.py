@@ -11,7 +11,7 @@ import pytest
 import burn
 from burn.autodiff import Autodiff, Route
 from burn.autodiff.graph import Node
-from burn.backend.capsule import contents
+from burn.backend.capsule import read_capsule
 from burn.dispatch.transfer import transfer
 from burn.ops import resolve
 from burn.tensor_data import TensorData
@@ -63,7 +63,7 @@ def mocks():
 
 def address(x):
     """Where the first element of a tensor is."""
-    return contents(x.__dlpack__(max_version=(1, 0))).address
+    return read_capsule(x.__dlpack__(max_version=(1, 0))).address
 
 
 # Between all devices: the kit compares values, layouts and gradients, and looks for interference.

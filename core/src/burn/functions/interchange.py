@@ -98,7 +98,7 @@ def to_dlpack(
 def _export(x: Tensor, stream: Any, max_version: tuple[int, int] | None, copy: bool | None) -> Any:
     """Capsule in the memory of the tensor's device: a copy, or marked as read-only."""
     # ctypes is not imported with burn.
-    from burn.backend.capsule import contents, mark_read_only
+    from burn.backend.capsule import mark_read_only, read_capsule
 
     export = functools.partial(x.device.ops.backend.to_dlpack, dispatch.inner(x).primitive)
     can_mark = max_version is not None and max_version >= (1, 0)
@@ -106,7 +106,7 @@ def _export(x: Tensor, stream: Any, max_version: tuple[int, int] | None, copy: b
         copy = True
     try:
         capsule = export(stream=stream, max_version=max_version, copy=copy)
-        found = contents(capsule)
+        found = read_capsule(capsule)
         # PyTorch ends the process where it meets negative strides.
         if found.has_negative_strides and copy is False:
             raise ExportError("memory with negative strides is exported as a copy only")
