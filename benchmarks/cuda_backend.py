@@ -153,17 +153,17 @@ def bandwidth() -> Iterator[Case]:
     )
 
 
-def order_and_places() -> Iterator[Case]:
-    """Sorts, scans, and computed places."""
+def order_and_indices() -> Iterator[Case]:
+    """Sorts, scans, gathers and scatters."""
     x, a = pair(10**7)
     yield Case("sort 10^7", lambda: burn.sort(x), lambda: torch.sort(a, stable=True), EAGER, 1.1)
-    places = torch.randint(0, 10**7, (10**7,), device="cuda")
-    index = shared(places)
-    yield Case("gather 10^7", lambda: burn.take(x, index), lambda: a[places], EAGER, 1.1)
+    indices = torch.randint(0, 10**7, (10**7,), device="cuda")
+    index = shared(indices)
+    yield Case("gather 10^7", lambda: burn.take(x, index), lambda: a[indices], EAGER, 1.1)
     yield Case(
         "scatter add 10^7",
         lambda: burn.scatter(x, index, x, axis=0, update="add"),
-        lambda: a.scatter_add(0, places, a),
+        lambda: a.scatter_add(0, indices, a),
         EAGER,
         1.1,
     )
@@ -305,10 +305,10 @@ def images() -> Iterator[Case]:
             EAGER,
         )
     grid = torch.rand(64, 112, 112, 2, device="cuda") * 2 - 1
-    places = shared(grid)
+    indices = shared(grid)
     yield Case(
         "grid_sample_2d bilinear",
-        lambda: F.grid_sample_2d(x, places),
+        lambda: F.grid_sample_2d(x, indices),
         lambda: functional.grid_sample(a, grid, align_corners=False),
         EAGER,
     )
@@ -370,7 +370,7 @@ def torch_mlp() -> Callable[[], object]:
 SUITES: dict[str, Callable[[], Iterator[Case]]] = {
     "small": small_ops,
     "bandwidth": bandwidth,
-    "places": order_and_places,
+    "indices": order_and_indices,
     "products": products,
     "networks": networks,
     "images": images,

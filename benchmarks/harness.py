@@ -86,7 +86,7 @@ def _rest() -> None:
     """Wait until no thread of this process computes.
 
     Those of OpenMP and OpenBLAS stay awake after their work, for up to a tenth of a second, and
-    would take a core away from whoever is measured next. Linux adds up what other threads compute
+    would take a core away from what is measured next. Linux adds up what other threads compute
     at ticks of up to 10 ms, so a shorter look would not see them.
     """
     for _ in range(LOOKS):

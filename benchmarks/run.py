@@ -122,11 +122,11 @@ def burn_trainer(
             hidden = F.relu(hidden @ weight + bias)
         gradients = F.cross_entropy(hidden @ parameters[-2] + parameters[-1], y).backward()
         with burn.no_grad():
-            for place, parameter in enumerate(parameters):
-                moved, *moments[place] = burn.optim.adam_step(
-                    parameter, parameter.grad(gradients), *moments[place], step=count
+            for index, parameter in enumerate(parameters):
+                moved, *moments[index] = burn.optim.adam_step(
+                    parameter, parameter.grad(gradients), *moments[index], step=count
                 )
-                parameters[place] = moved.require_grad()
+                parameters[index] = moved.require_grad()
 
     return step
 

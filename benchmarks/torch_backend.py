@@ -86,8 +86,8 @@ def _large(device: burn.Device) -> Iterator[Case]:
     gamma, beta = burn.ones(1024, device=device), burn.zeros(1024, device=device)
     scale, shift = gamma.primitive, beta.primitive
     query, heads = tensor(4, 8, 256, 64)
-    places = burn.asarray(np.random.default_rng(0).integers(0, 10_000, 40_000), device=device)
-    indices = places.primitive
+    positions = burn.asarray(np.random.default_rng(0).integers(0, 10_000, 40_000), device=device)
+    indices = positions.primitive
     cases: dict[str, tuple[Callable[[], object], Callable[[], object]]] = {
         "add, 10⁷": (lambda: x + x, lambda: a + a),
         "exp, 10⁷": (lambda: burn.exp(x), lambda: torch.exp(a)),
@@ -119,7 +119,7 @@ def _large(device: burn.Device) -> Iterator[Case]:
             lambda: functional.scaled_dot_product_attention(heads, heads, heads),
         ),
         "40,000 rows of a table": (
-            lambda: burn.take(x, places, axis=0),
+            lambda: burn.take(x, positions, axis=0),
             lambda: torch.index_select(a, 0, indices),
         ),
     }

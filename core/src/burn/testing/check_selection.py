@@ -1,4 +1,4 @@
-"""Selection: which checks somebody wants to run."""
+"""Selection: which checks to run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Selection"]
 
 @dataclass(frozen=True)
 class Selection:
-    """Which checks to run; without anything all of them but the large ones.
+    """Which checks to run; by default all but the large ones.
 
     Attributes
     ----------
@@ -47,7 +47,7 @@ class Selection:
     large: bool = False
 
     def includes(self, check: Check) -> bool:
-        """Whether a check is among them."""
+        """Whether a check is selected."""
         if check.is_large:
             if not self.large:
                 return False
@@ -60,11 +60,11 @@ class Selection:
         return self.includes_op(check.op)
 
     def includes_op(self, name: str) -> bool:
-        """Whether checks of an op are among them."""
+        """Whether checks of an op are selected."""
         return not self.ops or any(fnmatchcase(name, pattern) for pattern in self.ops)
 
     def refuse_unknown(self, ops: Iterable[str], suites: Iterable[str]) -> None:
-        """Refuse names that there are not.
+        """Raise an error for names that do not exist.
 
         Raises
         ------

@@ -72,7 +72,7 @@ def check_sample(subject: Subject, samples: OpSamples, one: Sample, dtype: DType
 def check_dispatch(subject: Subject, samples: OpSamples, one: Sample, dtype: DType) -> float | None:
     """Like `check_sample` through Dispatch, while NumPy raises and every warning is an error.
 
-    Nobody's settings may change what an op gives.
+    No setting of the user may change the result of an op.
     """
     call = Call.of(samples, one, dtype, subject.index_dtype)
     return _check_call(subject, samples, call, _run_in_dispatch, _show_in_dispatch)
@@ -91,15 +91,15 @@ def _check_call(
             terms = samples.terms(*call.widened, **call.attributes)
     worst = None
     references = expected_outputs(samples, call)
-    for place, (meta, (found, value)) in enumerate(zip(inferred, outputs, strict=True)):
-        name = call.op.outputs[place]
+    for index, (meta, (found, value)) in enumerate(zip(inferred, outputs, strict=True)):
+        name = call.op.outputs[index]
         if not (meta.dtype is found.dtype and _agree(meta.shape, found.shape)):
             transcript, _, shown = show(subject, call)
-            transcript.expect_meta(shown[place], Meta(np.shape(references[place]), meta.dtype))
+            transcript.expect_meta(shown[index], Meta(np.shape(references[index]), meta.dtype))
             _fail(call, f"{name} is {found} where infer says {meta}", transcript)
         comparison = compare(
             value,
-            references[place],
+            references[index],
             meta.dtype,
             exact=exact,
             signed_zeros=samples.signed_zeros,
@@ -107,7 +107,7 @@ def _check_call(
         )
         if comparison.text:
             transcript, _, shown = show(subject, call)
-            _expect(transcript, shown[place], comparison, references[place], meta.dtype)
+            _expect(transcript, shown[index], comparison, references[index], meta.dtype)
             _fail(call, f"{name}: {comparison.text}", transcript, comparison.worst)
         if comparison.worst is not None:
             worst = max(worst or 0.0, comparison.worst)
@@ -284,7 +284,7 @@ def _reads(outputs: Sequence[Any]) -> str:
 def _expect(
     transcript: Transcript, output: Any, comparison: Comparison, expected: Any, dtype: DType
 ) -> None:
-    if comparison.place is None:
+    if comparison.index is None:
         transcript.expect_meta(output, Meta(np.shape(expected), dtype))
     else:
         transcript.expect_value(output, comparison)

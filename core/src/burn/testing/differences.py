@@ -49,7 +49,7 @@ class Slope:
     ----------
     which : int
         Number of the array, among all that may be moved.
-    places : array of int
+    indices : array of int
         Which of its elements, counted in C order.
     amounts : array of float64
         How far each of them moves.
@@ -58,19 +58,19 @@ class Slope:
     """
 
     which: int
-    places: Array = field(repr=False)
+    indices: Array = field(repr=False)
     amounts: Array = field(repr=False)
     value: float
 
     def of(self, gradient: Array) -> float:
         """What a gradient says it is."""
         with np.errstate(all="ignore"):
-            return float(np.sum(gradient.flat[self.places].astype(np.float64) * self.amounts))
+            return float(np.sum(gradient.flat[self.indices].astype(np.float64) * self.amounts))
 
     def __str__(self) -> str:
-        if len(self.places) == 1:
-            return f"at element {self.places[0]}"
-        return f"along {len(self.places)} elements"
+        if len(self.indices) == 1:
+            return f"at element {self.indices[0]}"
+        return f"along {len(self.indices)} elements"
 
 
 def first_differences(samples: OpSamples, one: Sample, dtype: DType) -> list[Slope]:
@@ -81,8 +81,8 @@ def first_differences(samples: OpSamples, one: Sample, dtype: DType) -> list[Slo
         gradients, _ = problem.gradients(problem.values, problem.weights)
         slopes = []
         for which, gradient in enumerate(gradients):
-            for places in _alike(gradient):
-                slope = _first_slope(problem, which, places)
+            for indices in _alike(gradient):
+                slope = _first_slope(problem, which, indices)
                 if np.isfinite(slope.value):
                     slopes.append(slope)
                 else:
@@ -111,9 +111,9 @@ def second_differences(samples: OpSamples, one: Sample, dtype: DType) -> list[Sl
         if np.isfinite(along(everything)).all():
             for which, direction in enumerate(problem.directions):
                 if direction.size:
-                    places, amounts = np.arange(direction.size), direction.reshape(-1)
-                    value = _difference(along, everything, which, places, amounts)
-                    slopes.append(Slope(which, places, amounts, value))
+                    indices, amounts = np.arange(direction.size), direction.reshape(-1)
+                    value = _difference(along, everything, which, indices, amounts)
+                    slopes.append(Slope(which, indices, amounts, value))
         _second[key] = [slope for slope in slopes if np.isfinite(slope.value)]
     return _second[key]
 
@@ -148,41 +148,41 @@ def _reference_problem(samples: OpSamples, one: Sample, dtype: DType) -> Problem
 
 
 def _alike(gradient: Array) -> Iterator[Array]:
-    """Places of a few elements of one sign and size each."""
+    """Indices of a few elements of one sign and size each."""
     groups: dict[Any, list[int]] = {}
-    for place, slope in enumerate(gradient.reshape(-1).tolist()):
+    for index, slope in enumerate(gradient.reshape(-1).tolist()):
         power = math.frexp(slope)[1] // 3
-        groups.setdefault((slope < 0.0, slope > 0.0, power), []).append(place)
-    for places in groups.values():
-        for start in range(0, len(places), _TOGETHER):
-            yield np.array(places[start : start + _TOGETHER])
+        groups.setdefault((slope < 0.0, slope > 0.0, power), []).append(index)
+    for indices in groups.values():
+        for start in range(0, len(indices), _TOGETHER):
+            yield np.array(indices[start : start + _TOGETHER])
 
 
 def _alone(problem: Problem, slope: Slope) -> list[Slope]:
     """A slope for each element; what is not finite is the edge of the domain, with one side."""
-    slopes = [_first_slope(problem, slope.which, place[None]) for place in slope.places]
+    slopes = [_first_slope(problem, slope.which, index[None]) for index in slope.indices]
     return [one for one in slopes if np.isfinite(one.value)]
 
 
-def _first_slope(problem: Problem, which: int, places: Array) -> Slope:
-    amounts = floats(len(places), low=0.5) if len(places) > 1 else np.ones(1)
+def _first_slope(problem: Problem, which: int, indices: Array) -> Slope:
+    amounts = floats(len(indices), low=0.5) if len(indices) > 1 else np.ones(1)
 
     def terms(values: Sequence[Array]) -> Array:
         return problem.terms(values, problem.weights)
 
-    value = _difference(terms, problem.values, which, places, amounts)
-    return Slope(which, places, amounts, value)
+    value = _difference(terms, problem.values, which, indices, amounts)
+    return Slope(which, indices, amounts, value)
 
 
 def _difference(
-    function: Function, values: Sequence[Array], which: int, places: Array, amounts: Array
+    function: Function, values: Sequence[Array], which: int, indices: Array, amounts: Array
 ) -> float:
     """How fast the sum of what a function returns grows as elements of one array move."""
     ends = []
     for step in (_STEP, -_STEP):
         moved = list(values)
         moved[which] = np.array(values[which], order="C")
-        moved[which].flat[places] += step * amounts
+        moved[which].flat[indices] += step * amounts
         ends.append(function(moved))
     with np.errstate(all="ignore"):
         return float(np.sum(ends[0] - ends[1])) / (2.0 * _STEP)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["FILE_NAME", "ExpectedFailures", "find_expected_failures"]
 
 FILE_NAME: Final = "expected_failures.txt"
-"""The file beside the module of a plugin that is taken where nobody names one."""
+"""The file beside the module of a plugin that is read by default."""
 
 
 @dataclass(frozen=True)

@@ -142,7 +142,7 @@ def _compare(
         error = abs(found - slope.value) / allowed
         if error <= 1.0:
             worst = max(worst, error)
-        elif len(slope.places) > 1 and what == "gradient":
+        elif len(slope.indices) > 1 and what == "gradient":
             pending = [*one_by_one(problem, slope), *pending]
         else:
             raise Failure(
@@ -158,14 +158,16 @@ def _check_stated(problem: Problem, stated: Sequence[Any]) -> None:
     """Compare with the gradients that a sample states, for weights of 1."""
     problem.weights = [np.ones_like(weight) for weight in problem.weights]
     gradients, _ = problem.gradients(problem.values, problem.weights)
-    for which, ((position, _), gradient) in enumerate(zip(problem.places, gradients, strict=True)):
+    for which, ((position, _), gradient) in enumerate(
+        zip(problem.float_operands, gradients, strict=True)
+    ):
         if stated[position] is None:
             continue
         expected = np.broadcast_to(stated[position], gradient.shape).astype(gradient.dtype)
         wrong = ~((gradient == expected) | (np.isnan(gradient) & np.isnan(expected)))
         if wrong.any():
-            place = np.flatnonzero(wrong)[:1]
-            slope = Slope(which, place, np.ones(1), float(expected.flat[place[0]]))
+            index = np.flatnonzero(wrong)[:1]
+            slope = Slope(which, index, np.ones(1), float(expected.flat[index[0]]))
             raise Failure(
                 f"{problem}: the gradient of operand {position} is {gradient}, not {expected}",
                 script_of_gradients(problem, slope, 0.0),
@@ -230,11 +232,11 @@ def script_of_second_gradients(
 
 
 def _expect(transcript: Transcript, slope: Slope, allowed: float) -> None:
-    places, amounts = slope.places.tolist(), slope.amounts.tolist()
+    indices, amounts = slope.indices.tolist(), slope.amounts.tolist()
     if amounts == [1.0]:
-        expression = f"gradient.flat[{places[0]}]"
+        expression = f"gradient.flat[{indices[0]}]"
     else:
-        expression = f"(gradient.flat[{places}] * {amounts}).sum()"
+        expression = f"(gradient.flat[{indices}] * {amounts}).sum()"
     transcript.expect_close(expression, slope.value, allowed)
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from burn.backend import ArrayBackend, Backend
-from burn.backend.capsule import Held, contents, readdress, request
+from burn.backend.capsule import CapsuleObject, read_capsule, readdress_capsule, request_capsule
 from burn.backend.dlpack import HOST
 from burn.device_id import DeviceId
 from burn.dtype import DType, DTypeUsage
@@ -67,7 +67,7 @@ class MockDevice:
         this text.
     dlpack : tuple of int or None
         Type and number that DLPack gives its memory, which devices of the same share; None for
-        memory that nobody shares, and that is read and written as the host's.
+        memory that no other library shares, and that is read and written as the host's.
     """
 
     type: str = "unit"
@@ -95,7 +95,7 @@ MOCK_DEVICES: Final = (
     MockDevice("small", memory=4096),
     MockDevice("busy", refusal="the unit belongs to another process"),
 )
-"""The devices of a mock backend if nobody says otherwise; each is named after what it is for."""
+"""The devices of a mock backend by default; each is named after what it is for."""
 
 
 def mock_backend(
@@ -151,7 +151,7 @@ def mock_backend(
         ...
     burn.errors.OutOfMemoryError: multiply(float32[200], 2.0): tiny:0 failed with MemoryError: ...
 
-    What was queued fails when somebody waits for it:
+    What was queued fails when the program waits for it:
 
     >>> with burn.registered(mock_backend("mock")):
     ...     device = burn.Device("mock/failing")
@@ -170,7 +170,7 @@ def mock_backend(
     (<State.FAILED: 'failed'>, Device('cpu:0'))
     >>> del os.environ["BURN_PROBE_SECONDS"]
 
-    What a library raises when it is loaded is told to whoever asks for it by name:
+    What a library raises when it is loaded is reported to those who ask for it by name:
 
     >>> def fail():
     ...     raise OSError("libunit.so: cannot open shared object file")
@@ -345,17 +345,19 @@ class MockBackend(Backend):
         copy: bool | None = None,
     ) -> Any:
         """The memory of the values, under the name that the device's has."""
-        place = self.dlpack_device(x.device)
+        dlpack_device = self.dlpack_device(x.device)
         capsule = super().to_dlpack(x, stream=stream, max_version=max_version, copy=copy)
-        return readdress(capsule, place)
+        return readdress_capsule(capsule, dlpack_device)
 
     def from_dlpack(self, x: Any, device: DeviceId) -> MockArray | None:
         """The same memory."""
-        place = self.dlpack_device(device)
-        capsule = request(x)
-        if contents(capsule).device != place:
+        dlpack_device = self.dlpack_device(device)
+        capsule = request_capsule(x)
+        if read_capsule(capsule).device != dlpack_device:
             return None
-        return self._made(np.from_dlpack(Held(readdress(capsule, HOST), HOST)), device)
+        return self._made(
+            np.from_dlpack(CapsuleObject(readdress_capsule(capsule, HOST), HOST)), device
+        )
 
     def run(self, definition: Op, operands: Sequence[Any], attributes: dict[str, Any]) -> Any:
         """Run an op on the host, and hold it to what the device can do."""
@@ -456,7 +458,7 @@ class _Unit:
             raise ExecutionError(self.like.fault)
 
     def claim(self, values: Array) -> None:
-        """Count the memory that values are in, until nobody uses it any more."""
+        """Count the memory of values until their last reference goes."""
         limit = self.like.memory
         if limit is None:
             return

@@ -1,6 +1,6 @@
 """Samples: what an op is tried on, and the NumPy function that says what it should give.
 
-A family module under `burn.testing.samples` attaches both to an op, in one place::
+A family module under `burn.testing.samples` attaches both to an op::
 
     @reference("square", samples=[sample("a vector", floats(5))])
     def _(x):
@@ -95,7 +95,7 @@ class Sample:
         False where some operand's derivative does not exist at this point.
     gradients : tuple, optional
         What the gradient rule must give by each operand, for a cotangent of ones, where the
-        derivative does not exist but burn says what takes its place (None: not checked).
+        derivative does not exist but burn defines a value (None: not checked).
     """
 
     note: str

@@ -38,8 +38,8 @@ class Problem:
         Gradients over the backend of the subject.
     call : Call
         The call that the sample means.
-    places : list of (int, int or None)
-        Which operands are float arrays: their position, and their place in a list of operands.
+    float_operands : list of (int, int or None)
+        Which operands are float arrays: index of the operand, and index in a list of operands.
     values : list of array
         Those operands.
     weights : list of array
@@ -54,8 +54,8 @@ class Problem:
         self.sample = (samples, one, dtype)
         self.autodiff = subject.autodiff
         self.call = Call.of(samples, one, dtype, subject.index_dtype)
-        self.places = _float_places(self.call)
-        self.values = [self._operand(place) for place in self.places]
+        self.float_operands = _float_operands(self.call)
+        self.values = [self._operand(position) for position in self.float_operands]
         metas = self.call.outputs(self.call.op.infer(*self.call.metas, **self.call.attributes))
         self.counted = [meta.dtype.is_float for meta in metas]
         self.weights = [
@@ -68,8 +68,8 @@ class Problem:
             for index, value in enumerate([*self.values, *self.weights])
         ]
 
-    def _operand(self, place: tuple[int, int | None]) -> Array:
-        position, part = place
+    def _operand(self, index: tuple[int, int | None]) -> Array:
+        position, part = index
         operand = self.call.operands[position]
         array: Array = operand if part is None else operand[part]
         return array
@@ -84,11 +84,11 @@ class Problem:
             [None] * len(operand)
             if isinstance(operand, list)
             else self.upload(operand)
-            if isinstance(operand, np.ndarray) and (position, None) not in self.places
+            if isinstance(operand, np.ndarray) and (position, None) not in self.float_operands
             else operand
             for position, operand in enumerate(self.call.operands)
         ]
-        for (position, part), primitive in zip(self.places, primitives, strict=True):
+        for (position, part), primitive in zip(self.float_operands, primitives, strict=True):
             if part is None:
                 operands[position] = primitive
             else:
@@ -210,14 +210,14 @@ def products(arrays: Sequence[Array], weights: Sequence[Array]) -> Array:
         return np.concatenate([(array * weight).reshape(-1) for array, weight in pairs])
 
 
-def _float_places(call: Call) -> list[tuple[int, int | None]]:
-    places: list[tuple[int, int | None]] = []
+def _float_operands(call: Call) -> list[tuple[int, int | None]]:
+    indices: list[tuple[int, int | None]] = []
     for position, operand in enumerate(call.operands):
         if isinstance(operand, list):
-            places += [(position, part) for part in range(len(operand))]
+            indices += [(position, part) for part in range(len(operand))]
         elif isinstance(operand, np.ndarray) and DType.of(operand.dtype).is_float:
-            places.append((position, None))
-    return places
+            indices.append((position, None))
+    return indices
 
 
 def _largest(array: Array) -> float:

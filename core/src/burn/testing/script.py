@@ -137,9 +137,9 @@ class Transcript:
 
     def expect_value(self, output: Recorded, comparison: Comparison) -> None:
         """Assert the element that a comparison found wrong."""
-        if comparison.place is None or comparison.expected is None:
+        if comparison.index is None or comparison.expected is None:
             raise ValueError("the comparison found no wrong element")
-        self.write(f"value = read({output.name})[{_index(comparison.place)}]")
+        self.write(f"value = read({output.name})[{_index(comparison.index)}]")
         self.write(_assertion(comparison.expected, comparison.allowed))
 
     def expect_meta(self, output: Recorded, meta: Meta) -> None:
@@ -236,8 +236,8 @@ def _metas(operands: Sequence[Any]) -> list[Any]:
     ]
 
 
-def _index(place: tuple[int, ...]) -> str:
-    return ", ".join(map(str, place)) if place else "()"
+def _index(index: tuple[int, ...]) -> str:
+    return ", ".join(map(str, index)) if index else "()"
 
 
 def _assertion(expected: Array, allowed: float | None) -> str:

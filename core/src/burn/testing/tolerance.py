@@ -36,10 +36,10 @@ class Comparison:
     text : str
         The first element that is wrong, or what is wrong with the shape; "" if all is well.
     worst : float or None
-        The largest difference of finite numbers, as a fraction of what is allowed at its place.
+        The largest difference of finite numbers, as a fraction of what is allowed for that element.
         None where results must be equal.
-    place : tuple of int or None
-        Where the first wrong element is.
+    index : tuple of int or None
+        Index of the first wrong element.
     expected : array or None
         What should be there, without axes.
     allowed : float or None
@@ -48,7 +48,7 @@ class Comparison:
 
     text: str = ""
     worst: float | None = None
-    place: tuple[int, ...] | None = None
+    index: tuple[int, ...] | None = None
     expected: Array | None = None
     allowed: float | None = None
 
@@ -154,13 +154,13 @@ def _found(
 ) -> Comparison:
     if not wrong.any():
         return Comparison(worst=worst)
-    place = tuple(int(axis[0]) for axis in np.nonzero(wrong)) if wrong.ndim else ()
+    index = tuple(int(axis[0]) for axis in np.nonzero(wrong)) if wrong.ndim else ()
     text = (
-        f"{int(wrong.sum())} of {wrong.size} elements differ, first at {place}: "
-        f"got {actual[place]!s}, expected {expected[place]!s}"
+        f"{int(wrong.sum())} of {wrong.size} elements differ, first at {index}: "
+        f"got {actual[index]!s}, expected {expected[index]!s}"
     )
     limit = None
     if allowed is not None:
-        limit = float(np.broadcast_to(allowed, wrong.shape)[place])
+        limit = float(np.broadcast_to(allowed, wrong.shape)[index])
         text += f", allowed is a difference of {limit:.3g}"
-    return Comparison(text, worst, place, np.asarray(expected[place]), limit)
+    return Comparison(text, worst, index, np.asarray(expected[index]), limit)

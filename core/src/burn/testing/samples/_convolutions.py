@@ -1,4 +1,4 @@
-"""What samples of convolutions share. References go through all windows and places in them."""
+"""What samples of convolutions share. References loop over all windows and their elements."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ def meetings(
     kernel: tuple[int, ...],
     numbers: dict[str, Any],
 ) -> Iterator[tuple[Any, Any, Any]]:
-    """Each window, each place of the kernel in it, and the element that is there, if one is."""
+    """Each window, each index of the kernel, and the element below it, unless that is padding."""
     for window in itertools.product(*map(range, counts)):
-        for place in itertools.product(*map(range, kernel)):
+        for index in itertools.product(*map(range, kernel)):
             element = tuple(
                 i * step - before + k * spread
                 for i, k, step, (before, _), spread in zip(
                     window,
-                    place,
+                    index,
                     numbers["stride"],
                     numbers["padding"],
                     numbers["dilation"],
@@ -52,11 +52,11 @@ def meetings(
             )
             if all(0 <= one < length for one, length in zip(element, lengths, strict=True)):
                 everything = (slice(None), slice(None))
-                yield (*everything, *window), (*everything, *place), (*everything, *element)
+                yield (*everything, *window), (*everything, *index), (*everything, *element)
 
 
 def matrix_of(weight: Array, groups: int) -> Array:
-    """Weights of one place: from all channels to all outputs, 0 between groups."""
+    """Weights of one element of the kernel: from all channels to all outputs, 0 between groups."""
     outputs, inputs = weight.shape
     matrix = np.zeros((outputs, inputs * groups))
     features = outputs // groups
@@ -69,8 +69,8 @@ def matrix_of(weight: Array, groups: int) -> Array:
 def convolved(x: Array, weight: Array, bias: Array | None, **numbers: Any) -> Array:
     """Return what `conv` should."""
     counts = tuple(
-        (length + sum(ends) - spread * (places - 1) - 1) // step + 1
-        for length, places, step, ends, spread in zip(
+        (length + sum(ends) - spread * (taps - 1) - 1) // step + 1
+        for length, taps, step, ends, spread in zip(
             x.shape[2:],
             weight.shape[2:],
             numbers["stride"],
@@ -80,8 +80,8 @@ def convolved(x: Array, weight: Array, bias: Array | None, **numbers: Any) -> Ar
         )
     )
     output = np.zeros((x.shape[0], weight.shape[0], *counts))
-    for window, place, element in meetings(x.shape[2:], counts, weight.shape[2:], numbers):
-        output[window] += product(x[element], matrix_of(weight[place], numbers["groups"]).T)
+    for window, index, element in meetings(x.shape[2:], counts, weight.shape[2:], numbers):
+        output[window] += product(x[element], matrix_of(weight[index], numbers["groups"]).T)
     return output if bias is None else output + bias.reshape(-1, *[1] * len(counts))
 
 

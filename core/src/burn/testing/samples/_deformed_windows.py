@@ -1,4 +1,4 @@
-"""What the samples of deformed windows share. References look at one place after the other."""
+"""What samples of deformable windows share. References loop over the sample points."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ __all__ = [
     "between",
     "columns_shape",
     "mask_of",
-    "moved_places",
     "numbers_of",
+    "sample_points",
     "unfolded",
     "value_terms",
 ]
@@ -34,11 +34,11 @@ def numbers_of(**changed: Any) -> dict[str, Any]:
     return {"kernel_size": (2, 2), **plain, "offset_groups": 1, **changed}
 
 
-class _Place(NamedTuple):
-    """A place of a window after it was moved.
+class _SamplePoint(NamedTuple):
+    """A sample point: an element of a window, moved by its offset.
 
     `row` and `column` say where its value stands in the columns, `part` is the channel of the mask,
-    and `window` where the window is. `corners` are the four elements around it: their places (None
+    and `window` where the window is. `corners` are the four elements around it: their indices (None
     outside the image), their weights, and the slopes of these down and across.
     """
 
@@ -51,10 +51,10 @@ class _Place(NamedTuple):
     corners: list[tuple[Any, float, float, float]]
 
 
-def moved_places(
+def sample_points(
     shape: tuple[int, ...], offset: Array, numbers: dict[str, Any]
-) -> Iterator[_Place]:
-    """All places of all windows, after they were moved."""
+) -> Iterator[_SamplePoint]:
+    """The sample points of all windows."""
     images, channels, height, width = shape
     kernel, groups = numbers["kernel_size"], numbers["offset_groups"]
     counts = offset.shape[2:]
@@ -64,15 +64,15 @@ def moved_places(
             part = (group * kernel[0] + i) * kernel[1] + j
             row = (channel * kernel[0] + i) * kernel[1] + j
             y, x = (
-                place * numbers["dilation"][axis]
+                position * numbers["dilation"][axis]
                 + index[axis] * numbers["stride"][axis]
                 - numbers["padding"][axis][0]
                 + offset[(image, 2 * part + axis, *index)]
-                for axis, place in enumerate((i, j))
+                for axis, position in enumerate((i, j))
             )
             corners = list(_corners(y, x, height, width))
             column = index[0] * counts[1] + index[1]
-            yield _Place(image, channel, row, column, part, (index[0], index[1]), corners)
+            yield _SamplePoint(image, channel, row, column, part, (index[0], index[1]), corners)
 
 
 def _corners(
@@ -97,18 +97,18 @@ def _corners(
 
 def columns_shape(offset: Array, channels: int, numbers: dict[str, Any]) -> tuple[int, int, int]:
     """Shape of what the windows hold."""
-    places = numbers["kernel_size"][0] * numbers["kernel_size"][1]
-    return (offset.shape[0], channels * places, offset.shape[2] * offset.shape[3])
+    indices = numbers["kernel_size"][0] * numbers["kernel_size"][1]
+    return (offset.shape[0], channels * indices, offset.shape[2] * offset.shape[3])
 
 
 def unfolded(x: Array, offset: Array, mask: Array | None, **numbers: Any) -> Array:
     """Return what `deform_unfold4d` should."""
     columns = np.zeros(columns_shape(offset, x.shape[1], numbers))
-    for one in moved_places(x.shape, offset, numbers):
+    for one in sample_points(x.shape, offset, numbers):
         value = sum(
-            weight * x[(one.image, one.channel, *place)]
-            for place, weight, _, _ in one.corners
-            if place is not None
+            weight * x[(one.image, one.channel, *index)]
+            for index, weight, _, _ in one.corners
+            if index is not None
         )
         if mask is not None:
             value *= mask[(one.image, one.part, *one.window)]
@@ -199,7 +199,7 @@ SAMPLES = [
         **numbers_of(),
     ),
     sample(
-        "places that are elements",
+        "positions that are elements",
         X,
         np.round(floats(2, 8, 3, 4)),
         None,

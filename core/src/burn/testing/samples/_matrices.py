@@ -61,8 +61,8 @@ def largest(vectors: Array) -> Any:
     """Element of the largest magnitude of each column; 1 where there is none."""
     if 0 in vectors.shape:
         return np.ones((*vectors.shape[:-2], vectors.shape[-1]))
-    place = np.argmax(abs(vectors), axis=-2, keepdims=True)
-    return np.take_along_axis(vectors, place, -2)[..., 0, :]
+    index = np.argmax(abs(vectors), axis=-2, keepdims=True)
+    return np.take_along_axis(vectors, index, -2)[..., 0, :]
 
 
 def symmetric_samples() -> list[Sample]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
-Places = tuple[int, ...]
+Index = tuple[int, ...]
 
 
 def starts(
     length: int, kernel: int, stride: int, before: int, after: int, dilation: int, ceil_mode: bool
 ) -> list[int]:
-    """First place of each window along an axis, found by moving on until the end is reached."""
+    """Start of each window along an axis, found by moving on until the end is reached."""
     span = dilation * (kernel - 1) + 1
     found: list[int] = []
     start = -before
@@ -24,15 +24,15 @@ def starts(
 
 
 def each_window(
-    spatial: Places,
+    spatial: Index,
     *,
-    kernel_size: Places,
-    stride: Places,
+    kernel_size: Index,
+    stride: Index,
     padding: tuple[tuple[int, int], ...],
-    dilation: Places | None = None,
+    dilation: Index | None = None,
     ceil_mode: bool = False,
-) -> Iterator[tuple[Places, list[Places]]]:
-    """Each window's place in the result, and the places it holds, those of padding among them."""
+) -> Iterator[tuple[Index, list[Index]]]:
+    """Each window's index in the result, and the indices of its elements, padding included."""
     dilation = dilation or (1,) * len(spatial)
     axes = [
         [
@@ -43,11 +43,11 @@ def each_window(
             spatial, kernel_size, stride, padding, dilation, strict=True
         )
     ]
-    for place in itertools.product(*[range(len(axis)) for axis in axes]):
-        held = [axis[number] for axis, number in zip(axes, place, strict=True)]
-        yield place, list(itertools.product(*held))
+    for index in itertools.product(*[range(len(axis)) for axis in axes]):
+        held = [axis[number] for axis, number in zip(axes, index, strict=True)]
+        yield index, list(itertools.product(*held))
 
 
-def inside(place: Places, spatial: Places) -> bool:
-    """Whether a place is no padding."""
-    return all(0 <= number < length for number, length in zip(place, spatial, strict=True))
+def inside(index: Index, spatial: Index) -> bool:
+    """Whether an index is within the tensor, not in its padding."""
+    return all(0 <= number < length for number, length in zip(index, spatial, strict=True))

@@ -191,7 +191,7 @@ def _(x: Array, *, axis: int) -> Array:
     rows = np.moveaxis(x, axis, -1)
     half = rows.shape[-1] // 2
     result = np.empty((*rows.shape[:-1], half))
-    for place in np.ndindex(result.shape):
-        gate = rows[(*place[:-1], half + place[-1])]
-        result[place] = rows[place] * _sigmoid(float(gate))
+    for index in np.ndindex(result.shape):
+        gate = rows[(*index[:-1], half + index[-1])]
+        result[index] = rows[index] * _sigmoid(float(gate))
     return np.moveaxis(result, -1, axis)

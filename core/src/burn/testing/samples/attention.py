@@ -66,7 +66,7 @@ def _calls() -> dict[str, tuple[tuple[Any, ...], dict[str, Any]]]:
         "keys for all queries": ((query, key[:1], value[:1], None, None), plain),
         "values for all": ((query, key, value[0], None, None), plain),
         "queries for all": ((query[0], key[0], value, None, None), plain),
-        "many places": ((*_operands((), 9, 40, 3, 2), None, None), _attributes(0.6)),
+        "many positions": ((*_operands((), 9, 40, 3, 2), None, None), _attributes(0.6)),
         "no features": ((*_operands((), 2, 3, 0, 2), None, None), plain),
         "no queries": ((*_operands((2,), 0, 3, 2, 2), None, None), plain),
         "no keys": ((*_operands((2,), 3, 0, 2, 2), None, None), plain),
@@ -110,20 +110,20 @@ def _attend(
     excluded = np.broadcast_to(np.zeros(()) if mask is None else mask, shape)
     added = np.broadcast_to(np.zeros(()) if bias is None else bias, shape)
     weights, bend = np.zeros(shape), np.ones(shape)
-    for place in np.ndindex(shape[:-1]):
+    for index in np.ndindex(shape[:-1]):
         scores = np.full(keys, -math.inf)
         for other in range(keys):
-            score = math.fsum((query[place] * key[(*place[:-1], other)]).tolist()) * scale
+            score = math.fsum((query[index] * key[(*index[:-1], other)]).tolist()) * scale
             if softcap is not None:
                 bent = math.tanh(score / softcap)
-                score, bend[(*place, other)] = bent * softcap, 1.0 - bent * bent
-            beyond = is_causal and other - keys > place[-1] - queries
-            if not beyond and not excluded[(*place, other)]:
-                scores[other] = score + added[(*place, other)]
+                score, bend[(*index, other)] = bent * softcap, 1.0 - bent * bent
+            beyond = is_causal and other - keys > index[-1] - queries
+            if not beyond and not excluded[(*index, other)]:
+                scores[other] = score + added[(*index, other)]
         largest = max(scores.tolist(), default=-math.inf)
         if largest > -math.inf:
             powers = [math.exp(score - largest) for score in scores.tolist()]
-            weights[place] = np.array(powers) / math.fsum(powers)
+            weights[index] = np.array(powers) / math.fsum(powers)
     return _Attention(shape, weights, bend)
 
 
@@ -235,9 +235,9 @@ def _(
     batch, (queries, keys) = found.shape[:-2], found.shape[-2:]
     value = np.broadcast_to(value, (*batch, keys, value.shape[-1]))
     result = np.empty((*batch, queries, value.shape[-1]))
-    for place in np.ndindex(result.shape):
-        chosen = found.weights[place[:-1]] * value[(*place[:-2], slice(None), place[-1])]
-        result[place] = math.fsum(chosen.tolist())
+    for index in np.ndindex(result.shape):
+        chosen = found.weights[index[:-1]] * value[(*index[:-2], slice(None), index[-1])]
+        result[index] = math.fsum(chosen.tolist())
     return result
 
 
@@ -246,13 +246,13 @@ def _score_slopes(found: _Attention, value: Array, g: Array) -> Array:
     batch, (queries, keys) = found.shape[:-2], found.shape[-2:]
     value = np.broadcast_to(value, (*batch, keys, value.shape[-1]))
     result = np.empty(found.shape)
-    for place in np.ndindex((*batch, queries)):
+    for index in np.ndindex((*batch, queries)):
         to_weights = [
-            math.fsum((g[place] * value[(*place[:-1], key)]).tolist()) for key in range(keys)
+            math.fsum((g[index] * value[(*index[:-1], key)]).tolist()) for key in range(keys)
         ]
-        weights = found.weights[place].tolist()
+        weights = found.weights[index].tolist()
         mean = math.fsum(w * slope for w, slope in zip(weights, to_weights, strict=True))
-        result[place] = [w * (slope - mean) for w, slope in zip(weights, to_weights, strict=True)]
+        result[index] = [w * (slope - mean) for w, slope in zip(weights, to_weights, strict=True)]
     return result
 
 

@@ -12,10 +12,10 @@ import numpy as np
 from burn.errors import ArgumentError, ShapeError
 from burn.testing.arrays import expanded, floats, reversed_view, strided, transposed
 from burn.testing.op_samples import Array, Sample, error, reference, sample
-from burn.testing.samples._windows import Places, each_window, inside
+from burn.testing.samples._windows import Index, each_window, inside
 
-Parts = list[tuple[Places, list[Places], int]]
-"""Each window: its place in the result, its places in the tensor, and what it is divided by."""
+Parts = list[tuple[Index, list[Index], int]]
+"""Each window: its index in the result, its indices in the tensor, and its divisor."""
 
 
 def _plan(
@@ -73,17 +73,17 @@ _CASES: Final[list[tuple[str, tuple[int, ...], dict[str, Any]]]] = [
 ]
 
 
-def _parts(spatial: Places, *, count_include_pad: bool, **plan: Any) -> Parts:
+def _parts(spatial: Index, *, count_include_pad: bool, **plan: Any) -> Parts:
     padded = [length + after for length, (_, after) in zip(spatial, plan["padding"], strict=True)]
     found = []
-    for place, window in each_window(spatial, **plan):
+    for index, window in each_window(spatial, **plan):
         within = [one for one in window if inside(one, spatial)]
         counted = [one for one in window if all(map(int.__lt__, one, padded))]
-        found.append((place, within, len(counted if count_include_pad else within)))
+        found.append((index, within, len(counted if count_include_pad else within)))
     return found
 
 
-def _adaptive_parts(spatial: Places, output_size: Places) -> Parts:
+def _adaptive_parts(spatial: Index, output_size: Index) -> Parts:
     def along(length: int, count: int) -> Iterator[tuple[int, range]]:
         for number in range(count):
             first, last = number * length / count, (number + 1) * length / count
@@ -92,33 +92,33 @@ def _adaptive_parts(spatial: Places, output_size: Places) -> Parts:
     axes = [list(along(*lengths)) for lengths in zip(spatial, output_size, strict=True)]
     found = []
     for held in itertools.product(*axes):
-        within = list(itertools.product(*[places for _, places in held]))
+        within = list(itertools.product(*[indices for _, indices in held]))
         found.append((tuple(number for number, _ in held), within, len(within)))
     return found
 
 
-def _pooled(x: Array, parts: Parts, output_size: Places) -> Array:
+def _pooled(x: Array, parts: Parts, output_size: Index) -> Array:
     lead = x.shape[: x.ndim - len(output_size)]
     result = np.zeros((*lead, *output_size))
     for outer in np.ndindex(lead):
-        for place, within, count in parts:
-            result[outer + place] = np.sum([x[outer + one] for one in within]) / count
+        for index, within, count in parts:
+            result[outer + index] = np.sum([x[outer + one] for one in within]) / count
     return result
 
 
-def _shared(g: Array, parts: Parts, input_size: Places) -> Array:
+def _shared(g: Array, parts: Parts, input_size: Index) -> Array:
     lead = g.shape[: g.ndim - len(input_size)]
     result = np.zeros((*lead, *input_size))
     for outer in np.ndindex(lead):
-        for place, within, count in parts:
+        for index, within, count in parts:
             for one in within:
-                result[outer + one] += g[outer + place] / count
+                result[outer + one] += g[outer + index] / count
     return result
 
 
-def _output_size(parts: Parts) -> Places:
-    places = [place for place, _, _ in parts]
-    return tuple(1 + max(numbers) for numbers in zip(*places, strict=True))
+def _output_size(parts: Parts) -> Index:
+    indices = [index for index, _, _ in parts]
+    return tuple(1 + max(numbers) for numbers in zip(*indices, strict=True))
 
 
 def _avg_pool(x: Array, **plan: Any) -> Array:
@@ -126,7 +126,7 @@ def _avg_pool(x: Array, **plan: Any) -> Array:
     return _pooled(x, parts, _output_size(parts))
 
 
-def _avg_pool_grad(g: Array, *, input_size: Places, **plan: Any) -> Array:
+def _avg_pool_grad(g: Array, *, input_size: Index, **plan: Any) -> Array:
     return _shared(g, _parts(input_size, **plan), input_size)
 
 
@@ -197,12 +197,12 @@ reference(
 )(_avg_pool_grad)
 
 
-def _adaptive(x: Array, *, output_size: Places) -> Array:
+def _adaptive(x: Array, *, output_size: Index) -> Array:
     spatial = x.shape[x.ndim - len(output_size) :]
     return _pooled(x, _adaptive_parts(spatial, output_size), output_size)
 
 
-def _adaptive_grad(g: Array, *, input_size: Places) -> Array:
+def _adaptive_grad(g: Array, *, input_size: Index) -> Array:
     output_size = g.shape[g.ndim - len(input_size) :]
     return _shared(g, _adaptive_parts(input_size, output_size), input_size)
 

@@ -72,7 +72,9 @@ reference(
             None,
             **numbers_of(dilation=(1, 2)),
         ),
-        error("kernel without places", ArgumentError, X, floats(6, 4, 0, 3), None, **numbers_of()),
+        error(
+            "kernel without elements", ArgumentError, X, floats(6, 4, 0, 3), None, **numbers_of()
+        ),
         error(
             "empty spatial axis",
             ShapeError,

@@ -16,11 +16,11 @@ def _conv_weight_grad(x: Array, g: Array, *, kernel_size: tuple[int, ...], **num
     groups = numbers["groups"]
     inputs, features = x.shape[1] // groups, g.shape[1] // groups
     gradient = np.zeros((g.shape[1], inputs, *kernel_size))
-    for window, place, element in meetings(x.shape[2:], g.shape[2:], kernel_size, numbers):
+    for window, index, element in meetings(x.shape[2:], g.shape[2:], kernel_size, numbers):
         products = (g[window][:, :, None] * x[element][:, None, :]).sum(axis=0)
         for output in range(g.shape[1]):
             group = output // features
-            gradient[(output, *place[1:])] += products[
+            gradient[(output, *index[1:])] += products[
                 output, group * inputs : (group + 1) * inputs
             ]
     return gradient
@@ -32,7 +32,7 @@ def _conv_weight_grad_terms(x: Array, g: Array, **attributes: Any) -> tuple[Any,
 
 
 def _of_weight(one: Sample) -> Sample:
-    """A sample of `conv` as one of its gradient: what it gives takes the place of the gradient."""
+    """A sample of `conv` as one of its gradient: its output stands for the gradient."""
     x, weight, _ = one.operands
     output = convolved(x, weight, None, **one.attributes)
     g = floats(*output.shape, phase=0.4)

@@ -1,4 +1,4 @@
-"""Samples of places whose number depends on data."""
+"""Samples of ops whose output shape depends on data."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ _INDEX: Final[dict[str, Any]] = {"dtype": INDEX_DTYPE}
         sample("integers", reversed_view(integers(3, 4, low=0, high=3)), **_INDEX),
         sample("as int32", booleans(5), dtype=int32),
     ],
-    errors=[error("float places", DTypeError, booleans(3), dtype=float32, lenient=True)],
+    errors=[error("float indices", DTypeError, booleans(3), dtype=float32, lenient=True)],
 )
 def _(x: Array, *, dtype: DType) -> Array:
     del dtype
-    places = [place for place in np.ndindex(x.shape) if x[place]]
-    return np.array(places, np.int64).reshape(len(places), x.ndim)
+    indices = [index for index in np.ndindex(x.shape) if x[index]]
+    return np.array(indices, np.int64).reshape(len(indices), x.ndim)
 
 
 @reference(
@@ -66,23 +66,23 @@ def _(x: Array, *, dtype: DType) -> Array:
         sample("booleans", booleans(9), **_INDEX),
         sample("as int32", integers(9), dtype=int32),
     ],
-    errors=[error("float places", DTypeError, floats(3), dtype=float32, lenient=True)],
+    errors=[error("float indices", DTypeError, floats(3), dtype=float32, lenient=True)],
 )
 def _(x: Array, *, dtype: DType) -> tuple[Array, Array, Array]:
     del dtype
     values = x.reshape(-1).tolist()
     order = sorted(
-        range(len(values)), key=lambda place: (is_nan(values[place]), *_comparable(values[place]))
+        range(len(values)), key=lambda index: (is_nan(values[index]), *_comparable(values[index]))
     )
     first: list[int] = []
     counts: list[int] = []
     inverse = np.zeros(len(values), np.int64)
-    for place in order:
-        if not first or values[first[-1]] != values[place]:
-            first.append(place)
+    for index in order:
+        if not first or values[first[-1]] != values[index]:
+            first.append(index)
             counts.append(0)
         counts[-1] += 1
-        inverse[place] = len(first) - 1
+        inverse[index] = len(first) - 1
     return np.array(first, np.int64), inverse.reshape(x.shape), np.array(counts, np.int64)
 
 
@@ -104,11 +104,11 @@ def _comparable(value: Any) -> tuple[Any, ...]:
         error("a matrix", ShapeError, np.array([[1]]), dtype=int32),
         error("a negative count", ArgumentError, np.array([1, -1]), dtype=int32, in_data=True),
         error("float counts", DTypeError, floats(2), dtype=int32),
-        error("float places", DTypeError, np.array([1]), dtype=float32, lenient=True),
+        error("float indices", DTypeError, np.array([1]), dtype=float32, lenient=True),
     ],
 )
 def _(counts: Array, *, dtype: DType) -> Array:
     del dtype
     return np.array(
-        [place for place, count in enumerate(counts.tolist()) for _ in range(count)], np.int64
+        [index for index, count in enumerate(counts.tolist()) for _ in range(count)], np.int64
     )

@@ -187,8 +187,8 @@ def _lu(x: Array, *, index_dtype: DType) -> tuple[Array, Array]:
     del index_dtype
     result = np.array(x)
     order = np.array(np.broadcast_to(np.arange(x.shape[-2]), x.shape[:-1]))
-    for place in np.ndindex(x.shape[:-2]):
-        table, rows = result[place], order[place]
+    for index in np.ndindex(x.shape[:-2]):
+        table, rows = result[index], order[index]
         for step in range(min(table.shape)):
             pivot = step + int(np.argmax(abs(table[step:, step])))
             table[[step, pivot]] = table[[pivot, step]]
@@ -200,19 +200,19 @@ def _lu(x: Array, *, index_dtype: DType) -> tuple[Array, Array]:
     return result, order
 
 
-_PLACES: Final[dict[str, Any]] = {"index_dtype": INDEX_DTYPE}
+_INDEX_DTYPE: Final[dict[str, Any]] = {"index_dtype": INDEX_DTYPE}
 
 reference(
     "lu_decomposition",
     samples=[
-        *_any_shape(**_PLACES),
-        sample("rows in disorder", regular(4, 4)[[2, 0, 3, 1]], **_PLACES),
-        sample("rows in disorder, batch", regular(2, 3, 3)[:, [2, 0, 1]], **_PLACES),
-        sample("singular", np.ones((3, 3)), differentiable=False, **_PLACES),
-        sample("zeros", np.zeros((2, 3)), differentiable=False, **_PLACES),
+        *_any_shape(**_INDEX_DTYPE),
+        sample("rows in disorder", regular(4, 4)[[2, 0, 3, 1]], **_INDEX_DTYPE),
+        sample("rows in disorder, batch", regular(2, 3, 3)[:, [2, 0, 1]], **_INDEX_DTYPE),
+        sample("singular", np.ones((3, 3)), differentiable=False, **_INDEX_DTYPE),
+        sample("zeros", np.zeros((2, 3)), differentiable=False, **_INDEX_DTYPE),
     ],
     errors=[
-        error("a vector", ShapeError, floats(3), **_PLACES),
+        error("a vector", ShapeError, floats(3), **_INDEX_DTYPE),
     ],
 )(_lu)
-also_for_complex("lu_decomposition", samples=_complex_of_any_shape(**_PLACES))
+also_for_complex("lu_decomposition", samples=_complex_of_any_shape(**_INDEX_DTYPE))

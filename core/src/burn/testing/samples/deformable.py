@@ -15,8 +15,8 @@ from burn.testing.samples._deformed_windows import (
     SAMPLES,
     X,
     columns_shape,
-    moved_places,
     numbers_of,
+    sample_points,
     unfolded,
     value_terms,
 )
@@ -41,14 +41,14 @@ def _gradients(
     kernel, groups = numbers["kernel_size"], numbers["offset_groups"]
     parts = (offset.shape[0], groups * kernel[0] * kernel[1], *offset.shape[2:])
     to_x, to_offset, to_mask = np.zeros(x.shape), np.zeros(offset.shape), np.zeros(parts)
-    for one in moved_places(x.shape, offset, numbers):
+    for one in sample_points(x.shape, offset, numbers):
         share = g[one.image, one.row, one.column]
         shared = (one.image, one.part, *one.window)
         factor = 1.0 if mask is None else mask[shared]
-        for place, weight, down, across in one.corners:
-            if place is None:
+        for index, weight, down, across in one.corners:
+            if index is None:
                 continue
-            element = (one.image, one.channel, *place)
+            element = (one.image, one.channel, *index)
             to_x[element] += share * factor * weight
             to_mask[shared] += share * weight * x[element]
             for axis, slope in enumerate((down, across)):

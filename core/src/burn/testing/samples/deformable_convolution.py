@@ -36,12 +36,12 @@ def _deform_conv2d(
     outputs, inputs = weight.shape[:2]
     columns = columns.reshape(x.shape[0], x.shape[1], *weight.shape[2:], *offset.shape[2:])
     output = np.zeros((x.shape[0], outputs, *offset.shape[2:]))
-    for place in range(outputs):
-        group = place // (outputs // weight_groups)
+    for index in range(outputs):
+        group = index // (outputs // weight_groups)
         part = columns[:, group * inputs : (group + 1) * inputs]
-        output[:, place] = np.einsum("ncijyx,cij->nyx", part, weight[place])
+        output[:, index] = np.einsum("ncijyx,cij->nyx", part, weight[index])
         if bias is not None:
-            output[:, place] += bias[place]
+            output[:, index] += bias[index]
     return output
 
 

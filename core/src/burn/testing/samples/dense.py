@@ -49,9 +49,9 @@ def _linear_terms(x: Array, weight: Array, bias: Array | None) -> tuple[int, Arr
 )
 def _linear(x: Array, weight: Array, bias: Array | None) -> Array:
     result = np.empty((*x.shape[:-1], weight.shape[1]))
-    for place in np.ndindex(result.shape):
-        terms = x[place[:-1]] * weight[:, place[-1]]
-        result[place] = math.fsum(terms.tolist()) + (0.0 if bias is None else bias[place[-1]])
+    for index in np.ndindex(result.shape):
+        terms = x[index[:-1]] * weight[:, index[-1]]
+        result[index] = math.fsum(terms.tolist()) + (0.0 if bias is None else bias[index[-1]])
     return result
 
 
@@ -81,6 +81,6 @@ def _linear(x: Array, weight: Array, bias: Array | None) -> Array:
 )
 def _(weight: Array, indices: Array) -> Array:
     result = np.empty((*indices.shape, weight.shape[1]))
-    for place in np.ndindex(indices.shape):
-        result[place] = weight[int(indices[place])]
+    for index in np.ndindex(indices.shape):
+        result[index] = weight[int(indices[index])]
     return result

@@ -1,4 +1,4 @@
-"""Samples of sampling at places, and of the places of affine maps."""
+"""Samples of sampling at positions, and of grids of affine maps."""
 
 from __future__ import annotations
 
@@ -51,19 +51,19 @@ def _weights(
     options: Any = {"padding_mode": padding_mode, "align_corners": align_corners}
     if mode == "bicubic":
         first = math.floor(position)
-        places = [(place, keys(position - place)) for place in range(first - 1, first + 3)]
+        indices = [(index, keys(position - index)) for index in range(first - 1, first + 3)]
         return [
             (int(kept), weight)
-            for place, weight in places
-            if 0 <= (kept := _inside(float(place), length, **options)) <= length - 1
+            for index, weight in indices
+            if 0 <= (kept := _inside(float(index), length, **options)) <= length - 1
         ]
     position = _inside(position, length, **options)
     if mode == "nearest":
-        places = [(round(position), 1.0)]
+        indices = [(round(position), 1.0)]
     else:
         first = math.floor(position)
-        places = [(first, first + 1.0 - position), (first + 1, position - first)]
-    return [(place, weight) for place, weight in places if 0 <= place < length]
+        indices = [(first, first + 1.0 - position), (first + 1, position - first)]
+    return [(index, weight) for index, weight in indices if 0 <= index < length]
 
 
 def _grid_sample(
@@ -86,7 +86,7 @@ def _grid_sample(
 
 
 def _terms(x: Array, grid: Array, **options: Any) -> tuple[int, Array]:
-    """Rounding a place moves it by a part of the image, and values by that of their range."""
+    """Rounding of a position moves a sample by a fraction of the image and of its range."""
     del options
     largest = np.max(np.abs(x[np.isfinite(x)]), initial=0.0)
     shape = (*x.shape[:2], *grid.shape[1:3])
@@ -122,7 +122,7 @@ def _not_finite() -> list[Sample]:
     grid = np.array([[[math.nan, 0.1], [math.inf, 0.1], [-math.inf, 0.1], [0.3, math.nan]]])
     return [
         sample(
-            f"places that are not finite, {mode}, {padding}",
+            f"positions that are not finite, {mode}, {padding}",
             floats(1, 1, 3, 4),
             grid[None],
             mode=mode,
@@ -153,7 +153,7 @@ reference(
         ],
         sample("empty batch", floats(0, 2, 3, 3), _grid(0, 2, 2)),
         sample("no channels", floats(1, 0, 3, 3), _grid(1, 2, 2), mode="bicubic"),
-        sample("no places", floats(1, 2, 3, 3), _grid(1, 0, 2), mode="nearest"),
+        sample("no positions", floats(1, 2, 3, 3), _grid(1, 0, 2), mode="nearest"),
         sample("layouts", strided(floats(1, 2, 3, 4)), transposed(_grid(1, 2, 3))),
         sample("expanded", expanded(floats(2, 3), 2, 2, 2, 3), _grid(2, 1, 2)),
     ],
@@ -197,10 +197,10 @@ reference(
     samples=[
         sample("two maps", floats(2, 2, 3), output_size=(3, 4)),
         sample("corners", floats(2, 2, 3), output_size=(3, 4), align_corners=True),
-        sample("one place", floats(1, 2, 3), output_size=(1, 1), align_corners=True),
+        sample("one position", floats(1, 2, 3), output_size=(1, 1), align_corners=True),
         sample("one row", floats(1, 2, 3), output_size=(1, 5)),
         sample("no maps", floats(0, 2, 3), output_size=(2, 2)),
-        sample("no places", floats(1, 2, 3), output_size=(0, 2)),
+        sample("no positions", floats(1, 2, 3), output_size=(0, 2)),
         sample("layout", transposed(floats(3, 2, 3)), output_size=(2, 2)),
     ],
     errors=[

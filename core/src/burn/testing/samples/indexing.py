@@ -1,4 +1,4 @@
-"""Samples of reading and writing at places that a tensor of integers names."""
+"""Samples of reading and writing at indices."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from burn.testing.arrays import (
 from burn.testing.op_samples import Array, error, reference, sample
 
 _ROWS = np.array([[2, 0, 1, 2], [0, 0, -1, -3]])
-"""Places along an axis of length 3: repeated, the last from behind, and the first from behind."""
+"""Indices along an axis of length 3: repeated, the last from behind, and the first from behind."""
 
 
 @reference(
@@ -59,20 +59,20 @@ _ROWS = np.array([[2, 0, 1, 2], [0, 0, -1, -3]])
 )
 def _(x: Array, indices: Array, *, axis: int) -> Array:
     result = np.empty(indices.shape, x.dtype)
-    for place in np.ndindex(indices.shape):
-        result[place] = x[_moved(place, indices, axis)]
+    for index in np.ndindex(indices.shape):
+        result[index] = x[_moved(index, indices, axis)]
     return result
 
 
-def _moved(place: tuple[int, ...], indices: Array, axis: int) -> tuple[int, ...]:
+def _moved(index: tuple[int, ...], indices: Array, axis: int) -> tuple[int, ...]:
     """A place with the index that stands there in place of `axis`."""
-    return (*place[:axis], int(indices[place]), *place[axis + 1 :])
+    return (*index[:axis], int(indices[index]), *index[axis + 1 :])
 
 
 def _scatter_add(x: Array, indices: Array, value: Array, *, axis: int) -> Array:
     result = np.array(x)
-    for place in np.ndindex(indices.shape):
-        result[_moved(place, indices, axis)] += value[place]
+    for index in np.ndindex(indices.shape):
+        result[_moved(index, indices, axis)] += value[index]
     return result
 
 
@@ -95,7 +95,7 @@ reference(
             axis=1,
         ),
         sample(
-            "all at one place",
+            "all at one index",
             floats(2),
             np.zeros(300, np.int64),
             floats(300, low=0.0, high=1.0),

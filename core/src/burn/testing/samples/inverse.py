@@ -70,8 +70,8 @@ def _solve(x1: Array, x2: Array) -> Array:
     x1 = np.broadcast_to(x1, (*batch, *x1.shape[-2:]))
     x2 = np.broadcast_to(x2, (*batch, *x2.shape[-2:]))
     result = np.empty(x2.shape, x2.dtype)
-    for place in np.ndindex(batch):
-        table = np.concatenate([x1[place], x2[place]], axis=1)
+    for index in np.ndindex(batch):
+        table = np.concatenate([x1[index], x2[index]], axis=1)
         for column in range(x1.shape[-1]):
             pivot = column + int(np.argmax(abs(table[column:, column])))
             table[[column, pivot]] = table[[pivot, column]]
@@ -79,7 +79,7 @@ def _solve(x1: Array, x2: Array) -> Array:
             for row in range(x1.shape[-1]):
                 if row != column:
                     table[row] -= table[row, column] * table[column]
-        result[place] = table[:, x1.shape[-1] :]
+        result[index] = table[:, x1.shape[-1] :]
     return result
 
 

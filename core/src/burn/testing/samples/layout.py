@@ -149,8 +149,8 @@ def _(x: Array, *, shape: Shape) -> Array:
 )
 def _(x: Array, *, axes: tuple[int, ...]) -> Array:
     result = np.empty([x.shape[axis] for axis in axes], x.dtype)
-    for place in np.ndindex(result.shape):
-        result[place] = x[tuple(place[axes.index(axis)] for axis in range(x.ndim))]
+    for position in np.ndindex(result.shape):
+        result[position] = x[tuple(position[axes.index(axis)] for axis in range(x.ndim))]
     return result
 
 
@@ -177,7 +177,7 @@ def _(x: Array, *, shape: Shape) -> Array:
     return np.zeros(shape, x.dtype) | x if x.dtype.kind == "b" else np.ones(shape, x.dtype) * x
 
 
-def _places(slices: Slices) -> Any:
+def _indices(slices: Slices) -> Any:
     """Index that takes what `slices` say, from their definition."""
     return np.ix_(
         *[[start + index * step for index in range(length)] for start, length, step in slices]
@@ -210,7 +210,7 @@ def _places(slices: Slices) -> Any:
     ],
 )
 def _(x: Array, *, slices: Slices) -> Array:
-    return np.array(x[_places(slices)]) if slices else x
+    return np.array(x[_indices(slices)]) if slices else x
 
 
 @reference(
@@ -251,7 +251,7 @@ def _(x: Array, value: Any, *, slices: Slices) -> Array:
     if not slices:
         return np.asarray(value)
     result = np.array(x)
-    result[_places(slices)] = value
+    result[_indices(slices)] = value
     return result
 
 

@@ -28,9 +28,9 @@ def _matmul(x1: Array, x2: Array) -> Array:
     x1 = np.broadcast_to(x1, (*batch, *x1.shape[-2:]))
     x2 = np.broadcast_to(x2, (*batch, *x2.shape[-2:]))
     result = np.zeros((*batch, x1.shape[-2], x2.shape[-1]), x1.dtype)
-    for place in np.ndindex(result.shape):
-        products = x1[place[:-1]] * x2[(*place[:-2], slice(None), place[-1])]
-        result[place] = math.fsum(products) if products.dtype.kind == "f" else products.sum()
+    for index in np.ndindex(result.shape):
+        products = x1[index[:-1]] * x2[(*index[:-2], slice(None), index[-1])]
+        result[index] = math.fsum(products) if products.dtype.kind == "f" else products.sum()
     return result
 
 
@@ -96,9 +96,9 @@ also_for_complex(
 def _vecdot(x1: Array, x2: Array, *, axis: int) -> Array:
     products = np.moveaxis(np.conj(x1) * x2, axis, -1)
     result = np.zeros(products.shape[:-1], products.dtype)
-    for place in np.ndindex(result.shape):
-        row = products[place]
-        result[place] = math.fsum(row) if row.dtype.kind == "f" else row.sum()
+    for index in np.ndindex(result.shape):
+        row = products[index]
+        result[index] = math.fsum(row) if row.dtype.kind == "f" else row.sum()
     return result
 
 

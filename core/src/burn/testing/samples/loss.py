@@ -84,11 +84,11 @@ def _(log_probs: Array, targets: Array, *, axis: int) -> Array:
 def _(logits: Array, targets: Array, *, axis: int) -> Array:
     rows = np.moveaxis(logits, axis, -1)
     result = np.empty(targets.shape)
-    for place in np.ndindex(targets.shape):
-        row = rows[place].tolist()
+    for index in np.ndindex(targets.shape):
+        row = rows[index].tolist()
         largest = max(row)
         total = math.fsum(math.exp(value - largest) for value in row)
-        result[place] = math.log(total) + largest - row[int(targets[place])]
+        result[index] = math.log(total) + largest - row[int(targets[index])]
     return result
 
 
@@ -113,8 +113,8 @@ def _(logits: Array, targets: Array, *, axis: int) -> Array:
 def _(logits: Array, targets: Array, g: Array, *, axis: int) -> Array:
     rows = np.moveaxis(logits, axis, -1)
     result = np.empty(rows.shape)
-    for place in np.ndindex(targets.shape):
-        slope = np.array(_softmax(rows[place].tolist()))
-        slope[int(targets[place])] -= 1.0
-        result[place] = g[place] * slope
+    for index in np.ndindex(targets.shape):
+        slope = np.array(_softmax(rows[index].tolist()))
+        slope[int(targets[index])] -= 1.0
+        result[index] = g[index] * slope
     return np.moveaxis(result, -1, axis)

@@ -134,24 +134,24 @@ def _errors(**more: Any) -> list[Any]:
 
 
 def _found(x: Array, **plan: Any) -> tuple[Array, Array]:
-    """Values and places, by looking at each window."""
+    """Maxima and their flat indices, window by window."""
     plan.pop("index_dtype", None)
     count = len(plan["kernel_size"])
     lead, spatial = x.shape[: x.ndim - count], x.shape[x.ndim - count :]
     held = list(each_window(spatial, **plan))
-    shape = (*lead, *(1 + max(place[axis] for place, _ in held) for axis in range(count)))
-    values, places = np.zeros(shape, x.dtype), np.zeros(shape, np.int64)
+    shape = (*lead, *(1 + max(index[axis] for index, _ in held) for axis in range(count)))
+    values, indices = np.zeros(shape, x.dtype), np.zeros(shape, np.int64)
     for outer in np.ndindex(lead):
-        for place, window in held:
+        for index, window in held:
             within = [one for one in window if inside(one, spatial)]
             numbers = [x[outer + one] for one in within]
             best = 0
             for number, value in enumerate(numbers):
                 if value > numbers[best] or (np.isnan(value) and not np.isnan(numbers[best])):
                     best = number
-            values[outer + place] = numbers[best]
-            places[outer + place] = np.ravel_multi_index(within[best], spatial)
-    return values, places
+            values[outer + index] = numbers[best]
+            indices[outer + index] = np.ravel_multi_index(within[best], spatial)
+    return values, indices
 
 
 @reference("max_pool", samples=_samples(), errors=_errors(), exact=True)
@@ -169,7 +169,7 @@ reference(
         *_errors(index_dtype=int32),
         error("boolean indices", DTypeError, floats(4), **_plan(2), index_dtype=bool_),
         error("float indices", DTypeError, floats(4), **_plan(2), index_dtype=float32),
-        error("too many places", DTypeError, floats(129), **_plan(2), index_dtype=int8),
+        error("too many positions", DTypeError, floats(129), **_plan(2), index_dtype=int8),
     ],
     exact=True,
 )(_found)
@@ -178,10 +178,10 @@ reference(
 def _scattered(g: Array, indices: Array, *, input_size: tuple[int, ...]) -> Array:
     lead = g.shape[: g.ndim - len(input_size)]
     result = np.zeros((*lead, *input_size))
-    for place in np.ndindex(g.shape):
-        index = int(indices[place]) % max(math.prod(input_size), 1)
+    for position in np.ndindex(g.shape):
+        index = int(indices[position]) % max(math.prod(input_size), 1)
         target = np.unravel_index(index, input_size)
-        result[place[: len(lead)] + target] += g[place]
+        result[position[: len(lead)] + target] += g[position]
     return result
 
 
@@ -200,9 +200,7 @@ reference(
         sample("images", floats(2, 3, 2, 2), _indices(2, 3, 2, 2, count=20), input_size=(4, 5)),
         sample("signals", floats(2, 3), _indices(2, 3, count=7), input_size=(7,)),
         sample("volumes", floats(1, 2, 1, 2), _indices(1, 2, 1, 2, count=12), input_size=(2, 3, 2)),
-        sample(
-            "places named more than once", floats(2, 9), _indices(2, 9, count=3), input_size=(3,)
-        ),
+        sample("indices that repeat", floats(2, 9), _indices(2, 9, count=3), input_size=(3,)),
         sample("from the end", floats(2, 3), np.array([[-1, 0, -4], [3, -2, -1]]), input_size=(4,)),
         sample("spatial axes alone", floats(2, 2), _indices(2, 2, count=9), input_size=(3, 3)),
         sample("empty batch", floats(0, 2, 2), _indices(0, 2, 2, count=9), input_size=(3, 3)),
@@ -228,7 +226,7 @@ reference(
         error("empty input", ShapeError, floats(0), _indices(0, count=1), input_size=(0,)),
         error("negative input", ShapeError, floats(1), _indices(1, count=1), input_size=(-1,)),
         error(
-            "place out of range",
+            "index out of range",
             OutOfRangeError,
             floats(2, 2),
             np.array([[0, 1], [9, 0]]),
@@ -236,7 +234,7 @@ reference(
             in_data=True,
         ),
         error(
-            "place before the first",
+            "index before the first",
             OutOfRangeError,
             floats(2, 2),
             np.array([[0, 1], [-10, 0]]),

@@ -182,8 +182,8 @@ def _(x: Array, gamma: Array | None, g: Array, *, epsilon: float) -> tuple[Array
 def _(x: Array, gamma: Array | None, *, epsilon: float) -> Array:
     rows = x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
     result = np.empty(rows.shape)
-    for place, row in enumerate(rows):
-        result[place] = row / math.sqrt(_mean(row * row) + epsilon)
+    for index, row in enumerate(rows):
+        result[index] = row / math.sqrt(_mean(row * row) + epsilon)
     return result.reshape(x.shape) * (1.0 if gamma is None else gamma)
 
 
@@ -226,14 +226,14 @@ def _channel(x: Array | None, fill: float, count: int) -> Array:
             ("gamma alone", floats(2, 3, 4), _CHANNEL_GAMMA, None),
             ("beta alone", floats(2, 3, 4), None, _CHANNEL_BETA),
             ("no examples", floats(0, 3, 2), _CHANNEL_GAMMA, _CHANNEL_BETA),
-            ("no places", floats(2, 3, 0), _CHANNEL_GAMMA, _CHANNEL_BETA),
+            ("no positions", floats(2, 3, 0), _CHANNEL_GAMMA, _CHANNEL_BETA),
             ("layouts", transposed(floats(2, 3, 4)), strided(_CHANNEL_GAMMA), _CHANNEL_BETA),
             ("strided", strided(floats(2, 3, 4)), _CHANNEL_GAMMA, strided(_CHANNEL_BETA)),
         ]
     ],
     errors=[
         error(
-            "gamma per place",
+            "gamma per position",
             ShapeError,
             floats(2, 3, 4),
             floats(4),
@@ -278,7 +278,7 @@ _BATCHES: Final = {
     "without parameters": (floats(2, 3, 4), None, None),
     "gamma alone": (floats(2, 3, 4), _CHANNEL_GAMMA, None),
     "beta alone": (floats(2, 3, 4), None, _CHANNEL_BETA),
-    "many places": (floats(2, 2, 90), None, None),
+    "many positions": (floats(2, 2, 90), None, None),
     "far from 0": (floats(2, 3, 4) + 50.0, _CHANNEL_GAMMA, _CHANNEL_BETA),
     "layouts": (transposed(floats(2, 3, 4)), strided(_CHANNEL_GAMMA), _CHANNEL_BETA),
     "strided": (strided(floats(2, 3, 4)), _CHANNEL_GAMMA, strided(_CHANNEL_BETA)),
@@ -308,7 +308,7 @@ def _channel_terms(x: Array, *parameters: Array | None, epsilon: float) -> tuple
         sample("one element each", floats(1, 3), None, _CHANNEL_BETA, epsilon=0.5),
     ],
     errors=[
-        error("gamma per place", ShapeError, floats(2, 3, 4), floats(4), None, epsilon=0.1),
+        error("gamma per position", ShapeError, floats(2, 3, 4), floats(4), None, epsilon=0.1),
         error("beta for all", ShapeError, floats(2, 3), None, floats(1), epsilon=0.1),
         error("a vector", ShapeError, floats(3), None, None, epsilon=0.1),
     ],
@@ -352,7 +352,7 @@ def _(
             epsilon=0.1,
         ),
         error(
-            "a mean for each place",
+            "a mean for each position",
             ShapeError,
             floats(2, 3, 4),
             None,

@@ -273,7 +273,7 @@ def _(x: Array, *, axis: tuple[int, ...], keepdims: bool = False) -> Array:
 
 
 _INDEX: Final[dict[str, Any]] = {"dtype": INDEX_DTYPE}
-_PLACES: Final = [
+_ARG_SAMPLES: Final = [
     sample("first axis", floats(3, 4), axis=0, **_INDEX),
     sample("last axis", floats(3, 4), axis=1, **_INDEX),
     sample("middle axis", floats(2, 5, 2), axis=1, **_INDEX),
@@ -291,16 +291,16 @@ _PLACES: Final = [
     sample("booleans", booleans(4, 5), axis=1, **_INDEX),
     sample("booleans all equal", np.ones((2, 3), np.bool_), axis=1, **_INDEX),
 ]
-_PLACE_ERRORS: Final = [
+_ARG_ERRORS: Final = [
     error("axis out of range", AxisError, floats(3), axis=1, dtype=int32),
     error("of no elements", ShapeError, floats(2, 0), axis=1, dtype=int32),
-    error("float places", DTypeError, floats(3), axis=0, dtype=float32, lenient=True),
-    error("bool places", DTypeError, floats(3), axis=0, dtype=bool_, lenient=True),
+    error("float indices", DTypeError, floats(3), axis=0, dtype=float32, lenient=True),
+    error("bool indices", DTypeError, floats(3), axis=0, dtype=bool_, lenient=True),
 ]
 
 
-def _place_of(choose: Callable[..., Any]) -> Callable[..., Array]:
-    def place(x: Array, *, axis: int, keepdims: bool = False, dtype: DType) -> Array:
+def _arg_reference(choose: Callable[..., Any]) -> Callable[..., Array]:
+    def position(x: Array, *, axis: int, keepdims: bool = False, dtype: DType) -> Array:
         del dtype
 
         def first(row: list[Any]) -> int:
@@ -309,8 +309,8 @@ def _place_of(choose: Callable[..., Any]) -> Callable[..., Array]:
 
         return over_axes(first, x, (axis,), keepdims)
 
-    return place
+    return position
 
 
-reference("argmax", samples=_PLACES, errors=_PLACE_ERRORS)(_place_of(max))
-reference("argmin", samples=_PLACES, errors=_PLACE_ERRORS)(_place_of(min))
+reference("argmax", samples=_ARG_SAMPLES, errors=_ARG_ERRORS)(_arg_reference(max))
+reference("argmin", samples=_ARG_SAMPLES, errors=_ARG_ERRORS)(_arg_reference(min))

@@ -19,18 +19,18 @@ sample = partial(op_samples.sample, align_corners=False, scale=None)
 error = partial(op_samples.error, align_corners=False, scale=None)
 
 
-def _position(place: int, length: int, count: int, align_corners: bool, scale: Any) -> float:
-    """Where a place of the result lies between the elements of an axis."""
+def _position(index: int, length: int, count: int, align_corners: bool, scale: Any) -> float:
+    """Position of an output element on an input axis, in elements."""
     if align_corners:
-        return place * (length - 1) / (count - 1) if count > 1 else 0.0
+        return index * (length - 1) / (count - 1) if count > 1 else 0.0
     step = length / count if scale is None else 1.0 / scale
-    return (place + 0.5) * step - 0.5
+    return (index + 0.5) * step - 0.5
 
 
-def _nearest(place: int, length: int, count: int, half: float, scale: Any) -> int:
+def _nearest(index: int, length: int, count: int, half: float, scale: Any) -> int:
     step = length / count if scale is None else 1.0 / scale
     # The samples are such that rounding does not decide.
-    return min(math.floor((place + half) * step + 1e-9), length - 1)
+    return min(math.floor((index + half) * step + 1e-9), length - 1)
 
 
 def keys(d: float, a: float = -0.75) -> float:
@@ -49,15 +49,15 @@ def _lanczos(d: float) -> float:
 
 
 def _matrix(length: int, count: int, mode: str, align_corners: bool, scale: Any) -> Array:
-    """Weight of each element of an axis in each place of the result."""
+    """Weight of each input element in each output element."""
     weights = np.zeros((count, length))
-    for place in range(count):
-        row = weights[place]
+    for index in range(count):
+        row = weights[index]
         if mode.startswith("nearest"):
             half = 0.5 if mode == "nearest-exact" else 0.0
-            row[_nearest(place, length, count, half, scale)] = 1.0
+            row[_nearest(index, length, count, half, scale)] = 1.0
             continue
-        position = _position(place, length, count, align_corners, scale)
+        position = _position(index, length, count, align_corners, scale)
         if mode == "linear":
             position = min(max(position, 0.0), length - 1.0)
             for number in range(length):
@@ -77,8 +77,8 @@ def _weighted(x: Array, weights: Array, axis: int) -> Array:
     """Multiply by a matrix along an axis; what has the weight 0 is not looked at."""
     x = np.moveaxis(x, axis, 0)
     result = np.zeros((len(weights), *x.shape[1:]))
-    for place, number in zip(*np.nonzero(weights), strict=True):
-        result[place] += weights[place, number] * x[number]
+    for index, number in zip(*np.nonzero(weights), strict=True):
+        result[index] += weights[index, number] * x[number]
     return np.moveaxis(result, 0, axis)
 
 
@@ -112,7 +112,7 @@ _CASES: Final[list[tuple[str, Sizes, Sizes, Sizes, dict[str, Any]]]] = [
     *[(f"{mode}, smaller", (), (7, 4), (3, 3), {"mode": mode}) for mode in _MODES],
     *[(f"{mode}, signals", (1, 2), (5,), (7,), {"mode": mode}) for mode in _MODES],
     *[(f"{mode}, one element", (2,), (1,), (3,), {"mode": mode}) for mode in _MODES],
-    *[(f"{mode}, one place", (), (4, 3), (1, 1), {"mode": mode}) for mode in _MODES],
+    *[(f"{mode}, one output", (), (4, 3), (1, 1), {"mode": mode}) for mode in _MODES],
     *[(f"{mode}, the same size", (2,), (3,), (3,), {"mode": mode}) for mode in _MODES],
     *[
         (f"{mode}, scale", (), (5, 3), (6, 4), {"mode": mode, "scale": (1.3, 1.6)})
@@ -123,7 +123,7 @@ _CASES: Final[list[tuple[str, Sizes, Sizes, Sizes, dict[str, Any]]]] = [
         for mode in _MODES[2:]
     ],
     *[
-        (f"{mode}, corners, one place", (), (3, 1), (1, 4), {"mode": mode, "align_corners": True})
+        (f"{mode}, corners, one output", (), (3, 1), (1, 4), {"mode": mode, "align_corners": True})
         for mode in _MODES[2:]
     ],
     ("volumes", (1, 1), (2, 3, 2), (3, 2, 3), {"mode": "linear"}),
@@ -179,7 +179,7 @@ reference(
             error(note, expected, floats(2, 3, 4), output_size=(3, 4), **options)
             for note, expected, options in _ERRORS
         ],
-        error("no places", ShapeError, floats(2, 3), output_size=(0,), mode="linear"),
+        error("no positions", ShapeError, floats(2, 3), output_size=(0,), mode="linear"),
         error("negative size", ShapeError, floats(2, 3), output_size=(-1,), mode="linear"),
         error("no size", ShapeError, floats(2, 3), output_size=(), mode="linear"),
         error("too few axes", ShapeError, floats(3), output_size=(2, 2), mode="linear"),
@@ -204,7 +204,7 @@ reference(
             error(note, expected, floats(2, 3, 4), input_size=(3, 4), **options)
             for note, expected, options in _ERRORS
         ],
-        error("no places", ShapeError, floats(2, 0), input_size=(3,), mode="linear"),
+        error("no positions", ShapeError, floats(2, 0), input_size=(3,), mode="linear"),
         error("no size", ShapeError, floats(2, 3), input_size=(), mode="linear"),
         error("too few axes", ShapeError, floats(3), input_size=(2, 2), mode="linear"),
         error("empty input", ShapeError, floats(2, 3), input_size=(0,), mode="nearest"),

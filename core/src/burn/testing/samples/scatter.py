@@ -1,4 +1,4 @@
-"""Samples of writing at places that a tensor of integers names."""
+"""Samples of writing at indices."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from burn.testing.arrays import (
 from burn.testing.op_samples import Array, ErrorSample, Sample, error, reference, sample
 
 _ROWS: Final = np.array([[2, 0, 1, 2], [0, 0, -1, -3], [2, -3, 1, -1]])
-"""Places along an axis of length 3, most of them named more than once."""
+"""Indices along an axis of length 3, most of them repeated."""
 
 _NONE: Final = np.zeros(0, np.int64)
 _UPDATES: Final = ("assign", "add", "multiply", "min", "max")
@@ -42,18 +42,18 @@ _JOIN: Final[dict[str, Callable[[Any, Any], Any]]] = {
 }
 
 
-def _updated(x: Array, places: list[tuple[Any, ...]], values: list[Any], update: str) -> Array:
+def _updated(x: Array, indices: list[tuple[Any, ...]], values: list[Any], update: str) -> Array:
     result = np.array(x)
     with np.errstate(all="ignore"):
-        for place, value in zip(places, values, strict=True):
-            result[place] = _JOIN[update](result[place], value)
+        for index, value in zip(indices, values, strict=True):
+            result[index] = _JOIN[update](result[index], value)
     return result
 
 
 def _scatter(x: Array, indices: Array, value: Array, *, axis: int, update: str) -> Array:
     every = list(np.ndindex(indices.shape))
-    places = [(*one[:axis], int(indices[one]), *one[axis + 1 :]) for one in every]
-    return _updated(x, places, [value[one] for one in every], update)
+    positions = [(*one[:axis], int(indices[one]), *one[axis + 1 :]) for one in every]
+    return _updated(x, positions, [value[one] for one in every], update)
 
 
 def _scatter_samples(update: str) -> list[Sample]:
@@ -331,12 +331,12 @@ def _select_samples(update: str) -> list[Sample]:
 )
 def _(x: Array, indices: Array, value: Array, *, axis: int, update: str) -> Array:
     before = (slice(None),) * axis
-    places = [(*before, int(index)) for index in indices]
-    return _updated(x, places, list(np.moveaxis(value, axis, 0)), update)
+    positions = [(*before, int(index)) for index in indices]
+    return _updated(x, positions, list(np.moveaxis(value, axis, 0)), update)
 
 
 _PAIRS: Final = np.array([[[0, 1], [2, -1]], [[-3, 1], [1, 0]], [[2, 3], [2, 3]]])
-"""Places in a (3, 4) matrix, some of them named more than once, in three rows of two."""
+"""Indices of elements of a (3, 4) matrix, some repeated, in three rows of two."""
 
 
 @reference(
@@ -345,7 +345,7 @@ _PAIRS: Final = np.array([[[0, 1], [2, -1]], [[-3, 1], [1, 0]], [[2, 3], [2, 3]]
         sample("all axes", floats(3, 4), _PAIRS),
         sample("first axis", floats(3, 4), np.array([[2], [0], [-1]])),
         sample("two of three axes", floats(3, 4, 2), _PAIRS),
-        sample("one place", floats(3, 4), np.array([1, -2])),
+        sample("one index", floats(3, 4), np.array([1, -2])),
         sample("no axis", floats(3, 4), np.zeros((2, 0), np.int64)),
         sample("0-d", floats(), np.zeros((2, 0), np.int64)),
         sample("no indices", floats(3, 4), np.zeros((0, 2), np.int64)),
@@ -371,8 +371,8 @@ _PAIRS: Final = np.array([[[0, 1], [2, -1]], [[-3, 1], [1, 0]], [[2, 3], [2, 3]]
 def _(x: Array, indices: Array) -> Array:
     lead = indices.shape[:-1]
     result = np.empty((*lead, *x.shape[indices.shape[-1] :]), x.dtype)
-    for place in np.ndindex(lead):
-        result[place] = x[tuple(indices[place].tolist())]
+    for index in np.ndindex(lead):
+        result[index] = x[tuple(indices[index].tolist())]
     return result
 
 
@@ -395,7 +395,7 @@ def _nd_samples(update: str) -> list[Sample]:
             **how,
         ),
         sample(
-            f"{update} one place",
+            f"{update} one index",
             transposed(floats(3, 4)),
             np.array([1, -2]),
             floats(phase=0.1),
@@ -453,5 +453,5 @@ _ND_ERRORS: Final[list[ErrorSample]] = [
 )
 def _(x: Array, indices: Array, value: Array, *, update: str) -> Array:
     lead = list(np.ndindex(indices.shape[:-1]))
-    places = [tuple(indices[one].tolist()) for one in lead]
-    return _updated(x, places, [value[one] for one in lead], update)
+    positions = [tuple(indices[one].tolist()) for one in lead]
+    return _updated(x, positions, [value[one] for one in lead], update)

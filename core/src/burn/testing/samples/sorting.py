@@ -59,24 +59,24 @@ def _samples(prefix: str, *, descending: bool) -> list[Sample]:
     samples=[
         *_samples("ascending", descending=False),
         *_samples("descending", descending=True),
-        sample("places as int32", floats(5), axis=0, dtype=int32),
+        sample("indices as int32", floats(5), axis=0, dtype=int32),
     ],
     errors=[
         error("axis out of range", AxisError, floats(3), axis=1, dtype=int32),
         error("0-d", AxisError, floats(), axis=0, dtype=int32),
-        error("float places", DTypeError, floats(3), axis=0, dtype=float32, lenient=True),
-        error("bool places", DTypeError, floats(3), axis=0, dtype=bool_, lenient=True),
+        error("float indices", DTypeError, floats(3), axis=0, dtype=float32, lenient=True),
+        error("bool indices", DTypeError, floats(3), axis=0, dtype=bool_, lenient=True),
     ],
 )
 def _argsort(x: Array, *, axis: int, descending: bool = False, dtype: DType) -> Array:
     del dtype
     result = np.empty(x.shape, np.int64)
-    rows, places = np.moveaxis(x, axis, -1), np.moveaxis(result, axis, -1)
+    rows, indices = np.moveaxis(x, axis, -1), np.moveaxis(result, axis, -1)
     for row in np.ndindex(rows.shape[:-1]):
         values = rows[row].tolist()
         # Python's sort is stable, also with reverse=True.
         keys = [(1, 0) if is_nan(value) else (0, value) for value in values]
-        places[row] = sorted(range(len(keys)), key=keys.__getitem__, reverse=descending)
+        indices[row] = sorted(range(len(keys)), key=keys.__getitem__, reverse=descending)
     return result
 
 
@@ -106,8 +106,8 @@ def _without_dtype(one: Sample) -> Sample:
     ],
 )
 def _(x: Array, *, axis: int, descending: bool = False) -> Array:
-    places = _argsort(x, axis=axis, descending=descending, dtype=int64)
-    return np.take_along_axis(x, places, axis)
+    indices = _argsort(x, axis=axis, descending=descending, dtype=int64)
+    return np.take_along_axis(x, indices, axis)
 
 
 def _largest(prefix: str, *, largest: bool) -> list[Sample]:
@@ -135,18 +135,18 @@ def _largest(prefix: str, *, largest: bool) -> list[Sample]:
     samples=[
         *_largest("largest", largest=True),
         *_largest("smallest", largest=False),
-        sample("places as int32", floats(5), k=2, axis=0, dtype=int32),
+        sample("indices as int32", floats(5), k=2, axis=0, dtype=int32),
     ],
     errors=[
         error("axis out of range", AxisError, floats(3), k=1, axis=1, dtype=int32),
         error("more than there are", ArgumentError, floats(3), k=4, axis=0, dtype=int32),
         error("a negative number", ArgumentError, floats(3), k=-1, axis=0, dtype=int32),
-        error("float places", DTypeError, floats(3), k=1, axis=0, dtype=float32, lenient=True),
+        error("float indices", DTypeError, floats(3), k=1, axis=0, dtype=float32, lenient=True),
     ],
 )
 def _(x: Array, *, k: int, axis: int, largest: bool = True, dtype: DType) -> Array:
-    places = _argsort(x, axis=axis, descending=largest, dtype=dtype)
-    return np.take(places, range(k), axis)
+    indices = _argsort(x, axis=axis, descending=largest, dtype=dtype)
+    return np.take(indices, range(k), axis)
 
 
 _STEPS = np.array([-1.5, -1.0, 0.0, 0.0, 0.0, 1.0, 1.5])
@@ -175,12 +175,12 @@ def _searches(side: str, *, right: bool) -> list[Sample]:
     samples=[
         *_searches("left", right=False),
         *_searches("right", right=True),
-        sample("places as int32", _STEPS, _QUERIES, dtype=int32),
+        sample("indices as int32", _STEPS, _QUERIES, dtype=int32),
     ],
     errors=[
         error("in a matrix", ShapeError, floats(2, 3), floats(2), dtype=int32),
         error("in 0-d", ShapeError, floats(), floats(2), dtype=int32),
-        error("float places", DTypeError, floats(3), floats(2), dtype=float32, lenient=True),
+        error("float indices", DTypeError, floats(3), floats(2), dtype=float32, lenient=True),
     ],
 )
 def _(x1: Array, x2: Array, *, right: bool = False, dtype: DType) -> Array:
@@ -191,5 +191,5 @@ def _(x1: Array, x2: Array, *, right: bool = False, dtype: DType) -> Array:
 
     keys = [key(value) for value in x1.tolist()]
     search = bisect.bisect_right if right else bisect.bisect_left
-    places = [search(keys, key(value)) for value in x2.reshape(-1).tolist()]
-    return np.array(places, np.int64).reshape(x2.shape)
+    indices = [search(keys, key(value)) for value in x2.reshape(-1).tolist()]
+    return np.array(indices, np.int64).reshape(x2.shape)

@@ -14,8 +14,8 @@ from burn.testing.samples._convolutions import BIAS, matrix_of, meetings, number
 
 def _conv_transpose(x: Array, weight: Array, bias: Array | None, **numbers: Any) -> Array:
     lengths = tuple(
-        (count - 1) * step - sum(ends) + spread * (places - 1) + extra + 1
-        for count, places, step, ends, spread, extra in zip(
+        (count - 1) * step - sum(ends) + spread * (taps - 1) + extra + 1
+        for count, taps, step, ends, spread, extra in zip(
             x.shape[2:],
             weight.shape[2:],
             numbers["stride"],
@@ -27,8 +27,8 @@ def _conv_transpose(x: Array, weight: Array, bias: Array | None, **numbers: Any)
     )
     groups = numbers["groups"]
     output = np.zeros((x.shape[0], weight.shape[1] * groups, *lengths))
-    for window, place, element in meetings(lengths, x.shape[2:], weight.shape[2:], numbers):
-        output[element] += product(x[window], matrix_of(weight[place], groups))
+    for window, index, element in meetings(lengths, x.shape[2:], weight.shape[2:], numbers):
+        output[element] += product(x[window], matrix_of(weight[index], groups))
     return output if bias is None else output + bias.reshape(-1, *[1] * len(lengths))
 
 
@@ -132,7 +132,7 @@ reference(
             axes=1,
         ),
         _back(
-            "NaN and infinity reach their own places",
+            "NaN and infinity reach their own elements",
             np.array([[[[1.0, np.nan, 2.0, 1.0], [np.inf, 1.0, 1.0, 1.0]]]]),
             np.abs(floats(1, 2, 2, 2)),
             None,

@@ -39,7 +39,7 @@ _FUNCTIONS: Final[dict[str, tuple[Any, ...]]] = {
     ),
     "erf": (each(math.erf), -3.0, 3.0, [-6.0, -1.001, -1e-8, 1e-3, 0.999, 1.0, 5.0], [-10.0, 1e30]),
 }
-"""A reference, from where to where it is smooth, its edges and places beyond, and extremes."""
+"""A reference, from where to where it is smooth, its edges, points beyond them, and extremes."""
 
 for _name, (_function, _low, _high, _edges, _extremes) in _FUNCTIONS.items():
     reference(

@@ -29,7 +29,7 @@ def _counts(size: tuple[int, ...], numbers: dict[str, Any]) -> list[int]:
     return counts
 
 
-def _places(
+def _indices(
     channels: int, size: tuple[int, ...], numbers: dict[str, Any]
 ) -> Iterator[tuple[int, int, Any]]:
     """Row and column of each element of the columns, and where in the images it is from."""
@@ -37,12 +37,12 @@ def _places(
     counts = _counts(size, numbers)
     windows = list(itertools.product(*map(range, counts)))
     rows = itertools.product(range(channels), *map(range, kernel))
-    for row, (channel, *place) in enumerate(rows):
+    for row, (channel, *index) in enumerate(rows):
         for column, window in enumerate(windows):
             y, x = [
                 window[axis] * numbers["stride"][axis]
                 - numbers["padding"][axis][0]
-                + place[axis] * numbers["dilation"][axis]
+                + index[axis] * numbers["dilation"][axis]
                 for axis in range(2)
             ]
             if 0 <= y < size[0] and 0 <= x < size[1]:
@@ -53,8 +53,8 @@ def _unfold(x: Array, **numbers: Any) -> Array:
     kernel, counts = numbers["kernel_size"], _counts(x.shape[2:], numbers)
     shape = (x.shape[0], x.shape[1] * kernel[0] * kernel[1], counts[0] * counts[1])
     columns = np.zeros(shape)
-    for row, column, place in _places(x.shape[1], x.shape[2:], numbers):
-        columns[:, row, column] = x[place]
+    for row, column, index in _indices(x.shape[1], x.shape[2:], numbers):
+        columns[:, row, column] = x[index]
     return columns
 
 
@@ -62,8 +62,8 @@ def _fold(x: Array, *, output_size: tuple[int, ...], **numbers: Any) -> Array:
     kernel = numbers["kernel_size"]
     channels = x.shape[1] // (kernel[0] * kernel[1])
     images = np.zeros((x.shape[0], channels, *output_size))
-    for row, column, place in _places(channels, output_size, numbers):
-        images[place] += x[:, row, column]
+    for row, column, index in _indices(channels, output_size, numbers):
+        images[index] += x[:, row, column]
     return images
 
 

@@ -103,9 +103,9 @@ def network(device: Device) -> None:
     x, weight = _operands()
     tracking = device.autodiff()
     found = []
-    for place in (tracking, tracking.gradient_checkpointing()):
-        leaf = burn.asarray(weight, device=place).require_grad()
-        loss = _loss(burn.asarray(x, device=place), leaf)
+    for where in (tracking, tracking.gradient_checkpointing()):
+        leaf = burn.asarray(weight, device=where).require_grad()
+        loss = _loss(burn.asarray(x, device=where), leaf)
         found.append(gradient_of(leaf, loss).numpy())
     expect_values("the gradient with checkpointing", found[1], found[0])
     direction = np.where(np.arange(30) % 2, 1.0, -1.0).reshape(6, 5).astype(np.float32)
@@ -181,9 +181,9 @@ def deep(device: Device) -> None:
 def constants(device: Device) -> None:
     """On the autodiff device or below it, they are constants."""
     x = burn.asarray([1.0, 2.0], device=device.autodiff()).require_grad()
-    for place in (device, device.autodiff()):
-        y = x * burn.asarray([3.0, 4.0], device=place)
-        expect(y.is_tracked and y.device is device.autodiff(), f"with one on {place}: {y.device}")
+    for where in (device, device.autodiff()):
+        y = x * burn.asarray([3.0, 4.0], device=where)
+        expect(y.is_tracked and y.device is device.autodiff(), f"with one on {where}: {y.device}")
         expect_values("the gradient", x.grad(y.sum().backward()), np.array([3, 4], np.float32))
 
 

@@ -145,7 +145,7 @@ def probe_agrees(device: Device) -> None:
 
 @_dtypes.check("the default dtypes can be computed with")
 def defaults_are_supported(device: Device) -> None:
-    """What a tensor gets when nobody says its dtype."""
+    """The dtype of a tensor that is made without one."""
     for dtype in (device.settings.float_dtype, device.settings.int_dtype):
         expect(device.supports_dtype(dtype), f"the default dtype {dtype} is not supported")
     expect(burn.ones(2, device=device).dtype is device.settings.float_dtype, "of ones()")

@@ -55,7 +55,7 @@ def gradient_of(leaf: Tensor, loss: Tensor) -> Tensor:
 
 
 def typical(dtype: DType, *shape: int) -> Array:
-    """Values of a dtype that tell places and, for numbers, signs apart; all are exact in it."""
+    """Values of a dtype, all different and exact in it; numbers of both signs."""
     count = int(np.prod(shape))
     numbers = np.arange(count).reshape(shape)
     if dtype.is_bool:

@@ -29,8 +29,8 @@ def _bad_take(device: Device) -> Tensor:
 
 def _bad_scatter(device: Device) -> Tensor:
     x = burn.zeros(3, device=device)
-    places = burn.asarray([0, -4], device=device)
-    return burn.scatter_add(x, places, burn.ones(2, device=device), axis=0)
+    indices = burn.asarray([0, -4], device=device)
+    return burn.scatter_add(x, indices, burn.ones(2, device=device), axis=0)
 
 
 def _bad_labels(device: Device) -> Tensor:
@@ -88,7 +88,7 @@ def raises_by_the_read(device: Device) -> None:
 
 @_failures.check("an index out of range raises by the next sync")
 def raises_by_the_sync(device: Device) -> None:
-    """Also where nobody reads the result."""
+    """Also where the result is never read."""
     for name, work in _WRONG.items():
         raised = False
         try:

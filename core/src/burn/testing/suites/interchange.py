@@ -1,4 +1,4 @@
-"""Suite ``interchange``: memory is shared with other libraries, and nobody writes to it."""
+"""Suite ``interchange``: memory is shared with other libraries, and never written to."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from burn import namespace as burn
-from burn.backend.capsule import contents
+from burn.backend.capsule import read_capsule
 from burn.backend.dlpack import HOST, import_host, is_readable
 from burn.devices import Device
 from burn.dtype import DType, bfloat16, float32
@@ -41,7 +41,7 @@ def _in_dlpack(dtype: DType) -> bool:
 
 @_interchange.check("exports have the values", dtypes=for_each_dtype())
 def exported(device: Device, dtype: DType) -> None:
-    """`__dlpack__` in host memory: what the device has there, or a copy; nobody may write to it."""
+    """`__dlpack__` in host memory: the device's own memory, read-only, or a copy."""
     for what, x, values in layouts(device, dtype):
         data = import_host(_OnHost(x))
         expect(data.dtype is dtype, f"an export of {what} has the dtype {data.dtype}")
@@ -67,27 +67,33 @@ class _OnHost:
 def export_marks(device: Device, dtype: DType) -> None:
     """The marks of DLPack: where it lies, whether it may be written to, whether it is a copy."""
     for what, x, _ in layouts(device, dtype):
-        place = x.__dlpack_device__()
-        expect(type(place) is tuple and len(place) == 2, f"__dlpack_device__ gave {place!r}")
+        dlpack_device = x.__dlpack_device__()
+        expect(
+            type(dlpack_device) is tuple and len(dlpack_device) == 2,
+            f"__dlpack_device__ gave {dlpack_device!r}",
+        )
         try:
             capsule = x.__dlpack__(max_version=(1, 0))
         except ExportError:
-            if place == HOST:
+            if dlpack_device == HOST:
                 raise
             continue  # the library underneath has no DLPack for this dtype
-        found = contents(capsule)
-        expect(found.device == tuple(map(int, place)), f"{what} is at {found.device}, not {place}")
+        found = read_capsule(capsule)
+        expect(
+            found.device == tuple(map(int, dlpack_device)),
+            f"{what} is at {found.device}, not {dlpack_device}",
+        )
         expect(found.dtype is dtype, f"{what} is exported as {found.dtype}")
         expect(found.shape == x.shape, f"{what} is exported with the shape {found.shape}")
-        memory = contents(x.__dlpack__(copy=False)).address if _is_shared(x) else None
+        memory = read_capsule(x.__dlpack__(copy=False)).address if _is_shared(x) else None
         expect(
             not x.size or found.is_read_only or found.is_copied or found.address != memory,
             f"an export of {what} is in the memory of the tensor, and not marked as read-only",
         )
         expect(not found.has_negative_strides, f"{what} is exported with negative strides")
-        expect(contents(x.__dlpack__()).version is None, "who knows no version got a later one")
+        expect(read_capsule(x.__dlpack__()).version is None, "who knows no version got a later one")
         for options in ({"copy": True}, {"copy": True, "max_version": (1, 0)}, {}):
-            copied = contents(x.__dlpack__(**options))
+            copied = read_capsule(x.__dlpack__(**options))
             expect(
                 not x.size or copied.address != memory,
                 f"what should be a copy of {what} is in the memory of the tensor: {options}",
@@ -103,7 +109,9 @@ def _is_shared(x: Tensor) -> bool:
     return True
 
 
-@_interchange.check("a copy that is exported is nobody's", dtypes=for_each_dtype(_in_dlpack))
+@_interchange.check(
+    "a copy that is exported belongs to its consumer", dtypes=for_each_dtype(_in_dlpack)
+)
 def exported_copy(device: Device, dtype: DType) -> None:
     """``copy=True`` gives memory that the tensor does not see."""
     values = typical(dtype, 6)
@@ -113,7 +121,7 @@ def exported_copy(device: Device, dtype: DType) -> None:
     expect_values("a tensor of which a copy was exported and changed", x, values)
 
 
-@_interchange.check("a stream of nobody's is refused")
+@_interchange.check("an unknown stream is refused")
 def wrong_stream(device: Device) -> None:
     """A stream that is no stream of the device is an error of DLPack's kind."""
     x = burn.ones(2, device=device)
@@ -194,8 +202,8 @@ def primitives_become_tensors(device: Device, dtype: DType) -> None:
     if device.ops.backend.device_of(burn.ones(1, device=device).primitive) is None:
         raise Skipped("the backend does not say which primitives it takes: see device_of")
     for what, x, values in layouts(device, dtype):
-        place = device.ops.backend.device_of(x.primitive)
-        expect(place == device.id, f"device_of the primitive of {what} is {place}")
+        owner = device.ops.backend.device_of(x.primitive)
+        expect(owner == device.id, f"device_of the primitive of {what} is {owner}")
         again = burn.Tensor.from_primitive(x.primitive, device)
         expect(again.primitive is x.primitive, f"the primitive of {what} is another one")
         expect(again.device is device and again.dtype is dtype, f"{what} became {again!r}")

@@ -1,4 +1,4 @@
-"""Suite ``memory``: what nobody needs any more is given back, and what somebody needs is kept."""
+"""Suite ``memory``: memory without references is freed, and memory in use is kept."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from burn.testing.tolerance import compare
 
 __all__ = ["SUITES"]
 
-_memory: Final = DeviceSuite("memory", "memory is given back when nobody needs it, not before")
+_memory: Final = DeviceSuite("memory", "memory is freed with its last reference, not before")
 
 _MIB: Final = 1 << 20
 
@@ -88,7 +88,7 @@ def tensors_are_freed(device: Device) -> None:
     _watch(lambda: burn.ones((16, 16), device=device) * 2.0)
 
 
-@_memory.check("a graph that nobody uses is freed with its tensors")
+@_memory.check("a graph is freed with its tensors")
 def unused_graphs_are_freed(device: Device) -> None:
     """Without the garbage collector, and without a backward pass."""
 
@@ -201,7 +201,7 @@ def _expect_no_growth(
 
 @_memory.check("twice the memory of the device, one after the other", quick=False, large=True)
 def twice_the_memory(device: Device) -> None:
-    """A device that kept what nobody needs would run out."""
+    """A device that kept unreferenced memory would run out."""
     total = device.info.memory
     if total is None:
         raise Skipped("the device does not say how much memory it has")

@@ -269,14 +269,14 @@ def booleans(device: Device) -> None:
 def permutations(device: Device) -> None:
     """Every number once, and every number anywhere."""
     device.seed(4)
-    places = np.zeros((10, 10))
+    counts = np.zeros((10, 10))
     for _ in range(100):
         order = burn.random.permutation(10, device=device).numpy()
         expect(sorted(order.tolist()) == list(range(10)), f"{order} is no permutation")
-        places[np.arange(10), order] += 1
+        counts[np.arange(10), order] += 1
     # 81 degrees of freedom: chi-squared has mean 81 and deviation sqrt(162).
-    statistic = float(((places - 10) ** 2 / 10).sum())
-    expect(statistic < 81 + 4 * math.sqrt(162), f"chi-squared of the places is {statistic:.1f}")
+    statistic = float(((counts - 10) ** 2 / 10).sum())
+    expect(statistic < 81 + 4 * math.sqrt(162), f"chi-squared of the positions is {statistic:.1f}")
 
 
 @_distributions.check("classes")

@@ -88,8 +88,8 @@ def many_elements(device: Device) -> None:
     x[_BEYOND - 3] = 7
     expect_values("the end", x[_BEYOND - 4 :], np.array([0, 7, 0, 0], np.uint8))
     expect_values("the beginning", x[:4], np.zeros(4, np.uint8))
-    place = _BEYOND - 3 - (1 << 31)
-    expect_values("31 bits before the end", x[place : place + 1], np.zeros(1, np.uint8))
+    start = _BEYOND - 3 - (1 << 31)
+    expect_values("31 bits before the end", x[start : start + 1], np.zeros(1, np.uint8))
     if device.settings.int_dtype is int64:
         expect(int(burn.argmax(x)) == _BEYOND - 3, f"argmax() is {int(burn.argmax(x))}")
         taken = burn.take(x, burn.asarray([_BEYOND - 3, 0], device=device), axis=0)

@@ -89,7 +89,7 @@ def to_other_devices(device: Device, dtype: DType) -> None:
             expect_values(f"a copy of {what} that was on {other}", burn.flip(back), np.flip(values))
 
 
-@_transfers.check("what was moved is nobody else's", dtypes=for_each_dtype())
+@_transfers.check("a moved tensor shares no memory", dtypes=for_each_dtype())
 def moved_is_left_alone(device: Device, dtype: DType) -> None:
     """Neither side sees what becomes of the other, also where they share memory."""
     # Some memory is so large that a backend may keep it for the next tensor.
