@@ -37,6 +37,10 @@ def gradient_of(x: burn.Tensor) -> burn.Tensor | None:
 def names(x: burn.Tensor) -> None:
     assert_type(x.sum(), burn.Tensor)
     assert_type(burn.exp(x), burn.Tensor)
+    assert_type(burn.add(x, 1.5), burn.Tensor)
+    assert_type(burn.bitwise_invert(x), burn.Tensor)
+    assert_type(burn.floor(x), burn.Tensor)
+    assert_type(burn.sum(x, axis=0), burn.Tensor)
     assert_type(x.dtype == "float32", bool)
     assert_type(burn.float32, burn.DType)
     assert_type(burn.linalg.inv(x), burn.Tensor)

@@ -56,6 +56,7 @@ from burn.errors import (
     UnsupportedOpError as UnsupportedOpError,
 )
 from burn.functions.creation import *
+from burn.functions.cumulative import *
 from burn.functions.data_type import *
 from burn.functions.device_context import (
     default_device as default_device,
@@ -76,6 +77,7 @@ from burn.functions.inspection import __array_namespace_info__ as __array_namesp
 from burn.functions.interchange import *
 from burn.functions.linear_algebra import *
 from burn.functions.manipulation import *
+from burn.functions.median import *
 from burn.functions.patterns import *
 from burn.functions.printing import (
     Closeness as Closeness,
@@ -88,6 +90,7 @@ from burn.functions.searching import *
 from burn.functions.sets import *
 from burn.functions.sorting import *
 from burn.functions.statistical import *
+from burn.functions.triangles import *
 from burn.functions.utility import *
 from burn.plugins import (
     refresh_plugins as refresh_plugins,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from burn.dispatch import DispatchTensor, unary
 from burn.functions.common import dispatch
@@ -19,8 +19,10 @@ __all__ = [
     "trunc",
 ]
 
+_Unary = TypeVar("_Unary", bound=Callable[[Any], Any])
 
-def _rounding(function: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+
+def _rounding(function: _Unary) -> _Unary:
     """Make a definition the call of the op of its name, which returns integers as they are."""
     rounded = unary(dispatch, function.__name__)
 
@@ -30,7 +32,7 @@ def _rounding(function: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor
             return dispatch.wrap(x.primitive, x.tensor_type)
         return rounded(x)
 
-    return call
+    return call  # type: ignore[return-value]  # it has the signature of the definition
 
 
 @_rounding
