@@ -287,7 +287,7 @@ def test_gradients_of_attention_over_tiles_that_are_not_full(
         slope = (g * small).astype(g.dtype)
         operands = [query, key, value, mask, bias, slope]
         wide = [one if one.dtype == bool else one.astype(np.float64) for one in operands]
-        rules = {"scale": 0.3, **attributes}
+        rules = {"scale": 0.3, "softcap": None, "is_causal": False, **attributes}
         expected = reference("attention_grad", *wide, **rules)
         found = ops("attention_grad", *operands, **rules)
         allowed = FLOATS[dtype] * (4.0 if small < 1.0 else 1.0)
