@@ -28,22 +28,15 @@ if TYPE_CHECKING:
     from burn.backend.array import ArrayBackend
     from burn.backend.capsule import (
         CapsuleObject,
-        Held,
-        contents,
         read_capsule,
-        relabel,
         relabel_capsule,
-        request,
         request_capsule,
     )
 
 _LAZY: Final = {
     "ArrayBackend": "burn.backend.array",
     **dict.fromkeys(
-        (
-            *("CapsuleObject", "read_capsule", "relabel_capsule", "request_capsule"),
-            *("Held", "contents", "relabel", "request"),  # old names
-        ),
+        ("CapsuleObject", "read_capsule", "relabel_capsule", "request_capsule"),
         "burn.backend.capsule",
     ),
 }
@@ -58,21 +51,17 @@ __all__ = [
     "CapsuleObject",
     "CheckedOps",
     "FloatTensorOps",
-    "Held",
     "IntTensorOps",
     "InvalidValue",
     "NumericTensorOps",
     "check_gather_operands",
     "check_sliced",
-    "contents",
     "index_error",
     "invalid_value_index",
     "is_implemented",
     "python_slices",
     "read_capsule",
-    "relabel",
     "relabel_capsule",
-    "request",
     "request_capsule",
     "required",
     "specializing",

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from burn.aliases import Primitive, RealScalar, Scalar, Shape, Slices
 
-__all__ = ["ArrayBackend", "check_places", "check_sliced", "index_error", "python_slices"]
+__all__ = ["ArrayBackend"]
 
 _STANDARD: Final = (
     *("abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and"),
@@ -405,7 +405,3 @@ def _shift_count(count: Primitive | Scalar) -> Primitive | Scalar:
     if count.__class__ is int and count < 0:
         raise ValueError(f"a shift by {count} bits")
     return count
-
-
-# Old names, until plugins import burn.plugin_api
-check_places = check_gather_operands

@@ -15,15 +15,10 @@ from burn.errors import ExportError
 __all__ = [
     "CapsuleContents",
     "CapsuleObject",
-    "Held",
-    "contents",
     "mark_read_only",
     "read_capsule",
-    "readdress",
     "readdress_capsule",
-    "relabel",
     "relabel_capsule",
-    "request",
     "request_capsule",
 ]
 
@@ -247,11 +242,3 @@ class CapsuleObject:
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return self._device
-
-
-# Old names, until the modules that import them are changed
-Held = CapsuleObject
-contents = read_capsule
-readdress = readdress_capsule
-relabel = relabel_capsule
-request = request_capsule

@@ -30,8 +30,8 @@ class CheckedOps:
     ('embedding(...)', 'index 7 is out of range for an axis of length 5')
     """
 
-    def __init__(self, *names: str) -> None:
-        self._numbers = {name: number for number, name in enumerate(names, 1)}
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
         self._lock = threading.Lock()
         self._thread = threading.local()
 
