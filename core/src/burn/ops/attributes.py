@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import numbers
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -94,8 +95,10 @@ def without(attributes: Mapping[str, Any], name: str) -> dict[str, Any]:
     return {key: value for key, value in attributes.items() if key != name}
 
 
-def attributes_of(op_name: str, rule: Callable[..., Any]) -> dict[str, Attribute]:
-    """The attributes in the signature of an op's definition.
+def attributes_of(
+    op_name: str, parameters: Iterable[inspect.Parameter], hints: Mapping[str, Any]
+) -> dict[str, Attribute]:
+    """The attributes among the parameters of an op's definition.
 
     Raises
     ------
@@ -103,7 +106,7 @@ def attributes_of(op_name: str, rule: Callable[..., Any]) -> dict[str, Attribute
         If one is not annotated with a role.
     """
     found = {}
-    for name, hint, default in _declared(rule):
+    for name, hint, default in _declared(parameters, hints):
         try:
             found[name] = Attribute(name, hint, default)
         except TypeError as error:
@@ -114,19 +117,27 @@ def attributes_of(op_name: str, rule: Callable[..., Any]) -> dict[str, Attribute
     return found
 
 
-def _declared(rule: Callable[..., Any]) -> Iterator[tuple[str, Any, Any]]:
+def _declared(
+    parameters: Iterable[inspect.Parameter], hints: Mapping[str, Any]
+) -> Iterator[tuple[str, Any, Any]]:
     """Name, annotation and default of each keyword, those in an unpacked TypedDict included."""
-    hints = get_type_hints(rule, include_extras=True)
-    for parameter in inspect.signature(rule).parameters.values():
+    for parameter in parameters:
         hint = hints.get(parameter.name)
         if parameter.kind is inspect.Parameter.KEYWORD_ONLY:
             yield parameter.name, hint, parameter.default
         elif parameter.kind is inspect.Parameter.VAR_KEYWORD and get_origin(hint) is Unpack:
-            members: Mapping[str, Any] = get_type_hints(get_args(hint)[0], include_extras=True)
-            for name, member in members.items():
-                if get_origin(member) in (NotRequired, Required):
-                    raise TypeError(f"{rule.__name__}: {name} of a TypedDict must be required")
+            for name, member in _members(get_args(hint)[0]).items():
                 yield name, member, inspect.Parameter.empty
+
+
+@functools.cache
+def _members(attributes: type) -> dict[str, Any]:
+    """The annotations of a TypedDict of attributes, all of which are required."""
+    members = get_type_hints(attributes, include_extras=True)
+    for name, member in members.items():
+        if get_origin(member) in (NotRequired, Required):
+            raise TypeError(f"{name} in {attributes.__name__} must be required")
+    return members
 
 
 def _is_integer(value: Any) -> bool:

@@ -149,8 +149,9 @@ class Op:
         self.write: Callable[..., Any] | None = None
         hints = get_type_hints(rule, include_extras=True)
         self.operands: dict[str, Operand] = {}
-        self.attributes: dict[str, Attribute] = attributes_of(self.name, rule)
-        for parameter in inspect.signature(rule).parameters.values():
+        parameters = inspect.signature(rule).parameters.values()
+        self.attributes: dict[str, Attribute] = attributes_of(self.name, parameters, hints)
+        for parameter in parameters:
             if parameter.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD:
                 self.operands[parameter.name] = _operand(self.name, parameter, hints)
 
