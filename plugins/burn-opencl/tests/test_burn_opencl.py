@@ -1,4 +1,4 @@
-"""What is particular to OpenCL; that its ops are right is shown by the conformance kit."""
+"""Properties of this backend; the conformance kit tests the results of its ops."""
 
 import gc
 import os
@@ -71,7 +71,7 @@ def test_the_probe_and_the_backend_find_the_same_devices(device):
     assert DTypeUsage.GENERAL in infos[0].usage[float32]
 
 
-def test_looking_for_devices_does_not_import_pyopencl():
+def test_the_probe_does_not_import_pyopencl():
     code = "import sys; from burn_opencl.plugin import burn_backends as b; b()[0].probe(); "
     assert output(run(code + "print('pyopencl' in sys.modules)")) == "False"
 
@@ -153,14 +153,14 @@ def test_views_cost_no_memory(device):
         assert view.primitive.memory is x.primitive.memory
 
 
-def test_axes_that_go_on_where_others_end_are_one():
+def test_axes_that_are_contiguous_in_all_operands_are_merged():
     shape = (2, 3, 1, 4)
     assert collapsed(shape, (row_major(shape),)) == ((24,), ((1,),))
     assert collapsed((2, 3), ((3, 1), (0, 1))) == ((2, 3), ((3, 1), (0, 1)))
     assert collapsed((), ((),)) == ((), ((),))
 
 
-def test_more_axes_than_a_kernel_is_told_of(device):
+def test_more_axes_than_a_kernel_takes(device):
     shape = (2,) * 12
     values = np.arange(2**12, dtype=np.float32).reshape(shape)
     x = burn.asarray(values, device=device)
@@ -169,13 +169,13 @@ def test_more_axes_than_a_kernel_is_told_of(device):
     np.testing.assert_array_equal(found, values.transpose(axes) + values)
 
 
-def test_sizes_of_pieces_lose_a_quarter_at_most():
+def test_pieces_waste_a_quarter_at_most():
     for size in (1, 255, 257, 1000, 4097, 10**6, 10**9 + 1):
         piece = piece_size(size)
         assert size <= piece <= max(256, size * 5 / 4 + 1)
 
 
-def test_memory_of_what_is_gone_is_used_again(device, launcher):
+def test_memory_of_collected_tensors_is_reused(device, launcher):
     def step():
         x = burn.ones((64, 64), device=device)
         return (x * 2.0 + 1.0).sum()
@@ -195,7 +195,7 @@ def test_a_tensor_that_does_not_fit_is_refused_with_sizes(device):
     assert float(burn.ones(2, device=device).sum()) == 2.0
 
 
-def test_the_pool_is_given_back(device, launcher):
+def test_memory_cleanup_frees_the_pool(device, launcher):
     burn.zeros(1 << 20, device=device)
     held = launcher.pool.held
     device.memory_cleanup()
@@ -223,15 +223,15 @@ def test_an_index_out_of_range_is_raised_at_the_next_read_and_forgotten(device):
 
 
 @pytest.fixture
-def restless():
-    """Threads take turns as often as Python can: what is not locked goes wrong soon."""
+def fast_thread_switching():
+    """Switch threads as often as Python can, so that missing locks show soon."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     yield
     sys.setswitchinterval(before)
 
 
-@pytest.mark.usefixtures("restless")
+@pytest.mark.usefixtures("fast_thread_switching")
 def test_threads_share_a_device(device):
     wrong = []
 
@@ -263,7 +263,7 @@ def test_two_processes_write_one_cache(tmp_path):
     assert output(run(PROGRAM, **variables)) == result
 
 
-def test_what_is_in_the_cache_is_not_compiled_again(launcher, tmp_path):
+def test_cached_binaries_are_not_compiled_again(launcher, tmp_path):
     built = []
 
     class Counting(SimpleNamespace):
@@ -295,7 +295,7 @@ def test_a_check_of_a_device_compiles_few_programs():
     assert int(count) <= 5
 
 
-def test_binaries_that_take_long_are_written_at_the_end_and_for_a_while_only(launcher, tmp_path):
+def test_binaries_that_take_long_are_written_at_exit_within_a_time_limit(launcher, tmp_path):
     asked = []
 
     class Slow(SimpleNamespace):
@@ -332,13 +332,13 @@ def test_weights_after_some_steps_are_those_of_the_cpu(device):
         for step in range(1, 21):
             hidden = burn.tanh(x @ weights[0] + weights[1])
             gradients = burn.mean(burn.square(hidden @ weights[2] - y)).backward()
-            for place, one in enumerate(weights):
+            for number, one in enumerate(weights):
                 with burn.no_grad():
                     gradient = one.grad(gradients)
-                    new, *moments[place] = burn.optim.adam_step(
-                        one.detach(), gradient, *moments[place], step=step, learning_rate=0.01
+                    new, *moments[number] = burn.optim.adam_step(
+                        one.detach(), gradient, *moments[number], step=step, learning_rate=0.01
                     )
-                weights[place] = new.require_grad()
+                weights[number] = new.require_grad()
         return [one.detach().inner().numpy() for one in weights]
 
     for found, expected in zip(train(device), train(burn.Device("cpu")), strict=True):

@@ -1,4 +1,4 @@
-"""Devices that can do less than PoCL's, or are of another type: PoCL made to look like them."""
+"""Devices with fewer capabilities or of another type, imitated on PoCL."""
 
 import subprocess
 import sys
@@ -40,7 +40,7 @@ def without_doubles(device):
     runtime.has_fp64 = False
     runtime.build = lambda source: build(hidden + source)
     own.launcher.programs = Programs(runtime, None)
-    before = device.ops.backend  # what users' tensors are made by stays what it is
+    before = device.ops.backend  # the device of users' tensors, restored at the end
     devices = device.backend._devices
     devices[device.id] = own
     yield own
@@ -48,7 +48,7 @@ def without_doubles(device):
 
 
 def failures(backend, device, **chosen):
-    """Checks of the kit that a device does not pass."""
+    """Checks of the kit that fail on a device."""
     groups = groups_of(Subject(backend, device), Selection(quick=True, **chosen))
     results = [check.run() for group in groups for check in group.checks]
     assert results
@@ -91,7 +91,7 @@ for call in (
 
 def test_float64_is_denied_where_the_device_has_none(device, without_doubles):
     assert without_doubles.dtype_usage(device.id, float64) == DTypeUsage.NONE
-    # What a device without 16-bit floats computes in float32 counts as arithmetic all the same.
+    # 16-bit floats that are computed in float32 count as arithmetic too.
     for dtype in (float16, bfloat16, float32):
         assert without_doubles.dtype_usage(device.id, dtype) == DTypeUsage.GENERAL
     finished = subprocess.run(
@@ -111,7 +111,7 @@ def test_a_program_that_needs_float64_is_not_built_there(without_doubles):
 
 @pytest.fixture
 def listed(monkeypatch):
-    """What the probe makes of the devices that a loader lists."""
+    """What the probe shows for devices that a loader lists."""
 
     def probe(*devices):
         monkeypatch.setattr(plugin, "found_devices", lambda: list(devices))
@@ -139,7 +139,7 @@ def test_hardware_of_two_platforms_is_shown_as_such(listed):
     ]
 
 
-def test_hardware_is_told_by_what_is_unique_of_it_and_not_by_its_name_alone(listed):
+def test_hardware_is_identified_by_its_id_before_its_name(listed):
     names = [
         one[1]
         for one in listed(

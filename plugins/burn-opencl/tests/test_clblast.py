@@ -1,4 +1,4 @@
-"""Products by CLBlast: which ones, where it is faster, and nothing without it."""
+"""Matrix products by CLBlast: which ones use it, and that it is optional."""
 
 import importlib.util
 import itertools
@@ -29,24 +29,24 @@ def device(with_kernels, tmp_path):
 
 @pytest.fixture
 def library(monkeypatch):
-    """A library that notes what it is asked for, and is faster than anything."""
+    """A library that records its calls, and takes no time."""
     asked = []
     found = SimpleNamespace(gemm=lambda *a, **b: asked.append((a, b)), asked=asked)
     monkeypatch.setattr(clblast, "_library", lambda: found)
     return found
 
 
-def operands(device, m, k, n, *, turned=(False, False), dtype="float32"):
+def operands(device, m, k, n, *, transposed=(False, False), dtype="float32"):
     rng = np.random.default_rng(0)
     result = []
-    for way, shape in zip(turned, ((m, k), (k, n)), strict=True):
-        values = rng.normal(size=shape[::-1] if way else shape).astype(dtype)
+    for is_transposed, shape in zip(transposed, ((m, k), (k, n)), strict=True):
+        values = rng.normal(size=shape[::-1] if is_transposed else shape).astype(dtype)
         x = burn.asarray(values, device=device)
-        result.append((x.T, values.T) if way else (x, values))
+        result.append((x.T, values.T) if is_transposed else (x, values))
     return result
 
 
-def test_what_is_faster_is_measured_once_and_kept(device, library, tmp_path):
+def test_each_class_of_shapes_is_measured_once(device, library, tmp_path):
     (x, _), (y, _) = operands(device, 300, 300, 300)
     x @ y
     assert len(library.asked) > 2
@@ -61,7 +61,7 @@ def test_what_is_faster_is_measured_once_and_kept(device, library, tmp_path):
     assert len(library.asked) == 2
 
 
-def test_what_fails_is_not_used(device, library, tmp_path):
+def test_a_library_that_fails_is_not_used(device, library, tmp_path):
     def gemm(*arguments, **more):
         raise RuntimeError("PyCLBlast: 'CLBlastXgemm' failed")
 
@@ -76,7 +76,7 @@ def test_what_fails_is_not_used(device, library, tmp_path):
     np.testing.assert_allclose((x @ y).numpy(), a @ b, atol=1e-3)
 
 
-def test_small_products_and_other_dtypes_are_made_here(device, library):
+def test_small_products_and_other_dtypes_do_not_use_it(device, library):
     for m, dtype in ((40, "float32"), (300, "float16")):
         (x, _), (y, _) = operands(device, m, m, m, dtype=dtype)
         x @ y
@@ -99,11 +99,11 @@ def test_nothing_is_missing_without_it(device, monkeypatch):
 @pytest.mark.skipif(
     importlib.util.find_spec("pyclblast") is None, reason="the package pyclblast is not installed"
 )
-@pytest.mark.parametrize("turned", list(itertools.product((False, True), repeat=2)))
-def test_its_products_are_right(device, monkeypatch, turned):
+@pytest.mark.parametrize("transposed", list(itertools.product((False, True), repeat=2)))
+def test_its_products_are_right(device, monkeypatch, transposed):
     launcher = device.backend.for_device(device.id).launcher
     monkeypatch.setattr(ClBlast, "_measured", lambda *_: True)
-    (x, a), (y, b) = operands(device, 300, 260, 270, turned=turned)
+    (x, a), (y, b) = operands(device, 300, 260, 270, transposed=transposed)
     np.testing.assert_allclose((x @ y).numpy(), a @ b, atol=1e-3)
     assert list(launcher.clblast._is_faster.values()) == [True]
 

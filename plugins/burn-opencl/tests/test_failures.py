@@ -1,4 +1,4 @@
-"""What goes wrong in a driver: users get burn's errors, with what they need, and can go on."""
+"""Errors of drivers become errors of burn, after which users can continue."""
 
 import threading
 
@@ -43,9 +43,9 @@ def device():
 
 @pytest.fixture(scope="module")
 def own(device):
-    """An object of its own for the device, so that nothing of others is broken."""
+    """A separate object for the device, so that other tests keep a working one."""
     found = OpenClDevice(device.backend, device.id)
-    before = device.ops.backend  # what users' tensors are made by stays what it is
+    before = device.ops.backend  # the device of users' tensors, restored at the end
     devices = device.backend._devices
     devices[device.id] = found
     yield found
@@ -103,7 +103,7 @@ def test_an_allocation_that_fails_is_an_execution_error_with_sizes(own, failing)
         own.launcher.empty((12345, 678), burn.float32)
 
 
-def test_what_a_driver_reports_of_other_commands_is_an_execution_error(own, failing):
+def test_errors_of_other_commands_are_execution_errors(own, failing):
     x = upload(own, [1.0])
     failing("enqueue_copy", STATUS.INVALID_VALUE)
     with pytest.raises(ExecutionError, match="failed while reading 4 bytes: OpenCL reports"):
@@ -162,13 +162,13 @@ LOGS = {
 
 
 @pytest.mark.parametrize("driver", LOGS)
-def test_the_line_that_a_compiler_means_is_shown(driver):
+def test_the_line_that_a_compiler_names_is_shown(driver):
     error = build_error("a device", "int x;\n  x = y;\nint z;", f"log\n{LOGS[driver]}\nmore")
     assert "line 2: x = y;" in str(error)
     assert LOGS[driver] in str(error)
 
 
-def test_a_log_without_a_line_is_shown_all_the_same():
+def test_a_log_without_a_line_number_is_shown():
     assert "something odd" in str(build_error("a device", "int x;", "something odd"))
 
 
@@ -200,7 +200,7 @@ def with_pinned_memory(own, monkeypatch):
     return own
 
 
-def test_staging_copies_to_memory_that_nobody_writes_to(with_pinned_memory):
+def test_staging_copies_to_read_only_memory(with_pinned_memory):
     own = with_pinned_memory
     for dtype in (np.float32, np.uint8, np.bool_, burn.bfloat16.numpy):
         values = np.arange(12).reshape(3, 4).astype(dtype)
@@ -211,12 +211,12 @@ def test_staging_copies_to_memory_that_nobody_writes_to(with_pinned_memory):
         assert not staged.array.flags.writeable
         found = own.to_data(own.from_data(staged, own.device)).array
         np.testing.assert_array_equal(found, expected)
-    # What is staged already, or empty, or already where the device reads it stays there.
+    # Staged data are not copied again.
     again = own.staging(staged, own.device)
     assert again.array is staged.array
 
 
-def test_a_processor_reads_all_memory(device, own):
+def test_a_cpu_needs_no_staging(device, own):
     if not own.launcher.runtime.is_cpu:
         pytest.skip("the device is no processor")
     data = TensorData(np.ones(3, np.float32))
@@ -260,7 +260,7 @@ def test_the_caller_may_write_to_its_memory_at_once(own, monkeypatch, staged):
         assert (own.to_data(one).array == number).all()
 
 
-def test_no_more_than_some_memory_is_under_way(own, monkeypatch):
+def test_pending_uploads_are_limited(own, monkeypatch):
     monkeypatch.setattr("burn_opencl.staging._MAX_PENDING_BYTES", 1 << 16)
     waited = []
     runtime = own.launcher.runtime
@@ -274,7 +274,7 @@ def test_no_more_than_some_memory_is_under_way(own, monkeypatch):
     assert own.uploads._bytes == 0
 
 
-def test_an_upload_that_failed_is_told_of_once_and_no_later_than_by_sync(own, monkeypatch):
+def test_a_failed_upload_is_raised_once_and_no_later_than_by_sync(own, monkeypatch):
     class Failed:
         command_execution_status = -5
 

@@ -38,16 +38,18 @@ def normalized(*shape):
 
 QUERY, KEY, VALUE = floats(2, 3, 70, 8), floats(2, 3, 150, 8), floats(2, 3, 150, 5)
 MASK, BIAS = NUMBERS.random((2, 1, 70, 150)) < 0.3, floats(3, 1, 150)
+SCORES = {"scale": 0.3, "softcap": None, "is_causal": False}
 ATTENDED = {
-    "plain": ([QUERY, KEY, VALUE, None, None], {"scale": 0.3}),
-    "masked": ([QUERY, KEY, VALUE, MASK, BIAS], {"scale": 0.3, "softcap": 2.0}),
-    "causal": ([QUERY, KEY, VALUE, None, None], {"scale": 0.3, "is_causal": True}),
+    "plain": ([QUERY, KEY, VALUE, None, None], SCORES),
+    "masked": ([QUERY, KEY, VALUE, MASK, BIAS], {**SCORES, "softcap": 2.0}),
+    "causal": ([QUERY, KEY, VALUE, None, None], {**SCORES, "is_causal": True}),
 }
 IMAGES = floats(3, 4, 33, 40)
 POOLING = {"kernel_size": (3, 2), "stride": (2, 2), "padding": ((1, 1), (0, 1))}
 WINDOWS = {"dilation": (2, 1), **POOLING}
-PLACES = NUMBERS.integers(0, 33 * 40, (3, 4, 16, 20))
+POOLED_INDICES = NUMBERS.integers(0, 33 * 40, (3, 4, 16, 20))
 SPREAD = floats(3, 4 * 6, 15 * 20)
+RESIZING = {"align_corners": False, "scale": None}
 
 CASES = [
     *[
@@ -62,15 +64,15 @@ CASES = [
     ],
     ("max_pool", [IMAGES], WINDOWS),
     ("max_pool_with_indices", [IMAGES], {**WINDOWS, "index_dtype": int64}),
-    ("max_pool_grad", [floats(3, 4, 16, 20), PLACES], {"input_size": (33, 40)}),
-    ("avg_pool", [IMAGES], POOLING),
+    ("max_pool_grad", [floats(3, 4, 16, 20), POOLED_INDICES], {"input_size": (33, 40)}),
+    ("avg_pool", [IMAGES], {**POOLING, "count_include_pad": True, "ceil_mode": False}),
     ("unfold4d", [IMAGES], WINDOWS),
     ("fold4d", [SPREAD], {"output_size": (31, 40), **WINDOWS}),
     ("conv", [IMAGES, floats(6, 2, 3, 2), floats(6)], {
         "stride": (2, 1), "padding": ((1, 0), (2, 1)), "dilation": (1, 2), "groups": 2,
     }),
-    ("interpolate", [IMAGES], {"output_size": (50, 21), "mode": "cubic"}),
-    ("interpolate_grad", [IMAGES], {"input_size": (50, 21), "mode": "linear"}),
+    ("interpolate", [IMAGES], {"output_size": (50, 21), "mode": "cubic", **RESIZING}),
+    ("interpolate_grad", [IMAGES], {"input_size": (50, 21), "mode": "linear", **RESIZING}),
     ("adaptive_avg_pool", [IMAGES], {"output_size": (7, 9)}),
     ("adaptive_avg_pool_grad", [IMAGES], {"input_size": (100, 81)}),
     ("grid_sample_2d", [IMAGES, floats(3, 60, 30, 2)], {"padding_mode": "reflection"}),
@@ -98,7 +100,7 @@ def own(request):
     if request.param == "gpu":
         found.launcher.runtime.is_cpu = False
         found.launcher.specialized_group_items = 256
-    before = device.ops.backend  # what users' tensors are made by stays what it is
+    before = device.ops.backend  # the device of users' tensors, restored at the end
     devices = device.backend._devices
     devices[device.id] = found
     yield found

@@ -1,4 +1,4 @@
-"""The kernels that GPUs get, on whatever device is there."""
+"""The kernels for GPUs, on any device."""
 
 import itertools
 import types
@@ -40,7 +40,7 @@ OPS = (
 
 
 @pytest.mark.parametrize("name", OPS)
-def test_they_give_the_same_results(device, name):
+def test_results_pass_the_samples_of_the_kit(device, name):
     subject = Subject(device.backend, device.id)
     for sample in SAMPLES[name].samples:
         for dtype in subject.dtypes(SAMPLES[name], sample):
@@ -49,7 +49,7 @@ def test_they_give_the_same_results(device, name):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "int8", "uint32", "bool"])
-def test_four_neighbours_are_read_at_once(device, numbers, dtype):
+def test_vectors_of_four_elements(device, numbers, dtype):
     x = burn.asarray(numbers.integers(0, 2, (50, 64)), device=device).astype(getattr(burn, dtype))
     y = burn.asarray(numbers.integers(0, 2, (51, 64)), device=device).astype(getattr(burn, dtype))
     a, b = (one.astype(burn.float32).numpy() for one in (x, y))
@@ -59,7 +59,7 @@ def test_four_neighbours_are_read_at_once(device, numbers, dtype):
         np.testing.assert_array_equal(chosen.numpy(), np.where(a == expected, a, expected))
 
 
-def test_which_form_goes_over_tensors():
+def test_layouts_select_the_variant():
     dense, row = (64, 1), (0, 1)
     codes = (11, 11, 11)
     assert "LOAD_VEC4S" in gpu_variant(codes, (50, 64), (dense, row, dense), (0, 0, 0)).definitions
@@ -67,13 +67,13 @@ def test_which_form_goes_over_tensors():
         "LOAD_VEC4S" not in gpu_variant(codes, (50, 64), (dense, row, dense), (0, 2, 0)).definitions
     )
     assert "LOAD_VEC4S" not in gpu_variant(codes, (50, 63), ((63, 1),) * 3, (0, 0, 0)).definitions
-    turned = gpu_variant(codes, (50, 64), (dense, (1, 50), dense), (0, 0, 0))
-    assert "TILES" in turned.definitions
-    assert turned.items == 2 * 2 * 256
+    transposed = gpu_variant(codes, (50, 64), (dense, (1, 50), dense), (0, 0, 0))
+    assert "TILES" in transposed.definitions
+    assert transposed.items == 2 * 2 * 256
 
 
 @pytest.mark.parametrize("axes", list(itertools.permutations(range(3))))
-def test_tensors_with_other_axes_in_front_go_through_tiles(device, numbers, axes):
+def test_permuted_tensors_are_transposed_by_tiles(device, numbers, axes):
     for dtype in ("float32", "int16"):
         values = numbers.normal(size=(34, 45, 40)).astype(dtype)
         x = burn.permute_dims(burn.asarray(values, device=device), axes)
@@ -103,7 +103,7 @@ def test_reductions(device, numbers, shape):
 
 
 @pytest.mark.parametrize("n", [1, 3, 8, 10, 64, 819, 2000, 8192, 20_004])
-def test_short_rows_and_rows_in_registers_and_longer_ones(device, numbers, n):
+def test_rows_of_all_lengths(device, numbers, n):
     for dtype, allowed in (("float32", 1e-5), ("float64", 1e-12), ("float16", 2e-3)):
         a = numbers.normal(size=(150 if n < 64 else 3, n)).astype(dtype)
         x, wide = burn.asarray(a, device=device), a.astype(np.float64)
@@ -141,52 +141,52 @@ def test_scans(device, numbers, shape, axis):
 
 
 @pytest.mark.parametrize(("n", "count"), [(1000, 5000), (7, 3000), (3, 70_000), (1, 600)])
-def test_updates_of_many_elements_are_brought_together(device, numbers, n, count):
+def test_scatter_by_segments(device, numbers, n, count):
     launcher = device.backend.for_device(device.id).launcher
     assert updates_by_segments(launcher, 1, count, n)
     for dtype in ("float32", "int16", "float64"):
         a, b = (numbers.integers(-3, 4, size).astype(dtype) for size in (n, count))
-        places = numbers.integers(-n, n, count)
-        x, y, index = (burn.asarray(one, device=device) for one in (a, b, places))
+        indices = numbers.integers(-n, n, count)
+        x, y, index = (burn.asarray(one, device=device) for one in (a, b, indices))
         for update, ufunc in (("add", np.add), ("max", np.maximum), ("min", np.minimum)):
             expected = a.copy()
-            ufunc.at(expected, places, b)
+            ufunc.at(expected, indices, b)
             found = burn.scatter(x, index, y, axis=0, update=update)
             np.testing.assert_array_equal(found.numpy(), expected)
         expected = a.copy()
-        expected[places] = b
+        expected[indices] = b
         found = burn.scatter(x, index, y, axis=0, update="assign")
         np.testing.assert_array_equal(found.numpy(), expected)
 
 
 def test_updates_along_an_axis_in_the_middle(device, numbers):
     a, b = numbers.normal(size=(2, 9, 3)), numbers.normal(size=(2, 700, 3))
-    places = numbers.integers(-9, 9, (2, 700, 3))
-    x, y, index = (burn.asarray(one, device=device) for one in (a, b, places))
+    indices = numbers.integers(-9, 9, (2, 700, 3))
+    x, y, index = (burn.asarray(one, device=device) for one in (a, b, indices))
     expected, selected = a.copy(), a.copy()
     for row, column in itertools.product(range(2), range(3)):
-        np.add.at(expected[row, :, column], places[row, :, column], b[row, :, column])
-        np.add.at(selected[row, :, column], places[0, :, 0], b[row, :, column])
+        np.add.at(expected[row, :, column], indices[row, :, column], b[row, :, column])
+        np.add.at(selected[row, :, column], indices[0, :, 0], b[row, :, column])
     found = burn.scatter(x, index, y, axis=1, update="add")
     np.testing.assert_allclose(found.numpy(), expected, atol=1e-12)
     ops = device.backend.for_device(device.id)
-    vector = burn.asarray(places[0, :, 0].copy(), device=device)
+    vector = burn.asarray(indices[0, :, 0].copy(), device=device)
     total = ops.select_add(x.primitive, vector.primitive, y.primitive, axis=1)
     np.testing.assert_allclose(ops.to_data(total).array, selected, atol=1e-12)
 
 
-def test_sums_at_one_place_are_the_same_each_time(device, numbers):
-    places = numbers.integers(0, 5, 10_000)
+def test_sums_at_repeated_indices_are_reproducible(device, numbers):
+    indices = numbers.integers(0, 5, 10_000)
     values = numbers.normal(size=10_000).astype(np.float32)
-    x, index = burn.zeros(5, device=device), burn.asarray(places, device=device)
+    x, index = burn.zeros(5, device=device), burn.asarray(indices, device=device)
     y = burn.asarray(values, device=device)
     first, second = (burn.scatter(x, index, y, axis=0, update="add").numpy() for _ in range(2))
     np.testing.assert_array_equal(first, second)
 
 
 @pytest.mark.parametrize("tile", {*gemm._TILES, *gemm._FLOAT64_TILES})
-@pytest.mark.parametrize("turned", list(itertools.product((False, True), repeat=2)))
-def test_products_in_tiles(device, numbers, monkeypatch, tile, turned):
+@pytest.mark.parametrize("transposed", list(itertools.product((False, True), repeat=2)))
+def test_products_in_tiles(device, numbers, monkeypatch, tile, transposed):
     monkeypatch.setattr(gemm, "_TILES", (tile,))
     monkeypatch.setattr(gemm, "_FLOAT64_TILES", (tile,))
     monkeypatch.setattr(gemm, "_SMALLEST_TILE", tile)
@@ -196,24 +196,26 @@ def test_products_in_tiles(device, numbers, monkeypatch, tile, turned):
         ((3, 50, 67), "float64"),
     ):
         shapes = [
-            (2, b, a) if way else (2, a, b)
-            for way, a, b in zip(turned, (m, k), (k, n), strict=True)
+            (2, b, a) if is_transposed else (2, a, b)
+            for is_transposed, a, b in zip(transposed, (m, k), (k, n), strict=True)
         ]
         values = [numbers.normal(size=shape).astype(dtype) for shape in shapes]
         x, y = (
-            burn.permute_dims(burn.asarray(one, device=device), (0, 2, 1) if way else (0, 1, 2))
-            for one, way in zip(values, turned, strict=True)
+            burn.permute_dims(
+                burn.asarray(one, device=device), (0, 2, 1) if is_transposed else (0, 1, 2)
+            )
+            for one, is_transposed in zip(values, transposed, strict=True)
         )
         a, b = (
-            one.astype(np.float64).transpose((0, 2, 1) if way else (0, 1, 2))
-            for one, way in zip(values, turned, strict=True)
+            one.astype(np.float64).transpose((0, 2, 1) if is_transposed else (0, 1, 2))
+            for one, is_transposed in zip(values, transposed, strict=True)
         )
         allowed = {"float32": 1e-4, "float16": 0.05, "float64": 1e-12}[dtype]
         np.testing.assert_allclose((x @ y).numpy(), a @ b, atol=allowed)
 
 
 @pytest.mark.parametrize("shapes", [((1, 5000), (5000, 1)), ((2, 70, 2050), (2, 2050, 3))])
-def test_long_sums_of_products_go_in_parts(device, numbers, shapes):
+def test_long_inner_axes_are_split(device, numbers, shapes):
     for dtype, allowed in (("float32", 1e-4), ("float16", 2e-3), ("float64", 1e-12)):
         a, b = (numbers.normal(size=shape).astype(dtype) for shape in shapes)
         x, y = (burn.asarray(one, device=device) for one in (a, b))

@@ -1,4 +1,4 @@
-"""The probe's loader of drivers: the one that PyOpenCL uses, and harmless where there is no driver.
+"""The ICD loader of the probe: the one that PyOpenCL uses; it finds nothing without drivers.
 
 These run without any device too.
 """
@@ -28,7 +28,7 @@ print(opened[-1])
 
 
 def run(code, **variables):
-    """Run a program in a process that nobody has imported PyOpenCL in; what it prints."""
+    """Run a program in a new process, without PyOpenCL; return its output."""
     kept = {name: value for name, value in os.environ.items() if name != "PYOPENCL_HOME"}
     finished = subprocess.run(
         [sys.executable, "-c", code],

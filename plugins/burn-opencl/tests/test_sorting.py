@@ -25,7 +25,7 @@ def numbers():
 
 
 def values(numbers, dtype, shape):
-    """Elements of which some are equal, of floats with all that is special."""
+    """Elements with repetitions; floats with zeros, infinities and NaN of both signs."""
     kind = np.dtype(dtype)
     if kind.kind == "f":
         a = (numbers.normal(size=shape) * 9).astype(dtype)
@@ -60,9 +60,9 @@ WIDTHS = (
     ("int32", "uint32", "float32"),
     ("int64", "uint64", "float64"),
 )
-# Around what is compared with all others (64, 256) and what one group sorts (1792 to 4096).
+# Around the limits of ranking (64, 256) and of the tile of a group (1792 to 4096).
 SHAPES = ((1,), (9,), (3, 64), (3, 65), (40, 20), (3, 257), (1793,), (2, 3073), (4097,), (9000,))
-# More than one item of a CPU sorts (32,768), and than a group of a GPU adds up for itself.
+# Above the limits of one item of a CPU (32,768), and of counts that groups of a GPU sum.
 LONG = ((2, 33_000), (140_000,))
 
 
@@ -109,8 +109,8 @@ def test_the_first_of_rows(device, numbers, dtype):
 
 def test_the_first_of_what_is_in_order_the_other_way(device):
     x = burn.arange(5000, device=device)  # each element comes before all that were seen
-    places = burn.argtopk(burn.stack([x] * 9), 3, axis=-1)
-    assert places.tolist() == [[4999, 4998, 4997]] * 9
+    indices = burn.argtopk(burn.stack([x] * 9), 3, axis=-1)
+    assert indices.tolist() == [[4999, 4998, 4997]] * 9
 
 
 def test_other_axes_and_views(device, numbers):
@@ -134,7 +134,7 @@ def test_keys_that_are_equal_in_all_digits(device):
         assert (burn.sort(x).numpy() == 3.0).all()
 
 
-def test_an_axis_too_long_for_places_of_32_bits_is_an_error(device):
+def test_an_axis_too_long_for_indices_of_32_bits_is_an_error(device):
     x = burn.expand_dims(burn.ones(1, device=device), axis=0)
     long = burn.broadcast_to(x[0], ((1 << 32) + 1,))
     with pytest.raises(burn.ExecutionError, match="along an axis of 4294967297 elements"):

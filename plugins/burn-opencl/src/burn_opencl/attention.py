@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from burn.plugin_api import (
+    AttentionAttributes,
     OpTable,
     attention_shapes,
     bool_,
@@ -48,13 +49,9 @@ class AttentionOps(OpenClOps):
         value: Buffer,
         mask: Buffer | None,
         bias: Buffer | None,
-        *,
-        scale: float,
-        softcap: float | None = None,
-        is_causal: bool = False,
+        **attributes: Unpack[AttentionAttributes],
     ) -> Buffer:
         """Two matrix products and a kernel."""
-        attributes = {"scale": scale, "softcap": softcap, "is_causal": is_causal}
         result: Buffer = _attention(self.ops, query, key, value, mask, bias, **attributes)
         return result
 
@@ -66,13 +63,9 @@ class AttentionOps(OpenClOps):
         mask: Buffer | None,
         bias: Buffer | None,
         g: Buffer,
-        *,
-        scale: float,
-        softcap: float | None = None,
-        is_causal: bool = False,
+        **attributes: Unpack[AttentionAttributes],
     ) -> tuple[Buffer, Buffer, Buffer]:
         """Five matrix products and two kernels."""
-        attributes = {"scale": scale, "softcap": softcap, "is_causal": is_causal}
         query_grad, key_grad, value_grad = _gradients(
             self.ops, query, key, value, mask, bias, g, **attributes
         )
@@ -86,13 +79,9 @@ class AttentionOps(OpenClOps):
         mask: Buffer | None,
         bias: Buffer | None,
         g: Buffer,
-        *,
-        scale: float,
-        softcap: float | None = None,
-        is_causal: bool = False,
+        **attributes: Unpack[AttentionAttributes],
     ) -> Buffer:
         """Two matrix products and two kernels."""
-        attributes = {"scale": scale, "softcap": softcap, "is_causal": is_causal}
         result: Buffer = _bias_gradient(self.ops, query, key, value, mask, bias, g, **attributes)
         return result
 

@@ -233,5 +233,5 @@ def _padded(numbers: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _at_index(x: Buffer, index: int) -> Buffer:
-    """View of what has an index along the first axis."""
+    """View of the elements at an index of the first axis."""
     return x.viewed(x.shape[1:], x.strides[1:], x.offset + index * x.strides[0])

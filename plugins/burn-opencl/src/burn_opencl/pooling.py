@@ -114,7 +114,7 @@ class PoolingOps(OpenClOps):
         count_include_pad: bool = True,
         **attributes: Unpack[AvgPoolAttributes],
     ) -> Buffer:
-        """Each element is the sum of what the windows that contain it give it."""
+        """Each element is the sum of the shares of the windows that contain it."""
         if len(attributes["kernel_size"]) > SPATIAL_AXES:
             result: Buffer = self.ops.decomposed(
                 "avg_pool_grad",

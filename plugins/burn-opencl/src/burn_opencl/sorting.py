@@ -49,7 +49,7 @@ _MAX_ELEMENTS_FOR_ONE_CPU_ITEM: Final = 32_768
 """Up to this length an item of a CPU sorts a whole row, even where there are few rows."""
 
 _MIN_RATIO_FOR_PARTS: Final = 4
-"""Where a row is so many times longer than what is kept of it, parts of it are sorted first."""
+"""Where rows are so many times longer than the kept entries, parts of them are sorted first."""
 
 _MIN_CPU_ENTRIES: Final = 1024
 """Entries for which an item of a CPU has memory, at least."""
@@ -118,7 +118,7 @@ def sort_by_digits(
 
 
 class _Form(NamedTuple):
-    """Memory of entries, or of what they are made of, and its form."""
+    """Memory of entries, or of elements or pairs that become entries, and its form."""
 
     form: int
     first: Any

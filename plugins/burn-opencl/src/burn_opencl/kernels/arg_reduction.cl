@@ -44,7 +44,8 @@ void arg_reduce(const Parameters parameters, GLOBAL const void* x, GLOBAL void* 
 // in the first block that contains it.
 #define CPU_LANES 32
 #define BLOCK 256
-KERNEL(1) void arg_reduce_contiguous(const Parameters parameters, GLOBAL const void* x, GLOBAL void* indices) {
+KERNEL(1)
+void arg_reduce_contiguous(const Parameters parameters, GLOBAL const void* x, GLOBAL void* indices) {
     const long above = ITEM;
     PART_OF_ROW(above)
     const long inner = parameters.inner;

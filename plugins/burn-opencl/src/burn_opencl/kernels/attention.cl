@@ -16,14 +16,14 @@ typedef struct {
 #define READ_ROW(p, base, k) load_vector(p, (base) + (k), n - (k), WIDE_TYPE, (C)0)
 #define WRITE_ROW(p, base, k, v) store_vector(p, (base) + (k), n - (k), WIDE_TYPE, v)
 #define EXCLUDE_PADDING(v, k) exclude_padding(v, n - k)
-#define EVALUATE(target, expression)                                             \
-    {                                                                            \
-        C values[VECTOR_WIDTH];                                                  \
-        for (long j = 0; j < VECTOR_WIDTH; ++j) {                                \
-            const long key = first + j;                                          \
-            values[j] = key < n ? (C)(expression) : (C)0;                        \
-        }                                                                        \
-        target = CONCAT(vload, VECTOR_WIDTH)(0, values);                         \
+#define EVALUATE(target, expression)                      \
+    {                                                     \
+        C values[VECTOR_WIDTH];                           \
+        for (long j = 0; j < VECTOR_WIDTH; ++j) {         \
+            const long key = first + j;                   \
+            values[j] = key < n ? (C)(expression) : (C)0; \
+        }                                                 \
+        target = CONCAT(vload, VECTOR_WIDTH)(0, values);  \
     }
 
 inline V exclude_padding(V x, long left) {
@@ -41,10 +41,10 @@ inline V exclude_padding(V x, long left) {
 #define READ_ROW(p, base, k) ((p)[(base) + (k)])
 #define WRITE_ROW(p, base, k, v) (p)[(base) + (k)] = v
 #define EXCLUDE_PADDING(v, k) (v)
-#define EVALUATE(target, expression)                                             \
-    {                                                                            \
-        const long key = first;                                                  \
-        target = (C)(expression);                                                \
+#define EVALUATE(target, expression) \
+    {                                \
+        const long key = first;      \
+        target = (C)(expression);    \
     }
 #endif
 

@@ -16,45 +16,45 @@ typedef struct {
 #define IS_FIRST_LANE 1
 #define LOADED(p, index, fill) load_vector(p, index, left, TYPE, fill)
 #define STORED(p, index, v) store_vector(p, index, left, TYPE, v)
-#define EACH_OF_PART                                                                 \
-    for (long m = first, run = 0; m < stop; m += run) {                              \
-        const long image = m / positions, rest = m - image * positions;              \
-        run = positions - rest < stop - m ? positions - rest : stop - m;             \
+#define EACH_OF_PART                                                                  \
+    for (long m = first, run = 0; m < stop; m += run) {                               \
+        const long image = m / positions, rest = m - image * positions;               \
+        run = positions - rest < stop - m ? positions - rest : stop - m;              \
         const long base = (image * parameters.channels + channel) * positions + rest; \
-        for (long j = 0; j < run; j += VECTOR_WIDTH) {                               \
+        for (long j = 0; j < run; j += VECTOR_WIDTH) {                                \
             const long index = base + j, left = run - j;
-#define EACH_ELEMENT                                                                 \
-    const long row = ITEM, positions = parameters.positions;                         \
-    if (row >= parameters.images * parameters.channels) return;                      \
-    const long channel = row % parameters.channels;                                  \
-    FACTORS                                                                          \
-    for (long j = 0; j < positions; j += VECTOR_WIDTH) {                             \
+#define EACH_ELEMENT                                            \
+    const long row = ITEM, positions = parameters.positions;    \
+    if (row >= parameters.images * parameters.channels) return; \
+    const long channel = row % parameters.channels;             \
+    FACTORS                                                     \
+    for (long j = 0; j < positions; j += VECTOR_WIDTH) {        \
         const long index = row * positions + j, left = positions - j;
 #else
 #define PART_INDEX GROUP
 #define IS_FIRST_LANE (LANE == 0)
 #define LOADED(p, index, fill) READ(p, index, TYPE)
 #define STORED(p, index, v) WRITE(p, index, TYPE, v)
-#define EACH_OF_PART                                                                 \
-    for (uint m = (uint)first + (uint)LANE; m < (uint)stop; m += GROUP_SIZE) {       \
-        const uint image = m / (uint)positions, rest = m - image * (uint)positions;  \
+#define EACH_OF_PART                                                                \
+    for (uint m = (uint)first + (uint)LANE; m < (uint)stop; m += GROUP_SIZE) {      \
+        const uint image = m / (uint)positions, rest = m - image * (uint)positions; \
         const long index = (image * parameters.channels + channel) * positions + rest; {
-#define EACH_ELEMENT                                                                 \
-    {                                                                                \
-        const long index = ITEM, positions = parameters.positions;                   \
-        if (index >= parameters.images * parameters.channels * positions) return;    \
-        const long channel = index / positions % parameters.channels;                \
+#define EACH_ELEMENT                                                              \
+    {                                                                             \
+        const long index = ITEM, positions = parameters.positions;                \
+        if (index >= parameters.images * parameters.channels * positions) return; \
+        const long channel = index / positions % parameters.channels;             \
         FACTORS
 #endif
 #define END }}
 
 // There are as many groups as there are parts of channels, and on a CPU as many items.
-#define PART_OF_CHANNEL                                                                     \
-    SHARED                                                                       \
-    const long part_index = PART_INDEX, part = part_index % parameters.parts;        \
+#define PART_OF_CHANNEL                                                                   \
+    SHARED                                                                                \
+    const long part_index = PART_INDEX, part = part_index % parameters.parts;             \
     const long channel = part_index / parameters.parts, positions = parameters.positions; \
-    const long count = parameters.images * positions;                                \
-    const long first = part * parameters.chunk;                                  \
+    const long count = parameters.images * positions;                                     \
+    const long first = part * parameters.chunk;                                           \
     const long stop = first + parameters.chunk < count ? first + parameters.chunk : count;
 
 #define STATISTIC(p, offset) READ(p, parameters.offset + channel, (int)parameters.statistic_type)
@@ -149,11 +149,11 @@ void combine_grad_sums(
 
 #ifdef HAS_normalize_channels
 // The mean is subtracted before the product, which would lose the digits in which the two differ.
-#define FACTORS                                                                  \
-    const C mean = STATISTIC(means, mean_offset);                                 \
-    C factor = INVERSE_DEVIATION(STATISTIC(variances, variance_offset));                    \
+#define FACTORS                                                                               \
+    const C mean = STATISTIC(means, mean_offset);                                             \
+    C factor = INVERSE_DEVIATION(STATISTIC(variances, variance_offset));                      \
     if (parameters.has_gamma) factor *= READ(gamma, parameters.gamma_offset + channel, TYPE); \
-    const C shift =                                                              \
+    const C shift =                                                                           \
         parameters.has_beta ? READ(beta, parameters.beta_offset + channel, TYPE) : (C)0;
 KERNEL(GROUP_SIZE)
 void normalize_channels(
@@ -169,13 +169,13 @@ void normalize_channels(
 
 #ifdef HAS_channel_gradient
 // The output does not change with mean or variance of a channel, so these components are subtracted.
-#define FACTORS                                                                  \
-    const C mean = STATISTIC(means, mean_offset);                                 \
-    const C inverse = INVERSE_DEVIATION(STATISTIC(variances, variance_offset));             \
-    const C count = (C)(parameters.images * parameters.positions);                  \
-    const C mean_grad = statistics[channel] / count;                                     \
-    const C projected_grad = statistics[parameters.channels + channel] / count;                \
-    const C factor = parameters.has_gamma                                        \
+#define FACTORS                                                                 \
+    const C mean = STATISTIC(means, mean_offset);                               \
+    const C inverse = INVERSE_DEVIATION(STATISTIC(variances, variance_offset)); \
+    const C count = (C)(parameters.images * parameters.positions);              \
+    const C mean_grad = statistics[channel] / count;                            \
+    const C projected_grad = statistics[parameters.channels + channel] / count; \
+    const C factor = parameters.has_gamma                                       \
         ? inverse * READ(gamma, parameters.gamma_offset + channel, TYPE) : inverse;
 KERNEL(GROUP_SIZE)
 void channel_gradient(
@@ -184,7 +184,8 @@ void channel_gradient(
     GLOBAL const C* statistics, GLOBAL void* out) {
     EACH_ELEMENT
         const V normal = (LOADED(x, parameters.x_offset + index, mean) - mean) * inverse;
-        const V remaining = LOADED(g, parameters.g_offset + index, (C)0) - mean_grad - normal * projected_grad;
+        const V centered = LOADED(g, parameters.g_offset + index, (C)0) - mean_grad;
+        const V remaining = centered - normal * projected_grad;
         STORED(out, index, remaining * factor);
     }
 }

@@ -127,9 +127,9 @@ inline C combined(int op, C x, C y) {
 #endif
 
 // Bounds of part number `item` % parts of row number `item` / parts, of which each has n elements.
-#define PART_OF_ROW(item)                                                                \
-    const long n = parameters.n, part = (item) % parameters.parts;                       \
-    const long row = (item) / parameters.parts, first = part * parameters.chunk;         \
+#define PART_OF_ROW(item)                                                        \
+    const long n = parameters.n, part = (item) % parameters.parts;               \
+    const long row = (item) / parameters.parts, first = part * parameters.chunk; \
     const long stop = first + parameters.chunk < n ? first + parameters.chunk : n;
 
 // Negative indices count from the end. For one that is out of range the result is -1, and the index

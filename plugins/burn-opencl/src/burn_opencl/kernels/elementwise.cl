@@ -22,23 +22,23 @@ typedef struct {
 #endif
 
 // Indices into the memory of the operands and the result, from the number of an element in order.
-#define LOCATE_IN(T, indices, number, rank)                            \
-    {                                                                 \
-        T rest = number;                                              \
-        for (int d = (rank) - 1; d >= 0; --d) {                       \
-            const T length = parameters.lengths[d];                       \
-            const T quotient = d ? rest / length : 0;                    \
-            const long position = rest - quotient * length;                    \
-            rest = quotient;                                           \
-            for (int k = 0; k <= OPERANDS; ++k)                       \
-                indices[k] += position * parameters.strides[k][d];               \
-        }                                                             \
+#define LOCATE_IN(T, indices, number, rank)                        \
+    {                                                              \
+        T rest = number;                                           \
+        for (int d = (rank) - 1; d >= 0; --d) {                    \
+            const T length = parameters.lengths[d];                \
+            const T quotient = d ? rest / length : 0;              \
+            const long position = rest - quotient * length;        \
+            rest = quotient;                                       \
+            for (int k = 0; k <= OPERANDS; ++k)                    \
+                indices[k] += position * parameters.strides[k][d]; \
+        }                                                          \
     }
-#define LOCATE(indices, number, rank)                                  \
+#define LOCATE(indices, number, rank)                                       \
     for (int k = 0; k <= OPERANDS; ++k) indices[k] = parameters.offsets[k]; \
-    if (parameters.n >> 31)                                               \
-        LOCATE_IN(ulong, indices, number, rank)                        \
-    else                                                              \
+    if (parameters.n >> 31)                                                 \
+        LOCATE_IN(ulong, indices, number, rank)                             \
+    else                                                                    \
         LOCATE_IN(uint, indices, number, rank)
 
 #if defined(ITEM_ELEMENTS)
@@ -50,7 +50,8 @@ typedef struct {
 KERNEL(1) void elementwise(const Parameters parameters, MEMORIES, GLOBAL void* restrict out) {
     const int last = parameters.rank - 1;
     const long inner = parameters.lengths[last], outer = parameters.n / inner;
-    const long parts = (inner + ITEM_ELEMENTS - 1) / ITEM_ELEMENTS, rows = inner < ITEM_ELEMENTS ? ITEM_ELEMENTS / inner : 1;
+    const long parts = (inner + ITEM_ELEMENTS - 1) / ITEM_ELEMENTS;
+    const long rows = inner < ITEM_ELEMENTS ? ITEM_ELEMENTS / inner : 1;
     const long first = ITEM % parts * ITEM_ELEMENTS, begin = ITEM / parts * rows;
     const long end = begin + rows < outer ? begin + rows : outer;
     const long count = inner - first < ITEM_ELEMENTS ? inner - first : ITEM_ELEMENTS;
@@ -71,16 +72,16 @@ KERNEL(1) void elementwise(const Parameters parameters, MEMORIES, GLOBAL void* r
 #elif defined(LOAD_VEC4S)
 
 // An item computes four neighbours; rows have a multiple of four elements, or there is one row.
-#define VALUE(k) \
+#define VALUE(k)                                            \
     (TYPE(k) == SCALAR_TYPE ? SCALAR(parameters.scalars[k]) \
                        : READ(p##k, indices[k] + i * CONCAT(STRIDE_, k), TYPE(k)))
-#define OPERAND_VEC4(k)                                                                            \
-    (TYPE(k) == SCALAR_TYPE ? (VEC4)(SCALAR(parameters.scalars[k]))                              \
-     : CONCAT(STRIDE_, k) == 1 ? READ_VEC4(p##k, indices[k], TYPE(k))                           \
-     : CONCAT(STRIDE_, k) == 0 ? (VEC4)(READ(p##k, indices[k], TYPE(k)))                        \
-     : (VEC4)(READ(p##k, indices[k], TYPE(k)),                                              \
-              READ(p##k, indices[k] + CONCAT(STRIDE_, k), TYPE(k)),                             \
-              READ(p##k, indices[k] + 2 * CONCAT(STRIDE_, k), TYPE(k)),                         \
+#define OPERAND_VEC4(k)                                                  \
+    (TYPE(k) == SCALAR_TYPE ? (VEC4)(SCALAR(parameters.scalars[k]))      \
+     : CONCAT(STRIDE_, k) == 1 ? READ_VEC4(p##k, indices[k], TYPE(k))    \
+     : CONCAT(STRIDE_, k) == 0 ? (VEC4)(READ(p##k, indices[k], TYPE(k))) \
+     : (VEC4)(READ(p##k, indices[k], TYPE(k)),                           \
+              READ(p##k, indices[k] + CONCAT(STRIDE_, k), TYPE(k)),      \
+              READ(p##k, indices[k] + 2 * CONCAT(STRIDE_, k), TYPE(k)),  \
               READ(p##k, indices[k] + 3 * CONCAT(STRIDE_, k), TYPE(k))))
 
 KERNEL(GROUP_SIZE) void elementwise(const Parameters parameters, MEMORIES, GLOBAL void* restrict out) {
@@ -104,10 +105,11 @@ KERNEL(GROUP_SIZE) void elementwise(const Parameters parameters, MEMORIES, GLOBA
 // A tile has 32 elements along each of the last two axes. Operands that are contiguous along the second
 // last axis are read along it into local memory, and from there along the last axis.
 #define TILE_STRIDE(k, d) parameters.strides[k][RANK - 2 + (d)]
-#define VALUE(k) \
+#define VALUE(k)                                            \
     (TYPE(k) == SCALAR_TYPE ? SCALAR(parameters.scalars[k]) \
-                       : READ(p##k, indices[k] + (y + j) * TILE_STRIDE(k, 0) + x * TILE_STRIDE(k, 1), TYPE(k)))
-#define LOAD_TILE(k) \
+                       : READ(p##k, indices[k] + (y + j) * TILE_STRIDE(k, 0) + x * TILE_STRIDE(k, 1), \
+                               TYPE(k)))
+#define LOAD_TILE(k)    \
     tile##k[y + j][x] = \
         READ(p##k, indices[k] + x * TILE_STRIDE(k, 0) + (y + j) * TILE_STRIDE(k, 1), TYPE(k));
 

@@ -15,32 +15,32 @@ typedef struct {
 #else
 #define IM(k) READ(im, parameters.offset_im + row * parameters.length + (k), (int)parameters.source)
 #endif
-#define LOAD(k)                                                              \
-    const int is_mirrored = parameters.mirrored && 2 * (k) > n;              \
-    const long source_index = is_mirrored ? n - (k) : (k);                       \
-    const int is_present = source_index < parameters.length;                               \
-    const int is_real = parameters.mirrored && (source_index == 0 || 2 * source_index == n);     \
-    const C x_re = is_present ? RE(source_index) : (C)0;                                   \
-    const C y_im = is_present && !is_real ? IM(source_index) : (C)0;                       \
+#define LOAD(k)                                                                              \
+    const int is_mirrored = parameters.mirrored && 2 * (k) > n;                              \
+    const long source_index = is_mirrored ? n - (k) : (k);                                   \
+    const int is_present = source_index < parameters.length;                                 \
+    const int is_real = parameters.mirrored && (source_index == 0 || 2 * source_index == n); \
+    const C x_re = is_present ? RE(source_index) : (C)0;                                     \
+    const C y_im = is_present && !is_real ? IM(source_index) : (C)0;                         \
     const C x_im = is_mirrored ? -y_im : y_im;
 #else
-#define LOAD(k)                                                              \
-    const C x_re = AS(const C, re)[row * n + (k)];                           \
+#define LOAD(k)                                    \
+    const C x_re = AS(const C, re)[row * n + (k)]; \
     const C x_im = AS(const C, im)[row * n + (k)];
 #endif
 
 #if IS_LAST
-#define STORE(index, x, y)                                                       \
-    {                                                                            \
-        const C scale = SCALAR((ulong)parameters.scale);                      \
-        WRITE(out_re, index, (int)parameters.target, (x) * scale);               \
+#define STORE(index, x, y)                                                                   \
+    {                                                                                        \
+        const C scale = SCALAR((ulong)parameters.scale);                                     \
+        WRITE(out_re, index, (int)parameters.target, (x) * scale);                           \
         if (!parameters.mirrored) WRITE(out_im, index, (int)parameters.target, (y) * scale); \
     }
 #else
-#define STORE(index, x, y)                                                       \
-    {                                                                            \
-        AS(C, out_re)[index] = x;                                                \
-        AS(C, out_im)[index] = y;                                                \
+#define STORE(index, x, y)        \
+    {                             \
+        AS(C, out_re)[index] = x; \
+        AS(C, out_im)[index] = y; \
     }
 #endif
 

@@ -11,8 +11,8 @@ typedef struct {
 #define UPDATE ((int)parameters.update)
 #endif
 
-#define INDEX(position)                                                                         \
-    checked_index(read_ulong(indices, parameters.index_offset + (position), INDEX_TYPE),        \
+#define INDEX(position)                                                                  \
+    checked_index(read_ulong(indices, parameters.index_offset + (position), INDEX_TYPE), \
                   INDEX_TYPE, parameters.length, error, parameters.op)
 
 #ifdef HAS_gather

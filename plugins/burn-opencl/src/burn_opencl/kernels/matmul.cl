@@ -109,7 +109,8 @@ KERNEL(1) void multiply_panels(
     STORE_VECTOR(s4, 4, sums);
     STORE_VECTOR(s5, 5, sums);
     const int height = m - first_row < ROWS ? (int)(m - first_row) : ROWS;
-    const int width = n - panel * VECTOR_WIDTH < VECTOR_WIDTH ? (int)(n - panel * VECTOR_WIDTH) : VECTOR_WIDTH;
+    const long columns = n - panel * VECTOR_WIDTH;
+    const int width = columns < VECTOR_WIDTH ? (int)columns : VECTOR_WIDTH;
     for (int r = 0; r < height; ++r) {
         const long index =
             parameters.out_offset + (batch * m + first_row + r) * n + panel * VECTOR_WIDTH;

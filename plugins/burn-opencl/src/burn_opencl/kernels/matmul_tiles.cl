@@ -13,8 +13,8 @@ typedef struct {
 #define COLUMN_VEC4S (COLUMNS_PER_ITEM / 4)
 #define ITEMS_DOWN (ROWS / ROWS_PER_ITEM)
 #define ITEMS_ACROSS (COLUMNS / COLUMNS_PER_ITEM)
-#define VEC4S_TO_LOAD_1 (ROWS * DEPTH / 1024)
-#define VEC4S_TO_LOAD_2 (COLUMNS * DEPTH / 1024)
+#define VEC4S_1 (ROWS * DEPTH / 1024)
+#define VEC4S_2 (COLUMNS * DEPTH / 1024)
 // Avoids bank conflicts between the columns of a tile; with doubles there is no room for it in the 32 KiB
 // that every device has.
 #define PADDING (sizeof(C) == 8 ? 0 : 4)
@@ -40,19 +40,19 @@ inline VEC4 load_up_to_four(
 #define ALONG(q, SIZE, ALONG_INNER) \
     (ALONG_INNER ? ((q) * 256 + lane) % (DEPTH / 4) * 4 : ((q) * 256 + lane) / (SIZE / 4))
 
-#define FETCH(held, COUNT, x, SIZE, ALONG_INNER, BY_VEC4, origin, edge, stride, stride_k)                \
-    UNROLL for (int q = 0; q < COUNT; ++q) {                                                \
-        const int across = ACROSS(q, SIZE, ALONG_INNER), along = ALONG(q, SIZE, ALONG_INNER);               \
-        const long remaining = edge - across, remaining_k = stop - k - along;                             \
-        const long count = remaining <= 0 || remaining_k <= 0 ? 0 : ALONG_INNER ? remaining_k : remaining;                   \
-        held[q] = load_up_to_four(x, origin + across * stride + (k + along) * stride_k,                   \
+#define FETCH(held, COUNT, x, SIZE, ALONG_INNER, BY_VEC4, origin, edge, stride, stride_k)                  \
+    UNROLL for (int q = 0; q < COUNT; ++q) {                                                               \
+        const int across = ACROSS(q, SIZE, ALONG_INNER), along = ALONG(q, SIZE, ALONG_INNER);              \
+        const long remaining = edge - across, remaining_k = stop - k - along;                              \
+        const long count = remaining <= 0 || remaining_k <= 0 ? 0 : ALONG_INNER ? remaining_k : remaining; \
+        held[q] = load_up_to_four(x, origin + across * stride + (k + along) * stride_k,                    \
                           ALONG_INNER ? stride_k : stride, count, BY_VEC4);                                \
     }
 
-#define STORE(held, COUNT, tile, SIZE, ALONG_INNER)                                                \
-    UNROLL for (int q = 0; q < COUNT; ++q) {                                                \
-        const int across = ACROSS(q, SIZE, ALONG_INNER), along = ALONG(q, SIZE, ALONG_INNER);               \
-        if (ALONG_INNER) {                                                                           \
+#define STORE(held, COUNT, tile, SIZE, ALONG_INNER)                                           \
+    UNROLL for (int q = 0; q < COUNT; ++q) {                                                  \
+        const int across = ACROSS(q, SIZE, ALONG_INNER), along = ALONG(q, SIZE, ALONG_INNER); \
+        if (ALONG_INNER) {                                                                    \
             tile[along][across] = held[q].x;                                                  \
             tile[along + 1][across] = held[q].y;                                              \
             tile[along + 2][across] = held[q].z;                                              \
@@ -88,17 +88,19 @@ KERNEL(256) void multiply_tiles(
     VEC4 sums[ROWS_PER_ITEM][COLUMN_VEC4S];
     UNROLL for (int r = 0; r < ROWS_PER_ITEM; ++r)
         UNROLL for (int c = 0; c < COLUMN_VEC4S; ++c) sums[r][c] = (VEC4)((C)0);
-    VEC4 held_1[VEC4S_TO_LOAD_1], held_2[VEC4S_TO_LOAD_2];
+    VEC4 held_1[VEC4S_1], held_2[VEC4S_2];
     long k = start;
-    FETCH(held_1, VEC4S_TO_LOAD_1, x1, ROWS, ALONG_INNER_1, BY_VEC4_1, origin_1, m - top, row_1, column_1)
-    FETCH(held_2, VEC4S_TO_LOAD_2, x2, COLUMNS, ALONG_INNER_2, BY_VEC4_2, origin_2, n - left, column_2, row_2)
-    STORE(held_1, VEC4S_TO_LOAD_1, first[0], ROWS, ALONG_INNER_1)
-    STORE(held_2, VEC4S_TO_LOAD_2, second[0], COLUMNS, ALONG_INNER_2)
+    FETCH(held_1, VEC4S_1, x1, ROWS, ALONG_INNER_1, BY_VEC4_1, origin_1, m - top, row_1, column_1)
+    FETCH(held_2, VEC4S_2, x2, COLUMNS, ALONG_INNER_2, BY_VEC4_2, origin_2, n - left, column_2,
+              row_2)
+    STORE(held_1, VEC4S_1, first[0], ROWS, ALONG_INNER_1)
+    STORE(held_2, VEC4S_2, second[0], COLUMNS, ALONG_INNER_2)
     BARRIER;
     int current = 0;
     for (k += DEPTH; k < stop + DEPTH; k += DEPTH) {
-        FETCH(held_1, VEC4S_TO_LOAD_1, x1, ROWS, ALONG_INNER_1, BY_VEC4_1, origin_1, m - top, row_1, column_1)
-        FETCH(held_2, VEC4S_TO_LOAD_2, x2, COLUMNS, ALONG_INNER_2, BY_VEC4_2, origin_2, n - left, column_2, row_2)
+        FETCH(held_1, VEC4S_1, x1, ROWS, ALONG_INNER_1, BY_VEC4_1, origin_1, m - top, row_1, column_1)
+        FETCH(held_2, VEC4S_2, x2, COLUMNS, ALONG_INNER_2, BY_VEC4_2, origin_2, n - left, column_2,
+              row_2)
         UNROLL for (int d = 0; d < DEPTH; ++d) {
             VEC4 above[ROW_VEC4S], beside[COLUMN_VEC4S];
             UNROLL for (int r = 0; r < ROW_VEC4S; ++r)
@@ -114,8 +116,8 @@ KERNEL(256) void multiply_tiles(
                 }
         }
         current = 1 - current;
-        STORE(held_1, VEC4S_TO_LOAD_1, first[current], ROWS, ALONG_INNER_1)
-        STORE(held_2, VEC4S_TO_LOAD_2, second[current], COLUMNS, ALONG_INNER_2)
+        STORE(held_1, VEC4S_1, first[current], ROWS, ALONG_INNER_1)
+        STORE(held_2, VEC4S_2, second[current], COLUMNS, ALONG_INNER_2)
         BARRIER;
     }
     UNROLL for (int r = 0; r < ROWS_PER_ITEM; ++r) {

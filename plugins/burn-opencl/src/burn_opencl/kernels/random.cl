@@ -26,11 +26,11 @@ inline void philox(ulong seed, ulong low, ulong high, ulong block, uint words[4]
     words[3] = c3;
 }
 
-#define BEGIN                                                                        \
-    const long block = ITEM;                                                         \
-    if (NUMBERS_PER_BLOCK * block >= parameters.count) return;                                    \
-    uint words[4];                                                                   \
-    philox((ulong)parameters.seed, (ulong)parameters.low_block,                      \
+#define BEGIN                                                   \
+    const long block = ITEM;                                    \
+    if (NUMBERS_PER_BLOCK * block >= parameters.count) return;  \
+    uint words[4];                                              \
+    philox((ulong)parameters.seed, (ulong)parameters.low_block, \
            (ulong)parameters.high_block, (ulong)block, words);
 
 #ifdef UNIFORM
@@ -46,8 +46,8 @@ inline C rounded(C x, int type) {
 // Number j of a block of words; a float64 is made of two words.
 #if IS_DOUBLE
 #define NUMBERS_PER_BLOCK 2
-#define FRACTION(words, j)                                      \
-    ((double)(words[2 * (j)] >> 5) * 7.450580596923828e-09 +    \
+#define FRACTION(words, j)                                   \
+    ((double)(words[2 * (j)] >> 5) * 7.450580596923828e-09 + \
      (double)(words[2 * (j) + 1] >> 6) * 1.1102230246251565e-16)
 #else
 #define NUMBERS_PER_BLOCK 4
@@ -66,7 +66,8 @@ KERNEL(64) void random_uniform(const Parameters parameters, GLOBAL void* out) {
             x = rounded(rounded(x * span, type) + start, type);
             x = x < largest ? x : largest;
         }
-        if (NUMBERS_PER_BLOCK * block + j < parameters.count) WRITE(out, NUMBERS_PER_BLOCK * block + j, type, x);
+        const long index = NUMBERS_PER_BLOCK * block + j;
+        if (index < parameters.count) WRITE(out, index, type, x);
     }
 }
 #endif

@@ -30,7 +30,8 @@ KERNEL(GROUP_SIZE) void reduce(const Parameters parameters, GLOBAL const void* x
         C lanes[LANES_PER_CPU_ITEM];
         for (int j = 0; j < LANES_PER_CPU_ITEM; ++j) lanes[j] = VALUE(base + first + j);
         for (k = first + LANES_PER_CPU_ITEM; k + LANES_PER_CPU_ITEM <= stop; k += LANES_PER_CPU_ITEM)
-            for (int j = 0; j < LANES_PER_CPU_ITEM; ++j) lanes[j] = combined(OP, lanes[j], VALUE(base + k + j));
+            for (int j = 0; j < LANES_PER_CPU_ITEM; ++j)
+                lanes[j] = combined(OP, lanes[j], VALUE(base + k + j));
         own = lanes[0];
         for (int j = 1; j < LANES_PER_CPU_ITEM; ++j) own = combined(OP, own, lanes[j]);
     } else
@@ -70,7 +71,8 @@ KERNEL(256) void reduce_blocks(
     const long inner = parameters.inner, blocks = (inner + COLUMNS - 1) / COLUMNS;
     const long block = GROUP % blocks, above = GROUP / blocks;
     PART_OF_ROW(above)
-    const long column = block * COLUMNS + LANE % COLUMNS, base = parameters.offset + row * n * inner + column;
+    const long column = block * COLUMNS + LANE % COLUMNS;
+    const long base = parameters.offset + row * n * inner + column;
     const int height = 256 / COLUMNS, lane_row = LANE / COLUMNS;
     const int active = stop - first < height ? (int)(stop - first) : height;
     C own = (C)0;
@@ -97,7 +99,7 @@ KERNEL(256) void reduce_blocks(
 #define V VEC4
 #define V_WIDTH 4
 #define V_AT(index) READ_VEC4(x, index, SOURCE)
-#define REDUCED(v)                                             \
+#define REDUCED(v)                                         \
     combined(OP, combined(OP, OPERAND(v.x), OPERAND(v.y)), \
              combined(OP, OPERAND(v.z), OPERAND(v.w)))
 #else

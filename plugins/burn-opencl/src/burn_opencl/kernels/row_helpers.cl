@@ -65,17 +65,17 @@ inline C row_max(V x) {
 
 // Combines the values of the lanes of a row: in halves down to LAST_LANES, then by every lane.
 #define LAST_LANES (LANES < 8 ? LANES : 8)
-#define COMBINE_LANES(function, own)                                                     \
-    shared[ROW_LANE] = own;                                                              \
-    UNROLL for (int step = LANES / 2; step >= LAST_LANES; step /= 2) {                   \
-        BARRIER;                                                                         \
-        if (ROW_LANE < step)                                                             \
-            shared[ROW_LANE] = function(shared[ROW_LANE], shared[ROW_LANE + step]);      \
-    }                                                                                    \
-    BARRIER;                                                                             \
-    C all = shared[0];                                                                   \
-    UNROLL for (int j = 1; j < LAST_LANES; ++j) all = function(all, shared[j]);          \
-    BARRIER;                                                                             \
+#define COMBINE_LANES(function, own)                                                \
+    shared[ROW_LANE] = own;                                                         \
+    UNROLL for (int step = LANES / 2; step >= LAST_LANES; step /= 2) {              \
+        BARRIER;                                                                    \
+        if (ROW_LANE < step)                                                        \
+            shared[ROW_LANE] = function(shared[ROW_LANE], shared[ROW_LANE + step]); \
+    }                                                                               \
+    BARRIER;                                                                        \
+    C all = shared[0];                                                              \
+    UNROLL for (int j = 1; j < LAST_LANES; ++j) all = function(all, shared[j]);     \
+    BARRIER;                                                                        \
     return all;
 #define PLUS(x, y) ((x) + (y))
 

@@ -22,8 +22,8 @@ typedef struct {
 #define STORED(p, index, k, v) WRITE_V(p, (index) + k, TYPE, v)
 #define STORED_WIDE(p, index, k, v) WRITE_V(p, (index) + k, WIDE_TYPE, v)
 #ifdef VECTORS_PER_LANE
-#define EACH(k)                                           \
-    UNROLL for (int v = 0; v < VECTORS_PER_LANE; ++v)     \
+#define EACH(k)                                       \
+    UNROLL for (int v = 0; v < VECTORS_PER_LANE; ++v) \
         for (long k = ((long)v * LANES + ROW_LANE) * V_WIDTH; k < n; k = n)
 #else
 #define EACH(k) for (long k = ROW_LANE * V_WIDTH; k < n; k += LANES * V_WIDTH)
@@ -45,7 +45,7 @@ typedef struct {
 #endif
 
 // Lanes without a row take part in barriers, with no elements.
-#define BEGIN                                                     \
+#define BEGIN                                                                      \
     SHARED const long row = ROW, x_row = parameters.offset_1 + row * parameters.n; \
     const long n = row < parameters.rows ? parameters.n : 0, out_row = row * n;
 

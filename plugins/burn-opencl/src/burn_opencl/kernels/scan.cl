@@ -11,10 +11,10 @@ typedef struct {
 #endif
 
 #ifdef HAS_scan
-#define BEGIN                                                                        \
-    const long inner = parameters.inner, item = ITEM, column = item % inner;         \
-    PART_OF_ROW(item / inner)                                                        \
-    if (row >= parameters.outer) return;                                             \
+#define BEGIN                                                                \
+    const long inner = parameters.inner, item = ITEM, column = item % inner; \
+    PART_OF_ROW(item / inner)                                                \
+    if (row >= parameters.outer) return;                                     \
     const long base = row * n * inner + column, x_base = parameters.offset + base;
 
 KERNEL(64)
@@ -63,7 +63,9 @@ KERNEL(256) void scan_rows(
     C before = has_before ? totals[GROUP - 1] : (C)0;
     for (long tile = first; tile < stop; tile += 256 * ELEMENTS_PER_ITEM) {
         // Each item scans consecutive elements.
-        const int count = stop - tile < 256 * ELEMENTS_PER_ITEM ? (int)(stop - tile) : 256 * ELEMENTS_PER_ITEM;
+        const long left_in_part = stop - tile;
+        const int count = left_in_part < 256 * ELEMENTS_PER_ITEM ? (int)left_in_part
+                                                                 : 256 * ELEMENTS_PER_ITEM;
         const int left = count - lane * ELEMENTS_PER_ITEM;
         const long start = tile + lane * ELEMENTS_PER_ITEM;
         C own[ELEMENTS_PER_ITEM];

@@ -6,9 +6,9 @@
 #define DIGITS 256
 #define DIGIT(entry, shift) ((int)(KEY_OF(entry) >> (shift)) & (DIGITS - 1))
 
-#define TILE_OF(number)                                                                   \
-    const long n = parameters.n, tiles = parameters.tiles, length = parameters.length;    \
-    const long tile = (number) % tiles, row = (number) / tiles, first = tile * length;    \
+#define TILE_OF(number)                                                                \
+    const long n = parameters.n, tiles = parameters.tiles, length = parameters.length; \
+    const long tile = (number) % tiles, row = (number) / tiles, first = tile * length; \
     const long end = first + length < n ? first + length : n;
 
 #if IS_CPU

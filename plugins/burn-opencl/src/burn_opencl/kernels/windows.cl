@@ -20,42 +20,42 @@ typedef struct {
 #define N parameters.counts
 
 // An item computes `per_item` consecutive windows: many on a CPU, which saves divisions.
-#define EACH_WINDOW                                                                  \
+#define EACH_WINDOW                                                                      \
     const long number = ITEM * parameters.per_item;                                      \
-    if (number >= parameters.n) return;                                              \
-    const long left = parameters.n - number;                                         \
-    const long end = number + (left < parameters.per_item ? left : parameters.per_item);     \
-    long c2 = number % N[2], above2 = number / N[2], c1 = above2 % N[1];             \
-    long above1 = above2 / N[1], c0 = above1 % N[0], outer = above1 / N[0];           \
-    for (long item = number; item < end; ++item, ++c2) {                             \
-        if (c2 == N[2]) {                                                            \
-            c2 = 0;                                                                  \
-            ++c1;                                                                    \
-        }                                                                            \
-        if (c1 == N[1]) {                                                            \
-            c1 = 0;                                                                  \
-            ++c0;                                                                    \
-        }                                                                            \
-        if (c0 == N[0]) {                                                            \
-            c0 = 0;                                                                  \
-            ++outer;                                                                  \
-        }                                                                            \
-        const long s0 = c0 * parameters.stride[0] - parameters.before[0];            \
-        const long s1 = c1 * parameters.stride[1] - parameters.before[1];            \
+    if (number >= parameters.n) return;                                                  \
+    const long left = parameters.n - number;                                             \
+    const long end = number + (left < parameters.per_item ? left : parameters.per_item); \
+    long c2 = number % N[2], above2 = number / N[2], c1 = above2 % N[1];                 \
+    long above1 = above2 / N[1], c0 = above1 % N[0], outer = above1 / N[0];              \
+    for (long item = number; item < end; ++item, ++c2) {                                 \
+        if (c2 == N[2]) {                                                                \
+            c2 = 0;                                                                      \
+            ++c1;                                                                        \
+        }                                                                                \
+        if (c1 == N[1]) {                                                                \
+            c1 = 0;                                                                      \
+            ++c0;                                                                        \
+        }                                                                                \
+        if (c0 == N[0]) {                                                                \
+            c0 = 0;                                                                      \
+            ++outer;                                                                     \
+        }                                                                                \
+        const long s0 = c0 * parameters.stride[0] - parameters.before[0];                \
+        const long s1 = c1 * parameters.stride[1] - parameters.before[1];                \
         const long s2 = c2 * parameters.stride[2] - parameters.before[2];
 
 // Along an axis: the range of positions in a window that are not padding.
-#define WITHIN(d, s, first, stop)                                                    \
-    long first = 0, stop = K##d;                                                     \
-    if (s < 0) first = (D##d - 1 - s) / D##d;                                        \
+#define WITHIN(d, s, first, stop)             \
+    long first = 0, stop = K##d;              \
+    if (s < 0) first = (D##d - 1 - s) / D##d; \
     if (s + (K##d - 1) * D##d >= L[d]) stop = (L[d] - s + D##d - 1) / D##d;
 
 // Each element of a window that is not padding.
-#define EACH_ELEMENT                                                                   \
-    for (long k0 = first0; k0 < stop0; ++k0)                                         \
-        for (long k1 = first1; k1 < stop1; ++k1) {                                   \
-            const long line = ((s0 + k0 * D0) * L[1] + s1 + k1 * D1) * L[2] + s2;    \
-            for (long k2 = first2; k2 < stop2; ++k2) {                               \
+#define EACH_ELEMENT                                                              \
+    for (long k0 = first0; k0 < stop0; ++k0)                                      \
+        for (long k1 = first1; k1 < stop1; ++k1) {                                \
+            const long line = ((s0 + k0 * D0) * L[1] + s1 + k1 * D1) * L[2] + s2; \
+            for (long k2 = first2; k2 < stop2; ++k2) {                            \
                 const long element = line + k2 * D2;
 #define END_ELEMENT }}
 
@@ -106,25 +106,25 @@ void columns(const Parameters parameters, GLOBAL const void* restrict x, GLOBAL 
 }
 #else
 // An item writes an element, so neighbouring items write neighbouring elements.
-#define WRITE_ELEMENT(T, rest)                                                                \
-    T at = rest;                                                                     \
-    T above = at / (T)N[2];                                                          \
-    const long c2 = at - above * (T)N[2];                                            \
-    at = above, above = at / (T)N[1];                                                \
-    const long c1 = at - above * (T)N[1];                                            \
-    at = above, above = at / (T)N[0];                                                \
-    const long c0 = at - above * (T)N[0];                                            \
-    at = above, above = at / (T)K2;                                                \
-    const long k2 = at - above * (T)K2;                                            \
-    at = above, above = at / (T)K1;                                                \
-    const long k1 = at - above * (T)K1;                                            \
-    at = above, above = at / (T)K0;                                                \
-    const long k0 = at - above * (T)K0, outer = above;                              \
+#define WRITE_ELEMENT(T, rest)                                                                      \
+    T at = rest;                                                                                    \
+    T above = at / (T)N[2];                                                                         \
+    const long c2 = at - above * (T)N[2];                                                           \
+    at = above, above = at / (T)N[1];                                                               \
+    const long c1 = at - above * (T)N[1];                                                           \
+    at = above, above = at / (T)N[0];                                                               \
+    const long c0 = at - above * (T)N[0];                                                           \
+    at = above, above = at / (T)K2;                                                                 \
+    const long k2 = at - above * (T)K2;                                                             \
+    at = above, above = at / (T)K1;                                                                 \
+    const long k1 = at - above * (T)K1;                                                             \
+    at = above, above = at / (T)K0;                                                                 \
+    const long k0 = at - above * (T)K0, outer = above;                                              \
     const long p0 = c0 * parameters.stride[0] - parameters.before[0] + k0 * parameters.dilation[0]; \
     const long p1 = c1 * parameters.stride[1] - parameters.before[1] + k1 * parameters.dilation[1]; \
     const long p2 = c2 * parameters.stride[2] - parameters.before[2] + k2 * parameters.dilation[2]; \
-    const int beyond = p0 < 0 || p1 < 0 || p2 < 0 || p0 >= L[0] || p1 >= L[1] || p2 >= L[2]; \
-    const long source = parameters.offset + ((outer * L[0] + p0) * L[1] + p1) * L[2] + p2; \
+    const int beyond = p0 < 0 || p1 < 0 || p2 < 0 || p0 >= L[0] || p1 >= L[1] || p2 >= L[2];        \
+    const long source = parameters.offset + ((outer * L[0] + p0) * L[1] + p1) * L[2] + p2;          \
     WRITE(out, item, TYPE, beyond ? (C)0 : READ(x, source, TYPE));
 
 KERNEL(GROUP_SIZE)
@@ -174,7 +174,8 @@ void max_pool_grad(
     for (long i = 0; i < elements; ++i) WRITE(out, item * elements + i, TYPE, (C)0);
     for (long i = item * windows; i < (item + 1) * windows; ++i) {
         const ulong bits = read_ulong(indices, parameters.with_padding + i, (int)parameters.index_type);
-        const long index = checked_index(bits, (int)parameters.index_type, elements, error, parameters.lowest);
+        const long index =
+            checked_index(bits, (int)parameters.index_type, elements, error, parameters.lowest);
         if (index < 0) continue;
         const long element = item * elements + index;
         WRITE(out, element, TYPE, READ(out, element, TYPE) + READ(g, parameters.offset + i, TYPE));
@@ -187,9 +188,9 @@ inline long divisor_along(long start, long width, long length, long after, long 
     const long stop = start + width, end = with_padding ? length + after : length;
     return (stop < end ? stop : end) - (with_padding || start > 0 ? start : 0);
 }
-#define DIVISOR(s0, s1, s2)                                                          \
-    (divisor_along(s0, K0, L[0], parameters.after[0], parameters.with_padding) *         \
-     divisor_along(s1, K1, L[1], parameters.after[1], parameters.with_padding) *         \
+#define DIVISOR(s0, s1, s2)                                                      \
+    (divisor_along(s0, K0, L[0], parameters.after[0], parameters.with_padding) * \
+     divisor_along(s1, K1, L[1], parameters.after[1], parameters.with_padding) * \
      divisor_along(s2, K2, L[2], parameters.after[2], parameters.with_padding))
 
 #ifdef HAS_avg_pool
@@ -210,11 +211,11 @@ KERNEL(GROUP_SIZE) void avg_pool(const Parameters parameters, GLOBAL const void*
 
 #ifdef HAS_avg_pool_grad
 // The first and the last window along an axis that contain an element.
-#define FIRST(d, position)                                                              \
-    (position + parameters.before[d] < K[d] ? 0                                         \
+#define FIRST(d, position)                      \
+    (position + parameters.before[d] < K[d] ? 0 \
          : (position + parameters.before[d] - K[d]) / parameters.stride[d] + 1)
-#define LAST(d, position)                                                               \
-    ((position + parameters.before[d]) / parameters.stride[d] < N[d] - 1                \
+#define LAST(d, position)                                                \
+    ((position + parameters.before[d]) / parameters.stride[d] < N[d] - 1 \
          ? (position + parameters.before[d]) / parameters.stride[d] : N[d] - 1)
 #define START(d, c) ((c) * parameters.stride[d] - parameters.before[d])
 
