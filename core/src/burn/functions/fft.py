@@ -6,18 +6,15 @@ complex tensors, which have none. `irfft` and `hfft` of a real tensor have gradi
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from burn.dtype import float32
 from burn.errors import ArgumentError, BurnError, DTypeError, OperandTypeError, ShapeError
-from burn.functions.common import Axis, DeviceLike, DTypeLike, dispatch
-from burn.functions.creation import arange, zeros_like
+from burn.functions.common import dispatch
+from burn.functions.creation import zeros_like
 from burn.functions.elementwise import complex, conj, imag, negative, real
-from burn.functions.manipulation import concat
 from burn.functions.normalize import (
-    as_dtype,
     as_float,
     check_tensor,
     normalize_axes,
@@ -25,26 +22,21 @@ from burn.functions.normalize import (
     rank_of,
 )
 from burn.functions.real_fourier import ComplexPair, Norm, norm_factor, scaled
-from burn.functions.views import independent
-from burn.ops.arguments import as_integer, real_number
+from burn.ops.arguments import as_integer
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
 
 __all__ = [
     "fft",
-    "fftfreq",
     "fftn",
-    "fftshift",
     "hfft",
     "ifft",
     "ifftn",
-    "ifftshift",
     "ihfft",
     "irfft",
     "irfftn",
     "rfft",
-    "rfftfreq",
     "rfftn",
 ]
 
@@ -482,147 +474,6 @@ def ihfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: Norm = "b
     return conj(_assembled(*pair, "ihfft"))
 
 
-def fftfreq(
-    n: int, /, *, d: float = 1.0, dtype: DTypeLike | None = None, device: DeviceLike | None = None
-) -> Tensor:
-    """Frequency of each element of a spectrum, in cycles per unit of `d`.
-
-    Parameters
-    ----------
-    n : int
-        Length of the transform.
-    d : float
-        Distance of neighbours in the signal.
-    dtype : DType, optional
-        A float dtype; the default one of the device if left out.
-    device : Device or str, optional
-        Device of the result; the default device if left out.
-
-    Returns
-    -------
-    Tensor, shape (n,)
-        0 and the positive frequencies, then the negative ones.
-
-    Raises
-    ------
-    ArgumentError
-        If `d` is 0 or not finite.
-    DTypeError
-        If `dtype` is no float dtype.
-    ShapeError
-        If `n` is less than 1.
-
-    Examples
-    --------
-    >>> import burn
-    >>> burn.fft.fftfreq(4, device="cpu").tolist()
-    [0.0, 0.25, -0.5, -0.25]
-    """
-    n = _check_length(n, "fftfreq")
-    positive = (n + 1) // 2
-    first = arange(positive, device=device)
-    second = arange(positive - n, 0, device=device)
-    return _frequencies(concat([first, second]), n, d, dtype, "fftfreq")
-
-
-def rfftfreq(
-    n: int, /, *, d: float = 1.0, dtype: DTypeLike | None = None, device: DeviceLike | None = None
-) -> Tensor:
-    """Frequency of each element of a halved spectrum, in cycles per unit of `d`.
-
-    Parameters
-    ----------
-    n : int
-        Length of the transform.
-    d : float
-        Distance of neighbours in the signal.
-    dtype : DType, optional
-        A float dtype; the default one of the device if left out.
-    device : Device or str, optional
-        Device of the result; the default device if left out.
-
-    Returns
-    -------
-    Tensor, shape (n // 2 + 1,)
-        The frequencies in ascending order, from 0.
-
-    Raises
-    ------
-    ArgumentError
-        If `d` is 0 or not finite.
-    DTypeError
-        If `dtype` is no float dtype.
-    ShapeError
-        If `n` is less than 1.
-
-    Examples
-    --------
-    >>> import burn
-    >>> burn.fft.rfftfreq(4, device="cpu").tolist()
-    [0.0, 0.25, 0.5]
-    """
-    n = _check_length(n, "rfftfreq")
-    return _frequencies(arange(n // 2 + 1, device=device), n, d, dtype, "rfftfreq")
-
-
-def fftshift(x: Tensor, /, *, axes: Axis = None) -> Tensor:
-    """A spectrum with frequency 0 in the middle.
-
-    Parameters
-    ----------
-    x : Tensor
-        Tensor of any dtype, with frequency 0 first along the axes, as `fftfreq` has it.
-    axes : int, tuple of int or None
-        The axes to shift; None for all.
-
-    Returns
-    -------
-    Tensor
-        In the shape and dtype of `x`.
-
-    Raises
-    ------
-    AxisError
-        If `x` has no such axis.
-
-    Examples
-    --------
-    >>> import burn
-    >>> burn.fft.fftshift(burn.fft.fftfreq(4, device="cpu")).tolist()
-    [-0.5, -0.25, 0.0, 0.25]
-    """
-    return _rolled(x, axes, "fftshift", inverse=False)
-
-
-def ifftshift(x: Tensor, /, *, axes: Axis = None) -> Tensor:
-    """A spectrum with frequency 0 first again: the inverse of `fftshift`.
-
-    Parameters
-    ----------
-    x : Tensor
-        Tensor of any dtype, with frequency 0 in the middle of the axes.
-    axes : int, tuple of int or None
-        The axes to shift; None for all.
-
-    Returns
-    -------
-    Tensor
-        In the shape and dtype of `x`.
-
-    Raises
-    ------
-    AxisError
-        If `x` has no such axis.
-
-    Examples
-    --------
-    >>> import burn
-    >>> burn.fft.ifftshift(burn.asarray([-0.5, -0.25, 0.0, 0.25], device="cpu")).tolist()
-    [0.0, 0.25, -0.5, -0.25]
-    """
-    return _rolled(x, axes, "ifftshift", inverse=True)
-
-
 def _parts(x: Tensor, operation: str) -> ComplexPair:
     """Real and imaginary parts of a tensor, in float32 or float64."""
     check_tensor(x, "x", operation)
@@ -643,7 +494,7 @@ def _assembled(re: Tensor, im: Tensor, operation: str) -> Tensor:
         raise
 
 
-def _check_length(n: Any, operation: str) -> int:
+def check_length(n: Any, operation: str) -> int:
     length = as_integer(n, "the length", operation)
     if length < 1:
         raise ShapeError(f"a transform of length {length}", operation=operation)
@@ -697,7 +548,7 @@ def _transform_pair(
     pair: ComplexPair, n: int | None, axis: int, norm: Norm, operation: str, *, inverse: bool
 ) -> ComplexPair:
     number = normalize_axis(pair.re, axis, operation)
-    length = _check_length(pair.re.shape[number] if n is None else n, operation)
+    length = check_length(pair.re.shape[number] if n is None else n, operation)
     factor = norm_factor(norm, length, operation, inverse=inverse)
     re, im = dispatch.execute("cfft", *pair, axis=number, n=length, inverse=inverse)
     return ComplexPair(scaled(re, factor), scaled(im, factor))
@@ -712,7 +563,7 @@ def _real_spectrum(x: Tensor, n: int | None, axis: int, norm: Norm, operation: s
             hint="Use burn.fft.fft for complex ones",
             operation=operation,
         )
-    length = _check_length(x.shape[number] if n is None else n, operation)
+    length = check_length(x.shape[number] if n is None else n, operation)
     factor = norm_factor(norm, length, operation, inverse=False)
     re, im = dispatch.execute("rfft", x, axis=number, n=length)
     return ComplexPair(scaled(re, factor), scaled(im, factor))
@@ -721,7 +572,7 @@ def _real_spectrum(x: Tensor, n: int | None, axis: int, norm: Norm, operation: s
 def _real_signal(pair: ComplexPair, n: int | None, axis: int, norm: Norm, operation: str) -> Tensor:
     """The real tensor that half of a spectrum belongs to."""
     number = normalize_axis(pair.re, axis, operation)
-    length = _check_length(2 * (pair.re.shape[number] - 1) if n is None else n, operation)
+    length = check_length(2 * (pair.re.shape[number] - 1) if n is None else n, operation)
     # The op itself divides by n.
     factor = norm_factor(norm, length, operation, inverse=True, divided=True)
     return scaled(dispatch.execute_one("irfft", *pair, axis=number, n=length), factor)
@@ -732,29 +583,3 @@ def _opposite(norm: Norm) -> Norm:
     if not isinstance(norm, str):
         return norm
     return {"backward": "forward", "forward": "backward"}.get(norm, norm)  # type: ignore[return-value]  # a Norm
-
-
-def _frequencies(
-    counts: Tensor, n: int, d: float, dtype: DTypeLike | None, operation: str
-) -> Tensor:
-    if dtype is None:
-        dtype = counts.device.settings.float_dtype
-    dtype = as_dtype(dtype, operation)
-    if not dtype.is_float:
-        raise DTypeError(f"frequencies are floats, not {dtype}", operation=operation)
-    distance = real_number(d, "d", operation, above=-math.inf, below=math.inf)
-    if distance == 0.0:
-        raise ArgumentError("d is 0", hint="Neighbours are apart", operation=operation)
-    return counts.astype(dtype) / (n * distance)
-
-
-def _rolled(x: Tensor, axes: Axis, operation: str, *, inverse: bool) -> Tensor:
-    for axis in normalize_axes(x, axes, operation):
-        half = x.shape[axis] // 2
-        start = half if inverse else x.shape[axis] - half
-        if start not in (0, x.shape[axis]):
-            before = (slice(None),) * axis
-            x = concat(
-                [x[(*before, slice(start, None))], x[(*before, slice(None, start))]], axis=axis
-            )
-    return independent(x)

@@ -9,23 +9,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from burn.dispatch import unary, unary_by_dict
 from burn.dtype import DType, Kind, int64, uint32, uint64
-from burn.errors import AxisError, ShapeError
+from burn.errors import ShapeError
 from burn.functions.common import Axis, DTypeLike, dispatch
-from burn.functions.creation import full
-from burn.functions.elementwise import abs, isnan
-from burn.functions.indexing import take_along_axis
-from burn.functions.manipulation import concat
+from burn.functions.elementwise import abs
 from burn.functions.normalize import (
     as_dtype,
     as_flag,
     normalize_axes,
-    normalize_axis,
     rank_of,
     reduction,
 )
-from burn.functions.searching import ValuesAndIndices, argmax, where
-from burn.functions.sorting import argsort, sort
-from burn.functions.views import independent
 from burn.ops.arguments import real_number
 
 if TYPE_CHECKING:
@@ -33,15 +26,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "cov",
-    "cummax",
-    "cummin",
-    "cumulative_prod",
-    "cumulative_sum",
     "max",
     "max_abs",
     "mean",
-    "median",
-    "median_with_indices",
     "min",
     "prod",
     "std",
@@ -56,10 +43,6 @@ _prod = unary(dispatch, "prod")
 _mean = unary(dispatch, "mean")
 _max = unary_by_dict(dispatch, "max")
 _min = unary_by_dict(dispatch, "min")
-_cumsum = unary(dispatch, "cumsum")
-_cumprod = unary(dispatch, "cumprod")
-_cummax = unary(dispatch, "cummax")
-_cummin = unary(dispatch, "cummin")
 _var = unary(dispatch, "var")
 _std = unary(dispatch, "std")
 
@@ -104,8 +87,8 @@ def sum(
     own = x.tensor_type.dtype
     if dtype is None and own.is_float:
         return _sum_of_floats(x, {"axis": axes, "keepdims": keepdims, "dtype": own})
-    total = _total_dtype(x, dtype, "sum")
-    return _sum(_numeric(x), axis=axes, keepdims=keepdims, dtype=total)
+    total = total_dtype(x, dtype, "sum")
+    return _sum(as_numeric(x), axis=axes, keepdims=keepdims, dtype=total)
 
 
 @reduction
@@ -145,8 +128,8 @@ def prod(
     axes = normalize_axes(x, axis, "prod")
     if keepdims.__class__ is not bool:
         keepdims = as_flag(keepdims, "keepdims", "prod")
-    total = _total_dtype(x, dtype, "prod")
-    return _prod(_numeric(x), axis=axes, keepdims=keepdims, dtype=total)
+    total = total_dtype(x, dtype, "prod")
+    return _prod(as_numeric(x), axis=axes, keepdims=keepdims, dtype=total)
 
 
 @reduction
@@ -457,254 +440,12 @@ def cov(x: Tensor, /, *, correction: float = 1.0, rowvar: bool = True) -> Tensor
     return result.reshape((), copy=True) if result.shape == (1, 1) else result
 
 
-@reduction
-def median(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """Middle of the elements in sorted order, of an even number the mean of the middle two.
-
-    Parameters
-    ----------
-    x : Tensor
-        Real tensor; integers give the default float dtype.
-    axis : int, tuple of int or None
-        Axes to reduce; None for all.
-    keepdims : bool
-        Whether the reduced axes stay, with length 1.
-
-    Returns
-    -------
-    Tensor
-        The medians, without the reduced axes. NaN propagates, and the median of no elements is NaN.
-
-    Raises
-    ------
-    AxisError
-        If `x` has no such axis.
-
-    Examples
-    --------
-    >>> import burn
-    >>> burn.median(burn.asarray([5, 1, 2, 8], device="cpu")).item()
-    3.5
-    """
-    axes = normalize_axes(x, axis, "median")
-    keepdims = as_flag(keepdims, "keepdims", "median")
-    x = x if x.dtype.is_float else x.astype(x.device.settings.float_dtype)
-    kept = [number for number in range(x.ndim) if number not in axes]
-    lengths = tuple([x.shape[number] for number in kept])
-    count = math.prod([x.shape[number] for number in axes])
-    rows = sort(x.permute_dims((*kept, *axes)).reshape((*lengths, count)))
-    result = mean(rows[..., builtins.max(count - 1, 0) // 2 : count // 2 + 1], axis=-1)
-    if count:
-        largest = rows[..., -1]  # NaN sorts last
-        result = where(isnan(largest), largest, result)
-    if not keepdims:
-        return result
-    shape = tuple([1 if number in axes else length for number, length in enumerate(x.shape)])
-    return result.reshape(shape, copy=True)
-
-
-@reduction
-def median_with_indices(x: Tensor, /, *, axis: int, keepdims: bool = False) -> ValuesAndIndices:
-    """Median along an axis, and its index; of an even number of elements the lower middle one.
-
-    Parameters
-    ----------
-    x : Tensor
-        Real tensor. NaN propagates.
-    axis : int
-        The axis to reduce.
-    keepdims : bool
-        Whether the reduced axis stays, with length 1.
-
-    Returns
-    -------
-    values : Tensor
-        The medians, in the dtype of `x`, without the reduced axis.
-    indices : Tensor
-        Their indices along the axis, in the device's default integer dtype; of equal elements the
-        one that a stable sort brings to the middle.
-
-    Raises
-    ------
-    AxisError
-        If `x` has no such axis.
-    ShapeError
-        If there are no elements to choose from.
-
-    Examples
-    --------
-    >>> import burn
-    >>> x = burn.asarray([5, 1, 2, 8], device="cpu")
-    >>> values, indices = burn.median_with_indices(x, axis=0)
-    >>> values.item(), indices.item()
-    (2, 2)
-    """
-    number = normalize_axis(x, axis, "median_with_indices")
-    keepdims = as_flag(keepdims, "keepdims", "median_with_indices")
-    count = x.shape[number]
-    if not count:
-        raise ShapeError(
-            f"there is no median of no elements (axis {number} of {x.shape})",
-            operation="median_with_indices",
-        )
-    middle = slice((count - 1) // 2, (count + 1) // 2)
-    indices = argsort(x, axis=number)[(slice(None),) * number + (middle,)]
-    if x.dtype.is_float:
-        largest = argmax(x, axis=number, keepdims=True)
-        is_nan = isnan(take_along_axis(x, largest, axis=number))
-        indices = where(is_nan, largest, indices)
-    values = take_along_axis(x, indices, axis=number)
-    if not keepdims:
-        values, indices = values.squeeze(number), indices.squeeze(number)
-    return ValuesAndIndices(independent(values), independent(indices))
-
-
-def cumulative_sum(
-    x: Tensor,
-    /,
-    *,
-    axis: int | None = None,
-    dtype: DTypeLike | None = None,
-    include_initial: bool = False,
-) -> Tensor:
-    """Sums of the elements up to each one along an axis.
-
-    Parameters
-    ----------
-    x : Tensor
-        Tensor of numbers; booleans count as 0 and 1.
-    axis : int, optional
-        The axis; a 1-d tensor needs none.
-    dtype : DType, optional
-        Dtype of the sums; the default is that of `sum`.
-    include_initial : bool
-        Whether the sum of no elements, 0, comes first.
-
-    Returns
-    -------
-    Tensor
-        In the shape of `x`; with `include_initial`, the axis is longer by 1.
-
-    Raises
-    ------
-    AxisError
-        If `x` has no such axis, or several axes and none is given.
-
-    Examples
-    --------
-    >>> import burn
-    >>> burn.cumulative_sum(burn.asarray([1, 2, 3], device="cpu"), include_initial=True).tolist()
-    [0, 1, 3, 6]
-    """
-    return _scan(_cumsum, x, axis, dtype, include_initial, 0, "cumulative_sum")
-
-
-def cumulative_prod(
-    x: Tensor,
-    /,
-    *,
-    axis: int | None = None,
-    dtype: DTypeLike | None = None,
-    include_initial: bool = False,
-) -> Tensor:
-    """Products of the elements up to each one along an axis.
-
-    Parameters
-    ----------
-    x : Tensor
-        Tensor of numbers; booleans count as 0 and 1.
-    axis : int, optional
-        The axis; a 1-d tensor needs none.
-    dtype : DType, optional
-        Dtype of the products; the default is that of `prod`.
-    include_initial : bool
-        Whether the product of no elements, 1, comes first.
-
-    Returns
-    -------
-    Tensor
-        In the shape of `x`; with `include_initial`, the axis is longer by 1.
-
-    Raises
-    ------
-    AxisError
-        If `x` has no such axis, or several axes and none is given.
-
-    Examples
-    --------
-    >>> import burn
-    >>> burn.cumulative_prod(burn.asarray([2, 3, 4], device="cpu")).tolist()
-    [2, 6, 24]
-    """
-    return _scan(_cumprod, x, axis, dtype, include_initial, 1, "cumulative_prod")
-
-
-def cummax(x: Tensor, /, *, axis: int | None = None) -> Tensor:
-    """Largest of the elements up to each one along an axis. NaN propagates.
-
-    Parameters
-    ----------
-    x : Tensor
-        Real tensor.
-    axis : int, optional
-        The axis; a 1-d tensor needs none.
-
-    Returns
-    -------
-    Tensor
-        In the shape and dtype of `x`. The gradient of each element goes to the largest element so
-        far, the first of equals.
-
-    Raises
-    ------
-    AxisError
-        If `x` has no such axis, or several axes and none is given.
-
-    Examples
-    --------
-    >>> import burn
-    >>> burn.cummax(burn.asarray([1, 3, 2], device="cpu")).tolist()
-    [1, 3, 3]
-    """
-    return _cummax(x, axis=_scan_axis(x, axis, "cummax"))
-
-
-def cummin(x: Tensor, /, *, axis: int | None = None) -> Tensor:
-    """Smallest of the elements up to each one along an axis. NaN propagates.
-
-    Parameters
-    ----------
-    x : Tensor
-        Real tensor.
-    axis : int, optional
-        The axis; a 1-d tensor needs none.
-
-    Returns
-    -------
-    Tensor
-        In the shape and dtype of `x`. The gradient of each element goes to the smallest element so
-        far, the first of equals.
-
-    Raises
-    ------
-    AxisError
-        If `x` has no such axis, or several axes and none is given.
-
-    Examples
-    --------
-    >>> import burn
-    >>> burn.cummin(burn.asarray([3, 1, 2], device="cpu")).tolist()
-    [3, 1, 1]
-    """
-    return _cummin(x, axis=_scan_axis(x, axis, "cummin"))
-
-
-def _numeric(x: Tensor) -> Tensor:
+def as_numeric(x: Tensor) -> Tensor:
     """Booleans as 0 and 1."""
     return x.astype(x.device.settings.int_dtype) if x.dtype.is_bool else x
 
 
-def _total_dtype(x: Tensor, dtype: DTypeLike | None, operation: str) -> DType:
+def total_dtype(x: Tensor, dtype: DTypeLike | None, operation: str) -> DType:
     """Dtype of a sum or product: the given one, or one that holds more than single elements."""
     if dtype is not None:
         return as_dtype(dtype, operation)
@@ -734,31 +475,3 @@ def _spread(
 
 def _finite(correction: float, operation: str) -> float:
     return real_number(correction, "correction", operation, above=-math.inf, below=math.inf)
-
-
-def _scan_axis(x: Tensor, axis: int | None, operation: str) -> int:
-    """The axis of a scan, counted from the front; a vector has but one."""
-    if axis is not None:
-        return normalize_axis(x, axis, operation)
-    if rank_of(x, operation) != 1:
-        raise AxisError(f"a tensor of shape {x.shape} needs an axis", operation=operation)
-    return 0
-
-
-def _scan(
-    function: Callable[..., Tensor],
-    x: Tensor,
-    axis: int | None,
-    dtype: DTypeLike | None,
-    include_initial: bool,
-    initial: int,
-    operation: str,
-) -> Tensor:
-    number = _scan_axis(x, axis, operation)
-    include_initial = as_flag(include_initial, "include_initial", operation)
-    result = function(_numeric(x).astype(_total_dtype(x, dtype, operation)), axis=number)
-    if not include_initial:
-        return result
-    shape = (*x.shape[:number], 1, *x.shape[number + 1 :])
-    first = full(shape, initial, dtype=result.dtype, device=result.device)
-    return concat([first, result], axis=number)
