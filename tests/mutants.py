@@ -349,6 +349,20 @@ def claims(dtype, usage):
     return change
 
 
+def without_native(dtype):
+    """A `native_dtype` that lacks a dtype which `dtype_usage` claims."""
+
+    def change(right):
+        backend = right.__self__
+        usage = backend.dtype_usage
+        backend.dtype_usage = lambda device, asked: (
+            DTypeUsage.GENERAL if asked is dtype else usage(device, asked)
+        )
+        return lambda asked: None if asked is dtype else right(asked)
+
+    return change
+
+
 def keeping_host_memory(right):
     """A tensor in the memory of the array that it was made of."""
     del right
@@ -409,8 +423,8 @@ MUTANTS = [
     Mutant("a cast makes a number of NaN", "cast", nan_cast),
     Mutant("integers saturate", "add", saturating),
     Mutant("sums of 16 bits are not widened", "sum", narrow_sum),
-    Mutant("a dtype is claimed that is not there", "native_dtype",
-           lambda right: lambda dtype: None if dtype is bfloat16 else right(dtype), "contract"),
+    Mutant("a dtype is claimed that is not there", "native_dtype", without_native(bfloat16),
+           "contract"),
     Mutant("arithmetic is claimed without storage", "dtype_usage",
            claims(float16, DTypeUsage.ARITHMETIC), "contract"),
     Mutant("a dtype is denied that the probe promised", "dtype_usage",
