@@ -1,4 +1,4 @@
-"""NumPy's scalars are Python numbers in every public function, on every device."""
+"""NumPy scalars count as Python numbers in every public function, on every device."""
 
 import inspect
 import operator
@@ -351,10 +351,10 @@ def replaced(thing):
     """The thing with each of the numbers in it, one at a time, as one of NumPy's."""
     if isinstance(thing, (tuple, list, dict)):
         items = thing.items() if isinstance(thing, dict) else enumerate(thing)
-        for place, part in items:
+        for key, part in items:
             for other in replaced(part):
                 made = dict(thing) if isinstance(thing, dict) else list(thing)
-                made[place] = other
+                made[key] = other
                 yield tuple(made) if isinstance(thing, tuple) else made
     else:
         yield from numpys(thing)
