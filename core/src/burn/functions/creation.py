@@ -445,7 +445,7 @@ def arange(
     Raises
     ------
     ArgumentError
-        If `step` is 0, or a number is not finite.
+        If `step` is 0, a number is not finite, or `dtype` complex.
     OperandTypeError
         If an argument is no real number.
 
@@ -470,6 +470,8 @@ def arange(
         wanted = target.settings.int_dtype
     else:
         wanted = target.settings.float_dtype
+    if wanted.is_complex:  # the op takes real numbers, and these would be complex ones
+        raise ArgumentError(f"a range of {wanted} is not defined", operation="arange")
     length = _length(start, stop, step, are_integers=are_integers)
     return dispatch.create(
         "arange",
