@@ -83,20 +83,8 @@ from burn.ops.indexing import check_same_shape
 from burn.ops.linear_algebra import transpose_matrices
 from burn.ops.max_pooling import check_pool_index_dtype, check_pool_indices, lowest_value
 from burn.ops.normalization import check_channels, check_last_axis
-from burn.ops.op import (
-    REGISTRY,
-    Context,
-    Op,
-    Tag,
-    op,
-    register,
-)
-from burn.ops.optimizer import (
-    AdamAttributes,
-    SgdAttributes,
-    adam_rates,
-    check_same_shapes,
-)
+from burn.ops.op import REGISTRY, Context, Op, Tag, op, register
+from burn.ops.optimizer import AdamAttributes, SgdAttributes, adam_rates, check_same_shapes
 from burn.ops.precision import in_float32
 from burn.ops.random import (
     PHILOX_KEY_STEPS,
@@ -108,10 +96,7 @@ from burn.ops.random import (
     signed_word,
     uniform_words,
 )
-from burn.ops.resampling import (
-    InterpolateAttributes,
-    interpolation_maps,
-)
+from burn.ops.resampling import InterpolateAttributes, interpolation_maps
 from burn.ops.shapes import broadcast_shapes, size
 from burn.ops.signature import (
     AnyOperand,

@@ -6,12 +6,7 @@ Piecewise ones are in `burn.ops.rectifier`, those of whole rows in `burn.ops.sof
 from __future__ import annotations
 
 import math
-from typing import (
-    Annotated,
-    Final,
-    Literal,
-    TypeAlias,
-)
+from typing import Annotated, Final, Literal, TypeAlias
 
 from burn.errors import ArgumentError, ShapeError
 from burn.ops.arguments import real_number

@@ -8,11 +8,7 @@ implementation may do the same in blocks of queries.
 from __future__ import annotations
 
 import math
-from typing import (
-    NamedTuple,
-    TypedDict,
-    Unpack,
-)
+from typing import NamedTuple, TypedDict, Unpack
 
 from burn.errors import ArgumentError, ShapeError
 from burn.ops.index_arithmetic import positions

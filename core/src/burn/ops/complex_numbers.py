@@ -12,14 +12,7 @@ from burn.errors import UnsupportedOpError
 from burn.ops.op import Context, Tag, op
 from burn.ops.precision import for_reals
 from burn.ops.shapes import elementwise
-from burn.ops.signature import (
-    Cotangent,
-    FloatOperand,
-    Gradients,
-    Meta,
-    NumberOperand,
-    Primitive,
-)
+from burn.ops.signature import Cotangent, FloatOperand, Gradients, Meta, NumberOperand, Primitive
 from burn.ops.table import OpTable
 
 

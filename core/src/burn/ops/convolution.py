@@ -33,9 +33,7 @@ from burn.ops.signature import (
     Pairs,
     Primitive,
 )
-from burn.ops.sliding_windows import (
-    Windows,
-)
+from burn.ops.sliding_windows import Windows
 from burn.ops.table import OpTable
 from burn.ops.unfolding import columns
 

@@ -9,15 +9,7 @@ from burn.dtype import DType, Kind, int32
 from burn.errors import ArgumentError
 from burn.ops.op import Tag, op
 from burn.ops.shapes import check_shape
-from burn.ops.signature import (
-    FillValue,
-    Integer,
-    Meta,
-    Number,
-    Primitive,
-    TargetDType,
-    TargetShape,
-)
+from burn.ops.signature import FillValue, Integer, Meta, Number, Primitive, TargetDType, TargetShape
 from burn.ops.table import OpTable
 
 _CREATION = Tag.CREATION | Tag.NO_GRADIENT

@@ -10,13 +10,7 @@ import numpy as np
 from burn.dtype import DType
 from burn.errors import ArgumentError, ShapeError
 from burn.ops.op import Tag, op
-from burn.ops.signature import (
-    AnyOperand,
-    IndexOperand,
-    Meta,
-    Primitive,
-    TargetDType,
-)
+from burn.ops.signature import AnyOperand, IndexOperand, Meta, Primitive, TargetDType
 from burn.ops.sorting import check_index_dtype
 from burn.ops.table import OpTable
 from burn.tensor_data import TensorData

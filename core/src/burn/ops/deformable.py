@@ -37,9 +37,7 @@ from burn.ops.signature import (
     OptionalFloat,
     Primitive,
 )
-from burn.ops.sliding_windows import (
-    SlidingAttributes,
-)
+from burn.ops.sliding_windows import SlidingAttributes
 from burn.ops.table import OpTable
 
 

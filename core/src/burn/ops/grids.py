@@ -7,13 +7,7 @@ from edge to edge.
 
 from __future__ import annotations
 
-from typing import (
-    Annotated,
-    Final,
-    Literal,
-    NamedTuple,
-    TypeAlias,
-)
+from typing import Annotated, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -25,15 +19,7 @@ from burn.ops.op import Tag, op
 from burn.ops.precision import in_float32
 from burn.ops.resampling import CUBIC
 from burn.ops.shapes import check_shape
-from burn.ops.signature import (
-    Flag,
-    FloatOperand,
-    Meta,
-    Primitive,
-    Role,
-    Shape,
-    Sizes,
-)
+from burn.ops.signature import Flag, FloatOperand, Meta, Primitive, Role, Shape, Sizes
 from burn.ops.table import OpTable
 
 _MODES: Final = {"nearest": (0,), "bilinear": (0, 1), "bicubic": (-1, 0, 1, 2)}

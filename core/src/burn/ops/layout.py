@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import (
-    Annotated,
-    Literal,
-    TypeAlias,
-)
+from typing import Annotated, Literal, TypeAlias
 
 from burn.aliases import Slices
 from burn.errors import ArgumentError, AxisError, OperandTypeError, ShapeError

@@ -9,14 +9,7 @@ from burn.ops.arguments import real_number
 from burn.ops.op import Context, Tag, op
 from burn.ops.precision import in_float32
 from burn.ops.shapes import elementwise
-from burn.ops.signature import (
-    Cotangent,
-    FloatOperand,
-    Gradients,
-    Meta,
-    Number,
-    Primitive,
-)
+from burn.ops.signature import Cotangent, FloatOperand, Gradients, Meta, Number, Primitive
 from burn.ops.table import OpTable
 
 

@@ -8,11 +8,7 @@ length n; for any other see `burn.ops.indexing`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import (
-    Annotated,
-    Literal,
-    TypeAlias,
-)
+from typing import Annotated, Literal, TypeAlias
 
 from burn.dtype import DType, Kind
 from burn.errors import DTypeError, ShapeError

@@ -10,22 +10,9 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias
 
-from burn.ops.op import (
-    Context,
-    Op,
-    Tag,
-    named,
-    register,
-)
+from burn.ops.op import Context, Op, Tag, named, register
 from burn.ops.precision import for_reals, in_float32
-from burn.ops.signature import (
-    Cotangent,
-    FloatOperand,
-    Gradients,
-    InexactOperand,
-    Meta,
-    Primitive,
-)
+from burn.ops.signature import Cotangent, FloatOperand, Gradients, InexactOperand, Meta, Primitive
 from burn.ops.table import OpTable
 
 Formula: TypeAlias = Callable[[OpTable, Primitive], Primitive]
