@@ -231,7 +231,7 @@ def nan_first(right):
 
 
 def losing_duplicates(right):
-    """A race between the elements that are added to one place: the last one wins."""
+    """A race between the elements that are added at one index: the last one wins."""
     del right
 
     def call(x, indices, value, *, axis):
@@ -289,8 +289,8 @@ def narrow_sum(right):
             return right(x, axis=axis, keepdims=keepdims, dtype=dtype)
         moved = np.moveaxis(x, axis, range(len(axis))).astype(dtype.numpy)
         total = np.zeros(moved.shape[len(axis) :], dtype.numpy)
-        for place in np.ndindex(moved.shape[: len(axis)]):
-            total = total + moved[place]
+        for index in np.ndindex(moved.shape[: len(axis)]):
+            total = total + moved[index]
         return np.expand_dims(total, axis) if keepdims else np.asarray(total)
 
     return call
@@ -374,7 +374,7 @@ MUTANTS = [
     Mutant("infinities in vector registers", "gelu", vectorized, "values"),
     Mutant("zeros without a sign", "remainder", unsigned_zeros, "values"),
     Mutant("the other side of a branch cut", "acos", conjugate_on_the_axis, "special_cases"),
-    # Axes, places, strides.
+    # Axes, indices, strides.
     Mutant("axes counted from the end", "sum", lambda right: lambda x, *, axis, **rest: right(
         x, axis=mirrored(axis, x.ndim), **rest)),
     Mutant("a slice starts one too early", "slice", lambda right: lambda x, *, slices: right(
@@ -388,7 +388,7 @@ MUTANTS = [
                slices=tuple((start + (length - 1) * step, min(length, 1), 1)
                             for start, length, step in slices))),
     Mutant("the inverse permutation", "permute", lambda right: lambda x, *, axes: right(
-        x, axes=tuple(int(place) for place in np.argsort(axes)))),
+        x, axes=tuple(int(axis) for axis in np.argsort(axes)))),
     Mutant("reshape by columns", "reshape", lambda right: lambda x, *, shape: (
         x.reshape(shape, order="F"))),
     Mutant("strides are ignored", "exp", lambda right: lambda x: right(memory_order(x))),
@@ -458,7 +458,7 @@ MUTANTS = [
     Mutant("argmax passes over NaN", "argmax", ignoring_nan),
     Mutant("NaN sorted to the front", "sort", nan_first),
     Mutant("an unstable sort", "argsort", unstable),
-    Mutant("only one of two sums to a place", "scatter_add", losing_duplicates),
+    Mutant("only one of two sums at an index", "scatter_add", losing_duplicates),
     # Gradients, by ops that are gradients.
     Mutant("a gradient with the wrong sign", "relu_grad", lambda right: lambda output, g: -right(
         output, g)),

@@ -13,7 +13,7 @@ from burn.nn import functional
 CPU = burn.Device("cpu")
 AUTODIFF = CPU.autodiff()
 
-PLACES = np.concatenate([np.linspace(-8.0, 8.0, 40), [0.0, -1.0, 1.0, -3.0, 3.0, 6.0, 0.5, -0.5]])
+POINTS = np.concatenate([np.linspace(-8.0, 8.0, 40), [0.0, -1.0, 1.0, -3.0, 3.0, 6.0, 0.5, -0.5]])
 FAR = np.array([-1e30, -1e4, -745.0, -100.0, -50.0, 50.0, 100.0, 745.0, 1e4, 1e30])
 
 PAIRS = {
@@ -94,7 +94,7 @@ def both(name, values):
 
 @for_each_pair
 def test_values_and_gradients_are_those_of_torch(name):
-    output, expected, gradient, slopes = both(name, PLACES)
+    output, expected, gradient, slopes = both(name, POINTS)
     np.testing.assert_allclose(output, expected, rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(gradient, slopes, rtol=1e-9, atol=1e-11)
 

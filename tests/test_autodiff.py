@@ -212,7 +212,7 @@ def test_leaving_the_graph_is_said_out_loud():
     assert burn.Tensor.from_inner(y.inner()).device is TRACKED
 
 
-def test_a_graph_that_nobody_uses_is_freed_with_its_tensors_without_the_collector():
+def test_a_graph_is_freed_with_its_tensors_without_the_collector():
     class Marked(np.ndarray):
         """An array that can be watched."""
 

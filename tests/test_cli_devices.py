@@ -44,12 +44,12 @@ def marks(output, name):
     lines = output.splitlines()
     (head,) = [number for number, line in enumerate(lines) if line.startswith("  Dtypes")]
     families = [(one.start(), one.group()) for one in re.finditer(r"\w+", lines[head - 1])]
-    places = {"bool": families[0][0]}
+    columns = {"bool": families[0][0]}
     for one in re.finditer(r"\d+", lines[head]):
         family = [word for start, word in families if start <= one.start()][-1]
-        places[family + one.group()] = one.start()
+        columns[family + one.group()] = one.start()
     _, line = rows(output, name)
-    return {dtype: line[place] for dtype, place in places.items()}
+    return {dtype: line[column] for dtype, column in columns.items()}
 
 
 def found(name):
@@ -200,8 +200,8 @@ def test_where_the_table_does_not_fit_dtypes_are_grouped_by_what_the_device_does
     with backend(DeviceInfo("one", 0, "Something", driver="a driver", usage=usage)):
         lines = devices(width=50).splitlines()
         dispatch_id = str(tuple(burn.Device("new").dispatch_id))
-    place = lines.index("  new:0")
-    assert [line.split(maxsplit=1) for line in map(str.strip, lines[place + 1 : place + 8])] == [
+    start = lines.index("  new:0")
+    assert [line.split(maxsplit=1) for line in map(str.strip, lines[start + 1 : start + 8])] == [
         ["hardware", "Something"],
         ["memory", "?"],
         ["driver", "a driver"],
@@ -226,7 +226,7 @@ def test_what_only_the_loaded_library_knows_is_a_question_mark_until_it_is_loade
         assert found("new:0")["dtypes"]["int8"] == ["storage", "arithmetic"]
 
 
-def test_what_cannot_be_loaded_is_broken_once_somebody_asks():
+def test_what_cannot_be_loaded_is_broken_when_it_is_used():
     def load():
         raise ImportError("libnew.so.3: cannot open")
 

@@ -8,7 +8,7 @@ import pytest
 import burn
 from burn.cli.privacy import Scrubber, is_secret
 
-SECRET = "s3cr3t-Value-0123456789abcdef"  # noqa: S105 — nobody's
+SECRET = "s3cr3t-Value-0123456789abcdef"  # noqa: S105 — made up
 
 TELLTALE = """
 import os
@@ -122,7 +122,7 @@ def test_homes_users_and_secrets_are_taken_out_of_a_text(text, shown):
     assert scrub(text) == shown
 
 
-def test_a_home_that_is_the_root_directory_is_nobodys():
+def test_a_home_that_is_the_root_directory_hides_no_path():
     assert Scrubber({"HOME": "/", "USER": ""})("/usr/lib") == "/usr/lib"
 
 

@@ -1,4 +1,4 @@
-"""Many threads at once: every backend is loaded once, every handle is one, and nobody waits long.
+"""Many threads at once: each backend is loaded once, each handle is one object, no long waits.
 
 A deadlock does not hang the tests: threads are daemons, and who waits does so for a limited time.
 """

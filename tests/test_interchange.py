@@ -31,31 +31,31 @@ TORCH = next(iter(burn.Device.enumerate("torch/cpu")), CPU)
 
 
 class Foreign:
-    """An array of a library that nobody knows: DLPack, and nothing else."""
+    """An array of an unknown library: DLPack, and nothing else."""
 
-    def __init__(self, values, place=HOST):
+    def __init__(self, values, dlpack_device=HOST):
         self.values = values
-        self.place = place
+        self.dlpack_device = dlpack_device
         self.asked = []
 
     def __dlpack__(self, **options):
         self.asked.append(options)
-        wanted = options.pop("dl_device", None) or self.place
-        if wanted not in (self.place, HOST):
+        wanted = options.pop("dl_device", None) or self.dlpack_device
+        if wanted not in (self.dlpack_device, HOST):
             raise BufferError("cannot go there")
-        if wanted != self.place:
+        if wanted != self.dlpack_device:
             options["copy"] = True
         return readdress_capsule(self.values.__dlpack__(**options), wanted)
 
     def __dlpack_device__(self):
-        return self.place
+        return self.dlpack_device
 
 
 class Old(Foreign):
     """The same, from before version 1.0 of DLPack."""
 
     def __dlpack__(self, stream=None):
-        return readdress_capsule(self.values.__dlpack__(), self.place)
+        return readdress_capsule(self.values.__dlpack__(), self.dlpack_device)
 
 
 @pytest.fixture
@@ -135,13 +135,13 @@ REFUSED = {
 
 
 @pytest.mark.filterwarnings("ignore:ComplexHalf")
-@pytest.mark.parametrize("place", ["cpu", *(["cuda"] if torch.cuda.is_available() else [])])
+@pytest.mark.parametrize("where", ["cpu", *(["cuda"] if torch.cuda.is_available() else [])])
 @pytest.mark.parametrize("name", REFUSED)
-def test_a_tensor_whose_memory_is_not_its_value_is_refused(name, place):
+def test_a_tensor_whose_memory_is_not_its_value_is_refused(name, where):
     first, says = REFUSED[name]
 
     def make():
-        with torch.device(place):
+        with torch.device(where):
             return first()
 
     for call in (burn.from_dlpack, lambda x: burn.from_dlpack(x, device=CPU)):
@@ -169,7 +169,7 @@ def test_torch_takes_tensors():
             assert there.tolist() == x.astype(dtype).tolist()
 
 
-# Arrays of NumPy, and of nobody.
+# Arrays of NumPy, and of unknown libraries.
 
 
 def test_arrays_of_numpy_go_to_the_default_device(unit):
@@ -299,7 +299,7 @@ def test_an_array_on_a_device_is_copied_to_another(unit):
             call(source, device=CPU, copy=False)
 
 
-def test_an_array_on_a_device_that_nobody_has_is_asked_for_a_copy():
+def test_an_array_on_an_unknown_device_is_asked_for_a_copy():
     x = burn.from_dlpack(Foreign(np.arange(3.0), (12, 7)), device=CPU)
     assert x.tolist() == [0.0, 1.0, 2.0]
     assert burn.asarray(Foreign(np.arange(3.0), (12, 7))).tolist() == [0.0, 1.0, 2.0]

@@ -236,7 +236,7 @@ def every_sort_of_check():
 
 
 def test_programs_of_what_works_run_without_an_error(capsys):
-    """Each op's, of each suite: what a backend of somebody else's will be shown is valid Python."""
+    """Each op's, of each suite: the program for any backend is valid Python."""
     for check in every_sort_of_check():
         program = check.script()
         if program:

@@ -180,18 +180,18 @@ def test_meshgrid_is_that_of_numpy(indexing, count):
         same(one, expected)
 
 
-def test_a_cartesian_grid_holds_its_own_places():
+def test_a_cartesian_grid_holds_its_own_indices():
     grid = burn.cartesian_grid((2, 3), device=CPU)
     same(grid, np.moveaxis(np.indices((2, 3)), 0, -1))
 
 
 @pytest.mark.parametrize("axis", [0, 1, -1, 2])
 def test_one_hot_puts_the_classes_along_an_axis(axis):
-    places = np.array([[0, 2], [-1, 1]])
-    expected = np.moveaxis(np.eye(3)[places], -1, axis)
-    same(burn.one_hot(tensor(places), 3, axis=axis), expected)
-    same(burn.one_hot(tensor(places), 3, axis=axis, dtype="int8"), expected)
-    same(burn.one_hot_fill(tensor(places), 3, 5, -1, axis=axis), np.where(expected == 1, 5, -1))
+    indices = np.array([[0, 2], [-1, 1]])
+    expected = np.moveaxis(np.eye(3)[indices], -1, axis)
+    same(burn.one_hot(tensor(indices), 3, axis=axis), expected)
+    same(burn.one_hot(tensor(indices), 3, axis=axis, dtype="int8"), expected)
+    same(burn.one_hot_fill(tensor(indices), 3, 5, -1, axis=axis), np.where(expected == 1, 5, -1))
     assert burn.one_hot(tensor([3, -4], dtype="int8"), 3).tolist() == [[0.0] * 3] * 2
 
 

@@ -355,7 +355,7 @@ def test_the_length_of_zeros_has_the_gradient_zero():
     assert x.grad(linalg.vector_norm(x).backward()).tolist() == [0.0, 0.0, 0.0]
 
 
-def test_places_in_a_decomposition_are_not_tracked():
+def test_indices_of_a_decomposition_are_not_tracked():
     packed, permutation = linalg.lu_decomposition(tensor(normal(3, 3), track=True))
     assert packed.is_tracked
     assert not permutation.is_tracked

@@ -151,8 +151,8 @@ def test_a_promotion_to_a_dtype_that_is_not_there_is_refused_by_name(mock):
 
 def test_training_on_a_device_without_64_bit_types_gives_what_it_gives_elsewhere(mock):
     losses = []
-    for place in (mock("no_64bit"), mock("plain"), burn.Device("cpu")):
-        device = place.autodiff()
+    for untracked in (mock("no_64bit"), mock("plain"), burn.Device("cpu")):
+        device = untracked.autodiff()
         burn.random.seed(3, device=device)
         x = burn.random.normal((16, 3), device=device)
         target = burn.argmax(x, axis=1)
@@ -297,7 +297,7 @@ def test_a_backend_without_devices_has_no_hardware():
             burn.Device("none")
 
 
-def test_mock_devices_share_no_memory_with_arrays_and_change_nobodys_settings(mock):
+def test_mock_devices_share_no_memory_with_arrays_and_change_no_settings(mock):
     values = np.array([1.0, 0.0], np.float32)
     x = burn.asarray(values, device=mock("plain"))
     values[:] = 7.0

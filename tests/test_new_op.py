@@ -1,4 +1,4 @@
-"""The op table is the only place an op is written: one that is added at run time is everywhere."""
+"""An op is defined in the op table alone: one that is added at run time works everywhere."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Ops on operands that hypothesis draws: shapes, strides, dtypes and values nobody thought of.
+"""Ops on operands that hypothesis draws: shapes, strides, dtypes and values.
 
 The draws are the same in each run; ``--hypothesis-profile=explore`` makes many others.
 """

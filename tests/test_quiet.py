@@ -64,12 +64,12 @@ def in_a_thread(function):
 
 
 @pytest.mark.parametrize(
-    "place", [lambda function: function(), in_a_thread], ids=["here", "thread"]
+    "where", [lambda function: function(), in_a_thread], ids=["here", "thread"]
 )
 @pytest.mark.parametrize("action", ["always", "error", "default"])
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("device", ["cpu", "strict"])
-def test_what_users_set_hears_nothing_and_stays(device, mode, action, place, capfd):
+def test_what_users_set_hears_nothing_and_stays(device, mode, action, where, capfd):
     listener = Listener()
 
     def listen():
@@ -79,7 +79,7 @@ def test_what_users_set_hears_nothing_and_stays(device, mode, action, place, cap
 
     with warnings.catch_warnings(record=True) as recorded:
         warnings.simplefilter(action)
-        place(listen)
+        where(listen)
         assert warnings.filters[0][0] == action
     assert recorded == []
     assert listener.heard == []
@@ -114,7 +114,7 @@ def test_an_op_runs_while_another_thread_is_in_the_same_op():
     thread.start()
     assert backend.inside.wait(10)
     with pytest.raises(RuntimeError, match="already entered"):
-        special(x)  # whoever calls this goes by the table then
+        special(x)  # callers then use the table
     with np.errstate(all="raise"):
         assert table.log(x).tolist() == [-math.inf] * 2
         backend.other.set()

@@ -91,8 +91,8 @@ def test_integers_cover_their_range(low, high, dtype):
     assert values.dtype == dtype
     assert low <= int(values.min())
     assert int(values.max()) < high
-    places = (values.astype(object) - low) * 6 // (high - low)
-    counts = np.bincount(np.array(places, dtype=int), minlength=6)
+    buckets = (values.astype(object) - low) * 6 // (high - low)
+    counts = np.bincount(np.array(buckets, dtype=int), minlength=6)
     assert (abs(counts - 4000 / 6) < 120).all()
 
 

@@ -342,7 +342,7 @@ def test_in_an_inventory_each_broken_plugin_is_one_line_and_every_device_is_ther
             if file.is_file():
                 file.unlink()
         process_registry.refresh()
-    lost = {"fake_load:0", "fake_exit_load:0"}  # whose faults nobody has seen yet
+    lost = {"fake_load:0", "fake_exit_load:0"}  # whose faults have not been seen yet
     assert {device.name for device in after.devices} - lost == {
         device.name for device in before.devices
     }

@@ -18,7 +18,7 @@ CPU = burn.Device("cpu")
 
 @pytest.fixture(autouse=True)
 def no_choice(monkeypatch):
-    """Nobody has chosen a device, and the only accelerators are mocks."""
+    """No device is chosen, and the only accelerators are mocks."""
     for variable in ("BURN_DEVICE", "BURN_DEVICE_PRIORITY", "BURN_STRICT_PLUGINS"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("BURN_DISABLE_PLUGINS", "cuda,opencl,torch")

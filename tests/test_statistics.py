@@ -189,13 +189,13 @@ def test_median_with_indices_is_that_of_torch(axis, array):
 @pytest.mark.parametrize("axis", [0, -1])
 @pytest.mark.parametrize("keepdims", [True, False])
 def test_extrema_with_indices_take_the_first(axis, keepdims):
-    for ours, theirs, places in (
+    for ours, theirs, arg_function in (
         (burn.max_with_indices, np.max, np.argmax),
         (burn.min_with_indices, np.min, np.argmin),
     ):
         values, indices = ours(tensor(CUBE), axis=axis, keepdims=keepdims)
         same(values, theirs(CUBE, axis=axis, keepdims=keepdims))
-        same(indices, places(CUBE, axis=axis, keepdims=keepdims))
+        same(indices, arg_function(CUBE, axis=axis, keepdims=keepdims))
     slopes = gradient(lambda x: burn.max_with_indices(x, axis=0).values, [[1.0], [1.0]])
     assert slopes.tolist() == [[1.0], [0.0]]
 

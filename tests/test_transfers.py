@@ -26,7 +26,7 @@ SHARING = [
     for device in PRESENT
     if device.ops.backend.share(TensorData(np.arange(3.0)), device.id) is not None
 ]
-"""Devices that compute in memory of the host, whoever it is of."""
+"""Devices that compute in memory of the host, whatever library it belongs to."""
 
 OWN_MEMORY = 12
 """kDLExtDev: what DLPack calls memory of devices that it does not know."""

@@ -65,7 +65,7 @@ def _(x: Array, indices: Array, *, axis: int) -> Array:
 
 
 def _moved(index: tuple[int, ...], indices: Array, axis: int) -> tuple[int, ...]:
-    """A place with the index that stands there in place of `axis`."""
+    """An index of the output with the index into `axis` that `indices` has for it."""
     return (*index[:axis], int(indices[index]), *index[axis + 1 :])
 
 
