@@ -274,7 +274,7 @@ def test_a_conflict_ends_with_the_distribution_that_caused_it(install, monkeypat
 
 
 @pytest.mark.parametrize("entry_point", ["cpu", "acme"])
-def test_a_backend_of_ours_keeps_its_name_whoever_claims_it(install, caplog, entry_point):
+def test_a_backend_of_ours_keeps_its_name_whatever_claims_it(install, caplog, entry_point):
     ours = Point("cpu", module_with([spec("cpu")]))
     claimant = Point(entry_point, module_with([spec("cpu"), spec("other")]), "acme")
     for points in ([claimant, ours], [ours, claimant]):
@@ -378,7 +378,7 @@ def test_who_asks_for_a_backend_by_name_waits_longer_for_its_probe(install, monk
         warning.getMessage()
     )
     awake.set()
-    assert registry.entry("slow").state is State.FAILED  # nobody asks again
+    assert registry.entry("slow").state is State.FAILED  # not asked again
     assert [one.hardware for one in registry.entry("slow").probe(is_asked_for=True)] == [
         "it wakes up"
     ]
@@ -398,7 +398,7 @@ def test_who_asks_for_a_backend_by_name_waits_longer_for_the_import_that_others_
     (warning,) = caplog.records
     assert "importing it took over 0.05 s" in warning.getMessage()
     awake.set()
-    assert list(registry.entries) == ["fine"]  # nobody asks for it
+    assert list(registry.entries) == ["fine"]  # not asked for
     assert registry.entry("slow").state is State.READY
     assert list(registry.entries) == ["fine", "slow"]
     assert [plugin.error for plugin in registry.plugins] == [None, None]
