@@ -30,11 +30,13 @@ BLOCK = re.compile(r"^```(python|pycon)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 RUN = """
 import doctest
 import json
+import os
 import sys
 
 names = {"__name__": "__main__"}
 failed = 0
 page = sys.argv[1]
+os.chdir(os.path.dirname(sys.argv[2]))  # pages write files
 with open(sys.argv[2], encoding="utf-8") as file:
     blocks = json.load(file)
 for language, line, text in blocks:

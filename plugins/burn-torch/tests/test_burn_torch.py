@@ -252,9 +252,9 @@ def test_an_index_out_of_range_is_reported_at_the_next_read_and_once():
 def test_of_many_calls_the_first_wrong_one_is_reported():
     checks = IndexChecks()
     for number in range(1000):
-        with checks.called("select"):
-            wrong = number in (700, 900)
-            recorded = checks.recorded(torch.tensor([0, number if wrong else 2]), 3)
+        wrong = number in (700, 900)
+        indices = torch.tensor([0, number if wrong else 2])
+        recorded = checks.named("select", checks.recorded)(indices, 3)
         assert recorded.tolist() == [0, number % 3 if wrong else 2]
     with pytest.raises(IndexError, match=r"select.*index 700"):
         checks.raise_errors()

@@ -113,11 +113,13 @@ class Backend(
             f"{type(self).__name__} has no op table yet", hint="Call resolve(backend, device) first"
         )
 
-    called: Callable[[str], contextlib.AbstractContextManager[Any]] | None = None
-    """Context in which an op runs whose indices are checked late, given the name of the op.
+    named: Callable[[str, Callable[..., Any]], Callable[..., Any]] | None = None
+    """From the name of an op whose indices are checked late, and the function that runs it, to a
+    function that runs it under this name.
 
     None, the default, where an index that is out of range raises at once. An asynchronous device
-    keeps the name, so that the error that the next read raises names the op that was called.
+    keeps the name, so that the error that the next read raises names the op that was called; see
+    `CheckedOps.named`.
     """
 
     def quiet(self) -> contextlib.AbstractContextManager[Any]:

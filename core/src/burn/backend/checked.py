@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
+import functools
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable
+from typing import Any
 
 from burn.backend.invalid_values import index_error
 from burn.errors import OutOfRangeError
@@ -16,15 +17,15 @@ class CheckedOps:
     """Numbers for the ops whose kernels check indices, and the errors that follow.
 
     A kernel cannot raise. It writes the number of its op, the index and the length of the axis to
-    memory of the device, and the next read raises `error`. A backend's `Backend.called` is
-    `called`: the kernels of an op that is made of others then write the number of the op that was
-    called.
+    memory of the device, and the next read raises `error`. A backend's `Backend.named`
+    is `named`: the kernels of an op that is made of others then write the number of the op that
+    the user called.
 
     Examples
     --------
     >>> checked = CheckedOps()
-    >>> with checked.called("embedding"):
-    ...     number = checked.number("gather")
+    >>> embedding = checked.named("embedding", lambda: checked.number("gather"))
+    >>> number = embedding()
     >>> error = checked.error(number, 7, 5)
     >>> error.operation, error.rule
     ('embedding(...)', 'index 7 is out of range for an axis of length 5')
@@ -44,17 +45,24 @@ class CheckedOps:
                 number = self._numbers.setdefault(name, len(self._numbers) + 1)
         return number
 
-    @contextlib.contextmanager
-    def called(self, op: str) -> Iterator[None]:
-        """Context in which an op runs in this thread; an inner one changes nothing."""
-        if hasattr(self._thread, "op"):
-            yield
-            return
-        self._thread.op = op
-        try:
-            yield
-        finally:
-            del self._thread.op
+    def named(self, op: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        """The function of an op, run under the name of the op: until it returns, in its thread.
+
+        Within another op the name of that one stays.
+        """
+        thread = self._thread
+
+        @functools.wraps(function)
+        def call(*operands: Any, **attributes: Any) -> Any:
+            if hasattr(thread, "op"):
+                return function(*operands, **attributes)
+            thread.op = op
+            try:
+                return function(*operands, **attributes)
+            finally:
+                del thread.op
+
+        return call
 
     def error(self, number: int, index: int, length: int) -> OutOfRangeError:
         """The error for the number of an op, an index and the length of the axis."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import logging
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -103,9 +102,9 @@ class OpTable:
 
     def _resolve(self, definition: Op) -> Callable[..., Any]:
         function = self._found(definition)
-        called = getattr(self.backend, "called", None)
-        if called is not None and Tag.CHECKS_INDICES in definition.tags:
-            function = _called(definition.name, function, called)
+        named = getattr(self.backend, "named", None)
+        if named is not None and Tag.CHECKS_INDICES in definition.tags:
+            function = wrapping(function, functools.partial(named, definition.name))
         return guarded(definition, function)
 
     def _found(self, definition: Op) -> Callable[..., Any]:
@@ -165,21 +164,6 @@ def guarded(definition: Op, function: Callable[..., Any]) -> Callable[..., Any]:
         def call(*operands: Any, **attributes: Any) -> Any:
             requires(**attributes)
             return function(*operands, **attributes)
-
-        return call
-
-    return wrapping(function, wrap)
-
-
-def _called(
-    name: str, function: Callable[..., Any], called: Callable[[str], AbstractContextManager[Any]]
-) -> Callable[..., Any]:
-    """An op that the backend knows by name while it runs; see `Backend.called`."""
-
-    def wrap(function: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*operands: Any, **attributes: Any) -> Any:
-            with called(name):
-                return function(*operands, **attributes)
 
         return call
 

@@ -39,4 +39,4 @@ class CudaOps(Backend):
         self.runtime = runtime
         self.index = runtime.index
         self.launcher = Launcher(runtime, {dtype.numpy: dtype for dtype in STORED})
-        self.called = self.launcher.checked.called
+        self.named = self.launcher.checked.named

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable, Hashable, Iterable
-from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -182,12 +181,9 @@ class OpenClDevice(
         self.device = device
         runtime = self._system.open(device.type_id, device.index_id)
         self.launcher = Launcher(runtime, self)
+        self.named = self.launcher.checked.named
         self.uploads = Uploads(runtime)
         self.tables = functools.lru_cache(maxsize=_MAX_CACHED_TABLES)(self._uploaded)
-
-    def called(self, op: str) -> AbstractContextManager[None]:
-        """Context of an op that checks indices: a late error names the outermost one."""
-        return self.launcher.checked.called(op)
 
     def _uploaded(
         self, make: Callable[..., Iterable[np.ndarray[Any, Any]]], *arguments: Hashable

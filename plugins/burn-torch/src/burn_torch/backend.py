@@ -86,7 +86,7 @@ class TorchBackend(
             if is_implemented(method):
                 setattr(self, name, emulated(name, method))
         if not self.on_host:
-            self.called = self.index_checks.called
+            self.named = self.index_checks.named
 
     def __repr__(self) -> str:
         return f"TorchBackend({self.torch_device})"

@@ -35,8 +35,8 @@ class IndexChecks:
 
     def __init__(self) -> None:
         self._checked = CheckedOps()
-        self.called = self._checked.called
-        """`Backend.called`: context of an op, by its name."""
+        self.named = self._checked.named
+        """`Backend.named`: runs an op under its name."""
         self._lock = threading.Lock()
         self._bounds: list[Tensor] = []
         """The smallest and the largest index of each recent call."""
