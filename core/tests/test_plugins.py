@@ -17,7 +17,6 @@ from burn.plugins import (
     DeviceInfo,
     Registry,
     State,
-    attempt,
     hookimpl,
     registered,
     registry as process_registry,

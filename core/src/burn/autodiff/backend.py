@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any
 
+from burn.autodiff._checkpointing import CheckpointingTable
 from burn.autodiff.backward import Gradients, backward
-from burn.autodiff.checkpointing import CheckpointingTable
 from burn.autodiff.graph import AutodiffTensor, DistributedParams, Leaf, Node
 from burn.autodiff.recording import RecordingTable
 from burn.errors import AutodiffError, DTypeError, OperandTypeError, ShapeError

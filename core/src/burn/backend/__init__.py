@@ -9,10 +9,10 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any, Final
 
+from burn.backend._slicing import check_gather_operands, check_sliced, python_slices
 from burn.backend.base import AutodiffBackend, Backend
 from burn.backend.checked import CheckedOps
 from burn.backend.invalid_values import InvalidValue, index_error, invalid_value_index
-from burn.backend.slicing import check_gather_operands, check_sliced, python_slices
 from burn.backend.tensor_ops import (
     BaseTensorOps,
     BoolTensorOps,

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 
+from burn.backend._slicing import check_gather_operands, check_sliced, python_slices
 from burn.backend.base import Backend
 from burn.backend.invalid_values import index_error
-from burn.backend.slicing import check_gather_operands, check_sliced, python_slices
 from burn.backend.tensor_ops import is_implemented
 from burn.device_id import DeviceId
 from burn.dtype import (

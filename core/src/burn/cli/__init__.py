@@ -3,6 +3,6 @@
 Only here are click and rich imported, and array libraries only by the commands that need them.
 """
 
-from burn.cli.group import main
+from burn.cli._group import main
 
 __all__ = ["main"]

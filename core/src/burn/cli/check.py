@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, TextIO
 import click
 
 import burn
+from burn.cli._output import own_stdout, printable, write_json
 from burn.cli.ops import complete_backend
-from burn.cli.output import own_stdout, printable, write_json
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -106,7 +106,7 @@ def check(
       0   everything is as it should be, or as it is expected to be
       1   something is not, or there is no such device
     """  # noqa: D301 — \b keeps click from filling the paragraph
-    from burn.cli.rendering import console_on
+    from burn.cli._rendering import console_on
     from burn.testing import devices_of, run, select
 
     with own_stdout() as out:
@@ -196,7 +196,7 @@ def _progress(name: str) -> Iterator[Any]:
 
 
 def _print(console: Console, report: Report) -> None:
-    from burn.cli.rendering import print_line, print_table
+    from burn.cli._rendering import print_line, print_table
 
     print_table(console, _table(console, report.rows))
     console.print()
@@ -250,7 +250,7 @@ def _spread(results: Iterable[Result]) -> list[Result]:
 
 def _table(console: Console, rows: Sequence[Row]) -> Table:
     """A line for each op, with its dtypes by what came out."""
-    from burn.cli.rendering import table_on
+    from burn.cli._rendering import table_on
 
     table = table_on(console)
     table.add_column("Op", no_wrap=True)
@@ -269,7 +269,7 @@ def _table(console: Console, rows: Sequence[Row]) -> Table:
 def _cells(row: Row) -> Text:
     from rich.text import Text
 
-    from burn.cli.device_tables import compact
+    from burn.cli._device_tables import compact
 
     by_state: dict[str, list[DType]] = {}
     for dtype, state in row.cells.items():
@@ -289,7 +289,7 @@ def _cells(row: Row) -> Text:
 
 
 def _print_slowest(console: Console, results: Sequence[Result]) -> None:
-    from burn.cli.rendering import print_line
+    from burn.cli._rendering import print_line
 
     slow = ", ".join([f"{result.check.name} {result.seconds:.2f} s" for result in results])
     print_line(console, f"slowest: {slow}", "dim")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import burn
-from burn.cli.output import own_stdout, write_json
+from burn.cli._output import own_stdout, write_json
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -67,7 +67,7 @@ def devices(ctx: click.Context, *, as_json: bool, check: bool, verbose: bool) ->
             _add_outcomes(document, outcomes)
             write_json(out, document)
         else:
-            from burn.cli.rendering import console_on
+            from burn.cli._rendering import console_on
 
             console = console_on(out)
             _print(console, inventory, verbose=verbose)
@@ -80,8 +80,8 @@ def devices(ctx: click.Context, *, as_json: bool, check: bool, verbose: bool) ->
 
 
 def _checks(inventory: Inventory) -> Iterator[Outcome]:
+    from burn.cli._device_check_process import check_all
     from burn.cli.device_check import failed
-    from burn.cli.device_check_process import check_all
 
     yield from check_all(inventory)
     for failure in inventory.failures:
@@ -89,8 +89,8 @@ def _checks(inventory: Inventory) -> Iterator[Outcome]:
 
 
 def _print(console: Console, inventory: Inventory, *, verbose: bool) -> None:
-    from burn.cli.device_tables import print_devices
-    from burn.cli.rendering import print_line, print_traceback
+    from burn.cli._device_tables import print_devices
+    from burn.cli._rendering import print_line, print_traceback
 
     if inventory.devices:
         print_devices(console, inventory)
@@ -129,8 +129,8 @@ def _print_outcome(console: Console, one: Outcome, width: int, *, verbose: bool)
     """Print an outcome, with its name in a column of its own, and return it."""
     from rich.text import Text
 
-    from burn.cli.output import printable
-    from burn.cli.rendering import print_traceback
+    from burn.cli._output import printable
+    from burn.cli._rendering import print_traceback
 
     line = Text.assemble(
         ("PASS", "bold green") if one.passed else ("FAIL", "bold red"),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 import burn
-from burn.cli.output import own_stdout, printable
+from burn.cli._output import own_stdout, printable
 
 if TYPE_CHECKING:
     from burn.cli.inventory import Inventory, Row

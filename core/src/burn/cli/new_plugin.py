@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from burn.cli.output import own_stdout
+from burn.cli._output import own_stdout
 
 __all__ = ["new_plugin"]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 import burn
-from burn.cli.output import own_stdout, write_json
+from burn.cli._output import own_stdout, write_json
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -99,7 +99,7 @@ def ops(*, backend: str | None, as_json: bool) -> None:
         if as_json:
             write_json(out, _as_json(coverages))
             return
-        from burn.cli.rendering import console_on, print_line
+        from burn.cli._rendering import console_on, print_line
 
         console = console_on(out)
         _print(console, coverages)
@@ -146,7 +146,7 @@ def _families() -> dict[str, list[Op]]:
 
 def _print(console: Console, coverages: list[_Coverage]) -> None:
     """Print a line for each op, with a column for each backend; as many at a time as fit."""
-    from burn.cli.rendering import print_table
+    from burn.cli._rendering import print_table
 
     shown = [one for one in coverages if one.reason is None]
     names = max((len(op.name) for family in _families().values() for op in family), default=0) + 2

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 import burn
-from burn.cli.output import own_stdout, printable, write_json
+from burn.cli._output import own_stdout, printable, write_json
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -58,7 +58,7 @@ def plugins(*, as_json: bool, verbose: bool) -> None:
         if as_json:
             write_json(out, _as_json(rows))
             return
-        from burn.cli.rendering import console_on, print_line, print_table, print_traceback
+        from burn.cli._rendering import console_on, print_line, print_table, print_traceback
         from burn.plugins import install_hint
 
         console = console_on(out)
@@ -85,7 +85,7 @@ def _name(row: Row) -> str:
 def _table(console: Console, rows: list[Row]) -> Table:
     from rich.text import Text
 
-    from burn.cli.rendering import table_on
+    from burn.cli._rendering import table_on
 
     table = table_on(console)
     for title in ("Backend", "State", "API"):

@@ -8,11 +8,11 @@ import weakref
 from typing import Final
 
 from burn.device_id import DeviceId, encode_type_id
+from burn.devices._opened import OpenedDevice, TensorTypes
+from burn.devices._spelling import Spelling, parse
 from burn.devices.default import default, fallbacks, preferred
-from burn.devices.opened import OpenedDevice, TensorTypes
 from burn.devices.ranking import ranked
 from burn.devices.settings import DeviceSettings, changed_settings
-from burn.devices.spelling import Spelling, parse
 from burn.dtype import DType, DTypeUsage, int32, int64
 from burn.errors import (
     ArgumentError,

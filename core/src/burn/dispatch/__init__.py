@@ -5,9 +5,9 @@ operands agree they go straight to the device's op table. `Dispatch.execute` is 
 everything else: it finds the device, promotes, converts numbers, and explains what went wrong.
 """
 
+from burn.dispatch._operands import DispatchTensor, as_python, dtype_with_number, meet, to_scalar
 from burn.dispatch.calls import binary, reflected, unary, unary_by_dict
 from burn.dispatch.dispatch import Dispatch
-from burn.dispatch.operands import DispatchTensor, as_python, dtype_with_number, meet, to_scalar
 
 __all__ = [
     "Dispatch",

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from burn.dispatch.operands import DispatchTensor
+from burn.dispatch._operands import DispatchTensor
 from burn.dispatch.resolution import resolve_uniform
 from burn.ops import REGISTRY
 

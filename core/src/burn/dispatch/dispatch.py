@@ -10,7 +10,7 @@ from burn.aliases import Primitive
 from burn.autodiff import Route
 from burn.device_id import DeviceId, decode_type_id
 from burn.devices import Device, TensorType
-from burn.dispatch.operands import DispatchTensor, as_python, meet, meta_of
+from burn.dispatch._operands import DispatchTensor, as_python, meet, meta_of
 from burn.dispatch.resolution import (
     Plan,
     first_tensor_type,

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from burn.devices import Device, TensorType
-from burn.dispatch.operands import (
+from burn.dispatch._operands import (
     DispatchTensor,
     as_python,
     check_kind,

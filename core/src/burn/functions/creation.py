@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from burn.devices import Device
 from burn.dtype import DType, bool_
 from burn.errors import ArgumentError, BurnError, OperandTypeError
+from burn.functions._conversion import convert
 from burn.functions.common import DeviceLike, DTypeLike, dispatch
-from burn.functions.conversion import convert
 from burn.functions.normalize import (
     as_dtype,
     as_flag,

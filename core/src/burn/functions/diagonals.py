@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from burn.dispatch import unary
+from burn.functions._matrix_checks import check_matrices
 from burn.functions.common import DTypeLike, dispatch
 from burn.functions.creation import zeros
 from burn.functions.manipulation import reshape
-from burn.functions.matrix_checks import check_matrices
 from burn.functions.normalize import rank_of
 from burn.functions.statistical import sum
 from burn.ops.arguments import as_integer

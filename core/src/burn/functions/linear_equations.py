@@ -11,12 +11,12 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from burn.dispatch import DispatchTensor
+from burn.functions._matrix_checks import check_matrices
 from burn.functions.common import dispatch
 from burn.functions.data_type import finfo
 from burn.functions.elementwise import divide, greater, multiply
 from burn.functions.linear_algebra import matmul
 from burn.functions.manipulation import expand_dims, squeeze
-from burn.functions.matrix_checks import check_matrices
 from burn.functions.matrix_decomposition import adjoint, svd, svdvals
 from burn.functions.normalize import as_float, check_tensor, rank_of
 from burn.functions.searching import where

@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from burn.dispatch import unary
+from burn.functions._matrix_checks import check_matrices
 from burn.functions.common import dispatch
 from burn.functions.creation import arange, eye
 from burn.functions.elementwise import conj, equal, less_equal
 from burn.functions.linear_algebra import matrix_transpose
 from burn.functions.manipulation import expand_dims
-from burn.functions.matrix_checks import check_matrices
 from burn.functions.normalize import as_flag, check_choice, check_tensor
 from burn.functions.searching import where
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from burn.dispatch import unary
 from burn.errors import ArgumentError
+from burn.functions._matrix_checks import check_matrices
 from burn.functions.common import Axis, dispatch
 from burn.functions.elementwise import abs, maximum, not_equal
 from burn.functions.linear_algebra import broadcast_axis, vecdot
-from burn.functions.matrix_checks import check_matrices
 from burn.functions.normalize import as_flag, as_float, normalize_axes, reduction
 from burn.functions.statistical import max, min, sum
 from burn.ops.arguments import real_number

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from burn.errors import ShapeError
+from burn.functions._matrix_checks import check_square, check_vectors
 from burn.functions.common import dispatch
 from burn.functions.creation import eye
 from burn.functions.elementwise import conj, multiply
 from burn.functions.linear_algebra import broadcast_axis, matmul, vecdot
 from burn.functions.linear_equations import inv
 from burn.functions.manipulation import broadcast_to, expand_dims, squeeze
-from burn.functions.matrix_checks import check_square, check_vectors
 from burn.functions.normalize import normalize_axis, rank_of
 from burn.functions.views import independent
 from burn.ops.arguments import as_integer

@@ -13,10 +13,10 @@ from burn.backend.invalid_values import InvalidValue
 from burn.devices.device import Device
 from burn.dtype import DType, float32, int32, uint32
 from burn.errors import DTypeError, ShapeError
+from burn.functions._value_checks import require
 from burn.functions.common import DeviceLike, DTypeLike, dispatch
 from burn.functions.elementwise import isfinite
 from burn.functions.normalize import as_dtype, as_shape, find_device, rank_of
-from burn.functions.value_checks import require
 from burn.generator import release, reserve
 from burn.ops.arguments import as_integer, real_number
 from burn.ops.random import integer_words, normal_words, uniform_words

@@ -46,22 +46,9 @@ from burn.ops import (  # noqa: F401 — importing a family registers its ops
     unary_functions,
     unfolding,
 )
-from burn.ops.attention import (
-    AttentionAttributes,
-    AttentionShapes,
-    attention_shapes,
-    check_broadcasts_to_scores,
-)
-from burn.ops.attributes import Attribute, without
-from burn.ops.average_pooling import (
-    adaptive_window_bounds,
-    average_pool_divisors,
-    window_element_counts,
-    window_sum_map,
-)
-from burn.ops.axis_maps import AxisMap, range_sum_map
-from burn.ops.convolution import flipped_padding
-from burn.ops.convolution_shapes import (
+from burn.ops._attributes import Attribute, without
+from burn.ops._axis_maps import AxisMap, range_sum_map
+from burn.ops._convolution_shapes import (
     ConvAttributes,
     ConvGeometry,
     ConvTransposeAttributes,
@@ -71,21 +58,46 @@ from burn.ops.convolution_shapes import (
     conv_transpose_geometry,
     conv_weight_grad_geometry,
 )
-from burn.ops.ctc import LOG_ZERO, check_ctc
-from burn.ops.deformable_shapes import (
+from burn.ops._deformable_shapes import (
     DeformableAttributes,
     DeformableGeometry,
     check_deformable_gradient,
     deformable_geometry,
     undeformed_positions,
 )
+from burn.ops._precision import in_float32
+from burn.ops._sliding_windows import (
+    AvgPoolAttributes,
+    MaxPoolAttributes,
+    PatchAttributes,
+    SlidingAttributes,
+    Windows,
+    check_pooled,
+    pool_windows,
+    pooled_shape,
+    split_spatial_axes,
+    unpooled_shape,
+)
+from burn.ops.attention import (
+    AttentionAttributes,
+    AttentionShapes,
+    attention_shapes,
+    check_broadcasts_to_scores,
+)
+from burn.ops.average_pooling import (
+    adaptive_window_bounds,
+    average_pool_divisors,
+    window_element_counts,
+    window_sum_map,
+)
+from burn.ops.convolution import flipped_padding
+from burn.ops.ctc import LOG_ZERO, check_ctc
 from burn.ops.indexing import check_same_shape
 from burn.ops.linear_algebra import transpose_matrices
 from burn.ops.max_pooling import check_pool_index_dtype, check_pool_indices, lowest_value
 from burn.ops.normalization import check_channels, check_last_axis
 from burn.ops.op import REGISTRY, Context, Op, Tag, op, register
 from burn.ops.optimizer import AdamAttributes, SgdAttributes, adam_rates, check_same_shapes
-from burn.ops.precision import in_float32
 from burn.ops.random import (
     PHILOX_KEY_STEPS,
     PHILOX_MULTIPLIERS,
@@ -142,18 +154,6 @@ from burn.ops.signature import (
     TargetDType,
     TargetShape,
     TensorList,
-)
-from burn.ops.sliding_windows import (
-    AvgPoolAttributes,
-    MaxPoolAttributes,
-    PatchAttributes,
-    SlidingAttributes,
-    Windows,
-    check_pooled,
-    pool_windows,
-    pooled_shape,
-    split_spatial_axes,
-    unpooled_shape,
 )
 from burn.ops.sorting import check_index_dtype
 from burn.ops.table import OpTable, resolve

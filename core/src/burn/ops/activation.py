@@ -9,10 +9,10 @@ import math
 from typing import Annotated, Final, Literal, TypeAlias
 
 from burn.errors import ArgumentError, ShapeError
+from burn.ops._precision import in_float32
 from burn.ops.arguments import real_number
 from burn.ops.index_arithmetic import narrow
 from burn.ops.op import Context, Tag, op
-from burn.ops.precision import in_float32
 from burn.ops.shapes import check_axis, elementwise
 from burn.ops.signature import (
     Axis,

@@ -8,8 +8,8 @@ from typing import TypeAlias
 
 from burn.dtype import Kind
 from burn.errors import ArgumentError
+from burn.ops._precision import for_reals, is_scalar
 from burn.ops.op import Context, Tag, op
-from burn.ops.precision import for_reals, is_scalar
 from burn.ops.shapes import elementwise
 from burn.ops.signature import (
     Cotangent,

@@ -11,11 +11,11 @@ import math
 from typing import NamedTuple, TypedDict, Unpack
 
 from burn.errors import ArgumentError, ShapeError
+from burn.ops._precision import in_float32
 from burn.ops.index_arithmetic import positions
 from burn.ops.indexing import check_same_shape
 from burn.ops.linear_algebra import transpose_matrices
 from burn.ops.op import Context, Tag, op
-from burn.ops.precision import in_float32
 from burn.ops.shapes import broadcast_shapes
 from burn.ops.signature import (
     Cotangent,

@@ -13,10 +13,19 @@ from typing import Unpack
 import numpy as np
 
 from burn.errors import ArgumentError
-from burn.ops.attributes import without
-from burn.ops.axis_maps import Array, AxisMap, apply_axis_map, constant, range_sum_map
+from burn.ops._attributes import without
+from burn.ops._axis_maps import Array, AxisMap, apply_axis_map, constant, range_sum_map
+from burn.ops._precision import in_float32
+from burn.ops._sliding_windows import (
+    AvgPoolAttributes,
+    Windows,
+    check_pooled,
+    pool_windows,
+    pooled_shape,
+    split_spatial_axes,
+    unpooled_shape,
+)
 from burn.ops.op import Context, Tag, op
-from burn.ops.precision import in_float32
 from burn.ops.shapes import check_shape
 from burn.ops.signature import (
     Cotangent,
@@ -27,15 +36,6 @@ from burn.ops.signature import (
     Primitive,
     Shape,
     Sizes,
-)
-from burn.ops.sliding_windows import (
-    AvgPoolAttributes,
-    Windows,
-    check_pooled,
-    pool_windows,
-    pooled_shape,
-    split_spatial_axes,
-    unpooled_shape,
 )
 from burn.ops.table import OpTable
 

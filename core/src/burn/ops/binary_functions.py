@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from burn.dtype import DType, Kind, bfloat16, bool_, float16, float32, float64
+from burn.ops._precision import in_float32, is_scalar
 from burn.ops.op import Context, Tag, op
-from burn.ops.precision import in_float32, is_scalar
 from burn.ops.shapes import elementwise
 from burn.ops.signature import (
     Cotangent,

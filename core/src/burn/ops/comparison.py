@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from burn.dtype import bool_
 from burn.errors import ArgumentError
+from burn.ops._precision import for_reals
 from burn.ops.op import Context, Tag, op
-from burn.ops.precision import for_reals
 from burn.ops.shapes import elementwise
 from burn.ops.signature import (
     AnyOrScalar,

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from burn.dtype import complex64, complex128, float64
 from burn.errors import UnsupportedOpError
+from burn.ops._precision import for_reals
 from burn.ops.op import Context, Tag, op
-from burn.ops.precision import for_reals
 from burn.ops.shapes import elementwise
 from burn.ops.signature import Cotangent, FloatOperand, Gradients, Meta, NumberOperand, Primitive
 from burn.ops.table import OpTable

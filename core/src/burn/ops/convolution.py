@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Unpack
 
-from burn.ops.attributes import without
-from burn.ops.convolution_shapes import (
+from burn.ops._attributes import without
+from burn.ops._convolution_shapes import (
     ConvAttributes,
     ConvGeometry,
     ConvTransposeAttributes,
@@ -21,8 +21,9 @@ from burn.ops.convolution_shapes import (
     conv_transpose_geometry,
     conv_weight_grad_geometry,
 )
+from burn.ops._precision import in_float32
+from burn.ops._sliding_windows import Windows
 from burn.ops.op import Context, Tag, op
-from burn.ops.precision import in_float32
 from burn.ops.shapes import size
 from burn.ops.signature import (
     Cotangent,
@@ -33,7 +34,6 @@ from burn.ops.signature import (
     Pairs,
     Primitive,
 )
-from burn.ops.sliding_windows import Windows
 from burn.ops.table import OpTable
 from burn.ops.unfolding import columns
 

@@ -14,10 +14,10 @@ import math
 from typing import Final
 
 from burn.errors import ArgumentError, ShapeError
+from burn.ops._precision import in_float32
 from burn.ops.index_arithmetic import index_dtype, mark_invalid_labels, narrow, positions
 from burn.ops.indexing import check_same_shape
 from burn.ops.op import Context, Tag, op
-from burn.ops.precision import in_float32
 from burn.ops.signature import (
     Cotangent,
     FloatOperand,

@@ -10,7 +10,7 @@ import numpy as np
 
 from burn.dtype import DType, Kind, int32
 from burn.errors import DTypeError, UnsupportedOpError
-from burn.ops.host_linear_algebra import (
+from burn.ops._host_linear_algebra import (
     NOT_DECOMPOSED,
     Array,
     check_matrix,

@@ -15,18 +15,19 @@ import functools
 from collections.abc import Iterator
 from typing import NamedTuple, Unpack
 
-from burn.ops.axis_maps import constant
-from burn.ops.convolution_shapes import check_conv_bias, conv_geometry
-from burn.ops.deformable_shapes import (
+from burn.ops._axis_maps import constant
+from burn.ops._convolution_shapes import check_conv_bias, conv_geometry
+from burn.ops._deformable_shapes import (
     DeformableAttributes,
     DeformableGeometry,
     check_deformable_gradient,
     deformable_geometry,
     undeformed_positions,
 )
+from burn.ops._precision import in_float32
+from burn.ops._sliding_windows import SlidingAttributes
 from burn.ops.index_arithmetic import index_dtype, narrow
 from burn.ops.op import Context, Tag, op
-from burn.ops.precision import in_float32
 from burn.ops.shapes import size
 from burn.ops.signature import (
     Cotangent,
@@ -37,7 +38,6 @@ from burn.ops.signature import (
     OptionalFloat,
     Primitive,
 )
-from burn.ops.sliding_windows import SlidingAttributes
 from burn.ops.table import OpTable
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from burn.errors import ShapeError
+from burn.ops._precision import in_float32
 from burn.ops.index_arithmetic import mark_invalid_labels
 from burn.ops.linear_algebra import transpose_matrices
 from burn.ops.op import Context, Tag, op
-from burn.ops.precision import in_float32
 from burn.ops.shapes import size
 from burn.ops.signature import (
     Cotangent,

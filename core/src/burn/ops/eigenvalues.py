@@ -11,8 +11,7 @@ import numpy as np
 
 from burn.dtype import DTypeUsage, complex64, promote
 from burn.errors import UnsupportedOpError
-from burn.ops.decomposition import mean_with_transpose, safe_inverse
-from burn.ops.host_linear_algebra import (
+from burn.ops._host_linear_algebra import (
     NOT_DECOMPOSED,
     Array,
     check_square,
@@ -22,6 +21,7 @@ from burn.ops.host_linear_algebra import (
     read,
     upload,
 )
+from burn.ops.decomposition import mean_with_transpose, safe_inverse
 from burn.ops.linear_algebra import transpose_matrices
 from burn.ops.op import Context, Tag, op
 from burn.ops.signature import Cotangent, Gradients, InexactOperand, Meta, Primitive

@@ -12,11 +12,11 @@ from typing import Annotated, Final, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from burn.errors import ArgumentError, ShapeError
-from burn.ops.attributes import check_choice
-from burn.ops.axis_maps import Array, constant
+from burn.ops._attributes import check_choice
+from burn.ops._axis_maps import Array, constant
+from burn.ops._precision import in_float32
 from burn.ops.index_arithmetic import index_dtype, narrow
 from burn.ops.op import Tag, op
-from burn.ops.precision import in_float32
 from burn.ops.resampling import CUBIC
 from burn.ops.shapes import check_shape
 from burn.ops.signature import Flag, FloatOperand, Meta, Primitive, Role, Shape, Sizes

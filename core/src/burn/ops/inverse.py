@@ -9,10 +9,10 @@ from __future__ import annotations
 import numpy as np
 
 from burn.errors import ArgumentError, ShapeError
-from burn.ops.host_linear_algebra import check_matrix, check_square, compute, read, upload
+from burn.ops._host_linear_algebra import check_matrix, check_square, compute, read, upload
+from burn.ops._precision import in_float32
 from burn.ops.linear_algebra import adjoint, transpose_matrices
 from burn.ops.op import Context, Tag, op
-from burn.ops.precision import in_float32
 from burn.ops.shapes import broadcast_shapes
 from burn.ops.signature import (
     Cotangent,

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from burn.aliases import Slices
 from burn.errors import ArgumentError, AxisError, OperandTypeError, ShapeError
-from burn.ops.attributes import check_choice
+from burn.ops._attributes import check_choice
 from burn.ops.index_arithmetic import index_dtype
 from burn.ops.op import Context, Tag, op
 from burn.ops.shapes import (

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from burn.errors import ArgumentError, ShapeError
+from burn.ops._precision import in_float32
 from burn.ops.op import Context, Tag, op
-from burn.ops.precision import in_float32
 from burn.ops.shapes import broadcast_shapes, check_axis, reduce_shape
 from burn.ops.signature import (
     Axes,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from burn.errors import ShapeError
+from burn.ops._precision import in_float32
 from burn.ops.index_arithmetic import mark_invalid_labels
 from burn.ops.op import Context, Tag, op
-from burn.ops.precision import in_float32
 from burn.ops.shapes import check_axis
 from burn.ops.signature import (
     Axis,

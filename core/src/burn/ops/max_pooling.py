@@ -14,6 +14,13 @@ from typing import Unpack
 
 from burn.dtype import DType
 from burn.errors import DTypeError, ShapeError
+from burn.ops._sliding_windows import (
+    MaxPoolAttributes,
+    Windows,
+    pool_windows,
+    pooled_shape,
+    unpooled_shape,
+)
 from burn.ops.index_arithmetic import index_dtype as counting_dtype, positions
 from burn.ops.op import Context, Tag, op
 from burn.ops.shapes import size
@@ -29,13 +36,6 @@ from burn.ops.signature import (
     Shape,
     Sizes,
     TargetDType,
-)
-from burn.ops.sliding_windows import (
-    MaxPoolAttributes,
-    Windows,
-    pool_windows,
-    pooled_shape,
-    unpooled_shape,
 )
 from burn.ops.table import OpTable
 

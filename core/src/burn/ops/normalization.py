@@ -7,9 +7,9 @@
 from __future__ import annotations
 
 from burn.errors import ShapeError
+from burn.ops._precision import in_float32
 from burn.ops.indexing import check_same_shape
 from burn.ops.op import Context, Tag, op
-from burn.ops.precision import in_float32
 from burn.ops.shapes import size
 from burn.ops.signature import (
     Cotangent,

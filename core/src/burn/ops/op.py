@@ -31,7 +31,7 @@ from typing import Any, Final, Protocol, get_type_hints
 
 from burn.dtype import DType
 from burn.errors import BurnError, DTypeError, OperandTypeError
-from burn.ops.attributes import Attribute, attributes_of
+from burn.ops._attributes import Attribute, attributes_of
 from burn.ops.signature import Meta, Operand
 
 __all__ = ["REGISTRY", "Context", "Op", "Saves", "Tag", "named", "op", "register"]

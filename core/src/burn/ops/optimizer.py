@@ -6,9 +6,9 @@ import math
 from typing import TypedDict, Unpack
 
 from burn.errors import ArgumentError, ShapeError
+from burn.ops._precision import in_float32
 from burn.ops.arguments import as_integer, real_number
 from burn.ops.op import op
-from burn.ops.precision import in_float32
 from burn.ops.signature import (
     Flag,
     FloatOperand,

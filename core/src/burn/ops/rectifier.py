@@ -5,9 +5,9 @@ Formulas, and the slopes where pieces meet, are those of PyTorch 2 if it has the
 
 from __future__ import annotations
 
+from burn.ops._precision import in_float32
 from burn.ops.arguments import real_number
 from burn.ops.op import Context, Tag, op
-from burn.ops.precision import in_float32
 from burn.ops.shapes import elementwise
 from burn.ops.signature import Cotangent, FloatOperand, Gradients, Meta, Number, Primitive
 from burn.ops.table import OpTable

@@ -13,10 +13,11 @@ from typing import Annotated, Final, Literal, TypeAlias, TypedDict, Unpack
 import numpy as np
 
 from burn.errors import ArgumentError, ShapeError
-from burn.ops.attributes import check_choice, without
-from burn.ops.axis_maps import Array, AxisMap, apply_axis_map
+from burn.ops._attributes import check_choice, without
+from burn.ops._axis_maps import Array, AxisMap, apply_axis_map
+from burn.ops._precision import in_float32
+from burn.ops._sliding_windows import split_spatial_axes, unpooled_shape
 from burn.ops.op import Context, Tag, op
-from burn.ops.precision import in_float32
 from burn.ops.shapes import check_shape
 from burn.ops.signature import (
     Cotangent,
@@ -30,7 +31,6 @@ from burn.ops.signature import (
     Shape,
     Sizes,
 )
-from burn.ops.sliding_windows import split_spatial_axes, unpooled_shape
 from burn.ops.table import OpTable
 
 __all__ = ["CUBIC", "InterpolateAttributes", "interpolation_maps"]

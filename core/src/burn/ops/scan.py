@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from burn.ops._precision import in_float32
 from burn.ops.index_arithmetic import index_dtype, narrow, positions
 from burn.ops.op import Context, Tag, op
-from burn.ops.precision import in_float32
 from burn.ops.shapes import check_axis
 from burn.ops.signature import (
     Axis,

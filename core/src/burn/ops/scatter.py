@@ -12,11 +12,11 @@ from typing import Annotated, Literal, TypeAlias
 
 from burn.dtype import DType, Kind
 from burn.errors import DTypeError, ShapeError
-from burn.ops.attributes import check_choice
+from burn.ops._attributes import check_choice
+from burn.ops._precision import in_float32
 from burn.ops.index_arithmetic import index_dtype, narrow, positions, wrap_negative_indices
 from burn.ops.indexing import check_gather_shapes, check_same_shape, check_selection, spread
 from burn.ops.op import Context, Tag, op
-from burn.ops.precision import in_float32
 from burn.ops.shapes import size
 from burn.ops.signature import (
     AnyOperand,

@@ -15,8 +15,8 @@ from typing import Final
 
 from burn.dtype import int32, int64
 from burn.errors import ArgumentError, ShapeError
+from burn.ops._precision import in_float32
 from burn.ops.op import Context, Tag, op
-from burn.ops.precision import in_float32
 from burn.ops.shapes import check_axis, size
 from burn.ops.signature import (
     Axis,

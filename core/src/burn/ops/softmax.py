@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from burn.ops._precision import in_float32
 from burn.ops.indexing import check_same_shape
 from burn.ops.op import Context, Tag, op
-from burn.ops.precision import in_float32
 from burn.ops.shapes import check_axis
 from burn.ops.signature import Axis, Cotangent, FloatOperand, Gradients, Meta, Primitive
 from burn.ops.table import OpTable

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from burn.ops._precision import in_float32
 from burn.ops.op import Context, Tag, op
-from burn.ops.precision import in_float32
 from burn.ops.shapes import reduce_shape, size
 from burn.ops.signature import (
     Axes,

@@ -10,8 +10,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias
 
+from burn.ops._precision import for_reals, in_float32
 from burn.ops.op import Context, Op, Tag, named, register
-from burn.ops.precision import for_reals, in_float32
 from burn.ops.signature import Cotangent, FloatOperand, Gradients, InexactOperand, Meta, Primitive
 from burn.ops.table import OpTable
 

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import Unpack
 
 from burn.errors import ShapeError
-from burn.ops.attributes import without
-from burn.ops.convolution_shapes import patch_windows
+from burn.ops._attributes import without
+from burn.ops._convolution_shapes import patch_windows
+from burn.ops._precision import in_float32
+from burn.ops._sliding_windows import PatchAttributes, Windows
 from burn.ops.op import Context, Tag, op
-from burn.ops.precision import in_float32
 from burn.ops.shapes import check_shape, size
 from burn.ops.signature import Cotangent, FloatOperand, Gradients, Meta, Primitive, Shape, Sizes
-from burn.ops.sliding_windows import PatchAttributes, Windows
 from burn.ops.table import OpTable
 
 __all__ = ["check_columns", "columns", "image_windows"]

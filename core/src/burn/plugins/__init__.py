@@ -8,8 +8,8 @@ Every plugin is looked at on its own, so that a broken one costs the others noth
 is kept, with its traceback, and shown when its backend is asked for.
 """
 
-from burn.plugins.entry import BackendEntry, PluginRecord, State, raise_if_strict
-from burn.plugins.hints import INSTALL_HINT, describe, install_hint
+from burn.plugins._entry import BackendEntry, PluginRecord, State, raise_if_strict
+from burn.plugins._hints import INSTALL_HINT, describe, install_hint
 from burn.plugins.processor import memory_size, processor_name
 from burn.plugins.registration import (
     Registry,

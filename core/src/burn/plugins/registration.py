@@ -15,16 +15,16 @@ from packaging.utils import canonicalize_name
 
 from burn.device_id import BACKEND_IDS, FIRST_FOREIGN_ID
 from burn.errors import DeviceUnavailableError, PluginError
-from burn.plugins.attempt import OverdueError
-from burn.plugins.discovery import Scan, is_looking, scan, wait_longer
-from burn.plugins.entry import (
+from burn.plugins._attempt import OverdueError
+from burn.plugins._discovery import Scan, is_looking, scan, wait_longer
+from burn.plugins._entry import (
     IN_PROCESS,
     BackendEntry,
     PluginRecord,
     is_strict,
     raise_if_strict,
 )
-from burn.plugins.hints import DISTRIBUTIONS, describe, install_hint, owner_of
+from burn.plugins._hints import DISTRIBUTIONS, describe, install_hint, owner_of
 from burn.plugins.specification import BackendSpec, DeviceInfo, check_name, check_spec
 
 __all__ = ["Registry", "refresh_plugins", "register_backend", "registered", "registry"]

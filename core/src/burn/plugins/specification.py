@@ -11,7 +11,7 @@ import pluggy
 from burn.backend import Backend
 from burn.dtype import DType, DTypeUsage
 from burn.errors import PluginError
-from burn.plugins.hints import newer_core_hint, newer_plugin_hint
+from burn.plugins._hints import newer_core_hint, newer_plugin_hint
 
 if TYPE_CHECKING:
     import click

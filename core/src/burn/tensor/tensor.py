@@ -23,10 +23,10 @@ from burn.functions import (
 )
 from burn.functions.common import DeviceLike, dispatch
 from burn.functions.normalize import check_tensor
-from burn.tensor import numpy_protocol
-from burn.tensor.conversion import HostConversion
-from burn.tensor.differentiable import Differentiable
-from burn.tensor.operators import Operators
+from burn.tensor import _numpy_protocol as numpy_protocol
+from burn.tensor._conversion import HostConversion
+from burn.tensor._differentiable import Differentiable
+from burn.tensor._operators import Operators
 from burn.tensor_data import TensorData
 
 __all__ = ["Tensor"]

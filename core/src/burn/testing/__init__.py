@@ -18,7 +18,7 @@ and from Python:
 
 A check that fails says what was wrong, and prints a program of a few lines that shows it and needs
 nothing of the kit. What does not work yet, and is known not to, stands with its reason in the file
-``expected_failures.txt`` beside the module of the plugin (`burn.testing.expected`).
+``expected_failures.txt`` beside the module of the plugin (`burn.testing._expected`).
 
 A backend that is not finished can be tried too: an op that needs a required op which is not there
 counts as unsupported, and the suite ``contract`` says which those are. ``--minimal`` hides all that

@@ -1,15 +1,34 @@
 """Every public name of ``burn.testing``: each is listed by its import here, and nowhere else."""
 
 from burn.testing import samples as samples
-from burn.testing.assertions import assert_close as assert_close
-from burn.testing.check import (
+from burn.testing._assertions import assert_close as assert_close
+from burn.testing._check import (
     Check as Check,
     Failure as Failure,
     Result as Result,
     Skipped as Skipped,
     Status as Status,
 )
-from burn.testing.check_selection import Selection as Selection
+from burn.testing._check_selection import Selection as Selection
+from burn.testing._conformance import (
+    Group as Group,
+    devices_of as devices_of,
+    groups_of as groups_of,
+    run as run,
+    run_check as run_check,
+    select as select,
+)
+from burn.testing._expected import (
+    ExpectedFailures as ExpectedFailures,
+    find_expected_failures as find_expected_failures,
+)
+from burn.testing._gradients import (
+    check_gradient_types as check_gradient_types,
+    check_gradients as check_gradients,
+    check_second_gradients as check_second_gradients,
+    is_differentiable as is_differentiable,
+)
+from burn.testing._minimal import Minimal as Minimal
 from burn.testing.checks import (
     check_dispatch as check_dispatch,
     check_error as check_error,
@@ -18,25 +37,6 @@ from burn.testing.checks import (
     check_kinds as check_kinds,
     check_sample as check_sample,
 )
-from burn.testing.conformance import (
-    Group as Group,
-    devices_of as devices_of,
-    groups_of as groups_of,
-    run as run,
-    run_check as run_check,
-    select as select,
-)
-from burn.testing.expected import (
-    ExpectedFailures as ExpectedFailures,
-    find_expected_failures as find_expected_failures,
-)
-from burn.testing.gradients import (
-    check_gradient_types as check_gradient_types,
-    check_gradients as check_gradients,
-    check_second_gradients as check_second_gradients,
-    is_differentiable as is_differentiable,
-)
-from burn.testing.minimal import Minimal as Minimal
 from burn.testing.mocks import (
     MOCK_DEVICES as MOCK_DEVICES,
     MockBackend as MockBackend,

@@ -19,9 +19,9 @@ from burn.dtype import DType, Kind, float32
 from burn.errors import ArgumentError, BurnError, DTypeError
 from burn.functions.common import dispatch
 from burn.ops import REGISTRY, Meta, Tag
-from burn.testing.check import Failure
+from burn.testing._check import Failure
+from burn.testing._script import Transcript, literal
 from burn.testing.op_samples import Array, ErrorSample, OpSamples, Sample
-from burn.testing.script import Transcript, literal
 from burn.testing.subject import Call, Subject, map_arrays
 from burn.testing.tolerance import Comparison, compare
 

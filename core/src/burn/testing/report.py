@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from burn.dtype import DType
 from burn.ops import REGISTRY
-from burn.testing.check import Result, Status
+from burn.testing._check import Result, Status
 from burn.testing.op_samples import SAMPLES
 
 if TYPE_CHECKING:
-    from burn.testing.check_selection import Selection
+    from burn.testing._check_selection import Selection
     from burn.testing.subject import Subject
 
 __all__ = ["Report", "Row"]

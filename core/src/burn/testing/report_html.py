@@ -7,7 +7,7 @@ from html import escape
 from typing import Final
 
 from burn.dtype import DType
-from burn.testing.check import Result
+from burn.testing._check import Result
 from burn.testing.report import Report, Row
 
 __all__ = ["render"]

@@ -18,9 +18,9 @@ from burn.dispatch import to_scalar
 from burn.dtype import DType, DTypeUsage, Kind, int32, int64
 from burn.ops import REGISTRY, Meta, Op, Operand, OpTable, Tag, resolve
 from burn.tensor_data import TensorData
-from burn.testing.minimal import Minimal
+from burn.testing._minimal import Minimal
+from burn.testing._script import Transcript
 from burn.testing.op_samples import Array, OpSamples, Sample, resolve_attributes
-from burn.testing.script import Transcript
 
 if TYPE_CHECKING:
     from burn.aliases import Primitive

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from burn.backend.invalid_values import InvalidValue
 from burn.errors import ArgumentError, DTypeError, ShapeError
+from burn.functions._value_checks import require
 from burn.functions.elementwise import abs, clip, equal, exp, log, subtract
 from burn.functions.nn.activation import softplus
 from burn.functions.normalize import as_flag, check_tensor
 from burn.functions.searching import where
 from burn.functions.statistical import mean, sum
-from burn.functions.value_checks import require
 from burn.ops.arguments import real_number
 
 if TYPE_CHECKING:

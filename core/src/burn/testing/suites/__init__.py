@@ -7,8 +7,8 @@ from typing import Final
 
 import burn.testing.samples  # noqa: F401 — importing it is what fills the table of samples
 from burn.errors import ArgumentError
-from burn.testing.check import Check
-from burn.testing.check_selection import Selection
+from burn.testing._check import Check
+from burn.testing._check_selection import Selection
 from burn.testing.op_samples import SAMPLES, load_samples
 from burn.testing.subject import Subject
 from burn.testing.suites import (

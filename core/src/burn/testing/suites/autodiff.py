@@ -14,8 +14,8 @@ from burn.dtype import DType, float32
 from burn.errors import AutodiffError, DTypeError
 from burn.functions.common import dispatch
 from burn.ops import Tag
-from burn.testing.check import Check, Failure
-from burn.testing.gradients import is_differentiable
+from burn.testing._check import Check, Failure
+from burn.testing._gradients import is_differentiable
 from burn.testing.op_samples import Array, OpSamples, Sample
 from burn.testing.subject import Call, Subject, map_arrays
 from burn.testing.suites.expectations import expect, expect_error, expect_values, gradient_of

@@ -8,7 +8,17 @@ from typing import Final
 
 from burn.dtype import DType, bfloat16, bool_, complex64, float16, float32, int32, int64, uint8
 from burn.ops import Tag
-from burn.testing.check import Check
+from burn.testing._check import Check
+from burn.testing._gradients import (
+    check_gradient_types,
+    check_gradients,
+    check_second_gradients,
+    gradient_dtype,
+    is_differentiable,
+    script_of_gradients,
+    script_of_second_gradients,
+)
+from burn.testing._problem import Problem
 from burn.testing.checks import (
     check_dispatch,
     check_error_in_dispatch,
@@ -18,17 +28,7 @@ from burn.testing.checks import (
     script_of_dispatch,
     script_of_refused,
 )
-from burn.testing.gradients import (
-    check_gradient_types,
-    check_gradients,
-    check_second_gradients,
-    gradient_dtype,
-    is_differentiable,
-    script_of_gradients,
-    script_of_second_gradients,
-)
 from burn.testing.op_samples import OpSamples, Sample
-from burn.testing.problem import Problem
 from burn.testing.subject import Call, Subject
 from burn.testing.suites.suite import Suite, on_op
 

@@ -12,7 +12,7 @@ from burn.dtype import DType, DTypeUsage, bool_, float32, int32, int64
 from burn.generator import get_state
 from burn.ops import REGISTRY
 from burn.tensor_data import TensorData
-from burn.testing.check import Check
+from burn.testing._check import Check
 from burn.testing.op_samples import OpSamples
 from burn.testing.subject import Subject
 from burn.testing.suites.expectations import expect, expect_values

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from burn.dtype import DType
-from burn.testing.check import Failure
+from burn.testing._check import Failure
 from burn.testing.op_samples import Array
 from burn.testing.tolerance import compare
 

@@ -10,7 +10,7 @@ import numpy as np
 from burn import namespace as burn
 from burn.devices import Device
 from burn.errors import BurnError, ExecutionError, OutOfMemoryError, OutOfRangeError
-from burn.testing.check import Failure
+from burn.testing._check import Failure
 from burn.testing.suites.expectations import expect, expect_values, gradient_of
 from burn.testing.suites.suite import DeviceSuite
 

@@ -15,7 +15,7 @@ from burn.devices import Device
 from burn.dtype import DType, bfloat16, float32
 from burn.errors import AutodiffError, DeviceMismatchError, ExportError, OperandTypeError
 from burn.tensor_data import TensorData
-from burn.testing.check import Skipped
+from burn.testing._check import Skipped
 from burn.testing.suites.expectations import (
     expect,
     expect_error,

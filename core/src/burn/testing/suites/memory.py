@@ -17,7 +17,7 @@ import numpy as np
 from burn import namespace as burn
 from burn.devices import Device
 from burn.dtype import DType, float32
-from burn.testing.check import Check, Failure, Skipped
+from burn.testing._check import Check, Failure, Skipped
 from burn.testing.op_samples import OpSamples
 from burn.testing.subject import Call, Subject, map_arrays
 from burn.testing.suites.expectations import expect, expect_values, gradient_of

@@ -11,7 +11,7 @@ import numpy as np
 from burn import namespace as burn
 from burn.devices import Device
 from burn.dtype import DType, float32, int32, int64, uint8
-from burn.testing.check import Skipped
+from burn.testing._check import Skipped
 from burn.testing.suites.expectations import expect, expect_values, typical
 from burn.testing.suites.suite import DeviceSuite, for_each_dtype
 

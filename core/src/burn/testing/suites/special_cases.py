@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from burn.dtype import DType, complex64, complex128
-from burn.testing.check import Check, Failure
+from burn.testing._check import Check, Failure
 from burn.testing.op_samples import OpSamples
 from burn.testing.special_cases import FUNCTIONS, is_part, special_cases
 from burn.testing.subject import Subject

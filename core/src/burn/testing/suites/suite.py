@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from burn.devices import Device
 from burn.dtype import DType
 from burn.errors import UnsupportedOpError
-from burn.testing.check import Check, Unsupported
+from burn.testing._check import Check, Unsupported
 from burn.testing.op_samples import OpSamples
 from burn.testing.subject import Subject
 

@@ -14,7 +14,7 @@ import numpy as np
 from burn import namespace as burn
 from burn.devices import Device
 from burn.dtype import DType, float32
-from burn.testing.check import Check, Failure
+from burn.testing._check import Check, Failure
 from burn.testing.op_samples import Array, OpSamples, Sample
 from burn.testing.subject import Call, Subject
 from burn.testing.suites.expectations import expect, expect_values, gradient_of

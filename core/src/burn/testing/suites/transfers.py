@@ -14,7 +14,7 @@ from burn.devices import Device
 from burn.dtype import DType, bfloat16, float32
 from burn.errors import AutodiffError, BurnError
 from burn.plugins import describe
-from burn.testing.check import Skipped
+from burn.testing._check import Skipped
 from burn.testing.suites.expectations import (
     expect,
     expect_error,

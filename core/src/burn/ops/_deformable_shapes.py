@@ -7,9 +7,9 @@ from typing import Any, NamedTuple, Unpack
 import numpy as np
 
 from burn.errors import ArgumentError, ShapeError
-from burn.ops.axis_maps import Array
+from burn.ops._axis_maps import Array
+from burn.ops._sliding_windows import PatchAttributes, Windows
 from burn.ops.signature import Integer, Shape
-from burn.ops.sliding_windows import PatchAttributes, Windows
 from burn.ops.unfolding import image_windows
 
 __all__ = [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from burn.errors import PluginError
-from burn.plugins.attempt import VARIABLE, Attempt, OverdueError, time_limit
+from burn.plugins._attempt import VARIABLE, Attempt, OverdueError, time_limit
 from burn.plugins.specification import BackendSpec, DeviceInfo, check_devices
 
 __all__ = ["Probe"]

@@ -14,9 +14,9 @@ from burn.devices import Device
 from burn.dtype import DType
 from burn.errors import ArgumentError
 from burn.plugins import registry
-from burn.testing.check import Check, Failure, Result, Status
-from burn.testing.check_selection import Selection
-from burn.testing.expected import ExpectedFailures, find_expected_failures
+from burn.testing._check import Check, Failure, Result, Status
+from burn.testing._check_selection import Selection
+from burn.testing._expected import ExpectedFailures, find_expected_failures
 from burn.testing.op_samples import SAMPLES
 from burn.testing.report import Report
 from burn.testing.subject import Subject
@@ -57,7 +57,7 @@ def run(
         them.
     expected_failures : path, optional
         File with the failures that are expected; without it that beside the module of the plugin,
-        if there is one. See `burn.testing.expected`.
+        if there is one. See `burn.testing._expected`.
     progress : callable, optional
         Called after each check.
 

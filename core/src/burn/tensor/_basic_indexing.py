@@ -1,6 +1,6 @@
 """``x[key]`` and ``x[key] = value``: integers, slices, ... and new axes.
 
-Keys with arrays or masks go to `burn.tensor.advanced_indexing`.
+Keys with arrays or masks go to `burn.tensor._advanced_indexing`.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import numpy as np
 from burn.dispatch import DispatchTensor, as_python
 from burn.errors import AxisError, OperandTypeError
 from burn.functions.views import Step, assign_slice, is_view_of, view_by_steps, write
-from burn.tensor import advanced_indexing
-from burn.tensor.assigned_value import broadcast_value, value_tensor
-from burn.tensor.index_normalization import normalize_index, normalize_slice
+from burn.tensor import _advanced_indexing as advanced_indexing
+from burn.tensor._assigned_value import broadcast_value, value_tensor
+from burn.tensor._index_normalization import normalize_index, normalize_slice
 
 if TYPE_CHECKING:
     from burn.aliases import Shape, Slices

@@ -23,9 +23,9 @@ import numpy as np
 from burn.autodiff import Autodiff
 from burn.device_id import DeviceId
 from burn.dtype import DType, float64
+from burn.testing._problem import Problem, products
 from burn.testing.arrays import floats
 from burn.testing.op_samples import Array, OpSamples, Sample
-from burn.testing.problem import Problem, products
 from burn.testing.reference_backend import NumpyBackend
 from burn.testing.subject import Subject
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from burn.errors import ArgumentError, ShapeError
+from burn.ops._sliding_windows import SlidingAttributes, Windows
 from burn.ops.shapes import check_shape
 from burn.ops.signature import Integer, Pairs, Shape, Sizes
-from burn.ops.sliding_windows import SlidingAttributes, Windows
 
 __all__ = [
     "ConvAttributes",

@@ -21,8 +21,8 @@ from burn.functions.common import dispatch
 from burn.functions.creation import asarray
 from burn.functions.views import independent
 from burn.ops.shapes import broadcast_shapes
-from burn.tensor.assigned_value import broadcast_value, value_tensor
-from burn.tensor.index_normalization import (
+from burn.tensor._assigned_value import broadcast_value, value_tensor
+from burn.tensor._index_normalization import (
     axes_used,
     is_mask,
     normalize_index,

@@ -6,9 +6,9 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from burn.device_id import DeviceId
+from burn.devices._spelling import canonical_name
+from burn.devices._tensor_type import TensorType
 from burn.devices.settings import DeviceSettings
-from burn.devices.spelling import canonical_name
-from burn.devices.tensor_type import TensorType
 from burn.dtype import DType, DTypeUsage
 from burn.errors import BurnError, DeviceUnavailableError, DTypeError, ExecutionError
 from burn.plugins import BackendEntry, describe

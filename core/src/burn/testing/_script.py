@@ -17,7 +17,7 @@ import numpy as np
 from burn.dtype import DType
 from burn.ops import REGISTRY, Meta
 from burn.tensor_data import TensorData
-from burn.testing.minimal import Minimal
+from burn.testing._minimal import Minimal
 
 if TYPE_CHECKING:
     from burn.aliases import Shape

@@ -10,12 +10,12 @@ from typing import Any
 import click
 
 import burn
+from burn.cli._output import close_stdout, printable
 from burn.cli.check import check
 from burn.cli.devices import devices
 from burn.cli.info import info
 from burn.cli.new_plugin import new_plugin
 from burn.cli.ops import ops
-from burn.cli.output import close_stdout, printable
 from burn.cli.plugins import plugins
 from burn.errors import BurnError
 

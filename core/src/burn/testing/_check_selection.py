@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 
 from burn.dtype import DType
 from burn.errors import ArgumentError
-from burn.testing.check import Check
+from burn.testing._check import Check
 
 __all__ = ["Selection"]
 

@@ -19,9 +19,9 @@ import pluggy
 from packaging.utils import canonicalize_name
 
 from burn.errors import ArgumentError, PluginError
-from burn.plugins.attempt import VARIABLE, Attempt, OverdueError, time_limit
-from burn.plugins.entry import PluginRecord, raise_if_strict
-from burn.plugins.hints import describe, owner_of
+from burn.plugins._attempt import VARIABLE, Attempt, OverdueError, time_limit
+from burn.plugins._entry import PluginRecord, raise_if_strict
+from burn.plugins._hints import describe, owner_of
 from burn.plugins.specification import GROUP, BackendSpec, Hooks, check_name
 
 __all__ = ["Scan", "is_looking", "scan", "wait_longer"]

@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from burn.backend import Backend
 from burn.errors import DeviceUnavailableError, PluginError
-from burn.plugins.attempt import OverdueError
-from burn.plugins.hints import advice, describe
-from burn.plugins.probing import Probe
+from burn.plugins._attempt import OverdueError
+from burn.plugins._hints import advice, describe
+from burn.plugins._probing import Probe
 from burn.plugins.specification import BackendSpec, DeviceInfo, check_spec
 
 __all__ = ["IN_PROCESS", "BackendEntry", "PluginRecord", "State", "is_strict", "raise_if_strict"]

@@ -13,8 +13,8 @@ from burn.errors import OperandTypeError
 from burn.functions import elementwise, linear_algebra
 from burn.functions.common import dispatch
 from burn.functions.views import write
-from burn.tensor import basic_indexing
-from burn.tensor.attributes import TensorAttributes
+from burn.tensor import _basic_indexing as basic_indexing
+from burn.tensor._attributes import TensorAttributes
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from burn.errors import DeviceMismatchError
 from burn.functions.normalize import check_tensor
-from burn.tensor.attributes import TensorAttributes, dispatch
+from burn.tensor._attributes import TensorAttributes, dispatch
 
 if TYPE_CHECKING:
     from burn.autodiff import Gradients

@@ -1,6 +1,6 @@
 """Checks of gradient rules: first and second derivatives against central differences.
 
-See `burn.testing.problem` for what is differentiated, and `burn.testing.differences` for how
+See `burn.testing._problem` for what is differentiated, and `burn.testing._differences` for how
 accurate the differences are. With three digits to spare for samples where a function bends
 sharply, that is the tolerance here; a wrong rule is off by far more. On a device without float64
 the gradients are those of float32, and the tolerance is that of its rounding.
@@ -17,17 +17,17 @@ import numpy as np
 from burn.dtype import DType, Kind, float32, float64
 from burn.errors import ExecutionError, UnsupportedOpError
 from burn.ops import Tag
-from burn.testing.check import Failure
-from burn.testing.differences import (
+from burn.testing._check import Failure
+from burn.testing._differences import (
     Slope,
     depends,
     first_differences,
     one_by_one,
     second_differences,
 )
+from burn.testing._problem import Problem, weighted_sum
+from burn.testing._script import Transcript
 from burn.testing.op_samples import Array, OpSamples, Sample
-from burn.testing.problem import Problem, weighted_sum
-from burn.testing.script import Transcript
 from burn.testing.subject import Subject
 
 __all__ = [

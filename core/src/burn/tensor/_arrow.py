@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from burn.errors import ExportError
 
 if TYPE_CHECKING:
-    from burn.tensor.conversion import HostConversion
+    from burn.tensor._conversion import HostConversion
 
 __all__ = ["arrow_array", "arrow_stream"]
 

@@ -16,8 +16,8 @@ from burn.errors import (
 )
 from burn.functions.interchange import dlpack_device
 from burn.functions.printing import format_values
-from burn.tensor import arrow
-from burn.tensor.attributes import TensorAttributes, dispatch
+from burn.tensor import _arrow as arrow
+from burn.tensor._attributes import TensorAttributes, dispatch
 from burn.tensor_data import TensorData
 
 if TYPE_CHECKING:

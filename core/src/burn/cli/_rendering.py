@@ -9,7 +9,7 @@ from rich import box
 from rich.console import Console, RenderableType
 from rich.table import Table
 
-from burn.cli.output import printable
+from burn.cli._output import printable
 
 __all__ = ["console_on", "print_line", "print_table", "print_traceback", "table_on"]
 

@@ -11,9 +11,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from burn.cli._output import printable
+from burn.cli._rendering import print_table, table_on
 from burn.cli.inventory import usage_of
-from burn.cli.output import printable
-from burn.cli.rendering import print_table, table_on
 from burn.dtype import DType, DTypeUsage
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final
 
+from burn.cli._output import own_stdout
 from burn.cli.device_check import SECONDS, Outcome, check
-from burn.cli.output import own_stdout
 from burn.devices import Device
 from burn.dtype import DType, DTypeUsage
 
@@ -28,7 +28,7 @@ __all__ = ["check_all", "main"]
 _START_UP: Final = 30.0
 """Seconds that a process may take beside the check, to begin and to find its device."""
 
-_PROGRAM: Final = "from burn.cli.check_process import main; main()"
+_PROGRAM: Final = "from burn.cli._device_check_process import main; main()"
 
 
 def check_all(inventory: Inventory) -> Iterator[Outcome]:

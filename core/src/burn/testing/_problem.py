@@ -14,8 +14,8 @@ import numpy as np
 from burn.dtype import DType
 from burn.ops import Meta, OpTable
 from burn.tensor_data import TensorData
+from burn.testing._check import Failure
 from burn.testing.arrays import floats
-from burn.testing.check import Failure
 from burn.testing.op_samples import Array, OpSamples, Sample
 from burn.testing.subject import Call, Subject
 
