@@ -17,6 +17,7 @@ from burn.plugins import (
     DeviceInfo,
     Registry,
     State,
+    _attempt,
     hookimpl,
     registered,
     registry as process_registry,
