@@ -247,6 +247,32 @@ def test_a_number_that_the_dtype_cannot_hold_is_refused():
             call()
 
 
+HUGE = 10**400
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda x: x + HUGE, "float32"),
+        (lambda x: HUGE - x, "float32"),
+        (lambda x: x.clip(HUGE), "float32"),
+        (lambda x: burn.where(x > 1, x, HUGE), "float32"),
+        (lambda x: x.astype("int32") / HUGE, "float32"),
+        (lambda x: x.astype("complex64") * HUGE, "complex64"),
+        (lambda x: x.astype("int32") + HUGE, "int32"),
+        (lambda x: F.elu(x, alpha=HUGE), "elu: alpha"),
+        (lambda x: burn.isclose(x, x, rtol=HUGE), "isclose: rtol"),
+        (lambda x: burn.random.uniform((2,), high=HUGE, device=CPU), "uniform: high"),
+    ],
+)
+def test_an_integer_too_large_for_a_float_is_refused_by_name(call, message):
+    for device in (burn.Device(CPU), burn.Device(CPU).autodiff()):
+        with pytest.raises(burn.ScalarRangeError) as caught:
+            call(burn.asarray(X, device=device))
+        assert message in str(caught.value)
+        assert caught.value.operation
+
+
 def test_an_index_out_of_range_in_a_tensor_is_an_index_error():
     x = tensor(X)
     for index in (2, -3):

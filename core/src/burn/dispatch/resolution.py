@@ -208,12 +208,10 @@ def _number(dtype: DType, value: Any) -> Any:
 
 _NUMBERS: Final[dict[Any, Convert]] = {
     ("f", float): float,
-    ("f", int): float,
     ("c", complex): complex,
     ("c", float): complex,
-    ("c", int): complex,
 }
-"""Conversions of numbers that need no check, by the kind of the dtype and the class."""
+"""Conversions of numbers that never fail, by the kind of the dtype and the class."""
 
 
 def metas_of(definition: Op, operands: Sequence[Any], plan: Plan) -> list[Any]:

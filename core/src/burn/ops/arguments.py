@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from burn.errors import ArgumentError, OperandTypeError
+from burn.errors import ArgumentError, OperandTypeError, ScalarRangeError
 
 __all__ = ["as_integer", "as_python", "python_number", "real_number"]
 
@@ -65,7 +65,12 @@ def real_number(
         value = python_number(value)
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise OperandTypeError(f"{name} must be a number, not {value!r}", operation=operation)
-        value = float(value)
+        try:
+            value = float(value)
+        except OverflowError:
+            raise ScalarRangeError(
+                f"{name} is an integer too large for a float", operation=operation
+            ) from None
     if (
         (least is None or value >= least)
         and (most is None or value <= most)
