@@ -207,7 +207,7 @@ def test_a_load_that_does_not_answer_keeps_nothing_else_from_being_listed(monkey
         release.wait()
         return CpuBackend()
 
-    monkeypatch.setattr("burn.cli.device_check.SECONDS", 0.2)
+    monkeypatch.setattr("burn.cli.device_check.TIME_LIMIT_SECONDS", 0.2)
     with backend(load):
         result = run("--json")
         release.set()

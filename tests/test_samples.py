@@ -6,7 +6,7 @@ import pytest
 from burn.dtype import DType, Kind
 from burn.ops import REGISTRY, Tag
 from burn.testing import samples as families
-from burn.testing.arrays import LONG
+from burn.testing.arrays import LONG_LENGTH
 from burn.testing.checks import expected_outputs
 from burn.testing.op_samples import SAMPLES
 from burn.testing.subject import Call
@@ -31,7 +31,7 @@ def float_arrays(sample):
 def test_an_elementwise_op_meets_special_floats_in_whole_vector_registers(name):
     assert families  # importing the package fills the table
     assert any(
-        array.size >= LONG and not np.isfinite(array).all()
+        array.size >= LONG_LENGTH and not np.isfinite(array).all()
         for sample in SAMPLES[name].samples
         for array in float_arrays(sample)
     )
@@ -40,8 +40,8 @@ def test_an_elementwise_op_meets_special_floats_in_whole_vector_registers(name):
 def test_long_samples_leave_a_remainder_in_vector_registers_of_every_dtype():
     for dtype in DType.members():
         in_two_registers = 2 * 64 // dtype.itemsize
-        assert in_two_registers < LONG
-        assert LONG % in_two_registers
+        assert in_two_registers < LONG_LENGTH
+        assert LONG_LENGTH % in_two_registers
 
 
 @pytest.mark.parametrize(("name", "output"), [("eig", 1), ("eigh", 1), ("svd", 0)])

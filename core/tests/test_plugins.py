@@ -364,7 +364,7 @@ def test_a_plugin_that_was_left_out_is_tried_again_at_a_refresh(install, monkeyp
 
 
 def test_who_asks_for_a_backend_by_name_waits_longer_for_its_probe(install, monkeypatch, caplog):
-    monkeypatch.setattr(_attempt, "_SECONDS", 0.05)
+    monkeypatch.setattr(_attempt, "_DEFAULT_LIMIT_SECONDS", 0.05)
     awake = threading.Event()
 
     def probe():
@@ -388,7 +388,7 @@ def test_who_asks_for_a_backend_by_name_waits_longer_for_its_probe(install, monk
 def test_who_asks_for_a_backend_by_name_waits_longer_for_the_import_that_others_did_not_wait_for(
     install, monkeypatch, caplog
 ):
-    monkeypatch.setattr(_attempt, "_SECONDS", 0.05)
+    monkeypatch.setattr(_attempt, "_DEFAULT_LIMIT_SECONDS", 0.05)
     awake = threading.Event()
     point = Point("slow", module_with([spec("slow")]))
     load = point.load
@@ -407,8 +407,8 @@ def test_who_asks_for_a_backend_by_name_waits_longer_for_the_import_that_others_
 def test_a_plugin_that_was_asked_for_by_name_in_vain_is_not_waited_for_twice(
     install, monkeypatch, forever, caplog
 ):
-    monkeypatch.setattr(_attempt, "_SECONDS", 0.1)
-    monkeypatch.setattr(_attempt, "_PATIENT_SECONDS", 0.4)
+    monkeypatch.setattr(_attempt, "_DEFAULT_LIMIT_SECONDS", 0.1)
+    monkeypatch.setattr(_attempt, "_NAMED_LIMIT_SECONDS", 0.4)
     point = Point("asleep", None)
     point.load = forever
     registry = install(point)

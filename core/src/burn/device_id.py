@@ -32,8 +32,8 @@ BACKEND_IDS: Final = {
 FIRST_FOREIGN_ID: Final = 128
 """Third-party backends are numbered from here at discovery, in the order of their names."""
 
-_BYTE: Final = 0xFF
-_WORD: Final = 0xFFFF
+_MAX_UINT8: Final = 0xFF
+_MAX_UINT16: Final = 0xFFFF
 
 
 class DeviceId(NamedTuple):
@@ -61,7 +61,7 @@ def encode_type_id(backend_id: int, backend_type_id: int) -> int:
     '0x502'
     """
     for name, number in (("backend id", backend_id), ("device type id", backend_type_id)):
-        if not 0 <= number <= _BYTE:
+        if not 0 <= number <= _MAX_UINT8:
             raise ArgumentError(f"{name} {number} does not fit 8 bits (0 to 255)")
     return backend_id << 8 | backend_type_id
 
@@ -79,6 +79,6 @@ def decode_type_id(type_id: int) -> tuple[int, int]:
     >>> decode_type_id(0x502)
     (5, 2)
     """
-    if not 0 <= type_id <= _WORD:
+    if not 0 <= type_id <= _MAX_UINT16:
         raise ArgumentError(f"type id {type_id} does not fit 16 bits (0 to 65535)")
-    return type_id >> 8, type_id & _BYTE
+    return type_id >> 8, type_id & _MAX_UINT8

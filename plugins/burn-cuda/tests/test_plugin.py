@@ -44,7 +44,7 @@ def machine(monkeypatch):
                 monkeypatch.delenv(variable, raising=False)
             else:
                 monkeypatch.setenv(variable, value)
-        return plugin._look()
+        return plugin._find_devices()
 
     return set_up
 
@@ -131,7 +131,7 @@ def test_asking_for_a_gpu_raises_the_reason(machine, monkeypatch):
 
 
 def test_the_real_driver_is_asked_without_an_exception():
-    devices, reason = plugin._look()
+    devices, reason = plugin._find_devices()
     assert bool(devices) != bool(reason)
     try:
         find_gpus()
@@ -148,7 +148,7 @@ def test_the_compute_capability_determines_tensor_cores():
 
 
 def test_looking_for_devices_imports_neither_cupy_nor_the_backend():
-    code = "import sys; from burn_cuda.plugin import _look; _look(); "
+    code = "import sys; from burn_cuda.plugin import _find_devices; _find_devices(); "
     code += "print(sorted({'cupy', 'numpy', 'burn_cuda.backend'} & set(sys.modules)))"
     result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True

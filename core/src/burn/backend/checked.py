@@ -1,4 +1,4 @@
-"""CheckedOps: which op a late error about an index is about."""
+"""CheckedOps: the op that an error about an index names, which a device reports late."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ __all__ = ["CheckedOps"]
 
 
 class CheckedOps:
-    """Numbers for the ops whose kernels check indices, and the errors that follow.
+    """Numbers of the ops whose kernels check indices, and the errors that these report.
 
     A kernel cannot raise. It writes the number of its op, the index and the length of the axis to
-    memory of the device, and the next read raises `error`. A backend's `Backend.named`
-    is `named`: the kernels of an op that is made of others then write the number of the op that
-    the user called.
+    memory of the device, and the next read raises `error`. A backend takes `named` as its
+    `Backend.named`: then the kernels of a decomposition write the number of the op that the user
+    called.
 
     Examples
     --------
@@ -46,9 +46,9 @@ class CheckedOps:
         return number
 
     def named(self, op: str, function: Callable[..., Any]) -> Callable[..., Any]:
-        """The function of an op, run under the name of the op: until it returns, in its thread.
+        """A function that runs an op while `number` returns the number of that op in its thread.
 
-        Within another op the name of that one stays.
+        An op that runs inside of another one has the number of the outer op.
         """
         thread = self._thread
 

@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final
 
 from burn.cli._output import own_stdout
-from burn.cli.device_check import SECONDS, Outcome, check
+from burn.cli.device_check import TIME_LIMIT_SECONDS, Outcome, check
 from burn.devices import Device
 from burn.dtype import DType, DTypeUsage
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 __all__ = ["check_all", "main"]
 
-_START_UP: Final = 30.0
-"""Seconds that a process may take beside the check, to begin and to find its device."""
+_START_UP_SECONDS: Final = 30.0
+"""Time for a process to start and to find its device, beside the time limit of the check."""
 
 _PROGRAM: Final = "from burn.cli._device_check_process import main; main()"
 
@@ -41,7 +41,7 @@ def _check(device: Device) -> Outcome:
     # What only this process knows of is checked here.
     if device.entry.plugin.is_in_process or not sys.executable:
         return check(device)
-    limit = SECONDS + _START_UP
+    limit = TIME_LIMIT_SECONDS + _START_UP_SECONDS
     command = [sys.executable, "-X", "faulthandler", "-c", _PROGRAM, device.name]
     with subprocess.Popen(  # noqa: S603 — this interpreter, and the program above
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8", errors="replace"

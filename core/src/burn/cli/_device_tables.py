@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 __all__ = ["compact", "print_devices"]
 
-_MIN_WIDTH: Final = 16
+_MIN_NAME_COLUMNS: Final = 16
 """Columns that a name of hardware, or of a driver, needs at least."""
 
 
-_PITCH: Final = 3
+_COLUMNS_PER_DTYPE: Final = 3
 """Columns from the mark of one dtype to that of the next: most widths have two digits."""
 
 
@@ -77,7 +77,7 @@ def _memory(device: Device) -> str:
 def _least_width(table: Table) -> int:
     """Width below which something in a table would be cut."""
     widths = [
-        max(map(_width, [column.header, *column.cells])) if column.no_wrap else _MIN_WIDTH
+        max(map(_width, [column.header, *column.cells])) if column.no_wrap else _MIN_NAME_COLUMNS
         for column in table.columns
     ]
     return sum(widths) + (table.padding[1] + 1) * (len(widths) - 1)
@@ -90,11 +90,11 @@ def _width(cell: object) -> int:
 def _hardware_table(console: Console, inventory: Inventory) -> Table:
     table = table_on(console)
     table.add_column("  Device", no_wrap=True)
-    table.add_column("Hardware", overflow="fold", min_width=_MIN_WIDTH)
+    table.add_column("Hardware", overflow="fold", min_width=_MIN_NAME_COLUMNS)
     table.add_column("Memory", no_wrap=True, justify="right")
     with_driver = any(device.info.driver for device in inventory.devices)
     if with_driver:
-        table.add_column("Driver", overflow="fold", min_width=_MIN_WIDTH)
+        table.add_column("Driver", overflow="fold", min_width=_MIN_NAME_COLUMNS)
     table.add_column("DeviceId", no_wrap=True)
     for device in inventory.devices:
         driver = [Text(printable(device.info.driver))] if with_driver else []
@@ -114,7 +114,7 @@ def _dtype_table(console: Console, inventory: Inventory) -> Table:
     table.add_column("\n  Dtypes", no_wrap=True)
     families = _families(DType.members())
     for family, dtypes in families.items():
-        widths = [f"{_bits(dtype):{_PITCH - 1}}" for dtype in dtypes]
+        widths = [f"{_bits(dtype):{_COLUMNS_PER_DTYPE - 1}}" for dtype in dtypes]
         table.add_column(f"{family}\n{' '.join(widths)}", no_wrap=True)
     for device in inventory.devices:
         marks = _marks(device)
@@ -123,7 +123,7 @@ def _dtype_table(console: Console, inventory: Inventory) -> Table:
             cell = Text()
             for dtype in dtypes:
                 cell.append(_sign(console, marks[dtype]), marks[dtype].style)
-                cell.append(" " * (_PITCH - 1))
+                cell.append(" " * (_COLUMNS_PER_DTYPE - 1))
             cells.append(cell)
         table.add_row(_name(device, inventory), *cells)
     return table

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["check"]
 
-_GOOD: Final = {"passed": "green", "derived": "green", "host": "yellow"}
+_PASSED_STYLES: Final = {"passed": "green", "derived": "green", "host": "yellow"}
 """States of dtypes with which an op passed; the table says where the op is from beside it."""
 
 _STYLES: Final = {
@@ -37,11 +37,11 @@ _STYLES: Final = {
 }
 """The other states, in the order in which a row names them."""
 
-_SHOWN: Final = 10
-"""Failures that are printed in full."""
+_MAX_FULL_FAILURES: Final = 10
+"""Failures that are printed in full, at most."""
 
-_NAMED: Final = 50
-"""Failures behind those of which only the name is printed."""
+_MAX_NAMED_FAILURES: Final = 50
+"""Further failures of which the name is printed, at most."""
 
 
 @click.command()
@@ -211,21 +211,21 @@ def _print(console: Console, report: Report) -> None:
         console.print()
         print_line(console, f"FAILED contract: not there, and required: {names}", "bold red")
     failures = _spread(result for result in report.failures if not _is_missing(result))
-    for result in failures[:_SHOWN]:
+    for result in failures[:_MAX_FULL_FAILURES]:
         console.print()
         print_line(console, f"{result.status.name} {result.check.name}", "bold red")
         console.print(printable(result.message), soft_wrap=True)
         if result.script:
             console.print("This program shows it:", style="dim")
             console.print(printable(result.script), soft_wrap=True)
-    left = failures[_SHOWN:]
+    left = failures[_MAX_FULL_FAILURES:]
     if left:
         console.print()
         line = f"and {len(left)} more failures: --json and --html have all of them"
         print_line(console, line, "red")
-        for result in left[:_NAMED]:
+        for result in left[:_MAX_NAMED_FAILURES]:
             print_line(console, f"  {result.check.name}", "red")
-        if len(left) > _NAMED:
+        if len(left) > _MAX_NAMED_FAILURES:
             print_line(console, "  ...", "red")
     for problem in report.unknown:
         print_line(console, problem, "bold red")
@@ -275,7 +275,7 @@ def _cells(row: Row) -> Text:
     for dtype, state in row.cells.items():
         by_state.setdefault(state, []).append(dtype)
     text = Text()
-    for state, style in _GOOD.items():
+    for state, style in _PASSED_STYLES.items():
         if state in by_state:
             text.append(compact(by_state[state]), style=style)
     for state, style in _STYLES.items():

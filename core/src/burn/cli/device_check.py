@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from burn.cli.inventory import Failure
     from burn.devices import Device
 
-__all__ = ["SECONDS", "Outcome", "check", "failed"]
+__all__ = ["TIME_LIMIT_SECONDS", "Outcome", "check", "failed"]
 
-SECONDS: Final = 60.0
-"""How long one device may take; the first use of a GPU compiles kernels."""
+TIME_LIMIT_SECONDS: Final = 60.0
+"""Time limit of the check of one device; the first use of a GPU compiles kernels."""
 
 _FIRST_BITS: Final = (0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8)
 """Philox4x32-10 of counter 0 and key 0: known answers of Random123 1.14.0, ``kat_vectors``."""
@@ -78,7 +78,7 @@ def check(
     Whatever it raises is its failure, and so is an answer that takes more than `seconds`, a minute
     if they are not given. `on_step` is called with the name of each step before it begins.
     """
-    limit = SECONDS if seconds is None else seconds
+    limit = TIME_LIMIT_SECONDS if seconds is None else seconds
     run = _Run(device, on_step)
     thread = threading.Thread(target=run, name=f"burn-check-{device.name}", daemon=True)
     start = time.perf_counter()

@@ -82,7 +82,7 @@ class OpenedDevice:
         return self._hardware is not self
 
     def _forget_parent(self) -> None:
-        """Leave behind what the parent process had of the device, unless it survives a fork."""
+        """Drop the backend and ops of the parent process, unless the device survives a fork."""
         if self._hardware is self:
             self._lock = threading.RLock()
         table, self._ops = self._ops, None
@@ -137,14 +137,14 @@ class OpenedDevice:
             raise self._not_opened(error) from error
 
     def _not_opened(self, error: BaseException) -> DeviceUnavailableError:
-        """What to raise for whatever a backend raises while it opens the device."""
+        """The error for an exception of a backend that opens the device."""
         return DeviceUnavailableError(
             f"{self.name} cannot be opened: {describe(error)}",
             hint="`burn devices --check` tries every device",
         )
 
     def tensor_type(self, dtype: DType) -> TensorType:
-        """What tensors of a dtype on this device share.
+        """The TensorType that all tensors of a dtype on this device share.
 
         Raises
         ------

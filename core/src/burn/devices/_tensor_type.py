@@ -1,4 +1,4 @@
-"""TensorType: what all tensors of one dtype on one device share."""
+"""TensorType: the object that all tensors of one dtype on one device share."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["TensorType"]
 
 
 class TensorType:
-    """What all tensors of one dtype on one device share. There is one per device and dtype.
+    """The object that all tensors of one dtype on one device share.
 
     Two operands of one TensorType are of one device and one dtype, so a single comparison by
     identity lets an op go ahead, and `calls` has what it needs.

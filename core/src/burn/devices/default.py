@@ -51,7 +51,7 @@ def set_for_process(device: object | None) -> None:
 
 
 def fallbacks() -> tuple[str, ...]:
-    """What the last automatic choice passed over because it failed, and why."""
+    """Better devices that the last automatic choice passed over, and why each failed."""
     return () if _last is None else _last[2]
 
 

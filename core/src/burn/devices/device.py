@@ -286,7 +286,7 @@ class Device(OpenedDevice):
 
     @classmethod
     def preferred(cls) -> Device:
-        """What `default` gives if the device can be opened, without loading its backend.
+        """The device that `default` returns if it can be opened, without loading its backend.
 
         Raises
         ------

@@ -65,7 +65,7 @@ def _types(entry: BackendEntry) -> list[str]:
 
 
 def _preferred() -> list[str]:
-    """What ``BURN_DEVICE_PRIORITY`` puts first."""
+    """Device types that ``BURN_DEVICE_PRIORITY`` lists."""
     names = os.environ.get("BURN_DEVICE_PRIORITY", "").split(",")
     return [name.strip() for name in names if name.strip()]
 
@@ -89,7 +89,7 @@ def _default_index(entry: BackendEntry, type_: str) -> int:
 
 
 def nothing_there() -> str:
-    """What to do where there is no device."""
+    """A hint for a machine without a device."""
     kept_out = sorted({f"{reason} keeps plugins out" for _, reason in registry.blocked})
     broken = [f"broken: {reason}" for _, reason in failures()]
     hint = f"Install a backend, such as burn-cpu. {install_hint('cpu')}"

@@ -1,4 +1,4 @@
-"""Operands of an op: the device and the dtype in which they meet, and what is no operand."""
+"""Operands of an op: their common device and dtype, and errors for invalid operands."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = [
 
 
 class DispatchTensor:
-    """A primitive, and the device and dtype it is of.
+    """A primitive with its device and dtype.
 
     Attributes
     ----------
@@ -36,7 +36,7 @@ class DispatchTensor:
     tensor_type : TensorType
         The device and the dtype, with the ops for them.
     link : object
-        How it shares elements with views, or None (see `burn.tensor.views`).
+        How it shares elements with views, or None (see `burn.functions.views`).
     """
 
     __slots__ = ("__weakref__", "link", "primitive", "tensor_type")
@@ -47,7 +47,7 @@ class DispatchTensor:
 
 
 def to_scalar(value: Any, dtype: DType) -> Scalar:
-    """A Python number as one that a dtype represents.
+    """Convert a Python number to one that a dtype represents.
 
     Raises
     ------
@@ -108,7 +108,7 @@ def common_device(definition: Op, operands: Sequence[Any]) -> Device:
 
 
 def _fits(spec: Operand, operand: Any) -> bool:
-    """Whether an operand that is no tensor may be one."""
+    """Whether an operand accepts this object, which is no tensor."""
     if operand is None:
         return spec.optional
     return spec.scalar and isinstance(operand, (bool, int, float, complex))
@@ -130,7 +130,7 @@ def meet(first: Device | None, second: Device) -> Device:
 
 
 def common_dtype(together: Sequence[tuple[Operand, Any]], device: Device) -> DType | None:
-    """Dtype in which operands meet: of the tensors, then as far as numbers require it."""
+    """Common dtype of operands: that of the tensors, promoted by numbers of a higher kind."""
     dtype: DType | None = None
     kinds = Kind.ANY
     for spec, operand in together:
@@ -167,7 +167,7 @@ def dtype_with_number(dtype: DType, number: Scalar, device: Device) -> DType:
 
 
 def check_kind(name: str, spec: Operand, operand: Any) -> Any:
-    """The operand, unless its dtype is none that it may have."""
+    """The operand; an error if the op does not accept its dtype."""
     dtype = operand.tensor_type.dtype
     if dtype.kind not in spec.kinds:
         raise DTypeError(

@@ -1,9 +1,9 @@
 """Functions behind operators: where the operands agree, they go straight to the op of the device.
 
 A call is resolved once per type of its operands (`burn.dispatch.resolution`) and then costs two
-look-ups. What takes more (operands of two types, numbers that promote) is for `Dispatch.execute`.
-What fails is for `Dispatch.recover`, after the handler: so the error that users see is alone. The
-functions repeat each other because one more call between takes a tenth of a small op.
+look-ups. Operands of two types, and numbers that promote, go to `Dispatch.execute`. A call that
+fails goes to `Dispatch.recover`, after the handler: so users see one error without a context. The
+functions repeat each other because one more call between them takes a tenth of a small op.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Dispatch itself: the members of a backend, and the path on which ops promote and explain."""
+"""Dispatch: the members of a backend on tensors, and `execute`, the general path of an op."""
 
 from __future__ import annotations
 
@@ -333,13 +333,13 @@ class Dispatch(Generic[_Tensor]):
     def recover(
         self, failure: Exception, name: str, operands: Sequence[Any], attrs: Mapping[str, Any]
     ) -> Any:
-        """Raise what is wrong with a call that failed; its result, if that was but a warning.
+        """Raise the error of a call that failed; if it failed by a warning, run it again.
 
         Raises
         ------
         BurnError
-            That of the op's rule if it refuses the call. Else what the backend raised, as an error
-            of burn: without the frames below, and without the error that led here.
+            The error of the op's rule, if the rule refuses the call. Else the exception of the
+            backend as an error of burn, without the frames of the failed call.
         """
         definition = REGISTRY[name]
         operands = [as_python(operand) for operand in operands]

@@ -1,4 +1,4 @@
-"""Primitives on their way from one device to another, and what to say where that fails."""
+"""Transfers of primitives between devices, and the error for a backend that fails."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _log = logging.getLogger("burn")
 
 
 def transfer(dtype: DType, source: Device, target: Device, x: Primitive) -> Primitive:
-    """A primitive of one device as one of another, in the same memory where both can.
+    """Move a primitive from one device to another, sharing its memory where both can access it.
 
     Two backends on one accelerator share what lies there through DLPack, and a backend may have a
     way of its own between its devices. Everything else goes through host memory, which is shared
@@ -38,46 +38,48 @@ def transfer(dtype: DType, source: Device, target: Device, x: Primitive) -> Prim
     """
     shape = ", ".join(map(str, x.shape))
     operation = f'to_device({dtype}[{shape}], "{target.name}")'
-    giver, taker = source.ops.backend, target.ops.backend
-    memory = giver.dlpack_device(source.id)
+    sender, receiver = source.ops.backend, target.ops.backend
+    memory = sender.dlpack_device(source.id)
     try:
         if source.backend is target.backend:
-            moved = giver.to_device(x, target.id)
+            moved = sender.to_device(x, target.id)
             if moved is not None:
                 return moved
-        if not is_readable(memory) and memory == taker.dlpack_device(target.id):
-            giver.sync(source.id)  # the last read of this device, so errors of queued work show now
-            shared = _shared(
-                taker, target, DLPackObject(functools.partial(giver.to_dlpack, x), memory), dtype
-            )
+        if not is_readable(memory) and memory == receiver.dlpack_device(target.id):
+            # Errors of queued work show now: no later read of this device would raise them.
+            sender.sync(source.id)
+            capsules = DLPackObject(functools.partial(sender.to_dlpack, x), memory)
+            shared = _shared(receiver, target, capsules, dtype)
             if shared is not None:
                 return shared
-        data = giver.to_data(x)
+        data = sender.to_data(x)
     except Exception as error:  # noqa: BLE001 — of whatever library is underneath
         fail(source, error, operation)
     try:
-        shared = taker.share(data, target.id)
+        shared = receiver.share(data, target.id)
         if shared is not None:
             return shared
-        return taker.from_data(taker.staging(data, target.id), target.id)
+        return receiver.from_data(receiver.staging(data, target.id), target.id)
     except Exception as error:  # noqa: BLE001 — of whatever library is underneath
         fail(target, error, operation)
 
 
-def _shared(taker: Any, target: Device, lent: DLPackObject, dtype: DType) -> Primitive | None:
-    """A primitive in the memory of one that lies on the same hardware; None if that cannot be."""
+def _shared(
+    receiver: Any, target: Device, exported: DLPackObject, dtype: DType
+) -> Primitive | None:
+    """A primitive in memory that another backend exported; None if the receiver cannot use it."""
     try:
-        primitive = taker.from_dlpack(lent, target.id)
+        primitive = receiver.from_dlpack(exported, target.id)
     except Exception as error:  # noqa: BLE001 — of whatever library is underneath
         _log.debug("%s does not take %s through DLPack: %s", target.name, dtype, describe(error))
         return None
-    if primitive is None or primitive.dtype != taker.native_dtype(dtype):
+    if primitive is None or primitive.dtype != receiver.native_dtype(dtype):
         return None
     return primitive
 
 
 def fail(device: Device, error: Exception, operation: str) -> NoReturn:
-    """Raise what a backend raised although nothing was wrong with the call, as an error of burn."""
+    """Raise the exception that a backend raised on a valid call, as an error of burn."""
     if isinstance(error, BurnError):
         error.operation = error.operation or operation
         raise error

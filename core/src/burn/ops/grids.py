@@ -17,7 +17,7 @@ from burn.ops._axis_maps import Array, constant
 from burn.ops._precision import in_float32
 from burn.ops.index_arithmetic import index_dtype, narrow
 from burn.ops.op import Tag, op
-from burn.ops.resampling import CUBIC
+from burn.ops.resampling import CUBIC_COEFFICIENT
 from burn.ops.shapes import check_shape
 from burn.ops.signature import Flag, FloatOperand, Meta, Primitive, Role, Shape, Sizes
 from burn.ops.table import OpTable
@@ -176,7 +176,7 @@ def _reflected(ops: OpTable, position: Primitive, low: float, high: float) -> Pr
 
 def _cubic_weights(ops: OpTable, t: Primitive) -> list[Primitive]:
     """Weights of the elements at -1, 0, 1 and 2 for a point at `t`."""
-    a = CUBIC
+    a = CUBIC_COEFFICIENT
 
     def near(distance: Primitive) -> Primitive:
         inner = ops.subtract(ops.multiply(distance, a + 2.0), a + 3.0)

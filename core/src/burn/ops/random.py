@@ -44,9 +44,9 @@ PHILOX_MULTIPLIERS: Final = (0xD2511F53, 0xCD9E8D57)
 PHILOX_KEY_STEPS: Final = (0x9E3779B9, 0xBB67AE85)
 
 _RANDOM: Final = Tag.CREATION | Tag.RANDOM | Tag.NO_GRADIENT
-_WORD: Final = 0xFFFFFFFF
-_HALF: Final = 0xFFFF
-_SIGN: Final = 1 << 63
+_WORD_MASK: Final = 0xFFFFFFFF
+_HALF_MASK: Final = 0xFFFF
+_INT64_SIGN_BIT: Final = 1 << 63
 
 UNIFORM_BITS: Final = {float16: 11, bfloat16: 8, float32: 24, float64: 53}
 """Random bits in a uniform number of each dtype: as many as its significand holds."""
@@ -54,7 +54,7 @@ UNIFORM_BITS: Final = {float16: 11, bfloat16: 8, float32: 24, float64: 53}
 
 def signed_word(number: int) -> int:
     """The signed integer of 64 bits that has the lowest bits of a number, as kernels take it."""
-    return (number + _SIGN) % (2 * _SIGN) - _SIGN
+    return (number + _INT64_SIGN_BIT) % (2 * _INT64_SIGN_BIT) - _INT64_SIGN_BIT
 
 
 def philox_state(seed: int, offset: int) -> tuple[int, int, int]:
@@ -74,7 +74,7 @@ def normal_words(count: int, dtype: DType) -> int:
 
 def integer_words(count: int, low: int, high: int) -> int:
     """32-bit words that `count` integers from a range consume."""
-    return count if high - low <= _WORD + 1 else 2 * count
+    return count if high - low <= _WORD_MASK + 1 else 2 * count
 
 
 @op(_RANDOM)
@@ -95,7 +95,7 @@ def _(ops: OpTable, *, seed: int, offset: int, count: int, dtype: DType) -> Prim
     blocks = -(-count // 4)
     bits = _Bits(ops, dtype)
     counter = bits.counter(offset, blocks)
-    key = [seed & _WORD, seed >> 32 & _WORD]
+    key = [seed & _WORD_MASK, seed >> 32 & _WORD_MASK]
     for _ in range(PHILOX_ROUNDS):
         c0, c1, c2, c3 = counter
         high0, low0 = bits.product(c0, PHILOX_MULTIPLIERS[0])
@@ -106,7 +106,7 @@ def _(ops: OpTable, *, seed: int, offset: int, count: int, dtype: DType) -> Prim
             bits.xor(ops.bitwise_xor(high0, c3), key[1]),
             low0,
         ]
-        key = [(word + weyl) & _WORD for word, weyl in zip(key, PHILOX_KEY_STEPS, strict=True)]
+        key = [(word + weyl) & _WORD_MASK for word, weyl in zip(key, PHILOX_KEY_STEPS, strict=True)]
     columns = [ops.reshape(word, shape=(blocks, 1)) for word in counter]
     words = ops.reshape(ops.concat(columns, axis=1), shape=(4 * blocks,))
     return ops.slice(words, slices=((0, count, 1),))
@@ -125,15 +125,15 @@ class _Bits:
 
     def counter(self, offset: int, blocks: int) -> list[Primitive]:
         """The four words of the block numbers ``offset + i``."""
-        ops, low = self.ops, offset & _WORD
+        ops, low = self.ops, offset & _WORD_MASK
         index = ops.arange(start=0, step=1, length=blocks, dtype=self.dtype)
         words = [ops.add(index, self.constant(low))]
-        wraps_at = _WORD + 1 - low
+        wraps_at = _WORD_MASK + 1 - low
         for shift in (32, 64, 96):
-            word = offset >> shift & _WORD
+            word = offset >> shift & _WORD_MASK
             same = ops.full(shape=(blocks,), fill_value=self.constant(word), dtype=self.dtype)
             if wraps_at < blocks:
-                next_word = self.constant((offset + wraps_at) >> shift & _WORD)
+                next_word = self.constant((offset + wraps_at) >> shift & _WORD_MASK)
                 same = ops.where(ops.less(index, wraps_at), same, next_word)
             words.append(same)
         return words
@@ -144,7 +144,7 @@ class _Bits:
 
     def wide(self, x: Primitive) -> Primitive:
         """A word as int64; the sign that an int32 word carries is not extended."""
-        return self.ops.bitwise_and(self.ops.cast(x, dtype=int64), _WORD)
+        return self.ops.bitwise_and(self.ops.cast(x, dtype=int64), _WORD_MASK)
 
     def cast(self, x: Primitive, dtype: DType) -> Primitive:
         """A word as a number of another integer dtype, modulo its range."""
@@ -158,12 +158,12 @@ class _Bits:
     def product(self, x: Primitive, factor: int) -> tuple[Primitive, Primitive]:
         """High and low word of the 64-bit product with a 32-bit constant."""
         ops = self.ops
-        low, high = factor & _HALF, factor >> 16
-        x_low = ops.bitwise_and(x, _HALF)
+        low, high = factor & _HALF_MASK, factor >> 16
+        x_low = ops.bitwise_and(x, _HALF_MASK)
         x_high = self.top(x, 16)
         lowest = ops.multiply(x_low, low)
         cross = ops.add(ops.multiply(x_high, low), self.top(lowest, 16))
-        other = ops.add(ops.multiply(x_low, high), ops.bitwise_and(cross, _HALF))
+        other = ops.add(ops.multiply(x_low, high), ops.bitwise_and(cross, _HALF_MASK))
         top = ops.add(ops.multiply(x_high, high), self.top(cross, 16))
         return ops.add(top, self.top(other, 16)), ops.multiply(x, self.constant(factor))
 
@@ -303,9 +303,9 @@ def _(
 ) -> Primitive:
     span, count = high - low, size(shape)
     bits, words = _bits(ops, seed, offset, integer_words(count, low, high))
-    if span <= _WORD:
+    if span <= _WORD_MASK:
         numbers = bits.cast(bits.product(words, span)[0], dtype)
-    elif span == _WORD + 1:
+    elif span == _WORD_MASK + 1:
         numbers = bits.cast(words, dtype)
     else:
         numbers = _wide_product(ops, bits, words, span, dtype)
@@ -327,7 +327,7 @@ def _wide_product(
     high, low = part(0), part(1)
     if span >> 64:  # every number of 64 bits
         return ops.cast(ops.add(ops.bitwise_left_shift(wide(high), 32), wide(low)), dtype=dtype)
-    span_high, span_low = span >> 32, span & _WORD
+    span_high, span_low = span >> 32, span & _WORD_MASK
     ll_high, _ = bits.product(low, span_low)
     lh_high, lh_low = bits.product(low, span_high)
     hl_high, hl_low = bits.product(high, span_low)

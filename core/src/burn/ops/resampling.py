@@ -33,7 +33,7 @@ from burn.ops.signature import (
 )
 from burn.ops.table import OpTable
 
-__all__ = ["CUBIC", "InterpolateAttributes", "interpolation_maps"]
+__all__ = ["CUBIC_COEFFICIENT", "InterpolateAttributes", "interpolation_maps"]
 
 _NEAREST: Final = ("nearest", "nearest-exact")
 
@@ -41,7 +41,7 @@ InterpolationMode: TypeAlias = Annotated[
     Literal["nearest", "nearest-exact", "linear", "cubic", "lanczos3"], Role.CHOICE
 ]
 
-CUBIC: Final = -0.75
+CUBIC_COEFFICIENT: Final = -0.75
 """The free parameter of cubic convolution, as in PyTorch and OpenCV."""
 
 Scale: TypeAlias = tuple[float, ...] | None
@@ -247,7 +247,7 @@ def _interpolation(
 
 def _cubic(distance: Array) -> Array:
     """Weight of an element in cubic convolution, by its distance in [0, 2]."""
-    a = CUBIC
+    a = CUBIC_COEFFICIENT
     near = ((a + 2.0) * distance - (a + 3.0)) * distance * distance + 1.0
     far = ((a * distance - 5.0 * a) * distance + 8.0 * a) * distance - 4.0 * a
     return np.where(distance <= 1.0, near, far)

@@ -20,19 +20,20 @@ __all__ = ["VARIABLE", "Attempt", "OverdueError", "time_limit"]
 
 VARIABLE: Final = "BURN_PROBE_SECONDS"
 
-_SECONDS: Final = 3.0
-"""Time limit of a plugin that the program did not ask for: it must not wait for it."""
+_DEFAULT_LIMIT_SECONDS: Final = 3.0
+"""Time limit for a plugin that the program did not name: it shall not wait long for that."""
 
-_PATIENT_SECONDS: Final = 10.0
-"""Time limit of a plugin that the program names. A sleeping driver takes seconds to wake up."""
+_NAMED_LIMIT_SECONDS: Final = 10.0
+"""Time limit for a plugin that the program names. A sleeping driver takes seconds to wake up."""
 
-_MOST_SECONDS: Final = 86_400.0
+_MAX_LIMIT_SECONDS: Final = 86_400.0
+"""The longest time limit that ``BURN_PROBE_SECONDS`` may set: a day."""
 
 _T = TypeVar("_T")
 
 
 class OverdueError(PluginError):
-    """A plugin took longer than it may."""
+    """A plugin exceeded its time limit."""
 
 
 def time_limit(*, is_asked_for: bool = False) -> float:
@@ -50,16 +51,16 @@ def time_limit(*, is_asked_for: bool = False) -> float:
     """
     text = os.environ.get(VARIABLE, "").strip()
     if not text:
-        return _PATIENT_SECONDS if is_asked_for else _SECONDS
+        return _NAMED_LIMIT_SECONDS if is_asked_for else _DEFAULT_LIMIT_SECONDS
     try:
         seconds = float(text)
     except ValueError:
         seconds = math.nan
-    if not 0.0 < seconds <= _MOST_SECONDS:
+    if not 0.0 < seconds <= _MAX_LIMIT_SECONDS:
         raise ArgumentError(
             f"{VARIABLE}={text} is no number of seconds",
             hint="It says how long importing a plugin, and looking for devices, may take; "
-            f"{_SECONDS:g} if it is not set",
+            f"{_DEFAULT_LIMIT_SECONDS:g} if it is not set",
         )
     return seconds
 
@@ -87,21 +88,21 @@ class Attempt(Generic[_T]):
 
     @property
     def is_done(self) -> bool:
-        """Whether it has come to an end."""
+        """Whether the call has ended."""
         return self._done.is_set()
 
     @property
     def is_pending(self) -> bool:
-        """Whether it was started and has not come to an end."""
+        """Whether the call was started and has not ended."""
         return self._started is not None and not self._done.is_set()
 
     @property
     def is_this_thread(self) -> bool:
-        """Whether the caller is the function."""
+        """Whether the current thread is the one that makes the call."""
         return self._thread is threading.current_thread()
 
     def start(self) -> None:
-        """Call the function, unless it was called before."""
+        """Start the thread, unless it was started before."""
         with self._lock:
             if self._started is not None:
                 return
@@ -114,12 +115,12 @@ class Attempt(Generic[_T]):
                 self._done.set()
 
     def wait(self, seconds: float) -> bool:
-        """Wait until so many seconds after its start; whether it has come to an end."""
+        """Wait until `seconds` after the start, and return whether the call has ended."""
         remaining = (self._started or 0.0) + seconds - time.monotonic()
         return self._done.wait(max(remaining, 0.0))
 
     def result(self) -> _T:
-        """What the function returned, after it has come to an end.
+        """The result of the call, which must have ended.
 
         Raises
         ------

@@ -24,27 +24,27 @@ from burn.plugins._entry import PluginRecord, raise_if_strict
 from burn.plugins._hints import describe, owner_of
 from burn.plugins.specification import GROUP, BackendSpec, Hooks, check_name
 
-__all__ = ["Scan", "is_looking", "scan", "wait_longer"]
+__all__ = ["Discovery", "discover", "is_discovering", "wait_longer"]
 
 _log = logging.getLogger("burn")
 
-_SOON: Final = 0.1
-"""Seconds after which the next plugin is imported beside one that takes long."""
+_SECONDS_BEFORE_NEXT_IMPORT: Final = 0.1
+"""Seconds to wait for an import before the next plugin is imported beside it."""
 
-_MOST: Final = 10.0
-"""Seconds for an import where the variable is no number."""
+_FALLBACK_LIMIT_SECONDS: Final = 10.0
+"""Time limit of an import where ``BURN_PROBE_SECONDS`` is invalid."""
 
 
 @dataclass(frozen=True)
-class Scan:
-    """What there was when plugins were looked for.
+class Discovery:
+    """The result of one discovery of plugins.
 
     Attributes
     ----------
     plugins : list of PluginRecord
         Every plugin, broken ones included, by name and then by distribution.
     blocked : list of (PluginRecord, str)
-        Plugins that were not looked at, and the environment variable that says so, with its value.
+        Plugins that were skipped, and the environment variable that excludes them, with its value.
     """
 
     plugins: list[PluginRecord]
@@ -52,17 +52,17 @@ class Scan:
 
 
 @dataclass(frozen=True)
-class _Declared:
-    """What a plugin that could be imported says of itself.
+class _Declaration:
+    """What the module of a plugin declares.
 
     Attributes
     ----------
     hooks : object
-        What calls its hooks.
+        The pluggy caller of its hooks.
     specs : list of BackendSpec
-        Its backends.
+        Its valid backends.
     refused : PluginError or None
-        Why one was left out.
+        The error of the first backend that was left out.
     """
 
     hooks: Any
@@ -73,13 +73,15 @@ class _Declared:
 _this_thread: Final = threading.local()
 
 
-def is_looking() -> bool:
-    """Whether the caller is a plugin that is being looked at."""
-    return getattr(_this_thread, "is_looking", False)
+def is_discovering() -> bool:
+    """Whether the current thread imports a plugin for a discovery."""
+    return getattr(_this_thread, "is_discovering", False)
 
 
-def scan(known: Sequence[PluginRecord] = (), *, asked_for: str = "", ours: str = "") -> Scan:
-    """Ask each plugin on its own; what one does wrong is noted in its record.
+def discover(
+    known: Sequence[PluginRecord] = (), *, asked_for: str = "", ours: str = ""
+) -> Discovery:
+    """Discover plugins, each on its own; an error is kept in the record of its plugin.
 
     Plugins are imported one after the other. One that takes long is imported beside the others,
     and left out when its time is up.
@@ -87,18 +89,18 @@ def scan(known: Sequence[PluginRecord] = (), *, asked_for: str = "", ours: str =
     Parameters
     ----------
     known : sequence of PluginRecord
-        Plugins that were asked already.
+        Plugins that are not discovered again.
     asked_for : str
         Name of a backend that the user asked for: its plugin may take longer.
     ours : str
-        Only the plugin of ours that brings the backend of this name.
+        Only the plugin that brings this one of burn's own backends.
 
     Raises
     ------
     BaseException
         With ``BURN_STRICT_PLUGINS``, the first thing that a plugin raised.
     """
-    result = Scan([], [])
+    result = Discovery([], [])
     new: list[PluginRecord] = []
     asked = {(record.name, record.distribution): record for record in known}
     for point in _entry_points():
@@ -116,7 +118,7 @@ def scan(known: Sequence[PluginRecord] = (), *, asked_for: str = "", ours: str =
             work = partial(_declared, point, record)
             record.attempt = Attempt(work, name=f"burn-import-{point.name}")
             record.attempt.start()
-            record.attempt.wait(_SOON)
+            record.attempt.wait(_SECONDS_BEFORE_NEXT_IMPORT)
             new.append(record)
     for record in new:
         _take(record, is_asked_for=record.name == asked_for)
@@ -129,12 +131,12 @@ def wait_longer(record: PluginRecord) -> None:
 
 
 def _take(record: PluginRecord, *, is_asked_for: bool) -> None:
-    """Put what a plugin declares into its record, or what it does wrong."""
-    attempt: Attempt[_Declared] = record.attempt
+    """Put the backends that a plugin declares into its record, or its error."""
+    attempt: Attempt[_Declaration] = record.attempt
     try:
         limit = time_limit(is_asked_for=is_asked_for)
     except ArgumentError:  # the probe of each backend says so
-        limit = _MOST
+        limit = _FALLBACK_LIMIT_SECONDS
     try:
         if not attempt.wait(limit):
             raise OverdueError(
@@ -194,7 +196,7 @@ def _origin(point: importlib.metadata.EntryPoint) -> tuple[str, str]:
 
 
 def _blocked(record: PluginRecord) -> str:
-    """Why a plugin is not to be looked at: a variable and its value."""
+    """The environment variable that excludes a plugin, with its value; "" for none."""
     own = {record.name, canonicalize_name(record.distribution)}
     for variable, wanted in (("BURN_DISABLE_PLUGINS", False), ("BURN_PLUGINS", True)):
         value = os.environ.get(variable)
@@ -206,12 +208,12 @@ def _blocked(record: PluginRecord) -> str:
     return ""
 
 
-def _declared(point: importlib.metadata.EntryPoint, record: PluginRecord) -> _Declared:
+def _declared(point: importlib.metadata.EntryPoint, record: PluginRecord) -> _Declaration:
     """Import the module of an entry point and call its hook, apart from all others.
 
-    What is no backend that could be called by a name is left out.
+    A backend without a valid name is left out.
     """
-    _this_thread.is_looking = True  # the thread ends with this call
+    _this_thread.is_discovering = True  # the thread ends with this call
     if not point.name.isidentifier():
         _log.warning("plugin %r of %s is skipped: its name is no identifier", point.name, record)
         raise PluginError(
@@ -229,7 +231,7 @@ def _declared(point: importlib.metadata.EntryPoint, record: PluginRecord) -> _De
             hint="Write burn_backends(), with @burn.plugins.hookimpl above it",
         )
     if not manager.hook.burn_backends.get_hookimpls():
-        return _Declared(manager.hook, [], None)
+        return _Declaration(manager.hook, [], None)
     answers = manager.hook.burn_backends()  # one, or none if it is None
     if not answers or not isinstance(answers[0], (list, tuple)):
         kind = type(answers[0]).__name__ if answers else "NoneType"
@@ -247,11 +249,11 @@ def _declared(point: importlib.metadata.EntryPoint, record: PluginRecord) -> _De
             refused = refused or error
         else:
             specs.append(spec)
-    return _Declared(manager.hook, specs, refused)
+    return _Declaration(manager.hook, specs, refused)
 
 
 def _check_owner(spec: BackendSpec, record: PluginRecord) -> None:
-    """Refuse a third-party backend that has a name of ours.
+    """Refuse a third-party backend that has the name of one of burn's own backends.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""A plugin as it was found, and a backend on its way from a declaration to a loaded library."""
+"""PluginRecord and BackendEntry: a discovered plugin, and a backend from declaration to load."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["IN_PROCESS", "BackendEntry", "PluginRecord", "State", "is_strict", "
 _log = logging.getLogger("burn")
 
 IN_PROCESS: Final = "(this process)"
-"""Stands for the distribution of a backend that the running process registered."""
+"""The distribution that is shown for a backend that the running process registered."""
 
 
 class State(enum.Enum):
@@ -48,7 +48,7 @@ class PluginRecord:
     specs : tuple of BackendSpec
         The backends that it declares.
     hooks : object
-        What calls its hooks, once it is imported.
+        The pluggy caller of its hooks, once it is imported.
     error : BaseException or None
         Why it cannot be used, or what of it was left out.
     attempt : Attempt or None
@@ -74,7 +74,7 @@ class PluginRecord:
 
     @property
     def advice(self) -> str:
-        """What to do about its error."""
+        """A hint about its error."""
         if self.error is None:
             return ""
         module = self.entry_point.partition(":")[0].strip()
@@ -110,7 +110,7 @@ class BackendEntry:
     backend_id : int
         Its number in this process.
     plugin : PluginRecord
-        Who brought it.
+        The plugin that brought it.
     failure : BaseException or None
         What its declaration, its probe or its `load` raised.
     absence : str
@@ -182,7 +182,7 @@ class BackendEntry:
         return State.READY if devices else State.NO_HARDWARE
 
     def start_probe(self) -> None:
-        """Begin to look for devices, without waiting for what comes of it."""
+        """Start the probe for devices, without waiting for its result."""
         if self.error is None:
             self._probe.start()
 
@@ -269,7 +269,7 @@ class BackendEntry:
         )
 
     def check_process(self, type_: str) -> None:
-        """Refuse devices of a type whose driver this process has from before a fork.
+        """Refuse devices of a type whose driver was initialized before this process was forked.
 
         Raises
         ------
@@ -287,11 +287,11 @@ class BackendEntry:
         )
 
     def renew(self, spec: BackendSpec, plugin: PluginRecord) -> None:
-        """Take what was found when plugins were looked for again; what is loaded stays loaded."""
+        """Take the result of another discovery; a loaded backend stays loaded."""
         if self.backend is not None:
             self.plugin = plugin
             return
-        # Who holds the lock is loading it at this moment, and may well wait for who is calling.
+        # The thread that holds the lock is loading the backend, and may wait for this thread.
         if not self.lock.acquire(blocking=False):
             return
         try:
@@ -303,7 +303,7 @@ class BackendEntry:
             self.lock.release()
 
     def after_fork(self) -> None:
-        """Forget what threads of the parent process were doing: there are none of them here."""
+        """Reset locks and attempts of the parent process, whose threads a fork does not copy."""
         self.lock = threading.RLock()
         self._is_loading = False
         if self._probe.is_pending:

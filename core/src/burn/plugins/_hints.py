@@ -29,19 +29,19 @@ DISTRIBUTIONS: Final = {
     "opencl": "burn-opencl",
     "torch": "burn-torch",
 }
-"""Which distribution brings a backend of ours."""
+"""The distribution of each of burn's own backends."""
 
 _SHARED: Final = {"burn-cuda": "./plugins/burn-nvidia ", "burn-torch": "./plugins/burn-nvidia "}
 """What pip is to install with a distribution of ours, so that it looks for it in no index."""
 
 
 def owner_of(name: str) -> str | None:
-    """The distribution that a name of a backend is kept for; None for a name that is free."""
+    """The distribution for which the name of a backend is reserved; None for a free name."""
     return DISTRIBUTIONS.get(name) or (f"burn-{name}" if name in BACKEND_IDS else None)
 
 
 def install_hint(name: str) -> str:
-    """How to install the distribution that brings a backend of ours."""
+    """How to install the distribution of one of burn's own backends."""
     return INSTALL_HINT.format(packages=_packages(DISTRIBUTIONS[name]))
 
 
@@ -74,7 +74,7 @@ def describe(error: BaseException) -> str:
 
 
 def advice(error: BaseException, module: str, distribution: str) -> str:
-    """What to do about what a plugin raised.
+    """A hint about an exception that a plugin raised.
 
     Parameters
     ----------

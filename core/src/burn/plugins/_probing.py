@@ -22,14 +22,14 @@ class Probe:
         self._name = spec.name
 
         def look() -> list[DeviceInfo]:
-            time_limit()  # what is no limit is said of every backend, also of one that is quick
+            time_limit()  # an invalid limit is an error for fast probes too
             return check_devices(spec, spec.probe())
 
         self._attempt = Attempt(look, name=f"burn-probe-{spec.name}")
 
     @property
     def is_pending(self) -> bool:
-        """Whether it was started and has not come to an end."""
+        """Whether the probe was started and has not ended."""
         return self._attempt.is_pending
 
     def start(self) -> None:

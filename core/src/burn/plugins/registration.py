@@ -16,7 +16,7 @@ from packaging.utils import canonicalize_name
 from burn.device_id import BACKEND_IDS, FIRST_FOREIGN_ID
 from burn.errors import DeviceUnavailableError, PluginError
 from burn.plugins._attempt import OverdueError
-from burn.plugins._discovery import Scan, is_looking, scan, wait_longer
+from burn.plugins._discovery import Discovery, discover, is_discovering, wait_longer
 from burn.plugins._entry import (
     IN_PROCESS,
     BackendEntry,
@@ -29,25 +29,25 @@ from burn.plugins.specification import BackendSpec, DeviceInfo, check_name, chec
 
 __all__ = ["Registry", "refresh_plugins", "register_backend", "registered", "registry"]
 
-_LAST_ID: Final = 255
+_MAX_BACKEND_ID: Final = 255
 
 _Claim: TypeAlias = tuple[BackendSpec, PluginRecord]
-"""A backend, and who brings it."""
+"""A backend, and the plugin that declares it."""
 
 
 @dataclass(frozen=True)
 class _Found:
     """The plugins and backends; replaced as a whole, so that no thread sees half of it."""
 
-    scan: Scan
+    discovery: Discovery
     entries: Mapping[str, BackendEntry]
 
 
 class Registry:
     """The backends of this process: found on first use, once, and again after `refresh`.
 
-    A program that names a backend of ours waits for no other plugin: only the plugin of that
-    backend is imported, until the program asks for more.
+    A program that names one of burn's own backends waits for no other plugin: only the plugin of
+    that backend is imported, until the program asks for more.
 
     There are two locks. The registry's is held while plugins are discovered, which imports their
     light modules; an entry's is held while its backend is loaded. A thread that holds the first
@@ -58,24 +58,24 @@ class Registry:
         self._lock = threading.RLock()
         self._found: _Found | None = None
         self._early: dict[str, BackendEntry] = {}
-        """Backends of ours that were asked for by name before plugins were looked for."""
+        """Backends of burn's own that were asked for by name before the discovery of plugins."""
         self._in_process: dict[str, BackendSpec] = {}
         self._process = PluginRecord(IN_PROCESS, IN_PROCESS, "")
         self._gone: dict[tuple[str, str], BackendEntry] = {}
         """Backends whose plugins are not found any more, by name and distribution: if they come
         back, a backend that was loaded need not be loaded twice."""
         self.generation = 0
-        """Number that changes whenever other backends are known."""
+        """Number that changes whenever the set of backends may have changed."""
 
     @property
     def plugins(self) -> list[PluginRecord]:
         """Every plugin that was found, broken ones included, in the order of their names."""
-        return list(self._discover().scan.plugins)
+        return list(self._discover().discovery.plugins)
 
     @property
     def blocked(self) -> list[tuple[PluginRecord, str]]:
-        """Plugins that ``BURN_PLUGINS`` or ``BURN_DISABLE_PLUGINS`` keeps out, and which does."""
-        return list(self._discover().scan.blocked)
+        """Plugins that ``BURN_PLUGINS`` or ``BURN_DISABLE_PLUGINS`` excludes, and which of them."""
+        return list(self._discover().discovery.blocked)
 
     @property
     def entries(self) -> Mapping[str, BackendEntry]:
@@ -83,11 +83,11 @@ class Registry:
         return self._discover().entries
 
     def refresh(self) -> None:
-        """Look for plugins again. Loaded backends stay loaded, and devices what they are."""
+        """Discover plugins again. Loaded backends stay loaded, and devices stay valid."""
         with self._lock:
             importlib.invalidate_caches()
             if self._found is not None or self._early:
-                self._look()
+                self._rediscover()
 
     def register(self, spec: BackendSpec) -> None:
         """Add a backend in the running process.
@@ -107,7 +107,7 @@ class Registry:
                     f"from {found.entries[spec.name].plugin}",
                     hint="Choose another name",
                 )
-            self._number(found.scan, self._in_process | {spec.name: spec})
+            self._update_entries(found.discovery, self._in_process | {spec.name: spec})
 
     def unregister(self, name: str) -> None:
         """Take a backend that was added with `register` out again. Its tensors live on.
@@ -121,7 +121,7 @@ class Registry:
             if name not in self._in_process:
                 raise PluginError(f"no backend {name!r} was registered in this process")
             kept = {spec.name: spec for spec in self._in_process.values() if spec.name != name}
-            self._number(self._discover().scan, kept)
+            self._update_entries(self._discover().discovery, kept)
 
     def entry(self, name: str) -> BackendEntry:
         """The backend of a name that the user gave.
@@ -133,7 +133,7 @@ class Registry:
         PluginError
             If its plugin is broken.
         """
-        entry = self._own(name) if self._found is None else None
+        entry = self._entry_of_own(name) if self._found is None else None
         if entry is not None:
             return entry
         found = self._discover(asked_for=name)
@@ -142,13 +142,13 @@ class Registry:
         entry = found.entries.get(name)
         if entry is not None:
             return entry
-        for plugin in found.scan.plugins:
+        for plugin in found.discovery.plugins:
             if plugin.error is not None and _brings(plugin, name):
                 raise PluginError(
                     f"the plugin of {name!r} ({plugin}) is broken: {describe(plugin.error)}",
                     hint=plugin.advice,
                 ) from plugin.error
-        for plugin, reason in found.scan.blocked:
+        for plugin, reason in found.discovery.blocked:
             if _brings(plugin, name):
                 raise DeviceUnavailableError(
                     f"the plugin of {name!r} ({plugin}) is kept out by {reason}",
@@ -160,7 +160,9 @@ class Registry:
                 hint=install_hint(name),
             )
         there = ", ".join(found.entries) or "none"
-        broken = ", ".join(str(plugin) for plugin in found.scan.plugins if plugin.error is not None)
+        broken = ", ".join(
+            str(plugin) for plugin in found.discovery.plugins if plugin.error is not None
+        )
         raise DeviceUnavailableError(
             f"there is no backend {name!r}",
             hint=f"Installed: {there}" + (f". Broken: {broken}" if broken else ""),
@@ -183,9 +185,9 @@ class Registry:
         return {name: entry.probe() for name, entry in entries.items()}
 
     def ask(self, hook: str) -> list[tuple[PluginRecord, Any]]:
-        """What the plugins that have a hook return, each asked on its own.
+        """Call a hook of all plugins that implement it, each on its own; return the results.
 
-        What one raises is noted in its record, unless there is something already.
+        An exception is kept in the record of its plugin, unless there is one already.
         """
         answers = []
         for plugin in self.plugins:
@@ -207,8 +209,8 @@ class Registry:
         for entry in known.values():
             entry.after_fork()
 
-    def _own(self, name: str) -> BackendEntry | None:
-        """A backend of ours, without looking for other plugins; None where that does not do."""
+    def _entry_of_own(self, name: str) -> BackendEntry | None:
+        """One of burn's own backends, without discovery; None if its plugin must be discovered."""
         if name not in DISTRIBUTIONS or is_strict():
             return None
         _refuse_plugins()
@@ -216,7 +218,7 @@ class Registry:
             entry = self._early.get(name)
             if entry is not None or self._found is not None:
                 return entry
-            plugins = scan(asked_for=name, ours=name).plugins
+            plugins = discover(asked_for=name, ours=name).plugins
             claims = [(spec, one) for one in plugins for spec in one.specs if spec.name == name]
             if len(claims) != 1:
                 return None
@@ -232,35 +234,37 @@ class Registry:
         with self._lock:
             if self._found is None:
                 known = [entry.plugin for entry in self._early.values()]
-                self._look(known, asked_for=asked_for)
-            return self._found  # type: ignore[return-value]  # set by _look
+                self._rediscover(known, asked_for=asked_for)
+            return self._found  # type: ignore[return-value]  # set by _rediscover
 
     def _wait_longer(self, found: _Found, name: str) -> _Found:
-        """What is known after a plugin that was left out has had the time of one asked for."""
+        """Wait longer for an overdue plugin that the user named; the entries after that."""
         with self._lock:
-            for plugin in found.scan.plugins:
+            for plugin in found.discovery.plugins:
                 if isinstance(plugin.error, OverdueError) and _brings(plugin, name):
                     wait_longer(plugin)
-                    self._number(found.scan, self._in_process)
+                    self._update_entries(found.discovery, self._in_process)
             return self._found or found
 
-    def _look(self, known: Sequence[PluginRecord] = (), *, asked_for: str = "") -> None:
-        """Look for plugins other than those that were asked already; the lock is held."""
-        self._number(scan(known, asked_for=asked_for), self._in_process, is_new=True, known=known)
+    def _rediscover(self, known: Sequence[PluginRecord] = (), *, asked_for: str = "") -> None:
+        """Discover plugins, except the `known` ones; the caller holds the lock."""
+        self._update_entries(
+            discover(known, asked_for=asked_for), self._in_process, is_new=True, known=known
+        )
         self._early = {}
 
-    def _number(
+    def _update_entries(
         self,
-        found: Scan,
+        found: Discovery,
         in_process: dict[str, BackendSpec],
         *,
         is_new: bool = False,
         known: Sequence[PluginRecord] = (),
     ) -> None:
-        """Make the entries of what was found, each with its id; the lock is held.
+        """Make an entry with an id for each declared backend; the caller holds the lock.
 
-        What failed before is tried again if plugins were looked for (`is_new`), except that of
-        plugins which were asked already.
+        After a new discovery (`is_new`), backends that failed before are tried again, except those
+        of the `known` plugins.
         """
         claims: dict[str, list[_Claim]] = {}
         for plugin in found.plugins:
@@ -299,8 +303,10 @@ class Registry:
 
 
 def _free_id(name: str, taken: set[int]) -> int:
-    """Number of a backend: its own, or for foreign ones the first that is free; -1 for none."""
-    free = (number for number in range(FIRST_FOREIGN_ID, _LAST_ID + 1) if number not in taken)
+    """Id of a backend: the fixed one, or for a third-party backend the first free one, or -1."""
+    free = (
+        number for number in range(FIRST_FOREIGN_ID, _MAX_BACKEND_ID + 1) if number not in taken
+    )
     return BACKEND_IDS[name] if name in BACKEND_IDS else next(free, -1)
 
 
@@ -324,20 +330,20 @@ def _conflict(name: str, plugins: list[PluginRecord]) -> PluginError | None:
 
 
 def _brings(plugin: PluginRecord, name: str) -> bool:
-    """Whether a plugin that could not be asked is the one of a backend, as far as names tell."""
+    """Whether a plugin that declared nothing brings a backend, judged by their names."""
     owner = owner_of(name)
     return plugin.name == name if owner is None else canonicalize_name(plugin.distribution) == owner
 
 
 def _refuse_plugins() -> None:
-    """Refuse a plugin that is being looked at itself: plugins are looked for once.
+    """Refuse a call from a plugin during the discovery of plugins: it would start another one.
 
     Raises
     ------
     PluginError
-        If the caller is one.
+        If the current thread imports a plugin for a discovery.
     """
-    if is_looking():
+    if is_discovering():
         raise PluginError(
             "a plugin asked for devices while plugins were being looked for",
             hint="Its module, and burn_backends(), only declare what there is",

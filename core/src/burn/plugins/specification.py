@@ -35,11 +35,11 @@ API_VERSION: Final = (0, 1)
 GROUP: Final = "burn"
 """Entry point group, and name of the pluggy project."""
 
-_BYTE: Final = 256
-"""How many device types a backend can have: a type id has 8 bits."""
+_MAX_DEVICE_TYPES: Final = 256
+"""Device types that a backend can have: a type id has 8 bits."""
 
-_WORD: Final = 65536
-"""How many devices there can be of one type: an index has 16 bits."""
+_MAX_DEVICES_OF_TYPE: Final = 65536
+"""Devices that there can be of one type: an index has 16 bits."""
 
 hookspec: Final = pluggy.HookspecMarker(GROUP)
 hookimpl: Final = pluggy.HookimplMarker(GROUP)
@@ -171,13 +171,13 @@ def check_spec(spec: BackendSpec, distribution: str) -> None:
     types = spec.device_types
     if (
         not isinstance(types, (tuple, list))
-        or not 0 < len(types) <= _BYTE
+        or not 0 < len(types) <= _MAX_DEVICE_TYPES
         or not all(map(_is_word, types))
         or len(set(types)) < len(types)
     ):
         raise PluginError(
             f"backend {name!r}: device_types is {_shown(types)}",
-            hint=f"It must be 1 to {_BYTE} different identifiers, best first",
+            hint=f"It must be 1 to {_MAX_DEVICE_TYPES} different identifiers, best first",
         )
     if not isinstance(spec.fork_safe, (tuple, list)) or not set(spec.fork_safe) <= set(types):
         raise PluginError(
@@ -238,10 +238,10 @@ def check_devices(spec: BackendSpec, found: Any) -> list[DeviceInfo]:
                 f"the probe of {spec.name!r} found a device of type {_shown(info.type)}",
                 hint=f"The backend declares {', '.join(spec.device_types)}",
             )
-        if not isinstance(info.index, int) or not 0 <= info.index < _WORD:
+        if not isinstance(info.index, int) or not 0 <= info.index < _MAX_DEVICES_OF_TYPE:
             raise PluginError(
                 f"the probe of {spec.name!r} found a device with index {_shown(info.index)}",
-                hint=f"Indices go from 0 to {_WORD - 1}",
+                hint=f"Indices go from 0 to {_MAX_DEVICES_OF_TYPE - 1}",
             )
         if (info.type, info.index) in seen:
             raise PluginError(

@@ -16,8 +16,8 @@ from burn.testing.tolerance import ELEMENTWISE
 
 __all__ = ["assert_close"]
 
-_SHOWN = 10
-"""Elements that differ of which a message shows the index and the values."""
+_MAX_SHOWN_ELEMENTS = 10
+"""Different elements whose index and values a message shows, at most."""
 
 
 def assert_close(
@@ -91,7 +91,7 @@ def assert_close(
         for name, distance in ("absolute", error), ("relative", relative):
             index = _index(np.argmax(np.where(compared, distance, -1.0)), x.shape)
             lines.append(f"Greatest {name} difference: {distance[index]:.3g} at {index}")
-    for number in np.flatnonzero(~near)[:_SHOWN]:
+    for number in np.flatnonzero(~near)[:_MAX_SHOWN_ELEMENTS]:
         index = _index(number, x.shape)
         lines.append(f"at {index}: actual {x[index]!s}, expected {y[index]!s}")
     raise AssertionError("\n".join(lines))

@@ -33,8 +33,8 @@ __all__ = ["Slope", "depends", "first_differences", "one_by_one", "second_differ
 
 _STEP: Final = 1e-6
 
-_TOGETHER: Final = 40
-"""How many elements are moved together at most: in a sum of so many a wrong one still shows."""
+_MAX_ELEMENTS_MOVED_TOGETHER: Final = 40
+"""In a sum of so many derivatives one wrong derivative still shows."""
 
 Function: TypeAlias = Callable[[Sequence[Array]], Array]
 """Terms of the number that is differentiated, one for each element of the outputs. They are
@@ -154,8 +154,8 @@ def _alike(gradient: Array) -> Iterator[Array]:
         power = math.frexp(slope)[1] // 3
         groups.setdefault((slope < 0.0, slope > 0.0, power), []).append(index)
     for indices in groups.values():
-        for start in range(0, len(indices), _TOGETHER):
-            yield np.array(indices[start : start + _TOGETHER])
+        for start in range(0, len(indices), _MAX_ELEMENTS_MOVED_TOGETHER):
+            yield np.array(indices[start : start + _MAX_ELEMENTS_MOVED_TOGETHER])
 
 
 def _alone(problem: Problem, slope: Slope) -> list[Slope]:

@@ -11,7 +11,7 @@ from burn.testing.op_samples import Array
 
 __all__ = [
     "LIMITS",
-    "LONG",
+    "LONG_LENGTH",
     "NEIGHBOURS",
     "SPECIAL",
     "booleans",
@@ -37,7 +37,7 @@ LIMITS: Final = np.array(
 )
 """Integers that, wrapped around, are the smallest and largest of some dtype."""
 
-LONG: Final = 2 * 64 + 15
+LONG_LENGTH: Final = 2 * 64 + 15
 """Elements of any dtype that fill two of the widest vector registers, and leave a remainder.
 
 Libraries have other code for what fills their registers than for the elements that are left over,
@@ -49,13 +49,13 @@ NEIGHBOURS: Final = np.array([2**53 + 1, 2**53 + 2, 2**53, 2**53 + 1])
 
 
 def long(values: Array) -> Array:
-    """`values` again and again, `LONG` elements of them."""
-    return np.resize(values, LONG)
+    """`values` again and again, `LONG_LENGTH` elements of them."""
+    return np.resize(values, LONG_LENGTH)
 
 
 def pairs(values: Array) -> tuple[Array, Array]:
-    """Each value with each other, as two arrays of one length, `LONG` at least."""
-    length = max(LONG, values.size**2)
+    """Each value with each other, as two arrays of one length, `LONG_LENGTH` at least."""
+    length = max(LONG_LENGTH, values.size**2)
     first, second = np.repeat(values, values.size), np.tile(values, values.size)
     return np.resize(first, length), np.resize(second, length)
 

@@ -46,13 +46,13 @@ def _load() -> Backend:
 
 
 def _probe() -> list[DeviceInfo]:
-    devices, reason = _look()
+    devices, reason = _find_devices()
     if reason:
         raise DeviceUnavailableError(reason)
     return devices
 
 
-def _look() -> tuple[list[DeviceInfo], str]:
+def _find_devices() -> tuple[list[DeviceInfo], str]:
     """The devices, or why there are none."""
     try:
         gpus, driver, cuda = find_gpus()

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 __all__ = ["Pacing"]
 
-SECONDS: Final = 0.2
+MAX_QUEUED_SECONDS: Final = 0.2
 """Estimated seconds of work that the queue may hold besides the newest batch."""
 
 _FIRST_ESTIMATE_SECONDS: Final = 0.25
@@ -103,7 +103,9 @@ class Pacing:
     def _has_too_many(self, newest: _Batch) -> bool:
         batches = self._batches
         seconds = sum([one.seconds for one in batches]) - newest.seconds
-        return len(batches) > 1 and (seconds > SECONDS or len(batches) > 1 + _MAX_BATCHES)
+        return len(batches) > 1 and (
+            seconds > MAX_QUEUED_SECONDS or len(batches) > 1 + _MAX_BATCHES
+        )
 
     def _finish(self, batch: _Batch) -> None:
         """Wait for a batch, and correct the estimates by the time that it took."""

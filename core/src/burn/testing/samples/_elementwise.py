@@ -12,7 +12,7 @@ import numpy as np
 from burn.errors import DTypeError, OperandTypeError, ShapeError
 from burn.testing.arrays import (
     LIMITS,
-    LONG,
+    LONG_LENGTH,
     SPECIAL,
     booleans,
     expanded,
@@ -56,7 +56,7 @@ def unary_floats(low: float = -2.0, high: float = 2.0) -> list[Sample]:
     """Floats between `low` and `high` in every layout, and the special ones."""
     return [
         sample("0-d", floats(low=low, high=high)),
-        sample("vector", floats(LONG, low=low, high=high)),
+        sample("vector", floats(LONG_LENGTH, low=low, high=high)),
         sample("empty", floats(0, 3)),
         sample("transposed", transposed(floats(3, 4, low=low, high=high))),
         sample("strided", strided(floats(2, 3, low=low, high=high))),
@@ -81,7 +81,7 @@ def unary_integers() -> list[Sample]:
     """Integers in every layout, and the limits of all dtypes."""
     return [
         sample("integer 0-d", np.array(-3)),
-        sample("integers", integers(LONG)),
+        sample("integers", integers(LONG_LENGTH)),
         sample("integers, empty", integers(2, 0)),
         sample("integers, transposed", transposed(integers(3, 4))),
         sample("integers, reversed and strided", reversed_view(strided(integers(2, 3)))),
@@ -100,13 +100,13 @@ def binary_floats(low: float = 0.5, high: float = 2.5) -> list[Sample]:
 
     return [
         sample("0-d", first(), second()),
-        sample("same shape", first(LONG), second(LONG)),
+        sample("same shape", first(LONG_LENGTH), second(LONG_LENGTH)),
         sample("broadcast both", first(3, 1), second(2, 1, 4)),
         sample("0-d and matrix", first(), second(2, 3)),
         sample("empty", first(0, 3), second(3)),
         sample("empty by broadcasting", first(1, 0), second(3, 1)),
-        sample("number right", first(LONG), 1.5),
-        sample("number left", 0.75, second(LONG)),
+        sample("number right", first(LONG_LENGTH), 1.5),
+        sample("number left", 0.75, second(LONG_LENGTH)),
         sample("number and 0-d", 1.25, second()),
         sample("number and empty", first(0), 1.5),
         sample("transposed and strided", transposed(first(3, 4)), strided(second(3, 4))),
@@ -135,13 +135,13 @@ def binary_integers() -> list[Sample]:
     """Pairs of integers: small ones, the limits of all dtypes, and numbers on either side."""
     return [
         sample("integers, 0-d", np.array(-7), np.array(2)),
-        sample("integers", integers(LONG), integers(LONG, phase=0.2)),
+        sample("integers", integers(LONG_LENGTH), integers(LONG_LENGTH, phase=0.2)),
         sample("integers, broadcast", integers(3, 1), integers(4, phase=0.2)),
         sample("integers, empty", integers(0, 4), integers(4)),
         sample("integers, transposed", transposed(integers(3, 4)), integers(3, 4, phase=0.2)),
         sample("integer limits", *pairs(LIMITS)),
-        sample("integers, number right", integers(LONG), 3),
-        sample("integers, number left", 100, integers(LONG)),
+        sample("integers, number right", integers(LONG_LENGTH), 3),
+        sample("integers, number left", 100, integers(LONG_LENGTH)),
         sample("integers, negative number left", -5, integers(3, 4)),
         sample("integer limits, number", long(LIMITS), 2),
     ]

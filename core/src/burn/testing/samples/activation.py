@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from burn.errors import ArgumentError, AxisError, ShapeError
-from burn.testing.arrays import LONG, SPECIAL, expanded, floats, long, strided, transposed
+from burn.testing.arrays import LONG_LENGTH, SPECIAL, expanded, floats, long, strided, transposed
 from burn.testing.op_samples import Array, error, reference, sample
 from burn.testing.samples._elementwise import (
     ORDERED,
@@ -127,8 +127,8 @@ def _gelu_tanh_slope(x: float) -> float:
     "gelu_grad",
     samples=[
         sample("0-d", floats(), floats(phase=0.1)),
-        sample("vector", floats(LONG, low=-4.0, high=4.0), floats(LONG, phase=0.1)),
-        sample("special floats", long(SPECIAL), floats(LONG, phase=0.1)),
+        sample("vector", floats(LONG_LENGTH, low=-4.0, high=4.0), floats(LONG_LENGTH, phase=0.1)),
+        sample("special floats", long(SPECIAL), floats(LONG_LENGTH, phase=0.1)),
         sample("broadcast g", floats(3, 4), floats(4, phase=0.1)),
         sample("broadcast x", floats(4), floats(3, 4, phase=0.1)),
         sample("empty", floats(0), floats(0)),
@@ -137,11 +137,16 @@ def _gelu_tanh_slope(x: float) -> float:
         sample("far", np.array([-100.0, -8.0, -5.0, 5.0, 8.0, 100.0]), np.array(2.0)),
         sample(
             "tanh",
-            floats(LONG, low=-4.0, high=4.0),
-            floats(LONG, phase=0.1),
+            floats(LONG_LENGTH, low=-4.0, high=4.0),
+            floats(LONG_LENGTH, phase=0.1),
             approximate="tanh",
         ),
-        sample("tanh, special floats", long(SPECIAL), floats(LONG, phase=0.1), approximate="tanh"),
+        sample(
+            "tanh, special floats",
+            long(SPECIAL),
+            floats(LONG_LENGTH, phase=0.1),
+            approximate="tanh",
+        ),
         sample(
             "tanh, far",
             np.array([-100.0, -8.0, -3.0, 5.0, 100.0]),

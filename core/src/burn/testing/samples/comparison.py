@@ -9,7 +9,7 @@ import numpy as np
 from burn.errors import ArgumentError, DTypeError, OperandTypeError, ShapeError
 from burn.testing.arrays import (
     LIMITS,
-    LONG,
+    LONG_LENGTH,
     NEIGHBOURS,
     SPECIAL,
     booleans,
@@ -78,10 +78,10 @@ reference("greater_equal", samples=_COMPARED, errors=BINARY_ERRORS)(each(lambda 
             np.array([math.inf, 2.0]),
             gradients=(None, np.array([1.0, 0.0]), np.array([0.0, 1.0])),
         ),
-        sample("special floats", booleans(LONG), long(SPECIAL), -long(SPECIAL)),
-        sample("special floats, number", booleans(LONG), long(SPECIAL), 0.5),
+        sample("special floats", booleans(LONG_LENGTH), long(SPECIAL), -long(SPECIAL)),
+        sample("special floats, number", booleans(LONG_LENGTH), long(SPECIAL), 0.5),
         sample("integers", booleans(3, 4), integers(3, 4), integers(4, phase=0.2)),
-        sample("integer limits", booleans(LONG), long(LIMITS), -long(LIMITS)),
+        sample("integer limits", booleans(LONG_LENGTH), long(LIMITS), -long(LIMITS)),
         sample("integers and number", booleans(4), integers(4), 7),
         sample("booleans", booleans(3), booleans(3, phase=0.1), booleans(3, phase=0.3)),
         sample("booleans and number", booleans(3), True, booleans(3, phase=0.3)),  # noqa: FBT003 — an operand

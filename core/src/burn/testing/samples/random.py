@@ -30,7 +30,7 @@ from burn.testing.op_samples import TESTED_DTYPE, Array, Sample, error, referenc
 
 __all__ = ["KNOWN_ANSWERS", "philox_words"]
 
-_WORD: Final = 0xFFFFFFFF
+_WORD_MASK: Final = 0xFFFFFFFF
 _PI: Final = 0x299F31D0_A4093822
 _PI_COUNTER: Final = 0x03707344_13198A2E_85A308D3_243F6A88
 
@@ -46,18 +46,18 @@ def philox_words(seed: int, offset: int, count: int) -> list[int]:
     """`count` words of the blocks from `offset` on, as section 3.3 of the paper has them."""
     words: list[int] = []
     for block in range(offset, offset + -(-count // 4)):
-        counter = [block >> shift & _WORD for shift in (0, 32, 64, 96)]
-        key = [seed & _WORD, seed >> 32 & _WORD]
+        counter = [block >> shift & _WORD_MASK for shift in (0, 32, 64, 96)]
+        key = [seed & _WORD_MASK, seed >> 32 & _WORD_MASK]
         for _ in range(10):
             high = [0xD2511F53 * counter[0] >> 32, 0xCD9E8D57 * counter[2] >> 32]
-            low = [0xD2511F53 * counter[0] & _WORD, 0xCD9E8D57 * counter[2] & _WORD]
+            low = [0xD2511F53 * counter[0] & _WORD_MASK, 0xCD9E8D57 * counter[2] & _WORD_MASK]
             counter = [
                 high[1] ^ counter[1] ^ key[0],
                 low[1],
                 high[0] ^ counter[3] ^ key[1],
                 low[0],
             ]
-            key = [(key[0] + 0x9E3779B9) & _WORD, (key[1] + 0xBB67AE85) & _WORD]
+            key = [(key[0] + 0x9E3779B9) & _WORD_MASK, (key[1] + 0xBB67AE85) & _WORD_MASK]
         words += counter
     return words[:count]
 

@@ -32,7 +32,7 @@ __all__ = ["SUITES", "kolmogorov_smirnov"]
 _seeding: Final = DeviceSuite("seeding", "a seed gives the numbers that it gives everywhere")
 _distributions: Final = DeviceSuite("distributions", "random numbers are distributed as they say")
 
-_CRITICAL: Final = 1.949
+_CRITICAL_STATISTIC: Final = 1.949
 _DRAWS: Final = 8000
 _floats: Final = for_each_dtype(lambda dtype: dtype.is_float)
 
@@ -175,9 +175,9 @@ def _fits(what: str, numbers: Array, distribution: Callable[[Array], Array]) -> 
     root = math.sqrt(numbers.size)
     statistic = (root + 0.12 + 0.11 / root) * distance
     expect(
-        statistic < _CRITICAL,
+        statistic < _CRITICAL_STATISTIC,
         f"{what}: the distance of Kolmogorov and Smirnov is {distance:.4f}, which times "
-        f"{statistic / distance:.1f} is {statistic:.3f}, over {_CRITICAL}",
+        f"{statistic / distance:.1f} is {statistic:.3f}, over {_CRITICAL_STATISTIC}",
     )
 
 

@@ -19,7 +19,7 @@ __all__ = ["SUITES"]
 
 _sizes: Final = DeviceSuite("sizes", "tensors without elements, and very large ones")
 
-_BEYOND: Final = (1 << 31) + 24
+_BYTES_BEYOND_INT32: Final = (1 << 31) + 24
 """More bytes, and elements of one byte, than 31 bits count."""
 
 
@@ -83,16 +83,16 @@ def many_elements(device: Device) -> None:
     """Offsets beyond 31 bits: the end of a tensor is written, read, summed and found."""
     if not device.supports_dtype(uint8):
         raise Skipped("the device has no uint8")
-    _need(device, _BEYOND)
-    x = burn.zeros((_BEYOND,), dtype=uint8, device=device)
-    x[_BEYOND - 3] = 7
-    expect_values("the end", x[_BEYOND - 4 :], np.array([0, 7, 0, 0], np.uint8))
+    _need(device, _BYTES_BEYOND_INT32)
+    x = burn.zeros((_BYTES_BEYOND_INT32,), dtype=uint8, device=device)
+    x[_BYTES_BEYOND_INT32 - 3] = 7
+    expect_values("the end", x[_BYTES_BEYOND_INT32 - 4 :], np.array([0, 7, 0, 0], np.uint8))
     expect_values("the beginning", x[:4], np.zeros(4, np.uint8))
-    start = _BEYOND - 3 - (1 << 31)
+    start = _BYTES_BEYOND_INT32 - 3 - (1 << 31)
     expect_values("31 bits before the end", x[start : start + 1], np.zeros(1, np.uint8))
     if device.settings.int_dtype is int64:
-        expect(int(burn.argmax(x)) == _BEYOND - 3, f"argmax() is {int(burn.argmax(x))}")
-        taken = burn.take(x, burn.asarray([_BEYOND - 3, 0], device=device), axis=0)
+        expect(int(burn.argmax(x)) == _BYTES_BEYOND_INT32 - 3, f"argmax() is {int(burn.argmax(x))}")
+        taken = burn.take(x, burn.asarray([_BYTES_BEYOND_INT32 - 3, 0], device=device), axis=0)
         expect_values("elements by their index", taken, np.array([7, 0], np.uint8))
         expect(int(burn.sum(x, dtype=int64)) == 7, "the sum is wrong")
 
@@ -100,7 +100,7 @@ def many_elements(device: Device) -> None:
 @_sizes.check("more than 2**31 bytes", quick=False, large=True)
 def many_bytes(device: Device) -> None:
     """Offsets in bytes beyond 31 bits, of elements that 31 bits count."""
-    rows = _BEYOND // 4 // 4096 + 1
+    rows = _BYTES_BEYOND_INT32 // 4 // 4096 + 1
     _need(device, rows * 4096 * 4)
     x = burn.ones((rows, 4096), dtype=float32, device=device)
     y = x * 2.0
@@ -119,8 +119,8 @@ def many_bytes(device: Device) -> None:
 @_sizes.check("a large copy from the host and back", quick=False, large=True)
 def large_transfer(device: Device) -> None:
     """More than 2**31 bytes up, and down."""
-    _need(device, _BEYOND)
-    values = np.zeros(_BEYOND // 4 + 1, np.int32)
+    _need(device, _BYTES_BEYOND_INT32)
+    values = np.zeros(_BYTES_BEYOND_INT32 // 4 + 1, np.int32)
     values[-1], values[math.isqrt(values.size)] = 9, -4
     x = burn.asarray(values, device=device)
     expect_values("the end of what was uploaded", x[-2:], np.array([0, 9], np.int32))
