@@ -16,7 +16,7 @@ from burn.autodiff.graph import AutodiffTensor, Node, Output, Parent, Rule
 from burn.errors import BurnError, UnsupportedOpError
 from burn.ops import Op, OpTable, Tag
 from burn.ops.signature import Primitive
-from burn.ops.table import guarded, wrapping
+from burn.ops.table import with_requirement, wrapping
 
 __all__ = ["RecordingTable", "recording"]
 
@@ -118,7 +118,7 @@ class RecordingTable(OpTable):
 
     def _decomposed(self, definition: Op, inner: Callable[..., Any]) -> Callable[..., Any]:
         """An op without a gradient rule: its decomposition is recorded."""
-        default = definition.default and guarded(definition, definition.default)
+        default = definition.default and with_requirement(definition, definition.default)
         unwrapped = self._unwrapped(inner)
 
         def call(*operands: Primitive, **attrs: Any) -> Any:

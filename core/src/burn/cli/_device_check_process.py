@@ -1,4 +1,4 @@
-"""A check in a process of its own: what crashes there is the failure of one device.
+"""The check of one device in a process of its own: a crash is the failure of that device alone.
 
 The process writes a line of JSON for each step that it begins, and one for the outcome, so that the
 step is known where a native library ends the process.
@@ -64,7 +64,7 @@ def _check(device: Device) -> Outcome:
 
 
 def _ended(device: Device, out: str, err: str, how: str) -> Outcome:
-    """Outcome of a process that did not come to one."""
+    """Outcome for a process that ended before it wrote one."""
     steps = [line["step"] for line in _lines(out) if "step" in line]
     reason = f"{steps[-1] if steps else 'start'}: {how}"
     return Outcome(device.name, passed=False, seconds=0.0, reason=reason, traceback=err.strip())
@@ -80,7 +80,7 @@ def _ending(status: int) -> str:
 
 
 def _lines(out: str) -> list[dict[str, Any]]:
-    """The lines of a process; of one that is cut off, nothing."""
+    """The complete lines of JSON that a process wrote."""
     lines = []
     for line in out.splitlines():
         try:

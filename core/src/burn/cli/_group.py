@@ -1,4 +1,4 @@
-"""The group of all commands, and what becomes of burn's errors in them."""
+"""The group of all commands, which prints errors of burn on one line."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class _Group(click.Group):
     """A group whose commands report burn's errors on one line, with exit status 1."""
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """A command by its name; plugins are asked for those that burn itself has not."""
+        """A command by its name: burn's own, else one that a plugin brings."""
         return super().get_command(ctx, cmd_name) or _of_plugins().get(cmd_name)
 
     def main(self, *args: Any, **options: Any) -> Any:

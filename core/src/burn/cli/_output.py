@@ -1,4 +1,4 @@
-"""Standard output: that of the commands alone, and nothing in it that acts on a terminal."""
+"""Standard output, reserved for what a command prints; text without control characters."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ __all__ = ["close_stdout", "own_stdout", "printable", "write_json"]
 
 @contextlib.contextmanager
 def own_stdout() -> Iterator[TextIO]:
-    """Standard output for the command alone: what anybody else prints goes to standard error.
+    """Standard output for the command alone; other output of the process goes to standard error.
 
-    Plugins, and the native libraries below them, greet and warn as they please; a program that
-    reads ``burn devices --json`` is to get one document and nothing else.
+    Plugins and native libraries may print at any time; a program that reads
+    ``burn devices --json`` gets exactly one document.
 
     Yields
     ------
@@ -62,7 +62,7 @@ def _descriptor(stream: TextIO | None) -> int | None:
 
 
 def _divert(descriptor: int) -> None:
-    """Make a file descriptor another one of standard error; of nothing, where that is closed."""
+    """Point a file descriptor at standard error, or at the null device if that is closed."""
     try:
         os.dup2(2, descriptor)
     except OSError:

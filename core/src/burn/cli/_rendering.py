@@ -1,4 +1,4 @@
-"""How the commands print for people; rich is imported here, and only when it is needed."""
+"""Tables and lines for people, with rich, which is imported here when it is needed."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ class Outcome:
 
 
 def failed(failure: Failure) -> Outcome:
-    """Outcome of what cannot even be tried."""
+    """Outcome for a plugin or backend that cannot be used."""
     return Outcome(failure.name, passed=False, seconds=None, reason=failure.reason)
 
 
@@ -75,8 +75,8 @@ def check(
 ) -> Outcome:
     """Compute on a device, and compare with the host.
 
-    Whatever it raises is its failure, and so is an answer that takes more than `seconds`, a minute
-    if they are not given. `on_step` is called with the name of each step before it begins.
+    An exception is a failure of the device, and so is a check that takes more than `seconds`, a
+    minute by default. `on_step` is called with the name of each step before it begins.
     """
     limit = TIME_LIMIT_SECONDS if seconds is None else seconds
     run = _Run(device, on_step)

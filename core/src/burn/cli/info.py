@@ -157,7 +157,7 @@ def _plugins(rows: list[Row]) -> Iterator[str]:
 
 
 def _environment() -> Iterator[str]:
-    """The variables of burn; of one that may be a secret only that it is set."""
+    """The environment variables of burn; the values of possible secrets are left out."""
     from burn.cli.privacy import is_secret
 
     for name, value in sorted(os.environ.items()):

@@ -1,7 +1,6 @@
-"""What is there: devices, the default among them, and plugins that bring none.
+"""Inventory: the devices of this machine, the default device, and plugins without devices.
 
-It is taken from what plugins say without the libraries they compute with; unless it is asked for,
-no backend is loaded.
+It comes from the probes of plugins; no backend is loaded unless `load` is true.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class Inventory:
-    """What is there.
+    """The devices and plugins that were found.
 
     Attributes
     ----------
@@ -73,7 +72,7 @@ class Inventory:
 
 
 def take(*, load: bool = False) -> Inventory:
-    """Look for everything that is there.
+    """Find all devices and plugins.
 
     Parameters
     ----------

@@ -54,7 +54,7 @@ def is_secret(name: str, value: str) -> bool:
 
 
 class Scrubber:
-    """What can be shown of a text.
+    """Redacts a text.
 
     Home directories become ``~``, names of users in paths ``<user>``; addresses lose what stands
     before an ``@`` and after a ``?``; and what is the value of an environment variable with the
@@ -89,7 +89,7 @@ class Scrubber:
         self._users = [_whole(user) for user in _longest_first(users)]
 
     def __call__(self, text: str) -> str:
-        """What can be shown of a text."""
+        """The redacted text."""
         for pattern, replacement in self._replacements:
             text = pattern.sub(replacement, text)
         return _PATH.sub(self._without_users, text)

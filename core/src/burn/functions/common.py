@@ -23,7 +23,7 @@ __all__ = [
     "Operand",
     "binary_function",
     "dispatch",
-    "meet_libraries",
+    "register_with_libraries",
     "unary_function",
 ]
 
@@ -44,11 +44,11 @@ def unary_function(function: _Unary, /) -> _Unary: ...
 @overload
 def unary_function(op: str, /) -> Callable[[_Unary], _Unary]: ...
 def unary_function(function: _Unary | str, /) -> Any:
-    """Make a definition, which is a signature and a docstring, the call of an elementwise op.
+    """Decorator: make a definition, a signature and a docstring, the function of an elementwise op.
 
     The op has the name of the function, unless it is given: ``@unary_function("bitwise_not")``.
-    The result is the callable that Dispatch makes, with the metadata of the definition: a call
-    has no layer more.
+    The result is the callable that Dispatch makes, with the signature and docstring of the
+    definition, so a call passes through no other function.
     """
     if isinstance(function, str):
         return functools.partial(_defined, unary, name=function)
@@ -64,17 +64,17 @@ def _defined(make: Callable[..., Any], function: _Function, *, name: str) -> _Fu
     return functools.update_wrapper(make(dispatch, name), function)  # type: ignore[return-value]  # its signature
 
 
-def meet_libraries() -> None:
+def register_with_libraries() -> None:
     """Register burn's tensors with libraries that need it, once these are imported.
 
     Functions that make tensors call this, since a library may be imported after burn: 40 ns.
     """
     if "einops" in sys.modules:
-        _meet_einops()
+        _register_with_einops()
 
 
 @functools.cache
-def _meet_einops() -> None:
+def _register_with_einops() -> None:
     try:
         importlib.import_module("burn.interop")
     except Exception as error:  # noqa: BLE001 — another version of einops must not break burn

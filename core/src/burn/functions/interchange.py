@@ -31,7 +31,7 @@ from burn.errors import (
     OperandTypeError,
     UnsupportedOpError,
 )
-from burn.functions.common import DeviceLike, dispatch, meet_libraries
+from burn.functions.common import DeviceLike, dispatch, register_with_libraries
 from burn.functions.normalize import as_flag, find_device
 from burn.plugins import describe, registry
 from burn.tensor_data import TensorData
@@ -171,7 +171,7 @@ def from_dlpack(x: Any, /, *, device: DeviceLike | None = None, copy: bool | Non
             hint="burn.asarray() makes a tensor of numbers, sequences and arrays",
             operation="from_dlpack",
         )
-    meet_libraries()
+    register_with_libraries()
     memory = memory_of(x)
     if isinstance(x, DispatchTensor) and device is None:
         device = x.tensor_type.device
@@ -349,7 +349,7 @@ def from_primitive(primitive: Any, device: Device) -> Tensor:
             hint=f"It has {', '.join(str(one) for one in device.dtypes())}",
             operation="from_primitive",
         )
-    meet_libraries()
+    register_with_libraries()
     return dispatch.wrap(primitive, device.tensor_type(dtype))
 
 

@@ -18,7 +18,7 @@ from burn.devices import Device
 from burn.dispatch import DispatchTensor, to_scalar
 from burn.dtype import DType
 from burn.errors import ArgumentError, AxisError, BurnError, OperandTypeError, ShapeError
-from burn.functions.common import Axis, DeviceLike, DTypeLike, meet_libraries
+from burn.functions.common import Axis, DeviceLike, DTypeLike, register_with_libraries
 from burn.ops.arguments import as_integer, python_number
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ def as_float(x: Tensor, operation: str, name: str = "x") -> Tensor:
 
 def find_device(device: DeviceLike | None, operation: str = "") -> Device:
     """The device for a new tensor: the given one, or the default one for None."""
-    meet_libraries()
+    register_with_libraries()
     if device.__class__ is Device:
         return device
     try:

@@ -34,7 +34,7 @@ from burn.errors import BurnError, DTypeError, OperandTypeError
 from burn.ops._attributes import Attribute, attributes_of
 from burn.ops.signature import Meta, Operand
 
-__all__ = ["REGISTRY", "Context", "Op", "Saves", "Tag", "named", "op", "register"]
+__all__ = ["REGISTRY", "Context", "Op", "Saves", "Tag", "op", "register", "rename_function"]
 
 Saves = tuple[str, ...] | Mapping[str, tuple[str, ...]]
 
@@ -170,17 +170,17 @@ class Op:
 
     def decomposition(self, default: Callable[..., Any]) -> Callable[..., Any]:
         """Decorator: how to compute the op from other ops."""
-        self.default = named(default, f"{self.name}.decomposition")
+        self.default = rename_function(default, f"{self.name}.decomposition")
         return self.default
 
     def on_host(self, host: Callable[..., Any]) -> Callable[..., Any]:
         """Decorator: how to compute the op with NumPy, where no other ops can."""
-        self.host = named(host, f"{self.name}.on_host")
+        self.host = rename_function(host, f"{self.name}.on_host")
         return self.host
 
     def requirement(self, requires: Callable[..., None]) -> Callable[..., None]:
         """Decorator: raises if a value of an attribute is not allowed."""
-        self.requires = named(requires, f"{self.name}.requirement")
+        self.requires = rename_function(requires, f"{self.name}.requirement")
         return self.requires
 
     def gradient(self, *, saves: Saves = ()) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -190,7 +190,7 @@ class Op:
                 raise TypeError(f"op {self.name}: {name!r} is an operand and an output: which one?")
 
         def attach(vjp: Callable[..., Any]) -> Callable[..., Any]:
-            self.vjp = named(vjp, f"{self.name}.gradient")
+            self.vjp = rename_function(vjp, f"{self.name}.gradient")
             self.saves = saves
             return self.vjp
 
@@ -198,7 +198,7 @@ class Op:
 
     def inverse_write(self, rule: Callable[..., Any]) -> Callable[..., Any]:
         """Decorator: what the operand of a view op is after a write to the output."""
-        self.write = named(rule, f"{self.name}.inverse_write")
+        self.write = rename_function(rule, f"{self.name}.inverse_write")
         return self.write
 
     def infer(self, *operands: Any, **attributes: Any) -> Any:
@@ -302,7 +302,7 @@ def _operand(op_name: str, parameter: inspect.Parameter, hints: Mapping[str, Any
     )
 
 
-def named(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+def rename_function(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     """Name a function called ``_``, or a lambda, as tracebacks and profiles are to show it."""
     current: Any = function
     while current is not None and current.__name__ in {"_", "<lambda>"}:

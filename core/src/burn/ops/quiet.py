@@ -1,4 +1,4 @@
-"""Ops run where their library says nothing of float results that overflow or are NaN.
+"""Ops run in a context in which their library does not warn about float results.
 
 NumPy, and what is built on it, keeps its error state in a context variable: in a Context that was
 copied inside of `Backend.quiet` it neither warns nor raises nor calls a handler, whatever the user

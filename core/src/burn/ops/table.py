@@ -18,7 +18,7 @@ from burn.ops.quiet import quiet_context, run_in
 if TYPE_CHECKING:
     from burn.device_id import DeviceId
 
-__all__ = ["OpTable", "guarded", "resolve", "specialized", "wrapping"]
+__all__ = ["OpTable", "resolve", "specialized", "with_requirement", "wrapping"]
 
 _log = logging.getLogger("burn")
 
@@ -105,7 +105,7 @@ class OpTable:
         named = getattr(self.backend, "named", None)
         if named is not None and Tag.CHECKS_INDICES in definition.tags:
             function = wrapping(function, functools.partial(named, definition.name))
-        return guarded(definition, function)
+        return with_requirement(definition, function)
 
     def _found(self, definition: Op) -> Callable[..., Any]:
         method = self._own_method(definition)
@@ -128,7 +128,7 @@ class OpTable:
 
 
 class _Closed:
-    """What stands in place of a backend that is of no use any more."""
+    """Replaces the backend of a closed table: each of its members raises the reason."""
 
     def __init__(self, reason: BurnError) -> None:
         self._reason = reason
@@ -154,8 +154,8 @@ def wrapping(
     return wrapped  # type: ignore[no-any-return]  # a callable
 
 
-def guarded(definition: Op, function: Callable[..., Any]) -> Callable[..., Any]:
-    """A callable of an op that first checks the attributes, if the op has requirements of them."""
+def with_requirement(definition: Op, function: Callable[..., Any]) -> Callable[..., Any]:
+    """A callable of an op that first checks the attributes, if the op has a requirement."""
     requires = definition.requires
     if requires is None:
         return function

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias
 
 from burn.ops._precision import for_reals, in_float32
-from burn.ops.op import Context, Op, Tag, named, register
+from burn.ops.op import Context, Op, Tag, register, rename_function
 from burn.ops.signature import Cotangent, FloatOperand, Gradients, InexactOperand, Meta, Primitive
 from burn.ops.table import OpTable
 
@@ -32,7 +32,7 @@ def _function(
     if default is not None:
         definition.decomposition(for_reals(in_float32(default)))
 
-    named(slope, f"{name}.slope")
+    rename_function(slope, f"{name}.slope")
 
     @definition.gradient(saves=(of,))
     def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:

@@ -1,4 +1,4 @@
-"""assert_close: values that are as near each other as their dtypes allow, for tests of users."""
+"""assert_close: compare tensors within the tolerance of their dtypes, in tests of users."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ class Check:
 
     @property
     def name(self) -> str:
-        """What tells it from every other check of its device: ``values/softmax/float32/rows``."""
+        """Its name, unique among the checks of a device: ``values/softmax/float32/rows``."""
         parts = (self.suite, self.op, self.dtype.name if self.dtype else "", self.note)
         return "/".join([part for part in parts if part])
 

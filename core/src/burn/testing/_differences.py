@@ -1,13 +1,13 @@
 """Central differences: what gradients are compared with.
 
-They are taken in float64 with a step h of 1e-6, by NumPy (`NumpyBackend`), whatever the device is
-that is tried: its values are compared with references anyway, and a device that takes its time for
-each call need not be asked for hundreds of them. They are off by the third derivative times
-h**2 / 6, some 1e-13, and by the rounding of the outputs over h, some 1e-10 of their size.
+They are computed in float64 with a step h of 1e-6, by NumPy (`NumpyBackend`) for every device:
+other checks compare the values of the device with references, and differences take hundreds of
+calls, which are slow on some devices. Their errors are the third derivative times h**2 / 6, some
+1e-13, and the rounding of the outputs over h, some 1e-10 of their size.
 
-Elements of an operand are moved together, each by an amount of its own, where their slopes have one
-sign and size, so that none drowns in the sum. Where that leads out of the domain they are moved one
-by one, and so they are to see which of them it is that disagrees.
+Elements of an operand whose derivatives have one sign and size are moved together, each by an
+amount of its own, so that none is lost in the sum. Where that leads out of the domain, elements are
+moved one by one; so they are to find the element whose derivative disagrees.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ subtracted before they are added up, so that those which do not change add no ro
 
 @dataclass(frozen=True, eq=False)
 class Slope:
-    """How fast a number grows as some elements of an array move.
+    """The derivative of a number as some elements of an array move.
 
     Attributes
     ----------
@@ -63,7 +63,7 @@ class Slope:
     value: float
 
     def of(self, gradient: Array) -> float:
-        """What a gradient says it is."""
+        """The same derivative by a gradient."""
         with np.errstate(all="ignore"):
             return float(np.sum(gradient.flat[self.indices].astype(np.float64) * self.amounts))
 

@@ -1,9 +1,9 @@
 """Checks of gradient rules: first and second derivatives against central differences.
 
 See `burn.testing._problem` for what is differentiated, and `burn.testing._differences` for how
-accurate the differences are. With three digits to spare for samples where a function bends
-sharply, that is the tolerance here; a wrong rule is off by far more. On a device without float64
-the gradients are those of float32, and the tolerance is that of its rounding.
+accurate the differences are. The tolerance here is a thousand times that, for samples where
+a function bends sharply; a wrong rule is off by far more. On a device without float64 gradients are
+computed in float32, and the tolerance allows for its rounding.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def gradient_dtype(subject: Subject) -> DType:
 
 
 def is_differentiable(samples: OpSamples, one: Sample) -> bool:
-    """Whether central differences say what the gradients of a sample are."""
+    """Whether the gradients of a sample can be compared with central differences."""
     if Tag.NO_GRADIENT in samples.op.tags or Kind.FLOAT not in (one.kinds or Kind.FLOAT):
         return False
     arrays = [
@@ -64,7 +64,7 @@ def is_differentiable(samples: OpSamples, one: Sample) -> bool:
 
 
 def check_gradients(subject: Subject, samples: OpSamples, one: Sample) -> float | None:
-    """Compare the gradients of a sample with central differences, or with what it says they are.
+    """Compare the gradients of a sample with central differences, or with those that it states.
 
     Parameters
     ----------

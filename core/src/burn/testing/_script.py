@@ -1,7 +1,7 @@
 """Programs that show a failure: a transcript of the calls that led to it, with literal values.
 
-A `Transcript` stands in for the backend and the op table of a subject. Whatever makes its calls
-through those two can be run on one, and what comes out is a program that does the same.
+A `Transcript` replaces the backend and the op table of a subject. Code that makes its calls through
+these two runs on it unchanged, and the result is a program that makes the same calls.
 """
 
 from __future__ import annotations

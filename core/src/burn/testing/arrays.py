@@ -1,4 +1,4 @@
-"""Arrays to make samples of: values that repeat from run to run, and views of every layout."""
+"""Arrays for samples: values that are the same in each run, and views of every layout."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = [
 _GOLDEN_RATIO: Final = (math.sqrt(5.0) - 1.0) / 2.0
 
 SPECIAL: Final = np.array([math.nan, math.inf, -math.inf, 0.0, -0.0])
-"""Floats with a meaning of their own."""
+"""NaN, infinities and zeros of both signs."""
 
 LIMITS: Final = np.array(
     [0, 1, -1, 2, -2, 100, 127, -128, 255, 32767, -32768, 2**31 - 1, -(2**31), 2**63 - 1, -(2**63)]

@@ -150,7 +150,7 @@ def check_error_in_dispatch(subject: Subject, samples: OpSamples, refused: Error
             warnings.simplefilter("ignore")  # what only a warning tells is accepted without them
             outputs = call.outputs(_dispatched(_handle(subject), call, operands))
         if subject.table.origin(call.op) == "derived":
-            # What fails after it was queued knows its own op, and not what that is a part of.
+            # An error of queued work names the op that was queued, which may be a part of this op.
             names += [f"{name}(" for name in REGISTRY]
         for output in outputs:
             dispatch.to_data(output)
@@ -164,10 +164,10 @@ def check_error_in_dispatch(subject: Subject, samples: OpSamples, refused: Error
 
 
 def check_error_in_table(subject: Subject, samples: OpSamples, refused: ErrorSample) -> None:
-    """See that an op table does not accept a call, whatever it raises: Dispatch finds out why.
+    """See that an op table raises any error for a call; Dispatch replaces it by that of the rule.
 
-    Kinds of dtypes, the numbers of creation ops, and calls without any tensor are none of its
-    business: Dispatch checks them.
+    Kinds of dtypes, the numbers of creation ops, and calls without any tensor are not tried here:
+    Dispatch checks them.
     """
     if refused.lenient or refused.expected is DTypeError or Tag.CREATION in samples.op.tags:
         return

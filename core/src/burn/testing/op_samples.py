@@ -1,4 +1,4 @@
-"""Samples: what an op is tried on, and the NumPy function that says what it should give.
+"""Samples: operands and attributes with which an op is tested, and its reference in NumPy.
 
 A family module under `burn.testing.samples` attaches both to an op::
 
@@ -138,7 +138,7 @@ class ErrorSample:
 
 @dataclass(frozen=True, eq=False)
 class OpSamples:
-    """Everything the conformance kit knows of one op.
+    """The samples, error samples and reference of one op, and how results are compared.
 
     Attributes
     ----------

@@ -1,7 +1,7 @@
-"""NumpyBackend: the base for array libraries over NumPy, and nothing else.
+"""NumpyBackend: NumPy through `ArrayBackend`, without any method of its own for an op.
 
-It is what the kit compares gradients with, so that a device is not asked for hundreds of central
-differences, and an example of the least that a backend is.
+It computes the central differences with which the kit compares gradients, and is an example of a
+minimal backend.
 """
 
 from __future__ import annotations

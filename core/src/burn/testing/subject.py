@@ -1,4 +1,4 @@
-"""Subject: a device that is being tried, and the calls that are made on it."""
+"""Subject: the device under test; Call: an op with operands and attributes, made on it."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Subject:
 
     @classmethod
     def of(cls, device: Device, *, minimal: bool = False) -> Subject:
-        """The subject that a device is."""
+        """The subject for a device."""
         hardware = device.hardware
         return cls(hardware.backend, hardware.id, minimal=minimal, handle=hardware)
 
@@ -97,7 +97,7 @@ class Subject:
         ]
 
     def transcript(self) -> tuple[Subject, Transcript]:
-        """A subject that does nothing but write a program, and that program."""
+        """A subject that writes calls into a program instead of making them, and that program."""
         transcript = Transcript(self.backend, self.device, self.handle)
         writing = copy.copy(self)
         writing.backend = transcript

@@ -1,4 +1,4 @@
-"""What is tried on a device: suites of checks, each made for one subject at a time."""
+"""The suites of checks: each lists the checks of one subject."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ SUITES: Final[dict[str, Suite]] = {
 def checks_of(subject: Subject, selection: Selection | None = None) -> Iterator[Check]:
     """The checks of a subject, in an order that does not change from run to run.
 
-    Suites that need what users do with a device are left out for a subject that hides what its
-    backend has, or is no device that users know.
+    Suites that need a `burn.Device` are left out for a minimal subject, and for one without a
+    handle.
 
     Parameters
     ----------

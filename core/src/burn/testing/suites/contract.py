@@ -1,4 +1,4 @@
-"""Suite ``contract``: what core asks of a backend beside the results of its ops."""
+"""Suite ``contract``: the members of a backend beside its ops."""
 
 from __future__ import annotations
 

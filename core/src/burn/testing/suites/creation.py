@@ -1,4 +1,4 @@
-"""Suite ``creation``: tensors are made where and as they were asked for."""
+"""Suite ``creation``: new tensors have the requested device, dtype, shape and values."""
 
 from __future__ import annotations
 

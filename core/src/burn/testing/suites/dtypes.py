@@ -99,7 +99,7 @@ def arithmetic_works(device: Device, dtype: DType) -> None:
 
 @_dtypes.check("what is only stored refuses arithmetic", dtypes=_only_stored)
 def storage_alone_refuses_arithmetic(device: Device, dtype: DType) -> None:
-    """No result is better than one that is wrong."""
+    """An error is better than a wrong result."""
     x = burn.asarray(typical(dtype, 3), device=device)
     for name, call in {
         "x == x": lambda: burn.equal(x, x),
@@ -112,7 +112,7 @@ def storage_alone_refuses_arithmetic(device: Device, dtype: DType) -> None:
 
 @_dtypes.check("what is denied raises", dtypes=_denied)
 def denied_dtypes_raise(device: Device, dtype: DType) -> None:
-    """A dtype that the device has not comes in by no way."""
+    """Every way to make a tensor of a dtype that the device lacks raises."""
     values = typical(dtype, 3)
     x = burn.ones(3, dtype=float32, device=device)
     for name, call in {

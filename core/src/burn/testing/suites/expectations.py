@@ -1,4 +1,4 @@
-"""What checks of devices say when something is not as it should be."""
+"""Assertions for checks of devices: each raises a `Failure` with a message."""
 
 from __future__ import annotations
 

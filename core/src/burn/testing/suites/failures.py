@@ -1,4 +1,4 @@
-"""Suite ``failures``: what goes wrong on a device is told no later than the next read, once."""
+"""Suite ``failures``: an error on a device is raised once, no later than by the next read."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ def unused_graphs_are_freed(device: Device) -> None:
 
 @_memory.check("backward frees the graph")
 def backward_frees(device: Device) -> None:
-    """What was saved for it is gone, though the result is still there."""
+    """Values saved for the backward pass are freed while the result is still referenced."""
     x = burn.ones((16, 16), device=device.autodiff()).require_grad()
     y = burn.exp(x) * x
     watched = _reference_to(_primitive_of(y))

@@ -1,4 +1,4 @@
-"""Suite ``silence``: float results that are not finite are no reason to say so."""
+"""Suite ``silence``: float results that are not finite cause no warning."""
 
 from __future__ import annotations
 
