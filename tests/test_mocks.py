@@ -1,6 +1,8 @@
 """Mock devices: what burn does on hardware that lacks dtypes or memory, or fails."""
 
+import dataclasses
 import gc
+import warnings
 
 import numpy as np
 import pytest
@@ -313,3 +315,65 @@ def test_a_plugin_can_be_tried_with_devices_of_its_own_types():
         assert device.name == "acme:0"
         assert device.info.memory == 1 << 20
         assert device.type == "npu"
+
+
+class FailingBackend(type(BACKEND)):
+    """Its `add` and `exp` fail in the way of `failure`, and count their calls."""
+
+    failure = None
+    calls = 0
+
+    def add(self, x1, x2):
+        return self._fail()
+
+    def exp(self, x):
+        return self._fail()
+
+    @classmethod
+    def _fail(cls):
+        cls.calls += 1
+        if isinstance(cls.failure, Exception):
+            raise cls.failure
+        warnings.warn("from the library", cls.failure, stacklevel=1)
+
+
+@pytest.mark.parametrize(
+    ("failure", "calls"),
+    [
+        (RuntimeError("failed"), 1),
+        (ValueError("failed"), 1),
+        (KeyError("failed"), 1),
+        (AttributeError("failed"), 1),
+        (TypeError("failed"), 1),
+        (MemoryError("failed"), 1),
+        (UserWarning, 1),
+        (DeprecationWarning, 1),
+        (RuntimeWarning, 2),
+        (FloatingPointError("failed"), 2),
+    ],
+)
+def test_an_op_that_fails_runs_once_and_twice_if_it_is_about_floats(failure, calls, monkeypatch):
+    monkeypatch.setattr(FailingBackend, "failure", failure)
+    spec = mock_backend(devices=[MockDevice("plain")])
+    spec = dataclasses.replace(spec, load=lambda: FailingBackend("mock", [MockDevice("plain")]))
+    with burn.registered(spec), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        device = burn.Device("mock")
+        x = burn.asarray([1.0, 2.0], device=device)
+        whole = burn.asarray([1, 2], device=device)
+        leaf = burn.asarray([1.0, 2.0], device=device.autodiff()).require_grad()
+        for call in (
+            lambda: x + x,
+            lambda: x + 1.0,
+            lambda: x + whole,
+            lambda: leaf + x,
+            lambda: burn.exp(x),
+            lambda: burn.exp(whole),
+            lambda: burn.exp(leaf),
+        ):
+            for _ in range(2):  # once to resolve it, once resolved
+                FailingBackend.calls = 0
+                with pytest.raises(burn.BurnError, match=r"from the library|failed") as caught:
+                    call()
+                assert FailingBackend.calls == calls
+                assert caught.value.__context__ in (None, caught.value.__cause__)

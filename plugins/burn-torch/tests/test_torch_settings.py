@@ -1,7 +1,9 @@
 """What a user's program sets in torch changes nothing here, and nothing here changes it."""
 
 import contextlib
+import dataclasses
 import threading
+import warnings
 
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ import torch
 
 import burn
 from burn.nn import functional as F
+from burn.plugin_api import registry
 
 DEVICE = burn.Device("torch/cpu")
 
@@ -196,3 +199,28 @@ def test_a_program_of_torch_trains_while_burn_computes():
         np.testing.assert_allclose(second["gradient"], first["gradient"], rtol=1e-5)
     thread.join()
     assert not errors
+
+
+class UnorderedBackend(type(DEVICE.backend)):
+    """Its `exp` calls a function that torch refuses under deterministic algorithms."""
+
+    calls = 0
+
+    def exp(self, x):
+        type(self).calls += 1
+        return x.clone().put_(torch.tensor([0]), torch.tensor([7.0]))
+
+
+@pytest.mark.parametrize("warn_only", [False, True])
+def test_an_op_that_torch_refuses_as_not_deterministic_is_run_again_and_computes(warn_only):
+    torch_spec = registry.entry("torch").spec
+    spec = dataclasses.replace(torch_spec, name="unordered", load=UnorderedBackend, libraries=())
+    UnorderedBackend.calls = 0
+    with burn.registered(spec), deterministic(warn_only=warn_only), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        x = burn.asarray([1.0, 2.0], device="unordered/cpu")
+        leaf = burn.asarray([1.0, 2.0], device=x.device.autodiff()).require_grad()
+        assert burn.exp(x).tolist() == [7.0, 2.0]
+        assert burn.exp(leaf).tolist() == [7.0, 2.0]
+        assert torch.are_deterministic_algorithms_enabled()
+    assert UnorderedBackend.calls == 4

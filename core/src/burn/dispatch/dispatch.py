@@ -20,7 +20,7 @@ from burn.dispatch.resolution import (
 )
 from burn.dispatch.transfer import fail, transfer
 from burn.dtype import DType, DTypeUsage
-from burn.errors import AutodiffError, BurnError, OperandTypeError
+from burn.errors import AutodiffError, BurnError, DTypeError, OperandTypeError
 from burn.ops import REGISTRY, Op
 from burn.ops.quiet import is_busy
 from burn.plugins import registry
@@ -267,7 +267,11 @@ class Dispatch(Generic[_Tensor]):
 
     def create(self, name: str, device: Device, dtype: DType, **attrs: Any) -> _Tensor:
         """Run a creation op on a device."""
-        tensor_type = device.tensor_type(dtype)
+        try:
+            tensor_type = device.tensor_type(dtype)
+        except DTypeError as error:
+            error.operation = error.operation or name
+            raise
         function = getattr(device.ops, name)
         definition = REGISTRY[name]
         attrs["dtype"] = dtype
@@ -375,11 +379,11 @@ class Dispatch(Generic[_Tensor]):
         if isinstance(failure, BurnError):
             failure.operation = failure.operation or operation
             raise failure.with_traceback(None) from failure.__cause__
-        if not (is_busy(failure) or isinstance(failure, (FloatingPointError, Warning))):
+        if not (is_busy(failure) or device.hardware.backend.because_of_settings(failure)):
             failure.__suppress_context__ = True
             fail(device, failure, operation)
-        # The op did not run, as another thread was in its Context, or a filter of the user's made
-        # a warning an exception. The callable of the table, unlike the plan's, serves all threads.
+        # The op did not run, as another thread was in its Context, or a setting of the user's made
+        # it fail. The callable of the table, unlike the plan's, serves all threads.
         try:
             with device.ops.backend.quiet():
                 result = getattr(device.ops, definition.name)(

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from burn.dispatch import DispatchTensor, unary
-from burn.errors import AxisError, OperandTypeError, ShapeError
+from burn.errors import AxisError, DTypeError, OperandTypeError, ShapeError
 from burn.functions.common import Axis, DeviceLike, DTypeLike, dispatch
 from burn.functions.normalize import (
     as_dtype,
@@ -104,7 +104,11 @@ def astype(
         x = x.to_device(find_device(device, "astype"))
     if x.dtype is wanted:
         return dispatch.wrap(x.primitive, x.tensor_type) if copy else x
-    x.device.tensor_type(wanted)
+    try:
+        x.device.tensor_type(wanted)
+    except DTypeError as error:
+        error.operation = "astype"
+        raise
     return _cast(x, dtype=wanted)
 
 

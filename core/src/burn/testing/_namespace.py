@@ -10,14 +10,6 @@ from burn.testing._check import (
     Status as Status,
 )
 from burn.testing._check_selection import Selection as Selection
-from burn.testing._conformance import (
-    Group as Group,
-    devices_of as devices_of,
-    groups_of as groups_of,
-    run as run,
-    run_check as run_check,
-    select as select,
-)
 from burn.testing._expected import (
     ExpectedFailures as ExpectedFailures,
     find_expected_failures as find_expected_failures,
@@ -36,6 +28,14 @@ from burn.testing.checks import (
     check_error_in_table as check_error_in_table,
     check_kinds as check_kinds,
     check_sample as check_sample,
+)
+from burn.testing.conformance import (
+    Group as Group,
+    devices_of as devices_of,
+    groups_of as groups_of,
+    run as run,
+    run_check as run_check,
+    select as select,
 )
 from burn.testing.mocks import (
     MOCK_DEVICES as MOCK_DEVICES,

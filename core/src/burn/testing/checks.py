@@ -360,7 +360,7 @@ def _call_in_first_dtype(samples: OpSamples, one: Sample) -> Call:
 
 
 def _refused_call(samples: OpSamples, refused: ErrorSample) -> Call:
-    attributes = dict(refused.attributes)
+    attributes = resolve_attributes(refused.attributes, float32, int64)
     return Call(samples.op, refused.operands, refused.operands, attributes)
 
 

@@ -14,7 +14,7 @@ import pytest
 
 if TYPE_CHECKING:
     from burn.testing._check import Result
-    from burn.testing._conformance import Group
+    from burn.testing.conformance import Group
     from burn.testing.subject import Subject
 
 _HERE = Path(__file__).parent
@@ -66,7 +66,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    """The checks stand under `burn.testing._conformance`, for the devices that are named."""
+    """The checks stand under `burn.testing.conformance`, for the devices that are named."""
     if file_path != _ANCHOR or not parent.config.getoption("burn_device"):
         return None
     file: pytest.Collector = ConformanceFile.from_parent(parent, path=file_path)
@@ -79,7 +79,7 @@ class ConformanceFile(pytest.File):
     def collect(self) -> Iterator[pytest.Collector]:
         """One collector per device."""
         from burn.errors import BurnError
-        from burn.testing._conformance import devices_of
+        from burn.testing.conformance import devices_of
         from burn.testing.subject import Subject
 
         minimal = self.config.getoption("burn_minimal")
@@ -106,8 +106,8 @@ class SubjectCollector(pytest.Collector):
         """One item per suite, op and dtype."""
         from burn.errors import BurnError
         from burn.testing._check_selection import Selection
-        from burn.testing._conformance import groups_of
         from burn.testing._expected import ExpectedFailures, find_expected_failures
+        from burn.testing.conformance import groups_of
         from burn.testing.op_samples import SAMPLES
         from burn.testing.suites import SUITES
 

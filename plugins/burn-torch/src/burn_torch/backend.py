@@ -162,6 +162,10 @@ class TorchBackend(
         """Torch never warns of float results; it may refuse kernels that are not deterministic."""
         return any_order()
 
+    def because_of_settings(self, error: Exception) -> bool:
+        """That torch refuses kernels that are not deterministic, or warns of them."""
+        return "use_deterministic_algorithms" in str(error) or super().because_of_settings(error)
+
     # Core calls the members below on the object that the plugin loads, for any device.
 
     def from_data(self, data: TensorData, device: DeviceId) -> Tensor:
