@@ -15,13 +15,13 @@ from typing import Any, NoReturn, TypeAlias
 import numpy as np
 
 from burn.devices import Device
-from burn.dtype import DType, Kind, float32
+from burn.dtype import DType, Kind, float32, int64
 from burn.errors import ArgumentError, BurnError, DTypeError
 from burn.functions.common import dispatch
 from burn.ops import REGISTRY, Meta, Tag
 from burn.testing._check import Failure
 from burn.testing._script import Transcript, literal
-from burn.testing.op_samples import Array, ErrorSample, OpSamples, Sample
+from burn.testing.op_samples import Array, ErrorSample, OpSamples, Sample, resolve_attributes
 from burn.testing.subject import Call, Subject, map_arrays
 from burn.testing.tolerance import Comparison, compare
 
