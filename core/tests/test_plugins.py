@@ -1,4 +1,4 @@
-"""Discovery: every plugin is looked at on its own, and what is wrong with one is kept and told."""
+"""Discovery: each plugin is imported on its own, and the error of a broken one is kept and shown."""
 
 import importlib.metadata
 import itertools

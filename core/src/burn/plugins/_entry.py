@@ -173,7 +173,7 @@ class BackendEntry:
 
     @property
     def state(self) -> State:
-        """How far the backend has come; counts its devices."""
+        """The state of the backend; it is probed for devices if necessary."""
         if self.error is None and self.backend is not None:
             return State.LOADED
         devices = self.probe()
@@ -192,8 +192,8 @@ class BackendEntry:
         Parameters
         ----------
         is_asked_for : bool
-            Whether the user named the backend. A probe that took too long for others, which go on
-            without it, is waited for longer then.
+            Whether the user named the backend. Then a slow probe gets a longer time limit, also if
+            it was overdue before.
         """
         if is_asked_for and isinstance(self.failure, OverdueError):
             self.failure = None
@@ -205,7 +205,7 @@ class BackendEntry:
                 self.absence = describe(error)
                 return []
             except KeyboardInterrupt:
-                if not probe.is_pending:  # the probe raised it; another one may be luckier
+                if not probe.is_pending:  # it raised this itself: the next call probes again
                     self._probe = Probe(self.spec)
                 raise
             except BaseException as error:  # noqa: BLE001 — whatever a driver does is its failure

@@ -17,7 +17,7 @@ from burn.testing.subject import Subject
 __all__ = ["DeviceSuite", "Suite", "for_each_dtype", "named_check", "on_op"]
 
 DTypes: TypeAlias = Callable[[Device], Iterable[DType]]
-"""Which dtypes a function of a device and a dtype is tried with on that device."""
+"""The dtypes with which a check of a device and a dtype runs on that device."""
 
 
 @dataclass(frozen=True)
@@ -27,15 +27,15 @@ class Suite:
     Attributes
     ----------
     name : str
-        How it is chosen on the command line, and the first part of the names of its checks.
+        Its name on the command line, which begins the names of its checks.
     summary : str
-        What it tries, in one line.
+        What its checks test, in one line.
     checks : callable
         Makes the checks for a subject, one after the other: those that are about one op for the
         ops that are given, and the others.
     of_devices : bool
-        Whether it tries what users do with a device; else it calls the op table, and is for a
-        `Minimal` backend too.
+        Whether its checks use a `burn.Device`, as users do. Else they call the op table, and run
+        on a `Minimal` backend too.
     """
 
     name: str
@@ -45,10 +45,10 @@ class Suite:
 
 
 class DeviceSuite:
-    """A suite of functions that take a device, and raise if it does not do what it should.
+    """A suite of functions that take a device, and raise if a result is wrong.
 
-    A function that takes a dtype too is tried with several. What they compare they compare with
-    what Python and NumPy say.
+    A function that also takes a dtype runs once for each of several dtypes. Results are compared
+    with those of Python and NumPy.
 
     Parameters
     ----------
