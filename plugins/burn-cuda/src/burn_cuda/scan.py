@@ -33,7 +33,7 @@ _WORD_VALUE_BYTES: Final = 4
 """Bytes of a value in a word of 8 bytes, beside the bit that marks it as valid."""
 
 _GROUP_TILES: Final = 32
-"""Tiles of a group, and groups of a group of groups; FAN in the kernel."""
+"""Tiles of a group, and groups of a group of groups; GROUP_SIZE in the kernel."""
 
 
 class ScanOps(CudaOps):
