@@ -1,4 +1,4 @@
-"""Discovery: each plugin is imported on its own, and the error of a broken one is kept and shown."""
+"""Discovery: each plugin is imported on its own; the error of a broken one is kept and shown."""
 
 import importlib.metadata
 import itertools

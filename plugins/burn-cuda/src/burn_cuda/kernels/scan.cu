@@ -34,7 +34,7 @@ extern "C" __global__ void scan_lines(
 // A block scans one tile: 8 warps, each with PACKS times 32 packs of WIDTH adjacent elements.
 #define WARPS 8
 #define TILE (WARPS * 32 * PACKS * WIDTH)
-#define FAN 32
+#define GROUP_SIZE 32  // tiles of a group, and groups of a group of groups: one for each lane of a warp
 
 __device__ __forceinline__ S from_lane_before(S value, int step) {
     return (S)__shfl_up_sync(0xffffffffu, value, step);
@@ -74,23 +74,23 @@ __device__ __forceinline__ S await(const volatile uint64* address) {
     return bits.value;
 }
 
-// The total of all tiles of the row before this one: the tiles of its group of FAN tiles, the groups of
-// its group of FAN groups, and everything before that. The last tile of a group publishes the total of
-// the group. The order of the additions does not depend on the order in which blocks run. A block waits
+// The total of all tiles of the row before this one: the tiles of its group of GROUP_SIZE tiles, the
+// groups of its group of GROUP_SIZE groups, and everything before that. The last tile of a group
+// publishes the total of the group. The order of the additions does not depend on the order in which blocks run. A block waits
 // for blocks with lower indices alone.
 __device__ __forceinline__ S total_before_tile(
     int64 tile, S own, uint64* totals, uint64* groups, uint64* starts) {
     const int lane = threadIdx.x;
-    const int64 group = tile / FAN, start = group / FAN;
-    const int position = (int)(tile % FAN), group_position = (int)(group % FAN);
-    if (lane == 0 && position + 1 < FAN) publish(totals + tile * HALVES, own);
+    const int64 group = tile / GROUP_SIZE, start = group / GROUP_SIZE;
+    const int position = (int)(tile % GROUP_SIZE), group_position = (int)(group % GROUP_SIZE);
+    if (lane == 0 && position + 1 < GROUP_SIZE) publish(totals + tile * HALVES, own);
     S tile_sum = (S)0, group_sum = (S)0, start_sum = (S)0;
     if (lane < position) tile_sum = await(totals + (tile - position + lane) * HALVES);
     tile_sum = scan_lanes(tile_sum);
     tile_sum = (S)__shfl_sync(0xffffffffu, tile_sum, position > 0 ? position - 1 : 0);
     S group_total = position > 0 ? F::of(tile_sum, own) : own;
-    const bool ends_group = position + 1 == FAN;
-    if (lane == 0 && ends_group && group_position + 1 < FAN)
+    const bool ends_group = position + 1 == GROUP_SIZE;
+    if (lane == 0 && ends_group && group_position + 1 < GROUP_SIZE)
         publish(groups + group * HALVES, group_total);
     if (lane < group_position) group_sum = await(groups + (group - group_position + lane) * HALVES);
     group_sum = scan_lanes(group_sum);
@@ -100,7 +100,7 @@ __device__ __forceinline__ S total_before_tile(
         group_total = F::of(group_sum, group_total);
         tile_sum = position > 0 ? F::of(group_sum, tile_sum) : group_sum;
     }
-    if (lane == 0 && ends_group && group_position + 1 == FAN)
+    if (lane == 0 && ends_group && group_position + 1 == GROUP_SIZE)
         publish(starts + start * HALVES, start > 0 ? F::of(start_sum, group_total) : group_total);
     const bool has_tile_sum = position > 0 || group_position > 0;
     if (start > 0) tile_sum = has_tile_sum ? F::of(start_sum, tile_sum) : start_sum;
@@ -173,7 +173,7 @@ extern "C" __global__ void __launch_bounds__(256) scan_rows(
             for (int w = 1; w < WARPS; ++w) all = F::of(all, totals[w]);
             uint64* own = words + row * row_words;
             uint64* groups = own + tiles * HALVES;
-            uint64* starts = groups + (tiles / FAN + 1) * HALVES;
+            uint64* starts = groups + (tiles / GROUP_SIZE + 1) * HALVES;
             const S found = total_before_tile(tile, all, own, groups, starts);
             if (lane == 0) before = found;
         }
