@@ -62,6 +62,13 @@ def test_an_unknown_dtype_is_an_error_that_lists_what_there_is(nonsense):
         DType.of(nonsense)
 
 
+def test_a_numpy_scalar_changes_nothing_for_numbers_that_equal_it():
+    DType.of(np.float32(2))
+    assert DType.of(np.int8(2)) is d.int8
+    with pytest.raises(DTypeError, match="unknown dtype 2"):
+        DType.of(2)
+
+
 def test_a_dtype_survives_pickling_as_the_same_object():
     assert pickle.loads(pickle.dumps(d.bfloat16)) is d.bfloat16
 

@@ -242,7 +242,10 @@ class DType(str):
         if found is None:
             raise DTypeError(f"unknown dtype {dtype!r}", hint=f"burn has {', '.join(cls._members)}")
         if dtype.__class__.__module__.startswith("numpy"):
-            cls._native[dtype] = found
+            import numpy as np
+
+            if isinstance(dtype, np.dtype):  # a NumPy scalar as a key would equal other numbers
+                cls._native[dtype] = found
         return found
 
     def __getattr__(self, name: str) -> Any:

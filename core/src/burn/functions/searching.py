@@ -330,8 +330,10 @@ def where(condition: Tensor, x1: Operand, x2: Operand, /) -> Tensor:
     """
     if not (isinstance(x1, DispatchTensor) or isinstance(x2, DispatchTensor)):
         check_tensor(condition, "condition", "where")
-        # There is no tensor to take the dtype of.
-        x1, x2 = (asarray(as_python(one), device=condition.device) for one in (x1, x2))
+        numbers = [as_python(x1), as_python(x2)]
+        if all(isinstance(one, (bool, int, float, complex)) for one in numbers):
+            # There is no tensor to take the dtype of.
+            x1, x2 = (asarray(one, device=condition.device) for one in numbers)
     return dispatch.execute_one("where", condition, x1, x2)
 
 
