@@ -210,7 +210,7 @@ def _print(console: Console, report: Report) -> None:
         names = ", ".join([result.check.op for result in missing])
         console.print()
         print_line(console, f"FAILED contract: not there, and required: {names}", "bold red")
-    failures = _spread(result for result in report.failures if not _is_missing(result))
+    failures = _round_robin(result for result in report.failures if not _is_missing(result))
     for result in failures[:_MAX_FULL_FAILURES]:
         console.print()
         print_line(console, f"{result.status.name} {result.check.name}", "bold red")
@@ -238,7 +238,7 @@ def _is_missing(result: Result) -> bool:
     return result.status.value == "failed" and (check.suite, check.note) == ("contract", "required")
 
 
-def _spread(results: Iterable[Result]) -> list[Result]:
+def _round_robin(results: Iterable[Result]) -> list[Result]:
     """Results with the first of each op before the second of any."""
     counts: Counter[str] = Counter()
     numbered = []

@@ -179,7 +179,7 @@ def from_dlpack(x: Any, /, *, device: DeviceLike | None = None, copy: bool | Non
     if is_readable(memory):
         return _from_host(x, target or Device.default(), copy)
     if target is not None and dlpack_device(target) == memory:
-        shared = _import(_lent(x, memory, target, copy), target)
+        shared = _import(_exported(x, memory, target, copy), target)
         if shared is not None:
             return shared
     if copy is False:
@@ -273,7 +273,7 @@ def _import(x: Any, target: Device) -> Tensor | None:
         return None
 
 
-def _lent(x: Any, memory: DLPackDevice, target: Device, copy: bool | None) -> Any:
+def _exported(x: Any, memory: DLPackDevice, target: Device, copy: bool | None) -> Any:
     """An array for a backend: unwrapped if it is of the backend's own library and not copied."""
     if not copy and own_device(x, memory) is target.hardware:
         return x
@@ -284,7 +284,7 @@ def _read(x: Any, memory: DLPackDevice) -> TensorData:
     """The values of an array whose memory the host cannot read, through a device that can."""
     reader = device_of_memory(x, memory)
     if reader is not None:
-        imported = _import(_lent(x, memory, reader, None), reader)
+        imported = _import(_exported(x, memory, reader, None), reader)
         if imported is not None:
             return imported.data()
     try:

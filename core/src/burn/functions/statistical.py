@@ -313,7 +313,7 @@ def var(
     >>> burn.var(burn.asarray([1.0, 2.0, 3.0], device="cpu"), correction=1).item()
     1.0
     """
-    return _spread(_var, x, axis, correction, keepdims, "var")
+    return _variance_or_deviation(_var, x, axis, correction, keepdims, "var")
 
 
 @reduction
@@ -349,7 +349,7 @@ def std(
     >>> burn.std(burn.asarray([1.0, 5.0], device="cpu")).item()
     2.0
     """
-    return _spread(_std, x, axis, correction, keepdims, "std")
+    return _variance_or_deviation(_std, x, axis, correction, keepdims, "std")
 
 
 class VarianceAndMean(NamedTuple):
@@ -395,7 +395,7 @@ def var_mean(
     >>> variance.item(), mean.item()
     (4.0, 3.0)
     """
-    variance = _spread(_var, x, axis, correction, keepdims, "var_mean")
+    variance = _variance_or_deviation(_var, x, axis, correction, keepdims, "var_mean")
     return VarianceAndMean(variance, mean(x, axis=axis, keepdims=keepdims))
 
 
@@ -460,7 +460,7 @@ def total_dtype(x: Tensor, dtype: DTypeLike | None, operation: str) -> DType:
     return default
 
 
-def _spread(
+def _variance_or_deviation(
     function: Callable[..., Tensor],
     x: Tensor,
     axis: Axis,

@@ -127,7 +127,7 @@ def _(
     check_conv_bias(bias, plan.inputs)
     ends = flipped_padding(plan.axes)
     if max(attributes["stride"]) > 1 or min(map(min, ends)) < 0:
-        x = _spread(ops, x, plan.axes, ends)
+        x = _interleaved_with_zeros(ops, x, plan.axes, ends)
         ends = ((0, 0),) * len(ends)
     return ops.conv(
         x,
@@ -232,7 +232,9 @@ def flipped_padding(axes: Sequence[Windows]) -> Pairs:
     )
 
 
-def _spread(ops: OpTable, x: Primitive, axes: Sequence[Windows], ends: Pairs) -> Primitive:
+def _interleaved_with_zeros(
+    ops: OpTable, x: Primitive, axes: Sequence[Windows], ends: Pairs
+) -> Primitive:
     """Elements a stride apart with zeros between them, padded or cropped at both ends."""
     batch, channels = x.shape[:2]
     targets = [(0, batch, 1), (0, channels, 1)]

@@ -220,14 +220,14 @@ def _(
 ) -> Primitive:
     shape = _grid_shape(tuple(theta.shape), output_size)
     rows, columns = output_size
-    across, down = (_spread(count, align_corners) for count in (columns, rows))
+    across, down = (_element_centers(count, align_corners) for count in (columns, rows))
     points = np.ones((rows, columns, 3))
     points[..., 0], points[..., 1] = across, down[:, None]
     flat = constant(ops, points.reshape(rows * columns, 3), ops.dtype(theta))
     return ops.reshape(ops.matmul(flat, ops.permute(theta, axes=(0, 2, 1))), shape=shape)
 
 
-def _spread(count: int, align_corners: bool) -> Array:
+def _element_centers(count: int, align_corners: bool) -> Array:
     """Coordinates of the middles of `count` elements; 0 if there is one."""
     spread = (2.0 * np.arange(count) + 1.0) / max(count, 1) - 1.0
     if align_corners and count > 1:

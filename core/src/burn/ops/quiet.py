@@ -45,7 +45,7 @@ def run_in(context: Context, definition: Op, function: Callable[..., Any]) -> Ca
     copy = context.copy
     shared: Callable[..., Any] = MethodType(copy().run, function)  # calls run(function, ...)
 
-    def again(error: RuntimeError, *operands: Primitive, **attributes: Any) -> Any:
+    def retry(error: RuntimeError, *operands: Primitive, **attributes: Any) -> Any:
         if not is_busy(error):
             raise error
         return copy().run(function, *operands, **attributes)
@@ -54,19 +54,19 @@ def run_in(context: Context, definition: Op, function: Callable[..., Any]) -> Ca
         try:
             return shared(*operands, **attributes)
         except RuntimeError as error:
-            return again(error, *operands, **attributes)
+            return retry(error, *operands, **attributes)
 
     def call_one(x: Primitive, /) -> Any:  # to hand on any operands takes a third of a small op
         try:
             return shared(x)
         except RuntimeError as error:
-            return again(error, x)
+            return retry(error, x)
 
     def call_two(x1: Primitive, x2: Primitive, /) -> Any:
         try:
             return shared(x1, x2)
         except RuntimeError as error:
-            return again(error, x1, x2)
+            return retry(error, x1, x2)
 
     def specialize(dtype: DType) -> Callable[..., Any]:
         choose = getattr(function, "specialize", None)

@@ -101,13 +101,13 @@ class OpTable:
         return method
 
     def _resolve(self, definition: Op) -> Callable[..., Any]:
-        function = self._found(definition)
+        function = self._implementation(definition)
         named = getattr(self.backend, "named", None)
         if named is not None and Tag.CHECKS_INDICES in definition.tags:
             function = wrapping(function, functools.partial(named, definition.name))
         return with_requirement(definition, function)
 
-    def _found(self, definition: Op) -> Callable[..., Any]:
+    def _implementation(self, definition: Op) -> Callable[..., Any]:
         method = self._own_method(definition)
         if method is not None:
             if Tag.CREATION in definition.tags:

@@ -121,16 +121,16 @@ def discover(
             record.attempt.wait(_SECONDS_BEFORE_NEXT_IMPORT)
             new.append(record)
     for record in new:
-        _take(record, is_asked_for=record.name == asked_for)
+        _record_declaration(record, is_asked_for=record.name == asked_for)
     return result
 
 
 def wait_longer(record: PluginRecord) -> None:
     """Wait longer for a plugin that was left out: the user asks for its backend by name."""
-    _take(record, is_asked_for=True)
+    _record_declaration(record, is_asked_for=True)
 
 
-def _take(record: PluginRecord, *, is_asked_for: bool) -> None:
+def _record_declaration(record: PluginRecord, *, is_asked_for: bool) -> None:
     """Put the backends that a plugin declares into its record, or its error."""
     attempt: Attempt[_Declaration] = record.attempt
     try:
