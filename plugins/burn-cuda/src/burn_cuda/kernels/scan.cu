@@ -34,7 +34,7 @@ extern "C" __global__ void scan_lines(
 // A block scans one tile: 8 warps, each with PACKS times 32 packs of WIDTH adjacent elements.
 #define WARPS 8
 #define TILE (WARPS * 32 * PACKS * WIDTH)
-#define GROUP_SIZE 32  // tiles of a group, and groups of a group of groups: one for each lane of a warp
+#define GROUP_SIZE 32  // tiles of a group, and groups of a group of groups: a lane of a warp each
 
 __device__ __forceinline__ S from_lane_before(S value, int step) {
     return (S)__shfl_up_sync(0xffffffffu, value, step);
@@ -76,8 +76,8 @@ __device__ __forceinline__ S await(const volatile uint64* address) {
 
 // The total of all tiles of the row before this one: the tiles of its group of GROUP_SIZE tiles, the
 // groups of its group of GROUP_SIZE groups, and everything before that. The last tile of a group
-// publishes the total of the group. The order of the additions does not depend on the order in which blocks run. A block waits
-// for blocks with lower indices alone.
+// publishes the total of the group. The order of the additions does not depend on the order in which
+// blocks run. A block waits for blocks with lower indices alone.
 __device__ __forceinline__ S total_before_tile(
     int64 tile, S own, uint64* totals, uint64* groups, uint64* starts) {
     const int lane = threadIdx.x;
