@@ -59,6 +59,12 @@ def test_every_name_of_the_plugin_api_is_there():
         assert getattr(burn.plugin_api, name) is not None
 
 
+def test_a_star_import_of_the_plugin_api_gives_every_name():
+    names = {}
+    exec("from burn.plugin_api import *", names)  # noqa: S102 — a function has no star import
+    assert set(dir(burn.plugin_api)) == names.keys() - {"__builtins__"}
+
+
 def test_the_plugin_api_names_its_version():
     major, minor = burn.plugin_api.API_VERSION
     assert (major, minor) >= (0, 1)

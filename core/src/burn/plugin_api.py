@@ -39,6 +39,8 @@ _MODULES: Final = (
 if not TYPE_CHECKING:  # a type checker knows the names above, and is to report all others
 
     def __getattr__(name: str) -> Any:
+        if name == "__all__":  # of a star import
+            return __dir__()
         # Python asks every module for names such as __path__: that imports nothing.
         for module_name in () if name.startswith("__") else _MODULES:
             module = importlib.import_module(module_name)
