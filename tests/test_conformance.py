@@ -49,16 +49,23 @@ SUBJECTS = dict(kit_subjects())
 
 
 def in_size(name):
-    """The gate tries defaults on the required ops of one device: ``cpu:0 minimal``."""
+    """The gate tries the required ops alone on one device: ``cpu:0 minimal``."""
     later = name.endswith(" minimal") and name != "cpu:0 minimal"
     return pytest.mark.exhaustive if later else ()
+
+
+def in_size_of_op(name, subject, op):
+    """The gate tries an op where it is a method, and its default on ``cpu:0 minimal``."""
+    is_method = subject.table.origin(REGISTRY[op]) == "native"
+    return in_size(name) if is_method or name == "cpu:0 minimal" else pytest.mark.exhaustive
 
 
 def ops_of_subjects():
     for name, subject in SUBJECTS.items():
         for op, samples in SAMPLES.items():
             if any(subject.dtypes(samples, one) for one in samples.samples):
-                yield pytest.param(subject, op, id=f"{name} {op}", marks=in_size(name))
+                marks = in_size_of_op(name, subject, op)
+                yield pytest.param(subject, op, id=f"{name} {op}", marks=marks)
 
 
 def suites_beyond_ops():

@@ -108,6 +108,7 @@ def test_a_transformer_learns_to_spell_and_writes_a_sample(run_python, steps, lo
     assert len(result.stdout.partition("In the beginning ")[2].rstrip("\n")) >= 15
 
 
+@pytest.mark.exhaustive
 def test_digits_repeats_itself_for_one_seed_and_dtype(run_digits):
     arguments = ("--device", "cpu", "--epochs", "1", "--dtype", "float64", "--seed", "3")
     first, _ = run_digits(*arguments)
