@@ -29,8 +29,8 @@ PYTEST := $(ONE_THREAD) BURN_OPENCL_CACHE= $(BIN)/pytest --numprocesses auto --d
 
 help:
 	@echo "make demo    train a network on handwritten digits, on the best device there is"
-	@echo "make test    check style and types, run the tests of every change (5 minutes on 2 cores)"
-	@echo "make test-all  the same with all that takes longer: see CONTRIBUTING.md (30 minutes)"
+	@echo "make test    check style and types, run the tests of every change (6 minutes on 2 cores)"
+	@echo "make test-all  the same with all that takes longer: see CONTRIBUTING.md (up to an hour)"
 	@echo "make bench   compare with NumPy and PyTorch, side by side"
 	@echo "make docs    build the documentation into out/docs"
 	@echo "make clean   remove .venv, caches and what the examples wrote"

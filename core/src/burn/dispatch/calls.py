@@ -54,7 +54,10 @@ def unary(dispatch: Dispatch[_Tensor], name: str) -> Callable[..., _Tensor]:
 def unary_by_dict(
     dispatch: Dispatch[_Tensor], name: str
 ) -> Callable[[_Tensor, dict[str, Any]], _Tensor]:
-    """Like `unary`, with the attributes in a dict that views keep: it is not copied."""
+    """Like `unary` for an op whose output has the dtype of its operand: views, sums of floats.
+
+    The attributes come in a dict, which views keep: it is not copied.
+    """
 
     def call(x: _Tensor, attrs: dict[str, Any], /) -> _Tensor:
         try:
