@@ -82,9 +82,47 @@ def test_the_handle_is_interned_and_survives_pickling():
         CHECKPOINTING.autodiff()
 
 
-def test_tensors_of_both_kinds_of_autodiff_device_mix():
+def test_tracked_tensors_of_two_strategies_do_not_mix():
     x = burn.ones(2, device=PLAIN).require_grad()
     y = burn.ones(2, device=CHECKPOINTING).require_grad()
-    gradients = (burn.exp(x) * burn.exp(y)).sum().backward()
+    for mix in (lambda: x * y, lambda: burn.concat([y, x]), lambda: burn.where(x > 0, x, y)):
+        with pytest.raises(burn.AutodiffError, match="two strategies") as caught:
+            mix()
+        assert str(PLAIN) in str(caught.value)
+        assert str(CHECKPOINTING) in str(caught.value)
+    gradients = (burn.exp(x).to_device(CHECKPOINTING) * burn.exp(y)).sum().backward()
     assert x.grad(gradients).tolist() == pytest.approx([np.e**2] * 2)
     assert y.grad(gradients).tolist() == pytest.approx([np.e**2] * 2)
+
+
+@pytest.mark.parametrize(("tracking", "other"), [(PLAIN, CHECKPOINTING), (CHECKPOINTING, PLAIN)])
+def test_an_untracked_operand_follows_the_tracked_one(tracking, other):
+    x = burn.ones(2, device=tracking).require_grad()
+    for y in (burn.ones(2, device=other), burn.ones(2, device=tracking.inner())):
+        for result in (x * y, y * x, burn.where(y > 0, y, x), burn.concat([y, x])):
+            assert result.device is tracking
+
+
+def test_the_strategy_is_that_of_the_device_a_tensor_returns_to():
+    gradient = burn.ones(2, device=CHECKPOINTING.inner())
+    assert burn.Tensor.from_inner(gradient, CHECKPOINTING).device is CHECKPOINTING
+    assert burn.Tensor.from_inner(gradient).device is PLAIN
+    leaf = burn.ones(2, device=CHECKPOINTING).require_grad()
+    assert burn.Tensor.from_inner(leaf).device is CHECKPOINTING
+    assert not burn.Tensor.from_inner(leaf).is_tracked
+    assert leaf.to_device(CHECKPOINTING) is leaf
+    assert burn.asarray(leaf, device=CHECKPOINTING).device is CHECKPOINTING
+    assert burn.asarray(gradient, device=CHECKPOINTING).device is CHECKPOINTING
+    with pytest.raises(burn.ArgumentError, match="not below"):
+        burn.Tensor.from_inner(gradient, CHECKPOINTING.inner())
+    with pytest.raises(burn.DeviceMismatchError, match="other hardware"):
+        burn.Tensor.from_inner(gradient, "autodiff<torch/cpu>")
+
+
+def test_a_device_and_a_tensor_show_the_strategy():
+    assert CHECKPOINTING.gradient_checkpointing_strategy == "balanced"
+    assert PLAIN.gradient_checkpointing_strategy is None
+    for device in (PLAIN, CHECKPOINTING):
+        assert repr(device) == f"Device({str(device)!r})"
+        assert burn.Device(str(device)) is device
+        assert repr(str(device)) in repr(burn.ones(2, device=device))

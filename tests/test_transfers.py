@@ -309,9 +309,7 @@ def test_a_graph_over_two_devices_is_freed(source, target):
 def test_a_tracked_tensor_goes_only_where_its_gradient_is_kept():
     with burn.registered(mock_backend("other", [MockDevice("unit")])):
         x = burn.ones(2, device=burn.Device("cpu").autodiff()).require_grad()
-        with pytest.raises(
-            burn.AutodiffError, match=r"Device\('other:0'\)\.autodiff\(\)"
-        ) as caught:
+        with pytest.raises(burn.AutodiffError, match='"autodiff<other:0>"') as caught:
             (x * 2).to_device("other")
         assert ".inner()" in str(caught.value)
         assert x.inner().to_device("other").device is burn.Device("other")

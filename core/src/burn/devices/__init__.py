@@ -1,7 +1,19 @@
-"""Devices: handles of hardware, their settings, and which one is the default."""
+"""Devices: handles of hardware, their settings, their layers, and which one is the default."""
 
 from burn.devices._tensor_type import TensorType
+from burn.devices._transforms import AUTODIFF, GRAD, VMAP, Transform, joined, running, transforms
 from burn.devices.device import Device
 from burn.devices.settings import DeviceSettings
 
-__all__ = ["Device", "DeviceSettings", "TensorType"]
+__all__ = [
+    "AUTODIFF",
+    "GRAD",
+    "VMAP",
+    "Device",
+    "DeviceSettings",
+    "TensorType",
+    "Transform",
+    "joined",
+    "running",
+    "transforms",
+]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from burn.device_id import DeviceId
 from burn.devices._spelling import canonical_name
 from burn.devices._tensor_type import TensorType
+from burn.devices._transforms import VMAP
 from burn.devices.settings import DeviceSettings
 from burn.dtype import DType, DTypeUsage
 from burn.errors import BurnError, DeviceUnavailableError, DTypeError, ExecutionError
@@ -26,18 +27,18 @@ class OpenedDevice:
     __slots__ = (
         "__weakref__",
         "_backend",
-        "_checkpointing",
         "_hardware",
         "_is_used",
+        "_layered",
         "_lock",
         "_ops",
         "_settings",
         "_types",
-        "_with_autodiff",
-        "_with_checkpointing",
         "entry",
         "id",
         "index",
+        "is_checkpointing",
+        "layers",
         "type",
         "types",
     )
@@ -54,16 +55,20 @@ class OpenedDevice:
     types: dict[Any, TensorType]
     """TensorType of each dtype object that primitives on the device carry."""
 
+    layers: tuple[str, ...]
+    """What is on top of the hardware, from there outwards: autodiff, and running transforms."""
+
+    is_checkpointing: bool
+    """Whether backward computes cheap values again."""
+
     _backend: Any
-    _checkpointing: bool
     _hardware: Device
     _is_used: bool
+    _layered: dict[tuple[tuple[str, ...], bool], Device]
     _lock: threading.RLock
     _ops: OpTable | None
     _settings: DeviceSettings | None
     _types: dict[DType, TensorType]
-    _with_autodiff: Device | None
-    _with_checkpointing: Device | None
 
     @property
     def name(self) -> str:
@@ -79,7 +84,13 @@ class OpenedDevice:
     @property
     def is_autodiff(self) -> bool:
         """Whether tensors on it can be tracked."""
-        return self._hardware is not self
+        return bool(self.layers)
+
+    @property
+    def below(self) -> Device:
+        """The device without the outermost layer."""
+        layers = self.layers[:-1]
+        return self._hardware.layered(layers, is_checkpointing=self.is_checkpointing)
 
     def _forget_parent(self) -> None:
         """Drop the backend and ops of the parent process, unless the device survives a fork."""
@@ -99,12 +110,12 @@ class OpenedDevice:
 
     @property
     def backend(self) -> Any:
-        """The backend that computes, an `Autodiff` on an autodiff device; loaded at first use."""
+        """The backend that computes, under the decorators of the layers; loaded at first use."""
         if self._backend is None:
             entry = self.entry
             backend = entry.load()
             entry.check_process(self.type)
-            self._backend = _autodiff_over(entry) if self.is_autodiff else backend
+            self._backend = _decorated(entry, self.layers) if self.layers else backend
         return self._backend
 
     @property
@@ -128,8 +139,8 @@ class OpenedDevice:
         from burn.ops import resolve
 
         try:
-            if self._checkpointing:
-                return backend.for_device(self.id, checkpointing=True)  # type: ignore[no-any-return]  # of Autodiff
+            if self.layers:
+                return backend.for_device(self.id, checkpointing=self.is_checkpointing)  # type: ignore[no-any-return]  # of a decorator
             return resolve(backend, self.id)
         except (BurnError, KeyboardInterrupt):
             raise
@@ -160,13 +171,14 @@ class OpenedDevice:
                 f"{self.name} has no {dtype}",
                 hint=f"It has {', '.join(str(one) for one in self.dtypes())}",
             )
+        made = TensorType(self, dtype)  # type: ignore[arg-type]  # Device, the one subclass
+        if self.layers:
+            constant = self.below.tensor_type(dtype)
+            made.constants = constant.constants | {constant}
         with self._lock:
-            made = TensorType(self, dtype)  # type: ignore[arg-type]  # Device, the one subclass
             found = self._types.setdefault(dtype, made)
             self.types[native] = found
             self._hardware._is_used = True
-        if self.is_autodiff and not self._checkpointing:
-            self._hardware.tensor_type(dtype).tracking = found
         return found
 
     def type_of(self, primitive: Any) -> TensorType:
@@ -240,11 +252,18 @@ class TensorTypes(dict[Any, TensorType]):
         return device.tensor_type(device.ops.dtype_of(native))
 
 
-def _autodiff_over(entry: BackendEntry) -> Any:
-    """The Autodiff over a backend: one, so that all its devices know the same tracked tensors."""
-    from burn.autodiff import Autodiff
+def _decorated(entry: BackendEntry, layers: tuple[str, ...]) -> Any:
+    """The backend of an entry under decorators: one object for equal layers.
 
+    So all devices of the backend know the same tracked tensors.
+    """
+    if layers[-1] == VMAP:
+        from burn.batching import Batch as Decorator
+    else:
+        from burn.autodiff import Autodiff as Decorator
     with entry.lock:
-        if entry.decorated is None:
-            entry.decorated = Autodiff(entry.load())
-        return entry.decorated
+        found = entry.decorated.get(layers)
+        if found is None:
+            below = _decorated(entry, layers[:-1]) if len(layers) > 1 else entry.load()
+            found = entry.decorated[layers] = Decorator(below)
+        return found

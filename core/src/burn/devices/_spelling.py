@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from burn.devices._transforms import AUTODIFF, GRAD, VMAP
 from burn.errors import ArgumentError
 
-__all__ = ["Spelling", "canonical_name", "parse"]
+__all__ = ["Spelling", "canonical_name", "parse", "spelled"]
 
 _AUTODIFF = "autodiff<"
 _CHECKPOINTING = ", checkpointing"
@@ -55,6 +56,11 @@ def parse(name: object) -> Spelling:
     inside = name.removeprefix(_AUTODIFF).removesuffix(">") if is_autodiff else name
     if inside.startswith(_AUTODIFF):
         raise ArgumentError(f"{name!r} has autodiff twice", hint="Device.autodiff() is first order")
+    if name.startswith(tuple(f"{kind}<" for kind in (GRAD, VMAP))):
+        raise ArgumentError(
+            f"{name!r} has a layer of burn.{name.partition('<')[0]}",
+            hint="Only a running transform makes such a device, for the tensors of its function",
+        )
     hardware = inside.removesuffix(_CHECKPOINTING) if is_autodiff else inside
     rest, colon, number = hardware.partition(":")
     backend, slash, type_ = rest.partition("/")
@@ -69,3 +75,12 @@ def parse(name: object) -> Spelling:
 def canonical_name(backend: str, types: tuple[str, ...], type: str, index: int) -> str:
     """``cuda:0``, or ``torch/cpu:0`` where the backend has several device types."""
     return f"{backend}/{type}:{index}" if len(types) > 1 else f"{backend}:{index}"
+
+
+def spelled(hardware: str, layers: tuple[str, ...], strategy: str | None) -> str:
+    """The spelling of a device: ``autodiff<cpu:0, checkpointing>``, ``vmap<autodiff<cpu:0>>``."""
+    text = hardware
+    for layer in layers:
+        inside = f"{text}{_CHECKPOINTING}" if layer == AUTODIFF and strategy else text
+        text = f"{layer}<{inside}>"
+    return text

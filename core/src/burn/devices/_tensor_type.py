@@ -30,19 +30,19 @@ class TensorType:
     scalars : dict of type to callable
         For each type of Python number that may meet such a tensor without changing its dtype:
         what converts it.
-    tracking : TensorType or None
-        That of the same dtype on the autodiff device of the same hardware, once there is one: an
-        op on operands of both runs there.
+    constants : frozenset of TensorType
+        Those of the same dtype on the same hardware with fewer layers: an op on operands of this
+        type and of such a type runs here.
     """
 
-    __slots__ = ("calls", "device", "dtype", "scalars", "tracking")
+    __slots__ = ("calls", "constants", "device", "dtype", "scalars")
 
     def __init__(self, device: Device, dtype: DType) -> None:
         self.device = device
         self.dtype = dtype
         self.calls: dict[Any, Any] = {}
         self.scalars: dict[type, Callable[[Any], Any]] = {}
-        self.tracking: TensorType | None = None
+        self.constants: frozenset[TensorType] = frozenset()
         if dtype.is_float:
             self.scalars = {float: float, int: float}
         elif dtype.is_complex:

@@ -9,7 +9,8 @@ from typing import Final
 
 from burn.device_id import DeviceId, encode_type_id
 from burn.devices._opened import OpenedDevice, TensorTypes
-from burn.devices._spelling import Spelling, parse
+from burn.devices._spelling import Spelling, parse, spelled
+from burn.devices._transforms import AUTODIFF
 from burn.devices.default import default, fallbacks, preferred
 from burn.devices.ranking import ranked
 from burn.devices.settings import DeviceSettings, changed_settings
@@ -69,22 +70,31 @@ class Device(OpenedDevice):
         return device
 
     @classmethod
-    def _make(cls, entry: BackendEntry, type_: str, index: int, hardware: Device | None) -> Device:
+    def _make(
+        cls,
+        entry: BackendEntry,
+        type_: str,
+        index: int,
+        hardware: Device | None = None,
+        layers: tuple[str, ...] = (),
+        *,
+        is_checkpointing: bool = False,
+    ) -> Device:
         self = object.__new__(cls)
         self.id = DeviceId(entry.spec.device_types.index(type_), index)
         self.type = type_
         self.index = index
         self.types = TensorTypes(self)
         self.entry = entry
+        self.layers = layers
+        self.is_checkpointing = is_checkpointing
         self._hardware = hardware or self
+        self._layered = {}
         self._lock = hardware._lock if hardware else threading.RLock()
         self._ops = None
         self._backend = None
         self._settings = None
         self._types = {}
-        self._with_autodiff = self if hardware else None
-        self._with_checkpointing = None
-        self._checkpointing = False
         self._is_used = False
         _alive[id(self)] = self
         return self
@@ -96,14 +106,10 @@ class Device(OpenedDevice):
         return hash((self.entry.name, self.id))
 
     def __str__(self) -> str:
-        if self._checkpointing:
-            return f"autodiff<{self.name}, checkpointing>"
-        return f"autodiff<{self.name}>" if self.is_autodiff else self.name
+        return spelled(self.name, self.layers, self.gradient_checkpointing_strategy)
 
     def __repr__(self) -> str:
-        autodiff = ".autodiff()" if self.is_autodiff else ""
-        checkpointing = ".gradient_checkpointing()" if self._checkpointing else ""
-        return f"Device({self.name!r}){autodiff}{checkpointing}"
+        return f"Device({str(self)!r})"
 
     def __reduce__(self) -> tuple[object, ...]:
         return Device, (str(self),)
@@ -126,15 +132,12 @@ class Device(OpenedDevice):
         ArgumentError
             If it has it already: autodiff of a device is first order.
         """
-        if self.is_autodiff:
+        if self.layers:
             raise ArgumentError(
                 f"{self} has autodiff already",
-                hint="Device.autodiff() is first order; see burn.autodiff.Autodiff for more",
+                hint="Device.autodiff() is first order; burn.grad of burn.grad is of second order",
             )
-        with self._lock:
-            if self._with_autodiff is None:
-                self._with_autodiff = Device._make(self.entry, self.type, self.index, self)
-            return self._with_autodiff
+        return self.layered((AUTODIFF,))
 
     def gradient_checkpointing(self) -> Device:
         """The same autodiff device, keeping less for the backward pass.
@@ -148,22 +151,42 @@ class Device(OpenedDevice):
         ArgumentError
             If it is no autodiff device.
         """
-        if not self.is_autodiff:
+        if not self.layers:
             raise ArgumentError(
                 f"{self} has no autodiff",
                 hint="Call device.autodiff().gradient_checkpointing()",
             )
-        with self._lock:
-            if self._with_checkpointing is None:
-                other = Device._make(self.entry, self.type, self.index, self._hardware)
-                other._checkpointing = True
-                other._with_checkpointing = other
-                self._with_checkpointing = other
-            return self._with_checkpointing
+        return self._hardware.layered(self.layers, is_checkpointing=True)
+
+    @property
+    def gradient_checkpointing_strategy(self) -> str | None:
+        """``"balanced"`` on a device of `gradient_checkpointing`, else None: all is kept."""
+        return "balanced" if self.is_checkpointing else None
 
     def inner(self) -> Device:
-        """The device below autodiff; itself where there is none."""
-        return self._hardware
+        """The device below the outermost layer, such as autodiff; itself where there is none."""
+        return self.below
+
+    def layered(self, layers: tuple[str, ...], *, is_checkpointing: bool = False) -> Device:
+        """The one handle of the same hardware under these layers, from the hardware outwards."""
+        hardware = self._hardware
+        if not layers:
+            return hardware
+        key = (layers, is_checkpointing)
+        found = hardware._layered.get(key)
+        if found is None:
+            with hardware._lock:
+                found = hardware._layered.get(key)
+                if found is None:
+                    found = hardware._layered[key] = Device._make(
+                        self.entry,
+                        self.type,
+                        self.index,
+                        hardware,
+                        layers,
+                        is_checkpointing=is_checkpointing,
+                    )
+        return found
 
     @property
     def info(self) -> DeviceInfo:
@@ -332,7 +355,7 @@ def _handle(entry: BackendEntry, type_: str, index: int) -> Device:
     """The one handle of a device without autodiff."""
     found: Device | None = entry.handles.get((type_, index))
     if found is None:
-        made = Device._make(entry, type_, index, None)
+        made = Device._make(entry, type_, index)
         found = entry.handles.setdefault((type_, index), made)
     return found
 

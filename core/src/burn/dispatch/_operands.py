@@ -6,9 +6,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from burn.aliases import Primitive, Scalar
+from burn.autodiff import is_tracked
 from burn.devices import Device, TensorType
 from burn.dtype import DType, Kind, complex64, promote
-from burn.errors import DeviceMismatchError, DTypeError, OperandTypeError, ScalarRangeError
+from burn.errors import (
+    AutodiffError,
+    DeviceMismatchError,
+    DTypeError,
+    OperandTypeError,
+    ScalarRangeError,
+)
 from burn.ops import Meta, Op, Operand
 from burn.ops.arguments import as_python
 
@@ -21,7 +28,8 @@ __all__ = [
     "dtype_with_number",
     "meet",
     "meta_of",
-    "primitive_of",
+    "mixes_strategies",
+    "tensors_among",
     "to_scalar",
 ]
 
@@ -104,7 +112,44 @@ def common_device(definition: Op, operands: Sequence[Any]) -> Device:
             "at least one operand must be a tensor",
             hint="burn.asarray() makes a tensor of numbers, sequences and arrays",
         )
+    tensors = tensors_among(operands)
+    if mixes_strategies(tensors):
+        return device.layered(device.layers, is_checkpointing=_common_strategy(tensors))
     return device
+
+
+def tensors_among(operands: Sequence[Any]) -> list[DispatchTensor]:
+    """The tensors among operands and lists of operands."""
+    return [
+        one
+        for operand in operands
+        for one in (operand if operand.__class__ is list else (operand,))
+        if isinstance(one, DispatchTensor)
+    ]
+
+
+def mixes_strategies(tensors: Sequence[DispatchTensor]) -> bool:
+    """Whether some tensors are on devices with gradient checkpointing, and some on others."""
+    devices = [one.tensor_type.device for one in tensors]
+    return len({device.is_checkpointing for device in devices if device.layers}) > 1
+
+
+def _common_strategy(tensors: Sequence[DispatchTensor]) -> bool:
+    """Whether the device of an op on such tensors is one with gradient checkpointing.
+
+    As tracked operands say, since constants follow them; checkpointing if all are constants.
+    """
+    tracked = {
+        one.tensor_type.device.is_checkpointing: one.tensor_type.device
+        for one in tensors
+        if is_tracked(one.primitive)
+    }
+    if len(tracked) > 1:
+        raise AutodiffError(
+            f"tracked tensors of two strategies meet, on {tracked[False]} and on {tracked[True]}",
+            hint=f'Move one of them, for example with .to_device("{tracked[True]}")',
+        )
+    return next(iter(tracked), True)
 
 
 def _fits(spec: Operand, operand: Any) -> bool:
@@ -115,18 +160,24 @@ def _fits(spec: Operand, operand: Any) -> bool:
 
 
 def meet(first: Device | None, second: Device) -> Device:
-    """Device of an op on tensors of two devices of the same hardware."""
+    """Device of an op on tensors of two devices of the same hardware: the one with more layers."""
     if first is None or first is second:
         return second
-    if first.hardware is second.hardware:
-        return first if first.is_autodiff else second
-    where = f'"{first.name}"'
-    if second.is_autodiff:  # what is tracked moves to where its gradient is not lost
-        where = f"burn.Device({where}).autodiff()"
-    raise DeviceMismatchError(
-        f"tensors on {first} and on {second} meet",
-        hint=f"Move one of them, for example with .to_device({where})",
-    )
+    if first.hardware is not second.hardware:
+        where = f'"{first.name}"'
+        if second.is_autodiff:  # what is tracked moves to where its gradient is not lost
+            where = f"burn.Device({where}).autodiff()"
+        raise DeviceMismatchError(
+            f"tensors on {first} and on {second} meet",
+            hint=f"Move one of them, for example with .to_device({where})",
+        )
+    most, least = (first, second) if len(first.layers) >= len(second.layers) else (second, first)
+    if most.layers[: len(least.layers)] != least.layers:
+        raise DeviceMismatchError(
+            f"tensors on {first} and on {second} meet, which belong to two transforms",
+            hint="Return tensors from the function of a transform; do not keep them elsewhere",
+        )
+    return most
 
 
 def common_dtype(together: Sequence[tuple[Operand, Any]], device: Device) -> DType | None:
@@ -175,13 +226,6 @@ def check_kind(name: str, spec: Operand, operand: Any) -> Any:
             hint="Convert it with .astype()",
         )
     return operand
-
-
-def primitive_of(operand: Any) -> Any:
-    """What a backend takes for an operand: a number, or None, as it is."""
-    if isinstance(operand, list):
-        return [primitive_of(one) for one in operand]
-    return operand.primitive if isinstance(operand, DispatchTensor) else operand
 
 
 def meta_of(operand: Any) -> Any:

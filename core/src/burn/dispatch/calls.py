@@ -120,8 +120,8 @@ def binary(  # noqa: C901 — unrolled, as one more call takes a tenth of a smal
             return dispatch.execute_one(name, x1, x2)
         if x2.__class__ is x1.__class__:
             second, other = x2.primitive, x2.tensor_type
-            if other is not tensor_type and other.tracking is not tensor_type:
-                if other is not tensor_type.tracking:
+            if other is not tensor_type and other not in tensor_type.constants:
+                if tensor_type not in other.constants:
                     return dispatch.execute_one(name, x1, x2)
                 tensor_type = other
         else:

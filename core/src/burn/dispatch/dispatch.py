@@ -7,20 +7,33 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from burn.aliases import Primitive
-from burn.autodiff import Route
+from burn.autodiff import AutodiffTensor, Leaf, Route, is_tracked, untracked, value_of
 from burn.device_id import DeviceId, decode_type_id
-from burn.devices import Device, TensorType
-from burn.dispatch._operands import DispatchTensor, as_python, meet, meta_of
+from burn.devices import VMAP, Device, TensorType, joined
+from burn.dispatch._operands import (
+    DispatchTensor,
+    as_python,
+    meet,
+    meta_of,
+    mixes_strategies,
+    tensors_among,
+)
 from burn.dispatch.resolution import (
     Plan,
-    first_tensor_type,
     metas_of,
     plan_call,
     plan_key,
 )
 from burn.dispatch.transfer import fail, transfer
 from burn.dtype import DType, DTypeUsage
-from burn.errors import AutodiffError, BurnError, DTypeError, OperandTypeError
+from burn.errors import (
+    ArgumentError,
+    AutodiffError,
+    BurnError,
+    DeviceMismatchError,
+    DTypeError,
+    OperandTypeError,
+)
 from burn.ops import REGISTRY, Op
 from burn.ops.quiet import is_busy
 from burn.plugins import registry
@@ -99,7 +112,8 @@ class Dispatch(Generic[_Tensor]):
         return Device(f"{entry.name}/{type_}:{device_id.index_id}")
 
     def from_data(self, data: TensorData, device: Device) -> _Tensor:
-        """Upload host data."""
+        """Upload host data, to the device with the layers of all running transforms."""
+        device = joined(device)
         tensor_type = device.tensor_type(data.dtype)
         backend = device.ops.backend
         try:
@@ -113,7 +127,7 @@ class Dispatch(Generic[_Tensor]):
         device = x.tensor_type.device
         backend = device.ops.backend
         try:
-            return backend.to_data(self._inner(x))  # type: ignore[no-any-return]  # of the backend
+            return backend.to_data(self._value(x))  # type: ignore[no-any-return]  # of the backend
         except Exception as error:  # noqa: BLE001 — of whatever library is underneath
             fail(device, error, f"to_data({meta_of(x)})")
 
@@ -124,7 +138,7 @@ class Dispatch(Generic[_Tensor]):
         for index, x in enumerate(tensors):
             by_device.setdefault(x.tensor_type.device, []).append(index)
         for device, indices in by_device.items():
-            primitives = [self._inner(tensors[index]) for index in indices]
+            primitives = [self._value(tensors[index]) for index in indices]
             backend = device.ops.backend
             try:
                 data = backend.read_all(primitives)
@@ -134,7 +148,10 @@ class Dispatch(Generic[_Tensor]):
         return [results[index] for index in range(len(tensors))]
 
     def to_device(self, x: _Tensor, target: Device) -> _Tensor:
-        """The tensor on a device of other hardware; the gradient of a tracked one comes back.
+        """The tensor on another device; the gradient of a tracked one comes back.
+
+        Between devices of the same hardware the value stays where it is. A tracked tensor goes on
+        being tracked, from there on by the strategy of the target.
 
         Raises
         ------
@@ -144,18 +161,28 @@ class Dispatch(Generic[_Tensor]):
             If the tensor is tracked, and the device does not track gradients.
         """
         source, dtype = x.tensor_type.device, x.tensor_type.dtype
+        target = joined(target)
+        if target is source:
+            return x
         tensor_type = target.tensor_type(dtype)
-        there = functools.partial(transfer, dtype, source.hardware, target.hardware)
-        if not self.is_tracked(x):
-            return self.wrap(there(x.primitive), tensor_type)
-        if not target.is_autodiff:
+        if len(target.layers) < len(source.layers) and self.is_tracked(x):
             raise AutodiffError(
                 f"the gradient of a tracked tensor would be lost on {target}",
-                hint=f"Move it to {target!r}.autodiff(), or drop the gradient with .inner()",
+                hint=f'Move it to "autodiff<{target.name}>", or drop the gradient with .inner()',
                 operation="to_device",
             )
-        back = functools.partial(transfer, dtype, target.hardware, source.hardware)
-        route = Route(source.backend, source.id, target.backend, target.id, there, back)
+        if target.hardware is source.hardware:
+            meet(source, target)  # refuses the layers of another transform
+            at_end = self._value(x) if len(target.layers) < len(source.layers) else x.primitive
+            return self.wrap(at_end, tensor_type)
+        route = Route(
+            source.backend,
+            source.id,
+            target.backend,
+            target.id,
+            functools.partial(transfer, dtype, source.hardware, target.hardware),
+            functools.partial(transfer, dtype, target.hardware, source.hardware),
+        )
         return self.wrap(route.carry(x.primitive), tensor_type)
 
     def memory_cleanup(self, device: Device) -> None:
@@ -172,13 +199,11 @@ class Dispatch(Generic[_Tensor]):
 
     def is_require_grad(self, x: _Tensor) -> bool:
         """Whether a tensor is a leaf."""
-        backend = x.tensor_type.device.backend
-        return x.tensor_type.device.is_autodiff and backend.is_require_grad(x.primitive)
+        return isinstance(x.primitive, AutodiffTensor) and isinstance(x.primitive.node, Leaf)
 
     def is_tracked(self, x: _Tensor) -> bool:
-        """Whether a tensor is a leaf or was computed from one."""
-        backend = x.tensor_type.device.backend
-        return x.tensor_type.device.is_autodiff and backend.is_tracked(x.primitive)
+        """Whether a tensor is a leaf or was computed from one, in any layer of its device."""
+        return is_tracked(x.primitive)
 
     def backward(self, x: _Tensor, cotangent: _Tensor | None = None) -> Any:
         """Gradients of a tensor by the leaves it was computed from."""
@@ -202,16 +227,45 @@ class Dispatch(Generic[_Tensor]):
         backend.grad_replace(x.primitive, gradients, self._untracked(grad, "a gradient"))
 
     def inner(self, x: _Tensor) -> _Tensor:
-        """The tensor on the device below autodiff, untracked."""
-        device = x.tensor_type.device.inner()
-        return self.wrap(self._inner(x), device.tensor_type(x.tensor_type.dtype))
+        """The tensor on the device below the outermost layer, untracked in that layer."""
+        device = x.tensor_type.device
+        primitive = device.backend.inner(x.primitive) if device.layers else x.primitive
+        return self.wrap(primitive, device.below.tensor_type(x.tensor_type.dtype))
+
+    def detach(self, x: _Tensor) -> _Tensor:
+        """The value on the same device, untracked in all layers."""
+        return self.wrap(untracked(x.primitive), x.tensor_type)
 
     int_inner = bool_inner = q_inner = inner
 
-    def from_inner(self, x: _Tensor) -> _Tensor:
-        """The tensor on the autodiff device of its hardware, untracked."""
-        device = x.tensor_type.device.hardware.autodiff()
-        return self.wrap(x.primitive, device.tensor_type(x.tensor_type.dtype))
+    def from_inner(self, x: _Tensor, device: Device | None = None) -> _Tensor:
+        """The value of a tensor on an autodiff device of its hardware, untracked.
+
+        Raises
+        ------
+        ArgumentError
+            If the device has no autodiff, or fewer layers than that of the tensor.
+        DeviceMismatchError
+            If it is a device of other hardware.
+        """
+        own = x.tensor_type.device
+        target = device or (own if own.layers else own.autodiff())
+        if target.hardware is not own.hardware:
+            raise DeviceMismatchError(
+                f"the tensor is on {own}, and {target} is other hardware",
+                hint=f'Move it with .to_device("{target.name}")',
+                operation="from_inner",
+            )
+        if len(target.layers) < max(1, len(own.layers)):
+            raise ArgumentError(
+                f"a tensor on {own} is not below {target}",
+                hint="Name a device with autodiff: device.autodiff()",
+                operation="from_inner",
+            )
+        primitive = x.primitive
+        if len(own.layers) == len(target.layers):
+            primitive = own.backend.inner(primitive)
+        return self.wrap(primitive, target.tensor_type(x.tensor_type.dtype))
 
     int_from_inner = bool_from_inner = q_from_inner = from_inner
 
@@ -230,16 +284,26 @@ class Dispatch(Generic[_Tensor]):
 
     def _autodiff_device(self, x: _Tensor) -> Any:
         device = x.tensor_type.device
-        if not device.is_autodiff:
+        if not device.layers:
             raise OperandTypeError(
                 f"the tensor is on {device}, which does not track gradients",
                 hint="Make it on device.autodiff(), or bring it there with Tensor.from_inner",
             )
+        if device.layers[-1] == VMAP:
+            raise AutodiffError(
+                f"the tensor is on {device}: each example would have gradients of its own",
+                hint="Call burn.grad or burn.vjp inside of burn.vmap",
+            )
         return device
 
     def _inner(self, x: _Tensor) -> Primitive:
+        """The primitive on the device below the outermost layer."""
         device = x.tensor_type.device
-        return device.backend.inner(x.primitive) if device.is_autodiff else x.primitive
+        return device.backend.inner(x.primitive) if device.layers else x.primitive
+
+    def _value(self, x: _Tensor) -> Primitive:
+        """The primitive of the hardware's backend; an error where there is one per example."""
+        return value_of(x.primitive)
 
     def _untracked(self, x: _Tensor, what: str) -> Primitive:
         """The primitive below autodiff of a tensor that may have no graph to lose."""
@@ -253,7 +317,7 @@ class Dispatch(Generic[_Tensor]):
     def _wrap_gradient(self, x: _Tensor, gradient: Primitive | None) -> _Tensor | None:
         if gradient is None:
             return None
-        return self.wrap(gradient, x.tensor_type.device.hardware.type_of(gradient))
+        return self.wrap(gradient, x.tensor_type.device.below.type_of(gradient))
 
     # Running ops.
 
@@ -266,7 +330,8 @@ class Dispatch(Generic[_Tensor]):
         return result
 
     def create(self, name: str, device: Device, dtype: DType, **attrs: Any) -> _Tensor:
-        """Run a creation op on a device."""
+        """Run a creation op on a device with the layers of all running transforms."""
+        device = joined(device)
         try:
             tensor_type = device.tensor_type(dtype)
         except DTypeError as error:
@@ -302,20 +367,11 @@ class Dispatch(Generic[_Tensor]):
         """
         x: Any = operands[0] if operands else None
         is_tensor = x.__class__ is self.tensor_class
-        tensor_type = x.tensor_type if is_tensor else first_tensor_type(operands)
+        tensor_type = x.tensor_type if is_tensor else _first_type(operands)
         key = plan_key(name, operands)
         plan = None if tensor_type is None else tensor_type.calls.get(key)
         if plan is None:
-            definition = REGISTRY[name]
-            try:
-                plan = plan_call(definition, operands)
-            except BurnError as error:
-                error.operation = error.operation or definition.describe(
-                    [meta_of(as_python(operand)) for operand in operands], attrs
-                )
-                raise
-            if tensor_type is not None:
-                tensor_type.calls[key] = plan
+            plan = self._plan(name, operands, attrs, tensor_type, key)
         function, converters, device, _ = plan
         try:
             result = function(
@@ -326,6 +382,31 @@ class Dispatch(Generic[_Tensor]):
         else:
             return _wrap_all(self, result, device)
         return self.recover(failure, name, operands, attrs)
+
+    def _plan(
+        self,
+        name: str,
+        operands: Sequence[Any],
+        attrs: Mapping[str, Any],
+        tensor_type: TensorType | None,
+        key: tuple[Any, ...],
+    ) -> Plan:
+        """The plan of a call whose types of operands are new; it is kept under the key."""
+        calls = {} if tensor_type is None else tensor_type.calls
+        tensors = tensors_among(operands)
+        if mixes_strategies(tensors):  # what is tracked decides, beside the types
+            key = (*key, *[is_tracked(one.primitive) for one in tensors])
+            if key in calls:
+                return calls[key]  # type: ignore[no-any-return]  # under this key
+        definition = REGISTRY[name]
+        try:
+            plan = calls[key] = plan_call(definition, operands)
+        except BurnError as error:
+            error.operation = error.operation or definition.describe(
+                [meta_of(as_python(operand)) for operand in operands], attrs
+            )
+            raise
+        return plan
 
     if TYPE_CHECKING:
 
@@ -393,6 +474,12 @@ class Dispatch(Generic[_Tensor]):
         except Exception as error:  # noqa: BLE001 — of whatever library is underneath
             fail(device, error, operation)
         return _wrap_all(self, result, device)
+
+
+def _first_type(operands: Sequence[Any]) -> TensorType | None:
+    """The type of the first tensor among operands and lists of operands."""
+    tensors = tensors_among(operands)
+    return tensors[0].tensor_type if tensors else None
 
 
 def _wrap_all(dispatch: Dispatch[_Tensor], result: Any, device: Device) -> Any:

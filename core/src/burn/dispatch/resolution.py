@@ -27,7 +27,7 @@ from burn.errors import OperandTypeError
 from burn.ops import REGISTRY, Meta, Op, Operand, Tag
 from burn.ops.table import specialized
 
-__all__ = ["Plan", "first_tensor_type", "metas_of", "plan_call", "plan_key", "resolve_uniform"]
+__all__ = ["Plan", "metas_of", "plan_call", "plan_key", "resolve_uniform"]
 
 Convert: TypeAlias = Callable[[Any], Any]
 """Makes what a backend takes of an operand: a primitive, a number, None or a list."""
@@ -65,15 +65,6 @@ def plan_key(name: str, operands: Sequence[Any]) -> tuple[Any, ...]:
             for operand in operands
         ],
     )
-
-
-def first_tensor_type(operands: Sequence[Any]) -> TensorType | None:
-    """The type of the first tensor among operands and lists of operands."""
-    for operand in operands:
-        for one in operand if operand.__class__ is list else (operand,):
-            if isinstance(one, DispatchTensor):
-                return one.tensor_type
-    return None
 
 
 def resolve_uniform(

@@ -121,9 +121,8 @@ class BackendEntry:
         The backend, once it is loaded.
     handles : dict
         The `burn.Device` of each (type, index), made when it is first asked for.
-    decorated : Autodiff or None
-        The backend with gradients, made at first use: one object, so that all devices know the
-        same tracked tensors.
+    decorated : dict
+        The backend under the decorators of each stack of layers of a device, made at first use.
     lock : RLock
         Held while the backend is loaded.
     """
@@ -136,7 +135,7 @@ class BackendEntry:
     conflict: PluginError | None = field(default=None, init=False)
     backend: Backend | None = field(default=None, init=False)
     handles: dict[tuple[str, int], Any] = field(default_factory=dict, init=False, repr=False)
-    decorated: Any = field(default=None, init=False, repr=False)
+    decorated: dict[tuple[str, ...], Any] = field(default_factory=dict, init=False, repr=False)
     lock: threading.RLock = field(default_factory=threading.RLock, init=False, repr=False)
     _probe: Probe = field(init=False, repr=False)
     _is_loading: bool = field(default=False, init=False, repr=False)

@@ -167,19 +167,7 @@ class Tensor(Operators, HostConversion, Differentiable):
                 hint="Leave stream out: burn orders the work by itself",
                 operation="to_device",
             )
-        target = Device(device)
-        if target is self.device:
-            return self
-        if target.hardware is not self.device.hardware:
-            return dispatch.to_device(self, target)
-        if target.is_autodiff:
-            return dispatch.from_inner(self)
-        if self.is_tracked:
-            raise AutodiffError(
-                "leaving the autodiff device would drop the gradient of a tracked tensor",
-                hint="Say so with .inner()",
-            )
-        return dispatch.inner(self)
+        return dispatch.to_device(self, Device(device))
 
     @classmethod
     def from_primitive(cls, primitive: Any, device: DeviceLike) -> Tensor:
@@ -218,10 +206,33 @@ class Tensor(Operators, HostConversion, Differentiable):
         return interchange.from_primitive(primitive, Device(device))
 
     @classmethod
-    def from_inner(cls, x: Tensor) -> Tensor:
-        """A tensor on the autodiff device of its hardware, untracked."""
+    def from_inner(cls, x: Tensor, device: DeviceLike | None = None) -> Tensor:
+        """The value of a tensor on an autodiff device of its hardware, untracked.
+
+        Parameters
+        ----------
+        x : Tensor
+            Usually one of the device below, such as a gradient.
+        device : Device or str, optional
+            The device to return to, with its strategy of gradient checkpointing. By default that
+            of the tensor if it has autodiff, else ``x.device.autodiff()``.
+
+        Raises
+        ------
+        ArgumentError
+            If the device has no autodiff.
+        DeviceMismatchError
+            If the device is other hardware.
+
+        Examples
+        --------
+        >>> import burn
+        >>> device = burn.Device("cpu").autodiff().gradient_checkpointing()
+        >>> burn.Tensor.from_inner(burn.ones(2, device="cpu"), device).device
+        Device('autodiff<cpu:0, checkpointing>')
+        """
         check_tensor(x, "x", "from_inner")
-        return dispatch.from_inner(x)
+        return dispatch.from_inner(x, None if device is None else Device(device))
 
     def __copy__(self) -> Tensor:
         """An independent tensor, a leaf if this is one, else tracked if this is tracked."""

@@ -1,0 +1,80 @@
+"""The transforms whose functions are running, such as `burn.grad` and `burn.vmap`.
+
+A running transform adds a layer to the devices of the tensors that its function gets. The layers
+of a device are, from the hardware outwards, ``autodiff`` and then one for each running transform,
+the outermost of the calls first. What a function makes while transforms run belongs to all of
+them: new tensors join their layers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from burn.devices.device import Device
+
+__all__ = ["AUTODIFF", "GRAD", "VMAP", "Transform", "joined", "running", "transforms"]
+
+AUTODIFF: Final = "autodiff"
+"""The layer of ``Device.autodiff()``, always the innermost one."""
+
+GRAD: Final = "grad"
+"""A layer of `burn.grad`, `burn.vjp` and their like."""
+
+VMAP: Final = "vmap"
+"""A layer of `burn.vmap`."""
+
+
+class Transform:
+    """One call of a transformed function.
+
+    Attributes
+    ----------
+    kind : str
+        `GRAD` or `VMAP`.
+    is_checkpointing : bool
+        Whether new tensors are on devices with gradient checkpointing.
+    frame : burn.batching.Frame or None
+        The examples of a `VMAP`.
+    words_per_example : callable or None
+        Of a `VMAP`: for the key of a generator, the 32-bit words that one example draws.
+    """
+
+    __slots__ = ("frame", "is_checkpointing", "kind", "words_per_example")
+
+    def __init__(self, kind: str, *, is_checkpointing: bool = False) -> None:
+        self.kind = kind
+        self.is_checkpointing = is_checkpointing
+        self.frame: Any = None
+        self.words_per_example: Any = None
+
+
+_transforms: Final[ContextVar[tuple[Transform, ...]]] = ContextVar("burn_transforms", default=())
+
+
+def transforms() -> tuple[Transform, ...]:
+    """The running transforms of this thread or asyncio task, the outermost call first."""
+    return _transforms.get()
+
+
+@contextlib.contextmanager
+def running(stack: tuple[Transform, ...]) -> Iterator[None]:
+    """Context in which these transforms run, and no others."""
+    token = _transforms.set(stack)
+    try:
+        yield
+    finally:
+        _transforms.reset(token)
+
+
+def joined(device: Device) -> Device:
+    """The device with the layers of all running transforms, for a new tensor."""
+    stack = _transforms.get()
+    if not stack or len(device.layers) > len(stack):
+        return device
+    layers = (AUTODIFF, *[one.kind for one in stack])
+    is_checkpointing = device.is_checkpointing or stack[-1].is_checkpointing
+    return device.layered(layers, is_checkpointing=is_checkpointing)
