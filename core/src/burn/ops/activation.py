@@ -11,6 +11,7 @@ from typing import Annotated, Final, Literal, TypeAlias
 from burn.errors import ArgumentError, ShapeError
 from burn.ops._precision import in_float32
 from burn.ops.arguments import real_number
+from burn.ops.batching import leading_axes
 from burn.ops.index_arithmetic import narrow
 from burn.ops.op import Context, Tag, op
 from burn.ops.shapes import check_axis, elementwise
@@ -260,6 +261,9 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     opened = ops.multiply(g, gate)
     bend = ops.multiply(narrow(ops, x, axis, 0, half), ops.subtract(1.0, gate))
     return (ops.concat([opened, ops.multiply(opened, bend)], axis=axis),)
+
+
+glu.batching(leading_axes)
 
 
 def _half(x: Meta | Primitive, axis: int) -> int:

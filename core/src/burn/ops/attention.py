@@ -8,10 +8,11 @@ implementation may do the same in blocks of queries.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple, TypedDict, Unpack
+from typing import Any, NamedTuple, TypedDict, Unpack
 
 from burn.errors import ArgumentError, ShapeError
 from burn.ops._precision import in_float32
+from burn.ops.batching import BatchedCall, aligned_axes, expanded
 from burn.ops.index_arithmetic import positions
 from burn.ops.indexing import check_same_shape
 from burn.ops.linear_algebra import transpose_matrices
@@ -178,6 +179,21 @@ def _(
     check_same_shape("g", tuple(g.shape), shape.output)
     weights, _ = _weights(ops, query, key, mask, bias, **attributes)
     return ops.expand(_score_gradient(ops, weights, value, g), shape=shape.scores)
+
+
+def _batched(ops: OpTable, batch: BatchedCall, *operands: Primitive, **attributes: Any) -> Any:
+    """`aligned_axes` for operands that must broadcast to the scores, or equal the output."""
+    tensors, flags = list(operands), list(batch.is_batched)
+    for index, name in enumerate(batch.op.operands):
+        if name in ("query", "g"):
+            tensors[index] = expanded(ops, batch, tensors[index], flags[index])
+            flags[index] = True
+    return aligned_axes(ops, batch._replace(is_batched=tuple(flags)), *tensors, **attributes)
+
+
+attention.batching(_batched)
+attention_grad.batching(_batched)
+attention_bias_grad.batching(_batched)
 
 
 def _weights(

@@ -25,6 +25,7 @@ from burn.ops._sliding_windows import (
     split_spatial_axes,
     unpooled_shape,
 )
+from burn.ops.batching import merging
 from burn.ops.op import Context, Tag, op
 from burn.ops.shapes import check_shape
 from burn.ops.signature import (
@@ -78,6 +79,9 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     return (ops.avg_pool_grad(g, input_size=spatial, **ctx.attrs),)
 
 
+avg_pool.batching(merging(x=0))
+
+
 @op(Tag.COMPUTE_BOUND, outputs=("gradient",))
 def avg_pool_grad(
     g: FloatOperand,
@@ -116,6 +120,9 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     return (ops.avg_pool(g, **without(ctx.attrs, "input_size")),)
 
 
+avg_pool_grad.batching(merging(g=0))
+
+
 @op(Tag.COMPUTE_BOUND)
 def adaptive_avg_pool(x: FloatOperand, *, output_size: Sizes) -> Meta:
     """Means of `output_size` windows along each spatial axis, which together hold all elements.
@@ -140,6 +147,9 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     return (ops.adaptive_avg_pool_grad(g, input_size=spatial),)
 
 
+adaptive_avg_pool.batching(merging(x=0))
+
+
 @op(Tag.COMPUTE_BOUND, outputs=("gradient",))
 def adaptive_avg_pool_grad(g: FloatOperand, *, input_size: Sizes) -> Meta:
     """Gradient of `adaptive_avg_pool` of a tensor with spatial axes of lengths `input_size`."""
@@ -158,6 +168,9 @@ def _(ops: OpTable, g: Primitive, *, input_size: Sizes) -> Primitive:
 def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     pooled = ctx.shape(0)[-len(ctx.attrs["input_size"]) :]
     return (ops.adaptive_avg_pool(g, output_size=pooled),)
+
+
+adaptive_avg_pool_grad.batching(merging(g=0))
 
 
 def _adapted_shape(shape: Shape, output_size: Sizes) -> Shape:

@@ -8,7 +8,7 @@ are the derivatives of one trilinear form, so the gradients of each are the othe
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Unpack
+from typing import Any, Final, Unpack
 
 from burn.ops._attributes import without
 from burn.ops._convolution_shapes import (
@@ -23,6 +23,7 @@ from burn.ops._convolution_shapes import (
 )
 from burn.ops._precision import in_float32
 from burn.ops._sliding_windows import Windows
+from burn.ops.batching import BatchedCall, BatchingRule, first_of, merging
 from burn.ops.op import Context, Tag, op
 from burn.ops.shapes import size
 from burn.ops.signature import (
@@ -191,6 +192,22 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
         rest = conv_geometry(ctx.shape(0), tuple(g.shape), **attrs).output_padding
         to_x = ops.conv_transpose(output, g, None, output_padding=rest, **attrs)
     return to_x, ops.conv(x, g, None, **attrs) if ctx.needs[1] else None
+
+
+def _in_groups(rule: BatchingRule) -> BatchingRule:
+    """A rule in which the channels of each example are groups of their own."""
+
+    def call(ops: OpTable, batch: BatchedCall, *operands: Primitive, **attributes: Any) -> Any:
+        groups = attributes["groups"] * batch.size
+        return rule(ops, batch, *operands, **{**attributes, "groups": groups})
+
+    return call
+
+
+_of_layers: Final = first_of(merging(x=0), _in_groups(merging(x=1, weight=0, bias=0, outputs=(1,))))
+conv.batching(_of_layers)
+conv_transpose.batching(_of_layers)
+conv_weight_grad.batching(_in_groups(merging(x=1, g=1)))
 
 
 def _grouped_columns(ops: OpTable, x: Primitive, plan: ConvGeometry) -> Primitive:

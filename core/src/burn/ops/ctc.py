@@ -15,6 +15,7 @@ from typing import Final
 
 from burn.errors import ArgumentError, ShapeError
 from burn.ops._precision import in_float32
+from burn.ops.batching import merging
 from burn.ops.index_arithmetic import index_dtype, mark_invalid_labels, narrow, positions
 from burn.ops.indexing import check_same_shape
 from burn.ops.op import Context, Tag, op
@@ -79,6 +80,9 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     return ops.ctc_loss_grad(*ctx.saved, g, **ctx.attrs), None, None, None
 
 
+ctc_loss.batching(merging(log_probs=1, targets=0, input_lengths=0, target_lengths=0))
+
+
 @op(Tag.COMPUTE_BOUND | Tag.CHECKS_INDICES, outputs=("gradient",))
 def ctc_loss_grad(
     log_probs: FloatOperand,
@@ -133,6 +137,11 @@ def _(
     emitted = ops.negative(ops.concat(posteriors[::-1], axis=0))
     zeros = ops.full(shape=tuple(log_probs.shape), fill_value=0.0, dtype=ops.dtype(log_probs))
     return ops.scatter_add(zeros, walks.classes, emitted, axis=2)
+
+
+ctc_loss_grad.batching(
+    merging(log_probs=1, targets=0, input_lengths=0, target_lengths=0, g=0, outputs=(1,))
+)
 
 
 class _Walks:

@@ -22,6 +22,7 @@ from burn.ops._host_linear_algebra import (
     read,
     upload,
 )
+from burn.ops.batching import leading_axes
 from burn.ops.linear_algebra import transpose_matrices
 from burn.ops.op import Context, Tag, op
 from burn.ops.signature import (
@@ -64,6 +65,9 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     half = ops.solve(upper, inner)
     whole = ops.solve(upper, transpose_matrices(ops, half))
     return (mean_with_transpose(ops, whole),)
+
+
+cholesky.batching(leading_axes)
 
 
 @op(Tag.COMPUTE_BOUND, outputs=("q", "r"))
@@ -114,6 +118,9 @@ def _(ops: OpTable, ctx: Context, g_q: Cotangent, g_r: Cotangent) -> Gradients:
     g_q = ops.add(g_q, ops.matmul(rest, transpose_matrices(ops, g_rest)))
     square = _qr_gradient(ops, q, _columns(ops, r, 0, rows), g_q, _columns(ops, g_r, 0, rows))
     return (ops.concat([square, ops.matmul(q, g_rest)], axis=len(x.shape) - 1),)
+
+
+qr.batching(leading_axes)
 
 
 def _qr_gradient(
@@ -201,6 +208,9 @@ def _(ops: OpTable, ctx: Context, g_u: Cotangent, g_s: Cotangent, g_vh: Cotangen
     return (total,)
 
 
+svd.batching(leading_axes)
+
+
 @op(Tag.COMPUTE_BOUND)
 def svdvals(x: InexactOperand) -> Meta:
     """Singular values of matrices, which are real, the largest first."""
@@ -218,6 +228,9 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     u, _, vh = ops.svd(ctx.saved[0], full_matrices=False)
     weights = ops.reshape(g, shape=(*g.shape[:-1], 1, g.shape[-1]))
     return (ops.matmul(ops.multiply(u, weights), vh),)
+
+
+svdvals.batching(leading_axes)
 
 
 @op(Tag.COMPUTE_BOUND, outputs=("lu", "permutation"))
@@ -302,6 +315,9 @@ def _(ops: OpTable, ctx: Context, g: Cotangent, g_permutation: Cotangent) -> Gra
     row = ops.arange(start=0, step=1, length=rows, dtype=ops.dtype(permutation))
     moved = ops.equal(ops.reshape(permutation, shape=(*batch, 1, rows)), _column(ops, row))
     return (ops.matmul(ops.cast(moved, dtype=ops.dtype(packed)), ordered),)
+
+
+lu_decomposition.batching(leading_axes)
 
 
 def _zeros_like(ops: OpTable, x: Primitive) -> Primitive:

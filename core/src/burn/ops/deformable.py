@@ -26,6 +26,7 @@ from burn.ops._deformable_shapes import (
 )
 from burn.ops._precision import in_float32
 from burn.ops._sliding_windows import SlidingAttributes
+from burn.ops.batching import merging
 from burn.ops.index_arithmetic import index_dtype, narrow
 from burn.ops.op import Context, Tag, op
 from burn.ops.shapes import size
@@ -92,6 +93,9 @@ def _(
     return ops.add(output, ops.reshape(bias, shape=(plan.outputs, 1, 1)))
 
 
+deform_conv2d.batching(merging(x=0, offset=0, mask=0))
+
+
 @op(Tag.COMPUTE_BOUND)
 def deform_unfold4d(
     x: FloatOperand,
@@ -137,6 +141,9 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     return tuple(
         gradient if needed else None for gradient, needed in zip(gradients, ctx.needs, strict=True)
     )
+
+
+deform_unfold4d.batching(merging(x=0, offset=0, mask=0))
 
 
 @op(Tag.COMPUTE_BOUND, outputs=("x_gradient", "offset_gradient", "mask_gradient"))
@@ -199,6 +206,9 @@ def _(
         ops.reshape(ops.concat(moved, axis=3), shape=plan.offset_shape),
         ops.reshape(to_mask, shape=plan.mask_shape),
     )
+
+
+deform_unfold4d_grad.batching(merging(x=0, offset=0, mask=0, g=0))
 
 
 class _Corner(NamedTuple):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from burn.errors import ShapeError
 from burn.ops._precision import in_float32
+from burn.ops.batching import leading_axes_of
 from burn.ops.index_arithmetic import mark_invalid_labels
 from burn.ops.linear_algebra import transpose_matrices
 from burn.ops.op import Context, Tag, op
@@ -54,6 +55,9 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     return to_x, to_weight, to_bias
 
 
+linear.batching(leading_axes_of("x"))
+
+
 def _rows(ops: OpTable, x: Primitive) -> Primitive:
     """A tensor as a matrix with the same last axis."""
     shape = tuple(x.shape)
@@ -97,6 +101,9 @@ def _(ops: OpTable, weight: Primitive, indices: Primitive) -> Primitive:
         weight, ops.reshape(mark_invalid_labels(ops, indices), shape=(size(shape),)), axis=0
     )
     return ops.reshape(rows, shape=(*shape, length))
+
+
+embedding.batching(leading_axes_of("indices"))
 
 
 def _row_length(weight: Meta | Primitive) -> int:

@@ -21,6 +21,7 @@ from burn.ops._host_linear_algebra import (
     read,
     upload,
 )
+from burn.ops.batching import leading_axes
 from burn.ops.decomposition import mean_with_transpose, safe_inverse
 from burn.ops.linear_algebra import transpose_matrices
 from burn.ops.op import Context, Tag, op
@@ -66,6 +67,9 @@ def _(ops: OpTable, ctx: Context, g_values: Cotangent, g_vectors: Cotangent) -> 
     return (mean_with_transpose(ops, total),)
 
 
+eigh.batching(leading_axes)
+
+
 @op(Tag.COMPUTE_BOUND)
 def eigvalsh(x: InexactOperand) -> Meta:
     """Eigenvalues of Hermitian matrices, real and ascending.
@@ -88,6 +92,9 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     return (ops.matmul(ops.multiply(vectors, weights), transpose_matrices(ops, vectors)),)
 
 
+eigvalsh.batching(leading_axes)
+
+
 @op(Tag.COMPUTE_BOUND | Tag.NO_GRADIENT | Tag.UNTRACKED, outputs=("eigenvalues", "eigenvectors"))
 def eig(x: InexactOperand) -> tuple[Meta, Meta]:
     """Eigenvalues of square matrices and their eigenvectors as columns, all complex.
@@ -107,6 +114,9 @@ def _(ops: OpTable, x: Primitive) -> tuple[Primitive, Primitive]:
     return _upload_complex(ops, values, x), _upload_complex(ops, scaled, x)
 
 
+eig.batching(leading_axes)
+
+
 @op(Tag.COMPUTE_BOUND | Tag.NO_GRADIENT | Tag.UNTRACKED)
 def eigvals(x: InexactOperand) -> Meta:
     """Eigenvalues of square matrices, complex, in the order in which LAPACK finds them."""
@@ -117,6 +127,9 @@ def eigvals(x: InexactOperand) -> Meta:
 @eigvals.on_host
 def _(ops: OpTable, x: Primitive) -> Primitive:
     return _upload_complex(ops, compute(np.linalg.eigvals, NOT_DECOMPOSED, read(ops, x)), x)
+
+
+eigvals.batching(leading_axes)
 
 
 def _upload_complex(ops: OpTable, array: Array, like: Primitive) -> Primitive:

@@ -15,6 +15,7 @@ from burn.errors import ArgumentError, ShapeError
 from burn.ops._attributes import check_choice
 from burn.ops._axis_maps import Array, constant
 from burn.ops._precision import in_float32
+from burn.ops.batching import merging
 from burn.ops.index_arithmetic import index_dtype, narrow
 from burn.ops.op import Tag, op
 from burn.ops.resampling import CUBIC_COEFFICIENT
@@ -84,6 +85,9 @@ def _(
             line = _added(ops, line, ops.gather(plane, index, axis=2), column)
         total = _added(ops, total, line, row)
     return ops.reshape(total, shape=shape)
+
+
+grid_sample_2d.batching(merging(x=0, grid=0))
 
 
 class _Neighbour(NamedTuple):
@@ -225,6 +229,9 @@ def _(
     points[..., 0], points[..., 1] = across, down[:, None]
     flat = constant(ops, points.reshape(rows * columns, 3), ops.dtype(theta))
     return ops.reshape(ops.matmul(flat, ops.permute(theta, axes=(0, 2, 1))), shape=shape)
+
+
+affine_grid_2d.batching(merging(theta=0))
 
 
 def _element_centers(count: int, align_corners: bool) -> Array:

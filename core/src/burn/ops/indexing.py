@@ -7,8 +7,10 @@ when a result is read.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from burn.errors import ShapeError
+from burn.ops.batching import BatchedCall, leading_axes, leading_axes_of
 from burn.ops.op import Context, Tag, op
 from burn.ops.shapes import check_axis
 from burn.ops.signature import (
@@ -41,6 +43,9 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     return ops.scatter_add(zeros, ctx.saved[0], g, axis=ctx.attrs["axis"]), None
 
 
+gather.batching(leading_axes)
+
+
 @op(Tag.COMPUTE_BOUND | Tag.CHECKS_INDICES)
 def scatter_add(
     x: NumericOperand, indices: IndexOperand, value: NumericOperand, *, axis: Axis
@@ -61,6 +66,9 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     return g, None, to_value
 
 
+scatter_add.batching(leading_axes)
+
+
 @op(Tag.CHECKS_INDICES)
 def select(x: AnyOperand, indices: IndexOperand, *, axis: Axis) -> Meta:
     """Whole slices of `x` along `axis`, one for each of a 1-d tensor of indices."""
@@ -76,6 +84,20 @@ def _(ops: OpTable, x: Primitive, indices: Primitive, *, axis: int) -> Primitive
 def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     zeros = ops.full(shape=ctx.shape(0), fill_value=0.0, dtype=ops.dtype(g))
     return ops.select_add(zeros, ctx.saved[0], g, axis=ctx.attrs["axis"]), None
+
+
+@select.batching
+def _(ops: OpTable, batch: BatchedCall, x: Primitive, indices: Primitive, *, axis: int) -> Any:
+    if batch.is_batched == (True, False):
+        return ops.select(x, indices, axis=axis + 1)
+    if batch.is_batched == (True, True):
+        return NotImplemented
+    # All examples select from one tensor.
+    _, count = indices.shape
+    chosen = ops.select(x, ops.reshape(indices, shape=(batch.size * count,)), axis=axis)
+    shape = (*x.shape[:axis], batch.size, count, *x.shape[axis + 1 :])
+    order = (axis, *[number for number in range(len(shape)) if number != axis])
+    return ops.permute(ops.reshape(chosen, shape=shape), axes=order)
 
 
 @op(Tag.COMPUTE_BOUND | Tag.CHECKS_INDICES)
@@ -97,6 +119,9 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     (indices,) = ctx.saved
     to_value = ops.select(g, indices, axis=ctx.attrs["axis"]) if ctx.needs[2] else None
     return g, None, to_value
+
+
+select_add.batching(leading_axes_of("x", "value"))
 
 
 def spread(ops: OpTable, indices: Primitive, shape: Sequence[int], axis: int) -> Primitive:

@@ -11,6 +11,7 @@ import numpy as np
 from burn.errors import ArgumentError, ShapeError
 from burn.ops._host_linear_algebra import check_matrix, check_square, compute, read, upload
 from burn.ops._precision import in_float32
+from burn.ops.batching import leading_axes
 from burn.ops.linear_algebra import adjoint, transpose_matrices
 from burn.ops.op import Context, Tag, op
 from burn.ops.shapes import broadcast_shapes
@@ -86,6 +87,9 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     return (ops.negative(ops.matmul(ops.matmul(transposed, g), transposed)),)
 
 
+inv.batching(leading_axes)
+
+
 @op(Tag.COMPUTE_BOUND)
 def det(x: InexactOperand) -> Meta:
     """Determinants of square matrices (the last two axes). That of an empty one is 1."""
@@ -101,6 +105,9 @@ def _(ops: OpTable, x: Primitive) -> Primitive:
 @det.gradient(saves=("x",))
 def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     return (ops.multiply(_as_matrix(ops, g), ops.cofactors(ctx.saved[0])),)
+
+
+det.batching(leading_axes)
 
 
 @op(Tag.COMPUTE_BOUND)
@@ -137,6 +144,9 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     return (ops.subtract(ops.multiply(inverse, total), turned),)
 
 
+cofactors.batching(leading_axes)
+
+
 @op(Tag.COMPUTE_BOUND, outputs=("sign", "logabsdet"))
 def slogdet(x: InexactOperand) -> tuple[Meta, Meta]:
     """Signs of determinants, and logarithms of their magnitudes; 0 and -inf of singular ones.
@@ -159,6 +169,9 @@ def _(ops: OpTable, ctx: Context, g_sign: Cotangent, g: Cotangent) -> Gradients:
         return (None,)  # the sign is constant but for jumps
     inverse = transpose_matrices(ops, ops.inv(ctx.saved[0]))
     return (ops.multiply(_as_matrix(ops, g), inverse),)
+
+
+slogdet.batching(leading_axes)
 
 
 @op(Tag.COMPUTE_BOUND)
@@ -202,6 +215,9 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     right = ops.matmul(pt, ops.matmul(p, gt))
     right = ops.subtract(right, ops.matmul(ops.matmul(right, p), x))
     return (ops.subtract(ops.add(left, right), direct),)
+
+
+pinv.batching(leading_axes)
 
 
 def _as_matrix(ops: OpTable, x: Primitive) -> Primitive:

@@ -8,6 +8,7 @@ from typing import Annotated, Literal, TypeAlias
 from burn.aliases import Slices
 from burn.errors import ArgumentError, AxisError, OperandTypeError, ShapeError
 from burn.ops._attributes import check_choice
+from burn.ops.batching import BatchedCall, aligned_axes, expanded, leading_axes, with_rank
 from burn.ops.index_arithmetic import index_dtype
 from burn.ops.op import Context, Tag, op
 from burn.ops.shapes import (
@@ -57,6 +58,9 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     return (ops.cast(g, dtype=ctx.saved[0]),)
 
 
+cast.batching(aligned_axes)
+
+
 @op(Tag.VIEW)
 def reshape(x: AnyOperand, *, shape: TargetShape) -> Meta:
     """The same elements in row-major order under another shape of the same size."""
@@ -96,6 +100,12 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     return (ops.permute(g, axes=_inverse(ctx.attrs["axes"])),)
 
 
+@permute.batching
+def _(ops: OpTable, batch: BatchedCall, x: Primitive, *, axes: tuple[int, ...]) -> Primitive:
+    del batch
+    return ops.permute(x, axes=(0, *[axis + 1 for axis in axes]))
+
+
 @permute.inverse_write
 def _(ops: OpTable, x: Primitive, value: Primitive, *, axes: tuple[int, ...]) -> Primitive:
     del x
@@ -121,6 +131,11 @@ def expand(x: AnyOperand, *, shape: TargetShape) -> Meta:
 @expand.gradient()
 def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     return (sum_to_shape(ops, g, ctx.shape(0)),)
+
+
+@expand.batching
+def _(ops: OpTable, batch: BatchedCall, x: Primitive, *, shape: Shape) -> Primitive:
+    return ops.expand(with_rank(ops, x, len(shape)), shape=(batch.size, *shape))
 
 
 def sum_to_shape(ops: OpTable, g: Primitive, shape: Sequence[int]) -> Primitive:
@@ -170,6 +185,16 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
         if tuple(to_value.shape) != tuple(shape):
             to_value = sum_to_shape(ops, to_value, shape)
     return ops.slice_assign(g, 0.0, slices=slices) if ctx.needs[0] else None, to_value
+
+
+@slice_assign.batching
+def _(
+    ops: OpTable, batch: BatchedCall, x: Primitive, value: Primitive, *, slices: Slices
+) -> Primitive:
+    x = expanded(ops, batch, x, batch.is_batched[0])
+    if batch.is_batched[1]:
+        value = with_rank(ops, value, len(slices))
+    return ops.slice_assign(x, value, slices=((0, batch.size, 1), *slices))
 
 
 def _check_slices(x: Meta, slices: Slices) -> Shape:
@@ -255,6 +280,9 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     return (gradients,)
 
 
+concat.batching(leading_axes)
+
+
 PadMode: TypeAlias = Annotated[
     Literal["constant", "edge", "reflect", "symmetric", "wrap"], Role.CHOICE
 ]
@@ -302,6 +330,9 @@ def _(
             indices = _padded_indices(ops, length, before, after, mode)
             x = ops.select(x, indices, axis=axis)
     return x
+
+
+pad.batching(leading_axes)
 
 
 def _padded_indices(ops: OpTable, length: int, before: int, after: int, mode: str) -> Primitive:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from burn.errors import ShapeError
 from burn.ops._precision import in_float32
+from burn.ops.batching import leading_axes
 from burn.ops.index_arithmetic import mark_invalid_labels
 from burn.ops.op import Context, Tag, op
 from burn.ops.shapes import check_axis
@@ -47,6 +48,9 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     return ops.scatter_add(zeros, column, slope, axis=axis), None
 
 
+nll_loss.batching(leading_axes)
+
+
 @op(Tag.COMPUTE_BOUND | Tag.CHECKS_INDICES)
 def cross_entropy(logits: FloatOperand, targets: IndexOperand, *, axis: Axis) -> Meta:
     """Negative log-likelihood of the target classes under ``softmax(logits)``, one per example.
@@ -71,6 +75,9 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     return ops.cross_entropy_grad(logits, targets, g, axis=ctx.attrs["axis"]), None
 
 
+cross_entropy.batching(leading_axes)
+
+
 @op(Tag.COMPUTE_BOUND | Tag.CHECKS_INDICES)
 def cross_entropy_grad(
     logits: FloatOperand, targets: IndexOperand, g: FloatOperand, *, axis: Axis
@@ -89,6 +96,9 @@ def _(ops: OpTable, logits: Primitive, targets: Primitive, g: Primitive, *, axis
     g = ops.reshape(g, shape=tuple(column.shape))
     weighted = ops.multiply(ops.softmax(logits, axis=axis), g)
     return ops.scatter_add(weighted, column, ops.negative(g), axis=axis)
+
+
+cross_entropy_grad.batching(leading_axes)
 
 
 def _column(ops: OpTable, targets: Primitive, axis: int) -> Primitive:

@@ -21,6 +21,7 @@ from burn.ops._sliding_windows import (
     pooled_shape,
     unpooled_shape,
 )
+from burn.ops.batching import merging
 from burn.ops.index_arithmetic import index_dtype as counting_dtype, positions
 from burn.ops.op import Context, Tag, op
 from burn.ops.shapes import size
@@ -62,6 +63,9 @@ def _(ops: OpTable, x: Primitive, **attributes: Unpack[MaxPoolAttributes]) -> Pr
     # Under autodiff the other op runs, whose indices its gradient rule needs.
     output, _ = ops.max_pool_with_indices(x, index_dtype=counting_dtype(ops), **attributes)
     return output
+
+
+max_pool.batching(merging(x=0))
 
 
 @op(Tag.COMPUTE_BOUND, outputs=("output", "indices"))
@@ -108,6 +112,9 @@ def _(
         output = ops.where(larger, value, output)
         indices = ops.where(larger, ops.add(start, offset), indices)
     return output, ops.cast(indices, dtype=index_dtype)
+
+
+max_pool_with_indices.batching(merging(x=0))
 
 
 def _flat_starts(ops: OpTable, plan: Sequence[Windows]) -> tuple[Primitive, Primitive]:
@@ -166,6 +173,9 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     flat = ops.reshape(indices, shape=(*lead, size(shape[len(lead) :])))
     chosen = ops.gather(ops.reshape(g, shape=(*lead, size(spatial))), flat, axis=len(lead))
     return ops.reshape(chosen, shape=shape), None
+
+
+max_pool_grad.batching(merging(g=0, indices=0))
 
 
 def lowest_value(dtype: DType) -> Scalar:

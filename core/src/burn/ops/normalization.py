@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from burn.errors import ShapeError
 from burn.ops._precision import in_float32
+from burn.ops.batching import first_of, leading_axes_of, merging
 from burn.ops.indexing import check_same_shape
 from burn.ops.op import Context, Tag, op
 from burn.ops.shapes import size
@@ -61,6 +62,9 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     return tuple(
         [one if needed else None for one, needed in zip(gradients, ctx.needs, strict=True)]
     )
+
+
+layer_norm.batching(leading_axes_of("x"))
 
 
 @op(Tag.COMPUTE_BOUND, outputs=("x_gradient", "gamma_gradient", "beta_gradient"))
@@ -131,6 +135,9 @@ def _(ops: OpTable, x: Primitive, gamma: Primitive | None, *, epsilon: float) ->
     return normal if gamma is None else ops.multiply(normal, gamma)
 
 
+rms_norm.batching(leading_axes_of("x"))
+
+
 @op(Tag.COMPUTE_BOUND)
 def batch_norm(
     x: FloatOperand,
@@ -170,6 +177,11 @@ def _(
     distance = ops.subtract(x, _per_channel(ops, mean, shape))
     scaled = ops.multiply(distance, _per_channel(ops, factor, shape))
     return scaled if beta is None else ops.add(scaled, _per_channel(ops, beta, shape))
+
+
+batch_norm.batching(
+    first_of(merging(x=0), merging(x=1, gamma=0, beta=0, mean=0, variance=0, outputs=(1,)))
+)
 
 
 @op(Tag.COMPUTE_BOUND, outputs=("output", "mean", "variance"))
@@ -238,6 +250,9 @@ def _(
     )
 
 
+batch_norm_training.batching(merging(x=1, gamma=0, beta=0, outputs=(1, 0, 0)))
+
+
 @op(Tag.COMPUTE_BOUND, outputs=("x_gradient", "gamma_gradient", "beta_gradient"))
 def batch_norm_grad(
     x: FloatOperand,
@@ -285,6 +300,9 @@ def _(
     rest = ops.subtract(ops.subtract(g, along_mean), ops.multiply(normal, along_variance))
     factor = inverse if gamma is None else ops.multiply(inverse, gamma)
     return ops.multiply(rest, _per_channel(ops, factor, shape)), to_gamma, to_beta
+
+
+batch_norm_grad.batching(merging(x=1, gamma=0, mean=0, variance=0, g=1, outputs=(1, 0, 0)))
 
 
 def _inverse_deviation(ops: OpTable, variance: Primitive, epsilon: float) -> Primitive:

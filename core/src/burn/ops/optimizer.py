@@ -8,6 +8,7 @@ from typing import TypedDict, Unpack
 from burn.errors import ArgumentError, ShapeError
 from burn.ops._precision import in_float32
 from burn.ops.arguments import as_integer, real_number
+from burn.ops.batching import leading_axes
 from burn.ops.op import op
 from burn.ops.signature import (
     Flag,
@@ -109,6 +110,9 @@ def _(
     return ops.subtract(parameter, ops.multiply(direction, learning_rate)), velocity
 
 
+sgd_step.batching(leading_axes)
+
+
 @op(outputs=("parameter", "first_moment", "second_moment"))
 def adam_step(
     parameter: FloatOperand,
@@ -186,6 +190,9 @@ def _(
     spread = ops.add(ops.multiply(ops.sqrt(second_moment), scale), epsilon)
     change = ops.multiply(ops.divide(first_moment, spread), rate)
     return ops.subtract(parameter, change), first_moment, second_moment
+
+
+adam_step.batching(leading_axes)
 
 
 def adam_rates(step: int, learning_rate: float, beta1: float, beta2: float) -> tuple[float, float]:

@@ -17,6 +17,7 @@ from burn.ops._attributes import check_choice, without
 from burn.ops._axis_maps import Array, AxisMap, apply_axis_map
 from burn.ops._precision import in_float32
 from burn.ops._sliding_windows import split_spatial_axes, unpooled_shape
+from burn.ops.batching import merging
 from burn.ops.op import Context, Tag, op
 from burn.ops.shapes import check_shape
 from burn.ops.signature import (
@@ -110,6 +111,9 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     return (ops.interpolate_grad(g, input_size=spatial, **attributes),)
 
 
+interpolate.batching(merging(x=0))
+
+
 @op(Tag.COMPUTE_BOUND, outputs=("gradient",))
 def interpolate_grad(
     g: FloatOperand,
@@ -144,6 +148,9 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     resized = ctx.shape(0)[-len(ctx.attrs["input_size"]) :]
     attributes = without(ctx.attrs, "input_size")
     return (ops.interpolate(g, output_size=resized, **attributes),)
+
+
+interpolate_grad.batching(merging(g=0))
 
 
 def _resized(

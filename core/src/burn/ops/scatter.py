@@ -14,6 +14,7 @@ from burn.dtype import DType, Kind
 from burn.errors import DTypeError, ShapeError
 from burn.ops._attributes import check_choice
 from burn.ops._precision import in_float32
+from burn.ops.batching import leading_axes, leading_axes_of
 from burn.ops.index_arithmetic import index_dtype, narrow, positions, wrap_negative_indices
 from burn.ops.indexing import check_gather_shapes, check_same_shape, check_selection, spread
 from burn.ops.op import Context, Tag, op
@@ -67,6 +68,9 @@ def _(
         writer = _writer(ops, x, indices, axis)
         return ops.where(ops.equal(writer, 0), x, _written(ops, value, writer, axis))
     return _combined(ops, x, indices, value, axis=axis, combine=combine)
+
+
+scatter.batching(leading_axes)
 
 
 def _combination(ops: OpTable, update: str, dtype: DType) -> Combine | None:
@@ -252,6 +256,9 @@ def _(
     return ops.scatter(x, expanded, value, axis=axis, update=update)
 
 
+select_assign.batching(leading_axes_of("x", "value"))
+
+
 @op(Tag.COMPUTE_BOUND | Tag.CHECKS_INDICES)
 def gather_nd(x: AnyOperand, indices: IndexOperand) -> Meta:
     """One part of `x` for each row of indices, which index its first axes.
@@ -267,6 +274,9 @@ def _(ops: OpTable, x: Primitive, indices: Primitive) -> Primitive:
     shape = _parts(tuple(x.shape), tuple(indices.shape))
     rows, flat = _flattened(ops, x, indices)
     return ops.reshape(ops.select(rows, flat, axis=0), shape=shape)
+
+
+gather_nd.batching(leading_axes_of("indices"))
 
 
 @op(Tag.COMPUTE_BOUND | Tag.CHECKS_INDICES)

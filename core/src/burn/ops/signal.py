@@ -16,6 +16,7 @@ from typing import Final
 from burn.dtype import int32, int64
 from burn.errors import ArgumentError, ShapeError
 from burn.ops._precision import in_float32
+from burn.ops.batching import leading_axes
 from burn.ops.op import Context, Tag, op
 from burn.ops.shapes import check_axis, size
 from burn.ops.signature import (
@@ -65,6 +66,9 @@ def _(ops: OpTable, ctx: Context, g_re: Cotangent, g_im: Cotangent) -> Gradients
     return (resize(ops, signal, axis, ctx.shape(0)[axis]),)
 
 
+rfft.batching(leading_axes)
+
+
 @op(Tag.COMPUTE_BOUND)
 def irfft(re: FloatOperand, im: FloatOperand, *, axis: Axis, n: Integer) -> Meta:
     """The real signal of `n` elements that has half a spectrum: the inverse of `rfft`.
@@ -107,6 +111,9 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     )
 
 
+irfft.batching(leading_axes)
+
+
 @op(Tag.COMPUTE_BOUND, outputs=("spectrum_re", "spectrum_im"))
 def cfft(
     re: FloatOperand, im: FloatOperand, *, axis: Axis, n: Integer, inverse: Flag = False
@@ -138,6 +145,9 @@ def _(ops: OpTable, ctx: Context, g_re: Cotangent, g_im: Cotangent) -> Gradients
     parts = ops.cfft(g_re, g_im, axis=axis, n=n, inverse=not ctx.attrs.get("inverse", False))
     length = ctx.shape(0 if ctx.needs[0] else 1)[axis]
     return tuple(resize(ops, part, axis, length) for part in parts)
+
+
+cfft.batching(leading_axes)
 
 
 def resize(ops: OpTable, x: Primitive, axis: int, length: int) -> Primitive:

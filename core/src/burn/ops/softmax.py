@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from burn.ops._precision import in_float32
+from burn.ops.batching import leading_axes
 from burn.ops.indexing import check_same_shape
 from burn.ops.op import Context, Tag, op
 from burn.ops.shapes import check_axis
@@ -29,6 +30,9 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     return (ops.softmax_grad(ctx.saved[0], g, axis=ctx.attrs["axis"]),)
 
 
+softmax.batching(leading_axes)
+
+
 @op(Tag.COMPUTE_BOUND, outputs=("gradient",))
 def softmax_grad(output: FloatOperand, g: FloatOperand, *, axis: Axis) -> Meta:
     """Gradient of `softmax`: ``output * (g - sum(output * g))``."""
@@ -42,6 +46,9 @@ def _(ops: OpTable, output: Primitive, g: Primitive, *, axis: int) -> Primitive:
     _check_gradient(output, g, axis)
     weighted = ops.multiply(output, g)
     return ops.subtract(weighted, ops.multiply(output, _total(ops, weighted, axis)))
+
+
+softmax_grad.batching(leading_axes)
 
 
 @op(Tag.COMPUTE_BOUND)
@@ -63,6 +70,9 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     return (ops.log_softmax_grad(ctx.saved[0], g, axis=ctx.attrs["axis"]),)
 
 
+log_softmax.batching(leading_axes)
+
+
 @op(Tag.COMPUTE_BOUND, outputs=("gradient",))
 def log_softmax_grad(output: FloatOperand, g: FloatOperand, *, axis: Axis) -> Meta:
     """Gradient of `log_softmax`: ``g - exp(output) * sum(g)``."""
@@ -75,6 +85,9 @@ def log_softmax_grad(output: FloatOperand, g: FloatOperand, *, axis: Axis) -> Me
 def _(ops: OpTable, output: Primitive, g: Primitive, *, axis: int) -> Primitive:
     _check_gradient(output, g, axis)
     return ops.subtract(g, ops.multiply(ops.exp(output), _total(ops, g, axis)))
+
+
+log_softmax_grad.batching(leading_axes)
 
 
 @op(Tag.COMPUTE_BOUND)
@@ -104,6 +117,9 @@ def _(ops: OpTable, x: Primitive, *, axis: int) -> Primitive:
 def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     # The element that is not returned is constant: the formula is that of `softmax`.
     return (ops.softmax_grad(ctx.saved[0], g, axis=ctx.attrs["axis"]),)
+
+
+quiet_softmax.batching(leading_axes)
 
 
 def _check_gradient(output: Meta | Primitive, g: Meta | Primitive, axis: int) -> None:

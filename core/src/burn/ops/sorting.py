@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from burn.dtype import DType, Kind
 from burn.errors import ArgumentError, DTypeError, ShapeError
+from burn.ops.batching import leading_axes, leading_axes_of
 from burn.ops.index_arithmetic import index_dtype, narrow
 from burn.ops.op import Context, Tag, op
 from burn.ops.shapes import check_axis, size
@@ -37,6 +38,9 @@ def argsort(x: RealOperand, *, axis: Axis, descending: Flag = False, dtype: Targ
     return Meta(x.shape, dtype)
 
 
+argsort.batching(leading_axes)
+
+
 @op(Tag.COMPUTE_BOUND)
 def sort(x: RealOperand, *, axis: Axis, descending: Flag = False) -> Meta:
     """The elements in sorted order along `axis`; NaN is larger than everything.
@@ -64,6 +68,9 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     return (ops.scatter_add(zeros, indices, g, axis=axis),)
 
 
+sort.batching(leading_axes)
+
+
 @op(_ORDER)
 def argtopk(
     x: RealOperand, *, k: Integer, axis: Axis, largest: Flag = True, dtype: TargetDType
@@ -85,6 +92,9 @@ def _(
 ) -> Primitive:
     indices = ops.argsort(x, axis=axis, descending=largest, dtype=dtype)
     return narrow(ops, indices, axis, 0, k)
+
+
+argtopk.batching(leading_axes)
 
 
 @op(_ORDER)
@@ -124,6 +134,9 @@ def _(
         low = ops.where(beyond, ops.add(middle, 1), low)
         high = ops.where(stop, middle, high)
     return ops.cast(low, dtype=dtype)
+
+
+searchsorted.batching(leading_axes_of("x2"))
 
 
 def _before(ops: OpTable, x1: Primitive, x2: Primitive) -> Primitive:

@@ -10,6 +10,7 @@ from burn.ops._attributes import without
 from burn.ops._convolution_shapes import patch_windows
 from burn.ops._precision import in_float32
 from burn.ops._sliding_windows import PatchAttributes, Windows
+from burn.ops.batching import merging
 from burn.ops.op import Context, Tag, op
 from burn.ops.shapes import check_shape, size
 from burn.ops.signature import Cotangent, FloatOperand, Gradients, Meta, Primitive, Shape, Sizes
@@ -41,6 +42,9 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     return (ops.fold4d(g, output_size=tuple(ctx.shape(0)[2:]), **ctx.attrs),)
 
 
+unfold4d.batching(merging(x=0))
+
+
 @op(Tag.COMPUTE_BOUND)
 def fold4d(x: FloatOperand, *, output_size: Sizes, **attributes: Unpack[PatchAttributes]) -> Meta:
     """Images (N, C, *output_size) in which the columns that `unfold4d` gives are added up.
@@ -68,6 +72,9 @@ def _(
 @fold4d.gradient()
 def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     return (ops.unfold4d(g, **without(ctx.attrs, "output_size")),)
+
+
+fold4d.batching(merging(x=0))
 
 
 def columns(ops: OpTable, x: Primitive, axes: Sequence[Windows]) -> Primitive:
