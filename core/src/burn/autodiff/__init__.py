@@ -2,19 +2,31 @@
 
 from burn.autodiff._cross_device import Route
 from burn.autodiff.backend import Autodiff
-from burn.autodiff.backward import Gradients
-from burn.autodiff.graph import AutodiffTensor, DistributedParams, Leaf
-from burn.autodiff.recording import RecordingTable, recording
+from burn.autodiff.backward import Gradients, backward_all
+from burn.autodiff.graph import (
+    AutodiffTensor,
+    DistributedParams,
+    HookHandle,
+    Leaf,
+    Node,
+    custom_node,
+)
+from burn.autodiff.recording import Capture, RecordingTable, recording
 from burn.autodiff.wrapped import is_tracked, untracked, value_of
 
 __all__ = [
     "Autodiff",
     "AutodiffTensor",
+    "Capture",
     "DistributedParams",
     "Gradients",
+    "HookHandle",
     "Leaf",
+    "Node",
     "RecordingTable",
     "Route",
+    "backward_all",
+    "custom_node",
     "is_tracked",
     "recording",
     "untracked",

@@ -81,11 +81,13 @@ class CheckpointingTable(RecordingTable):
         untracked = Tag.NO_GRADIENT | Tag.UNTRACKED
         if definition.vjp is None or definition.tags & untracked or not definition.operands:
             return plain
-        rule = self._rule(definition, definition.vjp)
+        rule = self._rule(definition)
         rule.restore = _restore
         inner = getattr(self.below, definition.name)
         is_cheap = Tag.COMPUTE_BOUND not in definition.tags and len(definition.outputs) == 1
-        record = self._with_recipes(self._record_any(rule, inner), inner, is_cheap=is_cheap)
+        record = self._with_recipes(
+            self._record_any(definition, rule, inner), inner, is_cheap=is_cheap
+        )
         return self._float_only(record, inner) if "dtype" in definition.attributes else record
 
     def _with_recipes(

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from burn.autodiff.backend import Autodiff
-from burn.autodiff.graph import Node, Rule
-from burn.autodiff.recording import recording
+from burn.autodiff.graph import custom_node
+from burn.autodiff.recording import note_operands, recording
 
 if TYPE_CHECKING:
     from burn.device_id import DeviceId
-    from burn.ops import Context, OpTable
+    from burn.ops import OpTable
     from burn.ops.signature import Primitive
 
 __all__ = ["Route"]
@@ -60,17 +60,18 @@ class Route:
             return below.carry(tensor)
         primitive = below.carry(tensor.primitive)
         if not recording.get():
+            note_operands(self.source.tensor_type, (tensor,))
             return primitive
-        node = Node()
-        node.rule = _MoveRule(self.target.for_device(self.target_device).below, below.reversed())
-        node.parents = (tensor.node,)
-        node.needs = (True,)
-        node.saved = ()
-        node.attrs = {}
-        node.output_shape = primitive.shape
-        result = self.target.tensor_type()
-        result.primitive = primitive
-        result.node = node
+        back = below.reversed()
+
+        def vjp(ops: OpTable, cotangents: Sequence[Primitive]) -> tuple[Primitive]:
+            del ops
+            return (back.carry(cotangents[0]),)
+
+        ops = self.target.for_device(self.target_device).below
+        (result,) = custom_node(
+            self.target.tensor_type, [tensor.node], [primitive], vjp, ops, "to_device"
+        )
         return result
 
     def reversed(self) -> Route:
@@ -83,21 +84,3 @@ class Route:
             self.back,
             self.there,
         )
-
-
-class _MoveRule(Rule):
-    """The gradient rule of a move: it runs on the target and moves the gradient back."""
-
-    __slots__ = ()
-
-    def __init__(self, ops: OpTable, back: Route) -> None:
-        self.ops = ops
-        self.outputs = 1
-        self.broadcasts = False
-        self.restore = None
-
-        def vjp(ops: OpTable, ctx: Context, g: Primitive) -> tuple[Primitive]:
-            del ops, ctx
-            return (back.carry(g),)
-
-        self.vjp = vjp

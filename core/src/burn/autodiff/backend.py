@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from burn.autodiff._checkpointing import CheckpointingTable
-from burn.autodiff.backward import Gradients, backward
-from burn.autodiff.graph import AutodiffTensor, DistributedParams, Leaf, Node
+from burn.autodiff.backward import Gradients, backward, check_same
+from burn.autodiff.graph import (
+    AutodiffTensor,
+    DistributedParams,
+    Freed,
+    HookHandle,
+    Leaf,
+    Node,
+    hooks_of,
+)
 from burn.autodiff.recording import RecordingTable
 from burn.errors import AutodiffError, DTypeError, OperandTypeError, ShapeError
 from burn.ops import OpTable, resolve
+from burn.ops.arguments import real_number
 from burn.ops.shapes import size
 
 if TYPE_CHECKING:
@@ -31,12 +41,20 @@ class Autodiff:
     ----------
     below : Backend
         The backend that computes.
+
+    Attributes
+    ----------
+    level : int
+        The number of decorators below this one.
+    tensor_type : type
+        The class of its tracked tensors.
     """
 
     def __init__(self, below: Backend) -> None:
         self.below = below
+        self.level = _decorators(below)
         self.tensor_type: type[AutodiffTensor] = type(
-            "AutodiffTensor", (AutodiffTensor,), {"__slots__": ()}
+            "AutodiffTensor", (AutodiffTensor,), {"__slots__": (), "level": self.level}
         )
         self._tables: dict[DeviceId, RecordingTable] = {}
         self._checkpointing_tables: dict[DeviceId, RecordingTable] = {}
@@ -62,7 +80,13 @@ class Autodiff:
         with self._lock:
             table = tables.get(device)
             if table is None:
-                table = tables[device] = kind(resolve(self.below, device), self.tensor_type)
+                below: Any = self.below
+                table_below = (
+                    below.for_device(device, checkpointing=checkpointing)
+                    if _decorators(below)
+                    else resolve(below, device)
+                )
+                table = tables[device] = kind(table_below, self.tensor_type)
             return table
 
     def require_grad(self, tensor: Primitive, device: DeviceId) -> AutodiffTensor:
@@ -86,10 +110,14 @@ class Autodiff:
         dtype = table.dtype(tensor)
         if not dtype.is_float:
             raise DTypeError(f"only float tensors have gradients, not {dtype}")
-        leaf = self.tensor_type()
-        leaf.primitive = tensor
-        leaf.node = Leaf(table.below, tensor.shape)
-        return leaf
+        return self.tensor_of(Leaf(table.below, tensor))
+
+    def tensor_of(self, leaf: Leaf) -> AutodiffTensor:
+        """The tensor of a leaf."""
+        tensor = self.tensor_type()
+        tensor.primitive = leaf.primitive
+        tensor.node = leaf
+        return tensor
 
     def is_require_grad(self, tensor: Primitive) -> bool:
         """Whether a tensor is a leaf."""
@@ -99,21 +127,35 @@ class Autodiff:
         """Whether a tensor is a leaf or was computed from one."""
         return tensor.__class__ is self.tensor_type
 
-    def backward(self, tensor: Primitive, cotangent: Primitive | None = None) -> Gradients:
+    def backward(
+        self,
+        tensor: Primitive,
+        cotangent: Primitive | float | None = None,
+        *,
+        retain_graph: bool = False,
+        inputs: Sequence[Primitive] | None = None,
+        lift: Callable[[OpTable], OpTable] | None = None,
+    ) -> Gradients:
         """Gradients of a tensor by the leaves it was computed from; frees the graph.
 
         Parameters
         ----------
         tensor : primitive
             The output to differentiate.
-        cotangent : primitive, optional
-            Gradient of the final result by this output, in its shape. By default 1, for an output
-            with one element.
+        cotangent : primitive or number, optional
+            Gradient of the final result by this output, in its shape, or a number for all elements.
+            By default 1, for an output with one element.
+        retain_graph : bool
+            Whether the graph is kept for another pass.
+        inputs : sequence of primitives, optional
+            Tracked tensors: compute their gradients alone, and visit nothing else.
+        lift : callable, optional
+            See `backward_all`.
 
         Raises
         ------
         AutodiffError
-            If the tensor is not tracked, or its graph was freed.
+            If the tensor or an input is not tracked, or the graph was freed.
         ShapeError
             If the tensor has several elements and there is no cotangent, or of another shape.
         DTypeError
@@ -124,40 +166,89 @@ class Autodiff:
                 "backward on a tensor that depends on no leaf",
                 hint="Call .require_grad() on a tensor of an autodiff device, then compute with it",
             )
+        nodes = None if inputs is None else [self._input(one).node for one in inputs]
+        ops = _table_of(tensor.node)
+        if lift is not None:
+            ops = lift(ops)
+        cotangent = self._cotangent(tensor, cotangent, ops)
+        return backward(tensor, cotangent, retain_graph=retain_graph, inputs=nodes, lift=lift)
+
+    def _cotangent(
+        self, tensor: AutodiffTensor, cotangent: Primitive | float | None, ops: OpTable
+    ) -> Primitive:
+        """The gradient with which a pass starts."""
         shape = tuple(tensor.shape)
         if cotangent is None:
             if size(shape) != 1:
                 raise ShapeError(
                     f"backward on a tensor of shape {shape} needs a cotangent",
-                    hint="Reduce it to one element (.sum() or .mean()), or pass a cotangent",
+                    hint="Reduce it to one element (.sum() or .mean()), or pass the gradient of "
+                    "what you differentiate by it: backward(1.0) gives what burn's backward() "
+                    "gives, the gradient of the sum of all elements",
                 )
-            ops = _table_of(tensor.node)
-            cotangent = ops.full(shape=shape, fill_value=1.0, dtype=ops.dtype(tensor.primitive))
-        else:
-            if tuple(cotangent.shape) != shape:
-                raise ShapeError(
-                    f"a cotangent of shape {tuple(cotangent.shape)} for a tensor of shape {shape}"
-                )
-            _check_dtype(cotangent, tensor, _table_of(tensor.node), "a cotangent")
-        return backward(tensor, cotangent)
+            cotangent = 1.0
+        if hasattr(cotangent, "shape"):
+            check_same(cotangent, tensor, ops, "a cotangent")
+            return cotangent
+        value = real_number(cotangent, "cotangent", "backward", takes_nan=True)
+        return ops.full(shape=shape, fill_value=value, dtype=ops.dtype(tensor.primitive))
+
+    def _input(self, tensor: Primitive) -> AutodiffTensor:
+        if not self.is_tracked(tensor):
+            raise AutodiffError(
+                "an input of backward depends on no leaf",
+                hint="Name leaves, or tensors that were computed from them, of this device",
+            )
+        return tensor  # type: ignore[no-any-return]  # it is tracked
 
     def grad(self, tensor: Primitive, gradients: Gradients) -> Primitive | None:
-        """Gradient of a leaf, or None where the output did not depend on it."""
-        return _checked(gradients).get(self._leaf(tensor))
+        """Gradient of a tensor; None where the output did not depend on it, or it is untracked.
+
+        Raises
+        ------
+        AutodiffError
+            If the tensor was computed from others, and its gradient was not kept; or if the
+            gradients belong to tensors of another level.
+        """
+        node = self._node(tensor, gradients)
+        return None if node is None else gradients.get(node)
 
     def grad_remove(self, tensor: Primitive, gradients: Gradients) -> Primitive | None:
-        """Gradient of a leaf, which is removed."""
-        return _checked(gradients).pop(self._leaf(tensor))
+        """Gradient of a tensor as by `grad`, which is removed."""
+        node = self._node(tensor, gradients)
+        return None if node is None else gradients.pop(node)
 
     def grad_replace(self, tensor: Primitive, gradients: Gradients, grad: Primitive) -> None:
-        """Replace the gradient of a leaf."""
-        leaf = self._leaf(tensor)
-        if tuple(grad.shape) != tuple(leaf.output_shape):
-            raise ShapeError(
-                f"a gradient of shape {tuple(grad.shape)} for a tensor of shape {leaf.output_shape}"
+        """Replace the gradient of a tensor."""
+        node = self._node(tensor, gradients)
+        if node is None:
+            raise AutodiffError(
+                "the tensor is not tracked, so it has no gradient",
+                hint="Gradients are kept for tensors on which .require_grad() was called",
             )
-        _check_dtype(grad, tensor, leaf.table, "a gradient")
-        _checked(gradients).put(leaf, grad)
+        table = next(iter(self._tables.values()))  # there is one, for the leaf; all know the dtypes
+        check_same(grad, tensor, table, "a gradient")
+        gradients.put(node, grad)
+
+    def retain_grad(self, tensor: Primitive) -> None:
+        """Keep the gradient of a tensor that was computed from others, in later passes."""
+        if not self.is_require_grad(tensor):
+            hooks_of(self._tracked(tensor)).retains = True
+
+    def register_hook(
+        self, tensor: Primitive, hook: Callable[[Primitive], Primitive | None]
+    ) -> HookHandle:
+        """Call a function with the gradient of a tensor when it is complete, in each pass.
+
+        Parameters
+        ----------
+        tensor : primitive
+            A tracked tensor.
+        hook : callable
+            From the gradient to another one of its shape and dtype, with which the pass goes on; or
+            to None.
+        """
+        return hooks_of(self._tracked(tensor)).add(hook)
 
     def inner(self, tensor: Primitive) -> Primitive:
         """The tensor of the backend below, untracked."""
@@ -173,53 +264,71 @@ class Autodiff:
 
     def set_distributed_params(self, tensor: Primitive, param_id: int) -> Primitive:
         """Mark a leaf as a parameter that several devices share."""
-        self._leaf(tensor).distributed = DistributedParams(param_id)
+        if not self.is_require_grad(tensor):
+            raise AutodiffError(
+                "only a leaf can be a parameter that several devices share",
+                hint="Call .require_grad() on the tensor first",
+            )
+        tensor.node.distributed = DistributedParams(param_id)
         return tensor
 
     def distributed_params(self, tensor: Primitive) -> DistributedParams | None:
         """Identity of a leaf that several devices share, or None."""
-        return self._leaf(tensor).distributed if self.is_require_grad(tensor) else None
+        return tensor.node.distributed if self.is_require_grad(tensor) else None
 
     def is_distributed(self, tensor: Primitive) -> bool:
         """Whether a tensor is marked as shared."""
         return self.distributed_params(tensor) is not None
 
-    def _leaf(self, tensor: Primitive) -> Leaf:
-        if self.is_tracked(tensor) and isinstance(tensor.node, Leaf):
-            return tensor.node
+    def _tracked(self, tensor: Primitive) -> Node:
+        if not self.is_tracked(tensor):
+            raise AutodiffError(
+                "the tensor is not tracked, so it has no gradient",
+                hint="Call .require_grad() on it, or on a tensor that it is computed from",
+            )
+        return tensor.node  # type: ignore[no-any-return]  # of a tracked tensor
+
+    def _node(self, tensor: Primitive, gradients: Gradients) -> Node | None:
+        """The node under which gradients have that of a tensor; None of an untracked one."""
+        if not isinstance(gradients, Gradients):
+            raise OperandTypeError(
+                f"gradients must be what backward() returned, not {type(gradients).__name__}"
+            )
+        if gradients.level != self.level:
+            raise AutodiffError(
+                f"gradients of tensors under {gradients.level + 1} decorators for a tensor under "
+                f"{self.level + 1}",
+                hint="Read them with the tensors that backward() was called for",
+            )
+        if not self.is_tracked(tensor):
+            return None
+        node: Node = tensor.node
+        if isinstance(node, Leaf) or node in gradients.wanted or _retains(node):
+            return node
         raise AutodiffError(
             "the tensor is no leaf, so no gradient is kept for it",
-            hint="Gradients are kept for tensors on which .require_grad() was called",
+            hint="Call .retain_grad() on it before backward(), or pass it as one of the inputs "
+            "of backward()",
         )
 
 
-def _check_dtype(gradient: Primitive, tensor: AutodiffTensor, ops: OpTable, name: str) -> None:
-    """Raise DTypeError unless a gradient has the dtype of its tensor."""
-    if gradient.dtype is tensor.dtype:
-        return
-    own, expected = ops.dtype(gradient), ops.dtype(tensor)
-    if own is not expected:  # array-api-strict has several objects of one dtype
-        raise DTypeError(
-            f"{name} of {own} for a tensor of {expected}",
-            hint=f'Call .astype("{expected}") on it',
-        )
+def _retains(node: Node) -> bool:
+    """Whether a node that was not visited keeps its gradient."""
+    return node.rule.hooks is not None and node.rule.hooks.retains
 
 
-def _checked(gradients: object) -> Gradients:
-    if not isinstance(gradients, Gradients):
-        raise OperandTypeError(
-            f"gradients must be what backward() returned, not {type(gradients).__name__}"
-        )
-    return gradients
+def _decorators(backend: Any) -> int:
+    """The number of decorators in a stack, which have a backend below."""
+    count = 0
+    while (backend := getattr(backend, "below", None)) is not None:
+        count += 1
+    return count
 
 
 def _table_of(node: Node) -> OpTable:
     """The table in which the gradients of a node are computed."""
     if isinstance(node, Leaf):
         return node.table
-    if node.rule is None:
-        raise AutodiffError(
-            "the graph was freed by an earlier backward pass",
-            hint="Compute the output again, or add the outputs up and call backward once",
-        )
-    return node.rule.ops
+    if node.rule.__class__ is Freed:
+        raise node.rule.error()
+    return node.rule.ops  # type: ignore[no-any-return]  # of a Rule

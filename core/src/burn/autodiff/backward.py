@@ -1,46 +1,76 @@
-"""From an output back to the leaves: the chain rule over a recorded graph, without recursion."""
+"""From outputs back to the leaves: the chain rule over a recorded graph, without recursion."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
-from burn.autodiff.graph import AutodiffTensor, Leaf, Node, Output
-from burn.errors import AutodiffError
+from burn.autodiff.graph import AutodiffTensor, Freed, Hooks, Leaf, Node, Output, Rule
+from burn.errors import (
+    AutodiffError,
+    BurnError,
+    DTypeError,
+    ExecutionError,
+    OutOfMemoryError,
+    ShapeError,
+)
+from burn.ops import OpTable
 from burn.ops.layout import sum_to_shape
 from burn.ops.signature import Primitive
 
-__all__ = ["Gradients", "backward"]
+__all__ = ["Gradients", "backward", "backward_all", "check_same"]
 
 
 class Gradients:
-    """Gradients of the leaves that a backward pass reached, as primitives of the level below."""
+    """Gradients that a backward pass computed, as primitives of the level below.
 
-    __slots__ = ("_by_leaf",)
+    Attributes
+    ----------
+    level : int
+        The `Autodiff.level` of the tensors that they belong to.
+    by_node : dict
+        The gradient of each leaf that the pass reached, and of other nodes where it was wanted.
+    wanted : set of Node
+        Nodes whose gradients were wanted beside those of all leaves: also such as the outputs do
+        not depend on.
+    """
 
-    def __init__(self) -> None:
-        self._by_leaf: dict[Node, Primitive] = {}
+    __slots__ = ("by_node", "level", "wanted")
+
+    def __init__(self, level: int = 0) -> None:
+        self.level = level
+        self.by_node: dict[Node, Primitive] = {}
+        self.wanted: set[Node] = set()
 
     def __len__(self) -> int:
-        return len(self._by_leaf)
+        return len(self.by_node)
 
     def __repr__(self) -> str:
         return f"Gradients(of {len(self)} tensors)"
 
-    def get(self, leaf: Node) -> Primitive | None:
-        """Gradient of a leaf, or None where the output does not depend on it."""
-        return self._by_leaf.get(leaf)
+    def get(self, node: Node) -> Primitive | None:
+        """Gradient of a node, or None where the output does not depend on it."""
+        return self.by_node.get(node)
 
-    def pop(self, leaf: Node) -> Primitive | None:
-        """Gradient of a leaf, which is removed."""
-        return self._by_leaf.pop(leaf, None)
+    def pop(self, node: Node) -> Primitive | None:
+        """Gradient of a node, which is removed."""
+        return self.by_node.pop(node, None)
 
-    def put(self, leaf: Node, gradient: Primitive) -> None:
-        """Replace the gradient of a leaf."""
-        self._by_leaf[leaf] = gradient
+    def put(self, node: Node, gradient: Primitive) -> None:
+        """Replace the gradient of a node."""
+        self.by_node[node] = gradient
 
 
-def backward(output: AutodiffTensor, cotangent: Primitive) -> Gradients:
-    """Differentiate a tracked tensor by all leaves it was computed from; frees the graph.
+def backward(
+    output: AutodiffTensor,
+    cotangent: Primitive,
+    *,
+    retain_graph: bool = False,
+    inputs: Collection[Node] | None = None,
+    cut: Collection[Node] = (),
+    lift: Callable[[OpTable], OpTable] | None = None,
+) -> Gradients:
+    """Differentiate a tracked tensor by all leaves it was computed from; see `backward_all`.
 
     Parameters
     ----------
@@ -48,45 +78,89 @@ def backward(output: AutodiffTensor, cotangent: Primitive) -> Gradients:
         The tensor to differentiate.
     cotangent : primitive
         Gradient of the final result by `output`, in its shape.
+    retain_graph : bool
+        Whether the graph is kept for another pass.
+    inputs : collection of Node, optional
+        Compute the gradients of these nodes alone.
+    cut : collection of Node
+        Nodes at which the pass stops.
+    lift : callable, optional
+        From the table that a rule would compute in to another one.
+    """
+    return backward_all(
+        [output], [cotangent], retain_graph=retain_graph, inputs=inputs, cut=cut, lift=lift
+    )
+
+
+def backward_all(
+    outputs: Sequence[AutodiffTensor],
+    cotangents: Sequence[Primitive | None],
+    *,
+    retain_graph: bool = False,
+    inputs: Collection[Node] | None = None,
+    cut: Collection[Node] = (),
+    lift: Callable[[OpTable], OpTable] | None = None,
+) -> Gradients:
+    """Differentiate several tracked tensors of one level in one pass; frees the graph.
+
+    Nodes are freed one by one, so that memory shrinks while the pass runs. Where it fails, those
+    that it freed say so to the next pass.
+
+    Parameters
+    ----------
+    outputs : sequence of AutodiffTensor
+        The tensors to differentiate.
+    cotangents : sequence
+        Gradient of the final result by each output, in its shape; None contributes nothing.
+    retain_graph : bool
+        Whether the graph is kept for another pass.
+    inputs : collection of Node, optional
+        Compute the gradients of these nodes alone. The pass visits, and frees, only what leads from
+        the outputs to them. By default those of all leaves.
+    cut : collection of Node
+        Nodes at which the pass stops: their gradients are in the result, and nothing beyond them is
+        visited.
+    lift : callable, optional
+        From the table that a rule would compute in to another one, where cotangents are of a level
+        above that of the saved values.
 
     Raises
     ------
     AutodiffError
         If the graph, or a part of it, was used by an earlier pass.
+    BurnError
+        If a gradient rule fails, or the backend in it.
     """
-    root = output.node
-    uses = _count_uses(root)
-    gradients = Gradients()
-    pending: dict[Node, Any] = {root: cotangent}
-    ready = [root]
-    while ready:
-        node = ready.pop()
-        cotangent = pending.pop(node, None)
-        if node.__class__ is Leaf:
+    roots = list(dict.fromkeys([output.node for output in outputs]))
+    uses = _count_uses(roots, cut)
+    stops = set(cut)
+    if inputs is not None:
+        uses, stops = _restricted(uses, inputs, stops)
+    freed = Freed()
+    run = _Pass(outputs[0].level, uses, stops, lift, is_partial=inputs is not None)
+    run.gradients.wanted.update(cut, inputs or ())
+    try:
+        for output, cotangent in zip(outputs, cotangents, strict=True):
             if cotangent is not None:
-                gradients.put(node, cotangent)
-            continue
-        for parent, gradient in _parent_gradients(node, cotangent):
-            if gradient is not None:
-                _accumulate(pending, node, parent, gradient)
-            uses[parent] -= 1
-            if not uses[parent]:
-                ready.append(parent)
-        node.free()
-    return gradients
+                run.accumulate(output.node, cotangent)
+        ready = [root for root in roots if uses.get(root) == 0]
+        run.walk(ready, None if retain_graph else freed)
+    except BaseException as error:
+        freed.failure = str(error) or type(error).__name__
+        raise
+    return run.gradients
 
 
-def _count_uses(root: Node) -> dict[Node, int]:
-    """How often each node that `root` depends on is used; it is ready when all users are done."""
-    uses = {root: 0}
-    stack = [root]
+def _count_uses(roots: Iterable[Node], cut: Collection[Node]) -> dict[Node, int]:
+    """How often each node that the roots depend on is used; it is ready when all users are done."""
+    uses = dict.fromkeys(roots, 0)
+    stack = list(uses)
     while stack:
         node = stack.pop()
-        if node.rule is None and node.__class__ is not Leaf:
-            raise AutodiffError(
-                "the graph was freed by an earlier backward pass",
-                hint="Compute the output again, or add the outputs up and call backward once",
-            )
+        if cut and node in cut:
+            continue
+        if node.rule.__class__ is Freed:
+            raise node.rule.error()
         for parent in node.tracked_parents():
             if parent in uses:
                 uses[parent] += 1
@@ -96,46 +170,250 @@ def _count_uses(root: Node) -> dict[Node, int]:
     return uses
 
 
-def _parent_gradients(node: Node, cotangent: Any) -> list[tuple[Node, Primitive | None]]:
-    """The tracked parents of a node with the gradients that it contributes to each."""
-    if isinstance(node, Output):
-        return [(parent, cotangent) for parent in node.tracked_parents()]
-    if cotangent is None:
-        return [(parent, None) for parent in node.tracked_parents()]
-    rule = node.rule
-    if rule is None:
-        raise AutodiffError("the graph was freed by a backward pass of another thread")
-    if rule.restore is not None:
-        node.saved = rule.restore(node.saved)
-    if rule.outputs == 1:
-        gradients = rule.vjp(rule.ops, node, cotangent)
-    else:
-        gradients = rule.vjp(rule.ops, node, *cotangent)
-    broadcasts = rule.broadcasts
-    result: list[tuple[Node, Primitive | None]] = []
-    for parent, gradient in zip(node.parents, gradients, strict=True):
-        if parent is None:
-            continue
-        if isinstance(parent, tuple):
-            result += [
-                (one, part) for one, part in zip(parent, gradient, strict=True) if one is not None
-            ]
-        elif broadcasts and gradient is not None and gradient.shape != parent.output_shape:
-            result.append((parent, sum_to_shape(rule.ops, gradient, parent.output_shape)))
+def _restricted(
+    nodes: Collection[Node], inputs: Collection[Node], cut: set[Node]
+) -> tuple[dict[Node, int], set[Node]]:
+    """The uses of the nodes that lead to inputs, and all nodes at which the pass stops.
+
+    Parameters
+    ----------
+    nodes : collection of Node
+        The nodes that the outputs depend on.
+    inputs : collection of Node
+        The nodes whose gradients are wanted.
+    cut : set of Node
+        Nodes at which the pass stops.
+    """
+    users: dict[Node, list[Node]] = {}
+    for node in nodes:
+        for parent in () if node in cut else node.tracked_parents():
+            users.setdefault(parent, []).append(node)
+    stack = [node for node in inputs if node in nodes]
+    uses = dict.fromkeys(stack, 0)
+    while stack:
+        for user in users.get(stack.pop(), ()):
+            if user not in uses:
+                uses[user] = 0
+                stack.append(user)
+    stops = set(cut)
+    for node in uses:
+        parents = [] if node in cut else [one for one in node.tracked_parents() if one in uses]
+        for parent in parents:
+            uses[parent] += 1
+        if not parents:
+            stops.add(node)
+    return uses, stops
+
+
+class _Pass:
+    """The state of one backward pass.
+
+    Attributes
+    ----------
+    gradients : Gradients
+        The result.
+    pending : dict
+        The sum of the gradients that reached a node so far; of a call with several outputs, a list.
+    uses : dict
+        How many users of a node are still to be visited.
+    stops : set of Node
+        Nodes whose gradients go no further.
+    lift : callable or None
+        From the table that a rule would compute in to another one.
+    is_partial : bool
+        Whether `uses` lacks parents of nodes in it, whose gradients are not wanted.
+    """
+
+    __slots__ = ("gradients", "is_partial", "lift", "pending", "stops", "uses")
+
+    def __init__(
+        self,
+        level: int,
+        uses: dict[Node, int],
+        stops: set[Node],
+        lift: Callable[[OpTable], OpTable] | None,
+        *,
+        is_partial: bool,
+    ) -> None:
+        self.gradients = Gradients(level)
+        self.pending: dict[Node, Any] = {}
+        self.uses = uses
+        self.stops = stops
+        self.lift = lift
+        self.is_partial = is_partial
+
+    def walk(self, ready: list[Node], freed: Freed | None) -> None:
+        """Visit nodes that are ready, and their parents when all users of these were visited.
+
+        A leaf whose gradient is complete comes before all other nodes that are ready, so that its
+        hooks run as early as they can.
+        """
+        pending, wanted = self.pending, self.gradients.wanted
+        while ready:
+            node = ready.pop()
+            cotangent = pending.pop(node, None)
+            rule = node.rule
+            if rule is None:
+                self._finish_leaf(node, cotangent)  # type: ignore[arg-type]  # all others have a rule
+                continue
+            if rule.hooks is not None:
+                cotangent = self._hooked(node, rule.hooks, rule.ops, cotangent)
+            if wanted and node in wanted:
+                if cotangent is not None:
+                    self.gradients.put(node, cotangent)
+                if node in self.stops:
+                    continue
+            try:
+                self._visit(node, rule, cotangent, ready)
+            except Exception as error:
+                failure = _explained(error, node, rule)
+                if failure is error:
+                    raise
+                raise failure from error
+            if freed is not None:
+                node.free(freed)
+
+    def _visit(self, node: Node, rule: Rule, cotangent: Any, ready: list[Node]) -> None:
+        """Give the parents of a node its contributions to their gradients."""
+        uses, pending = self.uses, self.pending
+        leaves: list[Node] = []
+        for parent, gradient in self._contributions(node, rule, cotangent):
+            if gradient is None:
+                pass
+            elif node.__class__ is Output:
+                # The parent is a call, which waits for the cotangent of each output.
+                waiting = pending.setdefault(parent, [None] * rule.outputs)
+                waiting[node.index] = gradient
+            elif parent in pending:
+                self.accumulate(parent, gradient)
+            else:
+                pending[parent] = gradient
+            uses[parent] -= 1
+            if not uses[parent]:
+                (leaves if parent.__class__ is Leaf else ready).append(parent)
+        ready += leaves
+
+    def accumulate(self, node: Node, gradient: Primitive) -> None:
+        """Add a gradient to those that reached a node before."""
+        earlier = self.pending.get(node)
+        if earlier is None:
+            self.pending[node] = gradient
         else:
-            result.append((parent, gradient))
-    return result
+            table = node.table if isinstance(node, Leaf) else node.rule.ops
+            self.pending[node] = self._lifted(table).add(earlier, gradient)
+
+    def _finish_leaf(self, leaf: Leaf, gradient: Primitive | None) -> None:
+        if leaf.hooks is not None:
+            gradient = self._hooked(leaf, leaf.hooks, leaf.table, gradient)
+        if gradient is not None:
+            self.gradients.put(leaf, gradient)
+
+    def _hooked(
+        self, node: Node, hooks: Hooks, table: OpTable, gradient: Primitive | None
+    ) -> Primitive | None:
+        """The gradient of a node after its hooks."""
+        if hooks.retains:
+            self.gradients.wanted.add(node)
+        if gradient is None:
+            return None
+        for hook in list(hooks.functions.values()):
+            replaced = hook(gradient)
+            if replaced is not None:
+                name = getattr(hook, "__qualname__", repr(hook))
+                what = f"the hook {name} returned a gradient"
+                check_same(replaced, gradient, self._lifted(table), what)
+                gradient = replaced
+        return gradient
+
+    def _contributions(
+        self, node: Node, rule: Rule | Freed, cotangent: Any
+    ) -> list[tuple[Node, Primitive | None]]:
+        """The parents of a node that are visited, with what it contributes to their gradients."""
+        if node.__class__ is Output or cotangent is None:
+            return [(one, cotangent) for one in node.tracked_parents() if one in self.uses]
+        if isinstance(rule, Freed):
+            raise AutodiffError("the graph was freed by a backward pass of another thread")
+        ops = rule.ops if self.lift is None else self.lift(rule.ops)
+        ctx = node
+        if self.is_partial or rule.restore is not None:
+            ctx = self._context(node, rule)
+        if rule.outputs == 1:
+            gradients = rule.vjp(ops, ctx, cotangent)
+        else:
+            gradients = rule.vjp(ops, ctx, *cotangent)
+        broadcasts = rule.broadcasts
+        result: list[tuple[Node, Primitive | None]] = []
+        for parent, gradient in zip(node.parents, gradients, strict=True):
+            if parent is None:
+                continue
+            if isinstance(parent, tuple):
+                result += [
+                    (one, part)
+                    for one, part in zip(parent, gradient, strict=True)
+                    if one is not None
+                ]
+            elif broadcasts and gradient is not None and gradient.shape != parent.output_shape:
+                result.append((parent, sum_to_shape(ops, gradient, parent.output_shape)))
+            else:
+                result.append((parent, gradient))
+        if self.is_partial:
+            return [(one, gradient) for one, gradient in result if one in self.uses]
+        return result
+
+    def _context(self, node: Node, rule: Rule) -> Node:
+        """What a rule gets for its node: with the values to save, and the gradients wanted now."""
+        ctx = Node()
+        ctx.parents = node.parents
+        ctx.attrs = node.attrs
+        ctx.output_shape = node.output_shape
+        ctx.saved = node.saved if rule.restore is None else rule.restore(node.saved)
+        ctx.needs = tuple(
+            [
+                tuple([one in self.uses for one in parent])
+                if isinstance(parent, tuple)
+                else parent in self.uses
+                for parent in node.parents
+            ]
+        )
+        return ctx
+
+    def _lifted(self, table: OpTable) -> OpTable:
+        return table if self.lift is None else self.lift(table)
 
 
-def _accumulate(pending: dict[Node, Any], node: Node, parent: Node, gradient: Primitive) -> None:
-    if isinstance(node, Output):
-        # The parent is a call with several outputs: it waits for the cotangent of each.
-        outputs = 0 if node.rule is None else node.rule.outputs
-        pending.setdefault(parent, [None] * outputs)[node.index] = gradient
+def check_same(found: Primitive, expected: Primitive, ops: OpTable, what: str) -> None:
+    """Raise an error unless a gradient has the shape and the dtype of a tensor."""
+    if tuple(found.shape) != tuple(expected.shape):
+        raise ShapeError(
+            f"{what} of shape {tuple(found.shape)} for a tensor of shape {tuple(expected.shape)}"
+        )
+    if found.dtype is expected.dtype:
         return
-    earlier = pending.get(parent)
-    if earlier is None:
-        pending[parent] = gradient
-        return
-    ops = parent.table if isinstance(parent, Leaf) else parent.rule.ops  # type: ignore[union-attr]  # counted, so not freed
-    pending[parent] = ops.add(earlier, gradient)
+    own, wanted = ops.dtype(found), ops.dtype(expected)
+    if own is not wanted:  # array-api-strict has several objects of one dtype
+        raise DTypeError(
+            f"{what} of {own} for a tensor of {wanted}", hint=f'Call .astype("{wanted}") on it'
+        )
+
+
+def _explained(error: Exception, node: Node, rule: Rule) -> BurnError:
+    """What to raise for an exception in the gradient rule of a node: it names the op."""
+    operands = [
+        f"[{', '.join(map(_shown, parent))}]" if isinstance(parent, tuple) else _shown(parent)
+        for parent in node.parents
+    ]
+    attributes = [f"{name}={value!r}" for name, value in node.attrs.items()]
+    operation = f"gradient of {rule.name}({', '.join([*operands, *attributes])})"
+    if isinstance(error, BurnError):
+        error.operation = f"{operation}: {error.operation}" if error.operation else operation
+        return error
+    backend = rule.ops.backend
+    text = f"{backend.name(rule.ops.device)} failed with {type(error).__name__}: {error}"
+    if backend.is_out_of_memory(error):
+        hint = "Free tensors, or compute with smaller ones"
+        return OutOfMemoryError(text, hint=hint, operation=operation)
+    return ExecutionError(text, operation=operation)
+
+
+def _shown(parent: Node | None) -> str:
+    return "constant" if parent is None else str(list(parent.output_shape))

@@ -6,23 +6,45 @@ without references is freed like any other object: there is no global table and 
 
 from __future__ import annotations
 
+import copy
+import itertools
+import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from burn.errors import AutodiffError
 
 if TYPE_CHECKING:
-    from burn.ops import Op, OpTable
+    import weakref
+
+    from burn.ops import OpTable
     from burn.ops.signature import Primitive, Shape
 
-__all__ = ["AutodiffTensor", "DistributedParams", "Leaf", "Node", "Output", "Parent", "Rule"]
+__all__ = [
+    "AutodiffTensor",
+    "DistributedParams",
+    "Freed",
+    "HookHandle",
+    "Hooks",
+    "Leaf",
+    "Node",
+    "Output",
+    "Parent",
+    "Rule",
+    "custom_node",
+    "hooks_of",
+]
 
 
 class Rule:
     """How to differentiate one op on one device, shared by all nodes of the op.
 
+    A node whose tensor has hooks has a rule of its own, with them: so all other nodes pay nothing.
+
     Attributes
     ----------
-    op : Op
-        The op.
+    name : str
+        Name of the op.
     vjp : callable
         Its gradient rule.
     ops : OpTable
@@ -33,17 +55,106 @@ class Rule:
         Whether operands broadcast, so that gradients are summed to the shapes of the operands.
     restore : callable or None
         Computes the saved values from what checkpointing kept of them.
+    hooks : Hooks or None
+        What backward does with the gradient of the output.
     """
 
-    __slots__ = ("broadcasts", "op", "ops", "outputs", "restore", "vjp")
+    __slots__ = ("broadcasts", "hooks", "name", "ops", "outputs", "restore", "vjp")
 
-    def __init__(self, op: Op, vjp: Callable[..., Any], ops: OpTable, *, broadcasts: bool) -> None:
-        self.op = op
+    def __init__(
+        self, name: str, vjp: Callable[..., Any], ops: OpTable, outputs: int, *, broadcasts: bool
+    ) -> None:
+        self.name = name
         self.vjp = vjp
         self.ops = ops
-        self.outputs = len(op.outputs)
+        self.outputs = outputs
         self.broadcasts = broadcasts
         self.restore: Callable[[Sequence[Any]], Sequence[Any]] | None = None
+        self.hooks: Hooks | None = None
+
+
+class Freed:
+    """What a node has for its rule after a backward pass, which all nodes of the pass share.
+
+    Attributes
+    ----------
+    failure : str
+        Why the pass failed; empty if it did not.
+    """
+
+    __slots__ = ("failure",)
+
+    hooks: Final = None
+    """As of a rule: another thread may free a node that a pass is about to visit."""
+
+    def __init__(self) -> None:
+        self.failure = ""
+
+    def error(self) -> AutodiffError:
+        """The error for another pass over such a node."""
+        if self.failure:
+            return AutodiffError(
+                f"the graph was freed by a backward pass that failed: {self.failure}",
+                hint="Compute the output again; backward(retain_graph=True) frees nothing",
+            )
+        return AutodiffError(
+            "the graph was freed by an earlier backward pass",
+            hint="Pass retain_graph=True to the earlier one, add the outputs up and call backward "
+            "once, or compute the output again",
+        )
+
+
+class Hooks:
+    """What backward does with the complete gradient of a tensor.
+
+    Attributes
+    ----------
+    functions : dict
+        The hooks by their numbers, in order: each gets the gradient and returns another, or None.
+    retains : bool
+        Whether the gradient is kept in the result of the pass; that of a leaf always is.
+    """
+
+    __slots__ = ("functions", "retains")
+
+    def __init__(self) -> None:
+        self.functions: dict[int, Callable[[Primitive], Primitive | None]] = {}
+        self.retains = False
+
+    def add(self, function: Callable[[Primitive], Primitive | None]) -> HookHandle:
+        """Register a hook after all others."""
+        number = next(_numbers)
+        self.functions[number] = function
+        return HookHandle(self.functions, number)
+
+
+class HookHandle:
+    """A registered hook, which can be removed.
+
+    Examples
+    --------
+    >>> import burn
+    >>> x = burn.ones(2, device=burn.Device("cpu").autodiff()).require_grad()
+    >>> handle = x.register_hook(lambda gradient: gradient * 2)
+    >>> x.grad(x.sum().backward()).tolist()
+    [2.0, 2.0]
+    >>> handle.remove()
+    >>> x.grad(x.sum().backward()).tolist()
+    [1.0, 1.0]
+    """
+
+    __slots__ = ("_functions", "_number")
+
+    def __init__(self, functions: dict[int, Any], number: int) -> None:
+        self._functions = functions
+        self._number = number
+
+    def remove(self) -> None:
+        """Remove the hook; nothing happens if it was removed before."""
+        self._functions.pop(self._number, None)
+
+
+_numbers = itertools.count()
 
 
 class Node:
@@ -51,8 +162,8 @@ class Node:
 
     Attributes
     ----------
-    rule : Rule or None
-        How to differentiate it; None after a backward pass.
+    rule : Rule or Freed or None
+        How to differentiate it; `Freed` after a backward pass; None of a leaf.
     parents : tuple
         For each operand the node that made it, or None for a constant; a tuple of such for a list
         operand.
@@ -68,7 +179,7 @@ class Node:
 
     __slots__ = ("attrs", "needs", "output_shape", "parents", "rule", "saved")
 
-    rule: Rule | None
+    rule: Any
     parents: tuple[Parent, ...]
     needs: tuple[Any, ...]
     saved: Sequence[Any]
@@ -90,9 +201,9 @@ class Node:
             elif parent is not None:
                 yield parent
 
-    def free(self) -> None:
+    def free(self, freed: Freed) -> None:
         """Drop all references of the node."""
-        self.rule = None
+        self.rule = freed
         self.parents = ()
         self.saved = ()
 
@@ -110,19 +221,45 @@ class DistributedParams:
 
 
 class Leaf(Node):
-    """A tensor whose gradient is required, and which depends on no other tracked tensor."""
+    """A tensor whose gradient is required, and which depends on no other tracked tensor.
 
-    __slots__ = ("distributed", "table")
+    Attributes
+    ----------
+    table : OpTable
+        The table of the level below, in which its gradients are summed.
+    hooks : Hooks or None
+        What backward does with its gradient.
+    distributed : DistributedParams or None
+        Its identity, if several devices share it.
+    primitive : primitive
+        Its value, of the level below.
+    owner : weakref.ref or None
+        The object that users hold for it; None if there is none.
+    key : bytes or None
+        Its identity in pickles; None if it was in none.
+    """
 
-    def __init__(self, table: OpTable, shape: Shape) -> None:
+    __slots__ = ("distributed", "hooks", "key", "owner", "primitive", "table")
+
+    def __init__(self, table: OpTable, primitive: Primitive) -> None:
         self.rule = None
         self.parents = ()
         self.needs = ()
         self.saved = ()
         self.attrs = {}
-        self.output_shape = shape
+        self.output_shape = primitive.shape
         self.table = table
+        self.primitive = primitive
+        self.hooks: Hooks | None = None
         self.distributed: DistributedParams | None = None
+        self.owner: weakref.ref[Any] | None = None
+        self.key: bytes | None = None
+
+    def identity(self) -> bytes:
+        """The key, which is made at the first call."""
+        if self.key is None:
+            self.key = uuid.uuid4().bytes
+        return self.key
 
 
 class Output(Node):
@@ -149,6 +286,9 @@ class AutodiffTensor:
 
     __slots__ = ("node", "primitive", "recipe")
 
+    level = 0
+    """`Autodiff.level`, in the subclass."""
+
     primitive: Primitive
     node: Node
 
@@ -167,3 +307,73 @@ class AutodiffTensor:
 
     def __repr__(self) -> str:
         return f"AutodiffTensor({self.primitive!r})"
+
+
+def hooks_of(node: Node) -> Hooks:
+    """The hooks of the tensor of a node, to add some; a node without them gets its own rule.
+
+    Raises
+    ------
+    AutodiffError
+        If the node was freed by a backward pass.
+    """
+    if isinstance(node, Leaf):
+        if node.hooks is None:
+            node.hooks = Hooks()
+        return node.hooks
+    rule = node.rule
+    if rule.__class__ is Freed:
+        raise rule.error()
+    if rule.hooks is None:
+        rule = copy.copy(rule)
+        rule.hooks = Hooks()
+        node.rule = rule
+    return rule.hooks  # type: ignore[no-any-return]  # of a Rule
+
+
+def custom_node(
+    tensor_type: type[AutodiffTensor],
+    parents: Sequence[Node],
+    primitives: Sequence[Primitive],
+    vjp: Callable[[OpTable, Sequence[Primitive | None]], Sequence[Primitive | None]],
+    ops: OpTable,
+    name: str,
+) -> list[AutodiffTensor]:
+    """Tracked tensors of a call that is no op.
+
+    Parameters
+    ----------
+    tensor_type : type
+        Tracked tensor class of the level.
+    parents : sequence of Node
+        Nodes of the tensors that the call depends on.
+    primitives : sequence
+        The outputs, of the level below.
+    vjp : callable
+        From the table to compute in and the gradient of each output, or None, to that of each
+        parent, or None.
+    ops : OpTable
+        The table of the level below.
+    name : str
+        What errors call it.
+    """
+
+    def call(ops: OpTable, ctx: Node, *cotangents: Primitive | None) -> Sequence[Primitive | None]:
+        del ctx
+        return vjp(ops, cotangents)
+
+    node = Node()
+    node.rule = Rule(name, call, ops, len(primitives), broadcasts=False)
+    node.parents = tuple(parents)
+    node.needs = (True,) * len(parents)
+    node.saved = ()
+    node.attrs = {}
+    node.output_shape = primitives[0].shape
+    several = len(primitives) > 1
+    tensors = []
+    for index, primitive in enumerate(primitives):
+        tensor = tensor_type()
+        tensor.primitive = primitive
+        tensor.node = Output(node, index, primitive.shape) if several else node
+        tensors.append(tensor)
+    return tensors

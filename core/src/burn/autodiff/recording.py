@@ -10,7 +10,7 @@ import functools
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from burn.autodiff.graph import AutodiffTensor, Node, Output, Parent, Rule
 from burn.errors import BurnError, UnsupportedOpError
@@ -18,10 +18,46 @@ from burn.ops import Op, OpTable, Tag
 from burn.ops.signature import Primitive
 from burn.ops.table import with_requirement, wrapping
 
-__all__ = ["RecordingTable", "recording"]
+__all__ = ["Capture", "RecordingTable", "note_operands", "recording"]
 
-recording: Final[ContextVar[bool]] = ContextVar("burn_recording", default=True)
+
+class Capture:
+    """In place of False for `recording`: ops are not recorded, but their tracked operands noted.
+
+    Attributes
+    ----------
+    tensors : dict
+        For each tracked tensor class, so for each level: the tensors by their nodes, in the order
+        in which ops with a gradient used them first.
+    """
+
+    __slots__ = ("tensors",)
+
+    def __init__(self) -> None:
+        self.tensors: dict[type[AutodiffTensor], dict[Node, AutodiffTensor]] = {}
+
+    def __bool__(self) -> Literal[False]:
+        return False
+
+    def note(self, tensor_type: type[AutodiffTensor], tensor: AutodiffTensor) -> None:
+        """Note an operand of an op."""
+        self.tensors.setdefault(tensor_type, {}).setdefault(tensor.node, tensor)
+
+
+recording: Final[ContextVar[bool | Capture]] = ContextVar("burn_recording", default=True)
 """Whether ops on tracked operands are recorded; False inside ``burn.no_grad()``."""
+
+
+def note_operands(tensor_type: type[AutodiffTensor], operands: Sequence[Any]) -> None:
+    """Note the tracked ones among operands and lists of them, if there is a `Capture`."""
+    capture = recording.get()
+    if isinstance(capture, Capture):
+        for operand in operands:
+            if operand.__class__ is tensor_type:
+                capture.note(tensor_type, operand)
+            elif operand.__class__ is list:
+                note_operands(tensor_type, operand)
+
 
 _BROADCASTING: Final = Tag.ELEMENTWISE | Tag.CONTRACTION
 
@@ -64,19 +100,24 @@ class RecordingTable(OpTable):
             return wrapping(inner, self._unwrapped)
         if definition.vjp is None:
             return wrapping(inner, functools.partial(self._decomposed, definition))
-        rule = self._rule(definition, definition.vjp)
+        rule = self._rule(definition)
         has_list = any(spec.is_list for spec in definition.operands.values())
         if rule.outputs == 1 and not has_list and len(definition.operands) <= 2:
             recorder = _record_one if len(definition.operands) == 1 else _record_two
-            wrap = functools.partial(recorder, rule, self.tensor_type)
+            wrap = functools.partial(recorder, definition, rule, self.tensor_type)
         else:
-            wrap = functools.partial(self._record_any, rule)
+            wrap = functools.partial(self._record_any, definition, rule)
         if "dtype" in definition.attributes:
             return wrapping(inner, lambda inner: self._float_only(wrap(inner), inner))
         return wrapping(inner, wrap)
 
-    def _rule(self, definition: Op, vjp: Callable[..., Any]) -> Rule:
-        return Rule(definition, vjp, self.below, broadcasts=bool(definition.tags & _BROADCASTING))
+    def _rule(self, definition: Op) -> Rule:
+        """How to differentiate an op that has a gradient rule."""
+        vjp: Any = definition.vjp
+        broadcasts = bool(definition.tags & _BROADCASTING)
+        return Rule(
+            definition.name, vjp, self.below, len(definition.outputs), broadcasts=broadcasts
+        )
 
     def _unwrapped(self, inner: Callable[..., Any]) -> Callable[..., Any]:
         """An op without a gradient, which gets the primitives below."""
@@ -103,14 +144,15 @@ class RecordingTable(OpTable):
         return call
 
     def _untracked(self, inner: Callable[..., Any]) -> Callable[..., Any]:
-        """An op with a complex result: a tracked operand would lose its gradient."""
+        """An op with a complex result, or a float one that is not differentiable."""
         unwrapped = self._unwrapped(inner)
 
         def call(*operands: Primitive, **attrs: Any) -> Any:
-            if recording.get() and any(map(self._is_tracked, operands)):
+            if recording.get() is not False and any(map(self._is_tracked, operands)):
                 raise UnsupportedOpError(
-                    "a complex result of a tracked tensor: complex numbers are not differentiable",
-                    hint="Call .detach() on the tensor, or compute with real and imaginary parts",
+                    "the result is not differentiable, and an operand is tracked",
+                    hint="Call .detach() on the operand; instead of complex numbers, compute with "
+                    "real and imaginary parts",
                 )
             return unwrapped(*operands, **attrs)
 
@@ -122,7 +164,8 @@ class RecordingTable(OpTable):
         unwrapped = self._unwrapped(inner)
 
         def call(*operands: Primitive, **attrs: Any) -> Any:
-            if not recording.get():
+            records = recording.get()
+            if records is False:
                 return unwrapped(*operands, **attrs)
             if not any(map(self._is_tracked, operands)):
                 return inner(*operands, **attrs)
@@ -131,6 +174,9 @@ class RecordingTable(OpTable):
                     f"{definition.name} has no gradient",
                     hint="Use .detach() on its operands, or burn.no_grad()",
                 )
+            if not records:
+                note_operands(self.tensor_type, operands)
+                return unwrapped(*operands, **attrs)
             return default(self, *operands, **attrs)
 
         return call
@@ -150,7 +196,9 @@ class RecordingTable(OpTable):
             return tuple([one.node if self._is_tracked(one) else None for one in operand])
         return operand.node if self._is_tracked(operand) else None
 
-    def _record_any(self, rule: Rule, inner: Callable[..., Any]) -> Callable[..., Any]:
+    def _record_any(
+        self, definition: Op, rule: Rule, inner: Callable[..., Any]
+    ) -> Callable[..., Any]:
         """An op with any operands and outputs."""
         several = rule.outputs > 1
         savers: dict[tuple[bool, ...], Saver] = {}
@@ -161,6 +209,7 @@ class RecordingTable(OpTable):
             primitives = [self._unwrap(operand) for operand in operands]
             result = inner(*primitives, **attrs)
             if not recording.get():
+                note_operands(self.tensor_type, operands)
                 return result
             outputs = result if several else (result,)
             node = _new(Node)
@@ -170,7 +219,7 @@ class RecordingTable(OpTable):
             needs = tuple(map(_any_true, node.needs))
             save = savers.get(needs)
             if save is None:
-                save = savers[needs] = make_saver(rule.op, rule.ops, needs)
+                save = savers[needs] = make_saver(definition, rule.ops, needs)
             node.saved = save([*primitives, *outputs])
             node.attrs = attrs
             node.output_shape = outputs[0].shape
@@ -207,10 +256,13 @@ def _any_true(need: bool | tuple[bool, ...]) -> bool:
 
 
 def _record_one(
-    rule: Rule, tensor_type: type[AutodiffTensor], inner: Callable[..., Any]
+    definition: Op,
+    rule: Rule,
+    tensor_type: type[AutodiffTensor],
+    inner: Callable[..., Any],
 ) -> Callable[..., Any]:
     """An op of one tensor with one output: `_record_any`, unrolled for speed."""
-    save = make_saver(rule.op, rule.ops, (True,))
+    save = make_saver(definition, rule.ops, (True,))
     new = _new
     is_recording = recording.get
 
@@ -220,6 +272,7 @@ def _record_one(
         primitive = x.primitive
         output = inner(primitive, **attrs)
         if not is_recording():
+            note_operands(tensor_type, (x,))
             return output
         node = new(Node)
         node.rule = rule
@@ -237,12 +290,15 @@ def _record_one(
 
 
 def _record_two(
-    rule: Rule, tensor_type: type[AutodiffTensor], inner: Callable[..., Any]
+    definition: Op,
+    rule: Rule,
+    tensor_type: type[AutodiffTensor],
+    inner: Callable[..., Any],
 ) -> Callable[..., Any]:
     """An op of two operands with one output: `_record_any`, unrolled for speed."""
-    save_both = make_saver(rule.op, rule.ops, (True, True))
-    save_first = make_saver(rule.op, rule.ops, (True, False))
-    save_second = make_saver(rule.op, rule.ops, (False, True))
+    save_both = make_saver(definition, rule.ops, (True, True))
+    save_first = make_saver(definition, rule.ops, (True, False))
+    save_second = make_saver(definition, rule.ops, (False, True))
     new = _new
     is_recording = recording.get
 
@@ -263,6 +319,7 @@ def _record_two(
             return inner(x1, x2, **attrs)
         output = inner(first, second, **attrs)
         if not is_recording():
+            note_operands(tensor_type, (x1, x2))
             return output
         node = new(Node)
         node.rule = rule

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from burn.autodiff.graph import AutodiffTensor
+from burn.batching import BatchedTensor
+from burn.errors import AutodiffError
 
 if TYPE_CHECKING:
     from burn.ops.signature import Primitive
@@ -14,16 +16,36 @@ __all__ = ["is_tracked", "untracked", "value_of"]
 
 def is_tracked(primitive: Primitive) -> bool:
     """Whether a primitive is tracked by one of the decorators."""
+    while isinstance(primitive, BatchedTensor):
+        primitive = primitive.primitive
     return isinstance(primitive, AutodiffTensor)
 
 
 def untracked(primitive: Primitive) -> Primitive:
     """The same value, which no decorator tracks."""
-    while isinstance(primitive, AutodiffTensor):
-        primitive = primitive.primitive
+    if isinstance(primitive, AutodiffTensor):
+        return untracked(primitive.primitive)
+    if isinstance(primitive, BatchedTensor):
+        batched = type(primitive)()
+        batched.primitive = untracked(primitive.primitive)
+        batched.frame = primitive.frame
+        return batched
     return primitive
 
 
 def value_of(primitive: Primitive) -> Primitive:
-    """The primitive of the backend below all decorators."""
-    return untracked(primitive)
+    """The primitive of the backend below all decorators.
+
+    Raises
+    ------
+    AutodiffError
+        If there is one for each example of a batch.
+    """
+    while isinstance(primitive, AutodiffTensor):
+        primitive = primitive.primitive
+    if isinstance(primitive, BatchedTensor):
+        raise AutodiffError(
+            "a tensor inside of burn.vmap has a value for each example, which is not one value",
+            hint="Compute with tensors (burn.where instead of if), and read the values after vmap",
+        )
+    return primitive
