@@ -25,7 +25,7 @@ from burn.ops._sliding_windows import (
     split_spatial_axes,
     unpooled_shape,
 )
-from burn.ops.batching import merging
+from burn.ops.batching import leading_axes
 from burn.ops.op import Context, Tag, op
 from burn.ops.shapes import check_shape
 from burn.ops.signature import (
@@ -79,7 +79,7 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     return (ops.avg_pool_grad(g, input_size=spatial, **ctx.attrs),)
 
 
-avg_pool.batching(merging(x=0))
+avg_pool.batching(leading_axes)
 
 
 @op(Tag.COMPUTE_BOUND, outputs=("gradient",))
@@ -120,7 +120,7 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     return (ops.avg_pool(g, **without(ctx.attrs, "input_size")),)
 
 
-avg_pool_grad.batching(merging(g=0))
+avg_pool_grad.batching(leading_axes)
 
 
 @op(Tag.COMPUTE_BOUND)
@@ -147,7 +147,7 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     return (ops.adaptive_avg_pool_grad(g, input_size=spatial),)
 
 
-adaptive_avg_pool.batching(merging(x=0))
+adaptive_avg_pool.batching(leading_axes)
 
 
 @op(Tag.COMPUTE_BOUND, outputs=("gradient",))
@@ -170,7 +170,7 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     return (ops.adaptive_avg_pool(g, output_size=pooled),)
 
 
-adaptive_avg_pool_grad.batching(merging(g=0))
+adaptive_avg_pool_grad.batching(leading_axes)
 
 
 def _adapted_shape(shape: Shape, output_size: Sizes) -> Shape:

@@ -21,7 +21,7 @@ from burn.ops._sliding_windows import (
     pooled_shape,
     unpooled_shape,
 )
-from burn.ops.batching import merging
+from burn.ops.batching import leading_axes
 from burn.ops.index_arithmetic import index_dtype as counting_dtype, positions
 from burn.ops.op import Context, Tag, op
 from burn.ops.shapes import size
@@ -65,7 +65,7 @@ def _(ops: OpTable, x: Primitive, **attributes: Unpack[MaxPoolAttributes]) -> Pr
     return output
 
 
-max_pool.batching(merging(x=0))
+max_pool.batching(leading_axes)
 
 
 @op(Tag.COMPUTE_BOUND, outputs=("output", "indices"))
@@ -114,7 +114,7 @@ def _(
     return output, ops.cast(indices, dtype=index_dtype)
 
 
-max_pool_with_indices.batching(merging(x=0))
+max_pool_with_indices.batching(leading_axes)
 
 
 def _flat_starts(ops: OpTable, plan: Sequence[Windows]) -> tuple[Primitive, Primitive]:
@@ -175,7 +175,7 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     return ops.reshape(chosen, shape=shape), None
 
 
-max_pool_grad.batching(merging(g=0, indices=0))
+max_pool_grad.batching(leading_axes)
 
 
 def lowest_value(dtype: DType) -> Scalar:

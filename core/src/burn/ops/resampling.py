@@ -17,7 +17,7 @@ from burn.ops._attributes import check_choice, without
 from burn.ops._axis_maps import Array, AxisMap, apply_axis_map
 from burn.ops._precision import in_float32
 from burn.ops._sliding_windows import split_spatial_axes, unpooled_shape
-from burn.ops.batching import merging
+from burn.ops.batching import leading_axes
 from burn.ops.op import Context, Tag, op
 from burn.ops.shapes import check_shape
 from burn.ops.signature import (
@@ -111,7 +111,7 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     return (ops.interpolate_grad(g, input_size=spatial, **attributes),)
 
 
-interpolate.batching(merging(x=0))
+interpolate.batching(leading_axes)
 
 
 @op(Tag.COMPUTE_BOUND, outputs=("gradient",))
@@ -150,7 +150,7 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     return (ops.interpolate(g, output_size=resized, **attributes),)
 
 
-interpolate_grad.batching(merging(g=0))
+interpolate_grad.batching(leading_axes)
 
 
 def _resized(
