@@ -2,11 +2,13 @@
 
 import pickle
 import tracemalloc
+from functools import partial
 
 import numpy as np
 import pytest
 
 import burn
+from burn.autodiff import Autodiff
 from burn.nn import functional as F
 
 CPU = burn.Device("cpu")
@@ -38,28 +40,164 @@ def test_gradients_are_those_without_checkpointing_to_the_last_bit():
     assert results[0] == results[1]
 
 
-def kept_by(device):
-    """Bytes that a chain of cheap ops keeps for its backward pass."""
-    x = burn.ones(100_000, device=device).require_grad()
+def memory_of(work):
+    """Bytes that are kept as long as the result of a function is, and the most that it used."""
     tracemalloc.start()
     before, _ = tracemalloc.get_traced_memory()
-    y = x
-    for _ in range(20):
-        y = burn.tanh(y * 1.01)
-    total = y.sum()
-    del y
-    after, _ = tracemalloc.get_traced_memory()
+    result = work()
+    after, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    gradients = total.backward()
-    return after - before, x.grad(gradients)
+    del result
+    return after - before, peak - before
+
+
+def leaves(device, *shapes, dtype="float32"):
+    generator = np.random.default_rng(0)
+    return [
+        burn.asarray(generator.normal(size=shape), dtype=dtype, device=device).require_grad()
+        for shape in shapes
+    ]
 
 
 def test_outputs_of_memory_bound_ops_are_not_kept():
-    plain, expected = kept_by(PLAIN)
-    little, gradient = kept_by(CHECKPOINTING)
-    assert plain > 20 * 400_000
-    assert little < 400_000
-    assert gradient.tolist() == expected.tolist()
+    def chain(device):
+        x = burn.ones(100_000, device=device).require_grad()
+        y = x
+        for _ in range(20):
+            y = burn.tanh(y * 1.01)
+        return x, y.sum()
+
+    assert memory_of(lambda: chain(PLAIN))[0] > 20 * 400_000
+    assert memory_of(lambda: chain(CHECKPOINTING))[0] < 2 * 400_000
+    gradients = [
+        x.grad(total.backward()).tolist() for x, total in map(chain, (PLAIN, CHECKPOINTING))
+    ]
+    assert gradients[0] == gradients[1]
+
+
+SIDE = 200
+BYTES = 4 * SIDE * SIDE  # of a matrix
+
+
+def product_and_softmax(x, w):
+    return F.softmax(x @ w, axis=1) @ w
+
+
+def product_and_relu(x, w):
+    return F.relu(x @ w) @ w
+
+
+def columns_of_a_product(x, w):
+    return burn.sin((x @ w)[:, :10])
+
+
+def sums_along_a_network(x, w):
+    for _ in range(6):
+        x = x + F.layer_norm(x) @ w
+    return x
+
+
+def mixed_precision(x, w):
+    return burn.tanh((x.astype("float16") @ w.astype("float16")).astype("float32"))
+
+
+def several_uses(x, w):
+    h = burn.concat([x @ w, burn.exp(x) * x], axis=1)
+    return F.gelu(h) * F.sigmoid(h) + burn.maximum(h, 0.0) * 2.0
+
+
+def channels(x, w):
+    statistics = burn.zeros(20, device=x.device)
+    return F.batch_norm_training((x @ w).reshape((10, 20, 200)), statistics, statistics).output
+
+
+NETWORKS = [
+    product_and_softmax,
+    product_and_relu,
+    columns_of_a_product,
+    sums_along_a_network,
+    mixed_precision,
+    several_uses,
+    channels,
+]
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+def test_nothing_is_kept_that_would_not_be_kept_without_checkpointing(network):
+    def loss(device):
+        x, w = leaves(device, (SIDE, SIDE), (SIDE, SIDE))
+        return x, w, (network(x, w) ** 2).mean()
+
+    found = []
+    for device in (PLAIN, CHECKPOINTING):
+        x, w, total = loss(device)
+        gradients = total.backward()
+        found.append([x.grad(gradients).tolist(), w.grad(gradients).tolist()])
+    assert found[0] == found[1]
+    plain, balanced = (memory_of(partial(loss, one))[0] for one in (PLAIN, CHECKPOINTING))
+    assert balanced < plain + BYTES / 10
+
+
+class Counting(type(CPU.backend)):
+    """Counts the calls of two functions."""
+
+    def __init__(self):
+        super().__init__()
+        self.calls = []
+
+    def relu(self, x):
+        self.calls.append("relu")
+        return super().relu(x)
+
+    def gelu(self, x, **attributes):
+        self.calls.append("gelu")
+        return super().gelu(x, **attributes)
+
+
+def test_a_value_is_computed_again_once_and_only_if_that_keeps_less():
+    backend = Counting()
+    autodiff = Autodiff(backend)
+    ops = autodiff.for_device(CPU.id, checkpointing=True)
+    w = autodiff.require_grad(np.eye(8), CPU.id)
+    # The rule of relu saves its output: keeping the product as well would be for nothing.
+    h = ops.relu(ops.matmul(np.ones((8, 8)), w))
+    # The product is the operand that the rule of gelu saves: two rules get the output from it.
+    x = ops.matmul(h, w)
+    y = ops.gelu(x)
+    y = ops.multiply(ops.multiply(y, y), y)
+    loss = ops.sum(y, axis=(0, 1), keepdims=False, dtype=burn.float64)
+    assert backend.calls == ["relu", "gelu"]
+    autodiff.backward(loss)
+    assert backend.calls == ["relu", "gelu", "gelu"]
+
+
+def training(device, layers=12, batch=128, width=64):
+    """Steps of gradient descent, written as `docs/users/autodiff.md` does."""
+    x, target = (one.inner() for one in leaves(device, (batch, width), (batch, width)))
+    shapes = [(width, width), (width,), (width,), (width,)] * layers
+    parameters = leaves(device, *shapes)
+
+    def step():
+        h = burn.Tensor.from_inner(x, device)
+        for weight, bias, gamma, beta in zip(*[iter(parameters)] * 4, strict=True):
+            h = F.layer_norm(F.gelu(F.linear(h, weight, bias)), gamma, beta)
+        loss = F.mse_loss(h, target)
+        del h
+        gradients = loss.backward()
+        for index, parameter in enumerate(parameters):
+            value = parameter.inner() - 0.01 * parameter.grad_remove(gradients)
+            parameters[index] = burn.Tensor.from_inner(value, device).require_grad()
+
+    return step
+
+
+def test_every_step_of_a_training_keeps_less():
+    peaks = []
+    for device in (PLAIN, CHECKPOINTING):
+        step = training(device)
+        step()
+        peaks.append([memory_of(step)[1] for _ in range(3)])
+    assert max(peaks[1]) < 0.6 * min(peaks[0])
 
 
 def test_long_chains_of_recipes_need_no_recursion():

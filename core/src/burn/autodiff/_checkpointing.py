@@ -1,20 +1,31 @@
 """Balanced gradient checkpointing: cheap values are computed again in backward, not kept.
 
-The outputs of memory-bound ops (elementwise functions, casts, layout) that gradient rules save are
-replaced by recipes: the op, and its operands or their recipes. Backward computes the value of a
-recipe when it needs it. Compute-bound ops (contractions, reductions, scans) keep their outputs.
+A memory-bound op (see `burn.ops.Tag.COMPUTE_BOUND`) leaves a recipe: the op, and its operands or
+their recipes. Gradient rules that save its output keep the recipe instead, and backward computes
+the value when it needs it, once. Outputs of all other ops are kept.
+
+A recipe keeps what it starts from. Mostly that is kept anyway: a leaf, or what a rule saves, as
+that of gelu saves its operand. Where an operand at least as large as the output would be kept for
+the recipe alone (the scores of a softmax, whose rule saves the output), the output is kept: so no
+tensor is computed again for nothing, and a chain of sums along a network does not start at its
+first layer.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
+from burn.autodiff.graph import AutodiffTensor, Leaf
 from burn.autodiff.recording import RecordingTable
 from burn.ops import Op, Tag
+from burn.ops.shapes import size
 from burn.ops.signature import Primitive
 
 __all__ = ["CheckpointingTable", "Recipe"]
+
+_KEPT: Final = object()
+"""Stands for the recipe of a tensor that a node keeps."""
 
 
 class Recipe:
@@ -47,30 +58,41 @@ class Recipe:
         stack = [self]
         while stack:
             recipe = stack[-1]
-            missing = [one for one in recipe._recipes_among_operands() if one.value is None]
+            operands = recipe.operands  # before the value: another thread sets it first
             if recipe.value is not None:
                 stack.pop()
-            elif missing:
+            elif missing := [one for one in _recipes_in(operands) if one.value is None]:
                 stack += missing
             else:
-                operands = [_value(operand) for operand in recipe.operands]
-                recipe.value = recipe.function(*operands, **recipe.attrs)
+                recipe.value = recipe.function(*_values(operands), **recipe.attrs)
                 recipe.operands = ()  # frees them
                 stack.pop()
         return self.value
 
-    def _recipes_among_operands(self) -> Iterator[Recipe]:
-        for operand in self.operands:
-            for one in operand if isinstance(operand, list) else [operand]:
-                if isinstance(one, Recipe):
-                    yield one
+
+def _recipes_in(operands: Sequence[Any]) -> Iterator[Recipe]:
+    return (one for one in _flat(operands) if isinstance(one, Recipe))
 
 
-def _value(saved: Any) -> Any:
-    """A saved value; recipes in it are computed."""
-    if isinstance(saved, list):
-        return [_value(one) for one in saved]
-    return saved.compute() if isinstance(saved, Recipe) else saved
+def _flat(values: Sequence[Any]) -> Iterator[Any]:
+    """Values, and those in lists among them."""
+    for value in values:
+        if isinstance(value, list):
+            yield from value
+        else:
+            yield value
+
+
+def _values(saved: Sequence[Any]) -> list[Any]:
+    """Saved values; recipes among them are computed."""
+    return _replaced(saved, lambda one: one.compute() if isinstance(one, Recipe) else one)
+
+
+def _replaced(values: Sequence[Any], replace: Callable[[Any], Any]) -> list[Any]:
+    return [
+        [replace(one) for one in value] if isinstance(value, list) else replace(value)
+        for value in values
+    ]
 
 
 class CheckpointingTable(RecordingTable):
@@ -82,9 +104,9 @@ class CheckpointingTable(RecordingTable):
         if definition.vjp is None or definition.tags & untracked or not definition.operands:
             return plain
         rule = self._rule(definition)
-        rule.restore = _restore
+        rule.restore = _values
         inner = getattr(self.below, definition.name)
-        is_cheap = Tag.COMPUTE_BOUND not in definition.tags and len(definition.outputs) == 1
+        is_cheap = Tag.COMPUTE_BOUND not in definition.tags
         record = self._with_recipes(
             self._record_any(definition, rule, inner), inner, is_cheap=is_cheap
         )
@@ -93,41 +115,56 @@ class CheckpointingTable(RecordingTable):
     def _with_recipes(
         self, record: Callable[..., Any], inner: Callable[..., Any], *, is_cheap: bool
     ) -> Callable[..., Any]:
+        def compute_first(*operands: Any, **attrs: Any) -> Primitive:
+            return inner(*operands, **attrs)[0]
+
         def call(*operands: Primitive, **attrs: Any) -> Any:
             result = record(*operands, **attrs)
-            first = result[0] if isinstance(result, tuple) else result
+            several = isinstance(result, tuple)
+            first = result[0] if several else result
             if not self._is_tracked(first):
                 return result
-            kept: dict[int, Any] = {}
-            kept_operands = [self._kept(operand, kept) for operand in operands]
-            if is_cheap:
-                first.recipe = Recipe(inner, kept_operands, attrs)
+            (node,) = first.node.parents if several else (first.node,)
+            tracked = [one for one in _flat(operands) if self._is_tracked(one)]
+            outputs = filter(self._is_tracked, result) if several else [result]
+            _mark_kept([*tracked, *outputs], node.saved)
+            recipes = {
+                id(one.primitive): one.recipe for one in tracked if isinstance(_recipe(one), Recipe)
+            }
+            fresh = {id(one.primitive): one for one in tracked if _recipe(one) is None}
+            if is_cheap and sum(map(self._bytes, fresh.values())) < self._bytes(first):
+                # Further outputs are statistics, such as a mean for each channel: they are kept.
+                again = compute_first if several else inner
+                first.recipe = Recipe(again, _replaced(operands, self._held), attrs)
                 # An op may return its operand itself.
-                kept.setdefault(id(first.primitive), first.recipe)
-            (node,) = first.node.parents if isinstance(result, tuple) else (first.node,)
-            node.saved = [_replaced(saved, kept) for saved in node.saved]
+                recipes.setdefault(id(first.primitive), first.recipe)
+                for one in fresh.values():
+                    one.recipe = _KEPT
+            node.saved = _replaced(node.saved, lambda one: recipes.get(id(one), one))
             return result
 
         return call
 
-    def _kept(self, operand: Primitive, kept: dict[int, Any]) -> Any:
-        """The operand to keep: its recipe if it has one; `kept` maps its primitive to that."""
-        if isinstance(operand, list):
-            return [self._kept(one, kept) for one in operand]
+    def _held(self, operand: Primitive) -> Any:
+        """What a recipe keeps of an operand: its recipe, or its primitive."""
         if not self._is_tracked(operand):
             return operand
-        recipe = getattr(operand, "recipe", None)
-        held = operand.primitive if recipe is None else recipe
-        kept[id(operand.primitive)] = held
-        return held
+        recipe = _recipe(operand)
+        return recipe if isinstance(recipe, Recipe) else operand.primitive
+
+    def _bytes(self, tensor: AutodiffTensor) -> int:
+        return size(tensor.shape) * self.dtype(tensor).itemsize
 
 
-def _replaced(saved: Any, kept: Mapping[int, Any]) -> Any:
-    if isinstance(saved, list):
-        return [_replaced(one, kept) for one in saved]
-    return kept.get(id(saved), saved)
+def _recipe(tensor: AutodiffTensor) -> Any:
+    """The recipe of a tensor; ``_KEPT`` if its primitive is kept; None if nothing keeps it yet."""
+    recipe = getattr(tensor, "recipe", None)
+    return _KEPT if recipe is None and isinstance(tensor.node, Leaf) else recipe
 
 
-def _restore(saved: Sequence[Any]) -> Sequence[Any]:
-    """The values that a gradient rule saved, computed again from recipes."""
-    return [_value(one) for one in saved]
+def _mark_kept(tensors: Sequence[AutodiffTensor], saved: Sequence[Any]) -> None:
+    """Mark the tensors that have no recipe and whose primitives a rule saves."""
+    ids = set(map(id, _flat(saved)))
+    for tensor in tensors:
+        if _recipe(tensor) is None and id(tensor.primitive) in ids:
+            tensor.recipe = _KEPT

@@ -27,7 +27,7 @@ from burn.ops.signature import (
 from burn.ops.table import OpTable
 
 
-@op(Tag.COMPUTE_BOUND | Tag.CHECKS_INDICES)
+@op(Tag.CHECKS_INDICES)
 def gather(x: AnyOperand, indices: IndexOperand, *, axis: Axis) -> Meta:
     """One element of `x` for each index, which replaces the position along ``axis``.
 

@@ -78,7 +78,7 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
 cross_entropy.batching(leading_axes)
 
 
-@op(Tag.COMPUTE_BOUND | Tag.CHECKS_INDICES)
+@op(Tag.CHECKS_INDICES)
 def cross_entropy_grad(
     logits: FloatOperand, targets: IndexOperand, g: FloatOperand, *, axis: Axis
 ) -> Meta:

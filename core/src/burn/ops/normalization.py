@@ -10,7 +10,7 @@ from burn.errors import ShapeError
 from burn.ops._precision import in_float32
 from burn.ops.batching import first_of, leading_axes_of, merging
 from burn.ops.indexing import check_same_shape
-from burn.ops.op import Context, Tag, op
+from burn.ops.op import Context, op
 from burn.ops.shapes import size
 from burn.ops.signature import (
     Cotangent,
@@ -25,7 +25,7 @@ from burn.ops.signature import (
 from burn.ops.table import OpTable
 
 
-@op(Tag.COMPUTE_BOUND)
+@op()
 def layer_norm(
     x: FloatOperand, gamma: OptionalFloat, beta: OptionalFloat, *, epsilon: Number
 ) -> Meta:
@@ -67,7 +67,7 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
 layer_norm.batching(leading_axes_of("x"))
 
 
-@op(Tag.COMPUTE_BOUND, outputs=("x_gradient", "gamma_gradient", "beta_gradient"))
+@op(outputs=("x_gradient", "gamma_gradient", "beta_gradient"))
 def layer_norm_grad(
     x: FloatOperand, gamma: OptionalFloat, g: FloatOperand, *, epsilon: Number
 ) -> tuple[Meta, Meta, Meta]:
@@ -115,7 +115,7 @@ def _normalized_rows(ops: OpTable, x: Primitive, epsilon: float) -> tuple[Primit
     return ops.multiply(distance, inverse), inverse
 
 
-@op(Tag.COMPUTE_BOUND)
+@op()
 def rms_norm(x: FloatOperand, gamma: OptionalFloat, *, epsilon: Number) -> Meta:
     """``x / sqrt(mean(x**2) + epsilon) * gamma`` over the last axis.
 
@@ -138,7 +138,7 @@ def _(ops: OpTable, x: Primitive, gamma: Primitive | None, *, epsilon: float) ->
 rms_norm.batching(leading_axes_of("x"))
 
 
-@op(Tag.COMPUTE_BOUND)
+@op()
 def batch_norm(
     x: FloatOperand,
     gamma: OptionalFloat,
@@ -184,7 +184,7 @@ batch_norm.batching(
 )
 
 
-@op(Tag.COMPUTE_BOUND, outputs=("output", "mean", "variance"))
+@op(outputs=("output", "mean", "variance"))
 def batch_norm_training(
     x: FloatOperand, gamma: OptionalFloat, beta: OptionalFloat, *, epsilon: Number
 ) -> tuple[Meta, Meta, Meta]:
@@ -253,7 +253,7 @@ def _(
 batch_norm_training.batching(merging(x=1, gamma=0, beta=0, outputs=(1, 0, 0)))
 
 
-@op(Tag.COMPUTE_BOUND, outputs=("x_gradient", "gamma_gradient", "beta_gradient"))
+@op(outputs=("x_gradient", "gamma_gradient", "beta_gradient"))
 def batch_norm_grad(
     x: FloatOperand,
     gamma: OptionalFloat,

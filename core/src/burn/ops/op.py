@@ -58,7 +58,16 @@ class Tag(enum.Flag):
     RANDOM = enum.auto()
 
     COMPUTE_BOUND = enum.auto()
-    """Bound by computation: checkpointing keeps its outputs. Every other op is memory-bound."""
+    """Gradient checkpointing keeps the outputs; it computes those of memory-bound ops again.
+
+    The arithmetic for each element that is read or written grows with a length or a window:
+    contractions, convolutions, pooling, resampling, sorts, decompositions. Reductions have the tag
+    because their outputs are small; scans and sums at indices because a device may add in another
+    order the next time, and gradients are to be the same to the bit.
+
+    All other ops are memory-bound, with a constant number of operations for each element:
+    elementwise functions, casts, layout, reads at indices, softmax and normalization.
+    """
 
     NO_GRADIENT = enum.auto()
     """No output depends on an operand in a differentiable way."""

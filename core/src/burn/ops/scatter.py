@@ -259,7 +259,7 @@ def _(
 select_assign.batching(leading_axes_of("x", "value"))
 
 
-@op(Tag.COMPUTE_BOUND | Tag.CHECKS_INDICES)
+@op(Tag.CHECKS_INDICES)
 def gather_nd(x: AnyOperand, indices: IndexOperand) -> Meta:
     """One part of `x` for each row of indices, which index its first axes.
 

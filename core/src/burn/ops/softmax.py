@@ -5,13 +5,13 @@ from __future__ import annotations
 from burn.ops._precision import in_float32
 from burn.ops.batching import leading_axes
 from burn.ops.indexing import check_same_shape
-from burn.ops.op import Context, Tag, op
+from burn.ops.op import Context, op
 from burn.ops.shapes import check_axis
 from burn.ops.signature import Axis, Cotangent, FloatOperand, Gradients, Meta, Primitive
 from burn.ops.table import OpTable
 
 
-@op(Tag.COMPUTE_BOUND)
+@op()
 def softmax(x: FloatOperand, *, axis: Axis) -> Meta:
     """``exp(x) / sum(exp(x))`` along `axis`, without overflow."""
     check_axis(axis, len(x.shape))
@@ -33,7 +33,7 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
 softmax.batching(leading_axes)
 
 
-@op(Tag.COMPUTE_BOUND, outputs=("gradient",))
+@op(outputs=("gradient",))
 def softmax_grad(output: FloatOperand, g: FloatOperand, *, axis: Axis) -> Meta:
     """Gradient of `softmax`: ``output * (g - sum(output * g))``."""
     _check_gradient(output, g, axis)
@@ -51,7 +51,7 @@ def _(ops: OpTable, output: Primitive, g: Primitive, *, axis: int) -> Primitive:
 softmax_grad.batching(leading_axes)
 
 
-@op(Tag.COMPUTE_BOUND)
+@op()
 def log_softmax(x: FloatOperand, *, axis: Axis) -> Meta:
     """``x - log(sum(exp(x)))`` along `axis`, without overflow."""
     check_axis(axis, len(x.shape))
@@ -73,7 +73,7 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
 log_softmax.batching(leading_axes)
 
 
-@op(Tag.COMPUTE_BOUND, outputs=("gradient",))
+@op(outputs=("gradient",))
 def log_softmax_grad(output: FloatOperand, g: FloatOperand, *, axis: Axis) -> Meta:
     """Gradient of `log_softmax`: ``g - exp(output) * sum(g)``."""
     _check_gradient(output, g, axis)
@@ -90,7 +90,7 @@ def _(ops: OpTable, output: Primitive, g: Primitive, *, axis: int) -> Primitive:
 log_softmax_grad.batching(leading_axes)
 
 
-@op(Tag.COMPUTE_BOUND)
+@op()
 def quiet_softmax(x: FloatOperand, *, axis: Axis) -> Meta:
     """``exp(x) / (1 + sum(exp(x)))`` along `axis`, without overflow.
 

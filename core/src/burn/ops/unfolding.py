@@ -19,7 +19,7 @@ from burn.ops.table import OpTable
 __all__ = ["check_columns", "columns", "image_windows"]
 
 
-@op(Tag.COMPUTE_BOUND)
+@op()
 def unfold4d(x: FloatOperand, **attributes: Unpack[PatchAttributes]) -> Meta:
     """Windows of images (N, C, H, W) as columns (N, C * kernel height * kernel width, windows).
 

@@ -78,7 +78,8 @@ def _gradients_on(device: Device, call: Call) -> list[Array]:
     tracked = [one for one in outputs if one.is_tracked]
     if not tracked:
         return []
-    total = sum([burn.sum(one * 1.5) for one in tracked[1:]], burn.sum(tracked[0] * 1.5))
+    # The rule of a product saves its operands, so the outputs are computed again as well.
+    total = sum([burn.sum(one * one) for one in tracked[1:]], burn.sum(tracked[0] * tracked[0]))
     gradients = total.backward()
     return [
         np.zeros(leaf.shape) if (found := leaf.grad(gradients)) is None else found.numpy()
