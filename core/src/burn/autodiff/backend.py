@@ -314,7 +314,8 @@ class Autodiff:
 
 def _retains(node: Node) -> bool:
     """Whether a node that was not visited keeps its gradient."""
-    return node.rule.hooks is not None and node.rule.hooks.retains
+    rule = node.rule
+    return rule.__class__ is not Freed and rule.hooks is not None and rule.hooks.retains
 
 
 def _decorators(backend: Any) -> int:

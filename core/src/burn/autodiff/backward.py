@@ -7,7 +7,6 @@ from typing import Any
 
 from burn.autodiff.graph import AutodiffTensor, Freed, Hooks, Leaf, Node, Output, Rule
 from burn.errors import (
-    AutodiffError,
     BurnError,
     DTypeError,
     ExecutionError,
@@ -161,12 +160,14 @@ def _count_uses(roots: Iterable[Node], cut: Collection[Node]) -> dict[Node, int]
             continue
         if node.rule.__class__ is Freed:
             raise node.rule.error()
-        for parent in node.tracked_parents():
-            if parent in uses:
-                uses[parent] += 1
-            else:
-                uses[parent] = 1
-                stack.append(parent)
+        operand: Any
+        for operand in node.parents:
+            for parent in operand if operand.__class__ is tuple else (operand,):
+                if parent in uses:
+                    uses[parent] += 1
+                elif parent is not None:
+                    uses[parent] = 1
+                    stack.append(parent)
     return uses
 
 
@@ -242,13 +243,16 @@ class _Pass:
         self.lift = lift
         self.is_partial = is_partial
 
-    def walk(self, ready: list[Node], freed: Freed | None) -> None:
+    def walk(  # noqa: C901, PLR0912 — unrolled, as one more call takes a twentieth of a small op
+        self, ready: list[Node], freed: Freed | None
+    ) -> None:
         """Visit nodes that are ready, and their parents when all users of these were visited.
 
         A leaf whose gradient is complete comes before all other nodes that are ready, so that its
         hooks run as early as they can.
         """
-        pending, wanted = self.pending, self.gradients.wanted
+        uses, pending, wanted = self.uses, self.pending, self.gradients.wanted
+        leaves: list[Node] = []
         while ready:
             node = ready.pop()
             cotangent = pending.pop(node, None)
@@ -264,34 +268,30 @@ class _Pass:
                 if node in self.stops:
                     continue
             try:
-                self._visit(node, rule, cotangent, ready)
+                for parent, gradient in self._contributions(node, rule, cotangent):
+                    if gradient is None:
+                        pass
+                    elif node.__class__ is Output:
+                        # The parent is a call, which waits for the cotangent of each output.
+                        waiting = pending.setdefault(parent, [None] * rule.outputs)
+                        waiting[node.index] = gradient
+                    elif parent in pending:
+                        self.accumulate(parent, gradient)
+                    else:
+                        pending[parent] = gradient
+                    uses[parent] -= 1
+                    if not uses[parent]:
+                        (leaves if parent.__class__ is Leaf else ready).append(parent)
             except Exception as error:
                 failure = _explained(error, node, rule)
                 if failure is error:
                     raise
                 raise failure from error
+            if leaves:
+                ready += leaves
+                leaves.clear()
             if freed is not None:
                 node.free(freed)
-
-    def _visit(self, node: Node, rule: Rule, cotangent: Any, ready: list[Node]) -> None:
-        """Give the parents of a node its contributions to their gradients."""
-        uses, pending = self.uses, self.pending
-        leaves: list[Node] = []
-        for parent, gradient in self._contributions(node, rule, cotangent):
-            if gradient is None:
-                pass
-            elif node.__class__ is Output:
-                # The parent is a call, which waits for the cotangent of each output.
-                waiting = pending.setdefault(parent, [None] * rule.outputs)
-                waiting[node.index] = gradient
-            elif parent in pending:
-                self.accumulate(parent, gradient)
-            else:
-                pending[parent] = gradient
-            uses[parent] -= 1
-            if not uses[parent]:
-                (leaves if parent.__class__ is Leaf else ready).append(parent)
-        ready += leaves
 
     def accumulate(self, node: Node, gradient: Primitive) -> None:
         """Add a gradient to those that reached a node before."""
@@ -326,13 +326,11 @@ class _Pass:
         return gradient
 
     def _contributions(
-        self, node: Node, rule: Rule | Freed, cotangent: Any
+        self, node: Node, rule: Rule, cotangent: Any
     ) -> list[tuple[Node, Primitive | None]]:
         """The parents of a node that are visited, with what it contributes to their gradients."""
         if node.__class__ is Output or cotangent is None:
             return [(one, cotangent) for one in node.tracked_parents() if one in self.uses]
-        if isinstance(rule, Freed):
-            raise AutodiffError("the graph was freed by a backward pass of another thread")
         ops = rule.ops if self.lift is None else self.lift(rule.ops)
         ctx = node
         if self.is_partial or rule.restore is not None:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import copy
 import itertools
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from burn.errors import AutodiffError
 
@@ -84,11 +84,13 @@ class Freed:
 
     __slots__ = ("failure",)
 
-    hooks: Final = None
-    """As of a rule: another thread may free a node that a pass is about to visit."""
-
     def __init__(self) -> None:
         self.failure = ""
+
+    @property
+    def hooks(self) -> Hooks | None:
+        """Raises the error: another thread freed a node that a pass comes to."""
+        raise self.error()
 
     def error(self) -> AutodiffError:
         """The error for another pass over such a node."""
@@ -193,13 +195,15 @@ class Node:
             raise TypeError(f"operand {index} is a constant, so its gradient is not required")
         return parent.output_shape
 
-    def tracked_parents(self) -> Iterator[Node]:
+    def tracked_parents(self) -> list[Node]:
         """The nodes that made the operands, once for each operand."""
+        found: list[Node] = []
         for parent in self.parents:
             if isinstance(parent, tuple):
-                yield from (one for one in parent if one is not None)
+                found += [one for one in parent if one is not None]
             elif parent is not None:
-                yield parent
+                found.append(parent)
+        return found
 
     def free(self, freed: Freed) -> None:
         """Drop all references of the node."""
