@@ -118,7 +118,7 @@ def cummax(x: Tensor, /, *, axis: int | None = None) -> Tensor:
     -------
     Tensor
         In the shape and dtype of `x`. The gradient of each element goes to the largest element so
-        far, the first of equals.
+        far, the last of equals.
 
     Raises
     ------
@@ -148,7 +148,7 @@ def cummin(x: Tensor, /, *, axis: int | None = None) -> Tensor:
     -------
     Tensor
         In the shape and dtype of `x`. The gradient of each element goes to the smallest element so
-        far, the first of equals.
+        far, the last of equals.
 
     Raises
     ------

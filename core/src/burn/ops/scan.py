@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from burn.ops._precision import in_float32
-from burn.ops.index_arithmetic import index_dtype, narrow, positions
+from burn.ops.batching import leading_axes
+from burn.ops.index_arithmetic import narrow, positions
 from burn.ops.op import Context, Tag, op
 from burn.ops.shapes import check_axis
 from burn.ops.signature import (
@@ -50,6 +51,9 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     return (ops.flip(ops.cumsum(ops.flip(g, axes=(axis,)), axis=axis), axes=(axis,)),)
 
 
+cumsum.batching(leading_axes)
+
+
 @op(Tag.COMPUTE_BOUND)
 def cumprod(x: NumberOperand, *, axis: Axis) -> Meta:
     """Product of the elements up to each one along `axis`, in the dtype of `x`.
@@ -66,11 +70,14 @@ def _(ops: OpTable, x: Primitive, *, axis: int) -> Primitive:
     return _scan(ops, x, axis, "multiply")
 
 
+cumprod.batching(leading_axes)
+
+
 @op(Tag.COMPUTE_BOUND)
 def cummax(x: NumericOperand, *, axis: Axis) -> Meta:
     """Largest of the elements up to each one along `axis`. NaN propagates.
 
-    The gradient goes to the element that is the largest so far, the first of equals.
+    The gradient goes to the element that is the largest so far, the last of equals.
     """
     check_axis(axis, len(x.shape))
     return x
@@ -85,7 +92,7 @@ def _(ops: OpTable, x: Primitive, *, axis: int) -> Primitive:
 def cummin(x: NumericOperand, *, axis: Axis) -> Meta:
     """Smallest of the elements up to each one along `axis`. NaN propagates.
 
-    The gradient goes to the element that is the smallest so far, the first of equals.
+    The gradient goes to the element that is the smallest so far, the last of equals.
     """
     check_axis(axis, len(x.shape))
     return x
@@ -97,21 +104,21 @@ def _(ops: OpTable, x: Primitive, *, axis: int) -> Primitive:
 
 
 def _extremum_gradient(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
-    (output,) = ctx.saved
+    x, output = ctx.saved
     axis, shape = ctx.attrs["axis"], ctx.shape(0)
+    # Every element that equals the extremum so far holds it from then on, and so does every NaN.
+    holds = ops.bitwise_or(ops.equal(x, output), ops.isnan(x))
+    position = ops.where(holds, positions(ops, shape, axis), 0)
+    holder = ops.cummax(position, axis=axis)
     zeros = ops.full(shape=shape, fill_value=0.0, dtype=ops.dtype(g))
-    if shape[axis] == 0:
-        return (zeros,)
-    # The extremum moves where the output changes; after a NaN it does not.
-    later = narrow(ops, output, axis, 1, shape[axis] - 1)
-    earlier = narrow(ops, output, axis, 0, shape[axis] - 1)
-    changed = ops.bitwise_and(ops.not_equal(later, earlier), ops.equal(earlier, earlier))
-    position = ops.where(changed, positions(ops, later.shape, axis, start=1), 0)
-    first = tuple(1 if number == axis else length for number, length in enumerate(shape))
-    start = ops.full(shape=first, fill_value=0, dtype=index_dtype(ops))
-    holder = ops.cummax(ops.concat([start, position], axis=axis), axis=axis)
     return (ops.scatter_add(zeros, holder, g, axis=axis),)
 
 
-cummax.gradient(saves=("output",))(_extremum_gradient)
-cummin.gradient(saves=("output",))(_extremum_gradient)
+cummax.gradient(saves=("x", "output"))(_extremum_gradient)
+
+
+cummax.batching(leading_axes)
+cummin.gradient(saves=("x", "output"))(_extremum_gradient)
+
+
+cummin.batching(leading_axes)

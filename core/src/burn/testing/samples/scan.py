@@ -81,7 +81,7 @@ reference(
 )(lambda x, *, axis: _scan(np.multiply, x, axis))
 
 _RISING: Final = np.array([[1.0, 3.0, 3.0, 2.0, 4.0], [2.0, 2.0, 1.0, 2.0, 2.0]])
-_RISING_HOLDERS: Final = np.array([[1.0, 3.0, 0.0, 0.0, 1.0], [5.0, 0.0, 0.0, 0.0, 0.0]])
+_RISING_GRADIENT: Final = np.array([[1.0, 1.0, 2.0, 0.0, 1.0], [1.0, 2.0, 0.0, 1.0, 1.0]])
 
 
 def _records(sign: float) -> list[Sample]:
@@ -91,11 +91,18 @@ def _records(sign: float) -> list[Sample]:
         sample("NaN first", np.array([[math.nan, 1.0], [1.0, math.inf]]), axis=1),
         sample("infinities", np.array([-math.inf, math.inf, 0.0, -math.inf]), axis=0),
         sample(
-            "the first of equals has the gradient",
+            "the last of equals has the gradient",
             sign * _RISING,
             axis=1,
             differentiable=False,
-            gradients=(_RISING_HOLDERS,),
+            gradients=(_RISING_GRADIENT,),
+        ),
+        sample(
+            "the last NaN has the gradient",
+            np.array([1.0, math.nan, 2.0, math.nan, math.nan, 3.0]),
+            axis=0,
+            differentiable=False,
+            gradients=(np.array([1.0, 2.0, 0.0, 1.0, 2.0, 0.0]),),
         ),
         *_scans("integers", integers),
         sample("integer limits", LIMITS, axis=0),
