@@ -227,7 +227,7 @@ def _origin(definition: Op) -> str:
 
 def _gradient(definition: Op) -> str:
     if Tag.UNTRACKED in definition.tags:
-        return "refuses tracked operands, since its result is complex"
+        return "refuses tracked operands"
     if Tag.NO_GRADIENT in definition.tags:
         return "no gradient"
     if definition.vjp is not None:

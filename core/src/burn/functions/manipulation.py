@@ -21,7 +21,7 @@ from burn.functions.normalize import (
     normalize_axis,
     rank_of,
 )
-from burn.functions.views import viewing
+from burn.functions.views import independent, viewing
 from burn.ops.shapes import broadcast_shapes as shapes_broadcast
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def astype(
     if device is not None:
         x = x.to_device(find_device(device, "astype"))
     if x.dtype is wanted:
-        return dispatch.wrap(x.primitive, x.tensor_type) if copy else x
+        return independent(x) if copy else x
     try:
         x.device.tensor_type(wanted)
     except DTypeError as error:

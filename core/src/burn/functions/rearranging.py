@@ -131,7 +131,7 @@ def _rolled(x: Tensor, shift: int, axis: int) -> Tensor:
     length = x.shape[axis]
     start = -shift % length if length else 0
     if not start:
-        return dispatch.wrap(x.primitive, x.tensor_type)
+        return x
     return concat([_part(x, axis, start, length - start), _part(x, axis, 0, start)], axis=axis)
 
 

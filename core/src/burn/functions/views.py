@@ -104,7 +104,9 @@ def _registered(result: Tensor, root: Tensor, path: Path | None, writes: int) ->
 
 
 def independent(x: Tensor) -> Tensor:
-    """The value of a tensor in another one that is no view."""
+    """The value of a tensor in another one that is no view, and no leaf but computed from `x`."""
+    if dispatch.is_tracked(x):
+        return _VIEW_OPS["reshape"](x, {"shape": x.shape})
     return dispatch.wrap(x.primitive, x.tensor_type)
 
 
@@ -148,8 +150,7 @@ def write(x: Tensor, compute: Callable[[], Tensor], operation: str) -> None:
         If the value has another shape or dtype.
     """
     with _lock:
-        root, path = _origin(x)
-        _check_writable(root, path, operation)
+        root, path = _writable_origin(x, operation)
         value = compute()
         _check_same(x, value, operation)
         if path is not None:  # a root takes the new primitive, which costs nothing
@@ -162,8 +163,7 @@ def write(x: Tensor, compute: Callable[[], Tensor], operation: str) -> None:
 def assign_slice(x: Tensor, value: Tensor | Scalar, slices: Slices) -> None:
     """Assign a number, or a tensor of the slice's shape and the dtype of `x`, to a slice."""
     with _lock:
-        root, path = _origin(x)
-        _check_writable(root, path, "indexing")
+        root, path = _writable_origin(x, "indexing")
         if _assign_in_place(root, x, value, slices):
             return
         result = dispatch.execute_one("slice_assign", x, value, slices=slices)
@@ -173,7 +173,7 @@ def assign_slice(x: Tensor, value: Tensor | Scalar, slices: Slices) -> None:
 
 def _apply(steps: Sequence[Step], x: Tensor) -> Tensor:
     if not steps:
-        return dispatch.wrap(x.primitive, x.tensor_type)
+        return independent(x)
     for name, attrs in steps:
         x = _VIEW_OPS[name](x, attrs)
     return x
@@ -207,14 +207,17 @@ def _steps_of(path: Path | None) -> list[Step]:
     return steps[::-1]
 
 
-def _check_writable(root: Tensor, path: Path | None, operation: str) -> None:
+def _writable_origin(x: Tensor, operation: str) -> tuple[Tensor, Path | None]:
+    """The root of a tensor that may be written to, and the path to it from there."""
+    root, path = _origin(x)
     device = root.tensor_type.device
     if device.is_autodiff and device.backend.is_tracked(root.primitive):
         if device.backend.is_require_grad(root.primitive):
-            what = "a leaf that requires gradients" if path is None else "a view of such a leaf"
+            what = "a leaf that requires gradients" if x is root else "a view of such a leaf"
             raise AutodiffError(
                 f"cannot write to {what}",
-                hint="Make a new tensor: x = (x + y).detach().require_grad()",
+                hint="Write to y = burn.asarray(x, copy=True), whose gradient goes on to x; or "
+                "write to y = x.detach() and make it a new leaf with y.require_grad()",
                 operation=operation,
             )
         if not recording.get():
@@ -230,6 +233,7 @@ def _check_writable(root: Tensor, path: Path | None, operation: str) -> None:
                 hint="Copy it first, with .astype(x.dtype), or write to the tensor it is a view of",
                 operation=operation,
             )
+    return root, path
 
 
 def _check_same(x: Tensor, value: Tensor, operation: str) -> None:

@@ -73,7 +73,7 @@ _FORMATS: dict[DType, tuple[int, int]] = {
 """Binary digits of a significand, and the exponent of the smallest number above 0."""
 
 
-@op(Tag.ELEMENTWISE | Tag.NO_GRADIENT)
+@op(Tag.ELEMENTWISE | Tag.NO_GRADIENT | Tag.UNTRACKED)
 def nextafter(x1: FloatOrScalar, x2: FloatOrScalar) -> Meta:
     """The next number that the dtype represents after ``x1`` towards ``x2``."""
     return elementwise(x1, x2)

@@ -76,7 +76,7 @@ class Tag(enum.Flag):
     """The shape of an output depends on data: `Op.infer` gives None for a length it cannot know."""
 
     UNTRACKED = enum.auto()
-    """The outputs are complex, so not differentiable: a tracked operand is an error."""
+    """The outputs are complex, or floats without a gradient: a tracked operand is an error."""
 
     CHECKS_INDICES = enum.auto()
     """An operand holds indices that may be out of range; an asynchronous device finds out late."""

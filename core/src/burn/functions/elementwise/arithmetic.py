@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from burn.dispatch import DispatchTensor
 from burn.functions.common import Operand, binary_function, dispatch, unary_function
 from burn.functions.normalize import check_tensor
+from burn.functions.views import independent
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
@@ -552,6 +553,8 @@ def nextafter(x1: Operand, x2: Operand, /) -> Tensor:
         If an operand is boolean or complex.
     ShapeError
         If the shapes do not broadcast.
+    UnsupportedOpError
+        If an operand is tracked: there is no gradient.
 
     Examples
     --------
@@ -583,7 +586,7 @@ def positive(x: Tensor, /) -> Tensor:
     """
     if not isinstance(x, DispatchTensor):
         check_tensor(x, "x", "positive")
-    return dispatch.wrap(x.primitive, x.tensor_type)
+    return independent(x)
 
 
 def clip(x: Tensor, /, min: Operand | None = None, max: Operand | None = None) -> Tensor:
