@@ -23,6 +23,7 @@ from rich.table import Table
 
 import burn
 from burn.nn import functional as F
+from checkpointing import checkpointing_memory, checkpointing_time
 from cnn import burn_cnn, torch_cnn
 from convolution import SHAPE, SMALL, burn_convolution, torch_convolution
 from harness import Case, Result, measure, measure_commands, measure_memory
@@ -321,6 +322,12 @@ def convolution() -> Iterator[Case | Result]:
         )
 
 
+def checkpointing() -> Iterator[Case | Result]:
+    """Balanced gradient checkpointing: the memory that it saves, and the time that it takes."""
+    yield checkpointing_memory()
+    yield checkpointing_time()
+
+
 def show(results: list[Result]) -> None:
     """Print a table; what passes its budget is marked."""
     table = Table(title="burn on the CPU", caption=f"{platform.processor() or platform.machine()}")
@@ -362,6 +369,7 @@ SUITES = {
     "transformer": transformer,
     "pooling": pooling,
     "convolution": convolution,
+    "checkpointing": checkpointing,
     "torch": functools.partial(torch_backend, burn_trainer, torch_trainer),
 }
 
