@@ -97,7 +97,10 @@ class AttentionOps(TorchOps):
         ):
             return self.decomposed("attention_grad", query, key, value, mask, bias, g, **attributes)
         batch = shape.batch
-        query, key, value, g = (_with_heads(one, batch) for one in (query, key, value, g))
+        # The kernels read the features of a position as neighbours, whatever the strides say.
+        query, key, value, g = (
+            _with_heads(one, batch).contiguous() for one in (query, key, value, g)
+        )
         output, sums = _forward(query, key, value, 0.0, is_causal, scale=attributes["scale"])
         gradients = _backward(
             g, query, key, value, output, sums, 0.0, is_causal, scale=attributes["scale"]

@@ -76,6 +76,10 @@ def _calls() -> dict[str, tuple[tuple[Any, ...], dict[str, Any]]]:
             (transposed(query), strided(key), transposed(value), transposed(booleans(3, 4)), None),
             plain,
         ),
+        "layouts of heads": (
+            (*map(transposed, _operands((2, 2), 3, 3, 2, 2)), None, None),
+            causal,
+        ),
         "expanded": (
             (expanded(query[0], 2, 3, 2), key, value, None, expanded(bias[0], 2, 3, 4)),
             plain,
