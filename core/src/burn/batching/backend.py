@@ -64,9 +64,10 @@ class Batch:
             return table
 
     def _table_below(self, device: DeviceId, checkpointing: bool) -> OpTable:
-        if not hasattr(self.below, "below"):
-            return resolve(self.below, device)
-        table: OpTable = self.below.for_device(device, checkpointing=checkpointing)
+        below: Any = self.below
+        if not hasattr(below, "below"):
+            return resolve(below, device)
+        table: OpTable = below.for_device(device, checkpointing=checkpointing)
         return table
 
     def is_batched(self, tensor: Primitive) -> bool:

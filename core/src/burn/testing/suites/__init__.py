@@ -13,6 +13,7 @@ from burn.testing.op_samples import SAMPLES, load_samples
 from burn.testing.subject import Subject
 from burn.testing.suites import (
     autodiff,
+    batching,
     by_op,
     contract,
     creation,
@@ -47,6 +48,7 @@ SUITES: Final[dict[str, Suite]] = {
         failures,
         random_numbers,
         autodiff,
+        batching,
         threads,
         memory,
         sizes,

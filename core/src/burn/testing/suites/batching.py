@@ -1,0 +1,87 @@
+"""Suite ``batching``: an op on all examples of a batch gives what a loop over them gives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from burn.ops import Tag
+from burn.testing._batching import (
+    batched_dtypes,
+    check_batched_gradients,
+    check_batched_twice,
+    check_batching,
+)
+from burn.testing._check import Check
+from burn.testing._gradients import gradient_dtype, is_differentiable
+from burn.testing.op_samples import OpSamples
+from burn.testing.subject import Subject
+from burn.testing.suites.suite import Suite, named_check
+
+__all__ = ["SUITES"]
+
+_TWICE: Final = ("add", "concat", "conv", "expand", "matmul", "select", "softmax", "sum", "where")
+"""Ops that are also tried with a batch of batches: one for each sort of rule."""
+
+
+def _batching(subject: Subject, table: Sequence[OpSamples]) -> Iterator[Check]:
+    for samples in table:
+        name = samples.op.name
+        if not samples.op.operands:
+            continue
+        for number, one in enumerate(samples.samples):
+            for dtype in batched_dtypes(subject, samples, one):
+                yield named_check(
+                    subject,
+                    "batching",
+                    name,
+                    dtype,
+                    one.note,
+                    check_batching,
+                    samples,
+                    one,
+                    dtype,
+                    is_quick=number < 2,
+                )
+                if name in _TWICE:
+                    yield named_check(
+                        subject,
+                        "batching",
+                        name,
+                        dtype,
+                        f"{one.note}, batched twice",
+                        check_batched_twice,
+                        samples,
+                        one,
+                        dtype,
+                        is_quick=number < 2,
+                    )
+        yield from _gradients(subject, samples)
+
+
+def _gradients(subject: Subject, samples: OpSamples) -> Iterator[Check]:
+    if Tag.NO_GRADIENT in samples.op.tags:
+        return
+    dtype = gradient_dtype(subject)
+    chosen = [
+        one
+        for one in samples.samples
+        if is_differentiable(samples, one) and dtype in subject.dtypes(samples, one)
+    ]
+    for one in chosen[:1]:
+        yield named_check(
+            subject,
+            "batching",
+            samples.op.name,
+            dtype,
+            f"{one.note}, gradients",
+            check_batched_gradients,
+            samples,
+            one,
+        )
+
+
+SUITES: Final = [
+    Suite("batching", "an op on a batch gives what a loop over its examples gives", _batching)
+]
+"""On each device, natively and with the required ops alone."""
