@@ -177,9 +177,17 @@ class RecordingTable(OpTable):
             if not records:
                 note_operands(self.tensor_type, operands)
                 return unwrapped(*operands, **attrs)
-            return default(self, *operands, **attrs)
+            return self._computed(default(self, *operands, **attrs), operands)
 
         return call
+
+    def _computed(self, result: Any, operands: Sequence[Primitive]) -> Any:
+        """The outputs of a decomposition; an operand among them gets a node: it may be a leaf."""
+        if isinstance(result, tuple):
+            return tuple([self._computed(one, operands) for one in result])
+        if any(result is operand for operand in operands):
+            return self.reshape(result, shape=result.shape)
+        return result
 
     def _is_tracked(self, operand: Primitive) -> bool:
         if isinstance(operand, list):
