@@ -8,13 +8,28 @@ run and on every backend. The generator itself, Philox4x32-10, is an op
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
-from typing import NamedTuple, TypeAlias
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from typing import Final, NamedTuple, TypeAlias
 
 from burn.device_id import DeviceId
 
-__all__ = ["GeneratorState", "Key", "get_state", "release", "reserve", "seed", "set_state"]
+__all__ = [
+    "GeneratorState",
+    "Key",
+    "after",
+    "get_state",
+    "isolated",
+    "logged",
+    "release",
+    "replayed",
+    "reserve",
+    "seed",
+    "set_state",
+]
 
 Key: TypeAlias = tuple[str, DeviceId]
 """Name of a backend, and its DeviceId of a device."""
@@ -33,6 +48,11 @@ class GeneratorState(NamedTuple):
 _states: dict[Key, GeneratorState] = {}
 _lock = threading.Lock()
 
+_source: Final[ContextVar[Callable[[Key, int], GeneratorState] | None]] = ContextVar(
+    "burn_generator", default=None
+)
+"""What draws get their states from in this thread or asyncio task, if not from the generators."""
+
 
 def seed(device: Key, value: int) -> None:
     """Seed the generator of a device; any integer, modulo 2**64."""
@@ -41,7 +61,7 @@ def seed(device: Key, value: int) -> None:
 
 def get_state(device: Key) -> GeneratorState:
     """The state of the generator of a device, which the system seeds on first use."""
-    return reserve(device, 0)
+    return _reserve(device, 0)
 
 
 def set_state(device: Key, state: GeneratorState) -> None:
@@ -52,20 +72,76 @@ def set_state(device: Key, state: GeneratorState) -> None:
 
 def reserve(device: Key, words: int) -> GeneratorState:
     """Reserve 32-bit words of the generator of a device, and return the state at the first."""
+    source = _source.get()
+    return _reserve(device, words) if source is None else source(device, words)
+
+
+@contextlib.contextmanager
+def isolated() -> Iterator[dict[Key, int]]:
+    """Context in which draws leave all generators as they are; counts the words of each."""
+    words_of: dict[Key, int] = {}
+
+    def peek(device: Key, words: int) -> GeneratorState:
+        start = words_of.get(device, 0)
+        words_of[device] = start + _whole_blocks(words)
+        return after(_reserve(device, 0), start)
+
+    with _drawing_from(peek):
+        yield words_of
+
+
+@contextlib.contextmanager
+def logged() -> Iterator[list[GeneratorState]]:
+    """Context that lists the states that draws return."""
+    outer = _source.get() or _reserve
+    states: list[GeneratorState] = []
+
+    def draw(device: Key, words: int) -> GeneratorState:
+        states.append(outer(device, words))
+        return states[-1]
+
+    with _drawing_from(draw):
+        yield states
+
+
+@contextlib.contextmanager
+def replayed(states: list[GeneratorState]) -> Iterator[None]:
+    """Context in which the draws return what `logged` listed, in order."""
+    rest = iter(states)
+    with _drawing_from(lambda _, __: next(rest)):
+        yield
+
+
+@contextlib.contextmanager
+def _drawing_from(source: Callable[[Key, int], GeneratorState]) -> Iterator[None]:
+    token = _source.set(source)
+    try:
+        yield
+    finally:
+        _source.reset(token)
+
+
+def _reserve(device: Key, words: int) -> GeneratorState:
     with _lock:
         state = _states.get(device)
         if state is None:
             state = GeneratorState(int.from_bytes(os.urandom(8), "little"), 0)
-        _states[device] = _after(state, words)
+        _states[device] = after(state, words)
         return state
 
 
 def release(device: Key, state: GeneratorState, words: int) -> None:
     """Undo a `reserve` that returned `state`, unless more was reserved since."""
     with _lock:
-        if _states.get(device) == _after(state, words):
+        if _states.get(device) == after(state, words):
             _states[device] = state
 
 
-def _after(state: GeneratorState, words: int) -> GeneratorState:
-    return GeneratorState(state.seed, state.offset + -(-words // _WORDS_PER_BLOCK))
+def after(state: GeneratorState, words: int) -> GeneratorState:
+    """The state that follows a draw of 32-bit words."""
+    return GeneratorState(state.seed, state.offset + _whole_blocks(words) // _WORDS_PER_BLOCK)
+
+
+def _whole_blocks(words: int) -> int:
+    """The words of all blocks that some words take up."""
+    return -(-words // _WORDS_PER_BLOCK) * _WORDS_PER_BLOCK

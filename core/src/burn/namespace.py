@@ -12,6 +12,7 @@ from burn import (
     optim as optim,
     random as random,
     signal as signal,
+    tree as tree,
 )
 from burn.autodiff import Gradients as Gradients
 from burn.device_id import DeviceId as DeviceId
@@ -100,6 +101,7 @@ from burn.plugins import (
 from burn.tensor.tensor import Tensor as Tensor
 from burn.tensor.transaction import Transaction as Transaction
 from burn.tensor_data import TensorData as TensorData
+from burn.transforms import *
 
 e = _math.e
 inf = _math.inf

@@ -125,7 +125,9 @@ class OpenedDevice:
             backend = self.backend
             with self._lock:
                 if self._ops is None:
-                    self._ops = self._open(backend)
+                    table = self._open(backend)
+                    table.handle = self
+                    self._ops = table
         return self._ops
 
     def _open(self, backend: Any) -> OpTable:

@@ -6,18 +6,19 @@ without a seed it starts from the system's entropy.
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import TYPE_CHECKING, Any
 
 from burn.backend.invalid_values import InvalidValue
-from burn.devices.device import Device
+from burn.devices import VMAP, Device, joined, running, transforms
 from burn.dtype import DType, float32, int32, uint32
 from burn.errors import DTypeError, ShapeError
 from burn.functions._value_checks import require
 from burn.functions.common import DeviceLike, DTypeLike, dispatch
 from burn.functions.elementwise import isfinite
 from burn.functions.normalize import as_dtype, as_shape, find_device, rank_of
-from burn.generator import release, reserve
+from burn.generator import after, release, reserve
 from burn.ops.arguments import as_integer, real_number
 from burn.ops.random import integer_words, normal_words, uniform_words
 
@@ -362,6 +363,8 @@ def _size(shape: Shape) -> int:
 
 
 def _draw(name: str, device: Device, dtype: DType, words: int, attrs: dict[str, Any]) -> Tensor:
+    if any(one.kind == VMAP for one in transforms()):
+        return _draw_for_examples(name, device, dtype, words, attrs)
     generator = device.generator
     state = reserve(generator, words)
     try:
@@ -369,3 +372,35 @@ def _draw(name: str, device: Device, dtype: DType, words: int, attrs: dict[str, 
     except BaseException:
         release(generator, state, words)  # a call that fails draws nothing
         raise
+
+
+def _draw_for_examples(
+    name: str, device: Device, dtype: DType, words: int, attrs: dict[str, Any]
+) -> Tensor:
+    """What a loop over the examples of each running `burn.vmap` would draw, in one tensor."""
+    generator = device.generator
+    vmaps = [one for one in transforms() if one.kind == VMAP]
+    steps = [one.words_per_example(generator) for one in vmaps]
+    sizes = [one.frame.size for one in vmaps]
+    state = reserve(generator, words)
+    with running(()):
+        draws = []
+        for indices in itertools.product(*map(range, sizes)):
+            skipped = sum(index * step for index, step in zip(indices, steps, strict=True))
+            seed, offset = after(state, skipped)
+            one = dispatch.create(name, device.hardware, dtype, seed=seed, offset=offset, **attrs)
+            draws.append(one.reshape((1, *one.shape)))
+        if not draws:
+            one = dispatch.create(name, device.hardware, dtype, seed=0, offset=0, **attrs)
+            draws = [one.reshape((1, *one.shape))[:0]]
+        shape = draws[0].shape[1:]
+        primitive = (
+            dispatch.execute_one("concat", draws, axis=0).reshape((*sizes, *shape)).primitive
+        )
+    target = joined(device)
+    frames = iter(vmaps)
+    for depth, layer in enumerate(target.layers):
+        if layer == VMAP:
+            backend = target.layered(target.layers[: depth + 1]).backend
+            primitive = backend.wrap(primitive, next(frames).frame)
+    return dispatch.wrap(primitive, target.tensor_type(dtype))

@@ -37,6 +37,9 @@ class OpTable:
         The device, passed to creation ops.
     """
 
+    handle: Any = None
+    """The `burn.Device` whose table this is, once it has opened one."""
+
     def __init__(self, backend: Any, device: DeviceId) -> None:
         self.backend = backend
         self.device = device

@@ -1,0 +1,107 @@
+"""Tensors on their way into the function of a transform and out of it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from burn.autodiff import is_tracked
+from burn.devices import AUTODIFF, Device, Transform, running, transforms
+from burn.dispatch import DispatchTensor, meet
+from burn.errors import AutodiffError, OperandTypeError
+from burn.functions.common import dispatch
+from burn.tree import paths
+
+if TYPE_CHECKING:
+    from burn.ops import OpTable
+    from burn.tensor.tensor import Tensor
+
+__all__ = [
+    "batched",
+    "check_tensors",
+    "layered",
+    "lifted",
+    "lowered",
+    "resumed",
+    "settled",
+    "under",
+]
+
+
+def under(device: Device, stack: Sequence[Transform], *, is_checkpointing: bool = False) -> Device:
+    """The hardware of a device under autodiff and these transforms."""
+    layers = (AUTODIFF, *[one.kind for one in stack])
+    return device.layered(layers, is_checkpointing=is_checkpointing or device.is_checkpointing)
+
+
+def layered(x: Tensor, stack: Sequence[Transform], *, is_checkpointing: bool = False) -> Tensor:
+    """Another tensor with the same value under these transforms, a constant to the last one."""
+    target = under(x.device, stack, is_checkpointing=is_checkpointing)
+    meet(x.device, target)  # refuses a tensor that was kept from another transform
+    return dispatch.wrap(x.primitive, target.tensor_type(x.dtype))
+
+
+def batched(
+    x: Tensor, axis: int, stack: Sequence[Transform], *, is_checkpointing: bool = False
+) -> Tensor:
+    """A tensor that hides its batch axis, under transforms of which the last one is a vmap."""
+    result = layered(x, stack, is_checkpointing=is_checkpointing)
+    device = result.device
+    result.primitive = device.backend.batch(result.primitive, stack[-1].frame, axis, device.ops)
+    return result
+
+
+@contextlib.contextmanager
+def resumed(stack: tuple[Transform, ...]) -> Iterator[None]:
+    """Context in which transforms run again that have returned, for a backward pass."""
+    frames = [one.frame for one in stack if one.frame is not None]
+    were_active = [one.is_active for one in frames]
+    for one in frames:
+        one.is_active = True
+    try:
+        with running(stack):
+            yield
+    finally:
+        for one, was_active in zip(frames, were_active, strict=True):
+            one.is_active = was_active
+
+
+def lowered(x: Tensor, depth: int) -> Tensor:
+    """A tensor without the layer of the transform at this index of the stack, if it has it."""
+    if len(x.device.layers) <= depth + 1:  # autodiff lies below all transforms
+        return x
+    return dispatch.inner(x)
+
+
+def settled(x: Tensor, *, is_plain: bool) -> Tensor:
+    """A result as the caller of the outermost transform knows tensors.
+
+    Where all arguments were on devices without autodiff, the result is too, unless it is tracked.
+    """
+    if is_plain and not transforms() and x.device.layers and not is_tracked(x.primitive):
+        return dispatch.to_device(x, x.device.hardware)
+    return x
+
+
+def check_tensors(leaves: Sequence[Any], tree: Any, name: str, operation: str) -> None:
+    """Raise OperandTypeError unless all leaves of a result are tensors."""
+    for index, leaf in enumerate(leaves):
+        if not isinstance(leaf, DispatchTensor):
+            raise OperandTypeError(
+                f"{paths(tree, name)[index]} is an object of type {type(leaf).__name__}, no tensor",
+                hint="The function returns tensors, also in lists, tuples and dicts",
+                operation=operation,
+            )
+
+
+def lifted(table: OpTable, operation: str) -> OpTable:
+    """The table of the same device under the transforms that run now, for gradient rules."""
+    device: Device | None = table.handle
+    if device is None:
+        raise AutodiffError(
+            "the function moved tensors to another device, where the transforms cannot follow",
+            hint="Move tensors between devices outside of the function",
+            operation=operation,
+        )
+    return under(device, transforms()).ops

@@ -1,0 +1,256 @@
+"""A recorded call of a function, and the way back from its results to its arguments."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from burn.autodiff import Gradients, backward_all, is_tracked, recording
+from burn.devices import GRAD, Transform, running, transforms
+from burn.dispatch import DispatchTensor, meet
+from burn.dtype import DType
+from burn.errors import ArgumentError, DTypeError, OperandTypeError, ShapeError
+from burn.functions.common import dispatch
+from burn.functions.creation import asarray, zeros
+from burn.ops.arguments import python_number
+from burn.transforms._arguments import check_tensors, layered, lifted, lowered, settled, under
+from burn.tree import Structure, flatten, flatten_like, paths, unflatten
+
+if TYPE_CHECKING:
+    from burn.tensor.tensor import Tensor
+
+__all__ = ["Pullback", "linearize"]
+
+
+class Pullback:
+    """Takes gradients of a function's results to gradients of its arguments.
+
+    Attributes
+    ----------
+    primals : list of Tensor
+        The results, without the layer that recorded the call.
+    structure : Structure
+        Containers of the results.
+    arguments : list of Tensor
+        The tensors that the function was differentiated by, as the caller passed them.
+    argument_structure : Structure
+        Their containers.
+    """
+
+    def __init__(
+        self,
+        outputs: list[Tensor],
+        structure: Structure,
+        leaves: list[Tensor],
+        arguments: list[Tensor],
+        argument_structure: Structure,
+        *,
+        is_recorded: bool,
+        operation: str,
+    ) -> None:
+        self._outputs = outputs
+        self._leaves = leaves
+        self._depth = len(transforms())
+        self._is_plain = not any(one.device.layers for one in arguments)
+        self._is_recorded = is_recorded
+        self._operation = operation
+        self.structure = structure
+        self.arguments = arguments
+        self.argument_structure = argument_structure
+        self.primals = [self._result(lowered(one, self._depth)) for one in outputs]
+
+    def __call__(self, cotangents: Any) -> Any:
+        """Gradients of the arguments for gradients of the results, in the same containers."""
+        parts = flatten_like(self.structure, cotangents, self._operation)
+        return self.pull(parts, retain_graph=True)
+
+    def pull(self, cotangents: Sequence[Tensor | None], *, retain_graph: bool) -> Any:
+        """Gradients of the arguments for gradients of the results in order; None counts as 0."""
+        stack = transforms()
+        pairs = [
+            (output.primitive, self._start(output, cotangent, index))
+            for index, (output, cotangent) in enumerate(zip(self._outputs, cotangents, strict=True))
+            if cotangent is not None and self._is_tracked(output)
+        ]
+        found = Gradients()
+        if pairs:
+            outputs, starts = zip(*pairs, strict=True)
+            lift = None
+            if len(stack) > self._depth:
+                lift = functools.partial(lifted, operation=self._operation)
+            found = backward_all(outputs, starts, retain_graph=retain_graph, lift=lift)
+        gradients = [
+            self._gradient(leaf, argument, found.get(leaf.primitive.node))
+            for leaf, argument in zip(self._leaves, self.arguments, strict=True)
+        ]
+        return unflatten(self.argument_structure, gradients)
+
+    def _is_tracked(self, output: Tensor) -> bool:
+        """Whether an output depends on an argument, by the layer that recorded the call."""
+        device = output.device
+        if len(device.layers) != self._depth + 2:  # autodiff, transforms, and this layer
+            return False
+        return device.backend.is_tracked(output.primitive)  # type: ignore[no-any-return]  # of Autodiff
+
+    def _start(self, output: Tensor, cotangent: Any, index: int) -> Any:
+        """The primitive with which the backward pass starts at an output."""
+        if not isinstance(cotangent, DispatchTensor):
+            number = python_number(cotangent)
+            if not isinstance(number, (int, float)):
+                raise OperandTypeError(
+                    f"gradient {index} is an object of type {type(cotangent).__name__}, no tensor",
+                    operation=self._operation,
+                )
+            cotangent = asarray(number, dtype=output.dtype, device=output.device.hardware)
+        for what, own, expected in (
+            ("shape", cotangent.shape, output.shape),
+            ("dtype", cotangent.dtype, output.dtype),
+        ):
+            if own != expected:
+                raise (ShapeError if what == "shape" else DTypeError)(
+                    f"a gradient of {what} {own} for a result of {what} {expected}",
+                    operation=self._operation,
+                )
+        meet(under(output.device, transforms()), cotangent.device)
+        return cotangent.primitive
+
+    def _gradient(self, leaf: Tensor, argument: Tensor, primitive: Any) -> Tensor:
+        if primitive is None:
+            made = zeros(argument.shape, dtype=argument.dtype, device=argument.device)
+            return self._result(made)
+        device = under(leaf.device, transforms())
+        return self._result(dispatch.wrap(primitive, device.type_of(primitive)))
+
+    def _result(self, x: Tensor) -> Tensor:
+        if not self._is_recorded and is_tracked(x.primitive):
+            x = dispatch.detach(x)
+        return settled(x, is_plain=self._is_plain)
+
+
+def linearize(
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    argnums: int | Sequence[int],
+    *,
+    has_aux: bool,
+    operation: str,
+) -> tuple[Pullback, Any]:
+    """Run a function under a layer that records it; what it returns beside the results.
+
+    Parameters
+    ----------
+    function : callable
+        The function.
+    args, kwargs : tuple, dict
+        What it is called with.
+    argnums : int or sequence of int
+        Positions of the arguments to differentiate by.
+    has_aux : bool
+        Whether it returns a pair of its results and anything else.
+    operation : str
+        Name of the transform in errors.
+    """
+    numbers = [argnums] if isinstance(argnums, int) else list(argnums)
+    positions = [_position(number, len(args), operation) for number in numbers]
+    selected = args[positions[0]] if isinstance(argnums, int) else tuple(args[i] for i in positions)
+    names = [f"argument {number}" for number in positions]
+    parts, structure = flatten(selected)
+    shown = paths(selected, names[0] if len(names) == 1 else "arguments")
+    arguments = [
+        _differentiable(one, name, operation) for one, name in zip(parts, shown, strict=True)
+    ]
+    is_checkpointing = any(one.device.is_checkpointing for one in arguments)
+    stack = transforms()
+    transform = Transform(GRAD, is_checkpointing=is_checkpointing)
+    is_recorded = bool(recording.get())
+    token = recording.set(True)
+    try:
+        with running((*stack, transform)):
+            leaves = [
+                dispatch.require_grad(
+                    layered(one, (*stack, transform), is_checkpointing=is_checkpointing)
+                )
+                for one in arguments
+            ]
+            for one in leaves:
+                one.device.below.ops  # noqa: B018 — opened, so that `lifted` finds its device
+            # The function may write to its arguments, which a leaf does not permit.
+            values = [dispatch.execute_one("reshape", one, shape=one.shape) for one in leaves]
+            replaced = unflatten(structure, values)
+            changed = list(args)
+            for position, value in zip(
+                positions, [replaced] if isinstance(argnums, int) else replaced, strict=True
+            ):
+                changed[position] = value
+            result = function(*changed, **kwargs)
+            result, aux = _with_aux(result, has_aux=has_aux, operation=operation)
+            outputs, output_structure = flatten(result)
+            check_tensors(outputs, result, "result", operation)
+    finally:
+        recording.reset(token)
+    pullback = Pullback(
+        outputs,
+        output_structure,
+        leaves,
+        arguments,
+        structure,
+        is_recorded=is_recorded,
+        operation=operation,
+    )
+    return pullback, _without_layer(aux, pullback, len(stack))
+
+
+def _position(number: Any, count: int, operation: str) -> int:
+    if not isinstance(number, int) or not -count <= number < count:
+        raise ArgumentError(
+            f"there is no argument {number!r} among {count} positional ones",
+            hint="argnums counts positional arguments from 0",
+            operation=operation,
+        )
+    return number % count
+
+
+def _differentiable(x: Any, name: str, operation: str) -> Tensor:
+    """A tensor to differentiate by."""
+    number = x if isinstance(x, DispatchTensor) else python_number(x)
+    if isinstance(number, float):
+        return asarray(number)
+    if not isinstance(number, DispatchTensor):
+        raise OperandTypeError(
+            f"{name} is an object of type {type(x).__name__}, by which nothing is differentiated",
+            hint="Pass float tensors, or choose other arguments with argnums",
+            operation=operation,
+        )
+    dtype: DType = number.tensor_type.dtype
+    if not dtype.is_float:
+        raise DTypeError(
+            f"{name} is a tensor of {dtype}; only float tensors have gradients",
+            hint="Convert it with .astype(), or choose other arguments with argnums",
+            operation=operation,
+        )
+    return number  # type: ignore[return-value]  # the only subclass that users see
+
+
+def _with_aux(result: Any, *, has_aux: bool, operation: str) -> tuple[Any, Any]:
+    if not has_aux:
+        return result, None
+    if not isinstance(result, tuple) or len(result) != 2:
+        raise OperandTypeError(
+            "with has_aux the function returns a pair of its result and anything else",
+            operation=operation,
+        )
+    return result
+
+
+def _without_layer(aux: Any, pullback: Pullback, depth: int) -> Any:
+    """What a function returned beside its results, with tensors as the caller knows them."""
+    leaves, structure = flatten(aux)
+    return unflatten(
+        structure,
+        [
+            pullback._result(lowered(one, depth)) if isinstance(one, DispatchTensor) else one  # type: ignore[arg-type]  # the only subclass
+            for one in leaves
+        ],
+    )
