@@ -17,6 +17,7 @@ __all__ = [
     "ExecutionError",
     "ExportError",
     "MissingAttributeError",
+    "MissingGradientError",
     "OperandTypeError",
     "OutOfMemoryError",
     "OutOfRangeError",
@@ -114,6 +115,10 @@ class ExportError(BurnError, BufferError):
 
 class AutodiffError(BurnError, RuntimeError):
     """There is no gradient: no graph, a graph that was freed, or a tensor that is no leaf."""
+
+
+class MissingGradientError(AutodiffError, KeyError):
+    """Gradients were asked for that of a tensor which is not among them."""
 
 
 class ExecutionError(BurnError, RuntimeError):

@@ -14,10 +14,9 @@ from burn import (
     signal as signal,
     tree as tree,
 )
-from burn.autodiff import Gradients as Gradients
 from burn.device_id import DeviceId as DeviceId
 from burn.devices import Device as Device, DeviceSettings as DeviceSettings
-from burn.dispatch import Dispatch as Dispatch
+from burn.dispatch import Dispatch as Dispatch, Gradients as Gradients
 from burn.dtype import (
     DType as DType,
     DTypeUsage as DTypeUsage,
@@ -48,6 +47,7 @@ from burn.errors import (
     ExecutionError as ExecutionError,
     ExportError as ExportError,
     MissingAttributeError as MissingAttributeError,
+    MissingGradientError as MissingGradientError,
     OperandTypeError as OperandTypeError,
     OutOfMemoryError as OutOfMemoryError,
     OutOfRangeError as OutOfRangeError,

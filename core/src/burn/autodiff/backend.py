@@ -166,7 +166,7 @@ class Autodiff:
                 "backward on a tensor that depends on no leaf",
                 hint="Call .require_grad() on a tensor of an autodiff device, then compute with it",
             )
-        nodes = None if inputs is None else [self._input(one).node for one in inputs]
+        nodes = None if inputs is None else [self._input(one) for one in inputs]
         ops = _table_of(tensor.node)
         if lift is not None:
             ops = lift(ops)
@@ -193,13 +193,14 @@ class Autodiff:
         value = real_number(cotangent, "cotangent", "backward", takes_nan=True)
         return ops.full(shape=shape, fill_value=value, dtype=ops.dtype(tensor.primitive))
 
-    def _input(self, tensor: Primitive) -> AutodiffTensor:
-        if not self.is_tracked(tensor):
-            raise AutodiffError(
-                "an input of backward depends on no leaf",
-                hint="Name leaves, or tensors that were computed from them, of this device",
-            )
-        return tensor  # type: ignore[no-any-return]  # it is tracked
+    def _input(self, tensor: Primitive) -> Node:
+        """The node of an input, which may be on a device of another backend."""
+        if isinstance(tensor, AutodiffTensor) and tensor.level == self.level:
+            return tensor.node
+        raise AutodiffError(
+            "an input of backward depends on no leaf",
+            hint="Name leaves, and tensors that were computed from leaves",
+        )
 
     def grad(self, tensor: Primitive, gradients: Gradients) -> Primitive | None:
         """Gradient of a tensor; None where the output did not depend on it, or it is untracked.

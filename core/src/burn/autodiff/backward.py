@@ -29,16 +29,19 @@ class Gradients:
         The `Autodiff.level` of the tensors that they belong to.
     by_node : dict
         The gradient of each leaf that the pass reached, and of other nodes where it was wanted.
+    by_key : dict
+        If they were pickled: the leaf of each `Leaf.key`, for other leaves with that key.
     wanted : set of Node
         Nodes whose gradients were wanted beside those of all leaves: also such as the outputs do
         not depend on.
     """
 
-    __slots__ = ("by_node", "level", "wanted")
+    __slots__ = ("by_key", "by_node", "level", "wanted")
 
     def __init__(self, level: int = 0) -> None:
         self.level = level
         self.by_node: dict[Node, Primitive] = {}
+        self.by_key: dict[bytes, Node] = {}
         self.wanted: set[Node] = set()
 
     def __len__(self) -> int:
@@ -49,15 +52,21 @@ class Gradients:
 
     def get(self, node: Node) -> Primitive | None:
         """Gradient of a node, or None where the output does not depend on it."""
-        return self.by_node.get(node)
+        return self.by_node.get(self._own(node))
 
     def pop(self, node: Node) -> Primitive | None:
         """Gradient of a node, which is removed."""
-        return self.by_node.pop(node, None)
+        return self.by_node.pop(self._own(node), None)
 
     def put(self, node: Node, gradient: Primitive) -> None:
         """Replace the gradient of a node."""
-        self.by_node[node] = gradient
+        self.by_node[self._own(node)] = gradient
+
+    def _own(self, node: Node) -> Node:
+        """The node here that is the same leaf as another one, by its key."""
+        if self.by_key and isinstance(node, Leaf) and node.key is not None:
+            return self.by_key.get(node.key, node)
+        return node
 
 
 def backward(
@@ -264,7 +273,7 @@ class _Pass:
                 cotangent = self._hooked(node, rule.hooks, rule.ops, cotangent)
             if wanted and node in wanted:
                 if cotangent is not None:
-                    self.gradients.put(node, cotangent)
+                    self.gradients.by_node[node] = cotangent
                 if node in self.stops:
                     continue
             try:
@@ -306,7 +315,7 @@ class _Pass:
         if leaf.hooks is not None:
             gradient = self._hooked(leaf, leaf.hooks, leaf.table, gradient)
         if gradient is not None:
-            self.gradients.put(leaf, gradient)
+            self.gradients.by_node[leaf] = gradient
 
     def _hooked(
         self, node: Node, hooks: Hooks, table: OpTable, gradient: Primitive | None

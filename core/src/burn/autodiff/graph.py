@@ -239,11 +239,13 @@ class Leaf(Node):
         Its value, of the level below.
     owner : weakref.ref or None
         The object that users hold for it; None if there is none.
+    tensor_type : object
+        What that object has beside its primitive.
     key : bytes or None
         Its identity in pickles; None if it was in none.
     """
 
-    __slots__ = ("distributed", "hooks", "key", "owner", "primitive", "table")
+    __slots__ = ("distributed", "hooks", "key", "owner", "primitive", "table", "tensor_type")
 
     def __init__(self, table: OpTable, primitive: Primitive) -> None:
         self.rule = None
@@ -257,6 +259,7 @@ class Leaf(Node):
         self.hooks: Hooks | None = None
         self.distributed: DistributedParams | None = None
         self.owner: weakref.ref[Any] | None = None
+        self.tensor_type: Any = None
         self.key: bytes | None = None
 
     def identity(self) -> bytes:

@@ -8,10 +8,12 @@ everything else: it finds the device, promotes, converts numbers, and explains w
 from burn.dispatch._operands import DispatchTensor, as_python, dtype_with_number, meet, to_scalar
 from burn.dispatch.calls import binary, reflected, unary, unary_by_dict
 from burn.dispatch.dispatch import Dispatch
+from burn.dispatch.gradients import Gradients
 
 __all__ = [
     "Dispatch",
     "DispatchTensor",
+    "Gradients",
     "as_python",
     "binary",
     "dtype_with_number",

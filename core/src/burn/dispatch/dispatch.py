@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from burn.aliases import Primitive
 from burn.autodiff import AutodiffTensor, Leaf, Route, is_tracked, untracked, value_of
+from burn.batching import BatchedTensor
 from burn.device_id import DeviceId, decode_type_id
 from burn.devices import VMAP, Device, TensorType, joined
+from burn.dispatch._differentiation import Differentiation
 from burn.dispatch._operands import (
     DispatchTensor,
     as_python,
@@ -45,7 +47,7 @@ _Tensor = TypeVar("_Tensor", bound=DispatchTensor)
 _new = object.__new__
 
 
-class Dispatch(Generic[_Tensor]):
+class Dispatch(Differentiation[_Tensor]):
     """A backend over all installed ones. Its primitives are DispatchTensors, its devices Devices.
 
     Every op of the op table is a method: ``dispatch.add(a, b)``.
@@ -189,13 +191,7 @@ class Dispatch(Generic[_Tensor]):
         """Give memory that is held but not in use back to the system."""
         device.memory_cleanup()
 
-    # The members of AutodiffBackend.
-
-    def require_grad(self, x: _Tensor) -> _Tensor:
-        """A new leaf with the value of a tensor on an autodiff device."""
-        tensor_type = x.tensor_type
-        device = self._autodiff_device(x)
-        return self.wrap(device.backend.require_grad(x.primitive, device.id), tensor_type)
+    # The members of AutodiffBackend, beside those of the base class.
 
     def is_require_grad(self, x: _Tensor) -> bool:
         """Whether a tensor is a leaf."""
@@ -205,32 +201,16 @@ class Dispatch(Generic[_Tensor]):
         """Whether a tensor is a leaf or was computed from one, in any layer of its device."""
         return is_tracked(x.primitive)
 
-    def backward(self, x: _Tensor, cotangent: _Tensor | None = None) -> Any:
-        """Gradients of a tensor by the leaves it was computed from."""
-        device = self._autodiff_device(x)
-        start = None if cotangent is None else self._untracked(cotangent, "a cotangent")
-        return device.backend.backward(x.primitive, start)
-
-    def grad(self, x: _Tensor, gradients: Any) -> _Tensor | None:
-        """Gradient of a leaf, on the device below autodiff."""
-        return self._wrap_gradient(x, self._autodiff_device(x).backend.grad(x.primitive, gradients))
-
-    def grad_remove(self, x: _Tensor, gradients: Any) -> _Tensor | None:
-        """Gradient of a leaf, which is taken out."""
-        backend = self._autodiff_device(x).backend
-        return self._wrap_gradient(x, backend.grad_remove(x.primitive, gradients))
-
-    def grad_replace(self, x: _Tensor, gradients: Any, grad: _Tensor) -> None:
-        """Put another gradient in place of that of a leaf."""
-        backend = self._autodiff_device(x).backend
-        meet(x.tensor_type.device, grad.tensor_type.device)
-        backend.grad_replace(x.primitive, gradients, self._untracked(grad, "a gradient"))
-
     def inner(self, x: _Tensor) -> _Tensor:
-        """The tensor on the device below the outermost layer, untracked in that layer."""
-        device = x.tensor_type.device
-        primitive = device.backend.inner(x.primitive) if device.layers else x.primitive
-        return self.wrap(primitive, device.below.tensor_type(x.tensor_type.dtype))
+        """The tensor on the device below the outermost layer, untracked in that layer.
+
+        Raises
+        ------
+        AutodiffError
+            If that layer is of `burn.vmap` and hides a batch axis of the tensor.
+        """
+        below = x.tensor_type.device.below.tensor_type(x.tensor_type.dtype)
+        return self.wrap(self._inner(x), below)
 
     def detach(self, x: _Tensor) -> _Tensor:
         """The value on the same device, untracked in all layers."""
@@ -269,19 +249,6 @@ class Dispatch(Generic[_Tensor]):
 
     int_from_inner = bool_from_inner = q_from_inner = from_inner
 
-    def set_distributed_params(self, x: _Tensor, param_id: int) -> _Tensor:
-        """Mark a leaf as a parameter that several devices share."""
-        self._autodiff_device(x).backend.set_distributed_params(x.primitive, param_id)
-        return x
-
-    def distributed_params(self, x: _Tensor) -> Any | None:
-        """Identity of a leaf that several devices share, or None."""
-        return self._autodiff_device(x).backend.distributed_params(x.primitive)
-
-    def is_distributed(self, x: _Tensor) -> bool:
-        """Whether a tensor is marked as shared."""
-        return self.distributed_params(x) is not None
-
     def _autodiff_device(self, x: _Tensor) -> Any:
         device = x.tensor_type.device
         if not device.layers:
@@ -298,8 +265,12 @@ class Dispatch(Generic[_Tensor]):
 
     def _inner(self, x: _Tensor) -> Primitive:
         """The primitive on the device below the outermost layer."""
+        primitive = x.primitive
+        if isinstance(primitive, BatchedTensor):
+            value_of(primitive)  # raises: there is one for each example
         device = x.tensor_type.device
-        return device.backend.inner(x.primitive) if device.layers else x.primitive
+        is_tracked_here = device.layers and primitive.__class__ is device.backend.tensor_type
+        return primitive.primitive if is_tracked_here else primitive
 
     def _value(self, x: _Tensor) -> Primitive:
         """The primitive of the hardware's backend; an error where there is one per example."""
@@ -313,11 +284,6 @@ class Dispatch(Generic[_Tensor]):
                 hint="Call .detach() on it",
             )
         return self._inner(x)
-
-    def _wrap_gradient(self, x: _Tensor, gradient: Primitive | None) -> _Tensor | None:
-        if gradient is None:
-            return None
-        return self.wrap(gradient, x.tensor_type.device.below.type_of(gradient))
 
     # Running ops.
 

@@ -1,0 +1,123 @@
+"""Differentiation: the members of `Dispatch` for backward passes, gradients and hooks."""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from burn.aliases import Primitive
+from burn.autodiff import DistributedParams, Gradients as Primitives, HookHandle
+from burn.devices import TensorType
+from burn.dispatch._operands import DispatchTensor, meet
+from burn.dispatch.gradients import Gradients, name_of, replacement
+from burn.errors import OperandTypeError
+
+__all__ = ["Differentiation"]
+
+_Tensor = TypeVar("_Tensor", bound=DispatchTensor)
+
+
+class Differentiation(Generic[_Tensor]):
+    """Base of `Dispatch` with the members of an AutodiffBackend that need a graph."""
+
+    if TYPE_CHECKING:
+        tensor_class: type[_Tensor]
+
+        def wrap(self, primitive: Primitive, tensor_type: TensorType) -> _Tensor:
+            """Tensor around a primitive."""
+
+        def _autodiff_device(self, x: _Tensor) -> Any: ...
+
+        def _untracked(self, x: _Tensor, what: str) -> Primitive: ...
+
+    def require_grad(self, x: _Tensor) -> _Tensor:
+        """A new leaf with the value of a tensor on an autodiff device."""
+        device = self._autodiff_device(x)
+        leaf = self.wrap(device.backend.require_grad(x.primitive, device.id), x.tensor_type)
+        node = leaf.primitive.node
+        node.owner, node.tensor_type = weakref.ref(leaf), x.tensor_type
+        return leaf
+
+    def backward(
+        self,
+        x: _Tensor,
+        cotangent: _Tensor | float | None = None,
+        *,
+        retain_graph: bool = False,
+        inputs: Sequence[_Tensor] | None = None,
+    ) -> Gradients:
+        """Gradients of a tensor by the leaves it was computed from, or by some inputs alone."""
+        device = self._autodiff_device(x)
+        start: Any = cotangent
+        if isinstance(cotangent, DispatchTensor):
+            start = self._untracked(cotangent, "a cotangent")
+        wanted = None if inputs is None else [one.primitive for one in inputs]
+        found = device.backend.backward(
+            x.primitive, start, retain_graph=retain_graph, inputs=wanted
+        )
+        return Gradients(found, self.tensor_class, device)
+
+    def grad(self, x: _Tensor, gradients: Any) -> _Tensor | None:
+        """Gradient of a tensor, on the device below autodiff."""
+        backend = self._autodiff_device(x).backend
+        return self._wrap_gradient(x, backend.grad(x.primitive, _primitives(gradients)))
+
+    def grad_remove(self, x: _Tensor, gradients: Any) -> _Tensor | None:
+        """Gradient of a tensor, which is taken out."""
+        backend = self._autodiff_device(x).backend
+        return self._wrap_gradient(x, backend.grad_remove(x.primitive, _primitives(gradients)))
+
+    def grad_replace(self, x: _Tensor, gradients: Any, grad: _Tensor) -> None:
+        """Put another gradient in place of that of a tensor."""
+        backend = self._autodiff_device(x).backend
+        meet(x.tensor_type.device, grad.tensor_type.device)
+        primitive = self._untracked(grad, "a gradient")
+        backend.grad_replace(x.primitive, _primitives(gradients), primitive)
+
+    def retain_grad(self, x: _Tensor) -> None:
+        """Keep the gradient of a tensor that was computed from leaves."""
+        self._autodiff_device(x).backend.retain_grad(x.primitive)
+
+    def register_hook(self, x: _Tensor, hook: Callable[[_Tensor], _Tensor | None]) -> HookHandle:
+        """Call a function with the gradient of a tensor when it is complete, in each pass."""
+        device = self._autodiff_device(x)
+        below = device.below
+
+        @functools.wraps(hook)
+        def on_primitive(primitive: Primitive) -> Primitive | None:
+            gradient = self.wrap(primitive, below.type_of(primitive))
+            result = hook(gradient)
+            if result is None:
+                return None
+            return replacement(result, gradient, f"the hook {name_of(hook)}")
+
+        handle: HookHandle = device.backend.register_hook(x.primitive, on_primitive)
+        return handle
+
+    def set_distributed_params(self, x: _Tensor, param_id: int) -> _Tensor:
+        """Mark a leaf as a parameter that several devices share."""
+        self._autodiff_device(x).backend.set_distributed_params(x.primitive, param_id)
+        return x
+
+    def distributed_params(self, x: _Tensor) -> DistributedParams | None:
+        """Identity of a leaf that several devices share; None of every other tensor."""
+        return getattr(getattr(x.primitive, "node", None), "distributed", None)
+
+    def is_distributed(self, x: _Tensor) -> bool:
+        """Whether a tensor is marked as shared."""
+        return self.distributed_params(x) is not None
+
+    def _wrap_gradient(self, x: _Tensor, gradient: Primitive | None) -> _Tensor | None:
+        if gradient is None:
+            return None
+        return self.wrap(gradient, x.tensor_type.device.below.type_of(gradient))
+
+
+def _primitives(gradients: object) -> Primitives:
+    if not isinstance(gradients, Gradients):
+        raise OperandTypeError(
+            f"gradients must be what backward() returned, not {type(gradients).__name__}"
+        )
+    return gradients.primitives
