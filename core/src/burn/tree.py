@@ -41,7 +41,7 @@ class Structure(NamedTuple):
     @property
     def count(self) -> int:
         """Number of leaves."""
-        return 1 if self.kind is None else sum(child.count for child in self.children)
+        return 1 if self.kind is None else sum([child.count for child in self.children])
 
 
 _LEAF: Final = Structure(None, None, ())
@@ -59,6 +59,10 @@ _registered: Final[dict[type, tuple[Flatten, Unflatten]]] = {
         lambda keys, children: OrderedDict(zip(keys, children, strict=True)),
     ),
 }
+
+
+_leaf_kinds: Final[set[type]] = set()
+"""Classes of the leaves that were met."""
 
 
 def register(container: type[_Container], flatten: Flatten, unflatten: Unflatten) -> None:
@@ -103,15 +107,19 @@ def register(container: type[_Container], flatten: Flatten, unflatten: Unflatten
             f"{container.__name__} is registered already", operation="tree.register"
         )
     _registered[container] = (flatten, unflatten)
+    _leaf_kinds.discard(container)
 
 
 def _rules_of(kind: type) -> tuple[Flatten, Unflatten] | None:
+    """How a container is taken apart and made; None for a leaf."""
     found = _registered.get(kind)
     if found is None and issubclass(kind, tuple) and hasattr(kind, "_fields"):  # a named tuple
         found = _registered[kind] = (
             lambda tree: (tree, None),
             lambda _, children: kind(*children),
         )
+    if found is None:
+        _leaf_kinds.add(kind)
     return found
 
 
@@ -149,9 +157,14 @@ def _flatten_into(tree: Any, found: list[Any]) -> Structure:
         found.append(tree)
         return _LEAF
     children, metadata = rules[0](tree)
-    return Structure(
-        tree.__class__, metadata, tuple([_flatten_into(child, found) for child in children])
-    )
+    structures = []
+    for child in children:
+        if child.__class__ in _leaf_kinds:  # most children, so without a call
+            found.append(child)
+            structures.append(_LEAF)
+        else:
+            structures.append(_flatten_into(child, found))
+    return Structure(tree.__class__, metadata, tuple(structures))
 
 
 def leaves(tree: Any) -> list[Any]:
@@ -213,7 +226,10 @@ def unflatten(structure: Structure, leaves: Sequence[Any]) -> Any:
 def _unflatten_from(structure: Structure, rest: Any) -> Any:
     if structure.kind is None:
         return next(rest)
-    children = [_unflatten_from(child, rest) for child in structure.children]
+    children = [
+        next(rest) if child is _LEAF else _unflatten_from(child, rest)
+        for child in structure.children
+    ]
     return _registered[structure.kind][1](structure.metadata, children)
 
 
