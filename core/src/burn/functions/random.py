@@ -363,7 +363,8 @@ def _size(shape: Shape) -> int:
 
 
 def _draw(name: str, device: Device, dtype: DType, words: int, attrs: dict[str, Any]) -> Tensor:
-    if any(one.kind == VMAP for one in transforms()):
+    stack = transforms()
+    if stack and any(one.kind == VMAP for one in stack):
         return _draw_for_examples(name, device, dtype, words, attrs)
     generator = device.generator
     state = reserve(generator, words)
