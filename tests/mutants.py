@@ -19,6 +19,8 @@ from burn.backend import ArrayBackend
 from burn.device_id import DeviceId
 from burn.dtype import DTypeUsage, bfloat16, float16, float64
 from burn.ops import REGISTRY, resolve
+from burn.ops.batching import aligned_axes, leading_axes, merging
+from burn.ops.index_arithmetic import narrow
 from burn.tensor_data import TensorData
 from burn_cpu.arithmetic import with_numbers
 from burn_cpu.backend import CpuBackend
@@ -519,6 +521,24 @@ MUTANTS = [
     Mutant("does not write in place", "write_slice", lambda right: (
         lambda x, value, *, slices: None), "views"),
 ]  # fmt: skip
+
+
+WRONG_RULES = {
+    "an axis of the batch": ("softmax", lambda ops, batch, x, *, axis: ops.softmax(x, axis=axis)),
+    "examples exchanged": ("exp", lambda ops, batch, x: ops.flip(ops.exp(x), axes=(0,))),
+    "the first example for all": ("cumsum", lambda ops, batch, x, *, axis: ops.expand(
+        narrow(ops, ops.cumsum(x, axis=axis + 1), 0, 0, 1), shape=tuple(x.shape))),
+    "joined in the opposite order": ("concat", lambda ops, batch, tensors, *, axis: leading_axes(
+        ops, batch._replace(is_batched=(batch.is_batched[0][::-1],)), tensors[::-1], axis=axis)),
+    "the inverse permutation": ("permute", lambda ops, batch, x, *, axes: ops.permute(
+        x, axes=(0, *[axes.index(axis) + 1 for axis in range(len(axes))]))),
+    "weights of which each example has its own": ("linear", aligned_axes),
+    "statistics of all examples": ("batch_norm_training", lambda ops, batch, *rest, epsilon: [
+        ops.expand(one, shape=(batch.size, *one.shape)) if index else one
+        for index, one in enumerate(merging(x=0)(ops, batch, *rest, epsilon=epsilon))]),
+    "no rule, and no decomposition": ("gather", None),
+}  # fmt: skip
+"""Wrong batching rules: what is wrong, the op, and the rule."""
 
 
 class TwoDevices(ArrayBackend):

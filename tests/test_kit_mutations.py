@@ -3,9 +3,10 @@
 import pytest
 
 import burn
+from burn.ops import REGISTRY
 from burn.plugins import BackendSpec, DeviceInfo, registered
 from burn.testing import Selection, Subject, checks_of
-from mutants import DEVICE_MUTANTS, MUTANTS, TwoDevices
+from mutants import DEVICE_MUTANTS, MUTANTS, WRONG_RULES, Mutant, TwoDevices
 
 USAGE = burn.Device("cpu").info.usage
 ONE = [DeviceInfo("unit", 0, "a mutant", usage=USAGE)]
@@ -43,3 +44,15 @@ def test_the_quick_kit_finds_a_device_that_is_ignored(kind):
     selection = Selection(suites=("contract", "creation"), quick=True)
     assert first_failure(TwoDevices(), TWO, selection) is None
     assert first_failure(kind(), TWO, selection) is not None
+
+
+@pytest.mark.parametrize("wrong", WRONG_RULES)
+def test_the_quick_kit_finds_a_wrong_batching_rule(wrong, monkeypatch):
+    op, rule = WRONG_RULES[wrong]
+    backend = Mutant("a copy of burn-cpu", "exp", lambda right: right).backend()
+    selection = Selection(ops=(op,), suites=("batching",), quick=True)
+    assert first_failure(backend, ONE, selection) is None
+    monkeypatch.setattr(REGISTRY[op], "batch", rule)
+    found = first_failure(backend, ONE, selection)
+    assert found.message
+    assert found.script

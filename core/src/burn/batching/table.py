@@ -71,9 +71,13 @@ class BatchingTable(OpTable):
             return functools.partial(_refuse_data_dependent, definition)
         rule: BatchingRule | None = definition.batch or derived_rule(definition)
         default = definition.default and with_requirement(definition, definition.default)
+        # With the batch axis an op may accept shapes that it refuses: det of vectors, for one.
+        checks = Tag.ELEMENTWISE not in definition.tags
 
         def run(operands: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
             frame = self._frame(operands)
+            if checks:
+                definition.rule(*map(self._meta, operands), **attributes)
             result: Any = NotImplemented
             if rule is not None:
                 flags = tuple(map(self._flag, operands))

@@ -15,12 +15,13 @@ import numpy as np
 from burn.autodiff import Autodiff
 from burn.batching import Batch, BatchingTable, Frame
 from burn.dtype import DType, Kind, float64
-from burn.errors import BurnError, UnsupportedOpError
+from burn.errors import BurnError, DTypeError, UnsupportedOpError
 from burn.ops import Meta, OpTable, Tag
 from burn.testing._check import Failure
 from burn.testing._gradients import gradient_dtype, is_differentiable
 from burn.testing._problem import Problem, weighted_sum
-from burn.testing.op_samples import Array, OpSamples, Sample
+from burn.testing.checks import refused_call_on
+from burn.testing.op_samples import Array, ErrorSample, OpSamples, Sample
 from burn.testing.subject import Call, Subject, map_arrays
 from burn.testing.tolerance import compare
 
@@ -30,6 +31,7 @@ __all__ = [
     "check_batched_gradients",
     "check_batched_twice",
     "check_batching",
+    "check_refused_batch",
 ]
 
 SIZE: Final = 3
@@ -114,6 +116,24 @@ def check_batched_twice(subject: Subject, samples: OpSamples, one: Sample, dtype
                 part = subject.table.slice(primitive, slices=(*slices, (index, 1, 1)))
                 unbatched = subject.table.reshape(part, shape=tuple(primitive.shape[:-1]))
                 _compare(subject, samples, inner_calls, every, [unbatched])
+
+
+def check_refused_batch(subject: Subject, samples: OpSamples, refused: ErrorSample) -> None:
+    """See that a batch of calls is refused, as each of them is."""
+    call = refused_call_on(subject, samples, refused)
+    if call is None or refused.lenient or refused.expected is DTypeError:
+        return
+    *_, every = _choices(call)
+    if not every:
+        return
+    level = _Level.over(subject.backend, subject)
+    operands = _stacked(subject, level, [call] * SIZE, every)
+    try:
+        for output in _run(subject, level.table, call, operands):
+            subject.read(level.batch.unbatch(output, level.frame, 0, level.table))
+    except Exception:  # noqa: BLE001 — as `check_error_in_table`: Dispatch says what is wrong
+        return
+    _fail(call, every, f"did not raise {refused.expected.__name__}")
 
 
 def check_batched_gradients(subject: Subject, samples: OpSamples, one: Sample) -> None:

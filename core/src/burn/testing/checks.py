@@ -33,6 +33,7 @@ __all__ = [
     "check_kinds",
     "check_sample",
     "expected_outputs",
+    "refused_call_on",
     "run_in_dispatch",
     "script_of_call",
     "script_of_dispatch",
@@ -140,7 +141,7 @@ def check_error(samples: OpSamples, refused: ErrorSample) -> None:
 
 def check_error_in_dispatch(subject: Subject, samples: OpSamples, refused: ErrorSample) -> None:
     """See that a call is refused on a device, no later than its result is read."""
-    call = None if refused.lenient else _refused_call_on(subject, samples, refused)
+    call = None if refused.lenient else refused_call_on(subject, samples, refused)
     if call is None:
         return
     operands = call.upload(subject)
@@ -171,7 +172,7 @@ def check_error_in_table(subject: Subject, samples: OpSamples, refused: ErrorSam
     """
     if refused.lenient or refused.expected is DTypeError or Tag.CREATION in samples.op.tags:
         return
-    call = _refused_call_on(subject, samples, refused)
+    call = refused_call_on(subject, samples, refused)
     if call is None or not any(isinstance(one, (np.ndarray, list)) for one in call.operands):
         return
     operands = call.upload(subject)
@@ -220,7 +221,7 @@ def script_of_refused(
     subject: Subject, samples: OpSamples, refused: ErrorSample, *, in_table: bool = False
 ) -> str:
     """A program that makes a call which must be refused."""
-    call = _refused_call_on(subject, samples, refused) or _refused_call(samples, refused)
+    call = refused_call_on(subject, samples, refused) or _refused_call(samples, refused)
     writing, transcript = subject.transcript()
     operands = call.upload(writing)
     wanted = "Exception" if in_table else f"burn.{refused.expected.__name__}"
@@ -364,7 +365,7 @@ def _refused_call(samples: OpSamples, refused: ErrorSample) -> Call:
     return Call(samples.op, refused.operands, refused.operands, attributes)
 
 
-def _refused_call_on(subject: Subject, samples: OpSamples, refused: ErrorSample) -> Call | None:
+def refused_call_on(subject: Subject, samples: OpSamples, refused: ErrorSample) -> Call | None:
     """A refused call in dtypes that the device has; None if it is not refused in them."""
 
     def held(dtype: DType) -> DType:

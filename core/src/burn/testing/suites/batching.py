@@ -11,6 +11,7 @@ from burn.testing._batching import (
     check_batched_gradients,
     check_batched_twice,
     check_batching,
+    check_refused_batch,
 )
 from burn.testing._check import Check
 from burn.testing._gradients import gradient_dtype, is_differentiable
@@ -41,7 +42,7 @@ def _batching(subject: Subject, table: Sequence[OpSamples]) -> Iterator[Check]:
                     samples,
                     one,
                     dtype,
-                    is_quick=number < 2,
+                    is_quick=number < 2 or samples.op.is_required,
                 )
                 if name in _TWICE:
                     yield named_check(
@@ -54,9 +55,20 @@ def _batching(subject: Subject, table: Sequence[OpSamples]) -> Iterator[Check]:
                         samples,
                         one,
                         dtype,
-                        is_quick=number < 2,
+                        is_quick=number < 2 or samples.op.is_required,
                     )
         yield from _gradients(subject, samples)
+        for refused in samples.errors:
+            yield named_check(
+                subject,
+                "batching",
+                name,
+                None,
+                refused.note,
+                check_refused_batch,
+                samples,
+                refused,
+            )
 
 
 def _gradients(subject: Subject, samples: OpSamples) -> Iterator[Check]:
@@ -84,4 +96,4 @@ def _gradients(subject: Subject, samples: OpSamples) -> Iterator[Check]:
 SUITES: Final = [
     Suite("batching", "an op on a batch gives what a loop over its examples gives", _batching)
 ]
-"""On each device, natively and with the required ops alone."""
+"""The quick run takes more of the required ops: rules of others rest on theirs."""
