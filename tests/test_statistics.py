@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings, strategies as st
+from hypothesis import example, given, settings, strategies as st
 from hypothesis.extra import numpy as hnp
 
 import burn
@@ -109,11 +109,15 @@ def test_running_extrema_are_those_of_numpy(array):
         same(burn.cummin(tensor(array), axis=axis), np.minimum.accumulate(array, axis=axis))
 
 
-def test_the_gradient_of_a_running_extremum_is_that_of_torch():
-    for ours, theirs in ((burn.cummax, torch.cummax), (burn.cummin, torch.cummin)):
-        x = torch.from_numpy(MATRIX).requires_grad_()
-        theirs(x, 1).values.sum().backward()
-        same(tensor(gradient(lambda x, f=ours: f(x, axis=1), MATRIX)), x.grad)
+@settings(deadline=None)
+@given(ARRAYS)
+@example(MATRIX)
+def test_the_gradient_of_a_running_extremum_is_that_of_torch(array):
+    for axis in range(array.ndim):
+        for ours, theirs in ((burn.cummax, torch.cummax), (burn.cummin, torch.cummin)):
+            x = torch.from_numpy(array.copy()).requires_grad_()
+            theirs(x, axis).values.sum().backward()
+            same(tensor(gradient(lambda x, f=ours, axis=axis: f(x, axis=axis), array)), x.grad)
 
 
 @pytest.mark.parametrize("axis", [0, 1, -1])
