@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import builtins
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from burn.errors import ArgumentError, OperandTypeError
@@ -17,7 +17,7 @@ __all__ = ["Structure", "flatten", "leaves", "map", "register", "unflatten"]
 
 _Container = TypeVar("_Container")
 
-Flatten: TypeAlias = Callable[[Any], tuple[Sequence[Any], Hashable]]
+Flatten: TypeAlias = Callable[[Any], tuple[Sequence[Any], Any]]
 Unflatten: TypeAlias = Callable[[Any, Sequence[Any]], Any]
 
 
@@ -39,9 +39,9 @@ class Structure(NamedTuple):
     children: tuple[Structure, ...]
 
     @property
-    def count(self) -> int:
+    def leaf_count(self) -> int:
         """Number of leaves."""
-        return 1 if self.kind is None else sum([child.count for child in self.children])
+        return 1 if self.kind is None else sum([child.leaf_count for child in self.children])
 
 
 _LEAF: Final = Structure(None, None, ())
@@ -216,9 +216,10 @@ def unflatten(structure: Structure, leaves: Sequence[Any]) -> Any:
     >>> burn.tree.unflatten(structure, ["a", "b"])
     ('a', ['b'])
     """
-    if len(leaves) != structure.count:
+    if len(leaves) != structure.leaf_count:
         raise ArgumentError(
-            f"{len(leaves)} leaves for a structure of {structure.count}", operation="tree.unflatten"
+            f"{len(leaves)} leaves for a structure of {structure.leaf_count}",
+            operation="tree.unflatten",
         )
     return _unflatten_from(structure, iter(leaves))
 
@@ -308,7 +309,7 @@ def broadcast(prefix: Any, structure: Structure, operation: str) -> list[Any]:
         If the containers of the prefix are not those of the structure.
     """
     if prefix is None or structure.kind is None or _rules_of(prefix.__class__) is None:
-        return [prefix] * structure.count
+        return [prefix] * structure.leaf_count
     one_level = structure._replace(children=tuple([_LEAF] * len(structure.children)))
     parts = flatten_like(one_level, prefix, operation)
     return [

@@ -12,7 +12,7 @@ from burn.autodiff.graph import (
     custom_node,
 )
 from burn.autodiff.recording import Capture, RecordingTable, recording
-from burn.autodiff.wrapped import is_tracked, untracked, value_of
+from burn.autodiff.wrapped import examples_of, is_tracked, is_wrapped, untracked, value_of
 
 __all__ = [
     "Autodiff",
@@ -27,7 +27,9 @@ __all__ = [
     "Route",
     "backward_all",
     "custom_node",
+    "examples_of",
     "is_tracked",
+    "is_wrapped",
     "recording",
     "untracked",
     "value_of",

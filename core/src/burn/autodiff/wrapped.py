@@ -11,7 +11,12 @@ from burn.errors import AutodiffError
 if TYPE_CHECKING:
     from burn.ops.signature import Primitive
 
-__all__ = ["is_tracked", "untracked", "value_of"]
+__all__ = ["examples_of", "is_tracked", "is_wrapped", "untracked", "value_of"]
+
+
+def is_wrapped(primitive: Primitive) -> bool:
+    """Whether a primitive is one of a decorator, not of a backend's library."""
+    return isinstance(primitive, (AutodiffTensor, BatchedTensor))
 
 
 def is_tracked(primitive: Primitive) -> bool:
@@ -19,6 +24,19 @@ def is_tracked(primitive: Primitive) -> bool:
     while isinstance(primitive, BatchedTensor):
         primitive = primitive.primitive
     return isinstance(primitive, AutodiffTensor)
+
+
+def examples_of(primitive: Primitive) -> tuple[Primitive, tuple[int, ...]]:
+    """The primitive of the backend below all decorators, and the lengths of its batch axes.
+
+    The batch axes, which come first, are hidden everywhere else.
+    """
+    sizes: tuple[int, ...] = ()
+    while isinstance(primitive, (AutodiffTensor, BatchedTensor)):
+        if isinstance(primitive, BatchedTensor):
+            sizes = (primitive.frame.size, *sizes)
+        primitive = primitive.primitive
+    return primitive, sizes
 
 
 def untracked(primitive: Primitive) -> Primitive:

@@ -259,13 +259,13 @@ def _decorated(entry: BackendEntry, layers: tuple[str, ...]) -> Any:
 
     So all devices of the backend know the same tracked tensors.
     """
-    if layers[-1] == VMAP:
-        from burn.batching import Batch as Decorator
-    else:
-        from burn.autodiff import Autodiff as Decorator
+    from burn.autodiff import Autodiff
+    from burn.batching import Batch
+
     with entry.lock:
         found = entry.decorated.get(layers)
         if found is None:
             below = _decorated(entry, layers[:-1]) if len(layers) > 1 else entry.load()
-            found = entry.decorated[layers] = Decorator(below)
+            decorate = Batch if layers[-1] == VMAP else Autodiff
+            found = entry.decorated[layers] = decorate(below)
         return found

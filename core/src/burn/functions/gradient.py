@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
 from contextvars import Token
 from typing import TYPE_CHECKING, Any
 
 from burn.autodiff import Capture, recording
-from burn.dispatch import DispatchTensor
+from burn.dispatch import Gradients
 from burn.dtype import float32
 from burn.errors import ArgumentError
 from burn.functions.manipulation import astype, stack
 from burn.functions.normalize import check_tensor
 from burn.functions.norms import vector_norm
+from burn.tree import leaves
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
@@ -55,7 +55,7 @@ def global_norm(x: Any, /, *, ord: float = 2) -> Tensor:
 
     Parameters
     ----------
-    x : Gradients, Tensor, or nested lists, tuples and dicts of tensors
+    x : Gradients, Tensor, or containers of tensors (see `burn.tree`)
         Of any shapes, dtypes and devices. Of gradients those of all leaves.
     ord : number
         As of `burn.linalg.vector_norm`: 2 for the length, 1 for the sum of magnitudes, ``inf`` for
@@ -80,7 +80,7 @@ def global_norm(x: Any, /, *, ord: float = 2) -> Tensor:
     5.0
     """
     norms: list[Tensor] = []
-    for tensor in _tensors_of(x):
+    for tensor in leaves(list(x.values()) if isinstance(x, Gradients) else x):
         check_tensor(tensor, "each leaf", "global_norm")
         is_half = tensor.dtype.is_float and tensor.dtype.bits < 32
         norm = vector_norm(astype(tensor, float32) if is_half else tensor, ord=ord)
@@ -92,14 +92,3 @@ def global_norm(x: Any, /, *, ord: float = 2) -> Tensor:
         )
     together = stack(norms)
     return together.sum() if ord == 0 else vector_norm(together, ord=ord)
-
-
-def _tensors_of(x: Any) -> Iterator[Any]:
-    """The tensors in nested containers."""
-    if isinstance(x, DispatchTensor):
-        yield x
-    elif isinstance(x, (Mapping, list, tuple)):
-        for one in x.values() if isinstance(x, Mapping) else x:
-            yield from _tensors_of(one)
-    else:
-        yield x

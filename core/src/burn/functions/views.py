@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from weakref import ref
 
-from burn.autodiff import recording
+from burn.autodiff import is_wrapped, recording
 from burn.dispatch import DispatchTensor, dtype_with_number, to_scalar, unary_by_dict
 from burn.errors import AutodiffError, OperandTypeError, ShapeError, UnsupportedOpError
 from burn.functions.common import dispatch
@@ -210,9 +210,8 @@ def _steps_of(path: Path | None) -> list[Step]:
 def _writable_origin(x: Tensor, operation: str) -> tuple[Tensor, Path | None]:
     """The root of a tensor that may be written to, and the path to it from there."""
     root, path = _origin(x)
-    device = root.tensor_type.device
-    if device.is_autodiff and device.backend.is_tracked(root.primitive):
-        if device.backend.is_require_grad(root.primitive):
+    if dispatch.is_tracked(root):
+        if dispatch.is_require_grad(root):
             what = "a leaf that requires gradients" if x is root else "a view of such a leaf"
             raise AutodiffError(
                 f"cannot write to {what}",
@@ -237,6 +236,13 @@ def _writable_origin(x: Tensor, operation: str) -> tuple[Tensor, Path | None]:
 
 
 def _check_same(x: Tensor, value: Tensor, operation: str) -> None:
+    if len(value.device.layers) > max(1, len(x.device.layers)):
+        transform = value.device.layers[-1]
+        raise AutodiffError(
+            f"cannot write what burn.{transform} computes to a tensor from outside of its function",
+            hint="Return the value, or write to a tensor that is made inside of the function",
+            operation=operation,
+        )
     if value.shape != x.shape:
         raise ShapeError(
             f"a write in place would change the shape from {x.shape} to {value.shape}",
@@ -269,9 +275,7 @@ def _rebind(root: Tensor, value: Tensor) -> None:
     values = [_apply(_steps_of(one.link[1]), value) for one in views]
     if dispatch.is_tracked(root):  # a view made inside burn.no_grad() stays untracked
         values = [
-            new
-            if dispatch.is_tracked(one)
-            else dispatch.wrap(dispatch.inner(new).primitive, new.tensor_type)
+            new if dispatch.is_tracked(one) else dispatch.detach(new)
             for one, new in zip(views, values, strict=True)
         ]
     _assign(root, value)
@@ -311,12 +315,14 @@ def _assign_in_place(root: Tensor, x: Tensor, value: Tensor | Scalar, slices: Sl
     tensor_type = root.tensor_type
     device = tensor_type.device
     backend = device.ops.backend
-    if dispatch.is_tracked(root):
+    if is_wrapped(root.primitive):
         return False
     source: Primitive | Scalar
     if isinstance(value, DispatchTensor):
         # By identity: a constant of the autodiff device moves the tensor to that device.
-        if value.is_tracked or not (value.device is device or value.device is device.hardware):
+        if is_wrapped(value.primitive) or not (
+            value.device is device or value.device is device.hardware
+        ):
             return False
         source = value.primitive
     elif dtype_with_number(tensor_type.dtype, value, device) is tensor_type.dtype:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from burn.autodiff import examples_of
 from burn.backend.dlpack import is_readable
 from burn.errors import (
     ArgumentError,
@@ -120,8 +121,12 @@ class HostConversion(TensorAttributes):
             raise ArgumentError(f"{self.dtype}, {spec!r}: {error}", operation="format") from None
 
     def __repr__(self) -> str:
-        values = format_values(self.data().array, prefix="Tensor(")
+        primitive, sizes = examples_of(self.primitive)
+        on_hardware = dispatch.wrap(primitive, self.device.hardware.tensor_type(self.dtype))
+        values = format_values(dispatch.to_data(on_hardware).array, prefix="Tensor(")
         notes = [f"device={str(self.device)!r}"]
+        if sizes:
+            notes.insert(0, f"batch={sizes}")
         if self.dtype is not self.device.settings.default_for(self.dtype):
             notes.append(f"dtype={self.dtype}")
         if not self.size:

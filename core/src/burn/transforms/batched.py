@@ -185,7 +185,7 @@ class _Batch:
         if len(set(lengths.values())) > 1:
             shown = ", ".join(f"{length} of {name}" for name, length in lengths.items())
             raise ShapeError(f"batch axes of different lengths: {shown}", operation="vmap")
-        return next(iter(lengths.values()))
+        return int(next(iter(lengths.values())))
 
     def run(self, transform: Transform) -> Any:
         """Run the function on all examples."""

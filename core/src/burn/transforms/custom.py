@@ -107,7 +107,10 @@ class custom_vjp:  # noqa: N801 — used as a decorator
         leaves, structure = flatten(result)
         return unflatten(
             structure,
-            [layered(one, stack) if isinstance(one, DispatchTensor) else one for one in leaves],
+            [
+                layered(one, stack) if isinstance(one, DispatchTensor) else one  # type: ignore[arg-type]  # the only subclass that users see
+                for one in leaves
+            ],
         )
 
 
