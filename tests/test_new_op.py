@@ -3,7 +3,6 @@
 import pytest
 
 import burn
-from burn.functions.common import dispatch
 from burn.ops import REGISTRY, Context, Meta, OpTable, Tag, op
 from burn.ops.signature import Cotangent, FloatOperand, Gradients, OptionalFloat, Primitive
 from burn.testing import MockDevice, mock_backend
@@ -40,15 +39,15 @@ def logit(fresh):
 
 def test_a_new_op_is_found_in_dispatch_with_promotion_and_errors(logit, fresh):
     x = burn.asarray([0.5, 0.75], device=fresh)
-    assert dispatch.logit(x).tolist() == pytest.approx([0.0, 1.0986123])
+    assert burn.apply_op(logit, x).tolist() == pytest.approx([0.0, 1.0986123])
     with pytest.raises(burn.OperandTypeError, match=r"logit\(2\.0\)"):
-        dispatch.logit(2.0)
+        burn.apply_op(logit, 2.0)
 
 
 def test_a_new_op_has_its_gradient_under_autodiff(logit, fresh):
     device = fresh.autodiff()
     x = burn.asarray([0.5, 0.75], device=device).require_grad()
-    gradients = dispatch.logit(x).sum().backward()
+    gradients = burn.apply_op(logit, x).sum().backward()
     assert x.grad(gradients).tolist() == pytest.approx([4.0, 16 / 3])
 
 
@@ -56,8 +55,14 @@ def test_a_new_op_without_a_rule_has_the_gradient_of_its_parts(logit, fresh):
     logit.vjp = None
     device = fresh.autodiff()
     x = burn.asarray([0.5, 0.75], dtype="float64", device=device).require_grad()
-    gradients = dispatch.logit(x).sum().backward()
+    gradients = burn.apply_op(logit, x).sum().backward()
     assert x.grad(gradients).tolist() == pytest.approx([4.0, 16 / 3])
+
+
+def test_a_new_op_takes_part_in_the_transforms(logit, fresh):
+    x = burn.asarray([[0.5, 0.75], [0.25, 0.5]], device=fresh)
+    gradients = burn.vmap(burn.grad(lambda x: burn.apply_op("logit", x).sum()))(x)
+    assert gradients.tolist() == [pytest.approx([4.0, 16 / 3]), pytest.approx([16 / 3, 4.0])]
 
 
 def test_a_backend_may_bring_a_new_op_itself(logit, monkeypatch):
@@ -96,12 +101,12 @@ def test_an_operand_may_be_optional(affine, fresh, tracks):
     device = fresh.autodiff() if tracks else fresh
     x, slope = burn.asarray([1.0, 2.0], device=device), burn.asarray([3.0, 4.0], device=device)
     for _ in range(2):  # the second time from the plan of the first
-        assert dispatch.affine(x, slope, None).tolist() == [3.0, 8.0]
-        assert dispatch.affine(x, slope, slope).tolist() == [6.0, 12.0]
+        assert burn.apply_op(affine, x, slope, None).tolist() == [3.0, 8.0]
+        assert burn.apply_op(affine, x, slope, slope).tolist() == [6.0, 12.0]
     with pytest.raises(burn.OperandTypeError, match="shift must be a tensor or None"):
-        dispatch.affine(x, slope, "b")
+        burn.apply_op(affine, x, slope, "b")
     with pytest.raises(burn.OperandTypeError, match="slope must be a tensor, not"):
-        dispatch.affine(x, None, slope)
+        burn.apply_op(affine, x, None, slope)
 
 
 @pytest.mark.parametrize("with_shift", [True, False])
@@ -110,7 +115,26 @@ def test_the_gradient_rule_knows_which_optional_operands_there_are(affine, fresh
     x = burn.asarray([1.0, 2.0], device=device).require_grad()
     slope = burn.asarray([3.0, 4.0], device=device)
     shift = slope.require_grad() if with_shift else None
-    gradients = dispatch.affine(x, slope, shift).sum().backward()
+    gradients = burn.apply_op(affine, x, slope, shift).sum().backward()
     assert x.grad(gradients).tolist() == [3.0, 4.0]
     if shift is not None:
         assert shift.grad(gradients).tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("op", "error", "message"),
+    [
+        ("relo", burn.ArgumentError, r"apply_op: there is no op 'relo'\. Did you mean relu"),
+        ("no such op", burn.ArgumentError, r"'no such op'\. burn\.ops\.REGISTRY has all ops"),
+        (burn.add, burn.OperandTypeError, "name of one is expected, not an object of type"),
+    ],
+)
+def test_apply_op_says_what_it_does_not_find(op, error, message):
+    with pytest.raises(error, match=message):
+        burn.apply_op(op, burn.ones(2, device="cpu"))
+
+
+def test_apply_op_returns_a_tuple_for_several_outputs():
+    sign, logarithm = burn.apply_op("slogdet", burn.eye(2, device="cpu") * -2.0)
+    assert sign.item() == 1.0
+    assert logarithm.item() == pytest.approx(1.3862944)

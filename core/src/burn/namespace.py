@@ -79,6 +79,7 @@ from burn.functions.interchange import *
 from burn.functions.linear_algebra import *
 from burn.functions.manipulation import *
 from burn.functions.median import *
+from burn.functions.op_calls import *
 from burn.functions.patterns import *
 from burn.functions.printing import (
     Closeness as Closeness,

@@ -90,6 +90,15 @@ from burn.ops.average_pooling import (
     window_element_counts,
     window_sum_map,
 )
+from burn.ops.batching import (
+    BatchedCall,
+    BatchingRule,
+    aligned_axes,
+    first_of,
+    leading_axes,
+    leading_axes_of,
+    merging,
+)
 from burn.ops.convolution import flipped_padding
 from burn.ops.ctc import LOG_ZERO, check_ctc
 from burn.ops.indexing import check_same_shape
@@ -178,6 +187,8 @@ __all__ = [
     "AxisMap",
     "AxisPairs",
     "AxisSlices",
+    "BatchedCall",
+    "BatchingRule",
     "BoolOperand",
     "BroadcastAxis",
     "ComplexOperand",
@@ -233,6 +244,7 @@ __all__ = [
     "Windows",
     "adam_rates",
     "adaptive_window_bounds",
+    "aligned_axes",
     "attention_shapes",
     "average_pool_divisors",
     "broadcast_shapes",
@@ -253,12 +265,16 @@ __all__ = [
     "conv_transpose_geometry",
     "conv_weight_grad_geometry",
     "deformable_geometry",
+    "first_of",
     "flipped_padding",
     "image_windows",
     "in_float32",
     "interpolation_maps",
     "largest_below",
+    "leading_axes",
+    "leading_axes_of",
     "lowest_value",
+    "merging",
     "op",
     "philox_state",
     "pool_windows",

@@ -1,0 +1,64 @@
+"""Calls of ops by their names: of those that have no public function."""
+
+from __future__ import annotations
+
+import difflib
+from typing import Any
+
+from burn.errors import ArgumentError, OperandTypeError
+from burn.functions.common import dispatch
+from burn.ops import REGISTRY, Op
+
+__all__ = ["apply_op"]
+
+
+def apply_op(op: Op | str, /, *operands: Any, **attributes: Any) -> Any:
+    """Run an op of the op table: one of your own, or one without a public function.
+
+    It runs like every function: on the device of the tensors, with promotion, gradients, the
+    transforms, and errors that name the op.
+
+    Parameters
+    ----------
+    op : Op or str
+        The op, or its name.
+    *operands : Tensor, number, None or list of Tensor
+        The operands in order; at least one is a tensor.
+    **attributes : object
+        The attributes, as the op defines them: axes count from the front, and a dtype is a `DType`.
+
+    Returns
+    -------
+    Tensor or tuple of Tensor
+        A tuple for an op with several outputs.
+
+    Raises
+    ------
+    ArgumentError
+        If there is no op of this name.
+    OperandTypeError
+        If the operands or attributes are not those of the op, or none is a tensor.
+    BurnError
+        Of the class that fits, if the op refuses them.
+
+    Examples
+    --------
+    >>> import burn
+    >>> x = burn.asarray([-1.0, 2.0], device="cpu")
+    >>> burn.apply_op("relu_grad", burn.nn.functional.relu(x), burn.ones_like(x))
+    Tensor([0., 1.], device='cpu:0')
+    """
+    name = op.name if isinstance(op, Op) else op
+    if not isinstance(name, str):
+        raise OperandTypeError(
+            f"an op or the name of one is expected, not an object of type {type(op).__name__}",
+            operation="apply_op",
+        )
+    if name not in REGISTRY:
+        near = difflib.get_close_matches(name, REGISTRY)
+        raise ArgumentError(
+            f"there is no op {name!r}",
+            hint=f"Did you mean {' or '.join(near)}?" if near else "burn.ops.REGISTRY has all ops",
+            operation="apply_op",
+        )
+    return dispatch.execute(name, *operands, **attributes)
