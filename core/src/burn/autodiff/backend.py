@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from burn.autodiff._checkpointing import CheckpointingTable
-from burn.autodiff.backward import Gradients, backward, check_same
+from burn.autodiff.backward import Gradients, backward, check_same, failed
 from burn.autodiff.graph import (
     AutodiffTensor,
     DistributedParams,
@@ -18,7 +18,7 @@ from burn.autodiff.graph import (
     hooks_of,
 )
 from burn.autodiff.recording import RecordingTable
-from burn.errors import AutodiffError, DTypeError, OperandTypeError, ShapeError
+from burn.errors import AutodiffError, BurnError, DTypeError, OperandTypeError, ShapeError
 from burn.ops import OpTable, resolve
 from burn.ops.arguments import real_number
 from burn.ops.shapes import size
@@ -191,7 +191,12 @@ class Autodiff:
             check_same(cotangent, tensor, ops, "a cotangent")
             return cotangent
         value = real_number(cotangent, "cotangent", "backward", takes_nan=True)
-        return ops.full(shape=shape, fill_value=value, dtype=ops.dtype(tensor.primitive))
+        try:
+            return ops.full(shape=shape, fill_value=value, dtype=ops.dtype(tensor.primitive))
+        except BurnError:
+            raise
+        except Exception as error:
+            raise failed(error, ops, "backward") from error
 
     def _input(self, tensor: Primitive) -> Node:
         """The node of an input, which may be on a device of another backend."""

@@ -17,7 +17,7 @@ from burn.ops import OpTable
 from burn.ops.layout import sum_to_shape
 from burn.ops.signature import Primitive
 
-__all__ = ["Gradients", "backward", "backward_all", "check_same"]
+__all__ = ["Gradients", "backward", "backward_all", "check_same", "failed"]
 
 
 class Gradients:
@@ -154,7 +154,7 @@ def backward_all(
         ready = [root for root in roots if uses.get(root) == 0]
         run.walk(ready, None if retain_graph else freed)
     except BaseException as error:
-        freed.failure = str(error) or type(error).__name__
+        freed.failure = _described(error)
         raise
     return run.gradients
 
@@ -291,11 +291,12 @@ class _Pass:
                     uses[parent] -= 1
                     if not uses[parent]:
                         (leaves if parent.__class__ is Leaf else ready).append(parent)
+            except BurnError as error:
+                inner = f": {error.operation}" if error.operation else ""
+                error.operation = _operation(node, rule) + inner
+                raise
             except Exception as error:
-                failure = _explained(error, node, rule)
-                if failure is error:
-                    raise
-                raise failure from error
+                raise failed(error, rule.ops, _operation(node, rule)) from error
             if leaves:
                 ready += leaves
                 leaves.clear()
@@ -308,8 +309,13 @@ class _Pass:
         if earlier is None:
             self.pending[node] = gradient
         else:
-            table = node.table if isinstance(node, Leaf) else node.rule.ops
-            self.pending[node] = self._lifted(table).add(earlier, gradient)
+            ops = self._lifted(node.table if isinstance(node, Leaf) else node.rule.ops)
+            try:
+                self.pending[node] = ops.add(earlier, gradient)
+            except BurnError:
+                raise
+            except Exception as error:
+                raise failed(error, ops, "sum of gradients") from error
 
     def _finish_leaf(self, leaf: Leaf, gradient: Primitive | None) -> None:
         if leaf.hooks is not None:
@@ -403,23 +409,31 @@ def check_same(found: Primitive, expected: Primitive, ops: OpTable, what: str) -
         )
 
 
-def _explained(error: Exception, node: Node, rule: Rule) -> BurnError:
-    """What to raise for an exception in the gradient rule of a node: it names the op."""
+def failed(error: Exception, ops: OpTable, operation: str) -> BurnError:
+    """The error for an exception of a backend."""
+    backend = ops.backend
+    text = f"{backend.name(ops.device)} failed with {_described(error)}"
+    if backend.is_out_of_memory(error):
+        hint = "Free tensors, or compute with smaller ones"
+        return OutOfMemoryError(text, hint=hint, operation=operation)
+    return ExecutionError(text, operation=operation)
+
+
+def _described(error: BaseException) -> str:
+    text = str(error)
+    if isinstance(error, BurnError):
+        return text
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def _operation(node: Node, rule: Rule) -> str:
+    """The gradient of a call, as errors name it."""
     operands = [
         f"[{', '.join(map(_shown, parent))}]" if isinstance(parent, tuple) else _shown(parent)
         for parent in node.parents
     ]
     attributes = [f"{name}={value!r}" for name, value in node.attrs.items()]
-    operation = f"gradient of {rule.name}({', '.join([*operands, *attributes])})"
-    if isinstance(error, BurnError):
-        error.operation = f"{operation}: {error.operation}" if error.operation else operation
-        return error
-    backend = rule.ops.backend
-    text = f"{backend.name(rule.ops.device)} failed with {type(error).__name__}: {error}"
-    if backend.is_out_of_memory(error):
-        hint = "Free tensors, or compute with smaller ones"
-        return OutOfMemoryError(text, hint=hint, operation=operation)
-    return ExecutionError(text, operation=operation)
+    return f"gradient of {rule.name}({', '.join([*operands, *attributes])})"
 
 
 def _shown(parent: Node | None) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 from burn.backend.dlpack import HOST, export_host
@@ -287,17 +287,32 @@ class AutodiffBackend(Backend, Protocol):
     def is_require_grad(self, tensor: Primitive) -> bool:
         """Whether a tensor is a leaf."""
 
-    def backward(self, tensor: Primitive, cotangent: Primitive | None = None) -> Any:
-        """Gradients of a tensor by the leaves it was computed from."""
+    def backward(
+        self,
+        tensor: Primitive,
+        cotangent: Primitive | float | None = None,
+        *,
+        retain_graph: bool = False,
+        inputs: Sequence[Primitive] | None = None,
+    ) -> Any:
+        """Gradients of a tensor by the leaves it was computed from, or by some inputs alone."""
 
     def grad(self, tensor: Primitive, gradients: Any) -> Primitive | None:
-        """Gradient of a leaf."""
+        """Gradient of a tensor; None if it is untracked, or a leaf that had no influence."""
 
     def grad_remove(self, tensor: Primitive, gradients: Any) -> Primitive | None:
-        """Gradient of a leaf, removed from the gradients."""
+        """Gradient of a tensor, removed from the gradients."""
 
     def grad_replace(self, tensor: Primitive, gradients: Any, grad: Primitive) -> None:
-        """Replace the gradient of a leaf."""
+        """Replace the gradient of a tensor."""
+
+    def retain_grad(self, tensor: Primitive) -> None:
+        """Keep the gradient of a tensor that is no leaf, in later passes."""
+
+    def register_hook(
+        self, tensor: Primitive, hook: Callable[[Primitive], Primitive | None]
+    ) -> Any:
+        """Call a function with the complete gradient of a tensor; the handle can remove it."""
 
     def inner(self, tensor: Primitive) -> Primitive:
         """The float tensor of the backend below."""

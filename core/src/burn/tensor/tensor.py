@@ -248,7 +248,9 @@ class Tensor(Operators, HostConversion, Differentiable):
     def __reduce__(self) -> tuple[object, ...]:
         self._check_portable("pickle")
         device = self.device.__reduce__()  # its parts, since another process may lack the device
-        return _unpickle, (self.data().array, self.dtype.name, device, self.is_require_grad)
+        # What other pickles hold of the same leaf, such as gradients, finds it by its key.
+        key = self.primitive.node.identity() if self.is_require_grad else None
+        return _unpickle, (self.data().array, self.dtype.name, device, key)
 
     def _check_portable(self, operation: str) -> None:
         if self.is_tracked and not self.is_require_grad:
@@ -311,7 +313,7 @@ def _unpickle(
     array: np.ndarray[Any, Any],
     dtype: str,
     device: tuple[Callable[..., Device], tuple[Any, ...]],
-    require_grad: bool,
+    key: bytes | None,
 ) -> Tensor:
     data = TensorData(array.astype(DType.of(dtype).numpy, copy=False))
     make, arguments = device
@@ -322,10 +324,13 @@ def _unpickle(
             raise
         # A pool waits forever for a task that cannot be unpickled.
         refused = object.__new__(_Refused)
-        refused.arguments = array, dtype, device, require_grad
+        refused.arguments = array, dtype, device, key
         refused.error = error
         return refused
-    return tensor.require_grad() if require_grad else tensor
+    if key is not None:
+        tensor = tensor.require_grad()
+        tensor.primitive.node.key = key
+    return tensor
 
 
 def _is_worker() -> bool:
