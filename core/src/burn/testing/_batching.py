@@ -16,7 +16,7 @@ from burn.autodiff import Autodiff
 from burn.batching import Batch, BatchingTable, Frame
 from burn.dtype import DType, Kind, float64
 from burn.errors import BurnError, DTypeError, UnsupportedOpError
-from burn.ops import Meta, OpTable, Tag
+from burn.ops import Meta, Op, OpTable, Tag
 from burn.testing._check import Failure
 from burn.testing._gradients import gradient_dtype, is_differentiable
 from burn.testing._problem import Problem, weighted_sum
@@ -52,10 +52,12 @@ class _Level(NamedTuple):
     frame: Frame
 
     @classmethod
-    def over(cls, below: Any, subject: Subject, size: int = SIZE) -> _Level:
-        """The level over a backend; the ops of burn need no loop."""
+    def over(cls, below: Any, subject: Subject, definition: Op, size: int = SIZE) -> _Level:
+        """The level over a backend. An op of burn needs no loop; one of a plugin may."""
         batch = Batch(below)
-        return cls(batch, batch.for_device(subject.device), Frame(size, allows_fallback=False))
+        is_own = definition.__module__.startswith("burn.")
+        frame = Frame(size, allows_fallback=size == 0 or not is_own)
+        return cls(batch, batch.for_device(subject.device), frame)
 
 
 def batched_dtypes(subject: Subject, samples: OpSamples, one: Sample) -> list[DType]:
@@ -83,7 +85,7 @@ def check_batching(subject: Subject, samples: OpSamples, one: Sample, dtype: DTy
     worst = None
     for chosen in _choices(call):
         calls = _examples(subject, call, chosen)
-        level = _Level.over(subject.backend, subject)
+        level = _Level.over(subject.backend, subject, call.op)
         operands = _stacked(subject, level, calls, chosen)
         outputs = _run(subject, level.table, call, operands)
         unbatched = [level.batch.unbatch(x, level.frame, 0, level.table) for x in outputs]
@@ -99,8 +101,8 @@ def check_batched_twice(subject: Subject, samples: OpSamples, one: Sample, dtype
     *_, every = _choices(call)
     for outer in sorted(every):
         inner_calls = _examples(subject, call, every)
-        inner = _Level.over(subject.backend, subject)
-        level = _Level.over(inner.batch, subject)
+        inner = _Level.over(subject.backend, subject, call.op)
+        level = _Level.over(inner.batch, subject, call.op)
         operands = _stacked(subject, inner, inner_calls, every)
         # The examples of the outer call are equal: each is the batch of the inner one.
         whole = [
@@ -126,7 +128,7 @@ def check_refused_batch(subject: Subject, samples: OpSamples, refused: ErrorSamp
     *_, every = _choices(call)
     if not every:
         return
-    level = _Level.over(subject.backend, subject)
+    level = _Level.over(subject.backend, subject, call.op)
     operands = _stacked(subject, level, [call] * SIZE, every)
     try:
         for output in _run(subject, level.table, call, operands):
@@ -144,7 +146,7 @@ def check_batched_gradients(subject: Subject, samples: OpSamples, one: Sample) -
         return
     for chosen in _choices(problem.call):
         calls = _examples(subject, problem.call, chosen)
-        level = _Level.over(subject.backend, subject)
+        level = _Level.over(subject.backend, subject, problem.call.op)
         operands = _stacked(subject, level, calls, chosen)
         found = [
             None if one is None else level.batch.unbatch(one, level.frame, 0, level.table)
@@ -278,8 +280,7 @@ def _compare(
 def _check_empty(subject: Subject, call: Call) -> None:
     """See that a batch of no examples gives one of no results."""
     *_, every = _choices(call)
-    level = _Level.over(subject.backend, subject, 0)
-    level.frame.allows_fallback = True
+    level = _Level.over(subject.backend, subject, call.op, size=0)
     operands = call.upload(subject)
     for position in every:
         shapes = map_arrays(
@@ -300,7 +301,7 @@ def _check_empty(subject: Subject, call: Call) -> None:
 def _check_refused(subject: Subject, call: Call) -> None:
     """See that an op whose results have a shape that depends on values is an error."""
     *_, every = _choices(call)
-    level = _Level.over(subject.backend, subject)
+    level = _Level.over(subject.backend, subject, call.op)
     operands = _stacked(subject, level, [call] * SIZE, every)
     try:
         _run(subject, level.table, call, operands)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from burn.ops import Tag
@@ -30,28 +30,19 @@ def _batching(subject: Subject, table: Sequence[OpSamples]) -> Iterator[Check]:
         name = samples.op.name
         if not samples.op.operands:
             continue
+        bodies: dict[str, Callable[..., float | None]] = {"": check_batching}
+        if name in _TWICE:
+            bodies[", batched twice"] = check_batched_twice
         for number, one in enumerate(samples.samples):
             for dtype in batched_dtypes(subject, samples, one):
-                yield named_check(
-                    subject,
-                    "batching",
-                    name,
-                    dtype,
-                    one.note,
-                    check_batching,
-                    samples,
-                    one,
-                    dtype,
-                    is_quick=number < 2 or samples.op.is_required,
-                )
-                if name in _TWICE:
+                for suffix, body in bodies.items():
                     yield named_check(
                         subject,
                         "batching",
                         name,
                         dtype,
-                        f"{one.note}, batched twice",
-                        check_batched_twice,
+                        one.note + suffix,
+                        body,
                         samples,
                         one,
                         dtype,
