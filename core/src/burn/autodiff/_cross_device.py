@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from burn.autodiff.backend import Autodiff
 from burn.autodiff.graph import custom_node
 from burn.autodiff.recording import note_operands, recording
+from burn.batching import Batch
 
 if TYPE_CHECKING:
     from burn.device_id import DeviceId
@@ -27,7 +28,7 @@ class Route:
     Attributes
     ----------
     source, target : Autodiff
-        The backends: decorated by Autodiff equally often, or not at all.
+        The backends, under the same decorators.
     source_device, target_device : DeviceId
         The devices.
     there, back : callable
@@ -46,7 +47,7 @@ class Route:
 
         The gradient is moved back by a route of the level below, so that it has a gradient itself.
         """
-        if not isinstance(self.source, Autodiff):
+        if not isinstance(self.source, (Autodiff, Batch)):
             return self.there(tensor)
         below = Route(
             self.source.below,
@@ -56,6 +57,10 @@ class Route:
             self.there,
             self.back,
         )
+        if isinstance(self.source, Batch):
+            if not self.source.is_batched(tensor):
+                return below.carry(tensor)
+            return self.target.wrap(below.carry(tensor.primitive), tensor.frame)
         if not self.source.is_tracked(tensor):
             return below.carry(tensor)
         primitive = below.carry(tensor.primitive)

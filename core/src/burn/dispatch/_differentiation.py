@@ -12,7 +12,7 @@ from burn.autodiff import DistributedParams, Gradients as Primitives, HookHandle
 from burn.devices import TensorType
 from burn.dispatch._operands import DispatchTensor, meet
 from burn.dispatch.gradients import Gradients, name_of, replacement
-from burn.errors import OperandTypeError
+from burn.errors import AutodiffError, OperandTypeError
 
 __all__ = ["Differentiation"]
 
@@ -48,8 +48,20 @@ class Differentiation(Generic[_Tensor]):
         retain_graph: bool = False,
         inputs: Sequence[_Tensor] | None = None,
     ) -> Gradients:
-        """Gradients of a tensor by the leaves it was computed from, or by some inputs alone."""
+        """Gradients of a tensor by the leaves it was computed from, or by some inputs alone.
+
+        Raises
+        ------
+        AutodiffError
+            If the tensor depends on the arguments of a running transform: the gradients would not.
+        """
         device = self._autodiff_device(x)
+        if len(device.layers) > 1:
+            raise AutodiffError(
+                f"backward inside of a transform, on {device}: its gradients are constants there",
+                hint="Call burn.grad or burn.vjp, whose results are differentiable",
+                operation="backward",
+            )
         start: Any = cotangent
         if isinstance(cotangent, DispatchTensor):
             start = self._untracked(cotangent, "a cotangent")

@@ -177,14 +177,15 @@ class Dispatch(Differentiation[_Tensor]):
             meet(source, target)  # refuses the layers of another transform
             at_end = self._value(x) if len(target.layers) < len(source.layers) else x.primitive
             return self.wrap(at_end, tensor_type)
-        route = Route(
-            source.backend,
-            source.id,
-            target.backend,
-            target.id,
-            functools.partial(transfer, dtype, source.hardware, target.hardware),
-            functools.partial(transfer, dtype, target.hardware, source.hardware),
-        )
+        there = functools.partial(transfer, dtype, source.hardware, target.hardware)
+        back = functools.partial(transfer, dtype, target.hardware, source.hardware)
+        if len(target.layers) < len(source.layers):
+            return self.wrap(there(self._value(x)), tensor_type)
+        # To the layers above those of the source it is a constant.
+        end = target.layered(source.layers, is_checkpointing=target.is_checkpointing)
+        if end.layers:
+            end.below.ops  # noqa: B018 — opened, so that gradient rules find its device
+        route = Route(source.backend, source.id, end.backend, end.id, there, back)
         return self.wrap(route.carry(x.primitive), tensor_type)
 
     def memory_cleanup(self, device: Device) -> None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "batched",
+    "check_callable",
     "check_tensors",
     "layered",
     "lifted",
@@ -82,6 +83,16 @@ def settled(x: Tensor, *, is_plain: bool) -> Tensor:
     if is_plain and not transforms() and x.device.layers and not is_tracked(x.primitive):
         return dispatch.to_device(x, x.device.hardware)
     return x
+
+
+def check_callable(function: Any, operation: str) -> None:
+    """Raise OperandTypeError unless a transform was given a function."""
+    if not callable(function):
+        raise OperandTypeError(
+            f"takes a function, not an object of type {type(function).__name__}",
+            hint=f"burn.{operation}(function)(arguments)",
+            operation=operation,
+        )
 
 
 def check_tensors(leaves: Sequence[Any], tree: Any, name: str, operation: str) -> None:

@@ -14,7 +14,14 @@ from burn.errors import ArgumentError, OperandTypeError, ShapeError
 from burn.functions.common import dispatch
 from burn.functions.manipulation import moveaxis
 from burn.generator import isolated, reserve
-from burn.transforms._arguments import batched, check_tensors, layered, settled, under
+from burn.transforms._arguments import (
+    batched,
+    check_callable,
+    check_tensors,
+    layered,
+    settled,
+    under,
+)
 from burn.tree import broadcast, flatten, paths, unflatten
 
 if TYPE_CHECKING:
@@ -127,6 +134,7 @@ def vmap(
     >>> burn.vmap(burn.grad(loss), in_axes=(None, 0))(burn.ones(2, device="cpu"), x).tolist()
     [[6.0, 12.0], [42.0, 56.0]]
     """
+    check_callable(function, "vmap")
     return Vmapped(function, in_axes, out_axes, fallback=fallback)
 
 

@@ -16,7 +16,14 @@ from burn.functions.creation import zeros
 from burn.functions.manipulation import broadcast_to
 from burn.functions.statistical import sum as sum_over
 from burn.ops import Meta
-from burn.transforms._arguments import batched, check_tensors, layered, resumed, under
+from burn.transforms._arguments import (
+    batched,
+    check_callable,
+    check_tensors,
+    layered,
+    resumed,
+    under,
+)
 from burn.tree import Structure, broadcast, flatten, paths, unflatten
 
 if TYPE_CHECKING:
@@ -54,6 +61,7 @@ class custom_vjp:  # noqa: N801 — used as a decorator
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
+        check_callable(function, "custom_vjp")
         functools.update_wrapper(self, function)
         self._signature = inspect.signature(function)
         self._rules = _Rules(function, None, None, getattr(function, "__name__", repr(function)))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from burn.errors import DTypeError, OperandTypeError, ShapeError
 from burn.functions.creation import eye, ones, zeros, zeros_like
 from burn.functions.manipulation import reshape
+from burn.transforms._arguments import check_callable
 from burn.transforms._pullback import Pullback, linearize
 from burn.transforms.batched import vmap
 from burn.tree import flatten_like, unflatten
@@ -75,6 +76,7 @@ def grad(
     >>> burn.grad(burn.grad(lambda x: x * x * x))(2.0)
     Tensor(12., device='cpu:0')
     """
+    check_callable(function, "grad")
     both = value_and_grad(function, argnums, has_aux=has_aux)
 
     @functools.wraps(function)
@@ -119,6 +121,7 @@ def value_and_grad(
     >>> value.item(), gradients["weight"].tolist(), gradients["bias"].item()
     (6.5, [3.0, 3.0], 1.0)
     """
+    check_callable(function, "value_and_grad")
 
     @functools.wraps(function)
     def both(*args: Any, **kwargs: Any) -> Any:
@@ -196,6 +199,7 @@ def vjp(function: Callable[..., Any], *args: Any, has_aux: bool = False) -> tupl
     >>> pullback(burn.asarray([1.0, 10.0], device="cpu"))
     (Tensor([ 2., 40.], device='cpu:0'),)
     """
+    check_callable(function, "vjp")
     pullback, aux = linearize(
         function, args, {}, range(len(args)), has_aux=has_aux, operation="vjp"
     )
@@ -247,6 +251,7 @@ def jvp(
     >>> burn.jvp(lambda x: x * x, (x,), (burn.asarray([1.0, 10.0], device="cpu"),))
     (Tensor([1., 4.], device='cpu:0'), Tensor([ 2., 40.], device='cpu:0'))
     """
+    check_callable(function, "jvp")
     arguments = tuple(primals)
     first, _ = linearize(
         function, arguments, {}, range(len(arguments)), has_aux=False, operation="jvp"
@@ -298,6 +303,7 @@ def jacobian(function: Callable[..., Any], argnums: int | Sequence[int] = 0) -> 
     >>> burn.jacobian(lambda x: burn.stack([x[0] * x[1], x[1]]))(x).tolist()
     [[2.0, 1.0], [0.0, 1.0]]
     """
+    check_callable(function, "jacobian")
 
     @functools.wraps(function)
     def derivatives(*args: Any, **kwargs: Any) -> Any:

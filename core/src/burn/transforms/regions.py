@@ -13,7 +13,7 @@ from burn.dispatch import DispatchTensor
 from burn.errors import AutodiffError
 from burn.functions.common import dispatch
 from burn.generator import GeneratorState, logged, replayed
-from burn.transforms._arguments import check_tensors, lifted, resumed
+from burn.transforms._arguments import check_callable, check_tensors, lifted, resumed
 from burn.tree import flatten, unflatten
 
 if TYPE_CHECKING:
@@ -59,6 +59,7 @@ def checkpoint(function: Callable[..., Any]) -> Callable[..., Any]:
     >>> x.grad(y.sum().backward())
     Tensor([1.4174237, 1.2533808], device='cpu:0')
     """
+    check_callable(function, "checkpoint")
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
