@@ -19,11 +19,14 @@ EXAMPLES := examples/burn-strict examples/burn-pure
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
 # The tests use all cores by a process for each; threads of libraries would only be in each other's way.
-# PoCL keeps what it compiles: the binaries that burn-opencl keeps would be made for nothing.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 POCL_MAX_PTHREAD_COUNT=1
 
+# What a run compiles serves the next: bytecode, of which each program that a test starts needs all,
+# and OpenCL programs, which PoCL's own cache still has to parse.
+CACHES := PYTHONDONTWRITEBYTECODE= BURN_OPENCL_CACHE=$(HOME)/.cache/burn-tests/opencl
+
 # A worker starts with its share of the files in a row, so most fixtures of a module are made once.
-PYTEST := $(ONE_THREAD) BURN_OPENCL_CACHE= $(BIN)/pytest --numprocesses auto --dist worksteal
+PYTEST := $(ONE_THREAD) $(CACHES) $(BIN)/pytest --numprocesses auto --dist worksteal
 
 .PHONY: help demo test test-all lint pocl bench docs clean
 

@@ -9,7 +9,6 @@ import pytest
 
 from burn import Device
 from burn.backend import is_implemented, tensor_ops
-from burn.device_id import DeviceId
 from burn.dtype import DType, DTypeUsage, Kind, float64, int64
 from burn.ops import REGISTRY, Tag
 from burn.tensor_data import TensorData
@@ -18,7 +17,6 @@ from burn.testing import (
     ExpectedFailures,
     Group,
     Minimal,
-    NumpyBackend,
     Selection,
     Subject,
     check_error,
@@ -30,41 +28,18 @@ from burn.testing import (
     find_expected_failures,
     is_differentiable,
     load_samples,
-    subjects,
 )
 from burn.testing.subject import Call
+from gate import SUBJECTS, marks_of_op, marks_of_suite
 
 load_samples()  # those of plugins
-
-
-def kit_subjects():
-    """Every device natively and with the required ops alone; and the kit's NumPy backend."""
-    for device in Device.enumerate():
-        for subject in subjects(device.backend, device.id, handle=device):
-            yield f"{device.name}{' minimal' if subject.hides else ''}", subject
-    yield "numpy", Subject(NumpyBackend(), DeviceId(0))
-
-
-SUBJECTS = dict(kit_subjects())
-
-
-def in_size(name):
-    """The gate tries the required ops alone on one device: ``cpu:0 minimal``."""
-    later = name.endswith(" minimal") and name != "cpu:0 minimal"
-    return pytest.mark.exhaustive if later else ()
-
-
-def in_size_of_op(name, subject, op):
-    """The gate tries an op where it is a method, and its default on ``cpu:0 minimal``."""
-    is_method = subject.table.origin(REGISTRY[op]) == "native"
-    return in_size(name) if is_method or name == "cpu:0 minimal" else pytest.mark.exhaustive
 
 
 def ops_of_subjects():
     for name, subject in SUBJECTS.items():
         for op, samples in SAMPLES.items():
             if any(subject.dtypes(samples, one) for one in samples.samples):
-                marks = in_size_of_op(name, subject, op)
+                marks = marks_of_op(name, subject, op)
                 yield pytest.param(subject, op, id=f"{name} {op}", marks=marks)
 
 
@@ -73,7 +48,8 @@ def suites_beyond_ops():
         checks = list(checks_of(subject, Selection(ops=("",))))
         for suite in dict.fromkeys(check.suite for check in checks):
             chosen = [check for check in checks if check.suite == suite]
-            yield pytest.param(subject, suite, chosen, id=f"{name} {suite}", marks=in_size(name))
+            marks = marks_of_suite(name, suite)
+            yield pytest.param(subject, suite, chosen, id=f"{name} {suite}", marks=marks)
 
 
 @functools.cache

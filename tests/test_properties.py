@@ -14,13 +14,11 @@ from hypothesis.extra.array_api import make_strategies_namespace
 import burn
 from burn.dtype import Kind
 from burn.ops import Tag
-from burn.testing import SAMPLES, check_sample, subjects
+from burn.testing import SAMPLES, check_sample
 from burn.testing.op_samples import TESTED_DTYPE, sample
+from gate import SUBJECTS, marks_of_op
 
 CPU = burn.Device("cpu")
-SUBJECTS = [
-    subject for device in burn.Device.enumerate() for subject in subjects(device.backend, device.id)
-]
 ELEMENTWISE = [
     name
     for name, samples in SAMPLES.items()
@@ -39,6 +37,17 @@ FINITE = {"floor_divide", "fmod", "mean", "pow", "prod", "remainder", "sum"}
 
 EITHER_ZERO = {"clip", "max", "maximum", "min", "minimum", "relu"}
 """Ops that may choose either of 0.0 and -0.0, which are equal."""
+
+
+def on_each_subject(ops):
+    """Each op on each device, as the gate does in the kit."""
+    cases = [
+        pytest.param(subject, op, id=f"{name} {op}", marks=marks_of_op(name, subject, op))
+        for name, subject in SUBJECTS.items()
+        if subject.handle is not None
+        for op in ops
+    ]
+    return pytest.mark.parametrize(("subject", "name"), cases)
 
 
 def views(draw, array):
@@ -68,8 +77,7 @@ def elements(kind, name=""):
     return st.one_of(ordinary, st.sampled_from(special))
 
 
-@pytest.mark.parametrize("subject", SUBJECTS, ids=repr)
-@pytest.mark.parametrize("name", ELEMENTWISE)
+@on_each_subject(ELEMENTWISE)
 @given(data=st.data())
 def test_elementwise_ops_on_drawn_operands(subject, name, data):
     samples = SAMPLES[name]
@@ -98,8 +106,7 @@ def test_elementwise_ops_on_drawn_operands(subject, name, data):
 REDUCTIONS = ["sum", "prod", "mean", "max", "min", "any", "all"]
 
 
-@pytest.mark.parametrize("subject", SUBJECTS, ids=repr)
-@pytest.mark.parametrize("name", REDUCTIONS)
+@on_each_subject(REDUCTIONS)
 @given(data=st.data())
 def test_reductions_on_drawn_operands(subject, name, data):
     samples = SAMPLES[name]

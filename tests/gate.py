@@ -1,0 +1,43 @@
+"""What the gate tries of the kit, by a table in CONTRIBUTING.md; ``make test-all`` tries all."""
+
+import pytest
+
+from burn import Device
+from burn.device_id import DeviceId
+from burn.ops import REGISTRY
+from burn.testing import NumpyBackend, Subject, subjects
+
+EXAMPLES = ("pure:0", "strict:0")
+"""Devices of the examples of backends."""
+
+SLOW_ON_EXAMPLES = ("distributions", "memory", "seeding", "silence", "threads")
+"""Suites of what core does alike on every device, which take long on an example."""
+
+
+def kit_subjects():
+    """Every device natively and with the required ops alone; and the kit's NumPy backend."""
+    for device in Device.enumerate():
+        for subject in subjects(device.backend, device.id, handle=device):
+            yield f"{device.name}{' minimal' if subject.hides else ''}", subject
+    yield "numpy", Subject(NumpyBackend(), DeviceId(0))
+
+
+SUBJECTS = dict(kit_subjects())
+
+
+def marks_of(name):
+    """The gate tries the required ops alone on one device: ``cpu:0 minimal``."""
+    later = name.endswith(" minimal") and name != "cpu:0 minimal"
+    return pytest.mark.exhaustive if later else ()
+
+
+def marks_of_op(name, subject, op):
+    """The gate tries an op where it is a method, and its default on ``cpu:0 minimal``."""
+    is_method = subject.table.origin(REGISTRY[op]) == "native"
+    return marks_of(name) if is_method or name == "cpu:0 minimal" else pytest.mark.exhaustive
+
+
+def marks_of_suite(name, suite):
+    """The gate tries a suite beyond single ops natively on each device."""
+    later = name in EXAMPLES and suite in SLOW_ON_EXAMPLES
+    return pytest.mark.exhaustive if later else marks_of(name)
