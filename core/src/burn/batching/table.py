@@ -8,7 +8,7 @@ decomposition, in this table; a loop over the examples.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from burn.batching.tensor import BatchedTensor, Frame
@@ -75,14 +75,15 @@ class BatchingTable(OpTable):
         checks = Tag.ELEMENTWISE not in definition.tags
 
         def run(operands: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
-            frame = self._frame(operands)
+            frame, flags, primitives = self._opened(operands)
+            if frame is None:
+                raise TypeError("no operand is batched")
             if checks:
                 definition.rule(*map(self._meta, operands), **attributes)
             result: Any = NotImplemented
             if rule is not None:
-                flags = tuple(map(self._flag, operands))
                 call = BatchedCall(definition, frame.size, flags)
-                result = rule(self.below, call, *map(self._unwrap, operands), **attributes)
+                result = rule(self.below, call, *primitives, **attributes)
             if result is NotImplemented and default is not None:
                 return default(self, *operands, **attributes)
             if result is NotImplemented:
@@ -98,40 +99,31 @@ class BatchingTable(OpTable):
             return any(map(self._is_batched, operand))
         return operand.__class__ is self.tensor_type
 
-    def _flag(self, operand: Primitive) -> bool | tuple[bool, ...]:
-        """Whether an operand is batched, or each of a list, as a rule reads it."""
-        if operand.__class__ is list:
-            return tuple([one.__class__ is self.tensor_type for one in operand])
-        return operand.__class__ is self.tensor_type
-
-    def _unwrap(self, operand: Primitive) -> Primitive:
-        if operand.__class__ is self.tensor_type:
-            return operand.primitive
-        return [self._unwrap(one) for one in operand] if operand.__class__ is list else operand
+    def _opened(
+        self, operands: Sequence[Primitive], frame: Frame | None = None
+    ) -> tuple[Frame | None, tuple[Any, ...], list[Any]]:
+        """The one call that batched operands belong to, what is batched, and the primitives."""
+        flags: list[Any] = []
+        primitives: list[Any] = []
+        for operand in operands:
+            flag: Any = operand.__class__ is self.tensor_type
+            primitive = operand
+            if flag:
+                if operand.frame is not frame:
+                    check_active(operand, frame)
+                    frame = operand.frame
+                primitive = operand.primitive
+            elif operand.__class__ is list:
+                frame, flag, primitive = self._opened(operand, frame)
+            flags.append(flag)
+            primitives.append(primitive)
+        return frame, tuple(flags), primitives
 
     def _wrap(self, primitive: Primitive, frame: Frame) -> BatchedTensor:
         tensor = _new(self.tensor_type)
         tensor.primitive = primitive
         tensor.frame = frame
         return tensor
-
-    def _frame(self, operands: Sequence[Primitive]) -> Frame:
-        """The one call that all batched operands belong to."""
-        found: Frame | None = None
-        for tensor in self._tensors(operands):
-            check_active(tensor, found)
-            found = tensor.frame
-        if found is None:
-            raise TypeError("no operand is batched")
-        return found
-
-    def _tensors(self, operands: Sequence[Primitive]) -> Iterator[BatchedTensor]:
-        """The batched tensors among operands, and within lists."""
-        for operand in operands:
-            if operand.__class__ is list:
-                yield from self._tensors(operand)
-            elif operand.__class__ is self.tensor_type:
-                yield operand
 
     def _loop(
         self,
@@ -144,7 +136,7 @@ class BatchingTable(OpTable):
         if not frame.allows_fallback:
             raise UnsupportedOpError(
                 f"{definition.name} has no batching rule, and loops over examples are not allowed",
-                hint="Allow the loop, or give the op a rule: @op.batching",
+                hint="Use burn.vmap(function, fallback=True), or give the op a rule: @op.batching",
             )
         frame.fallbacks[definition.name] += 1
         if frame.size:

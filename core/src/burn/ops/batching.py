@@ -204,6 +204,8 @@ def split(ops: OpTable, batch: BatchedCall, x: Primitive, axis: int) -> Primitiv
 
 def shifted(batch: BatchedCall, attributes: Mapping[str, Any]) -> dict[str, Any]:
     """Attributes of a call whose tensors have the batch axis before all others."""
+    if not attributes:
+        return {}
     roles = batch.op.attributes
     return {
         name: _SHIFTS[role](value, batch.size) if (role := roles[name].role) in _SHIFTS else value
