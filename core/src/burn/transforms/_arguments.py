@@ -81,7 +81,7 @@ def settled(x: Tensor, *, is_plain: bool) -> Tensor:
     Where all arguments were on devices without autodiff, the result is too, unless it is tracked.
     """
     if is_plain and not transforms() and x.device.layers and not is_tracked(x.primitive):
-        return dispatch.to_device(x, x.device.hardware)
+        return dispatch.wrap(x.primitive, x.device.hardware.tensor_type(x.dtype))
     return x
 
 
