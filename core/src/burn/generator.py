@@ -16,6 +16,7 @@ from contextvars import ContextVar
 from typing import Final, NamedTuple, TypeAlias
 
 from burn.device_id import DeviceId
+from burn.errors import AutodiffError
 
 __all__ = [
     "GeneratorState",
@@ -108,7 +109,18 @@ def logged() -> Iterator[list[GeneratorState]]:
 def replayed(states: list[GeneratorState]) -> Iterator[None]:
     """Context in which the draws return what `logged` listed, in order."""
     rest = iter(states)
-    with _drawing_from(lambda _, __: next(rest)):
+
+    def draw(device: Key, words: int) -> GeneratorState:
+        del device, words
+        for state in rest:
+            return state
+        raise AutodiffError(
+            "draws more random numbers when it runs again",
+            hint="The function must draw the same numbers for the same arguments",
+            operation="checkpoint",
+        )
+
+    with _drawing_from(draw):
         yield
 
 

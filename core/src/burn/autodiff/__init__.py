@@ -11,7 +11,7 @@ from burn.autodiff.graph import (
     Node,
     custom_node,
 )
-from burn.autodiff.recording import Capture, RecordingTable, recording
+from burn.autodiff.recording import Capture, RecordingTable, recording, records
 from burn.autodiff.wrapped import examples_of, is_tracked, is_wrapped, untracked, value_of
 
 __all__ = [
@@ -31,6 +31,7 @@ __all__ = [
     "is_tracked",
     "is_wrapped",
     "recording",
+    "records",
     "untracked",
     "value_of",
 ]

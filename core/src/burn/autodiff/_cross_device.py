@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from burn.autodiff.backend import Autodiff
 from burn.autodiff.graph import custom_node
-from burn.autodiff.recording import note_operands, recording
+from burn.autodiff.recording import records
 from burn.batching import Batch
 
 if TYPE_CHECKING:
@@ -64,8 +64,7 @@ class Route:
         if not self.source.is_tracked(tensor):
             return below.carry(tensor)
         primitive = below.carry(tensor.primitive)
-        if not recording.get():
-            note_operands(self.source.tensor_type, (tensor,))
+        if not records(self.source.tensor_type, (tensor,)):
             return primitive
         back = below.reversed()
 

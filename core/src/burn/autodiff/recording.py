@@ -18,11 +18,16 @@ from burn.ops import Op, OpTable, Tag
 from burn.ops.signature import Primitive
 from burn.ops.table import with_requirement, wrapping
 
-__all__ = ["Capture", "RecordingTable", "note_operands", "recording"]
+__all__ = ["Capture", "RecordingTable", "recording", "records"]
 
 
 class Capture:
     """In place of False for `recording`: ops are not recorded, but their tracked operands noted.
+
+    Parameters
+    ----------
+    levels : int
+        The number of levels for which this holds; those above record.
 
     Attributes
     ----------
@@ -31,9 +36,10 @@ class Capture:
         in which ops with a gradient used them first.
     """
 
-    __slots__ = ("tensors",)
+    __slots__ = ("levels", "tensors")
 
-    def __init__(self) -> None:
+    def __init__(self, levels: int) -> None:
+        self.levels = levels
         self.tensors: dict[type[AutodiffTensor], dict[Node, AutodiffTensor]] = {}
 
     def __bool__(self) -> Literal[False]:
@@ -48,15 +54,19 @@ recording: Final[ContextVar[bool | Capture]] = ContextVar("burn_recording", defa
 """Whether ops on tracked operands are recorded; False inside ``burn.no_grad()``."""
 
 
-def note_operands(tensor_type: type[AutodiffTensor], operands: Sequence[Any]) -> None:
-    """Note the tracked ones among operands and lists of them, if there is a `Capture`."""
-    capture = recording.get()
-    if isinstance(capture, Capture):
-        for operand in operands:
-            if operand.__class__ is tensor_type:
-                capture.note(tensor_type, operand)
-            elif operand.__class__ is list:
-                note_operands(tensor_type, operand)
+def records(tensor_type: type[AutodiffTensor], operands: Sequence[Any]) -> bool:
+    """Whether an op of a level is recorded; if a `Capture` prevents it, its operands are noted."""
+    state = recording.get()
+    if not isinstance(state, Capture):
+        return state
+    if tensor_type.level >= state.levels:
+        return True
+    for operand in operands:
+        if operand.__class__ is tensor_type:
+            state.note(tensor_type, operand)
+        elif operand.__class__ is list:
+            records(tensor_type, operand)
+    return False
 
 
 _BROADCASTING: Final = Tag.ELEMENTWISE | Tag.CONTRACTION
@@ -164,8 +174,7 @@ class RecordingTable(OpTable):
         unwrapped = self._unwrapped(inner)
 
         def call(*operands: Primitive, **attrs: Any) -> Any:
-            records = recording.get()
-            if records is False:
+            if recording.get() is False:
                 return unwrapped(*operands, **attrs)
             if not any(map(self._is_tracked, operands)):
                 return inner(*operands, **attrs)
@@ -174,8 +183,7 @@ class RecordingTable(OpTable):
                     f"{definition.name} has no gradient",
                     hint="Use .detach() on its operands, or burn.no_grad()",
                 )
-            if not records:
-                note_operands(self.tensor_type, operands)
+            if not records(self.tensor_type, operands):
                 return unwrapped(*operands, **attrs)
             return self._computed(default(self, *operands, **attrs), operands)
 
@@ -216,8 +224,7 @@ class RecordingTable(OpTable):
                 return inner(*operands, **attrs)
             primitives = [self._unwrap(operand) for operand in operands]
             result = inner(*primitives, **attrs)
-            if not recording.get():
-                note_operands(self.tensor_type, operands)
+            if not records(self.tensor_type, operands):
                 return result
             outputs = result if several else (result,)
             node = _new(Node)
@@ -279,8 +286,7 @@ def _record_one(
             return inner(x, **attrs)
         primitive = x.primitive
         output = inner(primitive, **attrs)
-        if not is_recording():
-            note_operands(tensor_type, (x,))
+        if not is_recording() and not records(tensor_type, (x,)):
             return output
         node = new(Node)
         node.rule = rule
@@ -326,8 +332,7 @@ def _record_two(
         else:
             return inner(x1, x2, **attrs)
         output = inner(first, second, **attrs)
-        if not is_recording():
-            note_operands(tensor_type, (x1, x2))
+        if not is_recording() and not records(tensor_type, (x1, x2)):
             return output
         node = new(Node)
         node.rule = rule

@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from weakref import ref
 
-from burn.autodiff import is_wrapped, recording
+from burn.autodiff import Capture, is_wrapped, recording
 from burn.dispatch import DispatchTensor, dtype_with_number, to_scalar, unary_by_dict
 from burn.errors import AutodiffError, OperandTypeError, ShapeError, UnsupportedOpError
 from burn.functions.common import dispatch
@@ -219,7 +219,15 @@ def _writable_origin(x: Tensor, operation: str) -> tuple[Tensor, Path | None]:
                 "write to y = x.detach() and make it a new leaf with y.require_grad()",
                 operation=operation,
             )
-        if not recording.get():
+        state = recording.get()
+        if isinstance(state, Capture) and len(root.device.layers) <= state.levels:
+            raise AutodiffError(
+                "cannot write to a tracked tensor from outside inside of burn.checkpoint: the "
+                "second call would write again",
+                hint="Pass it to the function as an argument, and return what is written",
+                operation=operation,
+            )
+        if state is False:
             raise AutodiffError(
                 "cannot write to a tracked tensor inside burn.no_grad(): its graph would be lost",
                 hint="Write outside of burn.no_grad(), or to x.detach()",

@@ -259,6 +259,6 @@ class Differentiable(TensorAttributes):
         return value
 
     def detach(self) -> Tensor:
-        """The value on the same device, untracked."""
-        value: Tensor = dispatch.wrap(dispatch.inner(self).primitive, self.tensor_type)
+        """The value on the same device, untracked; inside of transforms a constant to all of them."""
+        value: Tensor = dispatch.detach(self)
         return value

@@ -13,6 +13,7 @@ from burn.dtype import DType
 from burn.errors import ArgumentError, DTypeError, OperandTypeError, ShapeError
 from burn.functions.common import dispatch
 from burn.functions.creation import asarray, zeros
+from burn.functions.views import independent
 from burn.ops.arguments import python_number
 from burn.transforms._arguments import check_tensors, layered, lifted, lowered, settled, under
 from burn.tree import Structure, flatten, flatten_like, paths, unflatten
@@ -164,8 +165,9 @@ def linearize(
     is_checkpointing = any(one.device.is_checkpointing for one in arguments)
     stack = transforms()
     transform = Transform(GRAD, is_checkpointing=is_checkpointing)
-    is_recorded = bool(recording.get())
-    token = recording.set(True)
+    state = recording.get()
+    is_recorded = state is not False
+    token = recording.set(state if is_recorded else True)
     try:
         with running((*stack, transform)):
             leaves = [
@@ -177,7 +179,7 @@ def linearize(
             for one in leaves:
                 one.device.below.ops  # noqa: B018 — opened, so that `lifted` finds its device
             # The function may write to its arguments, which a leaf does not permit.
-            values = [dispatch.execute_one("reshape", one, shape=one.shape) for one in leaves]
+            values = [independent(one) for one in leaves]
             replaced = unflatten(structure, values)
             changed = list(args)
             for position, value in zip(

@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from burn.autodiff import Capture, custom_node, recording
+from burn.autodiff import custom_node, is_tracked, records
 from burn.devices import VMAP, Device, Transform, running, transforms
 from burn.dispatch import DispatchTensor, meet
 from burn.errors import ArgumentError, AutodiffError, DTypeError, OperandTypeError, ShapeError
@@ -24,7 +24,7 @@ from burn.transforms._arguments import (
     resumed,
     under,
 )
-from burn.tree import Structure, broadcast, flatten, paths, unflatten
+from burn.tree import Structure, broadcast, describe, flatten, paths, unflatten
 
 if TYPE_CHECKING:
     from burn.ops import OpTable
@@ -81,7 +81,19 @@ class custom_vjp:  # noqa: N801 — used as a decorator
             ``backward(needed, gradient)`` takes that, and the gradient of the result in its
             containers. It returns a tuple of the gradient of each argument: in the containers of
             the argument, or None where it has none.
+
+        Raises
+        ------
+        OperandTypeError
+            If one is no function.
         """
+        for rule in (forward, backward):
+            if not callable(rule):
+                raise OperandTypeError(
+                    f"defvjp takes two functions, not an object of type {type(rule).__name__}",
+                    hint="defvjp(forward, backward)",
+                    operation=self._rules.name,
+                )
         self._rules = _Rules(self._rules.function, forward, backward, self._rules.name)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -110,7 +122,7 @@ class custom_vjp:  # noqa: N801 — used as a decorator
         device = functools.reduce(meet, [one.tensor_type.device for one in tensors], None)
         stack = transforms()
         if device is None or (not device.layers and not stack):
-            return self._rules.function(*bound.args)
+            return self._rules.run_function(*bound.args)
         result = _apply(self._rules, bound.args, stack)
         leaves, structure = flatten(result)
         return unflatten(
@@ -137,12 +149,21 @@ class _Rules:
         self.backward = backward
         self.name = name
 
+    def run_function(self, *args: Any) -> Any:
+        """The result for arguments that nothing tracks."""
+        result = self.function(*args)
+        for one in flatten(result)[0]:
+            if isinstance(one, DispatchTensor) and is_tracked(one.primitive):
+                raise self.error_of_closure("function")
+        return result
+
     def run_forward(self, *args: Any) -> tuple[Any, Any]:
         """The result, and what backward needs."""
         pair = self.forward(*args)  # type: ignore[misc]  # `defvjp` was called
         if not isinstance(pair, tuple) or len(pair) != 2:
             raise OperandTypeError(
-                "the forward function returns a pair: the result, and what backward needs",
+                f"the forward function returns {describe(pair)}",
+                hint="It returns a pair: the result, and what the backward function needs",
                 operation=self.name,
             )
         return pair
@@ -154,8 +175,8 @@ class _Rules:
         returned = self.backward(needed, gradient)  # type: ignore[misc]  # `defvjp` was called
         if not isinstance(returned, (tuple, list)) or len(returned) != len(args):
             raise OperandTypeError(
-                f"the backward function returns a tuple of {len(args)}: a gradient per argument",
-                hint="None is the gradient of an argument that has none",
+                f"the backward function returns {describe(returned)} for {len(args)} arguments",
+                hint="It returns a tuple: a gradient for each argument, None where there is none",
                 operation=self.name,
             )
         found = broadcast(tuple(returned), structure, self.name)
@@ -170,23 +191,39 @@ class _Rules:
         """Raise an error unless a gradient has the shape and dtype of its argument."""
         if not isinstance(argument, DispatchTensor):
             raise OperandTypeError(
-                f"{name} is no tensor, so its gradient is None", operation=self.name
+                f"the backward function returns a gradient for {name}, which is no tensor",
+                hint="Return None there",
+                operation=self.name,
             )
-        check_tensors([gradient], gradient, f"the gradient of {name}", self.name)
+        if not isinstance(gradient, DispatchTensor):
+            raise OperandTypeError(
+                f"the gradient of {name} is an object of type {type(gradient).__name__}, no tensor",
+                hint="The backward function returns tensors, and None where there is no gradient",
+                operation=self.name,
+            )
         own = Meta(tuple(gradient.shape), gradient.dtype)
         expected = Meta(tuple(argument.primitive.shape), argument.tensor_type.dtype)
         if own != expected:
             raise (DTypeError if own.shape == expected.shape else ShapeError)(
                 f"the gradient of {name} is {own}, and the argument {expected}",
+                hint="A gradient has the shape and dtype of its argument",
                 operation=self.name,
             )
+
+    def error_of_closure(self, what: str) -> AutodiffError:
+        """The error for a tracked tensor that is no argument."""
+        return AutodiffError(
+            f"the {what} uses a tracked tensor that is no argument",
+            hint="Pass it as an argument, or its .detach()",
+            operation=self.name,
+        )
 
 
 def _apply(rules: _Rules, args: Sequence[Any], stack: tuple[Transform, ...] | None) -> Any:
     """Call a function at the outermost of some layers; None stands for the hardware."""
     if stack is None:
         with running(()):
-            return rules.function(*args)
+            return rules.run_function(*args)
     below = stack[:-1] if stack else None
     leaves, structure = flatten(args)
     marked = [_is_marked(one, len(stack)) for one in leaves]
@@ -194,9 +231,11 @@ def _apply(rules: _Rules, args: Sequence[Any], stack: tuple[Transform, ...] | No
         if any(marked):
             return _apply_to_batch(rules, leaves, marked, structure, stack)
     elif any(marked):
-        if recording.get():
+        parents = [
+            one.primitive for one, is_parent in zip(leaves, marked, strict=True) if is_parent
+        ]
+        if records(type(parents[0]), parents):
             return _recorded(rules, leaves, marked, structure, stack)
-        _note(leaves, marked)
     lower = [_below(one, len(stack)) for one in leaves]
     return _apply(rules, unflatten(structure, lower), below)
 
@@ -206,15 +245,6 @@ def _is_marked(x: Any, depth: int) -> bool:
     if not isinstance(x, DispatchTensor) or len(x.tensor_type.device.layers) <= depth:
         return False
     return x.primitive.__class__ is x.tensor_type.device.backend.tensor_type
-
-
-def _note(leaves: Sequence[Any], marked: Sequence[bool]) -> None:
-    """Tell a region of `burn.checkpoint` which tracked tensors it uses."""
-    capture = recording.get()
-    if isinstance(capture, Capture):
-        for one, is_marked in zip(leaves, marked, strict=True):
-            if is_marked:
-                capture.note(type(one.primitive), one.primitive)
 
 
 def _below(x: Any, depth: int) -> Any:
@@ -239,11 +269,7 @@ def _recorded(
     outputs, output_structure = flatten(result)
     check_tensors(outputs, result, "result", rules.name)
     if any(_is_marked(one, depth) for one in outputs):
-        raise AutodiffError(
-            "the forward function uses a tracked tensor that is no argument",
-            hint="Pass it as an argument, or its .detach()",
-            operation=rules.name,
-        )
+        raise rules.error_of_closure("forward function")
     parents = [one for one, is_tracked in zip(leaves, tracked, strict=True) if is_tracked]
     device: Device = parents[0].tensor_type.device
     floats = [index for index, one in enumerate(outputs) if one.dtype.is_float]
@@ -262,6 +288,8 @@ def _recorded(
             found = rules.run_backward(
                 needed, unflatten(output_structure, gradients), structure, lower
             )
+        if any(_is_marked(one, len(target.layers)) for one in found):
+            raise rules.error_of_closure("backward function")
         return [
             None if one is None else one.primitive
             for one, is_tracked in zip(found, tracked, strict=True)

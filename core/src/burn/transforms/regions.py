@@ -6,13 +6,21 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from burn.autodiff import AutodiffTensor, Capture, backward_all, custom_node, recording
+from burn.autodiff import (
+    AutodiffTensor,
+    Capture,
+    backward_all,
+    custom_node,
+    is_tracked,
+    recording,
+)
 from burn.batching import BatchedTensor
 from burn.devices import VMAP, Transform, transforms
-from burn.dispatch import DispatchTensor
+from burn.dispatch import DispatchTensor, meet
 from burn.errors import AutodiffError
 from burn.functions.common import dispatch
 from burn.generator import GeneratorState, logged, replayed
+from burn.ops import Meta
 from burn.transforms._arguments import check_callable, check_tensors, lifted, resumed
 from burn.tree import flatten, unflatten
 
@@ -69,7 +77,7 @@ def checkpoint(function: Callable[..., Any]) -> Callable[..., Any]:
         result = region.run()
         leaves, structure = flatten(result)
         check_tensors(leaves, result, "result", "checkpoint")
-        return unflatten(structure, region.tracked(leaves)) if region.levels else result
+        return unflatten(structure, region.tracked(leaves))
 
     return call
 
@@ -87,30 +95,22 @@ class _Region:
         self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> None:
         self._function = function
-        self._arguments = (args, kwargs)
+        leaves, structure = flatten((args, kwargs))
+        # Other tensors, since the caller may write to its own.
+        self._arguments = unflatten(structure, [_copied(one) for one in leaves])
         self._stack: tuple[Transform, ...] = transforms()
         self._states: list[GeneratorState] = []
+        self._metas: list[Any] = []
         self.levels: dict[type[AutodiffTensor], dict[Node, AutodiffTensor]] = {}
-        self._arguments = self._copied()
-
-    def _copied(self) -> Any:
-        """The arguments as other tensors, since the caller or the function may write to them."""
-        leaves, structure = flatten(list(self._arguments))
-        copies = [
-            dispatch.wrap(one.primitive, one.tensor_type)
-            if isinstance(one, DispatchTensor)
-            else one
-            for one in leaves
-        ]
-        return unflatten(structure, copies)
 
     def _call(self) -> Any:
-        args, kwargs = self._copied()
+        leaves, structure = flatten(self._arguments)
+        args, kwargs = unflatten(structure, [_writable(one) for one in leaves])
         return self._function(*args, **kwargs)
 
     def run(self) -> Any:
-        """The result, which nothing tracks, and note which tracked tensors it was computed from."""
-        capture = Capture()
+        """The result, which is not recorded; notes which tracked tensors it was computed from."""
+        capture = Capture(len(self._stack) + 1)
         token = recording.set(capture)
         try:
             with logged() as self._states:
@@ -121,42 +121,53 @@ class _Region:
 
     def tracked(self, results: list[Tensor]) -> list[Tensor]:
         """The results, each tracked by all layers in which the call used tracked tensors."""
-        floats = [one for one in results if one.dtype.is_float]
-        if not floats:
-            return results
-        device = floats[0].device
-        peeled = [_peeled(one.primitive) for one in floats]
+        self._metas = [_meta_of(one) for one in results]
+        of_hardware: dict[Device, list[int]] = {}
+        for index, one in enumerate(results):
+            # A tensor from elsewhere that is returned as it is may be tracked.
+            if one.dtype.is_float and not is_tracked(one.primitive):
+                of_hardware.setdefault(one.device, []).append(index)
+        made = list(results)
+        for indices in of_hardware.values():
+            tensors = self._recorded([results[index] for index in indices], indices)
+            for index, tensor in zip(indices, tensors, strict=True):
+                made[index] = tensor
+        return made
+
+    def _recorded(self, results: list[Tensor], indices: list[int]) -> list[Tensor]:
+        """The results on one hardware with a node in each layer in which tensors were tracked."""
+        device: Device = functools.reduce(meet, [one.device for one in results])
+        peeled = [_peeled(one.primitive) for one in results]
         primitives = [bottom for bottom, _ in peeled]
         for depth, layer in enumerate(device.layers):
             at_layer = device.layered(
                 device.layers[: depth + 1], is_checkpointing=device.is_checkpointing
             )
             kind = at_layer.backend.tensor_type
+            nodes = [
+                node for one, used in self.levels.items() if one.level == depth for node in used
+            ]
             if layer == VMAP:
                 primitives = [
                     at_layer.backend.wrap(one, wrappers[kind]) if kind in wrappers else one
                     for one, (_, wrappers) in zip(primitives, peeled, strict=True)
                 ]
-            elif kind in self.levels:
-                nodes = list(self.levels[kind])
-                primitives = list(
-                    custom_node(
-                        kind,
-                        nodes,
-                        primitives,
-                        functools.partial(self._pull, at_layer, nodes),
-                        at_layer.below.ops,
-                        "checkpoint",
-                    )
-                )
-        made = {
-            id(one): dispatch.wrap(primitive, one.tensor_type)
-            for one, primitive in zip(floats, primitives, strict=True)
-        }
-        return [made.get(id(one), one) for one in results]
+            elif nodes:
+                pull = functools.partial(self._pull, at_layer, nodes, indices)
+                below = at_layer.below.ops
+                primitives = list(custom_node(kind, nodes, primitives, pull, below, "checkpoint"))
+        return [
+            dispatch.wrap(primitive, device.tensor_type(one.dtype))
+            for one, primitive in zip(results, primitives, strict=True)
+        ]
 
     def _pull(
-        self, device: Device, nodes: list[Node], ops: OpTable, cotangents: Sequence[Any]
+        self,
+        device: Device,
+        nodes: list[Node],
+        indices: list[int],
+        ops: OpTable,
+        cotangents: Sequence[Any],
     ) -> list[Any]:
         """The gradient of each tracked tensor that the call used, in one layer."""
         token = recording.set(True)
@@ -165,8 +176,16 @@ class _Region:
                 leaves = flatten(self._call())[0]
         finally:
             recording.reset(token)
+        metas = [_meta_of(one) for one in leaves]
+        if metas != self._metas:
+            raise AutodiffError(
+                f"the function returned {_shown(metas)} when it ran again, and at first "
+                f"{_shown(self._metas)}",
+                hint="It must return the same for the same arguments",
+                operation="checkpoint",
+            )
         kind = device.backend.tensor_type
-        outputs = [_at_level(one.primitive, kind) for one in leaves if one.dtype.is_float]
+        outputs = [_at_level(leaves[index].primitive, kind) for index in indices]
         pairs = [
             (output, cotangent)
             for output, cotangent in zip(outputs, cotangents, strict=True)
@@ -191,6 +210,22 @@ class _Region:
 def _copied(x: Any) -> Any:
     """Another tensor with the same primitive."""
     return dispatch.wrap(x.primitive, x.tensor_type) if isinstance(x, DispatchTensor) else x
+
+
+def _writable(x: Any) -> Any:
+    """Another tensor with the same value, which is no leaf."""
+    if isinstance(x, DispatchTensor) and is_tracked(x.primitive):
+        return dispatch.execute_one("reshape", x, shape=tuple(x.primitive.shape))
+    return _copied(x)
+
+
+def _meta_of(x: Any) -> Any:
+    """Shape and dtype of a tensor; anything else as it is."""
+    return Meta(tuple(x.shape), x.dtype) if isinstance(x, DispatchTensor) else x
+
+
+def _shown(metas: list[Any]) -> str:
+    return ", ".join(map(str, metas)) or "nothing"
 
 
 def _peeled(primitive: Any) -> tuple[Any, dict[type, Any]]:
