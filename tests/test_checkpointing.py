@@ -40,6 +40,13 @@ def test_gradients_are_those_without_checkpointing_to_the_last_bit():
     assert results[0] == results[1]
 
 
+def test_a_retained_graph_gives_the_same_gradients_again():
+    parameters, loss = network(CHECKPOINTING)
+    first, second = loss.backward(retain_graph=True), loss.backward()
+    for parameter in parameters:
+        assert parameter.grad(first).tolist() == parameter.grad(second).tolist()
+
+
 def memory_of(work):
     """Bytes that are kept as long as the result of a function is, and the most that it used."""
     tracemalloc.start()
