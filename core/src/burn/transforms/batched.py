@@ -61,7 +61,7 @@ class Vmapped:
         try:
             result = batch.run(transform)
             leaves, structure = flatten(result)
-            axes = broadcast(self._out_axes, structure, "vmap")
+            axes = broadcast(self._out_axes, structure, "vmap: out_axes")
             check_tensors(leaves, result, "result", "vmap")
             names = paths(result, "result")
             outputs = [
@@ -164,9 +164,11 @@ class _Batch:
             in_axes = tuple(in_axes)
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
             raise ArgumentError(
-                f"in_axes has {len(in_axes)} entries for {len(args)} arguments", operation="vmap"
+                f"in_axes has {len(in_axes)} entries for {len(args)} arguments",
+                hint="One entry for each positional argument, or one number for all",
+                operation="vmap",
             )
-        axes = broadcast(in_axes, self._structure, "vmap")
+        axes = broadcast(in_axes, self._structure, "vmap: in_axes")
         names = paths(args, "arguments")
         self._axes = [
             _axis_of(leaf, axis, name)
@@ -192,7 +194,11 @@ class _Batch:
             )
         if len(set(lengths.values())) > 1:
             shown = ", ".join(f"{length} of {name}" for name, length in lengths.items())
-            raise ShapeError(f"batch axes of different lengths: {shown}", operation="vmap")
+            raise ShapeError(
+                f"batch axes of different lengths: {shown}",
+                hint="Give None in in_axes to an argument that is the same for all examples",
+                operation="vmap",
+            )
         return int(next(iter(lengths.values())))
 
     def run(self, transform: Transform) -> Any:
@@ -210,7 +216,7 @@ class _Batch:
     def output(self, x: Tensor, axis: Any, name: str, transform: Transform) -> Tensor:
         """A result with the batch axis."""
         rank = len(x.shape) + 1
-        if not isinstance(axis, int) or not -rank <= axis < rank:
+        if axis.__class__ is not int or not -rank <= axis < rank:
             raise ArgumentError(
                 f"{name} has {rank} axes with that of the batch, which cannot be {axis!r}",
                 hint="out_axes says where it goes",
@@ -254,7 +260,7 @@ def _axis_of(leaf: Any, axis: Any, name: str) -> int | None:
             operation="vmap",
         )
     rank = len(leaf.primitive.shape)
-    if not isinstance(axis, int) or not -rank <= axis < rank:
+    if axis.__class__ is not int or not -rank <= axis < rank:
         raise ArgumentError(
             f"{name} of shape {tuple(leaf.primitive.shape)} has no axis {axis!r}",
             hint="in_axes says for each argument which axis is that of the batch",

@@ -201,7 +201,7 @@ class _Rules:
                 hint="The backward function returns tensors, and None where there is no gradient",
                 operation=self.name,
             )
-        own = Meta(tuple(gradient.shape), gradient.dtype)
+        own = Meta(tuple(gradient.primitive.shape), gradient.tensor_type.dtype)
         expected = Meta(tuple(argument.primitive.shape), argument.tensor_type.dtype)
         if own != expected:
             raise (DTypeError if own.shape == expected.shape else ShapeError)(

@@ -221,7 +221,9 @@ def _writable(x: Any) -> Any:
 
 def _meta_of(x: Any) -> Any:
     """Shape and dtype of a tensor; anything else as it is."""
-    return Meta(tuple(x.shape), x.dtype) if isinstance(x, DispatchTensor) else x
+    if isinstance(x, DispatchTensor):
+        return Meta(tuple(x.primitive.shape), x.tensor_type.dtype)
+    return x
 
 
 def _shown(metas: list[Any]) -> str:
