@@ -238,8 +238,11 @@ def _gradient(definition: Op) -> str:
 # The page of the public functions.
 
 
-NAMESPACES = ("nn.functional", "optim", "linalg", "fft", "random", "signal")
+NAMESPACES = ("nn.functional", "optim", "linalg", "fft", "random", "signal", "tree")
 """Modules of functions whose names are not in ``burn`` itself."""
+
+PACKAGES = {"burn.transforms": "burn.transforms"}
+"""Packages whose functions are one chapter."""
 
 
 def functions_page() -> Iterator[str]:
@@ -253,7 +256,8 @@ def functions_page() -> Iterator[str]:
     )
     chapters: dict[str, list[str]] = {}
     for name in public_functions(burn, burn.namespace.PUBLIC):
-        chapters.setdefault(getattr(burn, name).__module__, []).append(name)
+        module = getattr(burn, name).__module__
+        chapters.setdefault(PACKAGES.get(module.rpartition(".")[0], module), []).append(name)
     for module in sorted(chapters, key=_order):
         yield f"## {_title(module)}\n\n{_about(module)}\n"
         for name in chapters[module]:

@@ -22,7 +22,7 @@ from burn.ops import REGISTRY
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
-NAMESPACES = ["nn.functional", "optim", "linalg", "fft", "random", "signal"]
+NAMESPACES = ["nn.functional", "optim", "linalg", "fft", "random", "signal", "tree"]
 PAGES = sorted(path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md"))
 
 BLOCK = re.compile(r"^```(python|pycon)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -136,8 +136,8 @@ def test_the_function_page_has_an_anchor_for_every_public_function(site):
     ]
     assert len(names) > 300
     assert {"burn.sum", "burn.nn.functional.softmax", "burn.optim.adam_step"} <= {*names}
-    missing = [name for name in [*names, "burn.no_grad"] if f'id="{name}"' not in text]
-    assert missing == []
+    names += ["burn.no_grad", "burn.custom_vjp"]
+    assert [name for name in names if f'id="{name}"' not in text] == []
 
 
 @pytest.mark.parametrize(
@@ -192,6 +192,33 @@ def test_a_page_names_only_what_is_there(page):
     ]
     for variable in set(re.findall(r"BURN_[A-Z_]+", text)) - {"BURN_CORE"}:
         assert any(variable in source for source in sources), variable
+
+
+def comparison():
+    """The rows of the table that compares gradients: what is here, and where the example is."""
+    table = text_of("users/autodiff.md").partition("## Names elsewhere")[2].partition("\n## ")[0]
+    for line in re.findall(r"^\| (?!JAX).*\|$", table, re.MULTILINE):
+        _, _, here, example = (cell.strip() for cell in line[1:-1].split("|"))
+        page, heading = re.fullmatch(r"\[.*\]\((.*)#(.*)\)", example).groups()
+        yield here, f"users/{page or 'autodiff.md'}", heading
+
+
+def section(page, heading):
+    """The examples under a heading, which is named by its anchor."""
+    for part in re.split(r"^(?=##? )", text_of(page), flags=re.MULTILINE):
+        title = part.partition("\n")[0].lstrip("# ").lower()
+        if re.sub(r"\W+", "-", title) == heading:
+            return "".join(match[2] for match in BLOCK.finditer(part))
+    raise AssertionError(f"{page} has no section {heading}")
+
+
+@pytest.mark.parametrize(("here", "page", "heading"), list(comparison()))
+def test_what_the_comparison_of_gradients_names_is_in_the_example_of_its_line(here, page, heading):
+    names = re.findall(
+        r"burn(?:\.\w+)+|\.\w+(?=\()|\w+(?==)", " ".join(re.findall("`(.*?)`", here))
+    )
+    assert names
+    assert [name for name in names if name not in section(page, heading)] == []
 
 
 def find(name):

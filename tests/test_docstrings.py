@@ -8,7 +8,7 @@ import pytest
 
 import burn
 
-MODULES = ["fft", "linalg", "nn.functional", "optim", "random", "signal"]
+MODULES = ["fft", "linalg", "nn.functional", "optim", "random", "signal", "tree"]
 
 
 def public_functions():

@@ -15,6 +15,11 @@ from burn.errors import ArgumentError, OperandTypeError
 
 __all__ = ["Structure", "flatten", "leaves", "map", "register", "unflatten"]
 
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 _Container = TypeVar("_Container")
 
 Flatten: TypeAlias = Callable[[Any], tuple[Sequence[Any], Any]]

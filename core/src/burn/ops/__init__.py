@@ -118,7 +118,7 @@ from burn.ops.random import (
     uniform_words,
 )
 from burn.ops.resampling import InterpolateAttributes, interpolation_maps
-from burn.ops.shapes import broadcast_shapes, size
+from burn.ops.shapes import broadcast_shapes, check_axis, size
 from burn.ops.signature import (
     AnyOperand,
     AnyOrScalar,
@@ -248,6 +248,7 @@ __all__ = [
     "attention_shapes",
     "average_pool_divisors",
     "broadcast_shapes",
+    "check_axis",
     "check_broadcasts_to_scores",
     "check_channels",
     "check_columns",
