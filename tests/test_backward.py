@@ -494,7 +494,7 @@ def test_what_is_not_recorded_can_be_noted(autodiff):
         (lambda: ops.exp(ops.multiply(z, ops.multiply(y, z))), [y, z]),
     ]
     for call, expected in calls:
-        capture = Capture()
+        capture = Capture(1)
         token = recording.set(capture)
         result = call()
         recording.reset(token)
@@ -506,9 +506,23 @@ def test_what_is_not_recorded_can_be_noted(autodiff):
     del unused
 
 
+def test_levels_above_those_whose_operands_are_noted_record(autodiff):
+    outer = Autodiff(autodiff)
+    x = autodiff.require_grad(one(2), DEVICE)
+    y = outer.require_grad(x, DEVICE)
+    capture = Capture(1)
+    token = recording.set(capture)
+    result = outer.for_device(DEVICE).multiply(y, y)
+    recording.reset(token)
+    assert outer.is_tracked(result)
+    assert not autodiff.is_tracked(result.primitive)
+    assert list(capture.tensors) == [autodiff.tensor_type]
+    assert outer.grad(y, outer.backward(result, 1.0)).primitive.tolist() == [4.0, 4.0]
+
+
 def test_what_would_lose_a_gradient_is_refused_where_operands_are_noted():
     x = leaf([1.0, 2.0])
-    token = recording.set(Capture())
+    token = recording.set(Capture(1))
     try:
         with pytest.raises(burn.UnsupportedOpError, match="complex"):
             x.astype("complex64")

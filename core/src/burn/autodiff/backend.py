@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from burn.autodiff._checkpointing import CheckpointingTable
-from burn.autodiff.backward import Gradients, backward, check_same, failed
+from burn.autodiff.backward import Gradients, backward_all, check_same, failed
 from burn.autodiff.graph import (
     AutodiffTensor,
     DistributedParams,
@@ -171,7 +171,9 @@ class Autodiff:
         if lift is not None:
             ops = lift(ops)
         cotangent = self._cotangent(tensor, cotangent, ops)
-        return backward(tensor, cotangent, retain_graph=retain_graph, inputs=nodes, lift=lift)
+        return backward_all(
+            [tensor], [cotangent], retain_graph=retain_graph, inputs=nodes, lift=lift
+        )
 
     def _cotangent(
         self, tensor: AutodiffTensor, cotangent: Primitive | float | None, ops: OpTable
@@ -186,11 +188,12 @@ class Autodiff:
                     "what you differentiate by it: backward(1.0) gives what burn's backward() "
                     "gives, the gradient of the sum of all elements",
                 )
-            cotangent = 1.0
-        if hasattr(cotangent, "shape"):
+            value = 1.0
+        elif hasattr(cotangent, "shape"):
             check_same(cotangent, tensor, ops, "a cotangent")
             return cotangent
-        value = real_number(cotangent, "cotangent", "backward", takes_nan=True)
+        else:
+            value = real_number(cotangent, "cotangent", "backward", takes_nan=True)
         try:
             return ops.full(shape=shape, fill_value=value, dtype=ops.dtype(tensor.primitive))
         except BurnError:

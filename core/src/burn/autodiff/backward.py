@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from burn.autodiff.graph import AutodiffTensor, Freed, Hooks, Leaf, Node, Output, Rule
@@ -17,7 +17,7 @@ from burn.ops import OpTable
 from burn.ops.layout import sum_to_shape
 from burn.ops.signature import Primitive
 
-__all__ = ["Gradients", "backward", "backward_all", "check_same", "failed"]
+__all__ = ["Gradients", "backward_all", "check_same", "failed"]
 
 
 class Gradients:
@@ -69,37 +69,6 @@ class Gradients:
         return node
 
 
-def backward(
-    output: AutodiffTensor,
-    cotangent: Primitive,
-    *,
-    retain_graph: bool = False,
-    inputs: Collection[Node] | None = None,
-    cut: Collection[Node] = (),
-    lift: Callable[[OpTable], OpTable] | None = None,
-) -> Gradients:
-    """Differentiate a tracked tensor by all leaves it was computed from; see `backward_all`.
-
-    Parameters
-    ----------
-    output : AutodiffTensor
-        The tensor to differentiate.
-    cotangent : primitive
-        Gradient of the final result by `output`, in its shape.
-    retain_graph : bool
-        Whether the graph is kept for another pass.
-    inputs : collection of Node, optional
-        Compute the gradients of these nodes alone.
-    cut : collection of Node
-        Nodes at which the pass stops.
-    lift : callable, optional
-        From the table that a rule would compute in to another one.
-    """
-    return backward_all(
-        [output], [cotangent], retain_graph=retain_graph, inputs=inputs, cut=cut, lift=lift
-    )
-
-
 def backward_all(
     outputs: Sequence[AutodiffTensor],
     cotangents: Sequence[Primitive | None],
@@ -139,29 +108,29 @@ def backward_all(
     BurnError
         If a gradient rule fails, or the backend in it.
     """
-    roots = list(dict.fromkeys([output.node for output in outputs]))
+    roots = dict.fromkeys([output.node for output in outputs], 0)
     uses = _count_uses(roots, cut)
-    stops = set(cut)
+    stops = cut
     if inputs is not None:
-        uses, stops = _restricted(uses, inputs, stops)
-    freed = Freed()
+        uses, stops = _restricted(uses, inputs, set(cut))
     run = _Pass(outputs[0].level, uses, stops, lift, is_partial=inputs is not None)
-    run.gradients.wanted.update(cut, inputs or ())
+    if inputs or cut:
+        run.gradients.wanted.update(cut, inputs or ())
+    freed = Freed()
     try:
         for output, cotangent in zip(outputs, cotangents, strict=True):
             if cotangent is not None:
                 run.accumulate(output.node, cotangent)
-        ready = [root for root in roots if uses.get(root) == 0]
-        run.walk(ready, None if retain_graph else freed)
+        run.walk([root for root in roots if uses.get(root) == 0], None if retain_graph else freed)
     except BaseException as error:
         freed.failure = _described(error)
         raise
     return run.gradients
 
 
-def _count_uses(roots: Iterable[Node], cut: Collection[Node]) -> dict[Node, int]:
+def _count_uses(roots: dict[Node, int], cut: Collection[Node]) -> dict[Node, int]:
     """How often each node that the roots depend on is used; it is ready when all users are done."""
-    uses = dict.fromkeys(roots, 0)
+    uses = roots.copy()
     stack = list(uses)
     while stack:
         node = stack.pop()
@@ -182,7 +151,7 @@ def _count_uses(roots: Iterable[Node], cut: Collection[Node]) -> dict[Node, int]
 
 def _restricted(
     nodes: Collection[Node], inputs: Collection[Node], cut: set[Node]
-) -> tuple[dict[Node, int], set[Node]]:
+) -> tuple[dict[Node, int], Collection[Node]]:
     """The uses of the nodes that lead to inputs, and all nodes at which the pass stops.
 
     Parameters
@@ -226,7 +195,7 @@ class _Pass:
         The sum of the gradients that reached a node so far; of a call with several outputs, a list.
     uses : dict
         How many users of a node are still to be visited.
-    stops : set of Node
+    stops : collection of Node
         Nodes whose gradients go no further.
     lift : callable or None
         From the table that a rule would compute in to another one.
@@ -240,7 +209,7 @@ class _Pass:
         self,
         level: int,
         uses: dict[Node, int],
-        stops: set[Node],
+        stops: Collection[Node],
         lift: Callable[[OpTable], OpTable] | None,
         *,
         is_partial: bool,
@@ -260,20 +229,25 @@ class _Pass:
         A leaf whose gradient is complete comes before all other nodes that are ready, so that its
         hooks run as early as they can.
         """
-        uses, pending, wanted = self.uses, self.pending, self.gradients.wanted
+        uses, pending = self.uses, self.pending
+        found, wanted = self.gradients.by_node, self.gradients.wanted
         leaves: list[Node] = []
+        node: Any
         while ready:
             node = ready.pop()
             cotangent = pending.pop(node, None)
             rule = node.rule
-            if rule is None:
-                self._finish_leaf(node, cotangent)  # type: ignore[arg-type]  # all others have a rule
+            if rule is None:  # a leaf
+                if node.hooks is not None:
+                    cotangent = self._hooked(node, node.hooks, node.table, cotangent)
+                if cotangent is not None:
+                    found[node] = cotangent
                 continue
             if rule.hooks is not None:
                 cotangent = self._hooked(node, rule.hooks, rule.ops, cotangent)
             if wanted and node in wanted:
                 if cotangent is not None:
-                    self.gradients.by_node[node] = cotangent
+                    found[node] = cotangent
                 if node in self.stops:
                     continue
             try:
@@ -316,12 +290,6 @@ class _Pass:
                 raise
             except Exception as error:
                 raise failed(error, ops, "sum of gradients") from error
-
-    def _finish_leaf(self, leaf: Leaf, gradient: Primitive | None) -> None:
-        if leaf.hooks is not None:
-            gradient = self._hooked(leaf, leaf.hooks, leaf.table, gradient)
-        if gradient is not None:
-            self.gradients.by_node[leaf] = gradient
 
     def _hooked(
         self, node: Node, hooks: Hooks, table: OpTable, gradient: Primitive | None
