@@ -16,7 +16,7 @@ from burn.functions.creation import asarray, zeros
 from burn.functions.views import independent
 from burn.ops.arguments import python_number
 from burn.transforms._arguments import check_tensors, layered, lifted, lowered, settled, under
-from burn.tree import Structure, flatten, flatten_like, paths, unflatten
+from burn.tree import Structure, describe, flatten, flatten_like, paths, unflatten
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
@@ -101,6 +101,7 @@ class Pullback:
             if not isinstance(number, (int, float)):
                 raise OperandTypeError(
                     f"gradient {index} is an object of type {type(cotangent).__name__}, no tensor",
+                    hint="Pass a tensor for each result, or None for 0",
                     operation=self._operation,
                 )
             cotangent = asarray(number, dtype=output.dtype, device=output.device.hardware)
@@ -110,7 +111,8 @@ class Pullback:
         ):
             if own != expected:
                 raise (ShapeError if what == "shape" else DTypeError)(
-                    f"a gradient of {what} {own} for a result of {what} {expected}",
+                    f"gradient {index} has {what} {own}, and the result {expected}",
+                    hint="A gradient has the shape and dtype of its result",
                     operation=self._operation,
                 )
         meet(under(output.device, transforms()), cotangent.device)
@@ -155,6 +157,8 @@ def linearize(
     """
     numbers = [argnums] if isinstance(argnums, int) else list(argnums)
     positions = [_position(number, len(args), operation) for number in numbers]
+    if len(set(positions)) < len(positions):
+        raise ArgumentError(f"argnums {tuple(numbers)} has an argument twice", operation=operation)
     selected = args[positions[0]] if isinstance(argnums, int) else tuple(args[i] for i in positions)
     names = [f"argument {number}" for number in positions]
     parts, structure = flatten(selected)
@@ -205,10 +209,10 @@ def linearize(
 
 
 def _position(number: Any, count: int, operation: str) -> int:
-    if not isinstance(number, int) or not -count <= number < count:
+    if number.__class__ is not int or not -count <= number < count:
         raise ArgumentError(
             f"there is no argument {number!r} among {count} positional ones",
-            hint="argnums counts positional arguments from 0",
+            hint="argnums counts positional arguments from 0; keyword arguments are constants",
             operation=operation,
         )
     return number % count
@@ -240,7 +244,8 @@ def _with_aux(result: Any, *, has_aux: bool, operation: str) -> tuple[Any, Any]:
         return result, None
     if not isinstance(result, tuple) or len(result) != 2:
         raise OperandTypeError(
-            "with has_aux the function returns a pair of its result and anything else",
+            f"the function returns {describe(result)}",
+            hint="With has_aux it returns a pair of its result and anything else",
             operation=operation,
         )
     return result

@@ -11,13 +11,15 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from burn.dispatch import DispatchTensor
 from burn.errors import DTypeError, OperandTypeError, ShapeError
 from burn.functions.creation import eye, ones, zeros, zeros_like
 from burn.functions.manipulation import reshape
+from burn.ops import Meta
 from burn.transforms._arguments import check_callable
 from burn.transforms._pullback import Pullback, linearize
 from burn.transforms.batched import vmap
-from burn.tree import flatten_like, unflatten
+from burn.tree import flatten_like, paths, unflatten
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
@@ -154,7 +156,9 @@ def _one_number(pullback: Pullback) -> Tensor:
         )
     if not value.dtype.is_float:
         raise DTypeError(
-            f"the function returns {value.dtype}; only floats have gradients", operation="grad"
+            f"the function returns {value.dtype}; only floats have gradients",
+            hint="Return a float tensor; what else it computes goes with has_aux",
+            operation="grad",
         )
     return value
 
@@ -252,11 +256,23 @@ def jvp(
     (Tensor([1., 4.], device='cpu:0'), Tensor([ 2., 40.], device='cpu:0'))
     """
     check_callable(function, "jvp")
+    for name, given in (("primals", primals), ("tangents", tangents)):
+        if not isinstance(given, (tuple, list)):
+            raise OperandTypeError(
+                f"{name} is an object of type {type(given).__name__}",
+                hint="Both are tuples with an entry for each argument: "
+                "burn.jvp(function, (x,), (direction,))",
+                operation="jvp",
+            )
     arguments = tuple(primals)
     first, _ = linearize(
         function, arguments, {}, range(len(arguments)), has_aux=False, operation="jvp"
     )
+    _check_floats(first, "jvp")
     directions = flatten_like(first.argument_structure, tuple(tangents), "jvp")
+    names = paths(arguments, "tangents")
+    for direction, argument, name in zip(directions, first.arguments, names, strict=True):
+        _check_direction(direction, argument, name)
     points = [zeros_like(one) for one in first.primals]
 
     def transposed(*gradients: Tensor) -> list[Tensor]:
@@ -268,6 +284,31 @@ def jvp(
     )
     tangent = second.pull(directions, retain_graph=False)
     return unflatten(first.structure, first.primals), unflatten(first.structure, tangent)
+
+
+def _check_floats(pullback: Pullback, operation: str) -> None:
+    """Raise DTypeError unless all results of a function are floats."""
+    for one in pullback.primals:
+        if not one.dtype.is_float:
+            raise DTypeError(
+                f"the function returns {one.dtype}; only floats have derivatives",
+                hint="Return it from another function, or convert it with .astype()",
+                operation=operation,
+            )
+
+
+def _check_direction(direction: Any, argument: Tensor, name: str) -> None:
+    """Raise an error unless a direction is a tensor like an argument; a number or None is fine."""
+    if not isinstance(direction, DispatchTensor):
+        return
+    own = Meta(tuple(direction.primitive.shape), direction.tensor_type.dtype)
+    expected = Meta(argument.shape, argument.dtype)
+    if own != expected:
+        raise (DTypeError if own.shape == expected.shape else ShapeError)(
+            f"{name} is {own}, and the argument {expected}",
+            hint="A direction has the shape and dtype of its argument",
+            operation="jvp",
+        )
 
 
 def jacobian(function: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Callable[..., Any]:
@@ -310,13 +351,8 @@ def jacobian(function: Callable[..., Any], argnums: int | Sequence[int] = 0) -> 
         pullback, _ = linearize(
             function, args, kwargs, argnums, has_aux=False, operation="jacobian"
         )
+        _check_floats(pullback, "jacobian")
         primals = pullback.primals
-        for one in primals:
-            if not one.dtype.is_float:
-                raise DTypeError(
-                    f"the function returns {one.dtype}; only floats have derivatives",
-                    operation="jacobian",
-                )
         sizes = [one.size for one in primals]
         if not sum(sizes):
             rows = [
