@@ -381,7 +381,7 @@ def test_neither_numpys_error_state_nor_warning_filters_change_a_result(mode):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda w, _: (w * w).backward(1.0), "cotangent must be a tensor"),
+        (lambda w, _: (w * w).backward(True), "cotangent must be a tensor"),
         (lambda w, _: (w * w).backward([1.0]), "cotangent must be a tensor"),
         (lambda w, gradients: w.grad_replace(gradients, None), "grad must be a tensor"),
         (lambda w, gradients: w.grad_replace(gradients, 1.0), "grad must be a tensor"),

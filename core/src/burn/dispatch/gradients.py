@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from burn.aliases import Primitive
@@ -20,7 +20,7 @@ __all__ = ["Gradients", "name_of", "replacement"]
 
 _new = object.__new__
 
-Pairs: TypeAlias = "list[tuple[DispatchTensor, DispatchTensor]]"
+Pairs: TypeAlias = "Sequence[tuple[DispatchTensor, DispatchTensor]]"
 """Leaves with their gradients."""
 
 
@@ -59,7 +59,7 @@ class Gradients(Mapping[Any, Any]):
         self._tensor_class = tensor_class
         self._device = device
         self._level = primitives.level
-        self._pairs: Pairs = []
+        self._pairs: Pairs = ()
 
     @property
     def primitives(self) -> Primitives:
@@ -72,7 +72,7 @@ class Gradients(Mapping[Any, Any]):
                 primitives.put(node, gradient.primitive)
                 if node.key is not None:
                     primitives.by_key[node.key] = node
-            self._primitives, self._pairs = primitives, []
+            self._primitives, self._pairs = primitives, ()
         return self._primitives
 
     def __len__(self) -> int:

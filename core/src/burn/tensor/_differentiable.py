@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from burn.dispatch import DispatchTensor
 from burn.errors import DeviceMismatchError, OperandTypeError
 from burn.functions.normalize import check_tensor, check_tensors
-from burn.ops.arguments import as_integer, real_number
+from burn.ops.arguments import as_integer, python_number
 from burn.tensor._attributes import TensorAttributes, dispatch
 
 if TYPE_CHECKING:
@@ -103,7 +103,13 @@ class Differentiable(TensorAttributes):
                     hint=f'Move it with .to_device("{self.device.name}")',
                 )
         elif cotangent is not None:
-            cotangent = real_number(cotangent, "cotangent", "backward", takes_nan=True)
+            cotangent = python_number(cotangent)
+            if isinstance(cotangent, bool) or not isinstance(cotangent, (int, float)):
+                raise OperandTypeError(
+                    f"cotangent must be a tensor or a number, not {type(cotangent).__name__}",
+                    hint="burn.asarray() makes a tensor of sequences and arrays",
+                    operation="backward",
+                )
         wanted = None if inputs is None else check_tensors(inputs, "backward")
         gradients: Gradients = dispatch.backward(
             self, cotangent, retain_graph=retain_graph, inputs=wanted
@@ -259,6 +265,6 @@ class Differentiable(TensorAttributes):
         return value
 
     def detach(self) -> Tensor:
-        """The value on the same device, untracked; inside of transforms a constant to all of them."""
+        """The value on the same device, untracked; inside of transforms a constant to all."""
         value: Tensor = dispatch.detach(self)
         return value
