@@ -32,7 +32,7 @@ PYTEST := $(ONE_THREAD) $(CACHES) $(BIN)/pytest --numprocesses auto --dist works
 
 help:
 	@echo "make demo    train a network on handwritten digits, on the best device there is"
-	@echo "make test    check style and types, run the tests of every change (6 minutes on 2 cores)"
+	@echo "make test    check style and types, run the tests of every change (5 minutes on 2 cores)"
 	@echo "make test-all  the same with all that takes longer: see CONTRIBUTING.md (up to an hour)"
 	@echo "make bench   compare with NumPy and PyTorch, side by side"
 	@echo "make docs    build the documentation into out/docs"
