@@ -9,11 +9,8 @@ import numpy as np
 import pytest
 
 import burn
-from burn.autodiff import Autodiff, Route
 from burn.autodiff.graph import Node
 from burn.backend.capsule import read_capsule
-from burn.dispatch.transfer import transfer
-from burn.ops import resolve
 from burn.tensor_data import TensorData
 from burn.testing import MockDevice, Selection, Subject, checks_of, mock_backend
 from burn.testing.mocks import MockBackend
@@ -96,30 +93,13 @@ def test_a_gradient_comes_back_through_two_moves(source, target):
 
 @pairs
 def test_a_move_has_a_second_derivative(source, target):
-    ends = [Autodiff(Autodiff(device.backend)) for device in (source, target)]
+    def function(x):
+        y = x.to_device(target)
+        return (y * y * y).sum().to_device(source)
 
-    route = Route(
-        ends[0],
-        source.id,
-        ends[1],
-        target.id,
-        lambda x: transfer(burn.float32, source, target, x),
-        lambda x: transfer(burn.float32, target, source, x),
-    )
-    outer, inner = ends[0], ends[0].below
-    x = source.ops.backend.from_data(TensorData(np.array([0.5, 2.0], np.float32)), source.id)
-    once = inner.require_grad(x, source.id)
-    twice = outer.require_grad(once, source.id)
-    moved = route.carry(twice)
-    ops = resolve(ends[1], target.id)
-    cubes = ops.multiply(ops.multiply(moved, moved), moved)
-    first = outer.grad(twice, ends[1].backward(ops.sum(cubes, axis=(0,), dtype=burn.float32)))
-    below = resolve(inner, source.id)
-    np.testing.assert_allclose(
-        source.ops.backend.to_data(first.primitive).array, [0.75, 12.0], rtol=1e-5
-    )
-    second = inner.grad(once, inner.backward(below.sum(first, axis=(0,), dtype=burn.float32)))
-    np.testing.assert_allclose(source.ops.backend.to_data(second).array, [3.0, 12.0], rtol=1e-5)
+    hessian = burn.hessian(function)(burn.asarray([0.5, 2.0], device=source))
+    assert hessian.device is source
+    np.testing.assert_allclose(hessian.numpy(), [[3.0, 0.0], [0.0, 12.0]], rtol=1e-5)
 
 
 @pairs

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from burn.autodiff.backend import Autodiff
@@ -29,18 +29,20 @@ class Route:
     ----------
     source, target : Autodiff
         The backends, under the same decorators.
-    source_device, target_device : DeviceId
-        The devices.
-    there, back : callable
-        Move an undecorated primitive from source to target, and from target to source.
+    target_device : DeviceId
+        The device where tensors go.
+    move : callable
+        Moves an undecorated primitive.
+    back : callable
+        From the table in which a gradient is computed, on the target, to the route back for it: the
+        gradient may be under more decorators than the tensor.
     """
 
     source: Any
-    source_device: DeviceId
     target: Any
     target_device: DeviceId
-    there: Move
-    back: Move
+    move: Move
+    back: Callable[[OpTable], Route]
 
     def carry(self, tensor: Primitive) -> Primitive:
         """The tensor on the target; a tracked one is tracked there, and this move recorded.
@@ -48,15 +50,8 @@ class Route:
         The gradient is moved back by a route of the level below, so that it has a gradient itself.
         """
         if not isinstance(self.source, (Autodiff, Batch)):
-            return self.there(tensor)
-        below = Route(
-            self.source.below,
-            self.source_device,
-            self.target.below,
-            self.target_device,
-            self.there,
-            self.back,
-        )
+            return self.move(tensor)
+        below = replace(self, source=self.source.below, target=self.target.below)
         if isinstance(self.source, Batch):
             if not self.source.is_batched(tensor):
                 return below.carry(tensor)
@@ -66,25 +61,13 @@ class Route:
         primitive = below.carry(tensor.primitive)
         if not records(self.source.tensor_type, (tensor,)):
             return primitive
-        back = below.reversed()
+        back = self.back
 
         def vjp(ops: OpTable, cotangents: Sequence[Primitive]) -> tuple[Primitive]:
-            del ops
-            return (back.carry(cotangents[0]),)
+            return (back(ops).carry(cotangents[0]),)
 
         ops = self.target.for_device(self.target_device).below
         (result,) = custom_node(
             self.target.tensor_type, [tensor.node], [primitive], vjp, ops, "to_device"
         )
         return result
-
-    def reversed(self) -> Route:
-        """The move back."""
-        return Route(
-            self.target,
-            self.target_device,
-            self.source,
-            self.source_device,
-            self.back,
-            self.there,
-        )

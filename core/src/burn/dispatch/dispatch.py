@@ -36,7 +36,7 @@ from burn.errors import (
     DTypeError,
     OperandTypeError,
 )
-from burn.ops import REGISTRY, Op
+from burn.ops import REGISTRY, Op, OpTable
 from burn.ops.quiet import is_busy
 from burn.plugins import registry
 from burn.tensor_data import TensorData
@@ -177,16 +177,12 @@ class Dispatch(Differentiation[_Tensor]):
             meet(source, target)  # refuses the layers of another transform
             at_end = self._value(x) if len(target.layers) < len(source.layers) else x.primitive
             return self.wrap(at_end, tensor_type)
-        there = functools.partial(transfer, dtype, source.hardware, target.hardware)
-        back = functools.partial(transfer, dtype, target.hardware, source.hardware)
         if len(target.layers) < len(source.layers):
-            return self.wrap(there(self._value(x)), tensor_type)
+            value = transfer(dtype, source.hardware, target.hardware, self._value(x))
+            return self.wrap(value, tensor_type)
         # To the layers above those of the source it is a constant.
         end = target.layered(source.layers, is_checkpointing=target.is_checkpointing)
-        if end.layers:
-            end.below.ops  # noqa: B018 — opened, so that gradient rules find its device
-        route = Route(source.backend, source.id, end.backend, end.id, there, back)
-        return self.wrap(route.carry(x.primitive), tensor_type)
+        return self.wrap(_route(dtype, source, end).carry(x.primitive), tensor_type)
 
     def memory_cleanup(self, device: Device) -> None:
         """Give memory that is held but not in use back to the system."""
@@ -455,3 +451,19 @@ def _wrap_all(dispatch: Dispatch[_Tensor], result: Any, device: Device) -> Any:
     if result.__class__ is tuple:
         return tuple([dispatch.wrap(one, types[one.dtype]) for one in result])
     return dispatch.wrap(result, types[result.dtype])
+
+
+def _route(dtype: DType, source: Device, target: Device) -> Route:
+    """The way from one device to another under the same layers."""
+    below = target
+    while below.layers:
+        below = below.below
+        below.ops  # noqa: B018 — opened, so that gradient rules find its device
+
+    def back(table: OpTable) -> Route:
+        start: Device = table.handle or target.hardware  # the table that autodiff has resolved
+        end = source.layered(start.layers, is_checkpointing=source.is_checkpointing)
+        return _route(dtype, start, end)
+
+    move = functools.partial(transfer, dtype, source.hardware, target.hardware)
+    return Route(source.backend, target.backend, target.id, move, back)
