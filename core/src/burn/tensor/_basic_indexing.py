@@ -13,7 +13,7 @@ import numpy as np
 
 from burn.dispatch import DispatchTensor, as_python
 from burn.errors import AxisError, OperandTypeError
-from burn.functions.views import Step, assign_slice, is_view_of, view_by_steps, write
+from burn.functions.views import Step, assign_slice, independent, is_view_of, view_by_steps, write
 from burn.tensor import _advanced_indexing as advanced_indexing
 from burn.tensor._assigned_value import broadcast_value, value_tensor
 from burn.tensor._index_normalization import normalize_index, normalize_slice
@@ -48,7 +48,10 @@ def getitem(x: Tensor, key: Any, /) -> Tensor:
         isinstance(part, _ADVANCED) for part in parts
     ):
         return advanced_indexing.getitem(x, parts)
-    return view_by_steps(x, _view_steps(x, *_normalize_key(x.shape, key)))
+    steps = _view_steps(x, *_normalize_key(x.shape, key))
+    if not steps and x.is_require_grad:
+        return independent(x)  # a leaf refuses writes, so all of it is useful as a copy alone
+    return view_by_steps(x, steps)
 
 
 def setitem(x: Tensor, key: Any, value: Any, /) -> None:
