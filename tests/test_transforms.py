@@ -519,6 +519,9 @@ def test_no_grad_outside_gives_values_and_inside_constants():
         gradient = burn.grad(lambda x: (weight * x * x).sum())(x)
         assert gradient.tolist() == [6.0, 16.0]
         assert not gradient.is_tracked
+        _, tangent = burn.jvp(lambda x: weight * x * x, (x,), (x,))
+        assert tangent.tolist() == [6.0, 32.0]
+        assert not tangent.is_tracked
 
     def function(x):
         with burn.no_grad():

@@ -268,6 +268,29 @@ def test_nested_draws_are_those_of_nested_loops():
     assert seeded(burn.vmap(inner_loop), x) == loop
 
 
+def test_no_example_draws_nothing():
+    result, after = seeded(burn.vmap(draw), burn.zeros((0, 2), device=CPU))
+    CPU.seed(11)
+    assert result == []
+    assert after == burn.random.uniform((2,), device=CPU).tolist()
+
+
+def test_the_run_that_counts_draws_writes_to_no_argument():
+    def function(x, shared, *, keyword):
+        x *= 2
+        noise = burn.random.uniform((2,), device=CPU)
+        x += 1
+        shared += 1
+        keyword += 1
+        return x + 0 * noise
+
+    rows, shared, keyword = tensor(ROWS), burn.zeros(2, device=CPU), burn.zeros(2, device=CPU)
+    result = burn.vmap(function, in_axes=(0, None))(rows, shared, keyword=keyword)
+    assert result.tolist() == (ROWS * 2 + 1).tolist()
+    assert rows.tolist() == ROWS.tolist()
+    assert shared.tolist() == keyword.tolist() == [1.0, 1.0]  # by the run of all examples
+
+
 def test_draws_under_a_gradient_and_dropout_are_those_of_a_loop():
     def loss(x):
         keep = burn.random.bernoulli(x.shape, 0.5, device=CPU).astype(x.dtype)

@@ -383,7 +383,7 @@ def _draw_for_examples(
     vmaps = [one for one in transforms() if one.kind == VMAP]
     steps = [one.words_per_example(generator) for one in vmaps]
     sizes = [one.frame.size for one in vmaps]
-    state = reserve(generator, words)
+    state = reserve(generator, words if all(sizes) else 0)
     with running(()):
         draws = []
         for indices in itertools.product(*map(range, sizes)):

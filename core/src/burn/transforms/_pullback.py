@@ -126,7 +126,9 @@ class Pullback:
         return self._result(dispatch.wrap(primitive, device.type_of(primitive)))
 
     def _result(self, x: Tensor) -> Tensor:
-        if not self._is_recorded and is_tracked(x.primitive):
+        # What a later transform records is its own: it differentiates the pullback.
+        is_recorded = self._is_recorded or len(transforms()) > self._depth
+        if not is_recorded and is_tracked(x.primitive):
             x = dispatch.detach(x)
         return settled(x, is_plain=self._is_plain)
 

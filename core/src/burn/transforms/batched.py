@@ -13,6 +13,7 @@ from burn.dispatch import DispatchTensor
 from burn.errors import ArgumentError, OperandTypeError, ShapeError
 from burn.functions.common import dispatch
 from burn.functions.manipulation import moveaxis
+from burn.functions.views import independent
 from burn.generator import isolated, reserve
 from burn.transforms._arguments import (
     batched,
@@ -234,13 +235,19 @@ class _Batch:
 
     def words_per_example(self, generator: Key) -> int:
         """The 32-bit words that one example draws: those that the first example draws alone."""
+        if not self.size:
+            return 0
         if self._drawn is None:
             firsts = [
                 leaf if axis is None else moveaxis(leaf, axis, 0)[0]
                 for leaf, axis in zip(self._leaves, self._axes, strict=True)
             ]
+            leaves, structure = flatten((unflatten(self._structure, firsts), self._kwargs))
+            # Other tensors, since the function may write to its arguments.
+            copies = [independent(x) if isinstance(x, DispatchTensor) else x for x in leaves]
+            args, kwargs = unflatten(structure, copies)
             with running(self._stack), isolated() as self._drawn:
-                self._function(*unflatten(self._structure, firsts), **self._kwargs)
+                self._function(*args, **kwargs)
         return self._drawn.get(generator, 0)
 
     def finish_draws(self) -> None:
