@@ -248,6 +248,33 @@ def test_an_untracked_operand_follows_the_tracked_one(tracking, other):
             assert result.device is tracking
 
 
+def test_what_a_transform_tracks_follows_leaves_outside():
+    def penalty(weight, x):
+        gradient = burn.vmap(burn.grad(lambda x: burn.tanh(x * weight).sum()))(x)
+        value = burn.jvp(lambda x: burn.exp(x * weight), (x,), (gradient,))[1]
+        assert gradient.device is value.device is weight.device
+        return weight.grad((gradient * value * weight).sum().backward()).tolist()
+
+    constants = [burn.ones((3, 2), device=one) for one in (PLAIN.inner(), PLAIN, CHECKPOINTING)]
+    results = [
+        penalty(burn.asarray([0.5, 2.0], device=tracking).require_grad(), x)
+        for tracking in (PLAIN, CHECKPOINTING)
+        for x in constants
+    ]
+    assert results == [results[0]] * 6
+
+
+def test_transforms_of_arguments_of_two_strategies_checkpoint():
+    def inner(x, y):
+        return burn.grad(lambda y: (x * x * y * y).sum())(y)
+
+    x, y = burn.ones(2, device=PLAIN), burn.ones(2, device=CHECKPOINTING)
+    for function, arguments in ((inner, (x, y)), (inner, (y, x))):
+        jacobian = burn.jacobian(function)(*arguments)
+        assert jacobian.tolist() == [[4.0, 0.0], [0.0, 4.0]]
+        assert jacobian.device is CHECKPOINTING
+
+
 def test_the_strategy_is_that_of_the_device_a_tensor_returns_to():
     gradient = burn.ones(2, device=CHECKPOINTING.inner())
     assert burn.Tensor.from_inner(gradient, CHECKPOINTING).device is CHECKPOINTING

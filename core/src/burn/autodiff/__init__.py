@@ -12,7 +12,14 @@ from burn.autodiff.graph import (
     custom_node,
 )
 from burn.autodiff.recording import Capture, RecordingTable, recording, records
-from burn.autodiff.wrapped import examples_of, is_tracked, is_wrapped, untracked, value_of
+from burn.autodiff.wrapped import (
+    examples_of,
+    is_tracked,
+    is_wrapped,
+    tracking_level,
+    untracked,
+    value_of,
+)
 
 __all__ = [
     "Autodiff",
@@ -32,6 +39,7 @@ __all__ = [
     "is_wrapped",
     "recording",
     "records",
+    "tracking_level",
     "untracked",
     "value_of",
 ]

@@ -11,7 +11,14 @@ from burn.errors import AutodiffError
 if TYPE_CHECKING:
     from burn.ops.signature import Primitive
 
-__all__ = ["examples_of", "is_tracked", "is_wrapped", "untracked", "value_of"]
+__all__ = [
+    "examples_of",
+    "is_tracked",
+    "is_wrapped",
+    "tracking_level",
+    "untracked",
+    "value_of",
+]
 
 
 def is_wrapped(primitive: Primitive) -> bool:
@@ -24,6 +31,19 @@ def is_tracked(primitive: Primitive) -> bool:
     while isinstance(primitive, BatchedTensor):
         primitive = primitive.primitive
     return isinstance(primitive, AutodiffTensor)
+
+
+def tracking_level(primitive: Primitive) -> int | None:
+    """The level of the innermost decorator that tracks a primitive; None if it is untracked.
+
+    It is 0 for what was computed from leaves of ``Device.autodiff()``.
+    """
+    level = None
+    while isinstance(primitive, (AutodiffTensor, BatchedTensor)):
+        if isinstance(primitive, AutodiffTensor):
+            level = primitive.level
+        primitive = primitive.primitive
+    return level
 
 
 def examples_of(primitive: Primitive) -> tuple[Primitive, tuple[int, ...]]:

@@ -5,7 +5,15 @@ operands agree they go straight to the device's op table. `Dispatch.execute` is 
 everything else: it finds the device, promotes, converts numbers, and explains what went wrong.
 """
 
-from burn.dispatch._operands import DispatchTensor, as_python, dtype_with_number, meet, to_scalar
+from burn.dispatch._operands import (
+    DispatchTensor,
+    as_python,
+    dtype_with_number,
+    meet,
+    meta_of,
+    prevailing_strategy,
+    to_scalar,
+)
 from burn.dispatch.calls import binary, reflected, unary, unary_by_dict
 from burn.dispatch.dispatch import Dispatch
 from burn.dispatch.gradients import Gradients
@@ -18,6 +26,8 @@ __all__ = [
     "binary",
     "dtype_with_number",
     "meet",
+    "meta_of",
+    "prevailing_strategy",
     "reflected",
     "to_scalar",
     "unary",

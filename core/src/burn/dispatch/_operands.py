@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from burn.aliases import Primitive, Scalar
-from burn.autodiff import is_tracked
+from burn.autodiff import tracking_level
 from burn.devices import Device, TensorType
 from burn.dtype import DType, Kind, complex64, promote
 from burn.errors import (
@@ -29,6 +29,7 @@ __all__ = [
     "meet",
     "meta_of",
     "mixes_strategies",
+    "prevailing_strategy",
     "tensors_among",
     "to_scalar",
 ]
@@ -135,21 +136,33 @@ def mixes_strategies(tensors: Sequence[DispatchTensor]) -> bool:
 
 
 def _common_strategy(tensors: Sequence[DispatchTensor]) -> bool:
-    """Whether the device of an op on such tensors is one with gradient checkpointing.
-
-    As tracked operands say, since constants follow them; checkpointing if all are constants.
-    """
-    tracked = {
+    """Whether the device of an op on such tensors is one with gradient checkpointing."""
+    of_leaves = {
         one.tensor_type.device.is_checkpointing: one.tensor_type.device
         for one in tensors
-        if is_tracked(one.primitive)
+        if tracking_level(one.primitive) == 0
     }
-    if len(tracked) > 1:
+    if len(of_leaves) > 1:
         raise AutodiffError(
-            f"tracked tensors of two strategies meet, on {tracked[False]} and on {tracked[True]}",
-            hint=f'Move one of them, for example with .to_device("{tracked[True]}")',
+            "tracked tensors of two strategies meet, "
+            f"on {of_leaves[False]} and on {of_leaves[True]}",
+            hint=f'Move one of them, for example with .to_device("{of_leaves[True]}")',
         )
-    return next(iter(tracked), True)
+    return prevailing_strategy(tensors)
+
+
+def prevailing_strategy(tensors: Sequence[DispatchTensor]) -> bool:
+    """Whether what is computed from such tensors is on a device with gradient checkpointing.
+
+    As those say that were computed from leaves of the user. What transforms alone track follows
+    them, and constants follow both. Among those that are alike, checkpointing wins.
+    """
+    found: dict[int, bool] = {}
+    for one in tensors:
+        level = tracking_level(one.primitive)
+        rank = 2 if level is None else min(level, 1)
+        found[rank] = found.get(rank, False) or one.tensor_type.device.is_checkpointing
+    return found[min(found)]
 
 
 def _fits(spec: Operand, operand: Any) -> bool:

@@ -7,7 +7,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from burn.aliases import Primitive
-from burn.autodiff import AutodiffTensor, Leaf, Route, is_tracked, untracked, value_of
+from burn.autodiff import (
+    AutodiffTensor,
+    Leaf,
+    Route,
+    is_tracked,
+    tracking_level,
+    untracked,
+    value_of,
+)
 from burn.batching import BatchedTensor
 from burn.device_id import DeviceId, decode_type_id
 from burn.devices import VMAP, Device, TensorType, joined
@@ -358,7 +366,7 @@ class Dispatch(Differentiation[_Tensor]):
         calls = {} if tensor_type is None else tensor_type.calls
         tensors = tensors_among(operands)
         if mixes_strategies(tensors):  # what is tracked decides, beside the types
-            key = (*key, *[is_tracked(one.primitive) for one in tensors])
+            key = (*key, *[tracking_level(one.primitive) for one in tensors])
             if key in calls:
                 return calls[key]  # type: ignore[no-any-return]  # under this key
         definition = REGISTRY[name]

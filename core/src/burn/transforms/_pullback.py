@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from burn.autodiff import Gradients, backward_all, is_tracked, recording
 from burn.devices import GRAD, Transform, running, transforms
-from burn.dispatch import DispatchTensor, meet
+from burn.dispatch import DispatchTensor, meet, prevailing_strategy
 from burn.dtype import DType
 from burn.errors import ArgumentError, DTypeError, OperandTypeError, ShapeError
 from burn.functions.common import dispatch
@@ -81,8 +81,9 @@ class Pullback:
             if len(stack) > self._depth:
                 lift = functools.partial(lifted, operation=self._operation)
             found = backward_all(outputs, starts, retain_graph=retain_graph, lift=lift)
+        given = [*self._outputs, *[one for one in cotangents if isinstance(one, DispatchTensor)]]
         gradients = [
-            self._gradient(leaf, argument, found.get(leaf.primitive.node))
+            self._gradient(leaf, argument, found.get(leaf.primitive.node), given)
             for leaf, argument in zip(self._leaves, self.arguments, strict=True)
         ]
         return unflatten(self.argument_structure, gradients)
@@ -118,11 +119,15 @@ class Pullback:
         meet(under(output.device, transforms()), cotangent.device)
         return cotangent.primitive
 
-    def _gradient(self, leaf: Tensor, argument: Tensor, primitive: Any) -> Tensor:
+    def _gradient(
+        self, leaf: Tensor, argument: Tensor, primitive: Any, given: Sequence[DispatchTensor]
+    ) -> Tensor:
         if primitive is None:
             made = zeros(argument.shape, dtype=argument.dtype, device=argument.device)
             return self._result(made)
-        device = under(leaf.device, transforms())
+        is_checkpointing = prevailing_strategy([leaf, *given])
+        layers = under(leaf.device, transforms()).layers
+        device = leaf.device.layered(layers, is_checkpointing=is_checkpointing)
         return self._result(dispatch.wrap(primitive, device.type_of(primitive)))
 
     def _result(self, x: Tensor) -> Tensor:

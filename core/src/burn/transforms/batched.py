@@ -244,7 +244,10 @@ class _Batch:
             ]
             leaves, structure = flatten((unflatten(self._structure, firsts), self._kwargs))
             # Other tensors, since the function may write to its arguments.
-            copies = [independent(x) if isinstance(x, DispatchTensor) else x for x in leaves]
+            copies = [
+                independent(x) if isinstance(x, DispatchTensor) else x  # type: ignore[arg-type]  # the only subclass
+                for x in leaves
+            ]
             args, kwargs = unflatten(structure, copies)
             with running(self._stack), isolated() as self._drawn:
                 self._function(*args, **kwargs)
