@@ -411,6 +411,24 @@ def test_the_graph_may_be_retained():
         y.backward()
 
 
+def test_hooks_of_what_a_region_uses_run_once():
+    seen = []
+
+    def doubled(gradient):
+        seen.append(gradient.tolist())
+        return gradient * 2
+
+    x = leaf([1.0, 2.0])
+    hidden = x * 1
+    for one in (x, hidden):
+        one.register_hook(doubled)
+    y = burn.checkpoint(lambda x: x * x + x * hidden)(x)
+    found = x.grad(y.sum().backward())
+    # 2 * (2 * x + hidden) directly, and 2 * 2 * x by way of hidden.
+    assert found.tolist() == [2 * 3.0 + 4 * 1.0, 2 * 6.0 + 4 * 2.0]
+    assert seen == [[1.0, 2.0], [5.0, 10.0]]
+
+
 def test_the_arguments_may_be_written_to_after_the_call():
     x = leaf([1.0, 2.0])
     hidden = x * 1
@@ -506,6 +524,8 @@ def test_misuses_of_checkpoint_are_errors():
         burn.checkpoint(x)
     with pytest.raises(burn.OperandTypeError, match="result is an object of type float"):
         burn.checkpoint(lambda x: 1.0)(x)
+    with pytest.raises(burn.ArgumentError, match="cannot seed the generator"):
+        burn.checkpoint(lambda x: [CPU.seed(3), x * 2][1])(x)
     outside = x * 1
 
     def write_outside(x):

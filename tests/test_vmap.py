@@ -291,6 +291,15 @@ def test_the_run_that_counts_draws_writes_to_no_argument():
     assert shared.tolist() == keyword.tolist() == [1.0, 1.0]  # by the run of all examples
 
 
+def test_the_function_cannot_seed_what_it_draws_from():
+    def function(x):
+        CPU.seed(3)
+        return x * burn.random.uniform(x.shape, device=CPU)
+
+    with pytest.raises(burn.ArgumentError, match="cannot seed the generator"):
+        burn.vmap(function)(tensor(ROWS))
+
+
 def test_draws_under_a_gradient_and_dropout_are_those_of_a_loop():
     def loss(x):
         keep = burn.random.bernoulli(x.shape, 0.5, device=CPU).astype(x.dtype)

@@ -16,7 +16,7 @@ from contextvars import ContextVar
 from typing import Final, NamedTuple, TypeAlias
 
 from burn.device_id import DeviceId
-from burn.errors import AutodiffError
+from burn.errors import ArgumentError, AutodiffError
 
 __all__ = [
     "GeneratorState",
@@ -56,7 +56,20 @@ _source: Final[ContextVar[Callable[[Key, int], GeneratorState] | None]] = Contex
 
 
 def seed(device: Key, value: int) -> None:
-    """Seed the generator of a device; any integer, modulo 2**64."""
+    """Seed the generator of a device; any integer, modulo 2**64.
+
+    Raises
+    ------
+    ArgumentError
+        Inside of a function whose draws are counted, or will be made again.
+    """
+    if _source.get() is not None:
+        raise ArgumentError(
+            "a function of burn.vmap or burn.checkpoint draws the numbers that a loop or its first "
+            "call would draw, so it cannot seed the generator",
+            hint="Seed it before",
+            operation="seed",
+        )
     set_state(device, GeneratorState(value & _SEED_MASK, 0))
 
 

@@ -295,6 +295,8 @@ class _Pass:
         self, node: Node, hooks: Hooks, table: OpTable, gradient: Primitive | None
     ) -> Primitive | None:
         """The gradient of a node after its hooks."""
+        if not self.is_partial and node in self.stops:
+            return gradient  # a part of it: the pass that goes on from the cut runs the hooks
         if hooks.retains:
             self.gradients.wanted.add(node)
         if gradient is None:
