@@ -252,6 +252,8 @@ class Device(OpenedDevice):
         ------
         OperandTypeError
             If it is no integer.
+        ArgumentError
+            Inside of a function of `burn.vmap` or `burn.checkpoint`, whose draws are reproduced.
         """
         from burn.ops.arguments import as_integer  # to list devices takes no ops
 

@@ -44,6 +44,11 @@ def seed(value: int, *, device: DeviceLike | None = None) -> None:
     None
         The same numbers are drawn after every call with the same value.
 
+    Raises
+    ------
+    ArgumentError
+        Inside of a function of `burn.vmap` or `burn.checkpoint`, whose draws are reproduced.
+
     Examples
     --------
     >>> import burn
