@@ -3,6 +3,7 @@
 import asyncio
 import contextvars
 import gc
+import pickle
 import sys
 import threading
 from collections import OrderedDict
@@ -448,6 +449,20 @@ def test_auxiliary_results_come_out_as_the_caller_knows_tensors():
     assert second(x).tolist() == [2.0, 2.0]
 
 
+def test_constants_come_out_of_gradients_inside_a_batch():
+    rows = tensor([[1.0, 2.0], [4.0, 3.0]])
+
+    def function(x):
+        return (x * x).sum(), {"index": burn.argmax(x), "detached": x.detach() * 2}
+
+    gradient, aux = burn.vmap(burn.grad(function, has_aux=True))(rows)
+    assert gradient.tolist() == (rows * 2).tolist()
+    assert aux["index"].tolist() == [1, 0]
+    assert aux["detached"].tolist() == (rows * 2).tolist()
+    signs = burn.vmap(lambda x: burn.vjp(lambda x: burn.argmax(x), x)[0])(rows)
+    assert signs.tolist() == [1, 0]
+
+
 def test_a_pullback_is_called_as_often_as_one_likes():
     x = tensor([1.0, 2.0])
     result, pullback = burn.vjp(lambda x, y: [x * y, x.sum()], x, x)
@@ -704,6 +719,87 @@ def test_backward_inside_of_a_transform_is_an_error():
             burn.grad(function)(tensor([1.0]))
 
 
+# Refusals.
+
+
+def square(x):
+    return (x * x).sum()
+
+
+def product(x, y):
+    return (x * y).sum()
+
+
+MISUSES = {
+    "a tensor": (lambda x: burn.grad(square(x), x), "grad: takes a function, not .* type Tensor"),
+    "no arguments": (lambda x: burn.grad(lambda: x)(), "no argument 0 among 0 positional"),
+    "a keyword": (lambda x: burn.grad(square)(x=x), "keyword arguments are constants"),
+    "no such argument": (lambda x: burn.grad(square, 1)(x), "no argument 1 among 1 positional"),
+    "a bool": (lambda x: burn.grad(square, True)(x), "no argument True among"),
+    "a name": (lambda x: burn.grad(square, "x")(x), "no argument 'x' among"),
+    "an argument twice": (lambda x: burn.grad(product, (0, -2))(x, x), "has an argument twice"),
+    "an int": (lambda x: burn.grad(lambda x: x * x)(3), "argument 0 is an object of type int"),
+    "an array": (lambda x: burn.grad(square)(x.numpy()), "type ndarray.*Pass float tensors"),
+    "a text in a list": (lambda x: burn.grad(square)([x, "a"]), r"argument 0\[1\] is an object of"),
+    "integers": (lambda x: burn.grad(square)(x.astype("int32")), "tensor of int32; only float"),
+    "complex numbers": (
+        lambda x: burn.grad(lambda x: burn.real(x).sum())(x.astype("complex64")),
+        "argument 0 is a tensor of complex64",
+    ),
+    "several elements": (lambda x: burn.grad(burn.sin)(x), r"shape \(2,\), not one number.*\.sum"),
+    "a pair": (lambda x: burn.grad(lambda x: (square(x), x))(x), "returns a tuple.*has_aux"),
+    "nothing": (lambda x: burn.grad(lambda x: None)(x), "not one tensor"),
+    "a number": (lambda x: burn.grad(lambda x: 3.0)(x), "result is an object of type float"),
+    "an integer result": (lambda x: burn.grad(burn.argmax)(x), "returns int64; only floats"),
+    "no pair": (lambda x: burn.grad(square, has_aux=True)(x), "With has_aux it returns a pair"),
+    "a Hessian of several": (lambda x: burn.hessian(burn.sin)(x), "not one number"),
+    "a Jacobian of integers": (lambda x: burn.jacobian(burn.argmax)(x), "jacobian: .*int64; only"),
+    "a jvp of integers": (lambda x: burn.jvp(burn.argmax, (x,), (x,)), "jvp: .*int64; only"),
+    "primals": (lambda x: burn.jvp(square, x, x), r"primals is .* Tensor.*burn\.jvp\(function, \("),
+    "tangents": (lambda x: burn.jvp(square, (x,), x), "tangents is an object of type Tensor"),
+    "too many tangents": (
+        lambda x: burn.jvp(square, (x,), (x, x)),
+        "a tuple of 2 where a tuple of 1",
+    ),
+    "the shape of a tangent": (
+        lambda x: burn.jvp(square, (x,), (burn.ones(3, device=CPU),)),
+        r"tangents\[0\] is float32\[3\], and the argument float32\[2\]",
+    ),
+    "the dtype of a tangent": (
+        lambda x: burn.jvp(square, (x,), (x.astype("float64"),)),
+        r"tangents\[0\] is float64\[2\], and the argument float32\[2\]",
+    ),
+    "containers of gradients": (
+        lambda x: burn.vjp(lambda x: (x, x), x)[1](x),
+        "vjp: Tensor where a tuple of 2 is expected",
+    ),
+    "the shape of a gradient": (
+        lambda x: burn.vjp(burn.sin, x)[1](burn.ones(3, device=CPU)),
+        r"vjp: gradient 0 .*3.*, and the result .*2",
+    ),
+    "the dtype of a gradient": (
+        lambda x: burn.vjp(burn.sin, x)[1](x.astype("float64")),
+        "vjp: gradient 0 .*float64.*, and the result .*float32",
+    ),
+    "an array for a gradient": (
+        lambda x: burn.vjp(burn.sin, x)[1](x.numpy()),
+        "vjp: gradient 0 is an object of type ndarray",
+    ),
+    "pickling inside": (
+        lambda x: burn.grad(lambda x: [pickle.dumps(x), square(x)][1])(x),
+        "would lose its graph",
+    ),
+    "NumPy inside": (lambda x: burn.grad(lambda x: x.numpy().sum())(x), "would drop its gradient"),
+}
+
+
+@pytest.mark.parametrize("name", MISUSES)
+def test_errors_say_what_is_wrong(name):
+    function, message = MISUSES[name]
+    with pytest.raises(burn.BurnError, match=message):
+        function(tensor([1.0, 2.0]))
+
+
 # Long runs.
 
 
@@ -720,7 +816,12 @@ def pushed(x):
     return burn.jvp(burn.sin, (x,), (x,))[1]
 
 
-@pytest.mark.parametrize("function", [grad_of_grad, pulled, pushed], ids=lambda one: one.__name__)
+def test_ten_thousand_gradients_of_gradients_leave_nothing_behind():
+    x = tensor(0.5)
+    assert_no_growth(lambda: grad_of_grad(x), 10_000)
+
+
+@pytest.mark.parametrize("function", [pulled, pushed], ids=lambda one: one.__name__)
 def test_many_steps_leave_nothing_behind(function, everything):
     x = tensor(0.5)
     assert_no_growth(lambda: function(x), 10_000 if everything else 1500)

@@ -16,7 +16,6 @@ from burn.autodiff import (
     untracked,
     value_of,
 )
-from burn.batching import BatchedTensor
 from burn.device_id import DeviceId, decode_type_id
 from burn.devices import VMAP, Device, TensorType, joined
 from burn.dispatch._differentiation import Differentiation
@@ -270,12 +269,12 @@ class Dispatch(Differentiation[_Tensor]):
 
     def _inner(self, x: _Tensor) -> Primitive:
         """The primitive on the device below the outermost layer."""
-        primitive = x.primitive
-        if isinstance(primitive, BatchedTensor):
+        primitive, device = x.primitive, x.tensor_type.device
+        if not device.layers or primitive.__class__ is not device.backend.tensor_type:
+            return primitive
+        if device.layers[-1] == VMAP:
             value_of(primitive)  # raises: there is one for each example
-        device = x.tensor_type.device
-        is_tracked_here = device.layers and primitive.__class__ is device.backend.tensor_type
-        return primitive.primitive if is_tracked_here else primitive
+        return primitive.primitive
 
     def _value(self, x: _Tensor) -> Primitive:
         """The primitive of the hardware's backend; an error where there is one per example."""
