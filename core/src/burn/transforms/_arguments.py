@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from burn.autodiff import is_tracked
 from burn.devices import AUTODIFF, Device, Transform, running, transforms
-from burn.dispatch import DispatchTensor, meet
-from burn.errors import AutodiffError, OperandTypeError
+from burn.dispatch import DispatchTensor, meet, meta_of
+from burn.errors import AutodiffError, DTypeError, OperandTypeError, ShapeError
 from burn.functions.common import dispatch
-from burn.tree import paths
+from burn.tree import map as map_leaves, paths
 
 if TYPE_CHECKING:
     from burn.ops import OpTable
@@ -20,14 +20,29 @@ if TYPE_CHECKING:
 __all__ = [
     "batched",
     "check_callable",
+    "check_like",
     "check_tensors",
+    "is_tensor",
+    "is_wrapped_at",
     "layered",
     "lifted",
     "lowered",
+    "map_tensors",
     "resumed",
     "settled",
     "under",
+    "without_layer",
 ]
+
+
+def is_tensor(x: object) -> TypeGuard[Tensor]:
+    """Whether an object is a tensor."""
+    return isinstance(x, DispatchTensor)
+
+
+def map_tensors(function: Callable[[Tensor], Any], tree: Any) -> Any:
+    """Containers with the results of a function of each tensor; all other leaves stay."""
+    return map_leaves(lambda leaf: function(leaf) if is_tensor(leaf) else leaf, tree)
 
 
 def under(device: Device, stack: Sequence[Transform], *, is_checkpointing: bool = False) -> Device:
@@ -68,6 +83,23 @@ def resumed(stack: tuple[Transform, ...]) -> Iterator[None]:
             one.is_active = was_active
 
 
+def is_wrapped_at(x: Any, level: int) -> bool:
+    """Whether a leaf is a tensor that one layer of its device, by its index, tracks or batches.
+
+    It is the outermost layer of that device.
+    """
+    if not is_tensor(x) or len(x.device.layers) != level + 1:
+        return False
+    return x.primitive.__class__ is x.device.backend.tensor_type
+
+
+def without_layer(x: Any, level: int) -> Any:
+    """A leaf below the layer with this index; as it is where it is no tensor of that layer."""
+    if not is_tensor(x) or len(x.device.layers) <= level:
+        return x
+    return dispatch.inner(x)
+
+
 def lowered(x: Tensor, depth: int) -> Tensor:
     """A tensor without the layer of the transform at this index of the stack, if it has it."""
     if len(x.device.layers) <= depth + 1:  # autodiff lies below all transforms
@@ -104,6 +136,27 @@ def check_tensors(leaves: Sequence[Any], tree: Any, name: str, operation: str) -
                 hint="The function returns tensors, also in lists, tuples and dicts",
                 operation=operation,
             )
+
+
+def check_like(x: Tensor, expected: Tensor, what: str, owner: str, operation: str) -> None:
+    """Raise ShapeError or DTypeError unless a tensor has the shape and dtype of its owner.
+
+    Parameters
+    ----------
+    x, expected : Tensor
+        A gradient or a direction, and the tensor to which it belongs.
+    what, owner : str
+        How errors name them.
+    operation : str
+        Name of the transform in errors.
+    """
+    own, wanted = meta_of(x), meta_of(expected)
+    if own != wanted:
+        raise (DTypeError if own.shape == wanted.shape else ShapeError)(
+            f"{what} is {own}, and the {owner} {wanted}",
+            hint=f"It has the shape and dtype of the {owner}",
+            operation=operation,
+        )
 
 
 def lifted(table: OpTable, operation: str) -> OpTable:

@@ -9,20 +9,24 @@ from typing import TYPE_CHECKING, Any
 
 from burn.autodiff import custom_node, is_tracked, records
 from burn.devices import VMAP, Device, Transform, running, transforms
-from burn.dispatch import DispatchTensor, meet
-from burn.errors import ArgumentError, AutodiffError, DTypeError, OperandTypeError, ShapeError
+from burn.dispatch import meet
+from burn.errors import ArgumentError, AutodiffError, OperandTypeError
 from burn.functions.common import dispatch
 from burn.functions.creation import zeros
 from burn.functions.manipulation import broadcast_to
 from burn.functions.statistical import sum as sum_over
-from burn.ops import Meta
 from burn.transforms._arguments import (
     batched,
     check_callable,
+    check_like,
     check_tensors,
+    is_tensor,
+    is_wrapped_at,
     layered,
+    map_tensors,
     resumed,
     under,
+    without_layer,
 )
 from burn.tree import Structure, broadcast, describe, flatten, paths, unflatten
 
@@ -118,20 +122,13 @@ class custom_vjp:  # noqa: N801 — used as a decorator
                 hint="Make them ordinary parameters",
                 operation=self._rules.name,
             )
-        tensors = [one for one in flatten(bound.args)[0] if isinstance(one, DispatchTensor)]
-        device = functools.reduce(meet, [one.tensor_type.device for one in tensors], None)
+        devices = [one.device for one in flatten(bound.args)[0] if is_tensor(one)]
+        device = functools.reduce(meet, devices, None)
         stack = transforms()
         if device is None or (not device.layers and not stack):
             return self._rules.run_function(*bound.args)
         result = _apply(self._rules, bound.args, stack)
-        leaves, structure = flatten(result)
-        return unflatten(
-            structure,
-            [
-                layered(one, stack) if isinstance(one, DispatchTensor) else one  # type: ignore[arg-type]  # the only subclass that users see
-                for one in leaves
-            ],
-        )
+        return map_tensors(lambda one: layered(one, stack), result)
 
 
 class _Rules:
@@ -153,7 +150,7 @@ class _Rules:
         """The result for arguments that nothing tracks."""
         result = self.function(*args)
         for one in flatten(result)[0]:
-            if isinstance(one, DispatchTensor) and is_tracked(one.primitive):
+            if is_tensor(one) and is_tracked(one.primitive):
                 raise self.error_of_closure("function")
         return result
 
@@ -182,33 +179,26 @@ class _Rules:
         found = broadcast(tuple(returned), structure, self.name)
         leaves = flatten(args)[0]
         names = paths(args, "arguments")
-        for gradient_, argument, name in zip(found, leaves, names, strict=True):
-            if gradient_ is not None:
-                self._check(gradient_, argument, name)
+        for one, argument, name in zip(found, leaves, names, strict=True):
+            if one is not None:
+                self._check(one, argument, name)
         return found
 
     def _check(self, gradient: Any, argument: Any, name: str) -> None:
-        """Raise an error unless a gradient has the shape and dtype of its argument."""
-        if not isinstance(argument, DispatchTensor):
+        """Raise an error unless a gradient is a tensor like its argument."""
+        if not is_tensor(argument):
             raise OperandTypeError(
                 f"the backward function returns a gradient for {name}, which is no tensor",
                 hint="Return None there",
                 operation=self.name,
             )
-        if not isinstance(gradient, DispatchTensor):
+        if not is_tensor(gradient):
             raise OperandTypeError(
                 f"the gradient of {name} is an object of type {type(gradient).__name__}, no tensor",
                 hint="The backward function returns tensors, and None where there is no gradient",
                 operation=self.name,
             )
-        own = Meta(tuple(gradient.primitive.shape), gradient.tensor_type.dtype)
-        expected = Meta(tuple(argument.primitive.shape), argument.tensor_type.dtype)
-        if own != expected:
-            raise (DTypeError if own.shape == expected.shape else ShapeError)(
-                f"the gradient of {name} is {own}, and the argument {expected}",
-                hint="A gradient has the shape and dtype of its argument",
-                operation=self.name,
-            )
+        check_like(gradient, argument, f"the gradient of {name}", "argument", self.name)
 
     def error_of_closure(self, what: str) -> AutodiffError:
         """The error for a tracked tensor that is no argument."""
@@ -220,38 +210,27 @@ class _Rules:
 
 
 def _apply(rules: _Rules, args: Sequence[Any], stack: tuple[Transform, ...] | None) -> Any:
-    """Call a function at the outermost of some layers; None stands for the hardware."""
+    """Call a function at the outermost layer over some transforms; None stands for the hardware.
+
+    The layer records the call, or maps it over a batch, if it tracks or batches an argument. Else
+    the layer below takes the call.
+    """
     if stack is None:
         with running(()):
             return rules.run_function(*args)
-    below = stack[:-1] if stack else None
+    level = len(stack)
     leaves, structure = flatten(args)
-    marked = [_is_marked(one, len(stack)) for one in leaves]
-    if stack and stack[-1].kind == VMAP:
-        if any(marked):
-            return _apply_to_batch(rules, leaves, marked, structure, stack)
-    elif any(marked):
+    wrapped = [is_wrapped_at(one, level) for one in leaves]
+    if any(wrapped):
+        if stack and stack[-1].kind == VMAP:
+            return _apply_to_batch(rules, leaves, wrapped, structure, stack)
         parents = [
-            one.primitive for one, is_parent in zip(leaves, marked, strict=True) if is_parent
+            one.primitive for one, is_parent in zip(leaves, wrapped, strict=True) if is_parent
         ]
         if records(type(parents[0]), parents):
-            return _recorded(rules, leaves, marked, structure, stack)
-    lower = [_below(one, len(stack)) for one in leaves]
-    return _apply(rules, unflatten(structure, lower), below)
-
-
-def _is_marked(x: Any, depth: int) -> bool:
-    """Whether a tensor is tracked, or batched, by the layer over a number of transforms."""
-    if not isinstance(x, DispatchTensor) or len(x.tensor_type.device.layers) <= depth:
-        return False
-    return x.primitive.__class__ is x.tensor_type.device.backend.tensor_type
-
-
-def _below(x: Any, depth: int) -> Any:
-    """A tensor without the layer over a number of transforms."""
-    if not isinstance(x, DispatchTensor) or len(x.tensor_type.device.layers) <= depth:
-        return x
-    return dispatch.inner(x)  # type: ignore[arg-type]  # the only subclass that users see
+            return _recorded(rules, leaves, wrapped, structure, stack)
+    lower = unflatten(structure, [without_layer(one, level) for one in leaves])
+    return _apply(rules, lower, stack[:-1] if stack else None)
 
 
 def _recorded(
@@ -262,23 +241,26 @@ def _recorded(
     stack: tuple[Transform, ...],
 ) -> Any:
     """Run the forward rule below an autodiff layer, and record the call in it."""
-    depth = len(stack)
-    lower = unflatten(structure, [_below(one, depth) for one in leaves])
+    level = len(stack)
+    lower = unflatten(structure, [without_layer(one, level) for one in leaves])
     with running(stack[:-1]):
         result, needed = rules.run_forward(*lower)
     outputs, output_structure = flatten(result)
     check_tensors(outputs, result, "result", rules.name)
-    if any(_is_marked(one, depth) for one in outputs):
+    if any(is_wrapped_at(one, level) for one in outputs):
         raise rules.error_of_closure("forward function")
-    parents = [one for one, is_tracked in zip(leaves, tracked, strict=True) if is_tracked]
-    device: Device = parents[0].tensor_type.device
+    parents = [one for one, is_parent in zip(leaves, tracked, strict=True) if is_parent]
+    device: Device = parents[0].device
     floats = [index for index, one in enumerate(outputs) if one.dtype.is_float]
     shapes = [(one.shape, one.dtype, one.device.hardware) for one in outputs]
 
     def pull(_: OpTable, cotangents: Sequence[Any]) -> list[Any]:
-        target = under(device, transforms()) if depth else device.hardware
+        # Later transforms may differentiate or batch the backward pass of a transform, but not that
+        # of `Tensor.backward`, whose layer is the innermost one.
+        current = transforms() if level else ()
+        target = under(device, current) if level else device.hardware
         given = dict(zip(floats, cotangents, strict=True))
-        with running(transforms() if depth else ()):
+        with running(current):
             gradients = [
                 zeros(shape, dtype=dtype, device=hardware)
                 if given.get(index) is None
@@ -288,12 +270,12 @@ def _recorded(
             found = rules.run_backward(
                 needed, unflatten(output_structure, gradients), structure, lower
             )
-        if any(_is_marked(one, len(target.layers)) for one in found):
+        if any(is_wrapped_at(one, len(target.layers)) for one in found):
             raise rules.error_of_closure("backward function")
         return [
             None if one is None else one.primitive
-            for one, is_tracked in zip(found, tracked, strict=True)
-            if is_tracked
+            for one, is_parent in zip(found, tracked, strict=True)
+            if is_parent
         ]
 
     primitives = [outputs[index].primitive for index in floats]
@@ -311,7 +293,7 @@ def _recorded(
 def _apply_to_batch(
     rules: _Rules,
     leaves: list[Any],
-    marked: list[bool],
+    is_batched: list[bool],
     structure: Structure,
     stack: tuple[Transform, ...],
 ) -> Any:
@@ -319,67 +301,71 @@ def _apply_to_batch(
 
     There it is a function of tensors with a batch axis, and so is its gradient.
     """
-    depth = len(stack)
+    level = len(stack)
     flags: list[bool] = []
-
-    def hide(tree: Any, is_batched: Sequence[bool]) -> Any:
-        """Containers in which some tensors hide their first axis."""
-        parts, containers = flatten(tree)
-        hidden = [
-            batched(one, 0, stack) if hides else one
-            for one, hides in zip(parts, is_batched, strict=True)
-        ]
-        return unflatten(containers, hidden)
-
-    def show(tree: Any) -> tuple[Any, list[bool]]:
-        """Containers below the layer of the batch, and which tensors hid an axis."""
-        parts, containers = flatten(tree)
-        is_batched = [_is_marked(one, depth) for one in parts]
-        return unflatten(containers, [_shown(one, depth) for one in parts]), is_batched
 
     def function(*args: Any) -> Any:
         with resumed(stack):
-            result, flags[:] = show(rules.function(*hide(args, marked)))
+            result = rules.function(*_with_hidden_axes(args, is_batched, stack))
+            result, flags[:] = _with_shown_axes(result, level)
         return result
 
     def forward(*args: Any) -> Any:
         with resumed(stack):
-            result, needed = rules.run_forward(*hide(args, marked))
-            result, flags[:] = show(result)
-            return result, (show(needed), list(flags))
+            result, needed = rules.run_forward(*_with_hidden_axes(args, is_batched, stack))
+            result, flags[:] = _with_shown_axes(result, level)
+            return result, (_with_shown_axes(needed, level), list(flags))
 
     def backward(kept: Any, gradient: Any) -> Any:
-        needed, result_flags = kept
+        (needed, needed_flags), result_flags = kept
         with resumed(stack):
             found = rules.run_backward(
-                hide(*needed), hide(gradient, result_flags), structure, hide(lower, marked)
+                _with_hidden_axes(needed, needed_flags, stack),
+                _with_hidden_axes(gradient, result_flags, stack),
+                structure,
+                _with_hidden_axes(lower, is_batched, stack),
             )
-            shown = [
-                _gradient_below(one, depth, stack, is_batched=is_batched)
-                for one, is_batched in zip(found, marked, strict=True)
+            gradients = [
+                _gradient_of_batch(one, stack, is_batched=flag)
+                for one, flag in zip(found, is_batched, strict=True)
             ]
-        return unflatten(structure, shown)
+        return unflatten(structure, gradients)
 
-    lower = unflatten(structure, [_shown(one, depth) for one in leaves])
+    lower = unflatten(structure, [_with_shown_axis(one, level) for one in leaves])
     result = _apply(_Rules(function, forward, backward, rules.name), lower, stack[:-1])
-    return hide(result, flags)
+    return _with_hidden_axes(result, flags, stack)
 
 
-def _shown(x: Any, depth: int) -> Any:
-    """A tensor below the layer of a batch; one that hides its batch axis gets it in front."""
-    if not _is_marked(x, depth):
-        return _below(x, depth)
+def _with_hidden_axes(tree: Any, is_batched: Sequence[bool], stack: tuple[Transform, ...]) -> Any:
+    """Containers in which some tensors hide their first axis, that of the batch."""
+    leaves, structure = flatten(tree)
+    hidden = [
+        batched(one, 0, stack) if flag else one
+        for one, flag in zip(leaves, is_batched, strict=True)
+    ]
+    return unflatten(structure, hidden)
+
+
+def _with_shown_axes(tree: Any, level: int) -> tuple[Any, list[bool]]:
+    """Containers below the layer of a batch, and for each leaf whether it hid the batch axis."""
+    leaves, structure = flatten(tree)
+    is_batched = [is_wrapped_at(one, level) for one in leaves]
+    return unflatten(structure, [_with_shown_axis(one, level) for one in leaves]), is_batched
+
+
+def _with_shown_axis(x: Any, level: int) -> Any:
+    """A leaf below the layer of a batch; a tensor that hides its batch axis gets it in front."""
+    if not is_wrapped_at(x, level):
+        return without_layer(x, level)
     return dispatch.wrap(x.primitive.primitive, x.device.below.tensor_type(x.dtype))
 
 
-def _gradient_below(
-    gradient: Any, depth: int, stack: tuple[Transform, ...], *, is_batched: bool
-) -> Any:
+def _gradient_of_batch(gradient: Any, stack: tuple[Transform, ...], *, is_batched: bool) -> Any:
     """The gradient of an argument with a batch axis, or of one that all examples share."""
     if gradient is None:
         return None
-    has_axis = _is_marked(gradient, depth)
-    below = _shown(gradient, depth)
+    has_axis = is_wrapped_at(gradient, len(stack))
+    below = _with_shown_axis(gradient, len(stack))
     if has_axis and not is_batched:
         return sum_over(below, axis=0)
     if is_batched and not has_axis:

@@ -11,12 +11,10 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from burn.dispatch import DispatchTensor
 from burn.errors import DTypeError, OperandTypeError, ShapeError
 from burn.functions.creation import eye, ones, zeros, zeros_like
 from burn.functions.manipulation import reshape
-from burn.ops import Meta
-from burn.transforms._arguments import check_callable
+from burn.transforms._arguments import check_callable, check_like, is_tensor
 from burn.transforms._pullback import Pullback, linearize
 from burn.transforms.batched import vmap
 from burn.tree import flatten_like, paths, unflatten
@@ -272,7 +270,8 @@ def jvp(
     directions = flatten_like(first.argument_structure, tuple(tangents), "jvp")
     names = paths(arguments, "tangents")
     for direction, argument, name in zip(directions, first.arguments, names, strict=True):
-        _check_direction(direction, argument, name)
+        if is_tensor(direction):  # a number, or None for 0, has no shape
+            check_like(direction, argument, name, "argument", "jvp")
     points = [zeros_like(one) for one in first.primals]
 
     def transposed(*gradients: Tensor) -> list[Tensor]:
@@ -295,20 +294,6 @@ def _check_floats(pullback: Pullback, operation: str) -> None:
                 hint="Return it from another function, or convert it with .astype()",
                 operation=operation,
             )
-
-
-def _check_direction(direction: Any, argument: Tensor, name: str) -> None:
-    """Raise an error unless a direction is a tensor like an argument; a number or None is fine."""
-    if not isinstance(direction, DispatchTensor):
-        return
-    own = Meta(tuple(direction.primitive.shape), direction.tensor_type.dtype)
-    expected = Meta(argument.shape, argument.dtype)
-    if own != expected:
-        raise (DTypeError if own.shape == expected.shape else ShapeError)(
-            f"{name} is {own}, and the argument {expected}",
-            hint="A direction has the shape and dtype of its argument",
-            operation="jvp",
-        )
 
 
 def jacobian(function: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Callable[..., Any]:
@@ -354,20 +339,22 @@ def jacobian(function: Callable[..., Any], argnums: int | Sequence[int] = 0) -> 
         _check_floats(pullback, "jacobian")
         primals = pullback.primals
         sizes = [one.size for one in primals]
+        starts = [sum(sizes[:index]) for index in range(len(sizes))]
         if not sum(sizes):
             rows = [
                 zeros((0, *one.shape), dtype=one.dtype, device=one.device)
                 for one in pullback.arguments
             ]
         else:
-            basis = [_basis(one, sum(sizes[:i]), sum(sizes)) for i, one in enumerate(primals)]
-            pulled = vmap(lambda *starts: pullback.pull(starts, retain_graph=True))(*basis)
+            bases = [
+                _basis(one, start, sum(sizes)) for one, start in zip(primals, starts, strict=True)
+            ]
+            pulled = vmap(lambda *basis: pullback.pull(basis, retain_graph=True))(*bases)
             rows = flatten_like(pullback.argument_structure, pulled, "jacobian")
         blocks = []
-        for index, (one, size) in enumerate(zip(primals, sizes, strict=True)):
-            start = sum(sizes[:index])
+        for one, start in zip(primals, starts, strict=True):
             parts = [
-                reshape(row[start : start + size], (*one.shape, *row.shape[1:])) for row in rows
+                reshape(row[start : start + one.size], (*one.shape, *row.shape[1:])) for row in rows
             ]
             blocks.append(unflatten(pullback.argument_structure, parts))
         return unflatten(pullback.structure, blocks)

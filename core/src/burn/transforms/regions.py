@@ -16,16 +16,23 @@ from burn.autodiff import (
 )
 from burn.batching import BatchedTensor
 from burn.devices import VMAP, Transform, transforms
-from burn.dispatch import DispatchTensor, meet
+from burn.dispatch import meet, meta_of
 from burn.errors import AutodiffError
 from burn.functions.common import dispatch
+from burn.functions.views import independent
 from burn.generator import GeneratorState, logged, replayed
-from burn.ops import Meta
-from burn.transforms._arguments import check_callable, check_tensors, lifted, resumed
+from burn.transforms._arguments import (
+    check_callable,
+    check_tensors,
+    lifted,
+    map_tensors,
+    resumed,
+)
 from burn.tree import flatten, unflatten
 
 if TYPE_CHECKING:
     from burn.autodiff import Node
+    from burn.batching import Frame
     from burn.devices import Device
     from burn.ops import OpTable
     from burn.tensor.tensor import Tensor
@@ -95,17 +102,18 @@ class _Region:
         self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> None:
         self._function = function
-        leaves, structure = flatten((args, kwargs))
         # Other tensors, since the caller may write to its own.
-        self._arguments = unflatten(structure, [_copied(one) for one in leaves])
+        self._arguments = map_tensors(
+            lambda x: dispatch.wrap(x.primitive, x.tensor_type), (args, kwargs)
+        )
         self._stack: tuple[Transform, ...] = transforms()
         self._states: list[GeneratorState] = []
         self._metas: list[Any] = []
         self.levels: dict[type[AutodiffTensor], dict[Node, AutodiffTensor]] = {}
 
     def _call(self) -> Any:
-        leaves, structure = flatten(self._arguments)
-        args, kwargs = unflatten(structure, [_writable(one) for one in leaves])
+        # The function may write to its arguments, which a leaf does not permit.
+        args, kwargs = map_tensors(independent, self._arguments)
         return self._function(*args, **kwargs)
 
     def run(self) -> Any:
@@ -121,7 +129,7 @@ class _Region:
 
     def tracked(self, results: list[Tensor]) -> list[Tensor]:
         """The results, each tracked by all layers in which the call used tracked tensors."""
-        self._metas = [_meta_of(one) for one in results]
+        self._metas = [meta_of(one) for one in results]
         of_hardware: dict[Device, list[int]] = {}
         for index, one in enumerate(results):
             # A tensor from elsewhere that is returned as it is may be tracked.
@@ -137,8 +145,8 @@ class _Region:
     def _recorded(self, results: list[Tensor], indices: list[int]) -> list[Tensor]:
         """The results on one hardware with a node in each layer in which tensors were tracked."""
         device: Device = functools.reduce(meet, [one.device for one in results])
-        peeled = [_peeled(one.primitive) for one in results]
-        primitives = [bottom for bottom, _ in peeled]
+        unbatched = [_unbatched(one.primitive) for one in results]
+        primitives = [primitive for primitive, _ in unbatched]
         for depth, layer in enumerate(device.layers):
             at_layer = device.layered(
                 device.layers[: depth + 1], is_checkpointing=device.is_checkpointing
@@ -149,8 +157,8 @@ class _Region:
             ]
             if layer == VMAP:
                 primitives = [
-                    at_layer.backend.wrap(one, wrappers[kind]) if kind in wrappers else one
-                    for one, (_, wrappers) in zip(primitives, peeled, strict=True)
+                    at_layer.backend.wrap(one, frames[kind]) if kind in frames else one
+                    for one, (_, frames) in zip(primitives, unbatched, strict=True)
                 ]
             elif nodes:
                 pull = functools.partial(self._pull, at_layer, nodes, indices)
@@ -176,7 +184,7 @@ class _Region:
                 leaves = flatten(self._call())[0]
         finally:
             recording.reset(token)
-        metas = [_meta_of(one) for one in leaves]
+        metas = [meta_of(one) for one in leaves]
         if metas != self._metas:
             raise AutodiffError(
                 f"the function returned {_shown(metas)} when it ran again, and at first "
@@ -207,32 +215,13 @@ class _Region:
         return gradients
 
 
-def _copied(x: Any) -> Any:
-    """Another tensor with the same primitive."""
-    return dispatch.wrap(x.primitive, x.tensor_type) if isinstance(x, DispatchTensor) else x
-
-
-def _writable(x: Any) -> Any:
-    """Another tensor with the same value, which is no leaf."""
-    if isinstance(x, DispatchTensor) and is_tracked(x.primitive):
-        return dispatch.execute_one("reshape", x, shape=tuple(x.primitive.shape))
-    return _copied(x)
-
-
-def _meta_of(x: Any) -> Any:
-    """Shape and dtype of a tensor; anything else as it is."""
-    if isinstance(x, DispatchTensor):
-        return Meta(tuple(x.primitive.shape), x.tensor_type.dtype)
-    return x
-
-
 def _shown(metas: list[Any]) -> str:
     return ", ".join(map(str, metas)) or "nothing"
 
 
-def _peeled(primitive: Any) -> tuple[Any, dict[type, Any]]:
-    """What is below all wrappers of an untracked primitive, and the frame of each batched one."""
-    frames: dict[type, Any] = {}
+def _unbatched(primitive: Any) -> tuple[Any, dict[type, Frame]]:
+    """An untracked primitive with all batch axes, and the frame of each by its tensor class."""
+    frames: dict[type, Frame] = {}
     while isinstance(primitive, BatchedTensor):
         frames[type(primitive)] = primitive.frame
         primitive = primitive.primitive
