@@ -2,6 +2,7 @@
 
 import copy
 import gc
+import pickle
 import threading
 import weakref
 
@@ -311,6 +312,8 @@ def test_parameters_that_several_devices_share_are_marked():
     for other in (y, x.detach(), x.inner(), burn.ones(1, device=CPU)):
         assert not other.is_distributed
         assert other.distributed_params is None
+    for other in (copy.copy(x), copy.deepcopy([x])[0], pickle.loads(pickle.dumps(x))):
+        assert other.distributed_params.param_id == 7
     with pytest.raises(burn.AutodiffError, match="only a leaf"):
         y.set_distributed_params(7)
     with pytest.raises(burn.AutodiffError, match="only a leaf"):

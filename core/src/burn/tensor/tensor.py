@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from burn.autodiff import DistributedParams
 from burn.devices import Device
 from burn.dtype import DType
 from burn.errors import ArgumentError, AutodiffError, BurnError, MissingAttributeError
@@ -237,7 +238,7 @@ class Tensor(Operators, HostConversion, Differentiable):
     def __copy__(self) -> Tensor:
         """An independent tensor, a leaf if this is one, else tracked if this is tracked."""
         if self.is_require_grad:
-            return self.require_grad()
+            return _shared(self.require_grad(), self.distributed_params)
         return dispatch.wrap(self.primitive, self.tensor_type)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
@@ -250,7 +251,8 @@ class Tensor(Operators, HostConversion, Differentiable):
         device = self.device.__reduce__()  # its parts, since another process may lack the device
         # What other pickles hold of the same leaf, such as gradients, finds it by its key.
         key = self.primitive.node.identity() if self.is_require_grad else None
-        return _unpickle, (self.data().array, self.dtype.name, device, key)
+        shared = self.distributed_params
+        return _unpickle, (self.data().array, self.dtype.name, device, key, shared)
 
     def _check_portable(self, operation: str) -> None:
         if self.is_tracked and not self.is_require_grad:
@@ -314,6 +316,7 @@ def _unpickle(
     dtype: str,
     device: tuple[Callable[..., Device], tuple[Any, ...]],
     key: bytes | None,
+    shared: DistributedParams | None,
 ) -> Tensor:
     data = TensorData(array.astype(DType.of(dtype).numpy, copy=False))
     make, arguments = device
@@ -324,13 +327,18 @@ def _unpickle(
             raise
         # A pool waits forever for a task that cannot be unpickled.
         refused = object.__new__(_Refused)
-        refused.arguments = array, dtype, device, key
+        refused.arguments = array, dtype, device, key, shared
         refused.error = error
         return refused
     if key is not None:
-        tensor = tensor.require_grad()
+        tensor = _shared(tensor.require_grad(), shared)
         tensor.primitive.node.key = key
     return tensor
+
+
+def _shared(leaf: Tensor, params: DistributedParams | None) -> Tensor:
+    """A new leaf that several devices share, as the one that it is a copy of."""
+    return leaf if params is None else leaf.set_distributed_params(params.param_id)
 
 
 def _is_worker() -> bool:
