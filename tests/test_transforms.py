@@ -2,6 +2,7 @@
 
 import asyncio
 import contextvars
+import functools
 import gc
 import pickle
 import sys
@@ -710,6 +711,31 @@ def test_tensors_that_are_kept_do_not_mix_with_other_transforms():
     assert burn.grad(lambda x: (x * kept[1]).sum())(x).tolist() == [1.0, 2.0]
 
 
+def test_an_argument_that_belongs_to_another_transform_is_an_error():
+    kept, x = [], tensor([1.0, 2.0])
+    burn.vjp(lambda x: (kept.append(x), x * x)[1], x)
+    message = r"belongs to a transform that does not run here.*copy_context"
+    for call in (
+        lambda: burn.grad(lambda x: (x * x).sum())(kept[0]),
+        lambda: burn.vjp(burn.sin, kept[0]),
+        lambda: burn.vmap(burn.sin)(kept[0]),
+    ):
+        with pytest.raises(burn.AutodiffError, match=message):
+            call()
+
+    def in_a_thread(x, context):
+        found = []
+        work = functools.partial(burn.grad(lambda y: (y * y * x).sum()), x)
+        thread = threading.Thread(target=lambda: found.append(context.run(work)))
+        thread.start()
+        thread.join()
+        return found[0].sum()
+
+    # d/dx of 2 * x * x
+    gradient = burn.grad(lambda x: in_a_thread(x, contextvars.copy_context()))(x)
+    assert gradient.tolist() == [4.0, 8.0]
+
+
 def test_backward_inside_of_a_transform_is_an_error():
     for function in (
         lambda x: (x * x).sum().backward(),
@@ -741,6 +767,10 @@ MISUSES = {
     "an int": (lambda x: burn.grad(lambda x: x * x)(3), "argument 0 is an object of type int"),
     "an array": (lambda x: burn.grad(square)(x.numpy()), "type ndarray.*Pass float tensors"),
     "a text in a list": (lambda x: burn.grad(square)([x, "a"]), r"argument 0\[1\] is an object of"),
+    "integers in a second argument": (
+        lambda x: burn.grad(product, (0, 1))(x, [x, x.astype("int32")]),
+        r"argument 1\[1\] is a tensor of int32",
+    ),
     "integers": (lambda x: burn.grad(square)(x.astype("int32")), "tensor of int32; only float"),
     "complex numbers": (
         lambda x: burn.grad(lambda x: burn.real(x).sum())(x.astype("complex64")),

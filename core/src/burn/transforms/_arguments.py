@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = [
     "batched",
     "check_callable",
+    "check_layers",
     "check_like",
     "check_tensors",
     "is_tensor",
@@ -123,6 +124,18 @@ def check_callable(function: Any, operation: str) -> None:
         raise OperandTypeError(
             f"takes a function, not an object of type {type(function).__name__}",
             hint=f"burn.{operation}(function)(arguments)",
+            operation=operation,
+        )
+
+
+def check_layers(x: DispatchTensor, name: str, operation: str) -> None:
+    """Raise AutodiffError if an argument belongs to a transform that does not run."""
+    device = x.tensor_type.device
+    if len(device.layers) > len(transforms()) + 1:
+        raise AutodiffError(
+            f"{name} is on {device}, which belongs to a transform that does not run here",
+            hint="Return tensors from the function of a transform; a thread that its function "
+            "starts runs contextvars.copy_context().run(...)",
             operation=operation,
         )
 

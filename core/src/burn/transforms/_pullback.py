@@ -15,7 +15,15 @@ from burn.functions.common import dispatch
 from burn.functions.creation import asarray, zeros
 from burn.functions.views import independent
 from burn.ops.arguments import python_number
-from burn.transforms._arguments import check_tensors, layered, lifted, lowered, settled, under
+from burn.transforms._arguments import (
+    check_layers,
+    check_tensors,
+    layered,
+    lifted,
+    lowered,
+    settled,
+    under,
+)
 from burn.tree import Structure, describe, flatten, flatten_like, paths, unflatten
 
 if TYPE_CHECKING:
@@ -167,11 +175,10 @@ def linearize(
     if len(set(positions)) < len(positions):
         raise ArgumentError(f"argnums {tuple(numbers)} has an argument twice", operation=operation)
     selected = args[positions[0]] if isinstance(argnums, int) else tuple(args[i] for i in positions)
-    names = [f"argument {number}" for number in positions]
     parts, structure = flatten(selected)
-    shown = paths(selected, names[0] if len(names) == 1 else "arguments")
+    names = [path for number in positions for path in paths(args[number], f"argument {number}")]
     arguments = [
-        _differentiable(one, name, operation) for one, name in zip(parts, shown, strict=True)
+        _differentiable(one, name, operation) for one, name in zip(parts, names, strict=True)
     ]
     is_checkpointing = any(one.device.is_checkpointing for one in arguments)
     stack = transforms()
@@ -236,6 +243,7 @@ def _differentiable(x: Any, name: str, operation: str) -> Tensor:
             hint="Pass float tensors, or choose other arguments with argnums",
             operation=operation,
         )
+    check_layers(number, name, operation)
     dtype: DType = number.tensor_type.dtype
     if not dtype.is_float:
         raise DTypeError(

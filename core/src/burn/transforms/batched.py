@@ -18,6 +18,7 @@ from burn.generator import isolated, reserve
 from burn.transforms._arguments import (
     batched,
     check_callable,
+    check_layers,
     check_tensors,
     layered,
     settled,
@@ -269,6 +270,7 @@ def _axis_of(leaf: Any, axis: Any, name: str) -> int | None:
             hint="Give it None in in_axes, or make it a tensor with burn.asarray",
             operation="vmap",
         )
+    check_layers(leaf, name, "vmap")
     rank = len(leaf.primitive.shape)
     if axis.__class__ is not int or not -rank <= axis < rank:
         raise ArgumentError(
