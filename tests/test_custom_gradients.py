@@ -359,7 +359,7 @@ FUNCTIONS = {
     "a batch": burn.vmap(lambda x: burn.exp(x) * x),
     "a batch of gradients": burn.vmap(burn.grad(lambda x: x**3)),
     "a rule": lambda x: square(x) * x,
-    "two devices": lambda x: burn.exp(x.to_device("torch") * 2).to_device("cpu") * x,
+    "two devices": lambda x: burn.exp(x.to_device("torch/cpu") * 2).to_device("cpu") * x,
     "no_grad": lambda x: x * burn.no_grad()(lambda x: x * x)(x),
     "detach": lambda x: x * x.detach(),
 }
@@ -394,7 +394,7 @@ def test_tensors_from_elsewhere_get_their_gradients():
 
 def test_results_on_another_device_are_tracked():
     x = leaf([1.0, 2.0])
-    torch_device = burn.Device("torch").autodiff()
+    torch_device = burn.Device("torch/cpu").autodiff()
     here, there = burn.checkpoint(lambda x: (x * x, burn.exp(x.to_device(torch_device))))(x)
     assert there.is_tracked
     gradients = (here.sum() + there.sum().to_device(AUTODIFF)).backward()

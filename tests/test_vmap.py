@@ -218,8 +218,8 @@ def test_results_are_on_the_device_of_the_arguments(device):
 
 
 def test_arguments_of_two_devices_are_batched_together():
-    x, y = tensor(ROWS), tensor(ROWS, device="torch")
-    first, second = burn.vmap(lambda x, y: (x.sum(), y.sum() + x.to_device("torch").sum()))(x, y)
+    x, y = tensor(ROWS), tensor(ROWS, device="torch/cpu")
+    first, second = burn.vmap(lambda x, y: (x.sum(), y.sum() + x.to_device("torch/cpu").sum()))(x, y)
     assert (first.device.name, second.device.name) == ("cpu:0", "torch/cpu:0")
     assert second.tolist() == (2 * ROWS.sum(1)).tolist()
 
