@@ -9,14 +9,24 @@ them: new tensors join their layers.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from burn.devices.device import Device
 
-__all__ = ["AUTODIFF", "GRAD", "VMAP", "Transform", "joined", "running", "transforms"]
+__all__ = [
+    "AUTODIFF",
+    "GRAD",
+    "VMAP",
+    "Transform",
+    "each_layer",
+    "running",
+    "transforms",
+    "under",
+    "under_running",
+]
 
 AUTODIFF: Final = "autodiff"
 """The layer of ``Device.autodiff()``, always the innermost one."""
@@ -70,11 +80,23 @@ def running(stack: tuple[Transform, ...]) -> Iterator[None]:
         _transforms.reset(token)
 
 
-def joined(device: Device) -> Device:
+def under(device: Device, stack: Sequence[Transform], *, is_checkpointing: bool = False) -> Device:
+    """The hardware of a device under autodiff and these transforms."""
+    layers = (AUTODIFF, *[one.kind for one in stack])
+    return device.layered(layers, is_checkpointing=is_checkpointing or device.is_checkpointing)
+
+
+def under_running(device: Device) -> Device:
     """The device with the layers of all running transforms, for a new tensor."""
     stack = _transforms.get()
     if not stack or len(device.layers) > len(stack):
         return device
-    layers = (AUTODIFF, *[one.kind for one in stack])
-    is_checkpointing = device.is_checkpointing or stack[-1].is_checkpointing
-    return device.layered(layers, is_checkpointing=is_checkpointing)
+    return under(device, stack, is_checkpointing=stack[-1].is_checkpointing)
+
+
+def each_layer(device: Device) -> list[Device]:
+    """The device under its first layer alone, under its first two, and so on: itself at last."""
+    return [
+        device.layered(device.layers[:count], is_checkpointing=device.is_checkpointing)
+        for count in range(1, len(device.layers) + 1)
+    ]

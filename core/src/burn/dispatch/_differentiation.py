@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from burn.aliases import Primitive
 from burn.autodiff import DistributedParams, Gradients as Primitives, HookHandle
-from burn.devices import TensorType, joined
+from burn.devices import TensorType, under_running
 from burn.dispatch._operands import DispatchTensor, meet
 from burn.dispatch.gradients import Gradients, name_of, replacement
 from burn.errors import AutodiffError, OperandTypeError
@@ -100,7 +100,7 @@ class Differentiation(Generic[_Tensor]):
         @functools.wraps(hook)
         def on_primitive(primitive: Primitive) -> Primitive | None:
             # A pullback may run inside of transforms that began after the call.
-            gradient = self.wrap(primitive, joined(below).type_of(primitive))
+            gradient = self.wrap(primitive, under_running(below).type_of(primitive))
             result = hook(gradient)
             if result is None:
                 return None

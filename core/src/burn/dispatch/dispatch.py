@@ -17,7 +17,7 @@ from burn.autodiff import (
     value_of,
 )
 from burn.device_id import DeviceId, decode_type_id
-from burn.devices import VMAP, Device, TensorType, joined
+from burn.devices import VMAP, Device, TensorType, under_running
 from burn.dispatch._differentiation import Differentiation
 from burn.dispatch._operands import (
     DispatchTensor,
@@ -122,7 +122,7 @@ class Dispatch(Differentiation[_Tensor]):
 
     def from_data(self, data: TensorData, device: Device) -> _Tensor:
         """Upload host data, to the device with the layers of all running transforms."""
-        device = joined(device)
+        device = under_running(device)
         tensor_type = device.tensor_type(data.dtype)
         backend = device.ops.backend
         try:
@@ -170,7 +170,7 @@ class Dispatch(Differentiation[_Tensor]):
             If the tensor is tracked, and the device does not track gradients.
         """
         source, dtype = x.tensor_type.device, x.tensor_type.dtype
-        target = joined(target)
+        target = under_running(target)
         if target is source:
             return x
         tensor_type = target.tensor_type(dtype)
@@ -301,7 +301,7 @@ class Dispatch(Differentiation[_Tensor]):
 
     def create(self, name: str, device: Device, dtype: DType, **attrs: Any) -> _Tensor:
         """Run a creation op on a device with the layers of all running transforms."""
-        device = joined(device)
+        device = under_running(device)
         try:
             tensor_type = device.tensor_type(dtype)
         except DTypeError as error:

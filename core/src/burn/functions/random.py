@@ -11,7 +11,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from burn.backend.invalid_values import InvalidValue
-from burn.devices import VMAP, Device, joined, running, transforms
+from burn.devices import VMAP, Device, Transform, each_layer, running, transforms, under_running
 from burn.dtype import DType, float32, int32, uint32
 from burn.errors import DTypeError, ShapeError
 from burn.functions._value_checks import require
@@ -368,9 +368,9 @@ def _size(shape: Shape) -> int:
 
 
 def _draw(name: str, device: Device, dtype: DType, words: int, attrs: dict[str, Any]) -> Tensor:
-    stack = transforms()
-    if stack and any(one.kind == VMAP for one in stack):
-        return _draw_for_examples(name, device, dtype, words, attrs)
+    vmaps = [one for one in transforms() if one.kind == VMAP]
+    if vmaps:
+        return _draw_for_examples(vmaps, name, device, dtype, words, attrs)
     generator = device.generator
     state = reserve(generator, words)
     try:
@@ -381,11 +381,15 @@ def _draw(name: str, device: Device, dtype: DType, words: int, attrs: dict[str, 
 
 
 def _draw_for_examples(
-    name: str, device: Device, dtype: DType, words: int, attrs: dict[str, Any]
+    vmaps: list[Transform],
+    name: str,
+    device: Device,
+    dtype: DType,
+    words: int,
+    attrs: dict[str, Any],
 ) -> Tensor:
     """What a loop over the examples of each running `burn.vmap` would draw, in one tensor."""
     generator = device.generator
-    vmaps = [one for one in transforms() if one.kind == VMAP]
     steps = [one.words_per_example(generator) for one in vmaps]
     sizes = [one.frame.size for one in vmaps]
     state = reserve(generator, words if all(sizes) else 0)
@@ -403,10 +407,8 @@ def _draw_for_examples(
         primitive = (
             dispatch.execute_one("concat", draws, axis=0).reshape((*sizes, *shape)).primitive
         )
-    target = joined(device)
-    frames = iter(vmaps)
-    for depth, layer in enumerate(target.layers):
-        if layer == VMAP:
-            backend = target.layered(target.layers[: depth + 1]).backend
-            primitive = backend.wrap(primitive, next(frames).frame)
+    target = under_running(device)
+    batching = [layer for layer in each_layer(target) if layer.layers[-1] == VMAP]
+    for layer, vmap in zip(batching, vmaps, strict=True):
+        primitive = layer.backend.wrap(primitive, vmap.frame)
     return dispatch.wrap(primitive, target.tensor_type(dtype))

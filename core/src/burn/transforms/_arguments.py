@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from burn.autodiff import is_tracked
-from burn.devices import AUTODIFF, Device, Transform, running, transforms
+from burn.devices import Device, Transform, running, transforms, under
 from burn.dispatch import DispatchTensor, meet, meta_of
 from burn.errors import AutodiffError, DTypeError, OperandTypeError, ShapeError
 from burn.functions.common import dispatch
@@ -27,11 +27,9 @@ __all__ = [
     "is_wrapped_at",
     "layered",
     "lifted",
-    "lowered",
     "map_tensors",
+    "on_device_of_caller",
     "resumed",
-    "settled",
-    "under",
     "without_layer",
 ]
 
@@ -44,12 +42,6 @@ def is_tensor(x: object) -> TypeGuard[Tensor]:
 def map_tensors(function: Callable[[Tensor], Any], tree: Any) -> Any:
     """Containers with the results of a function of each tensor; all other leaves stay."""
     return map_leaves(lambda leaf: function(leaf) if is_tensor(leaf) else leaf, tree)
-
-
-def under(device: Device, stack: Sequence[Transform], *, is_checkpointing: bool = False) -> Device:
-    """The hardware of a device under autodiff and these transforms."""
-    layers = (AUTODIFF, *[one.kind for one in stack])
-    return device.layered(layers, is_checkpointing=is_checkpointing or device.is_checkpointing)
 
 
 def layered(x: Tensor, stack: Sequence[Transform], *, is_checkpointing: bool = False) -> Tensor:
@@ -101,21 +93,15 @@ def without_layer(x: Any, level: int) -> Any:
     return dispatch.inner(x)
 
 
-def lowered(x: Tensor, depth: int) -> Tensor:
-    """A tensor without the layer of the transform at this index of the stack, if it has it."""
-    if len(x.device.layers) <= depth + 1:  # autodiff lies below all transforms
-        return x
-    return dispatch.inner(x)
+def on_device_of_caller(x: Tensor, *, has_autodiff: bool) -> Tensor:
+    """A result of a transform on a device such as its caller knows.
 
-
-def settled(x: Tensor, *, is_plain: bool) -> Tensor:
-    """A result as the caller of the outermost transform knows tensors.
-
-    Where all arguments were on devices without autodiff, the result is too, unless it is tracked.
+    Where no argument of the outermost transform was on a device with autodiff, the result is not
+    either, unless it is tracked.
     """
-    if is_plain and not transforms() and x.device.layers and not is_tracked(x.primitive):
-        return dispatch.wrap(x.primitive, x.device.hardware.tensor_type(x.dtype))
-    return x
+    if has_autodiff or transforms() or not x.device.layers or is_tracked(x.primitive):
+        return x
+    return dispatch.wrap(x.primitive, x.device.hardware.tensor_type(x.dtype))
 
 
 def check_callable(function: Any, operation: str) -> None:
@@ -128,12 +114,11 @@ def check_callable(function: Any, operation: str) -> None:
         )
 
 
-def check_layers(x: DispatchTensor, name: str, operation: str) -> None:
+def check_layers(x: Tensor, name: str, operation: str) -> None:
     """Raise AutodiffError if an argument belongs to a transform that does not run."""
-    device = x.tensor_type.device
-    if len(device.layers) > len(transforms()) + 1:
+    if len(x.device.layers) > len(transforms()) + 1:
         raise AutodiffError(
-            f"{name} is on {device}, which belongs to a transform that does not run here",
+            f"{name} is on {x.device}, which belongs to a transform that does not run here",
             hint="Return tensors from the function of a transform; a thread that its function "
             "starts runs contextvars.copy_context().run(...)",
             operation=operation,
@@ -143,7 +128,7 @@ def check_layers(x: DispatchTensor, name: str, operation: str) -> None:
 def check_tensors(leaves: Sequence[Any], tree: Any, name: str, operation: str) -> None:
     """Raise OperandTypeError unless all leaves of a result are tensors."""
     for index, leaf in enumerate(leaves):
-        if not isinstance(leaf, DispatchTensor):
+        if not is_tensor(leaf):
             raise OperandTypeError(
                 f"{paths(tree, name)[index]} is an object of type {type(leaf).__name__}, no tensor",
                 hint="The function returns tensors, also in lists, tuples and dicts",

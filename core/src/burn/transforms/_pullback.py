@@ -7,22 +7,24 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from burn.autodiff import Gradients, backward_all, is_tracked, recording
-from burn.devices import GRAD, Transform, running, transforms
+from burn.devices import GRAD, Transform, running, transforms, under
 from burn.dispatch import DispatchTensor, meet, prevailing_strategy
-from burn.dtype import DType
-from burn.errors import ArgumentError, DTypeError, OperandTypeError, ShapeError
+from burn.errors import ArgumentError, DTypeError, OperandTypeError
 from burn.functions.common import dispatch
 from burn.functions.creation import asarray, zeros
 from burn.functions.views import independent
 from burn.ops.arguments import python_number
 from burn.transforms._arguments import (
     check_layers,
+    check_like,
     check_tensors,
+    is_tensor,
+    is_wrapped_at,
     layered,
     lifted,
-    lowered,
-    settled,
-    under,
+    map_tensors,
+    on_device_of_caller,
+    without_layer,
 )
 from burn.tree import Structure, describe, flatten, flatten_like, paths, unflatten
 
@@ -60,14 +62,14 @@ class Pullback:
     ) -> None:
         self._outputs = outputs
         self._leaves = leaves
-        self._depth = len(transforms())
-        self._is_plain = not any(one.device.layers for one in arguments)
+        self._level = len(transforms()) + 1  # of the layer that recorded the call
+        self._has_autodiff = any(one.device.layers for one in arguments)
         self._is_recorded = is_recorded
         self._operation = operation
         self.structure = structure
         self.arguments = arguments
         self.argument_structure = argument_structure
-        self.primals = [self._result(lowered(one, self._depth)) for one in outputs]
+        self.primals = [self.result(one) for one in outputs]
 
     def __call__(self, cotangents: Any) -> Any:
         """Gradients of the arguments for gradients of the results, in the same containers."""
@@ -76,36 +78,36 @@ class Pullback:
 
     def pull(self, cotangents: Sequence[Tensor | None], *, retain_graph: bool) -> Any:
         """Gradients of the arguments for gradients of the results in order; None counts as 0."""
-        stack = transforms()
         pairs = [
             (output.primitive, self._start(output, cotangent, index))
             for index, (output, cotangent) in enumerate(zip(self._outputs, cotangents, strict=True))
-            if cotangent is not None and self._is_tracked(output)
+            if cotangent is not None and is_wrapped_at(output, self._level)
         ]
         found = Gradients()
         if pairs:
             outputs, starts = zip(*pairs, strict=True)
             lift = None
-            if len(stack) > self._depth:
+            if self._runs_under_later_transforms():
                 lift = functools.partial(lifted, operation=self._operation)
             found = backward_all(outputs, starts, retain_graph=retain_graph, lift=lift)
-        given = [*self._outputs, *[one for one in cotangents if isinstance(one, DispatchTensor)]]
+        given = [*self._outputs, *filter(is_tensor, cotangents)]
         gradients = [
             self._gradient(leaf, argument, found.get(leaf.primitive.node), given)
             for leaf, argument in zip(self._leaves, self.arguments, strict=True)
         ]
         return unflatten(self.argument_structure, gradients)
 
-    def _is_tracked(self, output: Tensor) -> bool:
-        """Whether an output depends on an argument, by the layer that recorded the call."""
-        device = output.device
-        if len(device.layers) != self._depth + 2:  # autodiff, transforms, and this layer
-            return False
-        return device.backend.is_tracked(output.primitive)  # type: ignore[no-any-return]  # of Autodiff
+    def result(self, x: Tensor) -> Tensor:
+        """A tensor that the function computed, as the caller knows tensors."""
+        return self._for_caller(without_layer(x, self._level))
+
+    def _runs_under_later_transforms(self) -> bool:
+        """Whether transforms run that did not run when the function was called."""
+        return len(transforms()) >= self._level
 
     def _start(self, output: Tensor, cotangent: Any, index: int) -> Any:
         """The primitive with which the backward pass starts at an output."""
-        if not isinstance(cotangent, DispatchTensor):
+        if not is_tensor(cotangent):
             number = python_number(cotangent)
             if not isinstance(number, (int, float)):
                 raise OperandTypeError(
@@ -114,16 +116,7 @@ class Pullback:
                     operation=self._operation,
                 )
             cotangent = asarray(number, dtype=output.dtype, device=output.device.hardware)
-        for what, own, expected in (
-            ("shape", cotangent.shape, output.shape),
-            ("dtype", cotangent.dtype, output.dtype),
-        ):
-            if own != expected:
-                raise (ShapeError if what == "shape" else DTypeError)(
-                    f"gradient {index} has {what} {own}, and the result {expected}",
-                    hint="A gradient has the shape and dtype of its result",
-                    operation=self._operation,
-                )
+        check_like(cotangent, output, f"gradient {index}", "result", self._operation)
         meet(under(output.device, transforms()), cotangent.device)
         return cotangent.primitive
 
@@ -132,18 +125,18 @@ class Pullback:
     ) -> Tensor:
         if primitive is None:
             made = zeros(argument.shape, dtype=argument.dtype, device=argument.device)
-            return self._result(made)
+            return self._for_caller(made)
         is_checkpointing = prevailing_strategy([leaf, *given])
         layers = under(leaf.device, transforms()).layers
         device = leaf.device.layered(layers, is_checkpointing=is_checkpointing)
-        return self._result(dispatch.wrap(primitive, device.type_of(primitive)))
+        return self._for_caller(dispatch.wrap(primitive, device.type_of(primitive)))
 
-    def _result(self, x: Tensor) -> Tensor:
+    def _for_caller(self, x: Tensor) -> Tensor:
         # What a later transform records is its own: it differentiates the pullback.
-        is_recorded = self._is_recorded or len(transforms()) > self._depth
+        is_recorded = self._is_recorded or self._runs_under_later_transforms()
         if not is_recorded and is_tracked(x.primitive):
             x = dispatch.detach(x)
-        return settled(x, is_plain=self._is_plain)
+        return on_device_of_caller(x, has_autodiff=self._has_autodiff)
 
 
 def linearize(
@@ -170,41 +163,31 @@ def linearize(
     operation : str
         Name of the transform in errors.
     """
-    numbers = [argnums] if isinstance(argnums, int) else list(argnums)
-    positions = [_position(number, len(args), operation) for number in numbers]
-    if len(set(positions)) < len(positions):
-        raise ArgumentError(f"argnums {tuple(numbers)} has an argument twice", operation=operation)
-    selected = args[positions[0]] if isinstance(argnums, int) else tuple(args[i] for i in positions)
-    parts, structure = flatten(selected)
+    positions = _positions(argnums, len(args), operation)
+    selected = [args[position] for position in positions]
+    is_single = isinstance(argnums, int)
+    parts, structure = flatten(selected[0] if is_single else tuple(selected))
     names = [path for number in positions for path in paths(args[number], f"argument {number}")]
     arguments = [
         _differentiable(one, name, operation) for one, name in zip(parts, names, strict=True)
     ]
     is_checkpointing = any(one.device.is_checkpointing for one in arguments)
-    stack = transforms()
-    transform = Transform(GRAD, is_checkpointing=is_checkpointing)
+    stack = (*transforms(), Transform(GRAD, is_checkpointing=is_checkpointing))
     state = recording.get()
     is_recorded = state is not False
     token = recording.set(state if is_recorded else True)
     try:
-        with running((*stack, transform)):
+        with running(stack):
             leaves = [
-                dispatch.require_grad(
-                    layered(one, (*stack, transform), is_checkpointing=is_checkpointing)
-                )
+                dispatch.require_grad(layered(one, stack, is_checkpointing=is_checkpointing))
                 for one in arguments
             ]
             for one in leaves:
                 one.device.below.ops  # noqa: B018 — opened, so that `lifted` finds its device
             # The function may write to its arguments, which a leaf does not permit.
-            values = [independent(one) for one in leaves]
-            replaced = unflatten(structure, values)
-            changed = list(args)
-            for position, value in zip(
-                positions, [replaced] if isinstance(argnums, int) else replaced, strict=True
-            ):
-                changed[position] = value
-            result = function(*changed, **kwargs)
+            tree = unflatten(structure, [independent(one) for one in leaves])
+            values = dict(zip(positions, [tree] if is_single else tree, strict=True))
+            result = function(*[values.get(i, arg) for i, arg in enumerate(args)], **kwargs)
             result, aux = _with_aux(result, has_aux=has_aux, operation=operation)
             outputs, output_structure = flatten(result)
             check_tensors(outputs, result, "result", operation)
@@ -219,7 +202,16 @@ def linearize(
         is_recorded=is_recorded,
         operation=operation,
     )
-    return pullback, _without_layer(aux, pullback, len(stack))
+    return pullback, map_tensors(pullback.result, aux)
+
+
+def _positions(argnums: int | Sequence[int], count: int, operation: str) -> list[int]:
+    """The arguments to differentiate by, counted from the first of all positional ones."""
+    numbers = [argnums] if isinstance(argnums, int) else list(argnums)
+    positions = [_position(number, count, operation) for number in numbers]
+    if len(set(positions)) < len(positions):
+        raise ArgumentError(f"argnums {tuple(numbers)} has an argument twice", operation=operation)
+    return positions
 
 
 def _position(number: Any, count: int, operation: str) -> int:
@@ -234,24 +226,23 @@ def _position(number: Any, count: int, operation: str) -> int:
 
 def _differentiable(x: Any, name: str, operation: str) -> Tensor:
     """A tensor to differentiate by."""
-    number = x if isinstance(x, DispatchTensor) else python_number(x)
-    if isinstance(number, float):
-        return asarray(number)
-    if not isinstance(number, DispatchTensor):
+    if is_tensor(x):
+        check_layers(x, name, operation)
+        if not x.dtype.is_float:
+            raise DTypeError(
+                f"{name} is a tensor of {x.dtype}; only float tensors have gradients",
+                hint="Convert it with .astype(), or choose other arguments with argnums",
+                operation=operation,
+            )
+        return x
+    number = python_number(x)
+    if not isinstance(number, float):
         raise OperandTypeError(
             f"{name} is an object of type {type(x).__name__}, by which nothing is differentiated",
             hint="Pass float tensors, or choose other arguments with argnums",
             operation=operation,
         )
-    check_layers(number, name, operation)
-    dtype: DType = number.tensor_type.dtype
-    if not dtype.is_float:
-        raise DTypeError(
-            f"{name} is a tensor of {dtype}; only float tensors have gradients",
-            hint="Convert it with .astype(), or choose other arguments with argnums",
-            operation=operation,
-        )
-    return number  # type: ignore[return-value]  # the only subclass that users see
+    return asarray(number)
 
 
 def _with_aux(result: Any, *, has_aux: bool, operation: str) -> tuple[Any, Any]:
@@ -264,15 +255,3 @@ def _with_aux(result: Any, *, has_aux: bool, operation: str) -> tuple[Any, Any]:
             operation=operation,
         )
     return result
-
-
-def _without_layer(aux: Any, pullback: Pullback, depth: int) -> Any:
-    """What a function returned beside its results, with tensors as the caller knows them."""
-    leaves, structure = flatten(aux)
-    return unflatten(
-        structure,
-        [
-            pullback._result(lowered(one, depth)) if isinstance(one, DispatchTensor) else one  # type: ignore[arg-type]  # the only subclass
-            for one in leaves
-        ],
-    )

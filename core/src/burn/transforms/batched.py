@@ -8,8 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from burn.batching import Frame
-from burn.devices import VMAP, Transform, running, transforms
-from burn.dispatch import DispatchTensor
+from burn.devices import VMAP, Transform, running, transforms, under
 from burn.errors import ArgumentError, OperandTypeError, ShapeError
 from burn.functions.common import dispatch
 from burn.functions.manipulation import moveaxis
@@ -20,9 +19,10 @@ from burn.transforms._arguments import (
     check_callable,
     check_layers,
     check_tensors,
+    is_tensor,
     layered,
-    settled,
-    under,
+    map_tensors,
+    on_device_of_caller,
 )
 from burn.tree import broadcast, flatten, paths, unflatten
 
@@ -176,9 +176,9 @@ class _Batch:
             _axis_of(leaf, axis, name)
             for leaf, axis, name in zip(self._leaves, axes, names, strict=True)
         ]
-        tensors = [leaf for leaf in self._leaves if isinstance(leaf, DispatchTensor)]
-        self.is_checkpointing = any(one.tensor_type.device.is_checkpointing for one in tensors)
-        self._is_plain = not any(one.tensor_type.device.layers for one in tensors)
+        devices = [leaf.device for leaf in self._leaves if is_tensor(leaf)]
+        self.is_checkpointing = any(one.is_checkpointing for one in devices)
+        self._has_autodiff = any(one.layers for one in devices)
         self.size = self._common_length(names)
         self._drawn: dict[Key, int] | None = None
 
@@ -232,7 +232,7 @@ class _Batch:
         )
         below = under(device, self._stack)
         result = dispatch.wrap(primitive, below.tensor_type(x.dtype))
-        return settled(result, is_plain=self._is_plain)
+        return on_device_of_caller(result, has_autodiff=self._has_autodiff)
 
     def words_per_example(self, generator: Key) -> int:
         """The 32-bit words that one example draws: those that the first example draws alone."""
@@ -243,13 +243,9 @@ class _Batch:
                 leaf if axis is None else moveaxis(leaf, axis, 0)[0]
                 for leaf, axis in zip(self._leaves, self._axes, strict=True)
             ]
-            leaves, structure = flatten((unflatten(self._structure, firsts), self._kwargs))
             # Other tensors, since the function may write to its arguments.
-            copies = [
-                independent(x) if isinstance(x, DispatchTensor) else x  # type: ignore[arg-type]  # the only subclass
-                for x in leaves
-            ]
-            args, kwargs = unflatten(structure, copies)
+            arguments = unflatten(self._structure, firsts), self._kwargs
+            args, kwargs = map_tensors(independent, arguments)
             with running(self._stack), isolated() as self._drawn:
                 self._function(*args, **kwargs)
         return self._drawn.get(generator, 0)
@@ -264,17 +260,17 @@ def _axis_of(leaf: Any, axis: Any, name: str) -> int | None:
     """The batch axis of an argument, counted from the front."""
     if axis is None:
         return None
-    if not isinstance(leaf, DispatchTensor):
+    if not is_tensor(leaf):
         raise OperandTypeError(
             f"{name} is an object of type {type(leaf).__name__}, which has no batch axis",
             hint="Give it None in in_axes, or make it a tensor with burn.asarray",
             operation="vmap",
         )
     check_layers(leaf, name, "vmap")
-    rank = len(leaf.primitive.shape)
+    rank = len(leaf.shape)
     if axis.__class__ is not int or not -rank <= axis < rank:
         raise ArgumentError(
-            f"{name} of shape {tuple(leaf.primitive.shape)} has no axis {axis!r}",
+            f"{name} of shape {leaf.shape} has no axis {axis!r}",
             hint="in_axes says for each argument which axis is that of the batch",
             operation="vmap",
         )

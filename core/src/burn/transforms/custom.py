@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from burn.autodiff import custom_node, is_tracked, records
-from burn.devices import VMAP, Device, Transform, running, transforms
+from burn.devices import VMAP, Device, Transform, running, transforms, under
 from burn.dispatch import meet
 from burn.errors import ArgumentError, AutodiffError, OperandTypeError
 from burn.functions.common import dispatch
@@ -25,7 +25,6 @@ from burn.transforms._arguments import (
     layered,
     map_tensors,
     resumed,
-    under,
     without_layer,
 )
 from burn.tree import Structure, broadcast, describe, flatten, paths, unflatten

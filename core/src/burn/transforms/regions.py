@@ -15,7 +15,7 @@ from burn.autodiff import (
     recording,
 )
 from burn.batching import BatchedTensor
-from burn.devices import VMAP, Transform, transforms
+from burn.devices import VMAP, Transform, each_layer, transforms
 from burn.dispatch import meet, meta_of
 from burn.errors import AutodiffError
 from burn.functions.common import dispatch
@@ -147,15 +147,12 @@ class _Region:
         device: Device = functools.reduce(meet, [one.device for one in results])
         unbatched = [_unbatched(one.primitive) for one in results]
         primitives = [primitive for primitive, _ in unbatched]
-        for depth, layer in enumerate(device.layers):
-            at_layer = device.layered(
-                device.layers[: depth + 1], is_checkpointing=device.is_checkpointing
-            )
+        for level, at_layer in enumerate(each_layer(device)):
             kind = at_layer.backend.tensor_type
             nodes = [
-                node for one, used in self.levels.items() if one.level == depth for node in used
+                node for one, used in self.levels.items() if one.level == level for node in used
             ]
-            if layer == VMAP:
+            if at_layer.layers[-1] == VMAP:
                 primitives = [
                     at_layer.backend.wrap(one, frames[kind]) if kind in frames else one
                     for one, (_, frames) in zip(primitives, unbatched, strict=True)
