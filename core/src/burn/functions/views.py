@@ -212,9 +212,9 @@ def _writable_origin(x: Tensor, operation: str) -> tuple[Tensor, Path | None]:
     root, path = _origin(x)
     if dispatch.is_tracked(root):
         if dispatch.is_require_grad(root):
-            what = "a leaf that requires gradients" if x is root else "a view of such a leaf"
+            what = "a leaf" if x is root else "a view of a leaf"
             raise AutodiffError(
-                f"cannot write to {what}",
+                f"cannot write to {what} that requires gradients",
                 hint="Write to y = burn.asarray(x, copy=True), whose gradient goes on to x; or "
                 "write to y = x.detach() and make it a new leaf with y.require_grad()",
                 operation=operation,
