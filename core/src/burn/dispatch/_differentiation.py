@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from burn.aliases import Primitive
 from burn.autodiff import DistributedParams, Gradients as Primitives, HookHandle
 from burn.devices import TensorType, under_running
-from burn.dispatch._operands import DispatchTensor, meet
+from burn.dispatch._operands import DispatchTensor, common_device
 from burn.dispatch.gradients import Gradients, name_of, replacement
 from burn.errors import AutodiffError, OperandTypeError
 
@@ -84,7 +84,7 @@ class Differentiation(Generic[_Tensor]):
     def grad_replace(self, x: _Tensor, gradients: Any, grad: _Tensor) -> None:
         """Put another gradient in place of that of a tensor."""
         backend = self._autodiff_device(x).backend
-        meet(x.tensor_type.device, grad.tensor_type.device)
+        common_device(x.tensor_type.device, grad.tensor_type.device)
         primitive = self._untracked(grad, "a gradient")
         backend.grad_replace(x.primitive, _primitives(gradients), primitive)
 

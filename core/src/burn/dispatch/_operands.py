@@ -25,8 +25,8 @@ __all__ = [
     "check_kind",
     "common_device",
     "common_dtype",
+    "device_of_operands",
     "dtype_with_number",
-    "meet",
     "meta_of",
     "mixes_strategies",
     "prevailing_strategy",
@@ -87,7 +87,7 @@ def to_scalar(value: Any, dtype: DType) -> Scalar:
     return number
 
 
-def common_device(definition: Op, operands: Sequence[Any]) -> Device:
+def device_of_operands(definition: Op, operands: Sequence[Any]) -> Device:
     """The device of all tensors among the operands."""
     if len(operands) != len(definition.operands):
         raise OperandTypeError(
@@ -100,7 +100,7 @@ def common_device(definition: Op, operands: Sequence[Any]) -> Device:
             raise OperandTypeError(f"{name} must be a list of tensors, not {_kind_of(operand)}")
         for one in operand if spec.is_list else [operand]:
             if isinstance(one, DispatchTensor):
-                device = meet(device, one.tensor_type.device)
+                device = common_device(device, one.tensor_type.device)
             elif not _fits(spec, one):
                 takes = "a tensor or a number" if spec.scalar else "a tensor"
                 takes += " or None" if spec.optional else ""
@@ -172,7 +172,7 @@ def _fits(spec: Operand, operand: Any) -> bool:
     return spec.scalar and isinstance(operand, (bool, int, float, complex))
 
 
-def meet(first: Device | None, second: Device) -> Device:
+def common_device(first: Device | None, second: Device) -> Device:
     """Device of an op on tensors of two devices of the same hardware: the one with more layers."""
     if first is None or first is second:
         return second

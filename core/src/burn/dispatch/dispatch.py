@@ -22,7 +22,7 @@ from burn.dispatch._differentiation import Differentiation
 from burn.dispatch._operands import (
     DispatchTensor,
     as_python,
-    meet,
+    common_device,
     meta_of,
     mixes_strategies,
     tensors_among,
@@ -136,7 +136,7 @@ class Dispatch(Differentiation[_Tensor]):
         device = x.tensor_type.device
         backend = device.ops.backend
         try:
-            return backend.to_data(self._value(x))  # type: ignore[no-any-return]  # of the backend
+            return backend.to_data(value_of(x.primitive))  # type: ignore[no-any-return]  # of the backend
         except Exception as error:  # noqa: BLE001 — of whatever library is underneath
             fail(device, error, f"to_data({meta_of(x)})")
 
@@ -147,7 +147,7 @@ class Dispatch(Differentiation[_Tensor]):
         for index, x in enumerate(tensors):
             by_device.setdefault(x.tensor_type.device, []).append(index)
         for device, indices in by_device.items():
-            primitives = [self._value(tensors[index]) for index in indices]
+            primitives = [value_of(tensors[index].primitive) for index in indices]
             backend = device.ops.backend
             try:
                 data = backend.read_all(primitives)
@@ -174,22 +174,23 @@ class Dispatch(Differentiation[_Tensor]):
         if target is source:
             return x
         tensor_type = target.tensor_type(dtype)
-        if len(target.layers) < len(source.layers) and self.is_tracked(x):
+        is_leaving = len(target.layers) < len(source.layers)
+        if is_leaving and self.is_tracked(x):
             raise AutodiffError(
                 f"the gradient of a tracked tensor would be lost on {target}",
                 hint=f'Move it to "autodiff<{target.name}>", or drop the gradient with .inner()',
                 operation="to_device",
             )
+        primitive = value_of(x.primitive) if is_leaving else x.primitive
         if target.hardware is source.hardware:
-            meet(source, target)  # refuses the layers of another transform
-            at_end = self._value(x) if len(target.layers) < len(source.layers) else x.primitive
-            return self.wrap(at_end, tensor_type)
-        if len(target.layers) < len(source.layers):
-            value = transfer(dtype, source.hardware, target.hardware, self._value(x))
-            return self.wrap(value, tensor_type)
-        # To the layers above those of the source it is a constant.
-        end = target.layered(source.layers, is_checkpointing=target.is_checkpointing)
-        return self.wrap(_route(dtype, source, end).carry(x.primitive), tensor_type)
+            common_device(source, target)  # refuses the layers of another transform
+        elif is_leaving:
+            primitive = transfer(dtype, source.hardware, target.hardware, primitive)
+        else:
+            # To the layers above those of the source it is a constant.
+            same_layers = target.layered(source.layers, is_checkpointing=target.is_checkpointing)
+            primitive = _route(dtype, source, same_layers).carry(primitive)
+        return self.wrap(primitive, tensor_type)
 
     def memory_cleanup(self, device: Device) -> None:
         """Give memory that is held but not in use back to the system."""
@@ -275,10 +276,6 @@ class Dispatch(Differentiation[_Tensor]):
         if device.layers[-1] == VMAP:
             value_of(primitive)  # raises: there is one for each example
         return primitive.primitive
-
-    def _value(self, x: _Tensor) -> Primitive:
-        """The primitive of the hardware's backend; an error where there is one per example."""
-        return value_of(x.primitive)
 
     def _untracked(self, x: _Tensor, what: str) -> Primitive:
         """The primitive below autodiff of a tensor that may have no graph to lose."""

@@ -7,7 +7,7 @@ from typing import Any, Final, TypeAlias
 
 from burn.aliases import Primitive
 from burn.autodiff import AutodiffTensor, Gradients as Primitives, Leaf
-from burn.dispatch._operands import DispatchTensor, meet, meta_of
+from burn.dispatch._operands import DispatchTensor, common_device, meta_of
 from burn.errors import (
     AutodiffError,
     DTypeError,
@@ -158,7 +158,7 @@ class Gradients(Mapping[Any, Any]):
         return f"Gradients({', '.join(shown[:_SHOWN] + more)})"
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _load, (self._tensor_class, self._level, list(self.items()) or self._pairs)
+        return _load, (self._tensor_class, self._level, list(self.items()))
 
     def _leaves(self) -> list[Leaf]:
         return [node for node in self.primitives.by_node if isinstance(node, Leaf)]
@@ -222,7 +222,7 @@ def replacement(result: object, gradient: DispatchTensor, what: str) -> Primitiv
     if found.shape != expected.shape:
         raise ShapeError(f"{what} returned a {found} for the gradient {expected}")
     device = gradient.tensor_type.device
-    meet(device, result.tensor_type.device)
+    common_device(device, result.tensor_type.device)
     primitive = result.primitive
     if isinstance(primitive, AutodiffTensor) and primitive.level >= len(device.layers):
         raise AutodiffError(

@@ -17,8 +17,8 @@ from burn.dispatch._operands import (
     DispatchTensor,
     as_python,
     check_kind,
-    common_device,
     common_dtype,
+    device_of_operands,
     meta_of,
     to_scalar,
 )
@@ -109,7 +109,7 @@ def plan_call(definition: Op, operands: Sequence[Any]) -> Plan:
         If it does not take operands of these types.
     """
     operands = [as_python(operand) for operand in operands]
-    device = common_device(definition, operands)
+    device = device_of_operands(definition, operands)
     specs = list(definition.operands.items())
     together = [
         (spec, one)

@@ -9,7 +9,7 @@ import numpy as np
 
 from burn.backend.dlpack import import_host, is_readable
 from burn.devices import Device
-from burn.dispatch import DispatchTensor, meet, unary
+from burn.dispatch import DispatchTensor, common_device, unary
 from burn.dtype import DType
 from burn.errors import ArgumentError, ExportError, ShapeError
 from burn.functions.common import DeviceLike, dispatch
@@ -136,7 +136,7 @@ def _joined(obj: Any, wanted: DType | None, device: DeviceLike | None, copy: boo
         raise _needs_copy(obj)
     elements = elements_of(obj)
     tensors = [one for one in elements.arrays if isinstance(one, DispatchTensor)]
-    common = functools.reduce(meet, [one.tensor_type.device for one in tensors])
+    common = functools.reduce(common_device, [one.tensor_type.device for one in tensors])
     result = _along_first_axis(obj, wanted or dtype_of(elements, common), common)
     return result if device is None else result.to_device(device)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from burn.autodiff import Gradients, backward_all, is_tracked, recording
 from burn.devices import GRAD, Transform, running, transforms, under
-from burn.dispatch import DispatchTensor, meet, prevailing_strategy
+from burn.dispatch import DispatchTensor, common_device, prevailing_strategy
 from burn.errors import ArgumentError, DTypeError, OperandTypeError
 from burn.functions.common import dispatch
 from burn.functions.creation import asarray, zeros
@@ -117,7 +117,7 @@ class Pullback:
                 )
             cotangent = asarray(number, dtype=output.dtype, device=output.device.hardware)
         check_like(cotangent, output, f"gradient {index}", "result", self._operation)
-        meet(under(output.device, transforms()), cotangent.device)
+        common_device(under(output.device, transforms()), cotangent.device)
         return cotangent.primitive
 
     def _gradient(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from burn.autodiff import custom_node, is_tracked, records
 from burn.devices import VMAP, Device, Transform, running, transforms, under
-from burn.dispatch import meet
+from burn.dispatch import common_device
 from burn.errors import ArgumentError, AutodiffError, OperandTypeError
 from burn.functions.common import dispatch
 from burn.functions.creation import zeros
@@ -122,7 +122,7 @@ class custom_vjp:  # noqa: N801 — used as a decorator
                 operation=self._rules.name,
             )
         devices = [one.device for one in flatten(bound.args)[0] if is_tensor(one)]
-        device = functools.reduce(meet, devices, None)
+        device = functools.reduce(common_device, devices, None)
         stack = transforms()
         if device is None or (not device.layers and not stack):
             return self._rules.run_function(*bound.args)

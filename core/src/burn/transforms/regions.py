@@ -16,7 +16,7 @@ from burn.autodiff import (
 )
 from burn.batching import BatchedTensor
 from burn.devices import VMAP, Transform, each_layer, transforms
-from burn.dispatch import meet, meta_of
+from burn.dispatch import common_device, meta_of
 from burn.errors import AutodiffError
 from burn.functions.common import dispatch
 from burn.functions.views import independent
@@ -144,7 +144,7 @@ class _Region:
 
     def _recorded(self, results: list[Tensor], indices: list[int]) -> list[Tensor]:
         """The results on one hardware with a node in each layer in which tensors were tracked."""
-        device: Device = functools.reduce(meet, [one.device for one in results])
+        device: Device = functools.reduce(common_device, [one.device for one in results])
         unbatched = [_unbatched(one.primitive) for one in results]
         primitives = [primitive for primitive, _ in unbatched]
         for level, at_layer in enumerate(each_layer(device)):
