@@ -223,7 +223,7 @@ def test_a_shape_that_depends_on_values_is_an_error(level):
 
 def test_a_tensor_of_a_call_that_has_returned_is_an_error(level):
     x = level.given(floats(3, 2))
-    level.frame.is_active = False
+    level.frame.leave()
     with pytest.raises(ArgumentError, match="has returned"):
         level.table.add(x, 1.0)
     with pytest.raises(ArgumentError, match="has returned"):

@@ -1,7 +1,9 @@
 """`burn.custom_vjp` and `burn.checkpoint`: values, gradients, random numbers, memory, refusals."""
 
 import gc
+import itertools
 import sys
+import threading
 import tracemalloc
 
 import numpy as np
@@ -447,6 +449,41 @@ def test_batches_of_regions_and_regions_of_batches():
         burn.grad(lambda x: burn.checkpoint(burn.vmap(region))(x).sum())(rows),
     ):
         np.testing.assert_allclose(gradients.numpy(), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_two_threads_may_run_a_region_of_a_batch_again_at_once():
+    calls, kept = itertools.count(), []
+    first_runs, second_runs, first_is_done = (threading.Event() for _ in range(3))
+
+    def function(x):
+        kept.append(x)
+        number = next(calls)
+        if number == 1:
+            first_runs.set()
+            second_runs.wait(10)
+        if number == 2:
+            second_runs.set()
+            first_is_done.wait(10)
+        return (x * x).sum()
+
+    x = leaf(ROWS)
+    y = burn.vmap(burn.checkpoint(function))(x).sum()
+    found = []
+
+    def work():
+        found.append(x.grad(y.backward(retain_graph=True)).tolist())
+        first_is_done.set()
+
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    threads[0].start()
+    first_runs.wait(10)
+    threads[1].start()
+    for one in threads:
+        one.join()
+    assert found == [(2 * ROWS).tolist()] * 2
+    for one in kept:
+        with pytest.raises(burn.ArgumentError, match="was kept from a call"):
+            one * 2
 
 
 def test_draws_in_a_batch_are_those_of_a_loop():

@@ -186,7 +186,7 @@ def check_active(tensor: BatchedTensor, frame: Frame | None) -> None:
     ArgumentError
         If the call has returned, or is another one.
     """
-    if not tensor.frame.is_active:
+    if not tensor.frame.runs:
         raise ArgumentError(
             f"a tensor of shape {tensor.shape} was kept from a call of burn.vmap that has returned",
             hint="Return it from the function that is mapped: the batch axis is added to it then",

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
-from typing import Any
+from typing import Any, Final
 
 from burn.ops.signature import Primitive, Shape
 
 __all__ = ["BatchedTensor", "Frame"]
+
+
+_lock: Final = threading.Lock()
+"""Held while `Frame.runs` changes: threads may run one call again at the same time."""
 
 
 class Frame:
@@ -26,19 +31,30 @@ class Frame:
         Number of examples: the length of the batch axis.
     allows_fallback : bool
         Whether an op may run in a loop over the examples; if not, it is an error.
-    is_active : bool
-        Whether the call still runs. Its tensors are an error afterwards.
+    runs : int
+        How often the call runs now: once until it returns, and once for each backward pass that
+        runs it again. Its tensors are an error where it does not.
     fallbacks : Counter of str
         How often each op ran in a loop over the examples, by its name.
     """
 
-    __slots__ = ("allows_fallback", "fallbacks", "is_active", "size")
+    __slots__ = ("allows_fallback", "fallbacks", "runs", "size")
 
     def __init__(self, size: int, *, allows_fallback: bool = True) -> None:
         self.size = size
         self.allows_fallback = allows_fallback
-        self.is_active = True
+        self.runs = 1
         self.fallbacks: Counter[str] = Counter()
+
+    def enter(self) -> None:
+        """Count one more run."""
+        with _lock:
+            self.runs += 1
+
+    def leave(self) -> None:
+        """Count one run less."""
+        with _lock:
+            self.runs -= 1
 
 
 class BatchedTensor:

@@ -65,15 +65,14 @@ def batched(
 def resumed(stack: tuple[Transform, ...]) -> Iterator[None]:
     """Context in which transforms run again that have returned, for a backward pass."""
     frames = [one.frame for one in stack if one.frame is not None]
-    were_active = [one.is_active for one in frames]
     for one in frames:
-        one.is_active = True
+        one.enter()
     try:
         with running(stack):
             yield
     finally:
-        for one, was_active in zip(frames, were_active, strict=True):
-            one.is_active = was_active
+        for one in frames:
+            one.leave()
 
 
 def is_wrapped_at(x: Any, level: int) -> bool:

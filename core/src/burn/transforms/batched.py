@@ -71,7 +71,7 @@ class Vmapped:
                 for one, axis, name in zip(leaves, axes, names, strict=True)
             ]
         finally:
-            frame.is_active = False
+            frame.leave()
             self.fallbacks.update(frame.fallbacks)
         batch.finish_draws()
         return unflatten(structure, outputs)
