@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 from filelock import FileLock
 
+from burn.devices import transforms
 from burn.errors import DeviceUnavailableError
 
 if TYPE_CHECKING:
@@ -127,6 +128,13 @@ def install_folder(run_python: Run) -> Callable[[Path], str]:
         return path
 
     return add
+
+
+@pytest.fixture
+def no_transform_is_left() -> Iterator[None]:
+    """After the test no transform runs."""
+    yield
+    assert transforms() == ()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

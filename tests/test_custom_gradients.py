@@ -1,8 +1,6 @@
 """`burn.custom_vjp` and `burn.checkpoint`: values, gradients, random numbers, memory, refusals."""
 
-import gc
 import itertools
-import sys
 import threading
 import tracemalloc
 
@@ -10,19 +8,15 @@ import numpy as np
 import pytest
 
 import burn
-from burn.devices import transforms
 from burn.nn import functional as F
+from test_transforms import assert_no_growth
 
 CPU = burn.Device("cpu")
 AUTODIFF = CPU.autodiff()
 DEVICES = burn.Device.enumerate()
 ROWS = np.arange(6, dtype=np.float32).reshape(3, 2)
 
-
-@pytest.fixture(autouse=True)
-def no_transform_is_left():
-    yield
-    assert transforms() == ()
+pytestmark = pytest.mark.usefixtures("no_transform_is_left")
 
 
 def tensor(values, device=CPU, **options):
@@ -37,23 +31,6 @@ def custom(function, forward, backward):
     made = burn.custom_vjp(function)
     made.defvjp(forward, backward)
     return made
-
-
-def assert_no_growth(step, count):
-    """Without the collector, steps add less than two blocks of memory each, and no cycle."""
-    gc.collect()
-    gc.disable()
-    try:
-        for _ in range(50):
-            step()
-        before = sys.getallocatedblocks()
-        for _ in range(count):
-            step()
-        # CPython keeps up to 2000 tuples of a length for later.
-        assert sys.getallocatedblocks() - before < 3000
-        assert gc.collect() == 0
-    finally:
-        gc.enable()
 
 
 # custom_vjp.

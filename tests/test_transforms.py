@@ -2,6 +2,7 @@
 
 import asyncio
 import contextvars
+import copy
 import functools
 import gc
 import pickle
@@ -28,14 +29,11 @@ FLOAT64 = [
 ]
 RANDOM = np.random.default_rng(0)
 
-# The forward mode of torch compiles its decompositions in this way.
-pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")
-
-
-@pytest.fixture(autouse=True)
-def no_transform_is_left():
-    yield
-    assert transforms() == ()
+pytestmark = [
+    pytest.mark.usefixtures("no_transform_is_left"),
+    # The forward mode of torch compiles its decompositions in this way.
+    pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated"),
+]
 
 
 def tensor(values, device=CPU, **options):
@@ -545,6 +543,14 @@ def test_no_grad_outside_gives_values_and_inside_constants():
         return (y * x).sum()
 
     assert burn.grad(function)(x).tolist() == [1.0, 4.0]
+
+
+def test_a_copy_of_a_device_is_the_device_inside_of_a_function_too():
+    def function(x):
+        assert copy.deepcopy({"device": x.device})["device"] is copy.copy(x.device) is x.device
+        return x * x
+
+    assert burn.grad(function)(3.0).item() == 6.0
 
 
 def test_tensors_of_two_devices_in_one_function():

@@ -15,11 +15,7 @@ CPU = burn.Device("cpu")
 AUTODIFF = CPU.autodiff()
 ROWS = np.arange(6, dtype=np.float32).reshape(3, 2)
 
-
-@pytest.fixture(autouse=True)
-def no_transform_is_left():
-    yield
-    assert transforms() == ()
+pytestmark = pytest.mark.usefixtures("no_transform_is_left")
 
 
 def tensor(values, device=CPU, **options):
@@ -219,7 +215,9 @@ def test_results_are_on_the_device_of_the_arguments(device):
 
 def test_arguments_of_two_devices_are_batched_together():
     x, y = tensor(ROWS), tensor(ROWS, device="torch/cpu")
-    first, second = burn.vmap(lambda x, y: (x.sum(), y.sum() + x.to_device("torch/cpu").sum()))(x, y)
+    first, second = burn.vmap(lambda x, y: (x.sum(), y.sum() + x.to_device("torch/cpu").sum()))(
+        x, y
+    )
     assert (first.device.name, second.device.name) == ("cpu:0", "torch/cpu:0")
     assert second.tolist() == (2 * ROWS.sum(1)).tolist()
 

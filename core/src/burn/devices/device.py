@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from typing import Final
+from typing import Any, Final
 
 from burn.device_id import DeviceId, encode_type_id
 from burn.devices._opened import OpenedDevice, TensorTypes
@@ -113,6 +113,12 @@ class Device(OpenedDevice):
 
     def __reduce__(self) -> tuple[object, ...]:
         return Device, (str(self),)
+
+    def __copy__(self) -> Device:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Device:
+        return self
 
     @property
     def backend_name(self) -> str:
