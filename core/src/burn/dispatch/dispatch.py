@@ -372,7 +372,7 @@ class Dispatch(Differentiation[_Tensor]):
             error.operation = error.operation or definition.describe(
                 [meta_of(as_python(operand)) for operand in operands], attrs
             )
-            raise
+            raise error.with_traceback(None) from error.__cause__
         return plan
 
     if TYPE_CHECKING:
