@@ -577,3 +577,23 @@ def test_ten_thousand_steps_with_regions_leave_nothing_behind():
         x.grad(region(x).sum().backward())
 
     assert_no_growth(step, 10_000)
+
+
+@pytest.mark.parametrize("change", ["write", "add", "replace", "derive", "loop"])
+def test_a_region_that_meets_other_tracked_tensors_again_is_an_error(change):
+    w = burn.asarray([1.0, 2.0], device=burn.Device("cpu").autodiff()).require_grad()
+    k = w * 3
+    y = burn.checkpoint(lambda t: t * k)(w * 1.0)
+    if change == "write":
+        k[0] = 50.0
+    elif change == "add":
+        k += 1
+    elif change == "replace":
+        k = burn.exp(w)
+    elif change == "derive":
+        k = k * 2
+    else:
+        for k in (w * 2, w * 3):
+            y = burn.checkpoint(lambda t: t * k)(y)  # noqa: B023 — the mistake that is tested
+    with pytest.raises(burn.AutodiffError, match="other tracked tensors when it ran again"):
+        y.sum().backward()

@@ -768,7 +768,7 @@ MISUSES = {
     "a keyword": (lambda x: burn.grad(square)(x=x), "keyword arguments are constants"),
     "no such argument": (lambda x: burn.grad(square, 1)(x), "no argument 1 among 1 positional"),
     "a bool": (lambda x: burn.grad(square, True)(x), "no argument True among"),
-    "a name": (lambda x: burn.grad(square, "x")(x), "no argument 'x' among"),
+    "a name": (lambda x: burn.grad(square, "x")(x), "argnums is 'x'"),
     "an argument twice": (lambda x: burn.grad(product, (0, -2))(x, x), "has an argument twice"),
     "an int": (lambda x: burn.grad(lambda x: x * x)(3), "argument 0 is an object of type int"),
     "an array": (lambda x: burn.grad(square)(x.numpy()), "type ndarray.*Pass float tensors"),
@@ -878,3 +878,22 @@ def assert_no_growth(step, count):
         assert gc.collect() == 0
     finally:
         gc.enable()
+
+
+def test_numbers_of_numpy_are_numbers():
+    x, y = tensor([1.0, 2.0]), tensor([3.0, 4.0])
+    product = lambda x, y: (x * y).sum()  # noqa: E731 — a name for two calls
+    assert burn.grad(product, np.int64(1))(x, y).tolist() == [1.0, 2.0]
+    first, second = burn.grad(product, (np.int32(0), 1), has_aux=np.False_)(x, y)
+    assert (first.tolist(), second.tolist()) == ([3.0, 4.0], [1.0, 2.0])
+    assert burn.vmap(lambda x: x, np.int64(0), np.int8(0), fallback=np.True_)(x).tolist() == [1, 2]
+    assert burn.grad(burn.sin)(np.float32(0.0)).item() == 1.0
+    with pytest.raises(burn.ArgumentError, match="argnums is None"):
+        burn.grad(product, None)(x, y)
+
+
+def test_a_number_is_on_the_device_of_the_tensors():
+    x = tensor([1.0, 2.0], "torch/cpu")
+    gradients = burn.grad(lambda scale, x: (scale * x).sum(), (0, 1))(2.0, x)
+    assert [one.device.name for one in gradients] == ["torch/cpu:0"] * 2
+    assert gradients[0].item() == 3.0

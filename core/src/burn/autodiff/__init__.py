@@ -9,9 +9,9 @@ from burn.autodiff.graph import (
     HookHandle,
     Leaf,
     Node,
-    custom_node,
 )
-from burn.autodiff.recording import Capture, RecordingTable, recording, records
+from burn.autodiff.recording import RecordingTable
+from burn.autodiff.recording_state import Capture, Replay, custom_node, recording, records
 from burn.autodiff.wrapped import (
     examples_of,
     is_tracked,
@@ -31,6 +31,7 @@ __all__ = [
     "Leaf",
     "Node",
     "RecordingTable",
+    "Replay",
     "Route",
     "backward_all",
     "custom_node",

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from burn.autodiff.backend import Autodiff
-from burn.autodiff.graph import custom_node
-from burn.autodiff.recording import records
+from burn.autodiff.recording_state import custom_node, records
 from burn.batching import Batch
 
 if TYPE_CHECKING:

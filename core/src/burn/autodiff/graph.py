@@ -31,7 +31,6 @@ __all__ = [
     "Output",
     "Parent",
     "Rule",
-    "custom_node",
     "hooks_of",
 ]
 
@@ -336,51 +335,3 @@ def hooks_of(node: Node) -> Hooks:
         rule.hooks = Hooks()
         node.rule = rule
     return rule.hooks  # type: ignore[no-any-return]  # of a Rule
-
-
-def custom_node(
-    tensor_type: type[AutodiffTensor],
-    parents: Sequence[Node],
-    primitives: Sequence[Primitive],
-    vjp: Callable[[OpTable, Sequence[Primitive | None]], Sequence[Primitive | None]],
-    ops: OpTable,
-    name: str,
-) -> list[AutodiffTensor]:
-    """Tracked tensors of a call that is no op.
-
-    Parameters
-    ----------
-    tensor_type : type
-        Tracked tensor class of the level.
-    parents : sequence of Node
-        Nodes of the tensors that the call depends on.
-    primitives : sequence
-        The outputs, of the level below.
-    vjp : callable
-        From the table to compute in and the gradient of each output, or None, to that of each
-        parent, or None.
-    ops : OpTable
-        The table of the level below.
-    name : str
-        What errors call it.
-    """
-
-    def call(ops: OpTable, ctx: Node, *cotangents: Primitive | None) -> Sequence[Primitive | None]:
-        del ctx
-        return vjp(ops, cotangents)
-
-    node = Node()
-    node.rule = Rule(name, call, ops, len(primitives), broadcasts=False)
-    node.parents = tuple(parents)
-    node.needs = (True,) * len(parents)
-    node.saved = ()
-    node.attrs = {}
-    node.output_shape = primitives[0].shape
-    several = len(primitives) > 1
-    tensors = []
-    for index, primitive in enumerate(primitives):
-        tensor = tensor_type()
-        tensor.primitive = primitive
-        tensor.node = Output(node, index, primitive.shape) if several else node
-        tensors.append(tensor)
-    return tensors

@@ -9,64 +9,16 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from contextvars import ContextVar
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from burn.autodiff.graph import AutodiffTensor, Node, Output, Parent, Rule
+from burn.autodiff.recording_state import recording, records
 from burn.errors import BurnError, UnsupportedOpError
 from burn.ops import Op, OpTable, Tag
 from burn.ops.signature import Primitive
 from burn.ops.table import with_requirement, wrapping
 
-__all__ = ["Capture", "RecordingTable", "recording", "records"]
-
-
-class Capture:
-    """In place of False for `recording`: ops are not recorded, but their tracked operands noted.
-
-    Parameters
-    ----------
-    levels : int
-        The number of levels for which this holds; those above record.
-
-    Attributes
-    ----------
-    tensors : dict
-        For each tracked tensor class, so for each level: the tensors by their nodes, in the order
-        in which ops with a gradient used them first.
-    """
-
-    __slots__ = ("levels", "tensors")
-
-    def __init__(self, levels: int) -> None:
-        self.levels = levels
-        self.tensors: dict[type[AutodiffTensor], dict[Node, AutodiffTensor]] = {}
-
-    def __bool__(self) -> Literal[False]:
-        return False
-
-    def note(self, tensor_type: type[AutodiffTensor], tensor: AutodiffTensor) -> None:
-        """Note an operand of an op."""
-        self.tensors.setdefault(tensor_type, {}).setdefault(tensor.node, tensor)
-
-
-recording: Final[ContextVar[bool | Capture]] = ContextVar("burn_recording", default=True)
-"""Whether ops on tracked operands are recorded; False inside ``burn.no_grad()``."""
-
-
-def records(tensor_type: type[AutodiffTensor], operands: Sequence[Any]) -> bool:
-    """Whether an op of a level is recorded; if a `Capture` prevents it, its operands are noted."""
-    state = recording.get()
-    if not isinstance(state, Capture):
-        return state
-    if tensor_type.level >= state.levels:
-        return True
-    for operand in operands:
-        if operand.__class__ is tensor_type:
-            state.note(tensor_type, operand)
-        elif operand.__class__ is list:
-            records(tensor_type, operand)
-    return False
+__all__ = ["RecordingTable"]
 
 
 _BROADCASTING: Final = Tag.ELEMENTWISE | Tag.CONTRACTION
@@ -224,10 +176,10 @@ class RecordingTable(OpTable):
                 return inner(*operands, **attrs)
             primitives = [self._unwrap(operand) for operand in operands]
             result = inner(*primitives, **attrs)
-            if not records(self.tensor_type, operands):
+            node = _new(Node)
+            if not records(self.tensor_type, operands, node):
                 return result
             outputs = result if several else (result,)
-            node = _new(Node)
             node.rule = rule
             node.parents = tuple([self._parent(operand) for operand in operands])
             node.needs = tuple(map(_needs, node.parents))
@@ -286,9 +238,9 @@ def _record_one(
             return inner(x, **attrs)
         primitive = x.primitive
         output = inner(primitive, **attrs)
-        if not is_recording() and not records(tensor_type, (x,)):
-            return output
         node = new(Node)
+        if not is_recording() and not records(tensor_type, (x,), node):
+            return output
         node.rule = rule
         node.parents = (x.node,)
         node.needs = (True,)
@@ -332,9 +284,9 @@ def _record_two(
         else:
             return inner(x1, x2, **attrs)
         output = inner(first, second, **attrs)
-        if not is_recording() and not records(tensor_type, (x1, x2)):
-            return output
         node = new(Node)
+        if not is_recording() and not records(tensor_type, (x1, x2), node):
+            return output
         node.rule = rule
         node.parents = (parent1, parent2)
         node.needs = needs

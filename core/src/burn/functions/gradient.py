@@ -6,7 +6,7 @@ import contextlib
 from contextvars import Token
 from typing import TYPE_CHECKING, Any
 
-from burn.autodiff import Capture, recording
+from burn.autodiff import recording
 from burn.dispatch import Gradients
 from burn.dtype import float32
 from burn.errors import ArgumentError
@@ -37,7 +37,7 @@ class no_grad(contextlib.ContextDecorator):  # noqa: N801 — used like a functi
     """
 
     def __init__(self) -> None:
-        self._tokens: list[Token[bool | Capture]] = []
+        self._tokens: list[Token[Any]] = []
 
     def __enter__(self) -> None:
         self._tokens.append(recording.set(False))

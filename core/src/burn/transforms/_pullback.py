@@ -12,6 +12,7 @@ from burn.dispatch import DispatchTensor, common_device, prevailing_strategy
 from burn.errors import ArgumentError, DTypeError, OperandTypeError
 from burn.functions.common import dispatch
 from burn.functions.creation import asarray, zeros
+from burn.functions.normalize import as_flag
 from burn.functions.views import independent
 from burn.ops.arguments import python_number
 from burn.transforms._arguments import (
@@ -29,6 +30,7 @@ from burn.transforms._arguments import (
 from burn.tree import Structure, describe, flatten, flatten_like, paths, unflatten
 
 if TYPE_CHECKING:
+    from burn.devices import Device
     from burn.tensor.tensor import Tensor
 
 __all__ = ["Pullback", "linearize"]
@@ -163,13 +165,18 @@ def linearize(
     operation : str
         Name of the transform in errors.
     """
-    positions = _positions(argnums, len(args), operation)
+    has_aux = as_flag(has_aux, "has_aux", operation)
+    number = python_number(argnums)
+    is_single = isinstance(number, int)
+    positions = _positions([number] if is_single else argnums, len(args), operation)
     selected = [args[position] for position in positions]
-    is_single = isinstance(argnums, int)
     parts, structure = flatten(selected[0] if is_single else tuple(selected))
     names = [path for number in positions for path in paths(args[number], f"argument {number}")]
+    leaves = [*parts, *flatten([args, kwargs])[0]]
+    devices = [one.device.hardware for one in leaves if is_tensor(one)]
     arguments = [
-        _differentiable(one, name, operation) for one, name in zip(parts, names, strict=True)
+        _differentiable(one, devices, name, operation)
+        for one, name in zip(parts, names, strict=True)
     ]
     is_checkpointing = any(one.device.is_checkpointing for one in arguments)
     stack = (*transforms(), Transform(GRAD, is_checkpointing=is_checkpointing))
@@ -205,27 +212,31 @@ def linearize(
     return pullback, map_tensors(pullback.result, aux)
 
 
-def _positions(argnums: int | Sequence[int], count: int, operation: str) -> list[int]:
+def _positions(argnums: Any, count: int, operation: str) -> list[int]:
     """The arguments to differentiate by, counted from the first of all positional ones."""
-    numbers = [argnums] if isinstance(argnums, int) else list(argnums)
-    positions = [_position(number, count, operation) for number in numbers]
+    if not isinstance(argnums, (list, tuple, range)):
+        raise ArgumentError(
+            f"argnums is {argnums!r}", hint="Use an integer or a tuple of them", operation=operation
+        )
+    positions = [_position(number, count, operation) for number in argnums]
     if len(set(positions)) < len(positions):
-        raise ArgumentError(f"argnums {tuple(numbers)} has an argument twice", operation=operation)
+        raise ArgumentError(f"argnums {tuple(argnums)} has an argument twice", operation=operation)
     return positions
 
 
-def _position(number: Any, count: int, operation: str) -> int:
+def _position(argnum: Any, count: int, operation: str) -> int:
+    number = python_number(argnum)
     if number.__class__ is not int or not -count <= number < count:
         raise ArgumentError(
-            f"there is no argument {number!r} among {count} positional ones",
+            f"there is no argument {argnum!r} among {count} positional ones",
             hint="argnums counts positional arguments from 0; keyword arguments are constants",
             operation=operation,
         )
-    return number % count
+    return int(number % count)
 
 
-def _differentiable(x: Any, name: str, operation: str) -> Tensor:
-    """A tensor to differentiate by."""
+def _differentiable(x: Any, devices: Sequence[Device], name: str, operation: str) -> Tensor:
+    """A tensor to differentiate by; a number goes to the first device of the arguments."""
     if is_tensor(x):
         check_layers(x, name, operation)
         if not x.dtype.is_float:
@@ -242,7 +253,7 @@ def _differentiable(x: Any, name: str, operation: str) -> Tensor:
             hint="Pass float tensors, or choose other arguments with argnums",
             operation=operation,
         )
-    return asarray(number)
+    return asarray(number, device=devices[0] if devices else None)
 
 
 def _with_aux(result: Any, *, has_aux: bool, operation: str) -> tuple[Any, Any]:

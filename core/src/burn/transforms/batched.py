@@ -12,8 +12,10 @@ from burn.devices import VMAP, Transform, running, transforms, under
 from burn.errors import ArgumentError, OperandTypeError, ShapeError
 from burn.functions.common import dispatch
 from burn.functions.manipulation import moveaxis
+from burn.functions.normalize import as_flag
 from burn.functions.views import independent
 from burn.generator import isolated, reserve
+from burn.ops.arguments import python_number
 from burn.transforms._arguments import (
     batched,
     check_callable,
@@ -137,6 +139,7 @@ def vmap(
     [[6.0, 12.0], [42.0, 56.0]]
     """
     check_callable(function, "vmap")
+    fallback = as_flag(fallback, "fallback", "vmap")
     return Vmapped(function, in_axes, out_axes, fallback=fallback)
 
 
@@ -218,6 +221,7 @@ class _Batch:
     def output(self, x: Tensor, axis: Any, name: str, transform: Transform) -> Tensor:
         """A result with the batch axis."""
         rank = len(x.shape) + 1
+        axis = python_number(axis)
         if axis.__class__ is not int or not -rank <= axis < rank:
             raise ArgumentError(
                 f"{name} has {rank} axes with that of the batch, which cannot be {axis!r}",
@@ -268,6 +272,7 @@ def _axis_of(leaf: Any, axis: Any, name: str) -> int | None:
         )
     check_layers(leaf, name, "vmap")
     rank = len(leaf.shape)
+    axis = python_number(axis)
     if axis.__class__ is not int or not -rank <= axis < rank:
         raise ArgumentError(
             f"{name} of shape {leaf.shape} has no axis {axis!r}",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from burn.autodiff import (
     AutodiffTensor,
     Capture,
+    Replay,
     backward_all,
     custom_node,
     is_tracked,
@@ -62,6 +63,11 @@ def checkpoint(function: Callable[..., Any]) -> Callable[..., Any]:
     AutodiffError
         In the backward pass, if the function uses other tracked tensors than in the first call.
 
+    Notes
+    -----
+    The second call uses what the function takes from elsewhere as it is then: do not write to such
+    tensors before the backward pass, or pass them as arguments, of which the values are kept.
+
     See Also
     --------
     Device.gradient_checkpointing : for all ops on a device, those that are cheap alone.
@@ -78,7 +84,8 @@ def checkpoint(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if not recording.get():
+        state = recording.get()
+        if not state and not isinstance(state, Replay):
             return function(*args, **kwargs)
         region = _Region(function, args, kwargs)
         result = region.run()
@@ -175,7 +182,8 @@ class _Region:
         cotangents: Sequence[Any],
     ) -> list[Any]:
         """The gradient of each tracked tensor that the call used, in one layer."""
-        token = recording.set(True)
+        known = {node for used in self.levels.values() for node in used}
+        token = recording.set(Replay(known, len(self._stack) + 1))
         try:
             with resumed(self._stack), replayed(self._states):
                 leaves = flatten(self._call())[0]
@@ -202,14 +210,7 @@ class _Region:
         lift = None if ops is own else functools.partial(lifted, operation="checkpoint")
         roots, starts = zip(*pairs, strict=True)
         found = backward_all(roots, starts, cut=frozenset(nodes), lift=lift)
-        gradients = [found.pop(node) for node in nodes]
-        if len(found):
-            raise AutodiffError(
-                "the function used other tracked tensors when it ran again",
-                hint="Do not replace what it uses before the backward pass, or pass it as argument",
-                operation="checkpoint",
-            )
-        return gradients
+        return [found.get(node) for node in nodes]
 
 
 def _shown(metas: list[Any]) -> str:
