@@ -41,3 +41,8 @@ def marks_of_suite(name, suite):
     """The gate tries a suite beyond single ops natively on each device."""
     later = name in EXAMPLES and suite in SLOW_ON_EXAMPLES
     return pytest.mark.exhaustive if later else marks_of(name)
+
+
+def is_tried(check, subject):
+    """The gate tries batching rules, which are those of the table on any device, on ``cpu:0``."""
+    return check.suite != "batching" or subject in (SUBJECTS["cpu:0"], SUBJECTS["cpu:0 minimal"])
