@@ -122,11 +122,11 @@ class CheckpointingTable(RecordingTable):
             result = record(*operands, **attrs)
             several = isinstance(result, tuple)
             first = result[0] if several else result
-            if not self._is_tracked(first):
+            if not self._is_own(first):
                 return result
             (node,) = first.node.parents if several else (first.node,)
-            tracked = [one for one in _flat(operands) if self._is_tracked(one)]
-            outputs = filter(self._is_tracked, result) if several else [result]
+            tracked = [one for one in _flat(operands) if self._is_own(one)]
+            outputs = filter(self._is_own, result) if several else [result]
             _mark_kept([*tracked, *outputs], node.saved)
             recipes = {
                 id(one.primitive): one.recipe for one in tracked if isinstance(_recipe(one), Recipe)
@@ -147,7 +147,7 @@ class CheckpointingTable(RecordingTable):
 
     def _held(self, operand: Primitive) -> Any:
         """What a recipe keeps of an operand: its recipe, or its primitive."""
-        if not self._is_tracked(operand):
+        if not self._is_own(operand):
             return operand
         recipe = _recipe(operand)
         return recipe if isinstance(recipe, Recipe) else operand.primitive

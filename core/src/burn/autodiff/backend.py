@@ -19,9 +19,10 @@ from burn.autodiff.graph import (
 )
 from burn.autodiff.recording import RecordingTable
 from burn.errors import AutodiffError, BurnError, DTypeError, OperandTypeError, ShapeError
-from burn.ops import OpTable, resolve
+from burn.ops import OpTable
 from burn.ops.arguments import real_number
 from burn.ops.shapes import size
+from burn.ops.table import resolve_below
 
 if TYPE_CHECKING:
     from burn.backend import Backend
@@ -80,12 +81,7 @@ class Autodiff:
         with self._lock:
             table = tables.get(device)
             if table is None:
-                below: Any = self.below
-                table_below = (
-                    below.for_device(device, checkpointing=checkpointing)
-                    if _decorators(below)
-                    else resolve(below, device)
-                )
+                table_below = resolve_below(self.below, device, checkpointing=checkpointing)
                 table = tables[device] = kind(table_below, self.tensor_type)
             return table
 

@@ -13,10 +13,10 @@ from typing import Any, Final, TypeAlias
 
 from burn.autodiff.graph import AutodiffTensor, Node, Output, Parent, Rule
 from burn.autodiff.recording_state import recording, records
-from burn.errors import BurnError, UnsupportedOpError
+from burn.errors import UnsupportedOpError
 from burn.ops import Op, OpTable, Tag
 from burn.ops.signature import Primitive
-from burn.ops.table import with_requirement, wrapping
+from burn.ops.table import DecoratorTable, with_requirement, wrapping
 
 __all__ = ["RecordingTable"]
 
@@ -28,29 +28,8 @@ Saver: TypeAlias = Callable[[Sequence[Any]], Sequence[Any]]
 _new = object.__new__
 
 
-class RecordingTable(OpTable):
-    """The ops of one device, which record their calls on tracked tensors.
-
-    Parameters
-    ----------
-    below : OpTable
-        The table that computes.
-    tensor_type : type
-        The tracked tensor class of this level.
-    """
-
-    def __init__(self, below: OpTable, tensor_type: type[AutodiffTensor]) -> None:
-        # The tables of both levels have the same dtypes and device.
-        self.below = below
-        self.tensor_type = tensor_type
-        self.backend = below.backend
-        self.device = below.device
-        self.dtypes = below.dtypes
-
-    def close(self, reason: BurnError) -> None:
-        """Remove the ops of both tables."""
-        super().close(reason)
-        self.below.close(reason)
+class RecordingTable(DecoratorTable):
+    """The ops of one device, which record their calls on tracked tensors."""
 
     def _resolve(self, definition: Op) -> Callable[..., Any]:
         inner = getattr(self.below, definition.name)
@@ -110,7 +89,7 @@ class RecordingTable(OpTable):
         unwrapped = self._unwrapped(inner)
 
         def call(*operands: Primitive, **attrs: Any) -> Any:
-            if recording.get() is not False and any(map(self._is_tracked, operands)):
+            if recording.get() is not False and any(map(self._is_own, operands)):
                 raise UnsupportedOpError(
                     "the result is not differentiable, and an operand is tracked",
                     hint="Call .detach() on the operand; instead of complex numbers, compute with "
@@ -128,7 +107,7 @@ class RecordingTable(OpTable):
         def call(*operands: Primitive, **attrs: Any) -> Any:
             if recording.get() is False:
                 return unwrapped(*operands, **attrs)
-            if not any(map(self._is_tracked, operands)):
+            if not any(map(self._is_own, operands)):
                 return inner(*operands, **attrs)
             if default is None:
                 raise UnsupportedOpError(
@@ -149,11 +128,6 @@ class RecordingTable(OpTable):
             return self.reshape(result, shape=result.shape)
         return result
 
-    def _is_tracked(self, operand: Primitive) -> bool:
-        if isinstance(operand, list):
-            return any(map(self._is_tracked, operand))
-        return operand.__class__ is self.tensor_type
-
     def _unwrap(self, operand: Primitive) -> Primitive:
         if operand.__class__ is self.tensor_type:
             return operand.primitive
@@ -161,8 +135,8 @@ class RecordingTable(OpTable):
 
     def _parent(self, operand: Primitive) -> Parent:
         if isinstance(operand, list):
-            return tuple([one.node if self._is_tracked(one) else None for one in operand])
-        return operand.node if self._is_tracked(operand) else None
+            return tuple([one.node if self._is_own(one) else None for one in operand])
+        return operand.node if self._is_own(operand) else None
 
     def _record_any(
         self, definition: Op, rule: Rule, inner: Callable[..., Any]
@@ -172,7 +146,7 @@ class RecordingTable(OpTable):
         savers: dict[tuple[bool, ...], Saver] = {}
 
         def call(*operands: Primitive, **attrs: Any) -> Any:
-            if not any(map(self._is_tracked, operands)):
+            if not any(map(self._is_own, operands)):
                 return inner(*operands, **attrs)
             primitives = [self._unwrap(operand) for operand in operands]
             result = inner(*primitives, **attrs)
@@ -205,7 +179,7 @@ class RecordingTable(OpTable):
         return call
 
     def _track(self, primitive: Primitive, node: Node) -> AutodiffTensor:
-        tensor = _new(self.tensor_type)
+        tensor: AutodiffTensor = _new(self.tensor_type)
         tensor.primitive = primitive
         tensor.node = node
         return tensor

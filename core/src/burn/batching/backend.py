@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from burn.batching.table import BatchingTable, check_active
 from burn.batching.tensor import BatchedTensor, Frame
-from burn.ops import OpTable, resolve
+from burn.ops.table import resolve_below
 
 if TYPE_CHECKING:
     from burn.backend import Backend
@@ -58,17 +58,10 @@ class Batch:
         with self._lock:
             table = self._tables.get((device, checkpointing))
             if table is None:
-                below = self._table_below(device, checkpointing)
+                below = resolve_below(self.below, device, checkpointing=checkpointing)
                 table = BatchingTable(below, self.tensor_type)
                 self._tables[device, checkpointing] = table
             return table
-
-    def _table_below(self, device: DeviceId, checkpointing: bool) -> OpTable:
-        below: Any = self.below
-        if not hasattr(below, "below"):
-            return resolve(below, device)
-        table: OpTable = below.for_device(device, checkpointing=checkpointing)
-        return table
 
     def is_batched(self, tensor: Primitive) -> bool:
         """Whether a tensor has the hidden batch axis of this level."""

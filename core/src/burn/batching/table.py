@@ -12,48 +12,27 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from burn.batching.tensor import BatchedTensor, Frame
-from burn.errors import ArgumentError, BurnError, UnsupportedOpError
-from burn.ops import Meta, Op, OpTable, Tag
+from burn.errors import ArgumentError, UnsupportedOpError
+from burn.ops import Meta, Op, Tag
 from burn.ops.batching import BatchedCall, BatchingRule, derived_rule
 from burn.ops.index_arithmetic import narrow
 from burn.ops.signature import Primitive
-from burn.ops.table import with_requirement, wrapping
+from burn.ops.table import DecoratorTable, with_requirement, wrapping
 
 __all__ = ["BatchingTable", "check_active"]
 
 _new: Final = object.__new__
 
 
-class BatchingTable(OpTable):
-    """The ops of one device, which run on all examples of batched tensors.
-
-    Parameters
-    ----------
-    below : OpTable
-        The table that computes.
-    tensor_type : type
-        The batched tensor class of this level.
-    """
-
-    def __init__(self, below: OpTable, tensor_type: type[BatchedTensor]) -> None:
-        # The tables of both levels have the same dtypes and device.
-        self.below = below
-        self.tensor_type = tensor_type
-        self.backend = below.backend
-        self.device = below.device
-        self.dtypes = below.dtypes
-
-    def close(self, reason: BurnError) -> None:
-        """Remove the ops of both tables."""
-        super().close(reason)
-        self.below.close(reason)
+class BatchingTable(DecoratorTable):
+    """The ops of one device, which run on all examples of batched tensors."""
 
     def _resolve(self, definition: Op) -> Callable[..., Any]:
         inner = getattr(self.below, definition.name)
         if not definition.operands:
             return inner  # type: ignore[no-any-return]  # an entry of a table
         batched = self._batched(definition)
-        is_batched = self._is_batched
+        is_batched = self._is_own
 
         def wrap(inner: Callable[..., Any]) -> Callable[..., Any]:
             def call(*operands: Primitive, **attributes: Any) -> Any:
@@ -94,11 +73,6 @@ class BatchingTable(OpTable):
 
         return run
 
-    def _is_batched(self, operand: Primitive) -> bool:
-        if operand.__class__ is list:
-            return any(map(self._is_batched, operand))
-        return operand.__class__ is self.tensor_type
-
     def _opened(
         self, operands: Sequence[Primitive], frame: Frame | None = None
     ) -> tuple[Frame | None, tuple[Any, ...], list[Any]]:
@@ -120,7 +94,7 @@ class BatchingTable(OpTable):
         return frame, tuple(flags), primitives
 
     def _wrap(self, primitive: Primitive, frame: Frame) -> BatchedTensor:
-        tensor = _new(self.tensor_type)
+        tensor: BatchedTensor = _new(self.tensor_type)
         tensor.primitive = primitive
         tensor.frame = frame
         return tensor

@@ -18,7 +18,15 @@ from burn.ops.quiet import quiet_context, run_in
 if TYPE_CHECKING:
     from burn.device_id import DeviceId
 
-__all__ = ["OpTable", "resolve", "specialized", "with_requirement", "wrapping"]
+__all__ = [
+    "DecoratorTable",
+    "OpTable",
+    "resolve",
+    "resolve_below",
+    "specialized",
+    "with_requirement",
+    "wrapping",
+]
 
 _log = logging.getLogger("burn")
 
@@ -130,6 +138,37 @@ class OpTable:
         )
 
 
+class DecoratorTable(OpTable):
+    """The ops of one device under a decorator, whose own tensors wrap primitives.
+
+    Parameters
+    ----------
+    below : OpTable
+        The table that computes.
+    tensor_type : type
+        The class of the decorator's own tensors, which have a `primitive` of the level below.
+    """
+
+    def __init__(self, below: OpTable, tensor_type: type) -> None:
+        # The tables of both levels have the same dtypes and device.
+        self.below = below
+        self.tensor_type: Any = tensor_type
+        self.backend = below.backend
+        self.device = below.device
+        self.dtypes = below.dtypes
+
+    def close(self, reason: BurnError) -> None:
+        """Remove the ops of both tables."""
+        super().close(reason)
+        self.below.close(reason)
+
+    def _is_own(self, operand: Any) -> bool:
+        """Whether an operand is a tensor of the decorator, or one in a list is."""
+        if operand.__class__ is list:
+            return any(map(self._is_own, operand))
+        return operand.__class__ is self.tensor_type
+
+
 class _Closed:
     """Replaces the backend of a closed table: each of its members raises the reason."""
 
@@ -171,6 +210,14 @@ def with_requirement(definition: Op, function: Callable[..., Any]) -> Callable[.
         return call
 
     return wrapping(function, wrap)
+
+
+def resolve_below(backend: Any, device: DeviceId, *, checkpointing: bool) -> OpTable:
+    """The op table below a decorator: of a backend, or of another decorator with that strategy."""
+    if not hasattr(backend, "below"):
+        return resolve(backend, device)
+    table: OpTable = backend.for_device(device, checkpointing=checkpointing)
+    return table
 
 
 def resolve(backend: Any, device: DeviceId) -> OpTable:
