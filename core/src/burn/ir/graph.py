@@ -1,0 +1,197 @@
+"""Programs as data: tensors by their ids, the calls of ops on them, and whole graphs of calls."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias
+
+from burn.aliases import Scalar
+from burn.dtype import DType
+from burn.errors import OperandTypeError
+from burn.tensor_data import TensorData
+
+__all__ = [
+    "Constant",
+    "Draw",
+    "Drop",
+    "GraphIr",
+    "Input",
+    "OperationIr",
+    "ScalarIr",
+    "Status",
+    "TensorIr",
+]
+
+
+class Status(enum.Enum):
+    """What an operation may do with a tensor that it names."""
+
+    NOT_INIT = "not initialized"
+    """The operation makes the tensor."""
+
+    READ_ONLY = "read only"
+    """A later operation, or the caller, reads the tensor again."""
+
+    READ_WRITE = "read write"
+    """The last use: the memory of the tensor may be used again, or freed."""
+
+
+class TensorIr(NamedTuple):
+    """A tensor of a program.
+
+    Attributes
+    ----------
+    id : int
+        Its number, at least 0.
+    shape : tuple of int or None
+        Length of each axis; None for a length that depends on data.
+    dtype : DType
+        Dtype of the elements.
+    status : Status
+        What the operation that names it here may do with it.
+    """
+
+    id: int
+    shape: tuple[int | None, ...]
+    dtype: DType
+    status: Status = Status.READ_ONLY
+
+    def __str__(self) -> str:
+        return f"{self.dtype}[{', '.join(['?' if n is None else str(n) for n in self.shape])}]"
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarIr:
+    """A number that each run of a program gets anew: an attribute with a runtime role.
+
+    Attributes
+    ----------
+    id : int
+        Its number among the scalars of the program.
+    kind : type
+        int or float.
+    plus : int
+        What is added to the number here.
+    """
+
+    id: int
+    kind: type[int] | type[float]
+    plus: int = 0
+
+    def __add__(self, other: int) -> ScalarIr:
+        return ScalarIr(self.id, self.kind, self.plus + other)
+
+    def __float__(self) -> float:
+        raise self._unknown()
+
+    def __int__(self) -> int:
+        raise self._unknown()
+
+    def __bool__(self) -> bool:
+        raise self._unknown()
+
+    __index__ = __int__
+
+    def _unknown(self) -> OperandTypeError:
+        return OperandTypeError(
+            "a runtime number has no value while a program is traced",
+            hint="Pass it on as a learning rate, step, seed or offset; or make it a tensor",
+        )
+
+
+Input: TypeAlias = TensorIr | tuple[TensorIr, ...] | Scalar | None
+"""An operand of an operation; a tuple is a list of tensors."""
+
+
+class OperationIr(NamedTuple):
+    """The call of an op.
+
+    Attributes
+    ----------
+    name : str
+        Name of the op.
+    inputs : tuple of Input
+        The operands, in the order of the op's signature.
+    attributes : dict
+        Its attributes; one with a runtime role may be a ScalarIr.
+    outputs : tuple of TensorIr
+        What it makes, with the status `Status.NOT_INIT`.
+    source : str
+        File and line of the user's code that called it, as in ``train.py:12``; empty if unknown.
+    """
+
+    name: str
+    inputs: tuple[Input, ...]
+    attributes: Mapping[str, Any]
+    outputs: tuple[TensorIr, ...]
+    source: str = ""
+
+
+class Drop(NamedTuple):
+    """A tensor is not used any more.
+
+    Attributes
+    ----------
+    id : int
+        Its number.
+    """
+
+    id: int
+
+
+class Constant(NamedTuple):
+    """A tensor whose values are part of the program.
+
+    Attributes
+    ----------
+    tensor : TensorIr
+        The tensor.
+    data : TensorData
+        Its values.
+    """
+
+    tensor: TensorIr
+    data: TensorData
+
+
+class Draw(NamedTuple):
+    """The random numbers of a program: each run reserves them from the generator of its device.
+
+    Attributes
+    ----------
+    seed, offset : ScalarIr
+        What the state of the generator at the first number is.
+    words : int
+        Number of 32-bit words that a run reserves.
+    """
+
+    seed: ScalarIr
+    offset: ScalarIr
+    words: int
+
+
+@dataclass(frozen=True)
+class GraphIr:
+    """A program: operations on inputs and constants, in the order in which they run.
+
+    Attributes
+    ----------
+    inputs : tuple of TensorIr or ScalarIr
+        What a run is given, in order.
+    constants : tuple of Constant
+        Tensors whose values are part of the program.
+    operations : tuple of OperationIr or Drop
+        What a run does.
+    outputs : tuple of TensorIr
+        What a run returns; a tensor may be there several times, and may be an input.
+    draw : Draw or None
+        The random numbers that the operations draw.
+    """
+
+    inputs: tuple[TensorIr | ScalarIr, ...]
+    constants: tuple[Constant, ...]
+    operations: tuple[OperationIr | Drop, ...]
+    outputs: tuple[TensorIr, ...]
+    draw: Draw | None = None

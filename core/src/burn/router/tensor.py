@@ -1,0 +1,53 @@
+"""RouterTensor: a tensor that is somewhere else, by its number."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from burn.dtype import DType
+from burn.ir import TensorIr
+
+if TYPE_CHECKING:
+    from burn.router.channel import RunnerClient
+
+__all__ = ["RouterTensor"]
+
+
+class RouterTensor:
+    """The primitive of a router: the client drops the tensor when nothing holds this any more.
+
+    Attributes
+    ----------
+    id : int
+        Number of the tensor at its client.
+    shape : tuple of int
+        Length of each axis.
+    dtype : DType
+        Dtype of the elements.
+    client : RunnerClient
+        What runs the operations on it.
+    """
+
+    __slots__ = ("__weakref__", "client", "dtype", "id", "shape")
+
+    id: int
+    shape: tuple[int, ...]
+    dtype: DType
+    client: RunnerClient
+
+    def __init__(self, id: int, shape: tuple[int, ...], dtype: DType, client: RunnerClient) -> None:
+        self.id = id
+        self.shape = shape
+        self.dtype = dtype
+        self.client = client
+
+    def __del__(self) -> None:
+        self.client.drop(self.id)
+
+    def __repr__(self) -> str:
+        return f"RouterTensor({self.id}, {self.ir})"
+
+    @property
+    def ir(self) -> TensorIr:
+        """What operations name it by."""
+        return TensorIr(self.id, self.shape, self.dtype)
