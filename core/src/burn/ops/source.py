@@ -1,0 +1,62 @@
+"""The line of the user's program that called an op."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import sysconfig
+from pathlib import Path
+from typing import Final
+
+__all__ = ["source_line"]
+
+# As `co_filename` spells it, which may differ from what the file system calls it.
+_PACKAGE: Final = str(Path(sys._getframe().f_code.co_filename).parent.parent) + os.sep
+_STANDARD_LIBRARY: Final = sysconfig.get_path("stdlib") + os.sep
+_INSTALLED: Final = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
+
+_shown: Final[dict[str, str]] = {}
+"""For each file that frames come from: how it is shown; empty for those that are passed over."""
+
+
+def source_line() -> str:
+    """The innermost line that is running outside of burn, as ``"file.py:12"``.
+
+    Frames of burn and of the standard library are passed over. The path of a file below the
+    working directory is relative to it, as it was when the file was first met.
+
+    Returns
+    -------
+    str
+        Empty where no such line is running.
+
+    Examples
+    --------
+    >>> from burn.ops.source import source_line
+    >>> source_line().endswith(":1")
+    True
+    """
+    frame = sys._getframe(1)
+    while frame is not None:
+        filename = frame.f_code.co_filename
+        shown = _shown.get(filename)
+        if shown is None:
+            shown = _shown[filename] = _show(filename)
+        if shown:
+            return f"{shown}:{frame.f_lineno}"
+        frame = frame.f_back  # type: ignore[assignment]  # None ends the loop
+    return ""
+
+
+def _show(filename: str) -> str:
+    """How a file is shown."""
+    if filename.startswith((_PACKAGE, "<frozen ")):
+        return ""
+    if filename.startswith(_STANDARD_LIBRARY) and not any(one in filename for one in _INSTALLED):
+        return ""
+    with contextlib.suppress(OSError):  # a working directory that is gone
+        below = str(Path.cwd()) + os.sep
+        if filename.startswith(below):
+            return filename[len(below) :]
+    return filename
