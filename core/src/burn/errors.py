@@ -24,6 +24,7 @@ __all__ = [
     "PluginError",
     "ScalarRangeError",
     "ShapeError",
+    "TraceError",
     "UnsupportedOpError",
 ]
 
@@ -103,6 +104,10 @@ class DeviceUnavailableError(BurnError, RuntimeError):
 
 class UnsupportedOpError(BurnError, NotImplementedError):
     """A backend has no way to run an operation."""
+
+
+class TraceError(UnsupportedOpError):
+    """A function that is traced needs what only a run of it knows, such as the value of a tensor."""
 
 
 class PluginError(BurnError, RuntimeError):

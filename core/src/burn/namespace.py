@@ -54,6 +54,7 @@ from burn.errors import (
     PluginError as PluginError,
     ScalarRangeError as ScalarRangeError,
     ShapeError as ShapeError,
+    TraceError as TraceError,
     UnsupportedOpError as UnsupportedOpError,
 )
 from burn.functions.creation import *

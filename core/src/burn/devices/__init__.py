@@ -1,6 +1,6 @@
 """Devices: handles of hardware, their settings, their layers, and which one is the default."""
 
-from burn.devices._tensor_type import TensorType
+from burn.devices._tensor_type import TensorType, plans_hidden_from_traces
 from burn.devices._transforms import (
     AUTODIFF,
     GRAD,
@@ -8,6 +8,8 @@ from burn.devices._transforms import (
     Transform,
     each_layer,
     running,
+    running_trace,
+    tracing,
     transforms,
     under,
     under_running,
@@ -24,7 +26,10 @@ __all__ = [
     "TensorType",
     "Transform",
     "each_layer",
+    "plans_hidden_from_traces",
     "running",
+    "running_trace",
+    "tracing",
     "transforms",
     "under",
     "under_running",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from burn.device_id import DeviceId
 from burn.devices._spelling import canonical_name
 from burn.devices._tensor_type import TensorType
-from burn.devices._transforms import VMAP
+from burn.devices._transforms import VMAP, recorder
 from burn.devices.settings import DeviceSettings
 from burn.dtype import DType, DTypeUsage
 from burn.errors import BurnError, DeviceUnavailableError, DTypeError, ExecutionError
@@ -32,12 +32,15 @@ class OpenedDevice:
         "_layered",
         "_lock",
         "_ops",
+        "_physical",
         "_settings",
+        "_traced",
         "_types",
         "entry",
         "id",
         "index",
         "is_checkpointing",
+        "is_traced",
         "layers",
         "type",
         "types",
@@ -61,8 +64,13 @@ class OpenedDevice:
     is_checkpointing: bool
     """Whether backward computes cheap values again."""
 
+    is_traced: bool
+    """Whether ops on it are written down by a trace, and not run."""
+
     _backend: Any
     _hardware: Device
+    _physical: Device
+    _traced: Device | None
     _is_used: bool
     _layered: dict[tuple[tuple[str, ...], bool], Device]
     _lock: threading.RLock
@@ -85,6 +93,19 @@ class OpenedDevice:
     def is_autodiff(self) -> bool:
         """Whether tensors on it can be tracked."""
         return bool(self.layers)
+
+    @property
+    def traced(self) -> Device:
+        """The device of the same hardware and layers whose ops a trace writes down."""
+        traced = self._physical._traced
+        if traced is None:
+            traced = self._physical._make_traced()
+        return traced.layered(self.layers, is_checkpointing=self.is_checkpointing)
+
+    @property
+    def untraced(self) -> Device:
+        """The device of the same hardware and layers whose ops run."""
+        return self._physical.layered(self.layers, is_checkpointing=self.is_checkpointing)
 
     @property
     def below(self) -> Device:
@@ -115,7 +136,9 @@ class OpenedDevice:
             entry = self.entry
             backend = entry.load()
             entry.check_process(self.type)
-            self._backend = _decorated(entry, self.layers) if self.layers else backend
+            if self.layers or self.is_traced:
+                backend = _decorated(entry, self.layers, is_traced=self.is_traced)
+            self._backend = backend
         return self._backend
 
     @property
@@ -180,7 +203,7 @@ class OpenedDevice:
         with self._lock:
             found = self._types.setdefault(dtype, made)
             self.types[native] = found
-            self._hardware._is_used = True
+            self._physical._is_used = True
         return found
 
     def type_of(self, primitive: Any) -> TensorType:
@@ -254,18 +277,23 @@ class TensorTypes(dict[Any, TensorType]):
         return device.tensor_type(device.ops.dtype_of(native))
 
 
-def _decorated(entry: BackendEntry, layers: tuple[str, ...]) -> Any:
+def _decorated(entry: BackendEntry, layers: tuple[str, ...], *, is_traced: bool) -> Any:
     """The backend of an entry under decorators: one object for equal layers.
 
     So all devices of the backend know the same tracked tensors.
     """
     from burn.autodiff import Autodiff
     from burn.batching import Batch
+    from burn.router import TraceBackend
 
+    key = (is_traced, *layers)
     with entry.lock:
-        found = entry.decorated.get(layers)
+        found = entry.decorated.get(key)
         if found is None:
-            below = _decorated(entry, layers[:-1]) if len(layers) > 1 else entry.load()
-            decorate = Batch if layers[-1] == VMAP else Autodiff
-            found = entry.decorated[layers] = decorate(below)
+            if layers:
+                below = _decorated(entry, layers[:-1], is_traced=is_traced)
+                found = Batch(below) if layers[-1] == VMAP else Autodiff(below)
+            else:
+                found = TraceBackend(entry.load(), recorder) if is_traced else entry.load()
+            entry.decorated[key] = found
         return found

@@ -56,7 +56,7 @@ def parse(name: object) -> Spelling:
     inside = name.removeprefix(_AUTODIFF).removesuffix(">") if is_autodiff else name
     if inside.startswith(_AUTODIFF):
         raise ArgumentError(f"{name!r} has autodiff twice", hint="Device.autodiff() is first order")
-    if name.startswith(tuple(f"{kind}<" for kind in (GRAD, VMAP))):
+    if name.startswith(tuple(f"{kind}<" for kind in (GRAD, VMAP, "trace"))) or "<trace<" in name:
         raise ArgumentError(
             f"{name!r} has a layer of burn.{name.partition('<')[0]}",
             hint="Only a running transform makes such a device, for the tensors of its function",

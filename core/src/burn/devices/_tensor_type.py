@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from burn.devices._transforms import running_trace
 
 if TYPE_CHECKING:
     from burn.devices.device import Device
     from burn.dtype import DType
 
-__all__ = ["TensorType"]
+__all__ = ["TensorType", "plans_hidden_from_traces"]
 
 
 class TensorType:
@@ -43,6 +47,11 @@ class TensorType:
         self.calls: dict[Any, Any] = {}
         self.scalars: dict[type, Callable[[Any], Any]] = {}
         self.constants: frozenset[TensorType] = frozenset()
+        with _lock:
+            if not device.is_traced:
+                _outside_of_traces.append(self)
+                if _traces:
+                    self.calls = _HiddenPlans(self.calls)
         if dtype.is_float:
             self.scalars = {float: float, int: float}
         elif dtype.is_complex:
@@ -50,3 +59,62 @@ class TensorType:
 
     def __repr__(self) -> str:
         return f"TensorType({self.device}, {self.dtype})"
+
+
+class _HiddenPlans(dict[Any, Any]):
+    """The plans of a TensorType while a trace runs in some thread: that thread does not see them.
+
+    So each op on a tensor from outside of the trace is planned anew there, and joins the trace.
+    """
+
+    def __init__(self, plans: dict[Any, Any]) -> None:
+        super().__init__()
+        self.plans = plans
+
+    def __missing__(self, key: Any) -> Any:
+        if running_trace() is not None:
+            raise KeyError(key)
+        return self.plans[key]
+
+    def __contains__(self, key: object) -> bool:
+        return running_trace() is None and key in self.plans
+
+    def __setitem__(self, key: Any, plan: Any) -> None:
+        self.plans[key] = plan
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        """The plan of a call, if this thread sees it."""
+        return self.plans.get(key, default) if running_trace() is None else default
+
+    def clear(self) -> None:
+        """Forget all plans."""
+        self.plans.clear()
+
+
+_lock: Final = threading.RLock()
+"""Held while a trace begins or ends, and while a TensorType is made."""
+
+_outside_of_traces: Final[list[TensorType]] = []
+"""Every TensorType of a device whose ops run."""
+
+_traces = 0
+"""Number of traces that run now, in all threads."""
+
+
+@contextlib.contextmanager
+def plans_hidden_from_traces() -> Iterator[None]:
+    """Context of a trace: its thread sees no plan for tensors from outside of traces."""
+    global _traces  # noqa: PLW0603 — changed under the lock only
+    with _lock:
+        _traces += 1
+        if _traces == 1:
+            for tensor_type in _outside_of_traces:
+                tensor_type.calls = _HiddenPlans(tensor_type.calls)
+    try:
+        yield
+    finally:
+        with _lock:
+            _traces -= 1
+            if not _traces:
+                for tensor_type in _outside_of_traces:
+                    tensor_type.calls = tensor_type.calls.plans  # type: ignore[attr-defined]  # hidden above

@@ -1,9 +1,10 @@
-"""The transforms whose functions are running, such as `burn.grad` and `burn.vmap`.
+"""The transforms whose functions are running, such as `burn.grad` and `burn.vmap`, and the trace.
 
 A running transform adds a layer to the devices of the tensors that its function gets. The layers
 of a device are, from the hardware outwards, ``autodiff`` and then one for each running transform,
 the outermost of the calls first. What a function makes while transforms run belongs to all of
-them: new tensors join their layers.
+them: new tensors join their layers. While `burn.ir.trace` runs, the ops of a device are written
+down instead: that is another device of the same hardware, below all layers.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 if TYPE_CHECKING:
     from burn.devices.device import Device
@@ -20,9 +21,13 @@ __all__ = [
     "AUTODIFF",
     "GRAD",
     "VMAP",
+    "Trace",
     "Transform",
     "each_layer",
+    "recorder",
     "running",
+    "running_trace",
+    "tracing",
     "transforms",
     "under",
     "under_running",
@@ -62,12 +67,51 @@ class Transform:
         self.words_per_example: Any = None
 
 
+class Trace(Protocol):
+    """A call of a function whose ops are written down.
+
+    Attributes
+    ----------
+    recorder : burn.router.Recorder
+        What writes them down.
+    """
+
+    recorder: Any
+
+    def join(self, x: Any) -> bool:
+        """Make a tensor from outside an input of the trace; False if it is of the trace already."""
+
+
+_trace: Final[ContextVar[Trace | None]] = ContextVar("burn_trace", default=None)
+
 _transforms: Final[ContextVar[tuple[Transform, ...]]] = ContextVar("burn_transforms", default=())
 
 
 def transforms() -> tuple[Transform, ...]:
     """The running transforms of this thread or asyncio task, the outermost call first."""
     return _transforms.get()
+
+
+def running_trace() -> Trace | None:
+    """The trace of this thread or asyncio task."""
+    return _trace.get()
+
+
+def recorder() -> Any:
+    """What writes down the ops of the running trace; None if none runs."""
+    trace = _trace.get()
+    return None if trace is None else trace.recorder
+
+
+@contextlib.contextmanager
+def tracing(trace: Trace) -> Iterator[None]:
+    """Context in which a trace runs, without the transforms around it."""
+    token = _trace.set(trace)
+    try:
+        with running(()):
+            yield
+    finally:
+        _trace.reset(token)
 
 
 @contextlib.contextmanager
@@ -87,7 +131,9 @@ def under(device: Device, stack: Sequence[Transform], *, is_checkpointing: bool 
 
 
 def under_running(device: Device) -> Device:
-    """The device with the layers of all running transforms, for a new tensor."""
+    """The device with the layers of all running transforms, in the trace, for a new tensor."""
+    if _trace.get() is not None:
+        device = device.traced
     stack = _transforms.get()
     if not stack or len(device.layers) > len(stack):
         return device

@@ -79,6 +79,7 @@ class Device(OpenedDevice):
         layers: tuple[str, ...] = (),
         *,
         is_checkpointing: bool = False,
+        physical: Device | None = None,
     ) -> Device:
         self = object.__new__(cls)
         self.id = DeviceId(entry.spec.device_types.index(type_), index)
@@ -89,6 +90,9 @@ class Device(OpenedDevice):
         self.layers = layers
         self.is_checkpointing = is_checkpointing
         self._hardware = hardware or self
+        self._physical = physical or (hardware._physical if hardware else self)
+        self.is_traced = self._physical is not (hardware or self)
+        self._traced = None
         self._layered = {}
         self._lock = hardware._lock if hardware else threading.RLock()
         self._ops = None
@@ -100,13 +104,14 @@ class Device(OpenedDevice):
         return self
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Device) and self._hardware is other._hardware
+        return isinstance(other, Device) and self._physical is other._physical
 
     def __hash__(self) -> int:
         return hash((self.entry.name, self.id))
 
     def __str__(self) -> str:
-        return spelled(self.name, self.layers, self.gradient_checkpointing_strategy)
+        hardware = f"trace<{self.name}>" if self.is_traced else self.name
+        return spelled(hardware, self.layers, self.gradient_checkpointing_strategy)
 
     def __repr__(self) -> str:
         return f"Device({str(self)!r})"
@@ -194,6 +199,12 @@ class Device(OpenedDevice):
                     )
         return found
 
+    def _make_traced(self) -> Device:
+        with self._lock:
+            if self._traced is None:
+                self._traced = Device._make(self.entry, self.type, self.index, physical=self)
+            return self._traced
+
     @property
     def info(self) -> DeviceInfo:
         """What is known of the hardware."""
@@ -205,7 +216,7 @@ class Device(OpenedDevice):
     @property
     def settings(self) -> DeviceSettings:
         """Default dtypes of the device."""
-        hardware = self._hardware
+        hardware = self._physical
         if hardware._settings is None:
             has_int64 = hardware.supports_dtype(int64)
             with hardware._lock:
@@ -235,7 +246,7 @@ class Device(OpenedDevice):
             "complex_dtype": complex_dtype,
         }
         changes = {name: DType.of(dtype) for name, dtype in wanted.items() if dtype is not None}
-        hardware = self._hardware
+        hardware = self._physical
         now = hardware.settings
         settings = changed_settings(now, changes, self.name, hardware.supports_dtype)
         with hardware._lock:

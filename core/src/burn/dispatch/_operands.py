@@ -7,7 +7,7 @@ from typing import Any
 
 from burn.aliases import Primitive, Scalar
 from burn.autodiff import tracking_level
-from burn.devices import Device, TensorType
+from burn.devices import Device, TensorType, running_trace
 from burn.dtype import DType, Kind, complex64, promote
 from burn.errors import (
     AutodiffError,
@@ -15,6 +15,7 @@ from burn.errors import (
     DTypeError,
     OperandTypeError,
     ScalarRangeError,
+    TraceError,
 )
 from burn.ops import Meta, Op, Operand
 from burn.ops.arguments import as_python
@@ -27,6 +28,8 @@ __all__ = [
     "common_dtype",
     "device_of_operands",
     "dtype_with_number",
+    "join_trace",
+    "joins_trace",
     "meta_of",
     "mixes_strategies",
     "prevailing_strategy",
@@ -53,6 +56,19 @@ class DispatchTensor:
     primitive: Primitive
     tensor_type: TensorType
     link: Any
+
+
+def join_trace(x: Any) -> None:
+    """Make a tensor from outside of the running trace, if one runs, an input of it."""
+    trace = running_trace()
+    if trace is not None:
+        trace.join(x)
+
+
+def joins_trace(operands: Sequence[Any]) -> bool:
+    """Whether some operands were from outside of the running trace, which they have now joined."""
+    trace = running_trace()
+    return trace is not None and any([trace.join(one) for one in tensors_among(operands)])
 
 
 def to_scalar(value: Any, dtype: DType) -> Scalar:
@@ -177,6 +193,12 @@ def common_device(first: Device | None, second: Device) -> Device:
     if first is None or first is second:
         return second
     if first.hardware is not second.hardware:
+        if first == second:
+            raise TraceError(
+                f"tensors on {first} and on {second} meet: one of them belongs to a trace",
+                hint="Return tensors from the function that is traced; another thread that uses "
+                "its tensors has to wait for burn.ir.trace",
+            )
         where = f'"{first.name}"'
         if second.is_autodiff:  # what is tracked moves to where its gradient is not lost
             where = f"burn.Device({where}).autodiff()"

@@ -23,11 +23,14 @@ from burn.dispatch._operands import (
     DispatchTensor,
     as_python,
     common_device,
+    join_trace,
+    joins_trace,
     meta_of,
     mixes_strategies,
     tensors_among,
 )
 from burn.dispatch.resolution import (
+    JoinedError,
     Plan,
     metas_of,
     plan_call,
@@ -42,7 +45,9 @@ from burn.errors import (
     DeviceMismatchError,
     DTypeError,
     OperandTypeError,
+    TraceError,
 )
+from burn.ir import with_example_scalars
 from burn.ops import REGISTRY, Op, OpTable
 from burn.ops.quiet import is_busy
 from burn.plugins import registry
@@ -133,6 +138,7 @@ class Dispatch(Differentiation[_Tensor]):
 
     def to_data(self, x: _Tensor) -> TensorData:
         """Read values back."""
+        join_trace(x)
         device = x.tensor_type.device
         backend = device.ops.backend
         try:
@@ -142,6 +148,7 @@ class Dispatch(Differentiation[_Tensor]):
 
     def read_all(self, tensors: Sequence[_Tensor]) -> list[TensorData]:
         """Read several tensors, those of one device together."""
+        joins_trace(tensors)
         results: dict[int, TensorData] = {}
         by_device: dict[Device, list[int]] = {}
         for index, x in enumerate(tensors):
@@ -169,10 +176,17 @@ class Dispatch(Differentiation[_Tensor]):
         AutodiffError
             If the tensor is tracked, and the device does not track gradients.
         """
+        join_trace(x)
         source, dtype = x.tensor_type.device, x.tensor_type.dtype
         target = under_running(target)
         if target is source:
             return x
+        if target.is_traced and target != source:
+            raise TraceError(
+                f"a program runs on one device, and this moves a tensor from {source} to {target}",
+                hint="Trace what runs on each device for itself, and move tensors between",
+                operation="to_device",
+            )
         tensor_type = target.tensor_type(dtype)
         is_leaving = len(target.layers) < len(source.layers)
         if is_leaving and self.is_tracked(x):
@@ -214,11 +228,13 @@ class Dispatch(Differentiation[_Tensor]):
         AutodiffError
             If that layer is of `burn.vmap` and hides a batch axis of the tensor.
         """
+        join_trace(x)
         below = x.tensor_type.device.below.tensor_type(x.tensor_type.dtype)
         return self.wrap(self._inner(x), below)
 
     def detach(self, x: _Tensor) -> _Tensor:
         """The value on the same device, untracked in all layers."""
+        join_trace(x)
         return self.wrap(untracked(x.primitive), x.tensor_type)
 
     int_inner = bool_inner = q_inner = inner
@@ -233,7 +249,10 @@ class Dispatch(Differentiation[_Tensor]):
         DeviceMismatchError
             If it is a device of other hardware.
         """
+        join_trace(x)
         own = x.tensor_type.device
+        if device is not None:
+            device = device.traced if own.is_traced else device
         target = device or (own if own.layers else own.autodiff())
         if target.hardware is not own.hardware:
             raise DeviceMismatchError(
@@ -255,6 +274,7 @@ class Dispatch(Differentiation[_Tensor]):
     int_from_inner = bool_from_inner = q_from_inner = from_inner
 
     def _autodiff_device(self, x: _Tensor) -> Any:
+        join_trace(x)
         device = x.tensor_type.device
         if not device.layers:
             raise OperandTypeError(
@@ -359,12 +379,16 @@ class Dispatch(Differentiation[_Tensor]):
         key: tuple[Any, ...],
     ) -> Plan:
         """The plan of a call whose types of operands are new; it is kept under the key."""
+        if joins_trace(operands):
+            return self._plan(
+                name, operands, attrs, _first_type(operands), plan_key(name, operands)
+            )
         calls = {} if tensor_type is None else tensor_type.calls
         tensors = tensors_among(operands)
         if mixes_strategies(tensors):  # what is tracked decides, beside the types
             key = (*key, *[tracking_level(one.primitive) for one in tensors])
-            if key in calls:
-                return calls[key]  # type: ignore[no-any-return]  # under this key
+        if key in calls:
+            return calls[key]  # type: ignore[no-any-return]  # under this key
         definition = REGISTRY[name]
         try:
             plan = calls[key] = plan_call(definition, operands)
@@ -393,6 +417,8 @@ class Dispatch(Differentiation[_Tensor]):
             The error of the op's rule, if the rule refuses the call. Else the exception of the
             backend as an error of burn, without the frames of the failed call.
         """
+        if failure.__class__ is JoinedError:
+            return self.execute(name, *operands, **attrs)
         definition = REGISTRY[name]
         operands = [as_python(operand) for operand in operands]
         try:
@@ -414,9 +440,11 @@ class Dispatch(Differentiation[_Tensor]):
     ) -> Any:
         device = plan.device
         metas = [meta_of(operand) for operand in operands]
+        if isinstance(failure, TraceError):
+            raise failure.with_traceback(None) from failure.__cause__
         try:
             metas = metas_of(definition, operands, plan)
-            definition.infer(*metas, **attrs)
+            definition.infer(*metas, **with_example_scalars(attrs))
             for value in attrs.values():
                 if isinstance(value, DType):
                     device.tensor_type(value)  # raises if the device cannot store it

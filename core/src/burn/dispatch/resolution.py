@@ -19,6 +19,7 @@ from burn.dispatch._operands import (
     check_kind,
     common_dtype,
     device_of_operands,
+    joins_trace,
     meta_of,
     to_scalar,
 )
@@ -27,7 +28,7 @@ from burn.errors import OperandTypeError
 from burn.ops import REGISTRY, Meta, Op, Operand, Tag
 from burn.ops.table import specialized
 
-__all__ = ["Plan", "metas_of", "plan_call", "plan_key", "resolve_uniform"]
+__all__ = ["JoinedError", "Plan", "metas_of", "plan_call", "plan_key", "resolve_uniform"]
 
 Convert: TypeAlias = Callable[[Any], Any]
 """Makes what a backend takes of an operand: a primitive, a number, None or a list."""
@@ -54,6 +55,10 @@ class Plan(NamedTuple):
     dtype: DType | None
 
 
+class JoinedError(Exception):
+    """Operands have just joined a trace: what was read of them is not valid any more."""
+
+
 def plan_key(name: str, operands: Sequence[Any]) -> tuple[Any, ...]:
     """What decides how an op runs: types of tensors, and classes of numbers."""
     return (
@@ -74,7 +79,14 @@ def resolve_uniform(
 
     The output's is None where it depends on more than the type of the operands. `operands` are
     tensors of that type, and numbers that do not change their dtype. The result is kept.
+
+    Raises
+    ------
+    JoinedError
+        If operands have joined a trace, so that the call begins anew.
     """
+    if joins_trace(operands):
+        raise JoinedError
     definition = REGISTRY[name]
     plan = plan_call(definition, operands)
     dtype, device = plan.dtype, plan.device

@@ -10,6 +10,7 @@ from burn.ir.graph import (
     ScalarIr,
     Status,
     TensorIr,
+    with_example_scalars,
 )
 
 __all__ = [
@@ -22,4 +23,5 @@ __all__ = [
     "ScalarIr",
     "Status",
     "TensorIr",
+    "with_example_scalars",
 ]

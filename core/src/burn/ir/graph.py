@@ -22,6 +22,7 @@ __all__ = [
     "ScalarIr",
     "Status",
     "TensorIr",
+    "with_example_scalars",
 ]
 
 
@@ -99,6 +100,14 @@ class ScalarIr:
             "a runtime number has no value while a program is traced",
             hint="Pass it on as a learning rate, step, seed or offset; or make it a tensor",
         )
+
+
+def with_example_scalars(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """Attributes with a number that every op accepts instead of each ScalarIr, for `Op.infer`."""
+    return {
+        name: value.kind(1) if value.__class__ is ScalarIr else value
+        for name, value in attributes.items()
+    }
 
 
 Input: TypeAlias = TensorIr | tuple[TensorIr, ...] | Scalar | None

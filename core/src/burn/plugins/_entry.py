@@ -135,7 +135,7 @@ class BackendEntry:
     conflict: PluginError | None = field(default=None, init=False)
     backend: Backend | None = field(default=None, init=False)
     handles: dict[tuple[str, int], Any] = field(default_factory=dict, init=False, repr=False)
-    decorated: dict[tuple[str, ...], Any] = field(default_factory=dict, init=False, repr=False)
+    decorated: dict[tuple[str | bool, ...], Any] = field(default_factory=dict, init=False, repr=False)
     lock: threading.RLock = field(default_factory=threading.RLock, init=False, repr=False)
     _probe: Probe = field(init=False, repr=False)
     _is_loading: bool = field(default=False, init=False, repr=False)

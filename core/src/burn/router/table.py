@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from burn.dtype import DType
-from burn.ir import OperationIr, ScalarIr, Status, TensorIr
+from burn.ir import OperationIr, ScalarIr, Status, TensorIr, with_example_scalars
 from burn.ops import Meta, Op, OpTable, Tag
 from burn.router.tensor import RouterTensor
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from burn.device_id import DeviceId
     from burn.router.channel import RunnerClient
 
-__all__ = ["Inference", "RouterTable"]
+__all__ = ["Inference", "RouterTable", "as_input"]
 
 _MAX_SIGNATURES: Final = 4096
 """Number of signatures of one op whose outputs a table keeps; then it starts anew."""
@@ -56,7 +56,7 @@ class RouterTable(OpTable):
                     for one, meta in zip(made, metas, strict=True)
                 ]
             )
-            client.register(OperationIr(name, tuple(map(_input, operands)), attributes, outputs))
+            client.register(OperationIr(name, tuple(map(as_input, operands)), attributes, outputs))
             if depends_on_data:
                 for one in made:
                     if None in one.shape:
@@ -66,12 +66,12 @@ class RouterTable(OpTable):
         return call
 
 
-def _input(operand: Any) -> Any:
+def as_input(operand: Any) -> Any:
     """An operand as an operation has it."""
     if operand.__class__ is RouterTensor:
         return operand.ir
     if operand.__class__ is list:
-        return tuple(map(_input, operand))
+        return tuple(map(as_input, operand))
     return operand
 
 
@@ -132,10 +132,7 @@ class Inference:
         return found
 
     def _infer(self, operands: Sequence[Any], attributes: Mapping[str, Any]) -> tuple[Meta, ...]:
-        known = {
-            name: _EXAMPLES[value.kind] if value.__class__ is ScalarIr else value
-            for name, value in attributes.items()
-        }
+        known = with_example_scalars(attributes)
         metas = self._definition.infer(*map(_meta, operands), **known)
         return (metas,) if len(self._definition.outputs) == 1 else tuple(metas)
 
@@ -146,10 +143,6 @@ class Inference:
             [value.__class__ is ScalarIr for value in attributes.values()]
         ):
             requires(**attributes)
-
-
-_EXAMPLES: Final[dict[type, Any]] = {int: 1, float: 1.0}
-"""A runtime number that every op accepts, for a scalar whose value is not known."""
 
 
 def _meta(operand: Any) -> Any:
