@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-HEAVY = ["numpy", "ml_dtypes", "torch", "cupy", "pyopencl", "rich", "click", "pluggy"]
+HEAVY = ["numpy", "ml_dtypes", "msgpack", "torch", "cupy", "pyopencl", "rich", "click", "pluggy"]
 
 
 def loaded_after(code):

@@ -16,6 +16,7 @@ __all__ = [
     "DeviceUnavailableError",
     "ExecutionError",
     "ExportError",
+    "GraphError",
     "MissingAttributeError",
     "MissingGradientError",
     "OperandTypeError",
@@ -116,6 +117,10 @@ class PluginError(BurnError, RuntimeError):
 
 class ExportError(BurnError, BufferError):
     """Memory cannot be shared as asked: not with that dtype, that device, or without a copy."""
+
+
+class GraphError(BurnError, ValueError):
+    """A program, or its text or bytes, breaks a rule of the intermediate representation."""
 
 
 class AutodiffError(BurnError, RuntimeError):

@@ -46,6 +46,7 @@ from burn.errors import (
     DTypeError as DTypeError,
     ExecutionError as ExecutionError,
     ExportError as ExportError,
+    GraphError as GraphError,
     MissingAttributeError as MissingAttributeError,
     MissingGradientError as MissingGradientError,
     OperandTypeError as OperandTypeError,
