@@ -18,6 +18,8 @@ from burn.autodiff.graph import (
     hooks_of,
 )
 from burn.autodiff.recording import RecordingTable
+from burn.backend import AutodiffBackend
+from burn.backend.decorator import Decorator
 from burn.errors import AutodiffError, BurnError, DTypeError, OperandTypeError, ShapeError
 from burn.ops import OpTable
 from burn.ops.arguments import real_number
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["Autodiff"]
 
 
-class Autodiff:
+class Autodiff(Decorator, AutodiffBackend):
     """A backend over another that records the ops on tracked tensors.
 
     An untracked tensor is a primitive of the backend below; only a tensor that depends on a leaf
@@ -52,7 +54,7 @@ class Autodiff:
     """
 
     def __init__(self, below: Backend) -> None:
-        self.below = below
+        super().__init__(below)
         self.level = _decorators(below)
         self.tensor_type: type[AutodiffTensor] = type(
             "AutodiffTensor", (AutodiffTensor,), {"__slots__": (), "level": self.level}
@@ -60,10 +62,6 @@ class Autodiff:
         self._tables: dict[DeviceId, RecordingTable] = {}
         self._checkpointing_tables: dict[DeviceId, RecordingTable] = {}
         self._lock = threading.Lock()
-
-    def __getattr__(self, name: str) -> Any:
-        # All other members are those of the backend below.
-        return getattr(self.below, name)
 
     def name(self, device: DeviceId) -> str:
         """``autodiff<cpu>`` for the backend ``cpu``."""

@@ -278,6 +278,7 @@ class Backend(
         del device
 
 
+@runtime_checkable
 class AutodiffBackend(Backend, Protocol):
     """A backend whose float tensors can be tracked: what `burn.autodiff.Autodiff` adds."""
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from burn.backend.decorator import Decorator
 from burn.batching.table import BatchingTable, check_active
 from burn.batching.tensor import BatchedTensor, Frame
 from burn.ops.table import resolve_below
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["Batch"]
 
 
-class Batch:
+class Batch(Decorator):
     """A backend over another, some of whose tensors have a hidden batch axis.
 
     A tensor that is the same for all examples is a primitive of the backend below. Batch over Batch
@@ -30,16 +31,12 @@ class Batch:
     """
 
     def __init__(self, below: Backend) -> None:
-        self.below = below
+        super().__init__(below)
         self.tensor_type: type[BatchedTensor] = type(
             "BatchedTensor", (BatchedTensor,), {"__slots__": ()}
         )
         self._tables: dict[tuple[DeviceId, bool], BatchingTable] = {}
         self._lock = threading.Lock()
-
-    def __getattr__(self, name: str) -> Any:
-        # All other members are those of the backend below.
-        return getattr(self.below, name)
 
     def name(self, device: DeviceId) -> str:
         """``vmap<cpu>`` for the backend ``cpu``."""
