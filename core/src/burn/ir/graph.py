@@ -5,12 +5,15 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from burn.aliases import Scalar
 from burn.dtype import DType
 from burn.errors import OperandTypeError
 from burn.tensor_data import TensorData
+
+if TYPE_CHECKING:
+    from burn.ir.cost import GraphCost
 
 __all__ = [
     "Constant",
@@ -204,3 +207,34 @@ class GraphIr:
     operations: tuple[OperationIr | Drop, ...]
     outputs: tuple[TensorIr, ...]
     draw: Draw | None = None
+
+    def cost(self) -> GraphCost:
+        """Floating-point operations and bytes of each operation, of each op, and of all.
+
+        `burn.ir.cost` says how they are counted.
+
+        Returns
+        -------
+        GraphCost
+            The numbers; it prints as a table.
+
+        Raises
+        ------
+        BurnError
+            If an op does not exist, or does not accept an operation.
+
+        Examples
+        --------
+        >>> from burn import float32
+        >>> from burn.ir import GraphIr, OperationIr, TensorIr
+        >>> x, y = TensorIr(0, (8, 4), float32), TensorIr(1, (4, 2), float32)
+        >>> z = TensorIr(2, (8, 2), float32)
+        >>> product = OperationIr("matmul", (x, y), {}, (z,))
+        >>> print(GraphIr((x, y), (), (product,), (z,)).cost())
+        op      calls  flops  bytes
+        matmul      1    128    224
+        total       1    128    224
+        """
+        from burn.ir.cost import graph_cost
+
+        return graph_cost(self)

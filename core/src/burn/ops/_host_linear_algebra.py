@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from burn.dtype import float32
 from burn.errors import ExecutionError, ShapeError
+from burn.ops.shapes import size
 from burn.ops.signature import Meta, Primitive
 from burn.ops.table import OpTable
 from burn.tensor_data import TensorData
@@ -24,6 +25,7 @@ __all__ = [
     "hermitian",
     "positive_factors",
     "read",
+    "stack_of",
     "upload",
 ]
 
@@ -104,6 +106,11 @@ def check_matrix(x: Meta) -> None:
     """Raise ShapeError unless there are two axes or more."""
     if len(x.shape) < 2:
         raise ShapeError(f"matrices have two axes or more, got {x.shape}")
+
+
+def stack_of(x: Meta) -> tuple[int, int, int]:
+    """Number of matrices of a stack, of their rows and of their columns."""
+    return size(x.shape[:-2]), x.shape[-2], x.shape[-1]
 
 
 def check_square(x: Meta) -> int:

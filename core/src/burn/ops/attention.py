@@ -17,7 +17,7 @@ from burn.ops.index_arithmetic import positions
 from burn.ops.indexing import check_same_shape
 from burn.ops.linear_algebra import transpose_matrices
 from burn.ops.op import Context, Tag, op
-from burn.ops.shapes import broadcast_shapes
+from burn.ops.shapes import broadcast_shapes, size
 from burn.ops.signature import (
     Cotangent,
     Flag,
@@ -194,6 +194,30 @@ def _batched(ops: OpTable, batch: BatchedCall, *operands: Primitive, **attribute
 attention.batching(_batched)
 attention_grad.batching(_batched)
 attention_bias_grad.batching(_batched)
+
+
+@attention.cost
+def _(output: Meta, query: Meta, key: Meta, value: Meta, *operands: Any, **attributes: Any) -> int:
+    # The products of matrices alone, as everywhere: T. Dao, "FlashAttention-2" (2023,
+    # arXiv:2307.08691), section 4.1. A causal mask does not halve them.
+    return _products(query, key, value, with_keys=1, with_values=1)
+
+
+@attention_grad.cost
+def _(outputs: Any, query: Meta, key: Meta, value: Meta, *operands: Any, **attributes: Any) -> int:
+    # The scores again, the gradients by weights and values, and those by queries and keys.
+    return _products(query, key, value, with_keys=3, with_values=2)
+
+
+@attention_bias_grad.cost
+def _(output: Meta, query: Meta, key: Meta, value: Meta, *operands: Any, **attributes: Any) -> int:
+    return _products(query, key, value, with_keys=1, with_values=1)
+
+
+def _products(query: Meta, key: Meta, value: Meta, *, with_keys: int, with_values: int) -> int:
+    """Operations of products with a query's or key's features, and with those of a value."""
+    scores = size(attention_shapes(query.shape, key.shape, value.shape, None).scores)
+    return 2 * scores * (with_keys * query.shape[-1] + with_values * value.shape[-1])
 
 
 def _weights(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Unpack
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from burn.ops._sliding_windows import (
 )
 from burn.ops.batching import leading_axes
 from burn.ops.op import Context, Tag, op
-from burn.ops.shapes import check_shape
+from burn.ops.shapes import check_shape, size
 from burn.ops.signature import (
     Cotangent,
     Flag,
@@ -82,6 +82,11 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
 avg_pool.batching(leading_axes)
 
 
+@avg_pool.cost
+def _(output: Meta, x: Meta, *, kernel_size: Sizes, **attributes: Any) -> int:
+    return size(output.shape) * size(kernel_size)
+
+
 @op(Tag.COMPUTE_BOUND, outputs=("gradient",))
 def avg_pool_grad(
     g: FloatOperand,
@@ -123,6 +128,11 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
 avg_pool_grad.batching(leading_axes)
 
 
+@avg_pool_grad.cost
+def _(output: Meta, g: Meta, *, kernel_size: Sizes, **attributes: Any) -> int:
+    return size(g.shape) * size(kernel_size)
+
+
 @op(Tag.COMPUTE_BOUND)
 def adaptive_avg_pool(x: FloatOperand, *, output_size: Sizes) -> Meta:
     """Means of `output_size` windows along each spatial axis, which together hold all elements.
@@ -150,6 +160,11 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
 adaptive_avg_pool.batching(leading_axes)
 
 
+@adaptive_avg_pool.cost
+def _(output: Meta, x: Meta, *, output_size: Sizes) -> int:
+    return _adaptive_flops(x.shape, output_size)
+
+
 @op(Tag.COMPUTE_BOUND, outputs=("gradient",))
 def adaptive_avg_pool_grad(g: FloatOperand, *, input_size: Sizes) -> Meta:
     """Gradient of `adaptive_avg_pool` of a tensor with spatial axes of lengths `input_size`."""
@@ -171,6 +186,21 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
 
 
 adaptive_avg_pool_grad.batching(leading_axes)
+
+
+@adaptive_avg_pool_grad.cost
+def _(output: Meta, g: Meta, *, input_size: Sizes) -> int:
+    return _adaptive_flops(output.shape, g.shape[len(output.shape) - len(input_size) :])
+
+
+def _adaptive_flops(shape: Shape, output_size: Sizes) -> int:
+    """Number of elements of all adaptive windows of a tensor."""
+    lead, spatial = split_spatial_axes(shape, len(output_size))
+    counts = []
+    for length, count in zip(spatial, output_size, strict=True):
+        starts, stops = adaptive_window_bounds(length, count)
+        counts.append(int(np.sum(stops - starts)))
+    return size(lead) * size(counts)
 
 
 def _adapted_shape(shape: Shape, output_size: Sizes) -> Shape:

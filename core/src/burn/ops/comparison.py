@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from burn.dtype import bool_
 from burn.errors import ArgumentError
 from burn.ops._precision import for_reals
@@ -89,6 +91,11 @@ def where(condition: BoolOperand, x1: AnyOrScalar, x2: AnyOrScalar) -> Meta:
     The other one has no influence on the value, and its gradient is 0 even where it is NaN.
     """
     return elementwise(condition, x1, x2, dtype=elementwise(x1, x2).dtype)
+
+
+@where.cost
+def _(output: Meta, *operands: Any) -> int:
+    return 0  # it selects
 
 
 @where.gradient(saves=("condition",))

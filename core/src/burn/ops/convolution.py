@@ -141,6 +141,13 @@ def _(
     )
 
 
+@conv_transpose.cost
+def _(output: Meta, x: Meta, weight: Meta, bias: Meta | None, **attributes: Any) -> int:
+    # Without the zeros between the elements, by which the decomposition multiplies.
+    products = size(x.shape) * size(weight.shape[1:])
+    return 2 * products + (0 if bias is None else size(output.shape))
+
+
 @conv_transpose.gradient(saves={"x": ("weight",), "weight": ("x",)})
 def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     x, weight = ctx.saved

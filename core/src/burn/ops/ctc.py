@@ -83,6 +83,12 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
 ctc_loss.batching(merging(log_probs=1, targets=0, input_lengths=0, target_lengths=0))
 
 
+@ctc_loss.cost
+def _(output: Meta, log_probs: Meta, targets: Meta, *lengths: Meta, blank: int) -> int:
+    # Two additions of probabilities and the emission for each state (equation 6 of the paper).
+    return 3 * _steps(log_probs, targets)
+
+
 @op(Tag.COMPUTE_BOUND | Tag.CHECKS_INDICES, outputs=("gradient",))
 def ctc_loss_grad(
     log_probs: FloatOperand,
@@ -142,6 +148,17 @@ def _(
 ctc_loss_grad.batching(
     merging(log_probs=1, targets=0, input_lengths=0, target_lengths=0, g=0, outputs=(1,))
 )
+
+
+@ctc_loss_grad.cost
+def _(output: Meta, log_probs: Meta, targets: Meta, *operands: Meta, blank: int) -> int:
+    # Walks to and from each state, their product over the total, and its share of the class.
+    return (3 + 3 + 3) * _steps(log_probs, targets)
+
+
+def _steps(log_probs: Meta, targets: Meta) -> int:
+    """Number of states in all frames of a batch."""
+    return log_probs.shape[0] * targets.shape[0] * (2 * targets.shape[1] + 1)
 
 
 class _Walks:

@@ -1,5 +1,8 @@
 """Decompositions of matrices, which are the last two axes.
 
+Numbers of floating-point operations are those of G. H. Golub and C. F. Van Loan, "Matrix
+computations" (1996, chapters 4 and 5, table 5.4.1), without lower powers of the lengths.
+
 Where only the signs of vectors are free, or the phases of complex ones, they are chosen, so that
 every backend gives the same. Comments name the sources of the gradients.
 """
@@ -20,6 +23,7 @@ from burn.ops._host_linear_algebra import (
     hermitian,
     positive_factors,
     read,
+    stack_of,
     upload,
 )
 from burn.ops.batching import leading_axes
@@ -68,6 +72,12 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
 
 
 cholesky.batching(leading_axes)
+
+
+@cholesky.cost
+def _(output: Meta, x: Meta) -> int:
+    count, n, _ = stack_of(x)
+    return count * n**3 // 3
 
 
 @op(Tag.COMPUTE_BOUND, outputs=("q", "r"))
@@ -121,6 +131,15 @@ def _(ops: OpTable, ctx: Context, g_q: Cotangent, g_r: Cotangent) -> Gradients:
 
 
 qr.batching(leading_axes)
+
+
+@qr.cost
+def _(outputs: tuple[Meta, Meta], x: Meta, *, complete: bool = False) -> int:
+    count, rows, columns = stack_of(x)
+    k, inner = min(rows, columns), outputs[0].shape[-1]
+    triangle = 2 * k * k * max(rows, columns) - 2 * k**3 // 3
+    vectors = 4 * rows * inner * k - 2 * (rows + inner) * k * k + 4 * k**3 // 3
+    return count * (triangle + vectors)
 
 
 def _qr_gradient(
@@ -211,6 +230,15 @@ def _(ops: OpTable, ctx: Context, g_u: Cotangent, g_s: Cotangent, g_vh: Cotangen
 svd.batching(leading_axes)
 
 
+@svd.cost
+def _(outputs: tuple[Meta, Meta, Meta], x: Meta, *, full_matrices: bool) -> int:
+    count, *sides = stack_of(x)
+    n, m = sorted(sides)
+    if full_matrices:
+        return count * (4 * m * m * n + 8 * m * n * n + 9 * n**3)
+    return count * (14 * m * n * n + 8 * n**3)
+
+
 @op(Tag.COMPUTE_BOUND)
 def svdvals(x: InexactOperand) -> Meta:
     """Singular values of matrices, which are real, the largest first."""
@@ -231,6 +259,13 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
 
 
 svdvals.batching(leading_axes)
+
+
+@svdvals.cost
+def _(output: Meta, x: Meta) -> int:
+    count, *sides = stack_of(x)
+    n, m = sorted(sides)
+    return count * (4 * m * n * n - 4 * n**3 // 3)
 
 
 @op(Tag.COMPUTE_BOUND, outputs=("lu", "permutation"))
@@ -318,6 +353,13 @@ def _(ops: OpTable, ctx: Context, g: Cotangent, g_permutation: Cotangent) -> Gra
 
 
 lu_decomposition.batching(leading_axes)
+
+
+@lu_decomposition.cost
+def _(outputs: tuple[Meta, Meta], x: Meta, *, index_dtype: DType) -> int:
+    count, *sides = stack_of(x)
+    n, m = sorted(sides)
+    return count * (m * n * n - n**3 // 3)
 
 
 def _zeros_like(ops: OpTable, x: Primitive) -> Primitive:

@@ -19,6 +19,7 @@ from burn.ops._host_linear_algebra import (
     compute,
     hermitian,
     read,
+    stack_of,
     upload,
 )
 from burn.ops.batching import leading_axes
@@ -70,6 +71,12 @@ def _(ops: OpTable, ctx: Context, g_values: Cotangent, g_vectors: Cotangent) -> 
 eigh.batching(leading_axes)
 
 
+@eigh.cost
+def _(outputs: tuple[Meta, Meta], x: Meta) -> int:
+    count, n, _ = stack_of(x)
+    return count * 9 * n**3  # Golub and Van Loan, section 8.3
+
+
 @op(Tag.COMPUTE_BOUND)
 def eigvalsh(x: InexactOperand) -> Meta:
     """Eigenvalues of Hermitian matrices, real and ascending.
@@ -95,6 +102,12 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
 eigvalsh.batching(leading_axes)
 
 
+@eigvalsh.cost
+def _(output: Meta, x: Meta) -> int:
+    count, n, _ = stack_of(x)
+    return count * 4 * n**3 // 3
+
+
 @op(Tag.COMPUTE_BOUND | Tag.NO_GRADIENT | Tag.UNTRACKED, outputs=("eigenvalues", "eigenvectors"))
 def eig(x: InexactOperand) -> tuple[Meta, Meta]:
     """Eigenvalues of square matrices and their eigenvectors as columns, all complex.
@@ -117,6 +130,12 @@ def _(ops: OpTable, x: Primitive) -> tuple[Primitive, Primitive]:
 eig.batching(leading_axes)
 
 
+@eig.cost
+def _(outputs: tuple[Meta, Meta], x: Meta) -> int:
+    count, n, _ = stack_of(x)
+    return count * 25 * n**3  # Golub and Van Loan, section 7.5
+
+
 @op(Tag.COMPUTE_BOUND | Tag.NO_GRADIENT | Tag.UNTRACKED)
 def eigvals(x: InexactOperand) -> Meta:
     """Eigenvalues of square matrices, complex, in the order in which LAPACK finds them."""
@@ -130,6 +149,12 @@ def _(ops: OpTable, x: Primitive) -> Primitive:
 
 
 eigvals.batching(leading_axes)
+
+
+@eigvals.cost
+def _(output: Meta, x: Meta) -> int:
+    count, n, _ = stack_of(x)
+    return count * 10 * n**3
 
 
 def _upload_complex(ops: OpTable, array: Array, like: Primitive) -> Primitive:

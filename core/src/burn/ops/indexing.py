@@ -12,7 +12,7 @@ from typing import Any
 from burn.errors import ShapeError
 from burn.ops.batching import BatchedCall, leading_axes, leading_axes_of
 from burn.ops.op import Context, Tag, op
-from burn.ops.shapes import check_axis
+from burn.ops.shapes import check_axis, size
 from burn.ops.signature import (
     AnyOperand,
     Axis,
@@ -67,6 +67,11 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
 
 
 scatter_add.batching(leading_axes)
+
+
+@scatter_add.cost
+def _(output: Meta, x: Meta, indices: Meta, value: Meta, **attributes: Any) -> int:
+    return size(value.shape)
 
 
 @op(Tag.CHECKS_INDICES)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from burn.errors import ArgumentError, ShapeError
 from burn.ops._precision import in_float32
 from burn.ops.op import Context, Tag, op
-from burn.ops.shapes import broadcast_shapes, check_axis, reduce_shape
+from burn.ops.shapes import broadcast_shapes, check_axis, reduce_shape, size
 from burn.ops.signature import (
     Axes,
     BroadcastAxis,
@@ -55,6 +56,11 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
             g = _rows(ops, g)
         to_second = ops.matmul(transpose_matrices(ops, x1), g)
     return to_first, to_second
+
+
+@matmul.cost
+def _(output: Meta, x1: Meta, x2: Meta) -> int:
+    return 2 * size(output.shape) * x1.shape[-1]
 
 
 @op(Tag.CONTRACTION | Tag.COMPUTE_BOUND)
@@ -168,6 +174,11 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     else:
         slope = ops.multiply(ops.sign(x), ops.pow(ops.abs(ratio), order - 1.0))
     return (ops.multiply(slope, g),)
+
+
+@lp_norm.cost
+def _(output: Meta, x: Meta, **attributes: Any) -> int:
+    return 2 * size(x.shape)  # a power and a sum
 
 
 def _squared_magnitude(ops: OpTable, x: Primitive) -> Primitive:

@@ -10,7 +10,7 @@ import functools
 import itertools
 import math
 from collections.abc import Sequence
-from typing import Unpack
+from typing import Any, Unpack
 
 from burn.dtype import DType
 from burn.errors import DTypeError, ShapeError
@@ -68,6 +68,11 @@ def _(ops: OpTable, x: Primitive, **attributes: Unpack[MaxPoolAttributes]) -> Pr
 max_pool.batching(leading_axes)
 
 
+@max_pool.cost
+def _(output: Meta, x: Meta, *, kernel_size: Sizes, **attributes: Any) -> int:
+    return size(output.shape) * size(kernel_size)
+
+
 @op(Tag.COMPUTE_BOUND, outputs=("output", "indices"))
 def max_pool_with_indices(
     x: NumericOperand,
@@ -115,6 +120,11 @@ def _(
 
 
 max_pool_with_indices.batching(leading_axes)
+
+
+@max_pool_with_indices.cost
+def _(outputs: tuple[Meta, Meta], x: Meta, *, kernel_size: Sizes, **attributes: Any) -> int:
+    return size(outputs[0].shape) * size(kernel_size)
 
 
 def _flat_starts(ops: OpTable, plan: Sequence[Windows]) -> tuple[Primitive, Primitive]:

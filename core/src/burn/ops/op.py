@@ -4,9 +4,9 @@ A definition is a function. Its name, docstring and signature are the op's; its 
 and dtype rule (`Op.infer`), from the metadata of the operands to that of the outputs. Decorators
 add the other parts: ``@name.decomposition`` (the op computed by other ops) or ``@name.on_host``
 (by NumPy), ``@name.requirement`` (allowed values of attributes), ``@name.gradient`` (the gradient
-rule), ``@name.batching`` (all examples of a batch at once), and ``@name.inverse_write`` (for a
-view: the operand after a write to the output). Such a function is called ``_``, and gets the name
-of the op and the part, as in ``softmax.gradient``::
+rule), ``@name.batching`` (all examples of a batch at once), ``@name.cost`` (its floating-point
+operations), and ``@name.inverse_write`` (for a view: the operand after a write to the output). Such
+a function is called ``_``, and gets the name of the op and the part, as in ``softmax.gradient``::
 
     @op(Tag.ELEMENTWISE)
     def reciprocal(x: FloatOperand) -> Meta:
@@ -140,6 +140,10 @@ class Op:
         ``batch(ops, batch, *operands, **attributes)``: the outputs with a batch axis first, from
         operands some of which have it; see `burn.ops.batching`. None if the rule follows from the
         tags, or the decomposition is batched.
+    flops : callable or None
+        ``flops(output, *operands, **attributes)``: number of floating-point operations, from
+        metadata; `output` is what `infer` returns, and an operation on complex numbers counts once.
+        None if it follows from the tags, or is the sum over the decomposition; see `burn.ir.cost`.
     write : callable or None
         ``write(ops, x, value, **attributes)``: `x` after the output of this view op was assigned
         `value`, which has the output's shape and dtype. None if the output is read-only.
@@ -161,6 +165,7 @@ class Op:
         self.saves: Saves = ()
         self.requires: Callable[..., None] | None = None
         self.batch: Callable[..., Any] | None = None
+        self.flops: Callable[..., int] | None = None
         self.write: Callable[..., Any] | None = None
         hints = get_type_hints(rule, include_extras=True)
         self.operands: dict[str, Operand] = {}
@@ -215,6 +220,11 @@ class Op:
         """Decorator: how to run the op on all examples of a batch at once."""
         self.batch = rename_function(rule, f"{self.name}.batching")
         return self.batch
+
+    def cost(self, rule: Callable[..., int]) -> Callable[..., int]:
+        """Decorator: number of floating-point operations that tags and decomposition misstate."""
+        self.flops = rename_function(rule, f"{self.name}.cost")
+        return self.flops
 
     def inverse_write(self, rule: Callable[..., Any]) -> Callable[..., Any]:
         """Decorator: what the operand of a view op is after a write to the output."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from burn.ops._precision import in_float32
 from burn.ops.batching import leading_axes
 from burn.ops.index_arithmetic import narrow, positions
 from burn.ops.op import Context, Tag, op
-from burn.ops.shapes import check_axis
+from burn.ops.shapes import check_axis, size
 from burn.ops.signature import (
     Axis,
     Cotangent,
@@ -17,6 +19,11 @@ from burn.ops.signature import (
     Primitive,
 )
 from burn.ops.table import OpTable
+
+
+def _flops(output: Meta, x: Meta, **attributes: Any) -> int:
+    """Each element is combined with those before it once."""
+    return size(x.shape)
 
 
 def _scan(ops: OpTable, x: Primitive, axis: int, combine: str) -> Primitive:
@@ -52,6 +59,7 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
 
 
 cumsum.batching(leading_axes)
+cumsum.cost(_flops)
 
 
 @op(Tag.COMPUTE_BOUND)
@@ -71,6 +79,7 @@ def _(ops: OpTable, x: Primitive, *, axis: int) -> Primitive:
 
 
 cumprod.batching(leading_axes)
+cumprod.cost(_flops)
 
 
 @op(Tag.COMPUTE_BOUND)
@@ -118,7 +127,9 @@ cummax.gradient(saves=("x", "output"))(_extremum_gradient)
 
 
 cummax.batching(leading_axes)
+cummax.cost(_flops)
 cummin.gradient(saves=("x", "output"))(_extremum_gradient)
 
 
 cummin.batching(leading_axes)
+cummin.cost(_flops)

@@ -8,7 +8,7 @@ length n; for any other see `burn.ops.indexing`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 from burn.dtype import DType, Kind
 from burn.errors import DTypeError, ShapeError
@@ -71,6 +71,16 @@ def _(
 
 
 scatter.batching(leading_axes)
+
+
+def _flops(
+    output: Meta, x: Meta, indices: Meta, value: Meta, *, update: str, **attributes: Any
+) -> int:
+    """Each value is combined with an element."""
+    return 0 if update == "assign" else size(value.shape)
+
+
+scatter.cost(_flops)
 
 
 def _combination(ops: OpTable, update: str, dtype: DType) -> Combine | None:
@@ -257,6 +267,7 @@ def _(
 
 
 select_assign.batching(leading_axes_of("x", "value"))
+select_assign.cost(_flops)
 
 
 @op(Tag.CHECKS_INDICES)

@@ -69,6 +69,11 @@ def _(ops: OpTable, ctx: Context, g_re: Cotangent, g_im: Cotangent) -> Gradients
 rfft.batching(leading_axes)
 
 
+@rfft.cost
+def _(outputs: tuple[Meta, Meta], x: Meta, *, axis: int, n: int) -> int:
+    return _flops(outputs[0], axis, n) // 2
+
+
 @op(Tag.COMPUTE_BOUND)
 def irfft(re: FloatOperand, im: FloatOperand, *, axis: Axis, n: Integer) -> Meta:
     """The real signal of `n` elements that has half a spectrum: the inverse of `rfft`.
@@ -114,6 +119,11 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
 irfft.batching(leading_axes)
 
 
+@irfft.cost
+def _(output: Meta, re: Meta, im: Meta, *, axis: int, n: int) -> int:
+    return _flops(output, axis, n) // 2
+
+
 @op(Tag.COMPUTE_BOUND, outputs=("spectrum_re", "spectrum_im"))
 def cfft(
     re: FloatOperand, im: FloatOperand, *, axis: Axis, n: Integer, inverse: Flag = False
@@ -148,6 +158,22 @@ def _(ops: OpTable, ctx: Context, g_re: Cotangent, g_im: Cotangent) -> Gradients
 
 
 cfft.batching(leading_axes)
+
+
+@cfft.cost
+def _(
+    outputs: tuple[Meta, Meta], re: Meta, im: Meta, *, axis: int, n: int, inverse: bool = False
+) -> int:
+    return _flops(outputs[0], axis, n)
+
+
+def _flops(output: Meta, axis: int, n: int) -> int:
+    """Operations of complex transforms of n elements, as M. Frigo and S. G. Johnson count them.
+
+    ("The design and implementation of FFTW3", 2005, section VII; a real transform has half.)
+    """
+    rows = size(output.shape) // output.shape[axis]
+    return round(5 * rows * n * math.log2(n))
 
 
 def resize(ops: OpTable, x: Primitive, axis: int, length: int) -> Primitive:

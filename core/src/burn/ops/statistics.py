@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from burn.ops._precision import in_float32
 from burn.ops.op import Context, Tag, op
 from burn.ops.shapes import reduce_shape, size
@@ -90,6 +92,15 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     )
     slope = ops.divide(ops.subtract(x, ops.mean(x, axis=axis, keepdims=True)), divisor)
     return (ops.where(flat, 0.0, ops.multiply(slope, g)),)
+
+
+def _flops(output: Meta, x: Meta, **attributes: Any) -> int:
+    """The mean, the distances from it, their squares, and the sum of these."""
+    return 4 * size(x.shape)
+
+
+var.cost(_flops)
+std.cost(_flops)
 
 
 def _divisor(shape: tuple[int, ...], axis: tuple[int, ...], correction: float) -> float:

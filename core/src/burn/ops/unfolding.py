@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Unpack
+from typing import Any, Unpack
 
 from burn.errors import ShapeError
 from burn.ops._attributes import without
@@ -67,6 +67,11 @@ def _(
     for number in reversed(range(len(axes))):
         x = _added_up(ops, x, axes[number], 2 + number, 2 + 2 * number + 1)
     return x
+
+
+@fold4d.cost
+def _(output: Meta, x: Meta, **attributes: Any) -> int:
+    return size(x.shape)
 
 
 @fold4d.gradient()
