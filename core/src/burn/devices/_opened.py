@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from burn.device_id import DeviceId
 from burn.devices._spelling import canonical_name
@@ -17,8 +18,12 @@ from burn.plugins import BackendEntry, describe
 if TYPE_CHECKING:  # a list of devices needs no ops, and they take most of a start-up
     from burn.devices.device import Device
     from burn.ops import Op, OpTable
+    from burn.tensor_data import TensorData
 
 __all__ = ["OpenedDevice", "TensorTypes"]
+
+_Input = TypeVar("_Input")
+_Output = TypeVar("_Output")
 
 
 class OpenedDevice:
@@ -165,6 +170,7 @@ class OpenedDevice:
 
         try:
             if self.layers:
+                self.below.ops  # noqa: B018 — opened, so that its table knows its device
                 return backend.for_device(self.id, checkpointing=self.is_checkpointing)  # type: ignore[no-any-return]  # of a decorator
             return resolve(backend, self.id)
         except (BurnError, KeyboardInterrupt):
@@ -259,6 +265,54 @@ class OpenedDevice:
             raise ExecutionError(
                 f"{self} failed with {describe(error)}", operation="sync"
             ) from error
+
+    def staging(self, data: TensorData) -> TensorData:
+        """Host data that will be uploaded soon, in memory from which uploading is fast.
+
+        Parameters
+        ----------
+        data : TensorData
+            The data.
+
+        Returns
+        -------
+        TensorData
+            A copy in pinned memory where that is faster, as on a CUDA device; else `data` itself.
+
+        Examples
+        --------
+        >>> import burn, numpy
+        >>> staged = burn.Device("cpu").staging(burn.TensorData(numpy.array([1.0, 2.0])))
+        >>> burn.asarray(staged.array, device="cpu").tolist()
+        [1.0, 2.0]
+        """
+        return self.backend.staging(data, self.id)  # type: ignore[no-any-return]  # of a Backend
+
+    def memory_persistent_allocations(
+        self, func: Callable[[_Input], _Output], input: _Input
+    ) -> _Output:
+        """Call a function; memory that it allocates on the device is expected to live long.
+
+        Parameters
+        ----------
+        func : callable
+            A function of one argument, such as one that makes the parameters of a model.
+        input : object
+            Its argument.
+
+        Returns
+        -------
+        object
+            What the function returns.
+
+        Examples
+        --------
+        >>> import burn
+        >>> device = burn.Device("cpu")
+        >>> device.memory_persistent_allocations(lambda n: burn.ones(n, device=device), 3).tolist()
+        [1.0, 1.0, 1.0]
+        """
+        return self.backend.memory_persistent_allocations(self.id, input, func)  # type: ignore[no-any-return]  # of a Backend
 
     def memory_cleanup(self) -> None:
         """Give memory that is held but not in use back to the system."""

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from burn.aliases import Primitive
 from burn.autodiff import DistributedParams, Gradients as Primitives, HookHandle
-from burn.devices import TensorType, under_running
+from burn.device_id import DeviceId
+from burn.devices import Device, TensorType, under_running
 from burn.dispatch._operands import DispatchTensor, common_device
 from burn.dispatch.gradients import Gradients, name_of, replacement
 from burn.errors import AutodiffError, OperandTypeError
@@ -32,10 +33,11 @@ class Differentiation(Generic[_Tensor]):
 
         def _untracked(self, x: _Tensor, what: str) -> Primitive: ...
 
-    def require_grad(self, x: _Tensor) -> _Tensor:
-        """A new leaf with the value of a tensor on an autodiff device."""
-        device = self._autodiff_device(x)
-        leaf = self.wrap(device.backend.require_grad(x.primitive, device.id), x.tensor_type)
+    def require_grad(self, x: _Tensor, device: DeviceId | Device | None = None) -> _Tensor:
+        """A new leaf with the value of a tensor on an autodiff device, which is not to be named."""
+        del device
+        own = self._autodiff_device(x)
+        leaf = self.wrap(own.backend.require_grad(x.primitive, own.id), x.tensor_type)
         node = leaf.primitive.node
         node.owner, node.tensor_type = weakref.ref(leaf), x.tensor_type
         return leaf

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from burn.aliases import Primitive, Scalar
+from burn.aliases import Primitive, Scalar, Shape
 from burn.autodiff import tracking_level
 from burn.devices import Device, TensorType, running_trace
 from burn.dtype import DType, Kind, complex64, promote
@@ -56,6 +56,16 @@ class DispatchTensor:
     primitive: Primitive
     tensor_type: TensorType
     link: Any
+
+    @property
+    def shape(self) -> Shape:
+        """Length of each axis."""
+        return tuple(self.primitive.shape)
+
+    @property
+    def dtype(self) -> DType:
+        """Dtype of the elements."""
+        return self.tensor_type.dtype
 
 
 def join_trace(x: Any) -> None:

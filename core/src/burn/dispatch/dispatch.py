@@ -16,8 +16,11 @@ from burn.autodiff import (
     untracked,
     value_of,
 )
-from burn.device_id import DeviceId, decode_type_id
+from burn.backend import AutodiffBackend
+from burn.backend.decorator import FoundByName, found_by_name
+from burn.device_id import DeviceId
 from burn.devices import VMAP, Device, TensorType, under_running
+from burn.dispatch._device_members import DeviceMembers
 from burn.dispatch._differentiation import Differentiation
 from burn.dispatch._operands import (
     DispatchTensor,
@@ -37,7 +40,7 @@ from burn.dispatch.resolution import (
     plan_key,
 )
 from burn.dispatch.transfer import fail, transfer
-from burn.dtype import DType, DTypeUsage
+from burn.dtype import DType
 from burn.errors import (
     ArgumentError,
     AutodiffError,
@@ -48,9 +51,8 @@ from burn.errors import (
     TraceError,
 )
 from burn.ir import with_example_scalars
-from burn.ops import REGISTRY, Op, OpTable
+from burn.ops import REGISTRY, Op, OpTable, Tag
 from burn.ops.quiet import is_busy
-from burn.plugins import registry
 from burn.tensor_data import TensorData
 
 __all__ = ["Dispatch"]
@@ -59,10 +61,18 @@ _Tensor = TypeVar("_Tensor", bound=DispatchTensor)
 _new = object.__new__
 
 
-class Dispatch(Differentiation[_Tensor]):
-    """A backend over all installed ones. Its primitives are DispatchTensors, its devices Devices.
+@found_by_name(REGISTRY)
+class Dispatch(
+    FoundByName,  # type: ignore[misc]  # Any as a base, see there
+    DeviceMembers[_Tensor],
+    Differentiation[_Tensor],
+    AutodiffBackend,
+):
+    """A backend over all installed ones. Its primitives are DispatchTensors.
 
-    Every op of the op table is a method: ``dispatch.add(a, b)``.
+    Its devices are dispatch-level DeviceIds (`Device.dispatch_id`); where a DeviceId is taken, a
+    Device is too. Every op of the op table is a method: ``dispatch.add(a, b)``. So a decorator can
+    stand on it: ``Autodiff(dispatch)``.
 
     Parameters
     ----------
@@ -72,62 +82,20 @@ class Dispatch(Differentiation[_Tensor]):
 
     def __init__(self, tensor_class: type[_Tensor]) -> None:
         self.tensor_class = tensor_class
+        self._tables = {}
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        if name in REGISTRY:
-            return functools.partial(self.execute, name)
+        definition = REGISTRY.get(name)
+        if definition is not None:
+            run = self.create if Tag.CREATION in definition.tags else self.execute
+            return functools.partial(run, name)
         raise AttributeError(f"there is no op {name!r}")
 
-    # The members of Backend.
+    # The members of Backend on tensors.
 
-    def name(self, device: Device) -> str:
-        """``dispatch<cpu>`` for a device of the backend ``cpu``."""
-        return f"dispatch<{device.backend.name(device.id)}>"
-
-    def seed(self, device: Device, seed: int) -> None:
-        """Start the random numbers of a device anew."""
-        device.seed(seed)
-
-    def sync(self, device: Device) -> None:
-        """Wait for all work on a device."""
-        device.sync()
-
-    def dtype_usage(self, device: Device, dtype: DType) -> DTypeUsage:
-        """What a device can do with a dtype."""
-        return device.dtype_usage(dtype)
-
-    def supports_dtype(self, device: Device, dtype: DType) -> bool:
-        """Whether a device can store a dtype and compute with it."""
-        return device.supports_dtype(dtype)
-
-    def ad_enabled(self, device: Device) -> bool:
-        """Whether tensors on a device can be tracked."""
-        return device.is_autodiff
-
-    def device_count(self, type_id: int) -> int:
-        """Number of devices of a dispatch-level type id; 0 for a backend that is not installed."""
-        backend_id, backend_type = decode_type_id(type_id)
-        entry = registry.by_id(backend_id)
-        present = [] if entry is None else entry.probe()
-        if entry is None or not present or backend_type >= len(entry.spec.device_types):
-            return 0
-        type_ = entry.spec.device_types[backend_type]
-        return sum(info.type == type_ for info in present)
-
-    def device(self, device_id: DeviceId) -> Device:
-        """Handle of a dispatch-level DeviceId."""
-        backend_id, backend_type = decode_type_id(device_id.type_id)
-        entry = registry.by_id(backend_id)
-        if entry is not None and entry.error is not None:
-            entry.load()  # raises, with the reason
-        if entry is None or backend_type >= len(entry.spec.device_types):
-            raise OperandTypeError(f"no backend has the type id {device_id.type_id}")
-        type_ = entry.spec.device_types[backend_type]
-        return Device(f"{entry.name}/{type_}:{device_id.index_id}")
-
-    def from_data(self, data: TensorData, device: Device) -> _Tensor:
+    def from_data(self, data: TensorData, device: DeviceId | Device) -> _Tensor:
         """Upload host data, to the device with the layers of all running transforms."""
-        device = under_running(device)
+        device = under_running(self.device(device))
         tensor_type = device.tensor_type(data.dtype)
         backend = device.ops.backend
         try:
@@ -163,7 +131,7 @@ class Dispatch(Differentiation[_Tensor]):
             results.update(zip(indices, data, strict=True))
         return [results[index] for index in range(len(tensors))]
 
-    def to_device(self, x: _Tensor, target: Device) -> _Tensor:
+    def to_device(self, x: _Tensor, device: DeviceId | Device) -> _Tensor:
         """The tensor on another device; the gradient of a tracked one comes back.
 
         Between devices of the same hardware the value stays where it is. A tracked tensor goes on
@@ -178,7 +146,7 @@ class Dispatch(Differentiation[_Tensor]):
         """
         join_trace(x)
         source, dtype = x.tensor_type.device, x.tensor_type.dtype
-        target = under_running(target)
+        target = under_running(self.device(device))
         if target is source:
             return x
         if target.is_traced and target != source:
@@ -206,10 +174,6 @@ class Dispatch(Differentiation[_Tensor]):
             primitive = _route(dtype, source, same_layers).carry(primitive)
         return self.wrap(primitive, tensor_type)
 
-    def memory_cleanup(self, device: Device) -> None:
-        """Give memory that is held but not in use back to the system."""
-        device.memory_cleanup()
-
     # The members of AutodiffBackend, beside those of the base class.
 
     def is_require_grad(self, x: _Tensor) -> bool:
@@ -220,7 +184,7 @@ class Dispatch(Differentiation[_Tensor]):
         """Whether a tensor is a leaf or was computed from one, in any layer of its device."""
         return is_tracked(x.primitive)
 
-    def inner(self, x: _Tensor) -> _Tensor:
+    def inner(self, tensor: _Tensor) -> _Tensor:
         """The tensor on the device below the outermost layer, untracked in that layer.
 
         Raises
@@ -228,9 +192,9 @@ class Dispatch(Differentiation[_Tensor]):
         AutodiffError
             If that layer is of `burn.vmap` and hides a batch axis of the tensor.
         """
-        join_trace(x)
-        below = x.tensor_type.device.below.tensor_type(x.tensor_type.dtype)
-        return self.wrap(self._inner(x), below)
+        join_trace(tensor)
+        below = tensor.tensor_type.device.below.tensor_type(tensor.tensor_type.dtype)
+        return self.wrap(self._inner(tensor), below)
 
     def detach(self, x: _Tensor) -> _Tensor:
         """The value on the same device, untracked in all layers."""
@@ -239,7 +203,7 @@ class Dispatch(Differentiation[_Tensor]):
 
     int_inner = bool_inner = q_inner = inner
 
-    def from_inner(self, x: _Tensor, device: Device | None = None) -> _Tensor:
+    def from_inner(self, tensor: _Tensor, device: Device | None = None) -> _Tensor:
         """The value of a tensor on an autodiff device of its hardware, untracked.
 
         Raises
@@ -249,8 +213,8 @@ class Dispatch(Differentiation[_Tensor]):
         DeviceMismatchError
             If it is a device of other hardware.
         """
-        join_trace(x)
-        own = x.tensor_type.device
+        join_trace(tensor)
+        own = tensor.tensor_type.device
         if device is not None:
             device = device.traced if own.is_traced else device
         target = device or (own if own.layers else own.autodiff())
@@ -266,10 +230,10 @@ class Dispatch(Differentiation[_Tensor]):
                 hint="Name a device with autodiff: device.autodiff()",
                 operation="from_inner",
             )
-        primitive = x.primitive
+        primitive = tensor.primitive
         if len(own.layers) == len(target.layers):
             primitive = own.backend.inner(primitive)
-        return self.wrap(primitive, target.tensor_type(x.tensor_type.dtype))
+        return self.wrap(primitive, target.tensor_type(tensor.tensor_type.dtype))
 
     int_from_inner = bool_from_inner = q_from_inner = from_inner
 
@@ -316,9 +280,9 @@ class Dispatch(Differentiation[_Tensor]):
         result.link = None
         return result
 
-    def create(self, name: str, device: Device, dtype: DType, **attrs: Any) -> _Tensor:
+    def create(self, name: str, device: DeviceId | Device, dtype: DType, **attrs: Any) -> _Tensor:
         """Run a creation op on a device with the layers of all running transforms."""
-        device = under_running(device)
+        device = under_running(self.device(device))
         try:
             tensor_type = device.tensor_type(dtype)
         except DTypeError as error:

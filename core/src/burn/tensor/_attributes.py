@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from burn.devices import Device
 from burn.dispatch import Dispatch, DispatchTensor
-from burn.dtype import DType
 from burn.functions import common
 from burn.ops.shapes import size
-
-if TYPE_CHECKING:
-    from burn.aliases import Shape
 
 __all__ = ["TensorAttributes", "dispatch"]
 
@@ -25,11 +21,6 @@ class TensorAttributes(DispatchTensor):
     __slots__ = ()
 
     @property
-    def shape(self) -> Shape:
-        """Length of each axis."""
-        return tuple(self.primitive.shape)
-
-    @property
     def ndim(self) -> int:
         """Number of axes."""
         return len(self.primitive.shape)
@@ -38,11 +29,6 @@ class TensorAttributes(DispatchTensor):
     def size(self) -> int:
         """Number of elements."""
         return size(self.primitive.shape)
-
-    @property
-    def dtype(self) -> DType:
-        """Dtype of the elements."""
-        return self.tensor_type.dtype
 
     @property
     def device(self) -> Device:

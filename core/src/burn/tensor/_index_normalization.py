@@ -87,5 +87,5 @@ def axes_used(part: Any) -> int:
     if part is None or part is Ellipsis:
         return 0
     if isinstance(part, (DispatchTensor, np.ndarray)) and is_mask(part):
-        return len(part.shape)  # type: ignore[union-attr]  # a Tensor
+        return len(part.shape)
     return 1
