@@ -1,6 +1,6 @@
 """Devices: handles of hardware, their settings, their layers, and which one is the default."""
 
-from burn.devices._tensor_type import TensorType, plans_hidden_from_traces
+from burn.devices._tensor_type import TensorType, forget_plans, plans_hidden_from_traces
 from burn.devices._transforms import (
     AUTODIFF,
     GRAD,
@@ -26,6 +26,7 @@ __all__ = [
     "TensorType",
     "Transform",
     "each_layer",
+    "forget_plans",
     "plans_hidden_from_traces",
     "running",
     "running_trace",

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from burn.devices.device import Device
     from burn.dtype import DType
 
-__all__ = ["TensorType", "plans_hidden_from_traces"]
+__all__ = ["TensorType", "forget_plans", "plans_hidden_from_traces"]
 
 
 class TensorType:
@@ -99,6 +99,16 @@ _outside_of_traces: Final[list[TensorType]] = []
 
 _traces = 0
 """Number of traces that run now, in all threads."""
+
+
+def forget_plans() -> None:
+    """Plan each call anew, as op tables have forgotten what they resolved.
+
+    A plan that another thread makes in the meantime is kept where nothing looks for it.
+    """
+    with _lock:
+        for tensor_type in _outside_of_traces:
+            tensor_type.calls = _HiddenPlans({}) if _traces else {}
 
 
 @contextlib.contextmanager

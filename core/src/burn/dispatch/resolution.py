@@ -87,6 +87,7 @@ def resolve_uniform(
     """
     if joins_trace(operands):
         raise JoinedError
+    calls = tensor_type.calls  # before: a plan that is forgotten in the meantime is not kept
     definition = REGISTRY[name]
     plan = plan_call(definition, operands)
     dtype, device = plan.dtype, plan.device
@@ -99,7 +100,7 @@ def resolve_uniform(
     if dtype is not None and fixed and Tag.ELEMENTWISE in definition.tags:
         inferred = definition.infer(*[Meta((), dtype)] * len(operands))
         output = device.tensor_type(inferred.dtype)
-    found = tensor_type.calls[name] = function, output
+    found = calls[name] = function, output
     return found
 
 

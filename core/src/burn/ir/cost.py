@@ -222,6 +222,8 @@ class _CountingTable(OpTable):
         The sum so far.
     """
 
+    is_observed = False
+
     def __init__(self) -> None:
         self.backend = _CountingBackend()
         self.device = DeviceId(0, 0)

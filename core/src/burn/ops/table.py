@@ -5,13 +5,14 @@ from __future__ import annotations
 import functools
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from burn.backend.tensor_ops import is_implemented
 from burn.dtype import DType
 from burn.errors import BurnError, DTypeError, UnsupportedOpError
+from burn.ops import observing
 from burn.ops.op import REGISTRY, Op, Tag
 from burn.ops.quiet import quiet_context, run_in
 
@@ -48,8 +49,16 @@ class OpTable:
     handle: Any = None
     """The `burn.Device` whose table this is, once it has opened one."""
 
+    is_observed: ClassVar[bool] = True
+    """Whether observers see its ops: not where other tables run them, or nothing does."""
+
+    def __new__(cls, *_: Any, **__: Any) -> Self:  # noqa: D102 — see the class
+        self = super().__new__(cls)
+        observing.watch(self)
+        return self
+
     def __init__(self, backend: Any, device: DeviceId) -> None:
-        self.backend = backend
+        self.backend = observing.observed(self, backend)
         self.device = device
         self.dtypes: dict[Any, DType] = {}
         """DType of each dtype object that the backend's primitives carry."""
@@ -63,9 +72,21 @@ class OpTable:
         definition = REGISTRY.get(name)
         if definition is None:
             raise AttributeError(f"there is no op {name!r}")
+        generation = observing.generation()
         resolved = self._resolve(definition)
+        if self.is_observed and observing.is_observing():
+            resolved = wrapping(resolved, functools.partial(observing.reporting, self, name))
         vars(self)[name] = resolved
+        if generation != observing.generation():  # forgotten in another thread, in the meantime
+            vars(self).pop(name, None)
         return resolved
+
+    def forget(self) -> None:
+        """Resolve all ops anew when they are next asked for, as observers have come or gone."""
+        for name in REGISTRY:
+            vars(self).pop(name, None)
+        if self.is_observed and "backend" in vars(self):
+            self.backend = observing.observed(self, self.backend)
 
     def dtype(self, primitive: Any) -> DType:
         """DType of a primitive."""
@@ -101,8 +122,9 @@ class OpTable:
         """Remove the ops: from now on each of them raises `reason`."""
         for name in REGISTRY.keys() & vars(self).keys():
             del vars(self)[name]
-        if vars(self.backend).get("ops") is self:
-            del self.backend.ops
+        backend = observing.plain(self.backend)
+        if vars(backend).get("ops") is self:
+            del backend.ops
         self.backend = _Closed(reason)
 
     def _own_method(self, definition: Op) -> Callable[..., Any] | None:
@@ -129,11 +151,13 @@ class OpTable:
         if definition.default is not None:
             return functools.partial(definition.default, self)
         if definition.host is not None:
-            _log.info("%s runs on the host for %r", definition.name, self.backend)
+            backend = observing.plain(self.backend)
+            _log.info("%s runs on the host for %r", definition.name, backend)
             # NumPy computes, whatever the backend's library is.
             return np.errstate(all="ignore")(functools.partial(definition.host, self))
         raise UnsupportedOpError(
-            f"{type(self.backend).__name__} does not implement the required op {definition.name!r}",
+            f"{type(observing.plain(self.backend)).__name__} does not implement the required op "
+            f"{definition.name!r}",
             hint="A backend must have every op that has no default: see burn.backend",
         )
 
@@ -149,6 +173,8 @@ class DecoratorTable(OpTable):
         The class of the decorator's own tensors, which have a `primitive` of the level below.
     """
 
+    is_observed = False
+
     def __init__(self, below: OpTable, tensor_type: type) -> None:
         # The tables of both levels have the same dtypes and device.
         self.below = below
@@ -156,6 +182,11 @@ class DecoratorTable(OpTable):
         self.backend = below.backend
         self.device = below.device
         self.dtypes = below.dtypes
+
+    def forget(self) -> None:
+        """Resolve all ops anew; the table below, which is older, has done so."""
+        super().forget()
+        self.backend = self.below.backend
 
     def close(self, reason: BurnError) -> None:
         """Remove the ops of both tables."""

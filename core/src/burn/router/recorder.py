@@ -140,6 +140,8 @@ def value_error(what: str) -> TraceError:
 class TraceTable(RouterTable):
     """The ops of one device in a trace: nothing runs."""
 
+    is_observed = False
+
     if not TYPE_CHECKING:
 
         @property
