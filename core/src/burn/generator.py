@@ -28,6 +28,7 @@ __all__ = [
     "release",
     "replayed",
     "reserve",
+    "reserved_by",
     "seed",
     "set_state",
 ]
@@ -65,8 +66,8 @@ def seed(device: Key, value: int) -> None:
     """
     if _source.get() is not None:
         raise ArgumentError(
-            "a function of burn.vmap or burn.checkpoint draws the numbers that a loop or its first "
-            "call would draw, so it cannot seed the generator",
+            "a function of burn.vmap, burn.checkpoint or burn.ir.trace draws the numbers that a "
+            "loop, its first call or each run would draw, so it cannot seed the generator",
             hint="Seed it before",
             operation="seed",
         )
@@ -100,7 +101,7 @@ def isolated() -> Iterator[dict[Key, int]]:
         words_of[device] = start + _whole_blocks(words)
         return after(_reserve(device, 0), start)
 
-    with _drawing_from(peek):
+    with reserved_by(peek):
         yield words_of
 
 
@@ -114,7 +115,7 @@ def logged() -> Iterator[list[GeneratorState]]:
         states.append(outer(device, words))
         return states[-1]
 
-    with _drawing_from(draw):
+    with reserved_by(draw):
         yield states
 
 
@@ -133,12 +134,13 @@ def replayed(states: list[GeneratorState]) -> Iterator[None]:
             operation="checkpoint",
         )
 
-    with _drawing_from(draw):
+    with reserved_by(draw):
         yield
 
 
 @contextlib.contextmanager
-def _drawing_from(source: Callable[[Key, int], GeneratorState]) -> Iterator[None]:
+def reserved_by(source: Callable[[Key, int], GeneratorState]) -> Iterator[None]:
+    """Context in which a function of the key and a number of words gives draws their states."""
     token = _source.set(source)
     try:
         yield

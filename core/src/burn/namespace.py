@@ -7,6 +7,7 @@ import math as _math
 
 from burn import (
     fft as fft,
+    ir as ir,
     linalg as linalg,
     nn as nn,
     optim as optim,

@@ -10,6 +10,7 @@ from burn.dispatch._operands import (
     as_python,
     common_device,
     dtype_with_number,
+    join_trace,
     meta_of,
     prevailing_strategy,
     to_scalar,
@@ -17,6 +18,7 @@ from burn.dispatch._operands import (
 from burn.dispatch.calls import binary, reflected, unary, unary_by_dict
 from burn.dispatch.dispatch import Dispatch
 from burn.dispatch.gradients import Gradients
+from burn.dispatch.transfer import fail
 
 __all__ = [
     "Dispatch",
@@ -26,6 +28,8 @@ __all__ = [
     "binary",
     "common_device",
     "dtype_with_number",
+    "fail",
+    "join_trace",
     "meta_of",
     "prevailing_strategy",
     "reflected",

@@ -50,7 +50,7 @@ def _as_tensor(
     x: Tensor, wanted: DType | None, device: DeviceLike | None, copy: bool | None
 ) -> Tensor:
     """A tensor with the dtype and on the device; itself where nothing changes."""
-    moves = device is not None and Device(device).hardware is not x.device.hardware
+    moves = device is not None and Device(device) != x.device
     converts = wanted is not None and wanted is not x.dtype
     if copy is False and (moves or converts):
         raise _needs_copy(x)

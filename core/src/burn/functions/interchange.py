@@ -20,7 +20,7 @@ from burn.backend.dlpack import (
     is_readable,
 )
 from burn.devices import Device
-from burn.dispatch import DispatchTensor
+from burn.dispatch import DispatchTensor, join_trace
 from burn.errors import (
     ArgumentError,
     AutodiffError,
@@ -76,6 +76,7 @@ def to_dlpack(
     copy: bool | None,
 ) -> Any:
     """DLPack capsule of a tensor; see `Tensor.__dlpack__`."""
+    join_trace(x)
     if x.is_tracked:
         raise ExportError(
             "an export of a tracked tensor would drop its gradient",

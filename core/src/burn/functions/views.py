@@ -19,7 +19,13 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from weakref import ref
 
 from burn.autodiff import Capture, is_wrapped, recording
-from burn.dispatch import DispatchTensor, dtype_with_number, to_scalar, unary_by_dict
+from burn.dispatch import (
+    DispatchTensor,
+    dtype_with_number,
+    join_trace,
+    to_scalar,
+    unary_by_dict,
+)
 from burn.errors import AutodiffError, OperandTypeError, ShapeError, UnsupportedOpError
 from burn.functions.common import dispatch
 from burn.ops import REGISTRY
@@ -34,6 +40,7 @@ __all__ = [
     "independent",
     "is_view",
     "is_view_of",
+    "root_of",
     "view_by_steps",
     "viewing",
     "write",
@@ -107,6 +114,7 @@ def independent(x: Tensor) -> Tensor:
     """The value of a tensor in another one that is no view, and no leaf but computed from `x`."""
     if dispatch.is_tracked(x):
         return _VIEW_OPS["reshape"](x, {"shape": x.shape})
+    join_trace(x)
     return dispatch.wrap(x.primitive, x.tensor_type)
 
 
@@ -193,6 +201,11 @@ def _origin(x: Tensor) -> tuple[Tensor, Path | None]:
     return x.link if x.link.__class__ is tuple else (x, None)
 
 
+def root_of(x: Tensor) -> Tensor:
+    """The tensor whose elements a tensor has: itself if it is no view."""
+    return _origin(x)[0]
+
+
 def _live_views(root: Tensor) -> list[Tensor]:
     views = [] if root.link is None else list(root.link)
     return [one for one in [view() for view in views] if one is not None]
@@ -210,6 +223,7 @@ def _steps_of(path: Path | None) -> list[Step]:
 def _writable_origin(x: Tensor, operation: str) -> tuple[Tensor, Path | None]:
     """The root of a tensor that may be written to, and the path to it from there."""
     root, path = _origin(x)
+    join_trace(root)
     if dispatch.is_tracked(root):
         if dispatch.is_require_grad(root):
             what = "a leaf" if x is root else "a view of a leaf"
@@ -293,6 +307,8 @@ def _rebind(root: Tensor, value: Tensor) -> None:
 
 
 def _assign(x: Tensor, value: Tensor) -> None:
+    if value.tensor_type.device.is_traced:
+        join_trace(x)
     # Another thread may read between the two assignments. In this order it finds a plain primitive
     # on an autodiff device at most, which is valid; the reverse is not.
     if value.tensor_type.device.is_autodiff:

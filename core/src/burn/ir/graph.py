@@ -208,6 +208,129 @@ class GraphIr:
     outputs: tuple[TensorIr, ...]
     draw: Draw | None = None
 
+    def check(self) -> None:
+        """Raise unless the program is one that can run; see `burn.ir.check`.
+
+        Raises
+        ------
+        GraphError
+            If it breaks a rule; the message names the operation, its line, and the rule.
+        """
+        from burn.ir.check import check
+
+        check(self)
+
+    def __str__(self) -> str:
+        from burn.ir.text import write_graph
+
+        return write_graph(self, short=True)
+
+    def to_text(self) -> str:
+        """The program as text, with the values of all constants.
+
+        ``str(graph)`` leaves out the values of constants with more than 64 elements.
+
+        Returns
+        -------
+        str
+            A line for each input, constant, operation and output; `from_text` reads it.
+
+        Raises
+        ------
+        GraphError
+            If an attribute has a value that text cannot hold.
+
+        Examples
+        --------
+        >>> from burn import float32
+        >>> from burn.ir import GraphIr, OperationIr, Status, TensorIr
+        >>> x, y = TensorIr(0, (2, 3), float32), TensorIr(1, (2,), float32)
+        >>> made = y._replace(status=Status.NOT_INIT)
+        >>> total = OperationIr("sum", (x,), {"axis": (1,), "dtype": float32}, (made,), "a.py:3")
+        >>> graph = GraphIr((x,), (), (total,), (y,))
+        >>> print(graph.to_text())
+        input %0: float32[2, 3]
+        %1: float32[2] = sum(%0, axis=(1,), dtype=float32)    # a.py:3
+        output %1
+        >>> GraphIr.from_text(graph.to_text()) == graph
+        True
+        """
+        from burn.ir.text import write_graph
+
+        return write_graph(self)
+
+    @staticmethod
+    def from_text(text: str) -> GraphIr:
+        """The program of a text.
+
+        Parameters
+        ----------
+        text : str
+            What `to_text` gives.
+
+        Returns
+        -------
+        GraphIr
+            The program, which has been checked.
+
+        Raises
+        ------
+        GraphError
+            If it is the text of no correct program; nothing is executed.
+        """
+        from burn.ir.text import parse_graph
+
+        return parse_graph(text)
+
+    def to_bytes(self) -> bytes:
+        """The program as bytes, in a format with a version.
+
+        Returns
+        -------
+        bytes
+            What `from_bytes` reads, on any machine.
+
+        Raises
+        ------
+        GraphError
+            If an attribute has a value that bytes cannot hold.
+        """
+        from burn.ir.codec import encode
+
+        return encode(self)
+
+    @staticmethod
+    def from_bytes(data: bytes) -> GraphIr:
+        """The program of some bytes.
+
+        Parameters
+        ----------
+        data : bytes
+            What `to_bytes` gives.
+
+        Returns
+        -------
+        GraphIr
+            The program, which has been checked. Constants share the memory of `data`, read-only.
+
+        Raises
+        ------
+        GraphError
+            If they are the bytes of no correct program; nothing is executed.
+
+        Examples
+        --------
+        >>> from burn import float32
+        >>> from burn.ir import GraphIr, TensorIr
+        >>> x = TensorIr(0, (2, 3), float32)
+        >>> graph = GraphIr((x,), (), (), (x,))
+        >>> GraphIr.from_bytes(graph.to_bytes()) == graph
+        True
+        """
+        from burn.ir.codec import decode_graph
+
+        return decode_graph(data)
+
     def cost(self) -> GraphCost:
         """Floating-point operations and bytes of each operation, of each op, and of all.
 

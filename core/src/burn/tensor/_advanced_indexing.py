@@ -210,7 +210,7 @@ def _is_index_vector(part: Any, x: Tensor) -> bool:
         and part.tensor_type.dtype is int64
         and len(part.primitive.shape) == 1
         and len(x.primitive.shape) > 0
-        and part.tensor_type.device.hardware is x.tensor_type.device.hardware
+        and part.tensor_type.device == x.tensor_type.device
     )
 
 

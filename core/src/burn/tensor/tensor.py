@@ -11,6 +11,7 @@ import numpy as np
 
 from burn.autodiff import DistributedParams
 from burn.devices import Device
+from burn.dispatch import join_trace
 from burn.dtype import DType
 from burn.errors import ArgumentError, AutodiffError, BurnError, MissingAttributeError
 from burn.functions import (
@@ -239,6 +240,7 @@ class Tensor(Operators, HostConversion, Differentiable):
         """An independent tensor, a leaf if this is one, else tracked if this is tracked."""
         if self.is_require_grad:
             return _shared(self.require_grad(), self.distributed_params)
+        join_trace(self)
         return dispatch.wrap(self.primitive, self.tensor_type)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:

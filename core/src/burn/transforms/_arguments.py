@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 from burn.autodiff import is_tracked
 from burn.devices import Device, Transform, running, transforms, under
-from burn.dispatch import DispatchTensor, common_device, meta_of
+from burn.dispatch import DispatchTensor, common_device, join_trace, meta_of
 from burn.errors import AutodiffError, DTypeError, OperandTypeError, ShapeError
 from burn.functions.common import dispatch
 from burn.tree import map as map_leaves, paths
@@ -46,6 +46,7 @@ def map_tensors(function: Callable[[Tensor], Any], tree: Any) -> Any:
 
 def layered(x: Tensor, stack: Sequence[Transform], *, is_checkpointing: bool = False) -> Tensor:
     """Another tensor with the same value under these transforms, a constant to the last one."""
+    join_trace(x)
     target = under(x.device, stack, is_checkpointing=is_checkpointing)
     common_device(x.device, target)  # refuses a tensor that was kept from another transform
     return dispatch.wrap(x.primitive, target.tensor_type(x.dtype))

@@ -17,7 +17,7 @@ from burn.autodiff import (
 )
 from burn.batching import BatchedTensor
 from burn.devices import VMAP, Transform, each_layer, transforms
-from burn.dispatch import common_device, meta_of
+from burn.dispatch import common_device, join_trace, meta_of
 from burn.errors import AutodiffError
 from burn.functions.common import dispatch
 from burn.functions.views import independent
@@ -96,6 +96,12 @@ def checkpoint(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+def _other(x: Tensor) -> Tensor:
+    """Another tensor with the same primitive."""
+    join_trace(x)
+    return dispatch.wrap(x.primitive, x.tensor_type)
+
+
 class _Region:
     """One call of a function of `checkpoint`.
 
@@ -110,9 +116,7 @@ class _Region:
     ) -> None:
         self._function = function
         # Other tensors, since the caller may write to its own.
-        self._arguments = map_tensors(
-            lambda x: dispatch.wrap(x.primitive, x.tensor_type), (args, kwargs)
-        )
+        self._arguments = map_tensors(_other, (args, kwargs))
         self._stack: tuple[Transform, ...] = transforms()
         self._states: list[GeneratorState] = []
         self._metas: list[Any] = []

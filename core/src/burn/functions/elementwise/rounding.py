@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from burn.dispatch import DispatchTensor, unary
 from burn.functions.common import dispatch
+from burn.functions.views import independent
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
@@ -29,7 +30,7 @@ def _rounding(function: _Unary) -> _Unary:
     @functools.wraps(function)
     def call(x: Tensor, /) -> Tensor:
         if isinstance(x, DispatchTensor) and x.tensor_type.dtype.is_integer:
-            return dispatch.wrap(x.primitive, x.tensor_type)
+            return independent(x)
         return rounded(x)
 
     return call  # type: ignore[return-value]  # it has the signature of the definition

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from burn.functions.common import dispatch
 from burn.functions.normalize import as_flag
+from burn.ir import ScalarIr
 from burn.ops.arguments import as_integer, real_number
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def sgd_step(
         parameter,
         gradient,
         velocity,
-        learning_rate=_as_float(learning_rate, "learning_rate", operation),
+        learning_rate=_as_rate(learning_rate, operation),
         momentum=_as_float(momentum, "momentum", operation),
         weight_decay=_as_float(weight_decay, "weight_decay", operation),
         nesterov=as_flag(nesterov, "nesterov", operation),
@@ -144,13 +145,27 @@ def adam_step(
         gradient,
         first_moment,
         second_moment,
-        step=step if step.__class__ is int else as_integer(step, "step", operation),
-        learning_rate=_as_float(learning_rate, "learning_rate", operation),
+        step=_as_step(step, operation),
+        learning_rate=_as_rate(learning_rate, operation),
         beta1=_as_float(beta1, "beta1", operation),
         beta2=_as_float(beta2, "beta2", operation),
         epsilon=_as_float(epsilon, "epsilon", operation),
         weight_decay=_as_float(weight_decay, "weight_decay", operation),
     )
+
+
+def _as_step(step: int, operation: str) -> int:
+    """The number of a step, or the scalar of a program for it."""
+    if step.__class__ is int or (step.__class__ is ScalarIr and step.kind is int):
+        return step
+    return as_integer(step, "step", operation)
+
+
+def _as_rate(rate: float, operation: str) -> float:
+    """A learning rate as a float, or the scalar of a program for it."""
+    if rate.__class__ is ScalarIr:
+        return rate
+    return _as_float(rate, "learning_rate", operation)
 
 
 def _as_float(value: float, name: str, operation: str) -> float:

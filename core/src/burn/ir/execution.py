@@ -1,0 +1,170 @@
+"""Execution: a graph on an op table, as one Python function of straight calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from burn.errors import BurnError
+from burn.ir.graph import Drop, GraphIr, OperationIr, ScalarIr, Status, TensorIr
+from burn.ops import REGISTRY
+from burn.ops.table import specialized
+
+if TYPE_CHECKING:
+    from burn.ops import OpTable
+    from burn.ops.signature import Primitive
+
+__all__ = ["Execution"]
+
+_FILENAME: Final = "<burn.ir.GraphIr>"
+
+
+class Execution:
+    """A graph made ready to run on one op table.
+
+    Each operation is a line of a Python function, with the op of the table and the attributes as
+    names: a call costs what the table's callable costs, and no look-up of a tensor.
+
+    Parameters
+    ----------
+    graph : GraphIr
+        What runs. It is not checked: see `burn.ir.check`.
+    table : OpTable
+        What runs it. Constants are made there once.
+    specializes : bool
+        Whether ops run as variants for one dtype, which one thread at a time may call.
+    """
+
+    def __init__(self, graph: GraphIr, table: OpTable, *, specializes: bool = True) -> None:
+        self._specializes = specializes
+        self.graph = graph
+        self.table = table
+        self._operations: list[OperationIr] = []
+        self._names: dict[str, Any] = {}
+        for constant in graph.constants:
+            primitive = table.backend.from_data(constant.data, table.device)
+            self._names[_name(constant.tensor)] = primitive
+        self._run = self._compiled()
+
+    def run(
+        self, inputs: Sequence[Primitive], draw: tuple[int, int] = (0, 0)
+    ) -> tuple[Primitive, ...]:
+        """Run the operations.
+
+        Parameters
+        ----------
+        inputs : sequence
+            A primitive of the table for each tensor among the inputs of the graph, and a number for
+            each scalar.
+        draw : tuple of int
+            The reserved state of the generator, seed and offset, if the graph draws numbers.
+
+        Returns
+        -------
+        tuple of primitives
+            The outputs.
+
+        Raises
+        ------
+        BurnError
+            If an operation fails; its `operation` names the op and the line of the user's program.
+        """
+        try:
+            return self._run(*inputs, *draw)  # type: ignore[no-any-return]  # of primitives
+        except BurnError as error:
+            error.operation = self.describe(error)
+            raise
+
+    def describe(self, error: BaseException) -> str:
+        """The operation that raised an exception, as in a message."""
+        step = error.__traceback__
+        while step is not None and step.tb_frame.f_code is not self._run.__code__:
+            step = step.tb_next
+        index = -1 if step is None else step.tb_lineno - 2
+        if not 0 <= index < len(self._operations):
+            return "a program"
+        operation = self._operations[index]
+        call = f"{operation.name}({', '.join(map(_shown, operation.inputs))})"
+        return f"{call} at {operation.source}" if operation.source else call
+
+    def _compiled(self) -> Callable[..., Any]:
+        graph, names = self.graph, self._names
+        parameters = [
+            f"s{one.id}" if isinstance(one, ScalarIr) else _name(one) for one in graph.inputs
+        ]
+        if graph.draw is not None:
+            parameters += [f"s{graph.draw.seed.id}", f"s{graph.draw.offset.id}"]
+        else:
+            parameters += ["_", "__"]
+        lines = [f"def run({', '.join(parameters)}):"]
+        for operation in graph.operations:
+            if isinstance(operation, Drop):
+                lines[-1] += f"; del t{operation.id}"
+                continue
+            lines.append(f"    {self._line(operation, len(self._operations))}")
+            self._operations.append(operation)
+        lines.append(f"    return ({''.join(f'{_name(one)}, ' for one in graph.outputs)})")
+        # A graph consists of numbers and of names of ops, so its text has no code of others.
+        exec(compile("\n".join(lines), _FILENAME, "exec"), names)  # noqa: S102 — see above
+        return names.pop("run")  # type: ignore[no-any-return]  # a function
+
+    def _line(self, operation: OperationIr, index: int) -> str:
+        """The call of an operation, and the end of the tensors that it uses last."""
+        names = self._names
+        definition = REGISTRY[operation.name]
+        function = getattr(self.table, operation.name)
+        dtype = next(
+            (
+                one.dtype
+                for spec, operand in zip(
+                    definition.operands.values(), operation.inputs, strict=True
+                )
+                if spec.promotes
+                for one in _tensors(operand)
+            ),
+            None,
+        )
+        if dtype is not None and self._specializes:
+            function = specialized(function, dtype)
+        names[f"f{index}"] = function
+        arguments = []
+        for number, operand in enumerate(operation.inputs):
+            if isinstance(operand, TensorIr):
+                arguments.append(_name(operand))
+            elif operand.__class__ is tuple:
+                arguments.append(f"[{', '.join(map(_name, operand))}]")
+            else:
+                names[f"n{index}_{number}"] = operand
+                arguments.append(f"n{index}_{number}")
+        for name, value in operation.attributes.items():
+            if isinstance(value, ScalarIr):
+                arguments.append(f"{name}=s{value.id}{f' + {value.plus}' if value.plus else ''}")
+            else:
+                names[f"a{index}_{name}"] = value
+                arguments.append(f"{name}=a{index}_{name}")
+        targets = ", ".join(map(_name, operation.outputs))
+        call = f"{targets} = f{index}({', '.join(arguments)})"
+        last = {
+            _name(one)
+            for operand in operation.inputs
+            for one in _tensors(operand)
+            if one.status is Status.READ_WRITE and _name(one) not in names
+        }
+        return f"{call}; del {', '.join(sorted(last))}" if last else call
+
+
+def _name(tensor: TensorIr) -> str:
+    return f"t{tensor.id}"
+
+
+def _tensors(operand: Any) -> tuple[TensorIr, ...]:
+    """The tensors in an operand."""
+    if isinstance(operand, TensorIr):
+        return (operand,)
+    return operand if operand.__class__ is tuple else ()
+
+
+def _shown(operand: Any) -> str:
+    if operand.__class__ is tuple:
+        return f"[{', '.join(map(str, operand))}]"
+    return str(operand)

@@ -1,0 +1,95 @@
+"""Which object keeps a tensor of a trace that has ended."""
+
+from __future__ import annotations
+
+import gc
+import sys
+import types
+from typing import Any
+
+from burn.autodiff import AutodiffTensor, Node
+from burn.dispatch import DispatchTensor
+from burn.errors import TraceError
+from burn.router import Recorder, RouterTensor
+
+__all__ = ["check_escapes"]
+
+_DEPTH = 8
+"""Objects around a tensor that are looked through for one with a name."""
+
+
+def check_escapes(recorder: Recorder, operation: str) -> None:
+    """Raise unless nothing keeps a tensor of a trace that has ended.
+
+    Raises
+    ------
+    TraceError
+        If something does; the message names it.
+    """
+    if not recorder.alive:
+        return
+    gc.collect()  # a cycle without references from outside keeps nothing
+    if not recorder.alive:
+        return
+    kept = [
+        one for one in gc.get_objects() if one.__class__ is RouterTensor and one.client is recorder
+    ]
+    found = next(filter(None, [_holder(one, _DEPTH, {id(kept)}) for one in kept]), None)
+    raise TraceError(
+        f"the function keeps a tensor of the trace in {found or 'an object elsewhere'}: it has no "
+        "value there",
+        hint="Return it; or write it to a tensor that exists, as in x[...] = value",
+        operation=operation,
+    )
+
+
+def _holder(kept: Any, depth: int, passed: set[int]) -> str | None:
+    """The first object with a name among those that refer to an object, also indirectly."""
+    if not depth:
+        return None
+    referrers = [one for one in gc.get_referrers(kept) if id(one) not in passed]
+    passed |= {id(referrers), *map(id, referrers)}
+    for one in referrers:
+        if isinstance(one, types.FrameType):
+            continue
+        name = None if isinstance(one, (DispatchTensor, AutodiffTensor, Node)) else _name(one, kept)
+        if name is not None:
+            return name
+    for one in referrers:
+        if not isinstance(one, types.FrameType):
+            name = _holder(one, depth - 1, passed)
+            if name is not None:
+                return name
+    return None
+
+
+def _name(holder: Any, kept: Any) -> str | None:
+    """How a message names an object that refers to another one; None if that is to be named."""
+    if isinstance(holder, dict):
+        key = next((key for key, value in holder.items() if value is kept), None)
+        module = sys.modules.get(holder.get("__name__", ""))
+        if module is not None and vars(module) is holder:
+            return f"the global variable {key!r} of {module.__name__}"
+        return None
+    if isinstance(holder, types.CellType):
+        for one in gc.get_referrers(holder):
+            for function in gc.get_referrers(one) if isinstance(one, tuple) else ():
+                if isinstance(function, types.FunctionType):
+                    index = list(function.__closure__ or ()).index(holder)
+                    return f"the variable {function.__code__.co_freevars[index]!r} around {function.__qualname__}"
+        return "a variable around a function"
+    members = getattr(holder, "__dict__", None)
+    if isinstance(members, dict) and not isinstance(holder, (types.ModuleType, type)):
+        for name, value in members.items():
+            if value is kept:
+                return f"the attribute {name!r} of an object of type {type(holder).__name__}"
+        for name, value in members.items():
+            if _contains(value, kept):
+                return f"the attribute {name!r} of an object of type {type(holder).__name__}"
+    return None
+
+
+def _contains(value: Any, kept: Any) -> bool:
+    return value.__class__ in {list, tuple, dict, set} and any(
+        one is kept for one in gc.get_referents(value)
+    )

@@ -1,0 +1,338 @@
+"""Program: a graph that is called with tensors, on any device."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from burn.autodiff import AutodiffTensor, Leaf, is_wrapped
+from burn.devices import VMAP, Device, TensorType, transforms
+from burn.dispatch import common_device, fail, join_trace, meta_of
+from burn.errors import (
+    ArgumentError,
+    BurnError,
+    DeviceMismatchError,
+    DTypeError,
+    OperandTypeError,
+    ShapeError,
+)
+from burn.functions.common import DeviceLike, dispatch
+from burn.functions.views import root_of, write
+from burn.generator import reserve
+from burn.ir import Execution, GraphIr, ScalarIr, TensorIr
+from burn.ops.quiet import is_busy
+from burn.transforms._arguments import is_tensor
+from burn.tree import Structure, describe, flatten, unflatten
+
+if TYPE_CHECKING:
+    from burn.aliases import Primitive
+    from burn.tensor.tensor import Tensor
+
+__all__ = ["Argument", "Calling", "Program", "Result"]
+
+
+class Argument(NamedTuple):
+    """A leaf of the arguments of a program.
+
+    Attributes
+    ----------
+    name : str
+        How errors name it.
+    input : TensorIr or ScalarIr or None
+        The input of the graph; None of a value that is part of the program.
+    value : object
+        That value.
+    is_leaf : bool
+        Whether it is a leaf, of which the program computes with the value alone.
+    """
+
+    name: str
+    input: TensorIr | ScalarIr | None
+    value: Any = None
+    is_leaf: bool = False
+
+
+class Result(NamedTuple):
+    """A leaf of what a program returns, which is a tensor.
+
+    Attributes
+    ----------
+    layers : tuple of str
+        The layers of its device.
+    is_checkpointing : bool
+        Whether its device has gradient checkpointing.
+    """
+
+    layers: tuple[str, ...] = ()
+    is_checkpointing: bool = False
+
+
+@dataclass(frozen=True)
+class Calling:
+    """How a program is called.
+
+    Attributes
+    ----------
+    structure : Structure
+        The containers of the arguments.
+    arguments : tuple of Argument
+        Their leaves.
+    captured : tuple of Tensor
+        Tensors from outside, which each call reads.
+    results : tuple
+        The leaves of what is returned: a Result, or the value itself.
+    result_structure : Structure
+        The containers of what is returned.
+    rebound : tuple of (int, Result)
+        What each call rebinds: the index of an argument, or ``-1 - index`` of a captured tensor.
+    """
+
+    structure: Structure
+    arguments: tuple[Argument, ...]
+    captured: tuple[Any, ...]
+    results: tuple[Any, ...]
+    result_structure: Structure
+    rebound: tuple[tuple[int, Result], ...] = ()
+
+
+def _calling_of(graph: GraphIr) -> Calling:
+    """How a graph without containers is called: with its inputs, for a tuple of its outputs."""
+    arguments = tuple(
+        [Argument(f"arguments[{index}]", one) for index, one in enumerate(graph.inputs)]
+    )
+    results = (Result(),) * len(graph.outputs)
+    _, structure = flatten(tuple(range(len(arguments))))
+    _, result_structure = flatten(tuple(range(len(results))))
+    return Calling(structure, arguments, (), results, result_structure)
+
+
+@dataclass(frozen=True, eq=False)
+class Program(GraphIr):
+    """A graph that is called like the function that it was traced from.
+
+    `burn.ir.trace` makes one, and `Program.from_bytes` reads one that was saved: that takes the
+    tensors of all inputs, those from outside of the function last, and returns a tuple of all
+    outputs, those that are rebound last.
+
+    Attributes
+    ----------
+    calling : Calling
+        The arguments and results, and the tensors from outside of the function.
+    """
+
+    calling: Calling = None  # type: ignore[assignment]  # __post_init__ sets it
+    _prepared: dict[Any, tuple[Execution, list[Any]]] = field(
+        default_factory=dict, init=False, repr=False
+    )
+
+    def __post_init__(self) -> None:
+        if self.calling is None:
+            vars(self)["calling"] = _calling_of(self)
+
+    def __repr__(self) -> str:
+        return f"<Program of {len(self.operations)} operations>"
+
+    def __call__(self, *args: Any, device: DeviceLike | None = None) -> Any:
+        """Run the program on the device of the tensors.
+
+        Parameters
+        ----------
+        *args
+            What the function takes. Tensors have the shapes and dtypes of the examples; they may be
+            tracked, and are differentiated then, if the examples were not.
+        device : Device or str, optional
+            Where a program without tensors among its inputs runs.
+
+        Returns
+        -------
+        object
+            What the function returns.
+
+        Raises
+        ------
+        ArgumentError
+            If an argument is another one than the program was traced with.
+        ShapeError, DTypeError
+            If a tensor has another shape or dtype.
+        DeviceMismatchError
+            If tensors are on several devices.
+        """
+        calling = self.calling
+        leaves, structure = flatten(args)
+        if structure != calling.structure:
+            raise ArgumentError(
+                f"the program takes {describe(calling.structure)}, "
+                f"and was given {describe(structure)}",
+                hint="Arguments have the containers with which the function was traced",
+                operation="a program",
+            )
+        tensors: list[Tensor] = []
+        inputs: list[Any] = []
+        for argument, leaf in zip(calling.arguments, leaves, strict=True):
+            if argument.input.__class__ is TensorIr:
+                inputs.append(_primitive(argument, leaf))
+                tensors.append(leaf)
+            elif argument.input is not None:
+                inputs.append(_number(argument, leaf))
+            else:
+                _check_same(argument, leaf)
+        for x in calling.captured:
+            join_trace(x)
+            inputs.append(_value(x))
+        where = self._device([*tensors, *calling.captured], inputs, device)
+        execution, types = self._on(where)
+        outputs = self._run(execution, inputs, where)
+        made = [
+            dispatch.wrap(primitive, tensor_type)
+            for primitive, tensor_type in zip(outputs, types, strict=True)
+        ]
+        if calling.rebound:
+            self._rebind(leaves, made[len(made) - len(calling.rebound) :])
+        rest = iter(made)
+        results = [next(rest) if one.__class__ is Result else one for one in calling.results]
+        return unflatten(calling.result_structure, results)
+
+    def _device(
+        self, tensors: Sequence[Tensor], inputs: Sequence[Any], device: DeviceLike | None
+    ) -> Device:
+        """Where the program runs: the hardware, or the layers that track or batch an input."""
+        found: Device | None = None if device is None else Device(device)
+        for x in tensors:
+            own = x.tensor_type.device
+            if found is not None and own.hardware is not found.hardware:
+                raise DeviceMismatchError(
+                    f"tensors of a program are on {found.hardware} and {own.hardware}",
+                    hint="Move them to one device; tensors from outside of the function that was "
+                    "traced stay where they are, so pass them as arguments to move them",
+                    operation="a program",
+                )
+            found = own.hardware if found is None else found
+        if found is None:
+            raise ArgumentError(
+                "the program has no tensor among its inputs",
+                hint='Name the device: program(device="cpu")',
+                operation="a program",
+            )
+        if not any(map(is_wrapped, inputs)):
+            return found.hardware
+        layered = None
+        for x in tensors:
+            layered = common_device(layered, x.tensor_type.device)
+        assert layered is not None
+        return layered
+
+    def _on(self, device: Device) -> tuple[Execution, list[TensorType]]:
+        """The graph on the op table of a device, and the types of its outputs there."""
+        found = self._prepared.get(device.ops)
+        if found is None:
+            calling = self.calling
+            results = [one for one in calling.results if one.__class__ is Result]
+            results += [result for _, result in calling.rebound]
+            types = []
+            for output, result in zip(self.outputs, results, strict=True):
+                target = device
+                if len(result.layers) > len(device.layers):
+                    target = device.layered(result.layers, is_checkpointing=result.is_checkpointing)
+                types.append(target.tensor_type(output.dtype))
+            found = self._prepared[device.ops] = Execution(self, device.ops), types
+        return found
+
+    def _run(self, execution: Execution, inputs: Sequence[Any], device: Device) -> Sequence[Any]:
+        draw = (0, 0)
+        if self.draw is not None:
+            if any(one.kind == VMAP for one in transforms()):
+                raise ArgumentError(
+                    "a program that draws random numbers would draw the same for all examples",
+                    hint="Call the function itself inside of burn.vmap",
+                    operation="a program",
+                )
+            draw = reserve(device.generator, self.draw.words)
+        try:
+            return execution.run(inputs, draw)
+        except Exception as error:  # noqa: BLE001 — of whatever library is underneath
+            failure = error
+        backend = device.hardware.backend
+        if is_busy(failure) or backend.because_of_settings(failure):
+            with backend.quiet():
+                return Execution(self, device.ops, specializes=False).run(inputs, draw)
+        if isinstance(failure, BurnError):
+            raise failure
+        fail(device, failure, execution.describe(failure))
+
+    def _rebind(self, leaves: Sequence[Any], values: Sequence[Tensor]) -> None:
+        """Give the tensors that the function rebinds their new values."""
+        calling = self.calling
+        targets = [
+            leaves[index] if index >= 0 else calling.captured[-1 - index]
+            for index, _ in calling.rebound
+        ]
+        if any(index >= 0 for index, _ in calling.rebound):
+            roots = [id(root_of(one)) for one in (*leaves, *calling.captured) if is_tensor(one)]
+            for one in targets:
+                if roots.count(id(root_of(one))) > 1:
+                    raise ArgumentError(
+                        "the program writes to an argument that shares elements with another one",
+                        hint="Pass a copy: x.astype(x.dtype, copy=True)",
+                        operation="a program",
+                    )
+        for target, value in zip(targets, values, strict=True):
+            write(target, lambda value=value: value, "a program")  # type: ignore[misc]  # of this round
+
+
+def _primitive(argument: Argument, x: Any) -> Primitive:
+    """What the program gets for a tensor."""
+    expected: Any = argument.input
+    if not is_tensor(x):
+        raise OperandTypeError(
+            f"{argument.name} is an object of type {type(x).__name__}, no tensor",
+            operation="a program",
+        )
+    join_trace(x)
+    primitive = x.primitive
+    if x.tensor_type.dtype is not expected.dtype or tuple(primitive.shape) != expected.shape:
+        kind = ShapeError if x.tensor_type.dtype is expected.dtype else DTypeError
+        raise kind(
+            f"{argument.name} is {meta_of(x)}, and the program was traced with {expected}",
+            hint="Trace the function for these shapes and dtypes too",
+            operation="a program",
+        )
+    return _value(x) if argument.is_leaf else primitive
+
+
+def _value(x: Tensor) -> Primitive:
+    """The primitive of a tensor whose gradients the program computes itself: of a leaf its value."""
+    primitive = x.primitive
+    if isinstance(primitive, AutodiffTensor) and isinstance(primitive.node, Leaf):
+        return primitive.primitive
+    return primitive
+
+
+def _number(argument: Argument, value: Any) -> Any:
+    expected: Any = argument.input
+    if value.__class__ is not expected.kind and not (
+        expected.kind is float and value.__class__ is int
+    ):
+        raise OperandTypeError(
+            f"{argument.name} is {value!r}, and the program takes a number of type "
+            f"{expected.kind.__name__}",
+            operation="a program",
+        )
+    return expected.kind(value)
+
+
+def _check_same(argument: Argument, value: Any) -> None:
+    expected = argument.value
+    if value is expected:
+        return
+    try:
+        is_same = value.__class__ is expected.__class__ and bool(value == expected)
+    except Exception:  # noqa: BLE001 — of whatever class the value is
+        is_same = False
+    if not is_same:
+        raise ArgumentError(
+            f"{argument.name} is {value!r}, and the program was traced with {expected!r}",
+            hint="Trace the function for this value too; burn.ir.RuntimeNumber is an example of a "
+            "number that may differ",
+            operation="a program",
+        )

@@ -1,0 +1,448 @@
+"""`trace` and `eval_shape`: what a function computes, without computing it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from burn.autodiff import AutodiffTensor, Leaf, is_wrapped
+from burn.devices import (
+    Device,
+    TensorType,
+    plans_hidden_from_traces,
+    tracing,
+    transforms,
+)
+from burn.dispatch import meta_of
+from burn.dtype import DType
+from burn.errors import ArgumentError, OperandTypeError, TraceError
+from burn.functions.common import dispatch
+from burn.functions.normalize import as_dtype, as_shape, find_device
+from burn.functions.views import root_of
+from burn.generator import reserved_by
+from burn.ir import GraphIr, ScalarIr, TensorIr, with_last_uses
+from burn.ops.arguments import python_number
+from burn.router import Recorder, RouterTensor
+from burn.transforms._arguments import check_callable, is_tensor
+from burn.transforms._escapes import check_escapes
+from burn.transforms.program import Argument, Calling, Program, Result
+from burn.tree import Structure, flatten, paths, unflatten
+
+if TYPE_CHECKING:
+    from burn.aliases import Primitive, Scalar, Shape
+    from burn.tensor.tensor import Tensor
+
+__all__ = ["RuntimeNumber", "TensorSpec", "eval_shape", "trace"]
+
+
+@dataclass(frozen=True)
+class TensorSpec:
+    """The shape, dtype and device of a tensor, without its values.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Length of each axis.
+    dtype : DType
+        Dtype of the elements.
+    device : Device or str, optional
+        The default device if left out.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.ir.TensorSpec((2, 3), burn.float32, "cpu")
+    TensorSpec(shape=(2, 3), dtype=DType('float32'), device=Device('cpu:0'))
+    """
+
+    shape: Shape
+    dtype: DType
+    device: Device = None  # type: ignore[assignment]  # __post_init__ finds the default one
+
+    def __post_init__(self) -> None:
+        vars(self)["shape"] = as_shape(self.shape, "TensorSpec")
+        vars(self)["dtype"] = as_dtype(self.dtype, "TensorSpec")
+        vars(self)["device"] = find_device(self.device, "TensorSpec")
+
+
+@dataclass(frozen=True)
+class RuntimeNumber:
+    """An example of a number that each run of a program gets anew, such as a learning rate.
+
+    The function that is traced may pass it on where a number differs from run to run: the step and
+    the learning rate of an optimizer. Any other use is an error. All other numbers among the
+    arguments are constants of the program.
+
+    Parameters
+    ----------
+    value : int or float
+        The example.
+
+    Examples
+    --------
+    >>> import burn
+    >>> def step(x, g, rate):
+    ...     return burn.optim.sgd_step(x, g, burn.zeros_like(x), learning_rate=rate)[0]
+    >>> x, g = burn.asarray([1.0], device="cpu"), burn.asarray([2.0], device="cpu")
+    >>> program = burn.ir.trace(step, x, g, burn.ir.RuntimeNumber(0.5))
+    >>> program(x, g, 0.25).tolist()
+    [0.5]
+    """
+
+    value: Scalar
+
+    def __post_init__(self) -> None:
+        number = python_number(self.value)
+        if number.__class__ not in (int, float):
+            raise OperandTypeError(
+                f"a runtime number is an int or a float, not {self.value!r}",
+                operation="RuntimeNumber",
+            )
+        vars(self)["value"] = number
+
+
+class Captured(NamedTuple):
+    """A tensor from outside that the function uses.
+
+    Attributes
+    ----------
+    tensor : Tensor
+        The tensor.
+    primitive, tensor_type : object
+        What it has outside.
+    start : primitive
+        Its primitive at first in the trace.
+    """
+
+    tensor: Tensor
+    primitive: Primitive
+    tensor_type: TensorType
+    start: Primitive
+
+
+class Tracing:
+    """One call of a function that is traced.
+
+    Parameters
+    ----------
+    takes_tracked : bool
+        Whether a tensor that was computed from leaves outside may be used, for its shape alone.
+
+    Attributes
+    ----------
+    recorder : Recorder
+        What the ops are written to.
+    captured : list of Captured
+        The tensors from outside that the function used, in order.
+    device : Device or None
+        The hardware of all tensors.
+    """
+
+    def __init__(self, operation: str, *, takes_tracked: bool) -> None:
+        self.recorder = Recorder()
+        self.captured: list[Captured] = []
+        self.device: Device | None = None
+        self._operation = operation
+        self._takes_tracked = takes_tracked
+
+    def join(self, x: Tensor) -> bool:
+        """Make a tensor from outside an input of the program until the call has returned."""
+        if x.tensor_type.device.is_traced:
+            return False
+        primitive, tensor_type = self.stand_in(x)
+        self.captured.append(Captured(x, x.primitive, x.tensor_type, primitive))
+        _set(x, primitive, tensor_type)
+        return True
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exception: object) -> None:
+        """Give all tensors from outside their values back."""
+        self.recorder.is_open = False
+        for one in self.captured:
+            _set(one.tensor, one.primitive, one.tensor_type)
+
+    def stand_in(self, x: Tensor | TensorSpec) -> tuple[Primitive, TensorType]:
+        """The primitive and type of an input of the program for a tensor."""
+        device = self._on(x.device)
+        primitive: Any = self.recorder.tensor(tuple(x.shape), x.dtype)
+        tensor_type = device.tensor_type(x.dtype)
+        tracked = x.primitive if is_tensor(x) and is_wrapped(x.primitive) else None
+        if tracked is None:
+            return primitive, tensor_type
+        if not isinstance(getattr(tracked, "node", None), Leaf) or len(x.device.layers) > 1:
+            if self._takes_tracked:
+                return primitive, tensor_type
+            raise TraceError(
+                f"a tensor {meta_of(x)} was computed from a leaf outside of the function",
+                hint="Pass the leaf, and compute with it inside; or call .detach() on the tensor",
+                operation=self._operation,
+            )
+        return _same_leaf(tracked, device.backend.require_grad(primitive, device.id)), tensor_type
+
+    def _on(self, device: Device) -> Device:
+        """The device of an input in the program."""
+        hardware = device.untraced.hardware
+        if self.device is None:
+            self.device = hardware
+        elif self.device is not hardware:
+            raise TraceError(
+                f"a program runs on one device, and tensors are on {self.device} and {hardware}",
+                hint="Move them to one device before, or trace what runs on each device for itself",
+                operation=self._operation,
+            )
+        return device.traced.layered(
+            device.traced.layers[:1], is_checkpointing=device.is_checkpointing
+        )
+
+
+def _same_leaf(leaf: AutodiffTensor, traced: AutodiffTensor) -> AutodiffTensor:
+    """A leaf in a trace with the hooks and the identity of one outside."""
+    for name in ("distributed", "hooks", "key", "owner", "tensor_type"):
+        setattr(traced.node, name, getattr(leaf.node, name))
+    return traced
+
+
+def _set(x: Tensor, primitive: Primitive, tensor_type: TensorType) -> None:
+    x.primitive, x.tensor_type = primitive, tensor_type
+
+
+def trace(function: Callable[..., Any], /, *examples: Any) -> Program:
+    """What a function computes, as a program: nothing is executed.
+
+    Parameters
+    ----------
+    function : callable
+        Takes and returns tensors, in any containers, and other Python values. It may call
+        ``backward``, `burn.grad` and the steps of optimizers: they become part of the program.
+    *examples : Tensor, TensorSpec, RuntimeNumber, containers of them, or any other value
+        Arguments of the function. Of tensors only shape, dtype and device matter. Numbers and other
+        values are constants of the program, except a `RuntimeNumber`.
+
+    Returns
+    -------
+    Program
+        A `GraphIr` that is called like the function. Every tensor that the function uses, passed or
+        from outside, is read at each call; one that it rebinds (``x += y``) is rebound after it.
+        Random numbers are reserved at each call. The results are those of the function to the bit.
+
+    Raises
+    ------
+    TraceError
+        If the function needs the value of a tensor (``if``, `item`, `nonzero`), moves tensors
+        between devices, or keeps a tensor elsewhere than in its result.
+    ArgumentError
+        Inside of the function of a transform: transform the program instead.
+
+    Notes
+    -----
+    A tensor from outside shows no values until `trace` returns, so other threads may not use it
+    meanwhile. Results on a device with autodiff are not tracked by the leaves of the function. The
+    function runs once here: what it does beside computing with tensors, a program does not repeat.
+
+    Examples
+    --------
+    >>> import burn
+    >>> weight = burn.asarray([1.0, 2.0], device="cpu")
+    >>> program = burn.ir.trace(lambda x: burn.sum(weight * x), burn.ones(2, device="cpu"))
+    >>> len(program.operations)
+    2
+    >>> weight += 1.0
+    >>> program(burn.asarray([10.0, 1.0], device="cpu")).tolist()
+    23.0
+    """
+    operation = "ir.trace"
+    check_callable(function, operation)
+    if transforms():
+        raise ArgumentError(
+            "a function cannot be traced inside of a transform",
+            hint="Trace it outside, and call the program inside: it can be differentiated, mapped "
+            "and traced in turn",
+            operation=operation,
+        )
+    recorder, program = _traced(function, examples)
+    check_escapes(recorder, operation)
+    return program
+
+
+def eval_shape(function: Callable[..., Any], /, *examples: Any) -> Any:
+    """Shapes and dtypes of what a function returns, without computing it.
+
+    Parameters
+    ----------
+    function : callable
+        As for `burn.ir.trace`.
+    *examples : Tensor, TensorSpec, containers of them, or any other value
+        Arguments of the function.
+
+    Returns
+    -------
+    object
+        The result with a `burn.ir.TensorSpec` for each tensor.
+
+    Raises
+    ------
+    TraceError
+        If the function needs the value of a tensor, or keeps a tensor elsewhere than in its result.
+
+    Examples
+    --------
+    >>> import burn
+    >>> x = burn.ir.TensorSpec((1000000, 3), burn.float32, "cpu")
+    >>> burn.eval_shape(lambda x: x.mT @ x, x).shape
+    (3, 3)
+    """
+    operation = "eval_shape"
+    check_callable(function, operation)
+    recorder, result = _specs(function, examples)
+    check_escapes(recorder, operation)
+    return result
+
+
+def _specs(function: Callable[..., Any], examples: tuple[Any, ...]) -> tuple[Recorder, Any]:
+    """What a function returns, without values. What it made is gone when this returns."""
+    trace = Tracing("eval_shape", takes_tracked=True)
+    leaves, structure = _Call(trace, examples).run(function)
+    specs = [
+        TensorSpec(leaf.shape, leaf.dtype, leaf.device.untraced) if is_tensor(leaf) else leaf
+        for leaf in leaves
+    ]
+    return trace.recorder, unflatten(structure, specs)
+
+
+def _traced(function: Callable[..., Any], examples: tuple[Any, ...]) -> tuple[Recorder, Program]:
+    """The program of a function. What the function made is gone when this returns."""
+    trace = Tracing("ir.trace", takes_tracked=False)
+    call = _Call(trace, examples)
+    leaves, result_structure = call.run(function)
+    tensors = [leaf for leaf in leaves if is_tensor(leaf)]
+    rebound = call.rebound()
+    new_values = [value for _, value in rebound]
+    recorder = trace.recorder
+    graph = GraphIr(
+        (*call.inputs, *[_ir_of(one.start) for one in trace.captured]),
+        tuple(recorder.constants),
+        tuple(recorder.operations),
+        tuple([_ir_of(one.primitive) for one in (*tensors, *new_values)]),
+        recorder.draw,
+    )
+    graph = with_last_uses(graph)
+    calling = Calling(
+        call.structure,
+        tuple(call.arguments),
+        tuple([one.tensor for one in trace.captured]),
+        tuple([_result_of(leaf) if is_tensor(leaf) else leaf for leaf in leaves]),
+        result_structure,
+        tuple([(index, _result_of(value)) for index, value in rebound]),
+    )
+    parts = graph.inputs, graph.constants, graph.operations, graph.outputs, graph.draw
+    return recorder, Program(*parts, calling)
+
+
+def _result_of(x: Tensor) -> Result:
+    return Result(x.device.layers, x.device.is_checkpointing)
+
+
+def _ir_of(primitive: Primitive) -> TensorIr:
+    """The tensor of a program below autodiff."""
+    while not isinstance(primitive, RouterTensor):
+        primitive = primitive.primitive
+    return primitive.ir
+
+
+class _Call:
+    """The call of a function in a trace, with tensors that stand in for the examples.
+
+    Attributes
+    ----------
+    structure : Structure
+        The containers of the arguments.
+    arguments : list of Argument
+        Their leaves.
+    """
+
+    def __init__(self, trace: Tracing, examples: tuple[Any, ...]) -> None:
+        self._trace = trace
+        self._examples, self.structure = flatten(examples)
+        self.arguments: list[Argument] = []
+        self._values: list[Any] = []
+        names = paths(examples, "arguments")
+        for leaf, name in zip(self._examples, names, strict=True):
+            value = leaf
+            argument = Argument(name, None, leaf)
+            if is_tensor(leaf) or isinstance(leaf, TensorSpec):
+                value = dispatch.wrap(*trace.stand_in(leaf))
+                argument = Argument(name, _ir_of(value.primitive), None, value.is_require_grad)
+            elif isinstance(leaf, RuntimeNumber):
+                value = trace.recorder.scalar(leaf.value.__class__)
+                argument = Argument(name, value)
+            self.arguments.append(argument)
+            self._values.append(value)
+        self._starts = [one.primitive if is_tensor(one) else None for one in self._values]
+
+    @property
+    def inputs(self) -> list[TensorIr | ScalarIr]:
+        """The inputs of the graph."""
+        return [one.input for one in self.arguments if one.input is not None]
+
+    def run(self, function: Callable[..., Any]) -> tuple[list[Any], Structure]:
+        """Call the function: the leaves of its result, and their containers."""
+        trace = self._trace
+        self._rebound: list[tuple[int, Any]] = []
+        with (
+            plans_hidden_from_traces(),
+            tracing(trace),
+            reserved_by(trace.recorder.reserve),
+            trace,
+        ):
+            result = function(*unflatten(self.structure, self._values))
+            leaves, structure = flatten(result)
+            for index, leaf in enumerate(leaves):
+                if is_tensor(leaf):
+                    trace.join(leaf)
+                    leaves[index] = dispatch.wrap(leaf.primitive, leaf.tensor_type)
+            self._rebound = self._find_rebound()
+        return leaves, structure
+
+    def rebound(self) -> list[tuple[int, Any]]:
+        """What the call rebound: the index of an argument or ``-1 - index`` of a tensor from
+        outside, and its new value.
+        """
+        return self._rebound
+
+    def _find_rebound(self) -> list[tuple[int, Any]]:
+        found = []
+        roots = [id(root_of(one)) for one in self._examples if is_tensor(one)]
+        roots += [id(root_of(one.tensor)) for one in self._trace.captured]
+        for index, (value, start) in enumerate(zip(self._values, self._starts, strict=True)):
+            if is_tensor(value) and value.primitive is not start:
+                example = self._examples[index]
+                if is_tensor(example) and roots.count(id(root_of(example))) > 1:
+                    raise TraceError(
+                        f"the function writes to {self.arguments[index].name}, which shares "
+                        "elements with another tensor that it uses",
+                        hint="Pass a copy: x.astype(x.dtype, copy=True)",
+                        operation="ir.trace",
+                    )
+                found.append((index, value))
+        changed = [
+            (index, one.tensor)
+            for index, one in enumerate(self._trace.captured)
+            if one.tensor.primitive is not one.start
+        ]
+        are_changed = {id(tensor) for _, tensor in changed}
+        for index, x in changed:
+            root = root_of(x)
+            if root is x or id(root) not in are_changed:  # a view is computed from its root
+                found.append((-1 - index, dispatch.wrap(x.primitive, x.tensor_type)))
+        for _, value in found:
+            if dispatch.is_tracked(value):
+                raise TraceError(
+                    "the function gives a tensor from outside a tracked value, whose graph no "
+                    "program has",
+                    hint="Write .detach() of the value",
+                    operation="ir.trace",
+                )
+        return found
