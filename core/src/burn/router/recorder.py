@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from burn.backend import Backend
 from burn.dtype import DType, DTypeUsage
 from burn.errors import TraceError
 from burn.generator import GeneratorState, after
-from burn.ir import Constant, Draw, Drop, OperationIr, ScalarIr, Status, TensorIr
+from burn.ir import Constant, Draw, OperationIr, ScalarIr, Status, TensorIr
 from burn.ops import Op, OpTable, Tag
 from burn.ops.source import source_line
 from burn.router.table import Inference, RouterTable, as_input
@@ -47,7 +48,7 @@ class Recorder:
     """
 
     def __init__(self) -> None:
-        self.operations: list[OperationIr | Drop] = []
+        self.operations: list[OperationIr] = []
         self.constants: list[Constant] = []
         self.draw: Draw | None = None
         self.alive: set[int] = set()
@@ -69,9 +70,18 @@ class Recorder:
         """A new tensor without a value."""
         return RouterTensor(self.next_id(), shape, dtype, self)
 
-    def scalar(self, kind: type[int] | type[float]) -> ScalarIr:
+    def scalar(self, kind: type[int | float]) -> ScalarIr:
         """A new number that each run gets anew."""
         return ScalarIr(next(self._scalars), kind)
+
+    @contextlib.contextmanager
+    def discarding(self) -> Iterator[None]:
+        """Context whose operations are forgotten at the end."""
+        count = len(self.operations)
+        try:
+            yield
+        finally:
+            del self.operations[count:]
 
     def register(self, operation: OperationIr) -> None:
         """Write down an operation.

@@ -8,6 +8,7 @@ import numpy as np
 
 from burn.autodiff import examples_of
 from burn.backend.dlpack import is_readable
+from burn.dispatch import join_trace, meta_of
 from burn.errors import (
     ArgumentError,
     AutodiffError,
@@ -121,6 +122,9 @@ class HostConversion(TensorAttributes):
             raise ArgumentError(f"{self.dtype}, {spec!r}: {error}", operation="format") from None
 
     def __repr__(self) -> str:
+        join_trace(self)
+        if self.device.is_traced:  # it has no values
+            return f"Tensor({meta_of(self)}, device={str(self.device)!r})"
         primitive, sizes = examples_of(self.primitive)
         on_hardware = dispatch.wrap(primitive, self.device.hardware.tensor_type(self.dtype))
         values = format_values(dispatch.to_data(on_hardware).array, prefix="Tensor(")

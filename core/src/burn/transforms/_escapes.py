@@ -66,27 +66,30 @@ def _holder(kept: Any, depth: int, passed: set[int]) -> str | None:
 def _name(holder: Any, kept: Any) -> str | None:
     """How a message names an object that refers to another one; None if that is to be named."""
     if isinstance(holder, dict):
+        module = sys.modules.get(str(holder.get("__name__")))
+        if module is None or vars(module) is not holder:
+            return None
         key = next((key for key, value in holder.items() if value is kept), None)
-        module = sys.modules.get(holder.get("__name__", ""))
-        if module is not None and vars(module) is holder:
-            return f"the global variable {key!r} of {module.__name__}"
-        return None
+        return f"the global variable {key!r} of {module.__name__}"
     if isinstance(holder, types.CellType):
-        for one in gc.get_referrers(holder):
-            for function in gc.get_referrers(one) if isinstance(one, tuple) else ():
-                if isinstance(function, types.FunctionType):
-                    index = list(function.__closure__ or ()).index(holder)
-                    return f"the variable {function.__code__.co_freevars[index]!r} around {function.__qualname__}"
-        return "a variable around a function"
+        return _name_of_cell(holder)
     members = getattr(holder, "__dict__", None)
-    if isinstance(members, dict) and not isinstance(holder, (types.ModuleType, type)):
-        for name, value in members.items():
-            if value is kept:
-                return f"the attribute {name!r} of an object of type {type(holder).__name__}"
-        for name, value in members.items():
-            if _contains(value, kept):
-                return f"the attribute {name!r} of an object of type {type(holder).__name__}"
+    if not isinstance(members, dict) or isinstance(holder, (types.ModuleType, type)):
+        return None
+    for name, value in members.items():
+        if value is kept or _contains(value, kept):
+            return f"the attribute {name!r} of an object of type {type(holder).__name__}"
     return None
+
+
+def _name_of_cell(cell: types.CellType) -> str:
+    """The variable of a closure."""
+    for closure in gc.get_referrers(cell):
+        for function in gc.get_referrers(closure) if isinstance(closure, tuple) else ():
+            if isinstance(function, types.FunctionType) and function.__closure__ is closure:
+                name = function.__code__.co_freevars[closure.index(cell)]
+                return f"the variable {name!r} around {function.__qualname__}"
+    return "a variable around a function"
 
 
 def _contains(value: Any, kept: Any) -> bool:

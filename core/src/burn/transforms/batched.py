@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from burn.batching import Frame
-from burn.devices import VMAP, Transform, running, transforms, under
+from burn.devices import VMAP, Transform, running, running_trace, transforms, under
 from burn.errors import ArgumentError, OperandTypeError, ShapeError
 from burn.functions.common import dispatch
 from burn.functions.manipulation import moveaxis
@@ -250,7 +251,9 @@ class _Batch:
             # Other tensors, since the function may write to its arguments.
             arguments = unflatten(self._structure, firsts), self._kwargs
             args, kwargs = map_tensors(independent, arguments)
-            with running(self._stack), isolated() as self._drawn:
+            trace = running_trace()
+            unrecorded = trace.recorder.discarding() if trace else contextlib.nullcontext()
+            with running(self._stack), isolated() as self._drawn, unrecorded:
                 self._function(*args, **kwargs)
         return self._drawn.get(generator, 0)
 

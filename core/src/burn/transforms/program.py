@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -23,7 +24,7 @@ from burn.generator import reserve
 from burn.ir import Execution, GraphIr, ScalarIr, TensorIr
 from burn.ops.quiet import is_busy
 from burn.transforms._arguments import is_tensor
-from burn.tree import Structure, describe, flatten, unflatten
+from burn.tree import Structure, flatten, unflatten
 
 if TYPE_CHECKING:
     from burn.aliases import Primitive
@@ -161,10 +162,12 @@ class Program(GraphIr):
         calling = self.calling
         leaves, structure = flatten(args)
         if structure != calling.structure:
+            wanted, given = len(calling.structure.children), len(args)
             raise ArgumentError(
-                f"the program takes {describe(calling.structure)}, "
-                f"and was given {describe(structure)}",
-                hint="Arguments have the containers with which the function was traced",
+                f"the program takes {wanted} arguments, and was given {given}"
+                if wanted != given
+                else "the containers of the arguments are others than those of the examples",
+                hint="A program is called like the function that was traced",
                 operation="a program",
             )
         tensors: list[Tensor] = []
@@ -216,11 +219,7 @@ class Program(GraphIr):
             )
         if not any(map(is_wrapped, inputs)):
             return found.hardware
-        layered = None
-        for x in tensors:
-            layered = common_device(layered, x.tensor_type.device)
-        assert layered is not None
-        return layered
+        return functools.reduce(common_device, [x.tensor_type.device for x in tensors])
 
     def _on(self, device: Device) -> tuple[Execution, list[TensorType]]:
         """The graph on the op table of a device, and the types of its outputs there."""
@@ -256,9 +255,7 @@ class Program(GraphIr):
         if is_busy(failure) or backend.because_of_settings(failure):
             with backend.quiet():
                 return Execution(self, device.ops, specializes=False).run(inputs, draw)
-        if isinstance(failure, BurnError):
-            raise failure
-        fail(device, failure, execution.describe(failure))
+        return fail(device, failure, execution.describe(failure))
 
     def _rebind(self, leaves: Sequence[Any], values: Sequence[Tensor]) -> None:
         """Give the tensors that the function rebinds their new values."""
@@ -301,7 +298,7 @@ def _primitive(argument: Argument, x: Any) -> Primitive:
 
 
 def _value(x: Tensor) -> Primitive:
-    """The primitive of a tensor whose gradients the program computes itself: of a leaf its value."""
+    """The primitive of a tensor; of a leaf, whose gradients the program computes, the value."""
     primitive = x.primitive
     if isinstance(primitive, AutodiffTensor) and isinstance(primitive.node, Leaf):
         return primitive.primitive

@@ -407,9 +407,7 @@ class _Call:
         return leaves, structure
 
     def rebound(self) -> list[tuple[int, Any]]:
-        """What the call rebound: the index of an argument or ``-1 - index`` of a tensor from
-        outside, and its new value.
-        """
+        """What the call rebound, and the new values: an index, as `Calling.rebound` has it."""
         return self._rebound
 
     def _find_rebound(self) -> list[tuple[int, Any]]:
