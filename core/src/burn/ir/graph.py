@@ -81,7 +81,7 @@ class ScalarIr:
     """
 
     id: int
-    kind: type[int] | type[float]
+    kind: type[int | float]
     plus: int = 0
 
     def __add__(self, other: int) -> ScalarIr:

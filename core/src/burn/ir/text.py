@@ -1,0 +1,509 @@
+"""Text of a graph, a line for each operation, and the graph of a text."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, Final, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from burn.dtype import DType
+from burn.errors import BurnError, GraphError
+from burn.ir._forms import MAX_INTEGER
+from burn.ir.check import check
+from burn.ir.graph import (
+    Constant,
+    Draw,
+    Drop,
+    GraphIr,
+    OperationIr,
+    ScalarIr,
+    Status,
+    TensorIr,
+)
+from burn.ops.arguments import as_python
+from burn.tensor_data import TensorData
+
+__all__ = ["parse_graph", "write_graph"]
+
+_SHOWN_ELEMENTS: Final = 64
+"""Number of values of a constant that the short text has."""
+
+
+def write_graph(graph: GraphIr, *, short: bool = False) -> str:
+    """The text of a program.
+
+    Parameters
+    ----------
+    graph : GraphIr
+        A program that `burn.ir.check` accepts.
+    short : bool
+        Whether the values of constants with more than 64 elements are left out.
+
+    Raises
+    ------
+    GraphError
+        If an attribute has a value that text cannot hold.
+    """
+    lines = [_declaration(one) for one in graph.inputs]
+    for tensor, data in graph.constants:
+        elided = short and data.array.size > _SHOWN_ELEMENTS
+        values = "..." if elided else f"[{', '.join(map(_value, _numbers(data)))}]"
+        lines.append(f"constant {_typed(tensor)} = {values}")
+    if graph.draw is not None:
+        seed, offset, words = graph.draw
+        lines.append(f"draw {words} words: seed {_value(seed)}, offset {_value(offset)}")
+    for operation in graph.operations:
+        if isinstance(operation, Drop):
+            lines.append(f"drop %{operation.id}")
+        else:
+            lines.append(_operation(operation))
+    lines += [f"output %{tensor.id}" for tensor in graph.outputs]
+    return "\n".join(lines)
+
+
+def _declaration(one: TensorIr | ScalarIr) -> str:
+    if isinstance(one, ScalarIr):
+        return f"input ${one.id}: {one.kind.__name__}"
+    return f"input {_typed(one)}"
+
+
+def _typed(tensor: TensorIr) -> str:
+    return f"%{tensor.id}: {tensor}"
+
+
+def _operation(operation: OperationIr) -> str:
+    outputs = ", ".join(map(_typed, operation.outputs))
+    parts = [
+        f"[{', '.join(map(_value, one))}]" if one.__class__ is tuple else _value(one)
+        for one in operation.inputs
+    ]
+    parts += [f"{name}={_value(value)}" for name, value in operation.attributes.items()]
+    line = f"{outputs} = {operation.name}({', '.join(parts)})"
+    source = operation.source
+    if not source:
+        return line
+    if source != source.strip() or not source.isprintable() or source[0] in "'\"":
+        source = repr(source)
+    return f"{line}    # {source}"
+
+
+def _value(value: Any) -> str:
+    """An operand or an attribute as text."""
+    value = as_python(value)
+    if isinstance(value, DType):
+        return value.name
+    if isinstance(value, TensorIr):
+        return f"%{value.id}{'!' if value.status is Status.READ_WRITE else ''}"
+    if isinstance(value, ScalarIr):
+        return f"${value.id}" + (f" + {value.plus}" if value.plus else "")
+    if value is None or isinstance(value, (bool, str)):
+        return repr(value)
+    if isinstance(value, int) and -(1 << 63) <= value <= MAX_INTEGER:
+        return int.__repr__(value)
+    if isinstance(value, float):
+        return float.__repr__(value)
+    if isinstance(value, complex):  # its repr may lose the sign of a zero
+        return f"complex({value.real!r}, {value.imag!r})"
+    if isinstance(value, (tuple, list)):
+        return f"({', '.join(map(_value, value))}{',' if len(value) == 1 else ''})"
+    raise GraphError(
+        f"text holds no {type(value).__name__}: {value!r:.80}",
+        hint="Use dtypes, strings, tuples, and numbers; integers of at most 64 bits",
+    )
+
+
+def _numbers(data: TensorData) -> list[Any]:
+    """The values of a constant as Python numbers, which hold them exactly."""
+    flat = data.array.reshape(-1)
+    return (flat.astype(np.float64) if data.dtype.is_float else flat).tolist()
+
+
+def parse_graph(text: str) -> GraphIr:
+    """The program of a text.
+
+    Parameters
+    ----------
+    text : str
+        What `write_graph` gives, in full.
+
+    Raises
+    ------
+    GraphError
+        If a line says something else, or the program is not correct; nothing is executed.
+    """
+    if not isinstance(text, str):
+        raise GraphError(f"the text of a program is a str, not {type(text).__name__}")
+    builder = _Builder()
+    for number, line in enumerate(text.split("\n"), 1):
+        try:
+            builder.read(_Line(line))
+        except BurnError as error:
+            raise GraphError(error.rule, hint=error.hint, operation=f"line {number}") from None
+    graph = builder.graph()
+    check(graph)
+    return graph
+
+
+_TOKEN: Final = re.compile(
+    r"""(?P<space>[ \t\r]+)
+    | (?P<number>[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?)
+    | (?P<name>[A-Za-z_][A-Za-z0-9_]*)
+    | (?P<id>[%$][0-9]+)
+    | (?P<string>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")
+    | (?P<source>\#.*)
+    | (?P<symbol>\.\.\.|[()\[\],=:+!?-])""",
+    re.VERBOSE | re.DOTALL,
+)
+
+_MAX_DEPTH: Final = 4
+"""Depth of tuples: an attribute is at most a tuple of tuples."""
+
+
+class _Line:
+    """The tokens of a line, which are taken one after the other."""
+
+    def __init__(self, line: str) -> None:
+        self.tokens = self._tokens(line)
+        self.source = ""
+        self.kind = self.text = ""
+        self.column = 0
+        self.next()
+
+    def _tokens(self, line: str) -> Iterator[re.Match[str]]:
+        position = 0
+        while position < len(line):
+            match = _TOKEN.match(line, position)
+            if match is None:
+                self.column = position + 1
+                raise self.unexpected(line[position])
+            yield match
+            position = match.end()
+
+    def next(self) -> str:
+        """Take a token: its text. The one after it is then `kind` and `text`."""
+        taken = self.text
+        self.kind = self.text = ""
+        for match in self.tokens:
+            kind = match.lastgroup or ""
+            if kind == "source":
+                self.source = _source(match[0][1:].strip())
+            elif kind != "space":
+                self.kind, self.text, self.column = kind, match[0], match.start() + 1
+                break
+        return taken
+
+    def unexpected(self, text: str) -> GraphError:
+        """The error of a token that does not belong here."""
+        return GraphError(f"unexpected {text!r:.40} in column {self.column}")
+
+    def fail(self) -> NoReturn:
+        """Raise the error of the next token."""
+        if not self.text:
+            raise GraphError("the line ends too early")
+        raise self.unexpected(self.text)
+
+    def accept(self, text: str) -> bool:
+        """Take a token if it is this one."""
+        if self.text != text or self.kind == "string":
+            return False
+        self.next()
+        return True
+
+    def expect(self, text: str) -> None:
+        """Take this token."""
+        if not self.accept(text):
+            self.fail()
+
+    def name(self) -> str:
+        """Take a name."""
+        if self.kind != "name":
+            self.fail()
+        return self.next()
+
+    def id(self, sign: str) -> int:
+        """Take the number of a tensor, after ``%``, or of a scalar, after ``$``."""
+        if self.kind != "id" or self.text[0] != sign:
+            self.fail()
+        return _integer(self.next()[1:])
+
+    def integer(self) -> int:
+        """Take an integer, with a sign or without."""
+        value = self._real()
+        if value.__class__ is not int:
+            raise GraphError(f"{value!r} is no integer")
+        return value
+
+    def number(self) -> Any:
+        """Take a boolean, an integer, a float or a complex number."""
+        if not self.accept("complex"):
+            return self._real()
+        self.expect("(")
+        real = self._real()
+        self.expect(",")
+        imaginary = self._real()
+        self.expect(")")
+        if not real.__class__ is imaginary.__class__ is float:
+            raise GraphError("the parts of a complex number are floats")
+        return complex(real, imaginary)
+
+    def _real(self) -> Any:
+        sign = -1 if self.accept("-") else 1
+        if self.kind == "name":
+            name = self.next()
+            if name not in _CONSTANTS:
+                raise GraphError(f"{name!r} is no number")
+            value = _CONSTANTS[name]
+        elif self.kind == "number":
+            text = self.next()
+            value = _integer(text) if text.isdigit() else float(text)
+            if value == math.inf:
+                raise GraphError(f"{text:.40} is too large for a float", hint="Infinity is inf")
+        else:
+            self.fail()
+        return value if sign > 0 else -value
+
+    def items(self, end: str, item: Callable[[], Any]) -> Iterator[Any]:
+        """Take what is separated by commas, and the bracket after it."""
+        while not self.accept(end):
+            yield item()
+            if self.text != end:
+                self.expect(",")
+
+    def end(self) -> None:
+        """Raise unless all tokens have been taken."""
+        if self.text:
+            self.fail()
+
+
+_CONSTANTS: Final = {"True": True, "False": False, "nan": math.nan, "inf": math.inf}
+
+
+def _integer(digits: str) -> int:
+    # The interpreter needs long for the digits of a large number.
+    if len(digits) > 20 or int(digits) > MAX_INTEGER:
+        raise GraphError(f"{digits:.40} has more than 64 bits")
+    return int(digits)
+
+
+def _source(text: str) -> str:
+    """The source line of a comment, which is a string literal if a line cannot hold it as it is."""
+    if not text or text[0] not in "'\"":
+        return text
+    match = _TOKEN.fullmatch(text)
+    if match is None or match.lastgroup != "string":
+        raise GraphError(f"{text:.40} is no string literal")
+    return _unescaped(text)
+
+
+_ESCAPE: Final = re.compile(
+    r"\\(?:x([0-9a-f]{2})|u([0-9a-f]{4})|U([0-9a-f]{8})|([\\'\"ntr])|(.?))", re.DOTALL
+)
+
+_ESCAPED: Final = {"n": "\n", "t": "\t", "r": "\r"}
+
+
+def _unescaped(literal: str) -> str:
+    """The string of a literal as `repr` writes it."""
+
+    def character(match: re.Match[str]) -> str:
+        digits = match[1] or match[2] or match[3]
+        if match[4]:
+            return _ESCAPED.get(match[4], match[4])
+        if not digits or int(digits, 16) > 0x10FFFF:
+            raise GraphError(f"{match[0]!r} is no escape sequence")
+        return chr(int(digits, 16))
+
+    return _ESCAPE.sub(character, literal[1:-1])
+
+
+class _Builder:
+    """The parts of a graph that the lines so far have named."""
+
+    def __init__(self) -> None:
+        self.inputs: list[TensorIr | ScalarIr] = []
+        self.constants: list[Constant] = []
+        self.operations: list[OperationIr | Drop] = []
+        self.outputs: list[TensorIr] = []
+        self.draw: Draw | None = None
+        self.tensors: dict[int, TensorIr] = {}
+        self.scalars: dict[int, ScalarIr] = {}
+
+    def graph(self) -> GraphIr:
+        """The graph."""
+        return GraphIr(
+            tuple(self.inputs),
+            tuple(self.constants),
+            tuple(self.operations),
+            tuple(self.outputs),
+            self.draw,
+        )
+
+    def read(self, line: _Line) -> None:
+        """Add what a line says."""
+        if line.kind == "id":
+            self.operations.append(self._operation(line))
+        elif line.text:
+            statement = _STATEMENTS.get(line.name())
+            if statement is None:
+                raise GraphError(
+                    "a line begins with a tensor and its type, or with input, constant, draw, "
+                    "drop or output"
+                )
+            statement(self, line)
+        line.end()
+
+    def _input(self, line: _Line) -> None:
+        if line.text.startswith("$"):
+            id = line.id("$")
+            line.expect(":")
+            self.inputs.append(self._scalar(id, line.name()))
+        else:
+            self.inputs.append(self._typed(line, Status.READ_ONLY))
+
+    def _scalar(self, id: int, kind: str) -> ScalarIr:
+        if kind not in ("int", "float"):
+            raise GraphError(f"a scalar is int or float, not {kind}")
+        self.scalars[id] = scalar = ScalarIr(id, int if kind == "int" else float)
+        return scalar
+
+    def _typed(self, line: _Line, status: Status) -> TensorIr:
+        id = line.id("%")
+        line.expect(":")
+        dtype = DType.of(line.name())
+        line.expect("[")
+        shape = tuple(line.items("]", lambda: None if line.accept("?") else line.integer()))
+        tensor = TensorIr(id, shape, dtype, status)
+        self.tensors[id] = tensor._replace(status=Status.READ_ONLY)
+        return tensor
+
+    def _constant(self, line: _Line) -> None:
+        tensor = self._typed(line, Status.READ_ONLY)
+        line.expect("=")
+        if line.accept("..."):
+            raise GraphError(
+                "the text has been shortened: it lacks the values of a constant",
+                hint="Write it with to_text(), which has all values, or with to_bytes()",
+            )
+        line.expect("[")
+        array = _array(list(line.items("]", line.number)), tensor)
+        self.constants.append(Constant(tensor, TensorData(array)))
+
+    def _draw(self, line: _Line) -> None:
+        if self.draw is not None:
+            raise GraphError("a program has one draw")
+        words = line.integer()
+        line.expect("words")
+        line.expect(":")
+        line.expect("seed")
+        seed = self._scalar(line.id("$"), "int")
+        line.expect(",")
+        line.expect("offset")
+        self.draw = Draw(seed, self._scalar(line.id("$"), "int"), words)
+
+    def _drop(self, line: _Line) -> None:
+        self.operations.append(Drop(line.id("%")))
+
+    def _output(self, line: _Line) -> None:
+        self.outputs.append(self._tensor(line))
+
+    def _operation(self, line: _Line) -> OperationIr:
+        made = [self._typed(line, Status.NOT_INIT)]
+        while line.accept(","):
+            made.append(self._typed(line, Status.NOT_INIT))
+        line.expect("=")
+        name = line.name()
+        line.expect("(")
+        inputs: list[Any] = []
+        attributes: dict[str, Any] = {}
+        while not line.accept(")"):
+            if line.accept("["):
+                inputs.append(tuple(line.items("]", lambda: self._use(line))))
+            elif line.kind == "id" and line.text[0] == "%":
+                inputs.append(self._use(line))
+            else:
+                self._argument(line, inputs, attributes)
+            if line.text != ")":
+                line.expect(",")
+        line.end()
+        return OperationIr(name, tuple(inputs), attributes, tuple(made), line.source)
+
+    def _argument(self, line: _Line, inputs: list[Any], attributes: dict[str, Any]) -> None:
+        """A number or None as an operand, or an attribute."""
+        if line.kind != "name" or line.text in _CONSTANTS or line.text == "complex":
+            operand = line.number()
+        elif line.accept("None"):
+            operand = None
+        else:
+            name = line.name()
+            line.expect("=")
+            if name in attributes:
+                raise GraphError(f"{name} is there twice")
+            attributes[name] = self._attribute(line)
+            return
+        if attributes:
+            raise GraphError("operands come before attributes")
+        inputs.append(operand)
+
+    def _tensor(self, line: _Line) -> TensorIr:
+        id = line.id("%")
+        if id not in self.tensors:
+            raise GraphError(f"%{id} is not defined before")
+        return self.tensors[id]
+
+    def _use(self, line: _Line) -> TensorIr:
+        tensor = self._tensor(line)
+        return tensor._replace(status=Status.READ_WRITE) if line.accept("!") else tensor
+
+    def _attribute(self, line: _Line, depth: int = 0) -> Any:
+        if line.kind == "string":
+            return _unescaped(line.next())
+        if line.kind == "id":
+            id = line.id("$")
+            if id not in self.scalars:
+                raise GraphError(f"${id} is not declared before")
+            return self.scalars[id] + (line.integer() if line.accept("+") else 0)
+        if line.accept("("):
+            if depth == _MAX_DEPTH:
+                raise GraphError("tuples are nested too deeply")
+            return tuple(line.items(")", lambda: self._attribute(line, depth + 1)))
+        if line.accept("None"):
+            return None
+        if line.kind == "name" and line.text not in _CONSTANTS and line.text != "complex":
+            return DType.of(line.name())
+        return line.number()
+
+
+_STATEMENTS: Final[dict[str, Callable[[_Builder, _Line], None]]] = {
+    "input": _Builder._input,
+    "constant": _Builder._constant,
+    "draw": _Builder._draw,
+    "drop": _Builder._drop,
+    "output": _Builder._output,
+}
+
+
+_KINDS: Final[dict[str, type]] = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
+"""Class of the values of a dtype, by its kind."""
+
+
+def _array(values: list[Any], tensor: TensorIr) -> npt.NDArray[Any]:
+    """The values of a constant."""
+    dtype = tensor.dtype
+    kind = _KINDS[dtype.kind]
+    strangers = [one for one in values if one.__class__ is not kind]
+    if strangers:
+        raise GraphError(f"{strangers[0]!r} is no value of {dtype}, which are {kind.__name__}s")
+    try:
+        wide = np.array(values, dtype=kind if kind is not int else dtype.numpy)
+        with np.errstate(all="ignore"):
+            array = wide.astype(dtype.numpy)
+        reshaped = array.reshape(tensor.shape)  # type: ignore[arg-type]  # None is a TypeError
+    except (OverflowError, TypeError, ValueError) as error:
+        raise GraphError(f"the values are not those of {tensor}: {error}") from None
+    if not np.array_equal(np.isfinite(array), np.isfinite(wide)):
+        raise GraphError(f"a value is too large for {dtype}")
+    return reshaped
