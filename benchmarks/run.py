@@ -27,6 +27,7 @@ from checkpointing import checkpointing_memory, checkpointing_time
 from cnn import burn_cnn, torch_cnn
 from convolution import SHAPE, SMALL, burn_convolution, torch_convolution
 from harness import Case, Result, measure, measure_commands, measure_memory
+from programs import programs
 from torch_backend import torch_backend
 from transformer import burn_block, torch_block
 
@@ -362,6 +363,7 @@ SUITES = {
     "small": small_ops,
     "tracked": tracked_ops,
     "network": tiny_network,
+    "programs": programs,
     "random": random_numbers,
     "large": large_ops,
     "rows": rows,
