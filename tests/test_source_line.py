@@ -49,6 +49,7 @@ PACKAGE = Path(burn.__file__).parent
         str(PACKAGE / "of_a_test.py"),
         str(Path(contextlib.__file__).parent / "of_a_test.py"),
         "<frozen importlib._bootstrap>",
+        "<burn.ir.GraphIr>",
     ],
 )
 def test_frames_of_burn_and_of_the_standard_library_are_passed_over(filename):

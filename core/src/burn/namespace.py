@@ -102,6 +102,7 @@ from burn.plugins import (
     register_backend as register_backend,
     registered as registered,
 )
+from burn.profiling import profile as profile
 from burn.tensor.tensor import Tensor as Tensor
 from burn.tensor.transaction import Transaction as Transaction
 from burn.tensor_data import TensorData as TensorData

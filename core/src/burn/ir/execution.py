@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from burn.errors import BurnError
 from burn.ir.graph import Drop, GraphIr, OperationIr, ScalarIr, Status, TensorIr
-from burn.ops import REGISTRY
+from burn.ops import REGISTRY, observing
 from burn.ops.table import specialized
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ class Execution:
 
     def __init__(self, graph: GraphIr, table: OpTable, *, specializes: bool = True) -> None:
         self._specializes = specializes
+        self._lock = threading.Lock()
         self.graph = graph
         self.table = table
         self._operations: list[OperationIr] = []
@@ -44,7 +46,7 @@ class Execution:
         for constant in graph.constants:
             primitive = table.backend.from_data(constant.data, table.device)
             self._names[_name(constant.tensor)] = primitive
-        self._run = self._compiled()
+        self._prepare()
 
     def run(
         self, inputs: Sequence[Primitive], draw: tuple[int, int] = (0, 0)
@@ -69,6 +71,8 @@ class Execution:
         BurnError
             If an operation fails; its `operation` names the op and the line of the user's program.
         """
+        if self._generation != observing.generation():
+            self._prepare()
         try:
             return self._run(*inputs, *draw)  # type: ignore[no-any-return]  # of primitives
         except BurnError as error:
@@ -86,6 +90,14 @@ class Execution:
         operation = self._operations[index]
         call = f"{operation.name}({', '.join(map(_shown, operation.inputs))})"
         return f"{call} at {operation.source}" if operation.source else call
+
+    def _prepare(self) -> None:
+        """Take the callables of the table as they are now: observers may have come or gone."""
+        with self._lock:
+            generation = observing.generation()
+            self._operations.clear()
+            self._run = self._compiled()
+            self._generation = generation
 
     def _compiled(self) -> Callable[..., Any]:
         graph, names = self.graph, self._names

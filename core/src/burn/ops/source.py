@@ -51,7 +51,7 @@ def source_line() -> str:
 
 def _show(filename: str) -> str:
     """How a file is shown."""
-    if filename.startswith((_PACKAGE, "<frozen ")):
+    if filename.startswith((_PACKAGE, "<burn.", "<frozen ")):
         return ""
     if filename.startswith(_STANDARD_LIBRARY) and not any(one in filename for one in _INSTALLED):
         return ""
