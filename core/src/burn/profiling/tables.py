@@ -82,8 +82,8 @@ def _print(console: Console, profile: Profile) -> None:
                 _rate(row.flops_per_second),
             ]
             table.add_row(row.name or "(none)", *cells[: len(heads)])
-        console.print(table)
         console.print()
+        console.print(table)
 
     calls = len(profile.events)
     inside = sum([row.seconds for row in profile.by_device()])
@@ -92,7 +92,6 @@ def _print(console: Console, profile: Profile) -> None:
         f"{show(profile.seconds)}; {calls:,} calls take {show(inside)}; outside of them the "
         f"program takes {show(profile.outside)} ({share:.0%})"
     )
-    console.print()
     if not calls:
         return
     by_op = profile.by_op()
