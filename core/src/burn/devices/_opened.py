@@ -86,8 +86,7 @@ class OpenedDevice:
     @property
     def name(self) -> str:
         """The canonical spelling, such as ``"cuda:0"`` or ``"torch/cpu:0"``."""
-        entry = self.entry
-        return canonical_name(entry.name, entry.spec.device_types, self.type, self.index)
+        return canonical_name(self.entry.spec, self.type, self.index)
 
     @property
     def hardware(self) -> Device:
@@ -338,7 +337,6 @@ def _decorated(entry: BackendEntry, layers: tuple[str, ...], *, is_traced: bool)
     """
     from burn.autodiff import Autodiff
     from burn.batching import Batch
-    from burn.router import TraceBackend
 
     key = (is_traced, *layers)
     with entry.lock:
@@ -348,6 +346,13 @@ def _decorated(entry: BackendEntry, layers: tuple[str, ...], *, is_traced: bool)
                 below = _decorated(entry, layers[:-1], is_traced=is_traced)
                 found = Batch(below) if layers[-1] == VMAP else Autodiff(below)
             else:
-                found = TraceBackend(entry.load(), recorder) if is_traced else entry.load()
+                found = _traced(entry.load()) if is_traced else entry.load()
             entry.decorated[key] = found
         return found
+
+
+def _traced(backend: Any) -> Any:
+    """A backend whose ops are written down."""
+    from burn.router import TraceBackend
+
+    return TraceBackend(backend, recorder)  # type: ignore[abstract]  # its ops are those of its table

@@ -6,7 +6,7 @@ import contextlib
 import itertools
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from burn.backend import Backend
 from burn.dtype import DType, DTypeUsage
@@ -53,7 +53,6 @@ class Recorder:
         self.draw: Draw | None = None
         self.alive: set[int] = set()
         self.is_open = True
-        self.shape = self.read
         self.drop = self.alive.discard
         self._tensors = itertools.count()
         self._scalars = itertools.count()
@@ -129,14 +128,6 @@ class Recorder:
         self.draw = self.draw._replace(words=following.offset * 4)
         return GeneratorState(seed, offset + state.offset)  # type: ignore[arg-type]  # scalars stand for the numbers
 
-    def read(self, tensor: TensorIr) -> NoReturn:
-        """Raise TraceError: a tensor has no value."""
-        raise value_error(str(tensor))
-
-    def read_all(self, tensors: Sequence[TensorIr]) -> NoReturn:
-        """Raise TraceError: tensors have no values."""
-        raise value_error(", ".join(map(str, tensors)))
-
 
 def value_error(what: str) -> TraceError:
     """The error of a function that is traced and needs a value."""
@@ -160,8 +151,8 @@ class TraceTable(RouterTable):
             return self.backend.recorder()
 
         @client.setter
-        def client(self, _: None) -> None:
-            pass
+        def client(self, client: None) -> None:
+            """There is one for each trace."""
 
     def _resolve(self, definition: Op) -> Callable[..., Any]:
         name = definition.name
@@ -284,6 +275,7 @@ class TraceBackend(Backend):
 
     def sync(self, device: DeviceId) -> None:
         """Raise TraceError: nothing runs."""
+        del device
         raise TraceError(
             "sync inside of a function that is traced: nothing runs there", hint="Call it outside"
         )
@@ -294,7 +286,7 @@ class TraceBackend(Backend):
 
     def for_device(self, device: DeviceId) -> OpTable:
         """The op table of a device."""
-        return TraceTable(self, device, None)
+        return TraceTable(self, device, cast("Any", None))
 
     def from_data(self, data: TensorData, device: DeviceId) -> RouterTensor:
         """A constant of the program."""
@@ -306,4 +298,4 @@ class TraceBackend(Backend):
 
     def to_data(self, x: RouterTensor) -> TensorData:
         """Raise TraceError: a tensor has no value."""
-        return x.client.read(x.ir)
+        raise value_error(str(x.ir))

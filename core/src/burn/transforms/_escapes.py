@@ -86,7 +86,7 @@ def _name_of_cell(cell: types.CellType) -> str:
     """The variable of a closure."""
     for closure in gc.get_referrers(cell):
         for function in gc.get_referrers(closure) if isinstance(closure, tuple) else ():
-            if isinstance(function, types.FunctionType) and function.__closure__ is closure:
+            if isinstance(function, types.FunctionType) and closure is function.__closure__:
                 name = function.__code__.co_freevars[closure.index(cell)]
                 return f"the variable {name!r} around {function.__qualname__}"
     return "a variable around a function"

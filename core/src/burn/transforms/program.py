@@ -5,14 +5,13 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from burn.autodiff import AutodiffTensor, Leaf, is_wrapped
 from burn.devices import VMAP, Device, TensorType, transforms
 from burn.dispatch import common_device, fail, join_trace, meta_of
 from burn.errors import (
     ArgumentError,
-    BurnError,
     DeviceMismatchError,
     DTypeError,
     OperandTypeError,
@@ -22,6 +21,7 @@ from burn.functions.common import DeviceLike, dispatch
 from burn.functions.views import root_of, write
 from burn.generator import reserve
 from burn.ir import Execution, GraphIr, ScalarIr, TensorIr
+from burn.ops import observing
 from burn.ops.quiet import is_busy
 from burn.transforms._arguments import is_tensor
 from burn.tree import Structure, flatten, unflatten
@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
 
 __all__ = ["Argument", "Calling", "Program", "Result"]
+
+
+_MAX_PREPARED: Final = 16
+"""Number of op tables for which a program is kept ready to run."""
 
 
 class Argument(NamedTuple):
@@ -134,6 +138,38 @@ class Program(GraphIr):
     def __repr__(self) -> str:
         return f"<Program of {len(self.operations)} operations>"
 
+    @staticmethod
+    def from_bytes(data: bytes) -> Program:
+        """The program of some bytes, to be called with the tensors of all its inputs.
+
+        Parameters
+        ----------
+        data : bytes
+            What `to_bytes` gives.
+
+        Returns
+        -------
+        Program
+            It takes those from outside of the function that was traced as its last arguments, and
+            returns a tuple of all outputs.
+
+        Raises
+        ------
+        GraphError
+            If they are the bytes of no correct program; nothing is executed.
+
+        Examples
+        --------
+        >>> import burn
+        >>> x = burn.asarray([1.0, 2.0], device="cpu")
+        >>> program = burn.ir.trace(lambda x: x * 2.0, x)
+        >>> (y,) = burn.ir.Program.from_bytes(program.to_bytes())(x)
+        >>> y.tolist()
+        [2.0, 4.0]
+        """
+        graph = GraphIr.from_bytes(data)
+        return Program(graph.inputs, graph.constants, graph.operations, graph.outputs, graph.draw)
+
     def __call__(self, *args: Any, device: DeviceLike | None = None) -> Any:
         """Run the program on the device of the tensors.
 
@@ -223,7 +259,8 @@ class Program(GraphIr):
 
     def _on(self, device: Device) -> tuple[Execution, list[TensorType]]:
         """The graph on the op table of a device, and the types of its outputs there."""
-        found = self._prepared.get(device.ops)
+        key = device.ops, observing.generation()
+        found = self._prepared.get(key)
         if found is None:
             calling = self.calling
             results = [one for one in calling.results if one.__class__ is Result]
@@ -234,7 +271,9 @@ class Program(GraphIr):
                 if len(result.layers) > len(device.layers):
                     target = device.layered(result.layers, is_checkpointing=result.is_checkpointing)
                 types.append(target.tensor_type(output.dtype))
-            found = self._prepared[device.ops] = Execution(self, device.ops), types
+            if len(self._prepared) >= _MAX_PREPARED:
+                self._prepared.clear()
+            self._prepared[key] = found = Execution(self, device.ops), types
         return found
 
     def _run(self, execution: Execution, inputs: Sequence[Any], device: Device) -> Sequence[Any]:

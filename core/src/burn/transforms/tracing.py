@@ -376,7 +376,7 @@ class _Call:
                 value = dispatch.wrap(*trace.stand_in(leaf))
                 argument = Argument(name, _ir_of(value.primitive), None, value.is_require_grad)
             elif isinstance(leaf, RuntimeNumber):
-                value = trace.recorder.scalar(leaf.value.__class__)
+                value = trace.recorder.scalar(int if isinstance(leaf.value, int) else float)
                 argument = Argument(name, value)
             self.arguments.append(argument)
             self._values.append(value)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from burn.functions.common import dispatch
 from burn.functions.normalize import as_flag
@@ -154,14 +154,14 @@ def adam_step(
     )
 
 
-def _as_step(step: int, operation: str) -> int:
+def _as_step(step: Any, operation: str) -> Any:
     """The number of a step, or the scalar of a program for it."""
     if step.__class__ is int or (step.__class__ is ScalarIr and step.kind is int):
         return step
     return as_integer(step, "step", operation)
 
 
-def _as_rate(rate: float, operation: str) -> float:
+def _as_rate(rate: Any, operation: str) -> Any:
     """A learning rate as a float, or the scalar of a program for it."""
     if rate.__class__ is ScalarIr:
         return rate
