@@ -361,3 +361,27 @@ class GraphIr:
         from burn.ir.cost import graph_cost
 
         return graph_cost(self)
+
+    def svg(self) -> str:
+        """A picture: operations from top to bottom as boxes, and lines where tensors go.
+
+        The pointer over a box or a line shows the line of the user's program, the call and what it
+        makes. A box with a dashed border is another one that is far above.
+
+        Returns
+        -------
+        str
+            A document in SVG, to be written to a file; a browser shows it.
+
+        Examples
+        --------
+        >>> from burn import float32
+        >>> from burn.ir import GraphIr, OperationIr, TensorIr
+        >>> x, y = TensorIr(0, (8,), float32), TensorIr(1, (8,), float32)
+        >>> graph = GraphIr((x,), (), (OperationIr("exp", (x,), {}, (y,)),), (y,))
+        >>> graph.svg().startswith("<svg")
+        True
+        """
+        from burn.ir.svg import draw
+
+        return draw(self)
