@@ -4,12 +4,15 @@ import pickle
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 import burn
 from burn.device_id import DeviceId
 from burn.functions.common import dispatch
 from burn.plugins import BackendSpec, DeviceInfo, registry
+from burn.tensor_data import TensorData
+from burn.testing import NumpyBackend
 
 
 def run(code, **environment):
@@ -78,6 +81,22 @@ def test_dispatch_is_a_backend():
     dispatch.sync(cpu)
     dispatch.memory_cleanup(cpu)
     assert dispatch.device(DeviceId(0x0000, 0)) is cpu
+
+
+def test_host_data_is_staged_and_memory_that_lives_long_is_announced_by_the_backend(extra_backend):
+    class Announced(NumpyBackend):
+        def staging(self, data, device):
+            return TensorData(data.array + device.index_id)
+
+        def memory_persistent_allocations(self, device, input, func):
+            return device, func(input)
+
+    probe = [DeviceInfo("unit", index, "a mock") for index in range(2)]
+    extra_backend("announced", load=Announced, probe=lambda: probe)
+    for device in (burn.Device("announced:1"), burn.Device("announced:1").autodiff()):
+        assert device.staging(TensorData(np.zeros(2))).array.tolist() == [1.0, 1.0]
+        found = device.memory_persistent_allocations(lambda number: number + 1, 2)
+        assert found == (device.id, 3)
 
 
 def test_device_count_decodes_the_type_id():
