@@ -53,7 +53,7 @@ class TensorSpec:
     --------
     >>> import burn
     >>> burn.ir.TensorSpec((2, 3), burn.float32, "cpu")
-    TensorSpec(shape=(2, 3), dtype=DType('float32'), device=Device('cpu:0'))
+    TensorSpec(shape=(2, 3), dtype=burn.float32, device=Device('cpu:0'))
     """
 
     shape: Shape
