@@ -95,7 +95,7 @@ class Layout:
 
     def _arrange(self) -> None:
         for row in self._rows:
-            self._place(row, [0.0] * len(row))
+            self._put(row, [0.0] * len(row))
             for left, right in itertools.pairwise(row):
                 if not self._above[right] and not self.segments[right]:
                     self._above[right].append(left)  # a box without lines stays beside another
@@ -107,7 +107,7 @@ class Layout:
                 wanted = self._means(row, neighbours)
                 order = sorted(range(len(row)), key=wanted.__getitem__)
                 row[:] = [row[index] for index in order]
-                self._place(row, [wanted[index] for index in order])
+                self._put(row, [wanted[index] for index in order])
             length = self._length()
             if length < best:
                 best, x, rows = length, self.x.copy(), [row.copy() for row in self._rows]
@@ -117,7 +117,7 @@ class Layout:
             lines = self._lines()
             for row in self._rows if sweep % 2 == 0 else reversed(self._rows):
                 means = self._means(row, both)
-                self._place(row, [lines.get(*pair) for pair in zip(row, means, strict=True)])
+                self._put(row, [lines.get(*pair) for pair in zip(row, means, strict=True)])
 
     def _length(self) -> float:
         """Length of all lines, across."""
@@ -143,7 +143,7 @@ class Layout:
             for number in row
         ]
 
-    def _place(self, row: list[int], wanted: list[float]) -> None:
+    def _put(self, row: list[int], wanted: list[float]) -> None:
         """Put a row, in its order, as near as possible to the positions that it wants.
 
         That is an isotonic regression of the positions without the widths, by pooling (M. Ayer et
