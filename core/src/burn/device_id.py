@@ -26,8 +26,9 @@ BACKEND_IDS: Final = {
     "remote": 10,
     "capture": 11,
     "opencl": 12,
+    "router": 13,
 }
-"""Backend ids fixed by the project. 13 to 127 are reserved."""
+"""Backend ids fixed by the project. 14 to 127 are reserved."""
 
 FIRST_FOREIGN_ID: Final = 128
 """Third-party backends are numbered from here at discovery, in the order of their names."""

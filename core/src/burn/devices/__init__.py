@@ -1,5 +1,6 @@
 """Devices: handles of hardware, their settings, their layers, and which one is the default."""
 
+from burn.devices._router import ROUTER
 from burn.devices._tensor_type import TensorType, forget_plans, plans_hidden_from_traces
 from burn.devices._transforms import (
     AUTODIFF,
@@ -16,6 +17,7 @@ from burn.devices._transforms import (
 )
 from burn.devices.device import Device
 from burn.devices.settings import DeviceSettings
+from burn.plugins import registry
 
 __all__ = [
     "AUTODIFF",
@@ -35,3 +37,5 @@ __all__ = [
     "under",
     "under_running",
 ]
+
+registry.build_in(ROUTER)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from burn.devices._transforms import AUTODIFF, GRAD, VMAP
 from burn.errors import ArgumentError
+from burn.plugins import BackendSpec
 
 __all__ = ["Spelling", "canonical_name", "parse", "spelled"]
 
@@ -34,6 +35,11 @@ class Spelling:
     index: int
     is_autodiff: bool = False
     is_checkpointing: bool = False
+
+    @property
+    def inside(self) -> str:
+        """What follows the backend and a slash: all that a parser of the backend reads."""
+        return self.hardware.removeprefix(self.backend).removeprefix("/")
 
 
 def parse(name: object) -> Spelling:
@@ -72,9 +78,11 @@ def parse(name: object) -> Spelling:
     return Spelling(hardware, backend, type_, index, is_autodiff, hardware != inside)
 
 
-def canonical_name(backend: str, types: tuple[str, ...], type: str, index: int) -> str:
-    """``cuda:0``, or ``torch/cpu:0`` where the backend has several device types."""
-    return f"{backend}/{type}:{index}" if len(types) > 1 else f"{backend}:{index}"
+def canonical_name(spec: BackendSpec, type: str, index: int) -> str:
+    """``cuda:0``, or ``torch/cpu:0`` where the backend has several device types, or a parser."""
+    if len(spec.device_types) == 1 and spec.parse is None:
+        return f"{spec.name}:{index}"
+    return f"{spec.name}/{type}:{index}"
 
 
 def spelled(hardware: str, layers: tuple[str, ...], strategy: str | None) -> str:

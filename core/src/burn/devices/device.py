@@ -34,6 +34,7 @@ class Device(OpenedDevice):
     name : str
         ``backend[/type][:index]``, such as ``"cuda"`` (the same as ``"cuda:0"``), ``"cuda:1"`` or
         ``"torch/cuda:0"``. Without a type, the first one of the backend that is there.
+        ``"router/cuda:1"`` runs the ops of a program as operations on another device.
         ``"autodiff<cuda:1>"`` and ``"autodiff<cuda:1, checkpointing>"`` are what `str` gives for
         such devices.
 
@@ -82,7 +83,7 @@ class Device(OpenedDevice):
         physical: Device | None = None,
     ) -> Device:
         self = object.__new__(cls)
-        self.id = DeviceId(entry.spec.device_types.index(type_), index)
+        self.id = DeviceId(entry.device_types.index(type_), index)
         self.type = type_
         self.index = index
         self.types = TensorTypes(self)
@@ -404,6 +405,9 @@ def _find(name: object) -> Device:
 
 def _find_hardware(entry: BackendEntry, spelling: Spelling) -> Device:
     """The handle of a device without autodiff, by the parts of its name."""
+    if entry.spec.parse is not None:
+        parsed = entry.parse(spelling.inside)
+        return _handle(entry, parsed.type, parsed.index)
     present = entry.probe(is_asked_for=True)
     if entry.error is not None:
         entry.load()  # raises, with the reason

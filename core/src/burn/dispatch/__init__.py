@@ -5,6 +5,7 @@ operands agree they go straight to the device's op table. `Dispatch.execute` is 
 everything else: it finds the device, promotes, converts numbers, and explains what went wrong.
 """
 
+from burn.devices.transfer import fail
 from burn.dispatch._operands import (
     DispatchTensor,
     as_python,
@@ -18,7 +19,6 @@ from burn.dispatch._operands import (
 from burn.dispatch.calls import binary, reflected, unary, unary_by_dict
 from burn.dispatch.dispatch import Dispatch
 from burn.dispatch.gradients import Gradients
-from burn.dispatch.transfer import fail
 
 __all__ = [
     "Dispatch",

@@ -46,19 +46,21 @@ class DeviceMembers(Generic[_Tensor]):
         entry = registry.by_id(backend_id)
         if entry is not None and entry.error is not None:
             entry.load()  # raises, with the reason
-        if entry is None or backend_type >= len(entry.spec.device_types):
+        if entry is None or backend_type >= len(entry.device_types):
             raise OperandTypeError(f"no backend has the type id {device.type_id}")
-        type_ = entry.spec.device_types[backend_type]
+        type_ = entry.device_types[backend_type]
         return Device(f"{entry.name}/{type_}:{device.index_id}")
 
     def device_count(self, type_id: int) -> int:
         """Number of devices of a dispatch-level type id; 0 for a backend that is not installed."""
         backend_id, backend_type = decode_type_id(type_id)
         entry = registry.by_id(backend_id)
+        if entry is not None and entry.spec.parse is not None:
+            return entry.load().device_count(backend_type)
         present = [] if entry is None else entry.probe()
-        if entry is None or not present or backend_type >= len(entry.spec.device_types):
+        if entry is None or not present or backend_type >= len(entry.device_types):
             return 0
-        type_ = entry.spec.device_types[backend_type]
+        type_ = entry.device_types[backend_type]
         return sum(info.type == type_ for info in present)
 
     def for_device(self, device: DeviceId) -> OpTable:

@@ -20,6 +20,7 @@ from burn.backend import AutodiffBackend
 from burn.backend.decorator import FoundByName, found_by_name
 from burn.device_id import DeviceId
 from burn.devices import VMAP, Device, TensorType, under_running
+from burn.devices.transfer import fail, transfer
 from burn.dispatch._device_members import DeviceMembers
 from burn.dispatch._differentiation import Differentiation
 from burn.dispatch._operands import (
@@ -39,7 +40,6 @@ from burn.dispatch.resolution import (
     plan_call,
     plan_key,
 )
-from burn.dispatch.transfer import fail, transfer
 from burn.dtype import DType
 from burn.errors import (
     ArgumentError,

@@ -135,8 +135,11 @@ class BackendEntry:
     conflict: PluginError | None = field(default=None, init=False)
     backend: Backend | None = field(default=None, init=False)
     handles: dict[tuple[str, int], Any] = field(default_factory=dict, init=False, repr=False)
-    decorated: dict[tuple[str | bool, ...], Any] = field(default_factory=dict, init=False, repr=False)
+    decorated: dict[tuple[object, ...], Any] = field(
+        default_factory=dict, init=False, repr=False
+    )
     lock: threading.RLock = field(default_factory=threading.RLock, init=False, repr=False)
+    _parsed: dict[tuple[str, int], DeviceInfo] = field(default_factory=dict, init=False, repr=False)
     _probe: Probe = field(init=False, repr=False)
     _is_loading: bool = field(default=False, init=False, repr=False)
     _loaded_in: int = field(default=0, init=False, repr=False)
@@ -164,6 +167,11 @@ class BackendEntry:
     def name(self) -> str:
         """Name of the backend."""
         return self.spec.name
+
+    @property
+    def device_types(self) -> tuple[str, ...]:
+        """Types of its devices; the index of one is its type id."""
+        return (*self.spec.device_types, *dict.fromkeys([type_ for type_, _ in self._parsed]))
 
     @property
     def error(self) -> BaseException | None:
@@ -199,7 +207,7 @@ class BackendEntry:
         if self.error is None:
             probe = self._probe
             try:
-                return list(probe.result(is_asked_for=is_asked_for))
+                return [*probe.result(is_asked_for=is_asked_for), *self._parsed.values()]
             except DeviceUnavailableError as error:  # nothing is wrong with the plugin
                 self.absence = describe(error)
                 return []
@@ -215,6 +223,20 @@ class BackendEntry:
         if self.error is not None:
             raise_if_strict(self.error, self.plugin)
         return []
+
+    def parse(self, spelling: str) -> DeviceInfo:
+        """The device that a spelling names, by the parser of the backend; see `BackendSpec.parse`.
+
+        Raises
+        ------
+        BurnError
+            If there is no such device.
+        """
+        assert self.spec.parse is not None  # noqa: S101 — the caller has seen to it
+        info = self.spec.parse(spelling)
+        with self.lock:
+            self._parsed = {**self._parsed, (info.type, info.index): info}
+        return info
 
     def load(self) -> Backend:
         """The backend, loaded once.
@@ -277,6 +299,8 @@ class BackendEntry:
             of this type do not survive that.
         """
         if self.backend is None or self._loaded_in == os.getpid() or type_ in self.spec.fork_safe:
+            return
+        if any(info.fork_safe for info in self._parsed.values() if info.type == type_):
             return
         raise DeviceUnavailableError(
             f"the backend {self.name!r} was loaded in process {self._loaded_in}, of which this one "

@@ -60,6 +60,7 @@ class Registry:
         self._early: dict[str, BackendEntry] = {}
         """Backends of burn's own that were asked for by name before the discovery of plugins."""
         self._in_process: dict[str, BackendSpec] = {}
+        self._built_in: dict[str, BackendEntry] = {}
         self._process = PluginRecord(IN_PROCESS, IN_PROCESS, "")
         self._gone: dict[tuple[str, str], BackendEntry] = {}
         """Backends whose plugins are not found any more, by name and distribution: if they come
@@ -89,6 +90,11 @@ class Registry:
             if self._found is not None or self._early:
                 self._rediscover()
 
+    def build_in(self, spec: BackendSpec) -> None:
+        """Add a backend of the core itself: it is found by its name, and listed nowhere."""
+        record = PluginRecord(spec.name, "burn-core", "")
+        self._built_in[spec.name] = BackendEntry(spec, BACKEND_IDS[spec.name], record)
+
     def register(self, spec: BackendSpec) -> None:
         """Add a backend in the running process.
 
@@ -101,10 +107,10 @@ class Registry:
         check_spec(spec, IN_PROCESS)
         with self._lock:
             found = self._discover()
-            if spec.name in found.entries:
+            there = self._built_in.get(spec.name) or found.entries.get(spec.name)
+            if there is not None:
                 raise PluginError(
-                    f"a backend {spec.name!r} is there already, "
-                    f"from {found.entries[spec.name].plugin}",
+                    f"a backend {spec.name!r} is there already, from {there.plugin}",
                     hint="Choose another name",
                 )
             self._update_entries(found.discovery, self._in_process | {spec.name: spec})
@@ -133,7 +139,9 @@ class Registry:
         PluginError
             If its plugin is broken.
         """
-        entry = self._entry_of_own(name) if self._found is None else None
+        entry = self._built_in.get(name)
+        if entry is None and self._found is None:
+            entry = self._entry_of_own(name)
         if entry is not None:
             return entry
         found = self._discover(asked_for=name)
@@ -170,7 +178,7 @@ class Registry:
 
     def by_id(self, backend_id: int) -> BackendEntry | None:
         """The backend with an id, or None."""
-        for entry in self._early.values():
+        for entry in (*self._built_in.values(), *self._early.values()):
             if entry.backend_id == backend_id:
                 return entry
         return next((one for one in self.entries.values() if one.backend_id == backend_id), None)
@@ -206,7 +214,7 @@ class Registry:
         """Make a child process independent of what other threads of its parent were doing."""
         self._lock = threading.RLock()
         known = self._early if self._found is None else self._found.entries
-        for entry in known.values():
+        for entry in (*self._built_in.values(), *known.values()):
             entry.after_fork()
 
     def _entry_of_own(self, name: str) -> BackendEntry | None:
@@ -281,7 +289,10 @@ class Registry:
             taken.add(entry.backend_id)
             if (is_new and plugin not in known) or entry.spec is not spec:
                 entry.renew(spec, plugin)
-            entry.conflict = _conflict(name, [one for _, one in claims[name]])
+            claimants = [one for _, one in claims[name]]
+            if name in self._built_in:
+                claimants.append(self._built_in[name].plugin)
+            entry.conflict = _conflict(name, claimants)
             if is_new and entry.error is not None:
                 raise_if_strict(entry.error, plugin)
             entries[name] = entry

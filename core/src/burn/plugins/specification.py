@@ -63,6 +63,8 @@ class DeviceInfo:
         Name and version of the driver, where there is one.
     usage : dict of DType to DTypeUsage, or None
         What it can do with each dtype; None where only the loaded library can tell.
+    fork_safe : bool
+        Of a device that `BackendSpec.parse` found: what `BackendSpec.fork_safe` says of others.
     """
 
     type: str
@@ -71,6 +73,7 @@ class DeviceInfo:
     memory: int | None = None
     driver: str = ""
     usage: Mapping[DType, DTypeUsage] | None = None
+    fork_safe: bool = False
 
 
 @dataclass(frozen=True)
@@ -101,6 +104,10 @@ class BackendSpec:
     libraries : tuple of str
         Array libraries whose arrays belong with this backend, by the names of their top-level
         modules: a tensor that is made of such an array is on the backend's device there.
+    parse : callable, optional
+        Of a backend whose devices are known by their names alone, such as those of other backends:
+        from what follows ``name/`` in the spelling of a device, as ``"torch/cpu:0"``, to the
+        device. Its type need not be a device type; it is spelled ``name/type:index``.
     """
 
     name: str
@@ -111,6 +118,7 @@ class BackendSpec:
     api_version: tuple[int, int] = (0, 1)
     fork_safe: tuple[str, ...] = ()
     libraries: tuple[str, ...] = ()
+    parse: Callable[[str], DeviceInfo] | None = None
 
 
 class Hooks:
@@ -165,13 +173,13 @@ def check_spec(spec: BackendSpec, distribution: str) -> None:
     """
     name = spec.name
     _check_version(spec, distribution)
-    for what, function in (("load", spec.load), ("probe", spec.probe)):
-        if not callable(function):
+    for what, function in (("load", spec.load), ("probe", spec.probe), ("parse", spec.parse)):
+        if not callable(function) and (what, function) != ("parse", None):
             raise PluginError(f"backend {name!r}: {what} is {_shown(function)}, not a function")
     types = spec.device_types
     if (
         not isinstance(types, (tuple, list))
-        or not 0 < len(types) <= _MAX_DEVICE_TYPES
+        or not (spec.parse is None) <= len(types) <= _MAX_DEVICE_TYPES
         or not all(map(_is_word, types))
         or len(set(types)) < len(types)
     ):

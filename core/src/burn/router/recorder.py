@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from burn.backend import Backend
 from burn.dtype import DType, DTypeUsage
-from burn.errors import TraceError
+from burn.errors import TraceError, UnsupportedOpError
 from burn.generator import GeneratorState, after
 from burn.ir import Constant, Draw, OperationIr, ScalarIr, Status, TensorIr
 from burn.ops import Op, OpTable, Tag
@@ -158,11 +158,17 @@ class TraceTable(RouterTable):
         name = definition.name
         infer = Inference(definition)
         several = len(definition.outputs) > 1
+        native_dtype = self.backend.native_dtype
         if Tag.DATA_DEPENDENT in definition.tags:
             return _refusing(definition)
 
         def call(*operands: Any, **attributes: Any) -> Any:
             metas = infer(operands, attributes)
+            for _, dtype in metas:
+                if native_dtype(dtype) is None:
+                    raise UnsupportedOpError(
+                        f"a result is {dtype}, which the device does not have", operation=name
+                    )
             client = _client_of(operands)
             if client is None:
                 client = self.client

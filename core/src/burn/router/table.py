@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from burn.dtype import DType
+from burn.errors import DeviceMismatchError
 from burn.ir import OperationIr, ScalarIr, Status, TensorIr, with_example_scalars
-from burn.ops import Meta, Op, OpTable, Tag
+from burn.ops import Meta, Op, OpTable, Tag, observing
+from burn.router.direct import MAX_SIGNATURES, direct
 from burn.router.tensor import RouterTensor
 
 if TYPE_CHECKING:
@@ -16,9 +18,6 @@ if TYPE_CHECKING:
     from burn.router.channel import RunnerClient
 
 __all__ = ["Inference", "RouterTable", "as_input"]
-
-_MAX_SIGNATURES: Final = 4096
-"""Number of signatures of one op whose outputs a table keeps; then it starts anew."""
 
 
 class RouterTable(OpTable):
@@ -35,35 +34,66 @@ class RouterTable(OpTable):
     """
 
     def __init__(self, backend: Backend, device: DeviceId, client: RunnerClient) -> None:
-        self.backend = backend
+        self.backend = observing.observed(self, backend) if self.is_observed else backend
         self.device = device
         self.client = client
         self.dtypes = {dtype: dtype for dtype in DType.members()}
 
     def _resolve(self, definition: Op) -> Callable[..., Any]:
+        register = self._registering(definition)
+        client: Any = self.client
+        if hasattr(client, "handles"):
+            return direct(definition, client, register)
+        return register
+
+    def _registering(self, definition: Op) -> Callable[..., Any]:
+        """What registers a call of an op as an operation."""
         name = definition.name
         infer = Inference(definition)
         several = len(definition.outputs) > 1
-        depends_on_data = Tag.DATA_DEPENDENT in definition.tags
+        wait: Any = _known_shapes
+        if Tag.DATA_DEPENDENT in definition.tags and observing.is_observing():
+            wait = observing.reporting(self, name, wait, "wait")
 
         def call(*operands: Any, **attributes: Any) -> Any:
             metas = infer(operands, attributes)
             client = self.client
-            made = [RouterTensor(client.next_id(), *meta, client) for meta in metas]
-            outputs = tuple(
-                [
-                    TensorIr(one.id, *meta, Status.NOT_INIT)
-                    for one, meta in zip(made, metas, strict=True)
-                ]
-            )
+            for one in _tensors(operands):
+                if one.client is not client:
+                    raise _stranger(one)
+            outputs = tuple([TensorIr(client.next_id(), *meta, Status.NOT_INIT) for meta in metas])
             client.register(OperationIr(name, tuple(map(as_input, operands)), attributes, outputs))
-            if depends_on_data:
-                for one in made:
-                    if None in one.shape:
-                        one.shape = client.shape(one.ir)
+            made = [RouterTensor(one.id, one.shape, one.dtype, client) for one in outputs]  # type: ignore[arg-type]  # lengths that depend on data follow
+            unknown = [one for one in made if None in one.shape]
+            if unknown:
+                wait(unknown)
             return tuple(made) if several else made[0]
 
         return call
+
+
+def _known_shapes(tensors: list[RouterTensor]) -> None:
+    """Wait for the shapes of tensors of one client that depend on data."""
+    client: Any = tensors[0].client
+    found = client.shapes([one.ir for one in tensors])
+    for one, shape in zip(tensors, found, strict=True):
+        one.shape = shape
+
+
+def _tensors(operands: Sequence[Any]) -> Iterator[RouterTensor]:
+    """The tensors among operands, and in lists among them."""
+    for operand in operands:
+        if operand.__class__ is RouterTensor:
+            yield operand
+        elif operand.__class__ is list:
+            yield from _tensors(operand)
+
+
+def _stranger(x: RouterTensor) -> DeviceMismatchError:
+    return DeviceMismatchError(
+        f"{x.ir} belongs to another client than the one of this device",
+        hint="Move it with RouterBackend.to_device",
+    )
 
 
 def as_input(operand: Any) -> Any:
@@ -126,7 +156,7 @@ class Inference:
             return self._infer(operands, attributes)
         if found is None:
             found = self._infer(operands, attributes)
-            if len(self._known) >= _MAX_SIGNATURES:
+            if len(self._known) >= MAX_SIGNATURES:
                 self._known.clear()
             self._known[key] = found
         return found

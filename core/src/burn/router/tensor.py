@@ -8,7 +8,7 @@ from burn.dtype import DType
 from burn.ir import TensorIr
 
 if TYPE_CHECKING:
-    from burn.router.channel import RunnerClient
+    from burn.router.channel import TensorOwner
 
 __all__ = ["RouterTensor"]
 
@@ -24,7 +24,7 @@ class RouterTensor:
         Length of each axis.
     dtype : DType
         Dtype of the elements.
-    client : RunnerClient
+    client : TensorOwner
         What runs the operations on it.
     """
 
@@ -33,9 +33,9 @@ class RouterTensor:
     id: int
     shape: tuple[int, ...]
     dtype: DType
-    client: RunnerClient
+    client: TensorOwner
 
-    def __init__(self, id: int, shape: tuple[int, ...], dtype: DType, client: RunnerClient) -> None:
+    def __init__(self, id: int, shape: tuple[int, ...], dtype: DType, client: TensorOwner) -> None:
         self.id = id
         self.shape = shape
         self.dtype = dtype

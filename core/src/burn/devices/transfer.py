@@ -12,7 +12,7 @@ from burn.plugins import describe
 
 if TYPE_CHECKING:
     from burn.aliases import Primitive
-    from burn.devices import Device
+    from burn.devices.device import Device
     from burn.dtype import DType
 
 __all__ = ["fail", "transfer"]
