@@ -15,7 +15,7 @@ from burn.ops.op_log import duration_text
 from burn.profiling.summary import Summary
 
 if TYPE_CHECKING:
-    from burn.profiling.profile import Profile
+    from burn.profiling.profiles import Profile
 
 __all__ = ["print_profile", "text_of"]
 

@@ -149,11 +149,11 @@ def profile(
     show : bool
         Whether to print the tables. `print` of the profile prints them, too.
 
-    Yields
-    ------
-    Profile
-        What is measured: ``events``, ``by_op()``, ``by_line()``, ``by_device()``,
-        ``round_trips()``, ``to_json(path)``.
+    Returns
+    -------
+    context manager
+        It gives a `Profile`, which has ``events``, ``by_op()``, ``by_line()``, ``by_device()``,
+        ``round_trips()`` and ``to_json(path)``.
 
     Raises
     ------
