@@ -10,13 +10,13 @@ from burn.errors import GraphError
 from burn.ir.graph import OperationIr, ScalarIr, Status, TensorIr
 from burn.ops import REGISTRY, Attribute, Op, Operand, Role
 
-__all__ = ["MAX_AXES", "MAX_INTEGER", "check_operation", "check_scalar", "check_tensor", "is_id"]
+__all__ = ["INTEGER_BITS", "MAX_AXES", "check_operation", "check_scalar", "check_tensor", "is_id"]
 
 MAX_AXES: Final = 64
 """Number of axes that a tensor has at most, which is NumPy's limit."""
 
-MAX_INTEGER: Final = (1 << 64) - 1
-"""The largest integer that text and bytes hold; the smallest is ``-(2**63)``."""
+INTEGER_BITS: Final = 256
+"""Number of bits of the integers that text and bytes hold: an offset of random numbers has 130."""
 
 
 def is_id(value: Any) -> bool:

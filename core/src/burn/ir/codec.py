@@ -22,7 +22,7 @@ import numpy.typing as npt
 from burn import errors
 from burn.dtype import DType
 from burn.errors import BurnError, ExecutionError, GraphError
-from burn.ir._forms import MAX_AXES, check_operation, check_tensor, is_id
+from burn.ir._forms import INTEGER_BITS, MAX_AXES, check_operation, check_tensor, is_id
 from burn.ir.check import check
 from burn.ir.graph import (
     Constant,
@@ -52,7 +52,7 @@ _ALIGNMENT: Final = 64
 _MAX_DEPTH: Final = 32
 """Depth of lists and dicts in a message."""
 
-_COMPLEX, _SCALAR = 1, 2
+_COMPLEX, _SCALAR, _INTEGER = 1, 2, 3
 """Codes of msgpack's extension types."""
 
 _PARTS: Final = struct.Struct("<dd")
@@ -62,6 +62,10 @@ _FIELDS: Final = struct.Struct("<q?q")
 """Of a scalar: its number, whether it is a float, and what is added."""
 
 _STATUSES: Final = tuple(Status)
+
+_NUMBERED: Final = dict(enumerate(Status))
+
+_DTYPES: Final = {dtype.name: dtype for dtype in DType.members()}
 
 _PLAIN: Final = frozenset({type(None), bool, int, float, str})
 
@@ -105,7 +109,7 @@ def encode(message: Any) -> bytes:
     except (OverflowError, TypeError, ValueError, struct.error) as error:
         raise GraphError(
             f"bytes cannot hold this: {error}",
-            hint="Use dtypes, strings, and numbers; integers of at most 64 bits",
+            hint="Use dtypes, strings, and numbers; integers of at most 256 bits",
         ) from None
     parts: list[Any] = [head, header]
     end = len(head) + len(header)
@@ -210,12 +214,15 @@ def _number(value: Any) -> Any:
     number = as_python(value)
     if isinstance(number, complex):
         return msgpack.ExtType(_COMPLEX, _PARTS.pack(number.real, number.imag))
-    if number.__class__ not in _PLAIN:
-        raise GraphError(
-            f"bytes hold no {type(value).__name__}: {value!r:.80}",
-            hint="Use dtypes, strings, tuples and numbers",
-        )
-    return number
+    if number is not value:
+        return number
+    if value.__class__ is int and value.bit_length() < INTEGER_BITS:  # msgpack has 64 bits
+        octets = value.to_bytes(INTEGER_BITS // 8, "little", signed=True)
+        return msgpack.ExtType(_INTEGER, octets)
+    raise GraphError(
+        f"bytes hold no {type(value).__name__}: {value!r:.80}",
+        hint="Use dtypes, strings, tuples, and numbers; integers of at most 256 bits",
+    )
 
 
 def _extension(code: int, data: bytes) -> Any:
@@ -225,7 +232,9 @@ def _extension(code: int, data: bytes) -> Any:
     if code == _SCALAR:
         id, is_float, plus = _FIELDS.unpack(data)
         return ScalarIr(id, float if is_float else int, plus)
-    raise GraphError(f"there is no extension type {code}")
+    if code == _INTEGER and len(data) == INTEGER_BITS // 8:
+        return int.from_bytes(data, "little", signed=True)
+    raise GraphError(f"there is no extension type {code} of {len(data)} bytes")
 
 
 def _unpacked(header: bytes) -> Any:
@@ -303,6 +312,8 @@ class _Writer:
             return {name: self.packed(one, depth + 1) for name, one in message.items()}
         if isinstance(message, BaseException):
             return _packed_error(message)
+        if isinstance(message, GraphIr):  # a program, which is called
+            return self._graph(message)
         return str(message) if isinstance(message, str) else _number(message)
 
     def _tensor(self, tensor: TensorIr) -> Any:
@@ -470,13 +481,14 @@ def _operand(packed: tuple[Any, ...]) -> Any:
 def _tensor(packed: Any) -> TensorIr:
     """A tensor, which is not checked yet."""
     id, shape, dtype, status = packed
-    return TensorIr(id, shape, _dtype(dtype), _STATUSES[_index(status)])
+    return TensorIr(id, shape, _dtype(dtype), _NUMBERED[status])
 
 
 def _dtype(name: Any) -> DType:
-    if name.__class__ is not str:  # not what NumPy may take for a dtype
-        raise GraphError(f"{name!r:.80} is no name of a dtype")
-    return DType.of(name)
+    found = _DTYPES.get(name)
+    if found is None:
+        raise GraphError(f"there is no dtype {name!r:.80}")
+    return found
 
 
 def _index(value: Any) -> int:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from burn.dtype import DType
 from burn.errors import BurnError, GraphError
-from burn.ir._forms import MAX_INTEGER
+from burn.ir._forms import INTEGER_BITS
 from burn.ir.check import check
 from burn.ir.graph import (
     Constant,
@@ -102,7 +102,7 @@ def _value(value: Any) -> str:
         return f"${value.id}" + (f" + {value.plus}" if value.plus else "")
     if value is None or isinstance(value, (bool, str)):
         return repr(value)
-    if isinstance(value, int) and -(1 << 63) <= value <= MAX_INTEGER:
+    if isinstance(value, int) and value.bit_length() < INTEGER_BITS:
         return int.__repr__(value)
     if isinstance(value, float):
         return float.__repr__(value)
@@ -112,7 +112,7 @@ def _value(value: Any) -> str:
         return f"({', '.join(map(_value, value))}{',' if len(value) == 1 else ''})"
     raise GraphError(
         f"text holds no {type(value).__name__}: {value!r:.80}",
-        hint="Use dtypes, strings, tuples, and numbers; integers of at most 64 bits",
+        hint="Use dtypes, strings, tuples, and numbers; integers of at most 256 bits",
     )
 
 
@@ -284,8 +284,8 @@ _CONSTANTS: Final = {"True": True, "False": False, "nan": math.nan, "inf": math.
 
 def _integer(digits: str) -> int:
     # The interpreter needs long for the digits of a large number.
-    if len(digits) > 20 or int(digits) > MAX_INTEGER:
-        raise GraphError(f"{digits:.40} has more than 64 bits")
+    if len(digits) > INTEGER_BITS or int(digits).bit_length() >= INTEGER_BITS:
+        raise GraphError(f"{digits:.40}... has more than {INTEGER_BITS} bits")
     return int(digits)
 
 

@@ -199,8 +199,8 @@ def _along(
             f"({kernel} - 1) - 1) / {stride}) + 1 = {count}",
             hint="Use a smaller kernel or dilation",
         )
-    for number in range(min(count, -(-before // stride))):
-        # A dilated window may step over a short axis, from the padding before it to that after it.
+    # A dilated window may step over a short axis, from the padding before it to that after it.
+    for number in range(min(count, -(-before // stride)) if dilation > length else 0):
         if (number * stride - before) % dilation >= length:
             raise ShapeError(
                 f"window {number} along axis {axis} holds nothing but padding: its indices "
