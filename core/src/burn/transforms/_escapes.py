@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import sys
 import types
 from typing import Any
 
@@ -66,11 +65,10 @@ def _holder(kept: Any, depth: int, passed: set[int]) -> str | None:
 def _name(holder: Any, kept: Any) -> str | None:
     """How a message names an object that refers to another one; None if that is to be named."""
     if isinstance(holder, dict):
-        module = sys.modules.get(str(holder.get("__name__")))
-        if module is None or vars(module) is not holder:
+        if "__builtins__" not in holder:  # as the global variables of any code have
             return None
         key = next((key for key, value in holder.items() if value is kept), None)
-        return f"the global variable {key!r} of {module.__name__}"
+        return f"the global variable {key!r} of {holder.get('__name__', 'a program')}"
     if isinstance(holder, types.CellType):
         return _name_of_cell(holder)
     members = getattr(holder, "__dict__", None)
@@ -85,10 +83,11 @@ def _name(holder: Any, kept: Any) -> str | None:
 def _name_of_cell(cell: types.CellType) -> str:
     """The variable of a closure."""
     for closure in gc.get_referrers(cell):
-        for function in gc.get_referrers(closure) if isinstance(closure, tuple) else ():
-            if isinstance(function, types.FunctionType) and closure is function.__closure__:
-                name = function.__code__.co_freevars[closure.index(cell)]
-                return f"the variable {name!r} around {function.__qualname__}"
+        if isinstance(closure, tuple):
+            for function in gc.get_referrers(closure):
+                if isinstance(function, types.FunctionType):
+                    name = function.__code__.co_freevars[closure.index(cell)]
+                    return f"the variable {name!r} around {function.__qualname__}"
     return "a variable around a function"
 
 
