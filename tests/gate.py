@@ -44,5 +44,6 @@ def marks_of_suite(name, suite):
 
 
 def is_tried(check, subject):
-    """The gate tries batching rules, which are those of the table on any device, on ``cpu:0``."""
-    return check.suite != "batching" or subject in (SUBJECTS["cpu:0"], SUBJECTS["cpu:0 minimal"])
+    """The gate tries batching rules and traces, which are alike on any device, on ``cpu:0``."""
+    alike = check.suite in ("batching", "programs")
+    return not alike or subject in (SUBJECTS["cpu:0"], SUBJECTS["cpu:0 minimal"])

@@ -502,7 +502,7 @@ def run_kit(pytester):
 def test_pytest_collects_and_runs_the_checks_of_a_device(run_kit):
     result = run_kit("--burn-device=cpu:0", "--burn-quick", "--burn-op=relu", "-k", "float32")
     assert result.ret == 0
-    assert result.parseoutcomes()["passed"] == 7
+    assert result.parseoutcomes()["passed"] == 8
     result = run_kit("--burn-device=cpu", "--burn-op=relu", "--burn-suite=errors", "-v")
     assert result.parseoutcomes() == {}  # there is nothing to refuse
 

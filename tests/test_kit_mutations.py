@@ -1,8 +1,12 @@
 """The kit itself: it finds deliberate bugs."""
 
+import dataclasses
+
 import pytest
 
 import burn
+from burn.ir import Execution, GraphIr
+from burn.ir.codec import decode_graph
 from burn.ops import REGISTRY
 from burn.plugins import BackendSpec, DeviceInfo, registered
 from burn.testing import Selection, Subject, checks_of
@@ -56,3 +60,31 @@ def test_the_quick_kit_finds_a_wrong_batching_rule(wrong, monkeypatch):
     found = first_failure(backend, ONE, selection)
     assert found.message
     assert found.script
+
+
+def swapped(data):
+    """A program of some bytes whose operations have their first two operands exchanged."""
+    graph = decode_graph(data)
+    operations = [one._replace(inputs=one.inputs[::-1]) for one in graph.operations]
+    return dataclasses.replace(graph, operations=tuple(operations))
+
+
+def negated(execution, inputs, draw=(0, 0)):
+    """The outputs of a program with the other sign."""
+    return tuple([execution.table.negative(one) for one in run_execution(execution, inputs, draw)])
+
+
+run_execution = Execution.run
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "wrong"),
+    [(GraphIr, "from_bytes", swapped), (Execution, "run", negated)],
+    ids=["bytes", "a run"],
+)
+def test_the_quick_kit_finds_a_wrong_program(owner, name, wrong, monkeypatch):
+    subject = Subject.of(burn.Device("cpu"))
+    selection = Selection(ops=("subtract",), suites=("programs",), quick=True)
+    assert not [one for one in checks_of(subject, selection) if one.run().status.is_wrong]
+    monkeypatch.setattr(owner, name, wrong)
+    assert [one for one in checks_of(subject, selection) if one.run().status.is_wrong]

@@ -33,6 +33,7 @@ __all__ = [
     "check_kinds",
     "check_sample",
     "expected_outputs",
+    "hostile_settings",
     "refused_call_on",
     "run_in_dispatch",
     "script_of_call",
@@ -308,7 +309,7 @@ def _run_in_table(
 def _run_in_dispatch(
     subject: Subject, call: Call, operands: Sequence[Any]
 ) -> list[tuple[Meta, Array]]:
-    with _hostile_settings():
+    with hostile_settings():
         outputs = run_in_dispatch(subject, call, operands)
         if set(np.geterr().values()) != {"raise"} or warnings.filters[0][0] != "error":
             _fail(call, "the settings of NumPy or of warnings are not what they were")
@@ -330,7 +331,7 @@ def run_in_dispatch(
 
 
 @contextmanager
-def _hostile_settings() -> Iterator[None]:
+def hostile_settings() -> Iterator[None]:
     """What users may have set: NumPy raises, and every warning is an error."""
     with np.errstate(all="raise"), warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -1,0 +1,124 @@
+"""Checks of programs: an op that is traced, saved, read back and run gives the eager bits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, NoReturn
+
+from burn.devices import Device
+from burn.dtype import DType
+from burn.errors import TraceError
+from burn.functions.common import dispatch
+from burn.ir import Program, RuntimeNumber, trace
+from burn.ops import Tag
+from burn.testing._check import Failure
+from burn.testing.checks import hostile_settings, refused_call_on
+from burn.testing.op_samples import ErrorSample, OpSamples, Sample
+from burn.testing.subject import Call, Subject, map_arrays
+from burn.tree import flatten
+
+__all__ = ["check_program", "check_refused_program"]
+
+
+def check_program(subject: Subject, samples: OpSamples, one: Sample, dtype: DType) -> None:
+    """Compare a call with what its program gives, as it was traced and as it is read back.
+
+    Attributes that may differ from run to run are passed to the program. No setting of the user
+    may change what it gives.
+    """
+    call = Call.of(samples, one, dtype, subject.index_dtype)
+    device: Any = subject.handle
+    operands = _tensors(device, call, subject)
+    numbers = {
+        name: call.attributes[name]
+        for name, attribute in call.op.attributes.items()
+        if attribute.role.is_runtime and name in call.attributes
+    }
+    if Tag.DATA_DEPENDENT in call.op.tags:
+        _check_not_traced(device, call, operands)
+        return
+    expected = _bits(call.outputs(_run(device, call, operands, numbers)))
+    program = _trace(device, call, operands, numbers)
+    saved = Program.from_bytes(program.to_bytes())
+    leaves, _ = flatten((operands, numbers))
+    inputs = [
+        leaf
+        for argument, leaf in zip(program.calling.arguments, leaves, strict=True)
+        if argument.input is not None
+    ]
+    with hostile_settings():
+        runs = {
+            "traced": call.outputs(program(operands, numbers, device=device)),
+            "read back": saved(*inputs, device=device),
+        }
+    for what, outputs in runs.items():
+        for name, found, eager in zip(call.op.outputs, _bits(outputs), expected, strict=True):
+            if found != eager:
+                _fail(call, f"{name} of the program as it was {what} differs from the eager call")
+
+
+def check_refused_program(subject: Subject, samples: OpSamples, refused: ErrorSample) -> None:
+    """See that a call is refused: by its trace, or by its program if only the data show why."""
+    call = None if refused.lenient else refused_call_on(subject, samples, refused)
+    if call is None or Tag.DATA_DEPENDENT in call.op.tags:  # refused in any case
+        return
+    device: Any = subject.handle
+    operands = _tensors(device, call, subject)
+    program = None
+    if refused.in_data:
+        outputs = call.outputs(call.op.infer(*call.metas, **call.attributes))
+        if not all(subject.supports(meta.dtype) for meta in outputs):
+            return
+        program = _trace(device, call, operands, {})
+    try:
+        if program is None:
+            _trace(device, call, operands, {})
+        else:
+            for output in call.outputs(program(operands, {}, device=device)):
+                dispatch.to_data(output)
+    except refused.expected as error:
+        if call.op.name not in str(error):
+            _fail(call, f"the message does not name the op: {error}")
+        return
+    _fail(call, f"did not raise {refused.expected.__name__}")
+
+
+def _check_not_traced(device: Device, call: Call, operands: Sequence[Any]) -> None:
+    """See that an op whose results have a shape that depends on values is an error."""
+    try:
+        _trace(device, call, operands, {})
+    except TraceError as error:
+        if call.op.name not in str(error):
+            _fail(call, f"the message does not name the op: {error}")
+        return
+    _fail(call, "did not raise TraceError")
+
+
+def _tensors(device: Device, call: Call, subject: Subject) -> list[Any]:
+    return map_arrays(lambda one: dispatch.wrap(one, device.type_of(one)), call.upload(subject))
+
+
+def _trace(
+    device: Device, call: Call, operands: Sequence[Any], numbers: Mapping[str, Any]
+) -> Program:
+    """The program of a call, which takes its tensors and the numbers that may differ."""
+    examples = {name: RuntimeNumber(value) for name, value in numbers.items()}
+    return trace(partial(_run, device, call), operands, examples)
+
+
+def _run(device: Device, call: Call, operands: Sequence[Any], numbers: Mapping[str, Any]) -> Any:
+    attributes = {**call.attributes, **numbers}
+    if Tag.CREATION in call.op.tags:
+        return dispatch.create(call.op.name, device, **attributes)
+    return dispatch.execute(call.op.name, *operands, **attributes)
+
+
+def _bits(outputs: Sequence[Any]) -> list[tuple[DType, tuple[int, ...], bytes]]:
+    """Dtype, shape and bytes of each output."""
+    arrays = [dispatch.to_data(output).array for output in outputs]
+    return [(DType.of(array.dtype), array.shape, array.tobytes()) for array in arrays]
+
+
+def _fail(call: Call, message: str) -> NoReturn:
+    raise Failure(f"{call.op.describe(call.metas, call.attributes)}: {message}")

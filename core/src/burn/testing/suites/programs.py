@@ -1,0 +1,58 @@
+"""Suite ``programs``: an op that is traced, saved, read back and run gives the eager bits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from burn.testing._batching import batched_dtypes
+from burn.testing._check import Check
+from burn.testing._programs import check_program, check_refused_program
+from burn.testing.op_samples import OpSamples
+from burn.testing.subject import Subject
+from burn.testing.suites.suite import Suite, named_check
+
+__all__ = ["SUITES"]
+
+
+def _programs(subject: Subject, table: Sequence[OpSamples]) -> Iterator[Check]:
+    for samples in table:
+        name = samples.op.name
+        for number, one in enumerate(samples.samples):
+            is_quick = number < 2 or samples.op.is_required
+            quick = batched_dtypes(subject, samples, one) if is_quick else []
+            for dtype in subject.dtypes(samples, one):
+                yield named_check(
+                    subject,
+                    "programs",
+                    name,
+                    dtype,
+                    one.note,
+                    check_program,
+                    samples,
+                    one,
+                    dtype,
+                    is_quick=dtype in quick,
+                )
+        for refused in samples.errors:
+            yield named_check(
+                subject,
+                "programs",
+                name,
+                None,
+                refused.note,
+                check_refused_program,
+                samples,
+                refused,
+                is_quick=refused.in_data,
+            )
+
+
+SUITES: Final = [
+    Suite(
+        "programs",
+        "an op that is traced, saved, read back and run gives the eager bits",
+        _programs,
+        of_devices=True,
+    )
+]
