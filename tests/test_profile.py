@@ -14,6 +14,8 @@ import pytest
 
 import burn
 import burn.nn.functional as F
+from burn.devices import forget_plans
+from burn.functions.common import dispatch
 from burn.ops import REGISTRY, OpTable, observing, resolve
 from burn.ops.op_log import duration_text
 from burn.profiling.summary import bytes_of
@@ -206,6 +208,39 @@ def test_threads_that_resolve_ops_while_profiles_come_and_go_leave_nothing_behin
         stop.set()
         for thread in threads:
             thread.join()
+
+
+def test_an_op_that_is_resolved_while_the_last_observer_goes_is_not_kept():
+    with burn.profile(show=False) as profile:
+
+        class Backend(burn.testing.NumpyBackend):
+            def name(self, device):
+                observing.stop(profile)  # as another thread may, while the op is wrapped
+                return super().name(device)
+
+        table = resolve(Backend(), burn.DeviceId(0))
+        assert is_wrapper(table.exp)
+        assert "exp" not in vars(table)
+        assert not is_wrapper(table.exp)
+
+
+@pytest.mark.parametrize("call", [burn.exp, lambda x: dispatch.execute("exp", x)])
+def test_a_plan_that_is_made_while_plans_are_forgotten_is_not_kept(call, monkeypatch):
+    real = CPU.ops.exp
+
+    def specialize(dtype):
+        forget_plans()  # as another thread may, at the end of a profile
+        return real
+
+    def exp(x):
+        return real(x)
+
+    exp.specialize = specialize
+    monkeypatch.setitem(vars(CPU.ops), "exp", exp)
+    x = burn.ones(3, device=CPU)
+    forget_plans()
+    call(x)
+    assert x.tensor_type.calls == {}
 
 
 # Transfers and waits.
