@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from burn.backend import Backend
 from burn.dtype import DType, DTypeUsage
 from burn.errors import TraceError, UnsupportedOpError
-from burn.generator import GeneratorState, after
+from burn.generator import GeneratorState, Key, after
 from burn.ir import Constant, Draw, OperationIr, ScalarIr, Status, TensorIr
 from burn.ops import Op, OpTable, Tag
 from burn.ops.source import source_line
@@ -57,7 +57,24 @@ class Recorder:
         self._tensors = itertools.count()
         self._scalars = itertools.count()
         self._thread = threading.get_ident()
-        self._generator: Any = None
+        self._device: Key | None = None
+
+    def use(self, device: Key) -> None:
+        """Learn of a device that the function uses.
+
+        Raises
+        ------
+        TraceError
+            If it uses another one.
+        """
+        if self._device is None:
+            self._device = device
+        elif device != self._device:
+            raise TraceError(
+                f"a program runs on one device, and the function uses {_spelled(self._device)} and "
+                f"{_spelled(device)}",
+                hint="Trace what runs on each device for itself, and move tensors between",
+            )
 
     def next_id(self) -> int:
         """A number for a new tensor."""
@@ -106,27 +123,21 @@ class Recorder:
         """Make host data a constant of the program."""
         self.constants.append(Constant(tensor, TensorData(data.array.copy())))
 
-    def reserve(self, generator: Any, words: int) -> GeneratorState:
-        """The state of a generator at the next of its numbers, which each run reserves anew.
-
-        Raises
-        ------
-        TraceError
-            If numbers of another generator were drawn before.
-        """
+    def reserve(self, generator: Key, words: int) -> GeneratorState:
+        """The state of a generator at the next of its numbers, which each run reserves anew."""
+        self.use(generator)
         if self.draw is None:
             self.draw = Draw(self.scalar(int), self.scalar(int), 0)
-            self._generator = generator
-        elif generator != self._generator:
-            raise TraceError(
-                "a program draws random numbers of one device",
-                hint="Trace what runs on each device for itself",
-            )
         state = after(GeneratorState(0, 0), self.draw.words)
         following = after(state, words)
         seed, offset = self.draw.seed, self.draw.offset
         self.draw = self.draw._replace(words=following.offset * 4)
         return GeneratorState(seed, offset + state.offset)  # type: ignore[arg-type]  # scalars stand for the numbers
+
+
+def _spelled(device: Key) -> str:
+    name, (_, index) = device
+    return f"{name}:{index}"
 
 
 def value_error(what: str) -> TraceError:
@@ -148,7 +159,7 @@ class TraceTable(RouterTable):
         @property
         def client(self) -> Recorder:
             """What writes down the ops of the running trace."""
-            return self.backend.recorder()
+            return self.backend.recorder(self.device)
 
         @client.setter
         def client(self, client: None) -> None:
@@ -171,7 +182,7 @@ class TraceTable(RouterTable):
                     )
             client = _client_of(operands)
             if client is None:
-                client = self.client
+                client = self.backend.recorder(self.device)
             made = [RouterTensor(client.next_id(), *meta, client) for meta in metas]
             outputs = tuple(
                 [
@@ -247,13 +258,13 @@ class TraceBackend(Backend):
         self._backend = backend
         self._recorder = recorder
 
-    def recorder(self) -> Recorder:
-        """The recorder of the running trace.
+    def recorder(self, device: DeviceId) -> Recorder:
+        """The recorder of the running trace, for a device.
 
         Raises
         ------
         TraceError
-            If none runs.
+            If none runs, or the function uses another device.
         """
         found = self._recorder()
         if found is None:
@@ -261,6 +272,7 @@ class TraceBackend(Backend):
                 "the device is that of a trace, and no function is traced here",
                 hint="Name the device itself",
             )
+        found.use((self._backend.name(device), device))
         return found
 
     def name(self, device: DeviceId) -> str:
@@ -296,8 +308,7 @@ class TraceBackend(Backend):
 
     def from_data(self, data: TensorData, device: DeviceId) -> RouterTensor:
         """A constant of the program."""
-        del device
-        recorder = self.recorder()
+        recorder = self.recorder(device)
         tensor = recorder.tensor(data.array.shape, data.dtype)
         recorder.register_data(tensor.ir, data)
         return tensor

@@ -135,14 +135,11 @@ class Tracing:
         What the ops are written to.
     captured : list of Captured
         The tensors from outside that the function used, in order.
-    device : Device or None
-        The hardware of all tensors.
     """
 
     def __init__(self, operation: str, *, takes_tracked: bool) -> None:
         self.recorder = Recorder()
         self.captured: list[Captured] = []
-        self.device: Device | None = None
         self._operation = operation
         self._takes_tracked = takes_tracked
 
@@ -184,15 +181,11 @@ class Tracing:
 
     def _on(self, device: Device) -> Device:
         """The device of an input in the program."""
-        hardware = device.untraced.hardware
-        if self.device is None:
-            self.device = hardware
-        elif self.device is not hardware:
-            raise TraceError(
-                f"a program runs on one device, and tensors are on {self.device} and {hardware}",
-                hint="Move them to one device before, or trace what runs on each device for itself",
-                operation=self._operation,
-            )
+        try:
+            self.recorder.use(device.generator)
+        except TraceError as error:
+            error.operation = self._operation
+            raise
         return device.traced.layered(
             device.traced.layers[:1], is_checkpointing=device.is_checkpointing
         )
