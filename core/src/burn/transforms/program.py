@@ -91,6 +91,8 @@ class Calling:
         The containers of what is returned.
     rebound : tuple of (int, Result)
         What each call rebinds: the index of an argument, or ``-1 - index`` of a captured tensor.
+    device : Device or None
+        Where the program runs if it has no tensor among its inputs.
     """
 
     structure: Structure
@@ -99,6 +101,7 @@ class Calling:
     results: tuple[Any, ...]
     result_structure: Structure
     rebound: tuple[tuple[int, Result], ...] = ()
+    device: Device | None = None
 
 
 def _calling_of(graph: GraphIr) -> Calling:
@@ -179,7 +182,7 @@ class Program(GraphIr):
             What the function takes. Tensors have the shapes and dtypes of the examples; they may be
             tracked, and are differentiated then, if the examples were not.
         device : Device or str, optional
-            Where a program without tensors among its inputs runs.
+            Where a program without tensors among its inputs runs; by default where it was traced.
 
         Returns
         -------
@@ -247,6 +250,7 @@ class Program(GraphIr):
                     operation="a program",
                 )
             found = own.hardware if found is None else found
+        found = found or self.calling.device
         if found is None:
             raise ArgumentError(
                 "the program has no tensor among its inputs",

@@ -329,6 +329,7 @@ def _traced(function: Callable[..., Any], examples: tuple[Any, ...]) -> tuple[Re
         tuple([_result_of(leaf) if is_tensor(leaf) else leaf for leaf in leaves]),
         result_structure,
         tuple([(index, _result_of(value)) for index, value in rebound]),
+        tensors[0].device.untraced.hardware if tensors else None,
     )
     parts = graph.inputs, graph.constants, graph.operations, graph.outputs, graph.draw
     return recorder, Program(*parts, calling)
