@@ -5,6 +5,8 @@ from __future__ import annotations
 import numbers
 from typing import Any, Final
 
+import numpy as np
+
 from burn.dtype import DType
 from burn.errors import GraphError
 from burn.ir.graph import OperationIr, ScalarIr, Status, TensorIr
@@ -21,7 +23,7 @@ INTEGER_BITS: Final = 256
 
 def is_id(value: Any) -> bool:
     """Whether a value numbers a tensor or a scalar: an integer in [0, 2**63)."""
-    return value.__class__ is int and 0 <= value < 1 << 63
+    return (value.__class__ is int or isinstance(value, np.integer)) and 0 <= value < 1 << 63
 
 
 def check_tensor(tensor: Any) -> None:

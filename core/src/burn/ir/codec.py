@@ -338,6 +338,7 @@ class _Writer:
         return len(self.arrays) - 1
 
     def _graph(self, graph: GraphIr) -> Any:
+        check(graph)
         return (
             _GRAPH,
             graph.inputs,

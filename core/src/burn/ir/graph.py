@@ -293,7 +293,7 @@ class GraphIr:
         Raises
         ------
         GraphError
-            If an attribute has a value that bytes cannot hold.
+            If the program breaks a rule, or an attribute has a value that bytes cannot hold.
         """
         from burn.ir.codec import encode
 
