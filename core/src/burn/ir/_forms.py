@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+import reprlib
 from typing import Any, Final
 
 import numpy as np
@@ -12,13 +13,25 @@ from burn.errors import GraphError
 from burn.ir.graph import OperationIr, ScalarIr, Status, TensorIr
 from burn.ops import REGISTRY, Attribute, Op, Operand, Role
 
-__all__ = ["INTEGER_BITS", "MAX_AXES", "check_operation", "check_scalar", "check_tensor", "is_id"]
+__all__ = [
+    "INTEGER_BITS",
+    "MAX_AXES",
+    "check_operation",
+    "check_scalar",
+    "check_tensor",
+    "is_id",
+    "shown",
+]
 
 MAX_AXES: Final = 64
 """Number of axes that a tensor has at most, which is NumPy's limit."""
 
 INTEGER_BITS: Final = 256
 """Number of bits of the integers that text and bytes hold: an offset of random numbers has 130."""
+
+
+shown: Final = reprlib.repr
+"""A value in a message, however large it is."""
 
 
 def is_id(value: Any) -> bool:
@@ -32,9 +45,9 @@ def check_tensor(tensor: Any) -> None:
         raise GraphError(f"a tensor is a TensorIr, not {type(tensor).__name__}")
     id, shape, dtype, status = tensor
     if not is_id(id):
-        raise GraphError(f"the number of a tensor is an integer in [0, 2**63), not {id!r}")
+        raise GraphError(f"the number of a tensor is an integer in [0, 2**63), not {shown(id)}")
     if dtype.__class__ is not DType or status.__class__ is not Status:
-        raise GraphError(f"%{id} has no dtype or no status: {dtype!r}, {status!r}")
+        raise GraphError(f"%{id} has no dtype or no status: {shown(dtype)}, {shown(status)}")
     if shape.__class__ is not tuple or len(shape) > MAX_AXES:
         raise GraphError(f"the shape of %{id} is no tuple of at most {MAX_AXES} lengths")
     elements = 1
@@ -42,7 +55,9 @@ def check_tensor(tensor: Any) -> None:
         if length is None:
             continue
         if not is_id(length):
-            raise GraphError(f"a length of %{id} is {length!r}", hint="Use an integer, or None")
+            raise GraphError(
+                f"a length of %{id} is {shown(length)}", hint="Use an integer, or None"
+            )
         elements *= length
     if elements >= 1 << 63:
         raise GraphError(f"%{id} has more than 2**63 - 1 elements")
@@ -53,9 +68,13 @@ def check_scalar(scalar: Any) -> None:
     if scalar.__class__ is not ScalarIr:
         raise GraphError(f"a scalar is a ScalarIr, not {type(scalar).__name__}")
     if not is_id(scalar.id):
-        raise GraphError(f"the number of a scalar is an integer in [0, 2**63), not {scalar.id!r}")
+        raise GraphError(
+            f"the number of a scalar is an integer in [0, 2**63), not {shown(scalar.id)}"
+        )
     if scalar.kind is not int and scalar.kind is not float:
-        raise GraphError(f"the kind of ${scalar.id} is {scalar.kind!r}", hint="Use int or float")
+        raise GraphError(
+            f"the kind of ${scalar.id} is {shown(scalar.kind)}", hint="Use int or float"
+        )
     if scalar.plus.__class__ is not int or not -(1 << 63) <= scalar.plus < 1 << 63:
         raise GraphError(f"what is added to ${scalar.id} is no integer of 64 bits")
 
@@ -72,7 +91,7 @@ def check_operation(operation: OperationIr) -> Op:
     definition = REGISTRY.get(operation.name) if operation.name.__class__ is str else None
     if definition is None:
         raise GraphError(
-            f"there is no op {operation.name!r}",
+            f"there is no op {shown(operation.name)}",
             hint="Another version of burn, or a plugin that is not loaded here, may define it",
         )
     if len(operation.inputs) != len(definition.operands):
@@ -86,7 +105,7 @@ def check_operation(operation: OperationIr) -> Op:
         attribute = definition.attributes.get(name)
         if attribute is None:
             known = ", ".join(definition.attributes) or "none"
-            raise GraphError(f"has no attribute {name!r}", hint=f"It has: {known}")
+            raise GraphError(f"has no attribute {shown(name)}", hint=f"It has: {known}")
         _check_attribute(attribute, value)
     for name, attribute in definition.attributes.items():
         if attribute.required and name not in operation.attributes:
@@ -117,7 +136,7 @@ def _check_operand(name: str, spec: Operand, operand: Any) -> None:
         spec.optional if operand is None else spec.scalar and isinstance(operand, numbers.Number)
     ):
         expected = "a list of tensors" if spec.is_list else "a tensor"
-        raise GraphError(f"{name} must be {expected}, not {operand!r:.80}")
+        raise GraphError(f"{name} must be {expected}, not {shown(operand)}")
 
 
 def _check_use(tensor: Any) -> None:
@@ -137,6 +156,6 @@ def _check_attribute(attribute: Attribute, value: Any) -> None:
         if attribute.role is Role.RUNTIME_INTEGER and value.kind is not int:
             raise GraphError(f"{attribute.name} is ${value.id}, and must be an integer")
         return
-    attribute.check(value)
     if isinstance(value, (tuple, list)) and len(value) > MAX_AXES:
         raise GraphError(f"{attribute.name} has {len(value)} items", hint=f"At most {MAX_AXES}")
+    attribute.check(value)

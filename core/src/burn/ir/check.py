@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from burn.errors import BurnError, GraphError
-from burn.ir._forms import check_operation, check_scalar, check_tensor, is_id
+from burn.ir._forms import check_operation, check_scalar, check_tensor, is_id, shown
 from burn.ir.graph import (
     Constant,
     Draw,
@@ -145,7 +145,7 @@ def _location(index: int, operation: Any) -> str:
     if isinstance(operation, Drop):
         return f"operation {index}, drop"
     if not isinstance(operation, OperationIr):
-        raise GraphError(f"operation {index} is no OperationIr, and no Drop: {operation!r:.80}")
+        raise GraphError(f"operation {index} is no OperationIr, and no Drop: {shown(operation)}")
     return f"operation {index}, {operation.name}" + (operation.source and f" at {operation.source}")
 
 
@@ -195,7 +195,7 @@ class _Scope:
         if not draw.seed.kind is draw.offset.kind is int:
             raise GraphError("seed and offset are integers")
         if not is_id(draw.words):
-            raise GraphError(f"the number of words is {draw.words!r:.80}")
+            raise GraphError(f"the number of words is {shown(draw.words)}")
 
     def define(self, tensor: TensorIr) -> None:
         """Define a tensor."""

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from burn import errors
 from burn.dtype import DType
 from burn.errors import BurnError, ExecutionError, GraphError
-from burn.ir._forms import INTEGER_BITS, MAX_AXES, check_operation, check_tensor, is_id
+from burn.ir._forms import INTEGER_BITS, MAX_AXES, check_operation, check_tensor, is_id, shown
 from burn.ir.check import check
 from burn.ir.graph import (
     Constant,
@@ -220,7 +220,7 @@ def _number(value: Any) -> Any:
         octets = value.to_bytes(INTEGER_BITS // 8, "little", signed=True)
         return msgpack.ExtType(_INTEGER, octets)
     raise GraphError(
-        f"bytes hold no {type(value).__name__}: {value!r:.80}",
+        f"bytes hold no {type(value).__name__}: {shown(value)}",
         hint="Use dtypes, strings, tuples, and numbers; integers of at most 256 bits",
     )
 
@@ -260,7 +260,7 @@ def _arrays(data: bytes, end: int, tensors: Any) -> list[npt.NDArray[Any]]:
     for name, shape in tensors:
         dtype = _dtype(name)
         if len(shape) > MAX_AXES or not all(map(is_id, shape)):
-            raise GraphError(f"{shape!r:.80} is no shape of values")
+            raise GraphError(f"{shown(shape)} is no shape of values")
         start = _aligned(end)
         elements = math.prod(shape)
         end = start + elements * dtype.itemsize
@@ -405,6 +405,8 @@ class _Reader:
         return _READERS[tag](self, *fields)
 
     def _operation(self, name: Any, inputs: Any, attributes: Any, outputs: Any, line: Any) -> Any:
+        if attributes.__class__ is not dict:
+            raise GraphError(f"the attributes of {shown(name)} are {shown(attributes)}")
         definition = REGISTRY.get(name)
         for key, value in attributes.items():
             known = definition and definition.attributes.get(key)
@@ -420,7 +422,7 @@ class _Reader:
         try:
             check_operation(operation)
         except BurnError as error:
-            error.operation = error.operation or f"operation {name!r:.80}"
+            error.operation = error.operation or f"operation {shown(name)}"
             raise
         return operation
 
@@ -488,11 +490,11 @@ def _tensor(packed: Any) -> TensorIr:
 def _dtype(name: Any) -> DType:
     found = _DTYPES.get(name)
     if found is None:
-        raise GraphError(f"there is no dtype {name!r:.80}")
+        raise GraphError(f"there is no dtype {shown(name)}")
     return found
 
 
 def _index(value: Any) -> int:
     if not is_id(value):
-        raise GraphError(f"{value!r:.80} is no index")
+        raise GraphError(f"{shown(value)} is no index")
     return value  # type: ignore[no-any-return]  # see above

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from burn.dtype import DType
 from burn.errors import BurnError, GraphError
-from burn.ir._forms import INTEGER_BITS
+from burn.ir._forms import INTEGER_BITS, shown
 from burn.ir.check import check
 from burn.ir.graph import (
     Constant,
@@ -111,7 +111,7 @@ def _value(value: Any) -> str:
     if isinstance(value, (tuple, list)):
         return f"({', '.join(map(_value, value))}{',' if len(value) == 1 else ''})"
     raise GraphError(
-        f"text holds no {type(value).__name__}: {value!r:.80}",
+        f"text holds no {type(value).__name__}: {shown(value)}",
         hint="Use dtypes, strings, tuples, and numbers; integers of at most 256 bits",
     )
 
@@ -198,7 +198,7 @@ class _Line:
 
     def unexpected(self, text: str) -> GraphError:
         """The error of a token that does not belong here."""
-        return GraphError(f"unexpected {text!r:.40} in column {self.column}")
+        return GraphError(f"unexpected {shown(text)} in column {self.column}")
 
     def fail(self) -> NoReturn:
         """Raise the error of the next token."""
@@ -234,7 +234,7 @@ class _Line:
         """Take an integer, with a sign or without."""
         value = self._real()
         if value.__class__ is not int:
-            raise GraphError(f"{value!r} is no integer")
+            raise GraphError(f"{shown(value)} is no integer")
         return value
 
     def number(self) -> Any:
@@ -255,13 +255,13 @@ class _Line:
         if self.kind == "name":
             name = self.next()
             if name not in _CONSTANTS:
-                raise GraphError(f"{name!r} is no number")
+                raise GraphError(f"{shown(name)} is no number")
             value = _CONSTANTS[name]
         elif self.kind == "number":
             text = self.next()
             value = _integer(text) if text.isdigit() else float(text)
             if value == math.inf:
-                raise GraphError(f"{text:.40} is too large for a float", hint="Infinity is inf")
+                raise GraphError(f"{shown(text)} is too large for a float", hint="Infinity is inf")
         else:
             self.fail()
         return value if sign > 0 else -value
@@ -285,7 +285,7 @@ _CONSTANTS: Final = {"True": True, "False": False, "nan": math.nan, "inf": math.
 def _integer(digits: str) -> int:
     # The interpreter needs long for the digits of a large number.
     if len(digits) > INTEGER_BITS or int(digits).bit_length() >= INTEGER_BITS:
-        raise GraphError(f"{digits:.40}... has more than {INTEGER_BITS} bits")
+        raise GraphError(f"{shown(digits)} has more than {INTEGER_BITS} bits")
     return int(digits)
 
 
@@ -295,7 +295,7 @@ def _source(text: str) -> str:
         return text
     match = _TOKEN.fullmatch(text)
     if match is None or match.lastgroup != "string":
-        raise GraphError(f"{text:.40} is no string literal")
+        raise GraphError(f"{shown(text)} is no string literal")
     return _unescaped(text)
 
 
