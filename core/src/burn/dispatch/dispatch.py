@@ -382,6 +382,7 @@ class Dispatch(
             backend as an error of burn, without the frames of the failed call.
         """
         if failure.__class__ is JoinedError:
+            failure.__traceback__ = failure.__context__ = None  # their frames hold the operands
             return self.execute(name, *operands, **attrs)
         definition = REGISTRY[name]
         operands = [as_python(operand) for operand in operands]

@@ -9,7 +9,7 @@ import numpy as np
 
 from burn.backend.dlpack import import_host, is_readable
 from burn.devices import Device
-from burn.dispatch import DispatchTensor, common_device, unary
+from burn.dispatch import DispatchTensor, common_device, join_trace, unary
 from burn.dtype import DType
 from burn.errors import ArgumentError, ExportError, ShapeError
 from burn.functions.common import DeviceLike, dispatch
@@ -136,6 +136,8 @@ def _joined(obj: Any, wanted: DType | None, device: DeviceLike | None, copy: boo
         raise _needs_copy(obj)
     elements = elements_of(obj)
     tensors = [one for one in elements.arrays if isinstance(one, DispatchTensor)]
+    for one in tensors:
+        join_trace(one)
     common = functools.reduce(common_device, [one.tensor_type.device for one in tensors])
     result = _along_first_axis(obj, wanted or dtype_of(elements, common), common)
     return result if device is None else result.to_device(device)
