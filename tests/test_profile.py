@@ -18,7 +18,7 @@ from burn.devices import forget_plans
 from burn.functions.common import dispatch
 from burn.ops import REGISTRY, OpTable, observing, resolve
 from burn.ops.op_log import duration_text
-from burn.profiling.summary import bytes_of
+from burn.profiling.summary import cost_of
 from burn.testing import MockDevice, assert_close, mock_backend
 
 CPU = burn.Device("cpu")
@@ -255,9 +255,9 @@ def test_uploads_reads_and_waits_for_shapes_are_round_trips(device):
         burn.Transaction().register(x).register(x).execute()
     rows = {row.name: row for row in profile.round_trips()}
     uploads = [event for event in profile.events if event.name == "from_data"]
-    assert [bytes_of(event) for event in uploads] == [16]
+    assert [cost_of(event).bytes for event in uploads] == [16]
     reads = [event for event in profile.events if event.kind == "read"]
-    assert [bytes_of(event) for event in reads] == [16, 32]
+    assert [cost_of(event).bytes for event in reads] == [16, 32]
     (argwhere,) = [event for event in profile.events if event.name == "argwhere"]
     inside = [part for part in argwhere.walk() if part.kind == "read"]
     assert rows["read"].calls == 2 + len(inside)
@@ -273,7 +273,7 @@ def test_a_copy_between_devices_of_a_backend_is_seen():
         with burn.profile(show=False) as profile:
             x.to_device("pair:1")
     moved = [event for event in profile.events if event.kind in {"copy", "read"}]
-    assert [(event.device, bytes_of(event)) for event in moved] == [("pair:0", 16)]
+    assert [(event.device, cost_of(event).bytes) for event in moved] == [("pair:0", 16)]
 
 
 # Sums.

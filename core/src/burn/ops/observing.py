@@ -65,10 +65,12 @@ class Event:
         The attributes of the op.
     outputs : list of Meta
         Shapes and dtypes of the outputs.
-    parts : list of Event
+    parts : sequence of Event
         What the op runs in turn: the ops that it is made of, and its transfers.
     overhead : int
         Nanoseconds that observers take, before and after the call and within it.
+    cost : burn.ir.cost.Cost, optional
+        Its floating-point operations and bytes, which a profile counts when it is asked for them.
     """
 
     name: str
@@ -81,13 +83,15 @@ class Event:
     operands: list[Any]
     attributes: Mapping[str, Any]
     outputs: list[Any]
-    parts: list[Event]
+    parts: Sequence[Event]
     overhead: int = 0
+    cost: Any = None
 
     @property
     def duration(self) -> int:
         """Nanoseconds that the call takes, without what observers take of them."""
-        return self.end - self.start - sum([part.overhead for part in self.parts])
+        time = self.end - self.start
+        return time - sum([part.overhead for part in self.parts]) if self.parts else time
 
     def walk(self) -> Iterator[Event]:
         """The event and all its parts."""
@@ -267,7 +271,7 @@ def reporting(
             _metas(table, operands),
             attributes,
             _metas(table, result if result.__class__ in (tuple, list) else (result,)),
-            parts,
+            parts or _NO_PARTS,
         )
         if outer is None:
             for observer in _observers:
@@ -279,6 +283,10 @@ def reporting(
         return result
 
     return call
+
+
+_NO_PARTS: Final[tuple[Event, ...]] = ()
+"""Shared by most events, which then take less memory."""
 
 
 def _device_of(table: OpTable) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, TextIO
 
 from burn.ops.observing import Event
-from burn.profiling.summary import bytes_of, flops_of
+from burn.profiling.summary import cost_of
 
 __all__ = ["write_trace"]
 
@@ -42,6 +42,7 @@ def _trace_events(events: Sequence[Event], start: int) -> Iterator[dict[str, Any
             track = tracks[ident, event.device] = len(tracks) + 1
             name = {"name": f"{thread}, {event.device}"}
             yield {"ph": "M", "name": "thread_name", "pid": process, "tid": track, "args": name}
+        cost = cost_of(event)
         yield {
             "ph": "X",
             "name": event.name,
@@ -53,7 +54,7 @@ def _trace_events(events: Sequence[Event], start: int) -> Iterator[dict[str, Any
             "args": {
                 "call": event.describe(),
                 "line": event.line,
-                "bytes": bytes_of(event),
-                "flops": flops_of(event),
+                "bytes": cost.bytes,
+                "flops": cost.flops,
             },
         }

@@ -120,7 +120,7 @@ def _round_trips(event: Event) -> list[Event]:
 
 def _wait(event: Event) -> Event:
     """The wait of a call for the shape of its output."""
-    return dataclasses.replace(event, name="wait", kind="wait", operands=[], outputs=[])
+    return dataclasses.replace(event, name="wait", kind="wait", operands=[], outputs=[], cost=None)
 
 
 @contextlib.contextmanager

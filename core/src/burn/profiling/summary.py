@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from burn.ir.cost import cost
+from burn.ir.cost import Cost, cost
 from burn.ops import REGISTRY, Meta, Tag, size
 from burn.ops.observing import Event, flat
 
-__all__ = ["Summary", "bytes_of", "flops_of", "summaries"]
+__all__ = ["Summary", "cost_of", "summaries"]
 
 
 @dataclass(frozen=True)
@@ -76,27 +77,30 @@ def _summary(name: str, events: list[Event], total: int) -> Summary:
         len(events),
         time / 1e9,
         time / total if total else 0.0,
-        sum(map(bytes_of, events)),
-        sum(map(flops_of, events)),
+        sum([cost_of(event).bytes for event in events]),
+        sum([cost_of(event).flops for event in events]),
     )
 
 
-def flops_of(event: Event) -> int:
-    """Floating-point operations of a call."""
-    if event.name not in REGISTRY:
-        return 0
-    return cost(event.name, event.operands, event.attributes).flops
+def cost_of(event: Event) -> Cost:
+    """Floating-point operations of a call, and bytes: of a transfer, those that move."""
+    found: Cost | None = event.cost
+    if found is None:
+        found = event.cost = _cost_of(event)
+    return found
 
 
-def bytes_of(event: Event) -> int:
-    """Size of the tensors of a call; of a transfer, of the one that moves."""
+def _cost_of(event: Event) -> Cost:
     definition = REGISTRY.get(event.name)
-    if definition is not None and Tag.VIEW in definition.tags:
-        return 0
-    moves_once = event.kind in {"upload", "read", "copy"}
-    values = flat(event.operands if moves_once else [*event.operands, *event.outputs])
-    return sum([_bytes(value) for value in values if isinstance(value, Meta)])
+    if definition is None:
+        moves_once = event.kind in {"upload", "read", "copy"}
+        return Cost(0, _bytes(event.operands if moves_once else [*event.operands, *event.outputs]))
+    flops = cost(event.name, event.operands, event.attributes).flops
+    if Tag.VIEW in definition.tags:
+        return Cost(flops, 0)
+    return Cost(flops, _bytes([*event.operands, *event.outputs]))  # lengths that depend on values
 
 
-def _bytes(meta: Meta) -> int:
-    return size(meta.shape) * meta.dtype.itemsize
+def _bytes(values: Sequence[Any]) -> int:
+    metas = [value for value in flat(values) if isinstance(value, Meta)]
+    return sum([size(meta.shape) * meta.dtype.itemsize for meta in metas])
