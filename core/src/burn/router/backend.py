@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from burn.backend import Backend
 from burn.backend.decorator import FoundByName, found_by_name
 from burn.dtype import DType, DTypeUsage
-from burn.errors import OperandTypeError
+from burn.errors import ExportError, OperandTypeError
 from burn.ir import Status, TensorIr
 from burn.ops import REGISTRY
 from burn.router.table import RouterTable
@@ -141,6 +141,27 @@ class RouterBackend(FoundByName, Backend):  # type: ignore[misc]  # Any as a bas
         client: Any = tensors[0].client
         found: list[TensorData] = client.read_all([one.ir for one in tensors])
         return found
+
+    def to_dlpack(
+        self,
+        x: RouterTensor,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """A copy in host memory: a router cannot tell where the memory of a tensor is.
+
+        Raises
+        ------
+        ExportError
+            If `copy` is False, or a stream is named.
+        """
+        if copy is False:
+            raise ExportError(
+                "the memory of a device behind a router is not shared", hint="Leave copy=False out"
+            )
+        return super().to_dlpack(x, stream=stream, max_version=max_version, copy=copy)
 
     def to_device(self, x: RouterTensor, device: DeviceId) -> RouterTensor | None:
         """A tensor on another device of this router."""
