@@ -276,6 +276,20 @@ def test_a_copy_between_devices_of_a_backend_is_seen():
     assert [(event.device, cost_of(event).bytes) for event in moved] == [("pair:0", 16)]
 
 
+def test_a_router_sends_ops_and_waits_for_shapes():
+    with burn.profile(show=False) as profile:
+        x = burn.asarray([1.0, 0.0, 2.0], dtype="float32", device="router/cpu")
+        burn.nonzero(x + x)[0].tolist()
+    assert names(profile)[:3] == ["from_data", "add", "argwhere"]
+    assert calls(profile.by_device()) == {"router/cpu:0": len(profile.events)}
+    add = profile.events[1]
+    assert [(part.name, part.device) for part in add.parts] == [("add", "cpu:0")]
+    (wait,) = [one for event in profile.events for one in event.walk() if one.kind == "wait"]
+    assert (wait.name, wait.device) == ("argwhere", "router/cpu:0")
+    found = calls(profile.round_trips())
+    assert (found["upload"], found["read"], found["wait"]) == (2, 2, 1)
+
+
 # Sums.
 
 

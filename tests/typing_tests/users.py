@@ -48,6 +48,13 @@ def names(x: burn.Tensor) -> None:
     assert_close(x, 1.0, rtol=1e-3)
 
 
+def slowest_op(x: burn.Tensor) -> str:
+    with burn.profile(synchronize=False) as profile:
+        burn.exp(x)
+    assert_type(profile.seconds, float)
+    return profile.by_op()[0].name
+
+
 def typos(x: burn.Tensor) -> None:
     burn.summ(x)  # type: ignore[attr-defined]
     burn.linalg.inverse(x)  # type: ignore[attr-defined]

@@ -47,7 +47,8 @@ class Event:
     ----------
     name : str
         The op; ``from_data``, ``to_data`` or ``read_all`` for an upload or a read of values;
-        ``to_device`` for a copy between devices of a backend; ``write_slice`` for a write in place.
+        ``to_device`` for a copy between devices of a backend; ``write_slice`` for a write in place;
+        for a wait, the op whose shape it is for.
     kind : str
         ``op``, ``upload``, ``read``, ``copy``; or ``wait``: the program waits for a shape that
         depends on values.
@@ -102,7 +103,7 @@ class Event:
     def describe(self) -> str:
         """The call as in a message: ``sum(float32[2, 3], axis=(1,))``."""
         definition = REGISTRY.get(self.name)
-        if definition is not None:
+        if definition is not None and self.kind == "op":
             return definition.describe(self.operands, self.attributes)
         return f"{self.name}({', '.join(map(str, flat(self.operands)))})"
 

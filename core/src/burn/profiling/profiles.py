@@ -107,9 +107,9 @@ class Profile:
 
 def _round_trips(event: Event) -> list[Event]:
     """The transfers and waits of a call."""
+    if event.kind in {"upload", "read", "wait"}:  # its parts are how a router does it
+        return [event]
     found = [one for part in event.parts for one in _round_trips(part)]
-    if event.kind in {"upload", "read", "wait"}:
-        return [event, *found]
     definition = REGISTRY.get(event.name)
     if definition is None or Tag.DATA_DEPENDENT not in definition.tags:
         return found
@@ -120,7 +120,7 @@ def _round_trips(event: Event) -> list[Event]:
 
 def _wait(event: Event) -> Event:
     """The wait of a call for the shape of its output."""
-    return dataclasses.replace(event, name="wait", kind="wait", operands=[], outputs=[], cost=None)
+    return dataclasses.replace(event, kind="wait", cost=None)
 
 
 @contextlib.contextmanager

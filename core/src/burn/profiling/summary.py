@@ -91,10 +91,13 @@ def cost_of(event: Event) -> Cost:
 
 
 def _cost_of(event: Event) -> Cost:
+    if event.kind == "wait":
+        return Cost(0, 0)
+    if event.kind != "op":
+        return Cost(0, _bytes(event.operands))  # each moves once
     definition = REGISTRY.get(event.name)
-    if definition is None:
-        moves_once = event.kind in {"upload", "read", "copy"}
-        return Cost(0, _bytes(event.operands if moves_once else [*event.operands, *event.outputs]))
+    if definition is None:  # a write in place
+        return Cost(0, _bytes([*event.operands, *event.outputs]))
     flops = cost(event.name, event.operands, event.attributes).flops
     if Tag.VIEW in definition.tags:
         return Cost(flops, 0)
