@@ -152,7 +152,8 @@ def mutated_value(value, generator):
         if generator.random() < 0.2:
             changed[generator.choice(("axis", "dtype", ""))] = changed.pop(name)
         return changed
-    number = generator.randrange(parts)
+    sizes = [len(msgpack.packb(one)) for one in value]
+    (number,) = generator.choices(range(parts), sizes)
     match generator.randrange(12):
         case 0:
             return value[:number] + value[number + 1 :]

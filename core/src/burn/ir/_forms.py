@@ -36,7 +36,7 @@ shown: Final = reprlib.repr
 
 def is_id(value: Any) -> bool:
     """Whether a value numbers a tensor or a scalar: an integer in [0, 2**63)."""
-    return (value.__class__ is int or isinstance(value, np.integer)) and 0 <= value < 1 << 63
+    return bool((value.__class__ is int or isinstance(value, np.integer)) and 0 <= value < 1 << 63)
 
 
 def check_tensor(tensor: Any) -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
-import re
-from collections.abc import Callable, Iterator
-from typing import Any, Final, NoReturn
+from collections.abc import Callable
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +11,7 @@ import numpy.typing as npt
 from burn.dtype import DType
 from burn.errors import BurnError, GraphError
 from burn.ir._forms import INTEGER_BITS, shown
+from burn.ir._tokens import CONSTANTS, Line, unescaped
 from burn.ir.check import check
 from burn.ir.graph import (
     Constant,
@@ -140,7 +139,7 @@ def parse_graph(text: str) -> GraphIr:
     builder = _Builder()
     for number, line in enumerate(text.split("\n"), 1):
         try:
-            builder.read(_Line(line))
+            builder.read(Line(line))
         except BurnError as error:
             raise GraphError(error.rule, hint=error.hint, operation=f"line {number}") from None
     graph = builder.graph()
@@ -148,176 +147,8 @@ def parse_graph(text: str) -> GraphIr:
     return graph
 
 
-_TOKEN: Final = re.compile(
-    r"""(?P<space>[ \t\r]+)
-    | (?P<number>[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?)
-    | (?P<name>[A-Za-z_][A-Za-z0-9_]*)
-    | (?P<id>[%$][0-9]+)
-    | (?P<string>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")
-    | (?P<source>\#.*)
-    | (?P<symbol>\.\.\.|[()\[\],=:+!?-])""",
-    re.VERBOSE | re.DOTALL,
-)
-
 _MAX_DEPTH: Final = 4
 """Depth of tuples: an attribute is at most a tuple of tuples."""
-
-
-class _Line:
-    """The tokens of a line, which are taken one after the other."""
-
-    def __init__(self, line: str) -> None:
-        self.tokens = self._tokens(line)
-        self.source = ""
-        self.kind = self.text = ""
-        self.column = 0
-        self.next()
-
-    def _tokens(self, line: str) -> Iterator[re.Match[str]]:
-        position = 0
-        while position < len(line):
-            match = _TOKEN.match(line, position)
-            if match is None:
-                self.column = position + 1
-                raise self.unexpected(line[position])
-            yield match
-            position = match.end()
-
-    def next(self) -> str:
-        """Take a token: its text. The one after it is then `kind` and `text`."""
-        taken = self.text
-        self.kind = self.text = ""
-        for match in self.tokens:
-            kind = match.lastgroup or ""
-            if kind == "source":
-                self.source = _source(match[0][1:].strip())
-            elif kind != "space":
-                self.kind, self.text, self.column = kind, match[0], match.start() + 1
-                break
-        return taken
-
-    def unexpected(self, text: str) -> GraphError:
-        """The error of a token that does not belong here."""
-        return GraphError(f"unexpected {shown(text)} in column {self.column}")
-
-    def fail(self) -> NoReturn:
-        """Raise the error of the next token."""
-        if not self.text:
-            raise GraphError("the line ends too early")
-        raise self.unexpected(self.text)
-
-    def accept(self, text: str) -> bool:
-        """Take a token if it is this one."""
-        if self.text != text or self.kind == "string":
-            return False
-        self.next()
-        return True
-
-    def expect(self, text: str) -> None:
-        """Take this token."""
-        if not self.accept(text):
-            self.fail()
-
-    def name(self) -> str:
-        """Take a name."""
-        if self.kind != "name":
-            self.fail()
-        return self.next()
-
-    def id(self, sign: str) -> int:
-        """Take the number of a tensor, after ``%``, or of a scalar, after ``$``."""
-        if self.kind != "id" or self.text[0] != sign:
-            self.fail()
-        return _integer(self.next()[1:])
-
-    def integer(self) -> int:
-        """Take an integer, with a sign or without."""
-        value = self._real()
-        if value.__class__ is not int:
-            raise GraphError(f"{shown(value)} is no integer")
-        return value
-
-    def number(self) -> Any:
-        """Take a boolean, an integer, a float or a complex number."""
-        if not self.accept("complex"):
-            return self._real()
-        self.expect("(")
-        real = self._real()
-        self.expect(",")
-        imaginary = self._real()
-        self.expect(")")
-        if not real.__class__ is imaginary.__class__ is float:
-            raise GraphError("the parts of a complex number are floats")
-        return complex(real, imaginary)
-
-    def _real(self) -> Any:
-        sign = -1 if self.accept("-") else 1
-        if self.kind == "name":
-            name = self.next()
-            if name not in _CONSTANTS:
-                raise GraphError(f"{shown(name)} is no number")
-            value = _CONSTANTS[name]
-        elif self.kind == "number":
-            text = self.next()
-            value = _integer(text) if text.isdigit() else float(text)
-            if value == math.inf:
-                raise GraphError(f"{shown(text)} is too large for a float", hint="Infinity is inf")
-        else:
-            self.fail()
-        return value if sign > 0 else -value
-
-    def items(self, end: str, item: Callable[[], Any]) -> Iterator[Any]:
-        """Take what is separated by commas, and the bracket after it."""
-        while not self.accept(end):
-            yield item()
-            if self.text != end:
-                self.expect(",")
-
-    def end(self) -> None:
-        """Raise unless all tokens have been taken."""
-        if self.text:
-            self.fail()
-
-
-_CONSTANTS: Final = {"True": True, "False": False, "nan": math.nan, "inf": math.inf}
-
-
-def _integer(digits: str) -> int:
-    # The interpreter needs long for the digits of a large number.
-    if len(digits) > INTEGER_BITS or int(digits).bit_length() >= INTEGER_BITS:
-        raise GraphError(f"{shown(digits)} has more than {INTEGER_BITS} bits")
-    return int(digits)
-
-
-def _source(text: str) -> str:
-    """The source line of a comment, which is a string literal if a line cannot hold it as it is."""
-    if not text or text[0] not in "'\"":
-        return text
-    match = _TOKEN.fullmatch(text)
-    if match is None or match.lastgroup != "string":
-        raise GraphError(f"{shown(text)} is no string literal")
-    return _unescaped(text)
-
-
-_ESCAPE: Final = re.compile(
-    r"\\(?:x([0-9a-f]{2})|u([0-9a-f]{4})|U([0-9a-f]{8})|([\\'\"ntr])|(.?))", re.DOTALL
-)
-
-_ESCAPED: Final = {"n": "\n", "t": "\t", "r": "\r"}
-
-
-def _unescaped(literal: str) -> str:
-    """The string of a literal as `repr` writes it."""
-
-    def character(match: re.Match[str]) -> str:
-        digits = match[1] or match[2] or match[3]
-        if match[4]:
-            return _ESCAPED.get(match[4], match[4])
-        if not digits or int(digits, 16) > 0x10FFFF:
-            raise GraphError(f"{match[0]!r} is no escape sequence")
-        return chr(int(digits, 16))
-
-    return _ESCAPE.sub(character, literal[1:-1])
 
 
 class _Builder:
@@ -342,7 +173,7 @@ class _Builder:
             self.draw,
         )
 
-    def read(self, line: _Line) -> None:
+    def read(self, line: Line) -> None:
         """Add what a line says."""
         if line.kind == "id":
             self.operations.append(self._operation(line))
@@ -356,7 +187,7 @@ class _Builder:
             statement(self, line)
         line.end()
 
-    def _input(self, line: _Line) -> None:
+    def _input(self, line: Line) -> None:
         if line.text.startswith("$"):
             id = line.id("$")
             line.expect(":")
@@ -370,7 +201,7 @@ class _Builder:
         self.scalars[id] = scalar = ScalarIr(id, int if kind == "int" else float)
         return scalar
 
-    def _typed(self, line: _Line, status: Status) -> TensorIr:
+    def _typed(self, line: Line, status: Status) -> TensorIr:
         id = line.id("%")
         line.expect(":")
         dtype = DType.of(line.name())
@@ -380,7 +211,7 @@ class _Builder:
         self.tensors[id] = tensor._replace(status=Status.READ_ONLY)
         return tensor
 
-    def _constant(self, line: _Line) -> None:
+    def _constant(self, line: Line) -> None:
         tensor = self._typed(line, Status.READ_ONLY)
         line.expect("=")
         if line.accept("..."):
@@ -392,7 +223,7 @@ class _Builder:
         array = _array(list(line.items("]", line.number)), tensor)
         self.constants.append(Constant(tensor, TensorData(array)))
 
-    def _draw(self, line: _Line) -> None:
+    def _draw(self, line: Line) -> None:
         if self.draw is not None:
             raise GraphError("a program has one draw")
         words = line.integer()
@@ -404,13 +235,13 @@ class _Builder:
         line.expect("offset")
         self.draw = Draw(seed, self._scalar(line.id("$"), "int"), words)
 
-    def _drop(self, line: _Line) -> None:
+    def _drop(self, line: Line) -> None:
         self.operations.append(Drop(line.id("%")))
 
-    def _output(self, line: _Line) -> None:
+    def _output(self, line: Line) -> None:
         self.outputs.append(self._tensor(line))
 
-    def _operation(self, line: _Line) -> OperationIr:
+    def _operation(self, line: Line) -> OperationIr:
         made = [self._typed(line, Status.NOT_INIT)]
         while line.accept(","):
             made.append(self._typed(line, Status.NOT_INIT))
@@ -431,9 +262,9 @@ class _Builder:
         line.end()
         return OperationIr(name, tuple(inputs), attributes, tuple(made), line.source)
 
-    def _argument(self, line: _Line, inputs: list[Any], attributes: dict[str, Any]) -> None:
+    def _argument(self, line: Line, inputs: list[Any], attributes: dict[str, Any]) -> None:
         """A number or None as an operand, or an attribute."""
-        if line.kind != "name" or line.text in _CONSTANTS or line.text == "complex":
+        if line.kind != "name" or line.text in CONSTANTS or line.text == "complex":
             operand = line.number()
         elif line.accept("None"):
             operand = None
@@ -448,19 +279,19 @@ class _Builder:
             raise GraphError("operands come before attributes")
         inputs.append(operand)
 
-    def _tensor(self, line: _Line) -> TensorIr:
+    def _tensor(self, line: Line) -> TensorIr:
         id = line.id("%")
         if id not in self.tensors:
             raise GraphError(f"%{id} is not defined before")
         return self.tensors[id]
 
-    def _use(self, line: _Line) -> TensorIr:
+    def _use(self, line: Line) -> TensorIr:
         tensor = self._tensor(line)
         return tensor._replace(status=Status.READ_WRITE) if line.accept("!") else tensor
 
-    def _attribute(self, line: _Line, depth: int = 0) -> Any:
+    def _attribute(self, line: Line, depth: int = 0) -> Any:
         if line.kind == "string":
-            return _unescaped(line.next())
+            return unescaped(line.next())
         if line.kind == "id":
             id = line.id("$")
             if id not in self.scalars:
@@ -472,12 +303,12 @@ class _Builder:
             return tuple(line.items(")", lambda: self._attribute(line, depth + 1)))
         if line.accept("None"):
             return None
-        if line.kind == "name" and line.text not in _CONSTANTS and line.text != "complex":
+        if line.kind == "name" and line.text not in CONSTANTS and line.text != "complex":
             return DType.of(line.name())
         return line.number()
 
 
-_STATEMENTS: Final[dict[str, Callable[[_Builder, _Line], None]]] = {
+_STATEMENTS: Final[dict[str, Callable[[_Builder, Line], None]]] = {
     "input": _Builder._input,
     "constant": _Builder._constant,
     "draw": _Builder._draw,
