@@ -115,12 +115,16 @@ def _calling_of(graph: GraphIr) -> Calling:
     return Calling(structure, arguments, (), results, result_structure)
 
 
+def _program_of(graph: GraphIr) -> Program:
+    return Program(graph.inputs, graph.constants, graph.operations, graph.outputs, graph.draw)
+
+
 @dataclass(frozen=True, eq=False)
 class Program(GraphIr):
     """A graph that is called like the function that it was traced from.
 
-    `burn.ir.trace` makes one, and `Program.from_bytes` reads one that was saved: that takes the
-    tensors of all inputs, those from outside of the function last, and returns a tuple of all
+    `burn.ir.trace` makes one, and `from_bytes` and `from_text` read one that was saved: that takes
+    the tensors of all inputs, those from outside of the function last, and returns a tuple of all
     outputs, those that are rebound last.
 
     Attributes
@@ -170,8 +174,36 @@ class Program(GraphIr):
         >>> y.tolist()
         [2.0, 4.0]
         """
-        graph = GraphIr.from_bytes(data)
-        return Program(graph.inputs, graph.constants, graph.operations, graph.outputs, graph.draw)
+        return _program_of(GraphIr.from_bytes(data))
+
+    @staticmethod
+    def from_text(text: str) -> Program:
+        """The program of a text, to be called as that of `from_bytes`.
+
+        Parameters
+        ----------
+        text : str
+            What `to_text` gives.
+
+        Returns
+        -------
+        Program
+            The program, which has been checked.
+
+        Raises
+        ------
+        GraphError
+            If it is the text of no correct program; nothing is executed.
+
+        Examples
+        --------
+        >>> import burn
+        >>> x = burn.ones(2, device="cpu")
+        >>> text = burn.ir.trace(lambda x: x * 2.0, x).to_text()
+        >>> burn.ir.Program.from_text(text)(x)
+        (Tensor([2., 2.], device='cpu:0'),)
+        """
+        return _program_of(GraphIr.from_text(text))
 
     def __call__(self, *args: Any, device: DeviceLike | None = None) -> Any:
         """Run the program on the device of the tensors.
