@@ -160,15 +160,16 @@ def test_a_box_that_is_far_above_is_shown_again_where_it_is_used():
     assert not [path for path in picture.paths if "v" in path.get("d")]
 
 
-def test_what_waits_for_nothing_stands_just_above_its_use():
+def test_an_operation_with_one_operand_stands_just_above_its_first_use():
     graph = chain(5)
-    last = OperationIr("add", (tensor(5, 8), tensor(7, 8)), {}, (tensor(8, 8),))
     early = OperationIr("sin", (tensor(6, 8),), {}, (tensor(7, 8),))
-    inputs = (*graph.inputs, tensor(6, 8))
-    picture = Picture(GraphIr(inputs, (), (early, *graph.operations, last), (tensor(8, 8),)))
+    then = OperationIr("cos", (tensor(7, 8),), {}, (tensor(8, 8),))
+    last = OperationIr("add", (tensor(5, 8), tensor(8, 8)), {}, (tensor(9, 8),))
+    inputs, operations = (*graph.inputs, tensor(6, 8)), (early, then, *graph.operations, last)
+    picture = Picture(GraphIr(inputs, (), operations, (tensor(9, 8),)))
     tops = {box.title: box.top for box in picture.all if box.title != "exp"}
     rows = sorted({box.top for box in picture.all})
-    assert [rows.index(tops[name]) for name in ("input 1", "sin", "add")] == [4, 5, 6]
+    assert [rows.index(tops[name]) for name in ("input 1", "sin", "cos", "add")] == [3, 4, 5, 6]
 
 
 HOSTILE = ["<script>&\"'", "]]>", "\x00\x1b\ud800\uffff", "<!--", "&amp;", "é 漢 🔥"]

@@ -146,17 +146,17 @@ class _Picture:
         return list(found)
 
     def _choose_rows(self, sources: int, uses: list[tuple[int, list[int]]]) -> None:
-        """An operation is below all that it uses.
+        """An operation is below all that it uses; an input is just above where it is used first.
 
-        What uses nothing but inputs, and an input itself, is just above where it is used first.
+        So is an operation that uses one other at most: no line gets longer by that.
         """
         boxes = self.boxes
-        first: dict[int, int] = {}
         for number, used in uses:
             boxes[number].row = 1 + max([boxes[one].row for one in used], default=0)
+        first: dict[int, int] = {}
         for number, used in reversed(uses):
-            if max(used, default=-1) < sources and number in first:
-                boxes[number].row = first[number] - 1  # it waits for nothing
+            if number in first and sum(one >= sources for one in used) < 2:
+                boxes[number].row = first[number] - 1
             for one in used:
                 first[one] = min(first.get(one, boxes[number].row), boxes[number].row)
         for number in range(sources):
