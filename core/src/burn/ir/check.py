@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from burn.errors import BurnError, GraphError
@@ -131,9 +132,7 @@ def with_last_uses(graph: GraphIr) -> GraphIr:
                 Drop(one.id) for one in reversed(operation.outputs) if one.id not in later
             ]
             operations.append(operation._replace(inputs=_backwards(operation.inputs, marked)))
-    return GraphIr(
-        graph.inputs, graph.constants, tuple(operations[::-1]), graph.outputs, graph.draw
-    )
+    return replace(graph, operations=tuple(operations[::-1]))
 
 
 def _backwards(items: tuple[Any, ...], function: Any) -> tuple[Any, ...]:
