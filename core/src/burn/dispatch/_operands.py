@@ -17,6 +17,7 @@ from burn.errors import (
     ScalarRangeError,
     TraceError,
 )
+from burn.ir import ScalarIr
 from burn.ops import Meta, Op, Operand
 from burn.ops.arguments import as_python
 
@@ -78,7 +79,7 @@ def join_trace(x: Any) -> None:
 def joins_trace(operands: Sequence[Any]) -> bool:
     """Whether some operands were from outside of the running trace, which they have now joined."""
     trace = running_trace()
-    return trace is not None and any([trace.join(one) for one in tensors_among(operands)])
+    return trace is not None and any([trace.join(one) for one in tensors_among(operands)])  # noqa: C419 — all of them join
 
 
 def to_scalar(value: Any, dtype: DType) -> Scalar:
@@ -127,6 +128,8 @@ def device_of_operands(definition: Op, operands: Sequence[Any]) -> Device:
         for one in operand if spec.is_list else [operand]:
             if isinstance(one, DispatchTensor):
                 device = common_device(device, one.tensor_type.device)
+            elif isinstance(one, ScalarIr):
+                raise one.unknown()
             elif not _fits(spec, one):
                 takes = "a tensor or a number" if spec.scalar else "a tensor"
                 takes += " or None" if spec.optional else ""

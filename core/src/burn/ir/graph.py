@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import enum
+import numbers
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
 
 from burn.aliases import Scalar
 from burn.dtype import DType
@@ -85,23 +86,39 @@ class ScalarIr:
     plus: int = 0
 
     def __add__(self, other: int) -> ScalarIr:
+        if other.__class__ is not int:
+            raise self.unknown()
         return ScalarIr(self.id, self.kind, self.plus + other)
 
-    def __float__(self) -> float:
-        raise self._unknown()
+    __radd__ = __add__
 
-    def __int__(self) -> int:
-        raise self._unknown()
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, numbers.Number):
+            raise self.unknown()
+        return isinstance(other, ScalarIr) and self._parts == other._parts
 
-    def __bool__(self) -> bool:
-        raise self._unknown()
+    def __hash__(self) -> int:
+        return hash(self._parts)
 
-    __index__ = __int__
+    def _refuse(self, *_: object) -> NoReturn:
+        raise self.unknown()
 
-    def _unknown(self) -> OperandTypeError:
+    __bool__ = __float__ = __index__ = __int__ = __abs__ = __neg__ = __pos__ = _refuse
+    __ceil__ = __floor__ = __round__ = __trunc__ = _refuse
+    __lt__ = __le__ = __gt__ = __ge__ = _refuse
+    __sub__ = __mul__ = __truediv__ = __floordiv__ = __mod__ = __pow__ = _refuse
+    __rsub__ = __rmul__ = __rtruediv__ = __rfloordiv__ = __rmod__ = __rpow__ = _refuse
+
+    @property
+    def _parts(self) -> tuple[object, ...]:
+        return self.id, self.kind, self.plus
+
+    def unknown(self) -> OperandTypeError:
+        """The error of what needs the value."""
         return OperandTypeError(
-            "a runtime number has no value while a program is traced",
-            hint="Pass it on as a learning rate, step, seed or offset; or make it a tensor",
+            "a runtime number has no value while a function is traced",
+            hint="Pass it on as a learning rate, step, seed or offset, to which an integer may be "
+            "added; or pass a tensor instead of the number",
         )
 
 

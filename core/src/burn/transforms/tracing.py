@@ -397,6 +397,12 @@ class _Call:
                 if is_tensor(leaf):
                     trace.join(leaf)
                     leaves[index] = dispatch.wrap(leaf.primitive, leaf.tensor_type)
+                elif isinstance(leaf, ScalarIr):
+                    raise TraceError(
+                        "the function returns a runtime number, and a program returns tensors",
+                        hint="Count outside of the function, or pass a tensor instead",
+                        operation="ir.trace",
+                    )
             self._rebound = self._find_rebound()
         return leaves, structure
 
