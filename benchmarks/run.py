@@ -153,6 +153,29 @@ def torch_trainer(
     return step
 
 
+def router() -> Iterator[Case]:
+    """Ops of 16 elements as operations of a router in this process: its cost over the device."""
+    against = "cpu directly"
+    x = burn.ones(16, device=CPU)
+    a = burn.ones(16, device="router/cpu")
+    matrix, other = x.reshape((4, 4)), a.reshape((4, 4))
+    yield Case("router, add", lambda: a + a, lambda: x + x, against, 2.5)
+    yield Case("router, multiply by a number", lambda: a * 2.0, lambda: x * 2.0, against, 2.5)
+    yield Case("router, exp", lambda: burn.exp(a), lambda: burn.exp(x), against, 2.5)
+    yield Case("router, sum", lambda: a.sum(), lambda: x.sum(), against, 2.5)
+    yield Case("router, matmul 4x4", lambda: other @ other, lambda: matrix @ matrix, against, 2.5)
+    generator = np.random.default_rng(0)
+    inputs = generator.normal(size=(8, 4)).astype(np.float32)
+    targets = generator.integers(0, 2, 8)
+    yield Case(
+        "router, tiny MLP, Adam step",
+        burn_trainer(inputs, targets, [4, 16, 2], device=burn.Device("router/cpu")),
+        burn_trainer(inputs, targets, [4, 16, 2]),
+        against,
+        2.5,
+    )
+
+
 def random_numbers() -> Iterator[Case]:
     """Random numbers; the budgets are 3 microseconds and 6 milliseconds."""
     yield Case(
@@ -364,6 +387,7 @@ SUITES = {
     "tracked": tracked_ops,
     "network": tiny_network,
     "programs": programs,
+    "router": router,
     "random": random_numbers,
     "large": large_ops,
     "rows": rows,

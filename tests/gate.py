@@ -13,12 +13,16 @@ EXAMPLES = ("pure:0", "strict:0")
 SLOW_ON_EXAMPLES = ("distributions", "memory", "seeding", "silence", "threads")
 """Suites of what core does alike on every device, which take long on an example."""
 
+ROUTED = "router/cpu:0"
+"""A device of a router, of which the gate tries the suites beyond single ops."""
+
 
 def kit_subjects():
-    """Every device natively and with the required ops alone; and the kit's NumPy backend."""
+    """Every device natively and with the required ops alone; a router; the kit's NumPy backend."""
     for device in Device.enumerate():
         for subject in subjects(device.backend, device.id, handle=device):
             yield f"{device.name}{' minimal' if subject.hides else ''}", subject
+    yield ROUTED, Subject.of(Device(ROUTED))
     yield "numpy", Subject(NumpyBackend(), DeviceId(0))
 
 
@@ -33,13 +37,15 @@ def marks_of(name):
 
 def marks_of_op(name, subject, op):
     """The gate tries an op where it is a method, and its default on ``cpu:0 minimal``."""
+    if name == ROUTED:
+        return pytest.mark.exhaustive
     is_method = subject.table.origin(REGISTRY[op]) == "native"
     return marks_of(name) if is_method or name == "cpu:0 minimal" else pytest.mark.exhaustive
 
 
 def marks_of_suite(name, suite):
     """The gate tries a suite beyond single ops natively on each device."""
-    later = name in EXAMPLES and suite in SLOW_ON_EXAMPLES
+    later = (name in EXAMPLES and suite in SLOW_ON_EXAMPLES) or (name, suite) == (ROUTED, "silence")
     return pytest.mark.exhaustive if later else marks_of(name)
 
 
