@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import sys
 import types
+from collections.abc import Iterator
 from typing import Any
 
 from burn.autodiff import AutodiffTensor, Node
@@ -30,10 +32,9 @@ def check_escapes(recorder: Recorder, operation: str) -> None:
     gc.collect()  # a cycle without references from outside keeps nothing
     if not recorder.alive:
         return
-    kept = [
-        one for one in gc.get_objects() if one.__class__ is RouterTensor and one.client is recorder
-    ]
-    found = next(filter(None, [_holder(one, _DEPTH, {id(kept)}) for one in kept]), None)
+    kept = [one for one in gc.get_objects() if type(one) is RouterTensor and one.client is recorder]
+    passed = {id(kept), *map(id, _running_frames())}
+    found = next(filter(None, [_holder(one, _DEPTH, set(passed)) for one in kept]), None)
     raise TraceError(
         f"the function keeps a tensor of the trace in {found or 'an object elsewhere'}: it has no "
         "value there",
@@ -49,26 +50,28 @@ def _holder(kept: Any, depth: int, passed: set[int]) -> str | None:
     referrers = [one for one in gc.get_referrers(kept) if id(one) not in passed]
     passed |= {id(referrers), *map(id, referrers)}
     for one in referrers:
-        if isinstance(one, types.FrameType):
-            continue
         name = None if isinstance(one, (DispatchTensor, AutodiffTensor, Node)) else _name(one, kept)
         if name is not None:
             return name
     for one in referrers:
-        if not isinstance(one, types.FrameType):
-            name = _holder(one, depth - 1, passed)
-            if name is not None:
-                return name
+        name = _holder(one, depth - 1, passed)
+        if name is not None:
+            return name
     return None
+
+
+def _running_frames() -> Iterator[types.FrameType]:
+    """The frames of this thread; those of a generator or a traceback are not among them."""
+    frame: types.FrameType | None = sys._getframe()
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
 
 
 def _name(holder: Any, kept: Any) -> str | None:
     """How a message names an object that refers to another one; None if that is to be named."""
     if isinstance(holder, dict):
-        if "__builtins__" not in holder:  # as the global variables of any code have
-            return None
-        key = next((key for key, value in holder.items() if value is kept), None)
-        return f"the global variable {key!r} of {holder.get('__name__', 'a program')}"
+        return _name_in_dict(holder, kept)
     if isinstance(holder, types.CellType):
         return _name_of_cell(holder)
     members = getattr(holder, "__dict__", None)
@@ -77,6 +80,17 @@ def _name(holder: Any, kept: Any) -> str | None:
     for name, value in members.items():
         if value is kept or _contains(value, kept):
             return f"the attribute {name!r} of an object of type {type(holder).__name__}"
+    return None
+
+
+def _name_in_dict(holder: dict[Any, Any], kept: Any) -> str | None:
+    """The global variable or the attribute that a dict has for an object, if it is of those."""
+    key = next((key for key, value in holder.items() if value is kept), None)
+    if "__builtins__" in holder:  # as the global variables of any code have
+        return f"the global variable {key!r} of {holder.get('__name__', 'a program')}"
+    for owner in gc.get_referrers(holder):
+        if getattr(owner, "__dict__", None) is holder:
+            return f"the attribute {key!r} of an object of type {type(owner).__name__}"
     return None
 
 
