@@ -32,12 +32,31 @@ def _parse(spelling: str) -> DeviceInfo:
             f"a router runs operations on hardware, not on {inner}",
             hint=f"Write autodiff<{_NAME}/{inner.name}>",
         )
+    _renew(inner)
     info = inner.info
     return dataclasses.replace(
         info,
         type=inner.name.rpartition(":")[0],
         fork_safe=info.fork_safe or inner.type in inner.entry.spec.fork_safe,
     )
+
+
+_inner: Final[dict[str, Device]] = {}
+"""The device of each name on which a device of the router runs operations."""
+
+
+def _renew(inner: Device) -> None:
+    """Forget a device of the router if another device now has the name of the one below it.
+
+    That is so where a backend was registered in this process, and another one after it.
+    """
+    if _inner.setdefault(inner.name, inner) is inner:
+        return
+    _inner[inner.name] = inner
+    entry = registry.entry(_NAME)
+    gone = entry.handles.pop((inner.name.rpartition(":")[0], inner.index), None)
+    if gone is not None and entry.backend is not None:
+        entry.backend.forget(gone.id)  # type: ignore[attr-defined]  # of a RouterBackend
 
 
 def _load() -> Backend:

@@ -84,6 +84,12 @@ class RouterBackend(FoundByName, Backend):  # type: ignore[misc]  # Any as a bas
                     table = self._tables[device] = RouterTable(self, device, client)
         return table
 
+    def forget(self, device: DeviceId) -> None:
+        """Let a device have a new client; tensors of the one before live on with that one."""
+        with self._lock:
+            self._tables.pop(device, None)
+            self._clients.pop(device, None)
+
     def name(self, device: DeviceId) -> str:
         """Name of the backend, as the channel says."""
         return self.channel.name(device)

@@ -170,7 +170,7 @@ class Inference:
         """Check the numbers that are no part of a signature."""
         requires = self._definition.requires
         if requires is not None and not any(
-            [value.__class__ is ScalarIr for value in attributes.values()]
+            value.__class__ is ScalarIr for value in attributes.values()
         ):
             requires(**attributes)
 
