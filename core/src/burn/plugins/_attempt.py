@@ -12,6 +12,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from types import TracebackType
 from typing import Final, Generic, TypeVar
 
 from burn.errors import ArgumentError, PluginError
@@ -85,6 +86,7 @@ class Attempt(Generic[_T]):
         self._thread: threading.Thread | None = None
         self._results: list[_T] = []
         self._error: BaseException | None = None
+        self._traceback: TracebackType | None = None
 
     @property
     def is_done(self) -> bool:
@@ -131,10 +133,15 @@ class Attempt(Generic[_T]):
             raise self._error
         return self._results[0]
 
+    def forget_callers(self) -> None:
+        """Drop the frames of those who asked for the result: what they hold would live on."""
+        if self._error is not None:
+            self._error.__traceback__ = self._traceback
+
     def _run(self) -> None:
         try:
             self._results.append(self._work())
         except BaseException as error:  # noqa: BLE001 — raised again where the result is asked for
-            self._error = error
+            self._error, self._traceback = error, error.__traceback__
         finally:
             self._done.set()

@@ -153,6 +153,8 @@ def _record_declaration(record: PluginRecord, *, is_asked_for: bool) -> None:
         record.hooks = declared.hooks
         record.specs = tuple(declared.specs)
         record.error = declared.refused
+    finally:
+        attempt.forget_callers()
     if record.error is not None:
         raise_if_strict(record.error, record)
         is_late = isinstance(record.error, OverdueError) and not is_asked_for

@@ -220,6 +220,8 @@ class BackendEntry:
                     self.failure = error
                     if isinstance(error, OverdueError) and not is_asked_for:
                         _log.warning("%s is left out: %s", self.plugin, error)
+            finally:
+                probe.forget_callers()
         if self.error is not None:
             raise_if_strict(self.error, self.plugin)
         return []

@@ -36,6 +36,10 @@ class Probe:
         """Start the probe, unless it was started before."""
         self._attempt.start()
 
+    def forget_callers(self) -> None:
+        """Drop the frames of those who asked for the result of a probe that failed."""
+        self._attempt.forget_callers()
+
     def result(self, *, is_asked_for: bool = False) -> list[DeviceInfo]:
         """The devices, in the backend's order. Starts the probe if needed, and waits for it.
 
