@@ -407,6 +407,12 @@ def test_a_device_is_synchronized_after_each_call_of_the_program(monkeypatch):
     assert len(waits) == 2
 
 
+def test_flags_may_be_of_numpy(capsys):
+    with burn.profile(synchronize=np.bool_(False), show=np.bool_(False)) as profile:
+        burn.ones(3, device=CPU)
+    assert (profile.synchronize, capsys.readouterr().out) == (False, "")
+
+
 def test_arguments_are_checked(tmp_path):
     with pytest.raises(burn.OperandTypeError, match="synchronize must be True or False"):
         burn.profile(synchronize="yes").__enter__()

@@ -102,7 +102,7 @@ OF_TENSORS = {
 
 NO_TENSORS = {
     *["can_cast", "check_closeness", "default_device", "finfo", "iinfo", "isdtype"],
-    *["refresh_plugins", "register_backend", "set_default_device", "set_print_options"],
+    *["profile", "refresh_plugins", "register_backend", "set_default_device", "set_print_options"],
     *burn.transforms.__all__,
     "apply_op",
 }
