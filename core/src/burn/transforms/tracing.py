@@ -16,13 +16,14 @@ from burn.devices import (
 )
 from burn.dispatch import meta_of
 from burn.dtype import DType
-from burn.errors import ArgumentError, OperandTypeError, TraceError
+from burn.errors import ArgumentError, OperandTypeError, ShapeError, TraceError
 from burn.functions.common import dispatch
 from burn.functions.normalize import as_dtype, as_shape, find_device
 from burn.functions.views import root_of
 from burn.generator import reserved_by
 from burn.ir import GraphIr, ScalarIr, TensorIr, with_last_uses
 from burn.ops.arguments import python_number
+from burn.ops.shapes import check_shape
 from burn.router import Recorder, RouterTensor
 from burn.transforms._arguments import check_callable, is_tensor
 from burn.transforms._escapes import check_escapes
@@ -62,6 +63,11 @@ class TensorSpec:
 
     def __post_init__(self) -> None:
         vars(self)["shape"] = as_shape(self.shape, "TensorSpec")
+        try:
+            check_shape(self.shape)
+        except ShapeError as error:
+            error.operation = "TensorSpec"
+            raise
         vars(self)["dtype"] = as_dtype(self.dtype, "TensorSpec")
         vars(self)["device"] = find_device(self.device, "TensorSpec")
 
