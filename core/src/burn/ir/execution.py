@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from burn.errors import BurnError
 from burn.ir.graph import Drop, GraphIr, OperationIr, ScalarIr, Status, TensorIr
 from burn.ops import REGISTRY, observing
+from burn.ops.source import PROGRAM
 from burn.ops.table import specialized
 
 if TYPE_CHECKING:
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
     from burn.ops.signature import Primitive
 
 __all__ = ["Execution"]
-
-_FILENAME: Final = "<burn.ir.GraphIr>"
 
 
 class Execution:
@@ -41,7 +40,6 @@ class Execution:
         self._lock = threading.Lock()
         self.graph = graph
         self.table = table
-        self._operations: list[OperationIr] = []
         self._names: dict[str, Any] = {}
         for constant in graph.constants:
             primitive = table.backend.from_data(constant.data, table.device)
@@ -84,10 +82,9 @@ class Execution:
         step = error.__traceback__
         while step is not None and step.tb_frame.f_code is not self._run.__code__:
             step = step.tb_next
-        index = -1 if step is None else step.tb_lineno - 2
-        if not 0 <= index < len(self._operations):
+        operation = None if step is None else self._by_line.get(step.tb_lineno)
+        if operation is None:
             return "a program"
-        operation = self._operations[index]
         call = f"{operation.name}({', '.join(map(_shown, operation.inputs))})"
         return f"{call} at {operation.source}" if operation.source else call
 
@@ -95,7 +92,6 @@ class Execution:
         """Take the callables of the table as they are now: observers may have come or gone."""
         with self._lock:
             generation = observing.generation()
-            self._operations.clear()
             self._run = self._compiled()
             self._generation = generation
 
@@ -109,15 +105,18 @@ class Execution:
         else:
             parameters += ["_", "__"]
         lines = [f"def run({', '.join(parameters)}):"]
+        by_line: dict[int, OperationIr] = {}
         for operation in graph.operations:
             if isinstance(operation, Drop):
                 lines[-1] += f"; del t{operation.id}"
-                continue
-            lines.append(f"    {self._line(operation, len(self._operations))}")
-            self._operations.append(operation)
+            else:
+                lines.append(f"    {self._line(operation, len(lines))}")
+                by_line[len(lines)] = operation
         lines.append(f"    return ({''.join(f'{_name(one)}, ' for one in graph.outputs)})")
+        self._by_line = by_line
+        names["sources"] = {line: one.source for line, one in by_line.items()}
         # A graph consists of numbers and of names of ops, so its text has no code of others.
-        exec(compile("\n".join(lines), _FILENAME, "exec"), names)  # noqa: S102 — see above
+        exec(compile("\n".join(lines), PROGRAM, "exec"), names)  # noqa: S102 — see above
         return names.pop("run")  # type: ignore[no-any-return]  # a function
 
     def _line(self, operation: OperationIr, index: int) -> str:

@@ -9,7 +9,10 @@ import sysconfig
 from pathlib import Path
 from typing import Final
 
-__all__ = ["source_line"]
+__all__ = ["PROGRAM", "source_line"]
+
+PROGRAM: Final = "<burn.ir.GraphIr>"
+"""File name of the functions that run programs; their global `sources` has the lines of users."""
 
 # As `co_filename` spells it, which may differ from what the file system calls it.
 _PACKAGE: Final = str(Path(sys._getframe().f_code.co_filename).parent.parent) + os.sep
@@ -23,8 +26,9 @@ _shown: Final[dict[str, str]] = {}
 def source_line() -> str:
     """The innermost line that is running outside of burn, as ``"file.py:12"``.
 
-    Frames of burn and of the standard library are passed over. The path of a file below the
-    working directory is relative to it, as it was when the file was first met.
+    Frames of burn and of the standard library are passed over, and an operation of a program has
+    the line at which it was traced. The path of a file below the working directory is relative to
+    it, as it was when the file was first met.
 
     Returns
     -------
@@ -45,6 +49,10 @@ def source_line() -> str:
             shown = _shown[filename] = _show(filename)
         if shown:
             return f"{shown}:{frame.f_lineno}"
+        if filename == PROGRAM:
+            source: str = frame.f_globals["sources"].get(frame.f_lineno, "")
+            if source:
+                return source
         frame = frame.f_back  # type: ignore[assignment]  # None ends the loop
     return ""
 

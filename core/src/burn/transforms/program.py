@@ -21,7 +21,6 @@ from burn.functions.common import DeviceLike, dispatch
 from burn.functions.views import root_of, write
 from burn.generator import reserve
 from burn.ir import Execution, GraphIr, ScalarIr, TensorIr
-from burn.ops import observing
 from burn.ops.quiet import is_busy
 from burn.transforms._arguments import is_tensor
 from burn.tree import Structure, flatten, unflatten
@@ -295,8 +294,7 @@ class Program(GraphIr):
 
     def _on(self, device: Device) -> tuple[Execution, list[TensorType]]:
         """The graph on the op table of a device, and the types of its outputs there."""
-        key = device.ops, observing.generation()
-        found = self._prepared.get(key)
+        found = self._prepared.get(device.ops)
         if found is None:
             calling = self.calling
             results = [one for one in calling.results if one.__class__ is Result]
@@ -309,7 +307,7 @@ class Program(GraphIr):
                 types.append(target.tensor_type(output.dtype))
             if len(self._prepared) >= _MAX_PREPARED:
                 self._prepared.clear()
-            self._prepared[key] = found = Execution(self, device.ops), types
+            self._prepared[device.ops] = found = Execution(self, device.ops), types
         return found
 
     def _run(self, execution: Execution, inputs: Sequence[Any], device: Device) -> Sequence[Any]:
