@@ -105,22 +105,25 @@ class InProcessClient(RunnerClient):
         """
         name, inputs, attributes, outputs, _ = operation
         definition = _definition(name)
-        operands = [self._operand(one) for one in inputs]
+        operands: list[Any] = []
+        one: Any
+        for one in inputs:
+            if one.__class__ is TensorIr:
+                operands.append(self.handle(one))
+            elif one.__class__ is tuple:
+                operands.append([self.handle(each) for each in one])
+            else:
+                operands.append(one)
         try:
             function = self.function(name, _promoted(definition, inputs))
             result = function(*operands, **attributes)
         except Exception as error:  # noqa: BLE001 — of whatever library is underneath
             result = self._recover(error, definition, operation, operands)
-        results = (result,) if len(outputs) == 1 else result
-        for output, primitive in zip(outputs, results, strict=True):
+        if len(outputs) == 1:
+            self.handles[outputs[0].id] = result
+            return
+        for output, primitive in zip(outputs, result, strict=True):
             self.handles[output.id] = primitive
-
-    def _operand(self, operand: Any) -> Any:
-        if isinstance(operand, TensorIr):
-            return self.handle(operand)
-        if operand.__class__ is tuple:
-            return [self.handle(one) for one in operand]
-        return operand
 
     def handle(self, tensor: TensorIr) -> Primitive:
         """What the backend has for a tensor.
@@ -280,9 +283,10 @@ def _promoted(definition: Op, inputs: Sequence[Any]) -> DType | None:
     """The dtype of the operands that promote."""
     for spec, operand in zip(definition.operands.values(), inputs, strict=True):
         if spec.promotes:
-            for one in operand if spec.is_list else (operand,):
-                if isinstance(one, TensorIr):
-                    return one.dtype
+            if operand.__class__ is TensorIr:
+                return operand.dtype
+            if operand.__class__ is tuple and operand:
+                return operand[0].dtype  # type: ignore[no-any-return]  # of a TensorIr
     return None
 
 
