@@ -21,6 +21,7 @@ from burn.functions.common import DeviceLike, dispatch
 from burn.functions.views import root_of, write
 from burn.generator import reserve
 from burn.ir import Execution, GraphIr, ScalarIr, TensorIr
+from burn.ops.arguments import python_number
 from burn.ops.quiet import is_busy
 from burn.transforms._arguments import is_tensor
 from burn.tree import Structure, flatten, unflatten
@@ -380,15 +381,16 @@ def _value(x: Tensor) -> Primitive:
 
 def _number(argument: Argument, value: Any) -> Any:
     expected: Any = argument.input
-    if value.__class__ is not expected.kind and not (
-        expected.kind is float and value.__class__ is int
+    number = python_number(value)
+    if number.__class__ is not expected.kind and not (
+        expected.kind is float and number.__class__ is int
     ):
         raise OperandTypeError(
             f"{argument.name} is {value!r}, and the program takes a number of type "
             f"{expected.kind.__name__}",
             operation="a program",
         )
-    return expected.kind(value)
+    return expected.kind(number)
 
 
 def _check_same(argument: Argument, value: Any) -> None:
