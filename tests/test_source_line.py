@@ -49,11 +49,23 @@ PACKAGE = Path(burn.__file__).parent
         str(PACKAGE / "of_a_test.py"),
         str(Path(contextlib.__file__).parent / "of_a_test.py"),
         "<frozen importlib._bootstrap>",
-        "<burn.ir.GraphIr>",
     ],
 )
 def test_frames_of_burn_and_of_the_standard_library_are_passed_over(filename):
     assert run_as(filename).startswith(own(""))
+
+
+def test_an_operation_of_a_program_has_the_line_at_which_it_was_traced():
+    x = burn.ones(2, device="cpu")
+
+    def double(x):
+        return x * 2.0
+
+    program = burn.ir.trace(double, x)
+    with burn.profile(show=False) as profile:
+        program(x)
+    (event,) = profile.events
+    assert event.line == own(double.__code__.co_firstlineno + 1)
 
 
 @pytest.mark.parametrize(
