@@ -9,12 +9,15 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from time import perf_counter_ns
+from typing import TYPE_CHECKING
 
 from burn.devices import forget_plans
 from burn.functions.normalize import as_flag
 from burn.ops import REGISTRY, Tag
 from burn.ops.observing import Event, start, stop
-from burn.profiling.summary import Summary, summaries
+
+if TYPE_CHECKING:
+    from burn.profiling.summary import Summary
 
 __all__ = ["Profile", "profile"]
 
@@ -94,6 +97,8 @@ class Profile:
             write_trace(file, self.events, self._start)
 
     def _sums(self, events: Sequence[Event], key: Callable[[Event], str]) -> list[Summary]:
+        from burn.profiling.summary import summaries
+
         return summaries(events, key, sum([event.duration for event in self.events]))
 
     def _end(self) -> None:

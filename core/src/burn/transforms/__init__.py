@@ -4,7 +4,7 @@ from burn.transforms.batched import vmap
 from burn.transforms.custom import custom_vjp
 from burn.transforms.derivatives import grad, hessian, jacobian, jvp, value_and_grad, vjp
 from burn.transforms.regions import checkpoint
-from burn.transforms.tracing import eval_shape
+from burn.transforms.shapes import eval_shape
 
 __all__ = [
     "checkpoint",

@@ -1,4 +1,4 @@
-"""`trace` and `eval_shape`: what a function computes, without computing it."""
+"""`trace`, and what `eval_shape` calls: what a function computes, without computing it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from burn.autodiff import AutodiffTensor, Leaf, is_wrapped
+from burn.autodiff import AutodiffTensor, Leaf, Node, is_wrapped
 from burn.devices import (
     Device,
     TensorType,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from burn.aliases import Primitive, Scalar, Shape
     from burn.tensor.tensor import Tensor
 
-__all__ = ["RuntimeNumber", "TensorSpec", "eval_shape", "trace"]
+__all__ = ["RuntimeNumber", "TensorSpec", "specs", "trace"]
 
 
 @dataclass(frozen=True)
@@ -146,6 +146,7 @@ class Tracing:
     def __init__(self, operation: str, *, takes_tracked: bool) -> None:
         self.recorder = Recorder()
         self.captured: list[Captured] = []
+        self._leaves: dict[Node, Leaf] = {}
         self._operation = operation
         self._takes_tracked = takes_tracked
 
@@ -183,7 +184,9 @@ class Tracing:
                 hint="Pass the leaf, and compute with it inside; or call .detach() on the tensor",
                 operation=self._operation,
             )
-        return _same_leaf(tracked, device.backend.require_grad(primitive, device.id)), tensor_type
+        leaf = device.backend.require_grad(primitive, device.id)
+        leaf.node = self._leaves.setdefault(tracked.node, leaf.node)
+        return _same_leaf(tracked, leaf), tensor_type
 
     def _on(self, device: Device) -> Device:
         """The device of an input in the program."""
@@ -266,42 +269,15 @@ def trace(function: Callable[..., Any], /, *examples: Any) -> Program:
     return program
 
 
-def eval_shape(function: Callable[..., Any], /, *examples: Any) -> Any:
-    """Shapes and dtypes of what a function returns, without computing it.
-
-    Parameters
-    ----------
-    function : callable
-        As for `burn.ir.trace`.
-    *examples : Tensor, TensorSpec, containers of them, or any other value
-        Arguments of the function.
-
-    Returns
-    -------
-    object
-        The result with a `burn.ir.TensorSpec` for each tensor.
-
-    Raises
-    ------
-    TraceError
-        If the function needs the value of a tensor, or keeps a tensor elsewhere than in its result.
-
-    Examples
-    --------
-    >>> import burn
-    >>> x = burn.ir.TensorSpec((1000000, 3), burn.float32, "cpu")
-    >>> burn.eval_shape(lambda x: x.mT @ x, x).shape
-    (3, 3)
-    """
-    operation = "eval_shape"
-    check_callable(function, operation)
+def specs(function: Callable[..., Any], examples: tuple[Any, ...]) -> Any:
+    """What a function returns, without values; see `burn.eval_shape`."""
     recorder, result = _specs(function, examples)
-    check_escapes(recorder, operation)
+    check_escapes(recorder, "eval_shape")
     return result
 
 
 def _specs(function: Callable[..., Any], examples: tuple[Any, ...]) -> tuple[Recorder, Any]:
-    """What a function returns, without values. What it made is gone when this returns."""
+    """What a function returns. What it made is gone when this returns."""
     trace = Tracing("eval_shape", takes_tracked=True)
     leaves, structure = _Call(trace, examples).run(function)
     specs = [
