@@ -381,7 +381,9 @@ class Dispatch(
             The error of the op's rule, if the rule refuses the call. Else the exception of the
             backend as an error of burn, without the frames of the failed call.
         """
-        if failure.__class__ is JoinedError:
+        if failure.__class__ is JoinedError or (
+            isinstance(failure, TraceError) and joins_trace(operands)
+        ):
             failure.__traceback__ = failure.__context__ = None  # their frames hold the operands
             return self.execute(name, *operands, **attrs)
         definition = REGISTRY[name]
