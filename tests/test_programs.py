@@ -6,6 +6,7 @@ import inspect
 import math
 import multiprocessing
 import operator
+import pickle
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
@@ -699,3 +700,107 @@ def test_settings_of_numpy_do_not_change_what_a_program_gives():
     expected = bits([program(x)])
     with np.errstate(all="raise"):
         assert bits([program(x)]) == expected
+
+
+# Leaves that are the same, and writes that reach arguments.
+
+
+def test_a_leaf_that_is_passed_twice_has_one_gradient():
+    def f(parameters):
+        gradients = (parameters["in"] * parameters["out"] * k).sum().backward()
+        return parameters["in"].grad(gradients), parameters["out"].grad(gradients)
+
+    k, w = leaf(1.0, 1.0), leaf(2.0, 3.0)
+    program = trace(f, {"in": w, "out": w})
+    for tied in (w, leaf(5.0, 7.0)):
+        expected = [one.tolist() for one in f({"in": tied, "out": tied})]
+        assert [one.tolist() for one in program({"in": tied, "out": tied})] == expected
+    with pytest.raises(burn.ArgumentError, match=r"\['out'\] was the same leaf as .*\['in'\]"):
+        program({"in": w, "out": leaf(2.0, 3.0)})
+    apart = trace(f, {"in": w, "out": leaf(2.0, 3.0)})
+    assert [one.tolist() for one in apart({"in": w, "out": leaf(1.0, 1.0)})] == [[1, 1], [2, 3]]
+
+
+def test_a_leaf_that_is_passed_and_closed_over_has_one_gradient():
+    w = leaf(2.0, 3.0)
+    program = trace(lambda p: p.grad((w * w).sum().backward()), w)
+    assert program(w).tolist() == [4.0, 6.0]
+    with pytest.raises(burn.ArgumentError, match="from outside of the function was the same leaf"):
+        program(leaf(2.0, 3.0))
+
+
+def test_a_write_to_a_tensor_from_outside_that_is_an_argument_is_refused():
+    total = tensor(1.0, 2.0)
+
+    def f(x):
+        nonlocal total
+        total += 1.0
+        return x * 1.0
+
+    program = trace(f, total)
+    for argument in (total, total[:]):
+        with pytest.raises(burn.ArgumentError, match="shares elements"):
+            program(argument)
+    assert total.tolist() == [1.0, 2.0]
+    assert program(tensor(5.0, 6.0)).tolist() == [5.0, 6.0]
+    assert total.tolist() == [2.0, 3.0]
+
+
+# Copies.
+
+
+@pytest.mark.parametrize("is_called", [False, True])
+def test_a_program_is_pickled_and_copied(is_called):
+    w, x = tensor(1.0, 2.0), tensor(3.0, 4.0)
+    program = trace(lambda x: {"y": x * w + burn.asarray([1.0, 0.0])}, x)
+    if is_called:
+        program(x)
+    sent, deep, same = (
+        pickle.loads(pickle.dumps(program)),
+        copy.deepcopy(program),
+        copy.copy(program),
+    )
+    w += 10.0
+    assert [one(x)["y"].tolist() for one in (sent, deep)] == [[4.0, 8.0]] * 2
+    assert [one(x)["y"].tolist() for one in (same, program)] == [[34.0, 48.0]] * 2
+    both, module = copy.deepcopy((program, w))
+    module *= 0.0
+    assert both(x)["y"].tolist() == [1.0, 0.0]
+
+
+def test_a_program_is_equal_to_itself_alone():
+    program, other = [trace(lambda x: x + 1.0, tensor(1.0)) for _ in range(2)]
+    assert program.operations == other.operations
+    assert len({program, other, program}) == 2
+
+
+def test_a_constant_may_be_nan():
+    program = trace(lambda x, fill: burn.where(x > 0, x, fill), tensor(1.0, -1.0), float("nan"))
+    assert program(tensor(1.0, -1.0), float("nan"))[0].item() == 1.0
+    with pytest.raises(burn.ArgumentError, match="traced with nan"):
+        program(tensor(1.0, -1.0), 0.0)
+
+
+def test_an_argument_that_is_no_tensor_says_how_to_make_one():
+    program = trace(lambda x: x + 1.0, tensor(1.0))
+    with pytest.raises(burn.OperandTypeError, match=r"arguments\[0\].*ndarray.*burn\.asarray"):
+        program(np.ones(1, np.float32))
+
+
+# Traces inside of a function that is traced.
+
+
+def test_a_trace_inside_of_a_trace_uses_tensors_of_each_around_it():
+    k, x = tensor(10.0, 100.0), tensor(1.0, 2.0)
+
+    def f(x):
+        made = x + 1.0
+        inner = trace(lambda z: trace(lambda: made * z * k + x)(), x)
+        return inner(x) + inner(made) + made * trace(lambda: made * x)()
+
+    program = trace(f, x)
+    for argument in (x, tensor(3.0, 4.0)):
+        assert bits([program(argument)]) == bits([f(argument)])
+    k += 1.0
+    assert bits([program(x)]) == bits([f(x)])
+    assert burn.eval_shape(lambda x: (x, burn.eval_shape(lambda: x * 2.0))[1], x).shape == (2,)

@@ -99,6 +99,20 @@ class Recorder:
         finally:
             del self.operations[count:]
 
+    def check_open(self) -> None:
+        """Raise unless the function is running.
+
+        Raises
+        ------
+        TraceError
+            If it has returned.
+        """
+        if not self.is_open:
+            raise TraceError(
+                "a tensor was kept from a call of burn.ir.trace that has returned",
+                hint="Return it from the function that is traced",
+            )
+
     def register(self, operation: OperationIr) -> None:
         """Write down an operation.
 
@@ -107,11 +121,7 @@ class Recorder:
         TraceError
             In another thread, or after the function has returned.
         """
-        if not self.is_open:
-            raise TraceError(
-                "a tensor was kept from a call of burn.ir.trace that has returned",
-                hint="Return it from the function that is traced",
-            )
+        self.check_open()
         if threading.get_ident() != self._thread:
             raise TraceError(
                 "another thread uses tensors of a function while it is traced",
@@ -315,4 +325,6 @@ class TraceBackend(Backend):
 
     def to_data(self, x: RouterTensor) -> TensorData:
         """Raise TraceError: a tensor has no value."""
+        recorder: Any = x.client
+        recorder.check_open()
         raise value_error(str(x.ir))

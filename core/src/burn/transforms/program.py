@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -91,6 +92,8 @@ class Calling:
         The containers of what is returned.
     rebound : tuple of (int, Result)
         What each call rebinds: the index of an argument, or ``-1 - index`` of a captured tensor.
+    same : tuple of (int, int)
+        Inputs of the graph that are one leaf, which has one gradient.
     device : Device or None
         Where the program runs if it has no tensor among its inputs.
     """
@@ -101,6 +104,7 @@ class Calling:
     results: tuple[Any, ...]
     result_structure: Structure
     rebound: tuple[tuple[int, Result], ...] = ()
+    same: tuple[tuple[int, int], ...] = ()
     device: Device | None = None
 
 
@@ -142,8 +146,15 @@ class Program(GraphIr):
         if self.calling is None:
             vars(self)["calling"] = _calling_of(self)
 
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+
     def __repr__(self) -> str:
         return f"<Program of {len(self.operations)} operations>"
+
+    def __reduce__(self) -> Any:
+        graph = self.inputs, self.constants, self.operations, self.outputs, self.draw
+        return Program, (*graph, self.calling)
 
     @staticmethod
     def from_bytes(data: bytes) -> Program:
@@ -254,6 +265,9 @@ class Program(GraphIr):
         for x in calling.captured:
             join_trace(x)
             inputs.append(_value(x))
+        for first, second in calling.same:
+            if inputs[first] is not inputs[second]:
+                raise _other_leaf(calling, first, second)
         where = self._device([*tensors, *calling.captured], inputs, device)
         execution, types = self._on(where)
         outputs = self._run(execution, inputs, where)
@@ -334,21 +348,33 @@ class Program(GraphIr):
     def _rebind(self, leaves: Sequence[Any], values: Sequence[Tensor]) -> None:
         """Give the tensors that the function rebinds their new values."""
         calling = self.calling
-        targets = [
-            leaves[index] if index >= 0 else calling.captured[-1 - index]
-            for index, _ in calling.rebound
-        ]
-        if any(index >= 0 for index, _ in calling.rebound):
-            roots = [id(root_of(one)) for one in (*leaves, *calling.captured) if is_tensor(one)]
-            for one in targets:
-                if roots.count(id(root_of(one))) > 1:
-                    raise ArgumentError(
-                        "the program writes to an argument that shares elements with another one",
-                        hint="Pass a copy: x.astype(x.dtype, copy=True)",
-                        operation="a program",
-                    )
+        given = Counter([id(root_of(one)) for one in leaves if is_tensor(one)])
+        outside = {id(root_of(one)) for one in calling.captured}
+        targets = []
+        for index, _ in calling.rebound:
+            target = leaves[index] if index >= 0 else calling.captured[-1 - index]
+            root = id(root_of(target))
+            if (root in outside or given[root] > 1) if index >= 0 else root in given:
+                raise ArgumentError(
+                    "the program writes to a tensor that shares elements with an argument",
+                    hint="Pass a copy: x.astype(x.dtype, copy=True)",
+                    operation="a program",
+                )
+            targets.append(target)
         for target, value in zip(targets, values, strict=True):
             write(target, lambda value=value: value, "a program")  # type: ignore[misc]  # of this round
+
+
+def _other_leaf(calling: Calling, first: int, second: int) -> ArgumentError:
+    """The error of two inputs that were one leaf in the examples, and are not in a call."""
+    names = [one.name for one in calling.arguments if one.input is not None]
+    names += ["a tensor from outside of the function"] * len(calling.captured)
+    return ArgumentError(
+        f"{names[second]} was the same leaf as {names[first]} when the program was traced, and is "
+        "another one",
+        hint="Trace the function for tensors that differ; or pass the leaf once",
+        operation="a program",
+    )
 
 
 def _primitive(argument: Argument, x: Any) -> Primitive:
@@ -357,6 +383,7 @@ def _primitive(argument: Argument, x: Any) -> Primitive:
     if not is_tensor(x):
         raise OperandTypeError(
             f"{argument.name} is an object of type {type(x).__name__}, no tensor",
+            hint="burn.asarray() makes a tensor of numbers, sequences and arrays",
             operation="a program",
         )
     join_trace(x)
@@ -398,7 +425,9 @@ def _check_same(argument: Argument, value: Any) -> None:
     if value is expected:
         return
     try:
-        is_same = value.__class__ is expected.__class__ and bool(value == expected)
+        is_same = value.__class__ is expected.__class__ and bool(
+            value == expected or (value != value and expected != expected)  # noqa: PLR0124 — nan
+        )
     except Exception:  # noqa: BLE001 — of whatever class the value is
         is_same = False
     if not is_same:

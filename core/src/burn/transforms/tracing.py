@@ -11,6 +11,7 @@ from burn.devices import (
     Device,
     TensorType,
     plans_hidden_from_traces,
+    running_trace,
     tracing,
     transforms,
 )
@@ -149,22 +150,36 @@ class Tracing:
         self._leaves: dict[Node, Leaf] = {}
         self._operation = operation
         self._takes_tracked = takes_tracked
+        self._outer: Any = running_trace()
 
     def join(self, x: Tensor) -> bool:
-        """Make a tensor from outside an input of the program until the call has returned."""
-        if x.tensor_type.device.is_traced:
+        """Make a tensor from outside an input of the program until the call has returned.
+
+        A tensor of the trace around this one is from outside too.
+        """
+        if x.tensor_type.device.is_traced and not self._is_of_outer(x):
             return False
         primitive, tensor_type = self.stand_in(x)
         self.captured.append(Captured(x, x.primitive, x.tensor_type, primitive))
         _set(x, primitive, tensor_type)
         return True
 
+    def _is_of_outer(self, x: Tensor) -> bool:
+        recorder = _router_tensor(x.primitive).client
+        outer = self._outer
+        while outer is not None and outer.recorder is not recorder:
+            outer = outer._outer
+        return outer is not None
+
     def __enter__(self) -> None:
-        pass
+        if self._outer is not None:
+            self._outer.recorder.is_open = False
 
     def __exit__(self, *exception: object) -> None:
         """Give all tensors from outside their values back."""
         self.recorder.is_open = False
+        if self._outer is not None:
+            self._outer.recorder.is_open = True
         for one in self.captured:
             _set(one.tensor, one.primitive, one.tensor_type)
 
@@ -311,6 +326,7 @@ def _traced(function: Callable[..., Any], examples: tuple[Any, ...]) -> tuple[Re
         tuple([_result_of(leaf) if is_tensor(leaf) else leaf for leaf in leaves]),
         result_structure,
         tuple([(index, _result_of(value)) for index, value in rebound]),
+        call.same_leaves(),
         tensors[0].device.untraced.hardware if tensors else None,
     )
     parts = graph.inputs, graph.constants, graph.operations, graph.outputs, graph.draw
@@ -323,9 +339,13 @@ def _result_of(x: Tensor) -> Result:
 
 def _ir_of(primitive: Primitive) -> TensorIr:
     """The tensor of a program below autodiff."""
+    return _router_tensor(primitive).ir
+
+
+def _router_tensor(primitive: Primitive) -> RouterTensor:
     while not isinstance(primitive, RouterTensor):
         primitive = primitive.primitive
-    return primitive.ir
+    return primitive
 
 
 class _Call:
@@ -387,6 +407,22 @@ class _Call:
                     )
             self._rebound = self._find_rebound()
         return leaves, structure
+
+    def same_leaves(self) -> tuple[tuple[int, int], ...]:
+        """Inputs that are one leaf, as `Calling.same` has them."""
+        starts = [
+            start
+            for argument, start in zip(self.arguments, self._starts, strict=True)
+            if argument.input is not None
+        ]
+        starts += [one.start for one in self._trace.captured]
+        first: dict[Node, int] = {}
+        pairs = [
+            (first.setdefault(start.node, index), index)
+            for index, start in enumerate(starts)
+            if isinstance(start, AutodiffTensor)
+        ]
+        return tuple([pair for pair in pairs if pair[0] != pair[1]])
 
     def rebound(self) -> list[tuple[int, Any]]:
         """What the call rebound, and the new values: an index, as `Calling.rebound` has it."""
