@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any, Final
 
+from burn.ir._operands import infer, metas_of, promoted_dtype
 from burn.ir.check import with_last_uses
 from burn.ir.execution import Execution
 from burn.ir.graph import (
@@ -31,6 +32,9 @@ __all__ = [
     "ScalarIr",
     "Status",
     "TensorIr",
+    "infer",
+    "metas_of",
+    "promoted_dtype",
     "with_example_scalars",
     "with_last_uses",
 ]

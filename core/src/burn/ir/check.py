@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 from burn.errors import BurnError, GraphError
 from burn.ir._forms import check_operation, check_scalar, check_tensor, is_id, shown
+from burn.ir._operands import infer, tensors_among
 from burn.ir.graph import (
     Constant,
     Draw,
@@ -18,7 +18,6 @@ from burn.ir.graph import (
     ScalarIr,
     Status,
     TensorIr,
-    with_example_scalars,
 )
 from burn.ops import Meta, Op, Tag
 
@@ -228,7 +227,7 @@ class _Scope:
     def run(self, operation: OperationIr) -> None:
         """Use the inputs of an operation, and define its outputs."""
         definition = check_operation(operation)
-        for tensor in _tensors(operation.inputs):
+        for tensor in tensors_among(operation.inputs):
             if None in tensor.shape:
                 raise GraphError(f"%{tensor.id} has a length that depends on data, and is used")
             self.use(tensor)
@@ -257,27 +256,8 @@ class _Scope:
 def _inferred(definition: Op, operation: OperationIr) -> tuple[Meta, ...]:
     """What the op says that the outputs are."""
     try:
-        metas = definition.infer(
-            *map(_meta, operation.inputs), **with_example_scalars(operation.attributes)
-        )
+        return infer(definition, operation.inputs, operation.attributes)
     except BurnError:
         raise
     except Exception as error:  # a rule may compute with any number that it is given
         raise GraphError(f"no shape follows from the operands and attributes: {error}") from error
-    return (metas,) if len(definition.outputs) == 1 else tuple(metas)
-
-
-def _meta(operand: Any) -> Any:
-    if isinstance(operand, TensorIr):
-        return Meta(operand.shape, operand.dtype)  # type: ignore[arg-type]  # all lengths are known
-    if isinstance(operand, tuple):
-        return [_meta(one) for one in operand]
-    return operand
-
-
-def _tensors(operands: tuple[Any, ...]) -> Iterator[TensorIr]:
-    for operand in operands:
-        if isinstance(operand, TensorIr):
-            yield operand
-        elif isinstance(operand, tuple):
-            yield from _tensors(operand)

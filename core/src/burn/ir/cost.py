@@ -24,7 +24,8 @@ from typing import Any, Final, NamedTuple
 from burn.device_id import DeviceId
 from burn.dtype import DType, DTypeUsage, Kind
 from burn.errors import UnsupportedOpError
-from burn.ir.graph import GraphIr, OperationIr, ScalarIr, TensorIr
+from burn.ir._operands import metas_of
+from burn.ir.graph import GraphIr, OperationIr, ScalarIr
 from burn.ops import REGISTRY, Meta, Op, OpTable, Tag, size
 from burn.tensor_data import TensorData
 
@@ -147,7 +148,7 @@ def graph_cost(graph: GraphIr) -> GraphCost:
     """
     return GraphCost(
         [
-            OperationCost(one, *cost(one.name, list(map(_meta, one.inputs)), one.attributes))
+            OperationCost(one, *cost(one.name, metas_of(one.inputs), one.attributes))
             for one in graph.operations
             if isinstance(one, OperationIr)
         ]
@@ -194,7 +195,7 @@ def cost(name: str, operands: Sequence[Any], attributes: Mapping[str, Any]) -> C
 
 
 class _Tensor:
-    """The primitive of a counting table: a shape and a dtype."""
+    """The primitive of a counting table: a Meta that is no tuple, which is a list of tensors."""
 
     __slots__ = ("dtype", "shape")
 
@@ -242,12 +243,10 @@ class _CountingTable(OpTable):
 
 
 def _meta(operand: Any) -> Any:
-    """An operand of an operation, or of a counting table, as `Op.infer` takes it."""
-    if isinstance(operand, (TensorIr, _Tensor)):
-        return Meta(operand.shape, operand.dtype)  # type: ignore[arg-type]  # a length may be None
-    if isinstance(operand, (tuple, list)) and not isinstance(operand, Meta):
-        return list(map(_meta, operand))
-    return operand
+    """An operand of a counting table as `Op.infer` takes it."""
+    if isinstance(operand, _Tensor):
+        return Meta(operand.shape, operand.dtype)
+    return list(map(_meta, operand)) if isinstance(operand, (tuple, list)) else operand
 
 
 def _primitive(operand: Any) -> Any:

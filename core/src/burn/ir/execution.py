@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from burn.errors import BurnError
+from burn.ir._operands import metas_of, promoted_dtype, tensors_among
 from burn.ir.graph import Drop, GraphIr, OperationIr, ScalarIr, Status, TensorIr
 from burn.ops import REGISTRY, observing
 from burn.ops.source import PROGRAM
@@ -85,7 +86,8 @@ class Execution:
         operation = None if step is None else self._by_line.get(step.tb_lineno)
         if operation is None:
             return "a program"
-        call = f"{operation.name}({', '.join(map(_shown, operation.inputs))})"
+        definition = REGISTRY[operation.name]
+        call = definition.describe(metas_of(operation.inputs), operation.attributes)
         return f"{call} at {operation.source}" if operation.source else call
 
     def _prepare(self) -> None:
@@ -124,17 +126,7 @@ class Execution:
         names = self._names
         definition = REGISTRY[operation.name]
         function = getattr(self.table, operation.name)
-        dtype = next(
-            (
-                one.dtype
-                for spec, operand in zip(
-                    definition.operands.values(), operation.inputs, strict=True
-                )
-                if spec.promotes
-                for one in _tensors(operand)
-            ),
-            None,
-        )
+        dtype = promoted_dtype(definition, operation.inputs)
         if dtype is not None and self._specializes:
             function = specialized(function, dtype)
         names[f"f{index}"] = function
@@ -157,8 +149,7 @@ class Execution:
         call = f"{targets} = f{index}({', '.join(arguments)})"
         last = {
             _name(one)
-            for operand in operation.inputs
-            for one in _tensors(operand)
+            for one in tensors_among(operation.inputs)
             if one.status is Status.READ_WRITE and _name(one) not in names
         }
         return f"{call}; del {', '.join(sorted(last))}" if last else call
@@ -166,16 +157,3 @@ class Execution:
 
 def _name(tensor: TensorIr) -> str:
     return f"t{tensor.id}"
-
-
-def _tensors(operand: Any) -> tuple[TensorIr, ...]:
-    """The tensors in an operand."""
-    if isinstance(operand, TensorIr):
-        return (operand,)
-    return operand if operand.__class__ is tuple else ()
-
-
-def _shown(operand: Any) -> str:
-    if operand.__class__ is tuple:
-        return f"[{', '.join(map(str, operand))}]"
-    return str(operand)

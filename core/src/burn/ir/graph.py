@@ -67,7 +67,7 @@ class TensorIr(NamedTuple):
         return f"{self.dtype}[{', '.join(['?' if n is None else str(n) for n in self.shape])}]"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class ScalarIr:
     """A number that each run of a program gets anew: an attribute with a runtime role.
 
@@ -84,6 +84,9 @@ class ScalarIr:
     id: int
     kind: type[int | float]
     plus: int = 0
+
+    def __repr__(self) -> str:
+        return f"${self.id} + {self.plus}" if self.plus else f"${self.id}"
 
     def __add__(self, other: int) -> ScalarIr:
         if other.__class__ is not int:

@@ -299,8 +299,6 @@ def _described(operation: OperationIr) -> str:
 def _operand(value: Any) -> str:
     if isinstance(value, TensorIr):
         return f"%{value.id}"
-    if isinstance(value, ScalarIr):
-        return f"${value.id} + {value.plus}" if value.plus else f"${value.id}"
     if value.__class__ is tuple and any(isinstance(one, TensorIr) for one in value):
         return f"[{', '.join(map(_operand, value))}]"
     return str(value)

@@ -97,9 +97,7 @@ def _value(value: Any) -> str:
         return value.name
     if isinstance(value, TensorIr):
         return f"%{value.id}{'!' if value.status is Status.READ_WRITE else ''}"
-    if isinstance(value, ScalarIr):
-        return f"${value.id}" + (f" + {value.plus}" if value.plus else "")
-    if value is None or isinstance(value, (bool, str)):
+    if value is None or isinstance(value, (bool, str, ScalarIr)):
         return repr(value)
     if isinstance(value, int) and value.bit_length() < INTEGER_BITS:
         return int.__repr__(value)

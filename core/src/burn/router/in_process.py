@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from burn.dtype import DType, DTypeUsage
 from burn.errors import ArgumentError, BurnError, UnsupportedOpError
-from burn.ir import OperationIr, TensorIr
-from burn.ops import REGISTRY, Meta, Op, observing
+from burn.ir import OperationIr, TensorIr, metas_of, promoted_dtype
+from burn.ops import REGISTRY, Op, observing
 from burn.ops.quiet import is_busy
 from burn.ops.table import specialized
 from burn.router.bridge import InnerDevice, MultiBackendBridge, TensorHandle
@@ -76,23 +76,17 @@ class InProcessClient(RunnerClient):
         self.handles.pop(id, None)
 
     def function(self, name: str, dtype: DType | None) -> Callable[..., Any]:
-        """What runs an op on primitives whose promoted dtype is this; None if none promotes.
-
-        Raises
-        ------
-        UnsupportedOpError
-            If there is no such op.
-        """
-        if self._generation != observing.generation():
-            self._functions.clear()
-            self._generation = observing.generation()
-        found = self._functions.get((name, dtype))
+        """What runs an op on primitives whose promoted dtype is this; None if none promotes."""
+        generation = observing.generation()
+        if self._generation != generation:
+            self._functions, self._generation = {}, generation
+        functions = self._functions  # another thread may begin a new one in the meantime
+        found = functions.get((name, dtype))
         if found is None:
-            _definition(name)
             found = getattr(self._ops, name)
             if dtype is not None:
                 found = specialized(found, dtype)
-            self._functions[name, dtype] = found
+            functions[name, dtype] = found
         return found
 
     def register(self, operation: OperationIr) -> None:
@@ -104,7 +98,9 @@ class InProcessClient(RunnerClient):
             If it fails; the error names the op and what it got.
         """
         name, inputs, attributes, outputs, _ = operation
-        definition = _definition(name)
+        definition = REGISTRY.get(name)
+        if definition is None:
+            raise UnsupportedOpError(f"there is no op {name!r}", hint="`burn ops` lists all ops")
         operands: list[Any] = []
         one: Any
         for one in inputs:
@@ -115,7 +111,7 @@ class InProcessClient(RunnerClient):
             else:
                 operands.append(one)
         try:
-            function = self.function(name, _promoted(definition, inputs))
+            function = self.function(name, promoted_dtype(definition, inputs))
             result = function(*operands, **attributes)
         except Exception as error:  # noqa: BLE001 — of whatever library is underneath
             result = self._recover(error, definition, operation, operands)
@@ -146,7 +142,7 @@ class InProcessClient(RunnerClient):
     ) -> Any:
         """Run an operation again that did not run, or raise the error of one that failed."""
         name, inputs, attributes, *_ = operation
-        described = definition.describe([_meta(one) for one in inputs], attributes)
+        described = definition.describe(metas_of(inputs), attributes)
         if isinstance(error, BurnError) or not (
             is_busy(error) or self.inner.backend.because_of_settings(error)
         ):
@@ -270,30 +266,3 @@ class InProcessChannel(RunnerChannel):
 def _own(client: RunnerClient) -> InProcessClient:
     assert isinstance(client, InProcessClient)  # noqa: S101 — the channel made it
     return client
-
-
-def _definition(name: str) -> Op:
-    definition = REGISTRY.get(name)
-    if definition is None:
-        raise UnsupportedOpError(f"there is no op {name!r}", hint="`burn ops` lists all ops")
-    return definition
-
-
-def _promoted(definition: Op, inputs: Sequence[Any]) -> DType | None:
-    """The dtype of the operands that promote."""
-    for spec, operand in zip(definition.operands.values(), inputs, strict=True):
-        if spec.promotes:
-            if operand.__class__ is TensorIr:
-                return operand.dtype
-            if operand.__class__ is tuple and operand:
-                return operand[0].dtype  # type: ignore[no-any-return]  # of a TensorIr
-    return None
-
-
-def _meta(operand: Any) -> Any:
-    """An operand of an operation as `Op.describe` takes it."""
-    if isinstance(operand, TensorIr):
-        return Meta(operand.shape, operand.dtype)  # type: ignore[arg-type]  # lengths are known now
-    if operand.__class__ is tuple:
-        return [_meta(one) for one in operand]
-    return operand

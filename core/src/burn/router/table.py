@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from burn.dtype import DType
 from burn.errors import DeviceMismatchError
-from burn.ir import OperationIr, ScalarIr, Status, TensorIr, with_example_scalars
+from burn.ir import OperationIr, ScalarIr, Status, TensorIr, infer
 from burn.ops import Meta, Op, OpTable, Tag, observing
 from burn.router.direct import MAX_SIGNATURES, direct
 from burn.router.tensor import RouterTensor
@@ -49,7 +49,7 @@ class RouterTable(OpTable):
     def _registering(self, definition: Op) -> Callable[..., Any]:
         """What registers a call of an op as an operation."""
         name = definition.name
-        infer = Inference(definition)
+        inference = Inference(definition)
         several = len(definition.outputs) > 1
         depends_on_data = Tag.DATA_DEPENDENT in definition.tags
         wait: Any = _known_shapes
@@ -57,7 +57,7 @@ class RouterTable(OpTable):
             wait = observing.reporting(self, name, wait, "wait")
 
         def call(*operands: Any, **attributes: Any) -> Any:
-            metas = infer(operands, attributes)
+            metas = inference(operands, attributes)
             client = self.client
             inputs: list[Any] = []
             for one in operands:
@@ -166,18 +166,13 @@ class Inference:
         try:
             found = self._known.get(key)
         except TypeError:  # a value that is no attribute
-            return self._infer(operands, attributes)
+            return infer(self._definition, map(as_input, operands), attributes)
         if found is None:
-            found = self._infer(operands, attributes)
+            found = infer(self._definition, map(as_input, operands), attributes)
             if len(self._known) >= MAX_SIGNATURES:
                 self._known.clear()
             self._known[key] = found
         return found
-
-    def _infer(self, operands: Sequence[Any], attributes: Mapping[str, Any]) -> tuple[Meta, ...]:
-        known = with_example_scalars(attributes)
-        metas = self._definition.infer(*map(_meta, operands), **known)
-        return (metas,) if len(self._definition.outputs) == 1 else tuple(metas)
 
     def _check_runtime(self, attributes: Mapping[str, Any]) -> None:
         """Check the numbers that are no part of a signature."""
@@ -186,11 +181,3 @@ class Inference:
             value.__class__ is ScalarIr for value in attributes.values()
         ):
             requires(**attributes)
-
-
-def _meta(operand: Any) -> Any:
-    if operand.__class__ is RouterTensor:
-        return Meta(operand.shape, operand.dtype)
-    if operand.__class__ is list:
-        return [_meta(one) for one in operand]
-    return operand
