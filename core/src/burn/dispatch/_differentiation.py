@@ -34,7 +34,7 @@ class Differentiation(Generic[_Tensor]):
         def _untracked(self, x: _Tensor, what: str) -> Primitive: ...
 
     def require_grad(self, x: _Tensor, device: DeviceId | Device | None = None) -> _Tensor:
-        """A new leaf with the value of a tensor on an autodiff device, which is not to be named."""
+        """A new leaf with the value of a tensor, on its device, whichever is named."""
         del device
         own = self._autodiff_device(x)
         leaf = self.wrap(own.backend.require_grad(x.primitive, own.id), x.tensor_type)

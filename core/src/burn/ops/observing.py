@@ -158,11 +158,12 @@ def _change(observers: tuple[Observer, ...]) -> None:
     _observers = observers
     _synchronizes = any(one.synchronize for one in observers)
     if was_observing is not bool(observers):
-        _generation += 1
+        _generation += 1  # a table does not keep what another thread resolves meanwhile
         for reference in _tables.copy():
             table = reference()
             if table is not None:
                 table.forget()
+        _generation += 1  # what another thread took of a table before that is taken anew
 
 
 def is_observing() -> bool:
