@@ -620,6 +620,34 @@ def test_a_program_inside_of_a_program_writes_and_draws():
     assert found == [f(f(tensor(1.0))).tolist() for _ in range(2)]
 
 
+def test_a_checkpoint_of_a_program_has_its_gradient_and_draws_the_same_numbers_again():
+    def f(x):
+        return burn.exp(x) * burn.random.uniform((2,), device=CPU)
+
+    x, program = tensor(0.5, 0.25), trace(f, tensor(0.5, 0.25))
+    found = []
+    for function in (f, burn.checkpoint(f), program, burn.checkpoint(program)):
+        CPU.seed(1)
+        found.append(bits([burn.grad(lambda x, function=function: function(x).sum())(x)]))
+    assert found == found[:1] * 4
+
+
+def test_results_are_on_the_device_of_the_arguments():
+    x, y = tensor(1.0, 2.0), burn.asarray([1.0, 2.0], device=AUTODIFF)
+
+    def f(a):
+        return a * 2.0, a[:1], a > 0.0
+
+    for example in (x, y, leaf(1.0, 2.0)):
+        program = trace(f, example)
+        for argument in (x, y):
+            if len(argument.device.layers) >= len(example.device.layers):
+                assert [r.device for r in program(argument)] == [r.device for r in f(argument)]
+
+    leaf_program = trace(lambda a: (a * a).sum().backward()[a], leaf(1.0, 2.0))
+    assert leaf_program(leaf(3.0, 4.0)).device is CPU
+
+
 # Bytes, threads, processes.
 
 

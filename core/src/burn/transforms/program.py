@@ -51,12 +51,15 @@ class Argument(NamedTuple):
         That value.
     is_leaf : bool
         Whether it is a leaf, of which the program computes with the value alone.
+    layers : int
+        Number of layers of the device of the example.
     """
 
     name: str
     input: TensorIr | ScalarIr | None
     value: Any = None
     is_leaf: bool = False
+    layers: int = 0
 
 
 class Result(NamedTuple):
@@ -253,11 +256,14 @@ class Program(GraphIr):
                 operation="a program",
             )
         tensors: list[Tensor] = []
+        layered: list[Device] = []
         inputs: list[Any] = []
         for argument, leaf in zip(calling.arguments, leaves, strict=True):
             if argument.input.__class__ is TensorIr:
                 inputs.append(_primitive(argument, leaf))
                 tensors.append(leaf)
+                if len(leaf.tensor_type.device.layers) > argument.layers:
+                    layered.append(leaf.tensor_type.device)
             elif argument.input is not None:
                 inputs.append(_number(argument, leaf))
             else:
@@ -268,8 +274,13 @@ class Program(GraphIr):
         for first, second in calling.same:
             if inputs[first] is not inputs[second]:
                 raise _other_leaf(calling, first, second)
-        where = self._device([*tensors, *calling.captured], inputs, device)
-        execution, types = self._on(where)
+        tensors += calling.captured
+        where = self._device(tensors, device)
+        is_layered = any(map(is_wrapped, inputs))
+        if is_layered:
+            layered = [x.tensor_type.device for x in tensors]
+        where = functools.reduce(common_device, layered, where)
+        execution, types = self._on(where, is_layered=is_layered)
         outputs = self._run(execution, inputs, where)
         made = [
             dispatch.wrap(primitive, tensor_type)
@@ -281,10 +292,8 @@ class Program(GraphIr):
         results = [next(rest) if one.__class__ is Result else one for one in calling.results]
         return unflatten(calling.result_structure, results)
 
-    def _device(
-        self, tensors: Sequence[Tensor], inputs: Sequence[Any], device: DeviceLike | None
-    ) -> Device:
-        """Where the program runs: the hardware, or the layers that track or batch an input."""
+    def _device(self, tensors: Sequence[Tensor], device: DeviceLike | None) -> Device:
+        """The hardware that the program runs on."""
         found: Device | None = None if device is None else Device(device)
         for x in tensors:
             own = x.tensor_type.device
@@ -303,13 +312,15 @@ class Program(GraphIr):
                 hint='Name the device: program(device="cpu")',
                 operation="a program",
             )
-        if not any(map(is_wrapped, inputs)):
-            return found.hardware
-        return functools.reduce(common_device, [x.tensor_type.device for x in tensors])
+        return found.hardware
 
-    def _on(self, device: Device) -> tuple[Execution, list[TensorType]]:
-        """The graph on the op table of a device, and the types of its outputs there."""
-        found = self._prepared.get(device.ops)
+    def _on(self, device: Device, *, is_layered: bool) -> tuple[Execution, list[TensorType]]:
+        """The graph on the op table of a device, and the types of its outputs there.
+
+        Where no layer tracks or batches an input, the ops of the hardware give the same.
+        """
+        key = device.ops, is_layered
+        found = self._prepared.get(key)
         if found is None:
             calling = self.calling
             results = [one for one in calling.results if one.__class__ is Result]
@@ -322,7 +333,8 @@ class Program(GraphIr):
                 types.append(target.tensor_type(output.dtype))
             if len(self._prepared) >= _MAX_PREPARED:
                 self._prepared.clear()
-            self._prepared[device.ops] = found = Execution(self, device.ops), types
+            table = device.ops if is_layered else device.hardware.ops
+            self._prepared[key] = found = Execution(self, table), types
         return found
 
     def _run(self, execution: Execution, inputs: Sequence[Any], device: Device) -> Sequence[Any]:
@@ -342,7 +354,7 @@ class Program(GraphIr):
         backend = device.hardware.backend
         if is_busy(failure) or backend.because_of_settings(failure):
             with backend.quiet():
-                return Execution(self, device.ops, specializes=False).run(inputs, draw)
+                return Execution(self, execution.table, specializes=False).run(inputs, draw)
         return fail(device, failure, execution.describe(failure))
 
     def _rebind(self, leaves: Sequence[Any], values: Sequence[Tensor]) -> None:

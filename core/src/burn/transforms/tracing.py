@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,7 +18,7 @@ from burn.devices import (
 from burn.dispatch import meta_of
 from burn.dtype import DType
 from burn.errors import ArgumentError, OperandTypeError, ShapeError, TraceError
-from burn.functions.common import dispatch
+from burn.functions.common import DeviceLike, DTypeLike, dispatch
 from burn.functions.normalize import as_dtype, as_shape, find_device
 from burn.functions.views import root_of
 from burn.generator import reserved_by
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["RuntimeNumber", "TensorSpec", "specs", "trace"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class TensorSpec:
     """The shape, dtype and device of a tensor, without its values.
 
@@ -60,17 +60,20 @@ class TensorSpec:
 
     shape: Shape
     dtype: DType
-    device: Device = None  # type: ignore[assignment]  # __post_init__ finds the default one
+    device: Device
 
-    def __post_init__(self) -> None:
-        vars(self)["shape"] = as_shape(self.shape, "TensorSpec")
+    def __init__(
+        self, shape: int | Sequence[int], dtype: DTypeLike, device: DeviceLike | None = None
+    ) -> None:
+        fields = vars(self)
+        fields["shape"] = as_shape(shape, "TensorSpec")
         try:
             check_shape(self.shape)
         except ShapeError as error:
             error.operation = "TensorSpec"
             raise
-        vars(self)["dtype"] = as_dtype(self.dtype, "TensorSpec")
-        vars(self)["device"] = find_device(self.device, "TensorSpec")
+        fields["dtype"] = as_dtype(dtype, "TensorSpec")
+        fields["device"] = find_device(device, "TensorSpec")
 
 
 @dataclass(frozen=True)
@@ -370,7 +373,10 @@ class _Call:
             argument = Argument(name, None, leaf)
             if is_tensor(leaf) or isinstance(leaf, TensorSpec):
                 value = dispatch.wrap(*trace.stand_in(leaf))
-                argument = Argument(name, _ir_of(value.primitive), None, value.is_require_grad)
+                layers = len(leaf.device.layers)
+                argument = Argument(
+                    name, _ir_of(value.primitive), None, value.is_require_grad, layers
+                )
             elif isinstance(leaf, RuntimeNumber):
                 value = trace.recorder.scalar(int if isinstance(leaf.value, int) else float)
                 argument = Argument(name, value)
