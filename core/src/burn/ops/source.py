@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-import sysconfig
 from pathlib import Path
 from typing import Final
 
@@ -16,7 +15,7 @@ PROGRAM: Final = "<burn.ir.GraphIr>"
 
 # As `co_filename` spells it, which may differ from what the file system calls it.
 _PACKAGE: Final = str(Path(sys._getframe().f_code.co_filename).parent.parent) + os.sep
-_STANDARD_LIBRARY: Final = sysconfig.get_path("stdlib") + os.sep
+_STANDARD_LIBRARY: Final = str(Path(os.__file__).parent) + os.sep
 _INSTALLED: Final = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 
 _shown: Final[dict[str, str]] = {}
