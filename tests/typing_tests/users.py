@@ -55,7 +55,18 @@ def slowest_op(x: burn.Tensor) -> str:
     return profile.by_op()[0].name
 
 
+def traced(x: burn.Tensor) -> int:
+    like = burn.ir.TensorSpec((2, 3), "float32", "cpu")
+    program = burn.ir.trace(burn.exp, like)
+    assert_type(program, burn.ir.Program)
+    assert_type(like.shape, tuple[int, ...])
+    assert_type(like.device, burn.Device)
+    report(str(program), [program(x).sum().item()])
+    return program.cost().total.flops
+
+
 def typos(x: burn.Tensor) -> None:
+    burn.ir.Program.run  # type: ignore[attr-defined]
     burn.summ(x)  # type: ignore[attr-defined]
     burn.linalg.inverse(x)  # type: ignore[attr-defined]
     burn.testing.assert_near(x, x)  # type: ignore[attr-defined]

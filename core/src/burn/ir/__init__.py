@@ -48,10 +48,12 @@ _ABOVE: Final = {
 """Public names that take and return tensors of users, so that their modules import this one."""
 
 if TYPE_CHECKING:
-    Program: Any
-    RuntimeNumber: Any
-    TensorSpec: Any
-    trace: Any
+    from burn.transforms.program import Program as Program
+    from burn.transforms.tracing import (
+        RuntimeNumber as RuntimeNumber,
+        TensorSpec as TensorSpec,
+        trace as trace,
+    )
 else:
 
     def __getattr__(name: str) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -63,7 +63,7 @@ class TensorSpec:
     device: Device
 
     def __init__(
-        self, shape: int | Sequence[int], dtype: DTypeLike, device: DeviceLike | None = None
+        self, shape: int | Shape, dtype: DTypeLike, device: DeviceLike | None = None
     ) -> None:
         fields = vars(self)
         fields["shape"] = as_shape(shape, "TensorSpec")
