@@ -6,8 +6,6 @@ import importlib
 from typing import TYPE_CHECKING, Any, Final
 
 from burn.ir._operands import infer, metas_of, promoted_dtype
-from burn.ir.check import with_last_uses
-from burn.ir.execution import Execution
 from burn.ir.graph import (
     Constant,
     Draw,
@@ -25,7 +23,6 @@ __all__ = [
     "Constant",
     "Draw",
     "Drop",
-    "Execution",
     "GraphIr",
     "Input",
     "OperationIr",
@@ -36,18 +33,23 @@ __all__ = [
     "metas_of",
     "promoted_dtype",
     "with_example_scalars",
-    "with_last_uses",
 ]
 
-_ABOVE: Final = {
+_WHEN_USED: Final = {
+    "Execution": "burn.ir.execution",
     "Program": "burn.transforms.program",
     "RuntimeNumber": "burn.transforms.tracing",
     "TensorSpec": "burn.transforms.tracing",
     "trace": "burn.transforms.tracing",
+    "with_last_uses": "burn.ir.check",
 }
-"""Public names that take and return tensors of users, so that their modules import this one."""
+"""Names whose modules are imported when they are used: not every program has a graph, and those
+that take and return tensors of users are above this package.
+"""
 
 if TYPE_CHECKING:
+    from burn.ir.check import with_last_uses as with_last_uses
+    from burn.ir.execution import Execution as Execution
     from burn.transforms.program import Program as Program
     from burn.transforms.tracing import (
         RuntimeNumber as RuntimeNumber,
@@ -57,10 +59,10 @@ if TYPE_CHECKING:
 else:
 
     def __getattr__(name: str) -> Any:
-        if name in _ABOVE:
-            return getattr(importlib.import_module(_ABOVE[name]), name)
+        if name in _WHEN_USED:
+            return getattr(importlib.import_module(_WHEN_USED[name]), name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, *_ABOVE])
+    return sorted([*__all__, *_WHEN_USED])
