@@ -105,12 +105,26 @@ def test_arguments_that_differ_from_the_examples_are_named():
 
 def test_values_that_are_no_tensors_may_be_anything():
     array, function, nan = np.ones(3), math.sin, float("nan")
-    program = trace(
-        lambda x, a, f, n: x * f(n) if n == 1.0 else x * a[0], tensor(2.0), array, function, nan
-    )
-    assert program(tensor(3.0), array, function, nan).tolist() == [3.0]
+
+    def f(x, array, function, number, zero):
+        return x * (function(number) if number == 1.0 else array[0]) * zero
+
+    program = trace(f, tensor(2.0), array, function, nan, 0.0)
+    for arguments in ((array, function, nan, 0.0), (np.ones(3), function, float("nan"), 0.0)):
+        assert program(tensor(3.0), *arguments).tolist() == [0.0]
+    for arguments in [
+        (np.zeros(3), function, nan, 0.0),
+        (np.ones(3, np.float32), function, nan, 0.0),
+        ([1.0, 1.0, 1.0], function, nan, 0.0),
+        (array, math.cos, nan, 0.0),
+        (array, function, 1.0, 0.0),
+        (array, function, nan, -0.0),
+    ]:
+        with pytest.raises(burn.ArgumentError, match=r"traced with|containers"):
+            program(tensor(3.0), *arguments)
+    array[0] = 5.0
     with pytest.raises(burn.ArgumentError, match="traced with"):
-        program(tensor(3.0), np.zeros(3), function, nan)
+        program(tensor(3.0), array, function, nan, 0.0)
 
 
 @on_each_device

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+import numpy as np
+
 from burn.autodiff import AutodiffTensor, Leaf, is_wrapped
 from burn.devices import VMAP, Device, TensorType, transforms
 from burn.dispatch import common_device, fail, join_trace, meta_of
@@ -255,26 +257,7 @@ class Program(GraphIr):
                 hint="A program is called like the function that was traced",
                 operation="a program",
             )
-        tensors: list[Tensor] = []
-        layered: list[Device] = []
-        inputs: list[Any] = []
-        for argument, leaf in zip(calling.arguments, leaves, strict=True):
-            if argument.input.__class__ is TensorIr:
-                inputs.append(_primitive(argument, leaf))
-                tensors.append(leaf)
-                if len(leaf.tensor_type.device.layers) > argument.layers:
-                    layered.append(leaf.tensor_type.device)
-            elif argument.input is not None:
-                inputs.append(_number(argument, leaf))
-            else:
-                _check_same(argument, leaf)
-        for x in calling.captured:
-            join_trace(x)
-            inputs.append(_value(x))
-        for first, second in calling.same:
-            if inputs[first] is not inputs[second]:
-                raise _other_leaf(calling, first, second)
-        tensors += calling.captured
+        inputs, tensors, layered = self._inputs(leaves)
         where = self._device(tensors, device)
         is_layered = any(map(is_wrapped, inputs))
         if is_layered:
@@ -291,6 +274,30 @@ class Program(GraphIr):
         rest = iter(made)
         results = [next(rest) if one.__class__ is Result else one for one in calling.results]
         return unflatten(calling.result_structure, results)
+
+    def _inputs(self, leaves: Sequence[Any]) -> tuple[list[Any], list[Tensor], list[Device]]:
+        """The inputs of the graph, the tensors, and devices with more layers than the examples."""
+        calling = self.calling
+        inputs: list[Any] = []
+        tensors: list[Tensor] = []
+        layered: list[Device] = []
+        for argument, leaf in zip(calling.arguments, leaves, strict=True):
+            if argument.input.__class__ is TensorIr:
+                inputs.append(_primitive(argument, leaf))
+                tensors.append(leaf)
+                if len(leaf.tensor_type.device.layers) > argument.layers:
+                    layered.append(leaf.tensor_type.device)
+            elif argument.input is not None:
+                inputs.append(_number(argument, leaf))
+            else:
+                _check_same(argument, leaf)
+        for x in calling.captured:
+            join_trace(x)
+            inputs.append(_value(x))
+        for first, second in calling.same:
+            if inputs[first] is not inputs[second]:
+                raise _other_leaf(calling, first, second)
+        return inputs, [*tensors, *calling.captured], layered
 
     def _device(self, tensors: Sequence[Tensor], device: DeviceLike | None) -> Device:
         """The hardware that the program runs on."""
@@ -434,14 +441,21 @@ def _number(argument: Argument, value: Any) -> Any:
 
 def _check_same(argument: Argument, value: Any) -> None:
     expected = argument.value
-    if value is expected:
-        return
-    try:
-        is_same = value.__class__ is expected.__class__ and bool(
-            value == expected or (value != value and expected != expected)  # noqa: PLR0124 — nan
+    kind = expected.__class__
+    if kind is np.ndarray:
+        is_same = value.__class__ is kind and (
+            (value.dtype, value.shape, value.tobytes())
+            == (expected.dtype, expected.shape, expected.tobytes())
         )
-    except Exception:  # noqa: BLE001 — of whatever class the value is
-        is_same = False
+    elif value is expected:
+        return
+    elif kind in {float, complex}:  # 0.0 is not -0.0, and NaN is NaN
+        is_same = value.__class__ is kind and repr(value) == repr(expected)
+    else:
+        try:
+            is_same = value.__class__ is kind and bool(value == expected)
+        except Exception:  # noqa: BLE001 — of whatever class the value is
+            is_same = False
     if not is_same:
         raise ArgumentError(
             f"{argument.name} is {value!r}, and the program was traced with {expected!r}",

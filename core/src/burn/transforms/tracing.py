@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from burn.autodiff import AutodiffTensor, Leaf, Node, is_wrapped
 from burn.devices import (
     Device,
@@ -209,7 +211,7 @@ class Tracing:
     def _on(self, device: Device) -> Device:
         """The device of an input in the program."""
         try:
-            self.recorder.use(device.generator)
+            self.recorder.use(device.name)
         except TraceError as error:
             error.operation = self._operation
             raise
@@ -370,7 +372,7 @@ class _Call:
         names = paths(examples, "arguments")
         for leaf, name in zip(self._examples, names, strict=True):
             value = leaf
-            argument = Argument(name, None, leaf)
+            argument = Argument(name, None, leaf.copy() if isinstance(leaf, np.ndarray) else leaf)
             if is_tensor(leaf) or isinstance(leaf, TensorSpec):
                 value = dispatch.wrap(*trace.stand_in(leaf))
                 layers = len(leaf.device.layers)
