@@ -213,19 +213,29 @@ def test_what_waits_for_a_device_moves_tensors_or_seeds_is_refused():
         lambda x: x.device.sync(): "nothing runs",
         lambda x: CPU.seed(1): "Seed it before",
         lambda x: burn.random.seed(1, device=CPU): "Seed it before",
-        lambda x: x.to_device(there): "a program runs on one device",
+        lambda x: x.to_device(there): "moves a tensor from cpu:0 to torch/cpu:0",
         lambda x: x + y.to_device(CPU): "on",
-        lambda x: (x, y): "a program runs on one device",
-        lambda x: (x, y * y): "a program runs on one device",
+        lambda x: (x, y): "uses cpu:0 and torch/cpu:0",
+        lambda x: (x, y * y): "uses cpu:0 and torch/cpu:0",
         lambda x: (
             burn.random.uniform((2,), device=CPU),
             burn.random.uniform((2,), device=there),
-        ): "one device",
+        ): "uses cpu:0 and torch/cpu:0",
     }.items():
         with pytest.raises(burn.BurnError, match=message):
             trace(function, x)
     assert (x + x).tolist() == [2.0]
     assert (y + y).tolist() == [2.0]
+
+
+def test_how_much_an_example_of_vmap_draws_is_not_part_of_the_program():
+    def noisy(row):
+        return row * burn.random.uniform((2,), device=CPU) + burn.asarray([3.0, 4.0], device=CPU)
+
+    program = trace(lambda x: burn.vmap(noisy)(x), burn.ones((3, 2), device=CPU))
+    assert len(program.constants) == 1
+    assert [one.name for one in program.operations].count("random_uniform") == 3
+    assert not any(isinstance(one, burn.ir.Drop) for one in program.operations)
 
 
 def test_a_trace_inside_of_a_transform_is_refused():

@@ -108,7 +108,7 @@ class UnsupportedOpError(BurnError, NotImplementedError):
 
 
 class TraceError(UnsupportedOpError):
-    """A function that is traced needs what only a run of it knows, such as the value of a tensor."""
+    """A function that is traced needs what only a run knows, such as the value of a tensor."""
 
 
 class PluginError(BurnError, RuntimeError):

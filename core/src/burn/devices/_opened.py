@@ -346,13 +346,16 @@ def _decorated(entry: BackendEntry, layers: tuple[str, ...], *, is_traced: bool)
                 below = _decorated(entry, layers[:-1], is_traced=is_traced)
                 found = Batch(below) if layers[-1] == VMAP else Autodiff(below)
             else:
-                found = _traced(entry.load()) if is_traced else entry.load()
+                found = _traced(entry) if is_traced else entry.load()
             entry.decorated[key] = found
         return found
 
 
-def _traced(backend: Any) -> Any:
-    """A backend whose ops are written down."""
+def _traced(entry: BackendEntry) -> Any:
+    """The backend of an entry whose ops are written down."""
     from burn.router import TraceBackend
 
-    return TraceBackend(backend, recorder)  # type: ignore[abstract]  # its ops are those of its table
+    def spell(device: DeviceId) -> str:
+        return canonical_name(entry.spec, entry.device_types[device.type_id], device.index_id)
+
+    return TraceBackend(entry.load(), recorder, spell)  # type: ignore[abstract]  # its ops are those of its table

@@ -151,7 +151,8 @@ class Dispatch(
             return x
         if target.is_traced and target != source:
             raise TraceError(
-                f"a program runs on one device, and this moves a tensor from {source} to {target}",
+                f"a program runs on one device, and this moves a tensor from {source.name} to "
+                f"{target.name}",
                 hint="Trace what runs on each device for itself, and move tensors between",
                 operation="to_device",
             )

@@ -57,22 +57,21 @@ class Recorder:
         self._tensors = itertools.count()
         self._scalars = itertools.count()
         self._thread = threading.get_ident()
-        self._device: Key | None = None
+        self._device = ""
 
-    def use(self, device: Key) -> None:
-        """Learn of a device that the function uses.
+    def use(self, device: str) -> None:
+        """Learn the name of a device that the function uses.
 
         Raises
         ------
         TraceError
             If it uses another one.
         """
-        if self._device is None:
+        if not self._device:
             self._device = device
         elif device != self._device:
             raise TraceError(
-                f"a program runs on one device, and the function uses {_spelled(self._device)} and "
-                f"{_spelled(device)}",
+                f"a program runs on one device, and the function uses {self._device} and {device}",
                 hint="Trace what runs on each device for itself, and move tensors between",
             )
 
@@ -92,12 +91,12 @@ class Recorder:
 
     @contextlib.contextmanager
     def discarding(self) -> Iterator[None]:
-        """Context whose operations are forgotten at the end."""
-        count = len(self.operations)
+        """Context whose operations and constants are forgotten at the end."""
+        counts = len(self.operations), len(self.constants)
         try:
             yield
         finally:
-            del self.operations[count:]
+            del self.operations[counts[0] :], self.constants[counts[1] :]
 
     def check_open(self) -> None:
         """Raise unless the function is running.
@@ -134,8 +133,8 @@ class Recorder:
         self.constants.append(Constant(tensor, TensorData(data.array.copy())))
 
     def reserve(self, generator: Key, words: int) -> GeneratorState:
-        """The state of a generator at the next of its numbers, which each run reserves anew."""
-        self.use(generator)
+        """The state of the generator at the next of its numbers, which each run reserves anew."""
+        del generator  # of the one device that the program runs on: see `use`
         if self.draw is None:
             self.draw = Draw(self.scalar(int), self.scalar(int), 0)
         state = after(GeneratorState(0, 0), self.draw.words)
@@ -143,11 +142,6 @@ class Recorder:
         seed, offset = self.draw.seed, self.draw.offset
         self.draw = self.draw._replace(words=following.offset * 4)
         return GeneratorState(seed, offset + state.offset)  # type: ignore[arg-type]  # scalars stand for the numbers
-
-
-def _spelled(device: Key) -> str:
-    name, (_, index) = device
-    return f"{name}:{index}"
 
 
 def value_error(what: str) -> TraceError:
@@ -262,11 +256,19 @@ class TraceBackend(Backend):
         The backend that would run them.
     recorder : callable
         Returns the recorder of the running trace, or None.
+    spell : callable
+        Returns the name of a device of the backend.
     """
 
-    def __init__(self, backend: Backend, recorder: Callable[[], Recorder | None]) -> None:
+    def __init__(
+        self,
+        backend: Backend,
+        recorder: Callable[[], Recorder | None],
+        spell: Callable[[DeviceId], str],
+    ) -> None:
         self._backend = backend
         self._recorder = recorder
+        self._spell = spell
 
     def recorder(self, device: DeviceId) -> Recorder:
         """The recorder of the running trace, for a device.
@@ -282,7 +284,7 @@ class TraceBackend(Backend):
                 "the device is that of a trace, and no function is traced here",
                 hint="Name the device itself",
             )
-        found.use((self._backend.name(device), device))
+        found.use(self._spell(device))
         return found
 
     def name(self, device: DeviceId) -> str:

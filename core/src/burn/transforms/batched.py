@@ -244,16 +244,16 @@ class _Batch:
         if not self.size:
             return 0
         if self._drawn is None:
-            firsts = [
-                leaf if axis is None else moveaxis(leaf, axis, 0)[0]
-                for leaf, axis in zip(self._leaves, self._axes, strict=True)
-            ]
-            # Other tensors, since the function may write to its arguments.
-            arguments = unflatten(self._structure, firsts), self._kwargs
-            args, kwargs = map_tensors(independent, arguments)
             trace = running_trace()
             unrecorded = trace.recorder.discarding() if trace else contextlib.nullcontext()
-            with running(self._stack), isolated() as self._drawn, unrecorded:
+            with unrecorded, running(self._stack), isolated() as self._drawn:
+                firsts = [
+                    leaf if axis is None else moveaxis(leaf, axis, 0)[0]
+                    for leaf, axis in zip(self._leaves, self._axes, strict=True)
+                ]
+                # Other tensors, since the function may write to its arguments.
+                arguments = unflatten(self._structure, firsts), self._kwargs
+                args, kwargs = map_tensors(independent, arguments)
                 self._function(*args, **kwargs)
         return self._drawn.get(generator, 0)
 
