@@ -846,3 +846,33 @@ def test_a_trace_inside_of_a_trace_uses_tensors_of_each_around_it():
     k += 1.0
     assert bits([program(x)]) == bits([f(x)])
     assert burn.eval_shape(lambda x: (x, burn.eval_shape(lambda: x * 2.0))[1], x).shape == (2,)
+
+
+def test_a_program_that_takes_no_gradients_is_tracked_by_its_leaves():
+    device = burn.Device("cpu").autodiff()
+    w = burn.asarray([1.0, 2.0], device=device).require_grad()
+    x = burn.asarray([3.0, 4.0], device=device)
+
+    def forward(x):
+        return burn.tanh(w * x).sum()
+
+    expected = forward(x).backward()[w]
+    outside = trace(forward, x)(x)
+    passed = trace(lambda w, x: burn.tanh(w * x).sum(), w, x)(w, x)
+    assert outside.backward()[w].tolist() == expected.tolist()
+    assert passed.backward()[w].tolist() == expected.tolist()
+
+
+def test_results_are_tracked_where_those_of_the_function_are():
+    device = burn.Device("cpu").autodiff()
+    w = burn.asarray([1.0, 2.0], device=device).require_grad()
+    x = burn.asarray([3.0, 4.0], device=device)
+
+    def several(w, x):
+        gradient = (w * w).sum().backward()[w]
+        return (w * x).sum(), gradient, x * 2.0
+
+    tracked, gradient, constant = trace(several, w, x)(w, x)
+    assert (tracked.is_tracked, gradient.is_tracked, constant.is_tracked) == (True, False, False)
+    assert (gradient.device, str(constant.device)) == (several(w, x)[1].device, str(device))
+    assert tracked.backward()[w].tolist() == x.tolist()

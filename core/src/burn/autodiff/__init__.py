@@ -6,6 +6,7 @@ from burn.autodiff.backward import Gradients, backward_all
 from burn.autodiff.graph import (
     AutodiffTensor,
     DistributedParams,
+    Freed,
     HookHandle,
     Leaf,
     Node,
@@ -26,6 +27,7 @@ __all__ = [
     "AutodiffTensor",
     "Capture",
     "DistributedParams",
+    "Freed",
     "Gradients",
     "HookHandle",
     "Leaf",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from burn.autodiff import AutodiffTensor, Leaf, is_wrapped
+from burn.autodiff import AutodiffTensor, Leaf, is_wrapped, untracked
 from burn.devices import VMAP, Device, TensorType, transforms
 from burn.dispatch import common_device, fail, join_trace, meta_of
 from burn.errors import (
@@ -23,7 +23,7 @@ from burn.errors import (
 from burn.functions.common import DeviceLike, dispatch
 from burn.functions.views import root_of, write
 from burn.generator import reserve
-from burn.ir import Execution, GraphIr, ScalarIr, TensorIr
+from burn.ir import Execution, GraphIr, OperationIr, ScalarIr, TensorIr
 from burn.ops.arguments import python_number
 from burn.ops.quiet import is_busy
 from burn.transforms._arguments import is_tensor
@@ -31,6 +31,7 @@ from burn.tree import Structure, flatten, unflatten
 
 if TYPE_CHECKING:
     from burn.aliases import Primitive
+    from burn.dtype import DType
     from burn.tensor.tensor import Tensor
 
 __all__ = ["Argument", "Calling", "Program", "Result"]
@@ -73,10 +74,14 @@ class Result(NamedTuple):
         The layers of its device.
     is_checkpointing : bool
         Whether its device has gradient checkpointing.
+    is_tracked : bool
+        Whether it is tracked by leaves among the inputs, since the function does not take their
+        gradients itself.
     """
 
     layers: tuple[str, ...] = ()
     is_checkpointing: bool = False
+    is_tracked: bool = False
 
 
 @dataclass(frozen=True)
@@ -111,6 +116,11 @@ class Calling:
     rebound: tuple[tuple[int, Result], ...] = ()
     same: tuple[tuple[int, int], ...] = ()
     device: Device | None = None
+
+    @functools.cached_property
+    def is_tracked(self) -> bool:
+        """Whether a result is tracked by leaves among the inputs."""
+        return any(one.__class__ is Result and one.is_tracked for one in self.results)
 
 
 def _calling_of(graph: GraphIr) -> Calling:
@@ -264,11 +274,13 @@ class Program(GraphIr):
             layered = [x.tensor_type.device for x in tensors]
         where = functools.reduce(common_device, layered, where)
         execution, types = self._on(where, is_layered=is_layered)
-        outputs = self._run(execution, inputs, where)
+        outputs = self._run(execution, inputs, where, is_layered=is_layered)
         made = [
             dispatch.wrap(primitive, tensor_type)
             for primitive, tensor_type in zip(outputs, types, strict=True)
         ]
+        if calling.is_tracked:
+            made = self._without_leaves(made, leaves)
         if calling.rebound:
             self._rebind(leaves, made[len(made) - len(calling.rebound) :])
         rest = iter(made)
@@ -283,7 +295,8 @@ class Program(GraphIr):
         layered: list[Device] = []
         for argument, leaf in zip(calling.arguments, leaves, strict=True):
             if argument.input.__class__ is TensorIr:
-                inputs.append(_primitive(argument, leaf))
+                primitive = _primitive(argument, leaf)
+                inputs.append(leaf.primitive if calling.is_tracked else primitive)
                 tensors.append(leaf)
                 if len(leaf.tensor_type.device.layers) > argument.layers:
                     layered.append(leaf.tensor_type.device)
@@ -293,7 +306,7 @@ class Program(GraphIr):
                 _check_same(argument, leaf)
         for x in calling.captured:
             join_trace(x)
-            inputs.append(_value(x))
+            inputs.append(x.primitive if calling.is_tracked else _value(x))
         for first, second in calling.same:
             if inputs[first] is not inputs[second]:
                 raise _other_leaf(calling, first, second)
@@ -321,14 +334,17 @@ class Program(GraphIr):
             )
         return found.hardware
 
-    def _on(self, device: Device, *, is_layered: bool) -> tuple[Execution, list[TensorType]]:
+    def _on(
+        self, device: Device, *, is_layered: bool, specializes: bool = True
+    ) -> tuple[Execution, list[TensorType]]:
         """The graph on the op table of a device, and the types of its outputs there.
 
         Where no layer tracks or batches an input, the ops of the hardware give the same.
         """
-        key = device.ops, is_layered
+        key = device.ops, is_layered, specializes
         found = self._prepared.get(key)
         if found is None:
+            self._check_dtypes(device)
             calling = self.calling
             results = [one for one in calling.results if one.__class__ is Result]
             results += [result for _, result in calling.rebound]
@@ -341,10 +357,31 @@ class Program(GraphIr):
             if len(self._prepared) >= _MAX_PREPARED:
                 self._prepared.clear()
             table = device.ops if is_layered else device.hardware.ops
-            self._prepared[key] = found = Execution(self, table), types
+            try:
+                execution = Execution(self, table, specializes=specializes)
+            except Exception as error:  # noqa: BLE001 — of whatever library is underneath
+                fail(device, error, "a constant of a program")
+            self._prepared[key] = found = execution, types
         return found
 
-    def _run(self, execution: Execution, inputs: Sequence[Any], device: Device) -> Sequence[Any]:
+    def _check_dtypes(self, device: Device) -> None:
+        """Raise unless a device has the dtypes of all tensors."""
+        made_by: dict[DType, OperationIr | None] = {}
+        for operation in self.operations:
+            if isinstance(operation, OperationIr):
+                for output in operation.outputs:
+                    made_by.setdefault(output.dtype, operation)
+        made_by |= dict.fromkeys([one.tensor.dtype for one in self.constants])
+        for dtype, maker in made_by.items():
+            try:
+                device.tensor_type(dtype)
+            except DTypeError as error:
+                error.operation = "a constant of a program" if maker is None else maker.describe()
+                raise
+
+    def _run(
+        self, execution: Execution, inputs: Sequence[Any], device: Device, *, is_layered: bool
+    ) -> Sequence[Any]:
         draw = (0, 0)
         if self.draw is not None:
             if any(one.kind == VMAP for one in transforms()):
@@ -360,9 +397,25 @@ class Program(GraphIr):
             failure = error
         backend = device.hardware.backend
         if is_busy(failure) or backend.because_of_settings(failure):
-            with backend.quiet():
-                return Execution(self, execution.table, specializes=False).run(inputs, draw)
+            execution, _ = self._on(device, is_layered=is_layered, specializes=False)
+            try:
+                with backend.quiet():
+                    return execution.run(inputs, draw)
+            except Exception as error:  # noqa: BLE001 — of whatever library is underneath
+                failure = error
         return fail(device, failure, execution.describe(failure))
+
+    def _without_leaves(self, made: list[Tensor], leaves: Sequence[Any]) -> list[Tensor]:
+        """Outputs of which leaves track those alone that the function returns tracked."""
+        for argument, leaf in zip(self.calling.arguments, leaves, strict=True):
+            if is_tensor(leaf) and not argument.is_leaf and is_wrapped(leaf.primitive):
+                return made
+        results = [one for one in self.calling.results if one.__class__ is Result]
+        results += [result for _, result in self.calling.rebound]
+        return [
+            x if result.is_tracked else _untracked(x, result)
+            for x, result in zip(made, results, strict=True)
+        ]
 
     def _rebind(self, leaves: Sequence[Any], values: Sequence[Tensor]) -> None:
         """Give the tensors that the function rebinds their new values."""
@@ -394,6 +447,12 @@ def _other_leaf(calling: Calling, first: int, second: int) -> ArgumentError:
         hint="Trace the function for tensors that differ; or pass the leaf once",
         operation="a program",
     )
+
+
+def _untracked(x: Tensor, result: Result) -> Tensor:
+    """A result that the function returns untracked, on the device where it does."""
+    device = x.device.hardware.layered(result.layers, is_checkpointing=result.is_checkpointing)
+    return dispatch.wrap(untracked(x.primitive), device.tensor_type(x.dtype))
 
 
 def _primitive(argument: Argument, x: Any) -> Primitive:

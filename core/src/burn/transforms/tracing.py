@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from burn.autodiff import AutodiffTensor, Leaf, Node, is_wrapped
+from burn.autodiff import AutodiffTensor, Freed, Leaf, Node, is_wrapped
 from burn.devices import (
     Device,
     TensorType,
@@ -176,6 +176,11 @@ class Tracing:
             outer = outer._outer
         return outer is not None
 
+    def tracks(self, x: Tensor) -> bool:
+        """Whether a result has a graph that may lead to a leaf among the inputs."""
+        node = getattr(x.primitive, "node", None)
+        return bool(self._leaves) and node is not None and node.rule.__class__ is not Freed
+
     def __enter__(self) -> None:
         if self._outer is not None:
             self._outer.recorder.is_open = False
@@ -328,9 +333,9 @@ def _traced(function: Callable[..., Any], examples: tuple[Any, ...]) -> tuple[Re
         call.structure,
         tuple(call.arguments),
         tuple([one.tensor for one in trace.captured]),
-        tuple([_result_of(leaf) if is_tensor(leaf) else leaf for leaf in leaves]),
+        tuple([_result_of(leaf, trace) if is_tensor(leaf) else leaf for leaf in leaves]),
         result_structure,
-        tuple([(index, _result_of(value)) for index, value in rebound]),
+        tuple([(index, _result_of(value, trace)) for index, value in rebound]),
         call.same_leaves(),
         tensors[0].device.untraced.hardware if tensors else None,
     )
@@ -338,8 +343,8 @@ def _traced(function: Callable[..., Any], examples: tuple[Any, ...]) -> tuple[Re
     return recorder, Program(*parts, calling)
 
 
-def _result_of(x: Tensor) -> Result:
-    return Result(x.device.layers, x.device.is_checkpointing)
+def _result_of(x: Tensor, trace: Tracing) -> Result:
+    return Result(x.device.layers, x.device.is_checkpointing, trace.tracks(x))
 
 
 def _ir_of(primitive: Primitive) -> TensorIr:
