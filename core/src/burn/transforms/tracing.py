@@ -266,8 +266,9 @@ def trace(function: Callable[..., Any], /, *examples: Any) -> Program:
     Notes
     -----
     A tensor from outside shows no values until `trace` returns, so other threads may not use it
-    meanwhile. Results on a device with autodiff are not tracked by the leaves of the function. The
-    function runs once here: what it does beside computing with tensors, a program does not repeat.
+    meanwhile. A result is tracked by the leaves among the inputs, as that of the function is, unless
+    the function has taken their gradients itself. The function runs once here: what it does beside
+    computing with tensors, a program does not repeat.
 
     Examples
     --------
