@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any, Final
 
-from burn.ir._operands import infer, metas_of, promoted_dtype
+from burn.ir._operands import infer, promoted_dtype
 from burn.ir.graph import (
     Constant,
     Draw,
@@ -30,7 +30,6 @@ __all__ = [
     "Status",
     "TensorIr",
     "infer",
-    "metas_of",
     "promoted_dtype",
     "with_example_scalars",
 ]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import bisect
 import threading
-from collections.abc import Callable, Sequence
+import types
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from burn.errors import BurnError
-from burn.ir._operands import metas_of, promoted_dtype, tensors_among
+from burn.ir._operands import promoted_dtype, tensors_among
 from burn.ir.graph import Drop, GraphIr, OperationIr, ScalarIr, Status, TensorIr
 from burn.ops import REGISTRY, observing
 from burn.ops.source import PROGRAM
@@ -84,11 +86,7 @@ class Execution:
         while step is not None and step.tb_frame.f_code is not self._run.__code__:
             step = step.tb_next
         operation = None if step is None else self._by_line.get(step.tb_lineno)
-        if operation is None:
-            return "a program"
-        definition = REGISTRY[operation.name]
-        call = definition.describe(metas_of(operation.inputs), operation.attributes)
-        return f"{call} at {operation.source}" if operation.source else call
+        return "a program" if operation is None else operation.describe()
 
     def _prepare(self) -> None:
         """Take the callables of the table as they are now: observers may have come or gone."""
@@ -116,10 +114,11 @@ class Execution:
                 by_line[len(lines)] = operation
         lines.append(f"    return ({''.join(f'{_name(one)}, ' for one in graph.outputs)})")
         self._by_line = by_line
-        names["sources"] = {line: one.source for line, one in by_line.items()}
         # A graph consists of numbers and of names of ops, so its text has no code of others.
         exec(compile("\n".join(lines), PROGRAM, "exec"), names)  # noqa: S102 — see above
-        return names.pop("run")  # type: ignore[no-any-return]  # a function
+        run = names.pop("run")
+        names["source_at"] = _source_at(run.__code__, by_line)
+        return run  # type: ignore[no-any-return]  # a function
 
     def _line(self, operation: OperationIr, index: int) -> str:
         """The call of an operation, and the end of the tensors that it uses last."""
@@ -153,6 +152,17 @@ class Execution:
             if one.status is Status.READ_WRITE and _name(one) not in names
         }
         return f"{call}; del {', '.join(sorted(last))}" if last else call
+
+
+def _source_at(code: types.CodeType, by_line: Mapping[int, OperationIr]) -> Callable[[int], str]:
+    """The function that finds the source of the operation at the offset of an instruction."""
+    starts: list[int] = []
+    sources: list[str] = []
+    for start, _, line in code.co_lines():
+        operation = by_line.get(line or 0)
+        starts.append(start)
+        sources.append("" if operation is None else operation.source)
+    return lambda offset: sources[bisect.bisect(starts, offset) - 1]
 
 
 def _name(tensor: TensorIr) -> str:

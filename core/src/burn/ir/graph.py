@@ -160,6 +160,14 @@ class OperationIr(NamedTuple):
     outputs: tuple[TensorIr, ...]
     source: str = ""
 
+    def describe(self) -> str:
+        """The call as in a message: ``sum(float32[2, 3], axis=(1,)) at train.py:12``."""
+        from burn.ir._operands import metas_of
+        from burn.ops import REGISTRY
+
+        call = REGISTRY[self.name].describe(metas_of(self.inputs), self.attributes)
+        return f"{call} at {self.source}" if self.source else call
+
 
 class Drop(NamedTuple):
     """A tensor is not used any more.

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from burn.dtype import DType, DTypeUsage
 from burn.errors import ArgumentError, BurnError, UnsupportedOpError
-from burn.ir import OperationIr, TensorIr, metas_of, promoted_dtype
-from burn.ops import REGISTRY, Op, observing
+from burn.ir import OperationIr, TensorIr, promoted_dtype
+from burn.ops import REGISTRY, observing
 from burn.ops.quiet import is_busy
 from burn.ops.table import specialized
 from burn.router.bridge import InnerDevice, MultiBackendBridge, TensorHandle
@@ -114,7 +114,7 @@ class InProcessClient(RunnerClient):
             function = self.function(name, promoted_dtype(definition, inputs))
             result = function(*operands, **attributes)
         except Exception as error:  # noqa: BLE001 — of whatever library is underneath
-            result = self._recover(error, definition, operation, operands)
+            result = self._recover(error, operation, operands)
         if len(outputs) == 1:
             self.handles[outputs[0].id] = result
             return
@@ -137,19 +137,16 @@ class InProcessClient(RunnerClient):
                 hint="A tensor belongs to one client, until it is dropped",
             ) from None
 
-    def _recover(
-        self, error: Exception, definition: Op, operation: OperationIr, operands: list[Any]
-    ) -> Any:
+    def _recover(self, error: Exception, operation: OperationIr, operands: list[Any]) -> Any:
         """Run an operation again that did not run, or raise the error of one that failed."""
-        name, inputs, attributes, *_ = operation
-        described = definition.describe(metas_of(inputs), attributes)
+        described = operation.describe()
         if isinstance(error, BurnError) or not (
             is_busy(error) or self.inner.backend.because_of_settings(error)
         ):
             self._fail(error, described)
         try:
             with self._ops.backend.quiet():
-                return getattr(self._ops, name)(*operands, **attributes)
+                return getattr(self._ops, operation.name)(*operands, **operation.attributes)
         except Exception as second:  # noqa: BLE001 — of whatever library is underneath
             self._fail(second, described)
 
