@@ -16,6 +16,7 @@ import pytest
 
 import burn
 from burn.ir import Program, RuntimeNumber, TensorSpec, trace
+from burn.testing import MockDevice, mock_backend
 
 CPU = burn.Device("cpu")
 AUTODIFF = CPU.autodiff()
@@ -419,6 +420,34 @@ def test_an_error_of_values_names_the_op_and_the_line(device):
     assert "index 7" in str(failure.value)
     if device != "opencl":  # which raises when a result is read
         assert line_of(f, "# the line") in str(failure.value)
+
+
+def test_a_device_without_a_dtype_of_the_program_is_named_with_the_op_or_constant():
+    def wide(x):
+        return burn.astype(burn.astype(x, burn.float64) * 2.0, burn.float32)
+
+    programs = {
+        r"cast\(float32\[2\], dtype=burn.float64\) at .*test_programs.py:\d+": trace(
+            wide, tensor(1.0, 2.0)
+        ),
+        "a constant of a program": trace(
+            lambda x: x + burn.astype(tensor(1.0, 2.0, dtype=burn.float64), burn.float32),
+            tensor(1.0, 2.0),
+        ),
+    }
+    with burn.registered(mock_backend("narrow", [MockDevice("unit", without=("float64",))])):
+        for message, program in programs.items():
+            with pytest.raises(burn.DTypeError, match=f"{message}: narrow:0 has no float64"):
+                program(tensor(1.0, 2.0, device="narrow"))
+
+
+def test_constants_that_do_not_fit_are_out_of_memory():
+    program = trace(lambda x: x + burn.asarray(np.ones(1000), device=CPU).sum(), tensor(1.0))
+    with (
+        burn.registered(mock_backend("small", [MockDevice("unit", memory=500)])),
+        pytest.raises(burn.OutOfMemoryError, match="a constant of a program: small:0"),
+    ):
+        program(tensor(1.0, device="small"))
 
 
 def test_an_error_of_a_library_names_the_op_and_the_line():
@@ -876,3 +905,19 @@ def test_results_are_tracked_where_those_of_the_function_are():
     assert (tracked.is_tracked, gradient.is_tracked, constant.is_tracked) == (True, False, False)
     assert (gradient.device, str(constant.device)) == (several(w, x)[1].device, str(device))
     assert tracked.backward()[w].tolist() == x.tolist()
+
+
+def test_each_operation_of_a_long_program_has_its_line():
+    def f(x):
+        for _ in range(600):
+            x = x + 1.0
+            x = x * 0.5
+        return x
+
+    program = trace(f, tensor(1.0, 2.0))
+    loaded = Program.from_bytes(program.to_bytes())
+    for run in (program, loaded):
+        with burn.profile(show=False) as profile:
+            run(tensor(1.0, 2.0))
+        lines = [line_of(f, "x + 1.0"), line_of(f, "x * 0.5")] * 600
+        assert [event.line.rpartition("/")[2] for event in profile.events[-1200:]] == lines
