@@ -11,7 +11,8 @@ from typing import Final
 __all__ = ["PROGRAM", "source_line"]
 
 PROGRAM: Final = "<burn.ir.GraphIr>"
-"""File name of the functions that run programs; their global `sources` has the lines of users."""
+"""File name of the functions that run programs; their global `source_at` gives a line of the user's
+for the offset of an instruction. Python finds the number of a line in time that grows with it."""
 
 # As `co_filename` spells it, which may differ from what the file system calls it.
 _PACKAGE: Final = str(Path(sys._getframe().f_code.co_filename).parent.parent) + os.sep
@@ -49,7 +50,7 @@ def source_line() -> str:
         if shown:
             return f"{shown}:{frame.f_lineno}"
         if filename == PROGRAM:
-            source: str = frame.f_globals["sources"].get(frame.f_lineno, "")
+            source: str = frame.f_globals["source_at"](frame.f_lasti)
             if source:
                 return source
         frame = frame.f_back  # type: ignore[assignment]  # None ends the loop
