@@ -76,19 +76,19 @@ class Differentiation(Generic[_Tensor]):
     def grad(self, x: _Tensor, gradients: Any) -> _Tensor | None:
         """Gradient of a tensor, on the device below autodiff."""
         backend = self._autodiff_device(x).backend
-        return self._wrap_gradient(x, backend.grad(x.primitive, _primitives(gradients)))
+        return self._wrap_gradient(x, backend.grad(x.primitive, _primitives(gradients, x)))
 
     def grad_remove(self, x: _Tensor, gradients: Any) -> _Tensor | None:
         """Gradient of a tensor, which is taken out."""
         backend = self._autodiff_device(x).backend
-        return self._wrap_gradient(x, backend.grad_remove(x.primitive, _primitives(gradients)))
+        return self._wrap_gradient(x, backend.grad_remove(x.primitive, _primitives(gradients, x)))
 
     def grad_replace(self, x: _Tensor, gradients: Any, grad: _Tensor) -> None:
         """Put another gradient in place of that of a tensor."""
         backend = self._autodiff_device(x).backend
         common_device(x.tensor_type.device, grad.tensor_type.device)
         primitive = self._untracked(grad, "a gradient")
-        backend.grad_replace(x.primitive, _primitives(gradients), primitive)
+        backend.grad_replace(x.primitive, _primitives(gradients, x), primitive)
 
     def retain_grad(self, x: _Tensor) -> None:
         """Keep the gradient of a tensor that was computed from leaves."""
@@ -130,9 +130,10 @@ class Differentiation(Generic[_Tensor]):
         return self.wrap(gradient, x.tensor_type.device.below.type_of(gradient))
 
 
-def _primitives(gradients: object) -> Primitives:
+def _primitives(gradients: object, x: DispatchTensor) -> Primitives:
     if not isinstance(gradients, Gradients):
         raise OperandTypeError(
             f"gradients must be what backward() returned, not {type(gradients).__name__}"
         )
+    gradients.check_trace(x)
     return gradients.primitives

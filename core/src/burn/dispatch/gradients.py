@@ -14,6 +14,7 @@ from burn.errors import (
     MissingGradientError,
     OperandTypeError,
     ShapeError,
+    TraceError,
 )
 
 __all__ = ["Gradients", "name_of", "replacement"]
@@ -167,7 +168,18 @@ class Gradients(Mapping[Any, Any]):
         primitive = x.primitive if isinstance(x, DispatchTensor) else None
         if not isinstance(primitive, AutodiffTensor):
             return None
+        self.check_trace(x)
         return self.primitives.get(primitive.node)
+
+    def check_trace(self, x: Any) -> None:
+        """Raise TraceError if these are gradients from outside of the trace that a tensor is in."""
+        if x.tensor_type.device.is_traced and not (self._device and self._device.is_traced):
+            raise TraceError(
+                "gradients from outside of the function that is traced: each call of the program "
+                "would read the same",
+                hint="Read the gradient outside, and pass the tensor; or call backward inside",
+                operation="grad",
+            )
 
     def _tensor_of(self, leaf: Leaf) -> DispatchTensor:
         """The tensor that the user holds, or an equal one if there is none any more."""

@@ -12,6 +12,7 @@ from burn.autodiff import AutodiffTensor, Node
 from burn.dispatch import DispatchTensor
 from burn.errors import TraceError
 from burn.router import Recorder, RouterTensor
+from burn.transforms.program import Calling
 
 __all__ = ["check_escapes"]
 
@@ -38,7 +39,8 @@ def check_escapes(recorder: Recorder, operation: str) -> None:
     raise TraceError(
         f"the function keeps a tensor of the trace in {found or 'an object elsewhere'}: it has no "
         "value there",
-        hint="Return it; or write it to a tensor that exists, as in x[...] = value",
+        hint="Return it, in lists, tuples, dicts or classes of burn.tree.register; or write it to "
+        "a tensor that exists, as in x[...] = value",
         operation=operation,
     )
 
@@ -72,6 +74,8 @@ def _name(holder: Any, kept: Any) -> str | None:
     """How a message names an object that refers to another one; None if that is to be named."""
     if isinstance(holder, dict):
         return _name_in_dict(holder, kept)
+    if isinstance(holder, Calling):
+        return "a part of its result that is no container"
     if isinstance(holder, types.CellType):
         return _name_of_cell(holder)
     members = getattr(holder, "__dict__", None)

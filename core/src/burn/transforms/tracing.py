@@ -266,9 +266,9 @@ def trace(function: Callable[..., Any], /, *examples: Any) -> Program:
     Notes
     -----
     A tensor from outside shows no values until `trace` returns, so other threads may not use it
-    meanwhile. A result is tracked by the leaves among the inputs, as that of the function is, unless
-    the function has taken their gradients itself. The function runs once here: what it does beside
-    computing with tensors, a program does not repeat.
+    meanwhile. A result is tracked by the leaves among the inputs, as that of the function is, but
+    not if the function has taken their gradients itself. The function runs once here: what it does
+    beside computing with tensors, a program does not repeat. A view that it returns is independent.
 
     Examples
     --------
@@ -319,8 +319,7 @@ def _traced(function: Callable[..., Any], examples: tuple[Any, ...]) -> tuple[Re
     call = _Call(trace, examples)
     leaves, result_structure = call.run(function)
     tensors = [leaf for leaf in leaves if is_tensor(leaf)]
-    rebound = call.rebound()
-    new_values = [value for _, value in rebound]
+    new_values = [value for _, value in call.rebound]
     recorder = trace.recorder
     graph = GraphIr(
         (*call.inputs, *[_ir_of(one.start) for one in trace.captured]),
@@ -336,7 +335,7 @@ def _traced(function: Callable[..., Any], examples: tuple[Any, ...]) -> tuple[Re
         tuple([one.tensor for one in trace.captured]),
         tuple([_result_of(leaf, trace) if is_tensor(leaf) else leaf for leaf in leaves]),
         result_structure,
-        tuple([(index, _result_of(value, trace)) for index, value in rebound]),
+        tuple([(index, _result_of(value, trace)) for index, value in call.rebound]),
         call.same_leaves(),
         tensors[0].device.untraced.hardware if tensors else None,
     )
@@ -368,12 +367,15 @@ class _Call:
         The containers of the arguments.
     arguments : list of Argument
         Their leaves.
+    rebound : list of (int, Tensor)
+        What the call rebound, as `Calling.rebound` has it, and the new values.
     """
 
     def __init__(self, trace: Tracing, examples: tuple[Any, ...]) -> None:
         self._trace = trace
         self._examples, self.structure = flatten(examples)
         self.arguments: list[Argument] = []
+        self.rebound: list[tuple[int, Any]] = []
         self._values: list[Any] = []
         names = paths(examples, "arguments")
         for leaf, name in zip(self._examples, names, strict=True):
@@ -400,7 +402,6 @@ class _Call:
     def run(self, function: Callable[..., Any]) -> tuple[list[Any], Structure]:
         """Call the function: the leaves of its result, and their containers."""
         trace = self._trace
-        self._rebound: list[tuple[int, Any]] = []
         with (
             plans_hidden_from_traces(),
             tracing(trace),
@@ -419,7 +420,7 @@ class _Call:
                         hint="Count outside of the function, or pass a tensor instead",
                         operation="ir.trace",
                     )
-            self._rebound = self._find_rebound()
+            self.rebound = self._find_rebound()
         return leaves, structure
 
     def same_leaves(self) -> tuple[tuple[int, int], ...]:
@@ -437,10 +438,6 @@ class _Call:
             if isinstance(start, AutodiffTensor)
         ]
         return tuple([pair for pair in pairs if pair[0] != pair[1]])
-
-    def rebound(self) -> list[tuple[int, Any]]:
-        """What the call rebound, and the new values: an index, as `Calling.rebound` has it."""
-        return self._rebound
 
     def _find_rebound(self) -> list[tuple[int, Any]]:
         found = []
