@@ -5,7 +5,6 @@ operands agree they go straight to the device's op table. `Dispatch.execute` is 
 everything else: it finds the device, promotes, converts numbers, and explains what went wrong.
 """
 
-from burn.devices.transfer import fail
 from burn.dispatch._operands import (
     DispatchTensor,
     as_python,
@@ -28,7 +27,6 @@ __all__ = [
     "binary",
     "common_device",
     "dtype_with_number",
-    "fail",
     "join_trace",
     "meta_of",
     "prevailing_strategy",

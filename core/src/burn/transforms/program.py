@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
+from itertools import zip_longest
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -12,7 +13,8 @@ import numpy as np
 
 from burn.autodiff import AutodiffTensor, Leaf, is_wrapped, untracked
 from burn.devices import VMAP, Device, TensorType, transforms
-from burn.dispatch import common_device, fail, join_trace, meta_of
+from burn.devices.transfer import fail
+from burn.dispatch import common_device, join_trace, meta_of
 from burn.errors import (
     ArgumentError,
     DeviceMismatchError,
@@ -27,7 +29,7 @@ from burn.ir import Execution, GraphIr, OperationIr, ScalarIr, TensorIr
 from burn.ops.arguments import python_number
 from burn.ops.quiet import is_busy
 from burn.transforms._arguments import is_tensor
-from burn.tree import Structure, flatten, unflatten
+from burn.tree import Structure, flatten, paths, unflatten
 
 if TYPE_CHECKING:
     from burn.aliases import Primitive
@@ -259,14 +261,7 @@ class Program(GraphIr):
         calling = self.calling
         leaves, structure = flatten(args)
         if structure != calling.structure:
-            wanted, given = len(calling.structure.children), len(args)
-            raise ArgumentError(
-                f"the program takes {wanted} arguments, and was given {given}"
-                if wanted != given
-                else "the containers of the arguments are others than those of the examples",
-                hint="A program is called like the function that was traced",
-                operation="a program",
-            )
+            raise _other_containers(calling, args)
         inputs, tensors, layered = self._inputs(leaves)
         where = self._device(tensors, device)
         is_layered = any(map(is_wrapped, inputs))
@@ -435,6 +430,23 @@ class Program(GraphIr):
             targets.append(target)
         for target, value in zip(targets, values, strict=True):
             write(target, lambda value=value: value, "a program")  # type: ignore[misc]  # of this round
+
+
+def _other_containers(calling: Calling, args: tuple[Any, ...]) -> ArgumentError:
+    """The error of arguments in other containers than the examples; it names the first."""
+    wanted, given = len(calling.structure.children), len(args)
+    if wanted != given:
+        what = f"the program takes {wanted} arguments, and was given {given}"
+    else:
+        what = "the containers of the arguments are others than those of the examples"
+        expected = [one.name for one in calling.arguments]
+        pairs = zip_longest(paths(args, "arguments"), expected, fillvalue="nothing")
+        first = next((pair for pair in pairs if pair[0] != pair[1]), None)
+        if first is not None:
+            what += f": {first[0]} where they have {first[1]}"
+    return ArgumentError(
+        what, hint="A program is called like the function that was traced", operation="a program"
+    )
 
 
 def _other_leaf(calling: Calling, first: int, second: int) -> ArgumentError:
