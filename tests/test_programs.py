@@ -924,3 +924,31 @@ def test_each_operation_of_a_long_program_has_its_line():
             run(tensor(1.0, 2.0))
         lines = [line_of(f, "x + 1.0"), line_of(f, "x * 0.5")] * 600
         assert [event.line.rpartition("/")[2] for event in profile.events[-1200:]] == lines
+
+
+def test_a_write_to_a_tensor_that_is_made_inside_copies_nothing(monkeypatch):
+    def fill(rows):
+        table = burn.zeros((3, 4), device="cpu")
+        first = table[0]
+        for index in range(3):
+            table[index] = rows[index]
+        return table, first, rows
+
+    rows = burn.asarray([[1.0] * 4, [2.0] * 4, [3.0] * 4], device="cpu")
+    program = trace(fill, rows)
+    expected = [one.tolist() for one in fill(rows)]
+    backend = burn.Device("cpu").ops.backend
+    writes = []
+    write = type(backend).write_slice
+
+    def counted(self, x, value, *, slices):
+        writes.append(slices)
+        write(self, x, value, slices=slices)
+
+    monkeypatch.setattr(type(backend), "write_slice", counted)
+    assert [one.tolist() for one in program(rows)] == expected
+    assert writes
+    rows[0] = 9.0
+    kept = rows.tolist()
+    assert program(rows)[0].tolist() == kept
+    assert rows.tolist() == kept

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any
 from burn.errors import BurnError
 from burn.ir._operands import promoted_dtype, tensors_among
 from burn.ir.graph import Drop, GraphIr, OperationIr, ScalarIr, Status, TensorIr
-from burn.ops import REGISTRY, observing
+from burn.ops import REGISTRY, OpTable, observing
 from burn.ops.source import PROGRAM
 from burn.ops.table import specialized
 
 if TYPE_CHECKING:
-    from burn.ops import OpTable
     from burn.ops.signature import Primitive
 
 __all__ = ["Execution"]
@@ -26,7 +25,8 @@ class Execution:
     """A graph made ready to run on one op table.
 
     Each operation is a line of a Python function, with the op of the table and the attributes as
-    names: a call costs what the table's callable costs, and no look-up of a tensor.
+    names: a call costs what the table's callable costs, and no look-up of a tensor. A write to a
+    slice of a tensor that is used for the last time is one in place, where the backend permits it.
 
     Parameters
     ----------
@@ -145,13 +145,21 @@ class Execution:
                 names[f"a{index}_{name}"] = value
                 arguments.append(f"{name}=a{index}_{name}")
         targets = ", ".join(map(_name, operation.outputs))
-        call = f"{targets} = f{index}({', '.join(arguments)})"
+        call = f"f{index}({', '.join(arguments)})"
         last = {
             _name(one)
             for one in tensors_among(operation.inputs)
             if one.status is Status.READ_WRITE and _name(one) not in names
         }
-        return f"{call}; del {', '.join(sorted(last))}" if last else call
+        x = arguments[0] if arguments else ""
+        if operation.name == "slice_assign" and x in last and type(self.table) is OpTable:
+            # The function alone holds the tensor, and only in its own line: `can_write` counts.
+            names[f"c{index}"] = self.table.backend.can_write
+            names[f"w{index}"] = self.table.backend.write_slice
+            in_place = f"c{index}({x}, []) and w{index}({', '.join(arguments)}) is None"
+            call = f"{x} if {in_place} else {call}"
+        end = f"; del {', '.join(sorted(last))}" if last else ""
+        return f"{targets} = {call}{end}"
 
 
 def _source_at(code: types.CodeType, by_line: Mapping[int, OperationIr]) -> Callable[[int], str]:
