@@ -3,6 +3,7 @@
 import dataclasses
 import gc
 import warnings
+import weakref
 
 import numpy as np
 import pytest
@@ -320,6 +321,15 @@ def test_a_plugin_can_be_tried_with_devices_of_its_own_types():
         assert device.name == "acme:0"
         assert device.info.memory == 1 << 20
         assert device.type == "npu"
+
+
+def test_nothing_is_left_of_a_backend_when_another_gets_its_name():
+    left = []
+    for _ in range(2):
+        with burn.registered(mock_backend("acme")):
+            left.append(weakref.ref((burn.ones(2, device="acme") * 2.0).tensor_type))
+    gc.collect()
+    assert left[0]() is None
 
 
 class FailingBackend(type(BACKEND)):

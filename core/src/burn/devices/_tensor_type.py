@@ -6,6 +6,7 @@ import contextlib
 import threading
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakSet
 
 from burn.devices._transforms import running_trace
 
@@ -39,7 +40,7 @@ class TensorType:
         type and of such a type runs here.
     """
 
-    __slots__ = ("calls", "constants", "device", "dtype", "scalars")
+    __slots__ = ("__weakref__", "calls", "constants", "device", "dtype", "scalars")
 
     def __init__(self, device: Device, dtype: DType) -> None:
         self.device = device
@@ -49,7 +50,7 @@ class TensorType:
         self.constants: frozenset[TensorType] = frozenset()
         with _lock:
             if not device.is_traced:
-                _outside_of_traces.append(self)
+                _outside_of_traces.add(self)
                 if _traces:
                     self.calls = _HiddenPlans(self.calls)
         if dtype.is_float:
@@ -94,7 +95,7 @@ class _HiddenPlans(dict[Any, Any]):
 _lock: Final = threading.RLock()
 """Held while a trace begins or ends, and while a TensorType is made."""
 
-_outside_of_traces: Final[list[TensorType]] = []
+_outside_of_traces: Final[WeakSet[TensorType]] = WeakSet()
 """Every TensorType of a device whose ops run."""
 
 _traces = 0
