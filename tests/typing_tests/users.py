@@ -66,7 +66,7 @@ def traced(x: burn.Tensor) -> int:
 
 
 def typos(x: burn.Tensor) -> None:
-    burn.ir.Program.run  # type: ignore[attr-defined]
+    burn.ir.traced(burn.exp, x)  # type: ignore[attr-defined]
     burn.summ(x)  # type: ignore[attr-defined]
     burn.linalg.inverse(x)  # type: ignore[attr-defined]
     burn.testing.assert_near(x, x)  # type: ignore[attr-defined]
