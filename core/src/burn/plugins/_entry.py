@@ -135,9 +135,7 @@ class BackendEntry:
     conflict: PluginError | None = field(default=None, init=False)
     backend: Backend | None = field(default=None, init=False)
     handles: dict[tuple[str, int], Any] = field(default_factory=dict, init=False, repr=False)
-    decorated: dict[tuple[object, ...], Any] = field(
-        default_factory=dict, init=False, repr=False
-    )
+    decorated: dict[tuple[object, ...], Any] = field(default_factory=dict, init=False, repr=False)
     lock: threading.RLock = field(default_factory=threading.RLock, init=False, repr=False)
     _parsed: dict[tuple[str, int], DeviceInfo] = field(default_factory=dict, init=False, repr=False)
     _probe: Probe = field(init=False, repr=False)
