@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import bisect
+import functools
 import threading
 import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from burn.errors import BurnError
 from burn.ir._operands import promoted_dtype, tensors_among
@@ -14,6 +17,7 @@ from burn.ir.graph import Drop, GraphIr, OperationIr, ScalarIr, Status, TensorIr
 from burn.ops import REGISTRY, OpTable, observing
 from burn.ops.source import PROGRAM
 from burn.ops.table import specialized
+from burn.tensor_data import TensorData
 
 if TYPE_CHECKING:
     from burn.ops.signature import Primitive
@@ -88,6 +92,21 @@ class Execution:
         operation = None if step is None else self._by_line.get(step.tb_lineno)
         return "a program" if operation is None else operation.describe()
 
+    @functools.cached_property
+    def _writes_in_place(self) -> bool:
+        """Whether `can_write` tells a tensor of one local variable from a tensor of two.
+
+        It counts references. Later versions of Python may not count those that a call only borrows.
+        """
+        table = self.table
+        if type(table) is not OpTable:
+            return False
+        backend = observing.plain(table.backend)
+        x = backend.from_data(TensorData(np.zeros(1, np.bool_)), table.device)
+        of_one = backend.can_write(x, [])
+        second = x
+        return of_one and not backend.can_write(second, [])
+
     def _prepare(self) -> None:
         """Take the callables of the table as they are now: observers may have come or gone."""
         with self._lock:
@@ -152,7 +171,7 @@ class Execution:
             if one.status is Status.READ_WRITE and _name(one) not in names
         }
         x = arguments[0] if arguments else ""
-        if operation.name == "slice_assign" and x in last and type(self.table) is OpTable:
+        if operation.name == "slice_assign" and x in last and self._writes_in_place:
             # The function alone holds the tensor, and only in its own line: `can_write` counts.
             names[f"c{index}"] = self.table.backend.can_write
             names[f"w{index}"] = self.table.backend.write_slice
