@@ -267,10 +267,13 @@ class TorchBackend(
             return super().to_dlpack(x, stream=stream, max_version=max_version, copy=copy)
         self._ops_of(x).index_checks.raise_errors()
         exported = x.clone() if copy else x
-        try:
-            return exported.__dlpack__(stream=stream, max_version=max_version)
-        except TypeError:  # torch before 2.9 has no max_version
-            return exported.__dlpack__(stream=stream)
+        # Torch exports memory of its current GPU alone.
+        current = torch.cuda.device(x.device) if x.is_cuda else contextlib.nullcontext()
+        with current:
+            try:
+                return exported.__dlpack__(stream=stream, max_version=max_version)
+            except TypeError:  # torch before 2.9 has no max_version
+                return exported.__dlpack__(stream=stream)
 
     def from_dlpack(self, x: Any, device: DeviceId) -> Primitive | None:
         """Torch's tensor in the memory; a tensor of torch itself if it can be a primitive."""
