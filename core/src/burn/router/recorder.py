@@ -158,17 +158,6 @@ class TraceTable(RouterTable):
 
     is_observed = False
 
-    if not TYPE_CHECKING:
-
-        @property
-        def client(self) -> Recorder:
-            """What writes down the ops of the running trace."""
-            return self.backend.recorder(self.device)
-
-        @client.setter
-        def client(self, client: None) -> None:
-            """There is one for each trace."""
-
     def _resolve(self, definition: Op) -> Callable[..., Any]:
         name = definition.name
         infer = Inference(definition)
@@ -316,6 +305,7 @@ class TraceBackend(Backend):
 
     def for_device(self, device: DeviceId) -> OpTable:
         """The op table of a device."""
+        # Each trace has a client of its own, which the calls find.
         return TraceTable(self, device, cast("Any", None))
 
     def from_data(self, data: TensorData, device: DeviceId) -> RouterTensor:
