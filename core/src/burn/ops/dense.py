@@ -11,6 +11,7 @@ from burn.ops.op import Context, Tag, op
 from burn.ops.shapes import size
 from burn.ops.signature import (
     Cotangent,
+    Flag,
     FloatOperand,
     Gradients,
     IndexOperand,
@@ -23,19 +24,30 @@ from burn.ops.table import OpTable
 
 
 @op(Tag.CONTRACTION | Tag.COMPUTE_BOUND)
-def linear(x: FloatOperand, weight: FloatOperand, bias: OptionalFloat) -> Meta:
+def linear(
+    x: FloatOperand, weight: FloatOperand, bias: OptionalFloat, *, transposed: Flag = False
+) -> Meta:
     """``x @ weight + bias`` over the last axis of `x`.
 
-    `weight` has shape (in, out), and `bias` (out,): the layout of burn. PyTorch's weight is the
-    transpose. float16 and bfloat16 add up in float32.
+    `weight` has shape (in, out): the layout of burn; or, if `transposed`, (out, in): that of
+    PyTorch. `bias` has shape (out,). float16 and bfloat16 add up in float32.
     """
-    return Meta(_output_shape(x, weight, bias), x.dtype)
+    return Meta(_output_shape(x, weight, bias, transposed=transposed), x.dtype)
 
 
 @linear.decomposition
 @in_float32
-def _(ops: OpTable, x: Primitive, weight: Primitive, bias: Primitive | None) -> Primitive:
-    shape = _output_shape(x, weight, bias)
+def _(
+    ops: OpTable,
+    x: Primitive,
+    weight: Primitive,
+    bias: Primitive | None,
+    *,
+    transposed: bool = False,
+) -> Primitive:
+    shape = _output_shape(x, weight, bias, transposed=transposed)
+    if transposed:
+        weight = transpose_matrices(ops, weight)
     output = ops.matmul(x if len(x.shape) > 1 else _rows(ops, x), weight)
     if bias is not None:
         output = ops.add(output, bias)
@@ -45,11 +57,13 @@ def _(ops: OpTable, x: Primitive, weight: Primitive, bias: Primitive | None) -> 
 @linear.gradient(saves={"x": ("weight",), "weight": ("x",), "bias": ()})
 def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     x, weight = ctx.saved
+    transposed = ctx.attrs.get("transposed", False)
     to_x = to_weight = to_bias = None
     if ctx.needs[0]:
-        to_x = ops.linear(g, transpose_matrices(ops, weight), None)
-    if ctx.needs[1]:
-        to_weight = ops.matmul(transpose_matrices(ops, _rows(ops, x)), _rows(ops, g))
+        to_x = ops.linear(g, weight, None, transposed=not transposed)
+    if ctx.needs[1]:  # in the layout of the weight
+        rows, columns = (g, x) if transposed else (x, g)
+        to_weight = ops.matmul(transpose_matrices(ops, _rows(ops, rows)), _rows(ops, columns))
     if ctx.needs[2]:
         to_bias = ops.sum(_rows(ops, g), axis=(0,), keepdims=False, dtype=ops.dtype(g))
     return to_x, to_weight, to_bias
@@ -65,22 +79,30 @@ def _rows(ops: OpTable, x: Primitive) -> Primitive:
 
 
 def _output_shape(
-    x: Meta | Primitive, weight: Meta | Primitive, bias: Meta | Primitive | None
+    x: Meta | Primitive,
+    weight: Meta | Primitive,
+    bias: Meta | Primitive | None,
+    *,
+    transposed: bool,
 ) -> Shape:
     shape, matrix = tuple(x.shape), tuple(weight.shape)
     if len(matrix) != 2:
-        raise ShapeError(f"weight has shape {matrix}", hint="It is a matrix of shape (in, out)")
-    if not shape or shape[-1] != matrix[0]:
+        layout = "(out, in)" if transposed else "(in, out)"
+        raise ShapeError(f"weight has shape {matrix}", hint=f"It is a matrix of shape {layout}")
+    (inputs, outputs), row, column = matrix, "row", "column"
+    if transposed:
+        inputs, outputs, row, column = outputs, inputs, column, row
+    if not shape or shape[-1] != inputs:
         raise ShapeError(
             f"x of shape {shape} does not fit a weight of shape {matrix}",
-            hint=f"The last axis of x must have length {matrix[0]}, as weight has that many rows",
+            hint=f"The last axis of x must have length {inputs}, as weight has that many {row}s",
         )
-    if bias is not None and tuple(bias.shape) != matrix[1:]:
+    if bias is not None and tuple(bias.shape) != (outputs,):
         raise ShapeError(
-            f"bias has shape {tuple(bias.shape)} where {matrix[1:]} is needed",
-            hint="It has one element for each column of the weight",
+            f"bias has shape {tuple(bias.shape)} where {(outputs,)} is needed",
+            hint=f"It has one element for each {column} of the weight",
         )
-    return (*shape[:-1], matrix[1])
+    return (*shape[:-1], outputs)
 
 
 @op(Tag.CHECKS_INDICES)

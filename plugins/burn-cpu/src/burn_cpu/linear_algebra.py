@@ -26,8 +26,12 @@ class LinearAlgebraOps(CpuOps):
             return rows.reshape(*x1.shape[:-1], x2.shape[-1])
         return np.matmul(x1, x2)
 
-    def linear(self, x: Array, weight: Array, bias: Array | None) -> Array:
+    def linear(
+        self, x: Array, weight: Array, bias: Array | None, *, transposed: bool = False
+    ) -> Array:
         """One product for the whole batch; the bias is added to it in place."""
+        if transposed:
+            weight = weight.T
         if weight.ndim != 2 or not x.shape or (bias is not None and bias.shape != weight.shape[1:]):
             raise ValueError(f"x {x.shape}, weight {weight.shape}")
         dtype = x.dtype

@@ -15,7 +15,7 @@ from burn_torch.dtypes import HALF_FLOATS, TORCH_DTYPES, Tensor
 from burn_torch.precision import in_float32
 from burn_torch.settings import without_autocast
 
-_matmul, _addmm = torch.matmul, torch.addmm
+_matmul, _addmm, _linear = torch.matmul, torch.addmm, torch.nn.functional.linear
 _linalg: Any = torch.linalg
 _EXACT_DTYPES: Final = frozenset([torch.float32, torch.float64])
 """Dtypes whose products torch computes exactly on every device, unless it is set otherwise."""
@@ -53,18 +53,21 @@ class LinearAlgebraOps(TorchOps):
             return _of_integers(x1, x2)
         return self._product(_matmul, x1, x2)
 
-    def linear(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-        """`torch.addmm`."""
-        if weight.dim() != 2 or not x.dim() or x.size(-1) != weight.size(0):
+    def linear(
+        self, x: Tensor, weight: Tensor, bias: Tensor | None, *, transposed: bool = False
+    ) -> Tensor:
+        """`torch.nn.functional.linear` if transposed, else `torch.addmm`."""
+        function, inputs, outputs = (_linear, 1, 0) if transposed else (_affine, 0, 1)
+        if weight.dim() != 2 or not x.dim() or x.size(-1) != weight.size(inputs):
             raise ValueError(f"x {x.shape}, weight {weight.shape}")
-        if bias is not None and (bias.dim() != 1 or bias.size(0) != weight.size(1)):
+        if bias is not None and (bias.dim() != 1 or bias.size(0) != weight.size(outputs)):
             raise ValueError(f"bias {bias.shape}, weight {weight.shape}")
         dtype = x.dtype
         if self._is_exact(dtype):
-            result = _affine(x, weight, bias)
+            result = function(x, weight, bias)
             if result.dtype is dtype:
                 return result
-        return self._product(_affine, x, weight, bias)
+        return self._product(function, x, weight, bias)
 
     def _is_exact(self, dtype: torch.dtype) -> bool:
         """Whether torch, as it is set, computes products of a dtype exactly."""

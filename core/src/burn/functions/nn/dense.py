@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 __all__ = ["attention", "embedding", "linear"]
 
 
-def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, /) -> Tensor:
+def linear(
+    x: Tensor, weight: Tensor, bias: Tensor | None = None, /, *, transposed: bool = False
+) -> Tensor:
     """``x @ weight + bias``, over the last axis of `x`.
 
     Parameters
@@ -23,9 +25,11 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, /) -> Tensor:
     x : Tensor, shape (..., in)
         Float tensor.
     weight : Tensor, shape (in, out)
-        In the layout of the product; PyTorch's weight is the transpose.
+        In the layout of the product; with `transposed` of shape (out, in), as in PyTorch.
     bias : Tensor, shape (out,), optional
         Added to each row of the product.
+    transposed : bool
+        Whether the product is ``x @ weight.T``.
 
     Returns
     -------
@@ -44,7 +48,9 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, /) -> Tensor:
     >>> F.linear(burn.asarray([3.0, 4.0], device="cpu"), weight).tolist()
     [3.0, 4.0, 14.0]
     """
-    return dispatch.execute_one("linear", x, weight, bias)
+    if transposed.__class__ is not bool:
+        transposed = as_flag(transposed, "transposed", "linear")
+    return dispatch.execute_one("linear", x, weight, bias, transposed=transposed)
 
 
 def embedding(weight: Tensor, indices: Tensor, /) -> Tensor:

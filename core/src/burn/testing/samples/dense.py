@@ -14,9 +14,16 @@ _WEIGHT = floats(3, 4, phase=0.1)
 _BIAS = floats(4, phase=0.2)
 
 
-def _linear_terms(x: Array, weight: Array, bias: Array | None) -> tuple[int, Array]:
-    magnitude = _linear(np.abs(x), np.abs(weight), None if bias is None else np.abs(bias))
-    return len(weight) + 1, magnitude
+def _linear_terms(
+    x: Array, weight: Array, bias: Array | None, *, transposed: bool = False
+) -> tuple[int, Array]:
+    magnitude = _linear(
+        np.abs(x),
+        np.abs(weight),
+        None if bias is None else np.abs(bias),
+        transposed=transposed,
+    )
+    return x.shape[-1] + 1, magnitude
 
 
 @reference(
@@ -36,6 +43,21 @@ def _linear_terms(x: Array, weight: Array, bias: Array | None) -> tuple[int, Arr
         sample("transposed", transposed(floats(2, 3)), transposed(_WEIGHT), strided(_BIAS)),
         sample("expanded", expanded(floats(3), 2, 3), strided(_WEIGHT), _BIAS),
         sample("transposed batch", transposed(floats(2, 5, 3)), _WEIGHT, _BIAS),
+        sample("(out, in)", floats(2, 3), floats(4, 3), _BIAS, transposed=True),
+        sample("(out, in), without bias", floats(2, 3), floats(4, 3), None, transposed=True),
+        sample("(out, in), square", floats(2, 3), floats(3, 3), floats(3), transposed=True),
+        sample("(out, in), vector", floats(3), floats(4, 3), _BIAS, transposed=True),
+        sample("(out, in), batch", floats(2, 5, 3), floats(4, 3), _BIAS, transposed=True),
+        sample("(out, in), no examples", floats(0, 3), floats(4, 3), _BIAS, transposed=True),
+        sample("(out, in), no inputs", floats(2, 0), floats(4, 0), _BIAS, transposed=True),
+        sample("(out, in), no outputs", floats(2, 3), floats(0, 3), floats(0), transposed=True),
+        sample(
+            "(out, in), layouts",
+            transposed(floats(2, 5, 3)),
+            transposed(floats(4, 3)),
+            strided(_BIAS),
+            transposed=True,
+        ),
     ],
     errors=[
         error("weight of shape (out, in)", ShapeError, floats(2, 3), floats(4, 3), None),
@@ -44,10 +66,27 @@ def _linear_terms(x: Array, weight: Array, bias: Array | None) -> tuple[int, Arr
         error("bias of another length", ShapeError, floats(2, 3), floats(3, 4), floats(3)),
         error("bias that would broadcast", ShapeError, floats(2, 3), floats(3, 4), floats(1)),
         error("0-d", ShapeError, floats(), floats(3, 4), None),
+        error(
+            "weight of shape (in, out) as transposed",
+            ShapeError,
+            floats(2, 3),
+            floats(3, 4),
+            None,
+            transposed=True,
+        ),
+        error(
+            "bias of the inputs",
+            ShapeError,
+            floats(2, 3),
+            floats(4, 3),
+            floats(3),
+            transposed=True,
+        ),
     ],
     terms=_linear_terms,
 )
-def _linear(x: Array, weight: Array, bias: Array | None) -> Array:
+def _linear(x: Array, weight: Array, bias: Array | None, *, transposed: bool = False) -> Array:
+    weight = weight.T if transposed else weight
     result = np.empty((*x.shape[:-1], weight.shape[1]))
     for index in np.ndindex(result.shape):
         terms = x[index[:-1]] * weight[:, index[-1]]
