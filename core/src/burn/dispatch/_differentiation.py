@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from burn.aliases import Primitive
-from burn.autodiff import DistributedParams, Gradients as Primitives, HookHandle
+from burn.autodiff import DistributedParams, Gradients as Primitives, HookHandle, Leaf
 from burn.device_id import DeviceId
 from burn.devices import Device, TensorType, under_running
 from burn.dispatch._operands import DispatchTensor, common_device
@@ -40,6 +40,18 @@ class Differentiation(Generic[_Tensor]):
         leaf = self.wrap(own.backend.require_grad(x.primitive, own.id), x.tensor_type)
         node = leaf.primitive.node
         node.owner, node.tensor_type = weakref.ref(leaf), x.tensor_type
+        return leaf
+
+    def leaf_for(self, x: _Tensor, value: _Tensor) -> _Tensor:
+        """A leaf with a value for the object `x` to hold: it has the hooks of the leaf that `x` is.
+
+        What other devices and pickles know that leaf by, they know the new one by as well.
+        """
+        leaf = self.require_grad(value)
+        node, old = leaf.primitive.node, getattr(x.primitive, "node", None)
+        node.owner = weakref.ref(x)
+        if isinstance(old, Leaf):
+            node.hooks, node.distributed, node.key = old.hooks, old.distributed, old.key
         return leaf
 
     def backward(

@@ -40,6 +40,7 @@ __all__ = [
     "independent",
     "is_view",
     "is_view_of",
+    "rebind",
     "root_of",
     "view_by_steps",
     "viewing",
@@ -177,6 +178,22 @@ def assign_slice(x: Tensor, value: Tensor | Scalar, slices: Slices) -> None:
         result = dispatch.execute_one("slice_assign", x, value, slices=slices)
         _check_same(x, result, "indexing")
         _rebind(root, _written(root, path, result))
+
+
+def rebind(x: Tensor, value: Tensor) -> None:
+    """Let an object hold what another tensor holds; views of it are computed again.
+
+    A view is independent of its root from then on. `value` is no view, and has the shape of `x`.
+    """
+    if x.link is None:  # without views, as most tensors are
+        _assign(x, value)
+        return
+    with _lock:
+        if is_view(x):
+            views = _views_of(root_of(x))
+            views.difference_update([one for one in views if one() is x])
+            x.link = None
+        _rebind(x, value)
 
 
 def _apply(steps: Sequence[Step], x: Tensor) -> Tensor:

@@ -1,0 +1,69 @@
+"""New values for tensors that other objects refer to: parameters, and statistics of layers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from burn.autodiff import is_wrapped
+from burn.dispatch import join_trace
+from burn.errors import AutodiffError, ShapeError
+from burn.functions.common import dispatch
+from burn.functions.views import rebind
+
+if TYPE_CHECKING:
+    from burn.tensor.tensor import Tensor
+
+__all__ = ["assign"]
+
+
+def assign(x: Tensor, value: Tensor, *, require_grad: bool | None = None) -> None:
+    """Let an object hold what another tensor holds; see `Tensor.assign`.
+
+    Raises
+    ------
+    ShapeError
+        If the shapes differ.
+    AutodiffError
+        If the value of a leaf would be tracked, or a transform computed the value.
+    """
+    join_trace(x)
+    join_trace(value)
+    if value.shape != x.shape:
+        raise ShapeError(
+            f"a value of shape {value.shape} for a tensor of shape {x.shape}",
+            hint="The shapes agree; make another tensor for another shape",
+            operation="assign",
+        )
+    own, device = x.tensor_type.device, value.tensor_type.device
+    is_leaf = dispatch.is_require_grad(x) if require_grad is None else require_grad
+    if dispatch.is_require_grad(value):
+        value = dispatch.detach(value)
+    elif is_leaf and dispatch.is_tracked(value):
+        raise AutodiffError(
+            "the value of a leaf was computed from tracked tensors",
+            hint="Call .detach() on the value; or compute it inside burn.no_grad()",
+            operation="assign",
+        )
+    if device is not own and (require_grad is None or len(device.layers) > max(1, len(own.layers))):
+        value = _on_same_layers(value, x)
+    if is_leaf:
+        value = dispatch.leaf_for(x, value)
+    elif require_grad is False:
+        value = dispatch.detach(value)
+    rebind(x, value)
+
+
+def _on_same_layers(value: Tensor, x: Tensor) -> Tensor:
+    """A value from the hardware of `x`, on the device of `x` unless it is tracked or a batch."""
+    own, device = x.tensor_type.device, value.tensor_type.device
+    if device.hardware is own.hardware and not is_wrapped(value.primitive):
+        return dispatch.wrap(value.primitive, own.tensor_type(value.dtype))
+    if len(device.layers) > max(1, len(own.layers)):
+        raise AutodiffError(
+            f"cannot give a tensor from outside what burn.{device.layers[-1]} computes from its "
+            "arguments",
+            hint="Return the value from the function; or assign value.detach(), which is a "
+            "constant, but inside burn.vmap still another one for each example",
+            operation="assign",
+        )
+    return value
