@@ -24,6 +24,7 @@ __all__ = [
     "Trace",
     "Transform",
     "each_layer",
+    "outside_of_traces",
     "recorder",
     "running",
     "running_trace",
@@ -101,6 +102,16 @@ def recorder() -> Any:
     """What writes down the ops of the running trace; None if none runs."""
     trace = _trace.get()
     return None if trace is None else trace.recorder
+
+
+@contextlib.contextmanager
+def outside_of_traces() -> Iterator[None]:
+    """Context in which ops are executed and not traced; its tensors have not joined the trace."""
+    token = _trace.set(None)
+    try:
+        yield
+    finally:
+        _trace.reset(token)
 
 
 @contextlib.contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from burn.autodiff import is_wrapped
+from burn.devices import outside_of_traces
 from burn.dispatch import join_trace
 from burn.errors import AutodiffError, ShapeError
 from burn.functions.common import dispatch
@@ -13,7 +14,7 @@ from burn.functions.views import rebind
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
 
-__all__ = ["assign"]
+__all__ = ["assign", "make_leaf"]
 
 
 def assign(x: Tensor, value: Tensor, *, require_grad: bool | None = None) -> None:
@@ -51,6 +52,15 @@ def assign(x: Tensor, value: Tensor, *, require_grad: bool | None = None) -> Non
     elif require_grad is False:
         value = dispatch.detach(value)
     rebind(x, value)
+
+
+def make_leaf(x: Tensor) -> None:
+    """Let a tensor of an autodiff device be a leaf, with the value that it has."""
+    if x.tensor_type.device.is_traced:
+        rebind(x, dispatch.leaf_for(x, x))
+        return
+    with outside_of_traces():  # the value from outside becomes a leaf, before a trace reads it
+        rebind(x, dispatch.leaf_for(x, x))
 
 
 def _on_same_layers(value: Tensor, x: Tensor) -> Tensor:

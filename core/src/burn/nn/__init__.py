@@ -1,9 +1,41 @@
-"""Neural networks: the functions of their layers and losses, in `burn.nn.functional`."""
+"""Neural networks: modules, the functions of their layers and losses, and how they start."""
 
-from burn.nn import functional
+from __future__ import annotations
 
-__all__ = ["functional"]
+import importlib
+from typing import TYPE_CHECKING, Any, Final
+
+from burn.nn import functional as functional
+
+if TYPE_CHECKING:
+    from burn.nn import init as init
+    from burn.nn.container import *
+    from burn.nn.linear import *
+    from burn.nn.module import *
+
+_FAMILIES: Final = {
+    "container": ("Sequential",),
+    "linear": ("Linear",),
+    "module": ("Module",),
+}
+"""The public names of each module of this package, which is imported when one of them is used."""
+
+_MODULE_OF: Final = {name: module for module, names in _FAMILIES.items() for name in names}
+
+__all__ = ["functional", "init", *_MODULE_OF]  # noqa: PLE0604 — names from the table above
+
+
+if not TYPE_CHECKING:  # a type checker knows the names above, and is to report all others
+
+    def __getattr__(name: str) -> Any:
+        if name == "init":
+            return importlib.import_module("burn.nn.init")
+        if name in _MODULE_OF:
+            value = getattr(importlib.import_module(f"burn.nn.{_MODULE_OF[name]}"), name)
+            globals()[name] = value
+            return value
+        raise AttributeError(f"module 'burn.nn' has no attribute {name!r}", name=name)
 
 
 def __dir__() -> list[str]:
-    return __all__
+    return sorted(__all__)

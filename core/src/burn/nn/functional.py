@@ -6,6 +6,7 @@ from burn.functions.nn.classification_loss import *
 from burn.functions.nn.convolution import *
 from burn.functions.nn.deformable_convolution import *
 from burn.functions.nn.dense import *
+from burn.functions.nn.dropout import *
 from burn.functions.nn.loss import *
 from burn.functions.nn.max_pooling import *
 from burn.functions.nn.normalization import *

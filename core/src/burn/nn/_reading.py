@@ -1,0 +1,114 @@
+"""The representation of modules: it reads like the code that makes them."""
+
+from __future__ import annotations
+
+import inspect
+import textwrap
+from typing import TYPE_CHECKING, Any, Final
+
+from burn.nn._slots import STATE, is_container
+from burn.tensor.tensor import Tensor
+
+if TYPE_CHECKING:
+    from burn.nn.module import Module
+
+__all__ = ["described"]
+
+_NOT_SHOWN: Final = frozenset({"self", "device", "dtype"})
+
+_WIDTH: Final = 80
+"""Number of characters of a line with several modules."""
+
+
+def described(module: Module) -> str:
+    """``Linear(784, 512, bias=False)``; modules below are arguments on lines of their own."""
+    return _described(module, set())
+
+
+def _described(value: Any, above: set[int]) -> str:
+    if isinstance(value, Tensor):
+        return f"{value.dtype}[{', '.join(map(str, value.shape))}]"
+    if not (hasattr(value, STATE) or _has_modules(value)) or isinstance(value, type):
+        return repr(value)
+    if id(value) in above:
+        return f"{type(value).__name__}(...)"
+    above = above | {id(value)}
+    if isinstance(value, dict):
+        parts = [f"{key!r}: {_described(one, above)}" for key, one in value.items()]
+        return _joined("{", parts, "}", ["" for _ in parts])
+    if is_container(value):
+        parts = [_described(one, above) for one in value]
+        start, end = ("[", "]") if isinstance(value, list) else ("(", ")")
+        return _joined(start, parts, end, [_note(one) for one in value])
+    arguments, shown = _arguments(value)
+    children = {
+        name: one
+        for name, one in vars(value).items()
+        if name != STATE and name not in shown and (hasattr(one, STATE) or _has_modules(one))
+    }
+    items: dict[str, Any] = children
+    sequence = getattr(value, "_sequence", None)
+    if sequence is not None:  # its modules are its arguments
+        parts = [*arguments, *[_described(one, above) for one in sequence]]
+        notes = ["" for _ in arguments] + [_note(one) for one in sequence]
+    else:
+        parts = [*arguments, *[f"{name}={_described(one, above)}" for name, one in items.items()]]
+        notes = ["" for _ in arguments] + [_note(one) for one in items.values()]
+    return _joined(f"{type(value).__name__}(", parts, ")", notes)
+
+
+def _joined(start: str, parts: list[str], end: str, notes: list[str]) -> str:
+    """Parts on one line where they fit, else on a line each with their notes."""
+    line = f"{start}{', '.join(parts)}{end}"
+    if not any(notes) and len(line) <= _WIDTH and "\n" not in line and line.count("(") < 3:
+        return line
+    rows = [
+        textwrap.indent(f"{part},{note}", "    ") for part, note in zip(parts, notes, strict=True)
+    ]
+    return "\n".join([start, *rows, end])
+
+
+def _note(value: Any) -> str:
+    """A comment behind a module all of whose own parameters are frozen."""
+    frozen = value._module_state.frozen if hasattr(value, STATE) else ()
+    own = [name for name, one in vars(value).items() if isinstance(one, Tensor)] if frozen else []
+    return "  # frozen" if frozen and set(own) - set(value.buffers) <= set(frozen) else ""
+
+
+def _arguments(module: Module) -> tuple[list[str], set[str]]:
+    """The constructor's arguments, of those that are attributes, and the names of these.
+
+    Those with a default are shown if they differ from it; ``bias=False`` where there is no bias.
+    """
+    try:
+        signature = inspect.signature(type(module).__init__)
+    except (TypeError, ValueError):
+        return [], set()
+    members = vars(module)
+    shown, names = [], set()
+    for name, parameter in signature.parameters.items():
+        if name in _NOT_SHOWN or name not in members or _has_modules(members[name]):
+            continue
+        value = members[name]
+        if hasattr(value, STATE):
+            continue
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            continue
+        names.add(name)
+        if isinstance(parameter.default, bool) and not isinstance(value, bool):
+            value = value is not None  # a tensor, if the argument was true
+        if isinstance(value, Tensor):
+            continue
+        if parameter.default is parameter.empty:
+            shown.append(repr(value) if not shown or "=" not in shown[-1] else f"{name}={value!r}")
+        elif value != parameter.default:
+            shown.append(f"{name}={value!r}")
+    return shown, names
+
+
+def _has_modules(value: Any) -> bool:
+    """Whether a container has modules in it, at any depth."""
+    if not is_container(value):
+        return False
+    items = value.values() if isinstance(value, dict) else value
+    return any(hasattr(one, STATE) or _has_modules(one) for one in items)

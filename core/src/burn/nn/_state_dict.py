@@ -1,0 +1,120 @@
+"""Loading of the values of parameters and buffers by their paths."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from burn.errors import ArgumentError, OperandTypeError
+from burn.functions.creation import asarray
+from burn.tensor.tensor import Tensor
+
+if TYPE_CHECKING:
+    from burn.aliases import Shape
+
+__all__ = ["LoadReport", "load"]
+
+_OPERATION = "Module.load_state_dict"
+
+_SHOWN = 10
+"""Number of paths of each sort that an error lists."""
+
+
+@dataclass(frozen=True)
+class LoadReport:
+    """What did not fit when a state was loaded.
+
+    Attributes
+    ----------
+    missing : list of str
+        Paths of the module that the state does not have.
+    unexpected : list of str
+        Paths of the state that the module does not have.
+    mismatched : dict of str to (tuple of int, tuple of int)
+        Paths whose shapes differ: the module's and the state's.
+    """
+
+    missing: list[str] = field(default_factory=list)
+    unexpected: list[str] = field(default_factory=list)
+    mismatched: dict[str, tuple[Shape, Shape]] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        """Whether something did not fit."""
+        return bool(self.missing or self.unexpected or self.mismatched)
+
+    def describe(self) -> str:
+        """The report in words."""
+        shapes = [
+            f"{path} has shape {own} and not {given}"
+            for path, (own, given) in self.mismatched.items()
+        ]
+        parts = [
+            f"{name}: {_some(paths)}"
+            for name, paths in (
+                ("missing", self.missing),
+                ("unexpected", self.unexpected),
+                ("of another shape", shapes),
+            )
+            if paths
+        ]
+        return "; ".join(parts) or "all fits"
+
+
+def load(tensors: dict[str, Tensor], state: Any, *, strict: bool) -> LoadReport:
+    """Assign the values of a state to tensors, if they fit.
+
+    Raises
+    ------
+    ArgumentError
+        If `strict` and something does not fit.
+    """
+    if not isinstance(state, Mapping):
+        raise OperandTypeError(
+            f"takes a mapping of paths to tensors, not {type(state).__name__}",
+            hint="Pass what state_dict() returned",
+            operation=_OPERATION,
+        )
+    report = LoadReport(
+        [path for path in tensors if path not in state],
+        [path for path in state if path not in tensors],
+    )
+    values = {}
+    for path, tensor in tensors.items():
+        if path in state:
+            value = state[path]
+            shape = tuple(getattr(value, "shape", ()))
+            if shape != tensor.shape:
+                report.mismatched[path] = (tensor.shape, shape)
+            else:
+                values[path] = _converted(value, tensor, path)
+    if strict and report:
+        raise ArgumentError(
+            f"the state does not fit the module: {report.describe()}",
+            hint="Rename the paths of the state; strict=False loads what fits, and returns the "
+            "rest in a report",
+            operation=_OPERATION,
+        )
+    for path, value in values.items():
+        tensors[path].assign(value)
+    return report
+
+
+def _converted(value: Any, tensor: Tensor, path: str) -> Tensor:
+    """A value with the dtype of a tensor, on its hardware."""
+    device = tensor.device.hardware
+    if isinstance(value, Tensor):
+        return value.detach().inner().to_device(device).astype(tensor.dtype)
+    try:
+        found = asarray(value, device=device)
+    except TypeError as error:
+        raise OperandTypeError(
+            f"{path} is an object of type {type(value).__name__}, no tensor or array: {error}",
+            operation=_OPERATION,
+        ) from error
+    return found.astype(tensor.dtype)
+
+
+def _some(paths: list[str]) -> str:
+    more = f", ... {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else ""
+    return ", ".join(paths[:_SHOWN]) + more

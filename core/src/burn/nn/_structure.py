@@ -1,0 +1,98 @@
+"""Modules as containers of `burn.tree`: taken apart into trainable parameters, and made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from burn.nn._slots import STATE, is_container, slots_of
+from burn.tensor.tensor import Tensor
+
+if TYPE_CHECKING:
+    from burn.nn.module import Module
+
+__all__ = ["Skeleton", "copy_with", "flatten", "unflatten"]
+
+
+class Skeleton:
+    """A module beside its trainable parameters; two are equal if a class has the same paths.
+
+    Attributes
+    ----------
+    module : Module
+        The module itself.
+    paths : tuple of str
+        Of its trainable parameters, each tensor once.
+    tensors : tuple of Tensor
+        These parameters.
+    """
+
+    def __init__(self, module: Module) -> None:
+        self.module = module
+        found: dict[int, tuple[str, Tensor]] = {}
+        for slot in slots_of(module):
+            if slot.is_parameter and not slot.is_frozen:
+                found.setdefault(id(slot.tensor), (slot.path, slot.tensor))
+        self.paths = tuple([path for path, _ in found.values()])
+        self.tensors = tuple([tensor for _, tensor in found.values()])
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Skeleton):
+            return NotImplemented
+        return type(self.module) is type(other.module) and self.paths == other.paths
+
+    def __hash__(self) -> int:
+        return hash((type(self.module), self.paths))
+
+
+def flatten(module: Module) -> tuple[Sequence[Tensor], Skeleton]:
+    """The trainable parameters of a tree of modules, and the rest of it."""
+    skeleton = Skeleton(module)
+    return skeleton.tensors, skeleton
+
+
+def unflatten(skeleton: Skeleton, leaves: Sequence[Any]) -> Module:
+    """A copy of a tree of modules with other objects for its trainable parameters.
+
+    Buffers and frozen parameters are the same objects in both.
+    """
+    values = dict(zip(map(id, skeleton.tensors), leaves, strict=True))
+    return copy_with(skeleton.module, values)
+
+
+def copy_with(module: Module, values: dict[int, Any]) -> Module:
+    """A copy of a tree of modules with other objects for some tensors, which ids name.
+
+    A module, tensor or container that is at several paths is so in the copy as well.
+    """
+    memo: dict[int, Any] = dict(values)
+    copied: Module = _copied(module, memo)
+    return copied
+
+
+def _copied(value: Any, memo: dict[int, Any]) -> Any:
+    found = memo.get(id(value))
+    if found is not None or isinstance(value, Tensor):
+        return value if found is None else found
+    if hasattr(value, STATE):
+        copy = memo[id(value)] = object.__new__(type(value))
+        state = value._module_state
+        members = vars(copy)
+        for name, one in vars(value).items():
+            members[name] = _copied(one, memo)
+        members[STATE] = replace(state, prepared=0, inherits=state.inherits or bool(state.tracks))
+        return copy
+    if not is_container(value):
+        return value
+    items = value.values() if isinstance(value, dict) else value
+    parts = [_copied(one, memo) for one in items]
+    if isinstance(value, dict):
+        new: Any = type(value)() if type(value).__init__ is dict.__init__ else {}
+        new.update(zip(value, parts, strict=True))
+    elif hasattr(value, "_fields"):  # a named tuple
+        new = type(value)(*parts)
+    else:
+        new = type(value)(parts)
+    memo[id(value)] = new
+    return new
