@@ -173,6 +173,11 @@ CALLS = {
     "nn.functional.ctc_loss": call(
         LOGS, np.array([[1, 2]]), np.array([4]), np.array([2]), blank=0, zero_infinity=True
     ),
+    "nn.functional.linear": call(X, X, transposed=True),
+    **{
+        f"nn.functional.{name}": call(IMAGE, 0.25, training=True)
+        for name in ("dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout")
+    },
     "nn.functional.attention": call(
         *[values(1, 1, 3, 4)] * 3, scale=0.5, softcap=2.0, is_causal=True
     ),
@@ -268,6 +273,7 @@ CALLS = {
     "random.normal": [call((2, 3), 0.5, 2.0), call(4, 1, 2)],
     "random.permutation": call(5),
     "random.seed": call(5),
+    "random.truncated_normal": [call((2, 3), 0.5, 2.0, -1.0, 2.5), call(4, 1, 2, -3, 3)],
     "random.uniform": [call((2, 3), 0.5, 2.0), call(4, 1, 2)],
     **{f"signal.{name}_window": call(5, periodic=True) for name in ("blackman", "hamming", "hann")},
     "signal.cfft": call(ROW, ROW, n=4, axis=0),

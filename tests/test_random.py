@@ -5,6 +5,7 @@ import threading
 
 import numpy as np
 import pytest
+import torch
 
 import burn
 from burn import random
@@ -77,6 +78,80 @@ def test_normal_numbers_have_their_mean_and_standard_deviation():
     assert abs(x.mean() - 3.0) < 0.03
     assert abs(x.std() - 2.0) < 0.03
     assert abs(((x - 3) / 2) ** 3).mean() == pytest.approx(1.596, abs=0.05)
+
+
+def truncated(count, *, seed=0, **options):
+    device = burn.Device(options.pop("device", CPU))
+    device.seed(seed)
+    return random.truncated_normal(count, device=device, **options)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    ("mean", "std", "low", "high"),
+    [
+        (0.0, 1.0, -2.0, 2.0),
+        (0.5, 0.02, 0.5, 0.6),
+        (1.0, 2.0, -1.0, math.inf),
+        (0.0, 1.0, 2.0, 9.0),
+        (0.0, 1.0, -0.1, 0.1),
+        (-3.0, 1.5, -math.inf, math.inf),
+    ],
+)
+def test_truncated_normal_numbers_are_the_quantiles_of_uniform_ones(mean, std, low, high, dtype):
+    found = truncated(20_000, mean=mean, std=std, low=low, high=high, dtype=dtype)
+    assert found.dtype is burn.DType.of(dtype)
+    numbers = found.astype("float64").numpy()
+    assert np.isfinite(numbers).all()
+    kind = burn.DType.of(dtype).numpy.type
+    assert (numbers >= kind(low)).all()
+    assert (numbers <= kind(high)).all()
+    # A uniform number for each: their order is kept, and their distribution.
+    start, stop = [math.erf((one - mean) / std / math.sqrt(2.0)) for one in (low, high)]
+    largest = 1.0 - 2.0 ** (-24 if dtype == "float32" else -53)
+    CPU.seed(0)
+    uniform = random.uniform(
+        20_000, max(start, -largest), min(stop, largest), dtype=dtype, device=CPU
+    )
+    expected = torch.erfinv(torch.tensor(uniform.astype("float64").numpy()))
+    expected = (mean + std * math.sqrt(2.0) * expected).numpy()
+    rtol = 1e-6 if dtype == "float32" else 1e-13
+    np.testing.assert_allclose(
+        numbers, np.clip(expected, low, high), rtol=rtol, atol=rtol * (std + abs(mean))
+    )
+
+
+def test_truncated_normal_numbers_have_the_moments_of_the_truncated_distribution():
+    numbers = truncated(200_000, low=-1.0, high=2.0, dtype="float64").numpy()
+    # With the density d at the bounds and the probability z between them: (d(low) - d(high)) / z.
+    below, above = [math.exp(-(one**2) / 2) / math.sqrt(2 * math.pi) for one in (-1.0, 2.0)]
+    between = (math.erf(2.0 / math.sqrt(2.0)) + math.erf(1.0 / math.sqrt(2.0))) / 2
+    mean = (below - above) / between
+    variance = 1 + (-below - 2 * above) / between - mean**2
+    assert abs(numbers.mean() - mean) < 0.01
+    assert abs(numbers.var() - variance) < 0.01
+
+
+@pytest.mark.parametrize("device", burn.Device.enumerate(), ids=str)
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_truncated_normal_numbers_are_the_same_on_every_device(device, dtype):
+    if not device.supports_dtype(burn.DType.of(dtype)):
+        with pytest.raises(burn.DTypeError):
+            truncated(4, dtype=dtype, device=device)
+        return
+    options = {"dtype": dtype, "std": 0.5, "low": -1.0, "high": 2.0}
+    expected = truncated((50, 4), **options).astype("float64").numpy()
+    found = truncated((50, 4), device=device, **options).astype("float64").numpy()
+    rtol = {"float16": 1e-3, "bfloat16": 8e-3, "float32": 1e-6, "float64": 1e-13}[dtype]
+    np.testing.assert_allclose(found, expected, rtol=rtol, atol=rtol)
+
+
+@pytest.mark.parametrize(
+    ("low", "high"), [(2.0, 2.0), (1.0, -1.0), (8.0, 9.0), (math.nan, 1.0), (-math.inf, -5.0)]
+)
+def test_a_range_that_is_hardly_drawn_from_is_refused(low, high):
+    with pytest.raises(burn.ArgumentError, match=r"random\.truncated_normal"):
+        truncated(3, low=low, high=high)
 
 
 @pytest.mark.parametrize(
@@ -168,6 +243,8 @@ FAILING = {
     "a range without a number": lambda: random.integers(3, 5, 5, device=CPU),
     "half a number": lambda: random.integers(3, 0.5, 5, device=CPU),
     "a negative deviation": lambda: random.normal(3, std=-1.0, device=CPU),
+    "no deviation": lambda: random.truncated_normal(3, std=0.0, device=CPU),
+    "truncated integers": lambda: random.truncated_normal(3, dtype="int32", device=CPU),
     "an infinite mean": lambda: random.normal(3, mean=math.inf, device=CPU),
     "no probability": lambda: random.bernoulli(3, 1.5, device=CPU),
     "no count": lambda: random.permutation(-1, device=CPU),

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from burn.backend.invalid_values import InvalidValue
 from burn.devices import VMAP, Device, Transform, each_layer, running, transforms, under_running
-from burn.dtype import DType, float32, int32, uint32
-from burn.errors import DTypeError, ShapeError
+from burn.dtype import DType, float32, float64, int32, uint32
+from burn.errors import ArgumentError, DTypeError, ShapeError
+from burn.functions._normal_quantile import LARGEST_BELOW_1, normal_quantile
 from burn.functions._value_checks import require
 from burn.functions.common import DeviceLike, DTypeLike, dispatch
-from burn.functions.elementwise import isfinite
+from burn.functions.elementwise import clip, isfinite
 from burn.functions.normalize import as_dtype, as_shape, find_device, rank_of
 from burn.generator import after, release, reserve
 from burn.ops.arguments import as_integer, real_number
@@ -26,7 +27,19 @@ if TYPE_CHECKING:
     from burn.aliases import Shape
     from burn.tensor.tensor import Tensor
 
-__all__ = ["bernoulli", "categorical", "integers", "normal", "permutation", "seed", "uniform"]
+__all__ = [
+    "bernoulli",
+    "categorical",
+    "integers",
+    "normal",
+    "permutation",
+    "seed",
+    "truncated_normal",
+    "uniform",
+]
+
+_LEAST_PROBABILITY = 1e-4
+"""Of the range of truncated normal numbers: beneath it too few bits tell them apart."""
 
 
 def seed(value: int, *, device: DeviceLike | None = None) -> None:
@@ -164,6 +177,81 @@ def normal(
     words = normal_words(_size(shape), float32 if dtype.itemsize < float32.itemsize else dtype)
     attrs = {"shape": shape, "mean": mean, "std": std}
     return _draw("random_normal", device, dtype, words, attrs)
+
+
+def truncated_normal(
+    shape: int | Shape = (),
+    mean: float = 0.0,
+    std: float = 1.0,
+    low: float = -2.0,
+    high: float = 2.0,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+) -> Tensor:
+    """Normal numbers with a mean and a standard deviation, of those in [low, high].
+
+    Parameters
+    ----------
+    shape : int or tuple of int
+        Length of each axis.
+    mean, std : float
+        Mean and standard deviation of the distribution before it is truncated.
+    low, high : float
+        Bounds of the numbers, which may be infinite. They do not scale with `std`.
+    dtype : DType, optional
+        A float dtype; the default one of the device if left out.
+    device : Device or str, optional
+        Device of the result; the default device if left out.
+
+    Returns
+    -------
+    Tensor
+        Independent numbers in the given shape.
+
+    Raises
+    ------
+    ArgumentError
+        If the mean is not finite, the standard deviation not positive and finite, `low` not below
+        `high`, or the probability of the range less than 0.0001.
+    DTypeError
+        If `dtype` is no float dtype.
+
+    Notes
+    -----
+    The quantiles of the normal distribution (Wichura's algorithm AS 241) at uniform numbers:
+    accurate to 5e-7 of the deviation in float32, in which 16-bit numbers are drawn too, and to
+    1e-15 in float64. Where the resolution of the uniform numbers ends, numbers end too: at 5.4
+    deviations in float32, at 8.3 in float64.
+
+    Examples
+    --------
+    >>> import burn
+    >>> x = burn.random.truncated_normal((2, 3), std=0.5, low=-1.0, high=1.0, device="cpu")
+    >>> x.shape, bool(burn.all(burn.abs(x) <= 1.0))
+    ((2, 3), True)
+    """
+    operation = "random.truncated_normal"
+    device = find_device(device, operation)
+    dtype = device.settings.float_dtype if dtype is None else as_dtype(dtype, operation)
+    mean = real_number(mean, "mean", operation, above=-math.inf, below=math.inf)
+    std = real_number(std, "std", operation, above=0.0, below=math.inf)
+    low, high = real_number(low, "low", operation), real_number(high, "high", operation)
+    start, stop = [math.erf((one - mean) / std / math.sqrt(2.0)) for one in (low, high)]
+    if not (stop - start) / 2 >= _LEAST_PROBABILITY:
+        raise ArgumentError(
+            f"the range from {low} to {high} for the mean {mean} and the deviation {std}",
+            hint=f"The probability of the range must be at least {_LEAST_PROBABILITY:g}",
+            operation=operation,
+        )
+    if not dtype.is_float:
+        raise DTypeError(f"normal numbers are floats, not {dtype}", operation=operation)
+    wide = float64 if dtype is float64 else float32
+    largest = LARGEST_BELOW_1[wide]
+    start, stop = max(start, -largest), min(stop, largest)
+    drawn = uniform(shape, start, stop, dtype=wide, device=device)
+    quantiles = normal_quantile(drawn, max(-start, stop))
+    return clip(quantiles * std + mean, low, high).astype(dtype)
 
 
 def integers(

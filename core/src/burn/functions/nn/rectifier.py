@@ -34,8 +34,8 @@ _hard_sigmoid = unary(dispatch, "hard_sigmoid")
 _hardtanh = unary(dispatch, "hardtanh")
 _leaky_relu = unary(dispatch, "leaky_relu")
 
-_SELU_ALPHA: Final = 1.6732632423543772848170429916717
-_SELU_SCALE: Final = 1.0507009873554804934193349852946
+SELU_ALPHA: Final = 1.6732632423543772848170429916717
+SELU_SCALE: Final = 1.0507009873554804934193349852946
 """Constants of Klambauer et al., 2017."""
 
 
@@ -264,7 +264,7 @@ def selu(x: Tensor, /) -> Tensor:
     >>> burn.round(100 * F.selu(burn.asarray([-99.0, 1.0], device="cpu"))).tolist()
     [-176.0, 105.0]
     """
-    return _elu(x, alpha=_SELU_ALPHA, scale=_SELU_SCALE)
+    return _elu(x, alpha=SELU_ALPHA, scale=SELU_SCALE)
 
 
 def hardtanh(x: Tensor, /, *, low: float = -1.0, high: float = 1.0) -> Tensor:
