@@ -79,7 +79,7 @@ class GraphBuilder:
             for key, value in attributes.items()
         }
         metas = definition.infer(*map(_meta, inputs), **known)
-        metas = [metas] if len(definition.outputs) == 1 else metas
+        metas = metas if definition.returns_tuple else [metas]
         outputs = tuple([self.tensor(meta) for meta in metas])
         operands = tuple(tuple(one) if isinstance(one, list) else one for one in inputs)
         made = tuple(one._replace(status=Status.NOT_INIT) for one in outputs)

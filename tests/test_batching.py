@@ -205,8 +205,9 @@ def test_the_attributes_of_a_decomposition_are_checked(level):
     bad = level.given(floats(3, 2))
     with pytest.raises(burn.BurnError):
         level.table.adam_step(
-            x, x, x, x,
+            [x], [x], [x], [x], [],
             step=0, learning_rate=0.1, beta1=0.9, beta2=0.9, epsilon=0.1, weight_decay=0.0,
+            decoupled=True,
         )  # fmt: skip
     with pytest.raises(ShapeError):
         level.table.linear(x, bad, None)

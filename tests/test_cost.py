@@ -267,11 +267,15 @@ def test_bytes_are_those_of_operands_and_outputs(dtype):
 def test_an_optimizer_step_costs_the_same_for_every_learning_rate_and_step():
     tensor = f32(10)
     known = {"beta1": 0.9, "beta2": 0.99, "epsilon": 1e-8, "weight_decay": 0.0}
-    first = cost("adam_step", [tensor] * 4, {**known, "learning_rate": 0.1, "step": 1})
+    known["decoupled"] = True
+    operands = [*[[tensor]] * 4, []]
+    first = cost("adam_step", operands, {**known, "learning_rate": 0.1, "step": 1})
     runtime = {"learning_rate": ScalarIr(0, float), "step": ScalarIr(1, int, 7)}
-    assert cost("adam_step", [tensor] * 4, {**known, **runtime}) == first
-    assert cost("adam_step", [tensor] * 4, {**known, "learning_rate": 0.2, "step": 9}) == first
+    assert cost("adam_step", operands, {**known, **runtime}) == first
+    assert cost("adam_step", operands, {**known, "learning_rate": 0.2, "step": 9}) == first
     assert first.flops == 14 * 10 - 10
+    several = cost("adam_step", [*[[tensor] * 3] * 4, []], {**known, **runtime})
+    assert several == (3 * first.flops, 3 * first.bytes)
 
 
 def test_a_length_that_depends_on_data_counts_nothing():

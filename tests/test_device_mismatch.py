@@ -162,7 +162,10 @@ del FUNCTIONS["burn.complex"]  # the mock device has no complex dtypes
 IMAGE, KERNEL, MATRIX, ROW = (1, 2, 4, 4), (2, 2, 3, 3), (3, 3), (3,)
 
 CALLED = {
-    "burn.optim.adam_step": lambda f, a, b, c, d: f(a, b, c, d, step=1),
+    "burn.optim.adagrad_step": lambda f, *tensors: f(*tensors, step=1),
+    "burn.optim.adam_step": lambda f, *tensors: f(*tensors, step=1),
+    "burn.optim.adan_step": lambda f, *tensors: f(*tensors, step=1),
+    "burn.optim.amsgrad_step": lambda f, *tensors: f(*tensors, step=1),
     "burn.nn.functional.attention": lambda f, a, b, c, m, d: f(a, b, c, m, d),
     "burn.nn.functional.batch_norm": lambda f, *tensors: f(*tensors),
     "burn.nn.functional.batch_norm_training": lambda f, *tensors: f(*tensors),
@@ -193,7 +196,12 @@ CALLED = {
 """How functions are called that take more than their tensors by position."""
 
 SHAPES = {
+    "burn.optim.adagrad_step": [ROW] * 3,
     "burn.optim.adam_step": [ROW] * 4,
+    "burn.optim.adan_step": [ROW] * 6,
+    "burn.optim.amsgrad_step": [ROW] * 5,
+    "burn.optim.lion_step": [ROW] * 3,
+    "burn.optim.rmsprop_step": [ROW] * 5,
     "burn.nn.functional.attention": [
         (1, 2, 3, 4),
         (1, 2, 3, 4),

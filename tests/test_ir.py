@@ -63,12 +63,13 @@ def training_step():
     (y,) = builder.call("linear", [noisy, weights, bias], {}, "a folder/step.py:2")
     (doubled,) = builder.call("multiply", [y, 2.0], {})
     ends = builder.call("max_pool_with_indices", [_image(builder)], _POOL)
-    stepped = builder.call("sgd_step", [weights, weights, weights], _SGD | {"learning_rate": rate})
+    lists = [[weights]] * 3
+    stepped = builder.call("sgd_step", lists, _SGD | {"learning_rate": rate})
     (joined,) = builder.call("concat", [[y, doubled]], {"axis": 1})
     return builder.graph(joined, stepped[0], x, joined, ends[1])
 
 
-_SGD = {"momentum": 0.0, "weight_decay": 0.0, "nesterov": False}
+_SGD = {"momentum": 0.0, "dampening": 0.0, "weight_decay": 0.0, "nesterov": False}
 
 _POOL = {
     "index_dtype": burn.int64,
@@ -278,8 +279,8 @@ seed=$1, offset=$2 + 2)    # step.py:1
 %8: float32[1, 1, 2, 2], %9: int64[1, 1, 2, 2] = max_pool_with_indices(%7, index_dtype=int64, \
 kernel_size=(2, 2), stride=(1, 1), padding=((0, 0), (0, 0)), dilation=(1, 1), ceil_mode=False)
 drop %8
-%10: float32[4, 2], %11: float32[4, 2] = sgd_step(%1, %1, %1, momentum=0.0, \
-weight_decay=0.0, nesterov=False, learning_rate=$0)
+%10: float32[4, 2], %11: float32[4, 2] = sgd_step([%1], [%1], [%1], momentum=0.0, \
+dampening=0.0, weight_decay=0.0, nesterov=False, learning_rate=$0)
 drop %11
 %12: float32[8, 4] = concat([%5!, %6!], axis=1)
 output %12
@@ -509,9 +510,10 @@ def broken_graphs():
     step = ScalarIr(0, int)
     values = TensorData(np.ones(3, np.float32))
 
-    def sgd_step(rate):
+    def sgd_step(rate, velocities=(x,), count=2):
         attributes = _SGD | {"learning_rate": rate}
-        return OperationIr("sgd_step", (x, x, x), attributes, (made(y), made(z)))
+        outputs = (made(y), made(z))[:count]
+        return OperationIr("sgd_step", ((x,), (x,), velocities), attributes, outputs)
 
     yield "%1 is not defined", graph(exp(y, z))
     yield "operation 0, exp at m.py:7: %1 is not defined", graph(exp(y, z))
@@ -566,6 +568,9 @@ def broken_graphs():
         ),
     )
     yield "no float $0 is declared", graph(sgd_step(ScalarIr(0, float)), inputs=(x, step))
+    yield "has 2 outputs (parameters[0], velocities[0]), got 1", graph(sgd_step(0.5, count=1))
+    yield "has 1 outputs (parameters[0]), got 2", graph(sgd_step(0.5, ()))
+    yield "velocities must be a list of tensors", graph(sgd_step(0.5, x))
     yield (
         "which differs at each run",
         graph(

@@ -45,8 +45,9 @@ def seeds():
     )
     (chosen,) = builder.call("where", [constant, x, noise], {}, "a.py:1")
     (sliced,) = builder.call("slice", [chosen], {"slices": ((0, 2, 1), (1, 1, 2))}, "a.py:2")
-    settings = {"learning_rate": rate, "momentum": 0.5, "weight_decay": 0.0, "nesterov": True}
-    stepped = builder.call("sgd_step", [sliced, sliced, sliced], settings, "a.py:2")
+    settings = {"learning_rate": rate, "momentum": 0.5, "dampening": 0.0, "nesterov": True}
+    settings["weight_decay"] = 0.0
+    stepped = builder.call("sgd_step", [[sliced], [sliced], [sliced]], settings, "a.py:2")
     (joined,) = builder.call("concat", [[stepped[0], sliced, sliced]], {"axis": 1})
     graphs.append(with_last_uses(builder.graph(joined, values, x)))
     return [graph for graph in graphs if len(graph.to_bytes()) < 8000]

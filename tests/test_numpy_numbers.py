@@ -38,6 +38,8 @@ def call(*arguments, **keywords):
 REDUCED = call(X, axis=1, keepdims=True)
 POOLED = {"ceil_mode": False}
 NORMED = {"epsilon": 0.5}
+STEPPED = {"epsilon": 0.25, "weight_decay": 0.5}
+ADAM = {"learning_rate": 0.5, "beta1": 0.5, "beta2": 0.75, **STEPPED}
 
 
 def pooled(x, rank, **options):
@@ -187,18 +189,18 @@ CALLS = {
     "nn.functional.instance_norm": call(IMAGE, **NORMED),
     "nn.functional.layer_norm": [call(X, axis=-1, **NORMED), call(X, axis=(0, 1), **NORMED)],
     "nn.functional.rms_norm": call(X, axis=(1,), **NORMED),
-    "optim.adam_step": call(
-        *[X] * 3,
-        POSITIVE,
-        step=2,
-        learning_rate=0.5,
-        beta1=0.5,
-        beta2=0.75,
-        epsilon=0.25,
-        weight_decay=0.5,
+    "optim.adagrad_step": call(
+        X, X, POSITIVE, learning_rate_decay=0.5, step=2, learning_rate=0.5, **STEPPED
+    ),
+    "optim.adam_step": call(*[X] * 3, POSITIVE, step=2, decoupled=False, **ADAM),
+    "optim.adan_step": call(*[X] * 5, POSITIVE, step=2, beta3=0.5, proximal=False, **ADAM),
+    "optim.amsgrad_step": call(*[X] * 3, POSITIVE, POSITIVE, step=2, decoupled=False, **ADAM),
+    "optim.lion_step": call(X, X, X, learning_rate=0.5, beta1=0.5, beta2=0.75, weight_decay=0.5),
+    "optim.rmsprop_step": call(
+        X, X, POSITIVE, X, learning_rate=0.5, alpha=0.5, momentum=0.5, **STEPPED
     ),
     "optim.sgd_step": call(
-        X, X, X, learning_rate=0.5, momentum=0.5, weight_decay=0.25, nesterov=True
+        X, X, X, learning_rate=0.5, momentum=0.5, dampening=0.5, weight_decay=0.25, nesterov=True
     ),
     "nn.functional.adaptive_avg_pool1d": call(STEPS, 2),
     "nn.functional.adaptive_avg_pool2d": call(IMAGE, (2, 3)),

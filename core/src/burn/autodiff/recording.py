@@ -124,7 +124,8 @@ class RecordingTable(DecoratorTable):
         """The outputs of a decomposition; an operand among them gets a node: it may be a leaf."""
         if isinstance(result, tuple):
             return tuple([self._computed(one, operands) for one in result])
-        if any(result is operand for operand in operands):
+        given = [one for operand in operands for one in _parts(operand)]
+        if any(result is operand for operand in given):
             return self.reshape(result, shape=result.shape)
         return result
 
@@ -190,6 +191,10 @@ def _needs(parent: Parent) -> bool | tuple[bool, ...]:
     if isinstance(parent, tuple):
         return tuple([one is not None for one in parent])
     return parent is not None
+
+
+def _parts(operand: Primitive) -> Sequence[Primitive]:
+    return operand if operand.__class__ is list else (operand,)
 
 
 def _any_true(need: bool | tuple[bool, ...]) -> bool:

@@ -67,7 +67,7 @@ class BatchingTable(DecoratorTable):
                 return default(self, *operands, **attributes)
             if result is NotImplemented:
                 result = self._loop(definition, frame, operands, attributes)
-            if len(definition.outputs) == 1:
+            if not definition.returns_tuple:
                 return self._wrap(result, frame)
             return tuple([self._wrap(one, frame) for one in result])
 
@@ -119,11 +119,11 @@ class BatchingTable(DecoratorTable):
                 function(*[self._example(one, index) for one in operands], **attributes)
                 for index in range(frame.size)
             ]
-            if len(definition.outputs) == 1:
+            if not definition.returns_tuple:
                 return self._stacked(examples)
             return tuple([self._stacked(parts) for parts in zip(*examples, strict=True)])
         metas = definition.infer(*map(self._meta, operands), **attributes)
-        if len(definition.outputs) == 1:
+        if not definition.returns_tuple:
             return self._empty(metas)
         return tuple(map(self._empty, metas))
 

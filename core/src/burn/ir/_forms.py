@@ -110,16 +110,13 @@ def check_operation(operation: OperationIr) -> Op:
     for name, attribute in definition.attributes.items():
         if attribute.required and name not in operation.attributes:
             raise GraphError(f"needs the attribute {name!r}")
-    _check_outputs(definition, operation.outputs)
+    _check_outputs(definition.output_names(operation.inputs), operation.outputs)
     return definition
 
 
-def _check_outputs(definition: Op, outputs: tuple[TensorIr, ...]) -> None:
-    if len(outputs) != len(definition.outputs):
-        raise GraphError(
-            f"has {len(definition.outputs)} outputs ({', '.join(definition.outputs)}), "
-            f"got {len(outputs)}"
-        )
+def _check_outputs(names: tuple[str, ...], outputs: tuple[TensorIr, ...]) -> None:
+    if len(outputs) != len(names):
+        raise GraphError(f"has {len(names)} outputs ({', '.join(names)}), got {len(outputs)}")
     for output in outputs:
         check_tensor(output)
         if output.status is not Status.NOT_INIT:

@@ -47,7 +47,7 @@ def infer(
         If the op does not accept the call.
     """
     metas = definition.infer(*metas_of(operands), **with_example_scalars(attributes))
-    return (metas,) if len(definition.outputs) == 1 else tuple(metas)
+    return tuple(metas) if definition.returns_tuple else (metas,)
 
 
 def promoted_dtype(definition: Op, operands: Iterable[Any]) -> DType | None:

@@ -163,7 +163,7 @@ class Execution:
             else:
                 names[f"a{index}_{name}"] = value
                 arguments.append(f"{name}=a{index}_{name}")
-        targets = ", ".join(map(_name, operation.outputs))
+        targets = ", ".join(map(_name, operation.outputs)) + "," * definition.returns_tuple
         call = f"f{index}({', '.join(arguments)})"
         last = {
             _name(one)

@@ -10,6 +10,7 @@ share with its decomposition.
 
 from burn.ops import (  # noqa: F401 — importing a family registers its ops
     activation,
+    adaptive_optimizer,
     arithmetic,
     attention,
     average_pooling,
@@ -78,6 +79,13 @@ from burn.ops._sliding_windows import (
     split_spatial_axes,
     unpooled_shape,
 )
+from burn.ops.adaptive_optimizer import (
+    AdagradAttributes,
+    AdanAttributes,
+    LionAttributes,
+    RmspropAttributes,
+    adan_rate,
+)
 from burn.ops.attention import (
     AttentionAttributes,
     AttentionShapes,
@@ -106,7 +114,7 @@ from burn.ops.linear_algebra import transpose_matrices
 from burn.ops.max_pooling import check_pool_index_dtype, check_pool_indices, lowest_value
 from burn.ops.normalization import check_channels, check_last_axis
 from burn.ops.op import REGISTRY, Context, Op, Tag, op, register
-from burn.ops.optimizer import AdamAttributes, SgdAttributes, adam_rates, check_same_shapes
+from burn.ops.optimizer import AdamAttributes, SgdAttributes, adam_rates, check_lists
 from burn.ops.random import (
     PHILOX_KEY_STEPS,
     PHILOX_MULTIPLIERS,
@@ -132,6 +140,7 @@ from burn.ops.signature import (
     Cotangent,
     FillValue,
     Flag,
+    FloatList,
     FloatOperand,
     FloatOrScalar,
     Gradients,
@@ -175,7 +184,9 @@ __all__ = [
     "PHILOX_ROUNDS",
     "REGISTRY",
     "UNIFORM_BITS",
+    "AdagradAttributes",
     "AdamAttributes",
+    "AdanAttributes",
     "AnyOperand",
     "AnyOrScalar",
     "AttentionAttributes",
@@ -202,6 +213,7 @@ __all__ = [
     "DeformableGeometry",
     "FillValue",
     "Flag",
+    "FloatList",
     "FloatOperand",
     "FloatOrScalar",
     "Gradients",
@@ -213,6 +225,7 @@ __all__ = [
     "IntegralOperand",
     "IntegralOrScalar",
     "InterpolateAttributes",
+    "LionAttributes",
     "MaxPoolAttributes",
     "Meta",
     "Number",
@@ -231,6 +244,7 @@ __all__ = [
     "PatchAttributes",
     "RealOperand",
     "RealOrScalar",
+    "RmspropAttributes",
     "Role",
     "RuntimeInteger",
     "RuntimeNumber",
@@ -243,6 +257,7 @@ __all__ = [
     "TensorList",
     "Windows",
     "adam_rates",
+    "adan_rate",
     "adaptive_window_bounds",
     "aligned_axes",
     "attention_shapes",
@@ -257,11 +272,11 @@ __all__ = [
     "check_deformable_gradient",
     "check_index_dtype",
     "check_last_axis",
+    "check_lists",
     "check_pool_index_dtype",
     "check_pool_indices",
     "check_pooled",
     "check_same_shape",
-    "check_same_shapes",
     "conv_geometry",
     "conv_transpose_geometry",
     "conv_weight_grad_geometry",

@@ -133,7 +133,7 @@ def merging(*, outputs: tuple[int, ...] = (0,), **axes: int) -> BatchingRule:
             )
         ]
         result = getattr(ops, batch.op.name)(*tensors, **attributes)
-        if len(batch.op.outputs) == 1:
+        if not batch.op.returns_tuple:
             return split(ops, batch, result, outputs[0])
         each = outputs * len(result) if len(outputs) == 1 else outputs
         return tuple([split(ops, batch, one, axis) for one, axis in zip(result, each, strict=True)])

@@ -119,7 +119,10 @@ class Op:
     attributes : dict of str to Attribute
         The keyword-only attributes.
     outputs : tuple of str
-        Names of the outputs.
+        Names of the outputs. One with the name of a list operand is as many tensors as that list.
+    returns_tuple : bool
+        Whether a call returns a tuple: of several outputs, or of the tensors of those that are
+        lists, one output after the other.
     tags : Tag
         What kind of work it is.
     default : callable or None
@@ -174,6 +177,8 @@ class Op:
         for parameter in parameters:
             if parameter.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD:
                 self.operands[parameter.name] = _operand(self.name, parameter, hints)
+        self._has_lists = any(map(self._is_list, self.outputs))
+        self.returns_tuple = self._has_lists or len(self.outputs) > 1
 
     def __repr__(self) -> str:
         return f"<op {self.name}>"
@@ -187,6 +192,22 @@ class Op:
     def needs_arithmetic(self) -> bool:
         """Whether a device must compute with the dtype of the operands, beyond storing it."""
         return not self.tags & (Tag.VIEW | Tag.CREATION) and self.name not in _STORAGE
+
+    def _is_list(self, output: str) -> bool:
+        return output in self.operands and self.operands[output].is_list
+
+    def output_names(self, operands: Sequence[Any]) -> tuple[str, ...]:
+        """The name of each tensor that a call returns: of a list ``name[0]``, ``name[1]``, ...."""
+        if not self._has_lists:
+            return self.outputs
+        given = dict(zip(self.operands, operands, strict=True))
+        names: list[str] = []
+        for name in self.outputs:
+            if self._is_list(name):
+                names += [f"{name}[{index}]" for index in range(len(given[name]))]
+            else:
+                names.append(name)
+        return tuple(names)
 
     def decomposition(self, default: Callable[..., Any]) -> Callable[..., Any]:
         """Decorator: how to compute the op from other ops."""
@@ -205,6 +226,8 @@ class Op:
 
     def gradient(self, *, saves: Saves = ()) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         """Decorator: the gradient rule, and what it needs to have saved."""
+        if self._has_lists:
+            raise TypeError(f"op {self.name}: an op with lists of outputs has no gradient rule")
         for name in self.operands:
             if name in self.outputs and any(one.partition(".")[0] == name for one in _names(saves)):
                 raise TypeError(f"op {self.name}: {name!r} is an operand and an output: which one?")
@@ -264,7 +287,7 @@ class Op:
     def describe(self, operands: Sequence[Any], attributes: Mapping[str, Any] = {}) -> str:
         """Write a call as in a message: ``sum(float32[2, 3], axis=4)``."""
         parts = [
-            f"[{', '.join(map(_shown, operand))}]" if isinstance(operand, list) else _shown(operand)
+            _shown_list(operand) if isinstance(operand, list) else _shown(operand)
             for operand in operands
         ]
         parts += [f"{name}={value!r}" for name, value in attributes.items()]
@@ -315,6 +338,17 @@ def _shown(operand: Any) -> str:
     if operand is None or isinstance(operand, (Meta, bool, int, float, complex)):
         return str(operand)
     return type(operand).__name__
+
+
+def _shown_list(operands: Sequence[Any]) -> str:
+    """A list of operands as in a message, which has the first few of many."""
+    parts = list(map(_shown, operands[:_MAX_SHOWN]))
+    if len(operands) > _MAX_SHOWN:
+        parts.append(f"... {len(operands) - _MAX_SHOWN} more")
+    return f"[{', '.join(parts)}]"
+
+
+_MAX_SHOWN: Final = 8
 
 
 def _names(saves: Saves) -> list[str]:

@@ -1,18 +1,24 @@
-"""Steps of optimizers: the next parameter and state from the current ones and a gradient."""
+"""Steps of optimizers: the next parameters and states from the current ones and gradients.
+
+All parameters of a group are updated by one call. The operands are lists: the tensors at one index
+belong to one parameter and have its shape. A state that a variant of an optimizer does not have is
+an empty list.
+"""
 
 from __future__ import annotations
 
 import math
-from typing import TypedDict, Unpack
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypedDict, Unpack
 
-from burn.errors import ArgumentError, ShapeError
+from burn.errors import ArgumentError, OperandTypeError, ShapeError
 from burn.ops._precision import in_float32
 from burn.ops.arguments import as_integer, real_number
 from burn.ops.batching import leading_axes
 from burn.ops.op import op
 from burn.ops.signature import (
     Flag,
-    FloatOperand,
+    FloatList,
     Meta,
     Number,
     Primitive,
@@ -21,14 +27,190 @@ from burn.ops.signature import (
 )
 from burn.ops.table import OpTable
 
+__all__ = [
+    "AdamAttributes",
+    "SgdAttributes",
+    "adam_rates",
+    "adam_step",
+    "check_lists",
+    "check_numbers",
+    "for_each_parameter",
+    "mean",
+    "sgd_step",
+]
+
+
+def check_lists(*lists: Sequence[Primitive], optional: Sequence[Sequence[Primitive]] = ()) -> None:
+    """See that lists fit: one length, and one shape at each index; they do not broadcast.
+
+    Parameters
+    ----------
+    *lists : sequence
+        The parameters, their gradients and states.
+    optional : sequence
+        States of which each may be an empty list.
+
+    Raises
+    ------
+    OperandTypeError
+        If there are no parameters, or another number of tensors in one of the lists.
+    ShapeError
+        If a gradient or a state has another shape than the parameter.
+    """
+    first = lists[0]
+    if not first:
+        raise OperandTypeError(
+            "there are no parameters", hint="Leave out the step where there is nothing to update"
+        )
+    shapes = [one.shape for one in first]
+    for other in (*lists[1:], *[one for one in optional if one]):
+        if len(other) != len(first):
+            raise OperandTypeError(
+                f"there are {len(first)} parameters, but {len(other)} gradients or states"
+            )
+        if [one.shape for one in other] != shapes:
+            for index, (one, shape) in enumerate(zip(other, shapes, strict=True)):
+                if one.shape != shape:
+                    raise ShapeError(
+                        f"parameter {index} has shape {tuple(shape)}, "
+                        f"but its gradient or state {tuple(one.shape)}"
+                    )
+
+
+def check_numbers(*, step: int = 1, **numbers: float) -> None:
+    """See that the numbers of a step are in their ranges.
+
+    Raises
+    ------
+    ArgumentError
+        If one is not.
+    """
+    if as_integer(step, "step") < 1:
+        raise ArgumentError(f"step is {step}", hint="Count steps from 1")
+    for name, value in numbers.items():
+        real_number(value, name, **_RANGES[name])
+
+
+_FINITE: Final[Mapping[str, float]] = {"above": -math.inf, "below": math.inf}
+_NOT_NEGATIVE: Final[Mapping[str, float]] = {"least": 0.0, "below": math.inf}
+_FRACTION: Final[Mapping[str, float]] = {"least": 0.0, "below": 1.0}
+
+_RANGES: Final[Mapping[str, Mapping[str, float]]] = {
+    "learning_rate": _FINITE,
+    "learning_rate_decay": _NOT_NEGATIVE,
+    "momentum": _NOT_NEGATIVE,
+    "dampening": _FINITE,
+    "weight_decay": _NOT_NEGATIVE,
+    "epsilon": _NOT_NEGATIVE,
+    "alpha": _FRACTION,
+    "beta1": _FRACTION,
+    "beta2": _FRACTION,
+    "beta3": _FRACTION,
+}
+
+
+def for_each_parameter(
+    ops: OpTable,
+    function: Callable[..., Any],
+    lists: Sequence[list[Primitive]],
+    /,
+    **attributes: Any,
+) -> tuple[Primitive, ...]:
+    """Run a step for each parameter.
+
+    Parameters
+    ----------
+    ops : OpTable
+        What computes.
+    function : callable
+        ``function(ops, *operands, **attributes)``: the new parameter and the new states of one
+        parameter, as a tuple. A state from an empty list is None, and is not returned.
+    lists : sequence of list
+        The operands of the op.
+    **attributes
+        Its attributes.
+
+    Returns
+    -------
+    tuple of primitives
+        The outputs of the op.
+    """
+    columns = [one or [None] * len(lists[0]) for one in lists]
+    results = [function(ops, *operands, **attributes) for operands in zip(*columns, strict=True)]
+    return tuple([one for output in zip(*results, strict=True) for one in output])
+
 
 class SgdAttributes(TypedDict):
     """The attributes of `sgd_step`."""
 
     learning_rate: RuntimeNumber
     momentum: Number
+    dampening: RuntimeNumber
     weight_decay: Number
     nesterov: Flag
+
+
+@op(outputs=("parameters", "velocities"))
+def sgd_step(
+    parameters: FloatList,
+    gradients: FloatList,
+    velocities: FloatList,
+    **attributes: Unpack[SgdAttributes],
+) -> tuple[Meta, ...]:
+    """One step of gradient descent with momentum (Sutskever et al., 2013, as PyTorch has it).
+
+    With ``d = gradient + weight_decay * parameter``:
+    ``velocity = momentum * velocity + (1 - dampening) * d`` and
+    ``parameter -= learning_rate * velocity``, where `nesterov` replaces ``velocity`` by
+    ``d + momentum * velocity``. Without momentum the velocity is ``d``, and the list of velocities
+    may be empty.
+    """
+    check_lists(parameters, gradients, optional=[velocities])
+    if attributes["momentum"] and not velocities:
+        raise OperandTypeError("momentum needs velocities", hint="Begin with zeros")
+    return *parameters, *velocities
+
+
+@sgd_step.requirement
+def _(*, nesterov: bool, **numbers: float) -> None:
+    del nesterov
+    check_numbers(**numbers)
+
+
+@sgd_step.decomposition
+def _(
+    ops: OpTable, *lists: list[Primitive], **attributes: Unpack[SgdAttributes]
+) -> tuple[Primitive, ...]:
+    sgd_step.rule(*lists, **attributes)
+    return for_each_parameter(ops, _sgd_step, lists, **attributes)
+
+
+@in_float32
+def _sgd_step(
+    ops: OpTable,
+    parameter: Primitive,
+    gradient: Primitive,
+    velocity: Primitive | None,
+    *,
+    learning_rate: float,
+    momentum: float,
+    dampening: float,
+    weight_decay: float,
+    nesterov: bool,
+) -> tuple[Primitive, ...]:
+    if weight_decay:
+        gradient = ops.add(gradient, ops.multiply(parameter, weight_decay))
+    direction = following = gradient
+    if momentum:
+        added = ops.multiply(gradient, 1.0 - dampening) if dampening else gradient
+        direction = following = ops.add(ops.multiply(velocity, momentum), added)
+    if nesterov:
+        direction = ops.add(gradient, ops.multiply(following, momentum))
+    parameter = ops.subtract(parameter, ops.multiply(direction, learning_rate))
+    return (parameter,) if velocity is None else (parameter, following)
+
+
+sgd_step.batching(leading_axes)
 
 
 class AdamAttributes(TypedDict):
@@ -40,136 +222,54 @@ class AdamAttributes(TypedDict):
     beta2: Number
     epsilon: Number
     weight_decay: Number
+    decoupled: Flag
 
 
-def check_same_shapes(first: Primitive, *others: Primitive) -> None:
-    """Raise ShapeError unless all operands of a step have one shape: they do not broadcast."""
-    for other in others:
-        if other.shape != first.shape:
-            raise ShapeError(
-                f"the parameter has shape {first.shape}, but its gradient or state {other.shape}"
-            )
-
-
-@op(outputs=("parameter", "velocity"))
-def sgd_step(
-    parameter: FloatOperand,
-    gradient: FloatOperand,
-    velocity: FloatOperand,
-    **attributes: Unpack[SgdAttributes],
-) -> tuple[Meta, Meta]:
-    """One step of gradient descent with momentum (Sutskever et al., 2013, as PyTorch has it).
-
-    With ``d = gradient + weight_decay * parameter``: ``velocity = momentum * velocity + d`` and
-    ``parameter -= learning_rate * velocity``, where `nesterov` replaces ``velocity`` by
-    ``d + momentum * velocity``.
-    """
-    check_same_shapes(parameter, gradient, velocity)
-    return parameter, parameter
-
-
-@sgd_step.requirement
-def _(
-    *,
-    learning_rate: float,
-    momentum: float,
-    weight_decay: float,
-    nesterov: bool,
-) -> None:
-    del nesterov
-    if (
-        learning_rate.__class__ is momentum.__class__ is weight_decay.__class__ is float
-        and -math.inf < learning_rate < math.inf
-        and 0.0 <= momentum < math.inf
-        and 0.0 <= weight_decay < math.inf
-    ):
-        return  # the common case, without function calls
-    real_number(learning_rate, "learning_rate", above=-math.inf, below=math.inf)
-    real_number(momentum, "momentum", least=0.0, below=math.inf)
-    real_number(weight_decay, "weight_decay", least=0.0, below=math.inf)
-
-
-@sgd_step.decomposition
-@in_float32
-def _(
-    ops: OpTable,
-    parameter: Primitive,
-    gradient: Primitive,
-    velocity: Primitive,
-    *,
-    learning_rate: float,
-    momentum: float,
-    weight_decay: float,
-    nesterov: bool,
-) -> tuple[Primitive, Primitive]:
-    check_same_shapes(parameter, gradient, velocity)
-    if weight_decay:
-        gradient = ops.add(gradient, ops.multiply(parameter, weight_decay))
-    velocity = ops.add(ops.multiply(velocity, momentum), gradient) if momentum else gradient
-    direction = ops.add(gradient, ops.multiply(velocity, momentum)) if nesterov else velocity
-    return ops.subtract(parameter, ops.multiply(direction, learning_rate)), velocity
-
-
-sgd_step.batching(leading_axes)
-
-
-@op(outputs=("parameter", "first_moment", "second_moment"))
+@op(outputs=("parameters", "first_moments", "second_moments", "largest_moments"))
 def adam_step(
-    parameter: FloatOperand,
-    gradient: FloatOperand,
-    first_moment: FloatOperand,
-    second_moment: FloatOperand,
+    parameters: FloatList,
+    gradients: FloatList,
+    first_moments: FloatList,
+    second_moments: FloatList,
+    largest_moments: FloatList,
     **attributes: Unpack[AdamAttributes],
-) -> tuple[Meta, Meta, Meta]:
+) -> tuple[Meta, ...]:
     """One step of Adam (Kingma and Ba, 2015, arXiv:1412.6980, algorithm 1).
 
-    `step` counts from 1. A `weight_decay` is decoupled from the gradient (Loshchilov and Hutter,
-    2019, arXiv:1711.05101): the parameter is first multiplied by
-    ``1 - learning_rate * weight_decay``.
+    `step` counts from 1. A `decoupled` weight decay multiplies the parameter by
+    ``1 - learning_rate * weight_decay`` before the step (Loshchilov and Hutter, 2019,
+    arXiv:1711.05101); one that is not adds ``weight_decay * parameter`` to the gradient.
+    `largest_moments` makes it AMSGrad (Reddi et al., 2018, arXiv:1904.09237): the largest of all
+    second moments so far replaces the second moment. Without it the list is empty.
     """
-    check_same_shapes(parameter, gradient, first_moment, second_moment)
-    return parameter, parameter, parameter
+    del attributes
+    lists = parameters, gradients, first_moments, second_moments
+    check_lists(*lists, optional=[largest_moments])
+    return *parameters, *first_moments, *second_moments, *largest_moments
 
 
 @adam_step.requirement
-def _(
-    *,
-    step: int,
-    learning_rate: float,
-    beta1: float,
-    beta2: float,
-    epsilon: float,
-    weight_decay: float,
-) -> None:
-    if (
-        step.__class__ is int
-        and learning_rate.__class__ is beta1.__class__ is beta2.__class__ is float
-        and epsilon.__class__ is weight_decay.__class__ is float
-        and step >= 1
-        and 0.0 <= beta1 < 1.0
-        and 0.0 <= beta2 < 1.0
-        and -math.inf < learning_rate < math.inf
-        and 0.0 <= epsilon < math.inf
-        and 0.0 <= weight_decay < math.inf
-    ):
-        return  # the common case, without function calls
-    if as_integer(step, "step") < 1:
-        raise ArgumentError(f"step is {step}", hint="Count steps from 1")
-    real_number(learning_rate, "learning_rate", above=-math.inf, below=math.inf)
-    real_number(beta1, "beta1", least=0.0, below=1.0)
-    real_number(beta2, "beta2", least=0.0, below=1.0)
-    real_number(epsilon, "epsilon", least=0.0, below=math.inf)
-    real_number(weight_decay, "weight_decay", least=0.0, below=math.inf)
+def _(*, decoupled: bool, **numbers: Any) -> None:
+    del decoupled
+    check_numbers(**numbers)
 
 
 @adam_step.decomposition
-@in_float32
 def _(
+    ops: OpTable, *lists: list[Primitive], **attributes: Unpack[AdamAttributes]
+) -> tuple[Primitive, ...]:
+    adam_step.rule(*lists, **attributes)
+    return for_each_parameter(ops, _adam_step, lists, **attributes)
+
+
+@in_float32
+def _adam_step(
     ops: OpTable,
     parameter: Primitive,
     gradient: Primitive,
     first_moment: Primitive,
     second_moment: Primitive,
+    largest_moment: Primitive | None,
     *,
     step: int,
     learning_rate: float,
@@ -177,22 +277,29 @@ def _(
     beta2: float,
     epsilon: float,
     weight_decay: float,
-) -> tuple[Primitive, Primitive, Primitive]:
-    check_same_shapes(parameter, gradient, first_moment, second_moment)
-    if weight_decay:
+    decoupled: bool,
+) -> tuple[Primitive, ...]:
+    if weight_decay and decoupled:
         parameter = ops.multiply(parameter, 1.0 - learning_rate * weight_decay)
-    first_moment = ops.add(ops.multiply(first_moment, beta1), ops.multiply(gradient, 1.0 - beta1))
-    second_moment = ops.add(
-        ops.multiply(second_moment, beta2),
-        ops.multiply(ops.multiply(gradient, gradient), 1.0 - beta2),
-    )
+    elif weight_decay:
+        gradient = ops.add(gradient, ops.multiply(parameter, weight_decay))
+    first_moment = mean(ops, first_moment, gradient, beta1)
+    second_moment = mean(ops, second_moment, ops.multiply(gradient, gradient), beta2)
+    states = [first_moment, second_moment]
+    if largest_moment is not None:
+        states.append(ops.maximum(largest_moment, second_moment))
     rate, scale = adam_rates(step, learning_rate, beta1, beta2)
-    spread = ops.add(ops.multiply(ops.sqrt(second_moment), scale), epsilon)
+    spread = ops.add(ops.multiply(ops.sqrt(states[-1]), scale), epsilon)
     change = ops.multiply(ops.divide(first_moment, spread), rate)
-    return ops.subtract(parameter, change), first_moment, second_moment
+    return ops.subtract(parameter, change), *states
 
 
 adam_step.batching(leading_axes)
+
+
+def mean(ops: OpTable, old: Primitive, new: Primitive, factor: float) -> Primitive:
+    """Running mean: ``factor * old + (1 - factor) * new``."""
+    return ops.add(ops.multiply(old, factor), ops.multiply(new, 1.0 - factor))
 
 
 def adam_rates(step: int, learning_rate: float, beta1: float, beta2: float) -> tuple[float, float]:

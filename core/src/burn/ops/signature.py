@@ -28,6 +28,7 @@ __all__ = [
     "Cotangent",
     "FillValue",
     "Flag",
+    "FloatList",
     "FloatOperand",
     "FloatOrScalar",
     "Gradients",
@@ -126,6 +127,7 @@ BoolOperand: TypeAlias = Annotated[Meta, Operand(Kind.BOOL, promotes=False)]
 IndexOperand: TypeAlias = Annotated[Meta, Operand(Kind.INTEGER, promotes=False)]
 OptionalFloat: TypeAlias = Annotated[Meta | None, Operand(Kind.FLOAT, optional=True)]
 OptionalBool: TypeAlias = Annotated[Meta | None, Operand(Kind.BOOL, promotes=False, optional=True)]
+FloatList: TypeAlias = Annotated[list[Meta], Operand(Kind.FLOAT, is_list=True)]
 TensorList: TypeAlias = Annotated[list[Meta], Operand(Kind.ANY, is_list=True)]
 
 

@@ -44,7 +44,7 @@ def direct(
     operands = definition.operands.values()
     if (
         not operands
-        or len(definition.outputs) > 1
+        or definition.returns_tuple
         or Tag.DATA_DEPENDENT in definition.tags
         or any(spec.is_list for spec in operands)
         or any(attribute.role.is_runtime for attribute in definition.attributes.values())

@@ -115,10 +115,8 @@ class InProcessClient(RunnerClient):
             result = function(*operands, **attributes)
         except Exception as error:  # noqa: BLE001 — of whatever library is underneath
             result = self._recover(error, operation, operands)
-        if len(outputs) == 1:
-            self.handles[outputs[0].id] = result
-            return
-        for output, primitive in zip(outputs, result, strict=True):
+        results = result if definition.returns_tuple else (result,)
+        for output, primitive in zip(outputs, results, strict=True):
             self.handles[output.id] = primitive
 
     def handle(self, tensor: TensorIr) -> Primitive:

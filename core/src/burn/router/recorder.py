@@ -161,7 +161,7 @@ class TraceTable(RouterTable):
     def _resolve(self, definition: Op) -> Callable[..., Any]:
         name = definition.name
         infer = Inference(definition)
-        several = len(definition.outputs) > 1
+        several = definition.returns_tuple
         native_dtype = self.backend.native_dtype
         if Tag.DATA_DEPENDENT in definition.tags:
             return _refusing(definition)

@@ -50,7 +50,7 @@ class RouterTable(OpTable):
         """What registers a call of an op as an operation."""
         name = definition.name
         inference = Inference(definition)
-        several = len(definition.outputs) > 1
+        several = definition.returns_tuple
         depends_on_data = Tag.DATA_DEPENDENT in definition.tags
         wait: Any = _known_shapes
         if depends_on_data and observing.is_observing():

@@ -121,10 +121,11 @@ class Transcript:
         """Add a line that gives what an expression returns the names of an op's outputs."""
         definition = REGISTRY[op]
         names = []
-        for _ in definition.outputs:
+        for _ in definition.output_names(operands):
             names.append(f"x{self._count}")
             self._count += 1
-        self.write(f"{', '.join(names)} = {expression}")
+        end = "," if definition.returns_tuple else ""
+        self.write(f"{', '.join(names)}{end} = {expression}")
         try:
             inferred = definition.infer(*_metas(operands), **attributes)
         except Exception:  # noqa: BLE001 — a call that shall be refused has no outputs
@@ -133,7 +134,7 @@ class Transcript:
         outputs = [
             Recorded(one, meta.shape, meta.dtype) for one, meta in zip(names, metas, strict=True)
         ]
-        return outputs[0] if len(outputs) == 1 else tuple(outputs)
+        return tuple(outputs) if definition.returns_tuple else outputs[0]
 
     def expect_value(self, output: Recorded, comparison: Comparison) -> None:
         """Assert the element that a comparison found wrong."""

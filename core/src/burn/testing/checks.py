@@ -93,8 +93,9 @@ def _check_call(
             terms = samples.terms(*call.widened, **call.attributes)
     worst = None
     references = expected_outputs(samples, call)
+    names = call.op.output_names(call.operands)
     for index, (meta, (found, value)) in enumerate(zip(inferred, outputs, strict=True)):
-        name = call.op.outputs[index]
+        name = names[index]
         if not (meta.dtype is found.dtype and _agree(meta.shape, found.shape)):
             transcript, _, shown = show(subject, call)
             transcript.expect_meta(shown[index], Meta(np.shape(references[index]), meta.dtype))

@@ -374,7 +374,7 @@ class MockBackend(Backend):
             result = getattr(self._host, definition.name)(
                 *[_unwrapped(operand) for operand in operands], **attributes
             )
-        if len(definition.outputs) == 1:
+        if not definition.returns_tuple:
             return self._made(result, device)
         return tuple([self._made(one, device) for one in result])
 

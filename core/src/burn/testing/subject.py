@@ -279,7 +279,7 @@ class Call:
 
     def outputs(self, result: Any) -> tuple[Any, ...]:
         """What the op returned, as a tuple also where there is one output."""
-        return (result,) if len(self.op.outputs) == 1 else tuple(result)
+        return tuple(result) if self.op.returns_tuple else (result,)
 
 
 def map_arrays(function: Callable[[Any], Any], operands: Sequence[Any]) -> list[Any]:

@@ -1,48 +1,67 @@
-"""Steps of optimizers."""
+"""Steps of optimizers, of one parameter or of a list of them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from burn.errors import DTypeError, OperandTypeError
 from burn.functions.common import dispatch
 from burn.functions.normalize import as_flag
 from burn.ir import ScalarIr
+from burn.ops import REGISTRY
 from burn.ops.arguments import as_integer, real_number
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
 
-__all__ = ["adam_step", "sgd_step"]
+__all__ = [
+    "adagrad_step",
+    "adam_step",
+    "adan_step",
+    "amsgrad_step",
+    "lion_step",
+    "rmsprop_step",
+    "sgd_step",
+]
+
+_Tensors = TypeVar("_Tensors", "Tensor", "Sequence[Tensor]")
 
 
 def sgd_step(
-    parameter: Tensor,
-    gradient: Tensor,
-    velocity: Tensor,
+    parameter: _Tensors,
+    gradient: _Tensors,
+    velocity: _Tensors | None = None,
     /,
     *,
     learning_rate: float,
     momentum: float = 0.0,
+    dampening: float = 0.0,
     weight_decay: float = 0.0,
     nesterov: bool = False,
-) -> tuple[Tensor, Tensor]:
+) -> tuple[_Tensors, _Tensors]:
     """One step of gradient descent with momentum, as in PyTorch.
 
-    With ``d = gradient + weight_decay * parameter``: ``velocity = momentum * velocity + d`` and
-    ``parameter = parameter - learning_rate * velocity``.
+    With ``d = gradient + weight_decay * parameter``:
+    ``velocity = momentum * velocity + (1 - dampening) * d`` and
+    ``parameter = parameter - learning_rate * velocity``; without momentum the velocity is ``d``.
 
     Parameters
     ----------
-    parameter : Tensor
-        Float tensor of any shape.
-    gradient : Tensor
+    parameter : Tensor or list of Tensor
+        Float tensor of any shape. A list is of all parameters that one call updates, which have one
+        dtype and one device; then the other operands are lists of as many tensors.
+    gradient : Tensor or list of Tensor
         Gradient with respect to the parameter, in its shape.
-    velocity : Tensor
-        In the shape of the parameter; zeros before the first step.
+    velocity : Tensor or list of Tensor, optional
+        In the shape of the parameter; zeros before the first step. It may be None if there is no
+        momentum.
     learning_rate : float
         Factor of the step, finite.
     momentum : float
         Factor of the old velocity, at least 0.
+    dampening : float
+        What momentum takes from the factor 1 of the gradient. PyTorch's first step has none.
     weight_decay : float
         Factor of the parameter that is added to the gradient, at least 0.
     nesterov : bool
@@ -50,8 +69,8 @@ def sgd_step(
 
     Returns
     -------
-    parameter, velocity : Tensor
-        New tensors, those after the step.
+    parameter, velocity : Tensor or list of Tensor
+        New tensors, those after the step; no velocity (None) if there was none.
 
     Raises
     ------
@@ -59,6 +78,10 @@ def sgd_step(
         If the shapes differ.
     ArgumentError
         If a number is out of its range.
+    DTypeError
+        If the parameters of a list have several dtypes.
+    OperandTypeError
+        If lists are empty or of several lengths, or momentum has no velocity.
 
     Examples
     --------
@@ -67,25 +90,27 @@ def sgd_step(
     >>> x, velocity = burn.optim.sgd_step(x, g, burn.zeros_like(x), learning_rate=0.25)
     >>> x.tolist(), velocity.tolist()
     ([0.5], [2.0])
+    >>> (x, y), _ = burn.optim.sgd_step([x, g], [g, x], learning_rate=0.25)
+    >>> x.tolist(), y.tolist()
+    ([0.0], [1.875])
     """
     operation = "sgd_step"
-    return dispatch.execute(  # type: ignore[no-any-return]  # two outputs
+    return _stepped(  # type: ignore[return-value]  # two outputs
         operation,
-        parameter,
-        gradient,
-        velocity,
-        learning_rate=_as_rate(learning_rate, operation),
+        (parameter, gradient, velocity),
+        learning_rate=_as_rate(learning_rate, "learning_rate", operation),
         momentum=_as_float(momentum, "momentum", operation),
+        dampening=_as_rate(dampening, "dampening", operation),
         weight_decay=_as_float(weight_decay, "weight_decay", operation),
         nesterov=as_flag(nesterov, "nesterov", operation),
     )
 
 
 def adam_step(
-    parameter: Tensor,
-    gradient: Tensor,
-    first_moment: Tensor,
-    second_moment: Tensor,
+    parameter: _Tensors,
+    gradient: _Tensors,
+    first_moment: _Tensors,
+    second_moment: _Tensors,
     /,
     *,
     step: int,
@@ -94,16 +119,18 @@ def adam_step(
     beta2: float = 0.999,
     epsilon: float = 1e-8,
     weight_decay: float = 0.0,
-) -> tuple[Tensor, Tensor, Tensor]:
+    decoupled: bool = True,
+) -> tuple[_Tensors, _Tensors, _Tensors]:
     """One step of Adam (Kingma and Ba, 2015, arXiv:1412.6980, algorithm 1).
 
     Parameters
     ----------
-    parameter : Tensor
-        Float tensor of any shape.
-    gradient : Tensor
+    parameter : Tensor or list of Tensor
+        Float tensor of any shape. A list is of all parameters that one call updates, which have one
+        dtype and one device; then the other operands are lists of as many tensors.
+    gradient : Tensor or list of Tensor
         Gradient with respect to the parameter, in its shape.
-    first_moment, second_moment : Tensor
+    first_moment, second_moment : Tensor or list of Tensor
         Running means of the gradient and of its square, in the shape of the parameter; zeros before
         the first step.
     step : int
@@ -115,11 +142,15 @@ def adam_step(
     epsilon : float
         Added to the square root of the second moment, at least 0.
     weight_decay : float
-        Decoupled weight decay (Loshchilov and Hutter, 2019, arXiv:1711.05101).
+        Weight decay, at least 0.
+    decoupled : bool
+        Whether the weight decay multiplies the parameter by ``1 - learning_rate * weight_decay``
+        (AdamW; Loshchilov and Hutter, 2019, arXiv:1711.05101). Else ``weight_decay * parameter`` is
+        added to the gradient, as in ``torch.optim.Adam``.
 
     Returns
     -------
-    parameter, first_moment, second_moment : Tensor
+    parameter, first_moment, second_moment : Tensor or list of Tensor
         New tensors, those after the step.
 
     Raises
@@ -128,6 +159,10 @@ def adam_step(
         If the shapes differ.
     ArgumentError
         If a number is out of its range.
+    DTypeError
+        If the parameters of a list have several dtypes.
+    OperandTypeError
+        If lists are empty or of several lengths.
 
     Examples
     --------
@@ -139,19 +174,460 @@ def adam_step(
     [0.75]
     """
     operation = "adam_step"
-    return dispatch.execute(  # type: ignore[no-any-return]  # three outputs
+    return _stepped(  # type: ignore[return-value]  # three outputs
         operation,
-        parameter,
-        gradient,
-        first_moment,
-        second_moment,
+        (parameter, gradient, first_moment, second_moment, None),
         step=_as_step(step, operation),
-        learning_rate=_as_rate(learning_rate, operation),
+        learning_rate=_as_rate(learning_rate, "learning_rate", operation),
         beta1=_as_float(beta1, "beta1", operation),
         beta2=_as_float(beta2, "beta2", operation),
         epsilon=_as_float(epsilon, "epsilon", operation),
         weight_decay=_as_float(weight_decay, "weight_decay", operation),
+        decoupled=as_flag(decoupled, "decoupled", operation),
+    )[:3]
+
+
+def amsgrad_step(
+    parameter: _Tensors,
+    gradient: _Tensors,
+    first_moment: _Tensors,
+    second_moment: _Tensors,
+    largest_moment: _Tensors,
+    /,
+    *,
+    step: int,
+    learning_rate: float = 1e-3,
+    beta1: float = 0.9,
+    beta2: float = 0.999,
+    epsilon: float = 1e-8,
+    weight_decay: float = 0.0,
+    decoupled: bool = True,
+) -> tuple[_Tensors, _Tensors, _Tensors, _Tensors]:
+    """One step of AMSGrad (Reddi et al., 2018, arXiv:1904.09237): Adam with larger second moments.
+
+    The largest of all second moments so far divides the first moment. The op is `adam_step`.
+
+    Parameters
+    ----------
+    parameter : Tensor or list of Tensor
+        Float tensor of any shape. A list is of all parameters that one call updates, which have one
+        dtype and one device; then the other operands are lists of as many tensors.
+    gradient : Tensor or list of Tensor
+        Gradient with respect to the parameter, in its shape.
+    first_moment, second_moment : Tensor or list of Tensor
+        Running means of the gradient and of its square, in the shape of the parameter; zeros before
+        the first step.
+    largest_moment : Tensor or list of Tensor
+        The largest second moments so far; zeros before the first step.
+    step : int
+        Number of the step, counted from 1.
+    learning_rate : float
+        Factor of the step, finite.
+    beta1, beta2 : float
+        Decay of the moments, in [0, 1).
+    epsilon : float
+        Added to the square root of the second moment, at least 0.
+    weight_decay : float
+        Weight decay, at least 0.
+    decoupled : bool
+        As of `adam_step`.
+
+    Returns
+    -------
+    parameter, first_moment, second_moment, largest_moment : Tensor or list of Tensor
+        New tensors, those after the step.
+
+    Raises
+    ------
+    ShapeError
+        If the shapes differ.
+    ArgumentError
+        If a number is out of its range.
+    DTypeError
+        If the parameters of a list have several dtypes.
+    OperandTypeError
+        If lists are empty or of several lengths.
+
+    Examples
+    --------
+    >>> import burn
+    >>> x, g = burn.asarray([1.0], device="cpu"), burn.asarray([2.0], device="cpu")
+    >>> states = [burn.zeros_like(x)] * 3
+    >>> x, *states = burn.optim.amsgrad_step(x, g, *states, step=1, learning_rate=0.25)
+    >>> x.tolist()
+    [0.75]
+    """
+    operation = "adam_step"
+    return _stepped(  # type: ignore[return-value]  # four outputs
+        operation,
+        (parameter, gradient, first_moment, second_moment, largest_moment),
+        step=_as_step(step, operation),
+        learning_rate=_as_rate(learning_rate, "learning_rate", operation),
+        beta1=_as_float(beta1, "beta1", operation),
+        beta2=_as_float(beta2, "beta2", operation),
+        epsilon=_as_float(epsilon, "epsilon", operation),
+        weight_decay=_as_float(weight_decay, "weight_decay", operation),
+        decoupled=as_flag(decoupled, "decoupled", operation),
     )
+
+
+def adagrad_step(
+    parameter: _Tensors,
+    gradient: _Tensors,
+    total: _Tensors,
+    /,
+    *,
+    step: int,
+    learning_rate: float = 1e-2,
+    learning_rate_decay: float = 0.0,
+    epsilon: float = 1e-10,
+    weight_decay: float = 0.0,
+) -> tuple[_Tensors, _Tensors]:
+    """One step of Adagrad (Duchi et al., 2011, JMLR 12), as in PyTorch.
+
+    With ``d = gradient + weight_decay * parameter``: ``total = total + d**2`` and
+    ``parameter = parameter - rate * d / (sqrt(total) + epsilon)``, where
+    ``rate = learning_rate / (1 + (step - 1) * learning_rate_decay)``.
+
+    Parameters
+    ----------
+    parameter : Tensor or list of Tensor
+        Float tensor of any shape. A list is of all parameters that one call updates, which have one
+        dtype and one device; then the other operands are lists of as many tensors.
+    gradient : Tensor or list of Tensor
+        Gradient with respect to the parameter, in its shape.
+    total : Tensor or list of Tensor
+        Sum of the squares of all gradients, in the shape of the parameter; before the first step
+        zeros, or another first value.
+    step : int
+        Number of the step, counted from 1.
+    learning_rate : float
+        Factor of the step, finite.
+    learning_rate_decay : float
+        How fast the learning rate falls, at least 0.
+    epsilon : float
+        Added to the square root of the sum, at least 0.
+    weight_decay : float
+        Factor of the parameter that is added to the gradient, at least 0.
+
+    Returns
+    -------
+    parameter, total : Tensor or list of Tensor
+        New tensors, those after the step.
+
+    Raises
+    ------
+    ShapeError
+        If the shapes differ.
+    ArgumentError
+        If a number is out of its range.
+    DTypeError
+        If the parameters of a list have several dtypes.
+    OperandTypeError
+        If lists are empty or of several lengths.
+
+    Examples
+    --------
+    >>> import burn
+    >>> x, g = burn.asarray([1.0], device="cpu"), burn.asarray([2.0], device="cpu")
+    >>> zeros = burn.zeros_like(x)
+    >>> x, total = burn.optim.adagrad_step(x, g, zeros, step=1, learning_rate=0.25)
+    >>> x.tolist(), total.tolist()
+    ([0.75], [4.0])
+    """
+    operation = "adagrad_step"
+    return _stepped(  # type: ignore[return-value]  # two outputs
+        operation,
+        (parameter, gradient, total),
+        step=_as_step(step, operation),
+        learning_rate=_as_rate(learning_rate, "learning_rate", operation),
+        learning_rate_decay=_as_float(learning_rate_decay, "learning_rate_decay", operation),
+        epsilon=_as_float(epsilon, "epsilon", operation),
+        weight_decay=_as_float(weight_decay, "weight_decay", operation),
+    )
+
+
+def rmsprop_step(
+    parameter: _Tensors,
+    gradient: _Tensors,
+    second_moment: _Tensors,
+    velocity: _Tensors | None = None,
+    first_moment: _Tensors | None = None,
+    /,
+    *,
+    learning_rate: float = 1e-2,
+    alpha: float = 0.99,
+    epsilon: float = 1e-8,
+    weight_decay: float = 0.0,
+    momentum: float = 0.0,
+) -> tuple[_Tensors, _Tensors, _Tensors, _Tensors]:
+    """One step of RMSprop (Hinton et al., 2012, lecture 6e), as in PyTorch.
+
+    With ``d = gradient + weight_decay * parameter``:
+    ``velocity = momentum * velocity + d / (sqrt(s) + epsilon)`` and
+    ``parameter = parameter - learning_rate * velocity``, where ``s`` is the second moment.
+
+    Parameters
+    ----------
+    parameter : Tensor or list of Tensor
+        Float tensor of any shape. A list is of all parameters that one call updates, which have one
+        dtype and one device; then the other operands are lists of as many tensors.
+    gradient : Tensor or list of Tensor
+        Gradient with respect to the parameter, in its shape.
+    second_moment : Tensor or list of Tensor
+        Running mean of the square of ``d``, in the shape of the parameter; zeros before the first
+        step.
+    velocity : Tensor or list of Tensor, optional
+        In the shape of the parameter; zeros before the first step. It may be None if there is no
+        momentum.
+    first_moment : Tensor or list of Tensor, optional
+        Running mean of ``d``. If there is one the step is centered (Graves, 2013,
+        arXiv:1308.0850): ``s`` is the second moment less the square of the first.
+    learning_rate : float
+        Factor of the step, finite.
+    alpha : float
+        Decay of the moments, in [0, 1).
+    epsilon : float
+        Added to the square root, at least 0.
+    weight_decay : float
+        Factor of the parameter that is added to the gradient, at least 0.
+    momentum : float
+        Factor of the old velocity, at least 0.
+
+    Returns
+    -------
+    parameter, second_moment, velocity, first_moment : Tensor or list of Tensor
+        New tensors, those after the step; None for a state that was None.
+
+    Raises
+    ------
+    ShapeError
+        If the shapes differ.
+    ArgumentError
+        If a number is out of its range.
+    DTypeError
+        If the parameters of a list have several dtypes.
+    OperandTypeError
+        If lists are empty or of several lengths, or momentum has no velocity.
+
+    Examples
+    --------
+    >>> import burn
+    >>> x, g = burn.asarray([1.0], device="cpu"), burn.asarray([2.0], device="cpu")
+    >>> zeros = burn.zeros_like(x)
+    >>> x, s, *_ = burn.optim.rmsprop_step(x, g, zeros, learning_rate=0.25, alpha=0.75)
+    >>> x.tolist(), s.tolist()
+    ([0.5], [1.0])
+    """
+    operation = "rmsprop_step"
+    return _stepped(  # type: ignore[return-value]  # four outputs
+        operation,
+        (parameter, gradient, second_moment, velocity, first_moment),
+        learning_rate=_as_rate(learning_rate, "learning_rate", operation),
+        alpha=_as_float(alpha, "alpha", operation),
+        epsilon=_as_float(epsilon, "epsilon", operation),
+        weight_decay=_as_float(weight_decay, "weight_decay", operation),
+        momentum=_as_float(momentum, "momentum", operation),
+    )
+
+
+def adan_step(
+    parameter: _Tensors,
+    gradient: _Tensors,
+    previous_gradient: _Tensors,
+    first_moment: _Tensors,
+    difference: _Tensors,
+    second_moment: _Tensors,
+    /,
+    *,
+    step: int,
+    learning_rate: float = 1e-3,
+    beta1: float = 0.98,
+    beta2: float = 0.92,
+    beta3: float = 0.99,
+    epsilon: float = 1e-8,
+    weight_decay: float = 0.0,
+    proximal: bool = True,
+) -> tuple[_Tensors, _Tensors, _Tensors, _Tensors]:
+    """One step of Adan (Xie et al., 2022, arXiv:2208.06677, algorithm 1).
+
+    Parameters
+    ----------
+    parameter : Tensor or list of Tensor
+        Float tensor of any shape. A list is of all parameters that one call updates, which have one
+        dtype and one device; then the other operands are lists of as many tensors.
+    gradient : Tensor or list of Tensor
+        Gradient with respect to the parameter, in its shape.
+    previous_gradient : Tensor or list of Tensor
+        That of the step before; before the first step the gradient itself.
+    first_moment, difference, second_moment : Tensor or list of Tensor
+        Running means of the gradient, of its difference from the previous one, and of
+        ``(gradient + beta2 * (gradient - previous_gradient))**2``; zeros before the first step.
+    step : int
+        Number of the step, counted from 1.
+    learning_rate : float
+        Factor of the step, finite.
+    beta1, beta2, beta3 : float
+        Decay of the three means, in [0, 1); the paper writes them as ``1 - beta``.
+    epsilon : float
+        Added to the square root of the second moment, at least 0.
+    weight_decay : float
+        Weight decay, at least 0.
+    proximal : bool
+        Whether the weight decay divides the parameter by ``1 + learning_rate * weight_decay`` after
+        the step. Else it multiplies it by ``1 - learning_rate * weight_decay`` before.
+
+    Returns
+    -------
+    parameter, first_moment, difference, second_moment : Tensor or list of Tensor
+        New tensors, those after the step.
+
+    Raises
+    ------
+    ShapeError
+        If the shapes differ.
+    ArgumentError
+        If a number is out of its range.
+    DTypeError
+        If the parameters of a list have several dtypes.
+    OperandTypeError
+        If lists are empty or of several lengths.
+
+    Examples
+    --------
+    >>> import burn
+    >>> x, g = burn.asarray([1.0], device="cpu"), burn.asarray([2.0], device="cpu")
+    >>> states = [burn.zeros_like(x)] * 3
+    >>> x, *states = burn.optim.adan_step(x, g, g, *states, step=1, learning_rate=0.25)
+    >>> x.tolist()
+    [0.75]
+    """
+    operation = "adan_step"
+    return _stepped(  # type: ignore[return-value]  # four outputs
+        operation,
+        (parameter, gradient, previous_gradient, first_moment, difference, second_moment),
+        step=_as_step(step, operation),
+        learning_rate=_as_rate(learning_rate, "learning_rate", operation),
+        beta1=_as_float(beta1, "beta1", operation),
+        beta2=_as_float(beta2, "beta2", operation),
+        beta3=_as_float(beta3, "beta3", operation),
+        epsilon=_as_float(epsilon, "epsilon", operation),
+        weight_decay=_as_float(weight_decay, "weight_decay", operation),
+        proximal=as_flag(proximal, "proximal", operation),
+    )
+
+
+def lion_step(
+    parameter: _Tensors,
+    gradient: _Tensors,
+    moment: _Tensors,
+    /,
+    *,
+    learning_rate: float = 1e-4,
+    beta1: float = 0.9,
+    beta2: float = 0.99,
+    weight_decay: float = 0.0,
+) -> tuple[_Tensors, _Tensors]:
+    """One step of Lion (Chen et al., 2023, arXiv:2302.06675, algorithm 2).
+
+    The parameter is multiplied by ``1 - learning_rate * weight_decay`` and moves by `learning_rate`
+    against the sign of ``beta1 * moment + (1 - beta1) * gradient``.
+
+    Parameters
+    ----------
+    parameter : Tensor or list of Tensor
+        Float tensor of any shape. A list is of all parameters that one call updates, which have one
+        dtype and one device; then the other operands are lists of as many tensors.
+    gradient : Tensor or list of Tensor
+        Gradient with respect to the parameter, in its shape.
+    moment : Tensor or list of Tensor
+        Running mean of the gradient, in the shape of the parameter; zeros before the first step.
+    learning_rate : float
+        Size of the step, finite.
+    beta1 : float
+        Factor of the moment in the step, in [0, 1).
+    beta2 : float
+        Decay of the moment, in [0, 1).
+    weight_decay : float
+        Decoupled weight decay, at least 0.
+
+    Returns
+    -------
+    parameter, moment : Tensor or list of Tensor
+        New tensors, those after the step.
+
+    Raises
+    ------
+    ShapeError
+        If the shapes differ.
+    ArgumentError
+        If a number is out of its range.
+    DTypeError
+        If the parameters of a list have several dtypes.
+    OperandTypeError
+        If lists are empty or of several lengths.
+
+    Examples
+    --------
+    >>> import burn
+    >>> x, g = burn.asarray([1.0], device="cpu"), burn.asarray([2.0], device="cpu")
+    >>> zeros = burn.zeros_like(x)
+    >>> x, m = burn.optim.lion_step(x, g, zeros, learning_rate=0.25, beta2=0.75)
+    >>> x.tolist(), m.tolist()
+    ([0.75], [0.5])
+    """
+    operation = "lion_step"
+    return _stepped(  # type: ignore[return-value]  # two outputs
+        operation,
+        (parameter, gradient, moment),
+        learning_rate=_as_rate(learning_rate, "learning_rate", operation),
+        beta1=_as_float(beta1, "beta1", operation),
+        beta2=_as_float(beta2, "beta2", operation),
+        weight_decay=_as_float(weight_decay, "weight_decay", operation),
+    )
+
+
+def _stepped(operation: str, operands: Sequence[Any], **attributes: Any) -> tuple[Any, ...]:
+    """The outputs of a step: tensors if the operands are tensors, lists if they are lists.
+
+    The output of the name of an operand that is None is None.
+    """
+    is_list = isinstance(operands[0], (list, tuple))
+    lists = [_as_list(one, operation, is_list=is_list) for one in operands]
+    parameters = lists[0]
+    if not parameters:
+        raise OperandTypeError(
+            "there are no parameters",
+            hint="Leave out the step where there is nothing to update",
+            operation=operation,
+        )
+    dtypes = {getattr(one, "dtype", None) for one in parameters}
+    if len(dtypes) > 1:
+        raise DTypeError(
+            f"the parameters have several dtypes: {', '.join(sorted(map(str, dtypes)))}",
+            hint="Update those of each dtype by a call of their own",
+            operation=operation,
+        )
+    found = iter(dispatch.execute(operation, *lists, **attributes))
+    definition = REGISTRY[operation]
+    by_name = dict(zip(definition.operands, lists, strict=True))
+    outputs = [[next(found) for _ in by_name[name]] for name in definition.outputs]
+    if is_list:
+        return tuple([one or None for one in outputs])
+    return tuple([one[0] if one else None for one in outputs])
+
+
+def _as_list(operand: Any, operation: str, *, is_list: bool) -> list[Any]:
+    """What an op takes for a tensor, a list of tensors, or None."""
+    if operand is None:
+        return []
+    if isinstance(operand, (list, tuple)) is not is_list:
+        raise OperandTypeError(
+            "some operands are lists of tensors and others are not",
+            hint="Pass a tensor or a list for each of parameter, gradient and state",
+            operation=operation,
+        )
+    return list(operand) if is_list else [operand]
 
 
 def _as_step(step: Any, operation: str) -> Any:
@@ -161,11 +637,11 @@ def _as_step(step: Any, operation: str) -> Any:
     return as_integer(step, "step", operation)
 
 
-def _as_rate(rate: Any, operation: str) -> Any:
+def _as_rate(rate: Any, name: str, operation: str) -> Any:
     """A learning rate as a float, or the scalar of a program for it."""
     if rate.__class__ is ScalarIr:
         return rate
-    return _as_float(rate, "learning_rate", operation)
+    return _as_float(rate, name, operation)
 
 
 def _as_float(value: float, name: str, operation: str) -> float:

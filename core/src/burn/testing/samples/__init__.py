@@ -5,6 +5,7 @@ Importing this package fills `burn.testing.op_samples.SAMPLES`.
 
 from burn.testing.samples import (
     activation,
+    adaptive_optimizer,
     arithmetic,
     attention,
     average_pooling,
@@ -22,6 +23,7 @@ from burn.testing.samples import (
     dense,
     eigenvalues,
     grids,
+    gru,
     indexing,
     inverse,
     layout,
@@ -32,6 +34,7 @@ from burn.testing.samples import (
     optimizer,
     random,
     rectifier,
+    recurrent,
     reduction,
     resampling,
     scan,
@@ -47,6 +50,7 @@ from burn.testing.samples import (
 
 __all__ = [
     "activation",
+    "adaptive_optimizer",
     "arithmetic",
     "attention",
     "average_pooling",
@@ -64,6 +68,7 @@ __all__ = [
     "dense",
     "eigenvalues",
     "grids",
+    "gru",
     "indexing",
     "inverse",
     "layout",
@@ -74,6 +79,7 @@ __all__ = [
     "optimizer",
     "random",
     "rectifier",
+    "recurrent",
     "reduction",
     "resampling",
     "scan",
