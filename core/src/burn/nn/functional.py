@@ -11,6 +11,7 @@ from burn.functions.nn.loss import *
 from burn.functions.nn.max_pooling import *
 from burn.functions.nn.normalization import *
 from burn.functions.nn.rectifier import *
+from burn.functions.nn.recurrent import *
 from burn.functions.nn.resampling import *
 from burn.functions.nn.shrinkage import *
 from burn.functions.nn.softmax import *

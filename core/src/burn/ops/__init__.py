@@ -26,6 +26,7 @@ from burn.ops import (  # noqa: F401 — importing a family registers its ops
     dense,
     eigenvalues,
     grids,
+    gru,
     indexing,
     inverse,
     layout,
@@ -36,6 +37,7 @@ from burn.ops import (  # noqa: F401 — importing a family registers its ops
     optimizer,
     random,
     rectifier,
+    recurrent,
     reduction,
     resampling,
     scan,
@@ -67,6 +69,12 @@ from burn.ops._deformable_shapes import (
     undeformed_positions,
 )
 from burn.ops._precision import in_float32
+from burn.ops._recurrence import (
+    RecurrentShape,
+    check_recurrent_gradients,
+    ordered_steps,
+    recurrent_shape,
+)
 from burn.ops._sliding_windows import (
     AvgPoolAttributes,
     MaxPoolAttributes,
@@ -242,6 +250,7 @@ __all__ = [
     "OptionalSpatialNumbers",
     "Pairs",
     "PatchAttributes",
+    "RecurrentShape",
     "RealOperand",
     "RealOrScalar",
     "RmspropAttributes",
@@ -276,6 +285,7 @@ __all__ = [
     "check_pool_index_dtype",
     "check_pool_indices",
     "check_pooled",
+    "check_recurrent_gradients",
     "check_same_shape",
     "conv_geometry",
     "conv_transpose_geometry",
@@ -292,10 +302,12 @@ __all__ = [
     "lowest_value",
     "merging",
     "op",
+    "ordered_steps",
     "philox_state",
     "pool_windows",
     "pooled_shape",
     "range_sum_map",
+    "recurrent_shape",
     "register",
     "resolve",
     "signed_word",
