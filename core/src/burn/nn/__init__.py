@@ -12,11 +12,13 @@ if TYPE_CHECKING:
     from burn.nn.container import *
     from burn.nn.linear import *
     from burn.nn.module import *
+    from burn.nn.precision import *
 
 _FAMILIES: Final = {
     "container": ("Sequential",),
     "linear": ("Linear",),
     "module": ("Module",),
+    "precision": ("Precision",),
 }
 """The public names of each module of this package, which is imported when one of them is used."""
 

@@ -12,7 +12,7 @@ from burn.tensor.tensor import Tensor
 if TYPE_CHECKING:
     from burn.nn.module import Module
 
-__all__ = ["described"]
+__all__ = ["described", "described_on_a_line"]
 
 _NOT_SHOWN: Final = frozenset({"self", "device", "dtype"})
 
@@ -23,6 +23,11 @@ _WIDTH: Final = 80
 def described(module: Module) -> str:
     """``Linear(784, 512, bias=False)``; modules below are arguments on lines of their own."""
     return _described(module, set())
+
+
+def described_on_a_line(module: Module) -> str:
+    """The representation of a module, without the modules below it."""
+    return described(module).partition("\n")[0].removesuffix("(")
 
 
 def _described(value: Any, above: set[int]) -> str:
@@ -85,7 +90,8 @@ def _arguments(module: Module) -> tuple[list[str], set[str]]:
     except (TypeError, ValueError):
         return [], set()
     members = vars(module)
-    shown, names = [], set()
+    shown: list[str] = []
+    names: set[str] = set()
     for name, parameter in signature.parameters.items():
         if name in _NOT_SHOWN or name not in members or _has_modules(members[name]):
             continue

@@ -58,35 +58,50 @@ def unflatten(skeleton: Skeleton, leaves: Sequence[Any]) -> Module:
     Buffers and frozen parameters are the same objects in both.
     """
     values = dict(zip(map(id, skeleton.tensors), leaves, strict=True))
-    return copy_with(skeleton.module, values)
+    return copy_with(skeleton.module, values, {})
 
 
-def copy_with(module: Module, values: dict[int, Any]) -> Module:
+def copy_with(
+    module: Module, values: dict[int, Any], copies: dict[int, Any], *, is_cast: bool = False
+) -> Module:
     """A copy of a tree of modules with other objects for some tensors, which ids name.
 
     A module, tensor or container that is at several paths is so in the copy as well.
+
+    Parameters
+    ----------
+    module : Module
+        The root.
+    values : dict of int to object
+        What stands for the tensor with an id.
+    copies : dict of int to object
+        Receives what stands for every object that was copied, by its id.
+    is_cast : bool
+        Whether the tensors of the copy were computed from those of the module, for one call.
     """
-    memo: dict[int, Any] = dict(values)
-    copied: Module = _copied(module, memo)
+    copies |= values
+    copied: Module = _copied(module, copies, is_cast=is_cast)
     return copied
 
 
-def _copied(value: Any, memo: dict[int, Any]) -> Any:
+def _copied(value: Any, memo: dict[int, Any], *, is_cast: bool) -> Any:
     found = memo.get(id(value))
     if found is not None or isinstance(value, Tensor):
         return value if found is None else found
     if hasattr(value, STATE):
         copy = memo[id(value)] = object.__new__(type(value))
-        state = value._module_state
         members = vars(copy)
         for name, one in vars(value).items():
-            members[name] = _copied(one, memo)
-        members[STATE] = replace(state, prepared=0, inherits=state.inherits or bool(state.tracks))
+            members[name] = _copied(one, memo, is_cast=is_cast)
+        state = value._module_state
+        inherits = state.inherits or bool(state.tracks)
+        source = value if is_cast else None
+        members[STATE] = replace(state, prepared=0, inherits=inherits, source=source)
         return copy
     if not is_container(value):
         return value
     items = value.values() if isinstance(value, dict) else value
-    parts = [_copied(one, memo) for one in items]
+    parts = [_copied(one, memo, is_cast=is_cast) for one in items]
     if isinstance(value, dict):
         new: Any = type(value)() if type(value).__init__ is dict.__init__ else {}
         new.update(zip(value, parts, strict=True))

@@ -6,7 +6,7 @@ import fnmatch
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from burn.devices import AUTODIFF, GRAD
 from burn.errors import ArgumentError, AutodiffError, BurnError, DTypeError, OperandTypeError
@@ -14,7 +14,7 @@ from burn.functions.assignment import make_leaf
 from burn.functions.common import DeviceLike, DTypeLike
 from burn.functions.gradient import no_grad
 from burn.functions.normalize import as_dtype, find_device
-from burn.nn._reading import described
+from burn.nn._reading import described, described_on_a_line
 from burn.nn._slots import STATE, Slot, is_container, modules_of, slots_of
 from burn.nn._state_dict import LoadReport, load
 from burn.nn._structure import flatten, unflatten
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from burn.nn.summary import Summary
 
 __all__ = ["Module"]
-
-_Self = TypeVar("_Self", bound="Module")
 
 _generation = 1
 """Changes when an attribute of any module is set that may bring new parameters."""
@@ -51,6 +49,8 @@ class State:
         tree has no tensors.
     inherits : bool
         Of a copy that a transform made: whether the original's are.
+    source : Module or None
+        The module from whose tensors its own were computed, for one call in another precision.
     frozen : frozenset of str
         Paths from the module to those of its own parameters that are not trained.
     precision : Precision or None
@@ -61,6 +61,7 @@ class State:
     prepared: int = 0
     tracks: bool | None = None
     inherits: bool = False
+    source: Module | None = None
     frozen: frozenset[str] = frozenset()
     precision: Precision | None = None
 
@@ -149,11 +150,12 @@ class Module:
             return self.forward(*args, **keywords)
         except BurnError as error:
             if not hasattr(error, "__notes__"):
-                error.add_note(f"in {described(self)}")
+                error.add_note(f"in {described_on_a_line(self)}")
             raise
 
     def forward(self, *args: Any, **keywords: Any) -> Any:
         """The outputs of the module. Every class defines it."""
+        del args, keywords
         raise OperandTypeError(
             f"{type(self).__name__} has no method forward",
             hint="Define forward(self, x), and call the module itself: module(x)",
@@ -201,7 +203,7 @@ class Module:
         return [(slot.path, slot.tensor) for slot in slots_of(self) if not slot.is_parameter]
 
     def modules(self) -> list[Module]:
-        """This module and all below it, each once.
+        """Every module of the tree, each once; this one is the first.
 
         Returns
         -------
@@ -211,7 +213,7 @@ class Module:
         return [module for _, module in modules_of(self)]
 
     def named_modules(self) -> list[tuple[str, Module]]:
-        """This module, whose path is empty, and all below it with their paths, each once.
+        """Every module of the tree with its path, each once; the path of this one is empty.
 
         Returns
         -------
@@ -253,7 +255,7 @@ class Module:
         state = self._module_state
         return not state.is_eval and (_tracks(x) if state.tracks is None else state.tracks)
 
-    def train(self: _Self) -> _Self:
+    def train(self) -> Self:
         """Let the module and all below it train where they are on an autodiff device.
 
         Returns
@@ -265,7 +267,7 @@ class Module:
             _own_state(module).is_eval = False
         return self
 
-    def eval(self: _Self) -> _Self:
+    def eval(self) -> Self:
         """Let the module and all below it infer: no dropout, running statistics.
 
         Returns
@@ -277,7 +279,7 @@ class Module:
             _own_state(module).is_eval = True
         return self
 
-    def freeze(self: _Self, *patterns: str) -> _Self:
+    def freeze(self, *patterns: str) -> Self:
         """Keep parameters as they are: no gradient is computed for them.
 
         Parameters
@@ -312,7 +314,7 @@ class Module:
         _begin_generation()
         return self
 
-    def unfreeze(self: _Self, *patterns: str) -> _Self:
+    def unfreeze(self, *patterns: str) -> Self:
         """Train parameters again.
 
         Parameters
@@ -383,7 +385,7 @@ class Module:
         slots = [slot for slot in slots_of(self) if not slot.is_transient]
         return load({slot.path: slot.tensor for slot in slots}, state, strict=strict)
 
-    def to(self: _Self, device: DeviceLike) -> _Self:
+    def to(self, device: DeviceLike) -> Self:
         """Move all tensors to a device; the tensors stay the same objects.
 
         Parameters
@@ -406,7 +408,7 @@ class Module:
         target = find_device(device, "Module.to")
         return self._replace(lambda x: x.detach().inner().to_device(target))
 
-    def astype(self: _Self, dtype: DTypeLike) -> _Self:
+    def astype(self, dtype: DTypeLike) -> Self:
         """Convert all float parameters and buffers; the tensors stay the same objects.
 
         Parameters
@@ -431,7 +433,7 @@ class Module:
             )
         return self._replace(lambda x: x.detach().astype(target) if x.dtype.is_float else x)
 
-    def map(self: _Self, function: Callable[[str, Tensor], Tensor]) -> _Self:
+    def map(self, function: Callable[[str, Tensor], Tensor]) -> Self:
         """Give each parameter the value that a function computes of it.
 
         Parameters
@@ -474,7 +476,7 @@ class Module:
 
     # Dtypes of the computation, and what it costs.
 
-    def set_precision(self: _Self, precision: Precision | None) -> _Self:
+    def set_precision(self, precision: Precision | None) -> Self:
         """Compute in other dtypes than that of the parameters; see `Precision`.
 
         Parameters
@@ -510,7 +512,7 @@ class Module:
 
         return summarize(self, inputs)
 
-    def _replace(self: _Self, function: Callable[[Tensor], Tensor]) -> _Self:
+    def _replace(self, function: Callable[[Tensor], Tensor]) -> Self:
         """Give each tensor of the tree, once, what a function returns for it."""
         tensors = {id(slot.tensor): slot for slot in slots_of(self)}
         values = [(slot.tensor, function(slot.tensor)) for slot in tensors.values()]
@@ -566,7 +568,7 @@ def _prepare(root: Module) -> State:
             if slot.tensor.device.layers == (AUTODIFF,) and slot.is_parameter:
                 _make_leaf(slot)
         inherits = root._module_state.inherits
-        tracks = inherits or any([_tracks(slot.tensor) for slot in slots]) if slots else None
+        tracks = inherits or any(_tracks(slot.tensor) for slot in slots) if slots else None
         for _, module in modules_of(root):
             state = _own_state(module)
             state.tracks, state.prepared = tracks, generation
@@ -575,7 +577,7 @@ def _prepare(root: Module) -> State:
 
 def _make_leaf(slot: Slot) -> None:
     x = slot.tensor
-    if x.is_require_grad or slot.is_frozen:
+    if x.is_require_grad or slot.is_frozen or slot.owner._module_state.source is not None:
         return
     if x.is_tracked:
         raise AutodiffError(
