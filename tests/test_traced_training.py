@@ -1,5 +1,6 @@
 """Steps of training as programs: each replay gives what the eager step gives, to the bit."""
 
+import copy
 import math
 
 import numpy as np
@@ -229,3 +230,29 @@ def test_a_program_of_another_device_runs_on_each(name, device):
         assert one.device == other.device
         assert one.device == burn.Device(device)
         np.testing.assert_allclose(one.numpy(), other.numpy(), rtol=1e-5, atol=1e-6)
+
+
+def test_a_program_gives_parameters_their_new_values_as_leaves():
+    layer = burn.nn.Linear(3, 2, device=burn.Device("cpu").autodiff())
+    other = copy.deepcopy(layer)
+    x = burn.asarray([[1.0, -2.0, 0.5], [0.0, 3.0, 1.0]], device="cpu")
+
+    def step(model):
+        loss = (model(x) ** 2).mean()
+        gradients = loss.backward()
+        for parameter in model.parameters():
+            parameter.assign(parameter.inner() - 0.1 * parameter.grad(gradients))
+        return loss.detach()
+
+    weight, seen = layer.weight, []
+    layer.parameters()  # makes the leaf that the hook is for
+    weight.register_hook(seen.append)
+    program = burn.ir.trace(lambda: step(layer))
+    for _ in range(3):
+        assert program().tolist() == step(other).tolist()
+        assert layer.weight.tolist() == other.weight.tolist()
+    assert layer.weight is weight
+    assert weight.is_require_grad
+    before = len(seen)
+    step(layer)
+    assert len(seen) == before + 1

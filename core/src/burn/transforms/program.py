@@ -22,6 +22,7 @@ from burn.errors import (
     OperandTypeError,
     ShapeError,
 )
+from burn.functions.assignment import assign
 from burn.functions.common import DeviceLike, dispatch
 from burn.functions.views import root_of, write
 from burn.generator import reserve
@@ -79,11 +80,14 @@ class Result(NamedTuple):
     is_tracked : bool
         Whether it is tracked by leaves among the inputs, since the function does not take their
         gradients itself.
+    is_leaf : bool
+        Of what the function rebinds: whether the tensor is a leaf then.
     """
 
     layers: tuple[str, ...] = ()
     is_checkpointing: bool = False
     is_tracked: bool = False
+    is_leaf: bool = False
 
 
 @dataclass(frozen=True)
@@ -418,7 +422,7 @@ class Program(GraphIr):
         given = Counter([id(root_of(one)) for one in leaves if is_tensor(one)])
         outside = {id(root_of(one)) for one in calling.captured}
         targets = []
-        for index, _ in calling.rebound:
+        for index, result in calling.rebound:
             target = leaves[index] if index >= 0 else calling.captured[-1 - index]
             root = id(root_of(target))
             if (root in outside or given[root] > 1) if index >= 0 else root in given:
@@ -427,9 +431,12 @@ class Program(GraphIr):
                     hint="Pass a copy: x.astype(x.dtype, copy=True)",
                     operation="a program",
                 )
-            targets.append(target)
-        for target, value in zip(targets, values, strict=True):
-            write(target, lambda value=value: value, "a program")  # type: ignore[misc]  # of this round
+            targets.append((target, result.is_leaf))
+        for (target, is_leaf), value in zip(targets, values, strict=True):
+            if is_leaf:
+                assign(target, value, require_grad=True)
+            else:
+                write(target, lambda value=value: value, "a program")  # type: ignore[misc]  # of this round
 
 
 def _other_containers(calling: Calling, args: tuple[Any, ...]) -> ArgumentError:

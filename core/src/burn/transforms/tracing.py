@@ -335,7 +335,7 @@ def _traced(function: Callable[..., Any], examples: tuple[Any, ...]) -> tuple[Re
         tuple([one.tensor for one in trace.captured]),
         tuple([_result_of(leaf, trace) if is_tensor(leaf) else leaf for leaf in leaves]),
         result_structure,
-        tuple([(index, _result_of(value, trace)) for index, value in call.rebound]),
+        tuple([(index, _rebound_result(value)) for index, value in call.rebound]),
         call.same_leaves(),
         tensors[0].device.untraced.hardware if tensors else None,
     )
@@ -345,6 +345,12 @@ def _traced(function: Callable[..., Any], examples: tuple[Any, ...]) -> tuple[Re
 
 def _result_of(x: Tensor, trace: Tracing) -> Result:
     return Result(x.device.layers, x.device.is_checkpointing, trace.tracks(x))
+
+
+def _rebound_result(x: Tensor) -> Result:
+    """What the function rebinds is untracked, or a leaf of its own."""
+    is_leaf = dispatch.is_require_grad(x)
+    return Result(x.device.layers, x.device.is_checkpointing, is_leaf=is_leaf)
 
 
 def _ir_of(primitive: Primitive) -> TensorIr:
@@ -465,7 +471,7 @@ class _Call:
             if root is x or id(root) not in are_changed:  # a view is computed from its root
                 found.append((-1 - index, dispatch.wrap(x.primitive, x.tensor_type)))
         for _, value in found:
-            if dispatch.is_tracked(value):
+            if dispatch.is_tracked(value) and not dispatch.is_require_grad(value):
                 raise TraceError(
                     "the function gives a tensor from outside a tracked value, whose graph no "
                     "program has",
