@@ -68,7 +68,7 @@ def recurrent_shape(
         )
     steps, examples, features = shape
     rows, hidden = matrix
-    expected = {"weight_ih": (weight_ih, (rows, features))}
+    expected: dict[str, tuple[Any, Shape]] = {"weight_ih": (weight_ih, (rows, features))}
     expected |= {name: (state, (examples, hidden)) for name, state in states.items()}
     expected |= {
         name: (bias, (rows,))

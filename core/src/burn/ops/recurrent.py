@@ -70,7 +70,8 @@ def rnn(
 
 
 @rnn.requirement
-def _(*, nonlinearity: str, **flags: bool) -> None:
+def check_nonlinearity(*, nonlinearity: str, **flags: bool) -> None:
+    """Raise ArgumentError unless there is such a nonlinearity."""
     check_choice("nonlinearity", nonlinearity, rnn.attributes["nonlinearity"].choices)
 
 
@@ -158,7 +159,7 @@ def rnn_grad(
     return x, h, weight_ih, weight_hh, Meta(weight_ih.shape[:1], x.dtype)
 
 
-rnn_grad.requirement(rnn.requires)
+rnn_grad.requirement(check_nonlinearity)
 
 
 @rnn_grad.decomposition

@@ -33,6 +33,7 @@ from burn_torch.normalization import NormalizationOps
 from burn_torch.optimizer import OptimizerOps
 from burn_torch.pooling import PoolingOps
 from burn_torch.random import RandomOps
+from burn_torch.recurrent import RecurrentOps
 from burn_torch.reduction import ReductionOps
 from burn_torch.resampling import ResamplingOps
 from burn_torch.settings import Precision, any_order
@@ -58,6 +59,7 @@ class TorchBackend(
     AttentionOps,
     OptimizerOps,
     RandomOps,
+    RecurrentOps,
     SignalOps,
 ):
     """The ops on one device; the object that the plugin loads is the one of the CPU.
@@ -76,6 +78,7 @@ class TorchBackend(
         library = "mkldnn" if self.on_host else type_
         self.products = Precision(library, "matmul")
         self.convolutions = Precision(library, "conv")
+        self.recurrences = Precision(library, "rnn")
         self._devices = {device: self}
         self._lock = threading.Lock()
         for name, function in elementwise_functions().items():

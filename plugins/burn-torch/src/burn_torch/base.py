@@ -33,6 +33,9 @@ class TorchOps(Backend):
     convolutions: Precision
     """The precision to which torch is set for convolutions of float32."""
 
+    recurrences: Precision
+    """The precision to which torch is set for recurrent layers of float32."""
+
     index_checks: IndexChecks
     """Indices that were passed to kernels and not checked yet."""
 

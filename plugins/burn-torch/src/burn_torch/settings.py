@@ -24,6 +24,7 @@ _set: Any = getattr(torch._C, "_set_fp32_precision_setter", None)
 _BEFORE_2_9: Final[dict[tuple[str, str], tuple[str, str]]] = {
     ("cuda", "matmul"): ("_get_cublas_allow_tf32", "_set_cublas_allow_tf32"),
     ("cuda", "conv"): ("_get_cudnn_allow_tf32", "_set_cudnn_allow_tf32"),
+    ("cuda", "rnn"): ("_get_cudnn_allow_tf32", "_set_cudnn_allow_tf32"),
 }
 
 
@@ -35,7 +36,7 @@ class Precision:
     library : str
         ``"cuda"``, or ``"mkldnn"`` on the CPU; a library without a setting is exact.
     kind : str
-        ``"matmul"`` or ``"conv"``.
+        ``"matmul"``, ``"conv"`` or ``"rnn"``.
     """
 
     def __init__(self, library: str, kind: str) -> None:
