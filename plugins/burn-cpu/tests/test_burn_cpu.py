@@ -88,8 +88,35 @@ def test_a_batch_times_one_matrix_is_the_product_of_each(backend):
 def test_optimizer_steps_change_no_operand(backend):
     arrays = [np.full(4, value, np.float32) for value in (1.0, 0.5, 0.1, 0.2)]
     before = [array.copy() for array in arrays]
+    lists = [[array] for array in arrays]
     rates = {"learning_rate": 0.1, "weight_decay": 0.1}
-    backend.adam_step(*arrays, step=1, beta1=0.9, beta2=0.999, epsilon=1e-8, **rates)
-    backend.sgd_step(*arrays[:3], momentum=0.9, nesterov=True, **rates)
+    betas = {"beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8, "decoupled": False}
+    backend.adam_step(*lists, [], step=1, **betas, **rates)
+    backend.sgd_step(*lists[:3], momentum=0.9, dampening=0.0, nesterov=True, **rates)
     for array, copy in zip(arrays, before, strict=True):
         np.testing.assert_array_equal(array, copy)
+
+
+def adam(backend, lists):
+    rates = {"learning_rate": 0.1, "weight_decay": 0.1, "epsilon": 1e-8, "decoupled": True}
+    return backend.adam_step(*lists, [], step=3, beta1=0.9, beta2=0.999, **rates)
+
+
+def test_parameters_of_one_call_are_updated_as_by_calls_of_their_own(backend):
+    generator = np.random.default_rng(0)
+    shapes = [(5,), (), (70, 60), (2, 3), (0, 4), (40_000,), (3, 2), (5,)]
+    lists = [[np.abs(generator.normal(size=shape)) for shape in shapes] for _ in range(4)]
+    turned = [np.asfortranarray(one[2]) for one in lists]
+    turned[1] = lists[1][2]  # of another layout than the parameter
+    for one, last in zip(lists, turned, strict=True):
+        one.append(last)
+        one.append(last[:3, ::2])
+    together = adam(backend, lists)
+    count = len(lists[0])
+    for index in range(count):
+        alone = adam(backend, [[one[index]] for one in lists])
+        for found, expected in zip(together[index::count], alone, strict=True):
+            np.testing.assert_array_equal(found, expected)
+    for found, expected in zip(together[8::count], together[2::count], strict=True):
+        np.testing.assert_array_equal(found, expected)
+        assert found.flags.f_contiguous

@@ -441,8 +441,11 @@ class Dispatch(
 
 def _first_type(operands: Sequence[Any]) -> TensorType | None:
     """The type of the first tensor among operands and lists of operands."""
-    tensors = tensors_among(operands)
-    return tensors[0].tensor_type if tensors else None
+    for operand in operands:
+        for one in operand if operand.__class__ is list else (operand,):
+            if isinstance(one, DispatchTensor):
+                return one.tensor_type
+    return None
 
 
 def _wrap_all(dispatch: Dispatch[_Tensor], result: Any, device: Device) -> Any:

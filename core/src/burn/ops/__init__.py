@@ -122,7 +122,13 @@ from burn.ops.linear_algebra import transpose_matrices
 from burn.ops.max_pooling import check_pool_index_dtype, check_pool_indices, lowest_value
 from burn.ops.normalization import check_channels, check_last_axis
 from burn.ops.op import REGISTRY, Context, Op, Tag, op, register
-from burn.ops.optimizer import AdamAttributes, SgdAttributes, adam_rates, check_lists
+from burn.ops.optimizer import (
+    AdamAttributes,
+    SgdAttributes,
+    adam_rates,
+    check_lists,
+    check_momentum,
+)
 from burn.ops.random import (
     PHILOX_KEY_STEPS,
     PHILOX_MULTIPLIERS,
@@ -282,6 +288,7 @@ __all__ = [
     "check_index_dtype",
     "check_last_axis",
     "check_lists",
+    "check_momentum",
     "check_pool_index_dtype",
     "check_pool_indices",
     "check_pooled",

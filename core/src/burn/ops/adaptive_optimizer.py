@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from typing import TypedDict, Unpack
 
-from burn.errors import OperandTypeError
 from burn.ops._precision import in_float32
 from burn.ops.batching import leading_axes
 from burn.ops.op import op
-from burn.ops.optimizer import adam_rates, check_lists, check_numbers, for_each_parameter, mean
+from burn.ops.optimizer import (
+    adam_rates,
+    check_lists,
+    check_momentum,
+    check_numbers,
+    for_each_parameter,
+    mean,
+)
 from burn.ops.signature import (
     Flag,
     FloatList,
@@ -127,8 +133,7 @@ def rmsprop_step(
     """
     lists = parameters, gradients, second_moments
     check_lists(*lists, optional=[velocities, first_moments])
-    if attributes["momentum"] and not velocities:
-        raise OperandTypeError("momentum needs velocities", hint="Begin with zeros")
+    check_momentum(attributes["momentum"], velocities)
     return *parameters, *second_moments, *velocities, *first_moments
 
 

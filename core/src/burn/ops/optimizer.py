@@ -33,6 +33,7 @@ __all__ = [
     "adam_rates",
     "adam_step",
     "check_lists",
+    "check_momentum",
     "check_numbers",
     "for_each_parameter",
     "mean",
@@ -75,6 +76,12 @@ def check_lists(*lists: Sequence[Primitive], optional: Sequence[Sequence[Primiti
                         f"parameter {index} has shape {tuple(shape)}, "
                         f"but its gradient or state {tuple(one.shape)}"
                     )
+
+
+def check_momentum(momentum: float, velocities: Sequence[Primitive]) -> None:
+    """Raise OperandTypeError if there is momentum and no velocities."""
+    if momentum and not velocities:
+        raise OperandTypeError("momentum needs velocities", hint="Begin with zeros")
 
 
 def check_numbers(*, step: int = 1, **numbers: float) -> None:
@@ -166,8 +173,7 @@ def sgd_step(
     may be empty.
     """
     check_lists(parameters, gradients, optional=[velocities])
-    if attributes["momentum"] and not velocities:
-        raise OperandTypeError("momentum needs velocities", hint="Begin with zeros")
+    check_momentum(attributes["momentum"], velocities)
     return *parameters, *velocities
 
 
