@@ -36,7 +36,7 @@ def _described(value: Any, above: set[int]) -> str:
     if not (hasattr(value, STATE) or _has_modules(value)) or isinstance(value, type):
         return repr(value)
     if id(value) in above:
-        return f"{type(value).__name__}(...)"
+        return f"{type(value).__name__}(...)" if hasattr(value, STATE) else "[...]"
     above = above | {id(value)}
     if isinstance(value, dict):
         parts = [f"{key!r}: {_described(one, above)}" for key, one in value.items()]
@@ -112,9 +112,10 @@ def _arguments(module: Module) -> tuple[list[str], set[str]]:
     return shown, names
 
 
-def _has_modules(value: Any) -> bool:
+def _has_modules(value: Any, above: frozenset[int] = frozenset()) -> bool:
     """Whether a container has modules in it, at any depth."""
-    if not is_container(value):
+    if not is_container(value) or id(value) in above:
         return False
+    above |= {id(value)}
     items = value.values() if isinstance(value, dict) else value
-    return any(hasattr(one, STATE) or _has_modules(one) for one in items)
+    return any(hasattr(one, STATE) or _has_modules(one, above) for one in items)

@@ -100,14 +100,12 @@ def _copied(value: Any, memo: dict[int, Any], *, is_cast: bool) -> Any:
         return copy
     if not is_container(value):
         return value
-    items = value.values() if isinstance(value, dict) else value
-    parts = [_copied(one, memo, is_cast=is_cast) for one in items]
-    if isinstance(value, dict):
-        new: Any = type(value)() if type(value).__init__ is dict.__init__ else {}
-        new.update(zip(value, parts, strict=True))
-    elif hasattr(value, "_fields"):  # a named tuple
-        new = type(value)(*parts)
-    else:
-        new = type(value)(parts)
-    memo[id(value)] = new
+    if isinstance(value, tuple):
+        parts = [_copied(one, memo, is_cast=is_cast) for one in value]
+        new: Any = type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
+        memo[id(value)] = new
+        return new
+    new = memo[id(value)] = value.copy()  # of its class, before what may refer to it
+    for key, one in value.items() if isinstance(value, dict) else enumerate(value):
+        new[key] = _copied(one, memo, is_cast=is_cast)
     return new

@@ -1,15 +1,20 @@
 """Functions of neural networks: activations, convolutions, pooling, normalization, losses."""
 
 from burn.functions.nn.activation import *
+from burn.functions.nn.adaptive_max_pooling import *
 from burn.functions.nn.average_pooling import *
 from burn.functions.nn.classification_loss import *
 from burn.functions.nn.convolution import *
 from burn.functions.nn.deformable_convolution import *
 from burn.functions.nn.dense import *
+from burn.functions.nn.distance import *
 from burn.functions.nn.dropout import *
+from burn.functions.nn.likelihood_loss import *
 from burn.functions.nn.loss import *
+from burn.functions.nn.margin_loss import *
 from burn.functions.nn.max_pooling import *
 from burn.functions.nn.normalization import *
+from burn.functions.nn.pixel_shuffle import *
 from burn.functions.nn.rectifier import *
 from burn.functions.nn.recurrent import *
 from burn.functions.nn.resampling import *
