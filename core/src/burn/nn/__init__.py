@@ -5,10 +5,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any, Final
 
-from burn.nn import functional as functional
-
 if TYPE_CHECKING:
-    from burn.nn import init as init
+    from burn.nn import functional as functional, init as init
     from burn.nn.container import *
     from burn.nn.linear import *
     from burn.nn.module import *
@@ -24,14 +22,16 @@ _FAMILIES: Final = {
 
 _MODULE_OF: Final = {name: module for module, names in _FAMILIES.items() for name in names}
 
-__all__ = ["functional", "init", *_MODULE_OF]  # noqa: PLE0604 — names from the table above
+_SUBMODULES: Final = ("functional", "init")
+
+__all__ = [*_SUBMODULES, *_MODULE_OF]  # noqa: PLE0604 — names from the table above
 
 
 if not TYPE_CHECKING:  # a type checker knows the names above, and is to report all others
 
     def __getattr__(name: str) -> Any:
-        if name == "init":
-            return importlib.import_module("burn.nn.init")
+        if name in _SUBMODULES:
+            return importlib.import_module(f"burn.nn.{name}")
         if name in _MODULE_OF:
             value = getattr(importlib.import_module(f"burn.nn.{_MODULE_OF[name]}"), name)
             globals()[name] = value
