@@ -192,6 +192,9 @@ CALLED = {
         x, y, weight=weight, pos_weight=positive
     ),
     "burn.nn.functional.layer_norm": lambda f, x, gamma, beta: f(x, gamma, beta),
+    "burn.nn.functional.binary_cross_entropy": lambda f, x, y, weight: f(x, y, weight=weight),
+    "burn.nn.functional.lp_loss": lambda f, x, y: f(x, y, 2.0),
+    "burn.nn.functional.multi_margin_loss": lambda f, x, y, weight: f(x, y, weight=weight),
 }
 """How functions are called that take more than their tensors by position."""
 
@@ -211,6 +214,7 @@ SHAPES = {
     ],
     "burn.nn.functional.batch_norm": [IMAGE, (2,), (2,), (2,), (2,)],
     "burn.nn.functional.batch_norm_training": [IMAGE, (2,), (2,), (2,), (2,)],
+    "burn.nn.functional.binary_cross_entropy": [MATRIX, MATRIX, ROW],
     "burn.nn.functional.binary_cross_entropy_with_logits": [MATRIX, "bool (3, 3)", MATRIX, ROW],
     "burn.clip": [MATRIX, ROW, ROW],
     "burn.nn.functional.conv1d": [(1, 2, 4), (2, 2, 3), (2,)],
@@ -219,11 +223,13 @@ SHAPES = {
     "burn.nn.functional.conv_transpose1d": [(1, 2, 4), (2, 2, 3), (2,)],
     "burn.nn.functional.conv_transpose2d": [IMAGE, KERNEL, (2,)],
     "burn.nn.functional.conv_transpose3d": [(1, 2, 4, 4, 4), (2, 2, 3, 3, 3), (2,)],
+    "burn.nn.functional.cosine_embedding_loss": [MATRIX, MATRIX, ROW],
     "burn.nn.functional.cross_entropy": [MATRIX, "int64 (3,)", ROW],
     "burn.nn.functional.ctc_loss": [(3, 1, 3), "int64 (1, 1)", "int64 (1,)", "int64 (1,)"],
     "burn.nn.functional.deform_conv2d": [IMAGE, (1, 18, 2, 2), KERNEL, (1, 9, 2, 2), (2,)],
     "burn.diff": [ROW, ROW, ROW],
     "burn.nn.functional.embedding": [MATRIX, "int64 (1, 2)"],
+    "burn.nn.functional.gaussian_nll_loss": [MATRIX] * 3,
     "burn.gather_nd": [MATRIX, "int64 (2, 1)"],
     "burn.nn.functional.grid_sample_2d": [IMAGE, (1, 2, 2, 2)],
     "burn.nn.functional.group_norm": [IMAGE, (2,), (2,)],
@@ -234,6 +240,8 @@ SHAPES = {
     "burn.logical_or": ["bool (3,)"] * 2,
     "burn.logical_xor": ["bool (3,)"] * 2,
     "burn.mask_fill": [MATRIX, "bool (3, 3)", ()],
+    "burn.nn.functional.margin_ranking_loss": [MATRIX] * 3,
+    "burn.nn.functional.multi_margin_loss": [MATRIX, "int64 (3,)", ROW],
     "burn.nn.functional.nll_loss": [MATRIX, "int64 (3,)", ROW],
     "burn.nn.functional.prelu": [MATRIX, ROW],
     "burn.put_along_axis": [MATRIX, "int64 (1, 3)", (1, 3)],
@@ -248,6 +256,7 @@ SHAPES = {
     "burn.optim.sgd_step": [ROW] * 3,
     "burn.take": [MATRIX, "int64 (2,)"],
     "burn.take_along_axis": [MATRIX, "int64 (3, 3)"],
+    "burn.nn.functional.triplet_margin_loss": [MATRIX] * 3,
     "burn.where": ["bool (3,)", ROW, ROW],
     "burn.linalg.matrix_rank": [MATRIX, ()],
     "burn.linalg.matvec": [MATRIX, ROW],

@@ -279,3 +279,26 @@ def test_an_embedding_has_no_row_beyond_its_last():
     weight = burn.ones((3, 2), device=CPU)
     with pytest.raises(burn.OutOfRangeError, match="3"):
         functional.embedding(weight, burn.asarray([0, 3], device=CPU)).numpy()
+
+
+@pytest.mark.parametrize("device", burn.Device.enumerate(), ids=str)
+@pytest.mark.parametrize("shape", [(2, 7, 5), (2, 6, 3, 4), (1, 5, 2, 2, 3), (2, 1, 3)])
+@pytest.mark.parametrize("size", [1, 2, 3, 6])
+def test_local_response_norm_is_that_of_torch(shape, size, device):
+    array = np.random.default_rng(4).normal(size=shape)
+    for options in ({}, {"alpha": 0.7, "beta": 0.4, "k": 2.0}):
+        x = burn.asarray(array, device=device.autodiff()).require_grad()
+        twin = torch.tensor(array, requires_grad=True)
+        found = functional.local_response_norm(x, size, **options)
+        expected = F.local_response_norm(twin, size, **options)
+        np.testing.assert_allclose(found.inner().numpy(), expected.detach().numpy(), rtol=1e-11)
+        (expected * expected).sum().backward()
+        gradient = x.grad((found * found).sum().backward()).numpy()
+        np.testing.assert_allclose(gradient, twin.grad.numpy(), rtol=1e-9, atol=1e-12)
+
+
+def test_local_response_norm_refuses_what_has_no_channels():
+    with pytest.raises(burn.ShapeError, match=r"local_response_norm: .* has no channels"):
+        functional.local_response_norm(burn.ones(3, device="cpu"), 2)
+    with pytest.raises(burn.ArgumentError, match="size is 0"):
+        functional.local_response_norm(burn.ones((1, 3), device="cpu"), 0)

@@ -169,6 +169,21 @@ CALLS = {
     "nn.functional.threshold": call(X, threshold=0.5, value=2),
     "nn.functional.huber_loss": call(X, Y, delta=0.25),
     "nn.functional.smooth_l1_loss": call(X, Y, beta=0.25),
+    "nn.functional.lp_loss": call(X, Y, 3),
+    "nn.functional.cosine_embedding_loss": call(X, Y, LABELS, margin=0.25),
+    "nn.functional.gaussian_nll_loss": [
+        call(X, Y, POSITIVE, full=True, eps=0.25),
+        call(X, Y, 0.5),
+    ],
+    "nn.functional.hinge_embedding_loss": call(X, Y, margin=0.25),
+    "nn.functional.margin_ranking_loss": call(X, Y, Y, margin=0.25),
+    "nn.functional.multi_margin_loss": call(X, LABELS, p=2, margin=0.25),
+    "nn.functional.pairwise_distance": call(X, Y, 3, axis=0, eps=0.25, keepdims=True),
+    "nn.functional.poisson_nll_loss": call(POSITIVE, Y, log_input=False, full=True, eps=0.25),
+    "nn.functional.triplet_margin_loss": call(X, Y, -X, margin=0.25, p=3, eps=0.5, swap=True),
+    "nn.functional.local_response_norm": call(IMAGE, 2, alpha=0.5, beta=0.5, k=2),
+    "nn.functional.pixel_shuffle": call(values(1, 4, 2, 3), 2),
+    "nn.functional.pixel_unshuffle": call(values(1, 1, 4, 6), 2),
     "nn.functional.kl_div": call(-POSITIVE, POSITIVE, log_target=False),
     "nn.functional.cross_entropy": call(X, LABELS, axis=1, label_smoothing=0.25, ignore_index=1),
     "nn.functional.nll_loss": call(X, LABELS, axis=1, ignore_index=1),
@@ -202,9 +217,11 @@ CALLS = {
     "optim.sgd_step": call(
         X, X, X, learning_rate=0.5, momentum=0.5, dampening=0.5, weight_decay=0.25, nesterov=True
     ),
-    "nn.functional.adaptive_avg_pool1d": call(STEPS, 2),
-    "nn.functional.adaptive_avg_pool2d": call(IMAGE, (2, 3)),
-    "nn.functional.adaptive_avg_pool3d": call(SPACE, 2),
+    **{
+        f"nn.functional.adaptive_{kind}_pool{rank}d": call(x, size)
+        for kind in ("avg", "max")
+        for rank, (x, size) in enumerate(((STEPS, 2), (IMAGE, (2, 3)), (SPACE, 2)), 1)
+    },
     **{
         f"nn.functional.avg_pool{rank}d": pooled(x, rank, count_include_pad=False, **POOLED)
         for rank, x in enumerate((STEPS, IMAGE, SPACE), 1)

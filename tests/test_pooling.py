@@ -28,11 +28,12 @@ def assert_close(actual, expected, rtol=1e-10):
     np.testing.assert_allclose(actual, expected, rtol=rtol, atol=1e-12)
 
 
-def gradients(function, array):
+def gradients(function, array, device=CPU):
     """Value of a function of a tensor, and its gradient for some cotangent, in burn."""
-    x = burn.asarray(array, device=burn.Device(CPU).autodiff()).require_grad()
+    x = burn.asarray(array, device=burn.Device(device).autodiff()).require_grad()
     y = function(x)
-    return y.detach().numpy(), x.grad((y * tensor(weights(y.shape))).sum().backward()).numpy()
+    cotangent = burn.asarray(weights(y.shape), device=device)
+    return y.detach().numpy(), x.grad((y * cotangent).sum().backward()).numpy()
 
 
 def torch_gradients(function, array):
@@ -111,6 +112,45 @@ def test_adaptive_means_and_their_gradients_are_those_of_torch(rank, size):
     assert_close(gradient, wanted)
 
 
+@pytest.mark.parametrize("device", burn.Device.enumerate(), ids=str)
+@pytest.mark.parametrize("rank", [1, 2, 3])
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 7, 12])
+def test_adaptive_maxima_and_their_gradients_are_those_of_torch(rank, size, device):
+    array = normal(*SHAPES[rank])
+    name = f"adaptive_max_pool{rank}d"
+    # Equal elements and NaN too: of those the first counts.
+    for values in (array, np.round(array), np.where(array > 1.5, math.nan, array)):
+        found, gradient = gradients(lambda x: getattr(F, name)(x, size), values, device)
+        expected, wanted = torch_gradients(lambda x: getattr(functional, name)(x, size), values)
+        assert np.array_equal(found, expected, equal_nan=True)
+        if not np.isnan(values).any():  # of those torch takes the last
+            assert_close(gradient, wanted)
+
+
+def test_adaptive_maxima_have_a_number_for_each_axis():
+    array = normal(2, 3, 7, 8)
+    for size in ((None, 3), (3, None), (4, 5), (7, 8)):
+        expected = functional.adaptive_max_pool2d(torch.from_numpy(array), size)
+        assert np.array_equal(F.adaptive_max_pool2d(tensor(array), size).numpy(), expected.numpy())
+    integers = np.arange(42).reshape(6, 7)
+    assert F.adaptive_max_pool2d(tensor(integers), (1, 2)).tolist() == [[38, 41]]
+    batched = burn.vmap(lambda x: F.adaptive_max_pool2d(x, (2, 3)))(tensor(array))
+    assert np.array_equal(batched.numpy(), F.adaptive_max_pool2d(tensor(array), (2, 3)).numpy())
+
+
+def test_adaptive_maxima_need_elements_and_windows():
+    for shape, size, error in [
+        ((), 1, burn.ShapeError),
+        ((3,), 1, burn.ShapeError),
+        ((2, 0, 3), 1, burn.ShapeError),
+        ((2, 3, 3), 0, burn.ArgumentError),
+        ((2, 3, 3), (2, -1), burn.ArgumentError),
+        ((2, 3, 3), (1, 2, 3), burn.ArgumentError),
+    ]:
+        with pytest.raises(error, match="adaptive_max_pool2d"):
+            F.adaptive_max_pool2d(tensor(np.ones(shape)), size)
+
+
 @pytest.mark.parametrize(
     "plan",
     [
@@ -174,6 +214,7 @@ POOLINGS = {
     "max_pool2d_with_indices": lambda x: F.max_pool2d_with_indices(x, 2).values,
     "avg_pool2d": lambda x: F.avg_pool2d(x, 2),
     "adaptive_avg_pool2d": lambda x: F.adaptive_avg_pool2d(x, 2),
+    "adaptive_max_pool2d": lambda x: F.adaptive_max_pool2d(x, 2),
 }
 
 

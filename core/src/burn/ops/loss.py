@@ -1,13 +1,15 @@
-"""Losses of classes: the targets are labels, which do not count from the end."""
+"""Losses of probabilities, and of classes, whose labels do not count from the end."""
 
 from __future__ import annotations
+
+from typing import Final
 
 from burn.errors import ShapeError
 from burn.ops._precision import in_float32
 from burn.ops.batching import leading_axes
 from burn.ops.index_arithmetic import mark_invalid_labels
 from burn.ops.op import Context, Tag, op
-from burn.ops.shapes import check_axis
+from burn.ops.shapes import broadcast_shapes, check_axis
 from burn.ops.signature import (
     Axis,
     Cotangent,
@@ -18,6 +20,46 @@ from burn.ops.signature import (
     Primitive,
 )
 from burn.ops.table import OpTable
+
+_LEAST_LOGARITHM: Final = -100.0
+_LEAST_VARIANCE: Final = 1e-12
+"""Of a prediction: a slope divides by it. Both numbers are PyTorch's."""
+
+
+@op(Tag.ELEMENTWISE)
+def binary_cross_entropy(x: FloatOperand, target: FloatOperand) -> Meta:
+    """``-(target * log(x) + (1 - target) * log(1 - x))``, with logarithms of -100 at least.
+
+    The slope by the prediction is ``(x - target) / max(x * (1 - x), 1e-12)``.
+    """
+    return Meta(broadcast_shapes(x.shape, target.shape), x.dtype)
+
+
+@binary_cross_entropy.decomposition
+@in_float32
+def _(ops: OpTable, x: Primitive, target: Primitive) -> Primitive:
+    of_one = ops.multiply(target, ops.maximum(ops.log(x), _LEAST_LOGARITHM))
+    log_of_zero = ops.maximum(ops.log1p(ops.negative(x)), _LEAST_LOGARITHM)
+    return ops.subtract(ops.multiply(ops.subtract(target, 1.0), log_of_zero), of_one)
+
+
+@binary_cross_entropy.gradient(saves={"x": ("x", "target"), "target": ("x",)})
+def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
+    x, target = ctx.saved
+    to_x = to_target = None
+    if ctx.needs[0]:
+        to_x = ops.multiply(g, _slope(ops, x, target))
+    if ctx.needs[1]:
+        log_of_one = ops.maximum(ops.log(x), _LEAST_LOGARITHM)
+        log_of_zero = ops.maximum(ops.log1p(ops.negative(x)), _LEAST_LOGARITHM)
+        to_target = ops.multiply(g, ops.subtract(log_of_zero, log_of_one))
+    return to_x, to_target
+
+
+@in_float32
+def _slope(ops: OpTable, x: Primitive, target: Primitive) -> Primitive:
+    variance = ops.multiply(x, ops.subtract(1.0, x))
+    return ops.divide(ops.subtract(x, target), ops.maximum(variance, _LEAST_VARIANCE))
 
 
 @op(Tag.COMPUTE_BOUND | Tag.CHECKS_INDICES)

@@ -11,13 +11,25 @@ from burn.ops.arguments import as_integer
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
 
-__all__ = ["Padding", "PerAxis", "as_padding", "check_batch", "per_axis", "pooling_attributes"]
+__all__ = [
+    "OutputSize",
+    "Padding",
+    "PerAxis",
+    "adaptive_sizes",
+    "as_padding",
+    "check_batch",
+    "per_axis",
+    "pooling_attributes",
+]
 
 PerAxis: TypeAlias = int | tuple[int, ...]
 """One integer for all spatial axes, or one for each."""
 
 Padding: TypeAlias = int | tuple[int | tuple[int, int], ...]
 """Like `PerAxis`, where a pair has the padding before and after the elements of an axis."""
+
+OutputSize: TypeAlias = int | tuple[int | None, ...]
+"""Like `PerAxis`, where None keeps the length of an axis."""
 
 _LAYOUTS: Final = {1: "(N, C, L)", 2: "(N, C, H, W)", 3: "(N, C, D, H, W)"}
 
@@ -54,6 +66,20 @@ def as_padding(padding: Any, axis_count: int, operation: str) -> tuple[tuple[int
             for before, after in pairs
         ]
     )
+
+
+def adaptive_sizes(
+    x: Tensor, output_size: OutputSize, axis_count: int, operation: str
+) -> tuple[int, ...]:
+    """The number of windows along each spatial axis."""
+    rank = rank_of(x, operation)
+    sizes: Any = output_size
+    if not isinstance(sizes, (tuple, list)):
+        sizes = (sizes,) * axis_count
+    if len(sizes) == axis_count <= rank:
+        lengths = x.shape[rank - axis_count :]
+        sizes = [old if new is None else new for new, old in zip(sizes, lengths, strict=True)]
+    return per_axis(tuple(sizes), axis_count, "output_size", operation)
 
 
 def check_batch(operation: str, axis_count: int, x: Tensor) -> None:

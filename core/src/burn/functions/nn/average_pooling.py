@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING
 
 from burn.dispatch import unary
 from burn.functions.common import dispatch
-from burn.functions.nn._spatial_arguments import Padding, PerAxis, per_axis, pooling_attributes
-from burn.functions.normalize import as_flag, rank_of
+from burn.functions.nn._spatial_arguments import (
+    OutputSize,
+    Padding,
+    PerAxis,
+    adaptive_sizes,
+    pooling_attributes,
+)
+from burn.functions.normalize import as_flag
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
@@ -20,8 +26,6 @@ __all__ = [
     "avg_pool2d",
     "avg_pool3d",
 ]
-
-OutputSize: TypeAlias = int | tuple[int | None, ...]
 
 _avg_pool = unary(dispatch, "avg_pool")
 _adaptive_avg_pool = unary(dispatch, "adaptive_avg_pool")
@@ -296,12 +300,5 @@ def adaptive_avg_pool3d(x: Tensor, /, output_size: OutputSize) -> Tensor:
 
 
 def _adaptive(x: Tensor, output_size: OutputSize, axis_count: int, operation: str) -> Tensor:
-    rank = rank_of(x, operation)
-    sizes: Any = output_size
-    if not isinstance(sizes, (tuple, list)):
-        sizes = (sizes,) * axis_count
-    if len(sizes) == axis_count <= rank:
-        lengths = x.shape[rank - axis_count :]
-        sizes = [old if new is None else new for new, old in zip(sizes, lengths, strict=True)]
-    sizes = per_axis(tuple(sizes), axis_count, "output_size", operation)
+    sizes = adaptive_sizes(x, output_size, axis_count, operation)
     return _adaptive_avg_pool(x, output_size=sizes)

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from burn.errors import ArgumentError, ShapeError
+from burn.errors import ArgumentError
 from burn.functions.common import dispatch
 from burn.functions.elementwise import isinf, maximum, not_equal
 from burn.functions.indexing import take
-from burn.functions.nn.loss import Reduction, check_same_shape, reduce_losses
+from burn.functions.nn.loss import (
+    Reduction,
+    check_class_weights,
+    check_same_shape,
+    reduce_losses,
+)
 from burn.functions.nn.softmax import log_softmax
 from burn.functions.normalize import as_flag, check_tensor, normalize_axis
 from burn.functions.searching import where
@@ -183,7 +188,7 @@ def _weighted_log_probs(logits: Tensor, axis: int, weight: Tensor | None) -> Ten
     if weight is None:
         return log_probs
     count = logits.shape[axis]
-    _check_weight(weight, count, "cross_entropy")
+    check_class_weights(weight, count, "cross_entropy")
     return log_probs * weight.reshape((count, *[1] * (logits.ndim - 1 - axis)))
 
 
@@ -302,19 +307,9 @@ def _class_weights(
     """Weight of the class of each target."""
     if weight is None:
         return None
-    _check_weight(weight, count, operation)
+    check_class_weights(weight, count, operation)
     return take(weight, targets.reshape((-1,)), axis=0).reshape(targets.shape)
 
 
 def _is_mean(reduction: str) -> bool:
     return isinstance(reduction, str) and reduction == "mean"
-
-
-def _check_weight(weight: Tensor, count: int, operation: str) -> None:
-    check_tensor(weight, "weight", operation)
-    if weight.shape != (count,):
-        raise ShapeError(
-            f"weight has shape {weight.shape}, and there are {count} classes",
-            hint="It has one element for each class",
-            operation=operation,
-        )

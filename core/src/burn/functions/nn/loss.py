@@ -23,6 +23,7 @@ __all__ = [
     "huber_loss",
     "kl_div",
     "l1_loss",
+    "lp_loss",
     "mse_loss",
     "smooth_l1_loss",
 ]
@@ -99,6 +100,45 @@ def l1_loss(prediction: Tensor, target: Tensor, /, *, reduction: Reduction = "me
     1.0
     """
     return reduce_losses(abs(_difference(prediction, target, "l1_loss")), reduction, "l1_loss")
+
+
+def lp_loss(
+    prediction: Tensor, target: Tensor, /, p: float, *, reduction: Reduction = "mean"
+) -> Tensor:
+    """Power of the absolute error, ``abs(prediction - target) ** p``.
+
+    Parameters
+    ----------
+    prediction, target : Tensor
+        Tensors of one shape.
+    p : float
+        The exponent, positive. Below 1 the gradient of equal elements is infinite.
+    reduction : {"mean", "sum", "none"}
+        Whether the losses of the elements are averaged, added up or returned as they are.
+
+    Returns
+    -------
+    Tensor
+        0-d; in the shape of the operands without a reduction.
+
+    Raises
+    ------
+    ShapeError
+        If the shapes differ.
+    ArgumentError
+        If `p` is not positive and finite.
+
+    Examples
+    --------
+    >>> import burn
+    >>> from burn.nn import functional as F
+    >>> x, y = burn.asarray([1.0, 2.0], device="cpu"), burn.asarray([1.0, 4.0], device="cpu")
+    >>> F.lp_loss(x, y, 3.0).item()
+    4.0
+    """
+    exponent = real_number(p, "p", "lp_loss", above=0.0, below=math.inf)
+    losses = abs(_difference(prediction, target, "lp_loss")) ** exponent
+    return reduce_losses(losses, reduction, "lp_loss")
 
 
 def huber_loss(
@@ -244,7 +284,7 @@ def binary_cross_entropy_with_logits(
     fault = None
     if not targets.dtype.is_bool:
         fault = require(equal(clip(targets, 0, 1), targets), InvalidValue.PROBABILITY)
-    targets = _as_float_like(targets, logits)
+    targets = as_float_like(targets, logits)
     # Both terms are small where the prediction is right, so nothing cancels.
     positive = targets * softplus(-logits)
     if pos_weight is not None:
@@ -303,7 +343,7 @@ def kl_div(
         logarithm = where(is_zero, 0.0, target)
         probability = where(is_zero, 0.0, exp(logarithm))
     else:
-        probability = _as_float_like(target, log_probs)
+        probability = as_float_like(target, log_probs)
         is_zero = equal(probability, 0.0)
         logarithm = log(where(is_zero, 1.0, probability))
     # Replaced before the product too, where the gradient of 0 times infinity would be NaN.
@@ -341,6 +381,17 @@ def check_same_shape(x: Tensor, y: Tensor, operation: str) -> None:
         )
 
 
+def check_class_weights(weight: Tensor, count: int, operation: str) -> None:
+    """Raise ShapeError unless there is a weight for each class."""
+    check_tensor(weight, "weight", operation)
+    if weight.shape != (count,):
+        raise ShapeError(
+            f"weight has shape {weight.shape}, and there are {count} classes",
+            hint="It has one element for each class",
+            operation=operation,
+        )
+
+
 def _difference(prediction: Tensor, target: Tensor, operation: str) -> Tensor:
     """``prediction - target``, as floats."""
     check_same_shape(prediction, target, operation)
@@ -353,6 +404,6 @@ def _as_float(x: Tensor) -> Tensor:
     return x
 
 
-def _as_float_like(x: Tensor, other: Tensor) -> Tensor:
+def as_float_like(x: Tensor, other: Tensor) -> Tensor:
     """Integers and booleans in the float dtype of another tensor."""
     return x.astype(other.dtype) if other.dtype.is_float and not x.dtype.is_float else _as_float(x)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from burn.errors import ShapeError
 from burn.functions.common import dispatch
 from burn.functions.manipulation import permute_dims
+from burn.functions.nn.average_pooling import avg_pool2d
 from burn.functions.normalize import check_tensor, normalize_axes, rank_of
 from burn.functions.views import independent
 from burn.ops.arguments import as_integer, real_number
@@ -24,6 +25,7 @@ __all__ = [
     "group_norm",
     "instance_norm",
     "layer_norm",
+    "local_response_norm",
     "rms_norm",
 ]
 
@@ -406,6 +408,68 @@ def _group_norm(
         _check_parameter(beta, "beta", (channels,), operation)
         normal = normal + beta.reshape(column)
     return normal
+
+
+def local_response_norm(
+    x: Tensor,
+    /,
+    size: int,
+    *,
+    alpha: float = 1e-4,
+    beta: float = 0.75,
+    k: float = 1.0,
+) -> Tensor:
+    """``x / (k + alpha * m) ** beta``, where m is the mean square of neighbouring channels.
+
+    Parameters
+    ----------
+    x : Tensor, shape (N, C, ...)
+        Float tensor.
+    size : int
+        Number of channels of a mean, at least 1: ``size // 2`` before a channel, and
+        ``(size - 1) // 2`` behind it. Those that are not there count as 0.
+    alpha : float
+        Factor of the mean.
+    beta : float
+        The exponent.
+    k : float
+        Added to the mean.
+
+    Returns
+    -------
+    Tensor
+        In the shape of `x`.
+
+    Raises
+    ------
+    ShapeError
+        If `x` has no channels.
+    ArgumentError
+        If `size` is less than 1.
+
+    Notes
+    -----
+    Krizhevsky et al., "ImageNet classification with deep convolutional neural networks", NIPS 2012.
+
+    Examples
+    --------
+    >>> import burn
+    >>> from burn.nn import functional as F
+    >>> x = burn.asarray([[3.0, 1.0]], device="cpu")
+    >>> F.local_response_norm(x, 1, alpha=1.0, beta=1.0, k=0.0).tolist()
+    [[0.3333333432674408, 1.0]]
+    """
+    operation = "local_response_norm"
+    if rank_of(x, operation) < 2:
+        raise _no_channels(x, operation)
+    count = as_integer(size, "size", operation, least=1)
+    factor, exponent, offset = [
+        real_number(value, name, operation)
+        for name, value in (("alpha", alpha), ("beta", beta), ("k", k))
+    ]
+    columns = (x * x).reshape((*x.shape[:2], math.prod(x.shape[2:])))
+    means = avg_pool2d(columns, (count, 1), 1, ((count // 2, (count - 1) // 2), (0, 0)))
+    return x / (means.reshape(x.shape) * factor + offset) ** exponent
 
 
 def _no_channels(x: Tensor, operation: str) -> ShapeError:

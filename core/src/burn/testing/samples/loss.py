@@ -8,7 +8,16 @@ from typing import Final
 import numpy as np
 
 from burn.errors import AxisError, DTypeError, OutOfRangeError, ShapeError
-from burn.testing.arrays import booleans, floats, integers, strided, transposed
+from burn.testing.arrays import (
+    LONG_LENGTH,
+    SPECIAL,
+    booleans,
+    floats,
+    integers,
+    long,
+    strided,
+    transposed,
+)
 from burn.testing.op_samples import Array, ErrorSample, error, reference, sample
 
 _CALLS: Final = {
@@ -58,6 +67,42 @@ def _errors(*extra: Array) -> list[ErrorSample]:
             for note, targets in wrong.items()
         ],
     ]
+
+
+def _bounded(x: Array) -> Array:
+    """Logarithms, of 0 too, which are -100 at least."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.maximum(np.log(x), -100.0)
+
+
+@reference(
+    "binary_cross_entropy",
+    samples=[
+        sample("probabilities", floats(3, 4, low=0.05, high=0.95), floats(3, 4, low=0.0, high=1.0)),
+        sample("one broadcasts", floats(3, 1, low=0.2, high=0.9), floats(4, low=0.1, high=0.8)),
+        sample(
+            "certain",
+            np.array([0.0, 0.0, 1.0, 1.0, 0.0, 1.0]),
+            np.array([0.0, 1.0, 0.0, 1.0, 0.5, 0.5]),
+            differentiable=False,
+        ),
+        sample(
+            "special floats",
+            long(SPECIAL),
+            floats(LONG_LENGTH, low=0.1, high=0.9),
+            differentiable=False,
+        ),
+        sample("no elements", floats(0, 3), floats(0, 3)),
+        sample(
+            "layouts",
+            transposed(floats(3, 4, low=0.1, high=0.9)),
+            strided(floats(4, low=0.1, high=0.9)),
+        ),
+    ],
+    errors=[error("shapes that do not broadcast", ShapeError, floats(3), floats(4))],
+)
+def _(x: Array, target: Array) -> Array:
+    return -(target * _bounded(x) + (1.0 - target) * _bounded(1.0 - x))
 
 
 @reference(

@@ -1,0 +1,164 @@
+"""Largest elements of windows that together cover signals, images and volumes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from burn.dispatch import unary
+from burn.errors import ArgumentError, ShapeError
+from burn.functions.common import dispatch
+from burn.functions.creation import asarray
+from burn.functions.nn._spatial_arguments import OutputSize, adaptive_sizes
+
+if TYPE_CHECKING:
+    from burn.tensor.tensor import Tensor
+
+__all__ = ["adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d"]
+
+_max_pool = unary(dispatch, "max_pool")
+
+
+def adaptive_max_pool1d(x: Tensor, /, output_size: OutputSize) -> Tensor:
+    """Largest elements of a given number of windows that together cover signals.
+
+    Parameters
+    ----------
+    x : Tensor, shape (..., L)
+        Signals, of floats or integers.
+    output_size : int, or tuple of int or None
+        Number of windows; None keeps that of `x`.
+
+    Returns
+    -------
+    Tensor, shape (..., windows)
+        Window i of n along an axis of length L has the elements from ``floor(i * L / n)`` up to,
+        but without, ``ceil((i + 1) * L / n)``. NaN is the largest, and of equal elements the first
+        has the gradient.
+
+    Raises
+    ------
+    ShapeError
+        If `x` has too few axes, or the signals are empty.
+    ArgumentError
+        If `output_size` has another number of values, or one less than 1.
+
+    Examples
+    --------
+    >>> import burn
+    >>> from burn.nn import functional as F
+    >>> F.adaptive_max_pool1d(burn.asarray([1.0, 2.0, 3.0], device="cpu"), 2).tolist()
+    [2.0, 3.0]
+    """
+    return _adaptive(x, output_size, 1, "adaptive_max_pool1d")
+
+
+def adaptive_max_pool2d(x: Tensor, /, output_size: OutputSize) -> Tensor:
+    """Largest elements of a given number of windows that together cover images.
+
+    Parameters
+    ----------
+    x : Tensor, shape (..., H, W)
+        Images, of floats or integers.
+    output_size : int, or tuple of int or None
+        Number of rows and columns; None keeps that of `x`.
+
+    Returns
+    -------
+    Tensor, shape (..., rows, columns)
+        Window i of n along an axis of length L has the elements from ``floor(i * L / n)`` up to,
+        but without, ``ceil((i + 1) * L / n)``. NaN is the largest, and of equal elements the first
+        has the gradient.
+
+    Raises
+    ------
+    ShapeError
+        If `x` has too few axes, or the images are empty.
+    ArgumentError
+        If `output_size` has another number of values, or one less than 1.
+
+    Examples
+    --------
+    >>> import burn
+    >>> from burn.nn import functional as F
+    >>> x = burn.asarray([[1.0, 2.0, 3.0], [3.0, 4.0, 5.0]], device="cpu")
+    >>> F.adaptive_max_pool2d(x, (1, 2)).tolist()
+    [[4.0, 5.0]]
+    """
+    return _adaptive(x, output_size, 2, "adaptive_max_pool2d")
+
+
+def adaptive_max_pool3d(x: Tensor, /, output_size: OutputSize) -> Tensor:
+    """Largest elements of a given number of windows that together cover volumes.
+
+    Parameters
+    ----------
+    x : Tensor, shape (..., D, H, W)
+        Volumes, of floats or integers.
+    output_size : int, or tuple of int or None
+        Number of planes, rows and columns; None keeps that of `x`.
+
+    Returns
+    -------
+    Tensor, shape (..., planes, rows, columns)
+        Window i of n along an axis of length L has the elements from ``floor(i * L / n)`` up to,
+        but without, ``ceil((i + 1) * L / n)``. NaN is the largest, and of equal elements the first
+        has the gradient.
+
+    Raises
+    ------
+    ShapeError
+        If `x` has too few axes, or the volumes are empty.
+    ArgumentError
+        If `output_size` has another number of values, or one less than 1.
+
+    Examples
+    --------
+    >>> import burn
+    >>> from burn.nn import functional as F
+    >>> F.adaptive_max_pool3d(burn.reshape(burn.arange(8, device="cpu"), (2, 2, 2)), 1).tolist()
+    [[[7]]]
+    """
+    return _adaptive(x, output_size, 3, "adaptive_max_pool3d")
+
+
+def _adaptive(x: Tensor, output_size: OutputSize, axis_count: int, operation: str) -> Tensor:
+    sizes = adaptive_sizes(x, output_size, axis_count, operation)
+    lead = x.ndim - axis_count
+    if lead < 0 or 0 in x.shape[lead:]:
+        raise ShapeError(
+            f"x has shape {x.shape}",
+            hint=f"It needs {axis_count} axes at the end, with elements",
+            operation=operation,
+        )
+    if min(sizes) < 1:
+        raise ArgumentError(
+            f"output_size is {sizes}", hint="There is a window at least", operation=operation
+        )
+    kernel = []
+    for axis, (length, count) in enumerate(zip(x.shape[lead:], sizes, strict=True), lead):
+        width = length // count
+        if length % count:
+            # Windows that overlap or differ in length become windows of one length, side by side.
+            indices = _window_indices(length, count)
+            width = indices.shape[1]
+            dtype = x.device.settings.int_dtype
+            chosen = asarray(indices.reshape(-1), dtype=dtype, device=x.device.hardware)
+            x = dispatch.execute_one("select", x, chosen, axis=axis)
+        kernel.append(width)
+    return _max_pool(
+        x,
+        kernel_size=tuple(kernel),
+        stride=tuple(kernel),
+        padding=((0, 0),) * axis_count,
+        dilation=(1,) * axis_count,
+        ceil_mode=False,
+    )
+
+
+def _window_indices(length: int, count: int) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
+    """The indices of each window, a row; a shorter one repeats its last element."""
+    number = np.arange(count)[:, None]
+    start, stop = number * length // count, -(-(number + 1) * length // count)
+    return np.minimum(start + np.arange((stop - start).max()), stop - 1)
