@@ -22,6 +22,7 @@ from burn_cpu.normalization import NormalizationOps
 from burn_cpu.optimizer import OptimizerOps
 from burn_cpu.pooling import PoolingOps
 from burn_cpu.random import RandomOps
+from burn_cpu.recurrent import RecurrentOps
 from burn_cpu.reduction import ReductionOps
 from burn_cpu.signal import SignalOps
 from burn_cpu.softmax import SoftmaxOps
@@ -54,6 +55,7 @@ class CpuBackend(
     OptimizerOps,
     PoolingOps,
     RandomOps,
+    RecurrentOps,
     SignalOps,
     WritingOps,
 ):

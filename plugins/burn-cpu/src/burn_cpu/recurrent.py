@@ -1,0 +1,397 @@
+"""Recurrent layers: one product for the inputs of all steps, then each step in a few passes.
+
+A sigmoid is computed as ``0.5 + 0.5 * tanh(x / 2)``, where the weights are halved instead of x: so
+one tanh makes all gates of a step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from burn.plugin_api import check_recurrent_gradients, ordered_steps, recurrent_shape
+from burn_cpu.base import Array, CpuOps
+from burn_cpu.blocks import wide_dtype
+
+
+class RecurrentOps(CpuOps):
+    """One layer in one direction; a GRU whose reset gate comes first is left to the default."""
+
+    def rnn(self, *operands: Any, nonlinearity: str, reverse: bool = False) -> tuple[Array, ...]:
+        """``tanh`` or ``relu`` in place."""
+        return _in_wide_floats(
+            lambda *wide: _Rnn(*wide, nonlinearity=nonlinearity, reverse=reverse).outputs(),
+            operands,
+        )
+
+    def rnn_grad(
+        self, *operands: Any, nonlinearity: str, reverse: bool = False, needs_x: bool = True
+    ) -> tuple[Array, ...]:
+        """All steps again, and back."""
+
+        def gradients(*wide: Any) -> tuple[Array, ...]:
+            layer = _Rnn(*wide[:6], nonlinearity=nonlinearity, reverse=reverse)
+            return layer.gradients(*wide[6:], needs_x=needs_x)
+
+        return _in_wide_floats(gradients, operands)
+
+    def lstm(self, *operands: Any, reverse: bool = False) -> tuple[Array, ...]:
+        """Gates in place."""
+        return _in_wide_floats(lambda *wide: _Lstm(*wide, reverse=reverse).outputs(), operands)
+
+    def lstm_grad(
+        self, *operands: Any, reverse: bool = False, needs_x: bool = True
+    ) -> tuple[Array, ...]:
+        """All steps again, and back."""
+
+        def gradients(*wide: Any) -> tuple[Array, ...]:
+            return _Lstm(*wide[:7], reverse=reverse).gradients(*wide[7:], needs_x=needs_x)
+
+        return _in_wide_floats(gradients, operands)
+
+    def gru(
+        self, *operands: Any, reset_after: bool = True, reverse: bool = False
+    ) -> tuple[Array, ...]:
+        """Gates in place."""
+        if not reset_after:
+            flags = {"reset_after": False, "reverse": reverse}
+            found: tuple[Array, ...] = self.ops.decomposed("gru", *operands, **flags)
+            return found
+        return _in_wide_floats(lambda *wide: _Gru(*wide, reverse=reverse).outputs(), operands)
+
+    def gru_grad(
+        self,
+        *operands: Any,
+        reset_after: bool = True,
+        reverse: bool = False,
+        needs_x: bool = True,
+    ) -> tuple[Array, ...]:
+        """All steps again, and back."""
+        if not reset_after:
+            flags = {"reset_after": False, "reverse": reverse, "needs_x": needs_x}
+            found: tuple[Array, ...] = self.ops.decomposed("gru_grad", *operands, **flags)
+            return found
+
+        def gradients(*wide: Any) -> tuple[Array, ...]:
+            return _Gru(*wide[:6], reverse=reverse).gradients(*wide[6:], needs_x=needs_x)
+
+        return _in_wide_floats(gradients, operands)
+
+
+def _in_wide_floats(
+    function: Callable[..., tuple[Array, ...]], operands: tuple[Any, ...]
+) -> tuple[Array, ...]:
+    """Call a function with 16-bit floats as float32, and round what it returns."""
+    dtype = operands[0].dtype
+    wide = wide_dtype(dtype)
+    if wide is dtype:
+        return function(*operands)
+    arrays = [None if one is None else one.astype(wide) for one in operands]
+    return tuple([one.astype(dtype) for one in function(*arrays)])
+
+
+class _Layer:
+    """The steps of a layer, and the way back; a subclass has one kind of layer.
+
+    Attributes
+    ----------
+    x, h, weight_ih, weight_hh : array
+        Operands.
+    output : array, shape (T, N, H)
+        The hidden state after each step.
+    order : range
+        Indices of the steps, in their order.
+    """
+
+    gates = 1
+
+    def __init__(
+        self,
+        x: Array,
+        states: dict[str, Array],
+        weight_ih: Array,
+        weight_hh: Array,
+        biases: tuple[Array | None, Array | None],
+        *,
+        reverse: bool,
+    ) -> None:
+        self.shape = recurrent_shape(self.gates, x, weight_ih, weight_hh, biases, **states)
+        self.x, self.h, self.weight_ih, self.weight_hh = x, states["h"], weight_ih, weight_hh
+        self.order = ordered_steps(self.shape.steps, reverse=reverse)
+        self.output = self._buffer(1)
+        self.is_reverse = reverse
+
+    def _buffer(self, count: int) -> Array:
+        """An array with so many values of each hidden one in each step."""
+        *examples, hidden = self.shape
+        return np.empty((*examples, count * hidden), self.x.dtype)
+
+    def _parts(self, x: Array, *counts: int) -> list[Array]:
+        """Views of parts of the last axis, as many gates long as `counts` say."""
+        ends = np.cumsum(counts) * self.shape.hidden
+        return [
+            x[..., end - count * self.shape.hidden : end]
+            for end, count in zip(ends, counts, strict=True)
+        ]
+
+    def _inputs(self, weight: Array, bias: Array | None) -> Array:
+        """What the inputs of all steps add to the sums."""
+        result = self._buffer(self.gates)
+        np.matmul(_rows(self.x), weight.T, out=_rows(result))
+        if bias is not None:
+            result += bias
+        return result
+
+    def _before(self, states: Array, first: Array) -> Array:
+        """The state before each step, from those after the steps and that before the first."""
+        first = first[None]
+        parts = (states[1:], first) if self.is_reverse else (first, states[:-1])
+        return np.concatenate(parts)
+
+    def _to_state(self, g: Array | None) -> Array:
+        """A buffer with the gradient that reaches the last state."""
+        if g is None:
+            return np.zeros(self.shape.state, self.x.dtype)
+        return np.array(g, order="C")
+
+    def _to_inputs(self, to_sums: Array, *, needs_x: bool) -> tuple[Array, Array, Array]:
+        """Gradients by `x`, by its weight and by its bias, from those by the sums."""
+        rows = _rows(to_sums)
+        if needs_x:
+            to_x = (rows @ self.weight_ih).reshape(self.x.shape)
+        else:
+            to_x = np.zeros(self.x.shape, self.x.dtype)
+        return to_x, rows.T @ _rows(self.x), rows.sum(axis=0)
+
+
+class _Rnn(_Layer):
+    def __init__(
+        self,
+        x: Array,
+        h: Array,
+        weight_ih: Array,
+        weight_hh: Array,
+        *biases: Any,
+        nonlinearity: str,
+        reverse: bool,
+    ) -> None:
+        super().__init__(x, {"h": h}, weight_ih, weight_hh, biases, reverse=reverse)
+        self.is_tanh = nonlinearity == "tanh"
+        self.output = self._inputs(weight_ih, _total(*biases))
+        product = np.empty(self.shape.state, x.dtype)
+        for step in self.order:
+            sums = self.output[step]
+            sums += np.matmul(h, weight_hh.T, out=product)
+            h = np.tanh(sums, out=sums) if self.is_tanh else np.maximum(sums, 0, out=sums)
+
+    def outputs(self) -> tuple[Array, ...]:
+        return self.output, self.output[self.order[-1]].copy()
+
+    def gradients(self, g: Array | None, g_h: Array | None, *, needs_x: bool) -> tuple[Array, ...]:
+        check_recurrent_gradients(self.shape, g, g_h=g_h)
+        before, to_h = self._before(self.output, self.h), self._to_state(g_h)
+        to_sums = self.output
+        if self.is_tanh:
+            np.multiply(to_sums, to_sums, out=to_sums)
+            np.subtract(1, to_sums, out=to_sums)
+        else:
+            np.greater(to_sums, 0, out=to_sums)
+        for step in reversed(self.order):
+            if g is not None:
+                to_h += g[step]
+            to_sums[step] *= to_h
+            np.matmul(to_sums[step], self.weight_hh, out=to_h)
+        to_x, to_weight_ih, to_bias = self._to_inputs(to_sums, needs_x=needs_x)
+        return to_x, to_h, to_weight_ih, _rows(to_sums).T @ _rows(before), to_bias
+
+
+class _Lstm(_Layer):
+    """Gates have the order input, forget, output, candidate, so that the sigmoids are together."""
+
+    gates = 4
+
+    def __init__(
+        self,
+        x: Array,
+        h: Array,
+        c: Array,
+        weight_ih: Array,
+        weight_hh: Array,
+        *biases: Any,
+        reverse: bool,
+    ) -> None:
+        super().__init__(x, {"h": h, "c": c}, weight_ih, weight_hh, biases, reverse=reverse)
+        self.c = c
+        bias = _total(*biases)
+        arranged = [None if one is None else _arranged(one) for one in (weight_ih, bias)]
+        self.values = self._inputs(*arranged)
+        recurrent = np.ascontiguousarray(_arranged(weight_hh).T)
+        self.cells, self.shown = self._buffer(1), self._buffer(1)
+        product = np.empty(self.values.shape[1:], x.dtype)
+        work = np.empty(self.shape.state, x.dtype)
+        for step in self.order:
+            values = self.values[step]
+            values += np.matmul(h, recurrent, out=product)
+            np.tanh(values, out=values)
+            sigmoids, candidate = self._parts(values, 3, 1)
+            sigmoids *= 0.5
+            sigmoids += 0.5
+            admit, keep, show = self._parts(sigmoids, 1, 1, 1)
+            c = np.multiply(keep, c, out=self.cells[step])
+            c += np.multiply(admit, candidate, out=work)
+            shown = np.tanh(c, out=self.shown[step])
+            h = np.multiply(show, shown, out=self.output[step])
+
+    def outputs(self) -> tuple[Array, ...]:
+        last = self.order[-1]
+        return self.output, self.output[last].copy(), self.cells[last].copy()
+
+    def gradients(
+        self, g: Array | None, g_h: Array | None, g_c: Array | None, *, needs_x: bool
+    ) -> tuple[Array, ...]:
+        check_recurrent_gradients(self.shape, g, g_h=g_h, g_c=g_c)
+        to_h, to_c = self._to_state(g_h), self._to_state(g_c)
+        cells_before = self._before(self.cells, self.c)
+        weight_hh = _swapped(self.weight_hh)
+        to_sums = self._buffer(4)
+        work = np.empty(self.shape.state, self.x.dtype)
+        for step in reversed(self.order):
+            if g is not None:
+                to_h += g[step]
+            sigmoids, candidate = self._parts(self.values[step], 3, 1)
+            admit, keep, show = self._parts(sigmoids, 1, 1, 1)
+            shown = self.shown[step]
+            _tanh_slope(shown, work)
+            work *= show
+            work *= to_h
+            to_c += work
+            to_sigmoids, to_candidate = self._parts(to_sums[step], 3, 1)
+            _sigmoid_slope(sigmoids, to_sigmoids)
+            _tanh_slope(candidate, to_candidate)
+            to_admit, to_keep, to_show = self._parts(to_sigmoids, 1, 1, 1)
+            to_candidate *= np.multiply(admit, to_c, out=work)
+            to_admit *= np.multiply(candidate, to_c, out=work)
+            to_keep *= np.multiply(cells_before[step], to_c, out=work)
+            to_show *= np.multiply(shown, to_h, out=work)
+            to_c *= keep
+            np.matmul(to_sums[step], weight_hh, out=to_h)
+        before = self._before(self.output, self.h)
+        self.weight_ih = _swapped(self.weight_ih)
+        to_x, to_weight_ih, to_bias = self._to_inputs(to_sums, needs_x=needs_x)
+        to_weights = to_weight_ih, _rows(to_sums).T @ _rows(before), to_bias
+        return to_x, to_h, to_c, *map(_swapped, to_weights)
+
+
+class _Gru(_Layer):
+    gates = 3
+
+    def __init__(
+        self,
+        x: Array,
+        h: Array,
+        weight_ih: Array,
+        weight_hh: Array,
+        *biases: Any,
+        reverse: bool,
+    ) -> None:
+        super().__init__(x, {"h": h}, weight_ih, weight_hh, biases, reverse=reverse)
+        length = 2 * self.shape.hidden
+        halved = [None if one is None else _halved(one, length) for one in (weight_ih, *biases)]
+        self.values = self._inputs(halved[0], halved[1])
+        recurrent = np.ascontiguousarray(_halved(weight_hh, length).T)
+        self.products = self._buffer(1)
+        product = np.empty(self.values.shape[1:], x.dtype)
+        for step in self.order:
+            np.matmul(h, recurrent, out=product)
+            if halved[2] is not None:
+                product += halved[2]
+            sigmoids, candidate = self._parts(self.values[step], 2, 1)
+            for_sigmoids, for_candidate = self._parts(product, 2, 1)
+            sigmoids += for_sigmoids
+            np.tanh(sigmoids, out=sigmoids)
+            sigmoids *= 0.5
+            sigmoids += 0.5
+            reset, update = self._parts(sigmoids, 1, 1)
+            self.products[step] = for_candidate
+            for_candidate *= reset
+            candidate += for_candidate
+            np.tanh(candidate, out=candidate)
+            mixed = np.subtract(h, candidate, out=self.output[step])
+            mixed *= update
+            mixed += candidate
+            h = mixed
+
+    def outputs(self) -> tuple[Array, ...]:
+        return self.output, self.output[self.order[-1]].copy()
+
+    def gradients(self, g: Array | None, g_h: Array | None, *, needs_x: bool) -> tuple[Array, ...]:
+        check_recurrent_gradients(self.shape, g, g_h=g_h)
+        to_h, before = self._to_state(g_h), self._before(self.output, self.h)
+        to_inputs, to_products = self._buffer(3), self._buffer(3)
+        through = np.empty(self.shape.state, self.x.dtype)
+        work = np.empty_like(through)
+        for step in reversed(self.order):
+            if g is not None:
+                to_h += g[step]
+            sigmoids, candidate = self._parts(self.values[step], 2, 1)
+            reset, update = self._parts(sigmoids, 1, 1)
+            to_sigmoids, to_candidate = self._parts(to_inputs[step], 2, 1)
+            to_reset, to_update = self._parts(to_sigmoids, 1, 1)
+            _tanh_slope(candidate, to_candidate)
+            _sigmoid_slope(sigmoids, to_sigmoids)
+            np.multiply(to_h, update, out=through)
+            to_candidate *= np.subtract(to_h, through, out=work)
+            to_update *= to_h
+            to_update *= np.subtract(before[step], candidate, out=work)
+            to_reset *= np.multiply(to_candidate, self.products[step], out=work)
+            to_gates, to_product = self._parts(to_products[step], 2, 1)
+            to_gates[...] = to_sigmoids
+            np.multiply(to_candidate, reset, out=to_product)
+            np.matmul(to_products[step], self.weight_hh, out=to_h)
+            to_h += through
+        to_x, to_weight_ih, to_bias_ih = self._to_inputs(to_inputs, needs_x=needs_x)
+        rows = _rows(to_products)
+        return to_x, to_h, to_weight_ih, rows.T @ _rows(before), to_bias_ih, rows.sum(axis=0)
+
+
+def _rows(x: Array) -> Array:
+    return x.reshape(x.shape[0] * x.shape[1], x.shape[2])
+
+
+def _total(bias_ih: Array | None, bias_hh: Array | None) -> Array | None:
+    """The sum of two biases, of which either may be None."""
+    if bias_ih is None or bias_hh is None:
+        return bias_hh if bias_ih is None else bias_ih
+    return bias_ih + bias_hh
+
+
+def _swapped(x: Array) -> Array:
+    """Rows of four gates with the last two gates exchanged."""
+    first, second, third = len(x) // 2, len(x) // 4 * 3, len(x)
+    return np.concatenate((x[:first], x[second:third], x[first:second]))
+
+
+def _arranged(x: Array) -> Array:
+    """Rows of an LSTM in the order of `_Lstm`, those of sigmoids halved."""
+    result = _swapped(x)
+    result[: len(x) // 4 * 3] *= 0.5
+    return result
+
+
+def _halved(x: Array, length: int) -> Array:
+    """The first rows halved."""
+    result = np.array(x, order="C")
+    result[:length] *= 0.5
+    return result
+
+
+def _tanh_slope(value: Array, out: Array) -> None:
+    np.multiply(value, value, out=out)
+    np.subtract(1, out, out=out)
+
+
+def _sigmoid_slope(value: Array, out: Array) -> None:
+    np.multiply(value, value, out=out)
+    np.subtract(value, out, out=out)
