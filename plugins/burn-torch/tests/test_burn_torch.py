@@ -206,9 +206,11 @@ def test_a_number_is_rounded_to_the_dtype_that_it_meets(dtype, number):
 def test_optimizer_steps_change_no_operand(backend):
     tensors = [torch.full((4,), value) for value in (1.0, 0.5, 0.1, 0.2)]
     before = [tensor.clone() for tensor in tensors]
+    lists = [[tensor] for tensor in tensors]
     rates = {"learning_rate": 0.1, "weight_decay": 0.1}
-    backend.adam_step(*tensors, step=1, beta1=0.9, beta2=0.999, epsilon=1e-8, **rates)
-    backend.sgd_step(*tensors[:3], momentum=0.9, nesterov=True, **rates)
+    betas = {"beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8, "decoupled": False}
+    backend.adam_step(*lists, [], step=1, **betas, **rates)
+    backend.sgd_step(*lists[:3], momentum=0.9, dampening=0.0, nesterov=True, **rates)
     assert all(map(torch.equal, tensors, before))
 
 
@@ -227,7 +229,7 @@ class Background(TorchBackend):
 CHECKING = [name for name, op in REGISTRY.items() if Tag.CHECKS_INDICES in op.tags]
 
 
-@pytest.mark.parametrize("name", [*CHECKING, "max_pool_with_indices", "sort", "matmul"])
+@pytest.mark.parametrize("name", [*CHECKING, "max_pool_with_indices", "sort", "matmul", "adam_step"])
 def test_the_code_for_accelerators_gives_the_same(name):
     subject = Subject(Background(), CPU)
     samples = SAMPLES[name]
