@@ -8,13 +8,23 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from burn.nn import functional as functional, init as init
     from burn.nn.container import *
+    from burn.nn.convolution import *
     from burn.nn.linear import *
     from burn.nn.module import *
     from burn.nn.precision import *
 
 _FAMILIES: Final = {
     "container": ("Sequential",),
-    "linear": ("Linear",),
+    "convolution": (
+        "Conv1d",
+        "Conv2d",
+        "Conv3d",
+        "ConvTranspose1d",
+        "ConvTranspose2d",
+        "ConvTranspose3d",
+        "DeformConv2d",
+    ),
+    "linear": ("Bilinear", "Embedding", "Flatten", "Identity", "Linear", "Unflatten"),
     "module": ("Module",),
     "precision": ("Precision",),
 }

@@ -1,0 +1,215 @@
+"""Layers against torch.nn with the same weights: outputs, gradients and states."""
+
+import ast
+import inspect
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+import torch
+
+import burn
+from burn import nn
+
+pytestmark = pytest.mark.filterwarnings("ignore:Using padding='same' with even:UserWarning")
+
+CPU = burn.Device("cpu")
+DEVICES = [one for one in burn.Device.enumerate() if one.supports_dtype(burn.float64)]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A layer, as it is written here and for torch, and the shapes of its inputs.
+
+    A list of a shape and a number stands for integers below it. `shown` is the representation
+    where it is not `ours`.
+    """
+
+    ours: str
+    inputs: tuple
+    theirs: str = ""
+    shown: str = ""
+
+    @property
+    def module(self):
+        """The layer of torch, in float64."""
+        torch.manual_seed(0)
+        code = self.theirs or self.ours
+        module = eval(code, vars(torch.nn) | {"torch": torch})  # noqa: S307 — of the tables below
+        return module.double()
+
+    def layer(self, device):
+        """The layer here, in float64."""
+        return make(self.ours, device).astype("float64")
+
+    def arrays(self, seed=0):
+        """Values of the inputs."""
+        random = np.random.default_rng(seed)
+        return [
+            random.integers(0, one[1], one[0]) if isinstance(one, list) else random.normal(size=one)
+            for one in self.inputs
+        ]
+
+
+def make(code, device):
+    """A layer of burn.nn on a device, from the code that makes it."""
+
+    def on_device(layer):
+        takes = inspect.signature(layer).parameters
+        return lambda *args, **options: layer(
+            *args, **options, **({"device": device} if "device" in takes else {})
+        )
+
+    names = [name for name in dir(nn) if isinstance(getattr(nn, name), type)]
+    known = {name: on_device(getattr(nn, name)) for name in names} | {"burn": burn}
+    return eval(code, known)  # noqa: S307 — of the tables below
+
+
+LINEAR = [
+    Case("Linear(4, 3)", ((5, 4),)),
+    Case("Linear(4, 3, bias=False)", ((2, 5, 4),)),
+    Case("Linear(4, 3)", ((4,),)),
+    Case("Bilinear(3, 4, 2)", ((5, 3), (5, 4))),
+    Case("Bilinear(3, 4, 2, bias=False)", ((2, 5, 3), (2, 5, 4))),
+    Case("Embedding(7, 3)", ([(2, 5), 7],)),
+    Case("Embedding(7, 3, padding_idx=2)", ([(4, 5), 7],)),
+    Case("Embedding(7, 3, padding_idx=-1)", ([(20,), 7],)),
+    Case("Identity()", ((2, 3),)),
+    Case("Flatten()", ((2, 3, 4, 5),)),
+    Case("Flatten(start_axis=0, end_axis=-2)", ((2, 3, 4, 5),), "Flatten(0, -2)"),
+    Case("Unflatten(1, (2, 3))", ((4, 6, 2),)),
+    Case("Unflatten(-1, (2, -1))", ((4, 6),)),
+]
+
+CONVOLUTION = [
+    Case("Conv1d(3, 4, 3)", ((2, 3, 9),)),
+    Case("Conv1d(4, 6, 3, stride=2, padding=1, dilation=2, groups=2)", ((2, 4, 11),)),
+    Case("Conv1d(3, 4, 4, padding='same', bias=False)", ((2, 3, 9),)),
+    Case("Conv1d(3, 4, 4, padding='same', dilation=2, padding_mode='circular')", ((2, 3, 9),)),
+    Case("Conv2d(3, 4, 3)", ((2, 3, 6, 5),)),
+    Case("Conv2d(4, 4, (3, 2), stride=(2, 1), padding=(1, 0), groups=4)", ((2, 4, 6, 5),)),
+    Case("Conv2d(3, 4, 3, padding='valid', bias=False)", ((2, 3, 6, 5),)),
+    Case("Conv2d(3, 2, 3, padding=(2, 1), padding_mode='reflect')", ((2, 3, 6, 5),)),
+    Case("Conv2d(3, 2, 3, stride=2, padding=2, padding_mode='replicate')", ((2, 3, 6, 5),)),
+    Case("Conv2d(3, 2, 3, padding=1, padding_mode='circular')", ((2, 3, 6, 5),)),
+    Case("Conv2d(3, 2, (2, 3), padding='same', padding_mode='reflect')", ((2, 3, 6, 5),)),
+    Case(
+        "Conv2d(3, 2, 3, padding=((1, 2), (0, 1)), padding_mode='replicate')",
+        ((2, 3, 6, 5),),
+        "Sequential(torch.nn.ReplicationPad2d((0, 1, 1, 2)), Conv2d(3, 2, 3))",
+    ),
+    Case("Conv3d(2, 3, 2)", ((2, 2, 4, 3, 3),)),
+    Case("Conv3d(2, 2, (2, 1, 3), stride=2, padding=1, groups=2)", ((2, 2, 4, 3, 3),)),
+    Case("ConvTranspose1d(3, 4, 3)", ((2, 3, 5),)),
+    Case(
+        "ConvTranspose1d(4, 6, 3, 2, 1, 1, 2, 2)",
+        ((2, 4, 5),),
+        "ConvTranspose1d(4, 6, 3, 2, 1, 1, 2, dilation=2)",
+        "ConvTranspose1d(4, 6, 3, stride=2, padding=1, output_padding=1, groups=2, dilation=2)",
+    ),
+    Case("ConvTranspose2d(3, 4, 3, bias=False)", ((2, 3, 4, 3),)),
+    Case(
+        "ConvTranspose2d(4, 2, (3, 2), stride=2, padding=1, output_padding=(1, 0), groups=2)",
+        ((2, 4, 4, 3),),
+    ),
+    Case("ConvTranspose3d(2, 3, 2)", ((2, 2, 3, 2, 2),)),
+    Case("ConvTranspose3d(2, 2, 2, stride=2, output_padding=1, dilation=2)", ((1, 2, 3, 2, 2),)),
+]
+
+CASES = [*LINEAR, *CONVOLUTION]
+
+
+def leaf(array, device):
+    x = burn.asarray(array, device=device.autodiff())
+    return x.require_grad() if x.dtype.is_float else x
+
+
+def same(ours, theirs, what=""):
+    if isinstance(ours, tuple):
+        for one, other in zip(ours, theirs, strict=True):
+            same(one, other, what)
+        return
+    expected = theirs.detach().numpy()
+    assert ours.shape == expected.shape, what
+    np.testing.assert_allclose(
+        ours.detach().inner().numpy(), expected, rtol=1e-9, atol=1e-9, err_msg=what
+    )
+
+
+def compare(layer, module, device, arrays):
+    """Outputs and all gradients of a layer and of torch's."""
+    xs = [leaf(one, device) for one in arrays]
+    ys = [torch.tensor(one, requires_grad=one.dtype == np.float64) for one in arrays]
+    output, expected = layer(*xs), module(*ys)
+    same(output, expected, "output")
+    if isinstance(output, tuple):
+        output, expected = output[0], expected[0]
+    if not expected.requires_grad:
+        assert not output.is_tracked
+        return
+    weights = np.random.default_rng(1).normal(size=output.shape)
+    gradients = (output * burn.asarray(weights, device=device)).sum().backward()
+    module.zero_grad()
+    (expected * torch.tensor(weights)).sum().backward()
+    for index, (x, y) in enumerate(zip(xs, ys, strict=True)):
+        if y.requires_grad:
+            same(x.grad(gradients), y.grad, f"gradient of input {index}")
+    parameters = layer.named_parameters()
+    for (name, x), y in zip(parameters, module.parameters(), strict=True):
+        same(x.grad(gradients), y.grad, f"gradient of {name}")
+
+
+def renamed(state, names):
+    """A state dict with its values under other names, in order."""
+    return dict(zip(names, state.values(), strict=True))
+
+
+def like_torch(case, device):
+    """Outputs, gradients, parameters and buffers of a layer, in training and after it."""
+    layer, module = case.layer(device.autodiff()), case.module
+    state = module.state_dict()
+    if type(module) is torch.nn.Sequential:
+        state = renamed(state, layer.state_dict())
+    else:
+        shapes = {name: tuple(one.shape) for name, one in module.named_parameters()}
+        assert {name: one.shape for name, one in layer.named_parameters()} == shapes
+    report = layer.load_state_dict(state)
+    assert not report
+    for seed in 0, 1:  # two steps of running statistics
+        compare(layer, module, device, case.arrays(seed))
+    buffers = dict(module.named_buffers())
+    assert buffers.keys() == dict(layer.named_buffers()).keys()
+    for name, buffer in layer.named_buffers():
+        if name != "num_batches_tracked":
+            same(buffer, buffers[name], name)
+    layer.eval(), module.eval()
+    compare(layer, module, device, case.arrays(2))
+
+
+def same_code(one, other):
+    """Whether texts differ in line breaks alone."""
+    return ast.dump(ast.parse(one)) == ast.dump(ast.parse(other))
+
+
+def ids(cases):
+    return [case.ours for case in cases]
+
+
+@pytest.mark.parametrize("case", CASES, ids=ids(CASES))
+def test_a_layer_computes_what_torch_does_with_its_state(case):
+    like_torch(case, CPU)
+
+
+@pytest.mark.parametrize("device", [one for one in DEVICES if one != CPU], ids=str)
+@pytest.mark.parametrize("case", CASES, ids=ids(CASES))
+def test_a_layer_is_that_of_torch_on_every_device(case, device, everything):
+    first = {one.ours.partition("(")[0]: one for one in reversed(CASES)}
+    if everything or case in first.values():
+        like_torch(case, device)
+
+
+@pytest.mark.parametrize("case", CASES, ids=ids(CASES))
+def test_a_layer_is_shown_as_the_code_that_makes_it(case):
+    layer = make(case.ours, CPU)
+    assert same_code(repr(layer), case.shown or case.ours)
+    assert repr(make(repr(layer), CPU)) == repr(layer)
