@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from burn.errors import ShapeError
 from burn.functions.nn.rectifier import SELU_ALPHA, SELU_SCALE
-from burn.functions.normalize import as_flag, as_float, rank_of
+from burn.functions.normalize import as_flag, as_float
 from burn.functions.random import bernoulli
 from burn.functions.searching import where
 from burn.ops.arguments import real_number
@@ -45,7 +45,7 @@ def dropout(x: Tensor, /, p: float = 0.5, *, training: bool = True) -> Tensor:
     -----
     Srivastava et al., "Dropout: A Simple Way to Prevent Neural Networks from Overfitting", JMLR
     2014. The generator of the device decides, so that the same seed drops the same elements on
-    every backend. A NaN or infinity that is dropped is 0.
+    every backend. As in PyTorch a NaN or infinity that is dropped is NaN.
 
     Examples
     --------
@@ -224,13 +224,13 @@ def alpha_dropout(x: Tensor, /, p: float = 0.5, *, training: bool = True) -> Ten
 
 def _dropout(x: Tensor, p: float, training: bool, operation: str, *, axis_count: int = 0) -> Tensor:
     """Dropout of the elements, or of all that differ in the last axes alone."""
-    if rank_of(x, operation) < axis_count + (axis_count > 0):
+    x = as_float(x, operation)
+    if axis_count and x.ndim <= axis_count:
         raise ShapeError(
             f"x of shape {x.shape} has no channels",
             hint=f"The channels stand before the last {axis_count} axes",
             operation=operation,
         )
-    x = as_float(x, operation)
     p = _probability(p, operation)
     if not as_flag(training, "training", operation) or p == 0.0:
         return x
@@ -238,7 +238,7 @@ def _dropout(x: Tensor, p: float, training: bool, operation: str, *, axis_count:
     if axis_count:
         shape = (*shape[:-axis_count], *[1] * axis_count)
     kept = bernoulli(shape, 1.0 - p, device=x.device)
-    return where(kept, x * (1.0 / (1.0 - p) if p < 1.0 else 0.0), 0.0)
+    return x * (kept.astype(x.dtype) * (1.0 / (1.0 - p) if p < 1.0 else 0.0))
 
 
 def _probability(p: float, operation: str) -> float:
