@@ -128,13 +128,13 @@ class _Layer:
         *examples, hidden = self.shape
         return np.empty((*examples, count * hidden), self.x.dtype)
 
-    def _parts(self, x: Array, *counts: int) -> list[Array]:
-        """Views of parts of the last axis, as many gates long as `counts` say."""
-        ends = np.cumsum(counts) * self.shape.hidden
-        return [
-            x[..., end - count * self.shape.hidden : end]
-            for end, count in zip(ends, counts, strict=True)
-        ]
+    def _gates(self, x: Array) -> list[Array]:
+        """Views of the gates, which lie side by side along the last axis."""
+        return np.split(x, self.gates, axis=-1)
+
+    def _sigmoids(self, x: Array) -> Array:
+        """A view of all gates but the last, which is the one with a tanh."""
+        return x[..., : (self.gates - 1) * self.shape.hidden]
 
     def _inputs(self, weight: Array, bias: Array | None) -> Array:
         """What the inputs of all steps add to the sums."""
@@ -231,18 +231,17 @@ class _Lstm(_Layer):
         self.cells, self.shown = self._buffer(1), self._buffer(1)
         product = np.empty(self.values.shape[1:], x.dtype)
         work = np.empty(self.shape.state, x.dtype)
+        sigmoids = self._sigmoids(self.values)
+        admit, keep, show, candidate = self._gates(self.values)
         for step in self.order:
             values = self.values[step]
             values += np.matmul(h, recurrent, out=product)
             np.tanh(values, out=values)
-            sigmoids, candidate = self._parts(values, 3, 1)
-            sigmoids *= 0.5
-            sigmoids += 0.5
-            admit, keep, show = self._parts(sigmoids, 1, 1, 1)
-            c = np.multiply(keep, c, out=self.cells[step])
-            c += np.multiply(admit, candidate, out=work)
+            _finish_sigmoids(sigmoids[step])
+            c = np.multiply(keep[step], c, out=self.cells[step])
+            c += np.multiply(admit[step], candidate[step], out=work)
             shown = np.tanh(c, out=self.shown[step])
-            h = np.multiply(show, shown, out=self.output[step])
+            h = np.multiply(show[step], shown, out=self.output[step])
 
     def outputs(self) -> tuple[Array, ...]:
         last = self.order[-1]
@@ -257,25 +256,25 @@ class _Lstm(_Layer):
         weight_hh = _swapped(self.weight_hh)
         to_sums = self._buffer(4)
         work = np.empty(self.shape.state, self.x.dtype)
+        sigmoids, to_sigmoids = self._sigmoids(self.values), self._sigmoids(to_sums)
+        admit, keep, show, candidate = self._gates(self.values)
+        to_gates = self._gates(to_sums)
+        factors = candidate, cells_before, self.shown, admit  # of the gates
         for step in reversed(self.order):
             if g is not None:
                 to_h += g[step]
-            sigmoids, candidate = self._parts(self.values[step], 3, 1)
-            admit, keep, show = self._parts(sigmoids, 1, 1, 1)
-            shown = self.shown[step]
-            _tanh_slope(shown, work)
-            work *= show
+            _tanh_slope(self.shown[step], work)
+            work *= show[step]
             work *= to_h
             to_c += work
-            to_sigmoids, to_candidate = self._parts(to_sums[step], 3, 1)
-            _sigmoid_slope(sigmoids, to_sigmoids)
-            _tanh_slope(candidate, to_candidate)
-            to_admit, to_keep, to_show = self._parts(to_sigmoids, 1, 1, 1)
-            to_candidate *= np.multiply(admit, to_c, out=work)
-            to_admit *= np.multiply(candidate, to_c, out=work)
-            to_keep *= np.multiply(cells_before[step], to_c, out=work)
-            to_show *= np.multiply(shown, to_h, out=work)
-            to_c *= keep
+            _sigmoid_slope(sigmoids[step], to_sigmoids[step])
+            _tanh_slope(candidate[step], to_gates[3][step])
+            for to_gate, factor, reaching in zip(
+                to_gates, factors, (to_c, to_c, to_h, to_c), strict=True
+            ):
+                to_sum = to_gate[step]
+                to_sum *= np.multiply(factor[step], reaching, out=work)
+            to_c *= keep[step]
             np.matmul(to_sums[step], weight_hh, out=to_h)
         before = self._before(self.output, self.h)
         self.weight_ih = _swapped(self.weight_ih)
@@ -303,25 +302,26 @@ class _Gru(_Layer):
         recurrent = np.ascontiguousarray(_halved(weight_hh, length).T)
         self.products = self._buffer(1)
         product = np.empty(self.values.shape[1:], x.dtype)
+        for_sigmoids, for_candidate = self._sigmoids(product), self._gates(product)[2]
+        all_sigmoids = self._sigmoids(self.values)
+        reset, update, candidates = self._gates(self.values)
         for step in self.order:
             np.matmul(h, recurrent, out=product)
             if halved[2] is not None:
                 product += halved[2]
-            sigmoids, candidate = self._parts(self.values[step], 2, 1)
-            for_sigmoids, for_candidate = self._parts(product, 2, 1)
+            sigmoids = all_sigmoids[step]
             sigmoids += for_sigmoids
             np.tanh(sigmoids, out=sigmoids)
-            sigmoids *= 0.5
-            sigmoids += 0.5
-            reset, update = self._parts(sigmoids, 1, 1)
+            _finish_sigmoids(sigmoids)
             self.products[step] = for_candidate
-            for_candidate *= reset
+            for_candidate *= reset[step]
+            candidate = candidates[step]
             candidate += for_candidate
             np.tanh(candidate, out=candidate)
-            mixed = np.subtract(h, candidate, out=self.output[step])
-            mixed *= update
-            mixed += candidate
-            h = mixed
+            before, h = h, self.output[step]
+            np.subtract(before, candidate, out=h)
+            h *= update[step]
+            h += candidate
 
     def outputs(self) -> tuple[Array, ...]:
         return self.output, self.output[self.order[-1]].copy()
@@ -332,23 +332,24 @@ class _Gru(_Layer):
         to_inputs, to_products = self._buffer(3), self._buffer(3)
         through = np.empty(self.shape.state, self.x.dtype)
         work = np.empty_like(through)
+        sigmoids, to_sigmoids = self._sigmoids(self.values), self._sigmoids(to_inputs)
+        resets, updates, candidates = self._gates(self.values)
+        to_resets, to_updates, to_candidates = self._gates(to_inputs)
+        to_gates, to_product = self._sigmoids(to_products), self._gates(to_products)[2]
         for step in reversed(self.order):
             if g is not None:
                 to_h += g[step]
-            sigmoids, candidate = self._parts(self.values[step], 2, 1)
-            reset, update = self._parts(sigmoids, 1, 1)
-            to_sigmoids, to_candidate = self._parts(to_inputs[step], 2, 1)
-            to_reset, to_update = self._parts(to_sigmoids, 1, 1)
+            candidate, to_candidate = candidates[step], to_candidates[step]
+            to_reset, to_update = to_resets[step], to_updates[step]
             _tanh_slope(candidate, to_candidate)
-            _sigmoid_slope(sigmoids, to_sigmoids)
-            np.multiply(to_h, update, out=through)
+            _sigmoid_slope(sigmoids[step], to_sigmoids[step])
+            np.multiply(to_h, updates[step], out=through)
             to_candidate *= np.subtract(to_h, through, out=work)
             to_update *= to_h
             to_update *= np.subtract(before[step], candidate, out=work)
             to_reset *= np.multiply(to_candidate, self.products[step], out=work)
-            to_gates, to_product = self._parts(to_products[step], 2, 1)
-            to_gates[...] = to_sigmoids
-            np.multiply(to_candidate, reset, out=to_product)
+            to_gates[step] = to_sigmoids[step]
+            np.multiply(to_candidate, resets[step], out=to_product[step])
             np.matmul(to_products[step], self.weight_hh, out=to_h)
             to_h += through
         to_x, to_weight_ih, to_bias_ih = self._to_inputs(to_inputs, needs_x=needs_x)
@@ -385,6 +386,12 @@ def _halved(x: Array, length: int) -> Array:
     result = np.array(x, order="C")
     result[:length] *= 0.5
     return result
+
+
+def _finish_sigmoids(x: Array) -> None:
+    """Make sigmoids of what tanh gives for half of their argument."""
+    x *= 0.5
+    x += 0.5
 
 
 def _tanh_slope(value: Array, out: Array) -> None:
