@@ -252,11 +252,37 @@ def test_linear_is_that_of_torch_with_the_weight_transposed(shape, with_bias):
         normal(3, 5),
         normal(5) if with_bias else None,
     )
+    compare(
+        lambda *operands: functional.linear(*operands, transposed=True),
+        F.linear,
+        normal(*shape),
+        normal(5, 3),
+        normal(5) if with_bias else None,
+    )
+
+
+@pytest.mark.parametrize("device", ["cpu", "torch/cpu"])
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("lead", [(4,), (2, 4)])
+def test_the_gradient_of_a_weight_has_its_memory_order(lead, transposed, device):
+    device = burn.Device(device)
+    x = burn.asarray(normal(*lead, 3), device=device)
+    shape = (5, 3) if transposed else (3, 5)
+    weight = burn.asarray(normal(*shape), device=device.autodiff()).require_grad()
+    gradients = functional.linear(x, weight, transposed=transposed).sum().backward()
+    assert weight.grad(gradients).numpy().flags.c_contiguous
 
 
 def test_linear_says_which_layout_it_wants():
     with pytest.raises(burn.ShapeError, match="must have length 5, as weight has that many rows"):
         functional.linear(burn.ones((2, 3), device=CPU), burn.ones((5, 3), device=CPU))
+    x, weight = burn.ones((2, 3), device=CPU), burn.ones((3, 5), device=CPU)
+    with pytest.raises(burn.ShapeError, match="length 5, as weight has that many columns"):
+        functional.linear(x, weight, transposed=True)
+    with pytest.raises(burn.ShapeError, match="one element for each row of the weight"):
+        functional.linear(x, weight.T, burn.ones(3, device=CPU), transposed=True)
+    with pytest.raises(burn.OperandTypeError, match="transposed must be True or False"):
+        functional.linear(x, weight, transposed="yes")
 
 
 @pytest.mark.parametrize("shape", [(), (4,), (2, 3), (0,)])
