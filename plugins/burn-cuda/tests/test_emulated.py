@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from burn.plugin_api import REGISTRY, DeviceId
-from burn.testing import SAMPLES, Selection, Subject, check_sample, checks_of, load_samples
+from burn.plugin_api import REGISTRY, DeviceId, Kind, float32
+from burn.testing import SAMPLES, Sample, Selection, Subject, check_sample, checks_of, load_samples
 from burn.testing.checks import check_error_in_table
+from burn.testing.samples.optimizer import moments, states
 from burn.testing.special_cases import FUNCTIONS
 from burn_cuda.backend import CudaBackend
 
@@ -62,3 +63,18 @@ def test_kernels_report_indices_that_are_out_of_range(subject, name):
     assert refused
     for one in refused:
         check_error_in_table(subject, SAMPLES[name], one)
+
+
+@pytest.mark.parametrize("name", sorted(name for name in REGISTRY if name.endswith("_step")))
+def test_a_step_gives_what_its_reference_gives_for_every_state(subject, name):
+    samples = SAMPLES[name]
+    for sample in samples.samples:
+        check_sample(subject, samples, sample, float32)
+
+
+def test_a_step_of_more_parameters_than_one_launch_takes_updates_all(subject):
+    shapes = [(number % 7, 1 + number * 37 % 401) for number in range(150)]
+    lists = [*states(*shapes), *moments(*shapes), []]
+    attributes = SAMPLES["adam_step"].samples[1].attributes
+    many = Sample("many", tuple(lists), attributes, Kind.FLOAT)
+    check_sample(subject, SAMPLES["adam_step"], many, float32)

@@ -132,6 +132,19 @@ def sources_of_numbers():
             yield f"gather-{dtype}", source("indexing.cu", **gather)
 
 
+STEPS = {
+    "sgd_step": {"INPUTS": 2, "OUTPUTS": 1},
+    "sgd_step-momentum": {"INPUTS": 3, "OUTPUTS": 2},
+    "adam_step": {"INPUTS": 4, "OUTPUTS": 3},
+    "adam_step-largest": {"INPUTS": 5, "OUTPUTS": 4},
+    "adagrad_step": {"INPUTS": 3, "OUTPUTS": 2},
+    "rmsprop_step": {"INPUTS": 5, "OUTPUTS": 4, "VELOCITY": 1, "CENTERED": 1},
+    "adan_step": {"INPUTS": 6, "OUTPUTS": 4},
+    "lion_step": {"INPUTS": 3, "OUTPUTS": 2},
+}
+STEP_LIMITS = {"NUMBERS": 12, "TENSORS": 40, "THREADS": 256, "EACH": 4}
+
+
 def sources_of_floats():
     wide = program("add", DType.of("float32"))
     yield "wide", strided_source(wide, 64, wide=True, packs=False)
@@ -150,7 +163,9 @@ def sources_of_floats():
         windows = {"T": c_type(dtype), "S": computed_type(dtype), "D": 2}
         for name in ("im2col", "col2im"):
             yield f"{name}-{dtype}", source("convolution.cu", **windows, **{f"HAS_{name}": 1})
-        yield f"optimizer-{dtype}", source("optimizer.cu", T=c_type(dtype))
+        for name, arrays in STEPS.items():
+            given = {"T": c_type(dtype), **arrays, **STEP_LIMITS}
+            yield f"{name}-{dtype}", source("optimizer.cu", STEP=name.partition("-")[0], **given)
 
 
 def sources_of_attention():

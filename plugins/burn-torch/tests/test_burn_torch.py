@@ -229,7 +229,9 @@ class Background(TorchBackend):
 CHECKING = [name for name, op in REGISTRY.items() if Tag.CHECKS_INDICES in op.tags]
 
 
-@pytest.mark.parametrize("name", [*CHECKING, "max_pool_with_indices", "sort", "matmul", "adam_step"])
+@pytest.mark.parametrize(
+    "name", [*CHECKING, "max_pool_with_indices", "sort", "matmul", "adam_step"]
+)
 def test_the_code_for_accelerators_gives_the_same(name):
     subject = Subject(Background(), CPU)
     samples = SAMPLES[name]

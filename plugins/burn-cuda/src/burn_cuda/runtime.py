@@ -192,6 +192,11 @@ class Runtime:
         """Another view of the memory of an array; strides are in bytes."""
         return cupy.ndarray(shape, x.dtype, memptr=x.data, strides=strides)
 
+    @staticmethod
+    def address(x: Array) -> int:
+        """Address of the first element of an array."""
+        return int(x.data.ptr)
+
     def compile(self, source: str, name: str) -> Launch:
         """A kernel of this device: ``launch(grid, block, arguments)``."""
         with self._lock:
