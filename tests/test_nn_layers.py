@@ -116,7 +116,36 @@ CONVOLUTION = [
     Case("ConvTranspose3d(2, 2, 2, stride=2, output_padding=1, dilation=2)", ((1, 2, 3, 2, 2),)),
 ]
 
-CASES = [*LINEAR, *CONVOLUTION]
+NORMALIZATION = [
+    Case("BatchNorm1d(3)", ((5, 3),)),
+    Case("BatchNorm1d(3, epsilon=0.1, momentum=0.3)", ((5, 3, 2),), "BatchNorm1d(3, 0.1, 0.3)"),
+    Case("BatchNorm1d(3, momentum=None)", ((5, 3),)),
+    Case("BatchNorm2d(3)", ((2, 3, 4, 2),)),
+    Case("BatchNorm2d(3, affine=False)", ((2, 3, 4, 2),)),
+    Case("BatchNorm2d(3, track_running_stats=False)", ((2, 3, 4, 2),)),
+    Case("BatchNorm3d(3)", ((2, 3, 2, 3, 2),)),
+    Case("InstanceNorm1d(3)", ((2, 3, 4),)),
+    Case("InstanceNorm1d(3, affine=True)", ((2, 3, 4),)),
+    Case("InstanceNorm2d(3, affine=True, track_running_stats=True)", ((2, 3, 4, 2),)),
+    Case("InstanceNorm3d(3, momentum=0.3, track_running_stats=True)", ((2, 3, 4, 2, 2),)),
+    Case("GroupNorm(2, 6)", ((2, 6, 3, 2),)),
+    Case("GroupNorm(3, 6, epsilon=0.1, affine=False)", ((2, 6),), "GroupNorm(3, 6, 0.1, False)"),
+    Case("LayerNorm(4)", ((2, 3, 4),)),
+    Case("LayerNorm((3, 4), epsilon=0.1)", ((2, 3, 4),), "LayerNorm((3, 4), 0.1)"),
+    Case("LayerNorm(4, bias=False)", ((2, 3, 4),)),
+    Case(
+        "LayerNorm((3, 4), elementwise_affine=False)",
+        ((2, 3, 4),),
+        shown="LayerNorm((3, 4), elementwise_affine=False, bias=False)",
+    ),
+    Case("RMSNorm(4)", ((2, 3, 4),)),
+    Case("RMSNorm((3, 4), epsilon=0.1)", ((2, 3, 4),), "RMSNorm((3, 4), 0.1)"),
+    Case("RMSNorm(4, elementwise_affine=False)", ((2, 3, 4),)),
+    Case("LocalResponseNorm(3)", ((2, 5, 3, 2),)),
+    Case("LocalResponseNorm(2, alpha=0.5, beta=0.6, k=2.0)", ((2, 5, 3),)),
+]
+
+CASES = [*LINEAR, *CONVOLUTION, *NORMALIZATION]
 
 
 def leaf(array, device):

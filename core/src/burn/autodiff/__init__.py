@@ -12,7 +12,14 @@ from burn.autodiff.graph import (
     Node,
 )
 from burn.autodiff.recording import RecordingTable
-from burn.autodiff.recording_state import Capture, Replay, custom_node, recording, records
+from burn.autodiff.recording_state import (
+    Capture,
+    Replay,
+    custom_node,
+    recording,
+    records,
+    running_again,
+)
 from burn.autodiff.wrapped import (
     examples_of,
     is_tracked,
@@ -42,6 +49,7 @@ __all__ = [
     "is_wrapped",
     "recording",
     "records",
+    "running_again",
     "tracking_level",
     "untracked",
     "value_of",

@@ -11,7 +11,7 @@ from burn.errors import AutodiffError
 from burn.ops import OpTable
 from burn.ops.signature import Primitive
 
-__all__ = ["Capture", "Replay", "custom_node", "recording", "records"]
+__all__ = ["Capture", "Replay", "custom_node", "recording", "records", "running_again"]
 
 
 class Capture:
@@ -76,6 +76,12 @@ class Replay:
 
 recording: Final[ContextVar[bool | Capture | Replay]] = ContextVar("burn_recording", default=True)
 """Whether ops on tracked operands are recorded; False inside ``burn.no_grad()``."""
+
+running_again: Final[ContextVar[bool]] = ContextVar("burn_running_again", default=False)
+"""Whether a function of `burn.checkpoint` runs for the backward pass, after its first call.
+
+What it does beside its result, such as updating running statistics, is done already.
+"""
 
 
 def records(

@@ -7,13 +7,20 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from burn.nn import functional as functional, init as init
+    from burn.nn.attention import *
+    from burn.nn.cache import *
     from burn.nn.container import *
     from burn.nn.convolution import *
     from burn.nn.linear import *
     from burn.nn.module import *
+    from burn.nn.normalization import *
+    from burn.nn.positional import *
     from burn.nn.precision import *
+    from burn.nn.transformer import *
 
 _FAMILIES: Final = {
+    "attention": ("MultiHeadAttention", "split_attention"),
+    "cache": ("CrossAttentionCache", "KeyValueCache"),
     "container": ("Sequential",),
     "convolution": (
         "Conv1d",
@@ -26,7 +33,27 @@ _FAMILIES: Final = {
     ),
     "linear": ("Bilinear", "Embedding", "Flatten", "Identity", "Linear", "Unflatten"),
     "module": ("Module",),
+    "normalization": (
+        "BatchNorm1d",
+        "BatchNorm2d",
+        "BatchNorm3d",
+        "GroupNorm",
+        "InstanceNorm1d",
+        "InstanceNorm2d",
+        "InstanceNorm3d",
+        "LayerNorm",
+        "LocalResponseNorm",
+        "RMSNorm",
+    ),
+    "positional": ("RotaryEncoding", "SinusoidalEncoding"),
     "precision": ("Precision",),
+    "transformer": (
+        "DecoderCache",
+        "TransformerDecoder",
+        "TransformerDecoderLayer",
+        "TransformerEncoder",
+        "TransformerEncoderLayer",
+    ),
 }
 """The public names of each module of this package, which is imported when one of them is used."""
 

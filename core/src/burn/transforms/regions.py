@@ -14,6 +14,7 @@ from burn.autodiff import (
     custom_node,
     is_tracked,
     recording,
+    running_again,
 )
 from burn.batching import BatchedTensor
 from burn.devices import VMAP, Transform, each_layer, transforms
@@ -188,10 +189,12 @@ class _Region:
         """The gradient of each tracked tensor that the call used, in one layer."""
         known = {node for used in self.levels.values() for node in used}
         token = recording.set(Replay(known, len(self._stack) + 1))
+        again = running_again.set(True)
         try:
             with resumed(self._stack), replayed(self._states):
                 leaves = flatten(self._call())[0]
         finally:
+            running_again.reset(again)
             recording.reset(token)
         metas = [meta_of(one) for one in leaves]
         if metas != self._metas:

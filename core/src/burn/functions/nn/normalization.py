@@ -196,8 +196,8 @@ class BatchNormStep(NamedTuple):
     ----------
     output : Tensor, shape (N, C, ...)
         The normalized batch.
-    running_mean, running_variance : Tensor, shape (C,)
-        The running statistics after the step.
+    running_mean, running_variance : Tensor, shape (C,), or None
+        The running statistics after the step; None if there were none before it.
     """
 
     output: Any
@@ -207,8 +207,8 @@ class BatchNormStep(NamedTuple):
 
 def batch_norm_training(
     x: Tensor,
-    running_mean: Tensor,
-    running_variance: Tensor,
+    running_mean: Tensor | None,
+    running_variance: Tensor | None,
     gamma: Tensor | None = None,
     beta: Tensor | None = None,
     /,
@@ -222,8 +222,9 @@ def batch_norm_training(
     ----------
     x : Tensor, shape (N, C, ...)
         Float tensor with channels along axis 1, and at least two elements of each.
-    running_mean, running_variance : Tensor, shape (C,)
-        Running statistics; zeros and ones before the first step. They are not changed.
+    running_mean, running_variance : Tensor, shape (C,), or None
+        Running statistics; zeros and ones before the first step. They are not changed. None where
+        those of the batch alone matter.
     gamma, beta : Tensor, shape (C,), optional
         Scale and shift of each channel.
     momentum : float
@@ -267,17 +268,20 @@ def batch_norm_training(
             operation=operation,
         )
     output, mean, variance = dispatch.execute(operation, x, gamma, beta, epsilon=number)
-    _check_parameter(running_mean, "running_mean", mean.shape, operation)
-    _check_parameter(running_variance, "running_variance", mean.shape, operation)
     unbiased = count / (count - 1) if count > 1 else 1.0
     return BatchNormStep(
         output,
-        _update_statistic(running_mean, mean, share, 1.0),
-        _update_statistic(running_variance, variance, share, unbiased),
+        _update_statistic(running_mean, "running_mean", mean, share, 1.0),
+        _update_statistic(running_variance, "running_variance", variance, share, unbiased),
     )
 
 
-def _update_statistic(old: Tensor, new: Tensor, share: float, factor: float) -> Tensor:
+def _update_statistic(
+    old: Tensor | None, name: str, new: Tensor, share: float, factor: float
+) -> Tensor | None:
+    if old is None:
+        return None
+    _check_parameter(old, name, new.shape, "batch_norm_training")
     return old.detach() * (1.0 - share) + new.detach() * (share * factor)
 
 
