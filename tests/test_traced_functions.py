@@ -227,6 +227,13 @@ def assigned(x):
     return y
 
 
+def assigned(x):
+    y, leaf = burn.zeros_like(x), burn.zeros_like(x).to_device(AUTODIFF).require_grad()
+    y.assign(x * 2.0)
+    leaf.assign(y)
+    return [y, (leaf * leaf).sum().backward()[leaf]]
+
+
 def differentiated(x):
     x = x.to_device(AUTODIFF).require_grad()
     y = (x * x).sum(axis=0)
@@ -293,6 +300,7 @@ METHODS = {
     "inner": lambda x: x.to_device(AUTODIFF).inner(),
     "detach": lambda x: x.to_device(AUTODIFF).require_grad().detach(),
     "require_grad": differentiated,
+    "assign": assigned,
     "backward": differentiated,
     "grad": replaced,
     "grad_remove": replaced,
