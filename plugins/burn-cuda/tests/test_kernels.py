@@ -5,7 +5,7 @@ import itertools
 import nvrtc
 import pytest
 
-from burn.plugin_api import DType, Kind, complex64, complex128
+from burn.plugin_api import DType, Kind, complex64, complex128, float32, float64
 from burn_cuda.attention import attention_tiles
 from burn_cuda.expressions import EXPRESSIONS
 from burn_cuda.kernels import C_TYPES, c_type, computed_type, source
@@ -225,6 +225,8 @@ def sources_of_words():
     for word in KEYS.values():
         yield f"transposed-{word}", source("transposition.cu", E=word, R=3, SIDE=32, EACH=1)
         yield f"assign-{word}", source("assignment.cu", E=word, I="int", SELECTS=0)
+    for dtype in (float32, float64):
+        yield f"recurrent-{dtype}", source("recurrent.cu", T=c_type(dtype))
     yield "transposed-long", source("transposition.cu", E="Word128", R=3, SIDE=32, EACH=1)
     yield "assign-long", source("assignment.cu", E="Word128", I="int", SELECTS=0)
     long = {"E": "Word128", "I": "int", "SELECTS": 0, "GATHERS": 1}

@@ -29,6 +29,7 @@ from burn_cuda.normalization import NormalizationOps
 from burn_cuda.optimizer import OptimizerOps
 from burn_cuda.pooling import PoolingOps
 from burn_cuda.random import RandomOps
+from burn_cuda.recurrent import RecurrentOps
 from burn_cuda.reduction import ReductionOps
 from burn_cuda.resampling import ResamplingOps
 from burn_cuda.scan import ScanOps
@@ -61,6 +62,7 @@ class CudaBackend(
     ConvolutionOps,
     AttentionOps,
     PoolingOps,
+    RecurrentOps,
     ResamplingOps,
     ComplexOps,
     ExchangeOps,
