@@ -7,18 +7,54 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from burn.nn import functional as functional, init as init
+    from burn.nn.activation import *
     from burn.nn.attention import *
     from burn.nn.cache import *
     from burn.nn.container import *
     from burn.nn.convolution import *
+    from burn.nn.dropout import *
     from burn.nn.linear import *
     from burn.nn.module import *
     from burn.nn.normalization import *
+    from burn.nn.pooling import *
     from burn.nn.positional import *
     from burn.nn.precision import *
     from burn.nn.transformer import *
 
 _FAMILIES: Final = {
+    "activation": (
+        "CELU",
+        "ELU",
+        "GELU",
+        "GLU",
+        "SELU",
+        "Hardshrink",
+        "Hardsigmoid",
+        "Hardswish",
+        "Hardtanh",
+        "LeakyReLU",
+        "LogSigmoid",
+        "LogSoftmax",
+        "Mish",
+        "PReLU",
+        "QuietSoftmax",
+        "ReLU",
+        "ReLU6",
+        "Shrink",
+        "SiLU",
+        "Sigmoid",
+        "Softmax",
+        "Softmax2d",
+        "Softmin",
+        "Softplus",
+        "Softshrink",
+        "Softsign",
+        "SwiGLU",
+        "Tanh",
+        "Tanhshrink",
+        "Threshold",
+        "ThresholdedReLU",
+    ),
     "attention": ("MultiHeadAttention", "split_attention"),
     "cache": ("CrossAttentionCache", "KeyValueCache"),
     "container": ("Sequential",),
@@ -30,6 +66,14 @@ _FAMILIES: Final = {
         "ConvTranspose2d",
         "ConvTranspose3d",
         "DeformConv2d",
+    ),
+    "dropout": (
+        "AlphaDropout",
+        "Dropout",
+        "Dropout1d",
+        "Dropout2d",
+        "Dropout3d",
+        "GaussianNoise",
     ),
     "linear": ("Bilinear", "Embedding", "Flatten", "Identity", "Linear", "Unflatten"),
     "module": ("Module",),
@@ -44,6 +88,20 @@ _FAMILIES: Final = {
         "LayerNorm",
         "LocalResponseNorm",
         "RMSNorm",
+    ),
+    "pooling": (
+        "AdaptiveAvgPool1d",
+        "AdaptiveAvgPool2d",
+        "AdaptiveAvgPool3d",
+        "AdaptiveMaxPool1d",
+        "AdaptiveMaxPool2d",
+        "AdaptiveMaxPool3d",
+        "AvgPool1d",
+        "AvgPool2d",
+        "AvgPool3d",
+        "MaxPool1d",
+        "MaxPool2d",
+        "MaxPool3d",
     ),
     "positional": ("RotaryEncoding", "SinusoidalEncoding"),
     "precision": ("Precision",),

@@ -18,6 +18,7 @@ from burn.functions.nn.pixel_shuffle import *
 from burn.functions.nn.rectifier import *
 from burn.functions.nn.recurrent import *
 from burn.functions.nn.resampling import *
+from burn.functions.nn.rotary import *
 from burn.functions.nn.shrinkage import *
 from burn.functions.nn.softmax import *
 from burn.functions.nn.transposed_convolution import *
