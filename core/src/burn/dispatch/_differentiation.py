@@ -18,6 +18,7 @@ from burn.errors import AutodiffError, OperandTypeError
 __all__ = ["Differentiation"]
 
 _Tensor = TypeVar("_Tensor", bound=DispatchTensor)
+_new = object.__new__
 
 
 class Differentiation(Generic[_Tensor]):
@@ -53,6 +54,26 @@ class Differentiation(Generic[_Tensor]):
         if isinstance(old, Leaf):
             node.hooks, node.distributed, node.key = old.hooks, old.distributed, old.key
         return leaf
+
+    def renew_leaf(self, x: _Tensor, primitive: Primitive) -> bool:
+        """Let a leaf hold another primitive of the device below, as by `leaf_for`: the fast path.
+
+        Returns
+        -------
+        bool
+            False if `x` is no leaf, or its leaf is also another object's; nothing is changed then.
+        """
+        tracked = x.primitive
+        old = getattr(tracked, "node", None)
+        if old.__class__ is not Leaf or old.owner is None or old.owner() is not x:
+            return False
+        node = Leaf(old.table, primitive)
+        node.hooks, node.distributed, node.key = old.hooks, old.distributed, old.key
+        node.owner, node.tensor_type = old.owner, x.tensor_type
+        leaf = _new(tracked.__class__)
+        leaf.primitive, leaf.node = primitive, node
+        x.primitive = leaf
+        return True
 
     def backward(
         self,

@@ -147,6 +147,51 @@ class Gradients(Mapping[Any, Any]):
             mapped.put(leaf, replacement(function(gradient), gradient, what))
         return Gradients(mapped, self._tensor_class, self._device)
 
+    def merge(self, other: Gradients, function: Callable[[Any, Any], Any]) -> Gradients:
+        """New gradients of the leaves that these or others have.
+
+        Parameters
+        ----------
+        other : Gradients
+            Of another pass.
+        function : callable
+            From the two gradients of a leaf to one of their shape and dtype; a leaf that has one
+            gradient alone keeps it.
+
+        Returns
+        -------
+        Gradients
+            These and the others are unchanged.
+
+        Raises
+        ------
+        ShapeError, DTypeError, OperandTypeError, AutodiffError
+            If a result is no gradient, as in `map`.
+
+        Examples
+        --------
+        >>> import burn
+        >>> x, y = (burn.ones(1, device=burn.Device("cpu").autodiff()).require_grad() for _ in "xy")
+        >>> one, other = (x * y).sum().backward(), (x * 2).sum().backward()
+        >>> total = one.merge(other, lambda a, b: a + b)
+        >>> total[x].tolist(), total[y].tolist()
+        ([3.0], [1.0])
+        """
+        merged = Primitives(self._level)
+        for gradients in (self, other):
+            merged.by_key.update(gradients.primitives.by_key)
+            for leaf in gradients._leaves():
+                x, primitive = self._tensor_of(leaf), gradients.primitives.get(leaf)
+                before = merged.get(leaf)
+                if before is not None:
+                    gradient = _wrapped(x, before)
+                    what = f"{name_of(function)} in Gradients.merge"
+                    primitive = replacement(
+                        function(gradient, _wrapped(x, primitive)), gradient, what
+                    )
+                merged.put(leaf, primitive)
+        return Gradients(merged, self._tensor_class, self._device)
+
     def __eq__(self, other: object) -> bool:
         return self is other
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from burn.autodiff import is_wrapped
@@ -14,7 +15,7 @@ from burn.functions.views import rebind
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
 
-__all__ = ["assign", "make_leaf"]
+__all__ = ["assign", "assign_all", "make_leaf"]
 
 
 def assign(x: Tensor, value: Tensor, *, require_grad: bool | None = None) -> None:
@@ -52,6 +53,21 @@ def assign(x: Tensor, value: Tensor, *, require_grad: bool | None = None) -> Non
     elif require_grad is False:
         value = dispatch.detach(value)
     rebind(x, value)
+
+
+def assign_all(tensors: Sequence[Tensor], values: Sequence[Tensor]) -> None:
+    """Let objects hold what other tensors hold, as by `assign` of each: parameters after a step.
+
+    Parameters
+    ----------
+    tensors : sequence of Tensor
+        Objects without layers of transforms, outside of traces.
+    values : sequence of Tensor
+        Untracked, in the shape and dtype of each object, on its device below autodiff.
+    """
+    for x, value in zip(tensors, values, strict=True):
+        if x.link is not None or not dispatch.renew_leaf(x, value.primitive):
+            assign(x, value)
 
 
 def make_leaf(x: Tensor) -> None:

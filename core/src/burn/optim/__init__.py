@@ -1,8 +1,60 @@
-"""Steps of optimizers, as functions of a parameter, its gradient and the optimizer's state."""
+"""Optimizers of modules and of other containers of parameters, and what they are made of."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any, Final
 
 from burn.functions.nn.optimizer import *
-from burn.functions.nn.optimizer import __all__
+from burn.functions.nn.optimizer import __all__ as _STEPS
+
+if TYPE_CHECKING:
+    from burn.optim import schedules as schedules
+    from burn.optim.accumulation import *
+    from burn.optim.adagrad import *
+    from burn.optim.adam import *
+    from burn.optim.adan import *
+    from burn.optim.averaging import *
+    from burn.optim.clipping import *
+    from burn.optim.lbfgs import *
+    from burn.optim.lion import *
+    from burn.optim.muon import *
+    from burn.optim.optimizer import *
+    from burn.optim.sgd import *
+    from burn.optim.state import *
+
+_FAMILIES: Final = {
+    "accumulation": ("GradientAccumulator",),
+    "adagrad": ("Adagrad", "RMSprop"),
+    "adam": ("Adam", "AdamW"),
+    "adan": ("Adan",),
+    "averaging": ("ExponentialMovingAverage",),
+    "clipping": ("clip_by_global_norm", "clip_by_value"),
+    "lbfgs": ("LBFGS",),
+    "lion": ("Lion",),
+    "muon": ("Muon",),
+    "optimizer": ("Optimizer",),
+    "sgd": ("SGD",),
+    "state": ("State",),
+}
+"""The public names of each module of this package, which is imported when one of them is used."""
+
+_MODULE_OF: Final = {name: module for module, names in _FAMILIES.items() for name in names}
+
+__all__ = ["schedules", *_STEPS, *_MODULE_OF]  # noqa: PLE0604 — names from the table above
+
+
+if not TYPE_CHECKING:  # a type checker knows the names above, and is to report all others
+
+    def __getattr__(name: str) -> Any:
+        if name == "schedules":
+            return importlib.import_module("burn.optim.schedules")
+        if name in _MODULE_OF:
+            value = getattr(importlib.import_module(f"burn.optim.{_MODULE_OF[name]}"), name)
+            globals()[name] = value
+            return value
+        raise AttributeError(f"module 'burn.optim' has no attribute {name!r}", name=name)
 
 
 def __dir__() -> list[str]:
-    return __all__
+    return sorted(__all__)

@@ -1,0 +1,119 @@
+"""Paths of the tensors in containers: of modules, dicts, lists and other trees."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Sequence
+from typing import Any, Final
+
+from burn.dispatch import DispatchTensor
+from burn.errors import ArgumentError, OperandTypeError
+from burn.nn.module import Module
+from burn.tensor.tensor import Tensor
+from burn.tree import Structure, flatten
+
+__all__ = ["matching", "named_parameters", "named_tensors", "paths_of", "some"]
+
+_SHOWN: Final = 8
+"""Number of paths that an error lists."""
+
+
+def named_parameters(parameters: Any, operation: str) -> list[tuple[str, Tensor]]:
+    """The parameters of a module or of containers, with their paths.
+
+    Raises
+    ------
+    OperandTypeError
+        If one is no float tensor, or there is none.
+    ArgumentError
+        If a path or a tensor is there twice.
+    """
+    if isinstance(parameters, Module):
+        return parameters.named_parameters()
+    named = named_tensors(parameters)
+    if not named:
+        raise OperandTypeError(
+            "there are no parameters",
+            hint="Pass a module, or a list or dict of tensors; a generator counts as a list only "
+            "if you write list(...)",
+            operation=operation,
+        )
+    for path, x in named:
+        if not isinstance(x, DispatchTensor):
+            raise OperandTypeError(
+                f"the parameter {path!r} is an object of type {type(x).__name__}, no tensor",
+                hint="Pass a module, or a list or dict of tensors",
+                operation=operation,
+            )
+        if not x.dtype.is_float:
+            raise OperandTypeError(
+                f"the parameter {path!r} has dtype {x.dtype}",
+                hint="Parameters are float tensors; leave out the others",
+                operation=operation,
+            )
+    paths: set[str] = set()
+    tensors: set[int] = set()
+    for path, x in named:
+        if path in paths or id(x) in tensors:
+            raise ArgumentError(
+                f"the {'path' if path in paths else 'tensor'} {path!r} is there twice",
+                hint="Name each parameter once",
+                operation=operation,
+            )
+        paths.add(path)
+        tensors.add(id(x))
+    return named
+
+
+def named_tensors(tree: Any) -> list[tuple[str, Any]]:
+    """The leaves of a tree with their paths; of a list of (path, leaf) the pairs."""
+    if isinstance(tree, (list, tuple)) and tree and all(_is_pair(one) for one in tree):
+        return list(tree)
+    leaves, structure = flatten(tree)
+    return list(zip(paths_of(structure), leaves, strict=True))
+
+
+def _is_pair(value: Any) -> bool:
+    return isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], str)
+
+
+def paths_of(structure: Structure, prefix: str = "") -> list[str]:
+    """The path of each leaf of a structure: keys and indices with dots between them."""
+    if structure.kind is None:
+        return [prefix.removesuffix(".")]
+    keys: Sequence[Any] = range(len(structure.children))
+    if issubclass(structure.kind, Module):
+        keys = structure.metadata.paths
+    elif issubclass(structure.kind, dict):
+        keys = structure.metadata
+    elif issubclass(structure.kind, tuple):
+        keys = getattr(structure.kind, "_fields", keys)
+    return [
+        path
+        for key, child in zip(keys, structure.children, strict=True)
+        for path in paths_of(child, f"{prefix}{key}.")
+    ]
+
+
+def matching(pattern: str, paths: Sequence[str], operation: str) -> list[int]:
+    """The indices of the paths that fit a pattern.
+
+    Raises
+    ------
+    ArgumentError
+        If there is none.
+    """
+    found = [index for index, path in enumerate(paths) if fnmatch.fnmatchcase(path, pattern)]
+    if not found:
+        raise ArgumentError(
+            f"no parameter is called {pattern!r}",
+            hint=f"There are {some(paths)}",
+            operation=operation,
+        )
+    return found
+
+
+def some(names: Sequence[str]) -> str:
+    """Names for an error, of which it lists the first ones."""
+    more = f", ... {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more

@@ -1,0 +1,115 @@
+"""The states of parameters by their paths: saved, and loaded with checks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from burn.dispatch import DispatchTensor
+from burn.errors import ArgumentError, OperandTypeError
+from burn.functions.creation import asarray
+from burn.ops.arguments import as_integer, real_number
+from burn.optim._paths import some
+
+if TYPE_CHECKING:
+    from burn.optim._slots import Slot
+    from burn.tensor.tensor import Tensor
+
+__all__ = ["as_value", "check_mapping", "load_states", "saved_states"]
+
+
+def saved_states(
+    slots: Sequence[Slot], names_of: Callable[[Slot], Sequence[str]]
+) -> dict[str, Any]:
+    """What an optimizer keeps of its parameters, by path and name; nothing of one without steps."""
+    saved: dict[str, Any] = {}
+    for slot in slots:
+        if slot.step:
+            saved[f"{slot.path}.step"] = slot.step
+            for name, value in zip(names_of(slot), slot.states, strict=True):
+                saved[f"{slot.path}.{name}"] = value.detach()
+    return saved
+
+
+def load_states(
+    slots: Sequence[Slot],
+    names_of: Callable[[Slot], Sequence[str]],
+    state: Mapping[str, Any],
+    operation: str,
+) -> tuple[int, float | None]:
+    """Give parameters the states that were saved, if they fit.
+
+    Returns
+    -------
+    int, float or None
+        The number of steps of the optimizer, and its learning rate if that was saved.
+
+    Raises
+    ------
+    ArgumentError
+        If something does not fit.
+    """
+    check_mapping(state, operation)
+    count = as_integer(state.get("step", -1), "step", operation, least=0)
+    rate = state.get("learning_rate")
+    if rate is not None:
+        rate = real_number(rate, "learning_rate", operation)
+    known = {"step", "learning_rate"}
+    missing, values = [], []
+    for slot in slots:
+        names = [f"{slot.path}.{name}" for name in names_of(slot)]
+        number = f"{slot.path}.step"
+        known |= {number, *names}
+        found = [name for name in (number, *names) if name in state]
+        if found and len(found) <= len(names):
+            missing += [name for name in (number, *names) if name not in state]
+        elif found:
+            step = as_integer(state[number], number, operation, least=1)
+            tensors = [as_value(state[name], slot.tensor, name, operation) for name in names]
+            values.append((slot, step, tuple(tensors)))
+        else:
+            values.append((slot, 0, ()))
+    for what, names in (
+        ("lacks", missing),
+        ("has, unknown here,", [name for name in state if name not in known]),
+    ):
+        if names:
+            raise ArgumentError(
+                f"the state {what} {some(names)}",
+                hint="Load it into an optimizer of the same class and options, whose parameters "
+                "have the same paths",
+                operation=operation,
+            )
+    for slot, step, tensors in values:
+        slot.step, slot.states = step, tensors
+    return count, rate
+
+
+def check_mapping(state: Any, operation: str) -> None:
+    """Raise OperandTypeError unless a state is a mapping."""
+    if not isinstance(state, Mapping):
+        raise OperandTypeError(
+            f"takes what state_dict() returned, not an object of type {type(state).__name__}",
+            operation=operation,
+        )
+
+
+def as_value(value: Any, x: Tensor, name: str, operation: str) -> Tensor:
+    """A saved value with the dtype of a parameter, on its device below autodiff.
+
+    Raises
+    ------
+    ArgumentError
+        If it has another shape.
+    """
+    device = x.device.hardware
+    if not isinstance(value, DispatchTensor):
+        value = asarray(value, device=device)
+    if value.shape != x.shape:
+        raise ArgumentError(
+            f"{name} has shape {value.shape}, and the parameter {x.shape}",
+            hint="Load the state into an optimizer of the same parameters",
+            operation=operation,
+        )
+    plain: Tensor = value.detach().inner() if value.device.layers else value
+    return plain.to_device(device).astype(x.dtype)

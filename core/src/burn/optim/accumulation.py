@@ -1,0 +1,110 @@
+"""Gradients of several backward passes, added up for one step."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from burn.dispatch import Gradients
+from burn.errors import ArgumentError, OperandTypeError
+from burn.functions.normalize import as_flag
+from burn.tree import map as map_tree
+
+__all__ = ["GradientAccumulator"]
+
+
+class GradientAccumulator:
+    """Adds up the gradients of several passes, for a step with a batch that does not fit at once.
+
+    Examples
+    --------
+    >>> import burn
+    >>> x = burn.asarray([1.0, 2.0], device=burn.Device("cpu").autodiff()).require_grad()
+    >>> optimizer = burn.optim.SGD([x], learning_rate=0.25)
+    >>> accumulator = burn.optim.GradientAccumulator()
+    >>> for factor in (1.0, 3.0):
+    ...     accumulator.add((x * factor).sum().backward())
+    >>> len(accumulator)
+    2
+    >>> optimizer.step(accumulator.take())
+    >>> x.tolist()
+    [0.5, 1.5]
+    """
+
+    def __init__(self) -> None:
+        self._total: Any = None
+        self._count = 0
+
+    def __len__(self) -> int:
+        """Number of passes."""
+        return self._count
+
+    def add(self, gradients: Any) -> None:
+        """Add the gradients of a pass.
+
+        Parameters
+        ----------
+        gradients : Gradients, or containers of tensors
+            What ``loss.backward()`` or a function of `burn.grad` returned, of the same parameters
+            as before. A parameter may lack a gradient in some of the passes of ``backward``.
+
+        Returns
+        -------
+        None
+            `take` has the sum.
+
+        Raises
+        ------
+        OperandTypeError
+            If some passes gave Gradients and others containers, or other containers.
+        """
+        if self._count and isinstance(gradients, Gradients) is not isinstance(
+            self._total, Gradients
+        ):
+            raise OperandTypeError(
+                f"got {type(gradients).__name__} after {type(self._total).__name__}",
+                hint="Add the results of backward() alone, or of burn.grad alone",
+                operation="GradientAccumulator.add",
+            )
+        if not self._count:
+            self._total = gradients
+        elif isinstance(gradients, Gradients):
+            self._total = self._total.merge(gradients, lambda x, y: x + y)
+        else:
+            self._total = map_tree(lambda x, y: x + y, self._total, gradients)
+        self._count += 1
+
+    def take(self, *, mean: bool = True) -> Any:
+        """The gradients so far; the next `add` begins anew.
+
+        Parameters
+        ----------
+        mean : bool
+            Whether they are divided by the number of passes: right where the loss is a mean over a
+            batch. Else they are the sum.
+
+        Returns
+        -------
+        Gradients, or containers of tensors
+            For `Optimizer.step`.
+
+        Raises
+        ------
+        ArgumentError
+            If nothing was added.
+        """
+        if not self._count:
+            raise ArgumentError(
+                "no gradients were added",
+                hint="Call add(loss.backward()) for each pass before",
+                operation="GradientAccumulator.take",
+            )
+        total, factor = self._total, 1.0 / self._count
+        if as_flag(mean, "mean", "GradientAccumulator.take") and self._count > 1:
+            is_mapping = isinstance(total, Gradients)
+            total = (
+                total.map(lambda x: x * factor)
+                if is_mapping
+                else map_tree(lambda x: x * factor, total)
+            )
+        self._total, self._count = None, 0
+        return total

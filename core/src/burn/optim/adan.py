@@ -1,0 +1,92 @@
+"""Adan: Adam with a Nesterov momentum that it estimates from differences of gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Unpack
+
+from burn.functions.nn.optimizer import adan_step
+from burn.optim.optimizer import Columns, Common, Optimizer, Rate
+
+if TYPE_CHECKING:
+    from burn.tensor.tensor import Tensor
+
+__all__ = ["Adan"]
+
+
+class Adan(Optimizer):
+    """Adan (Xie et al., 2022, arXiv:2208.06677).
+
+    The step is `burn.optim.adan_step`.
+
+    Parameters
+    ----------
+    parameters : Module, or containers of tensors, optional
+        See `Optimizer`.
+    learning_rate : float or schedule
+        Factor of the step.
+    beta1, beta2, beta3 : float
+        Decay of the means of gradients, of their differences and of squares, in [0, 1).
+    epsilon : float
+        Added to the square root of the second moment.
+    weight_decay : float
+        Decoupled weight decay.
+    proximal : bool
+        Whether the weight decay divides the parameter by ``1 + learning_rate * weight_decay`` after
+        the step. Else it multiplies it by ``1 - learning_rate * weight_decay`` before.
+    **common
+        `groups`, `weight_decay_mask`, `clip_value` and `clip_norm` of `Optimizer`.
+
+    Examples
+    --------
+    >>> import burn
+    >>> x = burn.asarray([1.0, -2.0], device=burn.Device("cpu").autodiff()).require_grad()
+    >>> optimizer = burn.optim.Adan([x], learning_rate=0.25)
+    >>> optimizer.step((x * x).sum().backward())
+    >>> x.tolist()
+    [0.75, -1.75]
+    """
+
+    _state_names = ("previous_gradient", "first_moment", "difference", "second_moment")
+
+    def __init__(
+        self,
+        parameters: Any = None,
+        learning_rate: Rate = 1e-3,
+        *,
+        beta1: float = 0.98,
+        beta2: float = 0.92,
+        beta3: float = 0.99,
+        epsilon: float = 1e-8,
+        weight_decay: float = 0.0,
+        proximal: bool = True,
+        **common: Unpack[Common],
+    ) -> None:
+        options = {
+            "learning_rate": learning_rate,
+            "beta1": beta1,
+            "beta2": beta2,
+            "beta3": beta3,
+            "epsilon": epsilon,
+            "weight_decay": weight_decay,
+            "proximal": proximal,
+        }
+        super().__init__(parameters, options, **common)
+
+    def _is_first_special(self, options: Mapping[str, Any]) -> bool:
+        del options
+        return True  # there is no gradient before the first
+
+    def _compute(
+        self,
+        parameters: list[Tensor],
+        gradients: list[Tensor],
+        states: Columns,
+        step: int,
+        options: dict[str, Any],
+    ) -> tuple[Sequence[Tensor], Sequence[Sequence[Tensor]]]:
+        previous, *moments = states
+        if self._is_first(step):
+            previous = gradients
+        new, *found = adan_step(parameters, gradients, previous, *moments, step=step, **options)
+        return new, [gradients, *found]

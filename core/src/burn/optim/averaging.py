@@ -1,0 +1,183 @@
+"""Running means of the parameters of a module."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from burn.errors import ArgumentError, OperandTypeError
+from burn.functions.assignment import assign_all
+from burn.functions.nn.optimizer import sgd_step
+from burn.nn.module import Module
+from burn.ops.arguments import as_integer, real_number
+from burn.optim._paths import some
+from burn.optim._saved import as_value, check_mapping
+
+if TYPE_CHECKING:
+    from burn.tensor.tensor import Tensor
+
+__all__ = ["ExponentialMovingAverage"]
+
+
+class ExponentialMovingAverage:
+    """Running means of the parameters of a module (Polyak and Juditsky, 1992).
+
+    ``average = decay * average + (1 - decay) * parameter`` after each step; the parameters
+    themselves before the first one.
+
+    Parameters
+    ----------
+    module : Module
+        Its parameters are averaged; its buffers are not.
+    decay : float or callable
+        In [0, 1]; or a function of the number of the update, counted from 1, such as
+        ``lambda n: min(0.999, n / (n + 9))``.
+
+    Raises
+    ------
+    ArgumentError
+        If `decay` is out of its range.
+
+    Examples
+    --------
+    >>> import burn
+    >>> from burn import nn
+    >>> net = nn.Linear(1, 1, bias=False)
+    >>> net.weight = burn.asarray([[1.0]], device="cpu")
+    >>> average = burn.optim.ExponentialMovingAverage(net, decay=0.75)
+    >>> net.weight.assign(burn.asarray([[3.0]], device="cpu"))
+    >>> average.update()
+    >>> with average.applied():
+    ...     net.weight.tolist()
+    [[1.5]]
+    >>> net.weight.tolist()
+    [[3.0]]
+    """
+
+    def __init__(self, module: Module, decay: float | Callable[[int], float] = 0.999) -> None:
+        if not isinstance(module, Module):
+            raise OperandTypeError(
+                f"takes a module, not an object of type {type(module).__name__}",
+                operation="ExponentialMovingAverage",
+            )
+        if not callable(decay):
+            decay = real_number(decay, "decay", "ExponentialMovingAverage", least=0.0, most=1.0)
+        self.module = module
+        self.decay = decay
+        self._count = 0
+        self._named = module.named_parameters()
+        self._averages = [_plain(x) for _, x in self._named]
+
+    def update(self) -> None:
+        """Move the averages towards the parameters; call it after each step of the optimizer.
+
+        Returns
+        -------
+        None
+            See `applied` and `averages` for the result.
+        """
+        operation = "ExponentialMovingAverage.update"
+        self._count += 1
+        decay = self.decay
+        if callable(decay):
+            decay = real_number(
+                decay(self._count), "the result of decay", operation, least=0.0, most=1.0
+            )
+        buckets: dict[Any, list[int]] = {}
+        values = [_plain(x) for _, x in self._named]
+        for index, value in enumerate(values):
+            buckets.setdefault(value.tensor_type, []).append(index)
+        for indices in buckets.values():
+            new = [values[index] for index in indices]
+            old = [_like(self._averages[index], values[index]) for index in indices]
+            # The velocities of this step are the means; its parameters are not used.
+            _, velocities = sgd_step(
+                old, new, old, learning_rate=0.0, momentum=decay, dampening=decay
+            )
+            for index, mean in zip(indices, velocities, strict=True):
+                self._averages[index] = mean
+
+    @contextlib.contextmanager
+    def applied(self) -> Iterator[None]:
+        """Context in which the module has the averages as its parameters.
+
+        Returns
+        -------
+        context manager
+            The parameters, the same tensor objects, have their own values again afterwards.
+        """
+        tensors = [x for _, x in self._named]
+        own = [_plain(x) for x in tensors]
+        assign_all(tensors, [_like(a, x) for a, x in zip(self._averages, own, strict=True)])
+        try:
+            yield
+        finally:
+            assign_all(tensors, own)
+
+    def averages(self) -> dict[str, Tensor]:
+        """The state of a module with the averages: for `Module.load_state_dict`, or for saving.
+
+        Returns
+        -------
+        dict of str to Tensor
+            What ``module.state_dict()`` gives inside of `applied`: averages, and the buffers of
+            the module.
+        """
+        with self.applied():
+            return self.module.state_dict()
+
+    def state_dict(self) -> dict[str, Any]:
+        """The averages by the paths of the parameters, and ``step``, the number of updates.
+
+        Returns
+        -------
+        dict of str to number or Tensor
+            For `load_state_dict`.
+        """
+        named = zip(self._named, self._averages, strict=True)
+        return {"step": self._count} | {path: average for (path, _), average in named}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from what `state_dict` returned.
+
+        Parameters
+        ----------
+        state : dict of str to number or Tensor
+            Of a module with the same paths and shapes.
+
+        Returns
+        -------
+        None
+            The module itself does not change.
+
+        Raises
+        ------
+        ArgumentError
+            If the state does not fit; the averages are unchanged then.
+        """
+        operation = "ExponentialMovingAverage.load_state_dict"
+        check_mapping(state, operation)
+        paths = [path for path, _ in self._named]
+        differing = sorted({"step", *paths} ^ set(state))
+        if differing:
+            raise ArgumentError(
+                f"the state and the module do not both have {some(differing)}",
+                hint="Load what state_dict() of the averages of an equal module returned",
+                operation=operation,
+            )
+        count = as_integer(state["step"], "step", operation, least=0)
+        self._averages = [as_value(state[path], x, path, operation) for path, x in self._named]
+        self._count = count
+
+
+def _plain(x: Tensor) -> Tensor:
+    """The value of a parameter on the device below autodiff."""
+    return x.detach().inner() if x.device.layers else x.detach()
+
+
+def _like(average: Tensor, value: Tensor) -> Tensor:
+    """An average on the device of a value, in its dtype."""
+    if average.tensor_type is value.tensor_type:
+        return average
+    return average.to_device(value.device).astype(value.dtype)

@@ -1,0 +1,589 @@
+"""Optimizer: what all optimizers do; each of them adds its step, one op for many parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypedDict
+
+from burn.autodiff import AutodiffTensor
+from burn.devices import AUTODIFF, running_trace
+from burn.dispatch import DispatchTensor, Gradients
+from burn.errors import ArgumentError, AutodiffError, OperandTypeError, TraceError
+from burn.functions.assignment import assign_all
+from burn.functions.common import dispatch
+from burn.functions.creation import zeros_like
+from burn.functions.normalize import as_flag
+from burn.ir import ScalarIr
+from burn.ops.arguments import as_integer, real_number
+from burn.ops.optimizer import check_numbers
+from burn.optim._paths import matching, named_parameters, named_tensors, paths_of
+from burn.optim._saved import load_states, saved_states
+from burn.optim._slots import Slot
+from burn.optim.clipping import clipped
+from burn.optim.state import State
+from burn.tree import flatten, flatten_like, unflatten
+
+if TYPE_CHECKING:
+    from burn.tensor.tensor import Tensor
+
+__all__ = ["Optimizer"]
+
+Rate: TypeAlias = "float | Callable[[int], float]"
+"""A learning rate, or a schedule: the rate of each step, which are counted from 1."""
+
+Mask: TypeAlias = "str | Sequence[str] | Callable[[str, Tensor], bool]"
+"""Patterns of paths, or a function of a path and a parameter."""
+
+Columns: TypeAlias = "list[list[Tensor]]"
+"""For each state that an optimizer keeps, a list of that state of each parameter."""
+
+
+class Common(TypedDict, total=False):
+    """The keywords of every optimizer; see `Optimizer`."""
+
+    groups: Mapping[str, Mapping[str, Any]] | None
+    weight_decay_mask: Mask | None
+    clip_value: float | None
+    clip_norm: float | None
+
+
+class Optimizer:
+    """Base of the optimizers of parameters, one by one or as an update of a tree.
+
+    ``optimizer.step(gradients)`` gives the parameters their next values, in the same tensor
+    objects. Parameters of equal options, dtype and device are updated by one operation.
+
+    Parameters
+    ----------
+    parameters : Module, or containers of tensors
+        What is updated: a module, a list of tensors, a dict or a list of (path, tensor), or nested
+        containers (see `burn.tree`). None if only `init` and `update` are called.
+    options : dict
+        What the subclass has as arguments.
+    groups : dict of str to dict, optional
+        Other options for the parameters whose paths fit a pattern, with ``*`` and ``?`` for any
+        characters: ``{"*.bias": {"weight_decay": 0.0}}``. All that fit apply, the last one last.
+    weight_decay_mask : str, list of str, or callable, optional
+        Which parameters decay: those whose paths fit a pattern, or for which
+        ``function(path, parameter)`` is true. By default all.
+    clip_value : float, optional
+        Largest magnitude of an element of a gradient; see `clip_by_value`.
+    clip_norm : float, optional
+        Largest norm of all gradients together; see `clip_by_global_norm`. Clipped by value first.
+
+    Raises
+    ------
+    ArgumentError
+        If an option is unknown or out of its range, or a pattern fits no parameter.
+    """
+
+    _state_names: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(
+        self,
+        parameters: Any,
+        options: Mapping[str, Any],
+        *,
+        groups: Mapping[str, Mapping[str, Any]] | None = None,
+        weight_decay_mask: Mask | None = None,
+        clip_value: float | None = None,
+        clip_norm: float | None = None,
+    ) -> None:
+        self._options = dict(options)
+        self._options = self._checked(options)
+        self._groups = {key: self._checked(given) for key, given in (groups or {}).items()}
+        is_pattern = isinstance(weight_decay_mask, str)
+        self._mask: Any = [weight_decay_mask] if is_pattern else weight_decay_mask
+        self._clip = {
+            name: None if limit is None else real_number(limit, name, self._name, above=0.0)
+            for name, limit in (("clip_value", clip_value), ("clip_norm", clip_norm))
+        }
+        self._overrides: list[dict[str, Any]] = [{}]
+        self._count = 0
+        self._slots: list[Slot] = []
+        if parameters is not None:
+            named = named_parameters(parameters, self._name)
+            self._slots = [
+                Slot(path, x, group)
+                for (path, x), group in zip(named, self._groups_of(named), strict=True)
+            ]
+
+    # What a subclass defines.
+
+    def _states_of(self, options: Mapping[str, Any]) -> tuple[str, ...]:
+        """Names of what the optimizer keeps of a parameter with some options."""
+        del options
+        return self._state_names
+
+    def _first_states(self, parameter: Tensor, options: Mapping[str, Any]) -> tuple[Tensor, ...]:
+        """What the optimizer keeps of a parameter before the first step."""
+        return tuple([zeros_like(parameter) for _ in self._states_of(options)])
+
+    def _is_first_special(self, options: Mapping[str, Any]) -> bool:
+        """Whether the first step differs from the others by more than its number."""
+        del options
+        return False
+
+    @staticmethod
+    def _is_first(step: Any) -> bool:
+        """Whether the number of a step is 1; a runtime number is of a later one."""
+        return step.__class__ is int and step == 1
+
+    def _compute(
+        self,
+        parameters: list[Tensor],
+        gradients: list[Tensor],
+        states: Columns,
+        step: int,
+        options: dict[str, Any],
+    ) -> tuple[Sequence[Tensor], Sequence[Sequence[Tensor]]]:
+        """The parameters and the columns of states after a step."""
+        raise NotImplementedError
+
+    def _checked_option(self, name: str, value: Any) -> Any:
+        """The value of an option as it is used; raises if it may not be."""
+        if isinstance(self._options[name], bool):
+            return as_flag(value, name, self._name)
+        if name == "learning_rate" and callable(value):
+            return value
+        number = real_number(value, name, self._name)
+        check_numbers(**{name: number})
+        return number
+
+    # The step.
+
+    def step(self, gradients: Any) -> None:
+        """Give each parameter that has a gradient its next value.
+
+        Parameters
+        ----------
+        gradients : Gradients, or containers of tensors
+            What ``loss.backward()`` returned; or gradients by the paths of the parameters, such as
+            ``burn.grad(f)(module)``. Parameters without a gradient stay as they are, and the
+            number of their steps too. Gradients of other tensors are ignored.
+
+        Returns
+        -------
+        None
+            The parameters are the same objects, and leaves if they were leaves.
+
+        Raises
+        ------
+        ArgumentError
+            If no parameter has a gradient.
+        AutodiffError
+            If a parameter is not on an autodiff device, or is computed from others.
+        TraceError
+            In a function that is traced, where the number of a step is a runtime number; call
+            `update`.
+        """
+        operation = f"{self._name}.step"
+        if not self._slots:
+            raise ArgumentError(
+                "this optimizer has no parameters",
+                hint="Pass them when you make it; or call update(parameters, gradients, state)",
+                operation=operation,
+            )
+        if running_trace() is not None:
+            raise TraceError(
+                "the count of steps would be a constant of the program",
+                hint="Call parameters, state = optimizer.update(parameters, gradients, state, "
+                "step=step) with a burn.ir.RuntimeNumber for the step",
+                operation=operation,
+            )
+        if isinstance(gradients, Gradients):
+            pairs = self._from_backward(gradients, operation)
+        else:
+            pairs = self._from_containers(gradients, operation)
+        if not pairs:
+            raise ArgumentError(
+                "no parameter has a gradient",
+                hint="Does the loss depend on them? Are they frozen? Gradients belong to the "
+                "values that parameters had in the forward pass: take one step of each pass",
+                operation=operation,
+            )
+        taken = [slot for slot, _ in pairs]
+        found = self._clipped([gradient for _, gradient in pairs])
+        buckets: dict[Any, tuple[list[Slot], list[Tensor]]] = {}
+        for slot, gradient in zip(taken, found, strict=True):
+            key = slot.group, slot.below, slot.step
+            bucket = buckets.get(key)
+            if bucket is None:
+                bucket = buckets[key] = [], []
+            bucket[0].append(slot)
+            bucket[1].append(gradient)
+        results = [self._step_of(*bucket) for bucket in buckets.values()]
+        for (slots, _), (parameters, columns) in zip(buckets.values(), results, strict=True):
+            assign_all([slot.tensor for slot in slots], parameters)
+            for slot, *states in zip(slots, *columns, strict=True):
+                slot.states = tuple(states)
+                slot.step += 1
+        self._count += 1
+
+    def _step_of(
+        self, slots: list[Slot], gradients: list[Tensor]
+    ) -> tuple[Sequence[Tensor], Sequence[Sequence[Tensor]]]:
+        """The new values of parameters that one operation updates, and of their states."""
+        first = slots[0]
+        options = self._options_of(first.group)
+        below = first.below
+        parameters = []
+        for slot in slots:
+            primitive = slot.tensor.primitive
+            if isinstance(primitive, AutodiffTensor):
+                primitive = primitive.primitive
+            parameters.append(dispatch.wrap(primitive, below))  # type: ignore[arg-type]  # it is set
+        if self._states_of(options) and not first.states:
+            for slot, x in zip(slots, parameters, strict=True):
+                slot.states = self._first_states(x, options)
+        columns = [list(column) for column in zip(*[slot.states for slot in slots], strict=True)]
+        options["learning_rate"] = self._rate(options["learning_rate"], self._count + 1)
+        return self._compute(parameters, gradients, columns, first.step + 1, options)
+
+    def _from_backward(self, gradients: Gradients, operation: str) -> list[tuple[Slot, Tensor]]:
+        """The parameters that have a gradient in the result of a backward pass, and these."""
+        get = gradients.primitives.get
+        pairs = []
+        for slot in self._slots:
+            x = slot.tensor
+            primitive = x.primitive
+            if x.tensor_type is not slot.seen:
+                self._follow(slot, operation)
+            if isinstance(primitive, AutodiffTensor):
+                gradient = get(primitive.node)
+                if gradient is not None:
+                    pairs.append((slot, dispatch.wrap(gradient, slot.below)))  # type: ignore[arg-type]  # `_follow` set it
+            elif not x.device.layers:
+                raise AutodiffError(
+                    f"the parameter {slot.path!r} is on {x.device}, which does not track gradients",
+                    hint="Move the parameters to a device with autodiff: module.to("
+                    "device.autodiff())",
+                    operation=operation,
+                )
+        return pairs
+
+    def _from_containers(self, gradients: Any, operation: str) -> list[tuple[Slot, Tensor]]:
+        """The parameters that have a gradient in containers, by their paths, and these."""
+        by_path = dict(named_tensors(gradients))
+        pairs = []
+        for slot in self._slots:
+            gradient = by_path.get(slot.path)
+            if gradient is None:
+                continue
+            if not isinstance(gradient, DispatchTensor):
+                raise OperandTypeError(
+                    f"the gradient of {slot.path!r} is an object of type {type(gradient).__name__}",
+                    hint="Pass what backward() or a function of burn.grad returned",
+                    operation=operation,
+                )
+            if slot.tensor.tensor_type is not slot.seen:
+                self._follow(slot, operation)
+            pairs.append((slot, _plain(gradient)))
+        return pairs
+
+    def _follow(self, slot: Slot, operation: str) -> None:
+        """Bring the states of a parameter to its device and dtype, which are other than before."""
+        x = slot.tensor
+        device = x.device
+        if device.layers not in ((), (AUTODIFF,)):
+            raise AutodiffError(
+                f"the parameter {slot.path!r} is on {device}, inside of a transform",
+                hint="Call optimizer.update(parameters, gradients, state) there",
+                operation=operation,
+            )
+        if x.is_tracked and not x.is_require_grad:
+            raise AutodiffError(
+                f"the parameter {slot.path!r} is no leaf: it was computed from other tensors",
+                hint="Optimize the leaf that it was computed from",
+                operation=operation,
+            )
+        below = device.hardware.tensor_type(x.dtype)
+        slot.states = tuple([one.to_device(device.hardware).astype(x.dtype) for one in slot.states])
+        slot.seen, slot.below = x.tensor_type, below
+
+    def _clipped(self, gradients: list[Tensor]) -> list[Tensor]:
+        if self._clip["clip_value"] is not None or self._clip["clip_norm"] is not None:
+            return clipped(gradients, **self._clip)
+        return gradients
+
+    # The functional form.
+
+    def init(self, parameters: Any) -> State:
+        """What `update` needs before the first step.
+
+        Parameters
+        ----------
+        parameters : Module, or containers of tensors
+            As in `update`.
+
+        Returns
+        -------
+        State
+            A container of `burn.tree`.
+        """
+        leaves, structure = flatten(parameters)
+        named = named_parameters(list(zip(paths_of(structure), leaves, strict=True)), self._name)
+        groups = self._groups_of(named)
+        values = [
+            self._first_states(_value(x), self._options_of(group))
+            for x, group in zip(leaves, groups, strict=True)
+        ]
+        is_first = any(self._is_first_special(self._options_of(group)) for group in set(groups))
+        return State(0, values, is_first=is_first)
+
+    def update(
+        self,
+        parameters: Any,
+        gradients: Any,
+        state: State,
+        *,
+        step: int | None = None,
+        learning_rate: float | None = None,
+    ) -> tuple[Any, State]:
+        """The parameters after a step, as new tensors: the form for `burn.grad` and programs.
+
+        Parameters
+        ----------
+        parameters : Module, or containers of tensors
+            They are unchanged.
+        gradients : Gradients, or containers of tensors
+            Of all parameters, in the same containers: what ``burn.grad(f)(parameters)`` returns.
+        state : State
+            From `init`, or the last `update`.
+        step : int, optional
+            Number of the step, counted from 1; in a function that is traced the
+            `burn.ir.RuntimeNumber` for it. By default the next one of `state`.
+        learning_rate : float, optional
+            Instead of that of the optimizer; it may be a runtime number too. Options of `groups`
+            stay as they are.
+
+        Returns
+        -------
+        parameters : object
+            The containers with new tensors; leaves of an autodiff device are leaves again.
+        state : State
+            For the next step.
+
+        Raises
+        ------
+        OperandTypeError
+            If the containers differ.
+        TraceError
+            If the function is traced, and no `step` is given; or in a program whose learning rate
+            is a schedule, and none is given.
+
+        Examples
+        --------
+        >>> import burn
+        >>> optimizer = burn.optim.SGD(learning_rate=0.25)
+        >>> parameters = {"x": burn.asarray([1.0, 2.0], device="cpu")}
+        >>> state = optimizer.init(parameters)
+        >>> gradients = burn.grad(lambda p: (p["x"] ** 2).sum())(parameters)
+        >>> parameters, state = optimizer.update(parameters, gradients, state)
+        >>> parameters["x"].tolist(), state.step
+        ([0.5, 1.0], 1)
+        """
+        operation = f"{self._name}.update"
+        leaves, structure = flatten(parameters)
+        if isinstance(gradients, Gradients):
+            gradients = unflatten(structure, [gradients[x] for x in leaves])
+        if not isinstance(state, State) or len(state.values) != len(leaves):
+            raise OperandTypeError(
+                f"{state!r} is no state of these {len(leaves)} parameters",
+                hint="Begin with state = optimizer.init(parameters)",
+                operation=operation,
+            )
+        number = self._number_of(step, state, operation)
+        named = named_parameters(list(zip(paths_of(structure), leaves, strict=True)), self._name)
+        found = self._clipped(
+            [
+                _plain(g) if _is_root_leaf(x) else g
+                for x, g in zip(leaves, flatten_like(structure, gradients, operation), strict=True)
+            ]
+        )
+        buckets: dict[Any, list[int]] = {}
+        values = [_value(x) for x in leaves]
+        for index, (group, value) in enumerate(zip(self._groups_of(named), values, strict=True)):
+            buckets.setdefault((group, value.tensor_type), []).append(index)
+        new: list[Any] = list(leaves)
+        kept: list[Any] = list(state.values)
+        for (group, _), indices in buckets.items():
+            options = self._options_of(group)
+            if learning_rate is not None and "learning_rate" not in self._overrides[group]:
+                options["learning_rate"] = learning_rate
+            options["learning_rate"] = self._rate(options["learning_rate"], number)
+            columns = zip(*[state.values[index] for index in indices], strict=True)
+            stepped, states = self._compute(
+                [values[index] for index in indices],
+                [found[index] for index in indices],
+                [list(column) for column in columns],
+                number,
+                options,
+            )
+            for index, value, *one in zip(indices, stepped, *states, strict=True):
+                new[index] = _like(leaves[index], value)
+                kept[index] = tuple(one)
+        following = None if number.__class__ is ScalarIr else number
+        return unflatten(structure, new), State(following, kept)
+
+    def _number_of(self, step: Any, state: State, operation: str) -> Any:
+        """The number of the step that comes after a state, unless it is given."""
+        if step is None and running_trace() is not None:
+            raise TraceError(
+                "the number of the step would be a constant of the program",
+                hint="Pass step=step, with burn.ir.RuntimeNumber(1) among the examples for it",
+                operation=operation,
+            )
+        if step is None and state.step is None:
+            raise ArgumentError(
+                "the state comes from a program, which does not know the number of its step",
+                hint="Pass step=step, counted from 1",
+                operation=operation,
+            )
+        if step is None:
+            return state.step + 1  # type: ignore[operator]  # it is not None here
+        if step.__class__ is not ScalarIr:
+            return as_integer(step, "step", operation, least=1)
+        if state._is_first:
+            raise TraceError(
+                f"the first step of {self._name} with these options differs from the others",
+                hint="Take it before, and trace the function with the state after it",
+                operation=operation,
+            )
+        return step
+
+    # Options.
+
+    @property
+    def learning_rate(self) -> float:
+        """The learning rate of the next step; set it to a number or a schedule.
+
+        A schedule is a function of the number of the step, counted from 1; `burn.optim.schedules`
+        has some. Groups with a learning rate of their own keep it.
+        """
+        return self._rate(self._options["learning_rate"], self._count + 1)  # type: ignore[no-any-return]  # a float
+
+    @learning_rate.setter
+    def learning_rate(self, value: Rate) -> None:
+        self._options["learning_rate"] = self._checked_option("learning_rate", value)
+
+    def _rate(self, rate: Any, step: Any) -> Any:
+        """A learning rate as a number, or as the runtime number of a program."""
+        if not callable(rate) or rate.__class__ is ScalarIr:
+            return rate
+        if step.__class__ is ScalarIr:
+            raise TraceError(
+                "a schedule computes with the number of the step, which a program does not know",
+                hint="Pass learning_rate=rate, with burn.ir.RuntimeNumber(0.1) among the examples "
+                "for it, and compute the rate where you call the program",
+                operation=f"{self._name}.update",
+            )
+        return real_number(rate(step), "the learning rate of a schedule", self._name)
+
+    @property
+    def _name(self) -> str:
+        return type(self).__name__
+
+    def _checked(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        for name in options:
+            if name not in self._options:
+                raise ArgumentError(
+                    f"there is no option {name!r}",
+                    hint=f"There are {', '.join(self._options)}",
+                    operation=self._name,
+                )
+        return {name: self._checked_option(name, value) for name, value in options.items()}
+
+    def _options_of(self, group: int) -> dict[str, Any]:
+        return self._options | self._overrides[group]
+
+    def _groups_of(self, named: Sequence[tuple[str, Tensor]]) -> list[int]:
+        """For each parameter the index of its options among those of the optimizer."""
+        if not self._groups and self._mask is None:
+            return [0] * len(named)
+        paths = [path for path, _ in named]
+        overrides: list[dict[str, Any]] = [{} for _ in named]
+        for pattern, given in self._groups.items():
+            for index in matching(pattern, paths, self._name):
+                overrides[index].update(given)
+        if callable(self._mask):
+            decaying = {index for index, one in enumerate(named) if self._mask(*one)}
+        elif self._mask is not None:
+            found = [matching(pattern, paths, self._name) for pattern in self._mask]
+            decaying = {index for indices in found for index in indices}
+        for index, override in enumerate(overrides):
+            if self._mask is not None and index not in decaying:
+                override["weight_decay"] = 0.0
+            if override not in self._overrides:
+                self._overrides.append(override)
+        return [self._overrides.index(override) for override in overrides]
+
+    # Saving.
+
+    def state_dict(self) -> dict[str, Any]:
+        """What the optimizer knows, for `load_state_dict` in this process or another one.
+
+        Returns
+        -------
+        dict of str to number or Tensor
+            The number of steps, the learning rate if it is a number, and by the path of each
+            parameter the number of its steps and what the optimizer keeps of it:
+            ``0.weight.first_moment``. The tensors are untracked, and do not change any more.
+        """
+        saved: dict[str, Any] = {"step": self._count}
+        if not callable(self._options["learning_rate"]):
+            saved["learning_rate"] = self._options["learning_rate"]
+        return saved | saved_states(self._slots, self._names_of)
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from what `state_dict` returned.
+
+        Parameters
+        ----------
+        state : dict of str to number or Tensor
+            Of an optimizer of the same class, whose parameters have the same paths and shapes;
+            dtypes and devices do not matter. A learning rate that is a schedule here stays.
+
+        Returns
+        -------
+        None
+            The next step continues those of the optimizer that was saved.
+
+        Raises
+        ------
+        ArgumentError
+            If the state does not fit; the optimizer is unchanged then.
+        """
+        operation = f"{self._name}.load_state_dict"
+        count, rate = load_states(self._slots, self._names_of, state, operation)
+        self._count = count
+        if rate is not None and not callable(self._options["learning_rate"]):
+            self._options["learning_rate"] = rate
+
+    def _names_of(self, slot: Slot) -> tuple[str, ...]:
+        return self._states_of(self._options_of(slot.group))
+
+    def __repr__(self) -> str:
+        options = [f"{name}={value!r}" for name, value in self._options.items()]
+        count = [f"{len(self._slots)} parameters"] if self._slots else []
+        return f"{self._name}({', '.join([*count, *options])})"
+
+
+def _plain(x: Tensor) -> Tensor:
+    """The value of a tensor on the device below autodiff, untracked."""
+    return x.detach().inner() if x.device.layers else x
+
+
+def _is_root_leaf(x: Tensor) -> bool:
+    """Whether a tensor is a leaf of the user's, not of a transform."""
+    return x.device.layers == (AUTODIFF,) and x.is_require_grad
+
+
+def _value(x: Tensor) -> Tensor:
+    """What an update computes with: the value of a leaf, or the tensor itself."""
+    return _plain(x) if _is_root_leaf(x) else x
+
+
+def _like(x: Tensor, value: Tensor) -> Tensor:
+    """A new value of a parameter, which is a leaf if the parameter is."""
+    return dispatch.from_inner(value, x.device).require_grad() if _is_root_leaf(x) else value

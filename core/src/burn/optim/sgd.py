@@ -1,0 +1,90 @@
+"""SGD: gradient descent with momentum."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Unpack
+
+from burn.functions.nn.optimizer import sgd_step
+from burn.optim.optimizer import Columns, Common, Optimizer, Rate
+
+if TYPE_CHECKING:
+    from burn.tensor.tensor import Tensor
+
+__all__ = ["SGD"]
+
+
+class SGD(Optimizer):
+    """Gradient descent with momentum (Sutskever et al., 2013), as ``torch.optim.SGD``.
+
+    The step is `burn.optim.sgd_step`.
+
+    Parameters
+    ----------
+    parameters : Module, or containers of tensors, optional
+        See `Optimizer`.
+    learning_rate : float or schedule
+        Factor of the step.
+    momentum : float
+        Factor of the old velocity.
+    dampening : float
+        What momentum takes from the factor 1 of the gradient, from the second step on.
+    weight_decay : float
+        Factor of the parameter that is added to the gradient.
+    nesterov : bool
+        Whether the gradient is added to the velocity once more.
+    **common
+        `groups`, `weight_decay_mask`, `clip_value` and `clip_norm` of `Optimizer`.
+
+    Examples
+    --------
+    >>> import burn
+    >>> from burn import nn
+    >>> device = burn.Device("cpu").autodiff()
+    >>> net = nn.Linear(1, 1, device=device)
+    >>> optimizer = burn.optim.SGD(net, learning_rate=0.1, momentum=0.9)
+    >>> x = burn.asarray([[0.0], [1.0]], device="cpu")
+    >>> for _ in range(200):
+    ...     optimizer.step(nn.functional.mse_loss(net(x), 2 * x + 1).backward())
+    >>> round(net.weight.item(), 3), round(net.bias.item(), 3)
+    (2.0, 1.0)
+    """
+
+    def __init__(
+        self,
+        parameters: Any = None,
+        learning_rate: Rate = 1e-3,
+        *,
+        momentum: float = 0.0,
+        dampening: float = 0.0,
+        weight_decay: float = 0.0,
+        nesterov: bool = False,
+        **common: Unpack[Common],
+    ) -> None:
+        options = {
+            "learning_rate": learning_rate,
+            "momentum": momentum,
+            "dampening": dampening,
+            "weight_decay": weight_decay,
+            "nesterov": nesterov,
+        }
+        super().__init__(parameters, options, **common)
+
+    def _states_of(self, options: Mapping[str, Any]) -> tuple[str, ...]:
+        return ("velocity",) if options["momentum"] else ()
+
+    def _is_first_special(self, options: Mapping[str, Any]) -> bool:
+        return bool(options["momentum"] and options["dampening"])
+
+    def _compute(
+        self,
+        parameters: list[Tensor],
+        gradients: list[Tensor],
+        states: Columns,
+        step: int,
+        options: dict[str, Any],
+    ) -> tuple[Sequence[Tensor], Sequence[Sequence[Tensor]]]:
+        if self._is_first(step):
+            options["dampening"] = 0.0  # the first velocity is the gradient
+        new, velocities = sgd_step(parameters, gradients, *states, **options)
+        return new, [velocities] if states else []
