@@ -350,6 +350,23 @@ def test_grad_of_a_function_of_a_module_is_a_module():
     assert [p.is_tracked for p in net.parameters()] == [False] * 7
 
 
+def test_a_program_takes_and_returns_modules():
+    net = Net(device=PLAIN)
+
+    def step(net, x):
+        gradients = burn.grad(loss_of)(net, x)
+        return burn.tree.map(lambda p, gradient: p - 0.1 * gradient, net, gradients)
+
+    program = burn.ir.trace(step, net, example())
+    found, expected = (
+        program(program(net, example()), example()),
+        step(step(net, example()), example()),
+    )
+    assert [path for path, _ in found.named_parameters()] == PATHS
+    for x, y in zip(found.parameters(), expected.parameters(), strict=True):
+        np.testing.assert_array_equal(x.numpy(), y.numpy())
+
+
 def test_frozen_parameters_are_constants_to_grad():
     net = Net(device=PLAIN).freeze("first.*")
     gradient = burn.grad(loss_of)(net, example())

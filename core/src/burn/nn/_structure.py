@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from burn.devices import running_trace
 from burn.nn._slots import STATE, is_container, slots_of
 from burn.tensor.tensor import Tensor
 
@@ -24,8 +25,8 @@ class Skeleton:
         The module itself.
     paths : tuple of str
         Of its trainable parameters, each tensor once.
-    tensors : tuple of Tensor
-        These parameters.
+    tensors : tuple of object
+        These parameters, or what stands for them.
     """
 
     def __init__(self, module: Module) -> None:
@@ -35,7 +36,15 @@ class Skeleton:
             if slot.is_parameter and not slot.is_frozen:
                 found.setdefault(id(slot.tensor), (slot.path, slot.tensor))
         self.paths = tuple([path for path, _ in found.values()])
-        self.tensors = tuple([tensor for _, tensor in found.values()])
+        self.tensors: tuple[Any, ...] = tuple([tensor for _, tensor in found.values()])
+
+    def release(self) -> None:
+        """Keep a copy of the module without its trainable parameters."""
+        stand_ins = tuple([object() for _ in self.tensors])
+        self.module = copy_with(
+            self.module, dict(zip(map(id, self.tensors), stand_ins, strict=True)), {}
+        )
+        self.tensors = stand_ins
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Skeleton):
@@ -49,7 +58,10 @@ class Skeleton:
 def flatten(module: Module) -> tuple[Sequence[Tensor], Skeleton]:
     """The trainable parameters of a tree of modules, and the rest of it."""
     skeleton = Skeleton(module)
-    return skeleton.tensors, skeleton
+    tensors = skeleton.tensors
+    if running_trace() is not None:  # a program keeps the skeleton, and no tensor of the trace
+        skeleton.release()
+    return tensors, skeleton
 
 
 def unflatten(skeleton: Skeleton, leaves: Sequence[Any]) -> Module:
