@@ -17,6 +17,17 @@ CPU = burn.Device("cpu")
 DEVICES = [one for one in burn.Device.enumerate() if one.supports_dtype(burn.float64)]
 
 
+class Function(torch.nn.Module):
+    """A function as a module of torch."""
+
+    def __init__(self, function):
+        super().__init__()
+        self.forward = function
+
+
+KNOWN = vars(torch.nn) | {"torch": torch, "Function": Function}
+
+
 @dataclass(frozen=True)
 class Case:
     """A layer, as it is written here and for torch, and the shapes of its inputs.
@@ -35,7 +46,7 @@ class Case:
         """The layer of torch, in float64."""
         torch.manual_seed(0)
         code = self.theirs or self.ours
-        module = eval(code, vars(torch.nn) | {"torch": torch})  # noqa: S307 — of the tables below
+        module = eval(code, KNOWN)  # noqa: S307 — of the tables below
         return module.double()
 
     def layer(self, device):
@@ -145,7 +156,100 @@ NORMALIZATION = [
     Case("LocalResponseNorm(2, alpha=0.5, beta=0.6, k=2.0)", ((2, 5, 3),)),
 ]
 
-CASES = [*LINEAR, *CONVOLUTION, *NORMALIZATION]
+IMAGES = ((2, 3, 7, 6),)
+
+POOLING = [
+    Case("MaxPool1d(2)", ((2, 3, 7),)),
+    Case("MaxPool1d(3, stride=2, padding=1, dilation=2)", ((2, 3, 9),), "MaxPool1d(3, 2, 1, 2)"),
+    Case("MaxPool2d((3, 2), stride=(2, 1), padding=(1, 0), ceil_mode=True)", IMAGES),
+    Case("MaxPool2d(2, return_indices=True)", IMAGES),
+    Case("MaxPool3d(2)", ((2, 3, 4, 5, 2),)),
+    Case("AvgPool1d(3, stride=2)", ((2, 3, 9),), "AvgPool1d(3, 2)"),
+    Case("AvgPool2d(3, stride=2, padding=1, count_include_pad=False)", IMAGES),
+    Case("AvgPool2d((3, 2), padding=(1, 0), ceil_mode=True)", IMAGES),
+    Case("AvgPool3d(2)", ((2, 3, 4, 5, 2),)),
+    Case("AdaptiveAvgPool1d(4)", ((2, 3, 7),)),
+    Case("AdaptiveAvgPool2d((3, 2))", IMAGES),
+    Case("AdaptiveAvgPool3d(2)", ((2, 3, 4, 5, 3),)),
+    Case("AdaptiveMaxPool1d(4)", ((2, 3, 7),)),
+    Case("AdaptiveMaxPool2d((3, 2))", IMAGES),
+    Case("AdaptiveMaxPool3d(2)", ((2, 3, 4, 5, 3),)),
+]
+
+ELEMENTS = ((3, 4, 5),)
+
+ACTIVATION = [
+    *[
+        Case(f"{name}()", ELEMENTS)
+        for name in (
+            *("ReLU", "ReLU6", "SELU", "SiLU", "Mish", "Sigmoid", "LogSigmoid", "Tanh", "ELU"),
+            *("Tanhshrink", "Softsign", "Hardswish", "LeakyReLU", "PReLU", "CELU"),
+            *("GELU", "Hardtanh", "Softplus", "Hardshrink", "Softshrink"),
+        )
+    ],
+    # The gradient of torch's own has a slope of 1/6 in float32.
+    Case("Hardsigmoid()", ELEMENTS, "Function(lambda x: torch.clamp(x / 6 + 0.5, 0, 1))"),
+    Case(
+        "Hardsigmoid(alpha=0.2, beta=0.4)",
+        ELEMENTS,
+        "Function(lambda x: torch.clamp(0.2 * x + 0.4, 0, 1))",
+    ),
+    Case("LeakyReLU(negative_slope=0.3)", ELEMENTS, "LeakyReLU(0.3)"),
+    Case("PReLU(num_parameters=4, init=0.5)", ELEMENTS, "PReLU(4, 0.5)"),
+    Case("ELU(alpha=0.5)", ELEMENTS, "ELU(0.5)"),
+    Case("CELU(alpha=0.5)", ELEMENTS, "CELU(0.5)"),
+    Case("GELU(approximate='tanh')", ELEMENTS, "GELU('tanh')"),
+    Case("Hardtanh(low=-0.5, high=0.4)", ELEMENTS, "Hardtanh(-0.5, 0.4)"),
+    Case("Softplus(beta=3.0)", ELEMENTS, "Softplus(3.0)"),
+    Case("Hardshrink(lambd=0.3)", ELEMENTS, "Hardshrink(0.3)"),
+    Case("Softshrink(lambd=0.3)", ELEMENTS, "Softshrink(0.3)"),
+    Case("Shrink(lambd=0.3, bias=0.3)", ELEMENTS, "Softshrink(0.3)"),
+    Case("Threshold(0.2, 3.0)", ELEMENTS),
+    Case("ThresholdedReLU(alpha=0.2)", ELEMENTS, "Threshold(0.2, 0.0)"),
+    Case("Softmax(axis=1)", ELEMENTS, "Softmax(1)"),
+    Case("LogSoftmax()", ELEMENTS, "LogSoftmax(-1)"),
+    Case("LogSoftmax(axis=0)", ELEMENTS, "LogSoftmax(0)"),
+    Case("Softmin(axis=1)", ELEMENTS, "Softmin(1)"),
+    Case("Softmax2d()", ((2, 3, 4, 5),)),
+    Case("GLU(axis=1)", ELEMENTS, "GLU(1)"),
+    Case(
+        "QuietSoftmax(axis=1)",
+        ELEMENTS,
+        "Function(lambda x: x.exp() / (1 + x.exp().sum(1, keepdim=True)))",
+    ),
+]
+
+SIGNALS, VOLUMES = ((2, 3, 5),), ((2, 3, 4, 5, 3),)
+
+RESAMPLING = [
+    Case("Upsample(size=(9, 4))", IMAGES, "Upsample((9, 4))"),
+    Case("Upsample(scale_factor=2, mode='bilinear', align_corners=True)", IMAGES),
+    Case("Upsample(scale_factor=(1.5, 2.0), mode='bicubic')", IMAGES),
+    Case("Upsample(scale_factor=1.3, mode='linear', recompute_scale_factor=True)", SIGNALS),
+    Case("PixelShuffle(2)", ((2, 12, 3, 4),)),
+    Case("PixelUnshuffle(2)", ((2, 3, 6, 4),)),
+    Case("Unfold(2)", IMAGES),
+    Case("Unfold((3, 2), dilation=2, padding=1, stride=2)", IMAGES, "Unfold((3, 2), 2, 1, 2)"),
+    Case("Fold((4, 5), 2)", ((2, 12, 12),)),
+    Case("Fold(5, 2, padding=1, stride=3)", ((2, 12, 4),), "Fold(5, 2, 1, 1, 3)"),
+    Case("ZeroPad1d((1, 2))", SIGNALS),
+    Case("ZeroPad2d((1, 2, 3, 0))", IMAGES),
+    Case("ZeroPad3d((1, 2, 3, 0, 2, 1))", VOLUMES),
+    Case("ConstantPad1d(2, 0.5)", SIGNALS),
+    Case("ConstantPad2d((1, 2, 3, 0), 0.5)", IMAGES),
+    Case("ConstantPad3d((1, 2, 3, 0, 2, 1), 0.5)", VOLUMES),
+    Case("ReflectionPad1d((1, 2))", SIGNALS),
+    Case("ReflectionPad2d((1, 2, 3, 0))", IMAGES),
+    Case("ReflectionPad3d((1, 2, 3, 0, 2, 1))", VOLUMES),
+    Case("ReplicationPad1d((1, 2))", SIGNALS),
+    Case("ReplicationPad2d((1, 2, 3, 0))", IMAGES),
+    Case("ReplicationPad3d((1, 2, 3, 0, 2, 1))", VOLUMES),
+    Case("CircularPad1d((1, 2))", SIGNALS),
+    Case("CircularPad2d((1, 2, 3, 0))", IMAGES),
+    Case("CircularPad3d((1, 2, 3, 0, 2, 1))", VOLUMES),
+]
+
+CASES = [*LINEAR, *CONVOLUTION, *NORMALIZATION, *POOLING, *ACTIVATION, *RESAMPLING]
 
 
 def leaf(array, device):

@@ -14,11 +14,13 @@ if TYPE_CHECKING:
     from burn.nn.convolution import *
     from burn.nn.dropout import *
     from burn.nn.linear import *
+    from burn.nn.loss import *
     from burn.nn.module import *
     from burn.nn.normalization import *
     from burn.nn.pooling import *
     from burn.nn.positional import *
     from burn.nn.precision import *
+    from burn.nn.resampling import *
     from burn.nn.transformer import *
 
 _FAMILIES: Final = {
@@ -76,6 +78,27 @@ _FAMILIES: Final = {
         "GaussianNoise",
     ),
     "linear": ("Bilinear", "Embedding", "Flatten", "Identity", "Linear", "Unflatten"),
+    "loss": (
+        "BCELoss",
+        "BCEWithLogitsLoss",
+        "CTCLoss",
+        "CosineEmbeddingLoss",
+        "CrossEntropyLoss",
+        "GaussianNLLLoss",
+        "HingeEmbeddingLoss",
+        "HuberLoss",
+        "KLDivLoss",
+        "L1Loss",
+        "LpLoss",
+        "MSELoss",
+        "MarginRankingLoss",
+        "MultiMarginLoss",
+        "NLLLoss",
+        "PoissonNLLLoss",
+        "SmoothL1Loss",
+        "SoftMarginLoss",
+        "TripletMarginLoss",
+    ),
     "module": ("Module",),
     "normalization": (
         "BatchNorm1d",
@@ -105,6 +128,28 @@ _FAMILIES: Final = {
     ),
     "positional": ("RotaryEncoding", "SinusoidalEncoding"),
     "precision": ("Precision",),
+    "resampling": (
+        "CircularPad1d",
+        "CircularPad2d",
+        "CircularPad3d",
+        "ConstantPad1d",
+        "ConstantPad2d",
+        "ConstantPad3d",
+        "Fold",
+        "PixelShuffle",
+        "PixelUnshuffle",
+        "ReflectionPad1d",
+        "ReflectionPad2d",
+        "ReflectionPad3d",
+        "ReplicationPad1d",
+        "ReplicationPad2d",
+        "ReplicationPad3d",
+        "Unfold",
+        "Upsample",
+        "ZeroPad1d",
+        "ZeroPad2d",
+        "ZeroPad3d",
+    ),
     "transformer": (
         "DecoderCache",
         "TransformerDecoder",

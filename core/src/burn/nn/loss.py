@@ -1,0 +1,474 @@
+"""Losses as modules, which keep their options; tensors among these are buffers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+
+from burn.nn import functional as F
+from burn.nn.module import Module
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from burn.tensor.tensor import Tensor
+
+__all__ = [
+    "BCELoss",
+    "BCEWithLogitsLoss",
+    "CTCLoss",
+    "CosineEmbeddingLoss",
+    "CrossEntropyLoss",
+    "GaussianNLLLoss",
+    "HingeEmbeddingLoss",
+    "HuberLoss",
+    "KLDivLoss",
+    "L1Loss",
+    "LpLoss",
+    "MSELoss",
+    "MarginRankingLoss",
+    "MultiMarginLoss",
+    "NLLLoss",
+    "PoissonNLLLoss",
+    "SmoothL1Loss",
+    "SoftMarginLoss",
+    "TripletMarginLoss",
+]
+
+Reduction: TypeAlias = Literal["mean", "sum", "none"]
+
+
+class _Loss(Module):
+    """A function of losses with its options, which are attributes of their names."""
+
+    buffers = ("weight", "pos_weight")
+
+    _function: ClassVar[Callable[..., Tensor]]
+    _options: tuple[str, ...]
+
+    def __init__(self, **options: Any) -> None:
+        vars(self).update(options, _options=tuple(options))
+
+    def forward(self, *inputs: Tensor) -> Tensor:
+        """The loss, of the tensors that the function takes."""
+        return self._function(*inputs, **{name: getattr(self, name) for name in self._options})
+
+
+class MSELoss(_Loss):
+    """Squared error; see `burn.nn.functional.mse_loss`.
+
+    Parameters
+    ----------
+    reduction : {"mean", "sum", "none"}
+        What becomes of the losses of the elements.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.nn.MSELoss()(burn.ones(4), burn.zeros(4)).item()
+    1.0
+    """
+
+    _function = staticmethod(F.mse_loss)
+
+    def __init__(self, *, reduction: Reduction = "mean") -> None:
+        super().__init__(reduction=reduction)
+
+
+class L1Loss(_Loss):
+    """Absolute error; see `burn.nn.functional.l1_loss`.
+
+    Parameters
+    ----------
+    reduction : {"mean", "sum", "none"}
+        What becomes of the losses of the elements.
+    """
+
+    _function = staticmethod(F.l1_loss)
+
+    def __init__(self, *, reduction: Reduction = "mean") -> None:
+        super().__init__(reduction=reduction)
+
+
+class LpLoss(_Loss):
+    """Powers of the absolute error; see `burn.nn.functional.lp_loss`.
+
+    Parameters
+    ----------
+    p : float
+        The exponent.
+    reduction : {"mean", "sum", "none"}
+        What becomes of the losses of the elements.
+    """
+
+    _function = staticmethod(F.lp_loss)
+
+    def __init__(self, p: float, *, reduction: Reduction = "mean") -> None:
+        super().__init__(p=p, reduction=reduction)
+
+
+class HuberLoss(_Loss):
+    """Squared error near 0, absolute error elsewhere; see `burn.nn.functional.huber_loss`.
+
+    Parameters
+    ----------
+    delta : float
+        Where one becomes the other.
+    reduction : {"mean", "sum", "none"}
+        What becomes of the losses of the elements.
+    """
+
+    _function = staticmethod(F.huber_loss)
+
+    def __init__(self, *, delta: float = 1.0, reduction: Reduction = "mean") -> None:
+        super().__init__(delta=delta, reduction=reduction)
+
+
+class SmoothL1Loss(_Loss):
+    """`HuberLoss` over `beta`; see `burn.nn.functional.smooth_l1_loss`.
+
+    Parameters
+    ----------
+    beta : float
+        Where the squared error becomes the absolute error.
+    reduction : {"mean", "sum", "none"}
+        What becomes of the losses of the elements.
+    """
+
+    _function = staticmethod(F.smooth_l1_loss)
+
+    def __init__(self, *, beta: float = 1.0, reduction: Reduction = "mean") -> None:
+        super().__init__(beta=beta, reduction=reduction)
+
+
+class CrossEntropyLoss(_Loss):
+    """Negative log-likelihood of classes under logits; see `burn.nn.functional.cross_entropy`.
+
+    Parameters
+    ----------
+    weight : Tensor, shape (C,), optional
+        Factor of each class.
+    axis : int
+        Axis of the classes: the last, and not axis 1 as in PyTorch, which is the same for logits of
+        shape (N, C).
+    label_smoothing : float
+        Share of each target that is spread over all classes.
+    ignore_index : int, optional
+        A target that does not count.
+    reduction : {"mean", "sum", "none"}
+        What becomes of the losses of the examples.
+
+    Examples
+    --------
+    >>> import burn
+    >>> loss = burn.nn.CrossEntropyLoss(label_smoothing=0.1)
+    >>> loss(burn.zeros((8, 10)), burn.arange(8)).shape
+    ()
+    """
+
+    _function = staticmethod(F.cross_entropy)
+
+    def __init__(
+        self,
+        weight: Tensor | None = None,
+        *,
+        axis: int = -1,
+        label_smoothing: float = 0.0,
+        ignore_index: int | None = None,
+        reduction: Reduction = "mean",
+    ) -> None:
+        super().__init__(
+            weight=weight,
+            axis=axis,
+            label_smoothing=label_smoothing,
+            ignore_index=ignore_index,
+            reduction=reduction,
+        )
+
+
+class NLLLoss(_Loss):
+    """Negative log-likelihood of classes; see `burn.nn.functional.nll_loss`.
+
+    Parameters
+    ----------
+    weight : Tensor, shape (C,), optional
+        Factor of each class.
+    axis : int
+        Axis of the classes: the last, and not axis 1 as in PyTorch.
+    ignore_index : int, optional
+        A target that does not count.
+    reduction : {"mean", "sum", "none"}
+        What becomes of the losses of the examples.
+    """
+
+    _function = staticmethod(F.nll_loss)
+
+    def __init__(
+        self,
+        weight: Tensor | None = None,
+        *,
+        axis: int = -1,
+        ignore_index: int | None = None,
+        reduction: Reduction = "mean",
+    ) -> None:
+        super().__init__(weight=weight, axis=axis, ignore_index=ignore_index, reduction=reduction)
+
+
+class BCELoss(_Loss):
+    """Binary cross-entropy of probabilities; see `burn.nn.functional.binary_cross_entropy`.
+
+    Parameters
+    ----------
+    weight : Tensor, optional
+        Factor of the losses, with which it broadcasts.
+    reduction : {"mean", "sum", "none"}
+        What becomes of the losses of the elements.
+    """
+
+    _function = staticmethod(F.binary_cross_entropy)
+
+    def __init__(self, weight: Tensor | None = None, *, reduction: Reduction = "mean") -> None:
+        super().__init__(weight=weight, reduction=reduction)
+
+
+class BCEWithLogitsLoss(_Loss):
+    """Binary cross-entropy of logits.
+
+    See `burn.nn.functional.binary_cross_entropy_with_logits`.
+
+    Parameters
+    ----------
+    weight : Tensor, optional
+        Factor of the losses, with which it broadcasts.
+    pos_weight : Tensor, optional
+        Factor of the losses of positives.
+    reduction : {"mean", "sum", "none"}
+        What becomes of the losses of the elements.
+    """
+
+    _function = staticmethod(F.binary_cross_entropy_with_logits)
+
+    def __init__(
+        self,
+        weight: Tensor | None = None,
+        *,
+        pos_weight: Tensor | None = None,
+        reduction: Reduction = "mean",
+    ) -> None:
+        super().__init__(weight=weight, pos_weight=pos_weight, reduction=reduction)
+
+
+class KLDivLoss(_Loss):
+    """Kullback-Leibler divergence; see `burn.nn.functional.kl_div`.
+
+    Parameters
+    ----------
+    log_target : bool
+        Whether targets are logarithms.
+    reduction : {"mean", "batchmean", "sum", "none"}
+        What becomes of the losses of the elements.
+    """
+
+    _function = staticmethod(F.kl_div)
+
+    def __init__(
+        self,
+        *,
+        log_target: bool = False,
+        reduction: Literal["mean", "batchmean", "sum", "none"] = "mean",
+    ) -> None:
+        super().__init__(log_target=log_target, reduction=reduction)
+
+
+class PoissonNLLLoss(_Loss):
+    """Negative log-likelihood of counts; see `burn.nn.functional.poisson_nll_loss`.
+
+    Parameters
+    ----------
+    log_input : bool
+        Whether predictions are logarithms of means.
+    full : bool
+        Whether the approximated factorials of the counts are added.
+    eps : float
+        Added to means before the logarithm.
+    reduction : {"mean", "sum", "none"}
+        What becomes of the losses of the elements.
+    """
+
+    _function = staticmethod(F.poisson_nll_loss)
+
+    def __init__(
+        self,
+        *,
+        log_input: bool = True,
+        full: bool = False,
+        eps: float = 1e-8,
+        reduction: Reduction = "mean",
+    ) -> None:
+        super().__init__(log_input=log_input, full=full, eps=eps, reduction=reduction)
+
+
+class GaussianNLLLoss(_Loss):
+    """Negative log-likelihood of numbers; see `burn.nn.functional.gaussian_nll_loss`.
+
+    Parameters
+    ----------
+    full : bool
+        Whether the constant is added.
+    eps : float
+        The least variance.
+    reduction : {"mean", "sum", "none"}
+        What becomes of the losses of the elements.
+    """
+
+    _function = staticmethod(F.gaussian_nll_loss)
+
+    def __init__(
+        self, *, full: bool = False, eps: float = 1e-6, reduction: Reduction = "mean"
+    ) -> None:
+        super().__init__(full=full, eps=eps, reduction=reduction)
+
+
+class CosineEmbeddingLoss(_Loss):
+    """Cosines of pairs of vectors; see `burn.nn.functional.cosine_embedding_loss`.
+
+    Parameters
+    ----------
+    margin : float
+        The cosine up to which other vectors count as different.
+    reduction : {"mean", "sum", "none"}
+        What becomes of the losses of the pairs.
+    """
+
+    _function = staticmethod(F.cosine_embedding_loss)
+
+    def __init__(self, margin: float = 0.0, *, reduction: Reduction = "mean") -> None:
+        super().__init__(margin=margin, reduction=reduction)
+
+
+class HingeEmbeddingLoss(_Loss):
+    """Distances of pairs; see `burn.nn.functional.hinge_embedding_loss`.
+
+    Parameters
+    ----------
+    margin : float
+        The distance from which other pairs count as different.
+    reduction : {"mean", "sum", "none"}
+        What becomes of the losses of the elements.
+    """
+
+    _function = staticmethod(F.hinge_embedding_loss)
+
+    def __init__(self, margin: float = 1.0, *, reduction: Reduction = "mean") -> None:
+        super().__init__(margin=margin, reduction=reduction)
+
+
+class MarginRankingLoss(_Loss):
+    """The order of pairs of numbers; see `burn.nn.functional.margin_ranking_loss`.
+
+    Parameters
+    ----------
+    margin : float
+        By how much one is to be larger than the other.
+    reduction : {"mean", "sum", "none"}
+        What becomes of the losses of the elements.
+    """
+
+    _function = staticmethod(F.margin_ranking_loss)
+
+    def __init__(self, margin: float = 0.0, *, reduction: Reduction = "mean") -> None:
+        super().__init__(margin=margin, reduction=reduction)
+
+
+class SoftMarginLoss(_Loss):
+    """``log(1 + exp(-target * x))``; see `burn.nn.functional.soft_margin_loss`.
+
+    Parameters
+    ----------
+    reduction : {"mean", "sum", "none"}
+        What becomes of the losses of the elements.
+    """
+
+    _function = staticmethod(F.soft_margin_loss)
+
+    def __init__(self, *, reduction: Reduction = "mean") -> None:
+        super().__init__(reduction=reduction)
+
+
+class MultiMarginLoss(_Loss):
+    """Margins between classes; see `burn.nn.functional.multi_margin_loss`.
+
+    Parameters
+    ----------
+    p : int
+        The exponent, 1 or 2.
+    margin : float
+        By how much the score of the target is to be larger than the others.
+    weight : Tensor, shape (C,), optional
+        Factor of each class.
+    reduction : {"mean", "sum", "none"}
+        What becomes of the losses of the examples.
+    """
+
+    _function = staticmethod(F.multi_margin_loss)
+
+    def __init__(
+        self,
+        p: int = 1,
+        margin: float = 1.0,
+        weight: Tensor | None = None,
+        *,
+        reduction: Reduction = "mean",
+    ) -> None:
+        super().__init__(p=p, margin=margin, weight=weight, reduction=reduction)
+
+
+class TripletMarginLoss(_Loss):
+    """Distances of an anchor from others; see `burn.nn.functional.triplet_margin_loss`.
+
+    Parameters
+    ----------
+    margin : float
+        By how much the negative is to be farther away than the positive.
+    p : float
+        The norm of the distances.
+    eps : float
+        Added to differences.
+    swap : bool
+        Whether the distance of positive and negative counts, where it is less.
+    reduction : {"mean", "sum", "none"}
+        What becomes of the losses of the examples.
+    """
+
+    _function = staticmethod(F.triplet_margin_loss)
+
+    def __init__(
+        self,
+        margin: float = 1.0,
+        p: float = 2.0,
+        eps: float = 1e-6,
+        *,
+        swap: bool = False,
+        reduction: Reduction = "mean",
+    ) -> None:
+        super().__init__(margin=margin, p=p, eps=eps, swap=swap, reduction=reduction)
+
+
+class CTCLoss(_Loss):
+    """Labels whose alignment with time is unknown; see `burn.nn.functional.ctc_loss`.
+
+    Parameters
+    ----------
+    blank : int
+        The class between labels.
+    zero_infinity : bool
+        Whether the losses of targets that are too long are 0.
+    reduction : {"mean", "sum", "none"}
+        What becomes of the losses of the examples.
+    """
+
+    _function = staticmethod(F.ctc_loss)
+
+    def __init__(
+        self, blank: int = 0, *, zero_infinity: bool = False, reduction: Reduction = "mean"
+    ) -> None:
+        super().__init__(blank=blank, zero_infinity=zero_infinity, reduction=reduction)

@@ -1,0 +1,294 @@
+"""Pooling: the maximum or the mean of windows, or of as many parts as are asked for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+
+from burn.nn import functional as F
+from burn.nn.module import Module
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from burn.tensor.tensor import Tensor
+
+__all__ = [
+    "AdaptiveAvgPool1d",
+    "AdaptiveAvgPool2d",
+    "AdaptiveAvgPool3d",
+    "AdaptiveMaxPool1d",
+    "AdaptiveMaxPool2d",
+    "AdaptiveMaxPool3d",
+    "AvgPool1d",
+    "AvgPool2d",
+    "AvgPool3d",
+    "MaxPool1d",
+    "MaxPool2d",
+    "MaxPool3d",
+]
+
+PerAxis: TypeAlias = int | tuple[int, ...]
+Padding: TypeAlias = int | tuple[int | tuple[int, int], ...]
+
+
+class _MaxPool(Module):
+    """What layers of maxima share."""
+
+    _function: ClassVar[Callable[..., Tensor]]
+    _with_indices: ClassVar[Callable[..., Any]]
+
+    def __init__(
+        self,
+        kernel_size: PerAxis,
+        stride: PerAxis | None = None,
+        padding: Padding = 0,
+        dilation: PerAxis = 1,
+        *,
+        return_indices: bool = False,
+        ceil_mode: bool = False,
+    ) -> None:
+        self.kernel_size, self.stride = kernel_size, stride
+        self.padding, self.dilation = padding, dilation
+        self.return_indices, self.ceil_mode = return_indices, ceil_mode
+
+    def forward(self, x: Tensor) -> Any:
+        """The maxima; a named tuple of values and indices with `return_indices`."""
+        function = self._with_indices if self.return_indices else self._function
+        return function(
+            x, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode
+        )
+
+
+class MaxPool1d(_MaxPool):
+    """`MaxPool2d` of signals, of shape (N, C, L).
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.nn.MaxPool1d(2)(burn.ones((8, 3, 6))).shape
+    (8, 3, 3)
+    """
+
+    _function = staticmethod(F.max_pool1d)
+    _with_indices = staticmethod(F.max_pool1d_with_indices)
+
+
+class MaxPool2d(_MaxPool):
+    """The maximum of each window of images, of shape (N, C, H, W).
+
+    Parameters
+    ----------
+    kernel_size : int or tuple of int
+        Lengths of the window along the spatial axes.
+    stride : int or tuple of int, optional
+        Distance between neighbouring windows; `kernel_size` if left out.
+    padding : int, or tuple of int or of pairs of int
+        Number of elements added at both ends of each axis, which are no maximum; a pair has those
+        before and after.
+    dilation : int or tuple of int
+        Distance between the elements of a window.
+    return_indices : bool
+        Whether the indices of the maxima are returned, too.
+    ceil_mode : bool
+        Whether windows that reach beyond the end count.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.nn.MaxPool2d(3, stride=2, padding=1)(burn.ones((8, 3, 6, 6))).shape
+    (8, 3, 3, 3)
+    """
+
+    _function = staticmethod(F.max_pool2d)
+    _with_indices = staticmethod(F.max_pool2d_with_indices)
+
+
+class MaxPool3d(_MaxPool):
+    """`MaxPool2d` of volumes, of shape (N, C, D, H, W).
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.nn.MaxPool3d(2)(burn.ones((8, 3, 4, 4, 4))).shape
+    (8, 3, 2, 2, 2)
+    """
+
+    _function = staticmethod(F.max_pool3d)
+    _with_indices = staticmethod(F.max_pool3d_with_indices)
+
+
+class _AvgPool(Module):
+    """What layers of means share."""
+
+    _function: ClassVar[Callable[..., Tensor]]
+
+    def __init__(
+        self,
+        kernel_size: PerAxis,
+        stride: PerAxis | None = None,
+        padding: Padding = 0,
+        *,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+    ) -> None:
+        self.kernel_size, self.stride, self.padding = kernel_size, stride, padding
+        self.ceil_mode, self.count_include_pad = ceil_mode, count_include_pad
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The means."""
+        return self._function(
+            x, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad
+        )
+
+
+class AvgPool1d(_AvgPool):
+    """`AvgPool2d` of signals, of shape (N, C, L).
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.nn.AvgPool1d(2)(burn.ones((8, 3, 6))).shape
+    (8, 3, 3)
+    """
+
+    _function = staticmethod(F.avg_pool1d)
+
+
+class AvgPool2d(_AvgPool):
+    """The mean of each window of images, of shape (N, C, H, W).
+
+    Parameters
+    ----------
+    kernel_size : int or tuple of int
+        Lengths of the window along the spatial axes.
+    stride : int or tuple of int, optional
+        Distance between neighbouring windows; `kernel_size` if left out.
+    padding : int, or tuple of int or of pairs of int
+        Number of zeros at both ends of each axis; a pair has those before and after.
+    ceil_mode : bool
+        Whether windows that reach beyond the end count.
+    count_include_pad : bool
+        Whether the zeros of the padding count as elements.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.nn.AvgPool2d(2)(burn.ones((8, 3, 6, 6))).shape
+    (8, 3, 3, 3)
+    """
+
+    _function = staticmethod(F.avg_pool2d)
+
+
+class AvgPool3d(_AvgPool):
+    """`AvgPool2d` of volumes, of shape (N, C, D, H, W).
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.nn.AvgPool3d(2)(burn.ones((8, 3, 4, 4, 4))).shape
+    (8, 3, 2, 2, 2)
+    """
+
+    _function = staticmethod(F.avg_pool3d)
+
+
+class _AdaptivePool(Module):
+    """What layers share that give a number of windows."""
+
+    _function: ClassVar[Callable[..., Tensor]]
+
+    def __init__(self, output_size: Any) -> None:
+        self.output_size = output_size
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Shape (N, C, *output_size)."""
+        return self._function(x, self.output_size)
+
+
+class AdaptiveAvgPool1d(_AdaptivePool):
+    """`AdaptiveAvgPool2d` of signals, of shape (N, C, L).
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.nn.AdaptiveAvgPool1d(2)(burn.ones((8, 3, 7))).shape
+    (8, 3, 2)
+    """
+
+    _function = staticmethod(F.adaptive_avg_pool1d)
+
+
+class AdaptiveAvgPool2d(_AdaptivePool):
+    """The means of as many windows of images, of shape (N, C, H, W), as are asked for.
+
+    Parameters
+    ----------
+    output_size : int or tuple of int
+        Number of windows along the spatial axes.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.nn.AdaptiveAvgPool2d(1)(burn.ones((8, 3, 7, 5))).shape
+    (8, 3, 1, 1)
+    """
+
+    _function = staticmethod(F.adaptive_avg_pool2d)
+
+
+class AdaptiveAvgPool3d(_AdaptivePool):
+    """`AdaptiveAvgPool2d` of volumes, of shape (N, C, D, H, W).
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.nn.AdaptiveAvgPool3d((1, 2, 2))(burn.ones((8, 3, 4, 4, 4))).shape
+    (8, 3, 1, 2, 2)
+    """
+
+    _function = staticmethod(F.adaptive_avg_pool3d)
+
+
+class AdaptiveMaxPool1d(_AdaptivePool):
+    """`AdaptiveMaxPool2d` of signals, of shape (N, C, L).
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.nn.AdaptiveMaxPool1d(2)(burn.ones((8, 3, 7))).shape
+    (8, 3, 2)
+    """
+
+    _function = staticmethod(F.adaptive_max_pool1d)
+
+
+class AdaptiveMaxPool2d(_AdaptivePool):
+    """The maxima of as many windows of images, of shape (N, C, H, W), as are asked for.
+
+    Parameters
+    ----------
+    output_size : int or tuple of int
+        Number of windows along the spatial axes.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.nn.AdaptiveMaxPool2d((2, 1))(burn.ones((8, 3, 7, 5))).shape
+    (8, 3, 2, 1)
+    """
+
+    _function = staticmethod(F.adaptive_max_pool2d)
+
+
+class AdaptiveMaxPool3d(_AdaptivePool):
+    """`AdaptiveMaxPool2d` of volumes, of shape (N, C, D, H, W).
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.nn.AdaptiveMaxPool3d(1)(burn.ones((8, 3, 4, 4, 4))).shape
+    (8, 3, 1, 1, 1)
+    """
+
+    _function = staticmethod(F.adaptive_max_pool3d)
