@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from burn.nn.pooling import *
     from burn.nn.positional import *
     from burn.nn.precision import *
+    from burn.nn.recurrent import *
     from burn.nn.resampling import *
     from burn.nn.transformer import *
 
@@ -128,6 +129,7 @@ _FAMILIES: Final = {
     ),
     "positional": ("RotaryEncoding", "SinusoidalEncoding"),
     "precision": ("Precision",),
+    "recurrent": ("GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNCell"),
     "resampling": (
         "CircularPad1d",
         "CircularPad2d",
