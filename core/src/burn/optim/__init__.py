@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from burn.optim.clipping import *
     from burn.optim.lbfgs import *
     from burn.optim.lion import *
+    from burn.optim.loss_scaling import *
     from burn.optim.muon import *
     from burn.optim.optimizer import *
     from burn.optim.sgd import *
@@ -32,6 +33,7 @@ _FAMILIES: Final = {
     "clipping": ("clip_by_global_norm", "clip_by_value"),
     "lbfgs": ("LBFGS",),
     "lion": ("Lion",),
+    "loss_scaling": ("LossScaler",),
     "muon": ("Muon",),
     "optimizer": ("Optimizer",),
     "sgd": ("SGD",),

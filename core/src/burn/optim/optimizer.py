@@ -13,6 +13,7 @@ from burn.functions.assignment import assign_all
 from burn.functions.common import dispatch
 from burn.functions.creation import zeros_like
 from burn.functions.normalize import as_flag
+from burn.functions.searching import where
 from burn.ir import ScalarIr
 from burn.ops.arguments import as_integer, real_number
 from burn.ops.optimizer import check_numbers
@@ -33,6 +34,9 @@ Rate: TypeAlias = "float | Callable[[int], float]"
 
 Mask: TypeAlias = "str | Sequence[str] | Callable[[str, Tensor], bool]"
 """Patterns of paths, or a function of a path and a parameter."""
+
+Values: TypeAlias = "tuple[Sequence[Tensor], Sequence[Sequence[Tensor]]]"
+"""Parameters, and for each state that an optimizer keeps, that state of each parameter."""
 
 Columns: TypeAlias = "list[list[Tensor]]"
 """For each state that an optimizer keeps, a list of that state of each parameter."""
@@ -136,7 +140,7 @@ class Optimizer:
         states: Columns,
         step: int,
         options: dict[str, Any],
-    ) -> tuple[Sequence[Tensor], Sequence[Sequence[Tensor]]]:
+    ) -> Values:
         """The parameters and the columns of states after a step."""
         raise NotImplementedError
 
@@ -152,7 +156,7 @@ class Optimizer:
 
     # The step.
 
-    def step(self, gradients: Any) -> None:
+    def step(self, gradients: Any, *, where: Tensor | None = None) -> None:
         """Give each parameter that has a gradient its next value.
 
         Parameters
@@ -161,6 +165,9 @@ class Optimizer:
             What ``loss.backward()`` returned; or gradients by the paths of the parameters, such as
             ``burn.grad(f)(module)``. Parameters without a gradient stay as they are, and the
             number of their steps too. Gradients of other tensors are ignored.
+        where : Tensor of bool, optional
+            One element: if it is false, no parameter and no state changes. It is not read, so the
+            step counts in any case.
 
         Returns
         -------
@@ -212,7 +219,7 @@ class Optimizer:
                 bucket = buckets[key] = [], []
             bucket[0].append(slot)
             bucket[1].append(gradient)
-        results = [self._step_of(*bucket) for bucket in buckets.values()]
+        results = [self._step_of(*bucket, where) for bucket in buckets.values()]
         for (slots, _), (parameters, columns) in zip(buckets.values(), results, strict=True):
             assign_all([slot.tensor for slot in slots], parameters)
             for slot, *states in zip(slots, *columns, strict=True):
@@ -220,9 +227,7 @@ class Optimizer:
                 slot.step += 1
         self._count += 1
 
-    def _step_of(
-        self, slots: list[Slot], gradients: list[Tensor]
-    ) -> tuple[Sequence[Tensor], Sequence[Sequence[Tensor]]]:
+    def _step_of(self, slots: list[Slot], gradients: list[Tensor], where: Tensor | None) -> Values:
         """The new values of parameters that one operation updates, and of their states."""
         first = slots[0]
         options = self._options_of(first.group)
@@ -238,7 +243,8 @@ class Optimizer:
                 slot.states = self._first_states(x, options)
         columns = [list(column) for column in zip(*[slot.states for slot in slots], strict=True)]
         options["learning_rate"] = self._rate(options["learning_rate"], self._count + 1)
-        return self._compute(parameters, gradients, columns, first.step + 1, options)
+        new = self._compute(parameters, gradients, columns, first.step + 1, options)
+        return new if where is None else _chosen(where, new, (parameters, columns))
 
     def _from_backward(self, gradients: Gradients, operation: str) -> list[tuple[Slot, Tensor]]:
         """The parameters that have a gradient in the result of a backward pass, and these."""
@@ -567,6 +573,15 @@ class Optimizer:
         options = [f"{name}={value!r}" for name, value in self._options.items()]
         count = [f"{len(self._slots)} parameters"] if self._slots else []
         return f"{self._name}({', '.join([*count, *options])})"
+
+
+def _chosen(condition: Tensor, new: Values, old: Values) -> Values:
+    """The new parameters and states where a condition holds, the old ones elsewhere."""
+
+    def choose(values: Sequence[Tensor], others: Sequence[Tensor]) -> list[Tensor]:
+        return [where(condition, x, y) for x, y in zip(values, others, strict=True)]
+
+    return choose(new[0], old[0]), [choose(*pair) for pair in zip(new[1], old[1], strict=True)]
 
 
 def _plain(x: Tensor) -> Tensor:
