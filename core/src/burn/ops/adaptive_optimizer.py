@@ -69,7 +69,7 @@ def adagrad_step(
 
 @adagrad_step.requirement
 def _(**numbers: float) -> None:
-    check_numbers(**numbers)  # type: ignore[arg-type]  # step is an integer
+    check_numbers(**numbers)
 
 
 @adagrad_step.decomposition
@@ -139,7 +139,7 @@ def rmsprop_step(
 
 @rmsprop_step.requirement
 def _(**numbers: float) -> None:
-    check_numbers(**numbers)  # type: ignore[arg-type]  # there is no step
+    check_numbers(**numbers)
 
 
 @rmsprop_step.decomposition
@@ -225,7 +225,7 @@ def adan_step(
 @adan_step.requirement
 def _(*, proximal: bool, **numbers: float) -> None:
     del proximal
-    check_numbers(**numbers)  # type: ignore[arg-type]  # step is an integer
+    check_numbers(**numbers)
 
 
 @adan_step.decomposition
@@ -311,7 +311,7 @@ def lion_step(
 
 @lion_step.requirement
 def _(**numbers: float) -> None:
-    check_numbers(**numbers)  # type: ignore[arg-type]  # there is no step
+    check_numbers(**numbers)
 
 
 @lion_step.decomposition

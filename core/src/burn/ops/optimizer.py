@@ -84,7 +84,7 @@ def check_momentum(momentum: float, velocities: Sequence[Primitive]) -> None:
         raise OperandTypeError("momentum needs velocities", hint="Begin with zeros")
 
 
-def check_numbers(*, step: int = 1, **numbers: float) -> None:
+def check_numbers(**numbers: Any) -> None:
     """See that the numbers of a step are in their ranges.
 
     Raises
@@ -92,17 +92,18 @@ def check_numbers(*, step: int = 1, **numbers: float) -> None:
     ArgumentError
         If one is not.
     """
-    if as_integer(step, "step") < 1:
-        raise ArgumentError(f"step is {step}", hint="Count steps from 1")
     for name, value in numbers.items():
-        real_number(value, name, **_RANGES[name])
+        if name != "step":
+            real_number(value, name, **_RANGES[name])
+        elif as_integer(value, name) < 1:
+            raise ArgumentError(f"step is {value}", hint="Count steps from 1")
 
 
-_FINITE: Final[Mapping[str, float]] = {"above": -math.inf, "below": math.inf}
-_NOT_NEGATIVE: Final[Mapping[str, float]] = {"least": 0.0, "below": math.inf}
-_FRACTION: Final[Mapping[str, float]] = {"least": 0.0, "below": 1.0}
+_FINITE: Final[Mapping[str, Any]] = {"above": -math.inf, "below": math.inf}
+_NOT_NEGATIVE: Final[Mapping[str, Any]] = {"least": 0.0, "below": math.inf}
+_FRACTION: Final[Mapping[str, Any]] = {"least": 0.0, "below": 1.0}
 
-_RANGES: Final[Mapping[str, Mapping[str, float]]] = {
+_RANGES: Final[Mapping[str, Mapping[str, Any]]] = {
     "learning_rate": _FINITE,
     "learning_rate_decay": _NOT_NEGATIVE,
     "momentum": _NOT_NEGATIVE,

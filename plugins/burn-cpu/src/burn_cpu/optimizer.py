@@ -225,7 +225,9 @@ def _run(step: _Step, operands: list[Any], outputs: Sequence[int]) -> list[Array
         return results
     for start in range(0, size, _BLOCK):
         block = slice(start, start + _BLOCK)
-        parts = [None if one is None else one[block].astype(wide, copy=False) for one in operands]
+        parts: list[Any] = [
+            None if one is None else one[block].astype(wide, copy=False) for one in operands
+        ]
         if wide is dtype:
             step(parts, [one[block] for one in results], work[: parts[0].size])
             continue

@@ -95,7 +95,7 @@ def sgd_step(
     ([0.0], [1.875])
     """
     operation = "sgd_step"
-    return _stepped(  # type: ignore[return-value]  # two outputs
+    return _stepped(
         operation,
         (parameter, gradient, velocity),
         learning_rate=_as_rate(learning_rate, "learning_rate", operation),
@@ -174,7 +174,7 @@ def adam_step(
     [0.75]
     """
     operation = "adam_step"
-    return _stepped(  # type: ignore[return-value]  # three outputs
+    return _stepped(
         operation,
         (parameter, gradient, first_moment, second_moment, None),
         step=_as_step(step, operation),
@@ -258,7 +258,7 @@ def amsgrad_step(
     [0.75]
     """
     operation = "adam_step"
-    return _stepped(  # type: ignore[return-value]  # four outputs
+    return _stepped(
         operation,
         (parameter, gradient, first_moment, second_moment, largest_moment),
         step=_as_step(step, operation),
@@ -336,7 +336,7 @@ def adagrad_step(
     ([0.75], [4.0])
     """
     operation = "adagrad_step"
-    return _stepped(  # type: ignore[return-value]  # two outputs
+    return _stepped(
         operation,
         (parameter, gradient, total),
         step=_as_step(step, operation),
@@ -420,7 +420,7 @@ def rmsprop_step(
     ([0.5], [1.0])
     """
     operation = "rmsprop_step"
-    return _stepped(  # type: ignore[return-value]  # four outputs
+    return _stepped(
         operation,
         (parameter, gradient, second_moment, velocity, first_moment),
         learning_rate=_as_rate(learning_rate, "learning_rate", operation),
@@ -503,7 +503,7 @@ def adan_step(
     [0.75]
     """
     operation = "adan_step"
-    return _stepped(  # type: ignore[return-value]  # four outputs
+    return _stepped(
         operation,
         (parameter, gradient, previous_gradient, first_moment, difference, second_moment),
         step=_as_step(step, operation),
@@ -577,7 +577,7 @@ def lion_step(
     ([0.75], [0.5])
     """
     operation = "lion_step"
-    return _stepped(  # type: ignore[return-value]  # two outputs
+    return _stepped(
         operation,
         (parameter, gradient, moment),
         learning_rate=_as_rate(learning_rate, "learning_rate", operation),

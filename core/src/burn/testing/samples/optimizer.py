@@ -44,7 +44,7 @@ def for_each(function: Callable[..., tuple[Array, ...]]) -> Callable[..., tuple[
     """The reference of an op by that of one parameter; of an empty list it gets None."""
 
     def call(*lists: list[Array], **attributes: Any) -> tuple[Array, ...]:
-        columns = [one or [None] * len(lists[0]) for one in lists]
+        columns: list[list[Any]] = [one or [None] * len(lists[0]) for one in lists]
         results = [function(*operands, **attributes) for operands in zip(*columns, strict=True)]
         return tuple(one for output in zip(*results, strict=True) for one in output)
 
@@ -64,7 +64,7 @@ def _sgd_step(
 ) -> tuple[Array, ...]:
     direction = gradient + weight_decay * parameter
     following = direction
-    if momentum:
+    if momentum and velocity is not None:
         following = momentum * velocity + (1 - dampening) * direction
     step = direction + momentum * following if nesterov else following
     parameter = parameter - learning_rate * step
