@@ -1,0 +1,115 @@
+"""Weights of other people's models: those of transformers load by renaming, and compute the same.
+
+pip installs the library into a folder of its own, where only another process imports it: with small
+random weights, so that nothing else is downloaded. The folder, and what the models computed, are
+kept in ``~/.cache/burn-tests``.
+"""
+
+import hashlib
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from filelock import FileLock
+
+import burn
+from nn_models import BERT, GPT2, Llama, ResNet, ViT, generate
+
+REQUIREMENT = "transformers==5.23.0"  # the paths of weights differ between versions
+PROGRAM = Path(__file__).parent / "transformers_reference.py"
+CACHE = Path.home() / ".cache/burn-tests"
+
+CPU = burn.Device("cpu")
+DEVICES = [
+    device
+    for device in burn.Device.enumerate()
+    if device.backend_name not in ("pure", "strict") and device.supports_dtype(burn.float64)
+]
+
+RESNET = {"stem": 8, "depths": (2, 1, 2)}
+MODELS = {
+    "gpt2": lambda **options: GPT2(61, 32, 24, 3, 4, **options),
+    "llama": lambda **options: Llama(61, 32, 32, 56, 3, 4, 2, **options),
+    "bert": lambda **options: BERT(61, 32, 24, 40, 3, 4, **options),
+    "vit": lambda **options: ViT(7, 24, 8, 24, 40, 3, 4, **options),
+    "resnet-basic": lambda **options: ResNet(7, **RESNET, widths=(8, 12, 16), **options),
+    "resnet-bottleneck": lambda **options: ResNet(
+        7, **RESNET, widths=(16, 24, 32), is_bottleneck=True, **options
+    ),
+}
+
+TOLERANCES = {
+    # There Llama's normalizations and angles are in float32 whatever the dtype of the model.
+    ("llama", "float64"): 1e-5,
+}
+
+
+@pytest.fixture(scope="module")
+def references(run_python):
+    """Of each model its weights, inputs, logits and tokens, as transformers has them."""
+    content = PROGRAM.read_bytes() + f"{REQUIREMENT} torch {torch.__version__}".encode()
+    found = CACHE / f"transformers-{hashlib.sha256(content).hexdigest()[:16]}.pickle"
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with FileLock(CACHE / "transformers.lock"):
+        if not found.exists():
+            packages = CACHE / REQUIREMENT
+            if not (packages / "done").exists():
+                options = ("--disable-pip-version-check", "--no-compile", "--upgrade", "--target")
+                result = run_python("-m", "pip", "install", *options, packages, REQUIREMENT)
+                assert result.returncode == 0, result.stderr
+                (packages / "done").touch()
+            partial = found.with_suffix(".partial")
+            result = run_python(PROGRAM, packages, partial, HF_HUB_OFFLINE="1")
+            assert result.returncode == 0, result.stderr
+            partial.rename(found)
+    return pickle.loads(found.read_bytes())
+
+
+def inputs_of(reference, device, dtype="float32"):
+    inputs = {name: burn.asarray(one, device=device) for name, one in reference["inputs"].items()}
+    if "attention_mask" in inputs:
+        padding = inputs["attention_mask"] == 0
+        return inputs["input_ids"], inputs["token_type_ids"], padding
+    return tuple([one.astype(dtype) if one.dtype.is_float else one for one in inputs.values()])
+
+
+@pytest.mark.parametrize("device", DEVICES, ids=str)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", MODELS)
+def test_logits_are_those_of_transformers(references, name, dtype, device):
+    reference = references[name]
+    model = MODELS[name](dtype=dtype, device=device).load(reference["state"])
+    logits = model(*inputs_of(reference, device, dtype))
+    tolerance = TOLERANCES.get((name, dtype), 1e-9 if dtype == "float64" else 1e-4)
+    np.testing.assert_allclose(logits.numpy(), reference[dtype], rtol=0.0, atol=tolerance)
+
+
+@pytest.mark.parametrize("device", DEVICES, ids=str)
+@pytest.mark.parametrize("name", ["gpt2", "llama"])
+def test_generation_with_a_cache_gives_the_tokens_of_transformers(references, name, device):
+    reference = references[name]
+    model = MODELS[name](device=device).load(reference["state"])
+    (tokens,) = inputs_of(reference, device)
+    found = generate(model, tokens, reference["generated"].shape[1])
+    assert found.tolist() == reference["generated"].tolist()
+
+
+def test_generation_without_a_cache_gives_the_same_tokens(references):
+    reference = references["llama"]
+    model = MODELS["llama"](device=CPU).load(reference["state"])
+    (tokens,) = inputs_of(reference, CPU)
+    for _ in range(reference["generated"].shape[1]):
+        last = burn.argmax(model(tokens)[:, -1], axis=-1, keepdims=True)
+        tokens = burn.concat([tokens, last], axis=1)
+    assert tokens[:, 9:].tolist() == reference["generated"].tolist()
+
+
+def test_models_of_other_weights_train(references):
+    reference = references["vit"]
+    model = MODELS["vit"](device=CPU).load(reference["state"]).to(CPU.autodiff())
+    (images,) = inputs_of(reference, CPU)
+    gradients = (model(images) ** 2).mean().backward()
+    for name, parameter in model.named_parameters():
+        assert burn.max_abs(parameter.grad(gradients)).item() > 0.0, name
