@@ -10,6 +10,7 @@ from burn.devices import outside_of_traces
 from burn.dispatch import join_trace
 from burn.errors import AutodiffError, ShapeError
 from burn.functions.common import dispatch
+from burn.functions.normalize import as_flag, check_tensor
 from burn.functions.views import rebind
 
 if TYPE_CHECKING:
@@ -18,16 +19,50 @@ if TYPE_CHECKING:
 __all__ = ["assign", "assign_all", "make_leaf"]
 
 
-def assign(x: Tensor, value: Tensor, *, require_grad: bool | None = None) -> None:
-    """Let an object hold what another tensor holds; see `Tensor.assign`.
+def assign(x: Tensor, value: Tensor, /, *, require_grad: bool | None = None) -> None:
+    """Give this object the value of another tensor, and its dtype and device.
+
+    All names of this object show the new value, as do views of it. A leaf remains a leaf, with
+    its hooks, for later computations; what was computed from the old value is not changed. So
+    optimizers update parameters.
+
+    Parameters
+    ----------
+    value : Tensor
+        Of the shape of this tensor. A leaf, and what becomes one, takes an untracked value.
+    require_grad : bool, optional
+        Whether this tensor is a leaf afterwards. By default it is one if it is one now, and
+        a value of the same hardware comes to the autodiff device, or the device without
+        autodiff, that this tensor is on.
+
+    Returns
+    -------
+    None
+        A view is no view any more: its new value is not written to its root.
 
     Raises
     ------
     ShapeError
-        If the shapes differ.
+        If the shape is another one.
     AutodiffError
-        If the value of a leaf would be tracked, or a transform computed the value.
+        If the value is tracked and this tensor is to be a leaf; or if a transform computed it
+        (`burn.grad`, `burn.vmap`), and it depends on the transform's arguments.
+    OperandTypeError
+        If it is to be a leaf on a device without autodiff.
+    DTypeError
+        If it is to be a leaf without a float dtype.
+
+    Examples
+    --------
+    >>> import burn
+    >>> x = burn.asarray([3.0], device=burn.Device("cpu").autodiff()).require_grad()
+    >>> x.assign(x.inner() - 0.1 * x.grad((x * x).sum().backward()))
+    >>> x.is_require_grad, round(x.tolist()[0], 6)
+    (True, 2.4)
     """
+    check_tensor(value, "value", "assign")
+    if require_grad is not None:
+        require_grad = as_flag(require_grad, "require_grad", "assign")
     join_trace(x)
     join_trace(value)
     if value.shape != x.shape:

@@ -15,6 +15,7 @@ from burn.dispatch import join_trace
 from burn.dtype import DType
 from burn.errors import ArgumentError, AutodiffError, BurnError, MissingAttributeError
 from burn.functions import (
+    assignment,
     elementwise,
     interchange,
     manipulation,
@@ -266,6 +267,7 @@ class Tensor(Operators, HostConversion, Differentiable):
 
     # Functions that are methods too.
 
+    assign = assignment.assign
     astype = manipulation.astype
     reshape = manipulation.reshape
     flatten = manipulation.flatten
