@@ -1,4 +1,4 @@
-"""Pages that are made of what the code says of itself: the ops, the functions, the parity map.
+"""Pages that are made of what the code says of itself: ops, functions, classes, the parity map.
 
 MkDocs calls `on_files` before it reads the pages of this folder.
 """
@@ -40,6 +40,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         "authors/required-ops.md": required_page(),
         "reference/ops.md": ops_page(),
         "reference/functions.md": functions_page(),
+        "reference/nn.md": classes_page("burn.nn", "Modules", _MODULES),
+        "reference/optim.md": classes_page("burn.optim", "Optimizers", _OPTIMIZERS),
         "reference/parity.md": parity_page(Path(config.docs_dir)),
     }
     for path, lines in pages.items():
@@ -238,7 +240,18 @@ def _gradient(definition: Op) -> str:
 # The page of the public functions.
 
 
-NAMESPACES = ("nn.functional", "optim", "linalg", "fft", "random", "signal", "tree")
+NAMESPACES = (
+    "nn",
+    "nn.functional",
+    "nn.init",
+    "optim",
+    "optim.schedules",
+    "linalg",
+    "fft",
+    "random",
+    "signal",
+    "tree",
+)
 """Modules of functions whose names are not in ``burn`` itself."""
 
 PACKAGES = {"burn.transforms": "burn.transforms"}
@@ -305,6 +318,37 @@ def _cell(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|")
 
 
+# The pages of classes.
+
+
+_MODULES = """What is called as `burn.nn.name`. [Modules](../users/modules.md) says how to use
+them. They are made of the [functions](functions.md) of `burn.nn.functional`.
+"""
+
+_OPTIMIZERS = """What is called as `burn.optim.name`. [Optimizers](../users/optimizers.md) says how
+to use them. [Functions](functions.md) has those of `burn.optim` and `burn.optim.schedules`.
+"""
+
+
+def classes_page(package: str, title: str, text: str) -> Iterator[str]:
+    """Every public class of a package, by the modules that define them."""
+    yield f"# {title}\n\n{text}"
+    public = importlib.import_module(package)
+    chapters: dict[str, list[str]] = {}
+    for name in dir(public):
+        value = getattr(public, name)
+        if inspect.isclass(value):
+            chapters.setdefault(value.__module__, []).append(name)
+    for module in sorted(chapters, key=lambda one: (one not in _BASES, one)):
+        yield f"## {_title(module)}\n\n{_about(module)}\n"
+        for name in chapters[module]:
+            yield _entry(f"{package}.{name}", f"{module}.{name}")
+
+
+_BASES = ("burn.nn.module", "burn.optim.optimizer")
+"""Modules whose classes stand before those that are made of them."""
+
+
 # The page of the parity map.
 
 
@@ -326,7 +370,13 @@ def parity_page(folder: Path) -> Iterator[str]:
         "`u`, `v` and `r` are floats, `n`, `i` and `j` integers, `m` is a mask, `gradient` that of "
         "the sum of a function. A keyword `axis` stands where the original has `dim`.\n"
     )
-    titles = {"burn_ops": "Traits of a backend", "burn_tensor_api": "Tensor and modules"}
+    titles = {
+        "burn_ops": "Traits of a backend",
+        "burn_tensor_api": "Tensor and functions",
+        "burn_core": "burn-core: what a module is",
+        "burn_nn": "burn-nn: layers and losses",
+        "burn_optim": "burn-optim: optimizers",
+    }
     for source, title in titles.items():
         yield f"## {title}\n"
         own = [row for row in rows if row["source"] == source]

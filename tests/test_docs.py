@@ -22,7 +22,18 @@ from burn.ops import REGISTRY
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
-NAMESPACES = ["nn.functional", "optim", "linalg", "fft", "random", "signal", "tree"]
+NAMESPACES = [
+    "nn",
+    "nn.functional",
+    "nn.init",
+    "optim",
+    "optim.schedules",
+    "linalg",
+    "fft",
+    "random",
+    "signal",
+    "tree",
+]
 PAGES = sorted(path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md"))
 
 BLOCK = re.compile(r"^```(python|pycon)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -138,6 +149,15 @@ def test_the_function_page_has_an_anchor_for_every_public_function(site):
     assert {"burn.sum", "burn.nn.functional.softmax", "burn.optim.adam_step"} <= {*names}
     names += ["burn.no_grad", "burn.custom_vjp"]
     assert [name for name in names if f'id="{name}"' not in text] == []
+
+
+@pytest.mark.parametrize("package", ["nn", "optim"])
+def test_the_page_of_a_package_has_an_anchor_for_every_class(site, package):
+    text = (site / "reference" / f"{package}.html").read_text(encoding="utf-8")
+    module = getattr(burn, package)
+    classes = [name for name in dir(module) if inspect.isclass(getattr(module, name))]
+    assert classes
+    assert [name for name in classes if f'id="burn.{package}.{name}"' not in text] == []
 
 
 @pytest.mark.parametrize(
