@@ -43,7 +43,7 @@ class Pretrained(nn.Module):
 
 def generate(model: GPT2 | Llama, tokens: Tensor, count: int) -> Tensor:
     """The most probable next tokens, one after another, with a cache."""
-    caches = [nn.KeyValueCache(tokens.shape[1] + count) for _ in range(model.num_layers)]
+    caches = model.new_cache(tokens.shape[1] + count)
     found = []
     for _ in range(count):
         tokens = burn.argmax(model(tokens, caches)[:, -1], axis=-1, keepdims=True)
@@ -81,7 +81,6 @@ class GPT2(Pretrained):
         num_heads: int,
         **options: Any,
     ) -> None:
-        self.num_layers = num_layers
         self.tokens = nn.Embedding(vocabulary, embed_dim, **options)
         self.positions = nn.Embedding(max_length, embed_dim, **options)
         layers = [
@@ -104,6 +103,10 @@ class GPT2(Pretrained):
         x = self.tokens(tokens) + self.positions(positions)
         x = self.body(x, cache=caches, is_causal=True)
         return F.linear(x, self.tokens.weight, transposed=True)
+
+    def new_cache(self, max_length: int) -> list[nn.KeyValueCache]:
+        """Caches of all layers."""
+        return self.body.new_cache(max_length)
 
     def converted(self, path: str, value: Any) -> Any:
         """Matrices of the layers are (in, out) there."""
@@ -172,7 +175,6 @@ class Llama(Pretrained):
         num_key_value_heads: int,
         **options: Any,
     ) -> None:
-        self.num_layers = num_layers
         self.tokens = nn.Embedding(vocabulary, embed_dim, **options)
         rotary = nn.RotaryEncoding(embed_dim // num_heads, max_length)
         heads = num_heads, num_key_value_heads
@@ -189,6 +191,10 @@ class Llama(Pretrained):
         for layer, cache in zip(self.layers, caches or [None] * len(self.layers), strict=True):
             x = layer(x, cache)
         return self.head(self.norm(x))
+
+    def new_cache(self, max_length: int) -> list[nn.KeyValueCache]:
+        """Caches of all layers."""
+        return [nn.KeyValueCache(max_length) for _ in self.layers]
 
 
 class BERT(Pretrained):

@@ -21,7 +21,16 @@ from burn.nn import functional as F
 
 CPU = burn.Device("cpu")
 DEVICES = [one for one in burn.Device.enumerate() if one.supports_dtype(burn.float64)]
-on_each_device = pytest.mark.parametrize("device", DEVICES, ids=str)
+on_each_device = pytest.mark.parametrize(
+    "device",
+    [
+        pytest.param(
+            one, marks=pytest.mark.exhaustive if one.backend_name in ("pure", "strict") else ()
+        )
+        for one in DEVICES
+    ],
+    ids=str,
+)
 
 
 def normal(*shape, seed=0):
@@ -157,12 +166,13 @@ def test_biases_are_added_to_the_scores_and_weights_are_those_of_torch():
     np.testing.assert_allclose(weights.numpy(), expected_weights.detach().numpy(), atol=1e-9)
 
 
+@on_each_device
 @pytest.mark.parametrize("mask_shape", [None, (6, 6), (3, 6, 6), (3, 4, 6, 6), (3, 1, 1, 6)])
 @pytest.mark.parametrize("queries", [6, 1])
 @pytest.mark.parametrize("is_causal", [False, True])
-def test_grouped_queries_are_those_of_torch(mask_shape, queries, is_causal):
+def test_grouped_queries_are_those_of_torch(device, mask_shape, queries, is_causal):
     module = nn.MultiHeadAttention(
-        16, 4, num_key_value_heads=2, head_dim=3, dtype="float64", device=CPU
+        16, 4, num_key_value_heads=2, head_dim=3, dtype="float64", device=device
     )
     assert module.key.weight.shape == (6, 16)
     x, memory = normal(3, queries, 16), normal(3, 6, 16, seed=1)
@@ -187,10 +197,10 @@ def test_grouped_queries_are_those_of_torch(mask_shape, queries, is_causal):
     )
     expected = expected.transpose(1, 2).flatten(-2) @ torch.tensor(module.output.weight.numpy()).T
     options = {
-        "mask": None if mask is None else burn.asarray(mask, device=CPU),
+        "mask": None if mask is None else burn.asarray(mask, device=device),
         "is_causal": is_causal,
     }
-    inputs = [burn.asarray(one, device=CPU) for one in (x, memory)]
+    inputs = [burn.asarray(one, device=device) for one in (x, memory)]
     found, weights = module(*inputs, **options, return_weights=True)
     np.testing.assert_allclose(module(*inputs, **options).numpy(), expected.numpy(), atol=1e-9)
     np.testing.assert_allclose(found.numpy(), expected.numpy(), atol=1e-9)
@@ -260,6 +270,8 @@ def test_weights_start_as_in_torch():
     [
         ({"num_heads": 3}, {}, ArgumentError, "3 heads do not divide 8 features"),
         ({"num_key_value_heads": 3}, {}, ArgumentError, "4 heads cannot share 3 heads of keys"),
+        ({"num_heads": 0}, {}, ArgumentError, "0 heads cannot share 0 heads of keys"),
+        ({"rotary": nn.RotaryEncoding(4, 8)}, {}, ShapeError, "heads of 4 features"),
         ({}, {"mask": (2, 1, 1, 5, 5)}, ShapeError, "(N, H, T, S)"),
         ({}, {"mask": (2, 3, 5, 5)}, ShapeError, "does not broadcast"),
         ({}, {"key_padding_mask": (2, 4)}, ShapeError, "does not broadcast"),

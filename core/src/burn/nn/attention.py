@@ -110,16 +110,16 @@ class MultiHeadAttention(Module):
         device: DeviceLike | None = None,
     ) -> None:
         groups = num_heads if num_key_value_heads is None else num_key_value_heads
+        if min(num_heads, groups) < 1 or num_heads % groups:
+            raise ArgumentError(
+                f"{num_heads} heads cannot share {groups} heads of keys",
+                hint="num_key_value_heads divides num_heads",
+                operation="nn.MultiHeadAttention",
+            )
         if head_dim is None and embed_dim % num_heads:
             raise ArgumentError(
                 f"{num_heads} heads do not divide {embed_dim} features",
                 hint="Say how many features a head has: head_dim=...",
-                operation="nn.MultiHeadAttention",
-            )
-        if num_heads % groups:
-            raise ArgumentError(
-                f"{num_heads} heads cannot share {groups} heads of keys",
-                hint="num_key_value_heads divides num_heads",
                 operation="nn.MultiHeadAttention",
             )
         features = embed_dim // num_heads if head_dim is None else head_dim

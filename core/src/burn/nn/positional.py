@@ -94,6 +94,12 @@ class RotaryEncoding(Module):
         positions : Tensor of int, shape (T,) or (N, T), optional
             The positions, of each example its own; in lieu of `offset`.
         """
+        if x.shape[-1:] != (self.head_dim,):
+            raise ShapeError(
+                f"an input of shape {x.shape} for heads of {self.head_dim} features",
+                hint="(..., length, head_dim)",
+                operation="nn.RotaryEncoding",
+            )
         tables = self._tables.of(x, self._make)
         cosine, sine = (_rows(one, x, offset, positions, has_heads=True) for one in tables)
         return F.rotary_embedding(x, cosine, sine, interleaved=self.interleaved)
