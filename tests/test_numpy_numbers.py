@@ -210,6 +210,8 @@ CALLS = {
     "optim.adam_step": call(*[X] * 3, POSITIVE, step=2, decoupled=False, **ADAM),
     "optim.adan_step": call(*[X] * 5, POSITIVE, step=2, beta3=0.5, proximal=False, **ADAM),
     "optim.amsgrad_step": call(*[X] * 3, POSITIVE, POSITIVE, step=2, decoupled=False, **ADAM),
+    "optim.clip_by_global_norm": call([X, Y], 0.5),
+    "optim.clip_by_value": call(X, 0.5),
     "optim.lion_step": call(X, X, X, learning_rate=0.5, beta1=0.5, beta2=0.75, weight_decay=0.5),
     "optim.rmsprop_step": call(
         X, X, POSITIVE, X, learning_rate=0.5, alpha=0.5, momentum=0.5, **STEPPED

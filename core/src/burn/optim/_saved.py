@@ -10,6 +10,7 @@ from burn.errors import ArgumentError, OperandTypeError
 from burn.functions.creation import asarray
 from burn.ops.arguments import as_integer, real_number
 from burn.optim._paths import some
+from burn.optim._values import plain
 
 if TYPE_CHECKING:
     from burn.optim._slots import Slot
@@ -111,5 +112,4 @@ def as_value(value: Any, x: Tensor, name: str, operation: str) -> Tensor:
             hint="Load the state into an optimizer of the same parameters",
             operation=operation,
         )
-    plain: Tensor = value.detach().inner() if value.device.layers else value
-    return plain.to_device(device).astype(x.dtype)
+    return plain(value).to_device(device).astype(x.dtype)

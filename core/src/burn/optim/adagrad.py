@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Unpack
 
 from burn.functions.creation import full_like
 from burn.functions.nn.optimizer import adagrad_step, rmsprop_step
 from burn.ops.arguments import real_number
-from burn.optim.optimizer import Columns, Common, Optimizer, Rate
+from burn.optim._options import Columns, Common, Rate, Values
+from burn.optim.optimizer import Optimizer
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
@@ -85,7 +86,7 @@ class Adagrad(Optimizer):
         states: Columns,
         step: int,
         options: dict[str, Any],
-    ) -> tuple[Sequence[Tensor], Sequence[Sequence[Tensor]]]:
+    ) -> Values:
         del options["initial_total"]
         new, totals = adagrad_step(parameters, gradients, *states, step=step, **options)
         return new, [totals]
@@ -159,7 +160,7 @@ class RMSprop(Optimizer):
         states: Columns,
         step: int,
         options: dict[str, Any],
-    ) -> tuple[Sequence[Tensor], Sequence[Sequence[Tensor]]]:
+    ) -> Values:
         del step
         names = self._states_of(options)
         del options["centered"]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Unpack
 
 from burn.functions.nn.optimizer import adam_step, amsgrad_step
-from burn.optim.optimizer import Columns, Common, Optimizer, Rate
+from burn.optim._options import Columns, Common, Rate, Values
+from burn.optim.optimizer import Optimizer
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
@@ -85,7 +86,7 @@ class Adam(Optimizer):
         states: Columns,
         step: int,
         options: dict[str, Any],
-    ) -> tuple[Sequence[Tensor], Sequence[Sequence[Tensor]]]:
+    ) -> Values:
         function: Any = amsgrad_step if options.pop("amsgrad") else adam_step
         new, *moments = function(
             parameters, gradients, *states, step=step, decoupled=self._is_decoupled, **options

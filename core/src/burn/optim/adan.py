@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Unpack
 
 from burn.functions.nn.optimizer import adan_step
-from burn.optim.optimizer import Columns, Common, Optimizer, Rate
+from burn.optim._options import Columns, Common, Rate, Values
+from burn.optim.optimizer import Optimizer
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
@@ -84,7 +85,7 @@ class Adan(Optimizer):
         states: Columns,
         step: int,
         options: dict[str, Any],
-    ) -> tuple[Sequence[Tensor], Sequence[Sequence[Tensor]]]:
+    ) -> Values:
         previous, *moments = states
         if self._is_first(step):
             previous = gradients

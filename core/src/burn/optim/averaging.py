@@ -13,6 +13,7 @@ from burn.nn.module import Module
 from burn.ops.arguments import as_integer, real_number
 from burn.optim._paths import some
 from burn.optim._saved import as_value, check_mapping
+from burn.optim._values import converted, plain
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
@@ -67,7 +68,7 @@ class ExponentialMovingAverage:
         self.decay = decay
         self._count = 0
         self._named = module.named_parameters()
-        self._averages = [_plain(x) for _, x in self._named]
+        self._averages = [plain(x) for _, x in self._named]
 
     def update(self) -> None:
         """Move the averages towards the parameters; call it after each step of the optimizer.
@@ -85,12 +86,12 @@ class ExponentialMovingAverage:
                 decay(self._count), "the result of decay", operation, least=0.0, most=1.0
             )
         buckets: dict[Any, list[int]] = {}
-        values = [_plain(x) for _, x in self._named]
+        values = [plain(x) for _, x in self._named]
         for index, value in enumerate(values):
             buckets.setdefault(value.tensor_type, []).append(index)
         for indices in buckets.values():
             new = [values[index] for index in indices]
-            old = [_like(self._averages[index], values[index]) for index in indices]
+            old = [converted(self._averages[index], values[index]) for index in indices]
             # The velocities of this step are the means; its parameters are not used.
             _, velocities = sgd_step(
                 old, new, old, learning_rate=0.0, momentum=decay, dampening=decay
@@ -108,8 +109,8 @@ class ExponentialMovingAverage:
             The parameters, the same tensor objects, have their own values again afterwards.
         """
         tensors = [x for _, x in self._named]
-        own = [_plain(x) for x in tensors]
-        assign_all(tensors, [_like(a, x) for a, x in zip(self._averages, own, strict=True)])
+        own = [plain(x) for x in tensors]
+        assign_all(tensors, [converted(a, x) for a, x in zip(self._averages, own, strict=True)])
         try:
             yield
         finally:
@@ -169,15 +170,3 @@ class ExponentialMovingAverage:
         count = as_integer(state["step"], "step", operation, least=0)
         self._averages = [as_value(state[path], x, path, operation) for path, x in self._named]
         self._count = count
-
-
-def _plain(x: Tensor) -> Tensor:
-    """The value of a parameter on the device below autodiff."""
-    return x.detach().inner() if x.device.layers else x.detach()
-
-
-def _like(average: Tensor, value: Tensor) -> Tensor:
-    """An average on the device of a value, in its dtype."""
-    if average.tensor_type is value.tensor_type:
-        return average
-    return average.to_device(value.device).astype(value.dtype)

@@ -7,7 +7,6 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from burn.devices import AUTODIFF
 from burn.dispatch import DispatchTensor
 from burn.errors import ArgumentError, AutodiffError, OperandTypeError
 from burn.functions.assignment import assign_all
@@ -21,6 +20,7 @@ from burn.ops.arguments import as_integer, real_number
 from burn.optim._line_search import Point, strong_wolfe
 from burn.optim._paths import named_parameters, some
 from burn.optim._saved import as_value, check_mapping
+from burn.optim._values import converted, is_leaf, plain
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
@@ -225,7 +225,7 @@ class LBFGS:
             )
         return value.detach(), _flat(
             [
-                zeros_like(_plain(x)) if gradient is None else gradient
+                zeros_like(plain(x)) if gradient is None else gradient
                 for gradient, (_, x) in zip(found, self._named, strict=True)
             ]
         )
@@ -241,8 +241,11 @@ class LBFGS:
     def _follow(self, at: Tensor) -> None:
         """Bring what is kept to the device and dtype of the parameters."""
         if self._last is not None and self._last[0].tensor_type is not at.tensor_type:
-            self._last = _like(self._last, at)
-            self._pairs = deque([_like(pair, at) for pair in self._pairs], self.history)
+            last, *pairs = [
+                (converted(one, at), converted(other, at))
+                for one, other in [self._last, *self._pairs]
+            ]
+            self._last, self._pairs = last, deque(pairs, self.history)
 
     def state_dict(self) -> dict[str, Any]:
         """What the optimizer knows, for `load_state_dict` in this process or another one.
@@ -293,7 +296,7 @@ class LBFGS:
                 hint="Load what state_dict() of an LBFGS returned",
                 operation=operation,
             )
-        at = _flat([_plain(x) for _, x in self._named])
+        at = _flat([plain(x) for _, x in self._named])
         vectors = [
             (as_value(state[one], at, one, operation), as_value(state[other], at, other, operation))
             for one, other in names
@@ -312,27 +315,18 @@ def _tolerance(value: float, name: str) -> float:
 
 def _leaf_value(path: str, x: Tensor) -> Tensor:
     """The value of a parameter, which is a leaf."""
-    if x.device.layers != (AUTODIFF,) or not x.is_require_grad:
+    if not is_leaf(x):
         raise AutodiffError(
             f"the parameter {path!r} is no leaf of an autodiff device",
             hint="Move the parameters to a device with autodiff, module.to(device.autodiff()); "
             "leave out those that are frozen",
             operation="LBFGS.step",
         )
-    return _plain(x)
-
-
-def _plain(x: Tensor) -> Tensor:
-    return x.detach().inner() if x.device.layers else x
+    return plain(x)
 
 
 def _flat(tensors: Sequence[Tensor]) -> Tensor:
     return concat([reshape(one, (-1,)) for one in tensors])
-
-
-def _like(pair: tuple[Tensor, Tensor], x: Tensor) -> tuple[Tensor, Tensor]:
-    first, second = [one.to_device(x.device).astype(x.dtype) for one in pair]
-    return first, second
 
 
 def _read(*numbers: Tensor) -> list[float]:

@@ -14,7 +14,8 @@ from burn.functions.normalize import as_dtype, check_choice
 from burn.functions.norms import vector_norm
 from burn.ir import ScalarIr
 from burn.ops.arguments import as_integer, real_number
-from burn.optim.optimizer import Columns, Common, Optimizer, Rate
+from burn.optim._options import Columns, Common, Rate, Values
+from burn.optim.optimizer import Optimizer
 
 if TYPE_CHECKING:
     from burn.aliases import Shape
@@ -148,7 +149,7 @@ class Muon(Optimizer):
         states: Columns,
         step: int,
         options: dict[str, Any],
-    ) -> tuple[Sequence[Tensor], Sequence[Sequence[Tensor]]]:
+    ) -> Values:
         del step
         (means,), momentum, rate = states, options["momentum"], options["learning_rate"]
         if rate.__class__ is ScalarIr:

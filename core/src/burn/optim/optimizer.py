@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypedDict
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from burn.autodiff import AutodiffTensor
 from burn.devices import AUTODIFF, running_trace
@@ -17,9 +17,11 @@ from burn.functions.searching import where
 from burn.ir import ScalarIr
 from burn.ops.arguments import as_integer, real_number
 from burn.ops.optimizer import check_numbers
-from burn.optim._paths import matching, named_parameters, named_tensors, paths_of
+from burn.optim._options import Columns, Mask, Rate, Values, overrides_of
+from burn.optim._paths import named_parameters, named_tensors, paths_of
 from burn.optim._saved import load_states, saved_states
 from burn.optim._slots import Slot
+from burn.optim._values import is_leaf, plain, value_of, with_value
 from burn.optim.clipping import clipped
 from burn.optim.state import State
 from burn.tree import flatten, flatten_like, unflatten
@@ -28,27 +30,6 @@ if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
 
 __all__ = ["Optimizer"]
-
-Rate: TypeAlias = "float | Callable[[int], float]"
-"""A learning rate, or a schedule: the rate of each step, which are counted from 1."""
-
-Mask: TypeAlias = "str | Sequence[str] | Callable[[str, Tensor], bool]"
-"""Patterns of paths, or a function of a path and a parameter."""
-
-Values: TypeAlias = "tuple[Sequence[Tensor], Sequence[Sequence[Tensor]]]"
-"""Parameters, and for each state that an optimizer keeps, that state of each parameter."""
-
-Columns: TypeAlias = "list[list[Tensor]]"
-"""For each state that an optimizer keeps, a list of that state of each parameter."""
-
-
-class Common(TypedDict, total=False):
-    """The keywords of every optimizer; see `Optimizer`."""
-
-    groups: Mapping[str, Mapping[str, Any]] | None
-    weight_decay_mask: Mask | None
-    clip_value: float | None
-    clip_norm: float | None
 
 
 class Optimizer:
@@ -284,7 +265,7 @@ class Optimizer:
                 )
             if slot.tensor.tensor_type is not slot.seen:
                 self._follow(slot, operation)
-            pairs.append((slot, _plain(gradient)))
+            pairs.append((slot, plain(gradient)))
         return pairs
 
     def _follow(self, slot: Slot, operation: str) -> None:
@@ -331,7 +312,7 @@ class Optimizer:
         named = named_parameters(list(zip(paths_of(structure), leaves, strict=True)), self._name)
         groups = self._groups_of(named)
         values = [
-            self._first_states(_value(x), self._options_of(group))
+            self._first_states(value_of(x), self._options_of(group))
             for x, group in zip(leaves, groups, strict=True)
         ]
         is_first = any(self._is_first_special(self._options_of(group)) for group in set(groups))
@@ -403,12 +384,12 @@ class Optimizer:
         named = named_parameters(list(zip(paths_of(structure), leaves, strict=True)), self._name)
         found = self._clipped(
             [
-                _plain(g) if _is_root_leaf(x) else g
+                plain(g) if is_leaf(x) else g
                 for x, g in zip(leaves, flatten_like(structure, gradients, operation), strict=True)
             ]
         )
         buckets: dict[Any, list[int]] = {}
-        values = [_value(x) for x in leaves]
+        values = [value_of(x) for x in leaves]
         for index, (group, value) in enumerate(zip(self._groups_of(named), values, strict=True)):
             buckets.setdefault((group, value.tensor_type), []).append(index)
         new: list[Any] = list(leaves)
@@ -427,7 +408,7 @@ class Optimizer:
                 options,
             )
             for index, value, *one in zip(indices, stepped, *states, strict=True):
-                new[index] = _like(leaves[index], value)
+                new[index] = with_value(leaves[index], value)
                 kept[index] = tuple(one)
         following = None if number.__class__ is ScalarIr else number
         return unflatten(structure, new), State(following, kept)
@@ -507,19 +488,8 @@ class Optimizer:
         """For each parameter the index of its options among those of the optimizer."""
         if not self._groups and self._mask is None:
             return [0] * len(named)
-        paths = [path for path, _ in named]
-        overrides: list[dict[str, Any]] = [{} for _ in named]
-        for pattern, given in self._groups.items():
-            for index in matching(pattern, paths, self._name):
-                overrides[index].update(given)
-        if callable(self._mask):
-            decaying = {index for index, one in enumerate(named) if self._mask(*one)}
-        elif self._mask is not None:
-            found = [matching(pattern, paths, self._name) for pattern in self._mask]
-            decaying = {index for indices in found for index in indices}
-        for index, override in enumerate(overrides):
-            if self._mask is not None and index not in decaying:
-                override["weight_decay"] = 0.0
+        overrides = overrides_of(named, self._groups, self._mask, self._name)
+        for override in overrides:
             if override not in self._overrides:
                 self._overrides.append(override)
         return [self._overrides.index(override) for override in overrides]
@@ -582,23 +552,3 @@ def _chosen(condition: Tensor, new: Values, old: Values) -> Values:
         return [where(condition, x, y) for x, y in zip(values, others, strict=True)]
 
     return choose(new[0], old[0]), [choose(*pair) for pair in zip(new[1], old[1], strict=True)]
-
-
-def _plain(x: Tensor) -> Tensor:
-    """The value of a tensor on the device below autodiff, untracked."""
-    return x.detach().inner() if x.device.layers else x
-
-
-def _is_root_leaf(x: Tensor) -> bool:
-    """Whether a tensor is a leaf of the user's, not of a transform."""
-    return x.device.layers == (AUTODIFF,) and x.is_require_grad
-
-
-def _value(x: Tensor) -> Tensor:
-    """What an update computes with: the value of a leaf, or the tensor itself."""
-    return _plain(x) if _is_root_leaf(x) else x
-
-
-def _like(x: Tensor, value: Tensor) -> Tensor:
-    """A new value of a parameter, which is a leaf if the parameter is."""
-    return dispatch.from_inner(value, x.device).require_grad() if _is_root_leaf(x) else value

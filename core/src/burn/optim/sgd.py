@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Unpack
 
 from burn.functions.nn.optimizer import sgd_step
-from burn.optim.optimizer import Columns, Common, Optimizer, Rate
+from burn.optim._options import Columns, Common, Rate, Values
+from burn.optim.optimizer import Optimizer
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
@@ -83,7 +84,7 @@ class SGD(Optimizer):
         states: Columns,
         step: int,
         options: dict[str, Any],
-    ) -> tuple[Sequence[Tensor], Sequence[Sequence[Tensor]]]:
+    ) -> Values:
         if self._is_first(step):
             options["dampening"] = 0.0  # the first velocity is the gradient
         new, velocities = sgd_step(parameters, gradients, *states, **options)
