@@ -64,7 +64,8 @@ def rotary_embedding(
             hint="There is an angle for each pair of features",
             operation=operation,
         )
-    rotated = x[..., : 2 * pairs]
+    is_partial = 2 * pairs < x.shape[-1]
+    rotated = x[..., : 2 * pairs] if is_partial else x
     if as_flag(interleaved, "interleaved", operation):
         first, second = rotated[..., ::2], rotated[..., 1::2]
     else:
@@ -73,6 +74,6 @@ def rotary_embedding(
     if interleaved:
         whole = stack(parts, axis=-1)
         parts = [reshape(whole, (*whole.shape[:-2], 2 * pairs))]
-    if 2 * pairs < x.shape[-1]:
+    if is_partial:
         parts.append(x[..., 2 * pairs :])
     return concat(parts, axis=-1) if len(parts) > 1 else parts[0]
