@@ -6,14 +6,13 @@ the memory of its process grows at most while both are computed. That is read fr
 
 from __future__ import annotations
 
-import gc
 import sys
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 
 from burn.nn import functional as F
+from harness import memory_growth
 
 __all__ = ["SHAPE", "SMALL", "burn_convolution", "torch_convolution"]
 
@@ -79,18 +78,7 @@ def peak(make: Callable[[Shape], tuple[Work, Work]]) -> int:
     """Bytes by which the memory of the process grows for a convolution and its gradients."""
     make(SMALL)[1]()  # whatever is loaded or set up once does not count
     _, both = make(SHAPE)
-    gc.collect()
-    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # forget the peak so far
-    before = _memory("VmRSS")
-    both()
-    return _memory("VmHWM") - before
-
-
-def _memory(name: str) -> int:
-    for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
-        if line.startswith(f"{name}:"):
-            return int(line.split()[1]) * 1024
-    raise OSError(f"the system says nothing of {name}")
+    return memory_growth(both)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import gc
-import itertools
 import json
 import statistics
 import sys
@@ -17,7 +16,6 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import numpy as np
 import torch
 from rich.console import Console
 from rich.table import Table
@@ -25,13 +23,13 @@ from rich.table import Table
 import burn
 from burn.nn import functional as F
 from harness import Case, Result
+from models import MLP, burn_training, torch_training
 
 ROUNDS = 11
 SECONDS_PER_ROUND = 0.03
 GPU = burn.Device("cuda")
 TRACKED = GPU.autodiff()
 EAGER = "torch eager"
-RNG = np.random.default_rng(0)
 
 
 def pair(*shape: int, dtype: str = "float32") -> tuple[burn.Tensor, torch.Tensor]:
@@ -207,7 +205,9 @@ def products() -> Iterator[Case]:
 
 def networks() -> Iterator[Case]:
     """A training step, a convolution, and attention."""
-    yield Case("MLP 784-512-512-10, Adam step", burn_mlp(), torch_mlp(), EAGER, 1.3)
+    _, ours = burn_training(MLP, GPU)
+    _, theirs = torch_training(MLP, "cuda")
+    yield Case("MLP 784-512-512-10, Adam step", ours, theirs, EAGER, 1.3)
     x, a = pair(64, 128, 56, 56)
     weight, kernel = pair(128, 128, 3, 3)
     conv = torch.nn.functional.conv2d
@@ -312,59 +312,6 @@ def images() -> Iterator[Case]:
         lambda: functional.grid_sample(a, grid, align_corners=False),
         EAGER,
     )
-
-
-SIZES = (784, 512, 512, 10)
-BATCH = 128
-
-
-def burn_mlp() -> Callable[[], object]:
-    """One step of Adam of a dense network."""
-    weights = [
-        burn.asarray((RNG.normal(size=shape) * 0.05).astype(np.float32), device=TRACKED)
-        for shape in [*itertools.pairwise(SIZES), *[(n,) for n in SIZES[1:]]]
-    ]
-    states = [[one, burn.zeros_like(one), burn.zeros_like(one)] for one in weights]
-    images = burn.asarray(RNG.normal(size=(BATCH, 784)).astype(np.float32), device=TRACKED)
-    labels = burn.asarray(RNG.integers(0, 10, BATCH), device=TRACKED)
-    count = len(SIZES) - 1
-    step = 0
-
-    def run() -> object:
-        nonlocal step
-        step += 1
-        leaves = [state[0].require_grad() for state in states]
-        x = images
-        for layer in range(count):
-            x = F.linear(x, leaves[layer], leaves[count + layer])
-            x = F.relu(x) if layer < count - 1 else x
-        gradients = F.cross_entropy(x, labels).backward()
-        for state, leaf in zip(states, leaves, strict=True):
-            state[:] = burn.optim.adam_step(
-                leaf.detach(), leaf.grad(gradients), *state[1:], step=step, learning_rate=1e-3
-            )
-        return states
-
-    return run
-
-
-def torch_mlp() -> Callable[[], object]:
-    """The same in torch, with its own default optimizer."""
-    layers: list[torch.nn.Module] = []
-    for inputs, outputs in itertools.pairwise(SIZES):
-        layers += [torch.nn.Linear(inputs, outputs), torch.nn.ReLU()]
-    model = torch.nn.Sequential(*layers[:-1]).cuda()
-    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
-    images = torch.randn(BATCH, 784, device="cuda")
-    labels = torch.randint(0, 10, (BATCH,), device="cuda")
-
-    def run() -> object:
-        optimizer.zero_grad()
-        torch.nn.functional.cross_entropy(model(images), labels).backward()
-        optimizer.step()
-        return model
-
-    return run
 
 
 SUITES: dict[str, Callable[[], Iterator[Case]]] = {

@@ -6,20 +6,41 @@ compared. A budget is a ratio: ours over theirs.
 
 from __future__ import annotations
 
+import ctypes
 import gc
+import json
+import platform
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
-__all__ = ["Case", "Result", "measure", "measure_commands", "measure_memory"]
+from rich.console import Console
+from rich.table import Table
+
+__all__ = [
+    "READS_MEMORY",
+    "Case",
+    "Result",
+    "measure",
+    "measure_commands",
+    "measure_memory",
+    "memory_growth",
+    "report",
+]
 
 ROUNDS = 25
 SECONDS_PER_ROUND = 0.01
 LOOKS = 20
 SECONDS_BETWEEN_LOOKS = 0.02
+READS_MEMORY = Path("/proc/self/clear_refs").exists()
+"""Whether the system says what `memory_growth` asks."""
+
+WARM_UP = 3
+"""Number of calls that are not measured, such as those that compile kernels."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +57,8 @@ class Case:
         What `theirs` is.
     budget : float or None
         The ratio that is not to be passed; None for a figure that has no budget.
+    wait : callable
+        Waits for what a device still computes, at the end of a round.
     """
 
     name: str
@@ -43,6 +66,7 @@ class Case:
     theirs: Callable[[], object]
     against: str
     budget: float | None = None
+    wait: Callable[[], object] = lambda: None
 
 
 @dataclass(frozen=True)
@@ -64,20 +88,21 @@ class Result:
 
 def measure(case: Case) -> Result:
     """Time both ways in turn, each round long enough for the clock."""
-    pairs = [(way, _repeats(way)) for way in (case.ours, case.theirs)]
+    pairs = [(way, _repeats(way, case.wait)) for way in (case.ours, case.theirs)]
     times: tuple[list[float], list[float]] = ([], [])
     for _ in range(ROUNDS):
         for (function, repeats), taken in zip(pairs, times, strict=True):
             _rest()
-            taken.append(_time(function, repeats))
+            taken.append(_time(function, repeats, case.wait))
     ours, theirs = map(statistics.median, times)
     return Result(case.name, case.against, ours, theirs, case.budget)
 
 
-def _repeats(function: Callable[[], object]) -> int:
-    function()  # whatever is done once is not measured
+def _repeats(function: Callable[[], object], wait: Callable[[], object]) -> int:
+    for _ in range(WARM_UP):
+        function()
     repeats = 1
-    while (taken := _time(function, repeats) * repeats) < SECONDS_PER_ROUND / 4:
+    while (taken := _time(function, repeats, wait) * repeats) < SECONDS_PER_ROUND / 4:
         repeats *= 2
     return max(1, round(repeats * SECONDS_PER_ROUND / taken))
 
@@ -96,14 +121,16 @@ def _rest() -> None:
             return
 
 
-def _time(function: Callable[[], object], repeats: int) -> float:
+def _time(function: Callable[[], object], repeats: int, wait: Callable[[], object]) -> float:
     """Seconds per call, without the collector of cycles in between."""
     collecting = gc.isenabled()
     gc.disable()
     try:
+        wait()
         start = time.perf_counter()
         for _ in range(repeats):
             function()
+        wait()
         return (time.perf_counter() - start) / repeats
     finally:
         if collecting:
@@ -125,7 +152,7 @@ def measure_commands(
 
 
 def measure_memory(
-    name: str, ours: list[str], theirs: list[str], against: str, budget: float
+    name: str, ours: list[str], theirs: list[str], against: str, budget: float | None = None
 ) -> Result:
     """Compare the bytes that two commands of Python print."""
     own, other = (
@@ -133,3 +160,62 @@ def measure_memory(
         for command in (ours, theirs)
     )
     return Result(name, against, own, other, budget, "B")
+
+
+def memory_growth(work: Callable[[], object]) -> int:
+    """Bytes by which the memory of this process grows at most during some work, read from Linux."""
+    gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)  # what is free would be taken without growing
+    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # forget the peak so far
+    before = _memory("VmRSS")
+    work()
+    return _memory("VmHWM") - before
+
+
+def _memory(name: str) -> int:
+    for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
+        if line.startswith(f"{name}:"):
+            return int(line.split()[1]) * 1024
+    raise OSError(f"the system says nothing of {name}")
+
+
+def report(items: Iterable[Case | Result], title: str, file: Path | None = None) -> None:
+    """Measure all that is not yet, print a table, and keep the figures in a file of JSON."""
+    results = []
+    for item in items:
+        result = item if isinstance(item, Result) else measure(item)
+        print(f"{result.name}: {result.ratio:.2f}", file=sys.stderr)
+        results.append(result)
+    _show(results, title)
+    if file:
+        rows = [vars(result) | {"ratio": result.ratio} for result in results]
+        file.write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
+
+
+def _show(results: list[Result], title: str) -> None:
+    """Print a table; what passes its budget is marked."""
+    table = Table(title=title, caption=f"{platform.processor() or platform.machine()}")
+    for column in ("work", "burn", "against", "", "ratio", "budget"):
+        table.add_column(column, justify="left" if column in ("work", "against") else "right")
+    for result in results:
+        over = result.budget is not None and result.ratio > result.budget
+        table.add_row(
+            result.name,
+            _quantity(result.ours, result.unit),
+            result.against,
+            _quantity(result.theirs, result.unit),
+            f"[red]{result.ratio:.2f}[/red]" if over else f"{result.ratio:.2f}",
+            "" if result.budget is None else f"{result.budget:.2f}",
+        )
+    Console(width=110).print(table)
+
+
+def _quantity(value: float, unit: str) -> str:
+    return f"{value / 2**20:.1f} MiB" if unit == "B" else _duration(value)
+
+
+def _duration(seconds: float) -> str:
+    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if seconds >= scale:
+            return f"{seconds / scale:.2f} {unit}"
+    return f"{seconds * 1e9:.0f} ns"

@@ -19,6 +19,7 @@ import numpy as np
 
 import burn
 from burn.nn import functional as F
+from burn_models import MLP
 from harness import Case, measure
 
 __all__ = ["against_bandwidth", "against_numpy", "against_tinygrad", "against_torch"]
@@ -170,34 +171,11 @@ def against_torch(device: burn.Device) -> Iterator[Case]:
 
 def burn_trainer(device: burn.Device) -> Function:
     """One step of Adam of a dense network."""
-    tracked = device.autodiff()
-    numbers = np.random.default_rng(0)
-    shapes = [*itertools.pairwise(WIDTHS), *[(width,) for width in WIDTHS[1:]]]
-    states = []
-    for shape in shapes:
-        weight = burn.asarray(numbers.normal(size=shape) * 0.05, dtype="float32", device=tracked)
-        states.append([weight, burn.zeros_like(weight), burn.zeros_like(weight)])
-    images = burn.asarray(numbers.normal(size=(BATCH, 784)), dtype="float32", device=tracked)
-    labels = burn.asarray(numbers.integers(0, 10, BATCH), device=tracked)
-    count = len(WIDTHS) - 1
-    number = 0
-
-    def step() -> object:
-        nonlocal number
-        number += 1
-        leaves = [state[0].require_grad() for state in states]
-        x = images
-        for layer in range(count):
-            x = F.linear(x, leaves[layer], leaves[count + layer])
-            x = F.relu(x) if layer < count - 1 else x
-        gradients = F.cross_entropy(x, labels).backward()
-        for state, leaf in zip(states, leaves, strict=True):
-            state[:] = burn.optim.adam_step(
-                leaf.detach(), leaf.grad(gradients), *state[1:], step=number, learning_rate=1e-3
-            )
-        return states
-
-    return step
+    model = MLP(*WIDTHS).to(device.autodiff())
+    optimizer = burn.optim.Adam(model)
+    images = burn.random.normal((BATCH, 784), device=device)
+    labels = burn.random.integers(BATCH, 0, 10, device=device)
+    return lambda: optimizer.step(F.cross_entropy(model(images), labels).backward())
 
 
 def tinygrad_trainer() -> Function:

@@ -8,28 +8,21 @@ from __future__ import annotations
 
 import argparse
 import functools
-import itertools
-import json
 import os
-import platform
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import torch
-from rich.console import Console
-from rich.table import Table
 
 import burn
 from burn.nn import functional as F
 from checkpointing import checkpointing_memory, checkpointing_time
-from cnn import burn_cnn, torch_cnn
 from convolution import SHAPE, SMALL, burn_convolution, torch_convolution
-from harness import Case, Result, measure, measure_commands, measure_memory
+from harness import READS_MEMORY, Case, Result, measure_commands, measure_memory, report
+from models import TINY_MLP, burn_training, models
 from programs import programs
 from torch_backend import torch_backend
-from transformer import burn_block, torch_block
 
 CPU = burn.Device("cpu")
 TRACKED = CPU.autodiff()
@@ -86,73 +79,6 @@ def tracked_ops() -> Iterator[Case]:
     )
 
 
-def tiny_network() -> Iterator[Case]:
-    """A step of Adam on a network of 4-16-2, batches of 8."""
-    generator = np.random.default_rng(0)
-    inputs = generator.normal(size=(8, 4)).astype(np.float32)
-    targets = generator.integers(0, 2, 8)
-    step = burn_trainer(inputs, targets, [4, 16, 2])
-    yield Case(
-        "tiny MLP, Adam step", step, torch_trainer(inputs, targets, [4, 16, 2]), "torch", 0.6
-    )
-    fused = torch_trainer(inputs, targets, [4, 16, 2], fused=True)
-    yield Case("tiny MLP, Adam step", step, fused, "torch, fused Adam")
-
-
-def burn_trainer(
-    inputs: np.ndarray, targets: np.ndarray, widths: list[int], *, device: burn.Device = CPU
-) -> Callable[[], object]:
-    """One step of training a multilayer perceptron, written as a user would."""
-    tracked = device.autodiff()
-    burn.random.seed(0, device=device)
-    x, y = burn.asarray(inputs, device=device), burn.asarray(targets, device=device)
-    parameters = []
-    for fan_in, fan_out in itertools.pairwise(widths):
-        bound = fan_in**-0.5
-        parameters += [
-            burn.random.uniform((fan_in, fan_out), -bound, bound, device=tracked).require_grad(),
-            burn.zeros(fan_out, device=tracked).require_grad(),
-        ]
-    moments = [(burn.zeros_like(p.inner()), burn.zeros_like(p.inner())) for p in parameters]
-    count = 0
-
-    def step() -> None:
-        nonlocal count
-        count += 1
-        hidden = x
-        for weight, bias in zip(parameters[:-2:2], parameters[1:-2:2], strict=True):
-            hidden = F.relu(hidden @ weight + bias)
-        gradients = F.cross_entropy(hidden @ parameters[-2] + parameters[-1], y).backward()
-        with burn.no_grad():
-            for index, parameter in enumerate(parameters):
-                moved, *moments[index] = burn.optim.adam_step(
-                    parameter, parameter.grad(gradients), *moments[index], step=count
-                )
-                parameters[index] = moved.require_grad()
-
-    return step
-
-
-def torch_trainer(
-    inputs: np.ndarray, targets: np.ndarray, widths: list[int], *, fused: bool = False
-) -> Callable[[], object]:
-    """The same in torch, written as a user would."""
-    torch.manual_seed(0)
-    x, y = torch.tensor(inputs), torch.tensor(targets)
-    layers: list[torch.nn.Module] = []
-    for fan_in, fan_out in itertools.pairwise(widths):
-        layers += [torch.nn.Linear(fan_in, fan_out), torch.nn.ReLU()]
-    network = torch.nn.Sequential(*layers[:-1])
-    optimizer = torch.optim.Adam(network.parameters(), fused=fused or None)
-
-    def step() -> None:
-        optimizer.zero_grad()
-        torch.nn.functional.cross_entropy(network(x), y).backward()
-        optimizer.step()
-
-    return step
-
-
 def router() -> Iterator[Case]:
     """Ops of 16 elements as operations of a router in this process: its cost over the device."""
     against = "cpu directly"
@@ -164,16 +90,8 @@ def router() -> Iterator[Case]:
     yield Case("router, exp", lambda: burn.exp(a), lambda: burn.exp(x), against, 2.5)
     yield Case("router, sum", lambda: a.sum(), lambda: x.sum(), against, 2.5)
     yield Case("router, matmul 4x4", lambda: other @ other, lambda: matrix @ matrix, against, 2.5)
-    generator = np.random.default_rng(0)
-    inputs = generator.normal(size=(8, 4)).astype(np.float32)
-    targets = generator.integers(0, 2, 8)
-    yield Case(
-        "router, tiny MLP, Adam step",
-        burn_trainer(inputs, targets, [4, 16, 2], device=burn.Device("router/cpu")),
-        burn_trainer(inputs, targets, [4, 16, 2]),
-        against,
-        2.5,
-    )
+    _, step = burn_training(TINY_MLP, burn.Device("router/cpu"))
+    yield Case("router, tiny MLP, Adam step", step, burn_training(TINY_MLP, CPU)[1], against, 2.5)
 
 
 def random_numbers() -> Iterator[Case]:
@@ -207,16 +125,6 @@ def large_ops() -> Iterator[Case]:
     matrix = burn.random.normal((1024, 1024), device=CPU)
     other = matrix.numpy()
     yield Case("matmul 1024", lambda: matrix @ matrix, lambda: other @ other, "NumPy", 1 / 0.95)
-    generator = np.random.default_rng(0)
-    inputs = generator.normal(size=(128, 784)).astype(np.float32)
-    targets = generator.integers(0, 10, 128)
-    widths = [784, 512, 512, 10]
-    yield Case(
-        "MLP 784-512-512-10, Adam step",
-        burn_trainer(inputs, targets, widths),
-        torch_trainer(inputs, targets, widths),
-        "torch",
-    )
 
 
 def rows() -> Iterator[Case]:
@@ -280,33 +188,6 @@ def rows() -> Iterator[Case]:
         )
 
 
-def cnn() -> Iterator[Case]:
-    """A step of Adam on two of convolution, normalization and pooling, batches of 64 images."""
-    generator = np.random.default_rng(0)
-    images = generator.normal(size=(64, 1, 28, 28)).astype(np.float32)
-    labels = generator.integers(0, 10, 64)
-    yield Case(
-        "CNN 1-32-64 of 28x28, batch 64, Adam step",
-        burn_cnn(images, labels),
-        torch_cnn(images, labels),
-        "torch",
-        2.0,
-    )
-
-
-def transformer() -> Iterator[Case]:
-    """A step of Adam on one transformer block, batches of 8 sequences of 128 vectors of 256."""
-    generator = np.random.default_rng(0)
-    x, target = generator.normal(size=(2, 8, 128, 256)).astype(np.float32)
-    yield Case(
-        "transformer block B8 T128 D256 H8, Adam step",
-        burn_block(x, target, 8),
-        torch_block(x, target, 8),
-        "torch",
-        2.0,
-    )
-
-
 def pooling() -> Iterator[Case]:
     """Pooling of images, alone and with its gradient."""
     images = burn.random.normal((32, 64, 56, 56), device=CPU)
@@ -340,7 +221,7 @@ def convolution() -> Iterator[Case | Result]:
         yield Case(name, ours, theirs, "torch", 1.5)
         yield Case(f"{name}, and backward", ours_both, theirs_both, "torch", 2.0)
     script = str(Path(__file__).with_name("convolution.py"))
-    if Path("/proc/self/clear_refs").exists():
+    if READS_MEMORY:
         yield measure_memory(
             "conv2d and backward, peak memory", [script, "burn"], [script, "torch"], "torch", 3.0
         )
@@ -352,51 +233,20 @@ def checkpointing() -> Iterator[Case | Result]:
     yield checkpointing_time()
 
 
-def show(results: list[Result]) -> None:
-    """Print a table; what passes its budget is marked."""
-    table = Table(title="burn on the CPU", caption=f"{platform.processor() or platform.machine()}")
-    for column in ("work", "burn", "against", "", "ratio", "budget"):
-        table.add_column(column, justify="left" if column in ("work", "against") else "right")
-    for result in results:
-        over = result.budget is not None and result.ratio > result.budget
-        table.add_row(
-            result.name,
-            _quantity(result.ours, result.unit),
-            result.against,
-            _quantity(result.theirs, result.unit),
-            f"[red]{result.ratio:.2f}[/red]" if over else f"{result.ratio:.2f}",
-            "" if result.budget is None else f"{result.budget:.2f}",
-        )
-    Console().print(table)
-
-
-def _quantity(value: float, unit: str) -> str:
-    return f"{value / 2**20:.1f} MiB" if unit == "B" else _duration(value)
-
-
-def _duration(seconds: float) -> str:
-    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
-        if seconds >= scale:
-            return f"{seconds / scale:.2f} {unit}"
-    return f"{seconds * 1e9:.0f} ns"
-
-
 SUITES = {
     "start": start_up,
     "small": small_ops,
     "tracked": tracked_ops,
-    "network": tiny_network,
     "programs": programs,
     "router": router,
     "random": random_numbers,
     "large": large_ops,
     "rows": rows,
-    "cnn": cnn,
-    "transformer": transformer,
     "pooling": pooling,
     "convolution": convolution,
     "checkpointing": checkpointing,
-    "torch": functools.partial(torch_backend, burn_trainer, torch_trainer),
+    "torch": torch_backend,
+    "models": models,
 }
 
 
@@ -408,16 +258,8 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2, help="threads of torch and BLAS")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    results = []
-    for name in options.suites or SUITES:
-        for item in SUITES[name]():
-            result = item if isinstance(item, Result) else measure(item)
-            print(f"{result.name}: {result.ratio:.2f}", file=sys.stderr)
-            results.append(result)
-    show(results)
-    if options.json:
-        rows = [vars(result) | {"ratio": result.ratio} for result in results]
-        options.json.write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
+    items = (item for name in options.suites or SUITES for item in SUITES[name]())
+    report(items, "burn on the CPU", options.json)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""burn-torch beside torch called directly: small ops, large ones, and steps of training."""
+"""burn-torch beside torch called directly: small ops and large ones."""
 
 from __future__ import annotations
 
@@ -20,23 +20,11 @@ MICROSECONDS = 0.5
 """What burn may add to a small op."""
 
 
-def torch_backend(
-    burn_trainer: Callable[..., Callable[[], object]],
-    torch_trainer: Callable[..., Callable[[], object]],
-) -> Iterator[Case]:
-    """All cases; the trainers make a step of training a network, in burn and in torch."""
+def torch_backend() -> Iterator[Case]:
+    """All cases."""
     device = burn.Device("torch/cpu")
     yield from _small(device)
     yield from _large(device)
-    generator = np.random.default_rng(0)
-    inputs = generator.normal(size=(128, 784)).astype(np.float32)
-    targets = generator.integers(0, 10, 128)
-    widths = [784, 512, 512, 10]
-    step = burn_trainer(inputs, targets, widths, device=device)
-    name = "MLP 784-512-512-10, batch 128, Adam step"
-    yield Case(name, step, torch_trainer(inputs, targets, widths), "torch", 1.25)
-    fused = torch_trainer(inputs, targets, widths, fused=True)
-    yield Case(name, step, fused, "torch, fused Adam")
 
 
 def _small(device: burn.Device) -> Iterator[Case]:
