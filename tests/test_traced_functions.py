@@ -227,7 +227,7 @@ def assigned(x):
     return y
 
 
-def assigned(x):
+def given_values(x):
     y, leaf = burn.zeros_like(x), burn.zeros_like(x).to_device(AUTODIFF).require_grad()
     y.assign(x * 2.0)
     leaf.assign(y)
@@ -300,7 +300,7 @@ METHODS = {
     "inner": lambda x: x.to_device(AUTODIFF).inner(),
     "detach": lambda x: x.to_device(AUTODIFF).require_grad().detach(),
     "require_grad": differentiated,
-    "assign": assigned,
+    "assign": given_values,
     "backward": differentiated,
     "grad": replaced,
     "grad_remove": replaced,
