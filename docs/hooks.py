@@ -362,13 +362,15 @@ def parity_page(folder: Path) -> Iterator[str]:
     counts = collections.Counter(row["status"] for row in rows)
     yield "# Names of burn\n"
     yield (
-        f"The {len(rows)} operations and functions of the Rust framework burn, and what they are "
-        f"here: {counts['same']} are the same, {counts['another name']} the same under another "
-        f"name or as a case of another function, {counts['differs']} differ, {counts['planned']} "
-        f"are planned, {counts['not needed']} not needed in Python. `op:` stands before what users "
-        "do not call. The calls give what the original gives, and run as tests: `x`, `y`, `s`, "
-        "`u`, `v` and `r` are floats, `n`, `i` and `j` integers, `m` is a mask, `gradient` that of "
-        "the sum of a function. A keyword `axis` stands where the original has `dim`.\n"
+        f"The {len(rows)} operations, functions and modules of the Rust framework burn, and what "
+        f"they are here: {counts['same']} are the same, {counts['another name']} the same under "
+        f"another name or as a case of another function, {counts['differs']} differ, "
+        f"{counts['planned']} are planned, {counts['absent']} are not here, {counts['not needed']} "
+        "not needed in Python. `op:` stands before what users do not call. The calls give what the "
+        "original gives, and run as tests: `x`, `y`, `s`, `u`, `v`, `h` and `r` are floats, `n`, "
+        "`i` and `j` integers, `m` is a mask, `gradient` that of the sum of a function, `counted` "
+        "a module with the parameters 0.1, 0.2 and so on, `stepped` a parameter after two steps of "
+        "an optimizer. A keyword `axis` stands where the original has `dim`.\n"
     )
     titles = {
         "burn_ops": "Traits of a backend",

@@ -30,13 +30,15 @@ with (DOCS / "parity_examples.csv").open(encoding="utf-8", newline="") as file:
         row["name"]: row for row in csv.DictReader(file, delimiter="|", quoting=csv.QUOTE_NONE)
     }
 
-PLANNED = {"distributed operations", "graph capture", "quantization"}
+PLANNED = {"checkpoints", "distributed operations", "graph capture", "quantization"}
 """Capabilities that are still to come, and bring counterparts of their own."""
 
 OWNERS = {
     "AutodiffBackend": AutodiffBackend,
     "Backend": Backend,
     "Device": burn.Device,
+    "Module": burn.nn.Module,
+    "Optimizer": burn.optim.Optimizer,
     "Tensor": burn.Tensor,
     "Transaction": burn.Transaction,
     "burn": burn,
@@ -131,6 +133,20 @@ def gradient(function, x):
     return x.grad(function(x).sum().backward())
 
 
+def counted(module):
+    """A module whose parameters hold 0.1, 0.2, 0.3 and so on."""
+    return module.map(lambda _, w: burn.reshape(burn.arange(1, w.size + 1) / 10.0, w.shape)).eval()
+
+
+def stepped(optimizer):
+    """What two steps make of a parameter whose gradients are those of the sum of its squares."""
+    x = burn.asarray([1.0, 2.0])
+    state = optimizer.init(x)
+    for _ in range(2):
+        x, state = optimizer.update(x, 2.0 * x, state)
+    return x
+
+
 def operands(device):
     """What the examples compute with."""
     with burn.default_device(device):
@@ -142,6 +158,8 @@ def operands(device):
             "ops": device.ops,
             "tracked": tracked,
             "gradient": gradient,
+            "counted": counted,
+            "stepped": stepped,
             "x": burn.asarray([[1.0, -2.0, 3.0], [5.0, 9.0, 6.0]]),
             "y": burn.asarray([[2.0, 3.0, 4.0], [1.0, 2.0, 3.0]]),
             "s": burn.asarray([[12.0, -2.0, 3.0], [5.0, 3.0, 6.0]]),
@@ -203,6 +221,9 @@ def test_every_row_of_the_original_is_there():
     assert len(set(names)) == len(names)
     assert sum(row["source"] == "burn_ops" for row in ROWS) == 469
     assert sum(row["source"] == "burn_tensor_api" for row in ROWS) == 399
+    assert {row["source"] for row in ROWS} == {
+        *("burn_core", "burn_nn", "burn_ops", "burn_optim", "burn_tensor_api")
+    }
 
 
 @pytest.mark.parametrize("counterpart", sorted({row["counterpart"] for row in ROWS} - {""}))
@@ -218,6 +239,7 @@ def test_a_counterpart_exists(counterpart):
         ("another name", True, False),
         ("differs", True, True),
         ("planned", False, True),
+        ("absent", False, True),
         ("not needed", False, True),
     ],
 )
@@ -228,8 +250,8 @@ def test_a_row_says_what_its_status_promises(status, has_counterpart, has_note):
             assert bool(row["note"]) is has_note, row
 
 
-def test_a_row_has_one_of_five_statuses():
-    statuses = {"same", "another name", "differs", "planned", "not needed"}
+def test_a_row_has_one_of_six_statuses():
+    statuses = {"same", "another name", "differs", "planned", "absent", "not needed"}
     assert {row["status"] for row in ROWS} == statuses
 
 
