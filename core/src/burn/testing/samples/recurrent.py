@@ -56,8 +56,8 @@ class Layer(NamedTuple):
 
     def calls(self, **attributes: Any) -> dict[str, tuple[list[Any], dict[str, Any]]]:
         """Operands and attributes of calls that work, by what is special about them."""
-        several = self.operands(4, 2, 3, 2)
-        layouts = self.operands(3, 2, 3, 2)
+        several = self.operands(3, 2, 3, 2)
+        layouts = self.operands(2, 2, 3, 2)
         layouts[0] = transposed(layouts[0])
         layouts[1] = strided(layouts[1])
         layouts[-4] = matrix_transposed(layouts[-4])
@@ -66,10 +66,10 @@ class Layer(NamedTuple):
         operands = {
             "one step": self.operands(1, 2, 3, 2),
             "several steps": several,
-            "without biases": self.operands(3, 2, 3, 2, (False, False)),
+            "without biases": self.operands(2, 2, 3, 2, (False, False)),
             "without the first bias": self.operands(2, 2, 3, 2, (False, True)),
             "without the second bias": self.operands(2, 2, 3, 2, (True, False)),
-            "one example of one feature": self.operands(5, 1, 1, 1),
+            "one example of one feature": self.operands(3, 1, 1, 1),
             "layouts": layouts,
             "large features": saturated,
             "no examples": self.operands(2, 0, 3, 2),
