@@ -27,10 +27,11 @@ from burn.plugin_api import (
     check_momentum,
 )
 from burn_cpu.base import Array, CpuOps
+from burn_cpu.constants import constant
 
 __all__ = ["OptimizerOps"]
 
-_BLOCK: Final = 16384
+_BLOCK: Final = 32768
 """Elements that a step computes at a time: eight such arrays of float32 fit the L2 cache."""
 
 _SMALL: Final = 4096
@@ -130,6 +131,8 @@ class OptimizerOps(CpuOps):
 def _stepped(step: _Step, lists: list[list[Array]], outputs: Sequence[int]) -> tuple[Array, ...]:
     """The results of a step: for each list of `outputs` that is not empty as many arrays."""
     outputs = [index for index in outputs if lists[index]]
+    if len(lists[0]) == 1:
+        return tuple(_run_whole(step, [one[0] if one else None for one in lists], outputs))
     joined = _joined_parameters(tuple([one.shape for one in lists[0]]))
     results: list[list[Any]] = [[None] * len(lists[0]) for _ in outputs]
     if joined.indices:
@@ -194,8 +197,6 @@ def _joined_parameters(shapes: tuple[tuple[int, ...], ...]) -> _Joined:
 
 def _concatenated(arrays: list[Array]) -> Array:
     """All elements in one array with one axis."""
-    if len(arrays) == 1:
-        return arrays[0].reshape(-1)
     try:
         # In a fifth of the time of np.concatenate, of arrays that are contiguous.
         return np.frombuffer(b"".join(arrays), arrays[0].dtype)
@@ -240,15 +241,15 @@ def _run(step: _Step, operands: list[Any], outputs: Sequence[int]) -> list[Array
 
 def _mean(old: Array, new: Array, factor: float, out: Array, work: Array) -> None:
     """Running mean: ``factor * old + (1 - factor) * new``."""
-    np.multiply(old, old.dtype.type(factor), out=out)
-    out += np.multiply(new, old.dtype.type(1.0 - factor), out=work)
+    np.multiply(old, constant(factor, old.dtype), out=out)
+    out += np.multiply(new, constant(1.0 - factor, old.dtype), out=work)
 
 
 def _decayed(gradient: Array, parameter: Array, weight_decay: float) -> Array:
     """The gradient with that of an L2 penalty."""
     if not weight_decay:
         return gradient
-    decayed: Array = parameter * parameter.dtype.type(weight_decay)
+    decayed: Array = parameter * constant(weight_decay, parameter.dtype)
     decayed += gradient
     return decayed
 
@@ -278,14 +279,14 @@ def _sgd(
     if velocity is not None:
         following = results[1]
         if momentum:
-            np.multiply(velocity, number(momentum), out=following)
+            np.multiply(velocity, constant(momentum, parameter.dtype), out=following)
             added = np.multiply(gradient, number(1.0 - dampening), out=work)
             following += added if dampening else gradient
         else:
             following[...] = gradient
     direction = following
     if nesterov:
-        direction = np.multiply(following, number(momentum), out=work)
+        direction = np.multiply(following, constant(momentum, parameter.dtype), out=work)
         direction += gradient
     np.subtract(parameter, np.multiply(direction, number(learning_rate), out=work), out=results[0])
 
@@ -340,7 +341,7 @@ def _adagrad(
     gradient = _decayed(gradient, parameter, weight_decay)
     np.add(old, np.multiply(gradient, gradient, out=work), out=total)
     np.sqrt(total, out=work)
-    work += number(epsilon)
+    work += constant(epsilon, parameter.dtype)
     np.divide(gradient, work, out=work)
     work *= number(learning_rate / (1.0 + (step - 1) * learning_rate_decay))
     np.subtract(parameter, work, out=out)
@@ -369,10 +370,10 @@ def _rmsprop(
         _mean(first_moment, gradient, alpha, first, work)
         np.multiply(first, first, out=work)
         np.sqrt(np.subtract(second, work, out=work), out=work)
-    work += number(epsilon)
+    work += constant(epsilon, parameter.dtype)
     direction = np.divide(gradient, work, out=work)
     if velocity is not None:
-        following = np.multiply(velocity, number(momentum), out=others[0])
+        following = np.multiply(velocity, constant(momentum, parameter.dtype), out=others[0])
         direction = np.add(following, direction, out=following)
     np.subtract(parameter, np.multiply(direction, number(learning_rate), out=work), out=out)
 
@@ -397,7 +398,7 @@ def _adan(
     change = np.subtract(gradient, previous)
     _mean(first_moment, gradient, beta1, first, work)
     _mean(old_difference, change, beta2, difference, work)
-    change *= number(beta2)
+    change *= constant(beta2, parameter.dtype)
     change += gradient
     _mean(second_moment, np.multiply(change, change, out=change), beta3, second, work)
     rate, scale = adam_rates(step, learning_rate, beta1, beta3)
@@ -405,7 +406,7 @@ def _adan(
     direction += np.multiply(difference, number(adan_rate(step, learning_rate, beta2)), out=work)
     np.sqrt(second, out=work)
     work *= number(scale)
-    work += number(epsilon)
+    work += constant(epsilon, parameter.dtype)
     direction /= work
     decay = learning_rate * weight_decay
     _move(parameter, direction, 1.0 if proximal else 1.0 - decay, out)

@@ -594,7 +594,22 @@ def _stepped(operation: str, operands: Sequence[Any], **attributes: Any) -> tupl
     """
     is_list = isinstance(operands[0], (list, tuple))
     lists = [_as_list(one, operation, is_list=is_list) for one in operands]
-    parameters = lists[0]
+    if is_list:
+        _check_parameters(lists[0], operation)
+    found = dispatch.execute(operation, *lists, **attributes)
+    definition = REGISTRY[operation]
+    if not is_list and len(found) == len(definition.outputs):
+        return found  # type: ignore[no-any-return]  # a tuple of tensors
+    rest = iter(found)
+    by_name = dict(zip(definition.operands, lists, strict=True))
+    outputs = [[next(rest) for _ in by_name[name]] for name in definition.outputs]
+    if is_list:
+        return tuple([one or None for one in outputs])
+    return tuple([one[0] if one else None for one in outputs])
+
+
+def _check_parameters(parameters: list[Any], operation: str) -> None:
+    """Raise unless there are parameters, of one dtype."""
     if not parameters:
         raise OperandTypeError(
             "there are no parameters",
@@ -608,13 +623,6 @@ def _stepped(operation: str, operands: Sequence[Any], **attributes: Any) -> tupl
             hint="Update those of each dtype by a call of their own",
             operation=operation,
         )
-    found = iter(dispatch.execute(operation, *lists, **attributes))
-    definition = REGISTRY[operation]
-    by_name = dict(zip(definition.operands, lists, strict=True))
-    outputs = [[next(found) for _ in by_name[name]] for name in definition.outputs]
-    if is_list:
-        return tuple([one or None for one in outputs])
-    return tuple([one[0] if one else None for one in outputs])
 
 
 def _as_list(operand: Any, operation: str, *, is_list: bool) -> list[Any]:
