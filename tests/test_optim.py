@@ -102,9 +102,7 @@ PAIRS = {
         lambda p: optim.Adam(
             p, 0.01, beta1=0.8, beta2=0.95, epsilon=1e-4, weight_decay=0.1, **WITHOUT_BIAS
         ),
-        theirs_in_groups(
-            torch.optim.Adam, lr=0.01, betas=(0.8, 0.95), eps=1e-4, weight_decay=0.1
-        ),
+        theirs_in_groups(torch.optim.Adam, lr=0.01, betas=(0.8, 0.95), eps=1e-4, weight_decay=0.1),
     ),
     "adamw": (lambda p: optim.AdamW(p, 0.01), theirs(torch.optim.AdamW, lr=0.01)),
     "adamw, groups": (
@@ -173,7 +171,7 @@ def test_50_steps_in_float64_are_those_of_torch(name, device):
 
 
 class NumpyAdan:
-    """Algorithm 1 of arXiv:2208.06677, with its ``1 - beta``, and the restart condition left out."""
+    """Algorithm 1 of arXiv:2208.06677, with its ``1 - beta``, without restarts."""
 
     def __init__(self, parameters, rate, betas, epsilon, decay):
         self.parameters = parameters
@@ -191,9 +189,7 @@ class NumpyAdan:
             v = (1 - b2) * v + b2 * change
             n = (1 - b3) * n + b3 * (g + (1 - b2) * change) ** 2
             self.states[name] = m, v, n
-            m, v, n = [
-                one / (1 - (1 - b) ** self.count) for one, b in ((m, b1), (v, b2), (n, b3))
-            ]
+            m, v, n = [one / (1 - (1 - b) ** self.count) for one, b in ((m, b1), (v, b2), (n, b3))]
             eta = self.rate / (np.sqrt(n) + self.epsilon)
             moved = self.parameters[name] - eta * (m + (1 - b2) * v)
             self.parameters[name] = moved / (1 + self.rate * self.decay)
@@ -319,3 +315,645 @@ def test_lbfgs_is_that_of_torch(name, steps):
     for x, y in zip(parameters, tensors, strict=True):
         np.testing.assert_allclose(x.inner().numpy(), y.detach().numpy(), rtol=0, atol=1e-8)
         assert x.is_require_grad
+
+
+class Net(nn.Module):
+    """Two layers that share a weight, with a buffer."""
+
+    buffers = ("seen",)
+
+    def __init__(self, device=None, dtype=None):
+        self.first = nn.Linear(4, 4, device=device, dtype=dtype)
+        self.second = nn.Linear(4, 4, device=device, dtype=dtype)
+        self.second.weight = self.first.weight
+        self.last = nn.Linear(4, 2, device=device, dtype=dtype)
+        self.seen = burn.zeros((), device=device, dtype=dtype)
+
+    def forward(self, x):
+        return self.last(burn.tanh(self.second(burn.tanh(self.first(x)))))
+
+
+def net_and_input(device=CPU):
+    device.seed(5)
+    return Net(device=device.autodiff()), burn.random.normal((8, 4), device=device)
+
+
+def loss_at(net, x):
+    return ((net(x) - x[:, :2]) ** 2).mean()
+
+
+def bits(tree):
+    leaves = tree.parameters() if isinstance(tree, nn.Module) else burn.tree.leaves(tree)
+    return [x.detach().inner().numpy().tobytes() for x in leaves]
+
+
+OPTIMIZERS = {
+    "sgd": lambda *p, **o: optim.SGD(*p, learning_rate=0.1, momentum=0.9, dampening=0.5, **o),
+    "adam": lambda *p, **o: optim.Adam(*p, learning_rate=0.01, **o),
+    "adamw": lambda *p, **o: optim.AdamW(*p, learning_rate=0.01, amsgrad=True, **o),
+    "adagrad": lambda *p, **o: optim.Adagrad(*p, initial_total=0.1, **o),
+    "rmsprop": lambda *p, **o: optim.RMSprop(*p, centered=True, momentum=0.5, **o),
+    "adan": lambda *p, **o: optim.Adan(*p, learning_rate=0.01, **o),
+    "lion": lambda *p, **o: optim.Lion(*p, **o),
+}
+
+
+@pytest.mark.parametrize("device", burn.Device.enumerate(), ids=str)
+def test_a_step_keeps_objects_tied_weights_hooks_and_shared_parameters(device):
+    net, x = net_and_input(device)
+    before = net.parameters()
+    weight, shared = net.first.weight, net.last.bias
+    seen = []
+    weight.register_hook(lambda g: seen.append(g.shape))
+    shared.set_distributed_params(7)
+    optimizer = optim.Adam(net, 0.01)
+    first = loss_at(net, x)
+    values = bits(net)
+    for _ in range(3):
+        optimizer.step(loss_at(net, x).backward())
+    assert all(x is y for x, y in zip(net.parameters(), before, strict=True))
+    assert net.second.weight is net.first.weight is weight
+    assert len(net.parameters()) == 5
+    assert all(x.is_require_grad and x.device == device.autodiff() for x in net.parameters())
+    assert len(seen) == 3
+    assert shared.distributed_params.param_id == 7
+    assert not {*bits(net)} & {*values}
+    assert loss_at(net, x).item() < first.item()
+
+
+def test_views_and_other_names_show_the_step():
+    x = burn.asarray([[1.0, 2.0]], device=CPU.autodiff()).require_grad()
+    view, old = x[0], x.detach()
+    optim.SGD([x], 0.5).step((x * x).sum().backward())
+    assert view.tolist() == [0.0, 0.0]
+    assert old.tolist() == [[1.0, 2.0]]
+
+
+def test_a_leaf_that_another_object_holds_too_becomes_two():
+    x = burn.asarray([1.0], device=CPU.autodiff()).require_grad()
+    other = copy.copy(x)
+    gradients = (x * x).sum().backward()
+    optim.SGD([x], 0.5).step(gradients)
+    assert (x.item(), other.item()) == (0.0, 1.0)
+    assert other.is_require_grad
+
+
+def test_what_was_computed_before_a_step_has_the_old_values():
+    x = burn.asarray([3.0], device=CPU.autodiff()).require_grad()
+    square = x * x
+    gradients = square.sum().backward(retain_graph=True)
+    optim.SGD([x], 0.5).step(gradients)
+    assert gradients.get(x) is None, "the new leaf has no gradient yet"
+    assert [g.tolist() for g in square.sum().backward().values()] == [[6.0]]
+
+
+def test_frozen_and_unused_parameters_are_left_out_and_count_no_steps():
+    net, x = net_and_input()
+    optimizer = optim.AdamW(net, 0.01)
+    optimizer.step(loss_at(net, x).backward())
+    net.freeze("last.*")
+    frozen = bits([net.last.weight, net.last.bias])
+    for _ in range(3):
+        optimizer.step(loss_at(net, x).backward())
+    assert bits([net.last.weight, net.last.bias]) == frozen
+    state = optimizer.state_dict()
+    assert (state["step"], state["first.weight.step"], state["last.weight.step"]) == (4, 4, 1)
+    net.unfreeze()
+    optimizer.step(loss_at(net, x).backward())
+    state = optimizer.state_dict()
+    assert (state["first.weight.step"], state["last.weight.step"]) == (5, 2)
+    assert bits([net.last.weight])[0] != frozen[0]
+
+
+def test_a_parameter_without_gradients_has_the_steps_of_torch():
+    def run(library, x, y, optimizer, backward):
+        for number in range(6):
+            optimizer(backward((x * x).sum() if number % 2 else (x * y).sum()))
+
+    x, y = (
+        burn.asarray([2.0], dtype="float64", device=CPU.autodiff()).require_grad() for _ in "xy"
+    )
+    mine = optim.AdamW({"x": x, "y": y}, 0.1)
+    run(burn, x, y, mine.step, lambda loss: loss.backward())
+    a, b = (torch.tensor([2.0], dtype=torch.float64, requires_grad=True) for _ in "ab")
+    other = torch.optim.AdamW([a, b], lr=0.1)
+
+    def backward(loss):
+        other.zero_grad()
+        loss.backward()
+
+    run(torch, a, b, lambda _: other.step(), backward)
+    assert (x.item(), y.item()) == pytest.approx((a.item(), b.item()), abs=1e-12)
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_a_state_that_is_saved_and_loaded_continues_to_the_bit(name):
+    make = OPTIMIZERS[name]
+    net, x = net_and_input()
+    optimizer = make(net, groups={"*.bias": {"learning_rate": 0.001}})
+    for _ in range(3):
+        optimizer.step(loss_at(net, x).backward())
+    other, _ = net_and_input()
+    other.load_state_dict(net.state_dict())
+    state = pickle.loads(pickle.dumps(optimizer.state_dict()))
+    assert all(isinstance(value, (int, float, burn.Tensor)) for value in state.values())
+    following = make(other, groups={"*.bias": {"learning_rate": 0.001}})
+    following.load_state_dict(state)
+    for one, of in ((net, optimizer), (other, following)):
+        for _ in range(3):
+            of.step(loss_at(one, x).backward())
+    assert bits(net) == bits(other)
+    assert bits(
+        optimizer.state_dict()["first.weight." + optimizer._names_of(optimizer._slots[0])[0]]
+    )
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
+def test_a_copy_of_a_module_with_its_optimizer_belongs_together(copied):
+    net, x = net_and_input()
+    optimizer = optim.Adam(net, optim.schedules.cosine(0.01, 10), clip_norm=0.5)
+    optimizer.step(loss_at(net, x).backward())
+    other, following = copied((net, optimizer))
+    assert bits(other) == bits(net)
+    for one, of in ((net, optimizer), (other, following)):
+        of.step(loss_at(one, x).backward())
+    assert bits(other) == bits(net)
+    assert other.first.weight is not net.first.weight
+    following.step(loss_at(other, x).backward())
+    assert bits(other) != bits(net)
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_the_functional_form_gives_the_bits_of_step(name):
+    make = OPTIMIZERS[name]
+    options = {
+        "groups": {"last.*": {"learning_rate": 0.02}},
+        "weight_decay_mask": "*.weight",
+        "clip_value": 0.5,
+        "clip_norm": 0.4,
+    }
+    net, x = net_and_input()
+    plain = copy.deepcopy(net).to(CPU)
+    optimizer = make(net, **options)
+    functional = make(**options)
+    state = functional.init(plain)
+    parameters = plain
+    for _ in range(4):
+        optimizer.step(loss_at(net, x).backward())
+        gradients = burn.grad(loss_at)(parameters, x)
+        parameters, state = functional.update(parameters, gradients, state)
+        assert bits(parameters) == bits(net)
+    assert isinstance(parameters, Net)
+    assert state.step == 4
+    assert not parameters.first.weight.is_tracked
+    assert parameters.second.weight is parameters.first.weight
+    assert bits(plain) != bits(parameters)
+
+
+def test_step_takes_what_grad_returns():
+    net, x = net_and_input()
+    plain = copy.deepcopy(net).to(CPU)
+    one, other = optim.Adam(net, 0.01), optim.Adam(plain, 0.01)
+    for _ in range(2):
+        one.step(burn.grad(loss_at)(net, x))
+        other.step(burn.grad(loss_at)(plain, x))
+    assert bits(net) == bits(plain)
+    assert net.first.weight.is_require_grad
+    assert plain.first.weight.device == CPU
+
+
+def test_update_of_leaves_gives_leaves():
+    parameters = leaves_on(CPU, problem()[0])
+    x = burn.asarray(problem()[1][0], device=CPU)
+    optimizer = optim.Adam(learning_rate=0.01)
+    state = optimizer.init(parameters)
+    gradients = loss_of(parameters, x, burn).backward()
+    new, state = optimizer.update(parameters, gradients, state)
+    assert all(one.is_require_grad for one in new.values())
+    assert bits(new) != bits(parameters)
+    loss_of(new, x, burn).backward()
+
+
+def test_an_update_can_be_differentiated():
+    optimizer = optim.SGD(learning_rate=0.25, momentum=0.9)
+
+    def loss_after_a_step(x):
+        state = optimizer.init([x])
+        gradients = burn.grad(lambda p: (p[0] ** 2).sum())([x])
+        (moved,), _ = optimizer.update([x], gradients, state)
+        return (moved**2).sum()  # a quarter of x**2
+
+    x = burn.asarray([2.0, -4.0], device=CPU)
+    assert burn.grad(loss_after_a_step)(x).tolist() == [1.0, -2.0]
+
+
+@pytest.mark.parametrize("name", ["adam", "adan", "sgd"])
+def test_an_update_is_traced_with_the_number_of_the_step(name):
+    optimizer = OPTIMIZERS[name](clip_norm=1.0)
+    values, inputs = problem()
+    parameters = {name: burn.asarray(one, device=CPU) for name, one in values.items()}
+    inputs = [burn.asarray(x, device=CPU) for x in inputs[:6]]
+
+    def train_step(parameters, state, x, step, rate):
+        gradients = burn.grad(lambda p: loss_of(p, x, burn))(parameters)
+        return optimizer.update(parameters, gradients, state, step=step, learning_rate=rate)
+
+    state = optimizer.init(parameters)
+    examples = inputs[0], burn.ir.RuntimeNumber(2), burn.ir.RuntimeNumber(0.1)
+    if name != "adam":
+        with pytest.raises(burn.TraceError, match="the first step of"):
+            burn.ir.trace(train_step, parameters, state, *examples)
+    eager = train_step(parameters, state, inputs[0], 1, 0.3)
+    program = burn.ir.trace(train_step, *eager, *examples)
+    traced = eager
+    for number, x in enumerate(inputs[1:], 2):
+        eager = train_step(*eager, x, number, 0.3 / number)
+        traced = program(*traced, x, number, 0.3 / number)
+        assert bits(eager) == bits(traced)
+    assert (eager[1].step, traced[1].step) == (6, None)
+    with pytest.raises(burn.ArgumentError, match="does not know the number of its step"):
+        optimizer.update(eager[0], eager[0], traced[1])
+    if name != "adam":
+        with pytest.raises(burn.ArgumentError, match="containers of the arguments"):
+            program(parameters, state, *[inputs[0], 1, 0.3])
+
+
+def test_vmap_trains_an_ensemble():
+    optimizer = optim.Adam(learning_rate=0.1)
+    x = burn.asarray([[1.0, 2.0], [3.0, -4.0]], device=CPU)
+
+    def train_one(x):
+        state = optimizer.init(x)
+        for _ in range(3):
+            x, state = optimizer.update(x, burn.grad(lambda x: (x**2).sum())(x), state)
+        return x
+
+    together = burn.vmap(train_one)(x)
+    for row, alone in zip(together, x, strict=True):
+        np.testing.assert_allclose(row.numpy(), train_one(alone).numpy(), rtol=1e-6)
+
+
+def test_step_inside_of_a_trace_names_update():
+    net, x = net_and_input()
+    optimizer = optim.Adam(net)
+    with pytest.raises(burn.TraceError, match=r"optimizer.update\(parameters"):
+        burn.ir.trace(lambda x: optimizer.step(loss_at(net, x).backward()), x)
+
+
+def test_groups_apply_in_order_and_the_mask_says_what_decays():
+    values = {"a.weight": 1.0, "a.bias": 1.0, "b.weight": 1.0, "b.bias": 1.0}
+    parameters = {
+        name: burn.full((1,), one, device=CPU.autodiff()).require_grad()
+        for name, one in values.items()
+    }
+    optimizer = optim.SGD(
+        parameters,
+        0.5,
+        weight_decay=0.5,
+        groups={"a.*": {"learning_rate": 0.25}, "*.bias": {"learning_rate": lambda n: 0.125 / n}},
+        weight_decay_mask=lambda path, x: path != "b.weight" and x.ndim == 1,
+    )
+    zeros = {name: burn.zeros(1, device=CPU) for name in values}
+    optimizer.step(zeros)
+    assert {name: x.item() for name, x in parameters.items()} == {
+        "a.weight": 1 - 0.25 * 0.5, "a.bias": 1 - 0.125 * 0.5,
+        "b.weight": 1.0, "b.bias": 1 - 0.125 * 0.5,
+    }  # fmt: skip
+    optimizer.learning_rate = 0.0
+    optimizer.step(zeros)
+    assert parameters["a.weight"].item() == (1 - 0.125) ** 2
+    assert parameters["a.bias"].item() == (1 - 0.0625) * (1 - 0.03125)
+    assert optimizer.learning_rate == 0.0
+
+
+def test_masks_by_patterns_decay_what_fits():
+    parameters = [burn.ones(1, device=CPU.autodiff()).require_grad() for _ in range(3)]
+    optimizer = optim.Lion(parameters, 0.5, weight_decay=1.0, weight_decay_mask=["0", "2"])
+    optimizer.step([burn.zeros(1, device=CPU)] * 3)
+    assert [x.item() for x in parameters] == [0.5, 1.0, 0.5]
+
+
+def test_the_learning_rate_of_a_schedule_is_that_of_the_next_step():
+    x = burn.asarray([1.0], device=CPU.autodiff()).require_grad()
+    optimizer = optim.SGD([x], lambda step: 1.0 / step)
+    rates = []
+    for _ in range(3):
+        rates.append(optimizer.learning_rate)
+        optimizer.step([burn.ones(1, device=CPU)])
+    assert rates == [1.0, 1 / 2, 1 / 3]
+    assert x.item() == pytest.approx(1.0 - sum(rates), abs=1e-6)
+
+
+def test_states_follow_a_module_to_another_dtype_and_device():
+    net, x = net_and_input()
+    expected = copy.deepcopy(net)
+    optimizer, other = optim.Adam(net, 0.01), optim.Adam(expected, 0.01)
+    optimizer.step(loss_at(net, x).backward())
+    other.step(loss_at(expected, x).backward())
+    for device in burn.Device.enumerate():
+        if not device.supports_dtype(burn.float64):
+            continue
+        net.to(device.autodiff()).astype("float64")
+        y = x.to_device(device).astype("float64")
+        optimizer.step(loss_at(net, y).backward())
+        moment = optimizer.state_dict()["first.weight.second_moment"]
+        assert (moment.device, moment.dtype) == (device, burn.float64)
+        other.step(loss_at(expected, x).backward())
+    for mine, float32 in zip(net.parameters(), expected.parameters(), strict=True):
+        np.testing.assert_allclose(mine.inner().numpy(), float32.inner().numpy(), rtol=0, atol=1e-5)
+
+
+def test_parameters_of_several_dtypes_are_updated_at_once():
+    device = CPU.autodiff()
+    x, y = (
+        burn.asarray([3.0], dtype=d, device=device).require_grad() for d in ("float32", "float64")
+    )
+    optimizer = optim.Adam([x, y], 0.5)
+    for _ in range(2):
+        optimizer.step((x * x + (y * y).astype("float32")).sum().backward())
+    assert (x.dtype, y.dtype) == (burn.float32, burn.float64)
+    assert x.item() == pytest.approx(y.item(), abs=1e-6)
+
+
+def test_one_operation_updates_a_group():
+    net, x = net_and_input()
+    optimizer = optim.AdamW(net, groups={"last.*": {"weight_decay": 0.0}})
+    for _ in range(2):
+        gradients = loss_at(net, x).backward()
+        with burn.profile() as profile:
+            optimizer.step(gradients)
+    calls = {row.name: row.calls for row in profile.by_op()}
+    assert calls == {"adam_step": 2}
+
+
+def leaf(value, **options):
+    return burn.asarray(value, device=CPU.autodiff(), **options).require_grad()
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: optim.Adam([]), burn.OperandTypeError, "no parameters"),
+        (lambda: optim.Adam([1.0]), burn.OperandTypeError, "'0' must be a tensor, not an object"),
+        (lambda: optim.Adam({"n": burn.arange(2, device=CPU)}), burn.OperandTypeError, "int64"),
+        (lambda: optim.Adam([leaf([1.0])] * 2), burn.ArgumentError, "'1' is there twice"),
+        (lambda: optim.Adam([leaf([1.0])], -math.inf), burn.ArgumentError, "learning_rate is -inf"),
+        (lambda: optim.Adam(beta1=1.0), burn.ArgumentError, "beta1 is 1.0"),
+        (lambda: optim.Adam(weight_decay=-1.0), burn.ArgumentError, "weight_decay is -1.0"),
+        (lambda: optim.Adam(amsgrad=2), burn.OperandTypeError, "amsgrad must be True or False"),
+        (lambda: optim.Adam(clip_norm=0.0), burn.ArgumentError, "clip_norm is 0.0"),
+        (lambda: optim.SGD(momentum="a"), burn.OperandTypeError, "momentum must be a number"),
+        (
+            lambda: optim.Adam([leaf([1.0])], groups={"*": {"lr": 0.1}}),
+            burn.ArgumentError,
+            "no option 'lr'. There are learning_rate, beta1",
+        ),
+        (
+            lambda: optim.Adam({"a": leaf([1.0])}, groups={"b*": {"beta1": 0.1}}),
+            burn.ArgumentError,
+            r"no parameter is called 'b\*'. There are a",
+        ),
+        (
+            lambda: optim.Adam({"a": leaf([1.0])}, weight_decay_mask="b"),
+            burn.ArgumentError,
+            "no parameter is called 'b'",
+        ),
+        (lambda: optim.Muon([leaf([1.0])]), burn.ShapeError, "not two axes"),
+        (lambda: optim.Muon(adjustment="x"), burn.ArgumentError, "match_rms_adamw"),
+        (lambda: optim.Muon(coefficients=(1.0,)), burn.OperandTypeError, "3 coefficients"),
+        (lambda: optim.Muon(dtype="int8"), burn.DTypeError, "float dtype"),
+        (lambda: optim.LBFGS([leaf([1.0])], line_search="a"), burn.ArgumentError, "strong_wolfe"),
+        (lambda: optim.LBFGS([leaf([1.0])], iterations=0), burn.ArgumentError, "iterations is 0"),
+    ],
+)  # fmt: skip
+def test_what_an_optimizer_refuses(make, error, message):
+    with pytest.raises(error, match=message):
+        make()
+
+
+def gradient_of(x):
+    return (x * x).sum().backward()
+
+
+def test_errors_of_steps_say_what_to_do():
+    x, y = leaf([1.0]), leaf([2.0])
+    plain = burn.ones(1, device=CPU)
+    with pytest.raises(burn.ArgumentError, match=r"no parameter has a gradient\. Does the loss"):
+        optim.Adam([x]).step(gradient_of(y))
+    with pytest.raises(burn.ArgumentError, match="no parameter has a gradient"):
+        optim.Adam({"x": x}).step({"y": plain})
+    with pytest.raises(burn.AutodiffError, match=r"'0' is on cpu:0.*module.to\("):
+        optim.Adam([plain]).step(gradient_of(y))
+    with pytest.raises(burn.AutodiffError, match="'0' is no leaf"):
+        optim.Adam([x * 2]).step(gradient_of(x))
+    with pytest.raises(burn.ArgumentError, match="this optimizer has no parameters"):
+        optim.Adam().step(gradient_of(x))
+    with pytest.raises(burn.OperandTypeError, match="gradient of '0' must be a tensor"):
+        optim.Adam([x]).step([1.0])
+    with pytest.raises(burn.ShapeError, match="parameter 0 has shape"):
+        optim.Adam([x]).step([burn.ones(2, device=CPU)])
+    with pytest.raises(burn.AutodiffError, match="inside of a transform"):
+        burn.grad(lambda z: optim.Adam([z]).step([plain]))(plain)
+    with pytest.raises(burn.AutodiffError, match="no leaf of an autodiff device"):
+        optim.LBFGS([plain]).step(lambda: plain.sum())
+    with pytest.raises(burn.AutodiffError, match="depends on none of the parameters"):
+        optim.LBFGS([x]).step(lambda: (y * y).sum())
+    with pytest.raises(burn.OperandTypeError, match="returned NoneType"):
+        optim.LBFGS([x]).step(lambda: None)
+    assert x.item() == 1.0
+
+
+def test_errors_of_updates_say_what_to_do():
+    optimizer = optim.Adam(learning_rate=lambda step: 0.1)
+    x = burn.ones(2, device=CPU)
+    state = optimizer.init([x])
+    with pytest.raises(burn.OperandTypeError, match=r"optimizer.init\(parameters\)"):
+        optimizer.update([x, x + 1], [x, x], state)
+    with pytest.raises(burn.OperandTypeError, match=r"optimizer\.init"):
+        optimizer.update([x], [x], None)
+    with pytest.raises(burn.OperandTypeError, match="a list of 2 where"):
+        optimizer.update([x], [x, x], state)
+    with pytest.raises(burn.ArgumentError, match="step is 0"):
+        optimizer.update([x], [x], state, step=0)
+    with pytest.raises(burn.TraceError, match="Pass step=step"):
+        burn.ir.trace(lambda x: optimizer.update([x], [x], state)[0], x)
+    with pytest.raises(burn.TraceError, match="Pass learning_rate=rate"):
+        burn.ir.trace(
+            lambda x, step: optimizer.update([x], [x], state, step=step)[0],
+            x,
+            burn.ir.RuntimeNumber(1),
+        )
+
+
+def tensors_of(optimizer):
+    return bits([x for x in optimizer.state_dict().values() if isinstance(x, burn.Tensor)])
+
+
+def test_a_state_that_does_not_fit_changes_nothing():
+    x = leaf([1.0, 2.0])
+    optimizer = optim.Adam({"x": x}, 0.25)
+    optimizer.step(gradient_of(x))
+    state, before = optimizer.state_dict(), tensors_of(optimizer)
+    wrong = {
+        "lacks x.second_moment": {k: v for k, v in state.items() if k != "x.second_moment"},
+        "unknown here, y.step": state | {"y.step": 1},
+        "x.first_moment has shape": state | {"x.first_moment": burn.ones(3, device=CPU)},
+        "x.step is 0": state | {"x.step": 0},
+        "step is -1": {k: v for k, v in state.items() if k != "step"},
+        "not an object of type list": [state],
+    }
+    for message, one in wrong.items():
+        with pytest.raises((burn.ArgumentError, burn.OperandTypeError), match=message):
+            optimizer.load_state_dict(one)
+        assert tensors_of(optimizer) == before
+    with pytest.raises(burn.ArgumentError, match=r"lacks x\.velocity"):
+        optim.SGD({"x": x}, momentum=0.9).load_state_dict(state)
+    other = optim.Adam({"x": x}, optim.schedules.constant(0.5))
+    other.load_state_dict(state)
+    assert other.learning_rate == 0.5, "a schedule stays"
+
+
+def test_lbfgs_goes_on_from_a_saved_state():
+    x, y = leaf([-1.2, 1.0]), leaf([-1.2, 1.0])
+    options = {"iterations": 3, "line_search": "strong_wolfe"}
+
+    def loss_of_one(x):
+        return (1 - x[0]) ** 2 + 10 * (x[1] - x[0] ** 2) ** 2
+
+    one, other = optim.LBFGS([x], **options), optim.LBFGS([y], **options)
+    for _ in range(2):
+        one.step(lambda: loss_of_one(x))
+    y.assign(x.detach())
+    other.load_state_dict(pickle.loads(pickle.dumps(one.state_dict())))
+    one.step(lambda: loss_of_one(x))
+    other.step(lambda: loss_of_one(y))
+    assert bits([x]) == bits([y])
+    with pytest.raises(burn.ArgumentError, match="change"):
+        other.load_state_dict({k: v for k, v in one.state_dict().items() if k != "change"})
+
+
+def test_clipping_is_that_of_torch_and_keeps_the_gradients():
+    generator = np.random.default_rng(1)
+    arrays = {name: generator.normal(size=shape) * 2 for name, shape in SHAPES.items()}
+    tensors = [torch.tensor(one, requires_grad=True) for one in arrays.values()]
+    for one in tensors:
+        one.grad = one.detach().clone()
+    for limit in (1.0, 1e6):
+        gradients = {name: burn.asarray(one, device=CPU) for name, one in arrays.items()}
+        clipped, norm = optim.clip_by_global_norm(gradients, limit)
+        for one, array in zip(tensors, arrays.values(), strict=True):
+            one.grad = torch.tensor(array)
+        expected = torch.nn.utils.clip_grad_norm_(tensors, limit)
+        assert norm.item() == pytest.approx(expected.item(), abs=1e-12)
+        for one, tensor in zip(clipped.values(), tensors, strict=True):
+            np.testing.assert_allclose(one.numpy(), tensor.grad.numpy(), rtol=0, atol=1e-12)
+        assert bits(gradients) == [array.tobytes() for array in arrays.values()]
+    clipped = optim.clip_by_value(gradients, 0.5)
+    for one, array in zip(clipped.values(), arrays.values(), strict=True):
+        np.testing.assert_array_equal(one.numpy(), np.clip(array, -0.5, 0.5))
+
+
+def test_clipping_of_what_backward_returns():
+    x, y = leaf([3.0], dtype="float16"), leaf([4.0], dtype="float64")
+    gradients = (x.astype("float64") * 3 + y * 4).sum().backward()
+    clipped, norm = optim.clip_by_global_norm(gradients, 1.0)
+    assert norm.item() == pytest.approx(5.0)
+    assert clipped[x].item() == pytest.approx(0.6, abs=1e-3)
+    assert clipped[y].item() == pytest.approx(0.8, abs=1e-6)
+    assert (clipped[x].dtype, clipped[y].dtype) == (burn.float16, burn.float64)
+    assert gradients[y].item() == 4.0
+    assert optim.clip_by_value(gradients, 3.5)[y].item() == 3.5
+    optimizer = optim.SGD([x, y], 1.0, clip_value=3.5, clip_norm=1.0)
+    optimizer.step(gradients)
+    assert y.item() == pytest.approx(4.0 - 3.5 / np.hypot(3.0, 3.5), abs=1e-5)
+    for function in (optim.clip_by_value, optim.clip_by_global_norm):
+        with pytest.raises(burn.ArgumentError, match=r"limit is -1\.0"):
+            function(gradients, -1.0)
+
+
+def test_accumulated_gradients_are_those_of_the_whole_batch():
+    net, x = net_and_input()
+    accumulator = optim.GradientAccumulator()
+    for part in burn.split(x, 2):
+        accumulator.add(loss_at(net, part).backward())
+    gradients, whole = accumulator.take(), loss_at(net, x).backward()
+    for parameter in net.parameters():
+        np.testing.assert_allclose(
+            gradients[parameter].numpy(), whole[parameter].numpy(), rtol=0, atol=1e-6
+        )
+    assert len(accumulator) == 0
+    with pytest.raises(burn.ArgumentError, match="no gradients were added"):
+        accumulator.take()
+    accumulator.add({"x": burn.ones(1, device=CPU)})
+    accumulator.add({"x": burn.ones(1, device=CPU)})
+    with pytest.raises(burn.OperandTypeError, match="got Gradients after dict"):
+        accumulator.add(whole)
+    assert accumulator.take(mean=False)["x"].item() == 2.0
+
+
+def test_accumulation_of_passes_that_use_different_parameters():
+    x, y = leaf([1.0]), leaf([1.0])
+    accumulator = optim.GradientAccumulator()
+    for loss in ((x * 2).sum(), (y * 4).sum(), (x * y).sum()):
+        accumulator.add(loss.backward())
+    total = accumulator.take(mean=False)
+    assert (total[x].item(), total[y].item()) == (3.0, 5.0)
+
+
+def test_a_moving_average_is_that_of_the_formula():
+    net, x = net_and_input()
+    optimizer = optim.SGD(net, 0.1)
+    average = optim.ExponentialMovingAverage(net, decay=lambda n: min(0.9, n / (n + 1)))
+    expected = [one.inner().numpy() for one in net.parameters()]
+    for count in range(1, 4):
+        optimizer.step(loss_at(net, x).backward())
+        net.seen.assign(burn.asarray(float(count), device=CPU))
+        average.update()
+        decay = min(0.9, count / (count + 1))
+        expected = [
+            decay * old + (1 - decay) * new.inner().numpy()
+            for old, new in zip(expected, net.parameters(), strict=True)
+        ]
+    own, weight = bits(net), net.first.weight
+    with average.applied():
+        for parameter, value in zip(net.parameters(), expected, strict=True):
+            np.testing.assert_allclose(parameter.inner().numpy(), value, rtol=1e-5)
+        inside = bits(net)
+        assert net.first.weight is weight
+    assert bits(net) == own
+    other = Net(device=CPU)
+    other.load_state_dict(average.averages())
+    assert bits(other) == inside
+    assert other.seen.item() == 3.0
+    with pytest.raises(ZeroDivisionError), average.applied():
+        1 / 0  # noqa: B018 — raises
+    assert bits(net) == own
+    following = optim.ExponentialMovingAverage(net, decay=lambda n: min(0.9, n / (n + 1)))
+    following.load_state_dict(pickle.loads(pickle.dumps(average.state_dict())))
+    optimizer.step(loss_at(net, x).backward())
+    average.update()
+    following.update()
+    assert bits(following.averages()) == bits(average.averages())
+    with pytest.raises(burn.ArgumentError, match=r"do not both have .*seen, step"):
+        average.load_state_dict(net.state_dict())
+
+
+def test_an_average_follows_its_module():
+    net, _ = net_and_input()
+    average = optim.ExponentialMovingAverage(net, 0.5)
+    net.astype("float64").to(CPU)
+    average.update()
+    with average.applied():
+        assert net.first.weight.dtype is burn.float64
+        assert net.first.weight.device == CPU
+    with pytest.raises(burn.ArgumentError, match="decay is 2"):
+        optim.ExponentialMovingAverage(net, 2)
+
+
+def test_representations_name_the_options():
+    x = leaf([1.0])
+    assert repr(optim.SGD([x], 0.5)) == (
+        "SGD(1 parameters, learning_rate=0.5, momentum=0.0, dampening=0.0, weight_decay=0.0, "
+        "nesterov=False)"
+    )
+    assert repr(optim.Adam().init([x])) == "State(step=0, of 1 parameters)"

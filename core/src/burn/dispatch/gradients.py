@@ -227,9 +227,9 @@ class Gradients(Mapping[Any, Any]):
             )
 
     def _tensor_of(self, leaf: Leaf) -> DispatchTensor:
-        """The tensor that the user holds, or an equal one if there is none any more."""
+        """The tensor that the user holds, or an equal one if it is gone or has another value."""
         tensor = None if leaf.owner is None else leaf.owner()
-        if tensor is None:
+        if tensor is None or getattr(tensor.primitive, "node", None) is not leaf:
             tensor = _new(self._tensor_class)
             tensor_type = leaf.tensor_type or self._device.type_of(leaf.primitive)
             tensor.tensor_type = tensor_type

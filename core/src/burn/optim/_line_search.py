@@ -102,11 +102,11 @@ def _divide(
     """The best point in an interval whose ends are given, the lower one first."""
     is_stuck = False
     for count in range(most):
-        steps = [one.step for one in ends]
-        low, high = min(steps), max(steps)
+        lowest, other = ends
+        low, high = sorted([lowest.step, other.step])
         if high - low < shortest:
-            return ends[0], count
-        trial = _interpolated(*ends, low, high)
+            return lowest, count
+        trial = _interpolated(lowest, other, low, high)
         margin = _MARGIN * (high - low)
         if min(high - trial, trial - low) >= margin:
             is_stuck = False
@@ -116,7 +116,6 @@ def _divide(
         else:
             is_stuck = True
         point = evaluate(trial)
-        lowest, other = ends
         if _is_too_high(point, start) or point.value >= lowest.value:
             ends = sorted([lowest, point], key=_value)
         elif _is_flat(point, start):

@@ -6,8 +6,8 @@ import fnmatch
 from collections.abc import Sequence
 from typing import Any, Final
 
-from burn.dispatch import DispatchTensor
 from burn.errors import ArgumentError, OperandTypeError
+from burn.functions.normalize import check_tensor
 from burn.nn.module import Module
 from burn.tensor.tensor import Tensor
 from burn.tree import Structure, flatten
@@ -39,12 +39,7 @@ def named_parameters(parameters: Any, operation: str) -> list[tuple[str, Tensor]
             operation=operation,
         )
     for path, x in named:
-        if not isinstance(x, DispatchTensor):
-            raise OperandTypeError(
-                f"the parameter {path!r} is an object of type {type(x).__name__}, no tensor",
-                hint="Pass a module, or a list or dict of tensors",
-                operation=operation,
-            )
+        check_tensor(x, f"the parameter {path!r}", operation)
         if not x.dtype.is_float:
             raise OperandTypeError(
                 f"the parameter {path!r} has dtype {x.dtype}",

@@ -66,8 +66,8 @@ def load_states(
             missing += [name for name in (number, *names) if name not in state]
         elif found:
             step = as_integer(state[number], number, operation, least=1)
-            tensors = [as_value(state[name], slot.tensor, name, operation) for name in names]
-            values.append((slot, step, tuple(tensors)))
+            found_states = [as_value(state[name], slot.tensor, name, operation) for name in names]
+            values.append((slot, step, tuple(found_states)))
         else:
             values.append((slot, 0, ()))
     for what, names in (
@@ -81,8 +81,8 @@ def load_states(
                 "have the same paths",
                 operation=operation,
             )
-    for slot, step, tensors in values:
-        slot.step, slot.states = step, tensors
+    for slot, step, states in values:
+        slot.step, slot.states = step, states
     return count, rate
 
 

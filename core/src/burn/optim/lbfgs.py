@@ -202,8 +202,8 @@ class LBFGS:
         """The loss with the parameters at some distance from the start, where they stay."""
         at = start + direction * size
         self._move(at)
-        value, gradient = self._evaluate(loss)
-        value, slope, steepest = _read(value, dot(gradient, direction), max_abs_norm(gradient))
+        result, gradient = self._evaluate(loss)
+        value, slope, steepest = _read(result, dot(gradient, direction), max_abs_norm(gradient))
         return Point(size, value, slope, (at, gradient, steepest))
 
     def _evaluate(self, loss: Callable[[], Tensor]) -> tuple[Tensor, Tensor]:
@@ -285,7 +285,7 @@ class LBFGS:
         operation = "LBFGS.load_state_dict"
         check_mapping(state, operation)
         count = as_integer(state.get("step", -1), "step", operation, least=0)
-        rate = real_number(state.get("learning_rate"), "learning_rate", operation, above=0.0)
+        rate = real_number(state.get("learning_rate", 0.0), "learning_rate", operation, above=0.0)
         names = [("gradient", "change")] if count else []
         pairs = (len(state) - 2 - 2 * len(names)) // 2
         names += [(f"history.{i}.difference", f"history.{i}.change") for i in range(pairs)]

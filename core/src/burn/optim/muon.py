@@ -151,12 +151,12 @@ class Muon(Optimizer):
         options: dict[str, Any],
     ) -> Values:
         del step
-        (means,), momentum, rate = states, options["momentum"], options["learning_rate"]
+        (old,), momentum, rate = states, options["momentum"], options["learning_rate"]
         if rate.__class__ is ScalarIr:
             raise rate.unknown()
         # The velocities of this step are the means; its parameters are not used.
         _, means = sgd_step(
-            means, gradients, means, learning_rate=0.0, momentum=momentum, dampening=momentum
+            old, gradients, old, learning_rate=0.0, momentum=momentum, dampening=momentum
         )
         new = []
         for x, gradient, mean in zip(parameters, gradients, means, strict=True):

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from burn.autodiff import AutodiffTensor
 from burn.devices import AUTODIFF, running_trace
-from burn.dispatch import DispatchTensor, Gradients
+from burn.dispatch import Gradients
 from burn.errors import ArgumentError, AutodiffError, OperandTypeError, TraceError
 from burn.functions.assignment import assign_all
 from burn.functions.common import dispatch
 from burn.functions.creation import zeros_like
-from burn.functions.normalize import as_flag
+from burn.functions.normalize import as_flag, check_tensor
 from burn.functions.searching import where
 from burn.ir import ScalarIr
 from burn.ops.arguments import as_integer, real_number
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
 
 __all__ = ["Optimizer"]
+
+_FLAGS: Final = frozenset({"amsgrad", "centered", "nesterov", "proximal"})
+"""Names of options that are True or False."""
 
 
 class Optimizer:
@@ -127,7 +130,7 @@ class Optimizer:
 
     def _checked_option(self, name: str, value: Any) -> Any:
         """The value of an option as it is used; raises if it may not be."""
-        if isinstance(self._options[name], bool):
+        if name in _FLAGS:
             return as_flag(value, name, self._name)
         if name == "learning_rate" and callable(value):
             return value
@@ -257,12 +260,7 @@ class Optimizer:
             gradient = by_path.get(slot.path)
             if gradient is None:
                 continue
-            if not isinstance(gradient, DispatchTensor):
-                raise OperandTypeError(
-                    f"the gradient of {slot.path!r} is an object of type {type(gradient).__name__}",
-                    hint="Pass what backward() or a function of burn.grad returned",
-                    operation=operation,
-                )
+            check_tensor(gradient, f"the gradient of {slot.path!r}", operation)
             if slot.tensor.tensor_type is not slot.seen:
                 self._follow(slot, operation)
             pairs.append((slot, plain(gradient)))

@@ -396,31 +396,49 @@ def one_cycle(
     [0.04, 1.0, 4e-06]
     """
     check_choice(shape, ("cosine", "linear"), "shape", "one_cycle")
-    steps = as_integer(steps, "steps", "one_cycle", least=2)
-    warmup = real_number(warmup, "warmup", "one_cycle", above=0.0, below=1.0)
-    three_phases = as_flag(three_phases, "three_phases", "one_cycle")
-    ends = [warmup * steps - 1.0, steps - 1.0]
-    if three_phases:
-        ends.insert(1, 2.0 * warmup * steps - 2.0)
+    arguments: dict[str, Any] = {
+        "peak": real_number(peak, "peak", "one_cycle"),
+        "steps": as_integer(steps, "steps", "one_cycle", least=2),
+        "warmup": real_number(warmup, "warmup", "one_cycle", above=0.0, below=1.0),
+        "start_divisor": real_number(start_divisor, "start_divisor", "one_cycle", above=0.0),
+        "end_divisor": real_number(end_divisor, "end_divisor", "one_cycle", above=0.0),
+        "shape": shape,
+        "three_phases": as_flag(three_phases, "three_phases", "one_cycle"),
+    }
+    ends = _phases(arguments["steps"], arguments["warmup"], three_phases=three_phases)
     if any(end <= start for start, end in itertools.pairwise([0.0, *ends])):
         raise ArgumentError(
             f"a phase of {steps} steps of which {warmup:g} rise is shorter than a step",
             hint="Use more steps, or another part for the warm-up",
             operation="one_cycle",
         )
-    peak = real_number(peak, "peak", "one_cycle")
-    start = peak / real_number(start_divisor, "start_divisor", "one_cycle", above=0.0)
-    end = start / real_number(end_divisor, "end_divisor", "one_cycle", above=0.0)
-    rates = [start, peak, start, end] if three_phases else [start, peak, end]
-    return Schedule(_one_cycle, {"rates": tuple(rates), "ends": tuple(ends), "shape": shape})
+    return Schedule(_one_cycle, arguments)
 
 
-def _one_cycle(done: int, rates: Sequence[float], ends: Sequence[float], shape: str) -> float:
-    curve = _wave if shape == "cosine" else _line
+def _phases(steps: int, warmup: float, *, three_phases: bool) -> list[float]:
+    """How many steps are before the end of each phase."""
+    middle = [2.0 * warmup * steps - 2.0] if three_phases else []
+    return [warmup * steps - 1.0, *middle, steps - 1.0]
+
+
+def _one_cycle(
+    done: int,
+    peak: float,
+    steps: int,
+    warmup: float,
+    start_divisor: float,
+    end_divisor: float,
+    shape: str,
+    *,
+    three_phases: bool,
+) -> float:
+    start = peak / start_divisor
+    rates = [start, peak, *([start] if three_phases else []), start / end_divisor]
+    ends = [0.0, *_phases(steps, warmup, three_phases=three_phases)]
     at = min(float(done), ends[-1])
-    phase = bisect.bisect_left(ends, at)
-    begin = ends[phase - 1] if phase else 0.0
-    return curve(rates[phase], rates[phase + 1], (at - begin) / (ends[phase] - begin))
+    phase = max(bisect.bisect_left(ends, at), 1)
+    part = (at - ends[phase - 1]) / (ends[phase] - ends[phase - 1])
+    return (_wave if shape == "cosine" else _line)(rates[phase - 1], rates[phase], part)
 
 
 def _line(start: float, end: float, part: float) -> float:
