@@ -321,7 +321,8 @@ def like_torch(case, device):
     buffers = dict(module.named_buffers())
     assert buffers.keys() == dict(layer.named_buffers()).keys()
     for name, buffer in layer.named_buffers():
-        if name != "num_batches_tracked":
+        # Batches are counted where their number matters alone.
+        if name != "num_batches_tracked" or layer.momentum is None:
             same(buffer, buffers[name], name)
     layer.eval(), module.eval()
     compare(layer, module, device, case.arrays(2))
@@ -601,6 +602,10 @@ def test_an_input_of_a_wrong_shape_is_an_error_that_says_so(code, shape, message
         ("Conv2d(3, 4, 0)", "kernel_size"),
         ("Conv2d(3, 4, 3, groups=2)", "groups is 2 for 3 and 4 channels"),
         ("Conv1d(3, 4, 3, padding_mode='mirror')", "nn.Conv1d: padding_mode is 'mirror'.*circular"),
+        (
+            "Conv2d(3, 4, 3, stride=(1, 2), padding='same', padding_mode='reflect')",
+            r"nn.Conv2d: the padding 'same' of mode 'reflect' for a stride of \(1, 2\)",
+        ),
         ("ConvTranspose2d(4, 3, 3, groups=2)", "groups is 2"),
         ("DeformConv2d(3, 4, 3, offset_groups=2)", "offset_groups is 2"),
         ("Embedding(3, 4, padding_idx=3)", "padding_idx is 3 for a table of 3"),

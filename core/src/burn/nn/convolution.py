@@ -61,6 +61,13 @@ class _Convolution(Module):
                 hint=f"Use one of zeros, {', '.join(_PAD_MODES)}",
                 operation=operation,
             )
+        strides = stride if isinstance(stride, (tuple, list)) else (stride,)
+        if padding_mode != "zeros" and padding == "same" and any(one != 1 for one in strides):
+            raise ArgumentError(
+                f"the padding 'same' of mode {padding_mode!r} for a stride of {stride}",
+                hint="Say how many elements are added; or use zeros, or a stride of 1",
+                operation=operation,
+            )
         kernel = _kernel(kernel_size, self._axis_count, operation)
         _check_groups(in_channels, out_channels, groups, operation)
         self.in_channels, self.out_channels = in_channels, out_channels
