@@ -8,7 +8,7 @@ import pytest
 
 import burn
 
-MODULES = ["fft", "linalg", "nn.functional", "optim", "random", "signal", "tree"]
+MODULES = ["fft", "linalg", "nn.functional", "nn.init", "optim", "random", "signal", "tree"]
 
 
 def public_functions():

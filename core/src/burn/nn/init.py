@@ -604,3 +604,7 @@ def _kaiming_deviation(shape: Shape, a: float, mode: Any, nonlinearity: str) -> 
 
 def _xavier_deviation(shape: Shape, factor: float) -> float:
     return real_number(factor, "gain", "nn.init.xavier") * math.sqrt(2.0 / max(sum(fans(shape)), 1))
+
+
+def __dir__() -> list[str]:
+    return __all__
