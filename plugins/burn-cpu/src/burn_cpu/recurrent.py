@@ -6,14 +6,17 @@ one tanh makes all gates of a step.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, Final
 
 import numpy as np
 
 from burn.plugin_api import check_recurrent_gradients, ordered_steps, recurrent_shape
 from burn_cpu.base import Array, CpuOps
 from burn_cpu.blocks import wide_dtype
+
+_ROWS_OF_PRODUCT: Final = 256
+"""Rows of the product for the inputs of some steps: more are no faster, and take more memory."""
 
 
 class RecurrentOps(CpuOps):
@@ -47,7 +50,8 @@ class RecurrentOps(CpuOps):
         """All steps again, and back."""
 
         def gradients(*wide: Any) -> tuple[Array, ...]:
-            return _Lstm(*wide[:7], reverse=reverse).gradients(*wide[7:], needs_x=needs_x)
+            layer = _Lstm(*wide[:7], reverse=reverse, keeps=True)
+            return layer.gradients(*wide[7:], needs_x=needs_x)
 
         return _in_wide_floats(gradients, operands)
 
@@ -75,7 +79,8 @@ class RecurrentOps(CpuOps):
             return found
 
         def gradients(*wide: Any) -> tuple[Array, ...]:
-            return _Gru(*wide[:6], reverse=reverse).gradients(*wide[6:], needs_x=needs_x)
+            layer = _Gru(*wide[:6], reverse=reverse, keeps=True)
+            return layer.gradients(*wide[6:], needs_x=needs_x)
 
         return _in_wide_floats(gradients, operands)
 
@@ -103,6 +108,8 @@ class _Layer:
         The hidden state after each step.
     order : range
         Indices of the steps, in their order.
+    keeps : bool
+        Whether the values of all steps are kept for the gradients.
     """
 
     gates = 1
@@ -116,17 +123,32 @@ class _Layer:
         biases: tuple[Array | None, Array | None],
         *,
         reverse: bool,
+        keeps: bool,
     ) -> None:
         self.shape = recurrent_shape(self.gates, x, weight_ih, weight_hh, biases, **states)
         self.x, self.h, self.weight_ih, self.weight_hh = x, states["h"], weight_ih, weight_hh
         self.order = ordered_steps(self.shape.steps, reverse=reverse)
+        self.is_reverse, self.keeps = reverse, keeps
         self.output = self._buffer(1)
-        self.is_reverse = reverse
 
     def _buffer(self, count: int) -> Array:
         """An array with so many values of each hidden one in each step."""
-        *examples, hidden = self.shape
-        return np.empty((*examples, count * hidden), self.x.dtype)
+        steps, examples, hidden = self.shape
+        return np.empty((steps, examples, count * hidden), self.x.dtype)
+
+    def _kept_buffer(self) -> Array:
+        """The same for one value; if they are not kept, all steps share the memory of one."""
+        if self.keeps:
+            return self._buffer(1)
+        one = np.empty(self.shape.state, self.x.dtype)
+        return np.ndarray(self.shape, one.dtype, one, strides=(0, *one.strides))
+
+    def _value_buffer(self) -> Array:
+        """An array of the gates in all steps, or in some if they need not be kept."""
+        steps, examples, hidden = self.shape
+        if not self.keeps:
+            steps = min(steps, max(1, _ROWS_OF_PRODUCT // max(1, examples)))
+        return np.empty((steps, examples, self.gates * hidden), self.x.dtype)
 
     def _gates(self, x: Array) -> list[Array]:
         """Views of the gates, which lie side by side along the last axis."""
@@ -136,13 +158,20 @@ class _Layer:
         """A view of all gates but the last, which is the one with a tanh."""
         return x[..., : (self.gates - 1) * self.shape.hidden]
 
-    def _inputs(self, weight: Array, bias: Array | None) -> Array:
-        """What the inputs of all steps add to the sums."""
-        result = self._buffer(self.gates)
-        np.matmul(_rows(self.x), weight.T, out=_rows(result))
-        if bias is not None:
-            result += bias
-        return result
+    def _steps(self, values: Array, weight: Array, bias: Array | None) -> Iterator[tuple[int, int]]:
+        """Each step and its index in `values`, to which what its inputs add to the sums is written.
+
+        The product is that of as many steps as there are in `values`.
+        """
+        for start in range(0, self.shape.steps, len(values)):
+            steps = self.order[start : start + len(values)]
+            first, count = min(steps[0], steps[-1]), len(steps)
+            part = values[:count]
+            np.matmul(_rows(self.x[first : first + count]), weight.T, out=_rows(part))
+            if bias is not None:
+                part += bias
+            for step in steps:
+                yield step, step - first
 
     def _before(self, states: Array, first: Array) -> Array:
         """The state before each step, from those after the steps and that before the first."""
@@ -177,11 +206,10 @@ class _Rnn(_Layer):
         nonlinearity: str,
         reverse: bool,
     ) -> None:
-        super().__init__(x, {"h": h}, weight_ih, weight_hh, biases, reverse=reverse)
+        super().__init__(x, {"h": h}, weight_ih, weight_hh, biases, reverse=reverse, keeps=True)
         self.is_tanh = nonlinearity == "tanh"
-        self.output = self._inputs(weight_ih, _total(*biases))
         product = np.empty(self.shape.state, x.dtype)
-        for step in self.order:
+        for step, _ in self._steps(self.output, weight_ih, _total(*biases)):
             sums = self.output[step]
             sums += np.matmul(h, weight_hh.T, out=product)
             h = np.tanh(sums, out=sums) if self.is_tanh else np.maximum(sums, 0, out=sums)
@@ -221,27 +249,29 @@ class _Lstm(_Layer):
         weight_hh: Array,
         *biases: Any,
         reverse: bool,
+        keeps: bool = False,
     ) -> None:
-        super().__init__(x, {"h": h, "c": c}, weight_ih, weight_hh, biases, reverse=reverse)
+        states = {"h": h, "c": c}
+        super().__init__(x, states, weight_ih, weight_hh, biases, reverse=reverse, keeps=keeps)
         self.c = c
         bias = _total(*biases)
         arranged = [None if one is None else _arranged(one) for one in (weight_ih, bias)]
-        self.values = self._inputs(*arranged)
         recurrent = np.ascontiguousarray(_arranged(weight_hh).T)
-        self.cells, self.shown = self._buffer(1), self._buffer(1)
+        self.values = self._value_buffer()
+        self.cells, self.shown = self._kept_buffer(), self._kept_buffer()
         product = np.empty(self.values.shape[1:], x.dtype)
         work = np.empty(self.shape.state, x.dtype)
         sigmoids = self._sigmoids(self.values)
         admit, keep, show, candidate = self._gates(self.values)
-        for step in self.order:
-            values = self.values[step]
+        for step, index in self._steps(self.values, *arranged):
+            values = self.values[index]
             values += np.matmul(h, recurrent, out=product)
             np.tanh(values, out=values)
-            _finish_sigmoids(sigmoids[step])
-            c = np.multiply(keep[step], c, out=self.cells[step])
-            c += np.multiply(admit[step], candidate[step], out=work)
+            _finish_sigmoids(sigmoids[index])
+            c = np.multiply(keep[index], c, out=self.cells[step])
+            c += np.multiply(admit[index], candidate[index], out=work)
             shown = np.tanh(c, out=self.shown[step])
-            h = np.multiply(show[step], shown, out=self.output[step])
+            h = np.multiply(show[index], shown, out=self.output[step])
 
     def outputs(self) -> tuple[Array, ...]:
         last = self.order[-1]
@@ -294,33 +324,33 @@ class _Gru(_Layer):
         weight_hh: Array,
         *biases: Any,
         reverse: bool,
+        keeps: bool = False,
     ) -> None:
-        super().__init__(x, {"h": h}, weight_ih, weight_hh, biases, reverse=reverse)
+        super().__init__(x, {"h": h}, weight_ih, weight_hh, biases, reverse=reverse, keeps=keeps)
         length = 2 * self.shape.hidden
         halved = [None if one is None else _halved(one, length) for one in (weight_ih, *biases)]
-        self.values = self._inputs(halved[0], halved[1])
         recurrent = np.ascontiguousarray(_halved(weight_hh, length).T)
-        self.products = self._buffer(1)
+        self.values, self.products = self._value_buffer(), self._kept_buffer()
         product = np.empty(self.values.shape[1:], x.dtype)
         for_sigmoids, for_candidate = self._sigmoids(product), self._gates(product)[2]
         all_sigmoids = self._sigmoids(self.values)
         reset, update, candidates = self._gates(self.values)
-        for step in self.order:
+        for step, index in self._steps(self.values, halved[0], halved[1]):
             np.matmul(h, recurrent, out=product)
             if halved[2] is not None:
                 product += halved[2]
-            sigmoids = all_sigmoids[step]
+            sigmoids = all_sigmoids[index]
             sigmoids += for_sigmoids
             np.tanh(sigmoids, out=sigmoids)
             _finish_sigmoids(sigmoids)
             self.products[step] = for_candidate
-            for_candidate *= reset[step]
-            candidate = candidates[step]
+            for_candidate *= reset[index]
+            candidate = candidates[index]
             candidate += for_candidate
             np.tanh(candidate, out=candidate)
             before, h = h, self.output[step]
             np.subtract(before, candidate, out=h)
-            h *= update[step]
+            h *= update[index]
             h += candidate
 
     def outputs(self) -> tuple[Array, ...]:
