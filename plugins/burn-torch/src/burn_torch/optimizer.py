@@ -44,10 +44,16 @@ _divide_: Final[Any] = torch._foreach_div_
 _multiply_: Final[Any] = torch._foreach_mul_
 _clamp_max_: Final[Any] = torch._foreach_clamp_max_
 _clamp_min_: Final[Any] = torch._foreach_clamp_min_
-_clone: Final[Any] = torch._foreach_clone
 _fused_adam: Final[Any] = torch._fused_adam_
 _fused_adamw: Final[Any] = torch._fused_adamw_
 _fused_sgd: Final[Any] = torch._fused_sgd_
+
+
+def _clone_each(tensors: Sequence[Tensor]) -> list[Tensor]:
+    return [one.clone() for one in tensors]
+
+
+_clone: Final[Any] = getattr(torch, "_foreach_clone", _clone_each)  # torch 2.11 does not have it
 
 
 def _in_float32(method: Callable[..., Any]) -> Callable[..., Any]:
