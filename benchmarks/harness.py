@@ -32,8 +32,11 @@ __all__ = [
     "report",
 ]
 
-ROUNDS = 25
+ROUNDS, LEAST_ROUNDS = 25, 9
 SECONDS_PER_ROUND = 0.01
+SECONDS_PER_CASE = 5.0
+"""After which there are only so many rounds as there have to be."""
+
 LOOKS = 20
 SECONDS_BETWEEN_LOOKS = 0.02
 READS_MEMORY = Path("/proc/self/clear_refs").exists()
@@ -90,7 +93,10 @@ def measure(case: Case) -> Result:
     """Time both ways in turn, each round long enough for the clock."""
     pairs = [(way, _repeats(way, case.wait)) for way in (case.ours, case.theirs)]
     times: tuple[list[float], list[float]] = ([], [])
-    for _ in range(ROUNDS):
+    start = time.perf_counter()
+    while len(times[0]) < ROUNDS:
+        if len(times[0]) >= LEAST_ROUNDS and time.perf_counter() - start > SECONDS_PER_CASE:
+            break
         for (function, repeats), taken in zip(pairs, times, strict=True):
             _rest()
             taken.append(_time(function, repeats, case.wait))
