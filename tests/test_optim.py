@@ -374,7 +374,7 @@ def test_a_step_keeps_objects_tied_weights_hooks_and_shared_parameters(device):
     assert all(x is y for x, y in zip(net.parameters(), before, strict=True))
     assert net.second.weight is net.first.weight is weight
     assert len(net.parameters()) == 5
-    assert all(x.is_require_grad and x.device == device.autodiff() for x in net.parameters())
+    assert all(x.is_require_grad and x.device is device.autodiff() for x in net.parameters())
     assert len(seen) == 3
     assert shared.distributed_params.param_id == 7
     assert not {*bits(net)} & {*values}
@@ -519,7 +519,7 @@ def test_step_takes_what_grad_returns():
         other.step(burn.grad(loss_at)(plain, x))
     assert bits(net) == bits(plain)
     assert net.first.weight.is_require_grad
-    assert plain.first.weight.device == CPU
+    assert plain.first.weight.device is CPU
 
 
 def test_update_of_leaves_gives_leaves():
@@ -532,6 +532,35 @@ def test_update_of_leaves_gives_leaves():
     assert all(one.is_require_grad for one in new.values())
     assert bits(new) != bits(parameters)
     loss_of(new, x, burn).backward()
+
+
+def test_an_update_is_differentiated_by_what_the_gradients_depend_on():
+    optimizer, x = optim.SGD(learning_rate=0.5), burn.asarray([3.0], device=CPU)
+    state = optimizer.init([x])
+
+    def moved(factor):
+        return optimizer.update([x], [x * factor], state)[0][0].sum()
+
+    assert burn.grad(moved)(burn.asarray(1.0, device=CPU)).item() == -1.5
+
+
+@pytest.mark.parametrize("device", [CPU, CPU.autodiff()], ids=str)
+def test_a_program_of_a_training_step_of_a_module(device):
+    net, x = net_and_input()
+    net.to(device)
+    optimizer = optim.AdamW(learning_rate=0.01)
+
+    def train_step(net, state, x, step):
+        gradients = burn.grad(loss_at)(net, x)
+        return optimizer.update(net, gradients, state, step=step)
+
+    eager = traced = net, optimizer.init(net)
+    program = burn.ir.trace(train_step, *eager, x, burn.ir.RuntimeNumber(1))
+    for step in range(1, 5):
+        eager, traced = train_step(*eager, x, step), program(*traced, x, step)
+        assert bits(eager[0]) == bits(traced[0])
+    assert traced[0].first.weight.device is device
+    assert traced[0].first.weight.is_require_grad is device.is_autodiff
 
 
 def test_an_update_can_be_differentiated():
@@ -752,6 +781,12 @@ def test_errors_of_steps_say_what_to_do():
         optim.Adam([x]).step([1.0])
     with pytest.raises(burn.ShapeError, match="parameter 0 has shape"):
         optim.Adam([x]).step([burn.ones(2, device=CPU)])
+    with pytest.raises(
+        burn.DTypeError, match=r'gradient of .0. has dtype float64.*astype\("float32'
+    ):
+        optim.Adam([x]).step([burn.ones(1, dtype="float64", device=CPU)])
+    with pytest.raises(burn.AutodiffError, match=r"is on .*from outside of that transform"):
+        burn.grad(lambda z: optim.Adam([x]).step([z * 2]))(plain)
     with pytest.raises(burn.AutodiffError, match="inside of a transform"):
         burn.grad(lambda z: optim.Adam([z]).step([plain]))(plain)
     with pytest.raises(burn.AutodiffError, match="no leaf of an autodiff device"):
@@ -773,6 +808,8 @@ def test_errors_of_updates_say_what_to_do():
         optimizer.update([x], [x], None)
     with pytest.raises(burn.OperandTypeError, match="a list of 2 where"):
         optimizer.update([x], [x, x], state)
+    with pytest.raises(burn.DTypeError, match="has dtype float64"):
+        optimizer.update([x], [x.astype("float64")], state)
     with pytest.raises(burn.ArgumentError, match="step is 0"):
         optimizer.update([x], [x], state, step=0)
     with pytest.raises(burn.TraceError, match="Pass step=step"):
@@ -945,7 +982,7 @@ def test_an_average_follows_its_module():
     average.update()
     with average.applied():
         assert net.first.weight.dtype is burn.float64
-        assert net.first.weight.device == CPU
+        assert net.first.weight.device is CPU
     with pytest.raises(burn.ArgumentError, match="decay is 2"):
         optim.ExponentialMovingAverage(net, 2)
 

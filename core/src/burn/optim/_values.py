@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from burn.devices import AUTODIFF
+from burn.devices import AUTODIFF, running_trace
+from burn.errors import AutodiffError, DTypeError
 from burn.functions.common import dispatch
+from burn.functions.normalize import check_tensor
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
 
-__all__ = ["converted", "is_leaf", "plain", "value_of", "with_value"]
+__all__ = ["check_gradient", "constant", "converted", "is_leaf", "plain", "value_of", "with_value"]
 
 
 def plain(x: Tensor) -> Tensor:
@@ -28,9 +30,42 @@ def value_of(x: Tensor) -> Tensor:
     return plain(x) if is_leaf(x) else x
 
 
+def check_gradient(x: Tensor, gradient: Any, path: str, operation: str) -> None:
+    """Raise DTypeError unless a gradient has the dtype of its parameter: a step would promote."""
+    check_tensor(gradient, f"the gradient of {path!r}", operation)
+    if gradient.dtype is not x.dtype:
+        raise DTypeError(
+            f"the gradient of {path!r} has dtype {gradient.dtype}, and the parameter {x.dtype}",
+            hint=f'Call .astype("{x.dtype}") on it',
+            operation=operation,
+        )
+
+
+def constant(gradient: Tensor, path: str, operation: str) -> Tensor:
+    """The value of a gradient, for a parameter that becomes a leaf.
+
+    Raises
+    ------
+    AutodiffError
+        If it depends on the arguments of a running transform, which would be lost.
+    """
+    if len(gradient.device.layers) > 1:
+        raise AutodiffError(
+            f"the gradient of {path!r} is on {gradient.device}, and the parameter from outside of "
+            "that transform",
+            hint="Call optimizer.update(parameters, gradients, state) there, with parameters that "
+            "are arguments of the function, or on a device without autodiff",
+            operation=operation,
+        )
+    return plain(gradient)
+
+
 def with_value(x: Tensor, value: Tensor) -> Tensor:
-    """A new value of a parameter, which is a leaf if the parameter is."""
-    return dispatch.from_inner(value, x.device).require_grad() if is_leaf(x) else value
+    """A new value of a parameter, which is a leaf if the parameter is, but not in a program."""
+    if not is_leaf(x):
+        return value
+    new = dispatch.from_inner(value, x.device)
+    return new if running_trace() is not None else new.require_grad()
 
 
 def converted(value: Tensor, x: Tensor) -> Tensor:

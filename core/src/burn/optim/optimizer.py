@@ -12,7 +12,7 @@ from burn.errors import ArgumentError, AutodiffError, OperandTypeError, TraceErr
 from burn.functions.assignment import assign_all
 from burn.functions.common import dispatch
 from burn.functions.creation import zeros_like
-from burn.functions.normalize import as_flag, check_tensor
+from burn.functions.normalize import as_flag
 from burn.functions.searching import where
 from burn.ir import ScalarIr
 from burn.ops.arguments import as_integer, real_number
@@ -21,7 +21,7 @@ from burn.optim._options import Columns, Mask, Rate, Values, overrides_of
 from burn.optim._paths import named_parameters, named_tensors, paths_of
 from burn.optim._saved import load_states, saved_states
 from burn.optim._slots import Slot
-from burn.optim._values import is_leaf, plain, value_of, with_value
+from burn.optim._values import check_gradient, constant, is_leaf, value_of, with_value
 from burn.optim.clipping import clipped
 from burn.optim.state import State
 from burn.tree import flatten, flatten_like, unflatten
@@ -260,10 +260,10 @@ class Optimizer:
             gradient = by_path.get(slot.path)
             if gradient is None:
                 continue
-            check_tensor(gradient, f"the gradient of {slot.path!r}", operation)
             if slot.tensor.tensor_type is not slot.seen:
                 self._follow(slot, operation)
-            pairs.append((slot, plain(gradient)))
+            check_gradient(slot.tensor, gradient, slot.path, operation)
+            pairs.append((slot, constant(gradient, slot.path, operation)))
         return pairs
 
     def _follow(self, slot: Slot, operation: str) -> None:
@@ -345,7 +345,8 @@ class Optimizer:
         Returns
         -------
         parameters : object
-            The containers with new tensors; leaves of an autodiff device are leaves again.
+            The containers with new tensors. Instead of leaves of an autodiff device they have new
+            leaves, but in a function that is traced untracked tensors.
         state : State
             For the next step.
 
@@ -380,12 +381,12 @@ class Optimizer:
             )
         number = self._number_of(step, state, operation)
         named = named_parameters(list(zip(paths_of(structure), leaves, strict=True)), self._name)
-        found = self._clipped(
-            [
-                plain(g) if is_leaf(x) else g
-                for x, g in zip(leaves, flatten_like(structure, gradients, operation), strict=True)
-            ]
-        )
+        found = flatten_like(structure, gradients, operation)
+        for index, (path, x) in enumerate(named):
+            check_gradient(x, found[index], path, operation)
+            if is_leaf(x):
+                found[index] = constant(found[index], path, operation)
+        found = self._clipped(found)
         buckets: dict[Any, list[int]] = {}
         values = [value_of(x) for x in leaves]
         for index, (group, value) in enumerate(zip(self._groups_of(named), values, strict=True)):
