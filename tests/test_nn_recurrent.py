@@ -8,7 +8,9 @@ import torch
 
 import burn
 from burn import nn
+from burn.ir.cost import cost
 from burn.nn import functional as F
+from burn.ops import Meta
 from gate import EXAMPLES
 
 DEVICES = [device for device in burn.Device.enumerate() if device.supports_dtype("float64")]
@@ -157,6 +159,22 @@ def test_the_reset_gate_comes_after_the_product_or_before_it(reset_after):
     output, last = layer(*(burn.asarray(one, device="cpu") for one in (x, h)))
     np.testing.assert_allclose(output[0].numpy(), expected, atol=TOLERANCE)
     np.testing.assert_allclose(last[0].numpy(), expected, atol=TOLERANCE)
+
+
+@pytest.mark.parametrize(("op", "gates", "states"), [("rnn", 1, 1), ("gru", 3, 1), ("lstm", 4, 2)])
+def test_the_cost_is_that_of_the_products(op, gates, states):
+    def metas(*shapes):
+        return [Meta(shape, burn.float32) for shape in shapes]
+
+    rows = gates * 7
+    operands = metas((5, 2, 3), *[(2, 7)] * states, (rows, 3), (rows, 7), (rows,), (rows,))
+    attributes = {"nonlinearity": "tanh"} if op == "rnn" else {}
+    inputs, hidden = 2 * 5 * 2 * rows * 3, 2 * 5 * 2 * rows * 7
+    assert cost(op, operands, attributes).flops == inputs + hidden
+    operands += metas((5, 2, 7), *[(2, 7)] * states)
+    assert cost(f"{op}_grad", operands, attributes).flops == 3 * (inputs + hidden)
+    without = {**attributes, "needs_x": False}
+    assert cost(f"{op}_grad", operands, without).flops == 2 * inputs + 3 * hidden
 
 
 def test_training_drops_elements_between_layers_but_not_of_the_last():

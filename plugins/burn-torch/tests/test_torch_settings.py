@@ -84,7 +84,8 @@ def results():
     kernel = burn.asarray(generator.normal(size=(4, 3, 3, 3)).astype(np.float32), device=device)
     hidden = F.relu(x @ x.T) + F.softmax(x[:, :6], axis=1) * 0.1 + 1
     pooled = F.max_pool2d(F.conv2d(images, kernel, padding=1), 2)
-    loss = burn.mean(hidden) + burn.sum(burn.take(x, indices, axis=0) ** 2)
+    states, _ = F.rnn(burn.expand_dims(x, axis=1), x[:1, :6], x, x[:, :6])
+    loss = burn.mean(hidden) + burn.sum(burn.take(x, indices, axis=0) ** 2) + burn.sum(states)
     found = {
         "zeros": burn.zeros((2, 3), device=device),
         "full": burn.full((2,), 0.1, device=device),
@@ -99,6 +100,7 @@ def results():
         "cumulative": burn.cumulative_sum(whole, axis=0),
         "pooled": pooled,
         "attention": F.attention(images, images, images),
+        "states": states,
         "sorted": burn.sort(whole, axis=1),
         "uniform": burn.random.uniform((5,), device=device),
         "normal": burn.random.normal((5,), device=device),
