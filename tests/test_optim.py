@@ -987,6 +987,33 @@ def test_an_average_follows_its_module():
         optim.ExponentialMovingAverage(net, 2)
 
 
+def trained_otherwise(device):
+    """Values after clipping, Muon, averages, accumulation and LBFGS in float32."""
+    values, inputs = problem(MATRICES)
+    values = {name: np.float32(one) for name, one in values.items()}
+    inputs = [burn.asarray(np.float32(x), device=device) for x in inputs[:3]]
+    parameters = leaves_on(device, values)
+    optimizer = optim.Muon(parameters, 0.02, dtype="float32", clip_value=0.1, clip_norm=0.2)
+    for _ in range(2):
+        accumulator = optim.GradientAccumulator()
+        for x in inputs:
+            accumulator.add(loss_of(parameters, x, burn).backward())
+        optimizer.step(accumulator.take())
+    by_muon = [x.inner().numpy() for x in parameters.values()]
+    minimizer = optim.LBFGS(parameters, iterations=3, line_search="strong_wolfe")
+    losses = [minimizer.step(lambda: loss_of(parameters, inputs[0], burn)).item() for _ in "ab"]
+    return by_muon, losses
+
+
+@pytest.mark.parametrize("device", burn.Device.enumerate(), ids=str)
+def test_the_other_optimizers_agree_on_every_device(device):
+    (mine, losses), (expected, expected_losses) = trained_otherwise(device), trained_otherwise(CPU)
+    for x, y in zip(mine, expected, strict=True):
+        np.testing.assert_allclose(x, y, rtol=0, atol=1e-4)
+    assert losses == pytest.approx(expected_losses, rel=1e-2)
+    assert losses[1] < losses[0]
+
+
 def test_representations_name_the_options():
     x = leaf([1.0])
     assert repr(optim.SGD([x], 0.5)) == (

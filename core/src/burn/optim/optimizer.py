@@ -232,7 +232,8 @@ class Optimizer:
 
     def _from_backward(self, gradients: Gradients, operation: str) -> list[tuple[Slot, Tensor]]:
         """The parameters that have a gradient in the result of a backward pass, and these."""
-        get = gradients.primitives.get
+        found = gradients.primitives
+        get = found.get if found.by_key else found.by_node.get
         pairs = []
         for slot in self._slots:
             x = slot.tensor
