@@ -173,11 +173,14 @@ class _Layer:
             for step in steps:
                 yield step, step - first
 
-    def _before(self, states: Array, first: Array) -> Array:
+    def _earlier(self, states: Array, first: Array) -> list[Array]:
         """The state before each step, from those after the steps and that before the first."""
-        first = first[None]
-        parts = (states[1:], first) if self.is_reverse else (first, states[:-1])
-        return np.concatenate(parts)
+        return [*states[1:], first] if self.is_reverse else [first, *states[:-1]]
+
+    def _to_weight_hh(self, to_products: Array) -> Array:
+        """The gradient by the weight of the hidden state, from those by its products."""
+        rows = np.concatenate(self._earlier(self.output, self.h))
+        return _rows(to_products).T @ rows
 
     def _to_state(self, g: Array | None) -> Array:
         """A buffer with the gradient that reaches the last state."""
@@ -219,20 +222,18 @@ class _Rnn(_Layer):
 
     def gradients(self, g: Array | None, g_h: Array | None, *, needs_x: bool) -> tuple[Array, ...]:
         check_recurrent_gradients(self.shape, g, g_h=g_h)
-        before, to_h = self._before(self.output, self.h), self._to_state(g_h)
-        to_sums = self.output
+        to_h, to_sums = self._to_state(g_h), self._buffer(1)
         if self.is_tanh:
-            np.multiply(to_sums, to_sums, out=to_sums)
-            np.subtract(1, to_sums, out=to_sums)
+            _tanh_slope(self.output, to_sums)
         else:
-            np.greater(to_sums, 0, out=to_sums)
+            np.greater(self.output, 0, out=to_sums)
         for step in reversed(self.order):
             if g is not None:
                 to_h += g[step]
             to_sums[step] *= to_h
             np.matmul(to_sums[step], self.weight_hh, out=to_h)
         to_x, to_weight_ih, to_bias = self._to_inputs(to_sums, needs_x=needs_x)
-        return to_x, to_h, to_weight_ih, _rows(to_sums).T @ _rows(before), to_bias
+        return to_x, to_h, to_weight_ih, self._to_weight_hh(to_sums), to_bias
 
 
 class _Lstm(_Layer):
@@ -282,34 +283,35 @@ class _Lstm(_Layer):
     ) -> tuple[Array, ...]:
         check_recurrent_gradients(self.shape, g, g_h=g_h, g_c=g_c)
         to_h, to_c = self._to_state(g_h), self._to_state(g_c)
-        cells_before = self._before(self.cells, self.c)
+        cells_before = self._earlier(self.cells, self.c)
         weight_hh = _swapped(self.weight_hh)
-        to_sums = self._buffer(4)
-        work = np.empty(self.shape.state, self.x.dtype)
-        sigmoids, to_sigmoids = self._sigmoids(self.values), self._sigmoids(to_sums)
-        admit, keep, show, candidate = self._gates(self.values)
+        to_sums = self.values  # where the gradients of a step replace its gates
+        values = np.empty(to_sums.shape[1:], to_sums.dtype)
+        work = np.empty(self.shape.state, to_sums.dtype)
+        sigmoids, to_sigmoids = self._sigmoids(values), self._sigmoids(to_sums)
+        admit, keep, show, candidate = self._gates(values)
         to_gates = self._gates(to_sums)
-        factors = candidate, cells_before, self.shown, admit  # of the gates
         for step in reversed(self.order):
             if g is not None:
                 to_h += g[step]
-            _tanh_slope(self.shown[step], work)
-            work *= show[step]
+            values[...] = to_sums[step]
+            shown = self.shown[step]
+            _tanh_slope(shown, work)
+            work *= show
             work *= to_h
             to_c += work
-            _sigmoid_slope(sigmoids[step], to_sigmoids[step])
-            _tanh_slope(candidate[step], to_gates[3][step])
-            for to_gate, factor, reaching in zip(
-                to_gates, factors, (to_c, to_c, to_h, to_c), strict=True
-            ):
+            _sigmoid_slope(sigmoids, to_sigmoids[step])
+            _tanh_slope(candidate, to_gates[3][step])
+            factors = candidate, cells_before[step], shown, admit
+            reaching = to_c, to_c, to_h, to_c
+            for to_gate, factor, arrived in zip(to_gates, factors, reaching, strict=True):
                 to_sum = to_gate[step]
-                to_sum *= np.multiply(factor[step], reaching, out=work)
-            to_c *= keep[step]
+                to_sum *= np.multiply(factor, arrived, out=work)
+            to_c *= keep
             np.matmul(to_sums[step], weight_hh, out=to_h)
-        before = self._before(self.output, self.h)
         self.weight_ih = _swapped(self.weight_ih)
         to_x, to_weight_ih, to_bias = self._to_inputs(to_sums, needs_x=needs_x)
-        to_weights = to_weight_ih, _rows(to_sums).T @ _rows(before), to_bias
+        to_weights = to_weight_ih, self._to_weight_hh(to_sums), to_bias
         return to_x, to_h, to_c, *map(_swapped, to_weights)
 
 
@@ -358,33 +360,38 @@ class _Gru(_Layer):
 
     def gradients(self, g: Array | None, g_h: Array | None, *, needs_x: bool) -> tuple[Array, ...]:
         check_recurrent_gradients(self.shape, g, g_h=g_h)
-        to_h, before = self._to_state(g_h), self._before(self.output, self.h)
-        to_inputs, to_products = self._buffer(3), self._buffer(3)
-        through = np.empty(self.shape.state, self.x.dtype)
+        to_h, before = self._to_state(g_h), self._earlier(self.output, self.h)
+        to_inputs, to_products = self.values, self._buffer(3)  # gradients replace the gates
+        values = np.empty(to_inputs.shape[1:], to_inputs.dtype)
+        through = np.empty(self.shape.state, to_inputs.dtype)
         work = np.empty_like(through)
-        sigmoids, to_sigmoids = self._sigmoids(self.values), self._sigmoids(to_inputs)
-        resets, updates, candidates = self._gates(self.values)
+        sigmoids, to_sigmoids = self._sigmoids(values), self._sigmoids(to_inputs)
+        reset, update, candidate = self._gates(values)
         to_resets, to_updates, to_candidates = self._gates(to_inputs)
         to_gates, to_product = self._sigmoids(to_products), self._gates(to_products)[2]
         for step in reversed(self.order):
             if g is not None:
                 to_h += g[step]
-            candidate, to_candidate = candidates[step], to_candidates[step]
-            to_reset, to_update = to_resets[step], to_updates[step]
+            values[...] = to_inputs[step]
+            to_reset, to_update, to_candidate = (
+                to_resets[step],
+                to_updates[step],
+                to_candidates[step],
+            )
             _tanh_slope(candidate, to_candidate)
-            _sigmoid_slope(sigmoids[step], to_sigmoids[step])
-            np.multiply(to_h, updates[step], out=through)
+            _sigmoid_slope(sigmoids, to_sigmoids[step])
+            np.multiply(to_h, update, out=through)
             to_candidate *= np.subtract(to_h, through, out=work)
             to_update *= to_h
             to_update *= np.subtract(before[step], candidate, out=work)
             to_reset *= np.multiply(to_candidate, self.products[step], out=work)
             to_gates[step] = to_sigmoids[step]
-            np.multiply(to_candidate, resets[step], out=to_product[step])
+            np.multiply(to_candidate, reset, out=to_product[step])
             np.matmul(to_products[step], self.weight_hh, out=to_h)
             to_h += through
         to_x, to_weight_ih, to_bias_ih = self._to_inputs(to_inputs, needs_x=needs_x)
-        rows = _rows(to_products)
-        return to_x, to_h, to_weight_ih, rows.T @ _rows(before), to_bias_ih, rows.sum(axis=0)
+        to_weight_hh, to_bias_hh = self._to_weight_hh(to_products), _rows(to_products).sum(axis=0)
+        return to_x, to_h, to_weight_ih, to_weight_hh, to_bias_ih, to_bias_hh
 
 
 def _rows(x: Array) -> Array:
