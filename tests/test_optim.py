@@ -871,7 +871,8 @@ def test_lbfgs_goes_on_from_a_saved_state():
 
 def test_clipping_is_that_of_torch_and_keeps_the_gradients():
     generator = np.random.default_rng(1)
-    arrays = {name: generator.normal(size=shape) * 2 for name, shape in SHAPES.items()}
+    shapes = SHAPES | {"large": (300, 300)}
+    arrays = {name: generator.normal(size=shape) * 2 for name, shape in shapes.items()}
     tensors = [torch.tensor(one, requires_grad=True) for one in arrays.values()]
     for one in tensors:
         one.grad = one.detach().clone()

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 from contextvars import Token
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from burn.autodiff import recording
 from burn.dispatch import Gradients
 from burn.dtype import float32
 from burn.errors import ArgumentError
-from burn.functions.manipulation import astype, stack
+from burn.functions.manipulation import astype, concat, stack
 from burn.functions.normalize import check_tensor
 from burn.functions.norms import vector_norm
 from burn.tree import leaves
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
 
 __all__ = ["global_norm", "no_grad"]
+
+_SMALL: Final = 2**16
+"""Number of elements up to which a copy costs less than a norm of its own."""
 
 
 class no_grad(contextlib.ContextDecorator):  # noqa: N801 — used like a function
@@ -80,15 +83,24 @@ def global_norm(x: Any, /, *, ord: float = 2) -> Tensor:
     5.0
     """
     norms: list[Tensor] = []
-    for tensor in leaves(list(x.values()) if isinstance(x, Gradients) else x):
+    small: dict[Any, list[Tensor]] = {}  # those of one device and dtype are joined
+    tensors = leaves(list(x.values()) if isinstance(x, Gradients) else x)
+    for tensor in tensors:
         check_tensor(tensor, "each leaf", "global_norm")
-        is_half = tensor.dtype.is_float and tensor.dtype.bits < 32
-        norm = vector_norm(astype(tensor, float32) if is_half else tensor, ord=ord)
-        is_elsewhere = norms and norm.device != norms[0].device
-        norms.append(norm.to_device(norms[0].device) if is_elsewhere else norm)
-    if not norms:
+        if tensor.size <= _SMALL:
+            small.setdefault(tensor.tensor_type, []).append(tensor)
+        else:
+            norms.append(_norm(tensor, ord))
+    norms += [_norm(concat(one, axis=None), ord) for one in small.values()]
+    if not tensors:
         raise ArgumentError(
             "there is no tensor", hint="Pass gradients, or tensors", operation="global_norm"
         )
-    together = stack(norms)
+    device = tensors[0].device
+    together = stack([one if one.device == device else one.to_device(device) for one in norms])
     return together.sum() if ord == 0 else vector_norm(together, ord=ord)
+
+
+def _norm(x: Tensor, ord: float) -> Tensor:
+    is_half = x.dtype.is_float and x.dtype.bits < 32
+    return vector_norm(astype(x, float32) if is_half else x, ord=ord)
