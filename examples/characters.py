@@ -11,7 +11,6 @@ enough for it to spell, and to sound the part.
 from __future__ import annotations
 
 import argparse
-import math
 import sys
 from pathlib import Path
 
@@ -19,9 +18,8 @@ import numpy as np
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 import burn
-from burn import Device, Tensor
+from burn import Device, Tensor, nn
 from burn.nn import functional as F
-from model import Model
 
 TEXT = Path(__file__).parent / "data" / "genesis.txt"
 
@@ -31,7 +29,7 @@ HEADS = 4
 LAYERS = 2
 BATCH = 32
 LEARNING_RATE = 3e-3
-WARM_UP = 50  # steps
+WARM_UP = 30  # steps
 WEIGHT_DECAY = 1e-2
 
 
@@ -62,62 +60,45 @@ class Text:
         return "".join(self.alphabet[numbers])
 
 
-class Transformer(Model):
+class Transformer(nn.Module):
     """Attention and two linear layers, repeated (Radford et al., 2019, "GPT-2")."""
 
     def __init__(self, characters: int, device: Device) -> None:
-        super().__init__(device)
-        self.add("characters", characters, WIDTH, deviation=0.1)
-        self.add("positions", CONTEXT, WIDTH, deviation=0.1)
-        for layer in range(LAYERS):
-            self._add_norm(f"{layer}.attention.norm")
-            self._add_linear(f"{layer}.attention.inputs", WIDTH, 3 * WIDTH)
-            self._add_linear(f"{layer}.attention.output", WIDTH, WIDTH, scale=2 * LAYERS)
-            self._add_norm(f"{layer}.feed.norm")
-            self._add_linear(f"{layer}.feed.hidden", WIDTH, 4 * WIDTH)
-            self._add_linear(f"{layer}.feed.output", 4 * WIDTH, WIDTH, scale=2 * LAYERS)
-        self._add_norm("norm")
-        self._add_linear("scores", WIDTH, characters)
+        self.characters = nn.Embedding(characters, WIDTH, device=device)
+        self.positions = nn.Embedding(CONTEXT, WIDTH, device=device)
+        layers = [
+            nn.TransformerEncoderLayer(
+                WIDTH,
+                HEADS,
+                4 * WIDTH,
+                dropout=0.0,
+                activation=nn.GELU("tanh"),
+                norm_first=True,
+                device=device,
+            )
+            for _ in range(LAYERS)
+        ]
+        self.layers = nn.TransformerEncoder(layers, norm=nn.LayerNorm(WIDTH, device=device))
+        self.scores = nn.Linear(WIDTH, characters, device=device)
+        for table in (self.characters, self.positions):
+            table.weight = nn.init.normal(table.weight.shape, std=0.1, device=device)
 
-    def __call__(self, numbers: Tensor) -> Tensor:
+    def forward(self, numbers: Tensor) -> Tensor:
         """Scores of what comes next, shape (n, t, characters), after numbers of shape (n, t)."""
-        x = F.embedding(self["characters"], numbers) + self["positions"][: numbers.shape[1]]
-        for layer in range(LAYERS):
-            x = x + self._attend(f"{layer}.attention", self._norm(f"{layer}.attention.norm", x))
-            hidden = self._linear(f"{layer}.feed.hidden", self._norm(f"{layer}.feed.norm", x))
-            x = x + self._linear(f"{layer}.feed.output", F.gelu(hidden, approximate="tanh"))
-        return self._linear("scores", self._norm("norm", x))
-
-    def _attend(self, name: str, x: Tensor) -> Tensor:
-        """Each character looks at those before it."""
-        count, length, _ = x.shape
-        joint = burn.reshape(
-            self._linear(f"{name}.inputs", x), (count, length, 3, HEADS, WIDTH // HEADS)
-        )
-        query, key, value = burn.unstack(burn.permute_dims(joint, (2, 0, 3, 1, 4)))
-        seen = F.attention(query, key, value, is_causal=True)
-        joined = burn.reshape(burn.permute_dims(seen, (0, 2, 1, 3)), (count, length, WIDTH))
-        return self._linear(f"{name}.output", joined)
-
-    def _add_norm(self, name: str) -> None:
-        self.add(f"{name}.gamma", WIDTH, mean=1.0)
-        self.add(f"{name}.beta", WIDTH)
-
-    def _add_linear(self, name: str, inputs: int, outputs: int, scale: float = 1.0) -> None:
-        self.add(f"{name}.weight", inputs, outputs, deviation=1.0 / math.sqrt(inputs * scale))
-        self.add(f"{name}.bias", outputs)
-
-    def _norm(self, name: str, x: Tensor) -> Tensor:
-        return F.layer_norm(x, self[f"{name}.gamma"], self[f"{name}.beta"])
-
-    def _linear(self, name: str, x: Tensor) -> Tensor:
-        return F.linear(x, self[f"{name}.weight"], self[f"{name}.bias"])
+        positions = burn.arange(numbers.shape[1], device=numbers.device)
+        x = self.characters(numbers) + self.positions(positions)
+        return self.scores(self.layers(x, is_causal=True))
 
 
 def train(network: Transformer, text: Text, steps: int) -> float:
     """Train on random pieces of the text; the mean loss of the last tenth of the steps."""
     last = max(1, steps // 10)
     recent: list[float] = []
+    rates = burn.optim.schedules
+    rate = rates.product(
+        rates.linear(LEARNING_RATE / WARM_UP, LEARNING_RATE, WARM_UP - 1), rates.cosine(1.0, steps)
+    )
+    optimizer = burn.optim.AdamW(network, rate, weight_decay=WEIGHT_DECAY)
     with Progress(
         TextColumn("training"),
         BarColumn(),
@@ -126,12 +107,10 @@ def train(network: Transformer, text: Text, steps: int) -> float:
         TimeElapsedColumn(),
     ) as progress:
         bar = progress.add_task("training", total=steps, loss=float("nan"))
-        for step in range(steps):
+        for _ in range(steps):
             pieces, following = text.batch(BATCH)
             loss = F.cross_entropy(network(pieces), following)
-            warm = min(1.0, (step + 1) / WARM_UP)
-            cooling = 0.5 * (1.0 + math.cos(math.pi * step / steps))
-            network.update(loss.backward(), LEARNING_RATE * warm * cooling, WEIGHT_DECAY)
+            optimizer.step(loss.backward())
             recent = (
                 [*recent[1 - last :], float(loss.detach())] if last > 1 else [float(loss.detach())]
             )
@@ -142,7 +121,7 @@ def train(network: Transformer, text: Text, steps: int) -> float:
 @burn.no_grad()
 def write(network: Transformer, text: Text, prompt: str, length: int) -> str:
     """Go on from a prompt, drawing one character after the other."""
-    device = network.device
+    device = text.numbers.device
     numbers = text.encode(prompt) or text.encode("\n")
     for _ in range(length):
         seen = burn.asarray([numbers[-CONTEXT:]], device=device)
@@ -167,7 +146,7 @@ def main() -> None:
     device.seed(options.seed)
     text = Text(options.text, device)
     network = Transformer(len(text.alphabet), device)
-    count = sum(parameter.size for parameter in network.parameters.values())
+    count = network.num_parameters
     print(f"{len(text.numbers)} characters, {count} parameters, on {device.inner()}")
 
     loss = train(network, text, options.steps)

@@ -2,7 +2,7 @@
 
 The data are the 1,797 images of 8 by 8 pixels that come with scikit-learn; a fifth of them is held
 out. Nothing here names a backend: `burn.Device.default()` takes the best device of this machine,
-``--device`` another one, and all the rest is tensors and functions.
+``--device`` another one, and all the rest is tensors and modules.
 
     python examples/digits.py
     python examples/digits.py --network convolutional
@@ -26,9 +26,8 @@ from sklearn.metrics import ConfusionMatrixDisplay
 from sklearn.model_selection import train_test_split
 
 import burn
-from burn import Device, Tensor
+from burn import Device, Tensor, nn
 from burn.nn import functional as F
-from model import Model
 
 mpl.use("Agg")  # pictures go to files: no display is needed
 
@@ -67,71 +66,40 @@ def load_data(device: Device, dtype: str) -> tuple[Digits, Digits]:
     return digits(train_images, train_labels), digits(test_images, test_labels)
 
 
-class DenseNetwork(Model):
-    """Linear layers with ReLU between them."""
-
-    def __init__(self, device: Device, dtype: str) -> None:
-        super().__init__(device, dtype)
-        for layer, (inputs, outputs) in enumerate(pairwise(LAYERS)):
-            self.add(f"weight{layer}", inputs, outputs, deviation=_spread(inputs))
-            self.add(f"bias{layer}", outputs)
-
-    def __call__(self, x: Tensor, *, training: bool = False) -> Tensor:
-        """A score for each class, shape (n, 10), of images of shape (n, 64)."""
-        del training  # it computes the same
-        last = len(LAYERS) - 2
-        for layer in range(last):
-            x = F.relu(F.linear(x, self[f"weight{layer}"], self[f"bias{layer}"]))
-        return F.linear(x, self[f"weight{last}"], self[f"bias{last}"])
+def dense(dtype: str, device: Device) -> nn.Sequential:
+    """Linear layers with ReLU between them: scores of the classes for images of shape (n, 64)."""
+    layers: list[nn.Module] = []
+    for inputs, outputs in pairwise(LAYERS):
+        layers += [nn.Linear(inputs, outputs, dtype=dtype, device=device), nn.ReLU()]
+    return nn.Sequential(*layers[:-1])
 
 
-class ConvolutionalNetwork(Model):
-    """Convolutions with batch normalisation and ReLU, a pooling, and a linear layer."""
-
-    def __init__(self, device: Device, dtype: str) -> None:
-        super().__init__(device, dtype)
-        self.statistics: list[tuple[Tensor, Tensor]] = []  # mean and variance of each channel
-        for layer, (inputs, outputs) in enumerate(pairwise(CHANNELS)):
-            self.add(f"kernel{layer}", outputs, inputs, 3, 3, deviation=_spread(9 * inputs))
-            self.add(f"gamma{layer}", outputs, mean=1.0)
-            self.add(f"beta{layer}", outputs)
-            options = {"dtype": dtype, "device": device}
-            self.statistics.append((burn.zeros(outputs, **options), burn.ones(outputs, **options)))
-        features = CHANNELS[-1] * 4 * 4
-        self.add("weight", features, CLASSES, deviation=_spread(features))
-        self.add("bias", CLASSES)
-
-    def __call__(self, x: Tensor, *, training: bool = False) -> Tensor:
-        """A score for each class, shape (n, 10), of images of shape (n, 64)."""
-        x = burn.reshape(x, (len(x), 1, 8, 8))
-        for layer in range(len(CHANNELS) - 1):
-            x = F.conv2d(x, self[f"kernel{layer}"], padding=1)
-            x = F.relu(self._normalize(layer, x, training=training))
-        x = F.max_pool2d(x, 2)
-        return F.linear(burn.reshape(x, (len(x), -1)), self["weight"], self["bias"])
-
-    def _normalize(self, layer: int, x: Tensor, *, training: bool) -> Tensor:
-        gamma, beta = self[f"gamma{layer}"], self[f"beta{layer}"]
-        mean, variance = self.statistics[layer]
-        if not training:
-            return F.batch_norm(x, mean, variance, gamma, beta)
-        x, mean, variance = F.batch_norm_training(x, mean, variance, gamma, beta)
-        self.statistics[layer] = (mean, variance)
-        return x
+def convolutional(dtype: str, device: Device) -> nn.Sequential:
+    """Convolutions with batch normalization and ReLU, a pooling, and a linear layer."""
+    layers: list[nn.Module] = [nn.Unflatten(1, (1, 8, 8))]
+    for inputs, outputs in pairwise(CHANNELS):
+        layers += [
+            nn.Conv2d(inputs, outputs, 3, padding=1, dtype=dtype, device=device),
+            nn.BatchNorm2d(outputs, dtype=dtype, device=device),
+            nn.ReLU(),
+        ]
+    last = nn.Linear(CHANNELS[-1] * 4 * 4, CLASSES, dtype=dtype, device=device)
+    return nn.Sequential(*layers, nn.MaxPool2d(2), nn.Flatten(), last)
 
 
-NETWORKS = {"dense": DenseNetwork, "convolutional": ConvolutionalNetwork}
+NETWORKS = {"dense": dense, "convolutional": convolutional}
 EPOCHS = {"dense": 60, "convolutional": 15}
 
 
-def _spread(inputs: int) -> float:
-    """Standard deviation of weights before a ReLU (He et al., 2015, arXiv:1502.01852)."""
-    return (2 / inputs) ** 0.5
-
-
-def train(network: DenseNetwork | ConvolutionalNetwork, data: Digits, epochs: int) -> list[float]:
+def train(network: nn.Module, data: Digits, epochs: int) -> list[float]:
     """Go through the data in random order, `epochs` times; the mean loss of each time."""
     device = data.images.device
+    steps = -(-len(data) // BATCH)  # of an epoch
+    optimizer = burn.optim.AdamW(
+        network,
+        lambda step: LEARNING_RATE * (1 - (step - 1) // steps / epochs),
+        weight_decay=WEIGHT_DECAY,
+    )
     losses: list[float] = []
     with Progress(
         TextColumn("training"),
@@ -141,8 +109,7 @@ def train(network: DenseNetwork | ConvolutionalNetwork, data: Digits, epochs: in
         TimeElapsedColumn(),
     ) as progress:
         bar = progress.add_task("training", total=epochs, loss=float("nan"), accuracy=0.0)
-        for epoch in range(epochs):
-            learning_rate = LEARNING_RATE * (1 - epoch / epochs)
+        for _ in range(epochs):
             order = burn.random.permutation(len(data), device=device)
             total = burn.zeros((), dtype=data.images.dtype, device=device)
             for start in range(0, len(data), BATCH):
@@ -151,9 +118,9 @@ def train(network: DenseNetwork | ConvolutionalNetwork, data: Digits, epochs: in
                 noise = burn.random.normal(
                     images.shape, std=NOISE, dtype=images.dtype, device=device
                 )
-                scores = network(images + noise, training=True)
+                scores = network(images + noise)
                 loss = F.cross_entropy(scores, burn.take(data.labels, chosen, axis=0))
-                network.update(loss.backward(), learning_rate, WEIGHT_DECAY)
+                optimizer.step(loss.backward())
                 total += loss.detach() * len(chosen)
             losses.append(float(total) / len(data))
             progress.update(bar, advance=1, loss=losses[-1], accuracy=accuracy(network, data))
@@ -161,12 +128,15 @@ def train(network: DenseNetwork | ConvolutionalNetwork, data: Digits, epochs: in
 
 
 @burn.no_grad()
-def predict(network: DenseNetwork | ConvolutionalNetwork, data: Digits) -> Tensor:
+def predict(network: nn.Module, data: Digits) -> Tensor:
     """The most likely digit of each image."""
-    return network(data.images).argmax(axis=1)
+    network.eval()
+    digits = network(data.images).argmax(axis=1)
+    network.train()
+    return digits
 
 
-def accuracy(network: DenseNetwork | ConvolutionalNetwork, data: Digits) -> float:
+def accuracy(network: nn.Module, data: Digits) -> float:
     """Share of the images that are read right."""
     right = predict(network, data) == data.labels
     return int(burn.sum(right)) / len(data)
@@ -221,7 +191,7 @@ def main() -> None:
     training, held_out = load_data(device, options.dtype)
     print(f"{len(training)} images to train with, {len(held_out)} held out, on {device.inner()}")
 
-    network = NETWORKS[options.network](device, options.dtype)
+    network = NETWORKS[options.network](options.dtype, device)
     losses = train(network, training, options.epochs or EPOCHS[options.network])
 
     print(f"accuracy on the held-out images: {accuracy(network, held_out):.4f}")

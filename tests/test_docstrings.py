@@ -1,4 +1,4 @@
-"""Every public function documents its parameters and its result, and has an example that runs."""
+"""Every public function and class documents what it takes; functions have an example that runs."""
 
 import inspect
 import re
@@ -66,3 +66,47 @@ def test_a_docstring_has_a_summary_every_parameter_the_result_and_an_example(nam
     example = "\n".join(found.get("Examples", ["no example"]))
     assert "import burn" in example or name in NO_EXAMPLE
     assert set(re.findall(r'device="([^"]*)"', example)) <= {"cpu"}, "a device that may be missing"
+
+
+def public_classes():
+    """The classes of the packages of modules and optimizers, by their full names."""
+    for package in ("nn", "optim"):
+        module = getattr(burn, package)
+        for name in dir(module):
+            if inspect.isclass(getattr(module, name)):
+                yield f"burn.{package}.{name}", getattr(module, name)
+
+
+CLASSES = dict(public_classes())
+
+
+@pytest.mark.parametrize("name", sorted(CLASSES))
+def test_a_class_documents_its_arguments_or_names_a_class_that_does(name):
+    found = sections(CLASSES[name])
+    assert re.fullmatch(r"[A-Z0-9*`\"].*[.:?]", found[""][0]), "a summary is one line"
+    package = name.rpartition(".")[0]
+    others = [
+        CLASSES.get(f"{package}.{one}") for one in re.findall(r"`(\w+)`", " ".join(found[""]))
+    ]
+    takes = list(inspect.signature(CLASSES[name]).parameters)
+    documents = [
+        documented(sections(one).get("Parameters", [])) for one in (CLASSES[name], *others) if one
+    ]
+    assert takes in documents or "Attributes" in found
+
+
+METHODS = {
+    f"{name}.{method}": getattr(one, method)
+    for name, one in CLASSES.items()
+    for method in vars(one)
+    if not method.startswith("_") and inspect.isfunction(getattr(one, method))
+}
+
+
+@pytest.mark.parametrize("name", sorted(METHODS))
+def test_a_method_documents_its_arguments(name):
+    found = sections(METHODS[name])
+    assert re.fullmatch(r"[A-Z0-9*`\"].*[.:?]", found[""][0]), "a summary is one line"
+    if "Parameters" in found or not name.endswith(".forward"):
+        takes = [one for one in inspect.signature(METHODS[name]).parameters if one != "self"]
+        assert documented(found.get("Parameters", [])) == takes

@@ -82,7 +82,15 @@ class Precision:
         return hash(tuple(vars(self).values()))
 
     def call(self, module: Module, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-        """What the method ``forward`` of a module returns in this precision."""
+        """What the method ``forward`` of a module returns in this precision.
+
+        Parameters
+        ----------
+        module : Module
+            Calls this where it was given to `Module.set_precision`.
+        args, keywords : tuple and dict
+            Of the call.
+        """
         copies: dict[int, Any] = {}
         values = {
             id(slot.tensor): _as(slot.tensor, self.compute)
