@@ -194,6 +194,7 @@ CALLED = {
     "burn.nn.functional.layer_norm": lambda f, x, gamma, beta: f(x, gamma, beta),
     "burn.nn.functional.binary_cross_entropy": lambda f, x, y, weight: f(x, y, weight=weight),
     "burn.nn.functional.lp_loss": lambda f, x, y: f(x, y, 2.0),
+    "burn.nn.functional.lstm": lambda f, x, h, c, *rest: f(x, (h, c), *rest),
     "burn.nn.functional.multi_margin_loss": lambda f, x, y, weight: f(x, y, weight=weight),
 }
 """How functions are called that take more than their tensors by position."""
@@ -233,9 +234,11 @@ SHAPES = {
     "burn.gather_nd": [MATRIX, "int64 (2, 1)"],
     "burn.nn.functional.grid_sample_2d": [IMAGE, (1, 2, 2, 2)],
     "burn.nn.functional.group_norm": [IMAGE, (2,), (2,)],
+    "burn.nn.functional.gru": [(2, 1, 3), (1, 2), (6, 3), (6, 2), (6,), (6,)],
     "burn.nn.functional.instance_norm": [IMAGE, (2,), (2,)],
     "burn.nn.functional.layer_norm": [MATRIX, ROW, ROW],
     "burn.nn.functional.linear": [MATRIX, MATRIX, ROW],
+    "burn.nn.functional.lstm": [(2, 1, 3), (1, 2), (1, 2), (8, 3), (8, 2), (8,), (8,)],
     "burn.logical_and": ["bool (3,)"] * 2,
     "burn.logical_or": ["bool (3,)"] * 2,
     "burn.logical_xor": ["bool (3,)"] * 2,
@@ -246,6 +249,8 @@ SHAPES = {
     "burn.nn.functional.prelu": [MATRIX, ROW],
     "burn.put_along_axis": [MATRIX, "int64 (1, 3)", (1, 3)],
     "burn.nn.functional.rms_norm": [MATRIX, ROW],
+    "burn.nn.functional.rnn": [(2, 1, 3), (1, 2), (2, 3), (2, 2), (2,), (2,)],
+    "burn.nn.functional.rotary_embedding": [(3, 4), (3, 2), (3, 2)],
     "burn.repeat": [ROW, "int64 (3,)"],
     "burn.scatter": [MATRIX, "int64 (1, 3)", (1, 3)],
     "burn.scatter_add": [MATRIX, "int64 (1, 3)", (1, 3)],

@@ -28,6 +28,7 @@ MASK = X > 0
 CHANNELS = np.ones(2, np.float32)
 INDICES = np.array([[0, 2, 1, 0]])
 LABELS = np.array([1, 0, 3])
+STATE = (values(1, 2),)
 LOGS = np.log(values(4, 1, 3) + np.float32(2))
 
 
@@ -191,6 +192,14 @@ CALLS = {
         LOGS, np.array([[1, 2]]), np.array([4]), np.array([2]), blank=0, zero_infinity=True
     ),
     "nn.functional.linear": call(X, X, transposed=True),
+    "nn.functional.rnn": call(values(2, 1, 3), *STATE, values(2, 3), values(2, 2), reverse=True),
+    "nn.functional.lstm": call(
+        values(2, 1, 3), STATE * 2, values(8, 3), values(8, 2), reverse=True
+    ),
+    "nn.functional.gru": call(
+        values(2, 1, 3), *STATE, values(6, 3), values(6, 2), reset_after=False, reverse=True
+    ),
+    "nn.functional.rotary_embedding": call(X, values(3, 1), values(3, 1), interleaved=True),
     **{
         f"nn.functional.{name}": call(IMAGE, 0.25, training=True)
         for name in ("dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout")
@@ -408,8 +417,8 @@ def run(name, device, arguments, keywords):
         keywords = {**keywords, "device": device}
 
     def here(thing):
-        if isinstance(thing, list) and thing and isinstance(thing[0], np.ndarray):
-            return [here(one) for one in thing]
+        if isinstance(thing, (list, tuple)) and thing and isinstance(thing[0], np.ndarray):
+            return type(thing)(map(here, thing))
         is_tensor = isinstance(thing, np.ndarray) and thing.ndim
         return burn.asarray(thing, device=device) if is_tensor else thing
 
