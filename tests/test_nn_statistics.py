@@ -15,7 +15,9 @@ def normalized(device=CPU, momentum=0.1):
     model = nn.Sequential(
         nn.Linear(3, 4, device=device), nn.BatchNorm1d(4, momentum=momentum, device=device)
     )
-    return model, burn.asarray(np.random.default_rng(0).normal(size=(6, 3)), dtype="float32")
+    return model, burn.asarray(
+        np.random.default_rng(0).normal(size=(6, 3)), dtype="float32", device=CPU
+    )
 
 
 def after_a_step(momentum=0.1, steps=1):

@@ -143,7 +143,7 @@ class RecurrentOps(TorchOps):
         if not (x.is_cuda and _suits_cudnn(x)):
             return parameters
         # The function moves the tensors into the memory it allocates: these, and not their owners'.
-        parameters = [one.detach() for one in parameters]
+        parameters = [one.detach().contiguous() for one in parameters]
         hidden = parameters[1].shape[1]
         with torch.no_grad():
             torch._cudnn_rnn_flatten_weight(
