@@ -3,7 +3,10 @@
 import concurrent.futures
 import copy
 import math
+import os
 import pickle
+import threading
+import warnings
 from collections import OrderedDict
 
 import numpy as np
@@ -382,6 +385,12 @@ def test_vmap_maps_over_stacked_modules():
         burn.testing.assert_close(output, net(example()))
 
 
+def test_a_function_of_leaves_may_give_none():
+    net = burn.tree.map(lambda _: None, Net(device=PLAIN))
+    assert net.first.weight is None
+    assert net.scales[0] is None
+
+
 def test_modules_of_other_paths_are_other_containers():
     net, other = Net(device=PLAIN), Net(device=PLAIN)
     other.blocks.append(Block(3, device=PLAIN))
@@ -452,6 +461,60 @@ def test_threads_that_begin_together_make_one_leaf_of_each_parameter():
         with concurrent.futures.ThreadPoolExecutor(8) as pool:
             losses = list(pool.map(lambda _, net=net: loss_of(net.eval(), example()), range(8)))
         assert all(net.first.weight in loss.backward() for loss in losses)
+
+
+class Noisy(nn.Module):
+    """Dropout of an input without autodiff, after other attributes were set and modules made."""
+
+    def __init__(self, device):
+        self.drop = nn.Sequential(nn.Dropout(0.5))
+        self.scale = burn.ones((), device=device)
+
+    def forward(self, x):
+        self.seen = [x.shape]
+        nn.Linear(1, 1, device=AUTODIFF)
+        return self.drop(x) * self.scale
+
+
+@pytest.mark.parametrize("device", [PLAIN, AUTODIFF])
+def test_a_layer_without_tensors_trains_as_the_model_that_it_is_a_part_of(device):
+    net, x = Noisy(device), burn.ones(100, device=PLAIN)
+    assert (0.0 in net(x).tolist()) == (device is AUTODIFF)
+    assert (0.0 in net.drop(x).tolist()) == (device is AUTODIFF)
+    assert 0.0 not in net.to(PLAIN)(x).tolist()
+    assert 0.0 in net.to(AUTODIFF)(x).tolist()
+    drops = []
+
+    def loss(net):
+        drops.append(0.0 in net.drop(x).tolist())
+        return net.scale
+
+    burn.grad(loss)(net)
+    assert drops == [True]
+
+
+def test_only_attributes_with_modules_and_new_parameters_prepare_a_model_again(monkeypatch):
+    net = Net(device=AUTODIFF)
+    net(example())
+    walks = []
+    monkeypatch.setattr(burn.nn.module, "_prepare", lambda module: walks.append(module))
+    for name, value in (("seen", [1, "text"]), ("mean", net.mean), ("kept", (net.scales[0],))):
+        setattr(net, name, value)
+        net(example())
+    assert not walks
+
+
+def test_a_process_made_while_parameters_become_leaves_can_use_modules():
+    net = Net(device=AUTODIFF)
+    with burn.nn.module._lock, warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of a fork in a process with threads
+        pid = os.fork()
+    if not pid:
+        thread = threading.Thread(target=lambda: os._exit(len(net.parameters()) != len(PATHS)))
+        thread.start()
+        thread.join(10.0)
+        os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
 
 
 def test_a_summary_has_shapes_parameters_and_operations():

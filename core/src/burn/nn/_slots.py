@@ -11,7 +11,7 @@ from burn.tensor.tensor import Tensor
 if TYPE_CHECKING:
     from burn.nn.module import Module
 
-__all__ = ["STATE", "Slot", "is_container", "modules_of", "slots_of"]
+__all__ = ["STATE", "Slot", "found_in", "is_container", "modules_of", "slots_of"]
 
 STATE = "_module_state"
 """The attribute of a module that is none of the user's."""
@@ -73,6 +73,11 @@ def slots_of(module: Module) -> list[Slot]:
 def modules_of(module: Module) -> list[tuple[str, Module]]:
     """Every module of a tree with its path, the root first, each once."""
     return [one for one in _walk(module, "", set()) if not isinstance(one, Slot)]
+
+
+def found_in(value: object, owner: Module, name: str) -> Iterator[Slot | tuple[str, Module]]:
+    """The tensors in the value of an attribute, and the modules with their paths."""
+    return _visit(value, owner, "", name, set())
 
 
 def is_container(value: object) -> bool:

@@ -97,9 +97,8 @@ def copy_with(
 
 
 def _copied(value: Any, memo: dict[int, Any], *, is_cast: bool) -> Any:
-    found = memo.get(id(value))
-    if found is not None or isinstance(value, Tensor):
-        return value if found is None else found
+    if id(value) in memo or isinstance(value, Tensor):
+        return memo.get(id(value), value)
     if hasattr(value, STATE):
         copy = memo[id(value)] = object.__new__(type(value))
         members = vars(copy)

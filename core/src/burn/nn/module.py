@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import os
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -15,7 +16,7 @@ from burn.functions.common import DeviceLike, DTypeLike
 from burn.functions.gradient import no_grad
 from burn.functions.normalize import as_dtype, find_device
 from burn.nn._reading import described, described_on_a_line
-from burn.nn._slots import STATE, Slot, is_container, modules_of, slots_of
+from burn.nn._slots import STATE, Slot, found_in, is_container, modules_of, slots_of
 from burn.nn._state_dict import LoadReport, load
 from burn.nn._structure import flatten, unflatten
 from burn.tensor.tensor import Tensor
@@ -30,8 +31,17 @@ __all__ = ["Module"]
 _generation = 1
 """Changes when an attribute of any module is set that may bring new parameters."""
 
-_lock: Final = threading.RLock()
+_lock = threading.RLock()
 """Held while tensors become leaves."""
+
+
+def _after_fork() -> None:
+    global _lock  # noqa: PLW0603 — another thread of the parent may have held it
+    _lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):  # POSIX
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 @dataclass(slots=True)
@@ -45,8 +55,8 @@ class State:
     prepared : int
         The generation in which its parameters were made leaves; 0 before.
     tracks : bool or None
-        Whether tensors of the tree that it was called in are on an autodiff device; None if the
-        tree has no tensors.
+        Whether tensors of the last tree with any that it was called in are on an autodiff device;
+        None if there was no such tree.
     inherits : bool
         Of a copy that a transform made: whether the original's are.
     source : Module or None
@@ -545,10 +555,12 @@ def _begin_generation() -> None:
 
 
 def _may_bring_parameters(module: Module, name: str, value: Any) -> bool:
-    """Whether an attribute may hold tensors that are to be leaves and are not."""
-    if isinstance(value, Tensor):
-        return bool(value.device.layers) and not value.is_tracked and name not in module.buffers
-    return isinstance(value, Module) or is_container(value)
+    """Whether an attribute may hold modules, or tensors that are to be leaves and are not."""
+    return (isinstance(value, (Tensor, Module)) or is_container(value)) and any(
+        not isinstance(one, Slot)
+        or (one.is_parameter and bool(one.tensor.device.layers) and not one.tensor.is_tracked)
+        for one in found_in(value, module, name)
+    )
 
 
 def _own_state(module: Module) -> State:
@@ -567,11 +579,12 @@ def _prepare(root: Module) -> State:
         for slot in slots:
             if slot.tensor.device.layers == (AUTODIFF,) and slot.is_parameter:
                 _make_leaf(slot)
-        inherits = root._module_state.inherits
-        tracks = inherits or any(_tracks(slot.tensor) for slot in slots) if slots else None
+        tracks = root._module_state.inherits or any(_tracks(slot.tensor) for slot in slots)
         for _, module in modules_of(root):
             state = _own_state(module)
-            state.tracks, state.prepared = tracks, generation
+            state.prepared = generation
+            if slots:  # a tree without tensors goes on as the model that it is a part of
+                state.tracks = tracks
         return root._module_state
 
 
