@@ -167,7 +167,7 @@ def test_a_star_import_gives_every_public_name_and_hides_no_builtin():
     assert public - given.keys() >= {"abs", "all", "any", "bool", "max", "min", "pow", "round"}
 
 
-NAMESPACES = ["linalg", "fft", "random", "signal", "testing"]
+NAMESPACES = ["linalg", "fft", "nn", "optim", "random", "signal", "testing"]
 MODULES = ["autodiff", "backend", "dtype", "errors", "interop", "ops", "plugins", "tensor_data"]
 
 
@@ -188,6 +188,21 @@ def test_the_functions_of_networks_are_listed_and_nothing_else():
     steps = [one for one in dir(burn.optim) if one.endswith("_step")]
     assert steps == burn.functions.nn.optimizer.__all__
     assert "BatchNormStep" in names
+
+
+@pytest.mark.parametrize(
+    ("package", "others"),
+    [
+        (burn.nn, {"functional", "init"}),
+        (burn.optim, {"schedules", *burn.functions.nn.optimizer.__all__}),
+    ],
+)
+def test_a_package_lists_what_its_modules_export(package, others):
+    names = {*others}
+    for family in [one.name for one in pkgutil.iter_modules(package.__path__)]:
+        if not family.startswith("_") and family not in {*others, "summary"}:
+            names |= {*importlib.import_module(f"{package.__name__}.{family}").__all__}
+    assert dir(package) == sorted(names)
 
 
 def test_the_kit_needs_no_import_of_its_own():

@@ -26,6 +26,16 @@ def test_using_burn_on_the_cpu_loads_no_other_array_library():
     assert not {"torch", "cupy", "pyopencl", "rich", "click"} & set(loaded)
 
 
+@pytest.mark.parametrize("package", ["nn", "optim"])
+def test_a_package_imports_a_module_when_one_of_its_names_is_used(package):
+    program = f"import burn.{package}, sys; print(*[one for one in sys.modules if 'burn.' in one])"
+    result = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    own = {one for one in result.stdout.split() if one.startswith(f"burn.{package}.")}
+    assert own == set()
+
+
 def test_every_public_name_resolves_and_is_listed():
     import burn
 

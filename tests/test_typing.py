@@ -3,7 +3,12 @@
 import re
 from pathlib import Path
 
+import burn
+
 ROOT = Path(__file__).parent.parent
+
+PACKAGES = ("nn", "optim")
+"""Packages that resolve their names when they are used."""
 
 
 def test_programs_of_users_pass_mypy_strictly(tmp_path, run_python, monkeypatch):
@@ -15,5 +20,8 @@ def test_programs_of_users_pass_mypy_strictly(tmp_path, run_python, monkeypatch)
     for number, block in enumerate(blocks):
         files.append(tmp_path / f"readme_{number}.py")
         files[-1].write_text(block, encoding="utf-8")
+    imports = [f"from burn.{one} import {', '.join(dir(getattr(burn, one)))}" for one in PACKAGES]
+    files.append(tmp_path / "names.py")
+    files[-1].write_text("\n".join(imports), encoding="utf-8")
     result = run_python("-m", "mypy", *files)  # strictly: see pyproject.toml
     assert result.returncode == 0, result.stdout

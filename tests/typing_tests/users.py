@@ -6,6 +6,7 @@ An ignore that is not needed is an error, so each one here says that the line is
 from typing import assert_type
 
 import burn
+from burn import nn
 from burn.testing import assert_close
 
 
@@ -65,10 +66,45 @@ def traced(x: burn.Tensor) -> int:
     return program.cost().total.flops
 
 
+class Net(nn.Module):
+    buffers = ("mean",)
+
+    def __init__(self, width: int, *, device: burn.Device | None = None) -> None:
+        self.first = nn.Linear(2, width, device=device)
+        self.layers = [nn.Sequential(nn.ReLU(), nn.LayerNorm(width)) for _ in range(2)]
+        self.mean = burn.zeros(width)
+
+    def forward(self, x: burn.Tensor) -> burn.Tensor:
+        x = self.first(x) - self.mean
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+
+def fitted(x: burn.Tensor, device: burn.Device) -> dict[str, burn.Tensor]:
+    net = Net(4, device=device)
+    assert_type(net.to(device).train(), Net)
+    assert_type(net.first.weight, burn.Tensor)
+    assert_type(net.parameters(), list[burn.Tensor])
+    schedule = burn.optim.schedules.cosine(0.1, 100)
+    optimizer = burn.optim.AdamW(net, schedule, weight_decay=0.1, clip_norm=1.0)
+    optimizer.step(nn.functional.mse_loss(net(x), x).backward())
+    assert_type(optimizer.learning_rate, float)
+    gradients = burn.grad(lambda net: (net(x) ** 2).mean())(net)
+    _, state = optimizer.update(net, gradients, optimizer.init(net))
+    assert_type(state, burn.optim.State)
+    report(str(net.summary(x)), [net.num_parameters])
+    return net.state_dict()
+
+
 def typos(x: burn.Tensor) -> None:
     burn.ir.traced(burn.exp, x)  # type: ignore[attr-defined]
     burn.summ(x)  # type: ignore[attr-defined]
     burn.linalg.inverse(x)  # type: ignore[attr-defined]
     burn.testing.assert_near(x, x)  # type: ignore[attr-defined]
+    nn.Liner(2, 3)  # type: ignore[attr-defined]
+    nn.Linear(2, 3, biass=False)  # type: ignore[call-arg]
+    burn.optim.Adamm()  # type: ignore[attr-defined]
+    burn.optim.Adam(lr=0.1)  # type: ignore[call-arg]
     x.summ()  # type: ignore[attr-defined]
     x.sum(dim=0)  # type: ignore[call-arg]
