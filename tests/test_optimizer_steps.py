@@ -340,3 +340,16 @@ def test_an_error_of_many_parameters_shows_a_few():
         burn.optim.adam_step(many, [*many[:-1], Y], many, many, step=1)
     assert "parameter 99" in str(caught.value)
     assert len(str(caught.value)) < 1000
+
+
+@each_device
+@pytest.mark.parametrize("rate", [0.0, 1e-39, 1e-31])
+def test_a_step_of_the_smallest_learning_rate_changes_nothing(device, rate):
+    parameters, gradients, zeros = (
+        [burn.asarray(one, device=device, dtype="float32")]
+        for one in ([2.0, 3.0], [0.0, 1.0], [0.0, 0.0])
+    )
+    found, *_ = burn.optim.adam_step(
+        parameters, gradients, zeros, zeros, step=1, learning_rate=rate
+    )
+    assert found[0].tolist() == [2.0, 3.0]

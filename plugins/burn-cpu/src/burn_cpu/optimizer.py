@@ -37,6 +37,9 @@ _BLOCK: Final = 32768
 _SMALL: Final = 4096
 """Parameters with fewer elements are joined."""
 
+_LEAST_RATE: Final = 1e-30
+"""Magnitude of a learning rate; dividing by a smaller one may overflow float32."""
+
 _Step: TypeAlias = Callable[[list[Any], list[Array], Array], None]
 
 
@@ -280,8 +283,10 @@ def _sgd(
         following = results[1]
         if momentum:
             np.multiply(velocity, constant(momentum, parameter.dtype), out=following)
-            added = np.multiply(gradient, number(1.0 - dampening), out=work)
-            following += added if dampening else gradient
+            added = gradient
+            if dampening:
+                added = np.multiply(gradient, number(1.0 - dampening), out=work)
+            following += added
         else:
             following[...] = gradient
     direction = following
@@ -313,14 +318,16 @@ def _adam(
     _mean(second_moment, square, beta2, second, work)
     root = second if largest_moment is None else np.maximum(largest_moment, second, out=largest[0])
     rate, scale = adam_rates(step, learning_rate, beta1, beta2)
-    if not rate:  # the divisor below is divided by the rate
-        out[...] = parameter
-        return
-    # rate * m / (scale * sqrt(v) + epsilon); dividing by the rate in the divisor saves a pass
     np.sqrt(root, out=work)
-    work *= number(scale / rate)
-    work += number(epsilon / rate)
-    np.divide(first, work, out=work)
+    if abs(rate) < _LEAST_RATE:
+        work *= number(scale)
+        work += number(epsilon)
+        np.divide(first, work, out=work)
+        work *= number(rate)
+    else:  # rate * m / (scale * sqrt(v) + epsilon); the rate in the divisor saves a pass
+        work *= number(scale / rate)
+        work += number(epsilon / rate)
+        np.divide(first, work, out=work)
     _move(parameter, work, 1.0 - learning_rate * weight_decay if decoupled else 1.0, out)
 
 
