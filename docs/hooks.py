@@ -293,10 +293,10 @@ def public_functions(module: Any, names: Iterable[str]) -> list[str]:
     return found
 
 
-def _entry(public: str, path: str) -> str:
-    """The documentation of a function, with the public name as its heading and its anchor."""
+def _entry(public: str, path: str, more: str = "") -> str:
+    """The documentation of an object, with the public name as its heading and its anchor."""
     name = public.rpartition(".")[2]
-    options = f"{{heading: {public}, toc_label: {name}}}"
+    options = f"{{heading: {public}, toc_label: {name}{more}}}"
     return f'<a id="{public}"></a>\n\n::: {path}\n    options: {options}\n'
 
 
@@ -342,7 +342,11 @@ def classes_page(package: str, title: str, text: str) -> Iterator[str]:
     for module in sorted(chapters, key=lambda one: (one not in _BASES, one)):
         yield f"## {_title(module)}\n\n{_about(module)}\n"
         for name in chapters[module]:
-            yield _entry(f"{package}.{name}", f"{module}.{name}")
+            yield _entry(
+                f"{package}.{name}",
+                f"{module}.{name}",
+                ", merge_init_into_class: true, show_bases: false",
+            )
 
 
 _BASES = ("burn.nn.module", "burn.optim.optimizer")
