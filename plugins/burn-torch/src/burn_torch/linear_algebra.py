@@ -57,7 +57,9 @@ class LinearAlgebraOps(TorchOps):
         self, x: Tensor, weight: Tensor, bias: Tensor | None, *, transposed: bool = False
     ) -> Tensor:
         """`torch.nn.functional.linear` if transposed, else `torch.addmm`."""
-        if transposed and x.dtype in HALF_FLOATS:  # torch's linear may round before it adds the bias
+        if (
+            transposed and x.dtype in HALF_FLOATS
+        ):  # torch's linear may round before it adds the bias
             weight, transposed = weight.mT, False
         function, inputs, outputs = (_linear, 1, 0) if transposed else (_affine, 0, 1)
         if weight.dim() != 2 or not x.dim() or x.size(-1) != weight.size(inputs):

@@ -203,7 +203,7 @@ def _layer(
     training: bool,
 ) -> tuple[Tensor, ...]:
     """The outputs of torch's layer."""
-    first = [state.unsqueeze(0) for state in states]
+    first = [state.contiguous().unsqueeze(0) for state in states]  # cuDNN takes no others
     function = getattr(_functions, kind.name)
     flags = (True, 1, 0.0, training, False, False)  # biases, layers, dropout, ..., batch first
     steps = x.flip(0) if reverse else x

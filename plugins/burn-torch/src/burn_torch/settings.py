@@ -41,14 +41,21 @@ class Precision:
 
     def __init__(self, library: str, kind: str) -> None:
         self._key = (library, kind)
+        self._contexts = 0
         self.is_reduced: Callable[[], bool] = _never
-        """Whether torch is set to round operands now."""
+        """Whether torch is set to round operands, or another call has changed that for a while.
+
+        The setting that it changes back to may be another one, so such a call has to be waited for.
+        """
         if library == "mkldnn" and not _has_bfloat16_products():
             return
         if _get is not None and library in ("cuda", "mkldnn"):
-            self.is_reduced = lambda: _get(library, kind) not in _EXACT_SETTINGS
+            self.is_reduced = lambda: (
+                self._contexts > 0 or _get(library, kind) not in _EXACT_SETTINGS
+            )
         elif self._key in _BEFORE_2_9:
-            self.is_reduced = getattr(torch._C, _BEFORE_2_9[self._key][0])
+            allows_tf32 = getattr(torch._C, _BEFORE_2_9[self._key][0])
+            self.is_reduced = lambda: self._contexts > 0 or allows_tf32()
 
     def exact(self) -> contextlib.AbstractContextManager[None]:
         """Context in which operands of float32 products are not rounded."""
@@ -64,11 +71,13 @@ class Precision:
     def _set_to(self, precision: str) -> Iterator[None]:
         with _lock:
             before = _get(*self._key) if _get is not None else None
+            self._contexts += 1
             self._change(precision)
             try:
                 yield
             finally:
                 self._change(before)
+                self._contexts -= 1
 
     def _change(self, precision: str | None) -> None:
         if _set is not None:
