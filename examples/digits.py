@@ -94,12 +94,7 @@ EPOCHS = {"dense": 60, "convolutional": 15}
 def train(network: nn.Module, data: Digits, epochs: int) -> list[float]:
     """Go through the data in random order, `epochs` times; the mean loss of each time."""
     device = data.images.device
-    steps = -(-len(data) // BATCH)  # of an epoch
-    optimizer = burn.optim.AdamW(
-        network,
-        lambda step: LEARNING_RATE * (1 - (step - 1) // steps / epochs),
-        weight_decay=WEIGHT_DECAY,
-    )
+    optimizer = burn.optim.AdamW(network, weight_decay=WEIGHT_DECAY)
     losses: list[float] = []
     with Progress(
         TextColumn("training"),
@@ -109,7 +104,8 @@ def train(network: nn.Module, data: Digits, epochs: int) -> list[float]:
         TimeElapsedColumn(),
     ) as progress:
         bar = progress.add_task("training", total=epochs, loss=float("nan"), accuracy=0.0)
-        for _ in range(epochs):
+        for epoch in range(epochs):
+            optimizer.learning_rate = LEARNING_RATE * (1 - epoch / epochs)
             order = burn.random.permutation(len(data), device=device)
             total = burn.zeros((), dtype=data.images.dtype, device=device)
             for start in range(0, len(data), BATCH):
