@@ -370,6 +370,25 @@ def test_a_program_takes_and_returns_modules():
         np.testing.assert_array_equal(x.numpy(), y.numpy())
 
 
+def test_a_program_refuses_modules_whose_constants_are_others():
+    net = Net(device=PLAIN)
+    program = burn.ir.trace(lambda net, x: net(x), net, example())
+    updated = burn.tree.map(lambda x: x * 2, net)
+    burn.testing.assert_close(program(updated, example()), updated(example()))
+    with pytest.raises(burn.ArgumentError, match="mean of a Net is another tensor"):
+        program(copy.deepcopy(net), example())
+    updated.width = 4
+    with pytest.raises(burn.ArgumentError, match="width of a Net is 4 where it was 3 when"):
+        program(updated, example())
+    updated.width, updated.scales = 3, (*net.scales[:2], "other")
+    with pytest.raises(burn.ArgumentError, match=r"scales\.2 of a Net is 'other'"):
+        program(updated, example())
+    for change in (net.eval, lambda: net.train().first.set_precision(nn.Precision("float64"))):
+        change()
+        with pytest.raises(burn.ArgumentError, match="was called after it was traced"):
+            program(net, example())
+
+
 def test_frozen_parameters_are_constants_to_grad():
     net = Net(device=PLAIN).freeze("first.*")
     gradient = burn.grad(loss_of)(net, example())

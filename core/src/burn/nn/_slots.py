@@ -11,7 +11,7 @@ from burn.tensor.tensor import Tensor
 if TYPE_CHECKING:
     from burn.nn.module import Module
 
-__all__ = ["STATE", "Slot", "found_in", "is_container", "modules_of", "slots_of"]
+__all__ = ["STATE", "Slot", "found_in", "is_container", "modules_of", "slots_of", "walk"]
 
 STATE = "_module_state"
 """The attribute of a module that is none of the user's."""
@@ -67,12 +67,17 @@ def slots_of(module: Module) -> list[Slot]:
 
     A module at several paths has the first; a tensor at several paths has a slot for each.
     """
-    return [slot for slot in _walk(module, "", set()) if isinstance(slot, Slot)]
+    return [slot for slot in walk(module) if isinstance(slot, Slot)]
 
 
 def modules_of(module: Module) -> list[tuple[str, Module]]:
     """Every module of a tree with its path, the root first, each once."""
-    return [one for one in _walk(module, "", set()) if not isinstance(one, Slot)]
+    return [one for one in walk(module) if not isinstance(one, Slot)]
+
+
+def walk(module: Module) -> Iterator[Slot | tuple[str, Module]]:
+    """All of `slots_of` and `modules_of`; a module comes before its tensors."""
+    return _walk(module, "", set())
 
 
 def found_in(value: object, owner: Module, name: str) -> Iterator[Slot | tuple[str, Module]]:

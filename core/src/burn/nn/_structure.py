@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from burn.devices import running_trace
-from burn.nn._slots import STATE, is_container, slots_of
+from burn.nn._slots import STATE, Slot, is_container, walk
 from burn.tensor.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -27,16 +27,27 @@ class Skeleton:
         Of its trainable parameters, each tensor once.
     tensors : tuple of object
         These parameters, or what stands for them.
+    modes : tuple of object
+        Of each module whether `Module.eval` was called last, and its precision.
     """
 
     def __init__(self, module: Module) -> None:
         self.module = module
         found: dict[int, tuple[str, Tensor]] = {}
-        for slot in slots_of(module):
-            if slot.is_parameter and not slot.is_frozen:
-                found.setdefault(id(slot.tensor), (slot.path, slot.tensor))
+        modes = []
+        for one in walk(module):
+            if not isinstance(one, Slot):
+                state = one[1]._module_state
+                modes.append((state.is_eval, state.precision))
+            elif one.is_parameter and not one.is_frozen:
+                found.setdefault(id(one.tensor), (one.path, one.tensor))
         self.paths = tuple([path for path, _ in found.values()])
         self.tensors: tuple[Any, ...] = tuple([tensor for _, tensor in found.values()])
+        self.modes = tuple(modes)
+
+    def constants(self) -> Iterator[tuple[str, Any]]:
+        """By its path, all that a program of the module keeps: what is no trainable parameter."""
+        return _constants(self.module, "", set(map(id, self.tensors)))
 
     def release(self) -> None:
         """Keep a copy of the module without its trainable parameters."""
@@ -71,6 +82,26 @@ def unflatten(skeleton: Skeleton, leaves: Sequence[Any]) -> Module:
     """
     values = dict(zip(map(id, skeleton.tensors), leaves, strict=True))
     return copy_with(skeleton.module, values, {})
+
+
+def _constants(value: Any, path: str, seen: set[int]) -> Iterator[tuple[str, Any]]:
+    is_module = hasattr(value, STATE)
+    if not is_module and not is_container(value):
+        if id(value) not in seen:
+            yield path, value
+        return
+    if id(value) in seen:
+        return
+    seen.add(id(value))
+    if is_module:
+        items: Iterable[tuple[Any, Any]] = [
+            item for item in vars(value).items() if item[0] != STATE
+        ]
+    else:
+        yield path, (type(value), len(value))
+        items = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, one in items:
+        yield from _constants(one, f"{path}.{key}" if path else str(key), seen)
 
 
 def copy_with(

@@ -9,8 +9,6 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-import numpy as np
-
 from burn.autodiff import AutodiffTensor, Leaf, is_wrapped, untracked
 from burn.devices import VMAP, Device, TensorType, transforms
 from burn.devices.transfer import fail
@@ -30,6 +28,7 @@ from burn.ir import Execution, GraphIr, OperationIr, ScalarIr, TensorIr
 from burn.ops.arguments import python_number
 from burn.ops.quiet import is_busy
 from burn.transforms._arguments import is_tensor
+from burn.transforms._constants import check_module, is_same, modules_in
 from burn.tree import Structure, flatten, paths, unflatten
 
 if TYPE_CHECKING:
@@ -122,6 +121,11 @@ class Calling:
     rebound: tuple[tuple[int, Result], ...] = ()
     same: tuple[tuple[int, int], ...] = ()
     device: Device | None = None
+
+    @functools.cached_property
+    def modules(self) -> list[Any]:
+        """What the structure has of modules beside their trainable parameters."""
+        return modules_in(self.structure)
 
     @functools.cached_property
     def is_tracked(self) -> bool:
@@ -266,6 +270,9 @@ class Program(GraphIr):
         leaves, structure = flatten(args)
         if structure != calling.structure:
             raise _other_containers(calling, args)
+        if calling.modules:
+            for expected, given in zip(calling.modules, modules_in(structure), strict=True):
+                check_module(expected, given)
         inputs, tensors, layered = self._inputs(leaves)
         where = self._device(tensors, device)
         is_layered = any(map(is_wrapped, inputs))
@@ -519,22 +526,7 @@ def _number(argument: Argument, value: Any) -> Any:
 
 def _check_same(argument: Argument, value: Any) -> None:
     expected = argument.value
-    kind = expected.__class__
-    if kind is np.ndarray:
-        is_same = value.__class__ is kind and (
-            (value.dtype, value.shape, value.tobytes())
-            == (expected.dtype, expected.shape, expected.tobytes())
-        )
-    elif value is expected:
-        return
-    elif kind in {float, complex}:  # 0.0 is not -0.0, and NaN is NaN
-        is_same = value.__class__ is kind and repr(value) == repr(expected)
-    else:
-        try:
-            is_same = value.__class__ is kind and bool(value == expected)
-        except Exception:  # noqa: BLE001 — of whatever class the value is
-            is_same = False
-    if not is_same:
+    if not is_same(value, expected):
         raise ArgumentError(
             f"{argument.name} is {value!r}, and the program was traced with {expected!r}",
             hint="Trace the function for this value too; burn.ir.RuntimeNumber is an example of a "

@@ -1,0 +1,65 @@
+"""What a program has as constants: values of arguments, and all of a module but its parameters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from burn.errors import ArgumentError
+from burn.transforms._arguments import is_tensor
+from burn.tree import Structure
+
+__all__ = ["check_module", "is_same", "modules_in"]
+
+
+def modules_in(structure: Structure) -> list[Any]:
+    """What containers have of modules beside their trainable parameters."""
+    own = [structure.metadata] if hasattr(structure.metadata, "constants") else []
+    parts = [modules_in(child) for child in structure.children if child.kind is not None]
+    return own + [one for part in parts for one in part]
+
+
+def check_module(expected: Any, given: Any) -> None:
+    """Raise ArgumentError unless all of a module but its trainable parameters is as traced."""
+    kind = type(given.module).__name__
+    if given.modes != expected.modes:
+        raise ArgumentError(
+            f"in a {kind} train(), eval() or set_precision() was called after it was traced",
+            hint="Trace the function for this mode too",
+            operation="a program",
+        )
+    if given.module is expected.module:
+        return
+    constants = dict(expected.constants())
+    for path, value in given.constants():
+        wanted = constants.get(path, value)
+        if is_same(value, wanted):
+            continue
+        what = f"{value!r} where it was {wanted!r}"
+        if is_tensor(value) and is_tensor(wanted):
+            what = "another tensor than"
+        raise ArgumentError(
+            f"{path} of a {kind} is {what} when the program was traced",
+            hint="All but the trainable parameters of a module is constant in a program: trace the "
+            "function for this module too",
+            operation="a program",
+        )
+
+
+def is_same(value: Any, expected: Any) -> bool:
+    """Whether a value is what a program was traced with, as far as Python tells."""
+    kind = expected.__class__
+    if value is expected or is_tensor(expected):
+        return value is expected
+    if kind is np.ndarray:
+        return value.__class__ is kind and (
+            (value.dtype, value.shape, value.tobytes())
+            == (expected.dtype, expected.shape, expected.tobytes())
+        )
+    if kind in {float, complex}:  # 0.0 is not -0.0, and NaN is NaN
+        return value.__class__ is kind and repr(value) == repr(expected)
+    try:
+        return value.__class__ is kind and bool(value == expected)
+    except Exception:  # noqa: BLE001 — of whatever class the value is
+        return False
