@@ -40,8 +40,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         "authors/required-ops.md": required_page(),
         "reference/ops.md": ops_page(),
         "reference/functions.md": functions_page(),
-        "reference/nn.md": classes_page("burn.nn", "Modules", _MODULES),
-        "reference/optim.md": classes_page("burn.optim", "Optimizers", _OPTIMIZERS),
+        "reference/nn.md": classes_page("burn.nn", "Modules", _MODULES, _RETURNED),
+        "reference/optim.md": classes_page("burn.optim", "Optimizers", _OPTIMIZERS, _SCHEDULES),
         "reference/parity.md": parity_page(Path(config.docs_dir)),
     }
     for path, lines in pages.items():
@@ -330,8 +330,17 @@ to use them. [Functions](functions.md) has those of `burn.optim` and `burn.optim
 """
 
 
-def classes_page(package: str, title: str, text: str) -> Iterator[str]:
-    """Every public class of a package, by the modules that define them."""
+_RETURNED = (
+    "burn.nn.summary.Summary",
+    "burn.nn.summary.ModuleSummary",
+    "burn.nn._state_dict.LoadReport",
+)
+
+_SCHEDULES = ("burn.optim.schedules.Schedule",)
+
+
+def classes_page(package: str, title: str, text: str, returned: Iterable[str]) -> Iterator[str]:
+    """Every public class of a package, by the modules that define them; what they return."""
     yield f"# {title}\n\n{text}"
     public = importlib.import_module(package)
     chapters: dict[str, list[str]] = {}
@@ -347,6 +356,9 @@ def classes_page(package: str, title: str, text: str) -> Iterator[str]:
                 f"{module}.{name}",
                 ", merge_init_into_class: true, show_bases: false",
             )
+    yield "## What they return\n"
+    for path in returned:
+        yield f"::: {path}\n"
 
 
 _BASES = ("burn.nn.module", "burn.optim.optimizer")
