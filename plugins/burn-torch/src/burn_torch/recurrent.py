@@ -161,11 +161,15 @@ class RecurrentOps(TorchOps):
 
 
 def _suits(operands: Sequence[Any], kind: _Kind, states: int) -> bool:
-    """Whether torch computes a call, or its gradient: nothing is empty, and some gradient is given.
+    """Whether torch computes a call, or its gradient, and exactly.
+
+    It does if nothing is empty, and some gradient is given.
 
     Raises an error if the shapes do not fit each other.
     """
     x, *rest = operands
+    if kind is _RNN["tanh"] and x.is_cuda and x.dtype is torch.float32:
+        return False  # cuDNN's tanh of float32 there is 7e-6 from the exact one, at 1 on an H200
     weight_ih, weight_hh, *biases = rest[states : states + 4]
     names = ("h", "c")[:states]
     shape = recurrent_shape(
