@@ -583,6 +583,30 @@ def test_precision_computes_in_another_dtype_than_that_of_the_parameters():
     assert output.inner().astype("bfloat16").astype("float32").tolist() == output.tolist()
 
 
+def test_a_module_with_its_own_precision_has_the_parameters_that_it_shares_in_full():
+    net = Tied(AUTODIFF).set_precision(nn.Precision("bfloat16"))
+    net.head.set_precision(nn.Precision("float32"))
+    one = burn.eye(4, device=PLAIN)
+    expected = burn.linalg.matrix_transpose(net.embed.weight)
+    burn.testing.assert_close(net(one) - net.embed(one).astype("bfloat16"), expected, atol=0)
+
+
+def test_calls_in_another_precision_add_to_the_lists_of_a_module():
+    class Logging(nn.Module):
+        def __init__(self):
+            self.layer = nn.Linear(2, 3, device=PLAIN)
+            self.shapes = []
+
+        def forward(self, x):
+            self.shapes.append(x.shape)
+            return self.layer(x)
+
+    model = Logging().set_precision(nn.Precision("bfloat16"))
+    model(example())
+    model(example()[:1])
+    assert model.shapes == [(3, 2), (1, 2)]
+
+
 def test_a_module_below_may_have_its_own_precision():
     net = nn.Sequential(nn.Linear(2, 3, device=AUTODIFF), nn.Linear(3, 2, device=AUTODIFF))
     net[1].set_precision(nn.Precision("float32"))

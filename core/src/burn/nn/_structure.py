@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from burn.devices import running_trace
-from burn.nn._slots import STATE, Slot, is_container, walk
+from burn.nn._slots import STATE, Slot, found_in, is_container, walk
 from burn.tensor.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -134,7 +134,9 @@ def _copied(value: Any, memo: dict[int, Any], *, is_cast: bool) -> Any:
         copy = memo[id(value)] = object.__new__(type(value))
         members = vars(copy)
         for name, one in vars(value).items():
-            members[name] = _copied(one, memo, is_cast=is_cast)
+            # A call adds to lists of other things, and the module keeps what it adds.
+            is_shared = is_cast and not any(found_in(one, value, name))
+            members[name] = one if is_shared else _copied(one, memo, is_cast=is_cast)
         state = value._module_state
         inherits = state.inherits or bool(state.tracks)
         source = value if is_cast else None

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from burn.errors import DTypeError
 from burn.functions.normalize import as_dtype
-from burn.nn._slots import STATE, modules_of, slots_of
+from burn.nn._slots import STATE, slots_of
 from burn.nn._structure import copy_with
 from burn.tensor.tensor import Tensor
 from burn.tree import map as map_leaves
@@ -91,14 +91,18 @@ class Precision:
         args, keywords : tuple and dict
             Of the call.
         """
-        copies: dict[int, Any] = {}
-        values = {
-            id(slot.tensor): _as(slot.tensor, self.compute)
+        others = _with_own_precision(module)
+        apart = {id(inner) for one in others for inner in one.modules()}
+        copies: dict[int, Any] = {id(one): one for one in others}
+        tensors = {
+            id(slot.tensor): slot.tensor
             for slot in slots_of(module)
-            if slot.is_parameter and id(slot.owner) not in _of_others(module)
+            if slot.is_parameter and id(slot.owner) not in apart
         }
+        values = {key: _as(tensor, self.compute) for key, tensor in tensors.items()}
         copy = copy_with(module, values, copies, is_cast=True)
-        copied = [(one, copies[id(one)]) for _, one in modules_of(module)]
+        found = [(one, copies.get(id(one), one)) for one in module.modules()]
+        copied = [(original, one) for original, one in found if original is not one]
         before = [dict(vars(one)) for _, one in copied]
         args, keywords = _cast((args, keywords), self.compute)
         try:
@@ -116,14 +120,10 @@ def _take_over(original: Module, copy: Module, before: dict[str, Any]) -> None:
             setattr(original, name, value)
 
 
-def _of_others(module: Module) -> set[int]:
-    """The modules below one that have a precision of their own, with all below them."""
-    return {
-        id(inner)
-        for _, one in modules_of(module)
-        if one is not module and one._module_state.precision is not None
-        for _, inner in modules_of(one)
-    }
+def _with_own_precision(module: Module) -> list[Module]:
+    """The modules below one that have a precision of their own: they convert for themselves."""
+    below = module.modules()[1:]
+    return [one for one in below if one._module_state.precision is not None]
 
 
 def _float(dtype: DTypeLike, name: str) -> DType:
