@@ -256,3 +256,18 @@ def test_a_program_gives_parameters_their_new_values_as_leaves():
     before = len(seen)
     step(layer)
     assert len(seen) == before + 1
+
+
+def test_a_leaf_that_the_function_makes_is_one_for_each_call_of_the_program():
+    leaf = burn.asarray([1.0, 2.0], device=burn.Device("cpu").autodiff()).require_grad()
+
+    def f(x):
+        return (x * 2.0).detach().require_grad(), x, x * 3.0
+
+    program = burn.ir.trace(f, leaf)
+    for made, same, computed in (f(leaf), program(leaf)):
+        assert (made.is_require_grad, same.is_require_grad) == (True, True)
+        assert (computed.is_tracked, computed.is_require_grad) == (True, False)
+        assert (made * made).sum().backward()[made].tolist() == [4.0, 8.0]
+    first, second = program(leaf)[0], program(leaf)[0]
+    assert (first * second).sum().backward()[first].tolist() == second.tolist()

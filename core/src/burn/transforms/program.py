@@ -80,7 +80,7 @@ class Result(NamedTuple):
         Whether it is tracked by leaves among the inputs, since the function does not take their
         gradients itself.
     is_leaf : bool
-        Of what the function rebinds: whether the tensor is a leaf then.
+        Whether it is a leaf that the function makes.
     """
 
     layers: tuple[str, ...] = ()
@@ -290,7 +290,9 @@ class Program(GraphIr):
         if calling.rebound:
             self._rebind(leaves, made[len(made) - len(calling.rebound) :])
         rest = iter(made)
-        results = [next(rest) if one.__class__ is Result else one for one in calling.results]
+        results = [
+            _result(next(rest), one) if one.__class__ is Result else one for one in calling.results
+        ]
         return unflatten(calling.result_structure, results)
 
     def _inputs(self, leaves: Sequence[Any]) -> tuple[list[Any], list[Tensor], list[Device]]:
@@ -473,6 +475,11 @@ def _other_leaf(calling: Calling, first: int, second: int) -> ArgumentError:
         hint="Trace the function for tensors that differ; or pass the leaf once",
         operation="a program",
     )
+
+
+def _result(x: Tensor, result: Result) -> Tensor:
+    """A result, as a leaf if the function makes one of it."""
+    return dispatch.require_grad(dispatch.detach(x)) if result.is_leaf else x
 
 
 def _untracked(x: Tensor, result: Result) -> Tensor:

@@ -176,6 +176,10 @@ class Tracing:
             outer = outer._outer
         return outer is not None
 
+    def is_leaf_from_outside(self, x: Tensor) -> bool:
+        """Whether a leaf is an input of the program, and was not made by the function."""
+        return any(x.primitive.node is leaf for leaf in self._leaves.values())
+
     def tracks(self, x: Tensor) -> bool:
         """Whether a result has a graph that may lead to a leaf among the inputs."""
         node = getattr(x.primitive, "node", None)
@@ -344,7 +348,9 @@ def _traced(function: Callable[..., Any], examples: tuple[Any, ...]) -> tuple[Re
 
 
 def _result_of(x: Tensor, trace: Tracing) -> Result:
-    return Result(x.device.layers, x.device.is_checkpointing, trace.tracks(x))
+    is_leaf = dispatch.is_require_grad(x) and not trace.is_leaf_from_outside(x)
+    is_tracked = trace.tracks(x) and not is_leaf
+    return Result(x.device.layers, x.device.is_checkpointing, is_tracked, is_leaf)
 
 
 def _rebound_result(x: Tensor) -> Result:
