@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from burn.devices import AUTODIFF, running_trace
+from burn.devices import AUTODIFF
 from burn.errors import AutodiffError, DTypeError
 from burn.functions.common import dispatch
 from burn.functions.normalize import check_tensor
@@ -61,11 +61,8 @@ def constant(gradient: Tensor, path: str, operation: str) -> Tensor:
 
 
 def with_value(x: Tensor, value: Tensor) -> Tensor:
-    """A new value of a parameter, which is a leaf if the parameter is, but not in a program."""
-    if not is_leaf(x):
-        return value
-    new = dispatch.from_inner(value, x.device)
-    return new if running_trace() is not None else new.require_grad()
+    """A new value of a parameter, which is a leaf if the parameter is."""
+    return dispatch.from_inner(value, x.device).require_grad() if is_leaf(x) else value
 
 
 def converted(value: Tensor, x: Tensor) -> Tensor:
