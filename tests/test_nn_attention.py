@@ -16,6 +16,7 @@ from burn.errors import (
     OperandTypeError,
     OutOfRangeError,
     ShapeError,
+    TraceError,
 )
 from burn.nn import functional as F
 
@@ -490,6 +491,16 @@ def test_a_cache_writes_in_place_and_begins_again_with_another_batch():
         cache.append(*[burn.concat([one, one]) for one in (key, value)])
     cache.reset()
     assert cache.append(*[burn.concat([one, one]) for one in (key, value)])[0].shape[0] == 2
+
+
+def test_a_cache_in_a_traced_function_is_refused():
+    module = nn.MultiHeadAttention(8, 2, is_causal=True, device=CPU)
+    x, cache = burn.ones((1, 1, 8), device=CPU), nn.KeyValueCache(4)
+    for _ in range(2):
+        with pytest.raises(TraceError, match="would be a constant of the program"):
+            burn.ir.trace(lambda x: module(x, cache=cache), x)
+        module(x, cache=cache)
+    assert cache.length == 2
 
 
 def test_a_full_cache_and_tracked_keys_are_refused():

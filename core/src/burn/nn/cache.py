@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from burn.errors import AutodiffError, OutOfRangeError, ShapeError
+from burn.devices import running_trace
+from burn.errors import AutodiffError, OutOfRangeError, ShapeError, TraceError
 from burn.functions.creation import zeros
 
 if TYPE_CHECKING:
@@ -72,12 +73,21 @@ class KeyValueCache:
             If one is tracked.
         ShapeError
             If the other axes, the dtype or the device are not those of the positions before.
+        TraceError
+            In a function that is traced.
         """
         start, stop = self.length, self.length + key.shape[-2]
         if stop > self.max_length:
             raise OutOfRangeError(
                 f"{stop} positions in a cache for {self.max_length}",
                 hint="Call reset() for another sequence; or make a longer cache",
+                operation="KeyValueCache",
+            )
+        if running_trace() is not None:
+            raise TraceError(
+                "the number of positions before would be a constant of the program",
+                hint="Trace a function of keys and values that are arguments, and a mask of those "
+                "that are there",
                 operation="KeyValueCache",
             )
         _check_untracked("KeyValueCache", key, value)
