@@ -673,3 +673,40 @@ def test_a_layer_is_differentiated_by_grad_and_mapped_by_vmap(case):
         single = leaves(layer(*[one[index] for one in stacked]))
         for one, other in zip(mapped, single, strict=True):
             np.testing.assert_allclose(one[index].numpy(), other.numpy(), rtol=1e-9, atol=1e-9)
+
+
+def test_a_layer_of_a_sequence_is_replaced():
+    net = nn.Sequential(nn.Linear(2, 3), nn.Tanh(), nn.Linear(3, 2))
+    net[-1] = nn.Linear(3, 4, bias=False)
+    assert [repr(one) for one in net[1:]] == ["Tanh()", "Linear(3, 4, bias=False)"]
+    assert [path for path, _ in net.named_parameters()] == ["0.weight", "0.bias", "2.weight"]
+    net[0] = nn.Linear(2, 3).to(burn.Device("cpu").autodiff())
+    assert len(net(burn.ones((1, 2))).sum().backward()) == 2
+    with pytest.raises(burn.OperandTypeError, match=r"module 1 .* int"):
+        net[1] = 3
+    with pytest.raises(IndexError):
+        net[3] = nn.Tanh()
+
+
+def test_a_frozen_layer_with_buffers_is_shown_as_frozen():
+    net = nn.Sequential(nn.BatchNorm1d(2), nn.BatchNorm1d(2), nn.Tanh()).freeze("0.*", "1.weight")
+    lines = repr(net).splitlines()
+    assert ["# frozen" in line for line in lines] == [False, True, False, False, False]
+
+
+def test_a_precision_and_a_pattern_of_another_type_change_nothing():
+    net = nn.Linear(2, 2)
+    with pytest.raises(burn.OperandTypeError, match=r"set_precision: got 'bfloat16'.*Precision\("):
+        net.set_precision("bfloat16")
+    assert net(burn.ones((1, 2))).dtype == burn.float32
+    for wrong in (["weight"], 0, net):
+        with pytest.raises(burn.OperandTypeError, match=r'freeze: a pattern .*freeze\("first'):
+            net.freeze(wrong)
+
+
+def test_a_weight_that_another_module_computes_belongs_to_a_function():
+    device = burn.Device("cpu").autodiff()
+    main, other = nn.Linear(2, 2, device=device), nn.Linear(2, 4, device=device)
+    main.weight = other(burn.ones(2, device=device)).reshape((2, 2))
+    with pytest.raises(burn.AutodiffError, match=r"weight was computed .*functional\.linear"):
+        main(burn.ones((1, 2)))

@@ -1022,3 +1022,29 @@ def test_representations_name_the_options():
         "nesterov=False)"
     )
     assert repr(optim.Adam().init([x])) == "State(step=0, of 1 parameters)"
+
+
+def test_a_module_that_grows_after_its_optimizer_is_an_error():
+    net = nn.Sequential(nn.Linear(2, 3), nn.Linear(3, 2)).to(CPU.autodiff())
+    optimizer, of_list = optim.SGD(net, 0.5), optim.SGD(net.parameters(), 0.5)
+    other = nn.Linear(2, 2).to(CPU.autodiff())
+    optimizer.step(other(net(burn.ones((1, 2)))).sum().backward())
+    net[1] = nn.Linear(3, 4).to(CPU.autodiff())
+    before = net[0].weight.tolist()
+    gradients = net(burn.ones((1, 2))).sum().backward()
+    message = r"SGD.step: the module has parameters .*: 1.weight, 1.bias\. .*list of parameters"
+    with pytest.raises(burn.ArgumentError, match=message):
+        optimizer.step(gradients)
+    assert net[0].weight.tolist() == before
+    of_list.step(gradients)
+    assert net[0].weight.tolist() != before
+    net[1].freeze()
+    optimizer.step(net(burn.ones((1, 2))).sum().backward())
+
+
+@pytest.mark.parametrize("wrong", [None, 3, {"weight": 0.5}])
+def test_only_gradients_are_accumulated(wrong):
+    accumulator = optim.GradientAccumulator()
+    with pytest.raises(burn.OperandTypeError, match=r"add: .*loss.backward\(\)"):
+        accumulator.add(wrong)
+    assert len(accumulator) == 0

@@ -6,7 +6,7 @@ import inspect
 import textwrap
 from typing import TYPE_CHECKING, Any, Final
 
-from burn.nn._slots import STATE, is_container
+from burn.nn._slots import STATE, is_container, slots_of
 from burn.tensor.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -75,9 +75,10 @@ def _joined(start: str, parts: list[str], end: str, notes: list[str]) -> str:
 
 def _note(value: Any) -> str:
     """A comment behind a module all of whose own parameters are frozen."""
-    frozen = value._module_state.frozen if hasattr(value, STATE) else ()
-    own = [name for name, one in vars(value).items() if isinstance(one, Tensor)] if frozen else []
-    return "  # frozen" if frozen and set(own) - set(value.buffers) <= set(frozen) else ""
+    if not hasattr(value, STATE) or not value._module_state.frozen:
+        return ""
+    own = [slot for slot in slots_of(value) if slot.owner is value and slot.is_parameter]
+    return "  # frozen" if own and all(slot.is_frozen for slot in own) else ""
 
 
 def _arguments(module: Module) -> tuple[list[str], set[str]]:

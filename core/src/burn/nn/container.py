@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from burn.errors import OperandTypeError
+from burn.nn._slots import STATE
 from burn.nn.module import Module
 
 __all__ = ["Sequential"]
@@ -41,18 +42,11 @@ class Sequential(Module):
         named = {str(index): one for index, one in enumerate(modules)}
         if len(modules) == 1 and isinstance(modules[0], OrderedDict):
             named = dict(modules[0])
-        for name, module in named.items():
-            if not callable(module):
-                raise OperandTypeError(
-                    f"module {name} is an object of type {type(module).__name__}",
-                    hint="Pass modules one by one: Sequential(*layers)",
-                    operation="nn.Sequential",
-                )
-        vars(self).update(named)
+        vars(self).update({name: _checked(module, name) for name, module in named.items()})
 
     @property
     def _sequence(self) -> list[Any]:
-        return [one for name, one in vars(self).items() if name != "_module_state"]
+        return [one for name, one in vars(self).items() if name != STATE]
 
     def forward(self, x: Any) -> Any:
         """The output of the last module, for an input of the first."""
@@ -70,3 +64,18 @@ class Sequential(Module):
         """A module by its index; a Sequential of several by a slice."""
         found = self._sequence[index]
         return Sequential(*found) if isinstance(index, slice) else found
+
+    def __setitem__(self, index: int, module: Any) -> None:
+        """Put a module instead of the one at an index, under its name."""
+        names = [name for name in vars(self) if name != STATE]
+        setattr(self, names[index], _checked(module, names[index]))
+
+
+def _checked(module: Any, name: str) -> Any:
+    if not callable(module):
+        raise OperandTypeError(
+            f"module {name} is an object of type {type(module).__name__}",
+            hint="Pass modules one by one: Sequential(*layers)",
+            operation="nn.Sequential",
+        )
+    return module

@@ -19,11 +19,11 @@ from burn.nn._reading import described, described_on_a_line
 from burn.nn._slots import STATE, Slot, found_in, is_container, modules_of, slots_of
 from burn.nn._state_dict import LoadReport, load
 from burn.nn._structure import flatten, unflatten
+from burn.nn.precision import Precision
 from burn.tensor.tensor import Tensor
 from burn.tree import register
 
 if TYPE_CHECKING:
-    from burn.nn.precision import Precision
     from burn.nn.summary import Summary
 
 __all__ = ["Module"]
@@ -306,6 +306,8 @@ class Module:
         ------
         ArgumentError
             If a pattern fits no parameter.
+        OperandTypeError
+            If a pattern is no string.
 
         Examples
         --------
@@ -341,6 +343,8 @@ class Module:
         ------
         ArgumentError
             If a pattern fits no parameter.
+        OperandTypeError
+            If a pattern is no string.
         """
         for slot in _matching(self, patterns, "unfreeze"):
             state = _own_state(slot.owner)
@@ -499,10 +503,21 @@ class Module:
         -------
         Module
             This one, with parameters of the dtype that `precision` names.
+
+        Raises
+        ------
+        OperandTypeError
+            If it is neither a Precision nor None.
         """
-        _own_state(self).precision = precision
+        if precision is not None and not isinstance(precision, Precision):
+            raise OperandTypeError(
+                f"got {precision!r}, which is no Precision",
+                hint='Write set_precision(nn.Precision(compute="bfloat16")); None removes it',
+                operation="Module.set_precision",
+            )
         if precision is not None and precision.parameters is not None:
             self.astype(precision.parameters)
+        _own_state(self).precision = precision
         return self
 
     def summary(self, *inputs: Any) -> Summary:
@@ -595,7 +610,8 @@ def _make_leaf(slot: Slot) -> None:
     if x.is_tracked:
         raise AutodiffError(
             f"{slot.path} was computed from other tensors, so it is no parameter",
-            hint=f"Name it among the buffers of {type(slot.owner).__name__}: buffers = "
+            hint="Compute with it by a function such as burn.nn.functional.linear, which keeps its "
+            f"gradient; or name it among the buffers of {type(slot.owner).__name__}: buffers = "
             f'("{slot.attribute}",); or assign its .detach()',
             operation=f"nn.{type(slot.owner).__name__}",
         )
@@ -622,6 +638,12 @@ def _matching(module: Module, patterns: tuple[str, ...], operation: str) -> list
     slots = [slot for slot in slots_of(module) if slot.is_parameter]
     found: set[int] = set()
     for pattern in patterns or ("*",):
+        if not isinstance(pattern, str):
+            raise OperandTypeError(
+                f"a pattern is a string, not an object of type {type(pattern).__name__}",
+                hint=f'Write {operation}("first.*", "last.bias"), or call it on the module below',
+                operation=f"Module.{operation}",
+            )
         fitting = [slot for slot in slots if fnmatch.fnmatchcase(slot.path, pattern)]
         if not fitting and patterns:
             raise ArgumentError(

@@ -6,13 +6,15 @@ import fnmatch
 from collections.abc import Sequence
 from typing import Any, Final
 
+from burn.dispatch import Gradients
 from burn.errors import ArgumentError, OperandTypeError
 from burn.functions.normalize import check_tensor
 from burn.nn.module import Module
+from burn.optim._slots import Slot
 from burn.tensor.tensor import Tensor
 from burn.tree import Structure, flatten
 
-__all__ = ["matching", "named_parameters", "named_tensors", "paths_of", "some"]
+__all__ = ["check_none_is_new", "matching", "named_parameters", "named_tensors", "paths_of", "some"]
 
 _SHOWN: Final = 8
 """Number of paths that an error lists."""
@@ -58,6 +60,21 @@ def named_parameters(parameters: Any, operation: str) -> list[tuple[str, Tensor]
         paths.add(path)
         tensors.add(id(x))
     return named
+
+
+def check_none_is_new(
+    module: Module, slots: Sequence[Slot], gradients: Gradients, operation: str
+) -> None:
+    """Raise ArgumentError if a parameter with a gradient came to a module after its optimizer."""
+    own = {id(slot.tensor) for slot in slots}
+    new = [path for path, x in module.named_parameters() if id(x) not in own and x in gradients]
+    if new:
+        raise ArgumentError(
+            f"the module has parameters that it got after its optimizer: {some(new)}",
+            hint="Make the optimizer when the model is complete. To leave them to another "
+            "optimizer, pass the list of parameters instead of the module",
+            operation=operation,
+        )
 
 
 def named_tensors(tree: Any) -> list[tuple[str, Any]]:

@@ -7,7 +7,8 @@ from typing import Any
 from burn.dispatch import Gradients
 from burn.errors import ArgumentError, OperandTypeError
 from burn.functions.normalize import as_flag
-from burn.tree import map as map_tree
+from burn.tensor.tensor import Tensor
+from burn.tree import leaves, map as map_tree
 
 __all__ = ["GradientAccumulator"]
 
@@ -55,7 +56,8 @@ class GradientAccumulator:
         Raises
         ------
         OperandTypeError
-            If some passes gave Gradients and others containers, or other containers.
+            If some passes gave Gradients and others containers, or other containers; or if there
+            is something else than tensors in them.
         """
         if self._count and isinstance(gradients, Gradients) is not isinstance(
             self._total, Gradients
@@ -63,6 +65,12 @@ class GradientAccumulator:
             raise OperandTypeError(
                 f"got {type(gradients).__name__} after {type(self._total).__name__}",
                 hint="Add the results of backward() alone, or of burn.grad alone",
+                operation="GradientAccumulator.add",
+            )
+        if not isinstance(gradients, Gradients) and not _are_tensors(leaves(gradients)):
+            raise OperandTypeError(
+                f"got an object of type {type(gradients).__name__}, without gradients",
+                hint="Add what loss.backward() or a function of burn.grad returned",
                 operation="GradientAccumulator.add",
             )
         if not self._count:
@@ -108,3 +116,7 @@ class GradientAccumulator:
             )
         self._total, self._count = None, 0
         return total
+
+
+def _are_tensors(found: list[Any]) -> bool:
+    return bool(found) and all(isinstance(one, Tensor) for one in found)

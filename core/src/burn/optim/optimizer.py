@@ -15,10 +15,11 @@ from burn.functions.creation import zeros_like
 from burn.functions.normalize import as_flag
 from burn.functions.searching import where
 from burn.ir import ScalarIr
+from burn.nn.module import Module
 from burn.ops.arguments import as_integer, real_number
 from burn.ops.optimizer import check_numbers
 from burn.optim._options import Columns, Mask, Rate, Values, overrides_of
-from burn.optim._paths import named_parameters, named_tensors, paths_of
+from burn.optim._paths import check_none_is_new, named_parameters, named_tensors, paths_of
 from burn.optim._saved import load_states, saved_states
 from burn.optim._slots import Slot
 from burn.optim._values import check_gradient, constant, is_leaf, value_of, with_value
@@ -89,6 +90,7 @@ class Optimizer:
         self._overrides: list[dict[str, Any]] = [{}]
         self._count = 0
         self._slots: list[Slot] = []
+        self._module = parameters if isinstance(parameters, Module) else None
         if parameters is not None:
             named = named_parameters(parameters, self._name)
             self._slots = [
@@ -161,7 +163,7 @@ class Optimizer:
         Raises
         ------
         ArgumentError
-            If no parameter has a gradient.
+            If no parameter has a gradient; or if one has that the module got later.
         AutodiffError
             If a parameter is not on an autodiff device, or is computed from others.
         TraceError
@@ -251,6 +253,8 @@ class Optimizer:
                     "device.autodiff())",
                     operation=operation,
                 )
+        if self._module is not None and len(pairs) < len(gradients):
+            check_none_is_new(self._module, self._slots, gradients, operation)
         return pairs
 
     def _from_containers(self, gradients: Any, operation: str) -> list[tuple[Slot, Tensor]]:
@@ -346,8 +350,7 @@ class Optimizer:
         Returns
         -------
         parameters : object
-            The containers with new tensors. Instead of leaves of an autodiff device they have new
-            leaves, but in a function that is traced untracked tensors.
+            The containers with new tensors; instead of leaves of an autodiff device new leaves.
         state : State
             For the next step.
 
