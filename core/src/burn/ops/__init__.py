@@ -68,6 +68,7 @@ from burn.ops._deformable_shapes import (
     deformable_geometry,
     undeformed_positions,
 )
+from burn.ops._fused_steps import FusedSteps
 from burn.ops._precision import in_float32
 from burn.ops._recurrence import (
     RecurrentShape,
@@ -230,6 +231,7 @@ __all__ = [
     "FloatList",
     "FloatOperand",
     "FloatOrScalar",
+    "FusedSteps",
     "Gradients",
     "IndexOperand",
     "InexactOperand",
