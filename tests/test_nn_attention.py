@@ -55,16 +55,18 @@ def compare(module, reference, arrays, call, reference_call=None):
     ys = [torch.tensor(one, requires_grad=True) for one in arrays]
     ours, theirs = call(module, *xs), (reference_call or call)(reference, *ys)
     theirs = theirs[0] if isinstance(theirs, tuple) else theirs
-    np.testing.assert_allclose(ours.inner().numpy(), theirs.detach().numpy(), atol=1e-9)
+    np.testing.assert_allclose(ours.inner().numpy(), theirs.detach().numpy(), rtol=1e-9, atol=1e-9)
     cotangent = normal(*ours.shape, seed=1)
     gradients = (ours * burn.asarray(cotangent, device=device)).sum().backward()
     (theirs * torch.from_numpy(cotangent)).sum().backward()
     for x, y in zip(xs, ys, strict=True):
-        np.testing.assert_allclose(x.grad(gradients).numpy(), y.grad.numpy(), atol=1e-9)
+        np.testing.assert_allclose(x.grad(gradients).numpy(), y.grad.numpy(), rtol=1e-9, atol=1e-9)
     found = {name: one.grad(gradients).numpy() for name, one in module.named_parameters()}
     expected = {name: one.grad for name, one in reference.named_parameters()}
     for name, gradient in nn.split_attention(expected).items():
-        np.testing.assert_allclose(found.pop(name), gradient.numpy(), atol=1e-9, err_msg=name)
+        np.testing.assert_allclose(
+            found.pop(name), gradient.numpy(), rtol=1e-9, atol=1e-9, err_msg=name
+        )
     assert not found
 
 
@@ -163,8 +165,10 @@ def test_biases_are_added_to_the_scores_and_weights_are_those_of_torch():
         key_padding_mask=float_padding.masked_fill(torch.tensor(padding), -torch.inf),
         average_attn_weights=False,
     )
-    np.testing.assert_allclose(output.numpy(), expected.detach().numpy(), atol=1e-9)
-    np.testing.assert_allclose(weights.numpy(), expected_weights.detach().numpy(), atol=1e-9)
+    np.testing.assert_allclose(output.numpy(), expected.detach().numpy(), rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(
+        weights.numpy(), expected_weights.detach().numpy(), rtol=1e-9, atol=1e-9
+    )
 
 
 @on_each_device
@@ -203,8 +207,10 @@ def test_grouped_queries_are_those_of_torch(device, mask_shape, queries, is_caus
     }
     inputs = [burn.asarray(one, device=device) for one in (x, memory)]
     found, weights = module(*inputs, **options, return_weights=True)
-    np.testing.assert_allclose(module(*inputs, **options).numpy(), expected.numpy(), atol=1e-9)
-    np.testing.assert_allclose(found.numpy(), expected.numpy(), atol=1e-9)
+    np.testing.assert_allclose(
+        module(*inputs, **options).numpy(), expected.numpy(), rtol=1e-9, atol=1e-9
+    )
+    np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=1e-9, atol=1e-9)
     assert weights.shape == (3, 4, queries, 6)
 
 
@@ -328,7 +334,7 @@ def test_rotary_positions_of_llama(device, fraction, scaling):
     x = normal(3, 2, 5, 8)
     found = rotary(burn.asarray(x, device=device), offset=7)
     expected = llama_rotary(x, np.arange(7, 12), 500.0, fraction, scaling)
-    np.testing.assert_allclose(found.numpy(), expected, atol=1e-9)
+    np.testing.assert_allclose(found.numpy(), expected, rtol=1e-9, atol=1e-9)
 
 
 def test_rotary_positions_of_the_paper_are_rotations_of_complex_numbers():
@@ -337,7 +343,7 @@ def test_rotary_positions_of_the_paper_are_rotations_of_complex_numbers():
     angles = np.outer(np.arange(5), 10000.0 ** (-2 * np.arange(4) / 8))
     expected = (x.view(np.complex128) * np.exp(1j * angles)).view(np.float64)
     found = rotary(burn.asarray(x, device=CPU))
-    np.testing.assert_allclose(found.numpy(), expected, atol=1e-9)
+    np.testing.assert_allclose(found.numpy(), expected, rtol=1e-9, atol=1e-9)
 
 
 def test_each_example_has_positions_of_its_own():
@@ -345,9 +351,11 @@ def test_each_example_has_positions_of_its_own():
     rotary = nn.RotaryEncoding(8, 32)
     found = rotary(burn.asarray(x, device=CPU), positions=burn.asarray(positions, device=CPU))
     expected = llama_rotary(x, positions[:, None], 10000.0)
-    np.testing.assert_allclose(found.numpy(), expected, atol=1e-9)
+    np.testing.assert_allclose(found.numpy(), expected, rtol=1e-9, atol=1e-9)
     for_all = rotary(burn.asarray(x, device=CPU), positions=burn.asarray(positions[0], device=CPU))
-    np.testing.assert_allclose(for_all.numpy(), llama_rotary(x, positions[0], 10000.0), atol=1e-9)
+    np.testing.assert_allclose(
+        for_all.numpy(), llama_rotary(x, positions[0], 10000.0), rtol=1e-9, atol=1e-9
+    )
 
 
 @on_each_device
@@ -357,7 +365,7 @@ def test_rotary_gradients_are_rotated_back(device):
     g = normal(5, 6, seed=1)
     gradients = (rotary(x, offset=3) * burn.asarray(g, device=device)).sum().backward()
     expected = llama_rotary(g, -np.arange(3, 8), 10000.0)
-    np.testing.assert_allclose(x.grad(gradients).numpy(), expected, atol=1e-9)
+    np.testing.assert_allclose(x.grad(gradients).numpy(), expected, rtol=1e-9, atol=1e-9)
 
 
 @on_each_device
@@ -368,9 +376,11 @@ def test_sinusoidal_positions_are_those_of_the_formula(device):
     angles = positions / 10000.0 ** (index // 2 * 2 / 5)
     expected = x + np.where(index % 2, np.cos(angles), np.sin(angles))
     tensor = burn.asarray(x, device=device)
-    np.testing.assert_allclose(encoding(tensor, offset=3).numpy(), expected, atol=1e-9)
+    np.testing.assert_allclose(encoding(tensor, offset=3).numpy(), expected, rtol=1e-9, atol=1e-9)
     one_by_one = burn.asarray(np.broadcast_to(positions.T, (2, 4)).copy(), device=device)
-    np.testing.assert_allclose(encoding(tensor, positions=one_by_one).numpy(), expected, atol=1e-9)
+    np.testing.assert_allclose(
+        encoding(tensor, positions=one_by_one).numpy(), expected, rtol=1e-9, atol=1e-9
+    )
 
 
 def test_tables_of_positions_are_made_once_for_a_dtype_and_are_no_state():
@@ -446,13 +456,13 @@ def test_attention_step_by_step_is_that_of_the_whole_sequence(device, heads, wit
     cache = nn.KeyValueCache(9)
     for _ in range(2):
         found = steps(lambda x: module(x, cache=cache), x, (4, 1, 1, 2, 1))
-        np.testing.assert_allclose(found, expected, atol=1e-9)
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
         assert cache.length == 9
         cache.reset()
     with burn.no_grad():
         module.to(device.autodiff())
         found = steps(lambda x: module(x, cache=nn.KeyValueCache(9)), x, (9,))
-    np.testing.assert_allclose(found, expected, atol=1e-9)
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
 
 
 def test_left_padding_has_positions_and_a_mask():
@@ -475,7 +485,7 @@ def test_left_padding_has_positions_and_a_mask():
         )
     for index, alone in enumerate((short, long)):
         expected = module(burn.asarray(alone, device=CPU))[0, -1]
-        np.testing.assert_allclose(found[index, -1].numpy(), expected.numpy(), atol=1e-9)
+        np.testing.assert_allclose(found[index, -1].numpy(), expected.numpy(), rtol=1e-9, atol=1e-9)
 
 
 def test_a_cache_writes_in_place_and_begins_again_with_another_batch():
@@ -629,11 +639,11 @@ def test_transformers_step_by_step_are_those_of_the_whole_sequence(device):
     encoder, _ = encoders(device, LAYERS["first"])
     cache = encoder.new_cache(7)
     found = steps(lambda x: encoder(x, cache=cache, is_causal=True), x, (3, 1, 2, 1))
-    np.testing.assert_allclose(found, encoder(x, is_causal=True).numpy(), atol=1e-9)
+    np.testing.assert_allclose(found, encoder(x, is_causal=True).numpy(), rtol=1e-9, atol=1e-9)
     decoder, _ = decoders(device, LAYERS["after"])
     cache = decoder.new_cache(7)
     found = steps(lambda x: decoder(x, memory, cache=cache), x, (3, 1, 2, 1))
-    np.testing.assert_allclose(found, decoder(x, memory).numpy(), atol=1e-9)
+    np.testing.assert_allclose(found, decoder(x, memory).numpy(), rtol=1e-9, atol=1e-9)
     assert [one.cross_attention.length for one in cache] == [5, 5]
     with pytest.raises(ArgumentError, match="1 caches for 2 layers"):
         decoder(x, memory, cache=cache[:1])
@@ -668,7 +678,11 @@ def test_transformers_are_containers_for_transforms():
     gradients = loss(encoder).backward()
     for name, parameter in encoder.named_parameters():
         np.testing.assert_allclose(
-            found[name].detach().numpy(), parameter.grad(gradients).numpy(), atol=1e-9, err_msg=name
+            found[name].detach().numpy(),
+            parameter.grad(gradients).numpy(),
+            rtol=1e-9,
+            atol=1e-9,
+            err_msg=name,
         )
     restored = pickle.loads(pickle.dumps(encoder))
     assert restored(x).tolist() == encoder(x).tolist()

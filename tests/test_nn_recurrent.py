@@ -129,9 +129,9 @@ def test_a_layer_of_cells_is_a_layer(name):
     for step in range(5):
         state = cell(x[step], state)
         h = parts(state)[0]
-        np.testing.assert_allclose(h.numpy(), output[step].numpy(), atol=TOLERANCE)
+        np.testing.assert_allclose(h.numpy(), output[step].numpy(), rtol=0, atol=TOLERANCE)
     for found, expected in zip(parts(state), parts(last), strict=True):
-        np.testing.assert_allclose(found.numpy(), expected[0].numpy(), atol=TOLERANCE)
+        np.testing.assert_allclose(found.numpy(), expected[0].numpy(), rtol=0, atol=TOLERANCE)
 
 
 def test_a_sequence_in_two_parts_is_one_sequence():
@@ -141,9 +141,9 @@ def test_a_sequence_in_two_parts_is_one_sequence():
     first, state = layer(x[:4])
     second, state = layer(x[4:], state)
     both = np.concatenate([first.numpy(), second.numpy()])
-    np.testing.assert_allclose(both, whole.numpy(), atol=TOLERANCE)
+    np.testing.assert_allclose(both, whole.numpy(), rtol=0, atol=TOLERANCE)
     for found, expected in zip(state, last, strict=True):
-        np.testing.assert_allclose(found.numpy(), expected.numpy(), atol=TOLERANCE)
+        np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=0, atol=TOLERANCE)
 
 
 @pytest.mark.parametrize("reset_after", [True, False])
@@ -157,8 +157,8 @@ def test_the_reset_gate_comes_after_the_product_or_before_it(reset_after):
     product = r * b[2] if reset_after else (r * h[0]) @ weight_hh[8:].T + bias_hh[8:]
     expected = (1 - z) * np.tanh(a[2] + product) + z * h[0]
     output, last = layer(*(burn.asarray(one, device="cpu") for one in (x, h)))
-    np.testing.assert_allclose(output[0].numpy(), expected, atol=TOLERANCE)
-    np.testing.assert_allclose(last[0].numpy(), expected, atol=TOLERANCE)
+    np.testing.assert_allclose(output[0].numpy(), expected, rtol=0, atol=TOLERANCE)
+    np.testing.assert_allclose(last[0].numpy(), expected, rtol=0, atol=TOLERANCE)
 
 
 @pytest.mark.parametrize(("op", "gates", "states"), [("rnn", 1, 1), ("gru", 3, 1), ("lstm", 4, 2)])
@@ -222,7 +222,7 @@ def test_a_layer_maps_over_examples():
     outputs = burn.vmap(lambda one: layer(one)[0])(x)
     for example in range(5):
         expected = layer(x[example])[0].numpy()
-        np.testing.assert_allclose(outputs[example].numpy(), expected, atol=TOLERANCE)
+        np.testing.assert_allclose(outputs[example].numpy(), expected, rtol=0, atol=TOLERANCE)
 
 
 def test_gradients_of_each_example_are_those_of_a_loop():
@@ -236,7 +236,9 @@ def test_gradients_of_each_example_are_those_of_a_loop():
     for example in range(5):
         alone = burn.grad(loss)(layer, x[example])
         for found, expected in zip(each.parameters(), alone.parameters(), strict=True):
-            np.testing.assert_allclose(found[example].numpy(), expected.numpy(), atol=TOLERANCE)
+            np.testing.assert_allclose(
+                found[example].numpy(), expected.numpy(), rtol=0, atol=TOLERANCE
+            )
 
 
 @pytest.mark.parametrize(
