@@ -169,6 +169,22 @@ def test_a_module_at_two_paths_and_in_a_cycle_is_visited_once():
     assert copied.again is copied.layer
 
 
+def test_a_class_of_modules_is_an_attribute_like_any_other():
+    class Normed(nn.Module):
+        def __init__(self, norm=nn.LayerNorm):
+            self.norm, self.kinds = norm, [nn.ReLU]
+            self.layer = norm(2, device=AUTODIFF)
+
+        def forward(self, x):
+            return self.layer(x)
+
+    net = Normed()
+    assert len(net.modules()) == 2
+    assert net.set_precision(nn.Precision("bfloat16"))(example()).is_tracked
+    assert copy.deepcopy(net).norm is burn.grad(lambda net: net(example()).sum())(net).norm
+    assert f"norm={nn.RMSNorm!r}" in repr(Normed(nn.RMSNorm))
+
+
 def test_buffers_of_base_classes_stay_buffers():
     class More(Net):
         buffers = ("count",)

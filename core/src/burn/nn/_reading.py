@@ -6,7 +6,7 @@ import inspect
 import textwrap
 from typing import TYPE_CHECKING, Any, Final
 
-from burn.nn._slots import STATE, is_container, slots_of
+from burn.nn._slots import STATE, is_container, is_module, slots_of
 from burn.tensor.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -33,10 +33,10 @@ def described_on_a_line(module: Module) -> str:
 def _described(value: Any, above: set[int]) -> str:
     if isinstance(value, Tensor):
         return f"{value.dtype}[{', '.join(map(str, value.shape))}]"
-    if not (hasattr(value, STATE) or _has_modules(value)) or isinstance(value, type):
+    if not (is_module(value) or _has_modules(value)):
         return repr(value)
     if id(value) in above:
-        return f"{type(value).__name__}(...)" if hasattr(value, STATE) else "[...]"
+        return f"{type(value).__name__}(...)" if is_module(value) else "[...]"
     above = above | {id(value)}
     if isinstance(value, dict):
         parts = [f"{key!r}: {_described(one, above)}" for key, one in value.items()]
@@ -49,7 +49,7 @@ def _described(value: Any, above: set[int]) -> str:
     children = {
         name: one
         for name, one in vars(value).items()
-        if name != STATE and name not in shown and (hasattr(one, STATE) or _has_modules(one))
+        if name != STATE and name not in shown and (is_module(one) or _has_modules(one))
     }
     items: dict[str, Any] = children
     sequence = getattr(value, "_sequence", None)
@@ -75,7 +75,7 @@ def _joined(start: str, parts: list[str], end: str, notes: list[str]) -> str:
 
 def _note(value: Any) -> str:
     """A comment behind a module all of whose own parameters are frozen."""
-    if not hasattr(value, STATE) or not value._module_state.frozen:
+    if not is_module(value) or not value._module_state.frozen:
         return ""
     own = [slot for slot in slots_of(value) if slot.owner is value and slot.is_parameter]
     return "  # frozen" if own and all(slot.is_frozen for slot in own) else ""
@@ -97,7 +97,7 @@ def _arguments(module: Module) -> tuple[list[str], set[str]]:
         if name in _NOT_SHOWN or name not in members or _has_modules(members[name]):
             continue
         value = members[name]
-        if hasattr(value, STATE):
+        if is_module(value):
             continue
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             continue
@@ -119,4 +119,4 @@ def _has_modules(value: Any, above: frozenset[int] = frozenset()) -> bool:
         return False
     above |= {id(value)}
     items = value.values() if isinstance(value, dict) else value
-    return any(hasattr(one, STATE) or _has_modules(one, above) for one in items)
+    return any(is_module(one) or _has_modules(one, above) for one in items)

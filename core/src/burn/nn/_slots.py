@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from burn.tensor.tensor import Tensor
 
 if TYPE_CHECKING:
     from burn.nn.module import Module
 
-__all__ = ["STATE", "Slot", "found_in", "is_container", "modules_of", "slots_of", "walk"]
+__all__ = [
+    "STATE",
+    "Slot",
+    "found_in",
+    "is_container",
+    "is_module",
+    "modules_of",
+    "slots_of",
+    "walk",
+]
 
 STATE = "_module_state"
 """The attribute of a module that is none of the user's."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Slot:
     """A tensor in a tree of modules.
 
@@ -27,6 +35,8 @@ class Slot:
         From the root of the tree: ``layers.0.weight``.
     owner : Module
         The module whose attribute it is, or in whose attribute's containers it is.
+    attribute : str
+        The name of that attribute.
     local : str
         The path from the owner.
     tensor : Tensor
@@ -35,13 +45,9 @@ class Slot:
 
     path: str
     owner: Module
+    attribute: str
     local: str
     tensor: Tensor
-
-    @property
-    def attribute(self) -> str:
-        """Name of the owner's attribute."""
-        return self.local.partition(".")[0]
 
     @property
     def is_transient(self) -> bool:
@@ -62,6 +68,10 @@ class Slot:
         return self.local in getattr(self.owner, STATE).frozen
 
 
+Found: TypeAlias = "Slot | tuple[str, Module]"
+"""A tensor, or a module with its path."""
+
+
 def slots_of(module: Module) -> list[Slot]:
     """Every tensor of a tree of modules, in the order of the attributes.
 
@@ -75,14 +85,18 @@ def modules_of(module: Module) -> list[tuple[str, Module]]:
     return [one for one in walk(module) if not isinstance(one, Slot)]
 
 
-def walk(module: Module) -> Iterator[Slot | tuple[str, Module]]:
+def walk(module: Module) -> list[Found]:
     """All of `slots_of` and `modules_of`; a module comes before its tensors."""
-    return _walk(module, "", set())
+    found: list[Found] = []
+    _walk(module, "", set(), found)
+    return found
 
 
-def found_in(value: object, owner: Module, name: str) -> Iterator[Slot | tuple[str, Module]]:
+def found_in(value: object, owner: Module, name: str) -> list[Found]:
     """The tensors in the value of an attribute, and the modules with their paths."""
-    return _visit(value, owner, "", name, set())
+    found: list[Found] = []
+    _visit(value, owner, "", name, name, set(), found)
+    return found
 
 
 def is_container(value: object) -> bool:
@@ -90,24 +104,35 @@ def is_container(value: object) -> bool:
     return isinstance(value, (list, tuple, dict))
 
 
-def _walk(module: Module, prefix: str, seen: set[int]) -> Iterator[Slot | tuple[str, Module]]:
+def _walk(module: Module, prefix: str, seen: set[int], found: list[Found]) -> None:
     seen.add(id(module))
-    yield prefix.removesuffix("."), module
+    found.append((prefix.removesuffix("."), module))
     for name, value in vars(module).items():
-        if name != STATE:
-            yield from _visit(value, module, prefix, name, seen)
+        if name != STATE and value.__class__ not in _PLAIN:
+            _visit(value, module, prefix, name, name, seen, found)
 
 
 def _visit(
-    value: Any, owner: Module, prefix: str, local: str, seen: set[int]
-) -> Iterator[Slot | tuple[str, Module]]:
+    value: Any,
+    owner: Module,
+    prefix: str,
+    attribute: str,
+    local: str,
+    seen: set[int],
+    found: list[Found],
+) -> None:
     if isinstance(value, Tensor):
-        yield Slot(prefix + local, owner, local, value)
+        found.append(Slot(prefix + local, owner, attribute, local, value))
     elif hasattr(value, STATE):
         if id(value) not in seen:
-            yield from _walk(value, f"{prefix}{local}.", seen)
+            _walk(value, f"{prefix}{local}.", seen, found)
     elif is_container(value) and id(value) not in seen:
         seen.add(id(value))
         items = value.items() if isinstance(value, dict) else enumerate(value)
         for key, one in items:
-            yield from _visit(one, owner, prefix, f"{local}.{key}", seen)
+            if one.__class__ not in _PLAIN:
+                _visit(one, owner, prefix, attribute, f"{local}.{key}", seen, found)
+
+
+_PLAIN: Final = frozenset({bool, int, float, str, type(None)})
+"""Classes of most attributes that hold no tensors."""

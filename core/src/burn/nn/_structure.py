@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from burn.devices import running_trace
-from burn.nn._slots import STATE, Slot, found_in, is_container, walk
+from burn.nn._slots import STATE, Slot, found_in, is_container, is_module, walk
 from burn.tensor.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -85,15 +84,14 @@ def unflatten(skeleton: Skeleton, leaves: Sequence[Any]) -> Module:
 
 
 def _constants(value: Any, path: str, seen: set[int]) -> Iterator[tuple[str, Any]]:
-    is_module = hasattr(value, STATE)
-    if not is_module and not is_container(value):
+    if not is_module(value) and not is_container(value):
         if id(value) not in seen:
             yield path, value
         return
     if id(value) in seen:
         return
     seen.add(id(value))
-    if is_module:
+    if is_module(value):
         items: Iterable[tuple[Any, Any]] = [
             item for item in vars(value).items() if item[0] != STATE
         ]
@@ -130,17 +128,16 @@ def copy_with(
 def _copied(value: Any, memo: dict[int, Any], *, is_cast: bool) -> Any:
     if id(value) in memo or isinstance(value, Tensor):
         return memo.get(id(value), value)
-    if hasattr(value, STATE):
+    if is_module(value):
         copy = memo[id(value)] = object.__new__(type(value))
         members = vars(copy)
         for name, one in vars(value).items():
+            if name == STATE:
+                continue
             # A call adds to lists of other things, and the module keeps what it adds.
-            is_shared = is_cast and not any(found_in(one, value, name))
+            is_shared = is_cast and not found_in(one, value, name)
             members[name] = one if is_shared else _copied(one, memo, is_cast=is_cast)
-        state = value._module_state
-        inherits = state.inherits or bool(state.tracks)
-        source = value if is_cast else None
-        members[STATE] = replace(state, prepared=0, inherits=inherits, source=source)
+        members[STATE] = value._module_state.of_copy(value if is_cast else None)
         return copy
     if not is_container(value):
         return value
