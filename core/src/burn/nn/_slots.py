@@ -104,6 +104,11 @@ def is_container(value: object) -> bool:
     return isinstance(value, (list, tuple, dict))
 
 
+def is_module(value: object) -> bool:
+    """Whether an object is a module; a class of modules is none."""
+    return hasattr(value, STATE) and not isinstance(value, type)
+
+
 def _walk(module: Module, prefix: str, seen: set[int], found: list[Found]) -> None:
     seen.add(id(module))
     found.append((prefix.removesuffix("."), module))
@@ -123,7 +128,7 @@ def _visit(
 ) -> None:
     if isinstance(value, Tensor):
         found.append(Slot(prefix + local, owner, attribute, local, value))
-    elif hasattr(value, STATE):
+    elif is_module(value):
         if id(value) not in seen:
             _walk(value, f"{prefix}{local}.", seen, found)
     elif is_container(value) and id(value) not in seen:

@@ -75,6 +75,11 @@ class State:
     frozen: frozenset[str] = frozenset()
     precision: Precision | None = None
 
+    def of_copy(self, source: Module | None) -> State:
+        """The state of a copy; `source` is the module if the copy is for one call."""
+        inherits = self.inherits or bool(self.tracks)
+        return State(self.is_eval, 0, self.tracks, inherits, source, self.frozen, self.precision)
+
 
 class Module:
     """Base of layers and models: an ordinary class with a method ``forward``.
