@@ -138,3 +138,40 @@ def test_misuse_of_a_scaler_is_refused():
         burn.optim.LossScaler(backoff=1.5)
     with pytest.raises(burn.ArgumentError, match="scale"):
         burn.optim.LossScaler(0.0)
+
+
+@pytest.mark.parametrize("spoiled", [1.0, math.inf])
+def test_losses_that_were_scaled_together_have_one_factor(spoiled):
+    nets = [nn.Linear(2, 2, device=AUTODIFF) for _ in range(2)]
+    optimizers = [burn.optim.SGD(net, 0.5) for net in nets]
+    scaler = burn.optim.LossScaler(64.0, interval=1)
+    losses = [scaler.scale(net(burn.ones((1, 2), device=CPU)).sum() * 2.0) for net in nets]
+    expected = nets[1].bias.detach() - 1.0
+    gradients = [loss.backward() for loss in losses]
+    scaler.step(optimizers[0], gradients[0].map(lambda gradient: gradient * spoiled))
+    factor = 128.0 if spoiled == 1.0 else 32.0
+    assert (scaler.factor, scaler.skipped) == (factor, int(spoiled != 1.0))
+    scaler.step(optimizers[1], gradients[1])
+    burn.testing.assert_close(nets[1].bias.detach(), expected)
+    assert scaler.factor == 2.0 * factor
+    assert scaler.scale(burn.ones((), device=CPU)).item() == 2.0 * factor
+
+
+def test_optimizers_of_one_pass_have_one_factor():
+    net = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2)).to(AUTODIFF)
+    optimizers = [burn.optim.SGD(layer, 0.5) for layer in net]
+    scaler = burn.optim.LossScaler(64.0)
+    x = burn.ones((1, 2), device=CPU)
+    gradients = net(x).sum().backward()
+    expected = [one.detach() - 0.5 * gradients[one] for one in net.parameters()]
+    gradients = scaler.scale(net(x).sum()).backward()
+    for optimizer in optimizers:
+        scaler.step(optimizer, gradients)
+    for parameter, value in zip(net.parameters(), expected, strict=True):
+        burn.testing.assert_close(parameter.detach(), value)
+    gradients = scaler.scale(net(x).sum()).backward().map(lambda gradient: gradient * math.nan)
+    for optimizer in optimizers:
+        scaler.step(optimizer, gradients)
+    assert scaler.factor == 32.0
+    for parameter, value in zip(net.parameters(), expected, strict=True):
+        burn.testing.assert_close(parameter.detach(), value)

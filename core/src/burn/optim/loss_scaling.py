@@ -32,7 +32,9 @@ class LossScaler:
     The gradients of a scaled loss are divided by the factor before an optimizer's step. If one of
     them is not finite, no parameter and no state of the optimizer changes, and the factor becomes
     smaller. After many steps without that it becomes larger. All of it is decided on the device:
-    nothing is read, so the program does not wait for the device.
+    nothing is read, so the program does not wait for the device. Losses that are scaled before the
+    steps have one factor, and so do several optimizers after one pass: the factor changes when the
+    next loss is scaled.
 
     Parameters
     ----------
@@ -95,7 +97,9 @@ class LossScaler:
         check_tensor(loss, "loss", "LossScaler.scale")
         if loss.dtype.itemsize < float32.itemsize:
             loss = loss.astype(float32)
-        return loss * self._on(loss)["scale"].astype(loss.dtype)
+        state = self._on(loss)
+        state["used"].assign(state["scale"])
+        return loss * state["scale"].astype(loss.dtype)
 
     def step(self, optimizer: Optimizer, gradients: Any) -> None:
         """A step of an optimizer with the gradients of a scaled loss, if all are finite.
@@ -124,7 +128,7 @@ class LossScaler:
                 hint="Call scaler.scale(loss).backward()",
                 operation="LossScaler.step",
             )
-        inverse = 1.0 / state["scale"]
+        inverse = 1.0 / state["used"]
 
         def unscaled(gradient: Tensor) -> Tensor:
             return gradient * inverse.astype(gradient.dtype)
@@ -139,7 +143,7 @@ class LossScaler:
         grows = finite_steps >= self._interval
         grown = where(grows, state["scale"] * self._growth, state["scale"])
         grown = where(isfinite(grown), grown, state["scale"])
-        smaller = clip(state["scale"] * self._backoff, min=_SMALLEST)
+        smaller = clip(state["used"] * self._backoff, min=_SMALLEST)
         state["scale"].assign(where(is_finite, grown, smaller))
         state["finite_steps"].assign(where(grows, 0, finite_steps))
         state["skipped"].assign(state["skipped"] + where(is_finite, 0, 1))
@@ -152,7 +156,8 @@ class LossScaler:
         dict of str to number
             Reading them waits for the device.
         """
-        return {name: x.item() for name, x in self._state.items()} or dict(self._saved)
+        state = self._state
+        return {name: state[name].item() if state else value for name, value in self._saved.items()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from what `state_dict` returned.
@@ -188,6 +193,7 @@ class LossScaler:
                 name: asarray(value, dtype=float32 if name == "scale" else int32, device=device)
                 for name, value in self._saved.items()
             }
+            self._state["used"] = self._state["scale"] + 0.0  # by which the last loss was scaled
         return self._state
 
     @property
