@@ -570,6 +570,24 @@ def test_a_summary_has_shapes_parameters_and_operations():
     assert "401,920" in lines[2]
 
 
+def test_summaries_of_several_threads_count_the_calls_of_their_own():
+    meet = threading.Barrier(2, timeout=20)
+
+    class Meeting(nn.Module):
+        def __init__(self):
+            self.layer = nn.Linear(2, 3, device=PLAIN)
+
+        def forward(self, x):
+            meet.wait()
+            result = self.layer(x)
+            meet.wait()
+            return result
+
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        made = [pool.submit(Meeting().summary, example()) for _ in range(2)]
+        assert [[row.calls for row in one.result().rows] for one in made] == [[1, 1]] * 2
+
+
 def test_precision_computes_in_another_dtype_than_that_of_the_parameters():
     class Recording(nn.Module):
         def __init__(self, device):

@@ -6,8 +6,9 @@ import fnmatch
 import os
 import threading
 from collections.abc import Callable
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeAlias
 
 from burn.devices import AUTODIFF, GRAD
 from burn.errors import ArgumentError, AutodiffError, BurnError, DTypeError, OperandTypeError
@@ -160,7 +161,7 @@ class Module:
         if state.prepared != _generation:
             state = _prepare(self)
         try:
-            if observers or state.precision is not None:
+            if observer.get() is not None or state.precision is not None:
                 return _call_observed(self, state, args, keywords)
             return self.forward(*args, **keywords)
         except BurnError as error:
@@ -553,8 +554,10 @@ class Module:
         return self
 
 
-observers: Final[list[Callable[[Module, Callable[[], Any]], Any]]] = []
-"""Functions that call a module for its caller, such as that of `Module.summary`."""
+Observe: TypeAlias = "Callable[[Module, Callable[[], Any]], Any]"
+
+observer: Final[ContextVar[Observe | None]] = ContextVar("burn_module_observer", default=None)
+"""What calls modules for their callers, such as `Module.summary` while it runs."""
 
 
 def _call_observed(
@@ -565,7 +568,8 @@ def _call_observed(
             return state.precision.call(module, args, keywords)
         return module.forward(*args, **keywords)
 
-    return observers[-1](module, call) if observers else call()
+    observe = observer.get()
+    return call() if observe is None else observe(module, call)
 
 
 def _begin_generation() -> None:

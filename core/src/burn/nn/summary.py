@@ -104,10 +104,7 @@ def summarize(module: Module, inputs: tuple[Any, ...]) -> Summary:
     outputs: dict[int, tuple[str, ...]] = {}
 
     def observe(one: Module, call: Callable[[], Any]) -> Any:
-        running = running_trace()
-        if running is None:  # a call of another thread
-            return call()
-        operations = running.recorder.operations
+        operations = running_trace().recorder.operations  # type: ignore[union-attr]  # `trace` calls
         start = len(operations)
         result = call()
         one = one._module_state.source or one
@@ -115,12 +112,12 @@ def summarize(module: Module, inputs: tuple[Any, ...]) -> Summary:
         outputs[id(one)] = tuple([_shown(x) for x in leaves(result) if isinstance(x, Tensor)])
         return result
 
-    modules.observers.append(observe)
+    token = modules.observer.set(observe)
     try:
         with no_grad():
             program = trace(module, *inputs)
     finally:
-        modules.observers.remove(observe)
+        modules.observer.reset(token)
     costs = program.cost().operations
     rows: list[ModuleSummary] = []
     paths = [path for path, _ in modules_of(module)]
