@@ -11,6 +11,7 @@ from burn.errors import ArgumentError, ShapeError
 from burn.functions.common import dispatch
 from burn.functions.creation import asarray
 from burn.functions.nn._spatial_arguments import OutputSize, adaptive_sizes
+from burn.ops.shapes import check_shape
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
@@ -136,6 +137,7 @@ def _adaptive(x: Tensor, output_size: OutputSize, axis_count: int, operation: st
         raise ArgumentError(
             f"output_size is {sizes}", hint="There is a window at least", operation=operation
         )
+    check_shape((*x.shape[:lead], *sizes))
     kernel = []
     for axis, (length, count) in enumerate(zip(x.shape[lead:], sizes, strict=True), lead):
         width = length // count

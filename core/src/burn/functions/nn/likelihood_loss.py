@@ -64,9 +64,9 @@ def binary_cross_entropy(
     --------
     >>> import burn
     >>> from burn.nn import functional as F
-    >>> x, y = burn.asarray([0.0, 1.0], device="cpu"), burn.asarray([1.0, 1.0], device="cpu")
-    >>> F.binary_cross_entropy(x, y, reduction="none").tolist()
-    [100.0, 0.0]
+    >>> x, y = burn.asarray([0.0, 0.5], device="cpu"), burn.asarray([1.0, 1.0], device="cpu")
+    >>> [round(loss, 3) for loss in F.binary_cross_entropy(x, y, reduction="none").tolist()]
+    [100.0, 0.693]
     """
     operation = "binary_cross_entropy"
     check_same_shape(probabilities, targets, operation)

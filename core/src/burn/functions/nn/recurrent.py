@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
+from burn.errors import OperandTypeError
 from burn.functions.common import dispatch
 from burn.functions.normalize import as_flag
 
@@ -145,6 +146,12 @@ def lstm(
     """
     if reverse.__class__ is not bool:
         reverse = as_flag(reverse, "reverse", "lstm")
+    if not isinstance(state, (tuple, list)) or len(state) != 2:
+        raise OperandTypeError(
+            f"state is an object of type {type(state).__name__}, and two tensors are needed",
+            hint="Pass (h, c): the hidden state and that of the cell",
+            operation="lstm",
+        )
     operands = (x, *state, weight_ih, weight_hh, bias_ih, bias_hh)
     output, h, c = dispatch.execute("lstm", *operands, reverse=reverse)
     return output, (h, c)
