@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from burn.nn.module import Module
 
 __all__ = [
+    "PLAIN",
     "STATE",
     "Slot",
     "found_in",
@@ -113,7 +114,7 @@ def _walk(module: Module, prefix: str, seen: set[int], found: list[Found]) -> No
     seen.add(id(module))
     found.append((prefix.removesuffix("."), module))
     for name, value in vars(module).items():
-        if name != STATE and value.__class__ not in _PLAIN:
+        if name != STATE and value.__class__ not in PLAIN:
             _visit(value, module, prefix, name, name, seen, found)
 
 
@@ -135,9 +136,9 @@ def _visit(
         seen.add(id(value))
         items = value.items() if isinstance(value, dict) else enumerate(value)
         for key, one in items:
-            if one.__class__ not in _PLAIN:
+            if one.__class__ not in PLAIN:
                 _visit(one, owner, prefix, attribute, f"{local}.{key}", seen, found)
 
 
-_PLAIN: Final = frozenset({bool, int, float, str, type(None)})
+PLAIN: Final = frozenset({bool, int, float, str, type(None)})
 """Classes of most attributes that hold no tensors."""

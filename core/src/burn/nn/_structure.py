@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import functools
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from burn.devices import running_trace
-from burn.nn._slots import STATE, Slot, found_in, is_container, is_module, walk
+from burn.nn._slots import PLAIN, STATE, Slot, found_in, is_container, is_module, walk
 from burn.tensor.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -44,9 +45,12 @@ class Skeleton:
         self.tensors: tuple[Any, ...] = tuple([tensor for _, tensor in found.values()])
         self.modes = tuple(modes)
 
-    def constants(self) -> Iterator[tuple[str, Any]]:
+    @functools.cached_property
+    def constants(self) -> dict[str, Any]:
         """By its path, all that a program of the module keeps: what is no trainable parameter."""
-        return _constants(self.module, "", set(map(id, self.tensors)))
+        found: dict[str, Any] = {}
+        _add_constants(self.module, "", set(map(id, self.tensors)), found)
+        return found
 
     def release(self) -> None:
         """Keep a copy of the module without its trainable parameters."""
@@ -83,23 +87,24 @@ def unflatten(skeleton: Skeleton, leaves: Sequence[Any]) -> Module:
     return copy_with(skeleton.module, values, {})
 
 
-def _constants(value: Any, path: str, seen: set[int]) -> Iterator[tuple[str, Any]]:
-    if not is_module(value) and not is_container(value):
-        if id(value) not in seen:
-            yield path, value
-        return
-    if id(value) in seen:
-        return
+def _add_constants(value: Any, prefix: str, seen: set[int], found: dict[str, Any]) -> None:
+    """Add what is in a module or container to what was found."""
     seen.add(id(value))
-    if is_module(value):
-        items: Iterable[tuple[Any, Any]] = [
-            item for item in vars(value).items() if item[0] != STATE
-        ]
+    if is_module(value) or isinstance(value, dict):
+        items = (vars(value) if is_module(value) else value).items()
     else:
-        yield path, (type(value), len(value))
-        items = value.items() if isinstance(value, dict) else enumerate(value)
+        items = enumerate(value)
     for key, one in items:
-        yield from _constants(one, f"{path}.{key}" if path else str(key), seen)
+        path = f"{prefix}{key}"
+        if one.__class__ in PLAIN:
+            found[path] = one
+        elif id(one) in seen or key == STATE:
+            continue
+        elif is_module(one) or is_container(one):
+            found[path] = type(one), 0 if is_module(one) else len(one)
+            _add_constants(one, f"{path}.", seen, found)
+        else:
+            found[path] = one
 
 
 def copy_with(

@@ -15,7 +15,7 @@ __all__ = ["check_module", "is_same", "modules_in"]
 
 def modules_in(structure: Structure) -> list[Any]:
     """What containers have of modules beside their trainable parameters."""
-    own = [structure.metadata] if hasattr(structure.metadata, "constants") else []
+    own = [structure.metadata] if hasattr(type(structure.metadata), "constants") else []
     parts = [modules_in(child) for child in structure.children if child.kind is not None]
     return own + [one for part in parts for one in part]
 
@@ -31,10 +31,10 @@ def check_module(expected: Any, given: Any) -> None:
         )
     if given.module is expected.module:
         return
-    constants = dict(expected.constants())
-    for path, value in given.constants():
+    constants = expected.constants
+    for path, value in given.constants.items():
         wanted = constants.get(path, value)
-        if is_same(value, wanted):
+        if value is wanted or is_same(value, wanted):
             continue
         what = f"{value!r} where it was {wanted!r}"
         if is_tensor(value) and is_tensor(wanted):
