@@ -17,6 +17,8 @@ from filelock import FileLock
 import burn
 from nn_models import BERT, GPT2, Llama, ResNet, ViT, generate
 
+pytestmark = pytest.mark.exhaustive  # pip brings 170 MB the first time
+
 REQUIREMENT = "transformers==5.23.0"  # the paths of weights differ between versions
 PROGRAM = Path(__file__).parent / "transformers_reference.py"
 CACHE = Path.home() / ".cache/burn-tests"
