@@ -1042,6 +1042,36 @@ def test_a_module_that_grows_after_its_optimizer_is_an_error():
     optimizer.step(net(burn.ones((1, 2))).sum().backward())
 
 
+def test_lbfgs_refuses_parameters_that_its_module_got_later():
+    net = nn.Sequential(nn.Linear(2, 2), nn.Tanh()).to(CPU.autodiff())
+    optimizer, of_list = optim.LBFGS(net), optim.LBFGS(net.parameters())
+    x = burn.ones((1, 2), device=CPU)
+    optimizer.step(lambda: (net(x) ** 2).sum())
+    net[1] = nn.Linear(2, 1).to(CPU.autodiff())
+    before = bits(net)
+    with pytest.raises(burn.ArgumentError, match=r"LBFGS.step: .* after its optimizer: 1.weight"):
+        optimizer.step(lambda: (net(x) ** 2).sum())
+    assert bits(net) == before
+    of_list.step(lambda: (net(x) ** 2).sum())
+    assert bits(net) != before
+
+
+@pytest.mark.parametrize("wrong", [math.nan, 0.0, -1.0, math.inf, "a"])
+def test_lbfgs_refuses_a_wrong_learning_rate_at_any_time(wrong):
+    optimizer = optim.LBFGS([leaf([1.0])], 0.5)
+    state = optimizer.state_dict() | {"learning_rate": wrong}
+    for change in (
+        lambda: setattr(optimizer, "learning_rate", wrong),
+        lambda: optimizer.load_state_dict(state),
+        lambda: optim.LBFGS([leaf([1.0])], wrong),
+    ):
+        with pytest.raises((burn.ArgumentError, burn.OperandTypeError), match="learning_rate"):
+            change()
+        assert optimizer.learning_rate == 0.5
+    optimizer.learning_rate = 0.25
+    assert repr(optimizer) == "LBFGS(1 parameters, learning_rate=0.25)"
+
+
 @pytest.mark.parametrize("wrong", [None, 3, {"weight": 0.5}])
 def test_only_gradients_are_accumulated(wrong):
     accumulator = optim.GradientAccumulator()

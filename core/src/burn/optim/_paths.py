@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from burn.dispatch import Gradients
 from burn.errors import ArgumentError, OperandTypeError
 from burn.functions.normalize import check_tensor
 from burn.nn.module import Module
-from burn.optim._slots import Slot
 from burn.tensor.tensor import Tensor
 from burn.tree import Structure, flatten
 
@@ -63,10 +62,10 @@ def named_parameters(parameters: Any, operation: str) -> list[tuple[str, Tensor]
 
 
 def check_none_is_new(
-    module: Module, slots: Sequence[Slot], gradients: Gradients, operation: str
+    module: Module, parameters: Iterable[Tensor], gradients: Gradients, operation: str
 ) -> None:
     """Raise ArgumentError if a parameter with a gradient came to a module after its optimizer."""
-    own = {id(slot.tensor) for slot in slots}
+    own = {id(x) for x in parameters}
     new = [path for path, x in module.named_parameters() if id(x) not in own and x in gradients]
     if new:
         raise ArgumentError(

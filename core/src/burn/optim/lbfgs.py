@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -16,9 +17,10 @@ from burn.functions.manipulation import concat, reshape
 from burn.functions.normalize import check_choice
 from burn.functions.norms import max_abs_norm
 from burn.functions.products import dot
+from burn.nn.module import Module
 from burn.ops.arguments import as_integer, real_number
 from burn.optim._line_search import Point, strong_wolfe
-from burn.optim._paths import named_parameters, some
+from burn.optim._paths import check_none_is_new, named_parameters, some
 from burn.optim._saved import as_value, check_mapping
 from burn.optim._values import converted, is_leaf, plain
 
@@ -88,7 +90,8 @@ class LBFGS:
         line_search: str | None = None,
     ) -> None:
         self._named = named_parameters(parameters, "LBFGS")
-        self.learning_rate = real_number(learning_rate, "learning_rate", "LBFGS", above=0.0)
+        self._module = parameters if isinstance(parameters, Module) else None
+        self.learning_rate = learning_rate
         self.iterations = as_integer(iterations, "iterations", "LBFGS", least=1)
         if evaluations is None:
             evaluations = self.iterations * 5 // 4
@@ -102,6 +105,15 @@ class LBFGS:
         self._count = 0
         self._pairs: deque[tuple[Tensor, Tensor]] = deque(maxlen=self.history)
         self._last: tuple[Tensor, Tensor] | None = None
+
+    @property
+    def learning_rate(self) -> float:
+        """Length of a step in units of that of Newton's method."""
+        return self._learning_rate
+
+    @learning_rate.setter
+    def learning_rate(self, value: float) -> None:
+        self._learning_rate = _rate(value, "LBFGS")
 
     def step(self, loss: Callable[[], Tensor]) -> Tensor:
         """Minimize a function of the parameters by some iterations.
@@ -121,6 +133,8 @@ class LBFGS:
         ------
         AutodiffError
             If a parameter is no leaf, or the loss depends on none of them.
+        ArgumentError
+            If it depends on a parameter that the module got later.
         """
         values = [_leaf_value(path, x) for path, x in self._named]
         if len({one.tensor_type for one in values}) > 1:
@@ -216,6 +230,9 @@ class LBFGS:
                 operation="LBFGS.step",
             )
         gradients = value.backward()
+        if self._module is not None:
+            own = [x for _, x in self._named]
+            check_none_is_new(self._module, own, gradients, "LBFGS.step")
         found = [gradients.get(x) for _, x in self._named]
         if all(one is None for one in found):
             raise AutodiffError(
@@ -285,7 +302,7 @@ class LBFGS:
         operation = "LBFGS.load_state_dict"
         check_mapping(state, operation)
         count = as_integer(state.get("step", -1), "step", operation, least=0)
-        rate = real_number(state.get("learning_rate", 0.0), "learning_rate", operation, above=0.0)
+        rate = _rate(state.get("learning_rate", 0.0), operation)
         names = [("gradient", "change")] if count else []
         pairs = (len(state) - 2 - 2 * len(names)) // 2
         names += [(f"history.{i}.difference", f"history.{i}.change") for i in range(pairs)]
@@ -307,6 +324,10 @@ class LBFGS:
 
     def __repr__(self) -> str:
         return f"LBFGS({len(self._named)} parameters, learning_rate={self.learning_rate})"
+
+
+def _rate(value: float, operation: str) -> float:
+    return real_number(value, "learning_rate", operation, above=0.0, below=math.inf)
 
 
 def _tolerance(value: float, name: str) -> float:

@@ -254,7 +254,8 @@ class Optimizer:
                     operation=operation,
                 )
         if self._module is not None and len(pairs) < len(gradients):
-            check_none_is_new(self._module, self._slots, gradients, operation)
+            own = [slot.tensor for slot in self._slots]
+            check_none_is_new(self._module, own, gradients, operation)
         return pairs
 
     def _from_containers(self, gradients: Any, operation: str) -> list[tuple[Slot, Tensor]]:
