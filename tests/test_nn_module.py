@@ -532,7 +532,7 @@ def test_only_attributes_with_modules_and_new_parameters_prepare_a_model_again(m
     net = Net(device=AUTODIFF)
     net(example())
     walks = []
-    monkeypatch.setattr(burn.nn.module, "_prepare", lambda module: walks.append(module))
+    monkeypatch.setattr(burn.nn.module, "prepare", lambda module: walks.append(module))
     for name, value in (("seen", [1, "text"]), ("mean", net.mean), ("kept", (net.scales[0],))):
         setattr(net, name, value)
         net(example())
@@ -541,7 +541,7 @@ def test_only_attributes_with_modules_and_new_parameters_prepare_a_model_again(m
 
 def test_a_process_made_while_parameters_become_leaves_can_use_modules():
     net = Net(device=AUTODIFF)
-    with burn.nn.module._lock, warnings.catch_warnings():
+    with burn.nn._preparation._lock, warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # of a fork in a process with threads
         pid = os.fork()
     if not pid:
@@ -658,3 +658,146 @@ def test_a_module_below_may_have_its_own_precision():
     assert repr(nn.Precision("bfloat16")) == (
         "Precision(compute='bfloat16', parameters='float32', output='float32')"
     )
+
+
+class Scales(nn.Module):
+    def __init__(self, device=AUTODIFF):
+        self.scales = [burn.ones(2, device=device)]
+        self.by_name = {"a": {"b": burn.ones(2, device=device)}}
+
+    def forward(self, x):
+        for scale in [*self.scales, *self.by_name["a"].values()]:
+            x = x * scale
+        return x
+
+
+def test_tensors_that_are_put_into_containers_later_become_leaves():
+    model = Scales()
+    model(example())
+    model.scales.append(burn.ones(2, device=AUTODIFF))
+    model.by_name["a"]["c"] = burn.ones(2, device=AUTODIFF)
+    gradients = model(example()).sum().backward()
+    assert len(gradients) == 4
+    model.scales[0] = model.by_name["a"]["b"] = burn.ones(2, device=AUTODIFF)
+    gradients = model(example()).sum().backward()
+    assert model.scales[0] in gradients
+    assert model.scales[0] is model.by_name["a"]["b"]
+    assert len(pickle.loads(pickle.dumps(model))(example()).sum().backward()) == 3
+
+
+def test_unfrozen_parameters_are_leaves_at_once():
+    net = Net(device=AUTODIFF)
+    net.freeze()
+    net(example())
+    net.unfreeze()
+    penalty = (net.first.weight**2).sum()
+    gradients = (penalty + loss_of(net, example())).backward()
+    without = loss_of(net, example()).backward()[net.first.weight]
+    burn.testing.assert_close(
+        gradients[net.first.weight], without + 2 * net.first.weight.inner(), rtol=1e-5
+    )
+
+
+@pytest.mark.parametrize("is_called_before", [True, False])
+def test_a_step_inside_of_a_step_has_a_gradient_for_the_module(is_called_before):
+    net = nn.Linear(2, 1, device=AUTODIFF)
+    if is_called_before:
+        net(example())
+
+    def adapted(net):
+        gradient = burn.grad(loss_of)(net, example())
+        return burn.tree.map(lambda p, g: p - 0.1 * g, net, gradient)
+
+    gradients = loss_of(adapted(net), example()).backward()
+    assert set(map(id, gradients)) == set(map(id, net.parameters()))
+    plain = copy.deepcopy(net).to(PLAIN)
+    first = burn.grad(
+        lambda net: loss_of(
+            burn.tree.map(lambda p, g: p - 0.1 * g, net, burn.grad(loss_of)(net, example())),
+            example(),
+        )
+    )(plain)
+    for one, x in zip(first.parameters(), net.parameters(), strict=True):
+        burn.testing.assert_close(gradients[x], one)
+
+
+def test_stacks_of_modules_that_were_never_called_are_tracked():
+    nets = [nn.Linear(2, 1, device=AUTODIFF) for _ in range(2)]
+    stacked = burn.tree.map(lambda *ps: burn.stack(ps), *nets)
+    loss = burn.vmap(lambda net, x: net(x), in_axes=(0, None))(stacked, example()).sum()
+    gradients = loss.backward()
+    assert nets[0].weight in gradients
+    assert nets[1].bias in gradients
+
+
+def test_gradients_that_are_a_module_stay_what_they_are():
+    net = nn.Linear(2, 1, device=AUTODIFF)
+    gradient = burn.grad(loss_of)(net, example())
+    burn.tree.leaves(gradient)
+    assert not gradient.weight.is_require_grad
+
+
+def test_buffers_are_named_by_the_class_and_exist():
+    class Typo(nn.Module):
+        buffers = ("maen",)
+
+        def __init__(self):
+            self.mean = burn.zeros(2, device=AUTODIFF)
+
+        def forward(self, x):
+            return x - self.mean
+
+    with pytest.raises(burn.ArgumentError, match="'maen' as a buffer"):
+        Typo()(example())
+    with pytest.raises(burn.ArgumentError, match="attribute of the class"):
+        Net(device=PLAIN).buffers = ("first",)
+
+
+def test_a_tracked_value_is_not_assigned():
+    weight = burn.ones(2, device=AUTODIFF).require_grad()
+    target = burn.zeros(2, device=AUTODIFF)
+    for x in (target, weight):
+        with pytest.raises(burn.AutodiffError, match="computed from tracked"):
+            x.assign(0.9 * x + 0.1 * weight)
+    with burn.no_grad():
+        target.assign(0.9 * target + 0.1 * weight)
+    assert not target.is_tracked
+    burn.testing.assert_close(target, burn.full(2, 0.1, device="cpu"))
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("Parameter", "float tensor"),
+        ("ModuleList", "list"),
+        ("ModuleDict", "dict"),
+        ("MultiheadAttention", "MultiHeadAttention"),
+        ("Dense", "Linear"),
+        ("utils", "clip_by_global_norm"),
+    ],
+)
+def test_names_of_other_libraries_have_a_hint(name, hint):
+    with pytest.raises(AttributeError, match=hint):
+        getattr(nn, name)
+    assert not hasattr(nn, name)
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("cuda", r"\.to\("),
+        ("zero_grad", "backward"),
+        ("register_buffer", "buffers"),
+        ("register_parameter", "attribute"),
+        ("requires_grad_", "freeze"),
+        ("children", "named_modules"),
+        ("apply", "map"),
+        ("device", "device"),
+    ],
+)
+def test_methods_of_other_libraries_have_a_hint(name, hint):
+    net = Net(device=PLAIN)
+    with pytest.raises(AttributeError, match=hint):
+        getattr(net, name)
+    with pytest.raises(AttributeError, match="'Net' object has no attribute 'frist'"):
+        _ = net.frist

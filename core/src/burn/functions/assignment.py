@@ -29,7 +29,7 @@ def assign(x: Tensor, value: Tensor, /, *, require_grad: bool | None = None) -> 
     Parameters
     ----------
     value : Tensor
-        Of the shape of this tensor. A leaf, and what becomes one, takes an untracked value.
+        Of the shape of this tensor: a leaf, or untracked.
     require_grad : bool, optional
         Whether this tensor is a leaf afterwards. By default it is one if it is one now, and
         a value of the same hardware comes to the autodiff device, or the device without
@@ -45,8 +45,8 @@ def assign(x: Tensor, value: Tensor, /, *, require_grad: bool | None = None) -> 
     ShapeError
         If the shape is another one.
     AutodiffError
-        If the value is tracked and this tensor is to be a leaf; or if a transform computed it
-        (`burn.grad`, `burn.vmap`), and it depends on the transform's arguments.
+        If the value was computed from tracked tensors; or if a transform computed it (`burn.grad`,
+        `burn.vmap`), and it depends on the transform's arguments.
     OperandTypeError
         If it is to be a leaf on a device without autodiff.
     DTypeError
@@ -75,10 +75,11 @@ def assign(x: Tensor, value: Tensor, /, *, require_grad: bool | None = None) -> 
     is_leaf = dispatch.is_require_grad(x) if require_grad is None else require_grad
     if dispatch.is_require_grad(value):
         value = dispatch.detach(value)
-    elif is_leaf and dispatch.is_tracked(value):
+    elif dispatch.is_tracked(value):
         raise AutodiffError(
-            "the value of a leaf was computed from tracked tensors",
-            hint="Call .detach() on the value; or compute it inside burn.no_grad()",
+            "the value was computed from tracked tensors, and its graph would go on growing",
+            hint="Call .detach() on the value, or compute it inside burn.no_grad(); x[...] = value "
+            "writes a tracked one",
             operation="assign",
         )
     if device is not own and (require_grad is None or len(device.layers) > max(1, len(own.layers))):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -178,7 +179,14 @@ if not TYPE_CHECKING:  # a type checker knows the names above, and is to report 
             value = getattr(importlib.import_module(f"burn.nn.{_MODULE_OF[name]}"), name)
             globals()[name] = value
             return value
-        raise AttributeError(f"module 'burn.nn' has no attribute {name!r}", name=name)
+        from burn.nn._hints import HINTS  # for an error
+
+        hint = f". {HINTS[name]}" if name in HINTS else ""
+        raise AttributeError(
+            f"module 'burn.nn' has no attribute {name!r}{hint}",
+            name=name,
+            obj=sys.modules[__name__],
+        )
 
 
 def __dir__() -> list[str]:

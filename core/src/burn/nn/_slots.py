@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from burn.tensor.tensor import Tensor
 
@@ -14,12 +14,15 @@ __all__ = [
     "PLAIN",
     "STATE",
     "Slot",
+    "Watched",
     "found_in",
+    "has_changed",
     "is_container",
     "is_module",
     "modules_of",
     "slots_of",
     "walk",
+    "watched_in",
 ]
 
 STATE = "_module_state"
@@ -103,6 +106,50 @@ def found_in(value: object, owner: Module, name: str) -> list[Found]:
 def is_container(value: object) -> bool:
     """Whether tensors and modules are looked for in an object."""
     return isinstance(value, (list, tuple, dict))
+
+
+class Watched(NamedTuple):
+    """A list or dict among the attributes of a module, as it was.
+
+    Attributes
+    ----------
+    container : list or dict
+        The container.
+    length : int
+        Its length.
+    tensors : list of (object, Tensor)
+        The tensors in it, by index or key.
+    """
+
+    container: Any
+    length: int
+    tensors: list[tuple[Any, Tensor]]
+
+
+def watched_in(module: Module) -> tuple[Watched, ...]:
+    """The lists and dicts among the attributes of a module, also those in other containers."""
+    found: dict[int, Watched] = {}
+    waiting = list(vars(module).values())
+    while waiting:
+        value = waiting.pop()
+        if not is_container(value) or id(value) in found:
+            continue
+        items = list(value.items() if isinstance(value, dict) else enumerate(value))
+        tensors = [(key, one) for key, one in items if isinstance(one, Tensor)]
+        found[id(value)] = Watched(value, len(value), tensors)
+        waiting += [one for _, one in items]
+    return tuple([one for one in found.values() if not isinstance(one.container, tuple)])
+
+
+def has_changed(watched: tuple[Watched, ...]) -> bool:
+    """Whether a container has another length, or another tensor somewhere."""
+    for container, length, tensors in watched:
+        if len(container) != length:
+            return True
+        for key, one in tensors:
+            if container[key] is not one:
+                return True
+    return False
 
 
 def is_module(value: object) -> bool:

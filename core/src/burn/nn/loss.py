@@ -40,8 +40,6 @@ Reduction: TypeAlias = Literal["mean", "sum", "none"]
 class _Loss(Module):
     """A function of losses with its options, which are attributes of their names."""
 
-    buffers = ("weight", "pos_weight")
-
     _function: ClassVar[Callable[..., Tensor]]
     _options: tuple[str, ...]
 
@@ -165,6 +163,8 @@ class CrossEntropyLoss(_Loss):
     ()
     """
 
+    buffers = ("weight",)
+
     _function = staticmethod(F.cross_entropy)
 
     def __init__(
@@ -200,6 +200,8 @@ class NLLLoss(_Loss):
         What becomes of the losses of the examples.
     """
 
+    buffers = ("weight",)
+
     _function = staticmethod(F.nll_loss)
 
     def __init__(
@@ -224,6 +226,8 @@ class BCELoss(_Loss):
         What becomes of the losses of the elements.
     """
 
+    buffers = ("weight",)
+
     _function = staticmethod(F.binary_cross_entropy)
 
     def __init__(self, weight: Tensor | None = None, *, reduction: Reduction = "mean") -> None:
@@ -244,6 +248,8 @@ class BCEWithLogitsLoss(_Loss):
     reduction : {"mean", "sum", "none"}
         What becomes of the losses of the elements.
     """
+
+    buffers = ("weight", "pos_weight")
 
     _function = staticmethod(F.binary_cross_entropy_with_logits)
 
@@ -408,6 +414,8 @@ class MultiMarginLoss(_Loss):
     reduction : {"mean", "sum", "none"}
         What becomes of the losses of the examples.
     """
+
+    buffers = ("weight",)
 
     _function = staticmethod(F.multi_margin_loss)
 

@@ -3,23 +3,34 @@
 from __future__ import annotations
 
 import fnmatch
-import os
-import threading
 from collections.abc import Callable
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeAlias
 
-from burn.devices import AUTODIFF, GRAD
-from burn.errors import ArgumentError, AutodiffError, BurnError, DTypeError, OperandTypeError
-from burn.functions.assignment import make_leaf
+from burn.errors import (
+    ArgumentError,
+    BurnError,
+    DTypeError,
+    OperandTypeError,
+)
 from burn.functions.common import DeviceLike, DTypeLike
 from burn.functions.gradient import no_grad
 from burn.functions.normalize import as_dtype, find_device
+from burn.nn._hints import HINTS_OF_MODULES
+from burn.nn._preparation import (
+    State,
+    begin_generation,
+    may_bring_parameters,
+    own_state,
+    prepare,
+    prepared_and_flattened,
+    tracks_gradients,
+)
 from burn.nn._reading import described, described_on_a_line
-from burn.nn._slots import STATE, Slot, found_in, is_container, modules_of, slots_of
+from burn.nn._slots import STATE, Slot, modules_of, slots_of
 from burn.nn._state_dict import LoadReport, load
-from burn.nn._structure import flatten, unflatten
+from burn.nn._structure import unflatten
 from burn.nn.precision import Precision
 from burn.tensor.tensor import Tensor
 from burn.tree import register
@@ -28,58 +39,6 @@ if TYPE_CHECKING:
     from burn.nn.summary import Summary
 
 __all__ = ["Module"]
-
-_generation = 1
-"""Changes when an attribute of any module is set that may bring new parameters."""
-
-_lock = threading.RLock()
-"""Held while tensors become leaves."""
-
-
-def _after_fork() -> None:
-    global _lock  # noqa: PLW0603 — another thread of the parent may have held it
-    _lock = threading.RLock()
-
-
-if hasattr(os, "register_at_fork"):  # POSIX
-    os.register_at_fork(after_in_child=_after_fork)
-
-
-@dataclass(slots=True)
-class State:
-    """What a module keeps beside its attributes.
-
-    Attributes
-    ----------
-    is_eval : bool
-        Whether `Module.eval` was called last, and not `Module.train`.
-    prepared : int
-        The generation in which its parameters were made leaves; 0 before.
-    tracks : bool or None
-        Whether tensors of the last tree with any that it was called in are on an autodiff device;
-        None if there was no such tree.
-    inherits : bool
-        Of a copy that a transform made: whether the original's are.
-    source : Module or None
-        The module from whose tensors its own were computed, for one call in another precision.
-    frozen : frozenset of str
-        Paths from the module to those of its own parameters that are not trained.
-    precision : Precision or None
-        The dtypes that it computes in.
-    """
-
-    is_eval: bool = False
-    prepared: int = 0
-    tracks: bool | None = None
-    inherits: bool = False
-    source: Module | None = None
-    frozen: frozenset[str] = frozenset()
-    precision: Precision | None = None
-
-    def of_copy(self, source: Module | None) -> State:
-        """The state of a copy; `source` is the module if the copy is for one call."""
-        inherits = self.inherits or bool(self.tracks)
-        return State(self.is_eval, 0, self.tracks, inherits, source, self.frozen, self.precision)
 
 
 class Module:
@@ -148,18 +107,34 @@ class Module:
                     operation="nn.Module",
                 )
             setattr(cls, kind, tuple(dict.fromkeys([name for one in names for name in one])))
-        register(cls, flatten, unflatten)
+        register(cls, prepared_and_flattened, unflatten)
 
     def __setattr__(self, name: str, value: Any) -> None:
+        if name in ("buffers", "transient"):
+            raise ArgumentError(
+                f"{name} of {type(self).__name__} is set on one module",
+                hint=f'It is an attribute of the class: {name} = ("name",)',
+                operation="nn.Module",
+            )
         object.__setattr__(self, name, value)
-        if _may_bring_parameters(self, name, value):
-            _begin_generation()
+        if may_bring_parameters(self, name, value):
+            begin_generation()
+
+    if not TYPE_CHECKING:  # a type checker reports such names
+
+        def __getattr__(self, name: str) -> Any:
+            hint = f". {HINTS_OF_MODULES[name]}" if name in HINTS_OF_MODULES else ""
+            raise AttributeError(
+                f"{type(self).__name__!r} object has no attribute {name!r}{hint}",
+                name=name,
+                obj=self,
+            )
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         """What ``forward`` returns."""
         state = self._module_state
-        if state.prepared != _generation:
-            state = _prepare(self)
+        if not state.is_current:
+            state = prepare(self)
         try:
             if observer.get() is not None or state.precision is not None:
                 return _call_observed(self, state, args, keywords)
@@ -183,7 +158,7 @@ class Module:
 
     def __getstate__(self) -> dict[str, Any]:
         # Another process counts generations of its own.
-        return vars(self) | {STATE: replace(self._module_state, prepared=0)}
+        return vars(self) | {STATE: replace(self._module_state, prepared=0, watched=())}
 
     # What the tree has.
 
@@ -205,7 +180,7 @@ class Module:
         list of (str, Tensor)
             In the order in which the attributes were set.
         """
-        _prepare(self)
+        prepare(self)
         return [(slot.path, slot.tensor) for slot in _parameters_of(self)]
 
     def named_buffers(self) -> list[tuple[str, Tensor]]:
@@ -248,8 +223,8 @@ class Module:
     @property
     def training(self) -> bool:
         """Whether the module trains: it is on an autodiff device, and `eval` was not called."""
-        if self._module_state.prepared != _generation:
-            _prepare(self)
+        if not self._module_state.is_current:
+            prepare(self)
         return not self._module_state.is_eval and bool(self._module_state.tracks)
 
     def is_training(self, x: Tensor) -> bool:
@@ -269,7 +244,7 @@ class Module:
             For the method ``forward`` of layers such as dropout.
         """
         state = self._module_state
-        return not state.is_eval and (_tracks(x) if state.tracks is None else state.tracks)
+        return not state.is_eval and (tracks_gradients(x) if state.tracks is None else state.tracks)
 
     def train(self) -> Self:
         """Let the module and all below it train where they are on an autodiff device.
@@ -280,7 +255,7 @@ class Module:
             This one.
         """
         for module in self.modules():
-            _own_state(module).is_eval = False
+            own_state(module).is_eval = False
         return self
 
     def eval(self) -> Self:
@@ -292,7 +267,7 @@ class Module:
             This one. Its parameters stay leaves; `burn.no_grad` saves what gradients need.
         """
         for module in self.modules():
-            _own_state(module).is_eval = True
+            own_state(module).is_eval = True
         return self
 
     def freeze(self, *patterns: str) -> Self:
@@ -326,10 +301,10 @@ class Module:
         )
         """
         for slot in _matching(self, patterns, "freeze"):
-            state = _own_state(slot.owner)
+            state = own_state(slot.owner)
             state.frozen |= {slot.local}
             slot.tensor.assign(slot.tensor.detach(), require_grad=False)
-        _begin_generation()
+        begin_generation()
         return self
 
     def unfreeze(self, *patterns: str) -> Self:
@@ -353,9 +328,10 @@ class Module:
             If a pattern is no string.
         """
         for slot in _matching(self, patterns, "unfreeze"):
-            state = _own_state(slot.owner)
+            state = own_state(slot.owner)
             state.frozen -= {slot.local}
-        _begin_generation()
+        begin_generation()
+        prepare(self)
         return self
 
     # Values.
@@ -523,7 +499,7 @@ class Module:
             )
         if precision is not None and precision.parameters is not None:
             self.astype(precision.parameters)
-        _own_state(self).precision = precision
+        own_state(self).precision = precision
         return self
 
     def summary(self, *inputs: Any) -> Summary:
@@ -549,8 +525,8 @@ class Module:
         values = [(slot.tensor, function(slot.tensor)) for slot in tensors.values()]
         for tensor, value in values:  # when all are computed: an error leaves the module as it was
             tensor.assign(value, require_grad=False)
-        _begin_generation()
-        _prepare(self)
+        begin_generation()
+        prepare(self)
         return self
 
 
@@ -570,67 +546,6 @@ def _call_observed(
 
     observe = observer.get()
     return call() if observe is None else observe(module, call)
-
-
-def _begin_generation() -> None:
-    global _generation  # noqa: PLW0603 — one counter for all modules
-    with _lock:
-        _generation += 1
-
-
-def _may_bring_parameters(module: Module, name: str, value: Any) -> bool:
-    """Whether an attribute may hold modules, or tensors that are to be leaves and are not."""
-    return (isinstance(value, (Tensor, Module)) or is_container(value)) and any(
-        not isinstance(one, Slot)
-        or (one.is_parameter and bool(one.tensor.device.layers) and not one.tensor.is_tracked)
-        for one in found_in(value, module, name)
-    )
-
-
-def _own_state(module: Module) -> State:
-    """The state of a module, to be written to."""
-    state: State | None = vars(module).get(STATE)
-    if state is None:
-        state = vars(module)[STATE] = State()
-    return state
-
-
-def _prepare(root: Module) -> State:
-    """Make the parameters of a tree leaves where its device has autodiff."""
-    with _lock:
-        generation = _generation
-        slots = slots_of(root)
-        for slot in slots:
-            if slot.tensor.device.layers == (AUTODIFF,) and slot.is_parameter:
-                _make_leaf(slot)
-        tracks = root._module_state.inherits or any(_tracks(slot.tensor) for slot in slots)
-        for _, module in modules_of(root):
-            state = _own_state(module)
-            state.prepared = generation
-            if slots:  # a tree without tensors goes on as the model that it is a part of
-                state.tracks = tracks
-        return root._module_state
-
-
-def _make_leaf(slot: Slot) -> None:
-    x = slot.tensor
-    if x.is_require_grad or slot.is_frozen or slot.owner._module_state.source is not None:
-        return
-    if x.is_tracked:
-        raise AutodiffError(
-            f"{slot.path} was computed from other tensors, so it is no parameter",
-            hint="Compute with it by a function such as burn.nn.functional.linear, which keeps its "
-            f"gradient; or name it among the buffers of {type(slot.owner).__name__}: buffers = "
-            f'("{slot.attribute}",); or assign its .detach()',
-            operation=f"nn.{type(slot.owner).__name__}",
-        )
-    make_leaf(x)
-
-
-def _tracks(x: Tensor) -> bool:
-    """Whether a tensor is on a device where gradients are taken, not of `burn.vmap` alone."""
-    layers = x.device.layers
-    return layers == (AUTODIFF,) or GRAD in layers
 
 
 def _parameters_of(module: Module) -> list[Slot]:

@@ -1,0 +1,197 @@
+"""What modules keep beside their attributes, and how their parameters become leaves."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from burn.devices import AUTODIFF, GRAD
+from burn.errors import ArgumentError, AutodiffError
+from burn.functions.assignment import make_leaf
+from burn.nn._slots import (
+    STATE,
+    Slot,
+    Watched,
+    found_in,
+    has_changed,
+    is_container,
+    is_module,
+    modules_of,
+    slots_of,
+    watched_in,
+)
+from burn.nn._structure import Skeleton, flatten
+from burn.tensor.tensor import Tensor
+
+if TYPE_CHECKING:
+    from burn.nn.module import Module
+    from burn.nn.precision import Precision
+
+__all__ = [
+    "State",
+    "begin_generation",
+    "may_bring_parameters",
+    "own_state",
+    "prepare",
+    "prepared_and_flattened",
+    "tracks_gradients",
+]
+
+_generation = 1
+"""Changes when an attribute of any module is set that may bring new parameters."""
+
+_lock = threading.RLock()
+"""Held while tensors become leaves."""
+
+
+def _after_fork() -> None:
+    global _lock  # noqa: PLW0603 — another thread of the parent may have held it
+    _lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):  # POSIX
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+@dataclass(slots=True)
+class State:
+    """What a module keeps beside its attributes.
+
+    Attributes
+    ----------
+    is_eval : bool
+        Whether `Module.eval` was called last, and not `Module.train`.
+    prepared : int
+        The generation in which its parameters were made leaves; 0 before.
+    tracks : bool or None
+        Whether tensors of the last tree with any that it was called in are on an autodiff device;
+        None if there was no such tree.
+    inherits : bool
+        Of a copy that a transform made: whether the original's are.
+    is_copy : bool
+        Whether `burn.tree` made it of another module: its tensors may be computed ones.
+    source : Module or None
+        The module from whose tensors its own were computed, for one call in another precision.
+    frozen : frozenset of str
+        Paths from the module to those of its own parameters that are not trained.
+    precision : Precision or None
+        The dtypes that it computes in.
+    watched : tuple of Watched
+        The containers among its attributes, as they were when it was prepared.
+    """
+
+    is_eval: bool = False
+    prepared: int = 0
+    tracks: bool | None = None
+    inherits: bool = False
+    is_copy: bool = False
+    source: Module | None = None
+    frozen: frozenset[str] = frozenset()
+    precision: Precision | None = None
+    watched: tuple[Watched, ...] = ()
+
+    def of_copy(self, source: Module | None) -> State:
+        """The state of a copy; `source` is the module if the copy is for one call."""
+        inherits = self.inherits or bool(self.tracks)
+        return State(
+            self.is_eval,
+            tracks=self.tracks,
+            inherits=inherits,
+            is_copy=True,
+            source=source,
+            frozen=self.frozen,
+            precision=self.precision,
+        )
+
+    @property
+    def is_current(self) -> bool:
+        """Whether no attribute has been set since, and no container has changed."""
+        return self.prepared == _generation and not (self.watched and has_changed(self.watched))
+
+
+def begin_generation() -> None:
+    global _generation  # noqa: PLW0603 — one counter for all modules
+    with _lock:
+        _generation += 1
+
+
+def may_bring_parameters(module: Module, name: str, value: Any) -> bool:
+    """Whether an attribute may hold modules, or tensors that are to be leaves and are not."""
+    return (isinstance(value, Tensor) or is_module(value) or is_container(value)) and any(
+        not isinstance(one, Slot)
+        or (one.is_parameter and bool(one.tensor.device.layers) and not one.tensor.is_tracked)
+        for one in found_in(value, module, name)
+    )
+
+
+def own_state(module: Module) -> State:
+    """The state of a module, to be written to."""
+    state: State | None = vars(module).get(STATE)
+    if state is None:
+        state = vars(module)[STATE] = State()
+    return state
+
+
+def prepare(root: Module) -> State:
+    """Make the parameters of a tree leaves where its device has autodiff."""
+    with _lock:
+        generation = _generation
+        slots = slots_of(root)
+        for slot in slots:
+            if slot.tensor.device.layers == (AUTODIFF,) and slot.is_parameter:
+                _make_leaf(slot)
+        tracks = root._module_state.inherits or any(tracks_gradients(slot.tensor) for slot in slots)
+        for _, module in modules_of(root):
+            state = own_state(module)
+            _check_names(module)
+            state.prepared, state.watched = generation, watched_in(module)
+            if slots:  # a tree without tensors goes on as the model that it is a part of
+                state.tracks = tracks
+        return root._module_state
+
+
+def prepared_and_flattened(module: Module) -> tuple[Sequence[Tensor], Skeleton]:
+    """The parameters of a module, which are leaves from then on where its device has autodiff.
+
+    Those of a copy are as they are: gradients, for example.
+    """
+    if not module._module_state.is_copy:
+        prepare(module)
+    return flatten(module)
+
+
+def _check_names(module: Module) -> None:
+    """Raise ArgumentError if the class names a buffer that the module does not have."""
+    missing = [name for name in (*module.buffers, *module.transient) if name not in vars(module)]
+    if missing:
+        raise ArgumentError(
+            f"{type(module).__name__} names {missing[0]!r} as a buffer, and has no such attribute",
+            hint="Set the attribute in __init__, to None if there is no such tensor",
+            operation="nn.Module",
+        )
+
+
+def _make_leaf(slot: Slot) -> None:
+    x = slot.tensor
+    if x.is_require_grad or slot.is_frozen or slot.owner._module_state.source is not None:
+        return
+    if x.is_tracked and slot.owner._module_state.is_copy:  # adapted parameters: p - rate * g
+        return
+    if x.is_tracked:
+        raise AutodiffError(
+            f"{slot.path} was computed from other tensors, so it is no parameter",
+            hint="Compute with it by a function such as burn.nn.functional.linear, which keeps its "
+            f"gradient; or name it among the buffers of {type(slot.owner).__name__}: buffers = "
+            f'("{slot.attribute}",); or assign its .detach()',
+            operation=f"nn.{type(slot.owner).__name__}",
+        )
+    make_leaf(x)
+
+
+def tracks_gradients(x: Tensor) -> bool:
+    """Whether a tensor is on a device where gradients are taken, not of `burn.vmap` alone."""
+    layers = x.device.layers
+    return layers == (AUTODIFF,) or GRAD in layers
