@@ -988,6 +988,71 @@ def test_an_average_follows_its_module():
         optim.ExponentialMovingAverage(net, 2)
 
 
+def test_averages_of_a_module_that_got_or_lost_parameters_are_refused():
+    net = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2)).to(CPU.autodiff())
+    average = optim.ExponentialMovingAverage(net, 0.5)
+    last, weight = net[1], net[0].weight
+    changes = {
+        "1.weight, 1.bias": lambda: setattr(net, "1", nn.Tanh()),
+        "1.1.weight, 1.1.bias": lambda: setattr(net, "1", nn.Sequential(last, nn.Linear(2, 1))),
+        "0.weight": lambda: setattr(net[0], "weight", burn.zeros((2, 2), device=CPU)),
+    }
+    for paths, change in changes.items():
+        change()
+        for use in (average.update, average.averages, average.applied().__enter__):
+            with pytest.raises(
+                burn.ArgumentError, match=rf"ExponentialMovingAverage.*lost .*: {paths}\."
+            ):
+                use()
+        net[1], net[0].weight = last, weight
+    average.update()
+    assert average.state_dict()["step"] == 1, "refused updates do not count"
+    net[0], net[1] = net[1], net[0]
+    assert bits(average.averages()) == bits(net.state_dict()), "parameters may move"
+
+
+def test_averages_are_read_without_a_change_of_the_module(monkeypatch):
+    net, x = net_and_input()
+    average = optim.ExponentialMovingAverage(net, 0.5)
+    optim.SGD(net, 0.1).step(loss_at(net, x).backward())
+    average.update()
+    net.freeze("second.weight")
+    gradients = loss_at(net, x).backward()
+    with average.applied():
+        inside = net.state_dict()
+    nodes = [one.primitive for one in net.parameters()]
+    found = average.averages()
+    assert all(one.primitive is node for one, node in zip(net.parameters(), nodes, strict=True))
+    assert list(found) == list(inside)
+    assert bits(found) == bits(inside)
+    assert found["second.weight"] is found["first.weight"]
+    assert bits(found) != bits(net.state_dict())
+    assert gradients
+
+
+@pytest.mark.parametrize("device", burn.Device.enumerate(), ids=str)
+def test_steps_on_applied_averages_are_an_error_and_the_own_values_are_kept(device):
+    net, x = net_and_input(device)
+    average, other = (optim.ExponentialMovingAverage(net, 0.5) for _ in "ab")
+    optimizer = optim.SGD(net.last, 0.1)
+    optimizer.step(loss_at(net, x).backward())
+    average.update()
+    own = bits(net)
+    with (
+        pytest.raises(
+            burn.ArgumentError, match=r"applied: .* which are lost: last.weight, last.bias\. "
+        ),
+        average.applied(),
+    ):
+        optimizer.step(loss_at(net, x).backward())
+    assert bits(net) == own
+    with average.applied(), other.applied():
+        loss_at(net, x).backward()
+        net.freeze("first.*")
+        net.eval()
+    assert bits(net) == own
+
+
 def trained_otherwise(device):
     """Values after clipping, Muon, averages, accumulation and LBFGS in float32."""
     values, inputs = problem(MATRICES)

@@ -77,8 +77,14 @@ class ExponentialMovingAverage:
         -------
         None
             See `applied` and `averages` for the result.
+
+        Raises
+        ------
+        ArgumentError
+            If the module got or lost parameters.
         """
         operation = "ExponentialMovingAverage.update"
+        self._check_module(operation)
         self._count += 1
         decay = self.decay
         if callable(decay):
@@ -107,14 +113,34 @@ class ExponentialMovingAverage:
         -------
         context manager
             The parameters, the same tensor objects, have their own values again afterwards.
+
+        Raises
+        ------
+        ArgumentError
+            If the module got or lost parameters; or, at the end, if they got other values inside:
+            they have their own again, and those are lost.
         """
+        operation = "ExponentialMovingAverage.applied"
+        self._check_module(operation)
         tensors = [x for _, x in self._named]
-        own = [plain(x) for x in tensors]
-        assign_all(tensors, [converted(a, x) for a, x in zip(self._averages, own, strict=True)])
+        own, means = [plain(x) for x in tensors], self._converted()
+        assign_all(tensors, means)
         try:
             yield
         finally:
+            lost = [
+                path
+                for (path, x), mean in zip(self._named, means, strict=True)
+                if plain(x).primitive is not mean.primitive
+            ]
             assign_all(tensors, own)
+        if lost:
+            raise ArgumentError(
+                f"parameters got values inside, such as by a step, which are lost: {some(lost)}",
+                hint="Train outside; to go on from the averages, call "
+                "module.load_state_dict(average.averages())",
+                operation=operation,
+            )
 
     def averages(self) -> dict[str, Tensor]:
         """The state of a module with the averages: for `Module.load_state_dict`, or for saving.
@@ -124,9 +150,26 @@ class ExponentialMovingAverage:
         dict of str to Tensor
             What ``module.state_dict()`` gives inside of `applied`: averages, and the buffers of
             the module.
+
+        Raises
+        ------
+        ArgumentError
+            If the module got or lost parameters.
         """
-        with self.applied():
-            return self.module.state_dict()
+        self._check_module("ExponentialMovingAverage.averages")
+        own = zip(self._named, self._converted(), strict=True)
+        by_id = {id(x): mean for (_, x), mean in own}
+        named = [(path, x, by_id[id(x)]) for path, x in self.module.named_parameters()]
+        by_path = {path: mean for path, _, mean in named}
+        by_value = {id(plain(x).primitive): mean for _, x, mean in named}
+        buffers = {path for path, _ in self.module.named_buffers()}
+        state = self.module.state_dict()
+        for path, value in state.items():
+            if path in by_path:
+                state[path] = by_path[path]
+            elif path not in buffers:  # a parameter of several paths, named by the first of them
+                state[path] = by_value[id(value.primitive)]
+        return state
 
     def state_dict(self) -> dict[str, Any]:
         """The averages by the paths of the parameters, and ``step``, the number of updates.
@@ -170,3 +213,23 @@ class ExponentialMovingAverage:
         count = as_integer(state["step"], "step", operation, least=0)
         self._averages = [as_value(state[path], x, path, operation) for path, x in self._named]
         self._count = count
+
+    def _converted(self) -> list[Tensor]:
+        """The averages on the devices and in the dtypes of the parameters."""
+        return [
+            converted(mean, plain(x))
+            for mean, (_, x) in zip(self._averages, self._named, strict=True)
+        ]
+
+    def _check_module(self, operation: str) -> None:
+        """Raise ArgumentError unless the parameters of the module are those that are averaged."""
+        now = self.module.named_parameters()
+        ids, own = {id(x) for _, x in now}, {id(x) for _, x in self._named}
+        differing = [path for path, x in now if id(x) not in own]
+        differing += [path for path, x in self._named if id(x) not in ids and path not in differing]
+        if differing:
+            raise ArgumentError(
+                f"the module got or lost parameters after its averages: {some(differing)}",
+                hint="Make the averages when the model is complete",
+                operation=operation,
+            )
