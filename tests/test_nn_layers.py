@@ -230,10 +230,22 @@ ACTIVATION = [
 SIGNALS, VOLUMES = ((2, 3, 5),), ((2, 3, 4, 5, 3),)
 
 RESAMPLING = [
-    Case("Upsample(size=(9, 4))", IMAGES, "Upsample((9, 4))"),
-    Case("Upsample(scale_factor=2, mode='bilinear', align_corners=True)", IMAGES),
-    Case("Upsample(scale_factor=(1.5, 2.0), mode='bicubic')", IMAGES),
-    Case("Upsample(scale_factor=1.3, mode='linear', recompute_scale_factor=True)", SIGNALS),
+    Case("Interpolate(size=(9, 4))", IMAGES, "Upsample((9, 4))"),
+    Case(
+        "Interpolate(scale_factor=2, mode='bilinear', align_corners=True)",
+        IMAGES,
+        "Upsample(scale_factor=2, mode='bilinear', align_corners=True)",
+    ),
+    Case(
+        "Interpolate(scale_factor=(1.5, 2.0), mode='bicubic')",
+        IMAGES,
+        "Upsample(scale_factor=(1.5, 2.0), mode='bicubic')",
+    ),
+    Case(
+        "Interpolate(scale_factor=1.3, mode='linear', recompute_scale_factor=True)",
+        SIGNALS,
+        "Upsample(scale_factor=1.3, mode='linear', recompute_scale_factor=True)",
+    ),
     Case("PixelShuffle(2)", ((2, 12, 3, 4),)),
     Case("PixelUnshuffle(2)", ((2, 3, 6, 4),)),
     Case("Unfold(2)", IMAGES),
@@ -349,7 +361,7 @@ OF_EACH_SORT = [
     *("Conv2d(3, 2, 3, padding=1, padding_mode='circular')", "ConvTranspose1d(3, 4, 3)"),
     *("BatchNorm2d(3)", "BatchNorm1d(3, momentum=None)", "GroupNorm(2, 6)", "LayerNorm(4)"),
     *("MaxPool2d(2, return_indices=True)", "AdaptiveAvgPool2d((3, 2))", "PReLU()", "GLU(axis=1)"),
-    *("Upsample(size=(9, 4))", "PixelShuffle(2)", "ReflectionPad2d((1, 2, 3, 0))"),
+    *("Interpolate(size=(9, 4))", "PixelShuffle(2)", "ReflectionPad2d((1, 2, 3, 0))"),
 ]
 
 
@@ -582,7 +594,7 @@ def test_noise_has_its_deviation():
         ("Unflatten(1, (2, 2))", (2, 3), "nn.Unflatten"),
         ("Unflatten(1, (2, -1))", (2, 3), "nn.Unflatten"),
         ("PixelShuffle(2)", (2, 3, 4, 4), "pixel_shuffle"),
-        ("Upsample(size=2)", (2, 3), "interpolate"),
+        ("Interpolate(size=2)", (2, 3), "interpolate"),
         ("ZeroPad2d(1)", (3,), "nn.ZeroPad2d"),
         ("Dropout2d()", (3,), "dropout2d"),
     ],

@@ -17,6 +17,7 @@ HINTS: Final[Mapping[str, str]] = {
     "Parameter": "A float tensor that is an attribute of a Module is a parameter",
     "ParameterDict": "A dict of tensors is an attribute like any other",
     "ParameterList": "A list of tensors is an attribute like any other",
+    "Upsample": "It is burn.nn.Interpolate",
     "parallel": "Nothing here spreads a module over devices yet",
     "utils": "Clip with burn.optim.clip_by_global_norm, or clip_norm= of an optimizer",
 }

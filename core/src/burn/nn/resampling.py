@@ -20,6 +20,7 @@ __all__ = [
     "ConstantPad2d",
     "ConstantPad3d",
     "Fold",
+    "Interpolate",
     "PixelShuffle",
     "PixelUnshuffle",
     "ReflectionPad1d",
@@ -29,7 +30,6 @@ __all__ = [
     "ReplicationPad2d",
     "ReplicationPad3d",
     "Unfold",
-    "Upsample",
     "ZeroPad1d",
     "ZeroPad2d",
     "ZeroPad3d",
@@ -39,7 +39,7 @@ PerAxis: TypeAlias = int | tuple[int, ...]
 Padding: TypeAlias = int | tuple[int | tuple[int, int], ...]
 
 
-class Upsample(Module):
+class Interpolate(Module):
     """Signals, images or volumes resized by interpolation; see `burn.nn.functional.interpolate`.
 
     Parameters
@@ -59,7 +59,7 @@ class Upsample(Module):
     Examples
     --------
     >>> import burn
-    >>> burn.nn.Upsample(scale_factor=2, mode="bilinear")(burn.ones((8, 3, 4, 5))).shape
+    >>> burn.nn.Interpolate(scale_factor=2, mode="bilinear")(burn.ones((8, 3, 4, 5))).shape
     (8, 3, 8, 10)
     """
 
