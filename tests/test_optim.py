@@ -1143,3 +1143,69 @@ def test_only_gradients_are_accumulated(wrong):
     with pytest.raises(burn.OperandTypeError, match=r"add: .*loss.backward\(\)"):
         accumulator.add(wrong)
     assert len(accumulator) == 0
+
+
+@pytest.mark.parametrize("kind", [optim.SGD, optim.LBFGS])
+def test_attributes_of_other_libraries_are_answered_with_ours(kind):
+    optimizer = kind([leaf([1.0])], 0.5)
+    hints = {
+        "lr": "Read or set learning_rate",
+        "zero_grad": r"backward\(\) returns new gradients",
+        "param_groups": "groups=",
+        "add_param_group": "groups=",
+    }
+    for name, hint in hints.items():
+        message = f"{kind.__name__}: there is no attribute '{name}'.*{hint}"
+        with pytest.raises(burn.MissingAttributeError, match=message):
+            getattr(optimizer, name)
+        with pytest.raises(AttributeError, match=message):
+            setattr(optimizer, name, 0.1)
+        assert not hasattr(optimizer, name)
+    with pytest.raises(AttributeError, match="object has no attribute 'steps'"):
+        optimizer.steps  # noqa: B018 — raises
+    assert optimizer.learning_rate == 0.5
+
+
+@pytest.mark.parametrize(
+    ("make", "hint"),
+    [
+        (lambda p: optim.Adam(p, lr=0.1), "'lr'. Pass learning_rate"),
+        (lambda p: optim.SGD(p, lr=0.1), "'lr'. Pass learning_rate"),
+        (lambda p: optim.Adam(p, betas=(0.9, 0.99)), "'betas'. Pass beta1 and beta2"),
+        (lambda p: optim.AdamW(p, b1=0.9), "'b1'. Pass beta1"),
+        (lambda p: optim.Lion(params=p), "'params'. Pass parameters"),
+        (lambda p: optim.RMSprop(p, eps=1e-6), "'eps'. Pass epsilon"),
+        (lambda p: optim.Adagrad(p, lr_decay=0.1), "'lr_decay'. Pass learning_rate_decay"),
+        (lambda p: optim.Muon(p, ns_steps=3), "'ns_steps'. Pass iterations"),
+        (lambda p: optim.Adam(p, fused=True), "'fused'. Leave it out"),
+        (lambda p: optim.Adam(p, spam=1), "'spam'$"),
+        (lambda p: optim.LBFGS(p, max_iter=3), "'max_iter'. Pass iterations"),
+        (lambda p: optim.LBFGS(p, lr=0.1), "'lr'. Pass learning_rate"),
+    ],
+)
+def test_keywords_of_other_libraries_are_answered_with_ours(make, hint):
+    with pytest.raises(burn.OperandTypeError, match=rf"^[A-Z]\w+: there is no keyword .*{hint}"):
+        make([leaf([1.0])])
+
+
+@pytest.mark.parametrize(
+    ("name", "ours"),
+    [
+        ("lr_scheduler", "schedules"),
+        ("clip_grad_norm_", "clip_by_global_norm"),
+        ("clip_grad_value_", "clip_by_value"),
+        ("NAdam", "Adam"),
+        ("RAdam", "Adam"),
+        ("Adafactor", "Adagrad"),
+        ("GradScaler", "LossScaler"),
+        ("adamw", "AdamW"),
+        ("swa_utils", "ExponentialMovingAverage"),
+    ],
+)
+def test_names_of_other_libraries_are_answered_with_ours(name, ours):
+    assert ours in optim.__all__
+    with pytest.raises(AttributeError, match=rf"no attribute '{name}'\. .*\b{ours}\b"):
+        getattr(optim, name)
+    assert not hasattr(optim, name)
+    with pytest.raises(AttributeError, match=r"no attribute 'spam'$"):
+        optim.spam  # noqa: B018 — raises

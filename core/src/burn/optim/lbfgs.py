@@ -6,7 +6,7 @@ import functools
 import math
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from burn.dispatch import DispatchTensor
 from burn.errors import ArgumentError, AutodiffError, OperandTypeError
@@ -19,6 +19,7 @@ from burn.functions.norms import max_abs_norm
 from burn.functions.products import dot
 from burn.nn.module import Module
 from burn.ops.arguments import as_integer, real_number
+from burn.optim._habits import Hinted, Unknown, refuse_keywords
 from burn.optim._line_search import Point, strong_wolfe
 from burn.optim._paths import check_none_is_new, named_parameters, some
 from burn.optim._saved import as_value, check_mapping
@@ -33,7 +34,7 @@ _SMALLEST_CURVATURE: Final = 1e-10
 """Pairs of a smaller product of gradient difference and step are not remembered."""
 
 
-class LBFGS:
+class LBFGS(Hinted):
     """Limited-memory BFGS (Liu and Nocedal, 1989), as ``torch.optim.LBFGS``.
 
     A step takes several iterations, and calls a function that computes the loss for each of them.
@@ -58,9 +59,13 @@ class LBFGS:
     line_search : str, optional
         ``"strong_wolfe"`` looks along each direction for a point where the strong Wolfe conditions
         hold (Nocedal and Wright, 2006). By default every iteration moves by `learning_rate`.
+    **unknown
+        None: the error of a keyword of PyTorch or Optax names the one here.
 
     Raises
     ------
+    OperandTypeError
+        If a keyword is unknown.
     ArgumentError
         If a number is out of its range.
 
@@ -88,7 +93,9 @@ class LBFGS:
         tolerance_change: float = 1e-9,
         history: int = 100,
         line_search: str | None = None,
+        **unknown: Unpack[Unknown],
     ) -> None:
+        refuse_keywords(unknown, "LBFGS")
         self._named = named_parameters(parameters, "LBFGS")
         self._module = parameters if isinstance(parameters, Module) else None
         self.learning_rate = learning_rate

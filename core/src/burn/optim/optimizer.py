@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Unpack
 
 from burn.autodiff import AutodiffTensor
 from burn.devices import AUTODIFF, running_trace
@@ -16,12 +16,14 @@ from burn.functions.normalize import as_flag
 from burn.functions.searching import where
 from burn.ir import ScalarIr
 from burn.nn.module import Module
-from burn.ops.arguments import as_integer, real_number
+from burn.ops.arguments import real_number
 from burn.ops.optimizer import check_numbers
+from burn.optim._habits import Hinted, Unknown, refuse_keywords
 from burn.optim._options import Columns, Mask, Rate, Values, overrides_of
 from burn.optim._paths import check_none_is_new, named_parameters, named_tensors, paths_of
 from burn.optim._saved import load_states, saved_states
 from burn.optim._slots import Slot
+from burn.optim._steps import as_rate, number_after, rate_at
 from burn.optim._values import check_gradient, constant, is_leaf, value_of, with_value
 from burn.optim.clipping import clipped
 from burn.optim.state import State
@@ -36,7 +38,7 @@ _FLAGS: Final = frozenset({"amsgrad", "centered", "nesterov", "proximal"})
 """Names of options that are True or False."""
 
 
-class Optimizer:
+class Optimizer(Hinted):
     """Base of the optimizers of parameters, one by one or as an update of a tree.
 
     ``optimizer.step(gradients)`` gives the parameters their next values, in the same tensor
@@ -59,9 +61,13 @@ class Optimizer:
         Largest magnitude of an element of a gradient; see `clip_by_value`.
     clip_norm : float, optional
         Largest norm of all gradients together; see `clip_by_global_norm`. Clipped by value first.
+    **unknown
+        None: the error of a keyword of PyTorch or Optax names the one here.
 
     Raises
     ------
+    OperandTypeError
+        If a keyword is unknown.
     ArgumentError
         If an option is unknown or out of its range, or a pattern fits no parameter.
     """
@@ -77,7 +83,9 @@ class Optimizer:
         weight_decay_mask: Mask | None = None,
         clip_value: float | None = None,
         clip_norm: float | None = None,
+        **unknown: Unpack[Unknown],
     ) -> None:
+        refuse_keywords(unknown, self._name)
         self._options = dict(options)
         self._options = self._checked(options)
         self._groups = {key: self._checked(given) for key, given in (groups or {}).items()}
@@ -136,6 +144,8 @@ class Optimizer:
             return as_flag(value, name, self._name)
         if name == "learning_rate" and callable(value):
             return value
+        if name == "learning_rate":
+            return as_rate(value, self._name)
         number = real_number(value, name, self._name)
         check_numbers(**{name: number})
         return number
@@ -384,7 +394,7 @@ class Optimizer:
                 hint="Begin with state = optimizer.init(parameters)",
                 operation=operation,
             )
-        number = self._number_of(step, state, operation)
+        number = number_after(state, step, self._name)
         named = named_parameters(list(zip(paths_of(structure), leaves, strict=True)), self._name)
         found = flatten_like(structure, gradients, operation)
         for index, (path, x) in enumerate(named):
@@ -417,32 +427,6 @@ class Optimizer:
         following = None if number.__class__ is ScalarIr else number
         return unflatten(structure, new), State(following, kept)
 
-    def _number_of(self, step: Any, state: State, operation: str) -> Any:
-        """The number of the step that comes after a state, unless it is given."""
-        if step is None and running_trace() is not None:
-            raise TraceError(
-                "the number of the step would be a constant of the program",
-                hint="Pass step=step, with burn.ir.RuntimeNumber(1) among the examples for it",
-                operation=operation,
-            )
-        if step is None and state.step is None:
-            raise ArgumentError(
-                "the state comes from a program, which does not know the number of its step",
-                hint="Pass step=step, counted from 1",
-                operation=operation,
-            )
-        if step is None:
-            return state.step + 1  # type: ignore[operator]  # it is not None here
-        if step.__class__ is not ScalarIr:
-            return as_integer(step, "step", operation, least=1)
-        if state._is_first:
-            raise TraceError(
-                f"the first step of {self._name} with these options differs from the others",
-                hint="Take it before, and trace the function with the state after it",
-                operation=operation,
-            )
-        return step
-
     # Options.
 
     @property
@@ -459,17 +443,7 @@ class Optimizer:
         self._options["learning_rate"] = self._checked_option("learning_rate", value)
 
     def _rate(self, rate: Any, step: Any) -> Any:
-        """A learning rate as a number, or as the runtime number of a program."""
-        if not callable(rate) or rate.__class__ is ScalarIr:
-            return rate
-        if step.__class__ is ScalarIr:
-            raise TraceError(
-                "a schedule computes with the number of the step, which a program does not know",
-                hint="Pass learning_rate=rate, with burn.ir.RuntimeNumber(0.1) among the examples "
-                "for it, and compute the rate where you call the program",
-                operation=f"{self._name}.update",
-            )
-        return real_number(rate(step), "the learning rate of a schedule", self._name)
+        return rate_at(rate, step, self._name)
 
     @property
     def _name(self) -> str:
