@@ -686,3 +686,11 @@ def test_transformers_are_containers_for_transforms():
         )
     restored = pickle.loads(pickle.dumps(encoder))
     assert restored(x).tolist() == encoder(x).tolist()
+
+
+def test_a_mask_is_no_bias():
+    layer = nn.MultiHeadAttention(4, 2, device="cpu")
+    x = burn.ones((1, 3, 4), device="cpu")
+    with pytest.raises(burn.DTypeError, match="mask is a tensor of bool") as caught:
+        layer(x, mask=burn.zeros((3, 3), device="cpu"))
+    assert "are the bias" in str(caught.value)

@@ -278,6 +278,8 @@ def test_a_state_that_does_not_fit_is_refused_whole():
     assert net.first.bias.tolist() == before["first.bias"]
     with pytest.raises(burn.OperandTypeError, match="state_dict"):
         net.load_state_dict([1, 2])
+    with pytest.raises(burn.DTypeError, match="table has dtype"):
+        net.load_state_dict({"table": burn.asarray([1.5, 2.0], device=PLAIN)}, strict=False)
     with pytest.raises(burn.OperandTypeError, match="table is an object"):
         net.load_state_dict({"table": Shaped()}, strict=False)
 

@@ -269,3 +269,8 @@ def test_an_unknown_nonlinearity_is_refused():
     x = burn.ones((4, 2, 3), device="cpu")
     with pytest.raises(burn.ArgumentError, match="sigmoid"):
         nn.RNN(3, 5, nonlinearity="sigmoid", device="cpu")(x)
+
+
+def test_dropout_of_one_layer_is_refused():
+    with pytest.raises(burn.ArgumentError, match="there is one layer"):
+        nn.LSTM(3, 4, dropout=0.5, device="cpu")

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from burn.errors import ArgumentError, OperandTypeError
+from burn.errors import ArgumentError, DTypeError, OperandTypeError
 from burn.functions.creation import asarray
+from burn.functions.utility import all as all_of
 from burn.tensor.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -101,18 +102,27 @@ def load(tensors: dict[str, Tensor], state: Any, *, strict: bool) -> LoadReport:
 
 
 def _converted(value: Any, tensor: Tensor, path: str) -> Tensor:
-    """A value with the dtype of a tensor, on its hardware."""
+    """A value with the dtype of a tensor, on its hardware; no fraction for an integer."""
     device = tensor.device.hardware
     if isinstance(value, Tensor):
-        return value.detach().inner().to_device(device).astype(tensor.dtype)
-    try:
-        found = asarray(value, device=device)
-    except TypeError as error:
-        raise OperandTypeError(
-            f"{path} is an object of type {type(value).__name__}, no tensor or array: {error}",
+        found = value.detach().inner().to_device(device)
+    else:
+        try:
+            found = asarray(value, device=device)
+        except TypeError as error:
+            raise OperandTypeError(
+                f"{path} is an object of type {type(value).__name__}, no tensor or array: {error}",
+                operation=_OPERATION,
+            ) from error
+    converted = found.astype(tensor.dtype)
+    is_rounded = found.dtype.is_float and not tensor.dtype.is_float
+    if is_rounded and not all_of(converted.astype(found.dtype) == found):
+        raise DTypeError(
+            f"{path} has dtype {tensor.dtype}, and the state fractions",
+            hint="Convert it with .astype() if that is meant",
             operation=_OPERATION,
-        ) from error
-    return found.astype(tensor.dtype)
+        )
+    return converted
 
 
 def _some(paths: list[str]) -> str:

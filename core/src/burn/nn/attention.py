@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from burn.errors import ArgumentError, ShapeError
+from burn.errors import ArgumentError, DTypeError, ShapeError
 from burn.functions.creation import zeros_like
 from burn.functions.elementwise import logical_or
 from burn.functions.linear_algebra import matmul
@@ -197,6 +197,7 @@ class MultiHeadAttention(Module):
         Tensor, shape (..., T, embed_dim)
             With `return_weights` a tuple of it and the weights, of shape (..., H, T, S).
         """
+        _check_masks(mask, key_padding_mask)
         offset = 0 if cache is None else cache.length
         queries = self._heads(self.query(query), self.num_heads)
         if self.query_norm is not None:
@@ -333,6 +334,18 @@ def _from_zero(layer: Linear) -> Linear:
     if layer.bias is not None:
         layer.bias = zeros_like(layer.bias)
     return layer
+
+
+def _check_masks(mask: Tensor | None, key_padding_mask: Tensor | None) -> None:
+    """Raise DTypeError if a mask is of numbers, which elsewhere are added to the scores."""
+    for name, one in (("mask", mask), ("key_padding_mask", key_padding_mask)):
+        if one is not None and not one.dtype.is_bool:
+            raise DTypeError(
+                f"{name} is a tensor of bool, not of {one.dtype}",
+                hint="Where it is true, a key is left out; numbers that are added to the scores "
+                "are the bias",
+                operation="nn.MultiHeadAttention",
+            )
 
 
 def _with_heads(x: Tensor | None, rank: int, name: str) -> Tensor | None:

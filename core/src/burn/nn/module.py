@@ -370,6 +370,8 @@ class Module:
         ------
         ArgumentError
             If `strict` and the report is not empty; the module is unchanged then.
+        DTypeError
+            If values are fractions and the tensor holds integers.
 
         Examples
         --------
@@ -445,6 +447,7 @@ class Module:
 
         Examples
         --------
+        >>> import burn
         >>> layer = burn.nn.Linear(2, 3).map(lambda path, x: x * 0 if path == "bias" else x)
         >>> layer.bias.tolist()
         [0.0, 0.0, 0.0]

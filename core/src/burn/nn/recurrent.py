@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias
 
-from burn.errors import ShapeError
+from burn.errors import ArgumentError, ShapeError
 from burn.functions.creation import zeros
 from burn.functions.manipulation import concat, expand_dims, moveaxis, squeeze, stack
 from burn.nn import functional as F, init
@@ -146,6 +146,12 @@ class _Layers(_Recurrent):
         self.num_layers = as_integer(num_layers, "num_layers", self._operation(), least=1)
         self.bias, self.batch_first, self.bidirectional = bias, batch_first, bidirectional
         self.dropout = real_number(dropout, "dropout", self._operation(), least=0.0, most=1.0)
+        if self.dropout and num_layers == 1:
+            raise ArgumentError(
+                f"dropout is {dropout}, and there is one layer",
+                hint="It drops elements between layers; put a Dropout behind this one",
+                operation=self._operation(),
+            )
         directions = len(self._directions())
         for layer in range(self.num_layers):
             features = hidden_size * directions if layer else input_size
