@@ -448,9 +448,9 @@ class Module:
         Examples
         --------
         >>> import burn
-        >>> layer = burn.nn.Linear(2, 3).map(lambda path, x: x * 0 if path == "bias" else x)
+        >>> layer = burn.nn.Linear(2, 3).map(lambda path, x: burn.ones_like(x))
         >>> layer.bias.tolist()
-        [0.0, 0.0, 0.0]
+        [1.0, 1.0, 1.0]
         """
         with no_grad():
             for path, parameter in self.named_parameters():
