@@ -723,6 +723,30 @@ def leaf(value, **options):
     ("make", "error", "message"),
     [
         (lambda: optim.Adam([]), burn.OperandTypeError, "no parameters"),
+        (lambda: optim.Adam(nn.Sequential()), burn.OperandTypeError, "Adam: .*no parameters"),
+        (lambda: optim.LBFGS(nn.Tanh()), burn.OperandTypeError, "LBFGS: .*no parameters"),
+        (lambda: optim.SGD(nesterov=True), burn.ArgumentError, "nesterov=True without momentum"),
+        (
+            lambda: optim.SGD([leaf([1.0])], groups={"*": {"nesterov": True}}),
+            burn.ArgumentError,
+            "nesterov=True without momentum",
+        ),
+        (lambda: optim.Adam(learning_rate=-0.1), burn.ArgumentError, "learning_rate is -0.1"),
+        (
+            lambda: optim.Adam([leaf([1.0])], groups={"*": {"learning_rate": -0.1}}),
+            burn.ArgumentError,
+            "learning_rate is -0.1",
+        ),
+        (
+            lambda: optim.Adam([leaf([1.0])], groups=[{"learning_rate": 0.1}]),
+            burn.OperandTypeError,
+            "groups must be a dict of patterns",
+        ),
+        (
+            lambda: optim.Adam([leaf([1.0])], groups={"*": 0.1}),
+            burn.OperandTypeError,
+            "groups must be a dict of patterns",
+        ),
         (lambda: optim.Adam([1.0]), burn.OperandTypeError, "'0' must be a tensor, not an object"),
         (lambda: optim.Adam({"n": burn.arange(2, device=CPU)}), burn.OperandTypeError, "int64"),
         (lambda: optim.Adam([leaf([1.0])] * 2), burn.ArgumentError, "'1' is there twice"),
@@ -770,7 +794,16 @@ def test_errors_of_steps_say_what_to_do():
     with pytest.raises(burn.ArgumentError, match=r"no parameter has a gradient\. Does the loss"):
         optim.Adam([x]).step(gradient_of(y))
     with pytest.raises(burn.ArgumentError, match="no parameter has a gradient"):
-        optim.Adam({"x": x}).step({"y": plain})
+        optim.Adam({"x": x}).step({"x": None})
+    with pytest.raises(burn.ArgumentError, match=r"paths of gradients: y, xx\. There are x"):
+        optim.Adam({"x": x}).step({"y": plain, "x": plain, "xx": plain, "z": None})
+    with pytest.raises(burn.ArgumentError, match=r"learning rate of a schedule is -0\.5"):
+        optim.SGD([x], lambda step: -0.5).step(gradient_of(x))
+    optimizer = optim.SGD([x])
+    with pytest.raises(burn.ArgumentError, match=r"learning_rate is -0\.5"):
+        optimizer.learning_rate = -0.5
+    with pytest.raises(burn.ArgumentError, match=r"learning_rate is -0\.5"):
+        optimizer.load_state_dict({"step": 0, "learning_rate": -0.5})
     with pytest.raises(burn.AutodiffError, match=r"'0' is on cpu:0.*module.to\("):
         optim.Adam([plain]).step(gradient_of(y))
     with pytest.raises(burn.AutodiffError, match="'0' is no leaf"):
@@ -779,7 +812,9 @@ def test_errors_of_steps_say_what_to_do():
         optim.Adam().step(gradient_of(x))
     with pytest.raises(burn.OperandTypeError, match="gradient of '0' must be a tensor"):
         optim.Adam([x]).step([1.0])
-    with pytest.raises(burn.ShapeError, match="parameter 0 has shape"):
+    with pytest.raises(
+        burn.ShapeError, match=r"gradient of '0' has shape \(2,\), and the parameter \(1,\)"
+    ):
         optim.Adam([x]).step([burn.ones(2, device=CPU)])
     with pytest.raises(
         burn.DTypeError, match=r'gradient of .0. has dtype float64.*astype\("float32'
@@ -810,6 +845,10 @@ def test_errors_of_updates_say_what_to_do():
         optimizer.update([x], [x, x], state)
     with pytest.raises(burn.DTypeError, match="has dtype float64"):
         optimizer.update([x], [x.astype("float64")], state)
+    with pytest.raises(burn.ShapeError, match="update: the gradient of '0' has shape"):
+        optimizer.update([x], [burn.ones(3, device=CPU)], state)
+    with pytest.raises(burn.ArgumentError, match=r"update: learning_rate is -0\.5"):
+        optimizer.update([x], [x], state, learning_rate=-0.5)
     with pytest.raises(burn.ArgumentError, match="step is 0"):
         optimizer.update([x], [x], state, step=0)
     with pytest.raises(burn.TraceError, match="Pass step=step"):
@@ -1135,6 +1174,20 @@ def test_lbfgs_refuses_a_wrong_learning_rate_at_any_time(wrong):
         assert optimizer.learning_rate == 0.5
     optimizer.learning_rate = 0.25
     assert repr(optimizer) == "LBFGS(1 parameters, learning_rate=0.25)"
+
+
+def test_gradients_by_paths_of_a_module_are_for_several_optimizers():
+    net, x = net_and_input()
+    named = net.named_parameters()
+    of_matrices = optim.Muon([(path, p) for path, p in named if p.ndim == 2])
+    of_others = optim.SGD([(path, p) for path, p in named if p.ndim != 2])
+    of_first = optim.SGD(net.first)
+    gradients, before = burn.grad(loss_at)(net, x), bits(net)
+    of_matrices.step(gradients)
+    of_others.step(gradients)
+    assert not {*before} & {*bits(net)}
+    with pytest.raises(burn.ArgumentError, match=r"paths of gradients: first.weight, first.bias"):
+        of_first.step(gradients)
 
 
 @pytest.mark.parametrize("wrong", [None, 3, {"weight": 0.5}])

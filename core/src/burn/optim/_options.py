@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
 
+from burn.errors import OperandTypeError
 from burn.optim._paths import matching
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
 
-__all__ = ["Columns", "Common", "Mask", "Rate", "Values", "overrides_of"]
+__all__ = ["Columns", "Common", "Mask", "Rate", "Values", "check_groups", "overrides_of"]
 
 Rate: TypeAlias = "float | Callable[[int], float]"
 """A learning rate, or a schedule: the rate of each step, which are counted from 1."""
@@ -32,6 +33,20 @@ class Common(TypedDict, total=False):
     weight_decay_mask: Mask | None
     clip_value: float | None
     clip_norm: float | None
+
+
+def check_groups(groups: Any, operation: str) -> None:
+    """Raise OperandTypeError unless groups are a mapping of patterns to mappings of options."""
+    if groups is None:
+        return
+    if not isinstance(groups, Mapping) or not all(
+        isinstance(key, str) and isinstance(given, Mapping) for key, given in groups.items()
+    ):
+        raise OperandTypeError(
+            f"groups must be a dict of patterns and options, not {groups!r}",
+            hint='Write groups={"*.bias": {"weight_decay": 0.0}}',
+            operation=operation,
+        )
 
 
 def overrides_of(

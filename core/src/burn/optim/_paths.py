@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from burn.dispatch import Gradients
@@ -13,7 +13,15 @@ from burn.nn.module import Module
 from burn.tensor.tensor import Tensor
 from burn.tree import Structure, flatten
 
-__all__ = ["check_none_is_new", "matching", "named_parameters", "named_tensors", "paths_of", "some"]
+__all__ = [
+    "check_none_is_new",
+    "check_paths",
+    "matching",
+    "named_parameters",
+    "named_tensors",
+    "paths_of",
+    "some",
+]
 
 _SHOWN: Final = 8
 """Number of paths that an error lists."""
@@ -30,13 +38,14 @@ def named_parameters(parameters: Any, operation: str) -> list[tuple[str, Tensor]
         If a path or a tensor is there twice.
     """
     if isinstance(parameters, Module):
-        return parameters.named_parameters()
-    named = named_tensors(parameters)
+        named = parameters.named_parameters()
+    else:
+        named = named_tensors(parameters)
     if not named:
         raise OperandTypeError(
             "there are no parameters",
-            hint="Pass a module, or a list or dict of tensors; a generator counts as a list only "
-            "if you write list(...)",
+            hint="Pass a module with parameters, or a list or dict of tensors; a generator counts "
+            "as a list only if you write list(...)",
             operation=operation,
         )
     for path, x in named:
@@ -72,6 +81,18 @@ def check_none_is_new(
             f"the module has parameters that it got after its optimizer: {some(new)}",
             hint="Make the optimizer when the model is complete. To leave them to another "
             "optimizer, pass the list of parameters instead of the module",
+            operation=operation,
+        )
+
+
+def check_paths(gradients: Mapping[str, Any], paths: Sequence[str], operation: str) -> None:
+    """Raise ArgumentError if there is a gradient by a path that no parameter has."""
+    own = set(paths)
+    unknown = [path for path, one in gradients.items() if one is not None and path not in own]
+    if unknown:
+        raise ArgumentError(
+            f"no parameters have these paths of gradients: {some(unknown)}",
+            hint=f"There are {some(paths)}. Make the optimizer when the model is complete",
             operation=operation,
         )
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 from burn.dispatch import DispatchTensor
 from burn.errors import ArgumentError, OperandTypeError
 from burn.functions.creation import asarray
-from burn.ops.arguments import as_integer, real_number
+from burn.ops.arguments import as_integer
 from burn.optim._paths import some
+from burn.optim._steps import as_rate
 from burn.optim._values import plain
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def load_states(
     count = as_integer(state.get("step", -1), "step", operation, least=0)
     rate = state.get("learning_rate")
     if rate is not None:
-        rate = real_number(rate, "learning_rate", operation)
+        rate = as_rate(rate, operation)
     known = {"step", "learning_rate"}
     missing, values = [], []
     for slot in slots:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from burn.devices import AUTODIFF
-from burn.errors import AutodiffError, DTypeError
+from burn.errors import AutodiffError, DTypeError, ShapeError
 from burn.functions.common import dispatch
 from burn.functions.normalize import check_tensor
 
@@ -31,8 +31,14 @@ def value_of(x: Tensor) -> Tensor:
 
 
 def check_gradient(x: Tensor, gradient: Any, path: str, operation: str) -> None:
-    """Raise DTypeError unless a gradient has the dtype of its parameter: a step would promote."""
+    """Raise ShapeError or DTypeError unless a gradient has the shape and dtype of its parameter."""
     check_tensor(gradient, f"the gradient of {path!r}", operation)
+    if gradient.shape != x.shape:
+        raise ShapeError(
+            f"the gradient of {path!r} has shape {gradient.shape}, and the parameter {x.shape}",
+            hint="Pass what backward() or burn.grad gives for this parameter",
+            operation=operation,
+        )
     if gradient.dtype is not x.dtype:
         raise DTypeError(
             f"the gradient of {path!r} has dtype {gradient.dtype}, and the parameter {x.dtype}",

@@ -19,8 +19,14 @@ from burn.nn.module import Module
 from burn.ops.arguments import real_number
 from burn.ops.optimizer import check_numbers
 from burn.optim._habits import Hinted, Unknown, refuse_keywords
-from burn.optim._options import Columns, Mask, Rate, Values, overrides_of
-from burn.optim._paths import check_none_is_new, named_parameters, named_tensors, paths_of
+from burn.optim._options import Columns, Mask, Rate, Values, check_groups, overrides_of
+from burn.optim._paths import (
+    check_none_is_new,
+    check_paths,
+    named_parameters,
+    named_tensors,
+    paths_of,
+)
 from burn.optim._saved import load_states, saved_states
 from burn.optim._slots import Slot
 from burn.optim._steps import as_rate, number_after, rate_at
@@ -88,6 +94,7 @@ class Optimizer(Hinted):
         refuse_keywords(unknown, self._name)
         self._options = dict(options)
         self._options = self._checked(options)
+        check_groups(groups, self._name)
         self._groups = {key: self._checked(given) for key, given in (groups or {}).items()}
         is_pattern = isinstance(weight_decay_mask, str)
         self._mask: Any = [weight_decay_mask] if is_pattern else weight_decay_mask
@@ -160,7 +167,8 @@ class Optimizer(Hinted):
         gradients : Gradients, or containers of tensors
             What ``loss.backward()`` returned; or gradients by the paths of the parameters, such as
             ``burn.grad(f)(module)``. Parameters without a gradient stay as they are, and the
-            number of their steps too. Gradients of other tensors are ignored.
+            number of their steps too. Gradients of other tensors are ignored; not those by other
+            paths, except in a module whose parameters several optimizers share.
         where : Tensor of bool, optional
             One element: if it is false, no parameter and no state changes. It is not read, so the
             step counts in any case.
@@ -173,7 +181,8 @@ class Optimizer(Hinted):
         Raises
         ------
         ArgumentError
-            If no parameter has a gradient; or if one has that the module got later.
+            If no parameter has a gradient; if one has that the module got later; or if there is
+            no parameter of a path.
         AutodiffError
             If a parameter is not on an autodiff device, or is computed from others.
         TraceError
@@ -280,6 +289,8 @@ class Optimizer(Hinted):
                 self._follow(slot, operation)
             check_gradient(slot.tensor, gradient, slot.path, operation)
             pairs.append((slot, constant(gradient, slot.path, operation)))
+        if self._module is not None or not isinstance(gradients, Module):
+            check_paths(by_path, [slot.path for slot in self._slots], operation)
         return pairs
 
     def _follow(self, slot: Slot, operation: str) -> None:
@@ -397,6 +408,9 @@ class Optimizer(Hinted):
         number = number_after(state, step, self._name)
         named = named_parameters(list(zip(paths_of(structure), leaves, strict=True)), self._name)
         found = flatten_like(structure, gradients, operation)
+        rate: Any = learning_rate
+        if rate is not None and rate.__class__ is not ScalarIr:
+            rate = as_rate(rate, operation)
         for index, (path, x) in enumerate(named):
             check_gradient(x, found[index], path, operation)
             if is_leaf(x):
@@ -410,8 +424,8 @@ class Optimizer(Hinted):
         kept: list[Any] = list(state.values)
         for (group, _), indices in buckets.items():
             options = self._options_of(group)
-            if learning_rate is not None and "learning_rate" not in self._overrides[group]:
-                options["learning_rate"] = learning_rate
+            if rate is not None and "learning_rate" not in self._overrides[group]:
+                options["learning_rate"] = rate
             options["learning_rate"] = self._rate(options["learning_rate"], number)
             columns = zip(*[state.values[index] for index in indices], strict=True)
             stepped, states = self._compute(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Unpack
 
+from burn.errors import ArgumentError
 from burn.functions.nn.optimizer import sgd_step
 from burn.optim._options import Columns, Common, Rate, Values
 from burn.optim.optimizer import Optimizer
@@ -33,9 +34,14 @@ class SGD(Optimizer):
     weight_decay : float
         Factor of the parameter that is added to the gradient.
     nesterov : bool
-        Whether the gradient is added to the velocity once more.
+        Whether the gradient is added to the velocity once more; with momentum only.
     **common
         `groups`, `weight_decay_mask`, `clip_value` and `clip_norm` of `Optimizer`.
+
+    Raises
+    ------
+    ArgumentError
+        If `nesterov` is true without momentum.
 
     Examples
     --------
@@ -70,6 +76,13 @@ class SGD(Optimizer):
             "nesterov": nesterov,
         }
         super().__init__(parameters, options, **common)
+        for one in (self._options, *[self._options | given for given in self._groups.values()]):
+            if one["nesterov"] and not one["momentum"]:
+                raise ArgumentError(
+                    "nesterov=True without momentum",
+                    hint="Pass momentum too, such as 0.9",
+                    operation="SGD",
+                )
 
     def _states_of(self, options: Mapping[str, Any]) -> tuple[str, ...]:
         return ("velocity",) if options["momentum"] else ()
