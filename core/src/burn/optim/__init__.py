@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from burn.functions.nn.optimizer import *
 from burn.functions.nn.optimizer import __all__ as _STEPS
-from burn.optim._habits import NAMES as _NAMES_ELSEWHERE
 
 if TYPE_CHECKING:
     from burn.optim import schedules as schedules
@@ -56,7 +55,8 @@ if not TYPE_CHECKING:  # a type checker knows the names above, and is to report 
             value = getattr(importlib.import_module(f"burn.optim.{_MODULE_OF[name]}"), name)
             globals()[name] = value
             return value
-        hint = f". {_NAMES_ELSEWHERE[name]}" if name in _NAMES_ELSEWHERE else ""
+        elsewhere = importlib.import_module("burn.optim._habits").NAMES
+        hint = f". {elsewhere[name]}" if name in elsewhere else ""
         raise AttributeError(f"module 'burn.optim' has no attribute {name!r}{hint}", name=name)
 
 
