@@ -688,12 +688,12 @@ def test_a_layer_is_differentiated_by_grad_and_mapped_by_vmap(case):
 
 
 def test_a_layer_of_a_sequence_is_replaced():
-    net = nn.Sequential(nn.Linear(2, 3), nn.Tanh(), nn.Linear(3, 2))
-    net[-1] = nn.Linear(3, 4, bias=False)
+    net = nn.Sequential(nn.Linear(2, 3, device=CPU), nn.Tanh(), nn.Linear(3, 2, device=CPU))
+    net[-1] = nn.Linear(3, 4, bias=False, device=CPU)
     assert [repr(one) for one in net[1:]] == ["Tanh()", "Linear(3, 4, bias=False)"]
     assert [path for path, _ in net.named_parameters()] == ["0.weight", "0.bias", "2.weight"]
-    net[0] = nn.Linear(2, 3).to(burn.Device("cpu").autodiff())
-    assert len(net(burn.ones((1, 2))).sum().backward()) == 2
+    net[0] = nn.Linear(2, 3, device=CPU).to(CPU.autodiff())
+    assert len(net(burn.ones((1, 2), device=CPU)).sum().backward()) == 2
     with pytest.raises(burn.OperandTypeError, match=r"module 1 .* int"):
         net[1] = 3
     with pytest.raises(IndexError):

@@ -1132,10 +1132,10 @@ def test_a_module_that_grows_after_its_optimizer_is_an_error():
     net = nn.Sequential(nn.Linear(2, 3), nn.Linear(3, 2)).to(CPU.autodiff())
     optimizer, of_list = optim.SGD(net, 0.5), optim.SGD(net.parameters(), 0.5)
     other = nn.Linear(2, 2).to(CPU.autodiff())
-    optimizer.step(other(net(burn.ones((1, 2)))).sum().backward())
+    optimizer.step(other(net(burn.ones((1, 2), device=CPU))).sum().backward())
     net[1] = nn.Linear(3, 4).to(CPU.autodiff())
     before = net[0].weight.tolist()
-    gradients = net(burn.ones((1, 2))).sum().backward()
+    gradients = net(burn.ones((1, 2), device=CPU)).sum().backward()
     message = r"SGD.step: the module has parameters .*: 1.weight, 1.bias\. .*list of parameters"
     with pytest.raises(burn.ArgumentError, match=message):
         optimizer.step(gradients)
@@ -1143,7 +1143,7 @@ def test_a_module_that_grows_after_its_optimizer_is_an_error():
     of_list.step(gradients)
     assert net[0].weight.tolist() != before
     net[1].freeze()
-    optimizer.step(net(burn.ones((1, 2))).sum().backward())
+    optimizer.step(net(burn.ones((1, 2), device=CPU)).sum().backward())
 
 
 def test_lbfgs_refuses_parameters_that_its_module_got_later():
