@@ -175,3 +175,17 @@ def test_optimizers_of_one_pass_have_one_factor():
     assert scaler.factor == 32.0
     for parameter, value in zip(net.parameters(), expected, strict=True):
         burn.testing.assert_close(parameter.detach(), value)
+
+
+def test_a_large_factor_does_not_make_gradients_of_float16_zero():
+    parameters = {"x": burn.ones(2, dtype="float16", device=AUTODIFF).require_grad()}
+    optimizer, scaler = burn.optim.SGD(parameters, 0.5), burn.optim.LossScaler(2.0**26)
+    loss = (parameters["x"].astype("float32") * 2.0**-14).sum()
+    scaler.step(optimizer, scaler.scale(loss).backward())
+    assert scaler.skipped == 0
+    expected = 1 - 0.5 * 2.0**-14
+    burn.testing.assert_close(parameters["x"].inner().astype("float64"), [expected] * 2, atol=1e-3)
+    loss = (parameters["x"].astype("float32") * 2.0**-11).sum()
+    optimizer.learning_rate = 256.0
+    scaler.step(optimizer, scaler.scale(loss).backward())
+    burn.testing.assert_close(parameters["x"].inner().astype("float64"), [0.875] * 2, atol=1e-3)

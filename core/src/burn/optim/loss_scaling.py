@@ -131,7 +131,8 @@ class LossScaler:
         inverse = 1.0 / state["used"]
 
         def unscaled(gradient: Tensor) -> Tensor:
-            return gradient * inverse.astype(gradient.dtype)
+            # The product is float32: of a large factor the inverse is 0 in float16.
+            return (gradient * inverse).astype(gradient.dtype)
 
         if isinstance(gradients, Gradients):
             gradients = gradients.map(unscaled)
