@@ -803,3 +803,25 @@ def test_methods_of_other_libraries_have_a_hint(name, hint):
         getattr(net, name)
     with pytest.raises(AttributeError, match="'Net' object has no attribute 'frist'"):
         _ = net.frist
+
+
+def test_a_part_that_is_called_alone_in_a_function_of_grad_trains():
+    class Dropping(nn.Module):
+        def __init__(self):
+            self.layer = nn.Linear(2, 64, device=PLAIN)
+            self.drop = nn.Dropout(0.5)
+
+        def forward(self, x):
+            return self.drop(self.layer(x))
+
+    net, dropped = Dropping(), []
+    net(example())  # infers
+
+    def loss(net):
+        x = net.drop(burn.ones((1, 64), device=PLAIN))
+        dropped.append(int(burn.sum(x == 0.0)))
+        return (net.layer(example()) * x).sum()
+
+    burn.grad(loss)(net)
+    assert 0 < dropped[0] < 64
+    assert net.drop(burn.ones(8, device=PLAIN)).tolist() == [1.0] * 8

@@ -6,8 +6,8 @@ import functools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from burn.devices import running_trace
-from burn.nn._slots import PLAIN, STATE, Slot, found_in, is_container, is_module, walk
+from burn.devices import GRAD, running_trace
+from burn.nn._slots import PLAIN, STATE, Slot, found_in, is_container, is_module, modules_of, walk
 from burn.tensor.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -81,10 +81,15 @@ def flatten(module: Module) -> tuple[Sequence[Tensor], Skeleton]:
 def unflatten(skeleton: Skeleton, leaves: Sequence[Any]) -> Module:
     """A copy of a tree of modules with other objects for its trainable parameters.
 
-    Buffers and frozen parameters are the same objects in both.
+    Buffers and frozen parameters are the same objects in both. In a function of `burn.grad` every
+    module of the copy trains, also one that is called by itself.
     """
     values = dict(zip(map(id, skeleton.tensors), leaves, strict=True))
-    return copy_with(skeleton.module, values, {})
+    copy = copy_with(skeleton.module, values, {})
+    if any(isinstance(leaf, Tensor) and GRAD in leaf.device.layers for leaf in leaves):
+        for _, module in modules_of(copy):
+            module._module_state.tracks = True
+    return copy
 
 
 def _add_constants(value: Any, prefix: str, seen: set[int], found: dict[str, Any]) -> None:
