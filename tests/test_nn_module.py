@@ -6,6 +6,7 @@ import math
 import os
 import pickle
 import threading
+import unittest.mock
 import warnings
 from collections import OrderedDict
 
@@ -825,3 +826,11 @@ def test_a_part_that_is_called_alone_in_a_function_of_grad_trains():
     burn.grad(loss)(net)
     assert 0 < dropped[0] < 64
     assert net.drop(burn.ones(8, device=PLAIN)).tolist() == [1.0] * 8
+
+
+def test_an_object_that_has_every_attribute_is_no_module():
+    net = Net(device=PLAIN)
+    net.logger = unittest.mock.MagicMock()
+    assert len(net.parameters()) == 7
+    assert burn.tree.map(lambda x: x, net).logger is net.logger
+    assert "first=Linear(2, 3)" in repr(net)

@@ -154,7 +154,7 @@ def has_changed(watched: tuple[Watched, ...]) -> bool:
 
 def is_module(value: object) -> bool:
     """Whether an object is a module; a class of modules is none."""
-    return hasattr(value, STATE) and not isinstance(value, type)
+    return hasattr(type(value), STATE)
 
 
 def _walk(module: Module, prefix: str, seen: set[int], found: list[Found]) -> None:
