@@ -834,3 +834,18 @@ def test_an_object_that_has_every_attribute_is_no_module():
     assert len(net.parameters()) == 7
     assert burn.tree.map(lambda x: x, net).logger is net.logger
     assert "first=Linear(2, 3)" in repr(net)
+
+
+def test_a_copy_on_a_plain_device_infers_whatever_the_original_does():
+    net = nn.Sequential(nn.Linear(2, 64, device=AUTODIFF), nn.Dropout(0.5))
+    net(example())
+    plain = burn.tree.map(lambda p: p.detach().inner(), net)
+    moved = burn.tree.map(lambda p: p.detach(), net).to(PLAIN)
+    stacked = burn.tree.map(lambda *ps: burn.stack(ps), plain, moved)
+    mapped = burn.vmap(lambda net, x: net(x), in_axes=(0, None))(stacked, example())
+    for output in (plain(example()), moved(example()), *mapped):
+        burn.testing.assert_close(output, net[0](example()).inner())
+    assert not plain.training
+    assert net.training
+    outputs = burn.vmap(lambda net, x: net(x), in_axes=(None, 0))(net, example()[:, None])
+    assert int(burn.sum(outputs == 0.0)) > 0

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from burn.devices import AUTODIFF, GRAD
+from burn.devices import AUTODIFF, GRAD, Device
 from burn.errors import ArgumentError, AutodiffError
 from burn.functions.assignment import make_leaf
 from burn.nn._slots import (
@@ -70,7 +70,7 @@ class State:
         Whether tensors of the last tree with any that it was called in are on an autodiff device;
         None if there was no such tree.
     inherits : bool
-        Of a copy that a transform made: whether the original's are.
+        Of a copy inside of `burn.vmap`: whether the original's are.
     is_copy : bool
         Whether `burn.tree` made it of another module: its tensors may be computed ones.
     source : Module or None
@@ -143,7 +143,11 @@ def prepare(root: Module) -> State:
         for slot in slots:
             if slot.tensor.device.layers == (AUTODIFF,) and slot.is_parameter:
                 _make_leaf(slot)
-        tracks = root._module_state.inherits or any(tracks_gradients(slot.tensor) for slot in slots)
+        inherits = root._module_state.inherits
+        devices = [slot.tensor.device for slot in slots]
+        tracks = any(
+            tracks_gradients(device) or (inherits and len(device.layers) > 1) for device in devices
+        )
         for _, module in modules_of(root):
             state = own_state(module)
             _check_names(module)
@@ -191,7 +195,7 @@ def _make_leaf(slot: Slot) -> None:
     make_leaf(x)
 
 
-def tracks_gradients(x: Tensor) -> bool:
-    """Whether a tensor is on a device where gradients are taken, not of `burn.vmap` alone."""
-    layers = x.device.layers
+def tracks_gradients(device: Device) -> bool:
+    """Whether gradients are taken on a device, which is not of `burn.vmap` alone."""
+    layers = device.layers
     return layers == (AUTODIFF,) or GRAD in layers

@@ -6,8 +6,8 @@ import functools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from burn.devices import GRAD, running_trace
-from burn.nn._slots import PLAIN, STATE, Slot, found_in, is_container, is_module, modules_of, walk
+from burn.devices import AUTODIFF, GRAD, running_trace
+from burn.nn._slots import PLAIN, STATE, Slot, found_in, is_container, is_module, walk
 from burn.tensor.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -81,15 +81,26 @@ def flatten(module: Module) -> tuple[Sequence[Tensor], Skeleton]:
 def unflatten(skeleton: Skeleton, leaves: Sequence[Any]) -> Module:
     """A copy of a tree of modules with other objects for its trainable parameters.
 
-    Buffers and frozen parameters are the same objects in both. In a function of `burn.grad` every
-    module of the copy trains, also one that is called by itself.
+    Buffers and frozen parameters are the same objects in both. Whether a module of the copy trains,
+    also one that is called by itself, follows from the devices of the new parameters.
     """
     values = dict(zip(map(id, skeleton.tensors), leaves, strict=True))
-    copy = copy_with(skeleton.module, values, {})
-    if any(isinstance(leaf, Tensor) and GRAD in leaf.device.layers for leaf in leaves):
-        for _, module in modules_of(copy):
-            module._module_state.tracks = True
+    copies: dict[int, Any] = {}
+    copy = copy_with(skeleton.module, values, copies)
+    tracks = _tracks(leaves)
+    if tracks is not None:
+        for one in copies.values():
+            if is_module(one):
+                one._module_state.tracks, one._module_state.inherits = tracks, False
     return copy
+
+
+def _tracks(leaves: Sequence[Any]) -> bool | None:
+    """Whether parameters are where gradients are taken; None if only `burn.vmap` can be seen."""
+    layers = {leaf.device.layers for leaf in leaves if isinstance(leaf, Tensor)}
+    if any(one == (AUTODIFF,) or GRAD in one for one in layers):
+        return True
+    return False if layers == {()} else None
 
 
 def _add_constants(value: Any, prefix: str, seen: set[int], found: dict[str, Any]) -> None:

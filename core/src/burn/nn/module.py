@@ -244,7 +244,9 @@ class Module:
             For the method ``forward`` of layers such as dropout.
         """
         state = self._module_state
-        return not state.is_eval and (tracks_gradients(x) if state.tracks is None else state.tracks)
+        return not state.is_eval and (
+            tracks_gradients(x.device) if state.tracks is None else state.tracks
+        )
 
     def train(self) -> Self:
         """Let the module and all below it train where they are on an autodiff device.
