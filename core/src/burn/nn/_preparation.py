@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from burn.devices import AUTODIFF, GRAD, Device
+from burn.devices import AUTODIFF
 from burn.errors import ArgumentError, AutodiffError
 from burn.functions.assignment import make_leaf
 from burn.nn._slots import (
@@ -23,7 +23,7 @@ from burn.nn._slots import (
     slots_of,
     watched_in,
 )
-from burn.nn._structure import Skeleton, flatten
+from burn.nn._structure import Skeleton, flatten, tracks_gradients
 from burn.tensor.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -37,7 +37,6 @@ __all__ = [
     "own_state",
     "prepare",
     "prepared_and_flattened",
-    "tracks_gradients",
 ]
 
 _generation = 1
@@ -193,9 +192,3 @@ def _make_leaf(slot: Slot) -> None:
             operation=f"nn.{type(slot.owner).__name__}",
         )
     make_leaf(x)
-
-
-def tracks_gradients(device: Device) -> bool:
-    """Whether gradients are taken on a device, which is not of `burn.vmap` alone."""
-    layers = device.layers
-    return layers == (AUTODIFF,) or GRAD in layers

@@ -6,14 +6,14 @@ import functools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from burn.devices import AUTODIFF, GRAD, running_trace
+from burn.devices import AUTODIFF, GRAD, Device, running_trace
 from burn.nn._slots import PLAIN, STATE, Slot, found_in, is_container, is_module, walk
 from burn.tensor.tensor import Tensor
 
 if TYPE_CHECKING:
     from burn.nn.module import Module
 
-__all__ = ["Skeleton", "copy_with", "flatten", "unflatten"]
+__all__ = ["Skeleton", "copy_with", "flatten", "tracks_gradients", "unflatten"]
 
 
 class Skeleton:
@@ -97,10 +97,16 @@ def unflatten(skeleton: Skeleton, leaves: Sequence[Any]) -> Module:
 
 def _tracks(leaves: Sequence[Any]) -> bool | None:
     """Whether parameters are where gradients are taken; None if only `burn.vmap` can be seen."""
-    layers = {leaf.device.layers for leaf in leaves if isinstance(leaf, Tensor)}
-    if any(one == (AUTODIFF,) or GRAD in one for one in layers):
+    devices = [leaf.device for leaf in leaves if isinstance(leaf, Tensor)]
+    if any(map(tracks_gradients, devices)):
         return True
-    return False if layers == {()} else None
+    return None if not devices or any(device.layers for device in devices) else False
+
+
+def tracks_gradients(device: Device) -> bool:
+    """Whether gradients are taken on a device, which is not of `burn.vmap` alone."""
+    layers = device.layers
+    return layers == (AUTODIFF,) or GRAD in layers
 
 
 def _add_constants(value: Any, prefix: str, seen: set[int], found: dict[str, Any]) -> None:

@@ -25,12 +25,11 @@ from burn.nn._preparation import (
     own_state,
     prepare,
     prepared_and_flattened,
-    tracks_gradients,
 )
 from burn.nn._reading import described, described_on_a_line
 from burn.nn._slots import STATE, Slot, modules_of, slots_of
 from burn.nn._state_dict import LoadReport, load
-from burn.nn._structure import unflatten
+from burn.nn._structure import tracks_gradients, unflatten
 from burn.nn.precision import Precision
 from burn.tensor.tensor import Tensor
 from burn.tree import register
