@@ -82,6 +82,12 @@ class Trace(Protocol):
     def join(self, x: Any) -> bool:
         """Make a tensor from outside an input of the trace; False if it is of the trace already."""
 
+    def host_number(self, read: Callable[[], Any], kind: type[int | float]) -> Any:
+        """A number that each call of a compiled function reads; TraceError in other traces."""
+
+    def after_call(self, effect: Callable[[], None]) -> None:
+        """Call a function after each call of a compiled function; TraceError in other traces."""
+
 
 _trace: Final[ContextVar[Trace | None]] = ContextVar("burn_trace", default=None)
 

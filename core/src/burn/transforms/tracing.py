@@ -140,6 +140,8 @@ class Tracing:
     ----------
     takes_tracked : bool
         Whether a tensor that was computed from leaves outside may be used, for its shape alone.
+    compiles : bool
+        Whether the program may read numbers of Python objects and change such objects.
 
     Attributes
     ----------
@@ -147,11 +149,18 @@ class Tracing:
         What the ops are written to.
     captured : list of Captured
         The tensors from outside that the function used, in order.
+    numbers : list of (ScalarIr, callable)
+        The numbers that each call of the program reads.
+    effects : list of callable
+        What each call of the program does at its end.
     """
 
-    def __init__(self, operation: str, *, takes_tracked: bool) -> None:
+    def __init__(self, operation: str, *, takes_tracked: bool, compiles: bool = False) -> None:
         self.recorder = Recorder()
         self.captured: list[Captured] = []
+        self.numbers: list[tuple[ScalarIr, Callable[[], Scalar]]] = []
+        self.effects: list[Callable[[], None]] = []
+        self._compiles = compiles
         self._leaves: dict[Node, Leaf] = {}
         self._operation = operation
         self._takes_tracked = takes_tracked
@@ -175,6 +184,48 @@ class Tracing:
         while outer is not None and outer.recorder is not recorder:
             outer = outer._outer
         return outer is not None
+
+    def host_number(self, read: Callable[[], Scalar], kind: type[int | float]) -> ScalarIr:
+        """A number of a Python object, which each call of the compiled function reads anew.
+
+        Parameters
+        ----------
+        read : callable
+            Returns the number. It is not called while the function is traced.
+        kind : type
+            int or float.
+
+        Raises
+        ------
+        TraceError
+            In a program of `burn.ir.trace`, which has no Python objects.
+        """
+        self._check_compiles()
+        number = self.recorder.scalar(kind)
+        self.numbers.append((number, read))
+        return number
+
+    def after_call(self, effect: Callable[[], None]) -> None:
+        """Call a function after each successful call of the compiled function, in order.
+
+        The trace itself does not call it: a call follows the trace.
+
+        Raises
+        ------
+        TraceError
+            In a program of `burn.ir.trace`, which has no Python objects.
+        """
+        self._check_compiles()
+        self.effects.append(effect)
+
+    def _check_compiles(self) -> None:
+        if not self._compiles:
+            raise TraceError(
+                "the function reads or changes the state of a Python object",
+                hint="burn.compile(function) does so at each call; or pass the numbers as "
+                "burn.ir.RuntimeNumber to an op such as burn.optim.sgd_step",
+                operation=self._operation,
+            )
 
     def is_leaf_from_outside(self, x: Tensor) -> bool:
         """Whether a leaf is an input of the program, and was not made by the function."""
