@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -145,7 +145,12 @@ def _calling_of(graph: GraphIr) -> Calling:
 
 
 def _program_of(graph: GraphIr) -> Program:
-    return Program(graph.inputs, graph.constants, graph.operations, graph.outputs, graph.draw)
+    return Program(*_parts(graph))
+
+
+def _parts(graph: GraphIr) -> tuple[Any, ...]:
+    """What a graph consists of."""
+    return tuple([getattr(graph, one.name) for one in fields(GraphIr)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,8 +183,7 @@ class Program(GraphIr):
         return f"<Program of {len(self.operations)} operations>"
 
     def __reduce__(self) -> Any:
-        graph = self.inputs, self.constants, self.operations, self.outputs, self.draw
-        return Program, (*graph, self.calling)
+        return Program, (*_parts(self), self.calling)
 
     @staticmethod
     def from_bytes(data: bytes) -> Program:

@@ -395,7 +395,7 @@ def _traced(function: Callable[..., Any], examples: tuple[Any, ...]) -> tuple[Re
         tensors[0].device.untraced.hardware if tensors else None,
     )
     parts = graph.inputs, graph.constants, graph.operations, graph.outputs, graph.draw
-    return recorder, Program(*parts, calling)
+    return recorder, Program(*parts, calling=calling)
 
 
 def _result_of(x: Tensor, trace: Tracing) -> Result:
