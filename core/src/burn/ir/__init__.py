@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from burn.ir._operands import infer, promoted_dtype
 from burn.ir.graph import (
     Constant,
+    Donation,
     Draw,
     Drop,
     GraphIr,
@@ -21,6 +22,7 @@ from burn.ir.graph import (
 
 __all__ = [
     "Constant",
+    "Donation",
     "Draw",
     "Drop",
     "GraphIr",
@@ -36,6 +38,7 @@ __all__ = [
 
 _WHEN_USED: Final = {
     "Execution": "burn.ir.execution",
+    "HostNumber": "burn.ir.host_number",
     "Program": "burn.transforms.program",
     "RuntimeNumber": "burn.transforms.tracing",
     "TensorSpec": "burn.transforms.tracing",
@@ -49,6 +52,7 @@ that take and return tensors of users are above this package.
 if TYPE_CHECKING:
     from burn.ir.check import with_last_uses as with_last_uses
     from burn.ir.execution import Execution as Execution
+    from burn.ir.host_number import HostNumber as HostNumber
     from burn.transforms.program import Program as Program
     from burn.transforms.tracing import (
         RuntimeNumber as RuntimeNumber,

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Constant",
+    "Donation",
     "Draw",
     "Drop",
     "GraphIr",
@@ -212,6 +213,22 @@ class Draw(NamedTuple):
     words: int
 
 
+class Donation(NamedTuple):
+    """An input whose memory a run may overwrite.
+
+    Attributes
+    ----------
+    input : int
+        Index among the inputs of the program.
+    output : int or None
+        Index of the output that takes the memory of the input, and has its shape and dtype; the run
+        then returns the same primitive. None if any tensor may take it.
+    """
+
+    input: int
+    output: int | None = None
+
+
 @dataclass(frozen=True)
 class GraphIr:
     """A program: operations on inputs and constants, in the order in which they run.
@@ -228,6 +245,8 @@ class GraphIr:
         What a run returns; a tensor may be there several times, and may be an input.
     draw : Draw or None
         The random numbers that the operations draw.
+    donated : tuple of Donation
+        Inputs whose memory a run may overwrite.
     """
 
     inputs: tuple[TensorIr | ScalarIr, ...]
@@ -235,6 +254,7 @@ class GraphIr:
     operations: tuple[OperationIr | Drop, ...]
     outputs: tuple[TensorIr, ...]
     draw: Draw | None = None
+    donated: tuple[Donation, ...] = ()
 
     def check(self) -> None:
         """Raise unless the program is one that can run; see `burn.ir.check`.

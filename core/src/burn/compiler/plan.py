@@ -1,0 +1,90 @@
+"""Plan: what a compiled program does, step by step: calls of ops, and of generated kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+from burn.dtype import DType
+from burn.ir import GraphIr, HostNumber, OperationIr, TensorIr
+from burn.kernels import Kernel
+
+__all__ = ["KernelCall", "Plan", "Step", "Target"]
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a device computes with generated kernels.
+
+    Attributes
+    ----------
+    dtypes : frozenset of DType
+        Dtypes that kernels may load, compute and store.
+    keeps : callable
+        Whether an operation stays a call of the device's own op, where it could be decomposed or
+        be part of a kernel. Operations without either are calls in any case.
+    max_product : int
+        Multiplications up to which a matrix product is a generated kernel.
+    max_columns : int
+        Columns up to which a reduction is a generated kernel, if there are few rows.
+    """
+
+    dtypes: frozenset[DType]
+    keeps: Callable[[OperationIr], bool]
+    max_product: int = 0
+    max_columns: int = 1 << 20
+
+
+class KernelCall(NamedTuple):
+    """The launch of a generated kernel.
+
+    Attributes
+    ----------
+    kernel : Kernel
+        What is computed.
+    inputs : tuple of TensorIr
+        The tensors that it reads, dense and in row-major order.
+    scalars : tuple of HostNumber, int or float
+        The numbers that it is given.
+    outputs : tuple of TensorIr
+        The tensors that it makes.
+    over : tuple of (int or None)
+        For each output the number of the input whose memory it takes, one of those that
+        `Kernel.overwrites` names; None for memory of its own.
+    operations : tuple of OperationIr
+        What it replaces, in order.
+    """
+
+    kernel: Kernel
+    inputs: tuple[TensorIr, ...]
+    scalars: tuple[HostNumber | int | float, ...]
+    outputs: tuple[TensorIr, ...]
+    over: tuple[int | None, ...]
+    operations: tuple[OperationIr, ...]
+
+
+Step: TypeAlias = OperationIr | KernelCall
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The steps of a program.
+
+    Attributes
+    ----------
+    graph : GraphIr
+        The program that they compute, after the passes.
+    steps : tuple of Step
+        What a run does, in order.
+    reasons : dict of int to str
+        Why the operation at an index of the graph is a call and no part of a kernel.
+    last_use : dict of int to int
+        For each tensor that a step makes, and that is no output, the index of the last step that
+        reads it.
+    """
+
+    graph: GraphIr
+    steps: tuple[Step, ...]
+    reasons: Mapping[int, str]
+    last_use: Mapping[int, int]
