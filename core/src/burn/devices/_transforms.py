@@ -88,6 +88,9 @@ class Trace(Protocol):
     def after_call(self, effect: Callable[[], None]) -> None:
         """Call a function after each call of a compiled function; TraceError in other traces."""
 
+    def watch(self, read: Callable[[], object]) -> None:
+        """Let a program hold while a function returns what it does now; TraceError in others."""
+
 
 _trace: Final[ContextVar[Trace | None]] = ContextVar("burn_trace", default=None)
 

@@ -153,6 +153,8 @@ class Tracing:
         The numbers that each call of the program reads.
     effects : list of callable
         What each call of the program does at its end.
+    watched : list of (callable, object)
+        What the program holds for: as long as each function returns that value.
     """
 
     def __init__(self, operation: str, *, takes_tracked: bool, compiles: bool = False) -> None:
@@ -160,6 +162,7 @@ class Tracing:
         self.captured: list[Captured] = []
         self.numbers: list[tuple[ScalarIr, Callable[[], Scalar]]] = []
         self.effects: list[Callable[[], None]] = []
+        self.watched: list[tuple[Callable[[], object], object]] = []
         self._compiles = compiles
         self._leaves: dict[Node, Leaf] = {}
         self._operation = operation
@@ -217,6 +220,19 @@ class Tracing:
         """
         self._check_compiles()
         self.effects.append(effect)
+
+    def watch(self, read: Callable[[], object]) -> None:
+        """Let the program hold only for calls before which a function returns what it returns now.
+
+        Before any other call the compiled function is traced again.
+
+        Raises
+        ------
+        TraceError
+            In a program of `burn.ir.trace`, which has no Python objects.
+        """
+        self._check_compiles()
+        self.watched.append((read, read()))
 
     def _check_compiles(self) -> None:
         if not self._compiles:
