@@ -75,9 +75,12 @@ class Trace(Protocol):
     ----------
     recorder : burn.router.Recorder
         What writes them down.
+    compiles : bool
+        Whether the program may read and change Python objects, as that of `burn.compile`.
     """
 
     recorder: Any
+    compiles: bool
 
     def join(self, x: Any) -> bool:
         """Make a tensor from outside an input of the trace; False if it is of the trace already."""

@@ -153,6 +153,8 @@ class Tracing:
         The numbers that each call of the program reads.
     effects : list of callable
         What each call of the program does at its end.
+    compiles : bool
+        Whether the program reads and changes Python objects: that of `burn.compile` does.
     watched : list of (callable, object)
         What the program holds for: as long as each function returns that value.
     """
@@ -163,7 +165,7 @@ class Tracing:
         self.numbers: list[tuple[ScalarIr, Callable[[], Scalar]]] = []
         self.effects: list[Callable[[], None]] = []
         self.watched: list[tuple[Callable[[], object], object]] = []
-        self._compiles = compiles
+        self.compiles = compiles
         self._leaves: dict[Node, Leaf] = {}
         self._operation = operation
         self._takes_tracked = takes_tracked
@@ -235,7 +237,7 @@ class Tracing:
         self.watched.append((read, read()))
 
     def _check_compiles(self) -> None:
-        if not self._compiles:
+        if not self.compiles:
             raise TraceError(
                 "the function reads or changes the state of a Python object",
                 hint="burn.compile(function) does so at each call; or pass the numbers as "
