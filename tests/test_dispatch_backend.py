@@ -244,7 +244,9 @@ AUTODIFF_MEMBERS = {
 
 IN_TESTS_OF_THEIR_OWN = {
     "can_write",
+    "compile",
     "device_of",
+    "dialect",
     "for_device",
     "name",
     "named",

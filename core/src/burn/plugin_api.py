@@ -16,9 +16,13 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from burn.aliases import *
     from burn.backend import *
+    from burn.compiler import *
     from burn.device_id import *
     from burn.dtype import *
     from burn.errors import *
+    from burn.ir import *
+    from burn.ir.execution import *
+    from burn.ir.host_number import *
     from burn.ops import *
     from burn.plugins import *
     from burn.tensor_data import *
@@ -32,6 +36,10 @@ _MODULES: Final = (
     "burn.backend",
     "burn.tensor_data",
     "burn.ops",
+    "burn.ir",
+    "burn.ir.execution",
+    "burn.ir.host_number",
+    "burn.compiler",
 )
 """Where the names stand, those first that take the least time to import."""
 

@@ -23,6 +23,7 @@ from burn.generator import seed as seed_generator
 if TYPE_CHECKING:
     from burn.aliases import Primitive, Scalar, Slices
     from burn.device_id import DeviceId
+    from burn.ir import GraphIr
     from burn.ops import OpTable
     from burn.tensor_data import TensorData
 
@@ -265,6 +266,39 @@ class Backend(
     def read_all(self, tensors: list[Primitive]) -> list[TensorData]:
         """The values of several tensors of one device; a backend may wait once for all of them."""
         return [self.to_data(tensor) for tensor in tensors]
+
+    dialect: Any = None
+    """The language in which core writes kernels for the device; see `load_kernel`.
+
+    None, the default, where the device runs programs by its ops alone.
+    """
+
+    def compile(
+        self, graph: GraphIr, device: DeviceId
+    ) -> Callable[..., tuple[Primitive, ...]] | None:
+        """A function that runs a whole program, for `burn.compile`; None to leave it to core.
+
+        Without it core runs generated kernels, if the backend has a `dialect`, and else the ops of
+        the program one after the other. A backend whose library has a compiler hands the program
+        to it: it calls its own ops on the values that the library traces, as `Execution` does.
+
+        `graph` is correct and has been optimized: ops of the table, in an order in which they can
+        run. The function is called with a primitive for each tensor among ``graph.inputs`` and a
+        number for each `ScalarIr` there, in order, and after them with the seed and the offset of
+        the random numbers if ``graph.draw`` is not None. It returns the primitives of
+        ``graph.outputs``, in order. An operand or an attribute that is a `HostNumber` is an
+        expression of the scalars. Of what `graph` names, ``graph.donated`` are the inputs whose
+        memory the function may overwrite, since nothing else refers to it; if the memory becomes
+        that of an output, it returns the primitive of the input. It changes no other primitive that
+        it is given, and none that it has returned.
+
+        Core calls the function by one thread at a time. It may raise what the ops raise, at once or
+        where values are read next. What the function has of these attributes core uses:
+        ``explain()`` returns text about what runs, ``kernels`` is a dict of sources by name, and
+        ``describe(error)`` says which operation raised an error.
+        """
+        del graph, device
+        return None
 
     def memory_persistent_allocations(
         self, device: DeviceId, input: _Input, func: Callable[[_Input], _Output]

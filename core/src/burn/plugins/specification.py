@@ -29,7 +29,7 @@ __all__ = [
     "hookspec",
 ]
 
-API_VERSION: Final = (0, 1)
+API_VERSION: Final = (0, 2)
 """Version of the plugin API (major, minor). The major must match; a newer minor is refused."""
 
 GROUP: Final = "burn"
