@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from burn.dtype import DType
-    from burn.testing import Report, Result, Selection
+    from burn.testing import Report, Result, Selection, Subject
     from burn.testing.report import Row
 
 __all__ = ["check"]
@@ -56,6 +56,7 @@ _MAX_NAMED_FAILURES: Final = 50
     default=False,
     help="Hide what the backend has beyond the required ops, or not (the default).",
 )
+@click.option("--compiled", is_flag=True, help="Compile each call of an op as a program.")
 @click.option(
     "--expected-failures",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
@@ -74,6 +75,7 @@ def check(
     quick: bool,
     large: bool,
     minimal: bool,
+    compiled: bool,
     expected_failures: Path | None,
     json_file: Path | None,
     html_file: Path | None,
@@ -99,6 +101,7 @@ def check(
       burn check cuda --quick
       burn check opencl/gpu:0 --op softmax --op "conv*" --dtype float16
       burn check cpu --minimal --suite values
+      burn check cuda --compiled --quick
       burn check cuda --html report.html --json report.json
 
     \b
@@ -107,13 +110,13 @@ def check(
       1   something is not, or there is no such device
     """  # noqa: D301 — \b keeps click from filling the paragraph
     from burn.cli._rendering import console_on
-    from burn.testing import devices_of, run, select
+    from burn.testing import Subject, devices_of, run, select
 
     with own_stdout() as out:
         devices = devices_of(device)
         if as_list:
             selection = select(ops=ops, dtypes=dtypes, suites=suites, quick=quick, large=large)
-            _list(out, devices[0], selection, minimal=minimal)
+            _list(out, Subject.of(devices[0], minimal=minimal, compiles=compiled), selection)
             return
         reports = []
         for one in devices:
@@ -127,6 +130,7 @@ def check(
                         quick=quick,
                         large=large,
                         minimal=minimal,
+                        compiles=compiled,
                         expected_failures=expected_failures,
                         progress=progress,
                     )
@@ -150,11 +154,10 @@ def check(
         sys.exit(1)
 
 
-def _list(out: TextIO, device: burn.Device, selection: Selection, *, minimal: bool) -> None:
-    from burn.testing import SUITES, Subject, checks_of
+def _list(out: TextIO, subject: Subject, selection: Selection) -> None:
+    from burn.testing import SUITES, checks_of
 
     out.writelines(f"# {suite.name}: {suite.summary}\n" for suite in SUITES.values())
-    subject = Subject.of(device, minimal=minimal)
     out.writelines(f"{one.name}\n" for one in checks_of(subject, selection))
 
 

@@ -22,7 +22,8 @@ nothing of the kit. What does not work yet, and is known not to, stands with its
 
 A backend that is not finished can be tried too: an op that needs a required op which is not there
 counts as unsupported, and the suite ``contract`` says which those are. ``--minimal`` hides all that
-a backend has beyond the required ops, so that every op is tried on those.
+a backend has beyond the required ops, so that every op is tried on those. ``--compiled`` compiles
+each call as a program.
 
 >>> from burn.testing import Minimal, NumpyBackend, Subject, groups_of, Selection
 >>> from burn.device_id import DeviceId

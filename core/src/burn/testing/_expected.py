@@ -9,8 +9,8 @@ One line for each, the name of a check and the reason::
     values/tan/* @ opencl/gpu:*      # not on the CPUs
 
 A ``*`` in a name stands for any text. After an ``@`` stands where the line holds: a device by its
-name, ``native`` or ``minimal``; elsewhere it is not looked at. A check of the list that passes is
-an error, so that the list stays true, and so is a line that fits no check.
+name, ``native``, ``minimal`` or ``compiled``; elsewhere it is not looked at. A check of the list
+that passes is an error, so that the list stays true, and so is a line that fits no check.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class _Line:
         """Whether it is about a subject."""
         if not self.where:
             return True
-        mode = "minimal" if subject.hides else "native"
+        mode = "minimal" if subject.hides else "compiled" if subject.compiles else "native"
         names = [mode] if subject.handle is None else [mode, subject.handle.name]
         return any(_fits(self.where, name) for name in names)
 

@@ -46,7 +46,7 @@ class Minimal:
         return f"Minimal({self._backend!r})"
 
     @property
-    def hidden(self) -> Any:
+    def wrapped(self) -> Any:
         """The backend with all that it has."""
         return self._backend
 

@@ -10,6 +10,7 @@ from burn.testing._check import (
     Status as Status,
 )
 from burn.testing._check_selection import Selection as Selection
+from burn.testing._compiled import Compiled as Compiled
 from burn.testing._expected import (
     ExpectedFailures as ExpectedFailures,
     find_expected_failures as find_expected_failures,

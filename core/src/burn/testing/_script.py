@@ -17,6 +17,7 @@ import numpy as np
 from burn.dtype import DType
 from burn.ops import REGISTRY, Meta
 from burn.tensor_data import TensorData
+from burn.testing._compiled import Compiled
 from burn.testing._minimal import Minimal
 
 if TYPE_CHECKING:
@@ -156,19 +157,22 @@ class Transcript:
     def _preamble(self, backend: Any, device: DeviceId, handle: Device | None) -> list[str]:
         """Lines that define ``backend``, ``device_id``, ``ops``, ``upload`` and ``read``."""
         lines = []
-        minimal = isinstance(backend, Minimal)
+        wrappers = []
+        while isinstance(backend, (Compiled, Minimal)):
+            wrappers.append(type(backend).__name__)
+            backend = backend.wrapped
         if handle is not None:
             lines.append(f"device = burn.Device({handle.name!r})")
             shown_backend, shown_id = "device.backend", "device.id"
         else:
-            kind = type(backend.hidden if minimal else backend)
+            kind = type(backend)
             self._imports.add(f"from {kind.__module__} import {kind.__qualname__}")
             self._imports.add("from burn.device_id import DeviceId")
             shown_backend = f"{kind.__qualname__}()"
             shown_id = f"DeviceId({device.type_id}, {device.index_id})"
-        if minimal:
-            self._imports.add("from burn.testing import Minimal")
-            shown_backend = f"Minimal({shown_backend})"
+        for name in reversed(wrappers):
+            self._imports.add(f"from burn.testing import {name}")
+            shown_backend = f"{name}({shown_backend})"
         return [
             *lines,
             f"backend, device_id = {shown_backend}, {shown_id}",

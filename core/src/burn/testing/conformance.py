@@ -37,6 +37,7 @@ def run(
     quick: bool = False,
     large: bool = False,
     minimal: bool = False,
+    compiles: bool = False,
     expected_failures: Path | str | None = None,
     progress: Progress | None = None,
 ) -> Report:
@@ -55,6 +56,8 @@ def run(
     minimal : bool
         Hide what the backend has beyond the required ops, so that every default has to work on
         them.
+    compiles : bool
+        Compile each call of an op as a program, which passes decompose and fuse into kernels.
     expected_failures : path, optional
         File with the failures that are expected; without it that beside the module of the plugin,
         if there is one. See `burn.testing._expected`.
@@ -79,7 +82,7 @@ def run(
     True
     """
     found = Device(device)
-    subject = Subject.of(found, minimal=minimal)
+    subject = Subject.of(found, minimal=minimal, compiles=compiles)
     selection = select(ops=ops, dtypes=dtypes, suites=suites, quick=quick, large=large)
     path = find_expected_failures(found) if expected_failures is None else Path(expected_failures)
     expected = ExpectedFailures.read(path)

@@ -49,6 +49,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="hide what the backend has beyond the required ops",
     )
     group.addoption(
+        "--burn-compiled",
+        action="store_true",
+        help="compile each call of an op as a program",
+    )
+    group.addoption(
         "--burn-expected-failures",
         metavar="FILE",
         help="what is expected to fail, instead of expected_failures.txt beside the plugin",
@@ -83,15 +88,18 @@ class ConformanceFile(pytest.File):
         from burn.testing.subject import Subject
 
         minimal = self.config.getoption("burn_minimal")
+        compiles = self.config.getoption("burn_compiled")
         try:
             devices = [
                 one for name in self.config.getoption("burn_device") for one in devices_of(name)
             ]
-            subjects = [Subject.of(device, minimal=minimal) for device in devices]
+            subjects = [
+                Subject.of(device, minimal=minimal, compiles=compiles) for device in devices
+            ]
         except BurnError as error:
             raise self.CollectError(str(error)) from error
         for device, subject in zip(devices, subjects, strict=True):
-            name = f"{device.name} minimal" if minimal else device.name
+            name = device.name + " minimal" * minimal + " compiled" * compiles
             yield SubjectCollector.from_parent(self, name=name, subject=subject)
 
 

@@ -159,6 +159,7 @@ class Report:
             "hardware": handle.info.hardware if handle else "",
             "driver": handle.info.driver if handle else "",
             "minimal": self.subject.hides,
+            "compiled": self.subject.compiles,
             "quick": self.selection.quick,
             "conforms": self.conforms,
             "seconds": round(self.seconds, 3),

@@ -18,6 +18,7 @@ from burn.dispatch import to_scalar
 from burn.dtype import DType, DTypeUsage, Kind, int32, int64
 from burn.ops import REGISTRY, Meta, Op, Operand, OpTable, Tag, resolve
 from burn.tensor_data import TensorData
+from burn.testing._compiled import Compiled
 from burn.testing._minimal import Minimal
 from burn.testing._script import Transcript
 from burn.testing.op_samples import Array, OpSamples, Sample, resolve_attributes
@@ -41,13 +42,15 @@ class Subject:
         One of its devices.
     minimal : bool
         Whether to hide what the backend has beyond the required ops.
+    compiles : bool
+        Whether each call of an op is compiled before it runs.
     handle : Device, optional
         The same device as users know it, if they do. What they do with it is tried as well.
 
     Attributes
     ----------
     backend : Backend
-        The backend, or the `Minimal` over it.
+        The backend, or the `Minimal` or `Compiled` over it.
     device : DeviceId
         The device.
     handle : Device or None
@@ -62,30 +65,45 @@ class Subject:
         device: DeviceId,
         *,
         minimal: bool = False,
+        compiles: bool = False,
         handle: Device | None = None,
     ) -> None:
         self.backend: Any = Minimal(backend) if minimal else backend
+        if compiles:
+            self.backend = Compiled(self.backend)
         self.device = device
         self.handle = handle
         self.table: OpTable = resolve(self.backend, device)
         self._dtypes: dict[Sample, list[DType]] = {}
 
     @classmethod
-    def of(cls, device: Device, *, minimal: bool = False) -> Subject:
+    def of(cls, device: Device, *, minimal: bool = False, compiles: bool = False) -> Subject:
         """The subject for a device."""
         hardware = device.hardware
-        return cls(hardware.backend, hardware.id, minimal=minimal, handle=hardware)
+        options: Any = {"minimal": minimal, "compiles": compiles}
+        return cls(hardware.backend, hardware.id, handle=hardware, **options)
 
     def __repr__(self) -> str:
         """The same in every process, as test runners that share out work want it."""
-        minimal = ", minimal=True" if self.hides else ""
         name, (kind, index) = self.backend.name(self.device), self.device
-        return f"Subject({name}:{kind}:{index}{minimal})"
+        return f"Subject({name}:{kind}:{index}{self.options})"
 
     @property
     def hides(self) -> bool:
         """Whether what the backend has beyond the required ops is hidden."""
-        return isinstance(self.backend, Minimal)
+        backend = self.backend.wrapped if self.compiles else self.backend
+        return isinstance(backend, Minimal)
+
+    @property
+    def compiles(self) -> bool:
+        """Whether each call of an op is compiled."""
+        return isinstance(self.backend, Compiled)
+
+    @property
+    def options(self) -> str:
+        """The arguments that make such a subject: ``", minimal=True"``."""
+        minimal = ", minimal=True" if self.hides else ""
+        return minimal + (", compiles=True" if self.compiles else "")
 
     @property
     def missing(self) -> list[str]:

@@ -63,8 +63,8 @@ SUITES: Final[dict[str, Suite]] = {
 def checks_of(subject: Subject, selection: Selection | None = None) -> Iterator[Check]:
     """The checks of a subject, in an order that does not change from run to run.
 
-    Suites that need a `burn.Device` are left out for a minimal subject, and for one without a
-    handle.
+    Suites that need a `burn.Device` are left out for a minimal or compiled subject, and for one
+    without a handle.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def checks_of(subject: Subject, selection: Selection | None = None) -> Iterator[
         samples for name, samples in SAMPLES.items() if not selection or selection.includes_op(name)
     ]
     for suite in SUITES.values():
-        if suite.of_devices and (subject.handle is None or subject.hides):
+        if suite.of_devices and (subject.handle is None or subject.hides or subject.compiles):
             continue
         if selection and selection.suites and suite.name not in selection.suites:
             continue

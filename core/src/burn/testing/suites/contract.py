@@ -36,7 +36,7 @@ def _is_a_backend(subject: Subject) -> None:
         if not is_implemented(getattr(subject.backend, name, None))
     ]
     expect(not missing, f"the backend has no member {', '.join(missing)}")
-    backend = subject.backend.hidden if subject.hides else subject.backend
+    backend = subject.backend.wrapped if subject.hides else subject.backend
     expect(isinstance(backend, Backend), f"{backend!r} is no burn.backend.Backend")
 
 

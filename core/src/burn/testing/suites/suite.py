@@ -162,8 +162,7 @@ def _script(function: Callable[..., Any], device: Device, dtype: DType | None = 
 def _script_by_name(subject: Subject, name: str) -> str:
     _, transcript = subject.transcript()
     transcript.need("from burn.testing import Subject, find_check")
-    minimal = f", minimal={subject.hides}" if subject.hides else ""
     where = "Subject.of(device" if subject.handle is not None else "Subject(backend, device_id"
-    transcript.write(f"check = find_check({where}{minimal}), {name!r})")
+    transcript.write(f"check = find_check({where}{subject.options}), {name!r})")
     transcript.write("check.body()")
     return str(transcript)
