@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from burn.ir.graph import TensorIr, with_example_scalars
+from burn.ir.graph import ScalarIr, TensorIr
+from burn.ir.host_number import HostNumber
 from burn.ops import Meta
 
 if TYPE_CHECKING:
@@ -46,8 +47,16 @@ def infer(
     BurnError
         If the op does not accept the call.
     """
-    metas = definition.infer(*metas_of(operands), **with_example_scalars(attributes))
+    metas = definition.infer(
+        *map(_example, metas_of(operands)),
+        **{name: _example(value) for name, value in attributes.items()},
+    )
     return tuple(metas) if definition.returns_tuple else (metas,)
+
+
+def _example(value: Any) -> Any:
+    """A number that every op accepts instead of one that is known at each run."""
+    return value.kind(1) if value.__class__ in (ScalarIr, HostNumber) else value
 
 
 def promoted_dtype(definition: Op, operands: Iterable[Any]) -> DType | None:

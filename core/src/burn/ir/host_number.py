@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import numbers
+import re
 from typing import Any, Final, NoReturn
 
 from burn.ir.graph import ScalarIr
 
 __all__ = ["HostNumber"]
+
+_SCALAR: Final = re.compile(r"s(\d+)|\(s(\d+) \+ (-?\d+)\)")
+"""The text of a scalar, to which an integer may be added."""
 
 
 class HostNumber:
@@ -43,6 +47,13 @@ class HostNumber:
         text = f"(s{scalar.id} + {scalar.plus})" if scalar.plus else f"s{scalar.id}"
         return HostNumber(text, scalar.kind)
 
+    def simplest(self) -> ScalarIr | HostNumber:
+        """The scalar that this is, which an attribute of a program can be; else this itself."""
+        found = _SCALAR.fullmatch(self.text)
+        if found is None:
+            return self
+        return ScalarIr(int(found[1] or found[2]), self.kind, int(found[3] or 0))
+
     def __repr__(self) -> str:
         return self.text
 
@@ -58,7 +69,11 @@ class HostNumber:
         raise ScalarIr(0, self.kind).unknown()
 
     __bool__ = __float__ = __index__ = __int__ = _refuse
-    __lt__ = __le__ = __gt__ = __ge__ = _refuse
+    __lt__ = __le__ = __gt__ = __ge__ = __abs__ = __round__ = __trunc__ = __floor__ = __ceil__ = (
+        _refuse
+    )
+    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __lshift__ = __rlshift__ = _refuse
+    __rshift__ = __rrshift__ = __and__ = __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = _refuse
 
     def __neg__(self) -> HostNumber:
         return HostNumber(f"(-{self.text})", self.kind)

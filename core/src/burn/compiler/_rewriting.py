@@ -1,0 +1,76 @@
+"""What passes share: tensors that are replaced, and values that are compared exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from burn.ir import Drop, GraphIr, OperationIr, Status, TensorIr
+
+__all__ = ["exact", "next_id", "rewritten"]
+
+
+def exact(value: Any) -> Any:
+    """A key of an attribute or a number: 1, 1.0 and True differ, and so do 0.0 and -0.0."""
+    kind = value.__class__
+    if kind is tuple or kind is list:
+        return (kind, *map(exact, value))
+    if kind is float or kind is complex:
+        return kind, repr(value)
+    if isinstance(value, GraphIr):
+        return kind, id(value)
+    return kind, value
+
+
+def next_id(graph: GraphIr) -> int:
+    """A number from which on no tensor of a program has one."""
+    numbers = [one.id for one in graph.inputs if one.__class__ is TensorIr]
+    numbers += [one.tensor.id for one in graph.constants]
+    for operation in graph.operations:
+        if isinstance(operation, OperationIr):
+            numbers += [one.id for one in operation.outputs]
+    return max(numbers, default=-1) + 1
+
+
+def rewritten(
+    graph: GraphIr,
+    function: Callable[[OperationIr, dict[int, TensorIr]], Iterable[OperationIr]],
+) -> GraphIr:
+    """The program with each operation replaced by those that a function gives.
+
+    Parameters
+    ----------
+    graph : GraphIr
+        A program.
+    function : callable
+        Called with each operation in order, whose operands are replaced already, and with the
+        tensors that replace others, by the numbers of these, to which it may add some for the
+        outputs of the operation. It returns operations.
+
+    Returns
+    -------
+    GraphIr
+        The program, without marks of last uses.
+    """
+    replacement: dict[int, TensorIr] = {}
+    operations: list[OperationIr] = []
+    for operation in graph.operations:
+        if isinstance(operation, Drop):
+            continue
+        inputs = tuple([_replaced(one, replacement) for one in operation.inputs])
+        operations += function(operation._replace(inputs=inputs), replacement)
+    outputs = tuple([replacement.get(one.id, one) for one in graph.outputs])
+    return replace(graph, operations=tuple(operations), outputs=outputs)
+
+
+def _replaced(operand: Any, replacement: Mapping[int, TensorIr]) -> Any:
+    """An operand with the tensors that replace others, and without marks of last uses."""
+    if operand.__class__ is TensorIr:
+        found = replacement.get(operand.id, operand)
+        if found.status is Status.READ_ONLY:
+            return found
+        return found._replace(status=Status.READ_ONLY)
+    if operand.__class__ is tuple:
+        return tuple([_replaced(one, replacement) for one in operand])
+    return operand
