@@ -23,6 +23,13 @@ if TYPE_CHECKING:
     from burn.ir import *
     from burn.ir.execution import *
     from burn.ir.host_number import *
+    from burn.kernels.c import *
+    from burn.kernels.code import *
+    from burn.kernels.expressions import *
+    from burn.kernels.functions import *
+    from burn.kernels.groups import *
+    from burn.kernels.layout import *
+    from burn.kernels.writer import *
     from burn.ops import *
     from burn.plugins import *
     from burn.tensor_data import *
@@ -40,6 +47,13 @@ _MODULES: Final = (
     "burn.ir.execution",
     "burn.ir.host_number",
     "burn.compiler",
+    "burn.kernels.code",
+    "burn.kernels.writer",
+    "burn.kernels.functions",
+    "burn.kernels.expressions",
+    "burn.kernels.layout",
+    "burn.kernels.c",
+    "burn.kernels.groups",
 )
 """Where the names stand, those first that take the least time to import."""
 

@@ -1,0 +1,563 @@
+"""CWriter: kernels in languages like C. A dialect derives from it and spells what differs."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import struct
+from collections.abc import Iterator
+from typing import ClassVar, Final, NamedTuple
+
+from burn.dtype import DType, Kind, int32, int64
+from burn.kernels.functions import FUNCTIONS
+from burn.kernels.kernel import Kernel
+from burn.kernels.writer import LoopKind
+
+__all__ = ["Array", "CWriter"]
+
+
+class Array(NamedTuple):
+    """A small array, in registers or shared by a work group.
+
+    Attributes
+    ----------
+    name : str
+        Its name.
+    dtype : DType
+        Dtype of the elements.
+    is_packed : bool
+        Whether the elements are as in memory.
+    """
+
+    name: str
+    dtype: DType
+    is_packed: bool = False
+
+
+FLOAT_TEXTS: Final[dict[str, str]] = {
+    "add": "{0} + {1}",
+    "subtract": "{0} - {1}",
+    "multiply": "{0} * {1}",
+    "divide": "{0} / {1}",
+    "negative": "-{0}",
+    "abs": "fabs({0})",
+    "maximum": "({0} > {1}) | ({0} != {0}) ? {0} : {1}",
+    "minimum": "({0} < {1}) | ({0} != {0}) ? {0} : {1}",
+    "round": "rint({0})",
+}
+"""Scalar functions of floats; one that is not here is a function of this name."""
+
+INTEGER_TEXTS: Final[dict[str, str]] = {
+    # Of unsigned numbers: those with a sign must not overflow.
+    "add": "({T})(({U}){0} + ({U}){1})",
+    "subtract": "({T})(({U}){0} - ({U}){1})",
+    "multiply": "({T})(({W}){0} * ({W}){1})",
+    "negative": "({T})(({U})0 - ({U}){0})",
+    "abs": "{0} < 0 ? ({T})(({U})0 - ({U}){0}) : {0}",
+    "maximum": "{0} > {1} ? {0} : {1}",
+    "minimum": "{0} < {1} ? {0} : {1}",
+    "bitwise_not": "({T})~{0}",
+}
+"""Scalar functions of integers of type ``T``; ``U`` and ``W``, of 32 or 64 bits, have no sign."""
+
+TEXTS: Final[dict[str, str]] = {
+    "equal": "{0} == {1}",
+    "not_equal": "{0} != {1}",
+    "less": "{0} < {1}",
+    "less_equal": "{0} <= {1}",
+    "greater": "{0} > {1}",
+    "greater_equal": "{0} >= {1}",
+    "where": "{0} ? {1} : {2}",
+    "bitwise_and": "({T})({0} & {1})",
+    "bitwise_or": "({T})({0} | {1})",
+    "bitwise_xor": "({T})({0} ^ {1})",
+}
+"""Scalar functions of all dtypes."""
+
+FLOAT_HELPERS: Final[dict[str, str]] = {
+    "remainder": """({T} x, {T} y) {
+    const {T} rest = fmod(x, y);
+    if (rest == ({T})0) return copysign(({T})0, y);
+    return (rest < ({T})0) != (y < ({T})0) ? rest + y : rest;
+}""",
+}
+"""Functions of floats that C does not have."""
+
+INTEGER_HELPERS: Final[dict[str, str]] = {
+    "floor_divide": """({T} x, {T} y) {
+    if (y == 0) return 0;
+    if ({S} && y == ({T})-1) return ({T})(({U})0 - ({U})x);
+    const {T} quotient = x / y;
+    return x % y != 0 && (x < 0) != (y < 0) ? quotient - 1 : quotient;
+}""",
+    "fmod": """({T} x, {T} y) {
+    return y == 0 || ({S} && y == ({T})-1) ? 0 : x % y;
+}""",
+    "remainder": """({T} x, {T} y) {
+    if (y == 0 || ({S} && y == ({T})-1)) return 0;
+    const {T} rest = x % y;
+    return rest != 0 && (rest < 0) != (y < 0) ? rest + y : rest;
+}""",
+    "pow": """({T} base, {T} exponent) {
+    if ({S} && exponent < 0)
+        return base == 1 ? 1 : base == ({T})-1 ? (exponent & 1 ? ({T})-1 : 1) : 0;
+    {W} result = 1, factor = ({W})base;
+    for ({U} left = ({U})exponent; left; left >>= 1) {
+        if (left & 1) result *= factor;
+        factor *= factor;
+    }
+    return ({T})result;
+}""",
+    "bitwise_left_shift": """({T} x, {T} count) {
+    return ({W})({U})count >= {B} ? 0 : ({T})(({W})x << count);
+}""",
+    "bitwise_right_shift": """({T} x, {T} count) {
+    if (({W})({U})count >= {B}) return x < 0 ? ({T})-1 : 0;
+    return x >> count;
+}""",
+}
+"""Functions of integers that C does not have; ``S`` is 1 if they have signs, ``B`` their width."""
+
+_CAST_HELPER: Final = """({F} x) {
+    if (x != x) return 0;
+    if (x >= {high}) return ({T}){largest};
+    return x <= {low} ? ({T}){smallest} : ({T})x;
+}"""
+
+
+class CWriter:
+    """A writer (`burn.kernels.writer.Writer`) of C, whose values are names of constants.
+
+    Equal expressions of one block are one constant. What a schedule for work groups needs beside a
+    `Writer`, see `burn.kernels.groups.GroupWriter`, is here too.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel that is written.
+    wide : bool
+        Whether indices need 64 bits.
+
+    Attributes
+    ----------
+    types : dict of str to str
+        Type of the elements in memory for each name of a dtype: of bool a byte without sign, of
+        float16 and bfloat16 an integer of 16 bits without sign.
+    texts : dict of str to str
+        Scalar functions of floats, by name, where they differ from `FLOAT_TEXTS`.
+    as_bits, as_float : str
+        The bits of a float32 ``{0}`` as an unsigned integer, and back.
+    from_half, to_half : str
+        The float32 of the bits ``{0}`` of a float16, and back.
+    preamble : str
+        What a source begins with.
+    function, entry, memory, restrict, aligned, shared : str
+        Words before a function; before a kernel with groups of ``{0}`` lanes; for pointers to
+        memory, and to memory that has no other name; for a struct that begins at a multiple of
+        ``{0}`` bytes; and before an array that a group shares.
+    unrolled, fence : str
+        What stands before a loop that is unrolled, and a statement for which all lanes wait.
+    group, lane : str
+        Number of the group, and of the lane in it.
+    """
+
+    types: ClassVar[dict[str, str]]
+    texts: ClassVar[dict[str, str]] = {}
+    as_bits: ClassVar[str]
+    as_float: ClassVar[str]
+    from_half: ClassVar[str]
+    to_half: ClassVar[str]
+    preamble: ClassVar[str] = ""
+    function: ClassVar[str] = "static inline"
+    entry: ClassVar[str]
+    memory: ClassVar[str] = ""
+    restrict: ClassVar[str] = "restrict"
+    aligned: ClassVar[str] = "__attribute__((aligned({0})))"
+    unrolled: ClassVar[str] = "#pragma unroll"
+    group: ClassVar[str]
+    lane: ClassVar[str]
+    shared: ClassVar[str]
+    fence: ClassVar[str]
+
+    def __init__(self, kernel: Kernel, *, wide: bool) -> None:
+        self.kernel = kernel
+        self.index_dtype = int64 if wide else int32
+        self.helpers: dict[str, str] = {}
+        self._lines: list[str] = []
+        self._declared: list[str] = []
+        self._scopes: list[dict[tuple[str, str], str]] = [{}]
+        self._count = 0
+
+    # Text
+
+    @property
+    def body(self) -> str:
+        """The statements so far."""
+        return "\n".join([*[f"    {line}" for line in self._declared], *self._lines])
+
+    def line(self, text: str) -> None:
+        """Append a statement."""
+        self._lines.append("    " * len(self._scopes) + text)
+
+    def name(self, prefix: str) -> str:
+        """A new name."""
+        self._count += 1
+        return f"{prefix}{self._count}"
+
+    def constant(self, text: str, dtype: DType, *, pure: bool = True) -> str:
+        """The name of a constant, which is a new one unless an equal pure one is in scope."""
+        key = (text, dtype.name)
+        if pure:
+            for scope in self._scopes:
+                if key in scope:
+                    return scope[key]
+        name = self.name("v")
+        self.line(f"const {self.type_of(dtype)} {name} = {text};")
+        if pure:
+            self._scopes[-1][key] = name
+        return name
+
+    @contextlib.contextmanager
+    def block(self, head: str) -> Iterator[None]:
+        """Context whose statements are a block."""
+        self.line(f"{head} {{")
+        self._scopes.append({})
+        yield
+        self._scopes.pop()
+        self.line("}")
+
+    def helper(self, name: str, dtype: DType, text: str) -> str:
+        """The name of a function for a dtype, which is written before the kernel."""
+        full = f"{name}_{dtype}"
+        self.helpers[full] = f"{self.function} {self.type_of(dtype)} {full}{text}"
+        return full
+
+    # Types
+
+    def type_of(self, dtype: DType) -> str:
+        """The type of values of a dtype."""
+        if dtype.is_bool:
+            return "int"
+        return self.types["float32" if dtype.is_float and dtype.itemsize == 2 else dtype.name]
+
+    def _filled(self, text: str, dtype: DType) -> str:
+        """A text with the types of a dtype."""
+        unsigned = f"u{dtype.name.removeprefix('u')}" if dtype.is_integer else dtype.name
+        words = {
+            "T": self.type_of(dtype),
+            "U": self.types.get(unsigned, ""),
+            "W": self.types["uint64" if dtype.itemsize == 8 else "uint32"],
+            "S": str(int(dtype.kind is Kind.INT)),
+            "B": str(8 * dtype.itemsize),
+        }
+        for word, value in words.items():
+            text = text.replace(f"{{{word}}}", value)
+        return text
+
+    # Values
+
+    def literal(self, value: bool | float, dtype: DType) -> str:
+        """A constant of C."""
+        if dtype.is_bool:
+            return str(int(value))
+        kind = self.type_of(dtype)
+        if dtype.is_integer:
+            if value == -(1 << 63):
+                return f"({kind})(-{(1 << 63) - 1} - 1)"
+            return f"({kind}){int(value)}{'u' if value >= 1 << 63 else ''}"
+        number = float(value)
+        if math.isnan(number):
+            return f"({kind})(0.0f / 0.0f)"
+        if not math.isfinite(number):
+            return f"({kind})({'-' * (number < 0)}1.0f / 0.0f)"
+        if dtype.itemsize == 8:
+            return f"({number!r})"
+        with contextlib.suppress(OverflowError):
+            nearest = struct.unpack("f", struct.pack("f", number))[0]
+            text = f"{nearest:.9g}"
+            return f"({text}{'' if '.' in text or 'e' in text else '.0'}f)"
+        return self.literal(math.copysign(math.inf, number), dtype)
+
+    def scalar(self, number: int, dtype: DType) -> str:
+        """An argument ``s0``, ``s1``, ... of the kernel, converted."""
+        return self.constant(f"({self.type_of(dtype)})s{number}", dtype)
+
+    def apply(self, function: str, operands: tuple[str, ...], dtype: DType, of: DType) -> str:
+        """A scalar function."""
+        if function == "cast":
+            return self._cast(operands[0], dtype, of)
+        return self.constant(self._applied(function, of).format(*operands), dtype)
+
+    def _applied(self, function: str, of: DType) -> str:
+        if of.is_bool and function == "bitwise_not":
+            return "!{0}"
+        own = {**FLOAT_TEXTS, **self.texts} if of.is_float else INTEGER_TEXTS
+        helpers = FLOAT_HELPERS if of.is_float else INTEGER_HELPERS
+        if function in own:
+            return self._filled(own[function], of)
+        if function in TEXTS:
+            return self._filled(TEXTS[function], of)
+        if function in helpers:
+            return self.helper(function, of, self._filled(helpers[function], of)) + "({0}, {1})"
+        return f"{function}({', '.join(['{0}', '{1}'][: FUNCTIONS[function].operands])})"
+
+    def _cast(self, value: str, dtype: DType, of: DType) -> str:
+        if dtype.is_bool:
+            return self.constant(f"{value} != 0", dtype)
+        if dtype.is_float and dtype.itemsize == 2:
+            return self._rounded(self.constant(f"({self.type_of(dtype)}){value}", dtype), dtype)
+        if of.is_float and dtype.is_integer:
+            bits = 8 * dtype.itemsize - (dtype.kind is Kind.INT)
+            low = -(1 << bits) if dtype.kind is Kind.INT else 0
+            text = self._filled(_CAST_HELPER, dtype).replace("{F}", self.type_of(of))
+            for word, number in (("high", 1 << bits), ("low", low)):
+                text = text.replace(f"{{{word}}}", self.literal(float(number), of))
+            for word, number in (("largest", (1 << bits) - 1), ("smallest", low)):
+                text = text.replace(f"{{{word}}}", self.literal(number, dtype))
+            return self.constant(f"{self.helper(f'from_{of}', dtype, text)}({value})", dtype)
+        return self.constant(f"({self.type_of(dtype)}){value}", dtype)
+
+    def _rounded(self, value: str, dtype: DType) -> str:
+        """A float32 rounded to 16 bits."""
+        if dtype.name == "float16":
+            return self.constant(self.from_half.format(self.to_half.format(value)), dtype)
+        bits, unsigned = self.as_bits.format("x"), self.types["uint32"]
+        text = f"""(float x) {{
+    const {unsigned} bits = {bits};
+    const {unsigned} even = bits + 0x7fffu + ((bits >> 16) & 1u);
+    return {self.as_float.format("(x != x ? bits | 0x400000u : even) & 0xffff0000u")};
+}}"""
+        return self.constant(f"{self.helper('rounded', dtype, text)}({value})", dtype)
+
+    # Indices
+
+    def integer(self, value: int) -> str:
+        """A constant index."""
+        return str(value)
+
+    def index_of(self, value: str, dtype: DType) -> str:
+        """A value as an index."""
+        del dtype
+        return self.constant(f"({self.type_of(self.index_dtype)}){value}", self.index_dtype)
+
+    def value_of(self, index: str, dtype: DType) -> str:
+        """An index as a value."""
+        return self.constant(f"({self.type_of(dtype)}){index}", dtype)
+
+    def add(self, a: str, b: str) -> str:
+        """The sum of two indices."""
+        if "0" in {a, b}:
+            return b if a == "0" else a
+        return str(int(a) + int(b)) if _is_number(a, b) else self._index(f"{a} + {b}")
+
+    def multiply(self, a: str, b: str) -> str:
+        """The product of two indices."""
+        if "1" in {a, b}:
+            return b if a == "1" else a
+        if "0" in {a, b} or _is_number(a, b):
+            return str(int(a) * int(b)) if _is_number(a, b) else "0"
+        return self._index(f"{a} * {b}")
+
+    def divide(self, a: str, b: int) -> str:
+        """The quotient of an index by a constant."""
+        if b == 1 or _is_number(a):
+            return a if b == 1 else str(int(a) // b)
+        return self._index(f"{self._unsigned(a)} / {b}u")
+
+    def remainder(self, a: str, b: int) -> str:
+        """The remainder of an index by a constant."""
+        if b == 1 or _is_number(a):
+            return "0" if b == 1 else str(int(a) % b)
+        return self._index(f"{self._unsigned(a)} % {b}u")
+
+    def minimum(self, a: str, b: str) -> str:
+        """The smaller one of two indices."""
+        return (
+            str(min(int(a), int(b))) if _is_number(a, b) else self._index(f"{a} < {b} ? {a} : {b}")
+        )
+
+    def less(self, a: str, b: str) -> str:
+        """A comparison of two indices."""
+        return f"{a} < {b}"
+
+    def _unsigned(self, index: str) -> str:
+        return f"({self.types[f'u{self.index_dtype}']}){index}"
+
+    def _index(self, text: str) -> str:
+        return self.constant(text, self.index_dtype)
+
+    # Memory
+
+    def load(self, input: int, index: str, dtype: DType, guard: str | None = None) -> str:
+        """An element of the input ``p0``, ``p1``, ...."""
+        text = self._element(f"p{input}[{index}]", dtype)
+        if guard is not None:
+            text = f"{guard} ? {text} : ({self.type_of(dtype)})0"
+        return self.constant(text, dtype, pure=False)
+
+    def store(self, output: int, index: str, value: str, dtype: DType) -> None:
+        """Write an element of the output ``q0``, ``q1``, ...."""
+        self.line(f"q{output}[{index}] = {self._stored(value, dtype)};")
+
+    def _element(self, text: str, dtype: DType) -> str:
+        """The value of an element in memory."""
+        if dtype.name == "float16":
+            return self.from_half.format(text)
+        if dtype.name == "bfloat16":
+            return self.as_float.format(f"({self.types['uint32']}){text} << 16")
+        return text
+
+    def _stored(self, value: str, dtype: DType) -> str:
+        """A value as an element in memory."""
+        if dtype.name == "float16":
+            return self.to_half.format(value)
+        if dtype.name == "bfloat16":
+            bits = self.as_bits.format(self._rounded(value, dtype))
+            return f"({self.types['uint16']})({bits} >> 16)"
+        return value
+
+    def variable(self, initial: str, dtype: DType) -> tuple[str, DType]:
+        """A variable of C."""
+        name = self.name("x")
+        self.line(f"{self.type_of(dtype)} {name} = {initial};")
+        return name, dtype
+
+    def get(self, variable: tuple[str, DType]) -> str:
+        """The value of a variable as a constant."""
+        return self.constant(*variable, pure=False)
+
+    def set(self, variable: tuple[str, DType], value: str) -> None:
+        """Assign to a variable."""
+        self.line(f"{variable[0]} = {value};")
+
+    def array(self, count: int, dtype: DType) -> Array:
+        """An array in registers."""
+        name = self.name("a")
+        self.line(f"{self.type_of(dtype)} {name}[{count}];")
+        return Array(name, dtype)
+
+    def element(self, array: Array, index: str) -> str:
+        """An element of an array as a constant."""
+        text = f"{array.name}[{index}]"
+        if array.is_packed:
+            text = self._element(text, array.dtype)
+        return self.constant(text, array.dtype, pure=False)
+
+    def set_element(self, array: Array, index: str, value: str) -> None:
+        """Assign to an element of an array."""
+        if array.is_packed:
+            value = self._stored(value, array.dtype)
+        self.line(f"{array.name}[{index}] = {value};")
+
+    # Control
+
+    @contextlib.contextmanager
+    def loop(
+        self, start: str, stop: str, step: int = 1, kind: LoopKind = "serial"
+    ) -> Iterator[str]:
+        """A loop, which is left to the compiler to make vectors of."""
+        name = self.name("i")
+        if kind == "unrolled":
+            self.line(self.unrolled)
+        declared = f"{self.type_of(self.index_dtype)} {name} = {start}"
+        with self.block(f"for ({declared}; {name} < {stop}; {name} += {step})"):
+            yield name
+
+    def when(self, condition: str) -> contextlib.AbstractContextManager[None]:
+        """A conditional block."""
+        return self.block(f"if ({condition})")
+
+    # Work groups
+
+    def group_index(self) -> str:
+        """The number of the group."""
+        return self._index(self.group)
+
+    def lane_index(self) -> str:
+        """The number of the lane in its group."""
+        return self._index(self.lane)
+
+    def shared_array(self, count: int, dtype: DType) -> Array:
+        """An array that the lanes of a group share."""
+        array = Array(self.name("t"), dtype)
+        self._declared.append(f"{self.shared} {self.type_of(dtype)} {array.name}[{count}];")
+        return array
+
+    def barrier(self) -> None:
+        """Wait for all lanes of the group."""
+        self.line(self.fence)
+
+    def exchanged(self, value: str, distance: int, dtype: DType) -> str | None:
+        """The value of the lane whose number differs in one bit; None where there is no such step.
+
+        A dialect whose devices exchange registers among 32 lanes has it.
+        """
+
+    def vector(self, count: int, dtype: DType) -> Array:
+        """An array that `store_vector` takes."""
+        name = self.name("w")
+        self.line(f"{self._vector_type(count, dtype)} {name};")
+        return Array(f"{name}.values", dtype, is_packed=True)
+
+    def load_vector(self, input: int, index: str, count: int, dtype: DType) -> Array:
+        """Aligned neighbours of an input."""
+        kind, name = self._vector_type(count, dtype), self.name("w")
+        self.line(f"const {kind} {name} = *({self.memory} const {kind}*)(p{input} + {index});")
+        return Array(f"{name}.values", dtype, is_packed=True)
+
+    def store_vector(self, output: int, index: str, array: Array, count: int) -> None:
+        """Write aligned neighbours of an output."""
+        kind, name = self._vector_type(count, array.dtype), array.name.removesuffix(".values")
+        self.line(f"*({self.memory} {kind}*)(q{output} + {index}) = {name};")
+
+    def _vector_type(self, count: int, dtype: DType) -> str:
+        name = f"{dtype}_x{count}"
+        aligned = self.aligned.format(count * dtype.itemsize)
+        self.helpers[name] = (
+            f"typedef struct {aligned} {{ {self.types[dtype.name]} values[{count}]; }} {name};"
+        )
+        return name
+
+    # The whole
+
+    def text(self, entry: str, lanes: int) -> str:
+        """The source of the kernel.
+
+        Parameters
+        ----------
+        entry : str
+            Its name.
+        lanes : int
+            Number of lanes in a group.
+        """
+        over = self.kernel.overwrites
+        inputs = [
+            f"{self.memory} const {self.types[dtype.name]}* "
+            f"{'' if number in {one for _, one in over} else self.restrict} p{number}"
+            for number, dtype in enumerate(self.kernel.inputs)
+        ]
+        outputs = [
+            f"{self.memory} {self.types[dtype.name]}* "
+            f"{'' if number in {one for one, _ in over} else self.restrict} q{number}"
+            for number, (dtype, _) in enumerate(self.kernel.outputs)
+        ]
+        head = f"{self.entry.format(lanes)} void {entry}"
+        parameters = ", ".join([*inputs, *outputs, *self.scalar_parameters()])
+        parts = [
+            self.preamble,
+            *self.helpers.values(),
+            f"{head}({parameters}) {{",
+            self.body,
+            "}\n",
+        ]
+        return "\n".join(parts)
+
+    def scalar_parameters(self) -> list[str]:
+        """Parameters ``s0``, ``s1``, ... for the numbers that a launch is given."""
+        kinds = {int: self.types["int64"], float: "double"}
+        return [f"{kinds[kind]} s{number}" for number, kind in enumerate(self.kernel.scalars)]
+
+
+def _is_number(*indices: str) -> bool:
+    """Whether indices are constants."""
+    return all(one.lstrip("-").isdigit() for one in indices)
