@@ -8,6 +8,7 @@ an empty list.
 from __future__ import annotations
 
 import math
+import numbers
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypedDict, Unpack
 
@@ -80,8 +81,13 @@ def check_lists(*lists: Sequence[Primitive], optional: Sequence[Sequence[Primiti
 
 def check_momentum(momentum: float, velocities: Sequence[Primitive]) -> None:
     """Raise OperandTypeError if there is momentum and no velocities."""
-    if momentum and not velocities:
+    if not velocities and not is_zero(momentum):
         raise OperandTypeError("momentum needs velocities", hint="Begin with zeros")
+
+
+def is_zero(number: Any) -> bool:
+    """Whether a number is known to be 0; one that each run of a program gets anew is not."""
+    return isinstance(number, numbers.Real) and not number
 
 
 def check_numbers(**numbers: Any) -> None:
@@ -152,7 +158,7 @@ class SgdAttributes(TypedDict):
     """The attributes of `sgd_step`."""
 
     learning_rate: RuntimeNumber
-    momentum: Number
+    momentum: RuntimeNumber
     dampening: RuntimeNumber
     weight_decay: Number
     nesterov: Flag
@@ -208,8 +214,8 @@ def _sgd_step(
     if weight_decay:
         gradient = ops.add(gradient, ops.multiply(parameter, weight_decay))
     direction = following = gradient
-    if momentum:
-        added = ops.multiply(gradient, 1.0 - dampening) if dampening else gradient
+    if not is_zero(momentum):
+        added = gradient if is_zero(dampening) else ops.multiply(gradient, 1.0 - dampening)
         direction = following = ops.add(ops.multiply(velocity, momentum), added)
     if nesterov:
         direction = ops.add(gradient, ops.multiply(following, momentum))
@@ -311,4 +317,4 @@ def mean(ops: OpTable, old: Primitive, new: Primitive, factor: float) -> Primiti
 
 def adam_rates(step: int, learning_rate: float, beta1: float, beta2: float) -> tuple[float, float]:
     """Learning rate, and factor of the second moment's root, with the bias correction of a step."""
-    return learning_rate / (1.0 - beta1**step), 1.0 / math.sqrt(1.0 - beta2**step)
+    return learning_rate / (1.0 - beta1**step), 1.0 / (1.0 - beta2**step) ** 0.5

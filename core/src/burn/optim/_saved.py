@@ -68,9 +68,9 @@ def load_states(
         elif found:
             step = as_integer(state[number], number, operation, least=1)
             found_states = [as_value(state[name], slot.tensor, name, operation) for name in names]
-            values.append((slot, step, tuple(found_states)))
+            values.append((slot, step, found_states))
         else:
-            values.append((slot, 0, ()))
+            values.append((slot, 0, []))
     for what, names in (
         ("lacks", missing),
         ("has, unknown here,", [name for name in state if name not in known]),
@@ -82,8 +82,10 @@ def load_states(
                 "have the same paths",
                 operation=operation,
             )
-    for slot, step, states in values:
-        slot.step, slot.states = step, states
+    for slot, step, found_states in values:
+        slot.step = step
+        if step:
+            slot.hold(found_states)
     return count, rate
 
 

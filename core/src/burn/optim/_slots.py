@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
+
+from burn.dispatch import join_trace
 
 if TYPE_CHECKING:
     from burn.devices import TensorType
@@ -26,6 +29,7 @@ class Slot:
         Number of its steps.
     states : tuple of Tensor
         What the optimizer keeps of it, on the device below autodiff; empty before its first step.
+        The objects remain the same: a compiled function reads and writes them.
     seen : TensorType or None
         The type of the parameter that the states fit.
     below : TensorType or None
@@ -44,6 +48,15 @@ class Slot:
         self.states = states
         self.seen: TensorType | None = None
         self.below: TensorType | None = None
+
+    def hold(self, states: Sequence[Tensor]) -> None:
+        """Let the states be others."""
+        if not self.states:
+            self.states = tuple(states)
+            return
+        for x, value in zip(self.states, states, strict=True):
+            join_trace(x)
+            x.primitive, x.tensor_type = value.primitive, value.tensor_type
 
     def __reduce__(self) -> tuple[object, ...]:
         return Slot, (self.path, self.tensor, self.group, self.step, self.states)

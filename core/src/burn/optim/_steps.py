@@ -30,7 +30,8 @@ def number_after(state: State, step: Any, name: str) -> Any:
     if step is None and running_trace() is not None:
         raise TraceError(
             "the number of the step would be a constant of the program",
-            hint="Pass step=step, with burn.ir.RuntimeNumber(1) among the examples for it",
+            hint="Pass step=step, with burn.ir.RuntimeNumber(1) among the arguments for it; "
+            "optimizer.step counts at each call of a function of burn.compile",
             operation=operation,
         )
     if step is None and state.step is None:
@@ -67,7 +68,7 @@ def rate_at(rate: Any, step: Any, name: str) -> Any:
     if step.__class__ is ScalarIr:
         raise TraceError(
             "a schedule computes with the number of the step, which a program does not know",
-            hint="Pass learning_rate=rate, with burn.ir.RuntimeNumber(0.1) among the examples "
+            hint="Pass learning_rate=rate, with burn.ir.RuntimeNumber(0.1) among the arguments "
             "for it, and compute the rate where you call the program",
             operation=f"{name}.update",
         )

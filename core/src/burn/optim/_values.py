@@ -4,15 +4,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from burn.devices import AUTODIFF
+from burn.devices import AUTODIFF, outside_of_traces
 from burn.errors import AutodiffError, DTypeError, ShapeError
 from burn.functions.common import dispatch
 from burn.functions.normalize import check_tensor
+from burn.functions.views import rebind
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
 
-__all__ = ["check_gradient", "constant", "converted", "is_leaf", "plain", "value_of", "with_value"]
+__all__ = [
+    "check_gradient",
+    "constant",
+    "converted",
+    "follow",
+    "is_leaf",
+    "plain",
+    "value_of",
+    "with_value",
+]
 
 
 def plain(x: Tensor) -> Tensor:
@@ -76,3 +86,15 @@ def converted(value: Tensor, x: Tensor) -> Tensor:
     if value.tensor_type is x.tensor_type:
         return value
     return value.to_device(x.device).astype(x.dtype)
+
+
+def follow(kept: Tensor, x: Tensor) -> None:
+    """Bring what is kept of a parameter to the device and dtype that the parameter has now."""
+    device = x.device.untraced.hardware
+    if kept.dtype is x.dtype and kept.device.untraced is device:
+        return
+    if kept.device.is_traced:  # in the running trace, which has used it before
+        rebind(kept, kept.astype(x.dtype))
+        return
+    with outside_of_traces():  # a program runs on one device, so it does not move tensors
+        rebind(kept, kept.to_device(device).astype(x.dtype))

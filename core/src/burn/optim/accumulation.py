@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from weakref import ref
 
+from burn.devices import running_trace
 from burn.dispatch import Gradients
-from burn.errors import ArgumentError, OperandTypeError
+from burn.errors import ArgumentError, OperandTypeError, TraceError
 from burn.functions.normalize import as_flag
 from burn.tensor.tensor import Tensor
 from burn.tree import leaves, map as map_tree
+
+if TYPE_CHECKING:
+    from burn.devices import Trace
 
 __all__ = ["GradientAccumulator"]
 
 
 class GradientAccumulator:
     """Adds up the gradients of several passes, for a step with a batch that does not fit at once.
+
+    A function that is compiled adds all of them and takes the sum, or does neither.
 
     Examples
     --------
@@ -34,6 +41,7 @@ class GradientAccumulator:
     def __init__(self) -> None:
         self._total: Any = None
         self._count = 0
+        self._trace: ref[Trace] | None = None
 
     def __len__(self) -> int:
         """Number of passes."""
@@ -58,7 +66,10 @@ class GradientAccumulator:
         OperandTypeError
             If some passes gave Gradients and others containers, or other containers; or if there
             is something else than tensors in them.
+        TraceError
+            In a function that is traced, if some were added outside.
         """
+        self._check_trace("GradientAccumulator.add")
         if self._count and isinstance(gradients, Gradients) is not isinstance(
             self._total, Gradients
         ):
@@ -99,7 +110,10 @@ class GradientAccumulator:
         ------
         ArgumentError
             If nothing was added.
+        TraceError
+            In a function that is traced, if they were added outside.
         """
+        self._check_trace("GradientAccumulator.take")
         if not self._count:
             raise ArgumentError(
                 "no gradients were added",
@@ -116,6 +130,23 @@ class GradientAccumulator:
             )
         self._total, self._count = None, 0
         return total
+
+    def _check_trace(self, operation: str) -> None:
+        """Raise TraceError if the gradients so far are not of the running trace.
+
+        Those of a trace that has ended are forgotten: it has failed.
+        """
+        trace = running_trace()
+        if self._trace is not None and (trace is None or self._trace() is not trace):
+            self._total, self._count = None, 0
+        elif self._trace is None and trace is not None and self._count:
+            raise TraceError(
+                "gradients were added outside of the function that is traced",
+                hint="Add all of them in that function, and take the sum there; or call add and "
+                "take outside of it, with gradients that it returns",
+                operation=operation,
+            )
+        self._trace = None if trace is None else ref(trace)
 
 
 def _are_tensors(found: list[Any]) -> bool:

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from burn.devices import running_trace
+from burn.dispatch import join_trace
 from burn.errors import ArgumentError, OperandTypeError
 from burn.functions.assignment import assign_all
 from burn.functions.nn.optimizer import sgd_step
+from burn.functions.views import rebind
 from burn.nn.module import Module
 from burn.ops.arguments import as_integer, real_number
 from burn.optim._paths import some
 from burn.optim._saved import as_value, check_mapping
-from burn.optim._values import converted, plain
+from burn.optim._traced import counts_in, refuse_when_compiled
+from burn.optim._values import converted, follow, plain
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
@@ -82,28 +87,45 @@ class ExponentialMovingAverage:
         ------
         ArgumentError
             If the module got or lost parameters.
+        TraceError
+            In a program of `burn.ir.trace`, which cannot count; a function of `burn.compile` can.
         """
-        operation = "ExponentialMovingAverage.update"
-        self._check_module(operation)
-        self._count += 1
-        decay = self.decay
-        if callable(decay):
-            decay = real_number(
-                decay(self._count), "the result of decay", operation, least=0.0, most=1.0
-            )
+        self._check_module("ExponentialMovingAverage.update")
+        trace = running_trace()
+        if trace is None:
+            decay = self._decay_of(1)
+            self._count_update()
+        else:
+            counts = counts_in(trace)
+            counts[self] += 1
+            decay = trace.host_number(functools.partial(self._decay_of, counts[self]), float)
+            trace.after_call(self._count_update)
         buckets: dict[Any, list[int]] = {}
         values = [plain(x) for _, x in self._named]
         for index, value in enumerate(values):
             buckets.setdefault(value.tensor_type, []).append(index)
+            follow(self._averages[index], value)
+            join_trace(self._averages[index])
         for indices in buckets.values():
             new = [values[index] for index in indices]
-            old = [converted(self._averages[index], values[index]) for index in indices]
+            old = [self._averages[index] for index in indices]
             # The velocities of this step are the means; its parameters are not used.
             _, velocities = sgd_step(
                 old, new, old, learning_rate=0.0, momentum=decay, dampening=decay
             )
-            for index, mean in zip(indices, velocities, strict=True):
-                self._averages[index] = mean
+            for mean, value in zip(old, velocities, strict=True):
+                rebind(mean, value)
+
+    def _decay_of(self, ahead: int) -> float:
+        """The decay of an update; `ahead` is 1 for the next one."""
+        operation = "ExponentialMovingAverage.update"
+        if not callable(self.decay):
+            return real_number(self.decay, "decay", operation, least=0.0, most=1.0)
+        decay = self.decay(self._count + ahead)
+        return real_number(decay, "the result of decay", operation, least=0.0, most=1.0)
+
+    def _count_update(self) -> None:
+        self._count += 1
 
     @contextlib.contextmanager
     def applied(self) -> Iterator[None]:
@@ -179,8 +201,11 @@ class ExponentialMovingAverage:
         dict of str to number or Tensor
             For `load_state_dict`.
         """
+        refuse_when_compiled(
+            "the state is saved", "ExponentialMovingAverage.state_dict", "Save it outside"
+        )
         named = zip(self._named, self._averages, strict=True)
-        return {"step": self._count} | {path: average for (path, _), average in named}
+        return {"step": self._count} | {path: average.detach() for (path, _), average in named}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from what `state_dict` returned.
@@ -201,6 +226,7 @@ class ExponentialMovingAverage:
             If the state does not fit; the averages are unchanged then.
         """
         operation = "ExponentialMovingAverage.load_state_dict"
+        refuse_when_compiled("a state is loaded", operation, "Load it outside")
         check_mapping(state, operation)
         paths = [path for path, _ in self._named]
         differing = sorted({"step", *paths} ^ set(state))
@@ -211,13 +237,15 @@ class ExponentialMovingAverage:
                 operation=operation,
             )
         count = as_integer(state["step"], "step", operation, least=0)
-        self._averages = [as_value(state[path], x, path, operation) for path, x in self._named]
+        values = [as_value(state[path], x, path, operation) for path, x in self._named]
+        for mean, value in zip(self._averages, values, strict=True):
+            rebind(mean, value)
         self._count = count
 
     def _converted(self) -> list[Tensor]:
         """The averages on the devices and in the dtypes of the parameters."""
         return [
-            converted(mean, plain(x))
+            converted(mean.detach(), plain(x))
             for mean, (_, x) in zip(self._averages, self._named, strict=True)
         ]
 

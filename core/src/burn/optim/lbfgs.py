@@ -8,8 +8,9 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
+from burn.devices import running_trace
 from burn.dispatch import DispatchTensor
-from burn.errors import ArgumentError, AutodiffError, OperandTypeError
+from burn.errors import ArgumentError, AutodiffError, OperandTypeError, TraceError
 from burn.functions.assignment import assign_all
 from burn.functions.common import dispatch
 from burn.functions.creation import zeros_like
@@ -142,7 +143,15 @@ class LBFGS(Hinted):
             If a parameter is no leaf, or the loss depends on none of them.
         ArgumentError
             If it depends on a parameter that the module got later.
+        TraceError
+            In a function that is traced: compile the loss instead.
         """
+        if running_trace() is not None:
+            raise TraceError(
+                "how often it computes the loss depends on values, which a traced function lacks",
+                hint="Compile the loss alone: optimizer.step(burn.compile(loss))",
+                operation="LBFGS.step",
+            )
         values = [_leaf_value(path, x) for path, x in self._named]
         if len({one.tensor_type for one in values}) > 1:
             raise OperandTypeError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from burn.devices import outside_of_traces
 from burn.dispatch import Gradients
 from burn.dtype import float32, int32
 from burn.errors import ArgumentError, OperandTypeError
@@ -14,9 +15,11 @@ from burn.functions.gradient import global_norm
 from burn.functions.normalize import check_tensor
 from burn.functions.searching import where
 from burn.ops.arguments import as_integer, real_number
+from burn.optim._traced import refuse_when_compiled
 from burn.tree import map as map_leaves
 
 if TYPE_CHECKING:
+    from burn.devices import Device
     from burn.optim.optimizer import Optimizer
     from burn.tensor.tensor import Tensor
 
@@ -147,7 +150,7 @@ class LossScaler:
         smaller = clip(state["used"] * self._backoff, min=_SMALLEST)
         state["scale"].assign(where(is_finite, grown, smaller))
         state["finite_steps"].assign(where(grows, 0, finite_steps))
-        state["skipped"].assign(state["skipped"] + where(is_finite, 0, 1))
+        state["skipped"].assign(where(is_finite, state["skipped"], state["skipped"] + 1))
 
     def state_dict(self) -> dict[str, Any]:
         """The factor, and the numbers of steps, for `load_state_dict`.
@@ -184,18 +187,34 @@ class LossScaler:
                 hint="Pass what state_dict() returned",
                 operation="LossScaler.load_state_dict",
             )
-        self._saved, self._state = dict(state), {}
+        refuse_when_compiled("a state is loaded", "LossScaler.load_state_dict", "Load it outside")
+        self._saved = dict(state)
+        if self._state:
+            for name, value in self._first_on(self._state["scale"].device).items():
+                self._state[name].assign(value)
 
     def _on(self, loss: Tensor) -> dict[str, Tensor]:
-        """The factor and the counts, on the hardware of a loss."""
-        if not self._state:
-            device = loss.device.hardware
-            self._state = {
-                name: asarray(value, dtype=float32 if name == "scale" else int32, device=device)
-                for name, value in self._saved.items()
-            }
-            self._state["used"] = self._state["scale"] + 0.0  # by which the last loss was scaled
+        """The factor and the counts, on the hardware of a loss.
+
+        A compiled function reads and writes these tensors, which are made outside of its trace.
+        """
+        device = loss.device.untraced.hardware
+        with outside_of_traces():
+            if not self._state:
+                self._state = self._first_on(device)
+            elif self._state["scale"].device.untraced is not device:
+                for x in self._state.values():
+                    x.assign(x.to_device(device))
         return self._state
+
+    def _first_on(self, device: Device) -> dict[str, Tensor]:
+        """What was saved, as tensors."""
+        state = {
+            name: asarray(value, dtype=float32 if name == "scale" else int32, device=device)
+            for name, value in self._saved.items()
+        }
+        state["used"] = state["scale"] + 0.0  # by which the last loss was scaled
+        return state
 
     @property
     def factor(self) -> float:

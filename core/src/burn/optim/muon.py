@@ -12,7 +12,6 @@ from burn.functions.elementwise import maximum
 from burn.functions.nn.optimizer import sgd_step
 from burn.functions.normalize import as_dtype, check_choice
 from burn.functions.norms import vector_norm
-from burn.ir import ScalarIr
 from burn.ops.arguments import as_integer, real_number
 from burn.optim._options import Columns, Common, Rate, Values
 from burn.optim.optimizer import Optimizer
@@ -151,21 +150,20 @@ class Muon(Optimizer):
         options: dict[str, Any],
     ) -> Values:
         del step
-        (old,), momentum, rate = states, options["momentum"], options["learning_rate"]
-        if rate.__class__ is ScalarIr:
-            raise rate.unknown()
+        (old,), momentum = states, options["momentum"]
         # The velocities of this step are the means; its parameters are not used.
         _, means = sgd_step(
             old, gradients, old, learning_rate=0.0, momentum=momentum, dampening=momentum
         )
-        new = []
+        changes = []
         for x, gradient, mean in zip(parameters, gradients, means, strict=True):
             direction = mean
             if options["nesterov"]:
                 direction = gradient * (1.0 - momentum) + mean * momentum
             change = _orthogonal(direction, options).astype(x.dtype)
-            factor = rate * _ADJUSTMENTS[options["adjustment"]](x.shape)
-            new.append(x * (1.0 - rate * options["weight_decay"]) - change * factor)
+            changes.append(change * _ADJUSTMENTS[options["adjustment"]](x.shape))
+        rate, decay = options["learning_rate"], options["weight_decay"]
+        new, _ = sgd_step(parameters, changes, learning_rate=rate, weight_decay=decay)
         return new, [means]
 
 

@@ -2,34 +2,31 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Unpack
 
 from burn.autodiff import AutodiffTensor
-from burn.devices import AUTODIFF, running_trace
+from burn.devices import outside_of_traces, running_trace
 from burn.dispatch import Gradients
-from burn.errors import ArgumentError, AutodiffError, OperandTypeError, TraceError
+from burn.errors import ArgumentError, OperandTypeError
 from burn.functions.assignment import assign_all
 from burn.functions.common import dispatch
-from burn.functions.creation import zeros_like
+from burn.functions.creation import zeros, zeros_like
 from burn.functions.normalize import as_flag
 from burn.functions.searching import where
 from burn.ir import ScalarIr
 from burn.nn.module import Module
 from burn.ops.arguments import real_number
 from burn.ops.optimizer import check_numbers
+from burn.optim._gradients import with_gradients
 from burn.optim._habits import Hinted, Unknown, refuse_keywords
 from burn.optim._options import Columns, Mask, Rate, Values, check_groups, overrides_of
-from burn.optim._paths import (
-    check_none_is_new,
-    check_paths,
-    named_parameters,
-    named_tensors,
-    paths_of,
-)
+from burn.optim._paths import named_parameters, paths_of
 from burn.optim._saved import load_states, saved_states
 from burn.optim._slots import Slot
 from burn.optim._steps import as_rate, number_after, rate_at
+from burn.optim._traced import TracedStep, compiling_trace, counts_in, refuse_when_compiled
 from burn.optim._values import check_gradient, constant, is_leaf, value_of, with_value
 from burn.optim.clipping import clipped
 from burn.optim.state import State
@@ -186,8 +183,9 @@ class Optimizer(Hinted):
         AutodiffError
             If a parameter is not on an autodiff device, or is computed from others.
         TraceError
-            In a function that is traced, where the number of a step is a runtime number; call
-            `update`.
+            In a program of `burn.ir.trace`, whose numbers are constants: call `update` there, or
+            `burn.compile`, whose functions count steps and read the learning rate at each call. Or
+            if a compiled function takes gradients that ``backward()`` computed outside.
         """
         operation = f"{self._name}.step"
         if not self._slots:
@@ -196,46 +194,52 @@ class Optimizer(Hinted):
                 hint="Pass them when you make it; or call update(parameters, gradients, state)",
                 operation=operation,
             )
-        if running_trace() is not None:
-            raise TraceError(
-                "the count of steps would be a constant of the program",
-                hint="Call parameters, state = optimizer.update(parameters, gradients, state, "
-                "step=step) with a burn.ir.RuntimeNumber for the step",
-                operation=operation,
-            )
-        if isinstance(gradients, Gradients):
-            pairs = self._from_backward(gradients, operation)
-        else:
-            pairs = self._from_containers(gradients, operation)
-        if not pairs:
-            raise ArgumentError(
-                "no parameter has a gradient",
-                hint="Does the loss depend on them? Are they frozen? Gradients belong to the "
-                "values that parameters had in the forward pass: take one step of each pass",
-                operation=operation,
-            )
+        trace = running_trace()
+        traced = None if trace is None else TracedStep(trace, self, operation)
+        pairs = with_gradients(self._slots, gradients, self._module, operation)
         taken = [slot for slot, _ in pairs]
         found = self._clipped([gradient for _, gradient in pairs])
         buckets: dict[Any, tuple[list[Slot], list[Tensor]]] = {}
         for slot, gradient in zip(taken, found, strict=True):
-            key = slot.group, slot.below, slot.step
+            key = slot.group, slot.below, slot.step if traced is None else traced.done(slot)
             bucket = buckets.get(key)
             if bucket is None:
                 bucket = buckets[key] = [], []
             bucket[0].append(slot)
             bucket[1].append(gradient)
-        results = [self._step_of(*bucket, where) for bucket in buckets.values()]
+        results = [self._step_of(*bucket, where, traced) for bucket in buckets.values()]
         for (slots, _), (parameters, columns) in zip(buckets.values(), results, strict=True):
             assign_all([slot.tensor for slot in slots], parameters)
             for slot, *states in zip(slots, *columns, strict=True):
-                slot.states = tuple(states)
-                slot.step += 1
-        self._count += 1
+                slot.hold(states)
+        if traced is None:
+            self._count_step(taken)
+        else:
+            traced.count(taken, self._count_step)
 
-    def _step_of(self, slots: list[Slot], gradients: list[Tensor], where: Tensor | None) -> Values:
+    def _count_step(self, slots: Sequence[Slot]) -> None:
+        self._count += 1
+        for slot in slots:
+            slot.step += 1
+
+    def _step_of(
+        self,
+        slots: list[Slot],
+        gradients: list[Tensor],
+        where: Tensor | None,
+        traced: TracedStep | None,
+    ) -> Values:
         """The new values of parameters that one operation updates, and of their states."""
         first = slots[0]
         options = self._options_of(first.group)
+        if traced is None:
+            number = first.step + 1
+            options["learning_rate"] = self._rate_of(first.group, 1)
+        else:
+            number = traced.number(slots, is_special=self._is_first_special(options))
+            own = first.group if "learning_rate" in self._overrides[first.group] else None
+            rate_of = functools.partial(self._rate_of, first.group)
+            options["learning_rate"] = traced.rate(own, rate_of)
         below = first.below
         parameters = []
         for slot in slots:
@@ -243,75 +247,21 @@ class Optimizer(Hinted):
             if isinstance(primitive, AutodiffTensor):
                 primitive = primitive.primitive
             parameters.append(dispatch.wrap(primitive, below))  # type: ignore[arg-type]  # it is set
-        if self._states_of(options) and not first.states:
+        if self._states_of(options):
             for slot, x in zip(slots, parameters, strict=True):
-                slot.states = self._first_states(x, options)
+                if not slot.states:
+                    slot.states = self._states_before(x, options)
         columns = [list(column) for column in zip(*[slot.states for slot in slots], strict=True)]
-        options["learning_rate"] = self._rate(options["learning_rate"], self._count + 1)
-        new = self._compute(parameters, gradients, columns, first.step + 1, options)
+        new = self._compute(parameters, gradients, columns, number, options)
         return new if where is None else _chosen(where, new, (parameters, columns))
 
-    def _from_backward(self, gradients: Gradients, operation: str) -> list[tuple[Slot, Tensor]]:
-        """The parameters that have a gradient in the result of a backward pass, and these."""
-        found = gradients.primitives
-        get = found.get if found.by_key else found.by_node.get
-        pairs = []
-        for slot in self._slots:
-            x = slot.tensor
-            primitive = x.primitive
-            if x.tensor_type is not slot.seen:
-                self._follow(slot, operation)
-            if isinstance(primitive, AutodiffTensor):
-                gradient = get(primitive.node)
-                if gradient is not None:
-                    pairs.append((slot, dispatch.wrap(gradient, slot.below)))  # type: ignore[arg-type]  # `_follow` set it
-            elif not x.device.layers:
-                raise AutodiffError(
-                    f"the parameter {slot.path!r} is on {x.device}, which does not track gradients",
-                    hint="Move the parameters to a device with autodiff: module.to("
-                    "device.autodiff())",
-                    operation=operation,
-                )
-        if self._module is not None and len(pairs) < len(gradients):
-            own = [slot.tensor for slot in self._slots]
-            check_none_is_new(self._module, own, gradients, operation)
-        return pairs
-
-    def _from_containers(self, gradients: Any, operation: str) -> list[tuple[Slot, Tensor]]:
-        """The parameters that have a gradient in containers, by their paths, and these."""
-        by_path = dict(named_tensors(gradients))
-        pairs = []
-        for slot in self._slots:
-            gradient = by_path.get(slot.path)
-            if gradient is None:
-                continue
-            if slot.tensor.tensor_type is not slot.seen:
-                self._follow(slot, operation)
-            check_gradient(slot.tensor, gradient, slot.path, operation)
-            pairs.append((slot, constant(gradient, slot.path, operation)))
-        if self._module is not None or not isinstance(gradients, Module):
-            check_paths(by_path, [slot.path for slot in self._slots], operation)
-        return pairs
-
-    def _follow(self, slot: Slot, operation: str) -> None:
-        """Bring the states of a parameter to its device and dtype, which are other than before."""
-        x = slot.tensor
-        device = x.device
-        if device.layers not in ((), (AUTODIFF,)):
-            raise AutodiffError(
-                f"the parameter {slot.path!r} is on {device}, inside of a transform",
-                hint="Call optimizer.update(parameters, gradients, state) there",
-                operation=operation,
-            )
-        if x.is_tracked and not x.is_require_grad:
-            raise AutodiffError(
-                f"the parameter {slot.path!r} is no leaf: it was computed from other tensors",
-                hint="Optimize the leaf that it was computed from",
-                operation=operation,
-            )
-        below = device.hardware.tensor_type(x.dtype)
-        slot.states = tuple([one.to_device(device.hardware).astype(x.dtype) for one in slot.states])
-        slot.seen, slot.below = x.tensor_type, below
+    def _states_before(self, x: Tensor, options: Mapping[str, Any]) -> tuple[Tensor, ...]:
+        """What the optimizer keeps of a parameter before the first step; made outside of traces."""
+        if not x.device.is_traced:
+            return self._first_states(x, options)
+        with outside_of_traces():
+            alike = zeros(x.shape, dtype=x.dtype, device=x.device.untraced)
+            return self._first_states(alike, options)
 
     def _clipped(self, gradients: list[Tensor]) -> list[Tensor]:
         if self._clip["clip_value"] is not None or self._clip["clip_norm"] is not None:
@@ -426,7 +376,7 @@ class Optimizer(Hinted):
             options = self._options_of(group)
             if rate is not None and "learning_rate" not in self._overrides[group]:
                 options["learning_rate"] = rate
-            options["learning_rate"] = self._rate(options["learning_rate"], number)
+            options["learning_rate"] = rate_at(options["learning_rate"], number, self._name)
             columns = zip(*[state.values[index] for index in indices], strict=True)
             stepped, states = self._compute(
                 [values[index] for index in indices],
@@ -448,16 +398,32 @@ class Optimizer(Hinted):
         """The learning rate of the next step; set it to a number or a schedule.
 
         A schedule is a function of the number of the step, counted from 1; `burn.optim.schedules`
-        has some. Groups with a learning rate of their own keep it.
+        has some. Groups with a learning rate of their own keep it. In a compiled function it is a
+        runtime number, which each call reads.
         """
-        return self._rate(self._options["learning_rate"], self._count + 1)  # type: ignore[no-any-return]  # a float
+        trace = compiling_trace()
+        if trace is None:
+            return self._rate_of(None, 1)
+        rate_of = functools.partial(self._rate_of, None, counts_in(trace)[self] + 1)
+        return trace.host_number(rate_of, float)  # type: ignore[no-any-return]  # it stands for a float
 
     @learning_rate.setter
     def learning_rate(self, value: Rate) -> None:
+        refuse_when_compiled(
+            "the learning rate is set",
+            f"{self._name}.learning_rate",
+            "Set it between calls, which read it; or pass a schedule to the optimizer",
+        )
         self._options["learning_rate"] = self._checked_option("learning_rate", value)
 
-    def _rate(self, rate: Any, step: Any) -> Any:
-        return rate_at(rate, step, self._name)
+    def _rate_of(self, group: int | None, ahead: int) -> float:
+        """The learning rate that a group has in a step; `ahead` is 1 for the next one.
+
+        None is all that have no rate of their own.
+        """
+        own = {} if group is None else self._overrides[group]
+        rate = own.get("learning_rate", self._options["learning_rate"])
+        return rate_at(rate, self._count + ahead, self._name)  # type: ignore[no-any-return]  # a float
 
     @property
     def _name(self) -> str:
@@ -498,6 +464,7 @@ class Optimizer(Hinted):
             parameter the number of its steps and what the optimizer keeps of it:
             ``0.weight.first_moment``. The tensors are untracked, and do not change any more.
         """
+        refuse_when_compiled("the state is saved", f"{self._name}.state_dict", "Save it outside")
         saved: dict[str, Any] = {"step": self._count}
         if not callable(self._options["learning_rate"]):
             saved["learning_rate"] = self._options["learning_rate"]
@@ -523,7 +490,12 @@ class Optimizer(Hinted):
             If the state does not fit; the optimizer is unchanged then.
         """
         operation = f"{self._name}.load_state_dict"
+        refuse_when_compiled("a state is loaded", operation, "Load it outside")
         count, rate = load_states(self._slots, self._names_of, state, operation)
+        for slot in self._slots:
+            if slot.states and not slot.step:
+                options = self._options_of(slot.group)
+                slot.hold(self._first_states(value_of(slot.tensor), options))
         self._count = count
         if rate is not None and not callable(self._options["learning_rate"]):
             self._options["learning_rate"] = rate

@@ -68,7 +68,9 @@ class Schedule:
 
     def __call__(self, step: int, /) -> float:
         """The rate of a step, counted from 1."""
-        return self.function(as_integer(step, "step", repr(self), least=1) - 1, **self.arguments)
+        if step.__class__ is not int or step < 1:
+            step = as_integer(step, "step", repr(self), least=1)
+        return self.function(step - 1, **self.arguments)
 
     def __repr__(self) -> str:
         arguments = [f"{name}={value!r}" for name, value in self.arguments.items()]

@@ -99,7 +99,7 @@ def sgd_step(
         operation,
         (parameter, gradient, velocity),
         learning_rate=_as_rate(learning_rate, "learning_rate", operation),
-        momentum=_as_float(momentum, "momentum", operation),
+        momentum=_as_rate(momentum, "momentum", operation),
         dampening=_as_rate(dampening, "dampening", operation),
         weight_decay=_as_float(weight_decay, "weight_decay", operation),
         nesterov=as_flag(nesterov, "nesterov", operation),
