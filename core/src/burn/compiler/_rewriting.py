@@ -36,6 +36,7 @@ def next_id(graph: GraphIr) -> int:
 def rewritten(
     graph: GraphIr,
     function: Callable[[OperationIr, dict[int, TensorIr]], Iterable[OperationIr]],
+    replacement: Mapping[int, TensorIr] = {},
 ) -> GraphIr:
     """The program with each operation replaced by those that a function gives.
 
@@ -47,20 +48,22 @@ def rewritten(
         Called with each operation in order, whose operands are replaced already, and with the
         tensors that replace others, by the numbers of these, to which it may add some for the
         outputs of the operation. It returns operations.
+    replacement : dict
+        Tensors that are replaced from the beginning.
 
     Returns
     -------
     GraphIr
         The program, without marks of last uses.
     """
-    replacement: dict[int, TensorIr] = {}
+    found = dict(replacement)
     operations: list[OperationIr] = []
     for operation in graph.operations:
         if isinstance(operation, Drop):
             continue
-        inputs = tuple([_replaced(one, replacement) for one in operation.inputs])
-        operations += function(operation._replace(inputs=inputs), replacement)
-    outputs = tuple([replacement.get(one.id, one) for one in graph.outputs])
+        inputs = tuple([_replaced(one, found) for one in operation.inputs])
+        operations += function(operation._replace(inputs=inputs), found)
+    outputs = tuple([_replaced(one, found) for one in graph.outputs])
     return replace(graph, operations=tuple(operations), outputs=outputs)
 
 

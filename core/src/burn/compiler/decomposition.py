@@ -50,7 +50,8 @@ def decomposition(graph: GraphIr, wanted: Callable[[OperationIr], bool], table: 
         A program that gives the same. The numbers of a run are operands and attributes of the class
         `HostNumber` where a decomposition computes with them. The source of a new operation names
         the op that it is a part of, as in ``train.py:12 (gelu)``. An operation whose decomposition
-        needs a value, or does not hold for its dtype, stays.
+        needs a value, or does not hold for its dtype, stays, and so do control flow, and operations
+        with numbers of a run as operands.
 
     Examples
     --------
@@ -156,7 +157,9 @@ class _Recording(OpTable):
         definition = REGISTRY[operation.name]
         if definition.default is None or not self._wanted(operation):
             return None
-        if any(one.role is Role.GRAPH for one in definition.attributes.values()):
+        if any(one.__class__ is HostNumber for one in operation.inputs) or any(
+            one.role is Role.GRAPH for one in definition.attributes.values()
+        ):
             return None
         key = _key(operation)
         if key not in self._templates:
