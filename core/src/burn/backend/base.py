@@ -21,9 +21,10 @@ from burn.errors import ExportError, MissingAttributeError, UnsupportedOpError
 from burn.generator import seed as seed_generator
 
 if TYPE_CHECKING:
-    from burn.aliases import Primitive, Scalar, Slices
+    from burn.aliases import Primitive, Scalar, Shape, Slices
     from burn.device_id import DeviceId
     from burn.ir import GraphIr
+    from burn.kernels.code import Code
     from burn.ops import OpTable
     from burn.tensor_data import TensorData
 
@@ -268,10 +269,30 @@ class Backend(
         return [self.to_data(tensor) for tensor in tensors]
 
     dialect: Any = None
-    """The language in which core writes kernels for the device; see `load_kernel`.
+    """The language in which core writes kernels for the device; None, the default, for none.
 
-    None, the default, where the device runs programs by its ops alone.
+    An object with ``dtypes``, a frozenset of those that kernels may have, and ``source(kernel)``,
+    which returns a `Code` for `load_kernel`.
     """
+
+    def load_kernel(
+        self, code: Code, shapes: tuple[Shape, ...]
+    ) -> Callable[
+        [tuple[Primitive, ...], tuple[float, ...], tuple[Primitive | None, ...]],
+        tuple[Primitive, ...],
+    ]:
+        """Compile a kernel of `dialect`; a backend that has one has both.
+
+        `shapes` are those of the outputs. What is returned launches the kernel:
+        ``launch(inputs, scalars, out)`` returns the outputs. An entry of `out` is the primitive
+        whose memory an output takes, which is dense and is returned, or None: then the launch
+        allocates it. Inputs have any layout; the launch copies those that are not dense, in
+        row-major order. If there is an output without elements, nothing is launched for it.
+        """
+        del code, shapes
+        raise UnsupportedOpError(
+            f"{type(self).__name__} has a dialect and no load_kernel", hint="Define both"
+        )
 
     def compile(
         self, graph: GraphIr, device: DeviceId

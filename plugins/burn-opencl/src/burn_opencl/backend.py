@@ -16,6 +16,7 @@ from burn_opencl.channels import ChannelOps
 from burn_opencl.convolution import ConvolutionOps
 from burn_opencl.elementwise import ElementwiseOps
 from burn_opencl.fourier import FourierOps
+from burn_opencl.generated import GeneratedOps
 from burn_opencl.indexing import IndexingOps
 from burn_opencl.launcher import Launcher
 from burn_opencl.layout import LayoutOps
@@ -152,6 +153,7 @@ class OpenClDevice(
     ChannelOps,
     ConvolutionOps,
     FourierOps,
+    GeneratedOps,
     IndexingOps,
     LinearAlgebraOps,
     NormalizationOps,

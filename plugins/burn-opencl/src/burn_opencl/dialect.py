@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from ctypes import c_double, c_float, c_int64
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from burn.plugin_api import Code, CWriter, collapsed, needs_wide_indices, write_groups
-from burn_opencl.programs import text_of
+from burn.plugin_api import (
+    Code,
+    CWriter,
+    DType,
+    collapsed,
+    float64,
+    needs_wide_indices,
+    write_groups,
+)
 
 if TYPE_CHECKING:
     from burn.plugin_api import Kernel
 
-__all__ = ["OpenClDialect", "OpenClWriter"]
+__all__ = ["OpenClDialect", "OpenClWriter", "scalar_types"]
 
-_ENTRY = "generated"
+_ENTRY: Final = "generated"
 
 
 class OpenClWriter(CWriter):
     """OpenCL C 1.2."""
 
-    types = {
+    types: ClassVar[dict[str, str]] = {
         "bool": "uchar",
         "int8": "char",
         "int16": "short",
@@ -53,6 +61,18 @@ inline ushort to_half(float x) {
     shared = "__local"
     fence = "barrier(CLK_LOCAL_MEM_FENCE);"
 
+    def scalar_parameters(self) -> list[str]:
+        """Numbers as doubles only where the kernel computes with doubles."""
+        names = {c_int64: "long", c_float: "float", c_double: "double"}
+        return [f"{names[kind]} s{number}" for number, kind in enumerate(scalar_types(self.kernel))]
+
+
+def scalar_types(kernel: Kernel) -> list[type[Any]]:
+    """Type of each number that a launch is given."""
+    has_doubles = any(node.dtype is float64 for node in kernel.body)
+    real = c_double if has_doubles else c_float
+    return [c_int64 if kind is int else real for kind in kernel.scalars]
+
 
 class OpenClDialect:
     """Kernels for the work groups of a device.
@@ -61,14 +81,25 @@ class OpenClDialect:
     ----------
     lanes : int
         Lanes of a group at most.
+    has_fp64 : bool
+        Whether the device computes in float64.
+
+    Attributes
+    ----------
+    dtypes : frozenset of DType
+        Dtypes that kernels may have.
     """
 
-    def __init__(self, lanes: int) -> None:
+    def __init__(self, lanes: int, *, has_fp64: bool) -> None:
         self.lanes = lanes
+        self.dtypes = frozenset(
+            [DType.of(name) for name in OpenClWriter.types if has_fp64 or name != "float64"]
+        )
+        self._preamble = "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n" * has_fp64
 
     def source(self, kernel: Kernel) -> Code:
         """OpenCL C of a kernel."""
         small = collapsed(kernel)
         writer = OpenClWriter(small, wide=needs_wide_indices(small))
         groups, lanes = write_groups(writer, small, self.lanes)
-        return Code(kernel, writer.text(_ENTRY, lanes), _ENTRY, groups, lanes)
+        return Code(kernel, self._preamble + writer.text(_ENTRY, lanes), _ENTRY, groups, lanes)

@@ -100,6 +100,14 @@ class Programs:
             self._programs[source] = program
         return self._runtime.kernel(program, name)
 
+    def generated(self, source: str, name: str) -> Any:
+        """A kernel of a whole source, whose arguments nothing else sets."""
+        with self._lock:
+            program = self._programs.get(source)
+            if program is None:
+                program = self._programs[source] = self._program(source)
+        return self._runtime.kernel(program, name)
+
     def _program(self, source: str) -> Any:
         path = self._path(source)
         if path is not None:

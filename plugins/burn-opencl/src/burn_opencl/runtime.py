@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 import os
 import threading
@@ -123,6 +124,7 @@ class Runtime:
             self.is_cpu = bool(device.type & cl.device_type.CPU)
             self.has_fp64 = "cl_khr_fp64" in device.extensions.split()
             self.units = int(device.max_compute_units)
+            self.max_items = int(device.max_work_group_size)
             self.memory_size = int(device.global_mem_size)
             self.largest_block = int(device.max_mem_alloc_size)
             self._options = "-cl-std=CL1.2 -w"
@@ -193,7 +195,31 @@ class Runtime:
         try:
             self._queued(kernel, parameters, memories, size, local)
         except cl.Error as error:
-            self._launched_again(error, kernel, parameters, memories, size, local)
+            again = functools.partial(self._queued, kernel, parameters, memories, size, local)
+            self._launched_again(error, kernel, memories, size, local, again)
+
+    def launch_changed(
+        self,
+        kernel: Any,
+        changed: list[tuple[int, Any]],
+        memories: list[Any],
+        size: tuple[int, ...],
+        local: tuple[int, ...],
+    ) -> None:
+        """Queue a kernel that keeps its arguments, of which some change: bytes, or memory."""
+        set_bytes = getattr(kernel, "_set_arg_buf", kernel.set_arg)
+
+        def queue() -> None:
+            with self.lock:
+                for number, value in changed:
+                    (set_bytes if value.__class__ is bytes else kernel.set_arg)(number, value)
+                self._last = cl.enqueue_nd_range_kernel(self._queue, kernel, size, local)
+                self._pace((id(kernel), size[0].bit_length(), 0))
+
+        try:
+            queue()
+        except cl.Error as error:
+            self._launched_again(error, kernel, memories, size, local, queue)
 
     def _queued(
         self,
@@ -225,9 +251,16 @@ class Runtime:
         with contextlib.suppress(cl.Error):  # a failed command raises when its result is read
             self._pacing.add(key, self._last)
 
-    def _launched_again(self, error: Any, kernel: Any, *arguments: Any) -> None:
+    def _launched_again(
+        self,
+        error: Any,
+        kernel: Any,
+        memories: list[Any],
+        size: tuple[int, ...],
+        local: tuple[int, ...],
+        again: Callable[[], None],
+    ) -> None:
         """Retry after freeing memory; some drivers allocate at the first launch only."""
-        _, memories, size, local = arguments
         held = {id(one): one.size for one in memories if isinstance(one, cl.Buffer)}
         work = (
             f"launching {kernel.function_name} for {size[0]} items in groups of {local[0]}, "
@@ -237,7 +270,7 @@ class Runtime:
             raise self._failure(work, error) from None
         self.relieve()
         with self._translated(work):
-            self._queued(kernel, *arguments)
+            again()
 
     # Memory
 
