@@ -128,6 +128,12 @@ def _rules_of(kind: type) -> tuple[Flatten, Unflatten] | None:
     return found
 
 
+def taken_apart(tree: Any) -> tuple[Sequence[Any], Any] | None:
+    """The children of a container, and what else makes it, as at `register`; None for a leaf."""
+    rules = _rules_of(tree.__class__)
+    return None if rules is None else rules[0](tree)
+
+
 def flatten(tree: Any) -> tuple[list[Any], Structure]:
     """The leaves of a tree, and its structure.
 

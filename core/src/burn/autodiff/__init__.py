@@ -10,6 +10,7 @@ from burn.autodiff.graph import (
     HookHandle,
     Leaf,
     Node,
+    Rule,
 )
 from burn.autodiff.recording import RecordingTable
 from burn.autodiff.recording_state import (
@@ -42,6 +43,7 @@ __all__ = [
     "RecordingTable",
     "Replay",
     "Route",
+    "Rule",
     "backward_all",
     "custom_node",
     "examples_of",

@@ -10,6 +10,7 @@ down instead: that is another device of the same hardware, below all layers.
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -23,11 +24,14 @@ __all__ = [
     "VMAP",
     "Trace",
     "Transform",
+    "before_compilation",
+    "count_traces",
     "each_layer",
     "outside_of_traces",
     "recorder",
     "running",
     "running_trace",
+    "trace_counts",
     "tracing",
     "transforms",
     "under",
@@ -95,6 +99,18 @@ class Trace(Protocol):
         """Let a program hold while a function returns what it does now; TraceError in others."""
 
 
+before_compilation: Final[list[Callable[[], None]]] = []
+"""Functions that are called when a function begins to be traced for `burn.compile`."""
+
+trace_counts: Final = [0, 0]
+"""The traces that run now in all threads, and how often one has begun or ended.
+
+What reads several tensors without a lock reads these before and after it: while a trace runs, or
+begins or ends, tensors may show what the trace has for them.
+"""
+
+_count_lock: Final = threading.Lock()
+
 _trace: Final[ContextVar[Trace | None]] = ContextVar("burn_trace", default=None)
 
 _transforms: Final[ContextVar[tuple[Transform, ...]]] = ContextVar("burn_transforms", default=())
@@ -114,6 +130,13 @@ def recorder() -> Any:
     """What writes down the ops of the running trace; None if none runs."""
     trace = _trace.get()
     return None if trace is None else trace.recorder
+
+
+def count_traces(change: int) -> None:
+    """Count a trace that begins, 1, or ends, -1."""
+    with _count_lock:
+        trace_counts[0] += change
+        trace_counts[1] += 1
 
 
 @contextlib.contextmanager

@@ -15,7 +15,7 @@ from burn.devices.ranking import failures, nothing_there, rank
 from burn.errors import BurnError, DeviceUnavailableError
 from burn.plugins import describe, raise_if_strict, registry
 
-__all__ = ["default", "enter", "fallbacks", "leave", "preferred", "set_for_process"]
+__all__ = ["chosen", "default", "enter", "fallbacks", "leave", "preferred", "set_for_process"]
 
 _log = logging.getLogger("burn")
 
@@ -58,7 +58,7 @@ def fallbacks() -> tuple[str, ...]:
 def default(handles: type[_Device]) -> _Device:
     """The default device, of the class `handles`; see `Device.default`."""
     global _last  # noqa: PLW0603 — replaced as a whole, so that no thread sees half of it
-    device: _Device | None = _chosen()
+    device: _Device | None = chosen()
     if device is not None:
         return device
     last = _last
@@ -74,7 +74,7 @@ def default(handles: type[_Device]) -> _Device:
 
 def preferred(handles: type[_Device]) -> _Device:
     """The default device if it can be opened; see `Device.preferred`."""
-    device: _Device | None = _chosen() or _forced(handles)
+    device: _Device | None = chosen() or _forced(handles)
     if device is not None:
         return device
     devices: list[_Device] = handles.enumerate()  # type: ignore[attr-defined]  # of Device
@@ -83,7 +83,7 @@ def preferred(handles: type[_Device]) -> _Device:
     raise DeviceUnavailableError("there is no device to compute on", hint=nothing_there())
 
 
-def _chosen() -> Any | None:
+def chosen() -> Any | None:
     """The choice of the running program, for the thread or task or for the process."""
     scoped = _scoped.get()
     return scoped[-1] if scoped else _for_process

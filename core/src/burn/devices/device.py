@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import weakref
+from dataclasses import replace
 from typing import Any, Final
 
 from burn.device_id import DeviceId, encode_type_id
@@ -216,7 +217,7 @@ class Device(OpenedDevice):
 
     @property
     def settings(self) -> DeviceSettings:
-        """Default dtypes of the device."""
+        """Default dtypes of the device, and whether functions are compiled for it."""
         hardware = self._physical
         if hardware._settings is None:
             has_int64 = hardware.supports_dtype(int64)
@@ -231,8 +232,17 @@ class Device(OpenedDevice):
         float_dtype: DType | str | None = None,
         int_dtype: DType | str | None = None,
         complex_dtype: DType | str | None = None,
+        compile: bool | None = None,
     ) -> None:
         """Choose the default dtypes of the device, before the first tensor on it.
+
+        Parameters
+        ----------
+        float_dtype, int_dtype, complex_dtype : DType or str, optional
+            The dtypes; those that are left out stay.
+        compile : bool, optional
+            Whether functions of `burn.compile` run as programs on the device, or as they are
+            written, for debugging. It may change at any time.
 
         Raises
         ------
@@ -256,7 +266,8 @@ class Device(OpenedDevice):
                     f"{self.name} is in use: its default dtypes cannot change any more",
                     hint="Call configure() before the first tensor is made on the device",
                 )
-            hardware._settings = settings
+            compiles = now.compile if compile is None else bool(compile)
+            hardware._settings = replace(settings, compile=compiles)
 
     @property
     def generator(self) -> GeneratorKey:

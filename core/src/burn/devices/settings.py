@@ -1,4 +1,4 @@
-"""The default dtypes of a device, and how they are chosen."""
+"""The settings of a device: default dtypes, which are chosen before its use, and a switch."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["DeviceSettings", "changed_settings"]
 
 @dataclass(frozen=True)
 class DeviceSettings:
-    """Dtypes of tensors on a device where the user names none.
+    """Dtypes of tensors on a device where the user names none, and a switch.
 
     Attributes
     ----------
@@ -23,11 +23,14 @@ class DeviceSettings:
         For integers, and for indices.
     complex_dtype : DType
         For complex numbers.
+    compile : bool
+        Whether functions of `burn.compile` run as programs. If not, they run as they are written.
     """
 
     float_dtype: DType = float32
     int_dtype: DType = int64
     complex_dtype: DType = complex64
+    compile: bool = True
 
     def default_for(self, dtype: DType) -> DType:
         """The default dtype of the same kind (bool is its own)."""

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Step",
     "assign_slice",
+    "has_views",
     "independent",
     "is_view",
     "is_view_of",
@@ -122,6 +123,11 @@ def independent(x: Tensor) -> Tensor:
 def is_view(x: Tensor) -> bool:
     """Whether a tensor is a view of another one."""
     return x.link.__class__ is tuple
+
+
+def has_views(x: Tensor) -> bool:
+    """Whether another tensor shares elements with a tensor: it is a view, or one of it is alive."""
+    return is_view(x) or bool(_live_views(x))
 
 
 def is_view_of(value: object, x: Tensor, steps: Sequence[Step]) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from burn.devices import AUTODIFF
+from burn.devices import AUTODIFF, before_compilation, running_trace
 from burn.errors import ArgumentError, AutodiffError
 from burn.functions.assignment import make_leaf
 from burn.nn._slots import (
@@ -24,6 +24,7 @@ from burn.nn._slots import (
     watched_in,
 )
 from burn.nn._structure import Skeleton, flatten, tracks_gradients
+from burn.nn._watching import Watch, count_change
 from burn.tensor.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -115,6 +116,10 @@ def begin_generation() -> None:
     global _generation  # noqa: PLW0603 — one counter for all modules
     with _lock:
         _generation += 1
+    count_change()
+
+
+before_compilation.append(begin_generation)  # so that each module is prepared, and watched
 
 
 def may_bring_parameters(module: Module, name: str, value: Any) -> bool:
@@ -136,6 +141,9 @@ def own_state(module: Module) -> State:
 
 def prepare(root: Module) -> State:
     """Make the parameters of a tree leaves where its device has autodiff."""
+    trace = running_trace()
+    if trace is not None and trace.compiles and not root._module_state.is_copy:
+        trace.watch(Watch(root))
     with _lock:
         generation = _generation
         slots = slots_of(root)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from burn.devices import AUTODIFF, GRAD, Device, running_trace
 from burn.nn._slots import PLAIN, STATE, Slot, found_in, is_container, is_module, walk
+from burn.nn._watching import Watch
 from burn.tensor.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -51,6 +52,10 @@ class Skeleton:
         found: dict[str, Any] = {}
         _add_constants(self.module, "", set(map(id, self.tensors)), found)
         return found
+
+    def watch(self) -> Watch:
+        """A function that tells whether the module has other attributes, buffers or modes."""
+        return Watch(self.module)
 
     def release(self) -> None:
         """Keep a copy of the module without its trainable parameters."""

@@ -30,6 +30,7 @@ from burn.nn._reading import described, described_on_a_line
 from burn.nn._slots import STATE, Slot, modules_of, slots_of
 from burn.nn._state_dict import LoadReport, load
 from burn.nn._structure import tracks_gradients, unflatten
+from burn.nn._watching import count_change
 from burn.nn.precision import Precision
 from burn.tensor.tensor import Tensor
 from burn.tree import register
@@ -116,8 +117,13 @@ class Module:
                 operation="nn.Module",
             )
         object.__setattr__(self, name, value)
+        count_change()
         if may_bring_parameters(self, name, value):
             begin_generation()
+
+    def __delattr__(self, name: str) -> None:
+        object.__delattr__(self, name)
+        count_change()
 
     if not TYPE_CHECKING:  # a type checker reports such names
 
@@ -257,6 +263,7 @@ class Module:
         """
         for module in self.modules():
             own_state(module).is_eval = False
+        count_change()
         return self
 
     def eval(self) -> Self:
@@ -269,6 +276,7 @@ class Module:
         """
         for module in self.modules():
             own_state(module).is_eval = True
+        count_change()
         return self
 
     def freeze(self, *patterns: str) -> Self:
@@ -504,6 +512,7 @@ class Module:
         if precision is not None and precision.parameters is not None:
             self.astype(precision.parameters)
         own_state(self).precision = precision
+        count_change()
         return self
 
     def summary(self, *inputs: Any) -> Summary:

@@ -45,9 +45,13 @@ class Recorder:
         Numbers of the tensors that something holds.
     is_open : bool
         Whether the function is running.
+    device : str
+        Name of the device that the function uses; empty before it uses one.
+    scalars : iterator of int
+        Numbers of the numbers that each run gets anew.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, scalars: Iterator[int] | None = None) -> None:
         self.operations: list[OperationIr] = []
         self.constants: list[Constant] = []
         self.draw: Draw | None = None
@@ -55,9 +59,9 @@ class Recorder:
         self.is_open = True
         self.drop = self.alive.discard
         self._tensors = itertools.count()
-        self._scalars = itertools.count()
+        self.scalars = itertools.count() if scalars is None else scalars
         self._thread = threading.get_ident()
-        self._device = ""
+        self.device = ""
 
     def use(self, device: str) -> None:
         """Learn the name of a device that the function uses.
@@ -67,11 +71,11 @@ class Recorder:
         TraceError
             If it uses another one.
         """
-        if not self._device:
-            self._device = device
-        elif device != self._device:
+        if not self.device:
+            self.device = device
+        elif device != self.device:
             raise TraceError(
-                f"a program runs on one device, and the function uses {self._device} and {device}",
+                f"a program runs on one device, and the function uses {self.device} and {device}",
                 hint="Trace what runs on each device for itself, and move tensors between",
             )
 
@@ -87,7 +91,7 @@ class Recorder:
 
     def scalar(self, kind: type[int | float]) -> ScalarIr:
         """A new number that each run gets anew."""
-        return ScalarIr(next(self._scalars), kind)
+        return ScalarIr(next(self.scalars), kind)
 
     @contextlib.contextmanager
     def discarding(self) -> Iterator[None]:
@@ -157,6 +161,7 @@ class TraceTable(RouterTable):
     """The ops of one device in a trace: nothing runs."""
 
     is_observed = False
+    is_recorded = True
 
     def _resolve(self, definition: Op) -> Callable[..., Any]:
         name = definition.name

@@ -10,12 +10,17 @@ from burn.errors import ArgumentError
 from burn.transforms._arguments import is_tensor
 from burn.tree import Structure
 
-__all__ = ["check_module", "is_same", "modules_in"]
+__all__ = ["check_module", "is_module_part", "is_same", "modules_in"]
+
+
+def is_module_part(metadata: Any) -> bool:
+    """Whether something is what a module is beside its trainable parameters."""
+    return hasattr(type(metadata), "constants")
 
 
 def modules_in(structure: Structure) -> list[Any]:
     """What containers have of modules beside their trainable parameters."""
-    own = [structure.metadata] if hasattr(type(structure.metadata), "constants") else []
+    own = [structure.metadata] if is_module_part(structure.metadata) else []
     parts = [modules_in(child) for child in structure.children if child.kind is not None]
     return own + [one for part in parts for one in part]
 
@@ -57,7 +62,7 @@ def is_same(value: Any, expected: Any) -> bool:
             (value.dtype, value.shape, value.tobytes())
             == (expected.dtype, expected.shape, expected.tobytes())
         )
-    if kind in {float, complex}:  # 0.0 is not -0.0, and NaN is NaN
+    if kind in {float, complex} or isinstance(expected, np.inexact):  # 0.0 is not -0.0, NaN is NaN
         return value.__class__ is kind and repr(value) == repr(expected)
     try:
         return value.__class__ is kind and bool(value == expected)

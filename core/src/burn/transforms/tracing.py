@@ -12,6 +12,7 @@ from burn.autodiff import AutodiffTensor, Freed, Leaf, Node, is_wrapped
 from burn.devices import (
     Device,
     TensorType,
+    count_traces,
     plans_hidden_from_traces,
     running_trace,
     tracing,
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from burn.aliases import Primitive, Scalar, Shape
     from burn.tensor.tensor import Tensor
 
-__all__ = ["RuntimeNumber", "TensorSpec", "specs", "trace"]
+__all__ = ["RuntimeNumber", "TensorSpec", "Tracing", "ir_of", "specs", "trace"]
 
 
 @dataclass(frozen=True, init=False)
@@ -234,7 +235,8 @@ class Tracing:
             In a program of `burn.ir.trace`, which has no Python objects.
         """
         self._check_compiles()
-        self.watched.append((read, read()))
+        if not any(one == read for one, _ in self.watched):
+            self.watched.append((read, read()))
 
     def _check_compiles(self) -> None:
         if not self.compiles:
@@ -255,6 +257,7 @@ class Tracing:
         return bool(self._leaves) and node is not None and node.rule.__class__ is not Freed
 
     def __enter__(self) -> None:
+        count_traces(1)
         if self._outer is not None:
             self._outer.recorder.is_open = False
 
@@ -265,6 +268,7 @@ class Tracing:
             self._outer.recorder.is_open = True
         for one in self.captured:
             _set(one.tensor, one.primitive, one.tensor_type)
+        count_traces(-1)
 
     def stand_in(self, x: Tensor | TensorSpec) -> tuple[Primitive, TensorType]:
         """The primitive and type of an input of the program for a tensor."""
@@ -395,10 +399,10 @@ def _traced(function: Callable[..., Any], examples: tuple[Any, ...]) -> tuple[Re
     new_values = [value for _, value in call.rebound]
     recorder = trace.recorder
     graph = GraphIr(
-        (*call.inputs, *[_ir_of(one.start) for one in trace.captured]),
+        (*call.inputs, *[ir_of(one.start) for one in trace.captured]),
         tuple(recorder.constants),
         tuple(recorder.operations),
-        tuple([_ir_of(one.primitive) for one in (*tensors, *new_values)]),
+        tuple([ir_of(one.primitive) for one in (*tensors, *new_values)]),
         recorder.draw,
     )
     graph = with_last_uses(graph)
@@ -428,7 +432,7 @@ def _rebound_result(x: Tensor) -> Result:
     return Result(x.device.layers, x.device.is_checkpointing, is_leaf=is_leaf)
 
 
-def _ir_of(primitive: Primitive) -> TensorIr:
+def ir_of(primitive: Primitive) -> TensorIr:
     """The tensor of a program below autodiff."""
     return _router_tensor(primitive).ir
 
@@ -466,7 +470,7 @@ class _Call:
                 value = dispatch.wrap(*trace.stand_in(leaf))
                 layers = len(leaf.device.layers)
                 argument = Argument(
-                    name, _ir_of(value.primitive), None, value.is_require_grad, layers
+                    name, ir_of(value.primitive), None, value.is_require_grad, layers
                 )
             elif isinstance(leaf, RuntimeNumber):
                 value = trace.recorder.scalar(int if isinstance(leaf.value, int) else float)

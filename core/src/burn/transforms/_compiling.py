@@ -1,0 +1,334 @@
+"""One call of a function that is compiled: what it computes, reads, rebinds and returns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from burn.autodiff import AutodiffTensor, Freed, Leaf, Node, Rule
+from burn.devices import (
+    Device,
+    TensorType,
+    before_compilation,
+    plans_hidden_from_traces,
+    tracing,
+)
+from burn.dispatch import meta_of
+from burn.errors import TraceError
+from burn.functions.common import dispatch
+from burn.generator import reserved_by
+from burn.ir import GraphIr, ScalarIr, with_last_uses
+from burn.transforms._arguments import is_tensor
+from burn.transforms._results import Output, Results, rebound_of
+from burn.transforms._signature import Code, Given, Signature, state_of
+from burn.transforms._way_back import Backward, way_back
+from burn.transforms.tracing import Tracing, ir_of
+
+if TYPE_CHECKING:
+    from burn.aliases import Primitive
+    from burn.router import Recorder
+    from burn.tensor.tensor import Tensor
+    from burn.transforms.tracing import TensorSpec
+
+__all__ = ["Aliased", "Compiling", "Output", "Recorded", "record"]
+
+
+class Aliased(Exception):  # noqa: N818 — it asks for another trace
+    """The function has an argument from elsewhere too.
+
+    Attributes
+    ----------
+    names : frozenset of str
+        Such arguments.
+    """
+
+    def __init__(self, names: frozenset[str]) -> None:
+        self.names = names
+
+
+class Compiling(Tracing):
+    """One call of a function that is traced to be compiled.
+
+    Attributes
+    ----------
+    arguments : dict of int to str
+        For the id of each tensor among the arguments that the function gets another one for: the
+        name of the argument.
+    aliased : set of str
+        Arguments with tensors that the function uses from elsewhere too.
+    passed : list of (str, object, object)
+        Lists and dicts that the function gets, by their names, and copies of them.
+    sources : dict of Node to Node
+        For each node outside that tracks an input: the node that tracks it in the trace.
+    """
+
+    def __init__(self) -> None:
+        super().__init__("compile", takes_tracked=False, compiles=True)
+        self.arguments: dict[int, str] = {}
+        self.aliased: set[str] = set()
+        self.passed: list[tuple[str, Any, Any]] = []
+        self._outside: dict[Node, Node] = {}
+
+    @property
+    def sources(self) -> dict[Node, Node]:
+        return {**self._leaves, **self._outside}
+
+    def __enter__(self) -> None:
+        super().__enter__()
+        for call in before_compilation:
+            call()
+
+    def forget(self) -> None:
+        """Let go of what the function has made."""
+        self.captured.clear()
+        self.passed.clear()
+        self._leaves.clear()
+        self._outside.clear()
+
+    def join(self, x: Tensor) -> bool:
+        """As any trace; it also notes arguments that the function has from elsewhere."""
+        has_joined = super().join(x)
+        if has_joined and id(x) in self.arguments:
+            self.aliased.add(self.arguments[id(x)])
+        return has_joined
+
+    def stand_in(self, x: Tensor | TensorSpec) -> tuple[Primitive, TensorType]:
+        """As any trace; a tensor that was computed from leaves outside tracks its uses inside."""
+        tracked: Any = x.primitive if is_tensor(x) else None
+        if not isinstance(tracked, AutodiffTensor) or isinstance(tracked.node, Leaf):
+            return super().stand_in(x)
+        device = self._on(x.device)
+        wrapped = device.backend.tensor_type()
+        wrapped.primitive = self.recorder.tensor(tuple(x.shape), x.dtype)
+        wrapped.node = self._outside.setdefault(tracked.node, _node_outside(x, device))
+        return wrapped, device.tensor_type(x.dtype)
+
+    def tracks(self, x: Tensor) -> bool:
+        """Whether a result has a graph that may lead to an input that is tracked."""
+        if not self._outside:
+            return super().tracks(x)
+        node = getattr(x.primitive, "node", None)
+        return node is not None and node.rule.__class__ is not Freed
+
+
+def _node_outside(x: Any, device: Device) -> Node:
+    """What a tensor that was computed from leaves outside has for its node."""
+    node = Node()
+    node.rule = Rule("compile", _refuse_to_go_on, device.below.ops, 1, broadcasts=False)
+    node.parents = node.needs = ()
+    node.saved = ()
+    node.attrs = {}
+    node.output_shape = tuple(x.shape)
+    return node
+
+
+def _refuse_to_go_on(*_: Any) -> NoReturn:
+    raise TraceError(
+        "backward inside of a compiled function comes to a tensor that was computed from leaves "
+        "outside of it",
+        hint="Call backward outside; or pass the leaf, and compute with it inside",
+    )
+
+
+@dataclass(slots=True)
+class Recorded:
+    """A call that was traced.
+
+    Attributes
+    ----------
+    graph : GraphIr
+        What it computes: results, what is rebound, and what the backward pass needs.
+    code : Code
+        Checks of the arguments, which read their primitives.
+    reads : list of str
+        The lines that check and read the tensors from outside.
+    signature : Signature
+        The arguments.
+    given : list of Given
+        The tensors that are inputs, in order.
+    numbers : list of str
+        How the generated function gets the numbers that are inputs, after the tensors.
+    outputs : list of Output
+        The outputs that are results, or are rebound.
+    rebound : list of (int, int)
+        Indices of an input, and of the output that it is rebound to.
+    result : str
+        How the generated function makes the result of ``r0``, ``r1``, ...
+    result_count : int
+        Number of outputs that are results; the others are rebound.
+    leaf_count : int
+        Number of leaves, and nodes of other tracked tensors, among the arguments.
+    device : Device or None
+        Where the program runs.
+    backward : Backward or None
+        The way back from results that are tracked.
+    effects, watched : list
+        See `Tracing`.
+    """
+
+    graph: GraphIr
+    code: Code
+    reads: list[str]
+    signature: Signature
+    given: list[Given]
+    numbers: list[str]
+    outputs: list[Output]
+    rebound: list[tuple[int, int]]
+    result: str
+    result_count: int
+    leaf_count: int
+    device: Device | None
+    backward: Backward | None
+    effects: list[Callable[[], None]]
+    watched: list[tuple[Callable[[], object], object]]
+
+
+def record(
+    function: Callable[..., Any],
+    args: Sequence[Any],
+    keywords: Mapping[str, Any],
+    names: Sequence[str],
+    by_identity: frozenset[str],
+    takes_apart: Callable[[str, Any], bool],
+) -> tuple[Recorder, Recorded]:
+    """Trace a call. What the function made is gone when this returns.
+
+    Raises
+    ------
+    Aliased
+        If an argument that is not passed as it is has a tensor that the function uses otherwise.
+    """
+    trace = Compiling()
+    code = Code()
+    signature = Signature(trace, code, by_identity, takes_apart)
+    values, named = signature.call(args, keywords, names)
+    try:
+        with (
+            plans_hidden_from_traces(),
+            tracing(trace),
+            reserved_by(trace.recorder.reserve),
+            trace,
+        ):
+            result = function(*values, **named)
+            recorded = _recorded(trace, code, signature, result)
+    finally:
+        if trace.aliased:
+            raise Aliased(frozenset(trace.aliased))
+    # Each call asks for these, which a trace may have changed before its end.
+    recorded.watched = [(read, read()) for read, _ in trace.watched]
+    recorder = trace.recorder
+    signature.release()
+    for one in recorded.given:
+        one.release()
+    trace.forget()  # a function that each call calls may hold the trace
+    return recorder, recorded
+
+
+def _recorded(trace: Compiling, code: Code, signature: Signature, result: Any) -> Recorded:
+    """What a function did that has returned, while its trace is still running."""
+    for name, made, before in trace.passed:
+        _check_unchanged(name, made, before)
+    results = Results(trace, code, signature.stand_ins)
+    expression = results.expression(result, "the result")
+    count = len(results.outputs)
+    captured = _captured(trace, code)
+    given = [*signature.given, *captured]
+    rebound = []
+    for index, value in rebound_of(given):
+        rebound.append((index, results.add_rebound(value)))
+    recorder = trace.recorder
+    boundary = len(recorder.operations)
+    draw = recorder.draw
+    numbers = [*signature.numbers, *_read_numbers(trace, code)]
+    scalars = [number for number, _ in numbers]
+    inputs = [ir_of(one.start) for one in given]
+    outputs = [ir_of(one) for one in results.primitives]
+    backward, saved = None, []
+    tracked = [index for index, one in enumerate(results.outputs) if one.is_tracked]
+    if tracked:
+        backward, saved = way_back(
+            trace, list(trace.sources.values()), given, results.primitives, tracked, scalars
+        )
+    graph = with_last_uses(
+        GraphIr(
+            (*inputs, *scalars),
+            tuple(recorder.constants),
+            tuple(recorder.operations[:boundary]),
+            (*outputs, *saved),
+            draw,
+        )
+    )
+    checks, code.lines = code.lines, []
+    for one in captured:
+        code.check_tensor(one)
+    reads, code.lines = code.lines, checks
+    return Recorded(
+        graph,
+        code,
+        reads,
+        signature,
+        given,
+        [expression for _, expression in numbers],
+        results.outputs,
+        rebound,
+        expression,
+        count,
+        len({id(one.start.node) for one in signature.given if one.state}),
+        _device_of(recorder),
+        backward,
+        trace.effects,
+        [],
+    )
+
+
+def _check_unchanged(name: str, made: Any, before: Any) -> None:
+    """Raise TraceError if a function has changed a list or dict that it got."""
+    items, old = (
+        (list(made.items()), list(before.items())) if isinstance(made, dict) else (made, before)
+    )
+    pairs = [(one, other) for one, other in zip(items, old, strict=False)]
+    is_same = len(items) == len(old) and all(
+        (one is other) or (isinstance(made, dict) and one[0] is other[0] and one[1] is other[1])
+        for one, other in pairs
+    )
+    if not is_same:
+        raise TraceError(
+            f"the function changes the {type(made).__name__} {name}, which no call after the first "
+            "would do",
+            hint="Return a new one",
+            operation="compile",
+        )
+
+
+def _captured(trace: Compiling, code: Code) -> list[Given]:
+    """The tensors from outside that the function uses."""
+    found = []
+    for one in trace.captured:
+        x = one.tensor
+        outside = dispatch.wrap(one.primitive, one.tensor_type)
+        found.append(
+            Given(
+                f"a tensor {meta_of(outside)} from outside",
+                one.tensor_type,
+                code.constant(x, "c"),
+                code.new("p"),
+                state_of(outside),
+                is_argument=False,
+                tensor=outside,
+                value=x,
+                start=one.start,
+            )
+        )
+    return found
+
+
+def _read_numbers(trace: Compiling, code: Code) -> list[tuple[ScalarIr, str]]:
+    return [
+        (number, f"{number.kind.__name__}({code.constant(read, 'read')}())")
+        for number, read in trace.numbers
+    ]
+
+
+def _device_of(recorder: Recorder) -> Device | None:
+    return Device(recorder.device) if recorder.device else None

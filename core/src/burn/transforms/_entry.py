@@ -1,0 +1,370 @@
+"""Entry: a call that was compiled, as a function that recognizes such calls and runs them."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from burn.autodiff import custom_node, recording
+from burn.compiler import compiled
+from burn.devices import Device, running_trace, trace_counts, transforms
+from burn.devices.default import chosen
+from burn.devices.transfer import fail
+from burn.dispatch import DispatchTensor
+from burn.errors import ArgumentError
+from burn.functions.assignment import assign
+from burn.functions.common import dispatch
+from burn.functions.views import has_views, rebind, root_of
+from burn.generator import reserve
+from burn.ir import Execution, GraphIr
+from burn.ops.quiet import is_busy
+from burn.transforms._signature import Code, Given
+from burn.transforms.compilation import Miss
+
+if TYPE_CHECKING:
+    from burn.devices import TensorType
+    from burn.ops import OpTable
+    from burn.tensor.tensor import Tensor
+    from burn.transforms._compiling import Backward, Output, Recorded
+
+__all__ = ["Entry"]
+
+_FILE: Final = "<burn.compile>"
+"""File name of the generated functions."""
+
+
+class Entry:
+    """A call that was compiled.
+
+    Parameters
+    ----------
+    recorded : Recorded
+        What the call does.
+    donated : collection of str
+        Variables of the arguments that the caller gives up.
+
+    Attributes
+    ----------
+    call : callable
+        From the arguments and the keywords to the result; a `Miss` for another call.
+    described : dict of str to str
+        The arguments, as a warning describes them.
+    graph : GraphIr
+        The program, after the passes.
+    """
+
+    def __init__(self, recorded: Recorded, donated: Sequence[Given]) -> None:
+        self.described = recorded.signature.described
+        self._donated = donated
+        self._traced = recorded.graph
+        self._lock = threading.RLock()
+        self.executable: Any = None
+        if recorded.device is not None:
+            self.executable = _made_ready(recorded.graph, recorded.device)
+        self.call: Callable[[Any, Any], Any] = self._generated(recorded)
+
+    @property
+    def graph(self) -> GraphIr:
+        return self._traced if self.executable is None else self.executable.graph
+
+    def _generated(self, recorded: Recorded) -> Callable[[Any, Any], Any]:
+        """The function that recognizes the call and runs the program."""
+        code = recorded.code
+        code.names |= {
+            "running_trace": running_trace,
+            "transforms": transforms,
+            "recording": recording,
+            "chosen": chosen,
+            "counts": trace_counts,
+            "busy": Miss("another thread, which traces a function"),
+        }
+        checks, code.lines = code.lines, []
+        code.unless("running_trace() is None and not transforms()", "the transforms around it")
+        code.unless(f"recording.get() is {recording.get()}", "burn.no_grad()")
+        code.unless(f"chosen() is {code.constant(chosen())}", "the default device")
+        code.lines.append("count = counts[1]")
+        code.lines.append("if counts[0]: return busy")
+        code.lines += checks
+        for read, value in recorded.watched:
+            code.unless(
+                f"{code.constant(read)}() == {code.constant(value)}",
+                "a module or an optimizer that it uses: its mode, or an attribute",
+            )
+        device = recorded.device
+        if device is not None:
+            hardware = code.constant(device)
+            code.unless(f"{hardware}.settings.compile", f"the settings of {device}")
+        self._check_arguments(recorded, code)
+        body = self._body(recorded, code)
+        lines = ["def call(args, keywords):", *[f"    {line}" for line in code.lines]]
+        if recorded.rebound or recorded.effects:
+            code.names["lock"] = self._lock
+            lines += ["    with lock:", *[f"        {line}" for line in body]]
+        else:
+            lines += [f"    {line}" for line in body]
+        text = "\n".join(lines)
+        exec(compile(text, _FILE, "exec"), code.names)  # noqa: S102 — it has names of objects alone
+        return code.names.pop("call")  # type: ignore[no-any-return]  # the function
+
+    def _check_arguments(self, recorded: Recorded, code: Code) -> None:
+        """What is asked of the arguments together."""
+        arguments = [one for one in recorded.given if one.is_argument]
+        leaves = [one.node for one in arguments if one.state]
+        if len(leaves) > 1:
+            code.unless(
+                f"len({{{', '.join(leaves)}}}) == {recorded.leaf_count}",
+                "which arguments are one leaf",
+            )
+        for index, _ in recorded.rebound:
+            target = recorded.given[index]
+            others = [one.variable for one in arguments if one is not target]
+            if not target.is_argument:
+                continue
+            if others:
+                condition = " and ".join([f"{one} is not {target.variable}" for one in others])
+                code.unless(condition, "which arguments are one tensor")
+            code.names["check_views"] = _check_views
+            code.lines.append(
+                f"if {target.variable}.link: check_views({target.variable}, {target.name!r})"
+            )
+
+    def _body(self, recorded: Recorded, code: Code) -> list[str]:
+        """The lines that read what is from outside, run the program and rebind."""
+        checks, code.lines = code.lines, recorded.reads
+        code.lines.append("if counts[1] != count: return busy")
+        if recorded.device is not None:
+            self._run(recorded, recorded.device, code)
+        self._rebind(recorded, code)
+        for effect in recorded.effects:
+            code.lines.append(f"{code.constant(effect, 'effect')}()")
+        for given in self._donated:
+            code.names["give_up"] = _give_up
+            code.lines.append(f"give_up({given.variable}, {given.name!r})")
+        self._results(recorded, code)
+        code.lines.append(f"return {recorded.result}")
+        body, code.lines = code.lines, checks
+        return body
+
+    def _run(self, recorded: Recorded, device: Device, code: Code) -> None:
+        names = code.names
+        inputs = [one.primitive for one in recorded.given]
+        numbers = []
+        for index, expression in enumerate(recorded.numbers):
+            numbers.append(f"s{index}")
+            code.lines.append(f"s{index} = {expression}")
+        code.lines.append(f"given = ({''.join([f'{one}, ' for one in [*inputs, *numbers]])})")
+        draw = recorded.graph.draw
+        if draw is None:
+            names["draw"] = (0, 0)
+        else:
+            names["reserve"] = reserve
+            generator = code.constant(device.generator)
+            code.lines.append(f"draw = reserve({generator}, {draw.words})")
+        names["run"] = self.executable.run
+        names["recover"] = functools.partial(self._recover, device)
+        outputs = "".join([f"o{index}, " for index in range(len(recorded.graph.outputs))])
+        code.lines += [
+            "failure = None",
+            "try:",
+            f"    ({outputs}) = run(given, draw)" if outputs else "    run(given, draw)",
+            "except Exception as error:",
+            "    failure = error",
+            "if failure is not None:",
+            f"    ({outputs}) = recover(failure, given, draw)"
+            if outputs
+            else "    recover(failure, given, draw)",
+        ]
+        backward = recorded.backward
+        if backward is not None:
+            names["track"] = functools.partial(_track, _Pull(recorded, backward, device))
+            nodes = [recorded.given[index].node for index in backward.sources]
+            saved = [
+                inputs[index] if kind == "input" else f"o{index}" for kind, index in backward.saved
+            ]
+            tracked = ", ".join([f"o{index}" for index in backward.outputs])
+            taken = "".join([f"s{index}, " for index in backward.numbers])
+            code.lines.append(
+                f"({tracked},) = track([{', '.join(nodes)}], ({tracked},), "
+                f"({''.join([f'{one}, ' for one in saved])}), ({taken}), draw)"
+            )
+
+    def _rebind(self, recorded: Recorded, code: Code) -> None:
+        """The lines that give tensors their new values."""
+        names = code.names
+        targets = [(recorded.given[index], output) for index, output in recorded.rebound]
+        outside = [one.variable for one, _ in targets if not one.is_argument]
+        arguments = [one.variable for one in recorded.given if one.is_argument]
+        if outside and arguments:
+            names["check_shared"] = _check_shared
+            linked = " or ".join([f"{one}.link" for one in outside])
+            code.lines.insert(
+                0,
+                f"if {linked}: check_shared(({', '.join(outside)},), ({', '.join(arguments)},))",
+            )
+        for one, index in targets:
+            output: Output = recorded.outputs[index]
+            x, new = one.variable, f"o{index}"
+            keeps_type = output.tensor_type is one.tensor_type
+            names["rebind"] = _rebind
+            general = (
+                f"rebind({x}, {new}, {code.constant(output.tensor_type, 'T')}, {output.is_leaf})"
+            )
+            if keeps_type and not output.is_leaf and not one.state:
+                code.lines += [
+                    f"if {new} is not {one.primitive}:",
+                    f"    if {x}.link: {general}",
+                    f"    else: {x}.primitive = {new}",
+                ]
+            elif keeps_type and output.is_leaf and one.state == "leaf":
+                names["renew_leaf"] = dispatch.renew_leaf
+                code.lines += [
+                    f"if {new} is not {one.primitive}:",
+                    f"    if {x}.link or not renew_leaf({x}, {new}): {general}",
+                ]
+            else:
+                code.lines.append(general)
+
+    def _results(self, recorded: Recorded, code: Code) -> None:
+        """The lines that make tensors of outputs."""
+        names = code.names
+        for index, output in enumerate(recorded.outputs[: recorded.result_count]):
+            kind = code.constant(output.tensor_type, "T")
+            if output.is_leaf:
+                names["new_leaf"] = _new_leaf
+                code.lines.append(f"r{index} = new_leaf(o{index}, {kind})")
+                continue
+            names["new"] = object.__new__
+            names["Tensor"] = dispatch.tensor_class
+            code.lines.append(
+                f"r{index} = new(Tensor); r{index}.primitive = o{index}; "
+                f"r{index}.tensor_type = {kind}; r{index}.link = None"
+            )
+
+    def _recover(
+        self, device: Device, failure: Exception, given: Sequence[Any], draw: tuple[int, int]
+    ) -> Sequence[Any]:
+        """Raise the error of a run that failed; if it failed by a warning, run it again."""
+        backend = device.backend
+        if not (is_busy(failure) or backend.because_of_settings(failure)):
+            return fail(device, failure, self.executable.describe(failure))
+        execution = Execution(self._traced, device.ops, specializes=False)  # for all threads
+        try:
+            with backend.quiet():
+                return execution.run(given, draw)
+        except Exception as error:  # noqa: BLE001 — of whatever library is underneath
+            failure = error
+        return fail(device, failure, execution.describe(failure))
+
+
+def _made_ready(graph: GraphIr, device: Device) -> Any:
+    try:
+        return compiled(graph, device.ops)
+    except Exception as error:  # noqa: BLE001 — of whatever library is underneath
+        return fail(device, error, "compile")
+
+
+class _Pull:
+    """Gradients of the inputs of a program for gradients of its outputs."""
+
+    def __init__(self, recorded: Recorded, backward: Backward, device: Device) -> None:
+        self._backward = backward
+        self._device = device
+        self._executable: Any = None
+        self._lock = threading.Lock()
+        types = [recorded.outputs[index].tensor_type for index in backward.outputs]
+        shapes = [recorded.graph.outputs[index].shape for index in backward.outputs]
+        self.outputs = list(zip(shapes, types, strict=True))
+        self.tensor_class = types[0].device.backend.tensor_type
+
+    def __call__(
+        self,
+        saved: Sequence[Any],
+        numbers: Sequence[Any],
+        draw: tuple[int, int],
+        ops: OpTable,
+        cotangents: Sequence[Any],
+    ) -> Sequence[Any]:
+        with self._lock:
+            if self._executable is None:
+                self._executable = _made_ready(self._backward.graph, self._device)
+        given = [
+            ops.full(shape=shape, fill_value=0.0, dtype=tensor_type.dtype) if one is None else one
+            for one, (shape, tensor_type) in zip(cotangents, self.outputs, strict=True)
+        ]
+        run = self._executable.run
+        if ops is not self._device.ops:  # that of a transform
+            run = Execution(self._backward.graph, ops).run
+        return run((*saved, *given, *numbers), draw)  # type: ignore[no-any-return]  # of primitives
+
+
+def _track(
+    pull: _Pull,
+    nodes: Sequence[Any],
+    outputs: Sequence[Any],
+    saved: Sequence[Any],
+    numbers: Sequence[Any],
+    draw: tuple[int, int],
+) -> Sequence[Any]:
+    """Tracked tensors of one node, whose gradient a program computes."""
+    vjp = functools.partial(pull, saved, numbers, draw)
+    return custom_node(
+        pull.tensor_class, nodes, outputs, vjp, pull._device.ops, "a compiled function"
+    )
+
+
+def _check_views(x: Tensor, name: str) -> None:
+    """Raise ArgumentError if a tensor that a function writes to has live views, or is a view."""
+    if has_views(x):
+        raise ArgumentError(
+            f"the function writes to {name}, which shares elements with another tensor",
+            hint="Pass a copy: x.astype(x.dtype, copy=True)",
+            operation="compile",
+        )
+
+
+def _check_shared(targets: Sequence[Tensor], arguments: Sequence[Tensor]) -> None:
+    """Raise ArgumentError if a tensor from outside that a function writes to is passed as well."""
+    roots = {id(root_of(one)) for one in arguments}
+    if any(id(root_of(one)) in roots for one in targets):
+        raise ArgumentError(
+            "the function writes to a tensor from outside that shares elements with an argument",
+            hint="Pass a copy: x.astype(x.dtype, copy=True)",
+            operation="compile",
+        )
+
+
+def _rebind(x: Tensor, primitive: Any, tensor_type: TensorType, is_leaf: bool) -> None:
+    value: Tensor = dispatch.wrap(primitive, tensor_type)
+    if is_leaf:
+        assign(x, value, require_grad=True)
+    else:
+        rebind(x, value)
+
+
+def _new_leaf(primitive: Any, tensor_type: TensorType) -> Tensor:
+    leaf: Tensor = dispatch.require_grad(dispatch.wrap(primitive, tensor_type))
+    return leaf
+
+
+class _GivenUp:
+    """What a tensor holds after a call that may have overwritten its memory."""
+
+    __slots__ = ("_name",)
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        raise ArgumentError(
+            f"the tensor was donated to a compiled function as {self._name}, which may have "
+            "overwritten its memory",
+            hint="Use what the function returns; or pass a copy",
+            operation="compile",
+        )
+
+
+def _give_up(x: DispatchTensor, name: str) -> None:
+    """Make any use of a tensor an error."""
+    x.primitive = x.tensor_type = _GivenUp(name)  # type: ignore[assignment]  # any attribute of it raises

@@ -1,0 +1,159 @@
+"""What a function returns that is compiled, and what it rebinds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from burn.devices import TensorType
+from burn.errors import TraceError
+from burn.functions.common import dispatch
+from burn.functions.views import root_of
+from burn.ir import ScalarIr
+from burn.transforms._arguments import is_tensor
+from burn.transforms._constants import is_module_part
+from burn.transforms._signature import Code, Given, one_level
+from burn.tree import taken_apart, unflatten
+
+if TYPE_CHECKING:
+    from burn.tensor.tensor import Tensor
+    from burn.transforms.tracing import Tracing
+
+__all__ = ["Output", "Results", "rebound_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """An output of a program.
+
+    Attributes
+    ----------
+    tensor_type : TensorType
+        That of the tensor which users get.
+    is_leaf : bool
+        Whether that is a new leaf.
+    is_tracked : bool
+        Whether it is tracked by inputs.
+    """
+
+    tensor_type: TensorType
+    is_leaf: bool = False
+    is_tracked: bool = False
+
+
+class Results:
+    """What a function returns, and what it rebinds.
+
+    Attributes
+    ----------
+    outputs : list of Output
+        The outputs of the program.
+    primitives : list of primitive
+        Each in the trace.
+    """
+
+    def __init__(self, trace: Tracing, code: Code, known: Mapping[int, str]) -> None:
+        self.outputs: list[Output] = []
+        self.primitives: list[Any] = []
+        self._trace = trace
+        self._code = code
+        self._known = dict(known)
+        self._captured = {id(one.tensor) for one in trace.captured}
+
+    def expression(self, value: Any, name: str) -> str:
+        """How the generated function makes a part of the result."""
+        known = self._known.get(id(value))
+        if known is not None:
+            return known
+        if is_tensor(value):
+            return self._tensor(value)
+        if isinstance(value, ScalarIr):
+            raise TraceError(
+                f"{name} is a runtime number, and a program returns tensors",
+                hint="Count outside of the function, or pass a tensor instead",
+                operation="compile",
+            )
+        taken = taken_apart(value)
+        if taken is None or (is_module_part(taken[1]) and self._is_from_outside(taken)):
+            return self._code.constant(value)
+        children, metadata = taken
+        if isinstance(value, dict) and type(value) is dict:
+            parts = [
+                f"{self._code.constant(key)}: {self.expression(one, f'{name}[{key!r}]')}"
+                for key, one in value.items()
+            ]
+            return f"{{{', '.join(parts)}}}"
+        parts = [self.expression(one, f"{name}[{index}]") for index, one in enumerate(children)]
+        if value is None:
+            return "None"
+        if type(value) is list:
+            return f"[{', '.join(parts)}]"
+        joined = "".join([f"{one}, " for one in parts])
+        if type(value) is tuple:
+            return f"({joined})"
+        make = self._code.constant(unflatten, "make")
+        structure = self._code.constant(one_level(type(value), metadata, len(parts)))
+        return f"{make}({structure}, ({joined}))"
+
+    def _is_from_outside(self, taken: tuple[Sequence[Any], Any]) -> bool:
+        """Whether a module has parameters and buffers from outside alone."""
+        children, part = taken
+        tensors = [*children, *filter(is_tensor, part.constants.values())]
+        return all(
+            id(one) in self._captured or not one.tensor_type.device.is_traced for one in tensors
+        )
+
+    def _tensor(self, x: Tensor) -> str:
+        if id(x) in self._captured or not x.tensor_type.device.is_traced:
+            return self._code.constant(x, "c")
+        index = len(self.outputs)
+        self.primitives.append(x.primitive)
+        device = x.tensor_type.device.untraced
+        is_leaf = dispatch.is_require_grad(x) and not self._trace.is_leaf_from_outside(x)
+        self.outputs.append(
+            Output(
+                device.tensor_type(x.tensor_type.dtype),
+                is_leaf,
+                self._trace.tracks(x) and not is_leaf,
+            )
+        )
+        self._known[id(x)] = f"r{index}"
+        return f"r{index}"
+
+    def add_rebound(self, x: Tensor) -> int:
+        """The index of the output to which something is rebound."""
+        is_leaf = dispatch.is_require_grad(x)
+        if dispatch.is_tracked(x) and not is_leaf:
+            raise TraceError(
+                "the function gives a tensor from outside a tracked value, whose graph no "
+                "program has",
+                hint="Write .detach() of the value",
+                operation="compile",
+            )
+        self.primitives.append(x.primitive)
+        device = x.tensor_type.device.untraced
+        self.outputs.append(Output(device.tensor_type(x.tensor_type.dtype), is_leaf))
+        return len(self.outputs) - 1
+
+
+def rebound_of(given: Sequence[Given]) -> list[tuple[int, Tensor]]:
+    """The inputs that the function has rebound, by their indices, with their new values."""
+    roots = [id(root_of(one.tensor if one.is_argument else one.value)) for one in given]
+    changed = {id(one.value) for one in given if one.value.primitive is not one.start}
+    found = []
+    for index, one in enumerate(given):
+        if one.value.primitive is one.start:
+            continue
+        if one.is_argument:
+            if roots.count(roots[index]) > 1:
+                raise TraceError(
+                    f"the function writes to {one.name}, which shares elements with another "
+                    "tensor that it uses",
+                    hint="Pass a copy: x.astype(x.dtype, copy=True)",
+                    operation="compile",
+                )
+        elif roots[index] != id(one.value) and roots[index] in changed:
+            continue  # a view is computed from its root
+        found.append((index, one.value))
+    return found

@@ -1,0 +1,119 @@
+"""The gradient of a program that is compiled: what it saves, and the program of the way back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from burn.autodiff import AutodiffTensor, backward_all
+from burn.ir import GraphIr, ScalarIr, TensorIr, with_last_uses
+from burn.transforms.tracing import Tracing, ir_of
+
+if TYPE_CHECKING:
+    from burn.autodiff import Node
+    from burn.transforms._signature import Given
+
+__all__ = ["Backward", "way_back"]
+
+
+@dataclass(slots=True)
+class Backward:
+    """The gradient of a program by its inputs.
+
+    Attributes
+    ----------
+    graph : GraphIr
+        From the saved tensors and the gradients of the tracked outputs to those of the inputs.
+    saved : list of (str, int)
+        Where each saved tensor is: ``"input"`` or ``"output"``, and the index there.
+    outputs : list of int
+        Indices of the tracked outputs.
+    sources : list of int
+        Index of an input with each node that gets a gradient, in the order of the outputs of the
+        graph.
+    numbers : list of int
+        Indices of the numbers that it takes too.
+    """
+
+    graph: GraphIr
+    saved: list[tuple[str, int]]
+    outputs: list[int]
+    sources: list[int]
+    numbers: list[int]
+
+
+def way_back(
+    trace: Tracing,
+    nodes: Sequence[Node],
+    given: Sequence[Given],
+    primitives: Sequence[Any],
+    tracked: Sequence[int],
+    scalars: Sequence[ScalarIr],
+) -> tuple[Backward, list[TensorIr]]:
+    """The gradient of tracked outputs by the inputs, and what the program saves for it."""
+    recorder = trace.recorder
+    boundary, constants = len(recorder.operations), len(recorder.constants)
+    outputs = [primitives[index] for index in tracked]
+    cotangents = [recorder.tensor(tuple(one.shape), ir_of(one).dtype) for one in outputs]
+    found = backward_all(outputs, cotangents, retain_graph=True, cut=frozenset(nodes))
+    index_of = {
+        one.start.node: index
+        for index, one in reversed(list(enumerate(given)))
+        if isinstance(one.start, AutodiffTensor)
+    }
+    pairs = [(index_of[node], found.get(node)) for node in nodes]
+    reached = [(index, gradient) for index, gradient in pairs if gradient is not None]
+    operations = recorder.operations[boundary:]
+    gradients = tuple([ir_of(gradient) for _, gradient in reached])
+    made = {output.id for one in operations for output in getattr(one, "outputs", ())}
+    made |= {one.id for one in cotangents}
+    used = {one.id: one for one in _used(operations)} | {one.id: one for one in gradients}
+    own = [one for one in recorder.constants if one.tensor.id in used]
+    inside = made | {one.tensor.id for one in own}
+    numbered = {ir_of(one.start).id: index for index, one in enumerate(given)}
+    saved: list[tuple[str, int]] = []
+    outside: list[TensorIr] = []
+    kept: list[TensorIr] = []
+    for number, tensor in used.items():
+        if number in inside:
+            continue
+        outside.append(tensor)
+        if number in numbered:
+            saved.append(("input", numbered[number]))
+        else:
+            saved.append(("output", len(primitives) + len(kept)))
+            kept.append(tensor)
+    numbers = [index for index, one in enumerate(scalars) if one.id in _scalars(operations)]
+    graph = GraphIr(
+        (*outside, *[one.ir for one in cotangents], *[scalars[index] for index in numbers]),
+        tuple(own),
+        tuple(operations),
+        gradients,
+        recorder.draw,
+    )
+    del recorder.constants[constants:]
+    backward = Backward(
+        with_last_uses(graph), saved, list(tracked), [index for index, _ in reached], numbers
+    )
+    return backward, kept
+
+
+def _used(operations: Sequence[Any]) -> list[TensorIr]:
+    """The tensors that operations use, in order."""
+    found = []
+    for one in operations:
+        for operand in getattr(one, "inputs", ()):
+            parts = operand if operand.__class__ is tuple else (operand,)
+            found += [part for part in parts if part.__class__ is TensorIr]
+    return found
+
+
+def _scalars(operations: Sequence[Any]) -> set[int]:
+    """The numbers of the scalars that operations use."""
+    return {
+        value.id
+        for one in operations
+        for value in getattr(one, "attributes", {}).values()
+        if value.__class__ is ScalarIr
+    }

@@ -1,0 +1,365 @@
+"""`compile`: a function that is traced once, and then run as one program."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+import threading
+import types
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, overload
+
+from burn.autodiff import recording
+from burn.devices import running_trace, transforms
+from burn.errors import ArgumentError, OperandTypeError
+from burn.ops.arguments import python_number
+from burn.transforms._arguments import check_callable, is_tensor
+from burn.tree import leaves
+
+if TYPE_CHECKING:
+    from burn.ir import GraphIr
+    from burn.ir.cost import GraphCost
+    from burn.transforms._compiling import Recorded
+    from burn.transforms._entry import Entry
+    from burn.transforms._signature import Given
+
+__all__ = ["Compiled", "Miss", "compile"]
+
+_MAX_ENTRIES: Final = 64
+"""Number of signatures for which a function is kept compiled."""
+
+_MANY: Final = 8
+"""Number of compilations of one function after which a warning says what changes."""
+
+_tracing: Final = threading.RLock()
+"""Held while a function is traced: tensors from outside have no values then."""
+
+
+@overload
+def compile(function: Callable[..., Any], /, *, donate: Any = ()) -> Compiled: ...
+@overload
+def compile(
+    function: None = None, /, *, donate: Any = ()
+) -> Callable[[Callable[..., Any]], Compiled]: ...
+def compile(function: Any = None, /, *, donate: Any = ()) -> Any:
+    """A function that runs as one program: traced once, optimized, and called with little between.
+
+    Parameters
+    ----------
+    function : callable, optional
+        Takes and returns tensors, in any containers, and other Python values. Left out, `compile`
+        is a decorator with options.
+    donate : int, str, or sequence of them, optional
+        Arguments, by their positions or names, whose memory the program may overwrite. After a call
+        any use of such a tensor is an error.
+
+    Returns
+    -------
+    Compiled
+        A callable that does what the function does.
+
+    Raises
+    ------
+    OperandTypeError
+        If it is no function.
+
+    Notes
+    -----
+    The first call traces the function: its Python code runs once, with tensors that have no values.
+    Later calls with arguments of the same shapes, dtypes, devices and Python values run the program
+    alone. Every tensor that the function uses, passed or from outside, is read at each call, and
+    one that the function rebinds is rebound after it: parameters, running statistics, states of
+    optimizers. Python numbers and other objects are constants of the program, and another value
+    traces anew. A module that the function uses may change its mode or attributes: that traces anew
+    as well.
+
+    Inside of the function of a transform or of a trace, the function itself is called. With
+    ``BURN_COMPILE=0`` in the environment, or ``device.configure(compile=False)``, it always is.
+
+    Examples
+    --------
+    >>> import burn
+    >>> from burn import nn
+    >>> net = nn.Linear(4, 1, device=burn.Device("cpu").autodiff())
+    >>> optimizer = burn.optim.Adam(net, learning_rate=0.1)
+    >>> @burn.compile
+    ... def step(x, y):
+    ...     loss = ((net(x) - y) ** 2).mean()
+    ...     optimizer.step(loss.backward())
+    ...     return loss.detach()
+    >>> x, y = burn.ones((8, 4), device="cpu"), burn.zeros((8, 1), device="cpu")
+    >>> losses = [step(x, y).item() for _ in range(20)]
+    >>> losses[-1] < losses[0], step.programs
+    (True, 1)
+    """
+    if function is None:
+        return functools.partial(compile, donate=donate)
+    check_callable(function, "compile")
+    return Compiled(function, donate)
+
+
+class Miss:
+    """What a generated function returns for a call that is another one than it was made for.
+
+    Attributes
+    ----------
+    what : str
+        What differs.
+    """
+
+    __slots__ = ("what",)
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+
+
+class Compiled:
+    """A function that `burn.compile` has made.
+
+    Attributes
+    ----------
+    programs : int
+        Number of signatures for which it is compiled now.
+    """
+
+    def __init__(self, function: Callable[..., Any], donate: Any = ()) -> None:
+        updated = ("__dict__",) if isinstance(function, types.FunctionType) else ()
+        functools.update_wrapper(self, function, updated=updated)
+        self._function = function
+        self._donate = _donated(donate)
+        self._entries: list[Entry] = []
+        self._last: Callable[[Any, Any], Any] = _nothing
+        self._count = 0
+        self._has_warned = False
+        self._by_identity: frozenset[str] = frozenset()
+        self._modules: dict[str, Any] = {}
+
+    def __repr__(self) -> str:
+        return f"burn.compile({self._function!r})"
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self if instance is None else types.MethodType(self, instance)
+
+    def __call__(self, /, *args: Any, **keywords: Any) -> Any:
+        """Call the function."""
+        result = self._last(args, keywords)
+        if result.__class__ is not Miss:
+            return result
+        return self._call_another(args, keywords)
+
+    def _call_another(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        """A call that is another one than the last."""
+        if running_trace() is not None or transforms() or not isinstance(recording.get(), bool):
+            return self._function(*args, **keywords)
+        for entry in self._entries:
+            result = entry.call(args, keywords)
+            if result.__class__ is not Miss:
+                self._use(entry)
+                return result
+        if _is_off(args, keywords):
+            return self._function(*args, **keywords)
+        with _tracing:
+            for entry in list(self._entries):  # another thread may have compiled it meanwhile
+                result = entry.call(args, keywords)
+                if result.__class__ is not Miss:
+                    return result
+            before = self._entries[0] if self._entries else None
+            entry = self._compiled(args, keywords)
+            if entry is None:
+                return self._function(*args, **keywords)
+            if before is not None:
+                self._warn(before, entry, args, keywords)
+        result = entry.call(args, keywords)
+        if result.__class__ is Miss:  # an argument that is not equal to itself
+            return self._function(*args, **keywords)
+        return result
+
+    def _use(self, entry: Entry) -> None:
+        """Make an entry the first that is tried."""
+        with _tracing:
+            self._entries = [entry, *[one for one in self._entries if one is not entry]]
+            self._last = entry.call
+
+    def _compiled(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Entry | None:
+        """The entry of a call; None where compilation is switched off for the device."""
+        # These take long to import, and few programs need them.
+        from burn.transforms._compiling import Aliased, record
+        from burn.transforms._entry import Entry
+        from burn.transforms._escapes import check_escapes
+
+        names = self._names(len(args))
+        while True:
+            try:
+                recorder, recorded = record(
+                    self._function, args, keywords, names, self._by_identity, self._takes_apart
+                )
+                break
+            except Aliased as aliased:
+                self._by_identity |= aliased.names
+        check_escapes(recorder, "compile")
+        del recorder
+        if recorded.device is not None and not recorded.device.settings.compile:
+            return None
+        self._modules |= recorded.signature.modules
+        entry = Entry(recorded, self._given_up(recorded, names, keywords))
+        self._count += 1
+        self._entries = [entry, *self._entries[: _MAX_ENTRIES - 1]]
+        self._last = entry.call
+        return entry
+
+    def _takes_apart(self, name: str, module: Any) -> bool:
+        """Whether a module is an input by its parameters: another one was there before."""
+        return name in self._modules and self._modules[name] is not module
+
+    def _names(self, count: int) -> list[str]:
+        """The names of positional arguments."""
+        try:
+            parameters = list(inspect.signature(self._function).parameters.values())
+        except (TypeError, ValueError):
+            parameters = []
+        names = [
+            one.name
+            for one in parameters
+            if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)
+        ]
+        rest = next((one.name for one in parameters if one.kind is one.VAR_POSITIONAL), "arguments")
+        more = [f"{rest}[{index}]" for index in range(max(0, count - len(names)))]
+        return [*names, *more][:count]
+
+    def _given_up(
+        self, recorded: Recorded, names: Sequence[str], keywords: Mapping[str, Any]
+    ) -> list[Given]:
+        """The tensors among the arguments that the caller donates."""
+        wanted = set()
+        for one in self._donate:
+            if isinstance(one, int):
+                if not -len(names) <= one < len(names):
+                    raise ArgumentError(
+                        f"there is no positional argument {one} to donate, of {len(names)}",
+                        operation="compile",
+                    )
+                wanted.add(names[one])
+            else:
+                known = [*names, *keywords]
+                if one not in known:
+                    raise ArgumentError(
+                        f"there is no argument {one!r} to donate",
+                        hint=f"The arguments are {', '.join(known) or 'none'}",
+                        operation="compile",
+                    )
+                wanted.add(one)
+        return [
+            one
+            for one in recorded.given
+            if one.is_argument and _base(one.name) in {_base(name) for name in wanted}
+        ]
+
+    def _warn(
+        self, before: Entry, entry: Entry, args: tuple[Any, ...], keywords: dict[str, Any]
+    ) -> None:
+        """Say what changes, where a function is compiled again and again."""
+        if self._count <= _MANY or self._has_warned:
+            return
+        self._has_warned = True
+        changes = [
+            f"{name} was {before.described.get(name, 'missing')} and is "
+            f"{entry.described.get(name, 'missing')}"
+            for name in {**before.described, **entry.described}
+            if before.described.get(name) != entry.described.get(name)
+        ]
+        if not changes:
+            missed = before.call(args, keywords)
+            changes = [missed.what] if missed.__class__ is Miss else ["a tensor from outside"]
+        warnings.warn(
+            f"burn.compile: {getattr(self, '__qualname__', self._function)} is compiled for the "
+            f"{self._count}th time. Of the last two calls differ: {'; '.join(changes)}. Pass a "
+            "number that changes as a tensor, or as burn.ir.RuntimeNumber where it is a learning "
+            "rate or a step; pad tensors to a few shapes",
+            stacklevel=4,
+        )
+
+    # What was compiled.
+
+    @property
+    def programs(self) -> int:  # noqa: D102 — see the class
+        return len(self._entries)
+
+    def clear(self) -> None:
+        """Forget all programs, and the tensors that they hold."""
+        with _tracing:
+            self._entries, self._last = [], _nothing
+            self._count, self._has_warned = 0, False
+            self._by_identity, self._modules = frozenset(), {}
+
+    @property
+    def graph(self) -> GraphIr:
+        """The program of the last signature, after the passes."""
+        return self._latest("graph").graph
+
+    @property
+    def kernels(self) -> Mapping[str, str]:
+        """The source texts of the kernels that were generated, by their names."""
+        executable = self._latest("kernels").executable
+        return {} if executable is None else executable.kernels
+
+    def explain(self) -> str:
+        """What runs as one kernel, and what does not and why."""
+        executable = self._latest("explain").executable
+        return "nothing runs" if executable is None else str(executable.explain())
+
+    def cost(self) -> GraphCost:
+        """Floating-point operations and bytes of the program; see `burn.ir.GraphIr.cost`."""
+        return self.graph.cost()
+
+    def svg(self) -> str:
+        """A picture of the program; see `burn.ir.GraphIr.svg`."""
+        return self.graph.svg()
+
+    def _latest(self, name: str) -> Entry:
+        entries = self._entries
+        if not entries:
+            raise ArgumentError(
+                "the function is not compiled yet",
+                hint="Call it first",
+                operation=f"Compiled.{name}",
+            )
+        return entries[0]
+
+
+def _nothing(args: Any, keywords: Any) -> Any:
+    """Recognizes no call."""
+    del args, keywords
+    return _NOT_COMPILED
+
+
+_NOT_COMPILED: Final = Miss("it is not compiled yet")
+
+
+def _is_off(args: Any, keywords: Any) -> bool:
+    """Whether compilation is switched off, for all devices or that of an argument."""
+    if os.environ.get("BURN_COMPILE", "").strip() == "0":
+        return True
+    found = [one for one in leaves([args, keywords]) if is_tensor(one)]
+    return any(not one.tensor_type.device.settings.compile for one in found)
+
+
+def _base(name: str) -> str:
+    return name.partition("[")[0].partition(".")[0]
+
+
+def _donated(donate: Any) -> tuple[int | str, ...]:
+    single = isinstance(donate, str) or isinstance(python_number(donate), int)
+    found = (donate,) if single else tuple(donate)
+    result: list[int | str] = []
+    for one in found:
+        number = python_number(one)
+        if not isinstance(one, str) and number.__class__ is not int:
+            raise OperandTypeError(
+                f"donate has {one!r}, which names no argument",
+                hint="Name arguments by their positions or names: donate=(0, 'state')",
+                operation="compile",
+            )
+        result.append(one if isinstance(one, str) else int(number))
+    return tuple(result)
