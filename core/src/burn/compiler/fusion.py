@@ -1,0 +1,490 @@
+"""Fusion: which operations of a program become generated kernels, and which ones are calls.
+
+The steps of a plan have positions. Operations are taken in order: one joins the group of the
+latest step that makes one of its operands, if all its other operands are made before that group or
+in it; else a group that reads the same tensors; else it is a new group at the end. So a group reads
+nothing that is made after it, and the whole takes time that is linear in the number of operations.
+What is cheap to compute again from what is in memory is computed by each group that needs it. At
+the end, members that nothing needs are dropped, and each group becomes a kernel.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from burn.compiler.fusion_groups import Condition, Group, Number, Task, Use, Value, join
+from burn.compiler.fusion_kernels import kernel_call, reads_of
+from burn.compiler.fusion_maps import (
+    IndexMap,
+    broadcast_map,
+    composed,
+    cuts,
+    identity,
+    inverse,
+    normal,
+    reduction_map,
+    strides,
+    view_map,
+    zeros,
+)
+from burn.compiler.fusion_rules import Work, cost_of, operand_dtype, rule
+from burn.compiler.plan import KernelCall, Plan, Step, Target
+from burn.dtype import float32, int32, int64
+from burn.ir import Drop, GraphIr, OperationIr, Status, TensorIr
+from burn.ir._operands import tensors_among
+from burn.ops.shapes import size
+
+__all__ = ["fuses", "plan"]
+
+_FEW_ROWS: Final = 32
+_MANY_COLUMNS: Final = 8192
+_MOST_PARTIAL: Final = 1024
+"""A reduction to few rows over many columns is two: at most so many partial results for a row."""
+
+
+def plan(graph: GraphIr, target: Target) -> Plan:
+    """The steps of a program on a device that runs generated kernels.
+
+    Parameters
+    ----------
+    graph : GraphIr
+        A program after the other passes: composite ops that the device has no kernel for are
+        decomposed.
+    target : Target
+        What the device computes with kernels.
+
+    Returns
+    -------
+    Plan
+        Calls of ops, and of kernels.
+    """
+    return _Planner(graph, target).plan()
+
+
+def fuses(operation: OperationIr, target: Target) -> bool:
+    """Whether an operation can be part of a kernel, so that it needs no decomposition.
+
+    Parameters
+    ----------
+    operation : OperationIr
+        An operation.
+    target : Target
+        What the device computes with kernels.
+    """
+    return rule(operation, target)[0] is not Work.CALL
+
+
+class _Call:
+    """A step that is an operation of the op table."""
+
+    def __init__(self, position: int, operation: OperationIr) -> None:
+        self.position = position
+        self.operation = operation
+
+
+class _Planner:
+    """The state of a plan."""
+
+    def __init__(self, graph: GraphIr, target: Target) -> None:
+        self.graph = graph
+        self.target = target
+        self.steps: list[Group | _Call] = []
+        self.refs: dict[int, tuple[Value, IndexMap]] = {}
+        self.views: dict[int, OperationIr] = {}
+        self.called: set[int] = set()
+        """Views that are steps."""
+        self.readers: dict[int, list[Group]] = {}
+        self.reasons: dict[int, str] = {}
+        operations = [one for one in graph.operations if not isinstance(one, Drop)]
+        self.rules = [
+            (index, one, *rule(one, target))
+            for index, one in enumerate(graph.operations)
+            if not isinstance(one, Drop)
+        ]
+        self.next_id = 1 + max(
+            [one.id for one in graph.inputs if isinstance(one, TensorIr)]
+            + [constant.tensor.id for constant in graph.constants]
+            + [one.id for operation in operations for one in operation.outputs],
+            default=0,
+        )
+        self.wanted = self._wanted()
+        self.index_dtype = int64 if int64 in target.dtypes else int32
+
+    def _wanted(self) -> set[int]:
+        """The tensors that are in memory in any case: outputs, and operands of calls."""
+        roots: dict[int, int] = {}
+        wanted: set[int] = set()
+        for _, operation, work, _ in self.rules:
+            if work is Work.VIEW:
+                below = operation.inputs[0]
+                assert isinstance(below, TensorIr)  # a view has one operand
+                roots[operation.outputs[0].id] = roots.get(below.id, below.id)
+            elif work is Work.CALL:
+                wanted |= {roots.get(one.id, one.id) for one in tensors_among(operation.inputs)}
+        return wanted | {roots.get(one.id, one.id) for one in self.graph.outputs}
+
+    def plan(self) -> Plan:
+        """The plan."""
+        given = [one for one in self.graph.inputs if isinstance(one, TensorIr)]
+        for tensor in [*given, *[constant.tensor for constant in self.graph.constants]]:
+            self._define(Value(tensor, in_memory=True))
+        for index, operation, work, reason in self.rules:
+            if work is Work.CALL:
+                self.reasons[index] = reason
+                self._call(operation)
+            elif work is Work.VIEW:
+                self._view(operation)
+            else:
+                self._compute(operation, work)
+        for tensor in self.graph.outputs:
+            self._store(tensor)
+        return self._finished()
+
+    def _define(self, value: Value) -> None:
+        tensor = value.tensor
+        self.refs[tensor.id] = (value, identity(value.count))
+
+    def _call(self, operation: OperationIr) -> None:
+        """Make an operation a step."""
+        for tensor in tensors_among(operation.inputs):
+            self._store(tensor)
+        step = _Call(len(self.steps), operation)
+        self.steps.append(step)
+        for tensor in operation.outputs:
+            self.refs[tensor.id] = (
+                Value(_read_only(tensor), in_memory=True, position=step.position),
+                identity(0 if None in tensor.shape else size(tensor.shape)),  # type: ignore[arg-type]  # see the test
+            )
+
+    def _view(self, operation: OperationIr) -> None:
+        """Note what a view is a view of."""
+        (below,), output = operation.inputs, operation.outputs[0]
+        assert isinstance(below, TensorIr)  # a view has one operand
+        shape: tuple[int, ...] = below.shape  # type: ignore[assignment]  # see `rule`
+        map = view_map(operation.name, operation.attributes, shape)
+        assert map is not None  # of an op that `rule` calls a view
+        value, of_below = self.refs[below.id]
+        whole = composed(of_below, map)
+        if whole is None:
+            self._copy(below)
+            value, whole = self.refs[below.id][0], map
+        self.refs[output.id] = (value, whole)
+        self.views[output.id] = operation
+
+    def _store(self, tensor: TensorIr) -> None:
+        """See that a tensor is in memory, or is a view of one by a step."""
+        value, map = self.refs[tensor.id]
+        if tensor.id == value.tensor.id:
+            if value.position < 0 and not value.in_memory:
+                self._own_group(value)
+            value.in_memory = True
+            return
+        if tensor.id in self.called:
+            return
+        alone = value.tensor.id not in self.wanted or not _has_strides(map, tensor)
+        if not value.in_memory or value.position >= 0:
+            alone = alone and inverse(map) is not None
+        if alone and (value.recipe is not None or not _has_strides(map, tensor)):
+            self._copy(tensor)
+            return
+        below = self.views[tensor.id].inputs[0]
+        assert isinstance(below, TensorIr)  # a view has one operand
+        self._store(below)
+        self.called.add(tensor.id)
+        self.steps.append(_Call(len(self.steps), self.views[tensor.id]))
+
+    def _copy(self, tensor: TensorIr) -> None:
+        """Make a view a tensor of its own."""
+        value, map = self.refs[tensor.id]
+        operation = self.views[tensor.id]
+        task = Task(operation, Work.VIEW, size(tensor.shape), (Use(tensor, value, map),))  # type: ignore[arg-type]  # see `rule`
+        copy = Value(tensor, in_memory=True)
+        self._insert(task, copy)
+        self._define(copy)
+
+    def _own_group(self, value: Value) -> None:
+        """Compute in memory what each reader would compute for itself."""
+        assert value.task is not None  # it is computed
+        group = self._new_group(value.task)
+        joined = join(value.task, group, value)
+        assert joined  # it reads nothing
+
+    def _compute(self, operation: OperationIr, work: Work) -> None:
+        """Make an operation a member of a group, or one that each reader computes for itself."""
+        output = _read_only(operation.outputs[0])
+        value = Value(output, in_memory=output.id in self.wanted)
+        if work in {Work.NUMBER, Work.RANGE}:
+            value.task = Task(operation, work, value.count, ())
+            value.reads = ()
+            if value.in_memory:
+                self._own_group(value)
+            self._define(value)
+            return
+        self._insert(self._task(operation, work), value)
+        self._define(value)
+
+    def _insert(self, task: Task, value: Value) -> None:
+        """Make an operation a member of a group."""
+        task = self._shortened(task)
+        for group in self._candidates(task):
+            if join(task, group, value):
+                break
+        else:
+            group = self._new_group(task)
+            if not join(task, group, value) and not join(task, group, value, again=False):
+                self.steps.pop()
+                task = self._with_dense_operands(task)
+                group = self._new_group(task)
+                joined = join(task, group, value, again=False)
+                assert joined  # all it reads is dense
+        assert value.recipe is not None  # it has joined
+        for read in reads_of(value.recipe):
+            readers = self.readers.setdefault(read.value.tensor.id, [])
+            if group not in readers[-2:]:
+                readers.append(group)
+
+    def _new_group(self, task: Task) -> Group:
+        group = Group(len(self.steps), task.count, has_tensor=task.work is not Work.PRODUCT)
+        self.steps.append(group)
+        return group
+
+    def _candidates(self, task: Task) -> Iterator[Group]:
+        """Groups that an operation may join, the latest one first."""
+        if task.work is Work.PRODUCT:
+            return
+        uses = [use for use in task.uses if isinstance(use, Use)]
+        makers = {use.value.group.position: use.value.group for use in uses if use.value.group}
+        for position in sorted(makers, reverse=True)[:3]:
+            yield makers[position]
+        for use in uses:
+            for group in self.readers.get(use.value.tensor.id, ())[:-3:-1]:
+                if group.position not in makers and group.count == task.count:
+                    makers[group.position] = group
+                    yield group
+
+    def _with_dense_operands(self, task: Task) -> Task:
+        """An operation that reads copies of views, whose digits may disagree."""
+        for use in task.uses:
+            if isinstance(use, Use) and self.refs[use.tensor.id][0].tensor.id != use.tensor.id:
+                self._copy(use.tensor)
+        return self._task(task.operation, task.work)
+
+    def _task(self, operation: OperationIr, work: Work) -> Task:
+        """An operation with its operands as uses."""
+        output = operation.outputs[0]
+        shape: tuple[int, ...] = output.shape  # type: ignore[assignment]  # see `rule`
+        if work is Work.PRODUCT:
+            return self._product(operation, shape)
+        if work is Work.PARTS:
+            return self._parts(operation, shape)
+        if work is Work.REDUCTION:
+            (operand,) = operation.inputs
+            assert isinstance(operand, TensorIr)  # of a reduction
+            read: tuple[int, ...] = operand.shape  # type: ignore[assignment]  # see `rule`
+            reduced = reduction_map(read, tuple(operation.attributes["axis"]))
+            return Task(operation, work, size(read), (self._use(operand, read),), reduced)
+        dtype = operand_dtype(operation)
+        uses = tuple(
+            [
+                self._use(one, shape) if isinstance(one, TensorIr) else Number(one, dtype)
+                for one in operation.inputs
+            ]
+        )
+        return Task(operation, work, size(shape), uses, cost=cost_of(operation))
+
+    def _use(self, tensor: TensorIr, shape: tuple[int, ...]) -> Use:
+        """An operand that broadcasts to a shape."""
+        map = broadcast_map(tensor.shape, shape)  # type: ignore[arg-type]  # see `rule`
+        return self._use_by(tensor, map)
+
+    def _use_by(self, tensor: TensorIr, map: IndexMap) -> Use:
+        value, below = self.refs[tensor.id]
+        whole = composed(below, map)
+        if whole is None:
+            self._copy(tensor)
+            value, whole = self.refs[tensor.id][0], map
+        return Use(_read_only(tensor), value, whole)
+
+    def _product(self, operation: OperationIr, shape: tuple[int, ...]) -> Task:
+        """A matrix product: its domain is the batch, rows, columns, and products."""
+        first, second = operation.inputs
+        assert isinstance(first, TensorIr)  # an operand of matmul
+        assert isinstance(second, TensorIr)  # an operand of matmul
+        *batch, rows, columns = shape
+        length: int = first.shape[-1]  # type: ignore[assignment]  # see `rule`
+        count = size(shape) * length
+        domain = (*batch, rows, columns, length)
+        output = reduction_map(domain, (len(domain) - 1,))
+        left = _moved(first, (*batch, rows, length), domain, (-3, -1))
+        right = _moved(second, (*batch, length, columns), domain, (-1, -2))
+        uses = (self._use_by(first, left), self._use_by(second, right))
+        return Task(operation, Work.PRODUCT, count, uses, output)
+
+    def _parts(self, operation: OperationIr, shape: tuple[int, ...]) -> Task:
+        """A tensor of which each part comes from another one."""
+        uses: list[Use | Number]
+        if operation.name == "slice_assign":
+            x, part = operation.inputs
+            assert isinstance(x, TensorIr)  # the operand that is written to
+            uses = [self._use(x, shape)]
+            slices = operation.attributes["slices"]
+            starts = [start for start, _, _ in slices]
+            lengths = tuple([length for _, length, _ in slices])
+            if isinstance(part, TensorIr):
+                uses.append(self._part(part, shape, starts, lengths))
+            else:
+                uses.append(Number(part, x.dtype, _inside(shape, starts, lengths)))
+        else:
+            axis, start = operation.attributes["axis"], 0
+            uses = []
+            for part in operation.inputs[0]:  # type: ignore[union-attr]  # a list of tensors
+                length = part.shape[axis]
+                starts = [start if number == axis else 0 for number in range(len(shape))]
+                uses.append(self._part(part, shape, starts, part.shape))
+                start += length
+        return Task(operation, Work.PARTS, size(shape), tuple(uses), cost=2 * len(uses))
+
+    def _part(
+        self, tensor: TensorIr, shape: tuple[int, ...], starts: list[int], lengths: tuple[int, ...]
+    ) -> Use:
+        """A tensor, broadcast to `lengths`, that is read inside of a slice of a shape."""
+        inside = _inside(shape, starts, lengths)
+        use = self._use(tensor, lengths)
+        if not inside:
+            return use
+        spans = _spans(lengths)
+        if not {begin for _, begin in spans}.issuperset(cuts(use.map)):
+            self._copy(tensor)
+            use = self._use(tensor, lengths)
+        if use.value.position < 0:
+            self._store(use.value.tensor)
+        steps = strides(use.map, spans)
+        offset = use.map.offset - sum(
+            [start * step for start, step in zip(starts, steps, strict=True)]
+        )
+        return use._replace(map=normal(offset, zip(shape, steps, strict=True)), inside=inside)
+
+    def _shortened(self, task: Task) -> Task:
+        """A reduction to few rows over many columns as one of partial results."""
+        if task.reduced is None or task.work is not Work.REDUCTION:
+            return task
+        columns = math.prod([high // low for low, high in zeros(task.reduced)])
+        rows = task.count // columns
+        if rows >= _FEW_ROWS or columns <= _MANY_COLUMNS:
+            return task
+        parts, left = _MOST_PARTIAL, 1
+        digits: list[tuple[int, int, bool]] = []  # length, stride, of partial results
+        for length, stride in task.reduced.digits:
+            if stride == 0:
+                count = next(n for n in range(min(parts, length), 0, -1) if length % n == 0)
+                digits += [(count, 0, True), (length // count, 0, False)]
+                parts = parts // count if count == length else 1
+                left *= count
+            else:
+                digits.append((length, stride, False))
+        if left == 1:
+            return task
+        unit, made = left, []
+        for length, stride, is_partial in digits:
+            if is_partial:
+                unit //= length
+            made.append((length, unit if is_partial else stride * left))
+        operation = task.operation
+        dtype = operation.outputs[0].dtype
+        if dtype.is_float and dtype.itemsize < 4 and float32 in self.target.dtypes:
+            dtype = float32
+        partial = TensorIr(self.next_id, (rows, left), dtype)
+        self.next_id += 1
+        value = Value(partial, in_memory=False)
+        self._insert(replace(task, reduced=normal(0, made)), value)
+        self._define(value)
+        use = Use(partial, value, identity(rows * left))
+        return replace(
+            task, count=rows * left, uses=(use,), reduced=reduction_map((rows, left), (1,))
+        )
+
+    def _finished(self) -> Plan:
+        """The plan of the steps, without the members that nothing needs."""
+        needed: set[int] = set()
+        for tensor in self.graph.outputs:
+            needed.add(tensor.id)
+        made: list[Step] = []
+        for step in reversed(self.steps):
+            if isinstance(step, _Call):
+                for tensor in tensors_among(step.operation.inputs):
+                    needed.add(tensor.id)
+                made.append(step.operation)
+                continue
+            call = kernel_call(step, needed, self.index_dtype)
+            if call is not None:
+                needed |= {tensor.id for tensor in call.inputs}
+                made.append(call)
+        made.reverse()
+        return Plan(self.graph, tuple(made), self.reasons, _last_uses(self.graph, made))
+
+
+def _moved(
+    tensor: TensorIr,
+    matrix: tuple[int, ...],
+    domain: tuple[int, ...],
+    axes: tuple[int, int],
+) -> IndexMap:
+    """From the domain of a product to the elements of one operand, by the axes of its matrices."""
+    lead = len(matrix) - len(tensor.shape)
+    step, steps = 1, [0] * len(matrix)
+    for axis in range(len(matrix) - 1, lead - 1, -1):
+        length: int = tensor.shape[axis - lead]  # type: ignore[assignment]  # see `rule`
+        steps[axis] = step if length > 1 else 0
+        step *= length
+    along = [*steps[:-2], 0, 0, 0]
+    along[axes[0]], along[axes[1]] = steps[-2], steps[-1]
+    return normal(0, zip(domain, along, strict=True))
+
+
+def _spans(shape: Sequence[int]) -> list[tuple[int, int]]:
+    """Of each axis its length, and where the digit of its index begins."""
+    spans, unit = [], 1
+    for length in reversed(shape):
+        spans.append((length, unit))
+        unit *= length
+    return spans[::-1]
+
+
+def _inside(
+    shape: Sequence[int], starts: Sequence[int], lengths: Sequence[int]
+) -> tuple[Condition, ...]:
+    """The conditions under which an element of a shape is in a slice of it."""
+    found = []
+    for axis, (extent, start, length) in enumerate(zip(shape, starts, lengths, strict=True)):
+        if length < extent:
+            along = [(other, int(number == axis)) for number, other in enumerate(shape)]
+            found.append(Condition(normal(0, along), start, start + length, extent))
+    return tuple(found)
+
+
+def _has_strides(map: IndexMap, tensor: TensorIr) -> bool:
+    """Whether a view is an array with one stride for each axis."""
+    spans = _spans(tensor.shape)  # type: ignore[arg-type]  # see `rule`
+    return {begin for _, begin in spans}.issuperset(cuts(map))
+
+
+def _read_only(tensor: TensorIr) -> TensorIr:
+    return tensor if tensor.status is Status.READ_ONLY else tensor._replace(status=Status.READ_ONLY)
+
+
+def _last_uses(graph: GraphIr, steps: list[Step]) -> dict[int, int]:
+    """For each tensor that a step makes and that is no output, the last step that reads it."""
+    outputs = {tensor.id for tensor in graph.outputs}
+    found: dict[int, int] = {}
+    for index, step in enumerate(steps):
+        read: Any = step.inputs if isinstance(step, KernelCall) else tensors_among(step.inputs)
+        for tensor in read:
+            if tensor.id in found:
+                found[tensor.id] = index
+        for tensor in step.outputs:
+            if tensor.id not in outputs:
+                found[tensor.id] = index
+    return found

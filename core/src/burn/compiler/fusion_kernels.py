@@ -1,0 +1,315 @@
+"""The kernel of a group: its axes, the nodes of its members, and what it stores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from burn.compiler.fusion_groups import Condition, Group, Member, Number, Operand, Read, Recipe
+from burn.compiler.fusion_maps import IndexMap, cuts, strides
+from burn.compiler.fusion_rules import (
+    REDUCTIONS,
+    Work,
+    expression_of,
+    host_number,
+    number_for,
+    operand_dtype,
+)
+from burn.compiler.plan import KernelCall
+from burn.dtype import DType, bool_
+from burn.ir import HostNumber, TensorIr
+from burn.kernels.expressions import Nodes
+from burn.kernels.kernel import Apply, Index, Kernel, Load, Node, Reduce, Scalar, Store
+from burn.ops import REGISTRY
+from burn.ops.shapes import size
+
+__all__ = ["kernel_call", "reads_of"]
+
+
+def reads_of(operand: Operand) -> Iterator[Read]:
+    """What is loaded to compute an operand."""
+    if operand.__class__ is Read:
+        yield operand
+    elif operand.__class__ is Recipe:
+        for one in operand.operands:
+            yield from reads_of(one)
+
+
+def _members_of(operand: Operand) -> Iterator[int]:
+    """The ids of members that an operand is, or is computed from."""
+    if operand.__class__ is Member:
+        yield operand.value.tensor.id
+    elif operand.__class__ is Recipe:
+        for one in operand.operands:
+            yield from _members_of(one)
+
+
+def kernel_call(group: Group, needed: set[int], index_dtype: DType) -> KernelCall | None:
+    """The kernel of a group.
+
+    Parameters
+    ----------
+    group : Group
+        The group.
+    needed : set of int
+        The ids of tensors that are to be in memory.
+    index_dtype : DType
+        The dtype of indices that kernels compute with.
+
+    Returns
+    -------
+    KernelCall or None
+        None if nothing of the group is needed.
+    """
+    used: set[int] = set()
+    alive = []
+    for value in reversed(group.members):
+        id = value.tensor.id
+        if id in needed or id in used:
+            used.update(_members_of(value.recipe))
+            alive.append(value)
+    if not alive:
+        return None
+    alive.reverse()
+    return _Builder(group, alive, needed, index_dtype).call()
+
+
+class _Builder:
+    """Collects the nodes of a kernel."""
+
+    def __init__(
+        self, group: Group, alive: list[Any], needed: set[int], index_dtype: DType
+    ) -> None:
+        self.alive = alive
+        self.needed = needed
+        self.index_dtype = index_dtype
+        self.nodes = Nodes()
+        self.inputs: list[TensorIr] = []
+        self.numbers: list[HostNumber] = []
+        self.made: dict[int, int] = {}
+        self.input_numbers: dict[int, int] = {}
+        self.strides_of: dict[IndexMap, tuple[int, ...]] = {}
+        self._find_axes(group)
+
+    def _find_axes(self, group: Group) -> None:
+        """The axes of the space, and the strides of all maps along them."""
+        maps: dict[IndexMap, None] = {}
+        for value in self.alive:
+            maps[value.map] = None
+            _collect(value.recipe, maps)
+        found = sorted({1, group.count, *[cut for map in maps for cut in cuts(map)]})
+        units = [
+            (high // low, low) for low, high in zip(found, found[1:], strict=False) if high > low
+        ][::-1]
+        reduces = any(value.task.reduced is not None for value in self.alive)
+        spans = group.columns if reduces and group.columns else ()
+        of_columns = [any(low <= begin < high for low, high in spans) for _, begin in units]
+        order = [i for i, one in enumerate(of_columns) if not one]
+        self.rows = len(order)
+        order += [i for i, one in enumerate(of_columns) if one]
+        lengths = [units[i][0] for i in order]
+        table = []
+        for map in maps:
+            along = strides(map, units)
+            table.append([along[i] for i in order])
+        index = 0
+        while index + 1 < len(lengths):
+            inner = lengths[index + 1]
+            if index + 1 != self.rows and all(
+                one[index] == one[index + 1] * inner for one in table
+            ):
+                lengths[index : index + 2] = [lengths[index] * inner]
+                for one in table:
+                    del one[index]
+                self.rows -= index < self.rows
+            else:
+                index += 1
+        self.space = tuple(lengths)
+        for map, along in zip(maps, table, strict=True):
+            self.strides_of[map] = tuple(along)
+
+    def call(self) -> KernelCall:
+        """The kernel with what it is launched with."""
+        outputs, stores = [], []
+        for value in self.alive:
+            node = self._recipe(value.recipe, value.tensor)
+            self.made[value.tensor.id] = node
+            if value.tensor.id in self.needed:
+                map = value.map
+                stores.append(Store(len(outputs), node, map.offset, self.strides_of[map]))
+                outputs.append(value.tensor)
+        kernel = Kernel(
+            self.space,
+            self.rows,
+            tuple([one.dtype for one in self.inputs]),
+            tuple([one.kind for one in self.numbers]),
+            tuple([(one.dtype, size(one.shape)) for one in outputs]),  # type: ignore[arg-type]  # all lengths are known
+            tuple(self.nodes.body),
+            tuple(stores),
+        )
+        return KernelCall(
+            kernel,
+            tuple(self.inputs),
+            tuple(self.numbers),
+            tuple(outputs),
+            (None,) * len(outputs),
+            tuple([value.task.operation for value in self.alive]),
+        )
+
+    def _operand(self, operand: Operand) -> int:
+        """The node of an operand."""
+        if operand.__class__ is Member:
+            return self.made[operand.value.tensor.id]
+        if operand.__class__ is Read:
+            return self._read(operand)
+        if operand.__class__ is Number:
+            return self._number(operand.value, operand.dtype)
+        return self._recipe(operand, operand.operation.outputs[0])
+
+    def _read(self, read: Read) -> int:
+        """The node of a load."""
+        tensor = read.value.tensor
+        number = self.input_numbers.get(tensor.id)
+        if number is None:
+            number = self.input_numbers[tensor.id] = len(self.inputs)
+            self.inputs.append(tensor)
+        guard = self._inside(read.inside)
+        return self.nodes.add(
+            Load(number, read.map.offset, self.strides_of[read.map], tensor.dtype, (), guard)
+        )
+
+    def _number(self, value: Any, dtype: DType) -> int:
+        """The node of a number."""
+        at_launch = host_number(value)
+        if at_launch is None:
+            return self.nodes.add(number_for(value, dtype))
+        if at_launch not in self.numbers:
+            self.numbers.append(at_launch)
+        return self.nodes.add(Scalar(self.numbers.index(at_launch), dtype))
+
+    def _inside(self, conditions: Sequence[Condition]) -> int | None:
+        """The node that says whether all conditions hold; None without conditions."""
+        found = None
+        for condition in conditions:
+            index = self._index(condition.map)
+            if condition.start > 0:
+                found = self._both(found, "greater_equal", index, condition.start)
+            if condition.stop < condition.length:
+                found = self._both(found, "less", index, condition.stop)
+        return found
+
+    def _both(self, found: int | None, function: str, index: int, bound: int) -> int:
+        limit = self.nodes.literal(bound, self.index_dtype)
+        holds = self.nodes.add(Apply(function, (index, limit), bool_))
+        return holds if found is None else self._apply("bitwise_and", (found, holds), bool_)
+
+    def _index(self, map: IndexMap) -> int:
+        """The node of the integer that a map gives."""
+        dtype = self.index_dtype
+        total = self.nodes.literal(map.offset, dtype) if map.offset else None
+        for axis, stride in enumerate(self.strides_of[map]):
+            if stride:
+                term = self.nodes.add(Index(axis, dtype))
+                if stride != 1:
+                    term = self._apply("multiply", (term, self.nodes.literal(stride, dtype)), dtype)
+                total = term if total is None else self._apply("add", (total, term), dtype)
+        return self.nodes.literal(0, dtype) if total is None else total
+
+    def _apply(self, function: str, operands: tuple[int, ...], dtype: DType) -> int:
+        return self.nodes.add(Apply(function, operands, dtype))
+
+    def _cast(self, node: int, dtype: DType) -> int:
+        """A node as another dtype."""
+        if self.nodes.body[node].dtype is dtype:
+            return node
+        return self._apply("cast", (node,), dtype)
+
+    def _recipe(self, recipe: Recipe, output: TensorIr) -> int:
+        """The node of a recipe."""
+        operation = recipe.operation
+        attributes = operation.attributes
+        if recipe.work is Work.NUMBER:
+            return self._number(attributes["fill_value"], output.dtype)
+        if recipe.work is Work.RANGE:
+            return self._range(recipe, output.dtype)
+        nodes = [self._operand(one) for one in recipe.operands]
+        if recipe.work is Work.VIEW:
+            return nodes[0]
+        if recipe.work is Work.PARTS:
+            return self._parts(recipe, nodes, output.dtype)
+        if recipe.work is Work.REDUCTION:
+            return self._reduction(recipe, nodes[0], output.dtype)
+        if recipe.work is Work.PRODUCT:
+            product = self._apply("multiply", (nodes[0], nodes[1]), output.dtype)
+            return self._reduced("sum", product, recipe)
+        if operation.name == "cast":
+            return self._cast(nodes[0], output.dtype)
+        return self._elementwise(recipe, nodes)
+
+    def _elementwise(self, recipe: Recipe, nodes: list[int]) -> int:
+        """The nodes of an elementwise op."""
+        operation = recipe.operation
+        dtype = operand_dtype(operation)
+        expression = expression_of(operation)
+        assert expression is not None  # see `rule`
+        values: dict[str, int] = dict(zip(REGISTRY[operation.name].operands, nodes, strict=True))
+        numbers = {}
+        for name, value in operation.attributes.items():
+            if host_number(value) is not None:
+                values[name] = self._number(value, dtype)
+            elif value.__class__ is not str:
+                numbers[name] = value
+        return int(expression.write(self.nodes, values, dtype, numbers))
+
+    def _range(self, recipe: Recipe, dtype: DType) -> int:
+        """The nodes of ``start + i * step``."""
+        attributes = recipe.operation.attributes
+        start, step = attributes["start"], attributes["step"]
+        index = self._cast(self._index(recipe.map), dtype)
+        if step != 1:
+            index = self._apply("multiply", (index, self._number(step, dtype)), dtype)
+        if start != 0:
+            index = self._apply("add", (index, self._number(start, dtype)), dtype)
+        return index
+
+    def _reduction(self, recipe: Recipe, node: int, dtype: DType) -> int:
+        """The nodes of a reduction."""
+        name = recipe.operation.name
+        of: Node = self.nodes.body[node]
+        if name in {"any", "all"} and not of.dtype.is_bool:
+            zero = self.nodes.add(number_for(0, of.dtype))
+            node = self._apply("not_equal", (node, zero), bool_)
+        elif not (of.dtype.is_float and dtype.is_float and of.dtype.itemsize > dtype.itemsize):
+            node = self._cast(node, dtype)
+        return self._cast(self._reduced(REDUCTIONS[name], node, recipe), dtype)
+
+    def _reduced(self, kind: Any, node: int, recipe: Recipe) -> int:
+        """A reduction over all columns, if there are any."""
+        if self.rows == len(self.space):
+            return node
+        return self.nodes.add(Reduce(kind, node, self.nodes.body[node].dtype))
+
+    def _parts(self, recipe: Recipe, nodes: list[int], dtype: DType) -> int:
+        """The nodes of a tensor of which each part comes from another one."""
+        operands = list(zip(recipe.operands, nodes, strict=True))
+        if recipe.operation.name == "concat":
+            operands.reverse()
+        result = operands[0][1]
+        for operand, node in operands[1:]:
+            inside = self._inside(operand.inside)
+            result = node if inside is None else self._apply("where", (inside, node, result), dtype)
+        return result
+
+
+def _collect(operand: Any, maps: dict[IndexMap, None]) -> None:
+    """Add the maps by which an operand reads and computes indices."""
+    if operand.__class__ is Recipe:
+        if operand.work is Work.RANGE:
+            maps[operand.map] = None
+        for one in operand.operands:
+            _collect(one, maps)
+    elif operand.__class__ is Read:
+        maps[operand.map] = None
+    if operand.__class__ is Read or operand.__class__ is Number:
+        for condition in operand.inside:
+            maps[condition.map] = None

@@ -1,0 +1,213 @@
+"""What each op is to fusion: a view, a value of each element, a reduction, a product, or a call."""
+
+from __future__ import annotations
+
+import enum
+import functools
+import math
+from typing import TYPE_CHECKING, Any, Final
+
+from burn.dtype import DType, Kind, bool_
+from burn.ir import HostNumber, OperationIr, ScalarIr, TensorIr
+from burn.ir._operands import tensors_among
+from burn.kernels.expressions import Expression, Nodes, expression
+from burn.kernels.kernel import Apply, Literal
+from burn.ops import REGISTRY, Tag
+from burn.ops.shapes import size
+
+if TYPE_CHECKING:
+    from burn.compiler.plan import Target
+
+__all__ = ["REDUCTIONS", "Work", "cost_of", "expression_of", "number_for", "operand_dtype", "rule"]
+
+
+class Work(enum.Enum):
+    """What an operation is to fusion."""
+
+    CALL = "call"
+    VIEW = "view"
+    ELEMENTWISE = "elementwise"
+    NUMBER = "number"
+    """All elements are one number: `full`."""
+
+    RANGE = "range"
+    """Elements follow from their indices: `arange`."""
+
+    REDUCTION = "reduction"
+    PRODUCT = "product"
+    """A matrix product: a reduction of products."""
+
+    PARTS = "parts"
+    """Parts come from several tensors: `slice_assign` and `concat`."""
+
+
+REDUCTIONS: Final = {
+    "sum": "sum",
+    "prod": "product",
+    "max": "max",
+    "min": "min",
+    "any": "max",
+    "all": "min",
+}
+"""The kind of `burn.kernels.Reduce` of each op."""
+
+_VIEWS: Final = frozenset({"reshape", "permute", "expand", "slice", "flip", "unfold"})
+
+_MOST_PARTS: Final = 4
+"""Tensors that `concat` reads in a kernel: each element tests for all of them."""
+
+
+def rule(operation: OperationIr, target: Target) -> tuple[Work, str]:
+    """What an operation is, and for a call the reason why it is one.
+
+    Parameters
+    ----------
+    operation : OperationIr
+        An operation.
+    target : Target
+        What the device computes with kernels.
+    """
+    name = operation.name
+    tensors = [*tensors_among(operation.inputs), *operation.outputs]
+    if any(None in one.shape or 0 in one.shape for one in tensors):
+        return Work.CALL, "a tensor has no elements, or a length that depends on data"
+    if name in _VIEWS:
+        return Work.VIEW, ""
+    strange = next((one.dtype for one in tensors if one.dtype not in target.dtypes), None)
+    if strange is not None:
+        return Work.CALL, f"kernels of the device have no {strange}"
+    if target.keeps(operation):
+        return Work.CALL, "the device has a kernel of its own"
+    work = _KINDS.get(name)
+    if work is None:
+        if Tag.ELEMENTWISE in REGISTRY[name].tags:
+            return _elementwise(operation)
+        return Work.CALL, "no kernel is generated for the op"
+    reason = _REASONS.get(work, lambda *_: "")(operation, target)
+    return (Work.CALL, reason) if reason else (work, "")
+
+
+def _elementwise(operation: OperationIr) -> tuple[Work, str]:
+    if expression_of(operation) is None:
+        return Work.CALL, f"the op has no expression for {operand_dtype(operation)}"
+    if any(_is_strange(one, operand_dtype(operation)) for one in operation.inputs):
+        return Work.CALL, "a number is none of the dtype"
+    return Work.ELEMENTWISE, ""
+
+
+def _is_strange(operand: Any, dtype: DType) -> bool:
+    """Whether an operand is a number that its dtype does not have: a fraction as an integer."""
+    if operand.__class__ not in {float, complex}:
+        return False
+    if operand.__class__ is complex:
+        return True
+    return dtype.kind not in Kind.FLOAT and not (math.isfinite(operand) and operand.is_integer())
+
+
+def _of_number(operation: OperationIr, target: Target) -> str:
+    del target
+    value, dtype = operation.attributes["fill_value"], operation.attributes["dtype"]
+    return "the number is none of the dtype" if _is_strange(value, dtype) else ""
+
+
+def _of_parts(operation: OperationIr, target: Target) -> str:
+    del target
+    if operation.name == "concat":
+        parts = operation.inputs[0]
+        if isinstance(parts, tuple) and len(parts) > _MOST_PARTS:
+            return f"it joins more than {_MOST_PARTS} tensors"
+        return ""
+    if any(step != 1 for _, length, step in operation.attributes["slices"] if length > 1):
+        return "it writes to a slice with steps"
+    return ""
+
+
+def _of_product(operation: OperationIr, target: Target) -> str:
+    first, output = operation.inputs[0], operation.outputs[0]
+    assert isinstance(first, TensorIr)  # an operand of matmul is one
+    count = size(output.shape) * first.shape[-1]  # type: ignore[arg-type, operator]  # see `rule`
+    if count > target.max_product:
+        return "it is a large matrix product"
+    return "" if output.dtype.kind in Kind.NUMERIC else f"it is a product of {output.dtype}"
+
+
+_KINDS: Final = {
+    **dict.fromkeys(REDUCTIONS, Work.REDUCTION),
+    "cast": Work.ELEMENTWISE,
+    "full": Work.NUMBER,
+    "arange": Work.RANGE,
+    "matmul": Work.PRODUCT,
+    "slice_assign": Work.PARTS,
+    "concat": Work.PARTS,
+}
+
+_REASONS: Final = {Work.NUMBER: _of_number, Work.PARTS: _of_parts, Work.PRODUCT: _of_product}
+
+
+def operand_dtype(operation: OperationIr) -> DType:
+    """The dtype of the operands that promote, which all have it."""
+    for spec, operand in zip(
+        REGISTRY[operation.name].operands.values(), operation.inputs, strict=True
+    ):
+        if spec.promotes and operand.__class__ is TensorIr:
+            return operand.dtype
+    return operation.outputs[0].dtype
+
+
+def expression_of(operation: OperationIr) -> Expression | None:
+    """The expression of an elementwise op for the dtype of its operands."""
+    choice = next((one for one in operation.attributes.values() if one.__class__ is str), None)
+    return expression(operation.name, operand_dtype(operation).kind, choice)
+
+
+_COSTS: Final = {
+    **dict.fromkeys(("divide", "sqrt"), 4),
+    **dict.fromkeys(
+        """pow remainder fmod floor_divide atan2 hypot exp expm1 log log1p log2 log10 sin cos tan
+        asin acos atan sinh cosh tanh asinh acosh atanh erf""".split(),
+        10,
+    ),
+}
+"""Of scalar functions, in additions."""
+
+
+def cost_of(operation: OperationIr) -> int:
+    """What one element of an elementwise operation costs, in additions."""
+    if operation.name == "cast":
+        return 1
+    choice = next((one for one in operation.attributes.values() if one.__class__ is str), None)
+    return _cost(operation.name, operand_dtype(operation), choice)
+
+
+@functools.cache
+def _cost(name: str, dtype: DType, choice: str | None) -> int:
+    found = expression(name, dtype.kind, choice)
+    if found is None:
+        return 1
+    nodes = Nodes()
+    values = {
+        one: nodes.literal(index + 2, bool_ if one == "condition" else dtype)
+        for index, one in enumerate(found.parameters)
+    }
+    found.write(nodes, values, dtype)
+    return sum([_COSTS.get(one.function, 1) for one in nodes.body if isinstance(one, Apply)])
+
+
+def number_for(value: Any, dtype: DType) -> Literal:
+    """A number as a constant of a dtype; integers wrap around."""
+    if dtype.is_float:
+        return Literal(float(value), dtype)
+    if dtype.is_bool:
+        return Literal(bool(value), dtype)
+    bits = 8 * dtype.itemsize
+    wrapped = int(value) & ((1 << bits) - 1)
+    if dtype.kind == Kind.INT and wrapped >> (bits - 1):
+        wrapped -= 1 << bits
+    return Literal(wrapped, dtype)
+
+
+def host_number(value: Any) -> HostNumber | None:
+    """A number that each run gets anew; None if a value is none."""
+    if value.__class__ is ScalarIr:
+        return HostNumber.of(value)
+    return value if value.__class__ is HostNumber else None
