@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from burn.kernels.functions import *
     from burn.kernels.groups import *
     from burn.kernels.layout import *
+    from burn.kernels.serial import *
     from burn.kernels.writer import *
     from burn.ops import *
     from burn.plugins import *
@@ -54,6 +55,7 @@ _MODULES: Final = (
     "burn.kernels.layout",
     "burn.kernels.c",
     "burn.kernels.groups",
+    "burn.kernels.serial",
 )
 """Where the names stand, those first that take the least time to import."""
 

@@ -1,0 +1,678 @@
+"""LlvmWriter: kernels in the text of LLVM's intermediate representation, with vectors."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import struct
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from burn.plugin_api import DType, bfloat16, bool_, float16, float32, float64
+from burn_cpu import llvm_functions
+
+__all__ = ["LlvmWriter", "Value"]
+
+
+class Value(NamedTuple):
+    """An operand of instructions: a name or a constant.
+
+    Attributes
+    ----------
+    text : str
+        The operand.
+    type : str
+        Type of an element: ``"float"``, ``"i64"``.
+    lanes : int
+        Number of elements.
+    """
+
+    text: str
+    type: str
+    lanes: int = 1
+
+    @property
+    def full_type(self) -> str:
+        """The type of the operand."""
+        return _full(self.type, self.lanes)
+
+    @property
+    def typed(self) -> str:
+        """The operand after its type."""
+        return f"{self.full_type} {self.text}"
+
+
+class _Linear(NamedTuple):
+    """An index: in each lane `step` more than in the one before; `base` may be a constant."""
+
+    base: int | str
+    step: int = 0
+    lanes: int = 1
+
+
+class _Variable(NamedTuple):
+    pointer: str
+    type: str
+    lanes: int
+    count: int = 1
+    dtype: DType | None = None
+
+
+_REGISTER_TYPES: Final = {
+    "bool": "i1",
+    "float16": "float",
+    "bfloat16": "float",
+    "float32": "float",
+    "float64": "double",
+} | {f"{sign}int{bits}": f"i{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}
+
+_MEMORY_TYPES: Final = _REGISTER_TYPES | {"bool": "i8", "float16": "half", "bfloat16": "i16"}
+
+_COMPARISONS: Final = {
+    "equal": ("oeq", "eq"),
+    "not_equal": ("une", "ne"),
+    "less": ("olt", "lt"),
+    "less_equal": ("ole", "le"),
+    "greater": ("ogt", "gt"),
+    "greater_equal": ("oge", "ge"),
+}
+"""The conditions of fcmp, and of icmp less the sign."""
+
+_INTRINSICS: Final = {
+    "abs": "fabs",
+    "floor": "floor",
+    "ceil": "ceil",
+    "trunc": "trunc",
+    "round": "roundeven",
+    "sqrt": "sqrt",
+    "copysign": "copysign",
+}
+
+
+class LlvmWriter:
+    """Writes statements of one function; see `burn.kernels.writer` and `burn.kernels.serial`.
+
+    Parameters
+    ----------
+    lanes : int
+        Number of lanes of a vector.
+
+    Attributes
+    ----------
+    start, stop : index
+        The range of items that the function computes.
+    """
+
+    def __init__(self, lanes: int) -> None:
+        self.lanes = lanes
+        self.start = _Linear("%start")
+        self.stop = _Linear("%stop")
+        self._lines: list[str] = []
+        self._variables: list[str] = []
+        self._count = 0
+        self._block = "entry"
+        self._active: int | None = None
+        self.declarations: dict[str, str] = {}
+
+    def body(self) -> str:
+        """The statements of the function."""
+        return "\n".join(["entry:", *self._variables, *self._lines, "  ret void"])
+
+    # --- instructions ---
+
+    def emit(self, instruction: str, type: str, lanes: int = 1) -> Value:
+        """An instruction with a result."""
+        self._count += 1
+        name = f"%v{self._count}"
+        self._lines.append(f"  {name} = {instruction}")
+        return Value(name, type, lanes)
+
+    def constant(self, value: float, type: str, lanes: int = 1) -> Value:
+        """A constant in each lane."""
+        text = _number(value, type)
+        return Value(text if lanes == 1 else f"splat ({type} {text})", type, lanes)
+
+    def binary(self, instruction: str, a: Value, b: Value) -> Value:
+        """An instruction of two operands."""
+        a, b = self.same_lanes(a, b)
+        return self.emit(f"{instruction} {a.typed}, {b.text}", a.type, a.lanes)
+
+    def compare(self, condition: str, a: Value, b: Value) -> Value:
+        """``fcmp`` or ``icmp``, with the condition."""
+        return self.binary(condition, a, b)._replace(type="i1")
+
+    def select(self, condition: Value, a: Value, b: Value) -> Value:
+        """The one operand where a condition is true, else the other one."""
+        condition, a, b = self.same_lanes(condition, a, b)
+        return self.emit(f"select {condition.typed}, {a.typed}, {b.typed}", a.type, a.lanes)
+
+    def convert(self, instruction: str, value: Value, type: str) -> Value:
+        """An instruction that converts to another type."""
+        text = f"{instruction} {value.typed} to {_full(type, value.lanes)}"
+        return self.emit(text, type, value.lanes)
+
+    def intrinsic(self, name: str, *operands: Value, result: str = "", flags: str = "") -> Value:
+        """A function of LLVM that has a variant for each type; `flags` are its other operands."""
+        operands = tuple(self.same_lanes(*operands))
+        first = operands[0]
+        type = result or first.type
+        suffix = _suffix(first.type, first.lanes)
+        if result:
+            suffix = f"{_suffix(result, first.lanes)}.{suffix}"
+        arguments = ", ".join([one.typed for one in operands]) + flags
+        return self.call(f"llvm.{name}.{suffix}", arguments, type, first.lanes)
+
+    def call(self, name: str, arguments: str, type: str, lanes: int = 1) -> Value:
+        """A call of a function that is declared by what it is called with."""
+        full = _full(type, lanes)
+        if name not in self.declarations:
+            types = ", ".join([_type_of(one) for one in _split(arguments)])
+            self.declarations[name] = f"declare {full} @{name}({types})"
+        return self.emit(f"call {full} @{name}({arguments})", type, lanes)
+
+    def in_lanes(self, name: str, *operands: Value) -> Value:
+        """A function of a library, called for each lane."""
+        operands = tuple(self.same_lanes(*operands))
+        type, lanes = operands[0].type, operands[0].lanes
+        if lanes == 1:
+            return self.call(name, ", ".join([one.typed for one in operands]), type)
+        result = Value("poison", type, lanes)
+        for lane in range(lanes):
+            parts = [
+                self.emit(f"extractelement {one.typed}, i32 {lane}", type) for one in operands
+            ]
+            value = self.call(name, ", ".join([one.typed for one in parts]), type)
+            result = self.emit(
+                f"insertelement {result.typed}, {value.typed}, i32 {lane}", type, lanes
+            )
+        return result
+
+    def same_lanes(self, *values: Value) -> list[Value]:
+        """Values with the number of lanes of the widest."""
+        lanes = max([value.lanes for value in values])
+        return [self.splat(value, lanes) for value in values]
+
+    def splat(self, value: Value, lanes: int) -> Value:
+        """A value in each lane."""
+        if value.lanes == lanes:
+            return value
+        if not value.text.startswith("%"):
+            return Value(f"splat ({value.type} {value.text})", value.type, lanes)
+        full = _full(value.type, lanes)
+        first = self.emit(f"insertelement {full} poison, {value.typed}, i32 0", value.type, lanes)
+        shuffle = f"shufflevector {first.typed}, {full} poison, <{lanes} x i32> zeroinitializer"
+        return self.emit(shuffle, value.type, lanes)
+
+    # --- constants and scalar functions ---
+
+    def literal(self, value: float, dtype: DType) -> Value:
+        """A constant, in the precision of its dtype."""
+        if dtype.is_float:
+            with np.errstate(all="ignore"):
+                value = float(np.asarray(value).astype(dtype.numpy).astype(np.float64))
+        elif dtype is not bool_:
+            value = int(value) % (1 << (8 * dtype.itemsize))
+        return self.constant(value, _REGISTER_TYPES[dtype])
+
+    def scalar(self, number: int, dtype: DType) -> Value:
+        """Parameters are named by their numbers: ``%d2`` is a double, ``%i3`` an integer."""
+        given = self.scalar_types[number]
+        value = Value(f"%s{number}", given)
+        if given == "double":
+            return self._from_float(value, float64, dtype)
+        return self._from_integer(value, dtype, signed=True)
+
+    scalar_types: tuple[str, ...] = ()
+
+    def apply(self, function: str, operands: tuple[Value, ...], dtype: DType, of: DType) -> Value:
+        """A scalar function."""
+        if function == "cast":
+            return self._cast(operands[0], dtype, of)
+        if function == "where":
+            return self.select(*operands)
+        kind = of.kind
+        if function in _COMPARISONS:
+            ordered, condition = _COMPARISONS[function]
+            if kind == "f":
+                return self.compare(f"fcmp {ordered}", *operands)
+            sign = "" if condition in {"eq", "ne"} else "s" if kind == "i" else "u"
+            return self.compare(f"icmp {sign}{condition}", *operands)
+        if kind == "f":
+            return self._float_function(function, operands, of)
+        return llvm_functions.of_integers(self, function, operands, signed=kind == "i")
+
+    def _float_function(self, function: str, operands: tuple[Value, ...], of: DType) -> Value:
+        if function in {"add", "subtract", "multiply", "divide"}:
+            instruction = {"add": "fadd", "subtract": "fsub", "multiply": "fmul", "divide": "fdiv"}
+            return self.binary(f"{instruction[function]} contract", *operands)
+        if function == "negative":
+            (x,) = operands
+            return self.emit(f"fneg {x.typed}", x.type, x.lanes)
+        if function in _INTRINSICS:
+            return self.intrinsic(_INTRINSICS[function], *operands)
+        if function in {"maximum", "minimum"}:
+            return self._extreme(function, *operands)
+        del of
+        return llvm_functions.of_floats(self, function, operands)
+
+    def _extreme(self, function: str, a: Value, b: Value) -> Value:
+        """The larger or smaller one; NaN if one is."""
+        a, b = self.same_lanes(a, b)
+        # Also true if one is NaN, so that a NaN as `a` is the result.
+        condition = self.compare(f"fcmp {'ugt' if function == 'maximum' else 'ult'}", a, b)
+        either = self.select(condition, a, b)
+        return self.select(self.compare("fcmp uno", b, b), b, either)
+
+    # --- conversion ---
+
+    def _cast(self, x: Value, dtype: DType, of: DType) -> Value:
+        if dtype is of:
+            return x
+        if of.kind == "f":
+            return self._from_float(x, of, dtype)
+        if of is bool_:
+            return self._from_integer(x, dtype, signed=False)
+        return self._from_integer(x, dtype, signed=of.kind == "i")
+
+    def _from_float(self, x: Value, of: DType, dtype: DType) -> Value:
+        target = _REGISTER_TYPES[dtype]
+        if dtype is bool_:
+            return self.compare("fcmp une", x, self.constant(0.0, x.type, x.lanes))
+        if dtype.kind in "iu":
+            name = "fptosi.sat" if dtype.kind == "i" else "fptoui.sat"
+            return self.intrinsic(name, x, result=target)
+        if target != x.type:
+            x = self.convert("fpext" if target == "double" else "fptrunc", x, target)
+        return self._rounded(x, dtype) if dtype is not of else x
+
+    def _from_integer(self, x: Value, dtype: DType, *, signed: bool) -> Value:
+        target = _REGISTER_TYPES[dtype]
+        if dtype is bool_:
+            return self.compare("icmp ne", x, self.constant(0, x.type, x.lanes))
+        if dtype.kind == "f":
+            instruction = "sitofp" if signed and x.type != "i1" else "uitofp"
+            return self._rounded(self.convert(instruction, x, target), dtype)
+        before, after = int(x.type[1:]), int(target[1:])
+        if before == after:
+            return x
+        widen = "sext" if signed and x.type != "i1" else "zext"
+        return self.convert("trunc" if after < before else widen, x, target)
+
+    def _rounded(self, x: Value, dtype: DType) -> Value:
+        """A float32 rounded to a dtype of 16 bits."""
+        if dtype is float16:
+            return self.convert("fpext", self.convert("fptrunc", x, "half"), "float")
+        if dtype is bfloat16:
+            bits = self.convert("zext", self._bfloat16(x), "i32")
+            shifted = self.binary("shl", bits, self.constant(16, "i32"))
+            return self.convert("bitcast", shifted, "float")
+        return x
+
+    def _bfloat16(self, x: Value) -> Value:
+        """The bits of the nearest bfloat16, of halves the even one."""
+        bits = self.convert("bitcast", x, "i32")
+        high = self.binary("lshr", bits, self.constant(16, "i32"))
+        odd = self.binary("and", high, self.constant(1, "i32"))
+        bias = self.binary("add", odd, self.constant(0x7FFF, "i32"))
+        rounded = self.binary("lshr", self.binary("add", bits, bias), self.constant(16, "i32"))
+        quiet = self.binary("or", high, self.constant(0x40, "i32"))
+        is_nan = self.compare("fcmp uno", x, x)
+        return self.convert("trunc", self.select(is_nan, quiet, rounded), "i16")
+
+    def _to_register(self, x: Value, dtype: DType) -> Value:
+        if dtype is bool_:
+            return self.compare("icmp ne", x, self.constant(0, "i8"))
+        if dtype is float16:
+            return self.convert("fpext", x, "float")
+        if dtype is bfloat16:
+            bits = self.convert("zext", x, "i32")
+            shifted = self.binary("shl", bits, self.constant(16, "i32"))
+            return self.convert("bitcast", shifted, "float")
+        return x
+
+    def _to_memory(self, x: Value, dtype: DType) -> Value:
+        if dtype is bool_:
+            return self.convert("zext", x, "i8")
+        if dtype is float16:
+            return self.convert("fptrunc", x, "half")
+        return self._bfloat16(x) if dtype is bfloat16 else x
+
+    # --- indices ---
+
+    def integer(self, value: int) -> _Linear:
+        """A constant."""
+        return _Linear(value)
+
+    def vector(self, start: Any, lanes: int) -> _Linear:
+        """Indices from a scalar one on."""
+        return _Linear(start.base, 1, lanes)
+
+    def restrict(self, active: int | None) -> None:
+        """Load and store the first lanes only."""
+        self._active = active
+
+    def index_of(self, value: Value, dtype: DType) -> Any:
+        """As 64 bits; indices are below 2**63."""
+        wide = value
+        if value.type != "i64":
+            wide = self.convert("sext" if dtype.kind == "i" else "zext", value, "i64")
+        return wide if wide.lanes > 1 else _Linear(wide.text)
+
+    def value_of(self, index: Any, dtype: DType) -> Value:
+        """The index of each lane, if it has several."""
+        target = _REGISTER_TYPES[dtype]
+        value = self._lane_values(index)
+        return value if target == "i64" else self.convert("trunc", value, target)
+
+    def add(self, a: Any, b: Any) -> Any:
+        """The sum, whose lanes are a progression if those of both are."""
+        if isinstance(a, _Linear) and isinstance(b, _Linear):
+            base = self._arithmetic("add nsw", a.base, b.base)
+            return _Linear(base, a.step + b.step, max(a.lanes, b.lanes))
+        return self.binary("add", self._lane_values(a), self._lane_values(b))
+
+    def multiply(self, a: Any, b: Any) -> Any:
+        """The product; `b` is the same in each lane."""
+        if isinstance(a, _Linear) and isinstance(b.base, int):
+            return _Linear(self._arithmetic("mul nsw", a.base, b.base), a.step * b.base, a.lanes)
+        return self.binary("mul", self._lane_values(a), self._lane_values(b))
+
+    def divide(self, a: Any, b: int) -> Any:
+        """The quotient of a scalar index."""
+        return _Linear(self._arithmetic("udiv", a.base, b))
+
+    def remainder(self, a: Any, b: int) -> Any:
+        """The remainder of a scalar index."""
+        return _Linear(self._arithmetic("urem", a.base, b))
+
+    def minimum(self, a: Any, b: Any) -> Any:
+        """The smaller one of scalar indices."""
+        if isinstance(a.base, int) and isinstance(b.base, int):
+            return _Linear(min(a.base, b.base))
+        arguments = f"i64 {a.base}, i64 {b.base}"
+        return _Linear(self.call("llvm.smin.i64", arguments, "i64").text)
+
+    def less(self, a: Any, b: Any) -> Value:
+        """A comparison of scalar indices."""
+        return self.emit(f"icmp slt i64 {a.base}, {b.base}", "i1")
+
+    def _arithmetic(self, instruction: str, a: int | str, b: int | str) -> int | str:
+        """Integer arithmetic, at once where both are constants."""
+        name = instruction.split()[0]
+        if isinstance(a, int) and isinstance(b, int):
+            return {"add": a + b, "mul": a * b, "udiv": a // max(b, 1), "urem": a % max(b, 1)}[name]
+        if name == "add" and 0 in {a, b}:
+            return b if a == 0 else a
+        if name == "mul":
+            if 0 in {a, b}:
+                return 0
+            if 1 in {a, b}:
+                return b if a == 1 else a
+        return self.emit(f"{instruction} i64 {a}, {b}", "i64").text
+
+    def _lane_values(self, index: Any) -> Value:
+        """An index as a value."""
+        if isinstance(index, Value):
+            return index
+        base = Value(str(index.base), "i64")
+        if index.lanes == 1:
+            return base
+        steps = ", ".join([f"i64 {lane * index.step}" for lane in range(index.lanes)])
+        return self.binary("add", base, Value(f"<{steps}>", "i64", index.lanes))
+
+    # --- memory ---
+
+    def load(self, input: int, index: Any, dtype: DType, guard: Value | None = None) -> Value:
+        """An element for each lane."""
+        return self._load(f"%in{input}", index, dtype, guard)
+
+    def store(self, output: int, index: Any, value: Value, dtype: DType) -> None:
+        """An element for each lane."""
+        self._store(f"%out{output}", index, value, dtype)
+
+    def _load(self, pointer: str, index: Any, dtype: DType, guard: Value | None) -> Value:
+        memory, size = _MEMORY_TYPES[dtype], dtype.itemsize
+        lanes = max(index.lanes, guard.lanes if guard is not None else 1)
+        if guard is None and isinstance(index, _Linear):
+            if index.step == 0:
+                address = self._address(pointer, memory, index.base)
+                found = self.emit(f"load {memory}, ptr {address}, align {size}", memory)
+                return self._to_register(found, dtype)
+            if index.step == 1 and self._active is None:
+                address = self._address(pointer, memory, index.base)
+                text = f"load {_full(memory, lanes)}, ptr {address}, align {size}"
+                return self._to_register(self.emit(text, memory, lanes), dtype)
+        if lanes == 1:
+            return self._guarded_load(pointer, index, dtype, guard)
+        mask = self._mask(lanes, guard)
+        full = _full(memory, lanes)
+        suffix = _suffix(memory, lanes)
+        if isinstance(index, _Linear) and index.step == 1:
+            address = self._address(pointer, memory, index.base)
+            arguments = f"ptr {address}, i32 {size}, {mask.typed}, {full} zeroinitializer"
+            found = self.call(f"llvm.masked.load.{suffix}.p0", arguments, memory, lanes)
+        else:
+            addresses = self._addresses(pointer, memory, index, lanes)
+            arguments = f"{addresses}, i32 {size}, {mask.typed}, {full} zeroinitializer"
+            name = f"llvm.masked.gather.{suffix}.v{lanes}p0"
+            found = self.call(name, arguments, memory, lanes)
+        return self._to_register(found, dtype)
+
+    def _guarded_load(
+        self, pointer: str, index: Any, dtype: DType, guard: Value | None
+    ) -> Value:
+        """An element, or 0."""
+        assert guard is not None
+        variable = self.variable(self.constant(0, _REGISTER_TYPES[dtype]), dtype)
+        with self.when(guard):
+            self.set(variable, self._load(pointer, index, dtype, None))
+        return self.get(variable)
+
+    def _store(self, pointer: str, index: Any, value: Value, dtype: DType) -> None:
+        memory, size = _MEMORY_TYPES[dtype], dtype.itemsize
+        value = self._to_memory(value, dtype)
+        lanes = index.lanes
+        linear = isinstance(index, _Linear)
+        value = self.splat(value, lanes) if lanes > 1 else value
+        if lanes == 1 or (linear and index.step == 1 and self._active is None):
+            base = index.base if linear else index.text
+            address = self._address(pointer, memory, base)
+            self._lines.append(f"  store {value.typed}, ptr {address}, align {size}")
+            return
+        mask, suffix = self._mask(lanes, None), _suffix(memory, lanes)
+        if linear and index.step == 1:
+            name = f"llvm.masked.store.{suffix}.p0"
+            target = f"ptr {self._address(pointer, memory, index.base)}"
+        else:
+            name = f"llvm.masked.scatter.{suffix}.v{lanes}p0"
+            target = self._addresses(pointer, memory, index, lanes)
+        arguments = f"{value.typed}, {target}, i32 {size}, {mask.typed}"
+        types = ", ".join([_type_of(one) for one in _split(arguments)])
+        self.declarations[name] = f"declare void @{name}({types})"
+        self._lines.append(f"  call void @{name}({arguments})")
+
+    def _address(self, pointer: str, memory: str, base: int | str) -> str:
+        if base == 0:
+            return pointer
+        return self.emit(f"getelementptr inbounds {memory}, ptr {pointer}, i64 {base}", "ptr").text
+
+    def _addresses(self, pointer: str, memory: str, index: Any, lanes: int) -> str:
+        indices = self.splat(self._lane_values(index), lanes)
+        text = f"getelementptr {memory}, ptr {pointer}, {indices.typed}"
+        return self.emit(text, "ptr", lanes).typed
+
+    def _mask(self, lanes: int, guard: Value | None) -> Value:
+        """Which lanes are loaded or stored."""
+        if self._active is None:
+            mask = Value("splat (i1 true)", "i1", lanes)
+        else:
+            bits = ", ".join([f"i1 {int(lane < self._active)}" for lane in range(lanes)])
+            mask = Value(f"<{bits}>", "i1", lanes)
+        return mask if guard is None else self.binary("and", mask, guard)
+
+    # --- variables ---
+
+    def variable(self, initial: Value, dtype: DType) -> _Variable:
+        """On the stack, from where LLVM moves it to a register."""
+        del dtype
+        made = self._allocate(initial.full_type)
+        variable = _Variable(made, initial.type, initial.lanes)
+        self.set(variable, initial)
+        return variable
+
+    def _allocate(self, type: str, count: int = 1) -> str:
+        name = f"%a{len(self._variables)}"
+        self._variables.append(f"  {name} = alloca {type}, i64 {count}, align 64")
+        return name
+
+    def get(self, variable: _Variable) -> Value:
+        """The value now."""
+        full = _full(variable.type, variable.lanes)
+        return self.emit(f"load {full}, ptr {variable.pointer}", variable.type, variable.lanes)
+
+    def set(self, variable: _Variable, value: Value) -> None:
+        """Assign."""
+        value = self.splat(value, variable.lanes)
+        self._lines.append(f"  store {value.typed}, ptr {variable.pointer}")
+
+    def array(self, count: int, dtype: DType) -> tuple[str, DType]:
+        """On the stack; of 16-bit floats as float32."""
+        held = float32 if dtype in {float16, bfloat16} else dtype
+        return self._allocate(_MEMORY_TYPES[held], count), held
+
+    def element(self, array: tuple[str, DType], index: Any) -> Value:
+        """An element for each lane."""
+        return self._load(array[0], index, array[1], None)
+
+    def set_element(self, array: tuple[str, DType], index: Any, value: Value) -> None:
+        """An element for each lane."""
+        self._store(array[0], index, value, array[1])
+
+    # --- reductions ---
+
+    def identity(self, kind: str, dtype: DType, lanes: int) -> Value:
+        """0, 1, or the smallest or largest value."""
+        type = _REGISTER_TYPES[dtype]
+        if kind in {"sum", "product"}:
+            return self.constant(kind == "product", type, lanes)
+        if dtype.kind == "f":
+            return self.constant(-math.inf if kind == "max" else math.inf, type, lanes)
+        bits = int(type[1:])
+        if dtype.kind == "i":
+            value = 1 << (bits - 1) if kind == "max" else (1 << (bits - 1)) - 1
+        else:
+            value = 0 if kind == "max" else (1 << bits) - 1
+        return self.constant(value, type, lanes)
+
+    def combine(self, kind: str, a: Value, b: Value, dtype: DType) -> Value:
+        """Of two values of one dtype."""
+        a, b = self.same_lanes(a, b)
+        if dtype.kind == "f":
+            if kind in {"max", "min"}:
+                return self._extreme({"max": "maximum", "min": "minimum"}[kind], a, b)
+            return self.binary(f"{'fadd' if kind == 'sum' else 'fmul'} contract", a, b)
+        if dtype is bool_:
+            return self.binary("or" if kind == "max" else "and", a, b)
+        if kind in {"sum", "product"}:
+            return self.binary("add" if kind == "sum" else "mul", a, b)
+        return self.intrinsic(f"{'s' if dtype.kind == 'i' else 'u'}{kind}", a, b)
+
+    def active(self, kind: str, value: Value, dtype: DType, lanes: int) -> Value:
+        """A value of all lanes, with the identity in those that are not loaded."""
+        value = self.splat(value, lanes)
+        if self._active is None:
+            return value
+        return self.select(self._mask(lanes, None), value, self.identity(kind, dtype, lanes))
+
+    def total(self, kind: str, value: Value, dtype: DType) -> Value:
+        """Halves are combined until one lane is left."""
+        while value.lanes > 1:
+            half = value.lanes // 2
+            parts = []
+            for start in (0, half):
+                lanes = ", ".join([f"i32 {start + lane}" for lane in range(half)])
+                text = f"shufflevector {value.typed}, {value.full_type} poison, <{half} x i32> <{lanes}>"
+                if half == 1:
+                    text = f"extractelement {value.typed}, i32 {start}"
+                parts.append(self.emit(text, value.type, half))
+            value = self.combine(kind, parts[0], parts[1], dtype)
+        return value
+
+    # --- control ---
+
+    @contextlib.contextmanager
+    def loop(self, start: Any, stop: Any, step: int = 1, kind: str = "serial") -> Iterator[Any]:
+        """A loop, whose index is a scalar."""
+        del kind
+        self._count += 1
+        label, before = f"loop{self._count}", self._block
+        index, after = f"%i{self._count}", f"%n{self._count}"
+        self._lines += [
+            f"  br label %{label}",
+            f"{label}:",
+            f"  {index} = phi i64 [{start.base}, %{before}], [{after}, %{label}.next]",
+            f"  %c{label} = icmp slt i64 {index}, {stop.base}",
+            f"  br i1 %c{label}, label %{label}.body, label %{label}.end",
+            f"{label}.body:",
+        ]
+        self._block = f"{label}.body"
+        yield _Linear(index)
+        self._lines += [
+            f"  br label %{label}.next",
+            f"{label}.next:",
+            f"  {after} = add nsw i64 {index}, {step}",
+            f"  br label %{label}",
+            f"{label}.end:",
+        ]
+        self._block = f"{label}.end"
+
+    @contextlib.contextmanager
+    def when(self, condition: Value) -> Iterator[None]:
+        """Statements that run under a condition."""
+        self._count += 1
+        label = f"when{self._count}"
+        self._lines += [
+            f"  br i1 {condition.text}, label %{label}, label %{label}.end",
+            f"{label}:",
+        ]
+        self._block = label
+        yield
+        self._lines += [f"  br label %{label}.end", f"{label}.end:"]
+        self._block = f"{label}.end"
+
+
+def _full(type: str, lanes: int) -> str:
+    return type if lanes == 1 else f"<{lanes} x {type}>"
+
+
+def _suffix(type: str, lanes: int) -> str:
+    name = {"float": "f32", "double": "f64", "half": "f16"}.get(type, type)
+    return name if lanes == 1 else f"v{lanes}{name}"
+
+
+def _number(value: float, type: str) -> str:
+    if type in {"float", "double"}:
+        if type == "float":
+            value = struct.unpack("f", struct.pack("f", value))[0] if abs(value) < 3.5e38 else value
+        return "0x" + struct.pack(">d", value).hex().upper()
+    return str(int(value))
+
+
+def _split(arguments: str) -> list[str]:
+    """Arguments at the commas that are in no brackets."""
+    parts, depth, start = [], 0, 0
+    for position, letter in enumerate(arguments):
+        depth += (letter in "<(") - (letter in ">)")
+        if letter == "," and not depth:
+            parts.append(arguments[start:position].strip())
+            start = position + 1
+    return [*parts, arguments[start:].strip()]
+
+
+def _type_of(argument: str) -> str:
+    """The type of an argument with its type."""
+    if argument.startswith("<"):
+        return argument[: argument.index(">") + 1]
+    return argument.split(" ", 1)[0]
