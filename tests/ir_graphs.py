@@ -109,7 +109,7 @@ def sample_operands(known: OpSamples, one: Sample) -> list[Any]:
     found = []
     for spec, operand in zip(known.op.operands.values(), one.operands, strict=True):
         metas = [
-            Meta(array.shape, tested if spec.promotes else DType.of(array.dtype))
+            Meta(array.shape, tested if spec.promotes or spec.is_list else DType.of(array.dtype))
             if isinstance(array, np.ndarray)
             else array
             for array in (operand if spec.is_list else [operand])

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from burn.autodiff.graph import AutodiffTensor, Node, Output, Parent, Rule
-from burn.autodiff.recording_state import recording, records
+from burn.autodiff.recording_state import custom_node, recording, records
 from burn.errors import UnsupportedOpError
 from burn.ops import Op, OpTable, Tag
 from burn.ops.signature import Primitive
@@ -39,6 +39,8 @@ class RecordingTable(DecoratorTable):
             return wrapping(inner, self._untracked)
         if Tag.NO_GRADIENT in definition.tags:
             return wrapping(inner, self._unwrapped)
+        if definition.linearize is not None:
+            return self._linearized(definition, inner)
         if definition.vjp is None:
             return wrapping(inner, functools.partial(self._decomposed, definition))
         rule = self._rule(definition)
@@ -120,6 +122,42 @@ class RecordingTable(DecoratorTable):
 
         return call
 
+    def _linearized(self, definition: Op, inner: Callable[..., Any]) -> Callable[..., Any]:
+        """An op that says itself how it runs on tracked operands."""
+        linearize: Any = definition.linearize
+        unwrapped = self._unwrapped(inner)
+        decomposed = self._decomposed(definition, inner)
+
+        def call(*operands: Primitive, **attrs: Any) -> Any:
+            if not any(map(self._is_own, operands)):
+                return inner(*operands, **attrs)
+            if not records(self.tensor_type, operands):
+                return unwrapped(*operands, **attrs)
+            parents = [self._parent(operand) for operand in operands]
+            linear = linearize(
+                self.below, tuple(map(_needs, parents)), *map(self._unwrap, operands), **attrs
+            )
+            if linear is NotImplemented:
+                return decomposed(*operands, **attrs)
+            outputs, tracked, pull = linear
+            if not tracked:
+                return outputs
+            nodes = [one for parent in parents for one in _parts_of(parent) if one is not None]
+            made = custom_node(
+                self.tensor_type,
+                nodes,
+                [outputs[index] for index in tracked],
+                pull,
+                self.below,
+                definition.name,
+            )
+            found = list(outputs)
+            for index, tensor in zip(tracked, made, strict=True):
+                found[index] = tensor
+            return tuple(found)
+
+        return call
+
     def _computed(self, result: Any, operands: Sequence[Primitive]) -> Any:
         """The outputs of a decomposition; an operand among them gets a node: it may be a leaf."""
         if isinstance(result, tuple):
@@ -191,6 +229,10 @@ def _needs(parent: Parent) -> bool | tuple[bool, ...]:
     if isinstance(parent, tuple):
         return tuple([one is not None for one in parent])
     return parent is not None
+
+
+def _parts_of(parent: Parent) -> Sequence[Node | None]:
+    return parent if isinstance(parent, tuple) else (parent,)
 
 
 def _parts(operand: Primitive) -> Sequence[Primitive]:

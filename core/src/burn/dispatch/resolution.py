@@ -170,6 +170,10 @@ def _converter(
     if operand is None:
         return _identity
     if not spec.promotes:
+        if spec.is_list:
+            for one in operand:
+                check_kind(name, spec, one)
+            return _primitives
         check_kind(name, spec, operand)
         return _primitive
     if dtype is None:

@@ -10,12 +10,13 @@ import numpy as np
 
 from burn.dtype import DType
 from burn.errors import GraphError
-from burn.ir.graph import OperationIr, ScalarIr, Status, TensorIr
+from burn.ir.graph import GraphIr, OperationIr, ScalarIr, Status, TensorIr
 from burn.ops import REGISTRY, Attribute, Op, Operand, Role
 
 __all__ = [
     "INTEGER_BITS",
     "MAX_AXES",
+    "MAX_GRAPHS",
     "check_operation",
     "check_scalar",
     "check_tensor",
@@ -25,6 +26,9 @@ __all__ = [
 
 MAX_AXES: Final = 64
 """Number of axes that a tensor has at most, which is NumPy's limit."""
+
+MAX_GRAPHS: Final = 16
+"""Number of programs within each other: of the bodies of loops within loops."""
 
 INTEGER_BITS: Final = 256
 """Number of bits of the integers that text and bytes hold: an offset of random numbers has 130."""
@@ -110,7 +114,8 @@ def check_operation(operation: OperationIr) -> Op:
     for name, attribute in definition.attributes.items():
         if attribute.required and name not in operation.attributes:
             raise GraphError(f"needs the attribute {name!r}")
-    _check_outputs(definition.output_names(operation.inputs), operation.outputs)
+    names = definition.output_names(operation.inputs, operation.attributes)
+    _check_outputs(names, operation.outputs)
     return definition
 
 
@@ -155,4 +160,6 @@ def _check_attribute(attribute: Attribute, value: Any) -> None:
         return
     if isinstance(value, (tuple, list)) and len(value) > MAX_AXES:
         raise GraphError(f"{attribute.name} has {len(value)} items", hint=f"At most {MAX_AXES}")
+    if attribute.role is Role.GRAPH and not isinstance(value, GraphIr):
+        raise GraphError(f"{attribute.name} must be a GraphIr, not {shown(value)}")
     attribute.check(value)

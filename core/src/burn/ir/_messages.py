@@ -13,8 +13,15 @@ import numpy.typing as npt
 from burn import errors
 from burn.dtype import DType
 from burn.errors import BurnError, ExecutionError, GraphError
-from burn.ir._forms import INTEGER_BITS, check_operation, check_tensor, is_id, shown
-from burn.ir.check import check
+from burn.ir._forms import (
+    INTEGER_BITS,
+    MAX_GRAPHS,
+    check_operation,
+    check_tensor,
+    is_id,
+    shown,
+)
+from burn.ir.check import check, check_bodies
 from burn.ir.graph import (
     Constant,
     Draw,
@@ -133,10 +140,16 @@ class Writer:
     def _values(self, data: TensorData) -> Any:
         return _DATA, self._data(data)
 
-    def _operation(self, operation: OperationIr) -> Any:
+    def _operation(self, operation: OperationIr, depth: int = 0) -> Any:
+        if depth >= MAX_GRAPHS:
+            raise GraphError(f"there are more than {MAX_GRAPHS} programs within each other")
         name, inputs, attributes, outputs, source = operation
         line = self.sources.setdefault(source, len(self.sources))
-        return _OPERATION, name, inputs, dict(attributes), outputs, line
+        values = {
+            key: self._parts(value, depth + 1) if isinstance(value, GraphIr) else value
+            for key, value in attributes.items()
+        }
+        return _OPERATION, name, inputs, values, outputs, line
 
     def _data(self, data: TensorData) -> int:
         """The number of some values among those of the frame."""
@@ -146,11 +159,17 @@ class Writer:
 
     def _graph(self, graph: GraphIr) -> Any:
         check(graph)
+        return self._parts(graph, 0)
+
+    def _parts(self, graph: GraphIr, depth: int) -> Any:
         return (
             _GRAPH,
             graph.inputs,
             [(tensor, self._data(data)) for tensor, data in graph.constants],
-            [one.id if isinstance(one, Drop) else self._operation(one) for one in graph.operations],
+            [
+                one.id if isinstance(one, Drop) else self._operation(one, depth)
+                for one in graph.operations
+            ],
             graph.outputs,
             graph.draw,
         )
@@ -204,14 +223,18 @@ class Reader:
             raise GraphError(f"a message holds no {kind.__name__}")
         tag, *fields = packed
         if tag == _OPERATION:
-            return self._operation(*fields)
+            operation = self._operation(0, *fields)
+            check_bodies(operation)
+            return operation
         if tag == _LIST:
             return [self._read(one, depth + 1) for one in fields]
         if tag == _TUPLE:
             return tuple([self._read(one, depth + 1) for one in fields])
         return _READERS[tag](self, *fields)
 
-    def _operation(self, name: Any, inputs: Any, attributes: Any, outputs: Any, line: Any) -> Any:
+    def _operation(
+        self, depth: int, name: Any, inputs: Any, attributes: Any, outputs: Any, line: Any
+    ) -> OperationIr:
         if attributes.__class__ is not dict:
             raise GraphError(f"the attributes of {shown(name)} are {shown(attributes)}")
         definition = REGISTRY.get(name)
@@ -219,6 +242,11 @@ class Reader:
             known = definition and definition.attributes.get(key)
             if known and known.role is Role.DTYPE and value is not None:
                 attributes[key] = dtype_of(value)
+            elif known and known.role is Role.GRAPH:
+                tag, *fields = value
+                if tag != _GRAPH or depth >= MAX_GRAPHS:
+                    raise GraphError(f"{key} of {shown(name)} is no program")
+                attributes[key] = self._parts(depth + 1, *fields)
         operation = OperationIr(
             name,
             tuple([_operand(one) if one.__class__ is tuple else one for one in inputs]),
@@ -250,26 +278,29 @@ class Reader:
             raise GraphError("the parts of an error are strings")
         return kind(rule, hint=hint, operation=operation)  # type: ignore[misc]  # __all__ has classes alone
 
-    def _graph(
-        self, inputs: Any, constants: Any, operations: Any, outputs: Any, draw: Any
-    ) -> GraphIr:
-        graph = GraphIr(
-            tuple([one if isinstance(one, ScalarIr) else _tensor(one) for one in inputs]),
-            tuple([Constant(_tensor(one), self._data(index)) for one, index in constants]),
-            tuple([self._step(one) for one in operations]),
-            tuple([_tensor(one) for one in outputs]),
-            None if draw is None else Draw(*draw),
-        )
+    def _graph(self, *fields: Any) -> GraphIr:
+        graph = self._parts(0, *fields)
         check(graph)
         return graph
 
-    def _step(self, packed: Any) -> OperationIr | Drop:
+    def _parts(
+        self, depth: int, inputs: Any, constants: Any, operations: Any, outputs: Any, draw: Any
+    ) -> GraphIr:
+        return GraphIr(
+            tuple([one if isinstance(one, ScalarIr) else _tensor(one) for one in inputs]),
+            tuple([Constant(_tensor(one), self._data(index)) for one, index in constants]),
+            tuple([self._step(depth, one) for one in operations]),
+            tuple([_tensor(one) for one in outputs]),
+            None if draw is None else Draw(*draw),
+        )
+
+    def _step(self, depth: int, packed: Any) -> OperationIr | Drop:
         if packed.__class__ is not tuple:
             return self._drop(packed)
         tag, *fields = packed
         if tag != _OPERATION:
             raise GraphError("a graph has operations and drops alone")
-        return self._operation(*fields)  # type: ignore[no-any-return]  # it makes one
+        return self._operation(depth, *fields)
 
 
 _READERS: Final[dict[int, Callable[..., Any]]] = {

@@ -16,7 +16,7 @@ _TOKEN: Final = re.compile(
     r"""(?P<space>[ \t\r]+)
     | (?P<number>[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?)
     | (?P<name>[A-Za-z_][A-Za-z0-9_]*)
-    | (?P<id>[%$][0-9]+)
+    | (?P<id>[%$@][0-9]+)
     | (?P<string>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")
     | (?P<source>\#.*)
     | (?P<symbol>\.\.\.|[()\[\],=:+!?-])""",
@@ -86,7 +86,7 @@ class Line:
         return self.next()
 
     def id(self, sign: str) -> int:
-        """Take the number of a tensor, after ``%``, or of a scalar, after ``$``."""
+        """Take the number of a tensor, after ``%``, a scalar, after ``$``, or a program, ``@``."""
         if self.kind != "id" or self.text[0] != sign:
             self.fail()
         return _integer(self.next()[1:])

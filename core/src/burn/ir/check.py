@@ -6,7 +6,14 @@ from dataclasses import replace
 from typing import Any
 
 from burn.errors import BurnError, GraphError
-from burn.ir._forms import check_operation, check_scalar, check_tensor, is_id, shown
+from burn.ir._forms import (
+    MAX_GRAPHS,
+    check_operation,
+    check_scalar,
+    check_tensor,
+    is_id,
+    shown,
+)
 from burn.ir._operands import infer, tensors_among
 from burn.ir.graph import (
     Constant,
@@ -21,7 +28,7 @@ from burn.ir.graph import (
 )
 from burn.ops import Meta, Op, Tag
 
-__all__ = ["check", "with_last_uses"]
+__all__ = ["check", "check_bodies", "with_last_uses"]
 
 
 def check(graph: GraphIr) -> None:
@@ -31,7 +38,7 @@ def check(graph: GraphIr) -> None:
     what `Op.infer` gives. Each tensor is defined once, before it is used, and not used after it was
     dropped or used for the last time; inputs and constants are never dropped or overwritten. Each
     scalar is declared. Constants have values of their shape and dtype. A graph whose lengths
-    depend on data can only return them.
+    depend on data can only return them. All that holds for the programs that operations run, too.
 
     Parameters
     ----------
@@ -54,7 +61,37 @@ def check(graph: GraphIr) -> None:
     Traceback (most recent call last):
     burn.errors.GraphError: operation 0, exp: %1 is recorded as float32[4], and is float32[3]
     """
-    scope = _Scope()
+    _check(graph, 0)
+
+
+def check_bodies(operation: OperationIr, depth: int = 0) -> None:
+    """Raise unless the programs that an operation runs are correct.
+
+    Parameters
+    ----------
+    operation : OperationIr
+        The operation.
+    depth : int
+        Number of programs that it is part of, beside one.
+
+    Raises
+    ------
+    GraphError
+        If one breaks a rule.
+    """
+    for name, value in operation.attributes.items():
+        if isinstance(value, GraphIr):
+            try:
+                _check(value, depth + 1)
+            except GraphError as error:
+                error.operation = f"{name}: {error.operation}" if error.operation else name
+                raise
+
+
+def _check(graph: GraphIr, depth: int) -> None:
+    if depth >= MAX_GRAPHS:
+        raise GraphError(f"there are more than {MAX_GRAPHS} programs within each other")
+    scope = _Scope(depth)
     location = ""
     try:
         location = "inputs"
@@ -160,7 +197,8 @@ def _checked(constant: Constant) -> TensorIr:
 class _Scope:
     """What is defined at one point of a program."""
 
-    def __init__(self) -> None:
+    def __init__(self, depth: int) -> None:
+        self.depth = depth
         self.alive: dict[int, TensorIr] = {}
         self.gone: dict[int, str] = {}
         self.scalars: dict[int, ScalarIr] = {}
@@ -236,6 +274,7 @@ class _Scope:
                 declared = self.scalars.get(value.id)
                 if declared is None or declared.kind is not value.kind:
                     raise GraphError(f"no {value.kind.__name__} ${value.id} is declared")
+        check_bodies(operation, self.depth)
         metas = _inferred(definition, operation)
         for tensor, meta in zip(operation.outputs, metas, strict=True):
             if (tensor.shape, tensor.dtype) != meta:

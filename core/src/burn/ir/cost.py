@@ -2,6 +2,8 @@
 
 The operations of a call, by the first of these that says it:
 
+- An op that runs programs says what these cost: a loop that of each iteration, or of one where
+  their number is not known, and a branch that of the larger program.
 - An op without a float among its outputs has none: comparisons, indices, integers, flags.
 - Its own rule, ``@name.cost``, in its definition.
 - A view has none.
@@ -25,8 +27,8 @@ from burn.device_id import DeviceId
 from burn.dtype import DType, DTypeUsage, Kind
 from burn.errors import UnsupportedOpError
 from burn.ir._operands import metas_of
-from burn.ir.graph import GraphIr, OperationIr, ScalarIr
-from burn.ops import REGISTRY, Meta, Op, OpTable, Tag, size
+from burn.ir.graph import GraphIr, OperationIr, ScalarIr, with_example_scalars
+from burn.ops import REGISTRY, Meta, Op, OpTable, Role, Tag, size
 from burn.tensor_data import TensorData
 
 __all__ = ["Cost", "GraphCost", "OpCost", "OperationCost", "cost", "graph_cost"]
@@ -262,6 +264,10 @@ def _call(
     definition: Op, operands: Sequence[Any], attributes: Mapping[str, Any]
 ) -> tuple[Any, Cost]:
     """The metadata of the outputs of a call, and its cost."""
+    if any(one.role is Role.GRAPH for one in definition.attributes.values()):
+        output = definition.infer(*operands, **with_example_scalars(attributes))
+        rule: Any = definition.flops
+        return output, Cost(*rule(output, *operands, **attributes))
     return _kept(
         definition,
         tuple(map(_frozen, operands)),

@@ -86,10 +86,12 @@ class Execution:
 
     def describe(self, error: BaseException) -> str:
         """The operation that raised an exception, as in a message."""
+        operation = None
         step = error.__traceback__
-        while step is not None and step.tb_frame.f_code is not self._run.__code__:
+        while step is not None:  # the innermost: an operation may run a program
+            if step.tb_frame.f_code.co_filename == PROGRAM:
+                operation = step.tb_frame.f_globals["by_line"].get(step.tb_lineno, operation)
             step = step.tb_next
-        operation = None if step is None else self._by_line.get(step.tb_lineno)
         return "a program" if operation is None else operation.describe()
 
     @functools.cached_property
@@ -132,10 +134,10 @@ class Execution:
                 lines.append(f"    {self._line(operation, len(lines))}")
                 by_line[len(lines)] = operation
         lines.append(f"    return ({''.join(f'{_name(one)}, ' for one in graph.outputs)})")
-        self._by_line = by_line
         # A graph consists of numbers and of names of ops, so its text has no code of others.
         exec(compile("\n".join(lines), PROGRAM, "exec"), names)  # noqa: S102 — see above
         run = names.pop("run")
+        names["by_line"] = by_line
         names["source_at"] = _source_at(run.__code__, by_line)
         return run  # type: ignore[no-any-return]  # a function
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import enum
 import numbers
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, TypeAlias
 
 from burn.aliases import Scalar
 from burn.dtype import DType
@@ -15,6 +15,8 @@ from burn.tensor_data import TensorData
 
 if TYPE_CHECKING:
     from burn.ir.cost import GraphCost
+    from burn.ir.execution import Execution
+    from burn.ops import OpTable
 
 __all__ = [
     "Constant",
@@ -213,6 +215,10 @@ class Draw(NamedTuple):
     words: int
 
 
+_MAX_PREPARED: Final = 16
+"""Number of op tables for which a program is kept ready to run."""
+
+
 class Donation(NamedTuple):
     """An input whose memory a run may overwrite.
 
@@ -255,6 +261,37 @@ class GraphIr:
     outputs: tuple[TensorIr, ...]
     draw: Draw | None = None
     donated: tuple[Donation, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {len(self.operations)} operations>"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {one.name: getattr(self, one.name) for one in fields(self)}
+
+    def prepared(self, table: OpTable) -> Execution:
+        """The program ready to run on an op table, for an op that has it as an attribute.
+
+        It is kept, and several threads may run it at once.
+
+        Parameters
+        ----------
+        table : OpTable
+            What runs it.
+
+        Returns
+        -------
+        Execution
+            What runs it.
+        """
+        from burn.ir.execution import Execution
+
+        kept: dict[OpTable, Execution] = vars(self).setdefault("_prepared_for", {})
+        found = kept.get(table)
+        if found is None:
+            if len(kept) >= _MAX_PREPARED:
+                kept.clear()
+            found = kept[table] = Execution(self, table, specializes=False)
+        return found
 
     def check(self) -> None:
         """Raise unless the program is one that can run; see `burn.ir.check`.

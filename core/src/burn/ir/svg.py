@@ -30,6 +30,7 @@ _STYLE: Final = """
 .burn-graph .page { fill: #ffffff; stroke: none; }
 .burn-graph text { fill: #1f2328; text-anchor: middle; }
 .burn-graph .meta { fill: #59636e; font-size: 11px; }
+.burn-graph .caption { text-anchor: start; }
 .burn-graph rect { fill: #eef4fc; stroke: #5e8fc9; }
 .burn-graph .input rect { fill: #e9f6ec; stroke: #4f9d69; }
 .burn-graph .constant rect { fill: #f4f1ea; stroke: #a08b5b; }
@@ -192,6 +193,35 @@ def draw(graph: GraphIr) -> str:
     str
         The document.
     """
+    pictures = [_drawn(one, caption) for caption, one in _programs(graph, "")]
+    width = max(one[1] for one in pictures)
+    height = sum(one[2] for one in pictures)
+    top, groups = 0.0, []
+    for parts, _, own_height in pictures:
+        groups += [f'<g transform="translate(0 {top:.0f})">', *parts, "</g>"]
+        top += own_height
+    opening = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="burn-graph" role="img" '
+        f'width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}">'
+    )
+    page = '<rect class="page" width="100%" height="100%"/>'
+    return "\n".join([opening, f"<style>{_STYLE}</style>", _ARROW, page, *groups, "</svg>\n"])
+
+
+def _programs(graph: GraphIr, caption: str) -> Iterator[tuple[str, GraphIr]]:
+    """A program and those that its operations run, each with what it is."""
+    yield caption, graph
+    for one in graph.operations:
+        if isinstance(one, OperationIr):
+            for name, value in one.attributes.items():
+                if isinstance(value, GraphIr):
+                    owner = f"{one.name} %{one.outputs[0].id}"
+                    within = f" of {caption}" if caption else ""
+                    yield from _programs(value, f"{name} of {owner}{within}")
+
+
+def _drawn(graph: GraphIr, caption: str) -> tuple[list[str], float, float]:
+    """The elements of the picture of one program below a caption, and its width and height."""
     picture = _Picture(graph)
     boxes = picture.boxes
     widths = [
@@ -199,23 +229,22 @@ def draw(graph: GraphIr) -> str:
         for box in boxes
     ]
     layout = Layout(widths, [box.row for box in boxes], picture.edges)
-    width = layout.width + 2.0 * _MARGIN
+    width = max(layout.width, len(caption) * _TITLE_CHARACTER) + 2.0 * _MARGIN
     height = (max(layout.row, default=0)) * _ROW + _HEIGHT + 2.0 * _MARGIN
     parts = [
-        f"<style>{_STYLE}</style>",
-        _ARROW,
-        '<rect class="page" width="100%" height="100%"/>',
         *_lines(layout, boxes, widths),
         *[
             _shown(box, _MARGIN + x, _top(box.row), box_width)
             for box, x, box_width in zip(boxes, layout.x, widths, strict=False)
         ],
     ]
-    opening = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="burn-graph" role="img" '
-        f'width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}">'
-    )
-    return "\n".join([opening, *parts, "</svg>\n"])
+    if caption:
+        text = (
+            f'<text class="caption" x="{_MARGIN:.0f}" y="{_MARGIN:.0f}">{_escaped(caption)}</text>'
+        )
+        parts = [text, f'<g transform="translate(0 {_MARGIN:.0f})">', *parts, "</g>"]
+        height += _MARGIN
+    return parts, width, height
 
 
 def _top(row: int) -> float:
@@ -297,6 +326,8 @@ def _described(operation: OperationIr) -> str:
 
 
 def _operand(value: Any) -> str:
+    if isinstance(value, GraphIr):
+        return repr(value)
     if isinstance(value, TensorIr):
         return f"%{value.id}"
     if value.__class__ is tuple and any(isinstance(one, TensorIr) for one in value):

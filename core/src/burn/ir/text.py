@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from burn.dtype import DType
 from burn.errors import BurnError, GraphError
-from burn.ir._forms import INTEGER_BITS, shown
+from burn.ir._forms import INTEGER_BITS, MAX_GRAPHS, shown
 from burn.ir._tokens import CONSTANTS, Line, unescaped
 from burn.ir.check import check
 from burn.ir.graph import (
@@ -47,6 +47,10 @@ def write_graph(graph: GraphIr, *, short: bool = False) -> str:
     GraphError
         If an attribute has a value that text cannot hold.
     """
+    return "\n".join(_lines(graph, short=short))
+
+
+def _lines(graph: GraphIr, *, short: bool) -> list[str]:
     lines = [_declaration(one) for one in graph.inputs]
     for tensor, data in graph.constants:
         elided = short and data.array.size > _SHOWN_ELEMENTS
@@ -59,9 +63,14 @@ def write_graph(graph: GraphIr, *, short: bool = False) -> str:
         if isinstance(operation, Drop):
             lines.append(f"drop %{operation.id}")
         else:
-            lines.append(_operation(operation))
+            bodies: list[GraphIr] = []
+            line = _operation(operation, bodies)
+            for number, body in enumerate(bodies):
+                within = [f"  {one}" for one in _lines(body, short=short)]
+                lines += [f"graph @{number}", *within, "end"]
+            lines.append(line)
     lines += [f"output %{tensor.id}" for tensor in graph.outputs]
-    return "\n".join(lines)
+    return lines
 
 
 def _declaration(one: TensorIr | ScalarIr) -> str:
@@ -74,13 +83,19 @@ def _typed(tensor: TensorIr) -> str:
     return f"%{tensor.id}: {tensor}"
 
 
-def _operation(operation: OperationIr) -> str:
+def _operation(operation: OperationIr, bodies: list[GraphIr]) -> str:
+    """The line of an operation; the programs among its attributes are added to `bodies`."""
     outputs = ", ".join(map(_typed, operation.outputs))
     parts = [
         f"[{', '.join(map(_value, one))}]" if one.__class__ is tuple else _value(one)
         for one in operation.inputs
     ]
-    parts += [f"{name}={_value(value)}" for name, value in operation.attributes.items()]
+    for name, value in operation.attributes.items():
+        if isinstance(value, GraphIr):
+            parts.append(f"{name}=@{len(bodies)}")
+            bodies.append(value)
+        else:
+            parts.append(f"{name}={_value(value)}")
     line = f"{outputs} = {operation.name}({', '.join(parts)})"
     source = operation.source
     if not source:
@@ -134,15 +149,34 @@ def parse_graph(text: str) -> GraphIr:
     """
     if not isinstance(text, str):
         raise GraphError(f"the text of a program is a str, not {type(text).__name__}")
-    builder = _Builder()
+    builders = [_Builder()]
     for number, line in enumerate(text.split("\n"), 1):
         try:
-            builder.read(Line(line))
+            _read(builders, Line(line))
         except BurnError as error:
             raise GraphError(error.rule, hint=error.hint, operation=f"line {number}") from None
-    graph = builder.graph()
+    if len(builders) > 1:
+        raise GraphError("a program in the program has no end", hint="It ends with a line: end")
+    graph = builders[0].graph()
     check(graph)
     return graph
+
+
+def _read(builders: list[_Builder], line: Line) -> None:
+    """Add what a line says to the innermost program, or begin or end a program in it."""
+    if line.accept("graph"):
+        if len(builders) == MAX_GRAPHS:
+            raise GraphError(f"there are more than {MAX_GRAPHS} programs within each other")
+        builders.append(_Builder(line.id("@")))
+        line.end()
+    elif line.accept("end"):
+        if len(builders) == 1:
+            raise GraphError("no program in the program ends here")
+        line.end()
+        body = builders.pop()
+        builders[-1].bodies[body.number] = body.graph()
+    else:
+        builders[-1].read(line)
 
 
 _MAX_DEPTH: Final = 4
@@ -150,9 +184,17 @@ _MAX_DEPTH: Final = 4
 
 
 class _Builder:
-    """The parts of a graph that the lines so far have named."""
+    """The parts of a graph that the lines so far have named.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    number : int
+        Its number among the programs in the one around it.
+    """
+
+    def __init__(self, number: int = 0) -> None:
+        self.number = number
+        self.bodies: dict[int, GraphIr] = {}
         self.inputs: list[TensorIr | ScalarIr] = []
         self.constants: list[Constant] = []
         self.operations: list[OperationIr | Drop] = []
@@ -180,7 +222,7 @@ class _Builder:
             if statement is None:
                 raise GraphError(
                     "a line begins with a tensor and its type, or with input, constant, draw, "
-                    "drop or output"
+                    "drop, output, graph or end"
                 )
             statement(self, line)
         line.end()
@@ -290,6 +332,11 @@ class _Builder:
     def _attribute(self, line: Line, depth: int = 0) -> Any:
         if line.kind == "string":
             return unescaped(line.next())
+        if line.text.startswith("@"):
+            id = line.id("@")
+            if depth or id not in self.bodies:
+                raise GraphError(f"no program @{id} is here")
+            return self.bodies.pop(id)
         if line.kind == "id":
             id = line.id("$")
             if id not in self.scalars:

@@ -17,6 +17,7 @@ from burn.ops import (  # noqa: F401 — importing a family registers its ops
     binary_functions,
     comparison,
     complex_numbers,
+    control,
     convolution,
     creation,
     ctc,
@@ -143,6 +144,7 @@ from burn.ops.random import (
 from burn.ops.resampling import InterpolateAttributes, interpolation_maps
 from burn.ops.shapes import broadcast_shapes, check_axis, size
 from burn.ops.signature import (
+    AnyList,
     AnyOperand,
     AnyOrScalar,
     Axes,
@@ -159,6 +161,7 @@ from burn.ops.signature import (
     FloatOperand,
     FloatOrScalar,
     Gradients,
+    Graph,
     IndexOperand,
     InexactOperand,
     InexactOrScalar,
@@ -202,6 +205,7 @@ __all__ = [
     "AdagradAttributes",
     "AdamAttributes",
     "AdanAttributes",
+    "AnyList",
     "AnyOperand",
     "AnyOrScalar",
     "AttentionAttributes",
@@ -233,6 +237,7 @@ __all__ = [
     "FloatOrScalar",
     "FusedSteps",
     "Gradients",
+    "Graph",
     "IndexOperand",
     "InexactOperand",
     "InexactOrScalar",

@@ -179,5 +179,6 @@ _RULES: Final[dict[Role, tuple[str, Callable[[Any], bool]]]] = {
     Role.RUNTIME_INTEGER: _INTEGER,
     Role.RUNTIME_NUMBER: _NUMBER,
     Role.FLAG: ("True or False", lambda value: isinstance(value, bool)),
+    Role.GRAPH: ("a program", lambda value: hasattr(value, "operations")),
 }
 """Description of the values of a role in a message, and a test for them."""

@@ -5,7 +5,8 @@ and dtype rule (`Op.infer`), from the metadata of the operands to that of the ou
 add the other parts: ``@name.decomposition`` (the op computed by other ops) or ``@name.on_host``
 (by NumPy), ``@name.requirement`` (allowed values of attributes), ``@name.gradient`` (the gradient
 rule), ``@name.batching`` (all examples of a batch at once), ``@name.cost`` (its floating-point
-operations), and ``@name.inverse_write`` (for a view: the operand after a write to the output). Such
+operations), ``@name.inverse_write`` (for a view: the operand after a write to the output), and
+``@name.linearization`` (in place of a gradient rule, for an op whose attributes are programs). Such
 a function is called ``_``, and gets the name of the op and the part, as in ``softmax.gradient``::
 
     @op(Tag.ELEMENTWISE)
@@ -119,7 +120,8 @@ class Op:
     attributes : dict of str to Attribute
         The keyword-only attributes.
     outputs : tuple of str
-        Names of the outputs. One with the name of a list operand is as many tensors as that list.
+        Names of the outputs. One with the name of a list operand is as many tensors as that list,
+        one with the name of an attribute that is a program as many as the outputs of that.
     returns_tuple : bool
         Whether a call returns a tuple: of several outputs, or of the tensors of those that are
         lists, one output after the other.
@@ -146,10 +148,16 @@ class Op:
     flops : callable or None
         ``flops(output, *operands, **attributes)``: number of floating-point operations, from
         metadata; `output` is what `infer` returns, and an operation on complex numbers counts once.
+        Of an op that runs programs it returns the number of bytes as well.
         None if it follows from the tags, or is the sum over the decomposition; see `burn.ir.cost`.
     write : callable or None
         ``write(ops, x, value, **attributes)``: `x` after the output of this view op was assigned
         `value`, which has the output's shape and dtype. None if the output is read-only.
+    linearize : callable or None
+        ``linearize(ops, needs, *operands, **attributes)``: the outputs, those that are to be
+        tracked, and a function of the table to compute in and their cotangents (or None) that gives
+        the gradients of the operands that `needs` has as True, in order. `needs` has for each
+        operand whether it is tracked, a tuple of bools for a list.
     """
 
     def __init__(
@@ -168,8 +176,9 @@ class Op:
         self.saves: Saves = ()
         self.requires: Callable[..., None] | None = None
         self.batch: Callable[..., Any] | None = None
-        self.flops: Callable[..., int] | None = None
+        self.flops: Callable[..., Any] | None = None
         self.write: Callable[..., Any] | None = None
+        self.linearize: Callable[..., Any] | None = None
         hints = get_type_hints(rule, include_extras=True)
         self.operands: dict[str, Operand] = {}
         parameters = inspect.signature(rule).parameters.values()
@@ -194,9 +203,13 @@ class Op:
         return not self.tags & (Tag.VIEW | Tag.CREATION) and self.name not in _STORAGE
 
     def _is_list(self, output: str) -> bool:
-        return output in self.operands and self.operands[output].is_list
+        return output in self.attributes or (
+            output in self.operands and self.operands[output].is_list
+        )
 
-    def output_names(self, operands: Sequence[Any]) -> tuple[str, ...]:
+    def output_names(
+        self, operands: Sequence[Any], attributes: Mapping[str, Any] = {}
+    ) -> tuple[str, ...]:
         """The name of each tensor that a call returns: of a list ``name[0]``, ``name[1]``, ...."""
         if not self._has_lists:
             return self.outputs
@@ -204,7 +217,8 @@ class Op:
         names: list[str] = []
         for name in self.outputs:
             if self._is_list(name):
-                names += [f"{name}[{index}]" for index in range(len(given[name]))]
+                parts = attributes[name].outputs if name in attributes else given[name]
+                names += [f"{name}[{index}]" for index in range(len(parts))]
             else:
                 names.append(name)
         return tuple(names)
@@ -244,7 +258,7 @@ class Op:
         self.batch = rename_function(rule, f"{self.name}.batching")
         return self.batch
 
-    def cost(self, rule: Callable[..., int]) -> Callable[..., int]:
+    def cost(self, rule: Callable[..., Any]) -> Callable[..., Any]:
         """Decorator: number of floating-point operations that tags and decomposition misstate."""
         self.flops = rename_function(rule, f"{self.name}.cost")
         return self.flops
@@ -253,6 +267,11 @@ class Op:
         """Decorator: what the operand of a view op is after a write to the output."""
         self.write = rename_function(rule, f"{self.name}.inverse_write")
         return self.write
+
+    def linearization(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+        """Decorator: how to run the op on tracked operands, and its gradients."""
+        self.linearize = rename_function(rule, f"{self.name}.linearization")
+        return self.linearize
 
     def infer(self, *operands: Any, **attributes: Any) -> Any:
         """Metadata of the outputs, from that of the operands; touches no data.

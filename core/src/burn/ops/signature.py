@@ -16,6 +16,7 @@ from burn.aliases import Primitive, Scalar, Shape, Slices
 from burn.dtype import DType, Kind
 
 __all__ = [
+    "AnyList",
     "AnyOperand",
     "AnyOrScalar",
     "Axes",
@@ -32,6 +33,7 @@ __all__ = [
     "FloatOperand",
     "FloatOrScalar",
     "Gradients",
+    "Graph",
     "IndexOperand",
     "InexactOperand",
     "InexactOrScalar",
@@ -129,6 +131,7 @@ OptionalFloat: TypeAlias = Annotated[Meta | None, Operand(Kind.FLOAT, optional=T
 OptionalBool: TypeAlias = Annotated[Meta | None, Operand(Kind.BOOL, promotes=False, optional=True)]
 FloatList: TypeAlias = Annotated[list[Meta], Operand(Kind.FLOAT, is_list=True)]
 TensorList: TypeAlias = Annotated[list[Meta], Operand(Kind.ANY, is_list=True)]
+AnyList: TypeAlias = Annotated[list[Meta], Operand(Kind.ANY, promotes=False, is_list=True)]
 
 
 class Role(enum.Enum):
@@ -185,6 +188,9 @@ class Role(enum.Enum):
     CHOICE = "choice"
     """One of a closed set of strings, which the annotation lists as a ``Literal``."""
 
+    GRAPH = "graph"
+    """A program (`burn.ir.GraphIr`) that the op runs: a branch, the body of a loop."""
+
     @property
     def is_runtime(self) -> bool:
         """Whether the value may differ at each run of a recorded program."""
@@ -208,3 +214,4 @@ FillValue: TypeAlias = Annotated[Scalar, Role.SCALAR]
 RuntimeInteger: TypeAlias = Annotated[int, Role.RUNTIME_INTEGER]
 RuntimeNumber: TypeAlias = Annotated[float, Role.RUNTIME_NUMBER]
 Flag: TypeAlias = Annotated[bool, Role.FLAG]
+Graph: TypeAlias = Annotated[Any, Role.GRAPH]

@@ -52,6 +52,9 @@ class OpTable:
     is_observed: ClassVar[bool] = True
     """Whether observers see its ops: not where other tables run them, or nothing does."""
 
+    is_recorded: bool = False
+    """Whether calls are written down, and no tensor has a value."""
+
     def __new__(cls, *_: Any, **__: Any) -> Self:  # noqa: D102 — see the class
         self = super().__new__(cls)
         observing.watch(self)
@@ -182,6 +185,7 @@ class DecoratorTable(OpTable):
         self.backend = below.backend
         self.device = below.device
         self.dtypes = below.dtypes
+        self.is_recorded = below.is_recorded
 
     def forget(self) -> None:
         """Resolve all ops anew; the table below, which is older, has done so."""

@@ -199,7 +199,7 @@ def _variant(call: Call, chosen: frozenset[int], number: int) -> Call:
 
     specs = call.op.operands.values()
     operands = tuple(
-        map_arrays(partial(changed, promotes=spec.promotes), [operand])[0]
+        map_arrays(partial(changed, promotes=spec.promotes or spec.is_list), [operand])[0]
         if position in chosen
         else operand
         for position, (spec, operand) in enumerate(zip(specs, call.operands, strict=True))

@@ -62,7 +62,7 @@ def check_program(subject: Subject, samples: OpSamples, one: Sample, dtype: DTyp
         }
     for what, outputs in runs.items():
         found = _arrays(outputs)
-        for index, name in enumerate(call.op.output_names(call.operands)):
+        for index, name in enumerate(call.op.output_names(call.operands, call.attributes)):
             pair = found[index], expected[index]
             if _bits(pair[0]) != _bits(pair[1]) and (
                 difference(*pair, DType.of(pair[1].dtype)) or not _varies(eager, index, pair[1])

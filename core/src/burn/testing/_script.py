@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from burn.dtype import DType
+from burn.ir import GraphIr
 from burn.ops import REGISTRY, Meta
 from burn.tensor_data import TensorData
 from burn.testing._compiled import Compiled
@@ -122,7 +123,7 @@ class Transcript:
         """Add a line that gives what an expression returns the names of an op's outputs."""
         definition = REGISTRY[op]
         names = []
-        for _ in definition.output_names(operands):
+        for _ in definition.output_names(operands, attributes):
             names.append(f"x{self._count}")
             self._count += 1
         end = "," if definition.returns_tuple else ""
@@ -214,6 +215,8 @@ def literal(value: Any) -> str:
         return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
     if isinstance(value, list):
         return f"[{', '.join([literal(part) for part in value])}]"
+    if isinstance(value, GraphIr):
+        return f"burn.ir.GraphIr.from_text({value.to_text()!r})"
     return repr(value)
 
 

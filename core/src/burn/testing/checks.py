@@ -93,7 +93,7 @@ def _check_call(
             terms = samples.terms(*call.widened, **call.attributes)
     worst = None
     references = expected_outputs(samples, call)
-    names = call.op.output_names(call.operands)
+    names = call.op.output_names(call.operands, call.attributes)
     for index, (meta, (found, value)) in enumerate(zip(inferred, outputs, strict=True)):
         name = names[index]
         if not (meta.dtype is found.dtype and _agree(meta.shape, found.shape)):

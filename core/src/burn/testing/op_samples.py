@@ -25,6 +25,7 @@ import numpy.typing as npt
 
 from burn.dtype import DType, Kind
 from burn.errors import BurnError
+from burn.ir import GraphIr
 from burn.ops import REGISTRY, Op
 from burn.plugins import registry
 
@@ -38,6 +39,7 @@ __all__ = [
     "Reference",
     "Sample",
     "Terms",
+    "TestedGraph",
     "also_for_complex",
     "error",
     "load_samples",
@@ -73,6 +75,26 @@ INDEX_DTYPE: Final = _Placeholder("INDEX_DTYPE")
 """As an attribute of a sample: the default integer dtype of the device."""
 
 
+class TestedGraph:
+    """As an attribute of a sample: a program on tensors of the dtype that is being tried.
+
+    Parameters
+    ----------
+    text : str
+        Its text, with ``DTYPE`` where that dtype is to be.
+    shape : tuple of int
+        What replaces ``SHAPE`` in it.
+    """
+
+    def __init__(self, text: str, *shape: int) -> None:
+        self._text = text.strip().replace("SHAPE", ", ".join(map(str, shape)))
+
+    @functools.cache  # noqa: B019 — a sample lives as long as its module
+    def of(self, dtype: DType) -> GraphIr:
+        """The program for a dtype."""
+        return GraphIr.from_text(self._text.replace("DTYPE", dtype.name))
+
+
 @dataclass(frozen=True, eq=False)
 class Sample:
     """One call of an op that works.
@@ -84,9 +106,10 @@ class Sample:
     operands : tuple
         NumPy arrays, Python numbers, None, or lists of arrays. An array that is a view (transposed,
         strided, reversed, expanded) is a view on the device too. Arrays for operands that do not
-        promote (indices, masks) keep their dtype, but int64 becomes the device's integer dtype.
+        promote (indices, masks) keep their dtype, but int64 becomes the device's integer dtype;
+        those in lists have the dtype that is tried.
     attributes : dict
-        Attributes of the call; a value may be `TESTED_DTYPE` or `INDEX_DTYPE`.
+        Attributes of the call; a value may be `TESTED_DTYPE`, `INDEX_DTYPE` or a `TestedGraph`.
     kinds : Kind, optional
         For which kinds of dtypes it is meant. Without it `reference` tells from the operands that
         promote: a float makes it a sample for floats, else an integer one for integers (signed
@@ -304,7 +327,11 @@ def resolve_attributes(
     """Attributes with the placeholders filled in."""
     values = {TESTED_DTYPE: tested, INDEX_DTYPE: index}
     return {
-        name: values[value] if isinstance(value, _Placeholder) else value
+        name: values[value]
+        if isinstance(value, _Placeholder)
+        else value.of(tested)
+        if isinstance(value, TestedGraph)
+        else value
         for name, value in attributes.items()
     }
 
@@ -329,7 +356,7 @@ def _kinds_of(definition: Op, one: Sample) -> Kind:
     """Kinds of dtypes for which the operands of a sample are meant."""
     found = set()
     for spec, operand in zip(definition.operands.values(), one.operands, strict=True):
-        if spec.promotes:
+        if spec.promotes or spec.is_list:
             for value in operand if isinstance(operand, list) else [operand]:
                 negative = isinstance(value, int) and value < 0
                 found.add("negative" if negative else np.asarray(value).dtype.kind)

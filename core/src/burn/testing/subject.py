@@ -246,7 +246,7 @@ class Call:
                 return None
             if not isinstance(value, np.ndarray):
                 return to_scalar(value, dtype)
-            if spec.promotes:
+            if spec.promotes or spec.is_list:
                 return value.astype(dtype.numpy)
             return value.astype(index.numpy) if value.dtype == np.int64 else value
 

@@ -14,7 +14,7 @@ from burn.errors import TraceError
 from burn.router import Recorder, RouterTensor
 from burn.transforms.program import Calling
 
-__all__ = ["check_escapes"]
+__all__ = ["check_escapes", "name_of"]
 
 _DEPTH = 8
 """Objects around a tensor that are looked through for one with a name."""
@@ -43,6 +43,11 @@ def check_escapes(recorder: Recorder, operation: str) -> None:
         "a tensor that exists, as in x[...] = value",
         operation=operation,
     )
+
+
+def name_of(x: DispatchTensor, *passed: Any) -> str | None:
+    """How a message names a tensor: by what refers to it, these objects aside."""
+    return _holder(x, _DEPTH, {id(passed), *map(id, [*passed, *_running_frames()])})
 
 
 def _holder(kept: Any, depth: int, passed: set[int]) -> str | None:

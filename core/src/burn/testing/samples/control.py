@@ -1,0 +1,185 @@
+"""Samples of ops that run programs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from burn.errors import ArgumentError, DTypeError, OperandTypeError, ShapeError
+from burn.ir import GraphIr, OperationIr, TensorIr
+from burn.testing.arrays import booleans, floats, strided, transposed
+from burn.testing.op_samples import Array, TestedGraph, error, reference, sample
+
+_TRUE: Final = np.array(True)  # noqa: FBT003 — a value
+_FALSE: Final = np.array(False)  # noqa: FBT003 — a value
+
+_PRODUCT: Final = """
+input %0: DTYPE[SHAPE]
+input %1: DTYPE[SHAPE]
+%2: DTYPE[SHAPE] = multiply(%0, %1)
+output %2
+output %0
+"""
+
+_NEGATIVE: Final = """
+input %0: DTYPE[SHAPE]
+input %1: DTYPE[SHAPE]
+%2: DTYPE[SHAPE] = negative(%1)
+output %2
+output %1
+"""
+
+_IS_SMALL: Final = """
+input %0: DTYPE[]
+input %1: DTYPE[SHAPE]
+input %2: DTYPE[SHAPE]
+%3: bool[] = less(%0, 4.0)
+output %3
+"""
+
+_DOUBLED: Final = """
+input %0: DTYPE[]
+input %1: DTYPE[SHAPE]
+input %2: DTYPE[SHAPE]
+%3: DTYPE[] = multiply(%0, 2.0)
+%4: DTYPE[SHAPE] = multiply(%1, %2)
+output %3
+output %4
+"""
+
+_RECURRENCE: Final = """
+input %0: DTYPE[SHAPE]
+input %1: DTYPE[SHAPE]
+input %2: DTYPE[SHAPE]
+%3: DTYPE[SHAPE] = multiply(%0, %2)
+%4: DTYPE[SHAPE] = add(%3, %1)
+%5: DTYPE[SHAPE] = multiply(%4, %1)
+output %4
+output %5
+"""
+
+_FUNCTIONS: Final[dict[str, Any]] = {
+    "add": np.add,
+    "less": np.less,
+    "multiply": np.multiply,
+    "negative": np.negative,
+}
+
+
+def _run(graph: GraphIr, arrays: Sequence[Any]) -> list[Array]:
+    """The outputs of a program of the functions above."""
+    values = {one.id: array for one, array in zip(graph.inputs, arrays, strict=True)}
+    for one in graph.operations:
+        if isinstance(one, OperationIr):
+            operands = [values[x.id] if isinstance(x, TensorIr) else x for x in one.inputs]
+            values[one.outputs[0].id] = _FUNCTIONS[one.name](*operands)
+    return [values[one.id] for one in graph.outputs]
+
+
+def _branches(*shape: int) -> dict[str, Any]:
+    return {
+        "true_function": TestedGraph(_PRODUCT, *shape),
+        "false_function": TestedGraph(_NEGATIVE, *shape),
+    }
+
+
+@reference(
+    "cond",
+    samples=[
+        sample("true", _TRUE, [floats(3), floats(3, phase=1.0)], **_branches(3)),
+        sample("false", _FALSE, [floats(3), floats(3, phase=1.0)], **_branches(3)),
+        sample("0-d", _TRUE, [floats(), floats()], **_branches()),
+        sample("empty", _FALSE, [floats(0, 2), floats(0, 2)], **_branches(0, 2)),
+        sample(
+            "views", _TRUE, [transposed(floats(2, 3)), strided(floats(2, 3))], **_branches(2, 3)
+        ),
+    ],
+    errors=[
+        error("a predicate with axes", ShapeError, booleans(2), [floats(3)] * 2, **_branches(3)),
+        error("a number", DTypeError, floats(), [floats(3)] * 2, **_branches(3)),
+        error("one operand", OperandTypeError, _TRUE, [floats(3)], **_branches(3)),
+        error("another shape", ShapeError, _TRUE, [floats(4)] * 2, **_branches(3)),
+    ],
+)
+def _(predicate: Array, operands: list[Array], **attributes: Any) -> tuple[Array, ...]:
+    name = "true_function" if predicate else "false_function"
+    return tuple(_run(attributes[name], operands))
+
+
+def _loop(*shape: int) -> dict[str, Any]:
+    return {
+        "condition": TestedGraph(_IS_SMALL, *shape),
+        "body": TestedGraph(_DOUBLED, *shape),
+    }
+
+
+_ONE: Final = np.array(1.0)
+
+
+@reference(
+    "while_loop",
+    samples=[
+        sample("two iterations", [_ONE, floats(3)], [floats(3, phase=1.0)], **_loop(3)),
+        sample("none", [np.array(5.0), floats(3)], [floats(3)], **_loop(3)),
+        sample("empty", [_ONE, floats(0, 2)], [floats(0, 2)], **_loop(0, 2)),
+        sample("views", [_ONE, transposed(floats(2, 3))], [strided(floats(2, 3))], **_loop(2, 3)),
+    ],
+    errors=[
+        error("no captured tensor", OperandTypeError, [_ONE, floats(3)], [], **_loop(3)),
+        error("another shape", ShapeError, [_ONE, floats(4)], [floats(4)], **_loop(3)),
+    ],
+)
+def _(
+    carry: list[Array], captured: list[Array], *, condition: GraphIr, body: GraphIr
+) -> tuple[Array, ...]:
+    while _run(condition, [*carry, *captured])[0]:
+        carry = _run(body, [*carry, *captured])
+    return tuple(carry)
+
+
+def _scan(length: int, *shape: int, **attributes: Any) -> dict[str, Any]:
+    return {"body": TestedGraph(_RECURRENCE, *shape), "length": length, **attributes}
+
+
+@reference(
+    "scan",
+    samples=[
+        sample("forwards", [floats(2)], [floats(3, 2)], [floats(2, phase=1.0)], **_scan(3, 2)),
+        sample("backwards", [floats(2)], [floats(3, 2)], [floats(2)], **_scan(3, 2, reverse=True)),
+        sample("one iteration", [floats()], [floats(1)], [floats()], **_scan(1)),
+        sample("no iteration", [floats(2)], [floats(0, 2)], [floats(2)], **_scan(0, 2)),
+        sample("empty", [floats(0)], [floats(2, 0)], [floats(0)], **_scan(2, 0)),
+        sample(
+            "views",
+            [strided(floats(2))],
+            [transposed(floats(3, 2))],
+            [strided(floats(2, phase=1.0))],
+            **_scan(3, 2),
+        ),
+    ],
+    errors=[
+        error(
+            "another length", ShapeError, [floats(2)], [floats(3, 2)], [floats(2)], **_scan(2, 2)
+        ),
+        error("a negative length", ArgumentError, [floats(2)], [], [floats(2)], **_scan(-1, 2)),
+        error("no xs", OperandTypeError, [floats(2)], [], [floats(2)], **_scan(3, 2)),
+        error("another shape", ShapeError, [floats(3)], [floats(3, 2)], [floats(2)], **_scan(3, 2)),
+    ],
+)
+def _(
+    carry: list[Array],
+    xs: list[Array],
+    captured: list[Array],
+    *,
+    body: GraphIr,
+    length: int,
+    reverse: bool = False,
+) -> tuple[Array, ...]:
+    (state,), (elements,) = carry, xs
+    stacked = np.zeros_like(elements)
+    for step in range(length):
+        position = length - 1 - step if reverse else step
+        state, stacked[position] = _run(body, [state, elements[position], *captured])
+    return state, stacked
