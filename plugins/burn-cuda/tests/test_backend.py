@@ -364,7 +364,7 @@ def test_threads_that_need_one_kernel_at_the_same_time_each_get_it(monkeypatch, 
         together.wait()
         launch = emulated.compiled(source, "one")
         x = np.zeros(1, np.float32)
-        launch((1,), (1,), (x,))
+        launch((1,), (1,), (x,))()
         return float(x[0])
 
     with ThreadPoolExecutor(4) as pool:

@@ -36,6 +36,7 @@ from burn_cuda.scan import ScanOps
 from burn_cuda.softmax import SoftmaxOps
 from burn_cuda.sorting import SortingOps
 from burn_cuda.usage import STORED, usage_of
+from burn_cuda.writing import WritingOps
 
 if TYPE_CHECKING:
     from burn_cuda.runtime import Runtime
@@ -66,6 +67,7 @@ class CudaBackend(
     ResamplingOps,
     ComplexOps,
     ExchangeOps,
+    WritingOps,
 ):
     """NVIDIA GPUs: an object for each device, which reaches those of the others.
 

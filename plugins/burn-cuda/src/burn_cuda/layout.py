@@ -94,17 +94,21 @@ class LayoutOps(CudaOps):
         return result
 
     def slice_assign(self, x: Array, value: Array | Scalar, *, slices: Slices) -> Array:
-        """Copies `x` and writes to a view of the copy."""
+        """Copies `x` and writes to the copy."""
+        result = self.launcher.copied(x)
+        self.write_slice(result, value, slices=slices)
+        return result
+
+    def write_slice(self, x: Array, value: Array | Scalar, *, slices: Slices) -> None:
+        """Writes to a view."""
         launcher = self.launcher
-        result = launcher.copied(x)
-        target = self.slice(result, slices=slices)
+        target = self.slice(x, slices=slices)
         if value.__class__ in (bool, int, float, complex):
             dtype = launcher.dtypes[x.dtype]
             self._fill(target, number_for(value, dtype), dtype)
         else:
             _check_fits(value, target, x)
             launcher.write(target, value)
-        return result
 
     def concat(self, tensors: list[Array], *, axis: int) -> Array:
         """Writes each tensor to a view of the result."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Final
 
 from burn.plugin_api import (
     UNIFORM_BITS,
@@ -18,7 +18,35 @@ from burn.plugin_api import (
 from burn_cuda.base import Array, CudaOps
 from burn_cuda.kernels import c_type
 
-__all__ = ["RandomOps"]
+__all__ = ["DrawnNumber", "RandomOps"]
+
+
+class DrawnNumber:
+    """The seed, or the offset, of a program: the device reads it, so that each run has its own.
+
+    Parameters
+    ----------
+    address : int
+        Where the device has what `philox_state` gives for the run.
+    plus : int
+        What is added to the offset here.
+    """
+
+    __slots__ = ("address", "plus")
+
+    def __init__(self, address: int, plus: int = 0) -> None:
+        self.address: Final = address
+        self.plus: Final = plus
+
+    def __add__(self, other: int) -> DrawnNumber:
+        return DrawnNumber(self.address, self.plus + other)
+
+
+def _state(seed: int | DrawnNumber, offset: int | DrawnNumber) -> tuple[int, int, int, int]:
+    """What a kernel gets for a seed and an offset: numbers, and the address of what is added."""
+    if isinstance(seed, DrawnNumber) and isinstance(offset, DrawnNumber):
+        return *philox_state(0, offset.plus), offset.address
+    return *philox_state(seed, offset), 0
 
 
 class RandomOps(CudaOps):
@@ -32,7 +60,7 @@ class RandomOps(CudaOps):
         launcher = self.launcher
         out = launcher.empty((count,), dtype.numpy)
         kernel = launcher.kernel("random_words", "random.cu")
-        launcher.run(kernel, -(-count // 4), out, *philox_state(seed, offset), count)
+        launcher.run(kernel, -(-count // 4), out, *_state(seed, offset), count)
         return out
 
     def random_uniform(
@@ -56,7 +84,7 @@ class RandomOps(CudaOps):
         kernel = self._random_kernel("random_uniform", dtype)
         each = 2 if dtype is float64 else 4
         numbers = (float(low), float(high - low), float(largest), int(scales))
-        launcher.run(kernel, -(-count // each), out, *philox_state(seed, offset), *numbers, count)
+        launcher.run(kernel, -(-count // each), out, *_state(seed, offset), *numbers, count)
         return out
 
     def random_normal(
@@ -75,7 +103,7 @@ class RandomOps(CudaOps):
         launcher = self.launcher
         count = math.prod(shape)
         out = launcher.empty(shape, dtype.numpy)
-        numbers = (*philox_state(seed, offset), float(mean), float(std))
+        numbers = (*_state(seed, offset), float(mean), float(std))
         half, each = -(-count // 2), 2 if dtype is float64 else 4
         kernel = self._random_kernel("random_normal", dtype)
         launcher.run(kernel, -(-half // each), out, *numbers, half, count)

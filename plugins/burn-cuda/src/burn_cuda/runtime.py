@@ -8,11 +8,12 @@ import hashlib
 import logging
 import operator
 import os
+import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import cupy
 import numpy as np
@@ -35,6 +36,7 @@ from burn_cuda.cudnn import Cudnn, installed
 __all__ = ["Runtime", "device_count"]
 
 Array = Any
+_Result = TypeVar("_Result")
 Launch = Callable[[tuple[int, ...], tuple[int, ...], tuple[Any, ...]], None]
 
 _STANDARD: Final = "--std=c++17"
@@ -101,6 +103,18 @@ class _Module:
                 self._loaded = module
             launch: Launch = self._loaded.get_function(name)
             return launch
+
+
+class _Graph:
+    """A captured graph, and the pool of the memory that its kernels use."""
+
+    def __init__(self, graph: Any, pool: Any) -> None:
+        self._graph = graph
+        self._pool = pool
+
+    def launch(self) -> None:
+        """Launch it on the current stream."""
+        self._graph.launch()
 
 
 class Runtime:
@@ -196,6 +210,16 @@ class Runtime:
     def address(x: Array) -> int:
         """Address of the first element of an array."""
         return int(x.data.ptr)
+
+    @staticmethod
+    def references(x: Array) -> tuple[int, ...]:
+        """References to an array, to its address and to its memory, which views share.
+
+        Empty for memory that others may refer to: CuPy did not allocate it.
+        """
+        if x.data.mem.__class__ is not memory.PooledMemory:
+            return ()
+        return sys.getrefcount(x), sys.getrefcount(x.data), sys.getrefcount(x.data.mem)
 
     def compile(self, source: str, name: str) -> Launch:
         """A kernel of this device: ``launch(grid, block, arguments)``."""
@@ -335,6 +359,30 @@ class Runtime:
         if x.size:
             result.data.copy_from_device_async(x.data, x.nbytes)
         return result
+
+    def stream(self) -> Any:
+        """The current stream."""
+        return cupy.cuda.get_current_stream()
+
+    def capture(self, run: Callable[[], _Result]) -> tuple[Callable[[], None], _Result]:
+        """Capture what a function launches on the current stream, and does not run.
+
+        What it allocates has a pool of its own, which lives as long as the launch that is returned.
+        """
+        with self.device:
+            # The work before it has left memory there that this pool needs.
+            cupy.get_default_memory_pool().free_all_blocks()
+            pool, stream = memory.MemoryPool(), cupy.cuda.Stream(non_blocking=True)
+            with cupy.cuda.using_allocator(pool.malloc), stream:
+                stream.begin_capture()
+                try:
+                    result = run()
+                except BaseException:
+                    with contextlib.suppress(runtime.CUDARuntimeError):
+                        stream.end_capture()  # the error may have ended it
+                    raise
+                graph = stream.end_capture()
+        return _Graph(graph, pool).launch, result
 
     @contextlib.contextmanager
     def persistent(self) -> Iterator[None]:

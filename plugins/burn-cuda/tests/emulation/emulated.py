@@ -12,6 +12,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import threading
 from pathlib import Path
@@ -72,6 +73,9 @@ class Runtime:
         self.flag = np.zeros(3, np.int64)
         self.flag_address = self.flag.ctypes.data
         self.sources = []
+        self.recorded = None
+        self.pool = None
+        self.captures = []
 
     @staticmethod
     def is_dense(x):
@@ -102,7 +106,12 @@ class Runtime:
 
     def empty(self, shape, dtype):
         self.check()
-        result = self.own(np.empty(shape, dtype))
+        if self.pool is None:
+            result = self.own(np.empty(shape, dtype))
+        else:
+            memory = np.empty(max(math.prod(shape) * np.dtype(dtype).itemsize, 1), np.uint8)
+            self.pool.append(memory)
+            result = self.own(_at(memory.ctypes.data, shape, dtype))
         ctypes.memset(result.ctypes.data, 0x5A, result.nbytes)  # no op may rely on zeros
         return result
 
@@ -115,6 +124,43 @@ class Runtime:
         self.check(x)
         return x.__array_interface__["data"][0]
 
+    def references(self, x):
+        if x.base is None:
+            return ()
+        return sys.getrefcount(x), sys.getrefcount(x.base)
+
+    def stream(self):
+        return 0
+
+    def perform(self, work):
+        """Do what a launch does, or record it."""
+        if self.recorded is None:
+            work()
+        else:
+            self.recorded.append(work)
+
+    def capture(self, run):
+        """What a function launches, with the memory that it allocates; both have addresses alone."""
+        assert self.is_current()
+        self.recorded, self.pool = recorded, pool = [], []
+        try:
+            result = run()
+        finally:
+            self.recorded = self.pool = None
+
+        def launch():
+            assert self.is_current()
+            assert pool is not None
+            for one in recorded:
+                one()
+
+        self.captures.append(len(recorded))
+        return launch, result
+
+    def refuse(self):
+        if self.recorded is not None:
+            raise RuntimeError("a copy to or from the host while launches are captured")
+
     def compile(self, source, name):
         self.sources.append((source, name))
         kernel = compiled(source, name)
@@ -122,12 +168,13 @@ class Runtime:
         def launch(grid, block, arguments):
             arrays = [one for one in arguments if isinstance(one, np.ndarray)]
             self.check(*[one for one in arrays if not isinstance(one, Packed)])
-            kernel(grid, block, arguments)
+            self.perform(kernel(grid, block, arguments))
 
         return launch
 
     def upload(self, values):
         self.check()
+        self.refuse()
         return self.own(np.array(values, order="C"))
 
     def receive(self, x, source):
@@ -152,6 +199,7 @@ class Runtime:
 
     def download(self, x):
         self.check(x)
+        self.refuse()
         return np.array(x, subok=False)
 
     def synchronize(self):
@@ -159,21 +207,27 @@ class Runtime:
 
     def zero(self, x):
         self.check(x)
-        x[...] = 0
+        target = _alias(x)
+        self.perform(lambda: target.fill(0))
 
     def copy(self, x):
         self.check(x)
-        return self.own(np.array(x, order="C"))
+        result = self.empty(x.shape, x.dtype)
+        source, target = _alias(x), _alias(result)
+        self.perform(lambda: np.copyto(target, source))
+        return result
 
     def cleanup(self):
         pass
 
     def argsort_rows(self, keys):
         self.check(keys)
+        self.refuse()
         return np.argsort(keys, axis=-1, kind="stable")
 
     def sort_keys(self, keys):
         self.check(keys)
+        self.refuse()
         keys.sort()
 
     def gemm(
@@ -201,19 +255,39 @@ class Runtime:
                 x, (batch, rows, columns), (distance * item, *inner)
             ).astype(wide)
 
-        left = matrices(a, rows, terms, transposed[0], leading[0], strides[0])
-        right = matrices(b, terms, columns, transposed[1], leading[1], strides[1])
-        target = np.lib.stride_tricks.as_strided(
-            out,
-            (batch, rows, columns),
-            (strides[2] * out.itemsize, columns * out.itemsize, out.itemsize),
-        )
-        with np.errstate(all="ignore"):
-            target[...] = (left @ right).astype(out.dtype)
+        a, b, out = _alias(a), _alias(b), _alias(out)
+
+        def multiply():
+            left = matrices(a, rows, terms, transposed[0], leading[0], strides[0])
+            right = matrices(b, terms, columns, transposed[1], leading[1], strides[1])
+            target = np.lib.stride_tricks.as_strided(
+                out,
+                (batch, rows, columns),
+                (strides[2] * out.itemsize, columns * out.itemsize, out.itemsize),
+            )
+            with np.errstate(all="ignore"):
+                target[...] = (left @ right).astype(out.dtype)
+
+        self.perform(multiply)
+
+
+def _at(address, shape, dtype):
+    """An array at an address, which keeps nothing alive."""
+    size = max(math.prod(shape) * np.dtype(dtype).itemsize, 1)
+    memory = np.frombuffer((ctypes.c_char * size).from_address(address), np.uint8)
+    return memory[: math.prod(shape) * np.dtype(dtype).itemsize].view(dtype).reshape(shape)
+
+
+def _alias(x):
+    """The same memory, which it does not keep alive."""
+    if not x.size:
+        return np.empty(x.shape, x.dtype)
+    first = _at(x.__array_interface__["data"][0], (1,), x.dtype)
+    return np.lib.stride_tricks.as_strided(first, x.shape, x.strides)
 
 
 def compiled(source, name):
-    """A kernel as a function ``launch(grid, block, arguments)``."""
+    """A kernel as a function ``prepare(grid, block, arguments)``, which returns the launch."""
     library = CACHE / f"{kernel_cache.key(*OPTIONS, HEADER, source, name)}.so"
     parameters = next(text for found, text in SIGNATURE.findall(source) if found == name)
     kinds = [
@@ -225,14 +299,19 @@ def compiled(source, name):
     fibers()
     launch = ctypes.CDLL(str(library)).launch
 
-    def call(grid, block, arguments):
+    def prepare(grid, block, arguments):
         assert len(arguments) == len(kinds), (name, len(arguments), kinds)
         cells = [_cell(value, kind) for value, kind in zip(arguments, kinds, strict=True)]
         pointers = (ctypes.c_void_p * len(cells))(*[ctypes.addressof(cell) for cell in cells])
-        with _launching:
-            launch(_three(grid), _three(block), pointers)
 
-    return call
+        def run():
+            with _launching:
+                launch(_three(grid), _three(block), pointers)
+
+        run.cells = cells  # the pointers do not keep them alive
+        return run
+
+    return prepare
 
 
 def _split(parameters):

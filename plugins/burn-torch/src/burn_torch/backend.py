@@ -40,6 +40,7 @@ from burn_torch.settings import Precision, any_order
 from burn_torch.signal import SignalOps
 from burn_torch.softmax import SoftmaxOps
 from burn_torch.unsigned import EMULATED, emulated
+from burn_torch.writing import WritingOps
 
 _CPU = DeviceId(DEVICE_TYPES.index("cpu"))
 
@@ -61,6 +62,7 @@ class TorchBackend(
     RandomOps,
     RecurrentOps,
     SignalOps,
+    WritingOps,
 ):
     """The ops on one device; the object that the plugin loads is the one of the CPU.
 

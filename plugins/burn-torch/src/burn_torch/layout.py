@@ -124,18 +124,22 @@ class LayoutOps(TorchOps):
     def slice_assign(self, x: Tensor, value: Tensor | Scalar, *, slices: Slices) -> Tensor:
         """Assigns to a copy."""
         result = x.clone()
-        target, reverse = _sliced(result, slices)
+        self.write_slice(result, value, slices=slices)
+        return result
+
+    def write_slice(self, x: Tensor, value: Tensor | Scalar, *, slices: Slices) -> None:
+        """Copies to a view."""
+        target, reverse = _sliced(x, slices)
         if value.__class__ in NUMBER_TYPES:
-            value = rounded(value, result.dtype)
-            if result.dtype in SIGNED_OF_UNSIGNED:
-                value = torch.full((), value, dtype=result.dtype, device=self.torch_device)  # type: ignore[arg-type]  # a number
+            value = rounded(value, x.dtype)
+            if x.dtype in SIGNED_OF_UNSIGNED:
+                value = torch.full((), value, dtype=x.dtype, device=self.torch_device)  # type: ignore[arg-type]  # a number
                 target.copy_(value)
             else:
                 target.fill_(value)
-            return result
+            return
         value = _expand(value, target.shape)  # type: ignore[arg-type]  # a tensor by now
         target.copy_(flipped(value, reverse) if reverse else value)
-        return result
 
     def concat(self, tensors: list[Tensor], *, axis: int) -> Tensor:
         """`torch.cat`, which would accept an empty vector beside tensors of any rank."""

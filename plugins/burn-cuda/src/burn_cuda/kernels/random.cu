@@ -1,12 +1,24 @@
 // Philox4x32-10 (Salmon et al., 2011). The seed is the key, the offset a count of blocks of four words.
+// A captured program reads both from the memory of the device, and adds the offset that a kernel gets.
+
+struct Counter {
+    uint64 seed, low, high;
+};
+
+__device__ __forceinline__ Counter counter_of(int64 seed, int64 low, int64 high, const int64* drawn) {
+    if (!drawn) return Counter{(uint64)seed, (uint64)low, (uint64)high};
+    const uint64 sum = (uint64)low + (uint64)drawn[1];
+    const uint64 carry = sum < (uint64)low ? 1 : 0;
+    return Counter{(uint64)drawn[0], sum, (uint64)high + (uint64)drawn[2] + carry};
+}
 
 __device__ __forceinline__ void philox(
-    uint64 seed, uint64 low, uint64 high, uint64 block, uint32 words[4]) {
-    const uint64 counter = low + block;
-    const uint64 above = high + (counter < low ? 1 : 0);
+    const Counter& start, uint64 block, uint32 words[4]) {
+    const uint64 counter = start.low + block;
+    const uint64 above = start.high + (counter < start.low ? 1 : 0);
     uint32 c0 = (uint32)counter, c1 = (uint32)(counter >> 32);
     uint32 c2 = (uint32)above, c3 = (uint32)(above >> 32);
-    uint32 k0 = (uint32)seed, k1 = (uint32)(seed >> 32);
+    uint32 k0 = (uint32)start.seed, k1 = (uint32)(start.seed >> 32);
 #pragma unroll
     for (int round = 0; round < 10; ++round) {
         const uint32 high0 = __umulhi(0xD2511F53u, c0), low0 = 0xD2511F53u * c0;
@@ -25,11 +37,11 @@ __device__ __forceinline__ void philox(
 }
 
 extern "C" __global__ void random_words(
-    uint32* out, int64 seed, int64 low, int64 high, int64 count) {
+    uint32* out, int64 seed, int64 low, int64 high, const int64* drawn, int64 count) {
     const int64 block = (int64)blockIdx.x * blockDim.x + threadIdx.x;
     if (4 * block >= count) return;
     uint32 words[4];
-    philox((uint64)seed, (uint64)low, (uint64)high, (uint64)block, words);
+    philox(counter_of(seed, low, high, drawn), (uint64)block, words);
     if (4 * block + 4 <= count) {
         *reinterpret_cast<Pack<uint32, 4>*>(out + 4 * block) =
             Pack<uint32, 4>{{words[0], words[1], words[2], words[3]}};
@@ -57,13 +69,13 @@ __device__ __forceinline__ C uniform_of_word(uint32 word) {
 }
 
 extern "C" __global__ void random_uniform(
-    T* out, int64 seed, int64 low_block, int64 high_block, double low, double width, double largest,
-    int64 is_scaled, int64 count) {
+    T* out, int64 seed, int64 low_block, int64 high_block, const int64* drawn, double low,
+    double width, double largest, int64 is_scaled, int64 count) {
     const int64 block = (int64)blockIdx.x * blockDim.x + threadIdx.x;
     const int each = WIDTH == 53 ? 2 : 4;
     if (each * block >= count) return;
     uint32 words[4];
-    philox((uint64)seed, (uint64)low_block, (uint64)high_block, (uint64)block, words);
+    philox(counter_of(seed, low_block, high_block, drawn), (uint64)block, words);
     const C start = load(convert<T>(low)), length = load(convert<T>(width));
     const C limit = load(convert<T>(largest));
     Pack<T, each> numbers;
@@ -103,18 +115,19 @@ __device__ __forceinline__ C uniform_at(const uint32* words, int j) {
 // A thread pairs the numbers of one block of words with those half of the count later, which may start
 // within a block. The last number may have no pair.
 extern "C" __global__ void random_normal(
-    T* out, int64 seed, int64 low_block, int64 high_block, double mean, double deviation,
-    int64 half, int64 count) {
+    T* out, int64 seed, int64 low_block, int64 high_block, const int64* drawn, double mean,
+    double deviation, int64 half, int64 count) {
     const int64 i = (int64)blockIdx.x * blockDim.x + threadIdx.x;
     constexpr int each = WIDTH == 53 ? 2 : 4;
     const int64 start = i * each;
     if (start >= half) return;
     uint32 first_words[4], words[8];
-    philox((uint64)seed, (uint64)low_block, (uint64)high_block, (uint64)i, first_words);
+    const Counter counter = counter_of(seed, low_block, high_block, drawn);
+    philox(counter, (uint64)i, first_words);
     const uint64 block = (uint64)(start + half) / each;
     const int shift = (int)(half % each);
-    philox((uint64)seed, (uint64)low_block, (uint64)high_block, block, words);
-    if (shift) philox((uint64)seed, (uint64)low_block, (uint64)high_block, block + 1, words + 4);
+    philox(counter, block, words);
+    if (shift) philox(counter, block + 1, words + 4);
     Pack<T, each> first, second;
 #pragma unroll
     for (int j = 0; j < each; ++j) {

@@ -1,0 +1,57 @@
+"""Writes in place, allowed where reference counts show that nothing else uses the memory."""
+
+from __future__ import annotations
+
+import functools
+import sys
+
+import numpy as np
+
+from burn_cuda.base import Array, CudaOps
+
+__all__ = ["WritingOps"]
+
+
+class WritingOps(CudaOps):
+    """Writes to arrays whose memory the pools of CuPy gave, and to which nothing else refers."""
+
+    def can_write(self, x: Array, views: list[Array]) -> bool:
+        """Whether only a tensor refers to the memory of `x`, which has no views."""
+        return not views and self._references(x) == self._exclusive_references
+
+    def _references(self, x: Array) -> tuple[int, ...]:
+        return self.runtime.references(x)
+
+    @functools.cached_property
+    def _exclusive_references(self) -> tuple[int, ...]:
+        """The references to an array that only a tensor refers to.
+
+        Calls themselves add references; their number depends on the version of Python.
+        """
+        if sys.implementation.name != "cpython":
+            return (0,)  # there are no counts: never write
+        owner = _Holder(self.runtime.empty((2,), np.uint8))
+        return self._counted(owner.array, [])
+
+    def _counted(self, x: Array, views: list[Array]) -> tuple[int, ...]:
+        """The counts, by the same calls as in `can_write`."""
+        return () if views else self._references(x)
+
+    def is_unused(self, arrays: list[Array], index: int) -> bool:
+        """Whether nothing but an item of a list refers to the memory of an array."""
+        return self._references(arrays[index]) == self._item_references
+
+    @functools.cached_property
+    def _item_references(self) -> tuple[int, ...]:
+        """The references to an array that only an item of a list refers to."""
+        arrays = [self.runtime.empty((2,), np.uint8)]
+        return self._references(arrays[0])
+
+
+class _Holder:
+    """Refers to an array as a tensor does."""
+
+    __slots__ = ("array",)
+
+    def __init__(self, array: Array) -> None:
+        self.array = array
