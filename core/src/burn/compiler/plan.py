@@ -63,6 +63,17 @@ class KernelCall(NamedTuple):
     over: tuple[int | None, ...]
     operations: tuple[OperationIr, ...]
 
+    @property
+    def source(self) -> str:
+        """The line of the user's program of the first operation."""
+        return self.operations[0].source
+
+    def describe(self) -> str:
+        """The operations as in a message: ``kernel of exp, sum at train.py:12``."""
+        names = [one.name for one in self.operations]
+        more = f" and {len(names) - 6} more" if len(names) > 6 else ""
+        return f"kernel of {', '.join(names[:6])}{more}" + (self.source and f" at {self.source}")
+
 
 Step: TypeAlias = OperationIr | KernelCall
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import bisect
 import functools
+import math
 import threading
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +15,7 @@ import numpy as np
 from burn.errors import BurnError
 from burn.ir._operands import promoted_dtype, tensors_among
 from burn.ir.graph import Drop, GraphIr, OperationIr, ScalarIr, Status, TensorIr
+from burn.ir.host_number import HostNumber
 from burn.ops import REGISTRY, OpTable, observing
 from burn.ops.source import PROGRAM
 from burn.ops.table import specialized
@@ -47,7 +49,8 @@ class Execution:
         self._lock = threading.Lock()
         self.graph = graph
         self.table = table
-        self._names: dict[str, Any] = {}
+        self._names: dict[str, Any] = {"inf": math.inf, "nan": math.nan}
+        self._numbers: dict[str, str] = {}
         for constant in graph.constants:
             primitive = table.backend.from_data(constant.data, table.device)
             self._names[_name(constant.tensor)] = primitive
@@ -126,13 +129,17 @@ class Execution:
         else:
             parameters += ["_", "__"]
         lines = [f"def run({', '.join(parameters)}):"]
-        by_line: dict[int, OperationIr] = {}
-        for operation in graph.operations:
-            if isinstance(operation, Drop):
-                lines[-1] += f"; del t{operation.id}"
+        by_line: dict[int, Any] = {}
+        steps = self._steps()
+        self._numbers = {}
+        for step in steps:
+            lines += [f"    {one}" for one in self._number_lines(step)]
+        for index, step in enumerate(steps):
+            if isinstance(step, Drop):
+                lines[-1] += f"; del t{step.id}"
             else:
-                lines.append(f"    {self._line(operation, len(lines))}")
-                by_line[len(lines)] = operation
+                lines.append(f"    {self._line(step, index)}")
+                by_line[len(lines)] = step
         lines.append(f"    return ({''.join(f'{_name(one)}, ' for one in graph.outputs)})")
         # A graph consists of numbers and of names of ops, so its text has no code of others.
         exec(compile("\n".join(lines), PROGRAM, "exec"), names)  # noqa: S102 — see above
@@ -141,7 +148,22 @@ class Execution:
         names["source_at"] = _source_at(run.__code__, by_line)
         return run  # type: ignore[no-any-return]  # a function
 
-    def _line(self, operation: OperationIr, index: int) -> str:
+    def _steps(self) -> Sequence[Any]:
+        """What runs, in order."""
+        return self.graph.operations
+
+    def _line(self, step: Any, index: int) -> str:
+        """The statement of a step."""
+        return self._call_line(step, index, _read_last(step))
+
+    def _number_lines(self, step: Any) -> Iterator[str]:
+        """Statements that compute the numbers of a step that no earlier step has."""
+        for number in _host_numbers(step):
+            if number.text not in self._numbers:
+                self._numbers[number.text] = name = f"h{len(self._numbers)}"
+                yield f"{name} = {number.text}"
+
+    def _call_line(self, operation: OperationIr, index: int, last: set[int]) -> str:
         """The call of an operation, and the end of the tensors that it uses last."""
         names = self._names
         definition = REGISTRY[operation.name]
@@ -156,34 +178,48 @@ class Execution:
                 arguments.append(_name(operand))
             elif operand.__class__ is tuple:
                 arguments.append(f"[{', '.join(map(_name, operand))}]")
+            elif isinstance(operand, HostNumber):
+                arguments.append(self._numbers[operand.text])
             else:
                 names[f"n{index}_{number}"] = operand
                 arguments.append(f"n{index}_{number}")
         for name, value in operation.attributes.items():
             if isinstance(value, ScalarIr):
                 arguments.append(f"{name}=s{value.id}{f' + {value.plus}' if value.plus else ''}")
+            elif isinstance(value, HostNumber):
+                arguments.append(f"{name}={self._numbers[value.text]}")
             else:
                 names[f"a{index}_{name}"] = value
                 arguments.append(f"{name}=a{index}_{name}")
         targets = ", ".join(map(_name, operation.outputs)) + "," * definition.returns_tuple
         call = f"f{index}({', '.join(arguments)})"
-        last = {
-            _name(one)
-            for one in tensors_among(operation.inputs)
-            if one.status is Status.READ_WRITE and _name(one) not in names
-        }
+        ended = {f"t{id}" for id in last} - names.keys()
         x = arguments[0] if arguments else ""
-        if operation.name == "slice_assign" and x in last and self._writes_in_place:
+        if operation.name == "slice_assign" and x in ended and self._writes_in_place:
             # The function alone holds the tensor, and only in its own line: `can_write` counts.
             names[f"c{index}"] = self.table.backend.can_write
             names[f"w{index}"] = self.table.backend.write_slice
             in_place = f"c{index}({x}, []) and w{index}({', '.join(arguments)}) is None"
             call = f"{x} if {in_place} else {call}"
-        end = f"; del {', '.join(sorted(last))}" if last else ""
+        end = f"; del {', '.join(sorted(ended))}" if ended else ""
         return f"{targets} = {call}{end}"
 
 
-def _source_at(code: types.CodeType, by_line: Mapping[int, OperationIr]) -> Callable[[int], str]:
+def _read_last(operation: OperationIr) -> set[int]:
+    """The tensors that an operation is the last to use."""
+    operands = tensors_among(operation.inputs)
+    return {one.id for one in operands if one.status is Status.READ_WRITE}
+
+
+def _host_numbers(step: Any) -> list[HostNumber]:
+    """The expressions of numbers of a run that a step has."""
+    if isinstance(step, OperationIr):
+        values = [*step.inputs, *step.attributes.values()]
+        return [one for one in values if isinstance(one, HostNumber)]
+    return [one for one in getattr(step, "scalars", ()) if isinstance(one, HostNumber)]
+
+
+def _source_at(code: types.CodeType, by_line: Mapping[int, Any]) -> Callable[[int], str]:
     """The function that finds the source of the operation at the offset of an instruction."""
     starts: list[int] = []
     sources: list[str] = []

@@ -1,0 +1,76 @@
+"""Straight: a plan as one Python function of calls of ops and launches of kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from burn.compiler.explain import explained
+from burn.compiler.plan import KernelCall, Plan
+from burn.ir import HostNumber
+from burn.ir.execution import Execution
+
+if TYPE_CHECKING:
+    from burn.aliases import Shape
+    from burn.kernels import Kernel
+    from burn.ops import OpTable
+
+__all__ = ["Straight"]
+
+Load: TypeAlias = "Callable[[Kernel, tuple[Shape, ...]], Callable[..., tuple[Any, ...]]]"
+
+
+class Straight(Execution):
+    """A plan made ready to run on one op table.
+
+    Parameters
+    ----------
+    plan : Plan
+        What runs.
+    table : OpTable
+        What runs the calls of ops. Constants are made there once.
+    load : callable
+        Makes a kernel ready: ``load(kernel, shapes)``, with the shapes of the outputs, returns what
+        launches it: ``launch(inputs, scalars, out)`` returns the outputs; see
+        `Backend.load_kernel`.
+    """
+
+    def __init__(self, plan: Plan, table: OpTable, load: Load) -> None:
+        self.plan = plan
+        self._launches = [
+            load(step.kernel, tuple([one.shape for one in step.outputs]))  # type: ignore[misc]  # lengths are known
+            if isinstance(step, KernelCall)
+            else None
+            for step in plan.steps
+        ]
+        self._ends: list[set[int]] = [set() for _ in plan.steps]
+        for id, index in plan.last_use.items():
+            self._ends[index].add(id)
+        super().__init__(plan.graph, table)
+
+    def explain(self) -> str:
+        """What runs as one kernel, and what does not and why."""
+        return explained(self.plan)
+
+    def _steps(self) -> Sequence[Any]:
+        return self.plan.steps
+
+    def _line(self, step: Any, index: int) -> str:
+        ended = self._ends[index]
+        if not isinstance(step, KernelCall):
+            return self._call_line(step, index, ended)
+        self._names[f"k{index}"] = self._launches[index]
+        inputs = [f"t{one.id}" for one in step.inputs]
+        numbers = [
+            self._numbers[one.text] if isinstance(one, HostNumber) else repr(one)
+            for one in step.scalars
+        ]
+        out = ["None" if one is None else inputs[one] for one in step.over]
+        outputs = [f"t{one.id}" for one in step.outputs]
+        arguments = ", ".join(map(_tuple, (inputs, numbers, out)))
+        end = f"; del {', '.join([f't{id}' for id in sorted(ended)])}" if ended else ""
+        return f"{', '.join(outputs)}, = k{index}({arguments}){end}"
+
+
+def _tuple(items: Sequence[str]) -> str:
+    return f"({''.join([f'{one}, ' for one in items])})"
