@@ -181,13 +181,13 @@ class LossScaler:
         ArgumentError
             If it is no such dict.
         """
+        refuse_when_compiled("a state is loaded", "LossScaler.load_state_dict", "Load it outside")
         if not isinstance(state, Mapping) or set(state) != set(self._saved):
             raise ArgumentError(
                 "this is no state of a LossScaler",
                 hint="Pass what state_dict() returned",
                 operation="LossScaler.load_state_dict",
             )
-        refuse_when_compiled("a state is loaded", "LossScaler.load_state_dict", "Load it outside")
         self._saved = dict(state)
         if self._state:
             for name, value in self._first_on(self._state["scale"].device).items():

@@ -27,7 +27,7 @@ from burn.optim._saved import load_states, saved_states
 from burn.optim._slots import Slot
 from burn.optim._steps import as_rate, number_after, rate_at
 from burn.optim._traced import TracedStep, compiling_trace, counts_in, refuse_when_compiled
-from burn.optim._values import check_gradient, constant, is_leaf, value_of, with_value
+from burn.optim._values import check_gradient, constant, is_leaf, plain, value_of, with_value
 from burn.optim.clipping import clipped
 from burn.optim.state import State
 from burn.tree import flatten, flatten_like, unflatten
@@ -253,7 +253,7 @@ class Optimizer(Hinted):
                     slot.states = self._states_before(x, options)
         columns = [list(column) for column in zip(*[slot.states for slot in slots], strict=True)]
         new = self._compute(parameters, gradients, columns, number, options)
-        return new if where is None else _chosen(where, new, (parameters, columns))
+        return new if where is None else _chosen(plain(where), new, (parameters, columns))
 
     def _states_before(self, x: Tensor, options: Mapping[str, Any]) -> tuple[Tensor, ...]:
         """What the optimizer keeps of a parameter before the first step; made outside of traces."""
