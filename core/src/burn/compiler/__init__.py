@@ -5,16 +5,29 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any, Final
 
-__all__ = ["Executable", "compiled"]
+_MODULES: Final = {
+    "executable": ("Executable", "compiled"),
+    "fusion": ("fuses",),
+    "passes": ("lowered", "simplified"),
+    "plan": ("KernelCall", "Plan", "Target"),
+    "replay": ("Replay",),
+}
+"""Where names stand. A module is imported when one of its names is used."""
 
-_MODULE: Final = "burn.compiler.executable"
-"""Imported when a program is compiled."""
+__all__ = [name for names in _MODULES.values() for name in names]
 
 if TYPE_CHECKING:
-    from burn.compiler.executable import Executable, compiled
+    from burn.compiler.executable import Executable as Executable, compiled as compiled
+    from burn.compiler.fusion import fuses as fuses
+    from burn.compiler.passes import lowered as lowered, simplified as simplified
+    from burn.compiler.plan import KernelCall as KernelCall, Plan as Plan, Target as Target
+    from burn.compiler.replay import Replay as Replay
 else:
 
     def __getattr__(name: str) -> Any:
-        if name in __all__:
-            return getattr(importlib.import_module(_MODULE), name)
+        for module, names in _MODULES.items():
+            if name in names:
+                value = getattr(importlib.import_module(f"burn.compiler.{module}"), name)
+                globals()[name] = value
+                return value
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol, TypeAlias
 
-from burn.ir import Drop, GraphIr, OperationIr, Status, TensorIr
+from burn.ir import Drop, GraphIr, Input, OperationIr, Status, TensorIr
 
-__all__ = ["exact", "next_id", "rewritten"]
+__all__ = ["Builder", "Rule", "exact", "made_by", "next_id", "rewritten"]
 
 
 def exact(value: Any) -> Any:
@@ -77,3 +77,23 @@ def _replaced(operand: Any, replacement: Mapping[int, TensorIr]) -> Any:
     if operand.__class__ is tuple:
         return tuple([_replaced(one, replacement) for one in operand])
     return operand
+
+
+class Builder(Protocol):
+    """What a rule makes operations with."""
+
+    def maker(self, tensor: TensorIr) -> OperationIr | None:
+        """The operation that makes a tensor; None of an input or a constant."""
+
+    def call(self, name: str, *inputs: Input, **attributes: Any) -> TensorIr:
+        """The output of a call of an op, which is simplified in turn."""
+
+
+Rule: TypeAlias = Callable[[Builder, OperationIr], TensorIr | None]
+"""From an operation to a tensor that is what it makes; None if it stays."""
+
+
+def made_by(program: Builder, tensor: Input, name: str) -> OperationIr | None:
+    """The operation of an op that makes an operand; None if something else does."""
+    found = program.maker(tensor) if isinstance(tensor, TensorIr) else None
+    return found if found is not None and found.name == name else None

@@ -6,8 +6,10 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from burn.compiler.passes import simplified
 from burn.errors import BurnError
 from burn.ir import GraphIr
+from burn.ir.check import with_last_uses
 from burn.ir.execution import Execution
 from burn.ops import OpTable, observing
 
@@ -87,7 +89,12 @@ def compiled(graph: GraphIr, table: OpTable) -> Executable:
     Executable
         What runs it.
     """
-    return Executable(graph, _by_backend(graph, table) or Execution(graph, table))
+    graph = simplified(graph, table)
+    runner = _by_backend(graph, table)
+    if runner is None:
+        graph = with_last_uses(graph)
+        runner = Execution(graph, table)
+    return Executable(graph, runner)
 
 
 def _by_backend(graph: GraphIr, table: OpTable) -> Any:

@@ -1,0 +1,55 @@
+"""The passes over a program, in order: those for every device, and those for a target."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from burn.compiler.algebra import algebra
+from burn.compiler.common_subexpressions import common_subexpressions
+from burn.compiler.constants import constants
+from burn.compiler.dead_code import dead_code
+from burn.compiler.decomposition import decomposition
+from burn.ir import GraphIr, OperationIr
+from burn.ops import OpTable
+
+__all__ = ["lowered", "simplified"]
+
+
+def simplified(graph: GraphIr, table: OpTable) -> GraphIr:
+    """The program without what no device needs to do; see the modules of the passes.
+
+    Parameters
+    ----------
+    graph : GraphIr
+        A correct program.
+    table : OpTable
+        The ops of the device, which computes constants.
+
+    Returns
+    -------
+    GraphIr
+        A correct program, without marks of last uses.
+    """
+    graph = common_subexpressions(dead_code(graph))
+    return dead_code(algebra(constants(graph, table)))
+
+
+def lowered(graph: GraphIr, wanted: Callable[[OperationIr], bool], table: OpTable) -> GraphIr:
+    """The program with operations replaced by what their ops are made of, and simplified again.
+
+    Parameters
+    ----------
+    graph : GraphIr
+        A program.
+    wanted : callable
+        Whether an operation is to be replaced; see `decomposition`.
+    table : OpTable
+        The ops of the device.
+
+    Returns
+    -------
+    GraphIr
+        A program with numbers of a run of the class `HostNumber`, without marks of last uses.
+    """
+    graph = algebra(decomposition(graph, wanted, table))
+    return dead_code(common_subexpressions(graph))
