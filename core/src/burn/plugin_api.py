@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from burn.aliases import *
     from burn.backend import *
     from burn.compiler import *
+    from burn.compiler.replay import *
     from burn.device_id import *
     from burn.dtype import *
     from burn.errors import *
@@ -48,6 +49,7 @@ _MODULES: Final = (
     "burn.ir.execution",
     "burn.ir.host_number",
     "burn.compiler",
+    "burn.compiler.replay",
     "burn.kernels.code",
     "burn.kernels.writer",
     "burn.kernels.functions",

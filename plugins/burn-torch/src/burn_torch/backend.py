@@ -32,6 +32,7 @@ from burn_torch.linear_algebra import LinearAlgebraOps
 from burn_torch.normalization import NormalizationOps
 from burn_torch.optimizer import OptimizerOps
 from burn_torch.pooling import PoolingOps
+from burn_torch.programs import ProgramOps
 from burn_torch.random import RandomOps
 from burn_torch.recurrent import RecurrentOps
 from burn_torch.reduction import ReductionOps
@@ -63,6 +64,7 @@ class TorchBackend(
     RecurrentOps,
     SignalOps,
     WritingOps,
+    ProgramOps,
 ):
     """The ops on one device; the object that the plugin loads is the one of the CPU.
 

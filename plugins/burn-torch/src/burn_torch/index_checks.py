@@ -7,14 +7,16 @@ of each call stay in device memory until values are read or the device is synchr
 
 from __future__ import annotations
 
+import contextlib
 import threading
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 import torch
 
 from burn.plugin_api import CheckedOps, index_error
 
-__all__ = ["IndexChecks"]
+__all__ = ["CapturedChecks", "IndexChecks"]
 
 Tensor = torch.Tensor
 
@@ -43,6 +45,9 @@ class IndexChecks:
         self._stacked_bounds: list[Tensor] = []
         """The same of older calls, `_CALLS_PER_STACK` in each tensor."""
         self._calls: list[_Call] = []
+        self._captured: set[CapturedChecks] = set()
+        """The calls in CUDA graphs that ran since the last check."""
+        self._thread = threading.local()
 
     def recorded(self, indices: Tensor, length: int, *, least: int | None = None) -> Tensor:
         """Record indices in [-length, length), or [least, length), as indices in [0, length).
@@ -62,6 +67,10 @@ class IndexChecks:
         low, high = torch.aminmax(indices)
         op = self._checked.number("an op")
         call = _Call(-length if least is None else least, length, op)
+        captured = getattr(self._thread, "captured", None)
+        if captured is not None:
+            captured.add(low, high, call)
+            return torch.remainder(indices, length)
         with self._lock:
             self._bounds += [low, high]
             self._calls.append(call)
@@ -78,13 +87,83 @@ class IndexChecks:
         OutOfRangeError
             If an index was out of range since the last check.
         """
-        if not self._calls:
+        if not self._calls and not self._captured:
             return
         with self._lock:
             recorded, calls = [*self._stacked_bounds, *self._bounds], self._calls
             self._stacked_bounds, self._bounds, self._calls = [], [], []
+            captured = list(self._captured)
+            self._captured.clear()
+        for one in captured:
+            recorded.append(one.bounds[: len(one.calls)].clone())
+            calls = calls + one.calls
+            one.clear()
         bounds = torch.cat([one.reshape(-1) for one in recorded]).reshape(-1, 2).tolist()
         for (low, high), call in zip(bounds, calls, strict=True):
             if low < call.least or high >= call.length:
                 index = high if high >= call.length else low
                 raise self._checked.error(call.op, index, call.length)
+
+
+class CapturedChecks:
+    """The indices that the kernels of one CUDA graph are given, by all launches since a check.
+
+    Parameters
+    ----------
+    checks : IndexChecks
+        Those of the device.
+    device : torch.device
+        The device.
+
+    Attributes
+    ----------
+    calls : list
+        The calls in the graph.
+    bounds : torch.Tensor
+        The smallest and the largest index of each, and of calls that are not there.
+    """
+
+    def __init__(self, checks: IndexChecks, device: torch.device) -> None:
+        self._checks = checks
+        self._device = device
+        self._found: list[Tensor] = []
+        self.calls: list[_Call] = []
+        self.bounds = torch.zeros(_CALLS_PER_STACK, 2, dtype=torch.int64, device=device)
+        """Together with 0, which is in range: axes of length 0 are refused."""
+
+    @contextlib.contextmanager
+    def collecting(self) -> Iterator[None]:
+        """Context in which a function is captured, and which captures the checks after it."""
+        self._checks._thread.captured = self
+        try:
+            yield
+            if self.calls:
+                found = torch.stack([one.to(torch.int64) for one in self._found]).reshape(-1, 2)
+                low, high = self.bounds[: len(self.calls)].unbind(1)
+                low.copy_(torch.minimum(low, found[:, 0]))
+                high.copy_(torch.maximum(high, found[:, 1]))
+        finally:
+            self._found = []
+            del self._checks._thread.captured
+
+    def add(self, low: Tensor, high: Tensor, call: _Call) -> None:
+        """Take the bounds of a call.
+
+        Raises
+        ------
+        RuntimeError
+            If there are too many calls for one graph.
+        """
+        if len(self.calls) == _CALLS_PER_STACK:
+            raise RuntimeError(f"more than {_CALLS_PER_STACK} calls check indices")
+        self._found += [low, high]
+        self.calls.append(call)
+
+    def launched(self) -> None:
+        """Have the next check read the bounds."""
+        if self.calls:
+            self._checks._captured.add(self)
+
+    def clear(self) -> None:
+        """Forget the indices of all launches."""
+        self.bounds.zero_()

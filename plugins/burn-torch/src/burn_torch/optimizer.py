@@ -90,7 +90,7 @@ class OptimizerOps(TorchOps):
         self._fused(
             _fused_sgd,
             [moved, _dense(gradients), following],
-            lr=attributes["learning_rate"],
+            lr=_rate(attributes["learning_rate"]),
             momentum=momentum,
             dampening=attributes["dampening"],
             weight_decay=weight_decay,
@@ -118,13 +118,14 @@ class OptimizerOps(TorchOps):
         )
         lists = [parameters, first_moments, second_moments, largest_moments]
         moved, *states = map(self._copies, lists)
-        number = torch.full(
-            (), attributes["step"], dtype=torch.float32, device=parameters[0].device
-        )
+        step: Any = attributes["step"]  # of a program in a CUDA graph it is a tensor
+        if step.__class__ is not Tensor:
+            step = torch.full((), step, device=parameters[0].device)
+        number = step.to(torch.float32)
         self._fused(
             _fused_adamw if attributes["decoupled"] else _fused_adam,
             [moved, _dense(gradients), *states, [number] * len(moved)],
-            lr=attributes["learning_rate"],
+            lr=_rate(attributes["learning_rate"]),
             beta1=attributes["beta1"],
             beta2=attributes["beta2"],
             weight_decay=attributes["weight_decay"],
@@ -244,6 +245,11 @@ class OptimizerOps(TorchOps):
             parameters = _multiply(parameters, 1.0 - rate * attributes["weight_decay"])
         moved = _add(parameters, directions, alpha=-rate)
         return [*moved, *_means(moments, gradients, attributes["beta2"])]
+
+
+def _rate(rate: Any) -> Any:
+    """A learning rate as the kernels take it: a number, or of a CUDA graph a tensor of float32."""
+    return rate.to(torch.float32) if rate.__class__ is Tensor else rate
 
 
 def _dense(tensors: Tensors) -> Tensors:
