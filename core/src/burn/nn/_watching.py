@@ -47,7 +47,7 @@ class Watch:
 
     def __call__(self) -> bool:
         if self._seen == _changes[0]:
-            return all([_ids(container) == items for container, items in self._containers])
+            return all(_ids(container) == items for container, items in self._containers)
         if running_trace() is not None:
             return True
         seen = _changes[0]

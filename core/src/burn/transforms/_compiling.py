@@ -41,10 +41,13 @@ class Aliased(Exception):  # noqa: N818 — it asks for another trace
     ----------
     names : frozenset of str
         Such arguments.
+    modules : frozenset of str
+        Those of them that are modules, or have some, which were inputs by their parameters.
     """
 
-    def __init__(self, names: frozenset[str]) -> None:
-        self.names = names
+    def __init__(self, names: set[str], modules: set[str]) -> None:
+        self.names = frozenset(names)
+        self.modules = frozenset(modules & names)
 
 
 class Compiling(Tracing):
@@ -212,9 +215,14 @@ def record(
         ):
             result = function(*values, **named)
             recorded = _recorded(trace, code, signature, result)
+    except Exception as error:
+        if not signature.taken_apart:
+            raise
+        # An optimizer knows the parameters of the module itself, and not those of its stand-in.
+        raise Aliased(signature.taken_apart, signature.taken_apart) from error
     finally:
         if trace.aliased:
-            raise Aliased(frozenset(trace.aliased))
+            raise Aliased(trace.aliased, signature.taken_apart)
     # Each call asks for these, which a trace may have changed before its end.
     recorded.watched = [(read, read()) for read, _ in trace.watched]
     recorder = trace.recorder

@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from burn.devices import TensorType
     from burn.ops import OpTable
     from burn.tensor.tensor import Tensor
-    from burn.transforms._compiling import Backward, Output, Recorded
+    from burn.transforms._compiling import Recorded
+    from burn.transforms._results import Output
+    from burn.transforms._way_back import Backward
 
 __all__ = ["Entry"]
 
@@ -42,8 +44,10 @@ class Entry:
     ----------
     recorded : Recorded
         What the call does.
-    donated : collection of str
-        Variables of the arguments that the caller gives up.
+    donated : sequence of Given
+        The arguments that the caller gives up.
+    lock : lock
+        Held while a call rebinds tensors.
 
     Attributes
     ----------
@@ -55,11 +59,11 @@ class Entry:
         The program, after the passes.
     """
 
-    def __init__(self, recorded: Recorded, donated: Sequence[Given]) -> None:
+    def __init__(self, recorded: Recorded, donated: Sequence[Given], lock: Any) -> None:
         self.described = recorded.signature.described
         self._donated = donated
         self._traced = recorded.graph
-        self._lock = threading.RLock()
+        self._lock = lock
         self.executable: Any = None
         if recorded.device is not None:
             self.executable = _made_ready(recorded.graph, recorded.device)
@@ -116,6 +120,18 @@ class Entry:
             code.unless(
                 f"len({{{', '.join(leaves)}}}) == {recorded.leaf_count}",
                 "which arguments are one leaf",
+            )
+        rebound = {index for index, _ in recorded.rebound}
+        writes = any(recorded.given[index].is_argument for index in rebound)
+        outside = {
+            id(code.names[one.variable])
+            for index, one in enumerate(recorded.given)
+            if not one.is_argument and (writes or index in rebound or one.state)
+        }
+        for one in arguments if outside else ():
+            code.unless(
+                f"id({one.variable}) not in {code.constant(frozenset(outside))}",
+                f"whether {one.name} is a tensor from outside",
             )
         for index, _ in recorded.rebound:
             target = recorded.given[index]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
     from burn.transforms._compiling import Compiling
 
-__all__ = ["Code", "Given", "Signature", "one_level"]
+__all__ = ["Code", "Given", "Signature", "argument_of", "one_level", "state_of"]
 
 
 @dataclass(slots=True)
@@ -189,6 +189,8 @@ class Signature:
         What is said of each argument in a warning.
     modules : dict of str to object
         The modules that are told by their identity, by their names.
+    taken_apart : set of str
+        The arguments with modules that are inputs by their parameters.
     stand_ins : dict of int to str
         Of each tensor or module that the function gets for another one, by its id: the name of
         that.
@@ -205,6 +207,7 @@ class Signature:
         self.numbers: list[tuple[ScalarIr, str]] = []
         self.described: dict[str, str] = {}
         self.modules: dict[str, Any] = {}
+        self.taken_apart: set[str] = set()
         self.stand_ins: dict[int, str] = {}
         self._kept: list[Any] = []
         self._trace = trace
@@ -243,8 +246,6 @@ class Signature:
             return self._tensor(value, variable, name)
         if value.__class__ is RuntimeNumber:
             return self._number(value, variable, name)
-        if name in self._by_identity:
-            return self._static(value, variable, name)
         taken = taken_apart(value)
         if taken is None:
             return self._static(value, variable, name)
@@ -306,7 +307,7 @@ class Signature:
 
     def _tensor(self, x: Tensor, variable: str, name: str) -> Tensor:
         code = self._code
-        if name in self._by_identity:
+        if argument_of(name) in self._by_identity:
             code.unless(f"{variable} is {code.constant(x)}", f"{name}, which is another tensor")
             return x
         known = self._seen.get(id(x))
@@ -334,7 +335,7 @@ class Signature:
         self._seen[id(x)] = given
         self.given.append(given)
         self.stand_ins[id(value)] = variable
-        self._trace.arguments[id(x)] = name.partition("[")[0].partition(".")[0]
+        self._trace.arguments[id(x)] = argument_of(name)
         self.described[name] = f"{meta_of(x)} on {x.tensor_type.device}{given.state and ', '}" + (
             given.state
         )
@@ -370,7 +371,7 @@ class Signature:
         self, module: Any, children: Sequence[Tensor], part: Any, variable: str, name: str
     ) -> Any:
         code = self._code
-        if not self._takes_apart(name, module):
+        if argument_of(name) in self._by_identity or not self._takes_apart(name, module):
             code.unless(
                 f"{variable} is {code.constant(module)}", f"{name}, which is another module"
             )
@@ -378,6 +379,7 @@ class Signature:
             self._trace.watch(part.watch())
             self.described[name] = f"a {type(module).__name__}"
             return module
+        self.taken_apart.add(argument_of(name))
         tensors = code.new("v")
         parameters = code.constant(ModuleInput(part))
         code.lines.append(f"{tensors} = {parameters}({variable})")
@@ -432,6 +434,11 @@ class ModuleInput:
         self._watch = part.watch()
         self._last, self._tensors, self._state = module, tensors, self._watch()
         return tensors
+
+
+def argument_of(name: str) -> str:
+    """The argument that a part of it belongs to, by their names."""
+    return name.partition("[")[0].partition(".")[0]
 
 
 def state_of(x: Tensor) -> str:

@@ -129,6 +129,7 @@ class Compiled:
         functools.update_wrapper(self, function, updated=updated)
         self._function = function
         self._donate = _donated(donate)
+        self._lock = threading.RLock()
         self._entries: list[Entry] = []
         self._last: Callable[[Any, Any], Any] = _nothing
         self._count = 0
@@ -190,20 +191,22 @@ class Compiled:
         from burn.transforms._escapes import check_escapes
 
         names = self._names(len(args))
+        by_identity = self._by_identity
         while True:
             try:
                 recorder, recorded = record(
-                    self._function, args, keywords, names, self._by_identity, self._takes_apart
+                    self._function, args, keywords, names, by_identity, self._takes_apart
                 )
                 break
             except Aliased as aliased:
-                self._by_identity |= aliased.names
+                by_identity |= aliased.names
+                self._by_identity |= aliased.modules
         check_escapes(recorder, "compile")
         del recorder
         if recorded.device is not None and not recorded.device.settings.compile:
             return None
         self._modules |= recorded.signature.modules
-        entry = Entry(recorded, self._given_up(recorded, names, keywords))
+        entry = Entry(recorded, self._given_up(recorded, names, keywords), self._lock)
         self._count += 1
         self._entries = [entry, *self._entries[: _MAX_ENTRIES - 1]]
         self._last = entry.call
@@ -232,6 +235,8 @@ class Compiled:
         self, recorded: Recorded, names: Sequence[str], keywords: Mapping[str, Any]
     ) -> list[Given]:
         """The tensors among the arguments that the caller donates."""
+        from burn.transforms._signature import argument_of
+
         wanted = set()
         for one in self._donate:
             if isinstance(one, int):
@@ -240,7 +245,7 @@ class Compiled:
                         f"there is no positional argument {one} to donate, of {len(names)}",
                         operation="compile",
                     )
-                wanted.add(names[one])
+                wanted.add(argument_of(names[one]))
             else:
                 known = [*names, *keywords]
                 if one not in known:
@@ -251,9 +256,7 @@ class Compiled:
                     )
                 wanted.add(one)
         return [
-            one
-            for one in recorded.given
-            if one.is_argument and _base(one.name) in {_base(name) for name in wanted}
+            one for one in recorded.given if one.is_argument and argument_of(one.name) in wanted
         ]
 
     def _warn(
@@ -343,10 +346,6 @@ def _is_off(args: Any, keywords: Any) -> bool:
         return True
     found = [one for one in leaves([args, keywords]) if is_tensor(one)]
     return any(not one.tensor_type.device.settings.compile for one in found)
-
-
-def _base(name: str) -> str:
-    return name.partition("[")[0].partition(".")[0]
 
 
 def _donated(donate: Any) -> tuple[int | str, ...]:

@@ -1,0 +1,566 @@
+"""Compiled functions that read and write what is around them: modules, buffers, views, donations."""
+
+import gc
+import threading
+import weakref
+
+import numpy as np
+import pytest
+
+import burn
+from burn import nn, optim
+from burn.nn import functional as F
+from burn.optim import schedules
+
+CPU = burn.Device("cpu")
+AUTODIFF = CPU.autodiff()
+DEVICES = ["cpu", "torch/cpu", "opencl"]
+
+pytestmark = pytest.mark.usefixtures("no_transform_is_left")
+
+
+def tensor(*values, device=CPU, **options):
+    return burn.asarray(values, device=device, **options)
+
+
+def leaf(*values, device=AUTODIFF):
+    return tensor(*values, device=device).require_grad()
+
+
+def counting(function):
+    """A function that lists its calls, and the list."""
+    calls = []
+
+    def counted(*args, **keywords):
+        calls.append(None)
+        return function(*args, **keywords)
+
+    return counted, calls
+
+
+def data(*shape, seed=0, device=CPU):
+    values = np.random.default_rng(seed).normal(size=shape).astype(np.float32)
+    return burn.asarray(values, device=device)
+
+
+# Tensors from outside.
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_tensors_from_outside_are_read_and_rebound(device):
+    total, weight = burn.zeros(2, device=device), tensor(2.0, 3.0, device=device)
+
+    def add(x):
+        nonlocal total
+        total += x * weight
+        return burn.sum(total)
+
+    function, calls = counting(add)
+    step = burn.compile(function)
+    one = burn.ones(2, device=device)
+    assert [step(one).item() for _ in range(3)] == [5.0, 10.0, 15.0]
+    weight += 1.0
+    assert step(one).item() == 22.0
+    total.assign(burn.zeros(2, device=device))
+    assert step(one).item() == 7.0
+    assert total.tolist() == [3.0, 4.0]
+    assert len(calls) == 1
+
+
+def test_a_tensor_from_outside_of_another_kind_traces_anew():
+    x = tensor(1.0, 2.0)
+    function, calls = counting(lambda: x * 2.0)
+    step = burn.compile(function)
+    step()
+    x.assign(tensor(1.0, 2.0, dtype="float64"), require_grad=False)
+    assert (step().dtype, len(calls)) == (burn.float64, 2)
+    x.assign(tensor(1.0, 2.0, device=AUTODIFF), require_grad=True)
+    assert (step().is_tracked, len(calls)) == (True, 3)
+    x.assign(tensor(3.0, 4.0, device=AUTODIFF), require_grad=False)
+    assert (step().is_tracked, len(calls)) == (False, 4)
+    x.assign(tensor(3.0, 4.0, device="torch/cpu"), require_grad=False)
+    assert (step().device, len(calls)) == (burn.Device("torch/cpu"), 5)
+    x.assign(tensor(1.0, 2.0), require_grad=False)
+    assert (step().tolist(), len(calls)) == ([2.0, 4.0], 5)
+
+
+def test_views_show_what_is_rebound():
+    x = tensor(1.0, 2.0, 3.0)
+    head, reverse = x[:2], burn.flip(x)
+
+    def double():
+        x[...] = x * 2.0
+        return head + 0.0
+
+    step = burn.compile(double)
+    assert step().tolist() == [2.0, 4.0]
+    assert step().tolist() == [4.0, 8.0]
+    assert (head.tolist(), reverse.tolist()) == ([4.0, 8.0], [12.0, 8.0, 4.0])
+    x[0] = 100.0
+    assert head.tolist() == [100.0, 8.0]
+    late = x[1:]
+    step()
+    assert late.tolist() == [16.0, 24.0]
+
+
+def test_a_write_to_a_view_from_outside_changes_its_root():
+    x = tensor(1.0, 2.0, 3.0)
+    tail = x[1:]
+
+    @burn.compile
+    def step():
+        tail[...] = tail * 10.0
+
+    for _ in range(2):
+        step()
+    assert (x.tolist(), tail.tolist()) == ([1.0, 200.0, 300.0], [200.0, 300.0])
+
+
+def test_arguments_are_rebound():
+    def add(x, y):
+        x += y
+        y[0] = 7.0
+        return x
+
+    function, calls = counting(add)
+    step = burn.compile(function)
+    x, y = tensor(1.0, 2.0), tensor(10.0, 20.0)
+    assert step(x, y) is x
+    assert (x.tolist(), y.tolist()) == ([11.0, 22.0], [7.0, 20.0])
+    other = tensor(0.0, 0.0)
+    step(other, y)
+    assert (other.tolist(), x.tolist(), len(calls)) == ([7.0, 20.0], [11.0, 22.0], 1)
+
+
+def test_an_argument_with_live_views_is_not_rebound():
+    @burn.compile
+    def step(x):
+        x += 1.0
+
+    x = tensor(1.0, 2.0)
+    step(x)
+    view = x[:1]
+    for one in (x, view):
+        with pytest.raises(burn.ArgumentError, match="writes to x, which shares elements"):
+            step(one)
+    assert x.tolist() == [2.0, 3.0]
+    del view, one
+    step(x)
+    assert x.tolist() == [3.0, 4.0]
+
+
+def test_a_rebound_tensor_from_outside_that_is_passed_too():
+    x = tensor(1.0, 2.0)
+
+    def function(y):
+        nonlocal x
+        x += 1.0
+        return y * 1.0
+
+    step = burn.compile(function)
+    assert step(tensor(5.0, 6.0)).tolist() == [5.0, 6.0]
+    assert step(x).tolist() == [3.0, 4.0]
+    assert step(x).tolist() == [4.0, 5.0]
+    assert step(tensor(5.0, 6.0)).tolist() == [5.0, 6.0]
+    view = x[:]
+    with pytest.raises(burn.BurnError, match="shares elements"):
+        step(view)
+
+
+def test_an_exception_leaves_all_as_it_is():
+    net = nn.BatchNorm1d(2, device=AUTODIFF)
+    optimizer = optim.SGD(net, learning_rate=0.1, momentum=0.9)
+    total = burn.zeros((), device=CPU)
+
+    @burn.compile
+    def step(x, matrix):
+        total[...] = total + 1.0
+        loss = (net(x) ** 2).mean() + burn.linalg.inv(matrix).sum()
+        optimizer.step(loss.backward())
+        return loss.detach()
+
+    x, matrix = data(4, 2), burn.eye(2, device=CPU)
+    step(x, matrix)
+
+    def state():
+        return [one.tolist() for one in net.state_dict().values()], total.item()
+
+    before = state(), optimizer.state_dict()["step"] if "step" in optimizer.state_dict() else None
+    with pytest.raises(burn.BurnError, match="singular"):
+        step(x, matrix * 0.0)
+    assert state() == before[0]
+    step(x, matrix)
+    assert state() != before[0]
+    assert total.item() == 2.0
+
+
+# Modules.
+
+
+class Network(nn.Module):
+    """Layers in a list, one after the other."""
+
+    def __init__(self, layers):
+        self.layers = layers
+
+    def __getitem__(self, index):
+        return self.layers[index]
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+
+def network(device=AUTODIFF):
+    burn.Device(device).seed(1)
+    return Network(
+        [
+            nn.Linear(4, 8, device=device),
+            nn.BatchNorm1d(8, device=device),
+            nn.Tanh(),
+            nn.Dropout(0.5),
+            nn.Linear(8, 1, device=device),
+        ]
+    )
+
+
+def bits(module):
+    return {name: one.tolist() for name, one in module.state_dict().items()}
+
+
+def trained(compiles, steps=6):
+    """A network after some steps, with the losses, modes and running statistics."""
+    net = network()
+    optimizer = optim.Adam(net, learning_rate=schedules.cosine(0.1, 10))
+    average = optim.ExponentialMovingAverage(net, decay=0.9)
+    x, y = data(16, 4), data(16, 1, seed=1)
+
+    def step(x, y):
+        loss = F.mse_loss(net(x), y)
+        optimizer.step(loss.backward())
+        average.update()
+        return loss.detach()
+
+    def evaluate(x):
+        with burn.no_grad():
+            return net(x)
+
+    if compiles:
+        step, evaluate = burn.compile(step), burn.compile(evaluate)
+    found = []
+    CPU.seed(5)
+    for _ in range(steps):
+        found.append(step(x, y).item())
+        net.eval()
+        found.append(evaluate(x).tolist())
+        net.train()
+    return found, bits(net), step, evaluate
+
+
+def test_training_with_statistics_dropout_a_schedule_and_an_average_is_the_eager_one():
+    found, state, step, evaluate = trained(compiles=True)
+    expected, wanted, _, _ = trained(compiles=False)
+    np.testing.assert_allclose(found[0::2], expected[0::2], 1e-5)
+    for one, other in zip(found[1::2], expected[1::2], strict=True):
+        np.testing.assert_allclose(one, other, 1e-4, 1e-5)
+    assert list(state) == list(wanted)
+    for name, value in state.items():
+        np.testing.assert_allclose(value, wanted[name], 1e-4, 1e-5, err_msg=name)
+    assert (step.programs, evaluate.programs) == (1, 1)
+
+
+@pytest.mark.parametrize("passes", [False, True], ids=["closed over", "passed"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda net: net.eval(),
+        lambda net: net.set_precision(nn.Precision(compute="bfloat16")),
+        lambda net: setattr(net[3], "p", 0.25),
+        lambda net: setattr(net[0], "bias", None),
+        lambda net: net.layers.pop(2),
+        lambda net: net.freeze("layers.0.*"),
+    ],
+    ids=["mode", "precision", "attribute", "parameter", "container", "frozen"],
+)
+def test_a_module_that_changes_traces_anew(change, passes):
+    net, x = network(), data(16, 4)
+
+    def run(net, x):
+        CPU.seed(3)  # outside of the trace alone
+        return (step(net, x) if passes else step(x)).detach().tolist()
+
+    function, calls = counting((lambda net, x: net(x)) if passes else lambda x: net(x))
+    step = burn.compile(function)
+
+    def eager():
+        CPU.seed(3)
+        return net(x).detach().tolist()
+
+    first = run(net, x)
+    np.testing.assert_allclose(first, eager(), 1e-2, 1e-2)
+    run(net, x)
+    assert len(calls) == 1
+    change(net)
+    np.testing.assert_allclose(run(net, x), eager(), 1e-2, 1e-2)
+    assert len(calls) == 2
+    run(net, x)
+    assert len(calls) == 2
+
+
+def test_modes_back_and_forth_compile_once_each():
+    net, x = network(), data(16, 4)
+    function, calls = counting(lambda x: net(x).detach())
+    step = burn.compile(function)
+    for _ in range(3):
+        net.train()
+        step(x)
+        net.eval()
+        step(x)
+    assert (len(calls), step.programs) == (2, 2)
+
+
+def test_a_module_is_compiled_itself():
+    net, x = network().eval(), data(16, 4)
+    step = burn.compile(net)
+    np.testing.assert_allclose(step(x).detach().tolist(), net(x).detach().tolist(), 1e-5, 1e-6)
+    assert step.__wrapped__ is net
+    bound = burn.compile(net.forward)
+    np.testing.assert_allclose(bound(x).detach().tolist(), net(x).detach().tolist(), 1e-5, 1e-6)
+
+
+def test_other_code_of_a_module_does_not_trace_anew():
+    net, other, x = network().eval(), network(), data(16, 4)
+    function, calls = counting(lambda x: net(x).detach())
+    step = burn.compile(function)
+    step(x)
+    other.extra = 3
+    other.eval()
+    nn.Linear(2, 2)
+    net.eval()
+    net[3].p = 0.5
+    step(x)
+    assert len(calls) == 1
+
+
+class Recurrent(nn.Module):
+    """Keeps a state among its buffers, and shares a weight."""
+
+    buffers = ("state",)
+
+    def __init__(self, device):
+        self.weight = data(3, 3, device=device) * 0.1
+        self.tied = self.weight
+        self.state = burn.zeros(3, device=device)
+
+    def forward(self, x):
+        y = burn.tanh(self.tied.T @ (self.weight @ x + self.state))
+        self.state.assign(y.detach())
+        return y
+
+
+def test_buffers_and_shared_parameters():
+    def losses(compiles):
+        net = Recurrent(AUTODIFF)
+        optimizer = optim.SGD(net, learning_rate=0.1)
+
+        def step(x):
+            loss = (net(x) ** 2).sum()
+            optimizer.step(loss.backward())
+            return loss.detach()
+
+        step = burn.compile(step) if compiles else step
+        found = [step(data(3)).item() for _ in range(5)]
+        assert net.tied is net.weight
+        assert net.weight.is_require_grad
+        return found, net.state.tolist(), net.weight.tolist()
+
+    for one, other in zip(losses(True), losses(False), strict=True):
+        np.testing.assert_allclose(one, other, 1e-5)
+
+
+def test_a_module_and_its_optimizer_as_arguments():
+    def training(net, optimizer, x, y):
+        loss = F.mse_loss(net(x), y)
+        optimizer.step(loss.backward())
+        return loss.detach()
+
+    def losses(call):
+        CPU.seed(2)
+        models = [nn.Linear(4, 1, device=AUTODIFF) for _ in range(2)]
+        optimizers = [optim.Adam(one, learning_rate=0.1) for one in models]
+        x, y = data(16, 4), data(16, 1, seed=1)
+        return [
+            call(net, optimizer, x, y).item()
+            for _ in range(4)
+            for net, optimizer in zip(models, optimizers, strict=True)
+        ]
+
+    function, _ = counting(training)
+    np.testing.assert_allclose(losses(burn.compile(function)), losses(training), 1e-5)
+
+
+def test_modules_are_returned():
+    """As in a library without state: each call gets a new module and returns another one."""
+
+    def step(net, x, y):
+        gradients = burn.grad(lambda net: F.mse_loss(net(x), y))(net)
+        return burn.tree.map(lambda p, g: p - 0.1 * g, net, gradients), x
+
+    def after(call, steps=6):
+        CPU.seed(2)
+        net = nn.Sequential(nn.Linear(4, 3, device=CPU), nn.Tanh(), nn.Linear(3, 1, device=CPU))
+        start = bits(net)
+        x, y = data(16, 4), data(16, 1, seed=1)
+        other = net
+        for _ in range(steps):
+            other, same = call(other, x, y)
+            assert same is x
+        assert bits(net) == start
+        assert isinstance(other, nn.Sequential)
+        return bits(other)
+
+    function, calls = counting(step)
+    for name, value in after(burn.compile(function)).items():
+        np.testing.assert_allclose(value, after(step)[name], 1e-5, err_msg=name)
+    assert len(calls) == 2  # for the first module, and for any
+
+
+def test_a_module_that_is_returned_as_it_came_is_the_same_object():
+    net = network()
+    step = burn.compile(lambda net, x: (net, net(x)))
+    for _ in range(2):
+        assert step(net, data(16, 4))[0] is net
+
+
+def test_any_module_of_one_structure_is_one_signature():
+    function, calls = counting(lambda net, x: net(x) * 2.0)
+    step = burn.compile(function)
+    models = [nn.Linear(4, 1, device=CPU) for _ in range(5)]
+    x = data(3, 4)
+    for net in [*models, *models]:
+        np.testing.assert_allclose(step(net, x).tolist(), (net(x) * 2.0).tolist(), 1e-6)
+    assert len(calls) == 2
+    models[0].weight.assign(models[1].weight)
+    np.testing.assert_allclose(step(models[0], x).tolist(), (models[0](x) * 2.0).tolist(), 1e-6)
+    assert len(calls) == 2
+
+
+def test_a_tensor_that_is_passed_and_used_from_outside_is_one():
+    weight = leaf(1.0, 2.0)
+
+    def function(w, x):
+        return ((w + weight) * x).sum().backward()[weight]
+
+    step = burn.compile(function)
+    x = tensor(3.0, 4.0)
+    for _ in range(2):
+        assert step(weight, x).tolist() == [6.0, 8.0]
+    assert step(tensor(1.0, 1.0, device=AUTODIFF), x).tolist() == [3.0, 4.0]
+
+    def writing(w):
+        weight.assign(weight.detach() * 2.0)
+        return w.detach() * 1.0
+
+    step = burn.compile(writing)
+    assert step(weight).tolist() == [2.0, 4.0]
+    assert step(weight).tolist() == [4.0, 8.0]
+
+
+# Donations.
+
+
+def test_a_donated_argument_cannot_be_used_any_more():
+    step = burn.compile(lambda x, state: state + x, donate="state")
+    x, state = tensor(1.0, 2.0), tensor(10.0, 20.0)
+    for _ in range(3):
+        old, state = state, step(x, state)
+    assert state.tolist() == [13.0, 26.0]
+    for use in (
+        lambda: old + 1.0,
+        lambda: x + old,
+        lambda: old.tolist(),
+        lambda: old.shape,
+        lambda: old.dtype,
+        lambda: old.device,
+        lambda: old == x,
+        lambda: old[0],
+        lambda: step(x, old),
+        lambda: repr(old),
+        lambda: burn.sum(old),
+        lambda: burn.concat([x, old]),
+        lambda: np.asarray(old),
+    ):
+        with pytest.raises(burn.ArgumentError, match="was donated to a compiled function as state"):
+            use()
+    assert x.tolist() == [1.0, 2.0]
+
+
+def test_donations_by_position_and_in_containers():
+    step = burn.compile(lambda x, state: {"a": state["a"] + x}, donate=[-1])
+    x, state = tensor(1.0), {"a": tensor(2.0), "unused": tensor(3.0)}
+    assert step(x, state)["a"].tolist() == [3.0]
+    for one in state.values():
+        with pytest.raises(burn.ArgumentError, match="donated"):
+            one.tolist()
+
+
+def test_memory_that_others_refer_to_is_not_overwritten():
+    host = np.array([1.0, 2.0], np.float32)
+    shared = burn.asarray(host, device=CPU, copy=False)
+    weight = tensor(1.0, 2.0)
+    alias, view = weight.detach(), weight[:1]
+
+    @burn.compile(donate="x")
+    def step(x):
+        weight[...] = weight * 2.0
+        return x * 3.0
+
+    assert step(shared).tolist() == [3.0, 6.0]
+    assert host.tolist() == [1.0, 2.0]
+    assert (alias.tolist(), view.tolist(), weight.tolist()) == ([1.0, 2.0], [2.0], [2.0, 4.0])
+    del view
+    y = tensor(5.0, 6.0)
+    kept = y.detach()
+    step(y)
+    assert kept.tolist() == [5.0, 6.0]
+    assert (alias.tolist(), weight.tolist()) == ([1.0, 2.0], [4.0, 8.0])
+    graph = leaf(1.0, 1.0) * weight
+    step(tensor(1.0, 1.0))
+    found = graph.sum().backward()
+    assert [one.tolist() for one in found.values()] == [[4.0, 8.0]]
+
+
+def test_a_program_forgets_its_tensors():
+    weight = tensor(1.0, 2.0)
+    step = burn.compile(lambda x: x * weight)
+    step(tensor(3.0, 4.0))
+    reference = weakref.ref(weight)
+    del weight
+    step.clear()
+    del step
+    gc.collect()
+    assert reference() is None
+
+
+def test_threads_train_one_after_the_other():
+    net = nn.Linear(4, 1, device=AUTODIFF)
+    optimizer = optim.Adam(net, learning_rate=0.01)
+    x, y = data(16, 4), data(16, 1, seed=1)
+
+    @burn.compile
+    def step(x, y):
+        loss = F.mse_loss(net(x), y)
+        optimizer.step(loss.backward())
+        return loss.detach()
+
+    threads = [threading.Thread(target=lambda: [step(x, y) for _ in range(20)]) for _ in range(4)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    threaded = bits(net)
+    assert step.programs == 1
+    CPU.seed(0)
+    assert optimizer.state_dict()
+    assert all(np.isfinite(np.asarray(value)).all() for value in threaded.values())
