@@ -1,4 +1,4 @@
-"""Compiled functions that read and write what is around them: modules, buffers, views, donations."""
+"""Compiled functions that read and write what is around them: modules, views, donations."""
 
 import gc
 import threading
@@ -185,12 +185,12 @@ def test_an_exception_leaves_all_as_it_is():
     def state():
         return [one.tolist() for one in net.state_dict().values()], total.item()
 
-    before = state(), optimizer.state_dict()["step"] if "step" in optimizer.state_dict() else None
+    before = state()
     with pytest.raises(burn.BurnError, match="singular"):
         step(x, matrix * 0.0)
-    assert state() == before[0]
+    assert state() == before
     step(x, matrix)
-    assert state() != before[0]
+    assert state() != before
     assert total.item() == 2.0
 
 
@@ -532,13 +532,13 @@ def test_memory_that_others_refer_to_is_not_overwritten():
 
 
 def test_a_program_forgets_its_tensors():
-    weight = tensor(1.0, 2.0)
-    step = burn.compile(lambda x: x * weight)
+    held = [tensor(1.0, 2.0)]
+    step = burn.compile(lambda x: x * held[0])
     step(tensor(3.0, 4.0))
-    reference = weakref.ref(weight)
-    del weight
+    reference = weakref.ref(held.pop())
+    gc.collect()
+    assert reference() is not None
     step.clear()
-    del step
     gc.collect()
     assert reference() is None
 
