@@ -1,6 +1,8 @@
 """Steps of training, written in the ordinary way and compiled, are the eager steps."""
 
+import copy
 import functools
+import pickle
 import sys
 from pathlib import Path
 
@@ -288,6 +290,41 @@ def test_parameters_with_other_numbers_of_steps_are_not_updated_as_one():
         one.step(third)
     same(compiled.state, eager.state)
     assert compiled.step.programs == 2
+
+
+def test_a_step_of_some_after_one_of_all_in_the_same_function():
+    eager, compiled = both(OPTIMIZERS["adam"])
+
+    def step(training, x):
+        gradients = burn.grad(loss_at)(training.net, x)
+        training.optimizer.step(gradients)
+        some = {"0.weight": gradients[0].weight.detach(), "2.bias": gradients[2].bias.detach()}
+        for _ in range(2):
+            training.optimizer.step(some)
+
+    run = burn.compile(lambda x: step(compiled, x))
+    for x in batches(CPU, 4):
+        run(x)
+        step(eager, x)
+        same(compiled.state, eager.state)
+    assert (compiled.state["0.bias.step"], compiled.state["2.bias.step"]) == (4, 12)
+    assert run.programs == 2
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
+def test_a_copy_of_an_optimizer_counts_for_itself(copied):
+    training = Training(OPTIMIZERS["adan"], lambda step: step)
+    first, second, third = batches(CPU, 3)
+    run = burn.compile(lambda x, training: training._step(x))
+    run(first, training)
+    run(second, training)
+    other = Training(OPTIMIZERS["adan"], lambda step: step)
+    other.net, other.optimizer = copied((training.net, training.optimizer))
+    same(other.state, training.state, 0.0)
+    run(third, other)
+    assert (other.state["step"], training.state["step"]) == (3, 2)
+    run(third, training)
+    same(training.state, other.state)
 
 
 def test_states_follow_a_module_to_another_dtype_and_device_and_back():

@@ -26,8 +26,8 @@ def saved_states(
     """What an optimizer keeps of its parameters, by path and name; nothing of one without steps."""
     saved: dict[str, Any] = {}
     for slot in slots:
-        if slot.step:
-            saved[f"{slot.path}.step"] = slot.step
+        if slot.count.step:
+            saved[f"{slot.path}.step"] = slot.count.step
             for name, value in zip(names_of(slot), slot.states, strict=True):
                 saved[f"{slot.path}.{name}"] = value.detach()
     return saved
@@ -38,13 +38,14 @@ def load_states(
     names_of: Callable[[Slot], Sequence[str]],
     state: Mapping[str, Any],
     operation: str,
-) -> tuple[int, float | None]:
+) -> tuple[int, float | None, list[int]]:
     """Give parameters the states that were saved, if they fit.
 
     Returns
     -------
-    int, float or None
-        The number of steps of the optimizer, and its learning rate if that was saved.
+    int, float or None, list of int
+        The number of steps of the optimizer, its learning rate if that was saved, and the number of
+        steps of each parameter.
 
     Raises
     ------
@@ -82,11 +83,10 @@ def load_states(
                 "have the same paths",
                 operation=operation,
             )
-    for slot, step, found_states in values:
-        slot.step = step
-        if step:
+    for slot, _, found_states in values:
+        if found_states:
             slot.hold(found_states)
-    return count, rate
+    return count, rate, [step for _, step, _ in values]
 
 
 def check_mapping(state: Any, operation: str) -> None:

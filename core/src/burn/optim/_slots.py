@@ -1,7 +1,9 @@
-"""The parameters of an optimizer, with what it keeps of each."""
+"""The parameters of an optimizer, with what it keeps of each, and how often it moved them."""
 
 from __future__ import annotations
 
+import operator
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -11,7 +13,25 @@ if TYPE_CHECKING:
     from burn.devices import TensorType
     from burn.tensor.tensor import Tensor
 
-__all__ = ["Slot"]
+__all__ = ["Count", "Slot", "divide_counts", "set_steps"]
+
+
+class Count:
+    """The number of steps of parameters that have taken each of them together.
+
+    Attributes
+    ----------
+    step : int
+        The number.
+    size : int
+        How many parameters count so.
+    """
+
+    __slots__ = ("size", "step")
+
+    def __init__(self, step: int, size: int) -> None:
+        self.step = step
+        self.size = size
 
 
 class Slot:
@@ -25,8 +45,8 @@ class Slot:
         The parameter, which gets new values.
     group : int
         Index of its options among those of the optimizer.
-    step : int
-        Number of its steps.
+    count : Count
+        The number of its steps.
     states : tuple of Tensor
         What the optimizer keeps of it, on the device below autodiff; empty before its first step.
         The objects remain the same: a compiled function reads and writes them.
@@ -36,15 +56,15 @@ class Slot:
         That of the states.
     """
 
-    __slots__ = ("below", "group", "path", "seen", "states", "step", "tensor")
+    __slots__ = ("below", "count", "group", "path", "seen", "states", "tensor")
 
     def __init__(
-        self, path: str, tensor: Tensor, group: int, step: int = 0, states: tuple[Tensor, ...] = ()
+        self, path: str, tensor: Tensor, group: int, count: Count, states: tuple[Tensor, ...] = ()
     ) -> None:
         self.path = path
         self.tensor = tensor
         self.group = group
-        self.step = step
+        self.count = count
         self.states = states
         self.seen: TensorType | None = None
         self.below: TensorType | None = None
@@ -59,4 +79,43 @@ class Slot:
             x.primitive, x.tensor_type = value.primitive, value.tensor_type
 
     def __reduce__(self) -> tuple[object, ...]:
-        return Slot, (self.path, self.tensor, self.group, self.step, self.states)
+        return Slot, (self.path, self.tensor, self.group, self.count, self.states)
+
+
+_count_of = operator.attrgetter("count")
+
+
+def divide_counts(slots: Sequence[Slot]) -> tuple[list[Count], list[tuple[Count, Count]]]:
+    """Let parameters count for themselves which take a step without the others.
+
+    Returns
+    -------
+    list of Count
+        Those of the parameters, and of no others.
+    list of (Count, Count)
+        What some of them counted by before, and what they count by now.
+    """
+    found = Counter(map(_count_of, slots))
+    new = {count: Count(count.step, size) for count, size in found.items() if size != count.size}
+    if new:
+        for count, own in new.items():
+            count.size -= own.size
+        for slot in slots:
+            slot.count = new.get(slot.count, slot.count)
+    return [new.get(count, count) for count in found], list(new.items())
+
+
+def set_steps(slots: Sequence[Slot], steps: Sequence[int]) -> bool:
+    """Give parameters numbers of steps; whether some do not count together any more."""
+    members: dict[Count, dict[int, list[Slot]]] = {}
+    for slot, step in zip(slots, steps, strict=True):
+        members.setdefault(slot.count, {}).setdefault(step, []).append(slot)
+    for count, by_step in members.items():
+        for index, (step, own) in enumerate(by_step.items()):
+            if not index:
+                count.step, count.size = step, len(own)
+                continue
+            other = Count(step, len(own))
+            for slot in own:
+                slot.count = other
+    return any(len(by_step) > 1 for by_step in members.values())

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import operator
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
 
@@ -13,13 +12,14 @@ from burn.errors import TraceError
 
 if TYPE_CHECKING:
     from burn.devices import Trace
-    from burn.optim._slots import Slot
+    from burn.optim._slots import Count
 
 __all__ = ["TracedStep", "compiling_trace", "counts_in", "refuse_when_compiled"]
 
 _counts: Final[WeakKeyDictionary[Trace, Counter[Any]]] = WeakKeyDictionary()
 
-_step_of = operator.attrgetter("step")
+_steps: Final[WeakKeyDictionary[Trace, list[list[Count]]]] = WeakKeyDictionary()
+"""The counts that each step in a trace increases."""
 
 
 def compiling_trace() -> Trace | None:
@@ -44,7 +44,7 @@ def refuse_when_compiled(what: str, operation: str, hint: str) -> None:
 
 
 class TracedStep:
-    """The numbers of one step of an optimizer, of which a compiled function has several variants.
+    """The numbers of one step of an optimizer in a compiled function.
 
     Parameters
     ----------
@@ -73,29 +73,37 @@ class TracedStep:
         self._trace = trace
         self._owner = owner
         self._before = counts_in(trace)
-        self._leaders: dict[tuple[int, int], Slot] = {}
-        self._numbers: dict[tuple[int, int], Any] = {}
+        self._numbers: dict[Count, Any] = {}
         self._rates: dict[int | None, Any] = {}
 
-    def done(self, slot: Slot) -> tuple[int, int]:
-        """The number of steps of a parameter, before the call and in it."""
-        return slot.step, self._before[slot]
+    def divide(self, pairs: Iterable[tuple[Count, Count]], version: Callable[[], int]) -> None:
+        """Note the old and new counts of parameters that count for themselves from now on.
 
-    def number(self, slots: Sequence[Slot], *, is_special: bool) -> Any:
-        """The number of a step of parameters that have taken as many steps so far.
-
-        Each call reads it. It is 1 where the program is of the first step alone, which
-        `is_special`. The program holds while the parameters agree.
+        The program holds until others do: until ``version()`` differs.
         """
-        key = self.done(slots[0])
-        leader = self._leaders.setdefault(key, slots[0])
-        self._trace.watch(lambda: _phase(leader, slots, is_special=is_special))
-        if is_special and not any(key):
-            return 1
-        if key not in self._numbers:
-            following = key[1] + 1
-            self._numbers[key] = self._trace.host_number(lambda: leader.step + following, int)
-        return self._numbers[key]
+        for old, new in pairs:
+            if self._before[old]:  # a step before in this trace, which took them together
+                self._before[new] = self._before[old]
+                self._trace.watch(lambda old=old, new=new: old.step == new.step)  # type: ignore[misc]  # of this round
+                for counts in _steps[self._trace]:
+                    if old in counts:
+                        counts.append(new)
+        self._trace.watch(version)
+
+    def number(self, count: Count, *, is_special: bool) -> Any:
+        """The number of the step of parameters, which each call reads.
+
+        It is 1 in a program of the first step alone, where that `is_special`.
+        """
+        before = self._before[count]
+        if is_special and not before:
+            self._trace.watch(lambda: count.step == 0)
+            if not count.step:
+                return 1
+        if count not in self._numbers:
+            following = before + 1
+            self._numbers[count] = self._trace.host_number(lambda: count.step + following, int)
+        return self._numbers[count]
 
     def rate(self, group: int | None, rate_of: Callable[[int], float]) -> Any:
         """The learning rate of a group, or of those without one of their own (None).
@@ -107,15 +115,9 @@ class TracedStep:
             self._rates[group] = self._trace.host_number(lambda: rate_of(ahead), float)
         return self._rates[group]
 
-    def count(self, slots: Sequence[Slot], effect: Callable[[Sequence[Slot]], None]) -> None:
-        """Count the step of parameters after each call."""
-        self._before.update([self._owner, *slots])
-        self._trace.after_call(lambda: effect(slots))
-
-
-def _phase(leader: Slot, slots: Sequence[Slot], *, is_special: bool) -> bool | None:
-    """Whether the next step is a special one; None if the numbers of steps differ."""
-    step = leader.step
-    if list(map(_step_of, slots)).count(step) != len(slots):
-        return None
-    return is_special and not step
+    def count(self, counts: Sequence[Count], effect: Callable[[Sequence[Count]], None]) -> None:
+        """Let each call count the step."""
+        own = list(counts)
+        _steps.setdefault(self._trace, []).append(own)
+        self._before.update([self._owner, *own])
+        self._trace.after_call(lambda: effect(own))

@@ -24,7 +24,7 @@ from burn.optim._habits import Hinted, Unknown, refuse_keywords
 from burn.optim._options import Columns, Mask, Rate, Values, check_groups, overrides_of
 from burn.optim._paths import named_parameters, paths_of
 from burn.optim._saved import load_states, saved_states
-from burn.optim._slots import Slot
+from burn.optim._slots import Count, Slot, divide_counts, set_steps
 from burn.optim._steps import as_rate, number_after, rate_at
 from burn.optim._traced import TracedStep, compiling_trace, counts_in, refuse_when_compiled
 from burn.optim._values import check_gradient, constant, is_leaf, plain, value_of, with_value
@@ -101,12 +101,14 @@ class Optimizer(Hinted):
         }
         self._overrides: list[dict[str, Any]] = [{}]
         self._count = 0
+        self._divisions = 0
         self._slots: list[Slot] = []
         self._module = parameters if isinstance(parameters, Module) else None
         if parameters is not None:
             named = named_parameters(parameters, self._name)
+            count = Count(0, len(named))
             self._slots = [
-                Slot(path, x, group)
+                Slot(path, x, group, count)
                 for (path, x), group in zip(named, self._groups_of(named), strict=True)
             ]
 
@@ -198,10 +200,14 @@ class Optimizer(Hinted):
         traced = None if trace is None else TracedStep(trace, self, operation)
         pairs = with_gradients(self._slots, gradients, self._module, operation)
         taken = [slot for slot, _ in pairs]
+        counts, divided = divide_counts(taken)
+        self._divisions += len(divided)
+        if traced is not None:
+            traced.divide(divided, self._version)
         found = self._clipped([gradient for _, gradient in pairs])
         buckets: dict[Any, tuple[list[Slot], list[Tensor]]] = {}
         for slot, gradient in zip(taken, found, strict=True):
-            key = slot.group, slot.below, slot.step if traced is None else traced.done(slot)
+            key = slot.group, slot.below, slot.count.step if traced is None else slot.count
             bucket = buckets.get(key)
             if bucket is None:
                 bucket = buckets[key] = [], []
@@ -213,14 +219,18 @@ class Optimizer(Hinted):
             for slot, *states in zip(slots, *columns, strict=True):
                 slot.hold(states)
         if traced is None:
-            self._count_step(taken)
+            self._count_step(counts)
         else:
-            traced.count(taken, self._count_step)
+            traced.count(counts, self._count_step)
 
-    def _count_step(self, slots: Sequence[Slot]) -> None:
+    def _count_step(self, counts: Sequence[Count]) -> None:
         self._count += 1
-        for slot in slots:
-            slot.step += 1
+        for count in counts:
+            count.step += 1
+
+    def _version(self) -> int:
+        """Changes when parameters begin to count their steps for themselves."""
+        return self._divisions
 
     def _step_of(
         self,
@@ -233,10 +243,10 @@ class Optimizer(Hinted):
         first = slots[0]
         options = self._options_of(first.group)
         if traced is None:
-            number = first.step + 1
+            number = first.count.step + 1
             options["learning_rate"] = self._rate_of(first.group, 1)
         else:
-            number = traced.number(slots, is_special=self._is_first_special(options))
+            number = traced.number(first.count, is_special=self._is_first_special(options))
             own = first.group if "learning_rate" in self._overrides[first.group] else None
             rate_of = functools.partial(self._rate_of, first.group)
             options["learning_rate"] = traced.rate(own, rate_of)
@@ -491,9 +501,10 @@ class Optimizer(Hinted):
         """
         operation = f"{self._name}.load_state_dict"
         refuse_when_compiled("a state is loaded", operation, "Load it outside")
-        count, rate = load_states(self._slots, self._names_of, state, operation)
+        count, rate, steps = load_states(self._slots, self._names_of, state, operation)
+        self._divisions += set_steps(self._slots, steps)
         for slot in self._slots:
-            if slot.states and not slot.step:
+            if slot.states and not slot.count.step:
                 options = self._options_of(slot.group)
                 slot.hold(self._first_states(value_of(slot.tensor), options))
         self._count = count
