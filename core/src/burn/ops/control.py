@@ -12,9 +12,9 @@ from typing import Any
 
 from burn.dtype import bool_
 from burn.errors import ArgumentError, AutodiffError, DTypeError, OperandTypeError, ShapeError
-from burn.ops.batching import LOOP, BatchedCall
+from burn.ops.batching import LOOP
 from burn.ops.index_arithmetic import narrow
-from burn.ops.op import Tag, op
+from burn.ops.op import Op, Tag, op
 from burn.ops.signature import (
     AnyList,
     BoolOperand,
@@ -42,7 +42,7 @@ def _check_same(found: Sequence[Meta], expected: Sequence[Meta], what: str, rule
         raise OperandTypeError(f"{what} are {len(found)} tensors, but {rule} {len(expected)}")
     for index, (one, other) in enumerate(zip(found, expected, strict=True)):
         if one != other:
-            kind = ShapeError if one.dtype is other.dtype else DTypeError
+            kind = DTypeError if one.shape == other.shape else ShapeError
             raise kind(f"{what}: number {index} is {one}, but {rule} {other}")
 
 
@@ -56,8 +56,31 @@ def _outputs(graph: Any, operands: Sequence[Meta], name: str) -> list[Meta]:
     return _metas(graph.outputs)
 
 
-def _truth(ops: OpTable, predicate: Primitive) -> bool:
-    return bool(ops.backend.to_data(predicate).array)
+def _check(ops: OpTable, definition: Op, *operands: Any, **attributes: Any) -> None:
+    """Raise unless the rule of an op accepts some primitives."""
+
+    def meta(operand: Any) -> Any:
+        if isinstance(operand, list):
+            return [meta(one) for one in operand]
+        return Meta(tuple(operand.shape), ops.dtype(operand))
+
+    definition.rule(*map(meta, operands), **attributes)
+
+
+def _truths(ops: OpTable, predicate: Primitive) -> Any:
+    """The values of a predicate: one, or that of each example of a batch."""
+    while hasattr(predicate, "frame"):  # a batch, whose axis is hidden
+        predicate = predicate.primitive
+    return ops.backend.to_data(predicate).array
+
+
+def _chosen(
+    ops: OpTable, predicate: Primitive, first: Sequence[Primitive], second: Sequence[Primitive]
+) -> tuple[Primitive, ...]:
+    """For each example the tensors that its predicate says."""
+    return tuple(
+        [ops.where(predicate, one, other) for one, other in zip(first, second, strict=True)]
+    )
 
 
 def _total(graph: Any) -> tuple[int, int]:
@@ -102,20 +125,20 @@ def _(
     seed: int = 0,
     offset: int = 0,
 ) -> tuple[Primitive, ...]:
-    graph = true_function if _truth(ops, predicate) else false_function
-    return graph.prepared(ops).run(operands, (seed, offset))  # type: ignore[no-any-return]  # of primitives
+    _check(
+        ops, cond, predicate, operands, true_function=true_function, false_function=false_function
+    )
+    runs = [one.prepared(ops).run for one in (true_function, false_function)]
+    if not ops.is_recorded:
+        truths = _truths(ops, predicate)
+        if truths.all() or not truths.any():
+            return runs[not truths.any()](operands, (seed, offset))  # type: ignore[no-any-return]  # of primitives
+    return _chosen(ops, predicate, *[run(operands, (seed, offset)) for run in runs])
 
 
 @cond.linearization
 def _(ops: OpTable, needs: Sequence[Any], *operands: Any, **attributes: Any) -> Any:
     return importlib.import_module(_GRADIENTS).linearize_cond(ops, needs, *operands, **attributes)
-
-
-@cond.batching
-def _(ops: OpTable, batch: BatchedCall, *operands: Any, **attributes: Any) -> Any:
-    del operands, attributes
-    # Without a predicate of its own for each example, the program of all runs on the whole batch.
-    return LOOP if batch.is_batched[0] or ops.is_recorded else NotImplemented
 
 
 @cond.cost
@@ -155,11 +178,16 @@ def _(
     condition: Any,
     body: Any,
 ) -> tuple[Primitive, ...]:
+    _check(ops, while_loop, carry, captured, condition=condition, body=body)
     goes_on, following = condition.prepared(ops).run, body.prepared(ops).run
     values = tuple(carry)
-    while _truth(ops, goes_on([*values, *captured])[0]):
-        values = following([*values, *captured])
-    return values
+    while True:
+        (predicate,) = goes_on([*values, *captured])
+        truths = _truths(ops, predicate)
+        if not truths.any():
+            return values
+        made = following([*values, *captured])
+        values = made if truths.all() else _chosen(ops, predicate, made, values)
 
 
 @while_loop.linearization
@@ -175,8 +203,8 @@ def _(ops: OpTable, needs: Sequence[Any], *operands: Any, **attributes: Any) -> 
 
 
 @while_loop.batching
-def _(*_: Any, **__: Any) -> Any:
-    return LOOP
+def _(ops: OpTable, *_: Any, **__: Any) -> Any:
+    return LOOP if ops.is_recorded else NotImplemented  # what a trace records has no values
 
 
 @while_loop.cost
@@ -236,6 +264,7 @@ def _(
     offset: int = 0,
     offset_stride: int = 0,
 ) -> tuple[Primitive, ...]:
+    _check(ops, scan, carry, xs, captured, body=body, length=length)
     run = body.prepared(ops).run
     count = len(carry)
     rows = []

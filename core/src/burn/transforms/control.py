@@ -83,7 +83,7 @@ def cond(
     >>> burn.ir.trace(safe_root, x)(-x)
     Tensor([0., 0.], device='cpu:0')
     >>> burn.grad(lambda x: safe_root(x).sum())(x)
-    Tensor([0.25     , 0.1666667], device='cpu:0')
+    Tensor([0.25      , 0.16666667], device='cpu:0')
     """
     operation = "cond"
     for function in (true_function, false_function):

@@ -60,6 +60,16 @@ output %4
 output %5
 """
 
+
+def _floats32(*shape: int) -> Array:
+    return floats(*shape).astype(np.float32)
+
+
+def _positive(*shape: int, phase: float = 0.0) -> Array:
+    """Floats that do not cancel out."""
+    return floats(*shape, low=0.5, high=1.5, phase=phase)
+
+
 _FUNCTIONS: Final[dict[str, Any]] = {
     "add": np.add,
     "less": np.less,
@@ -97,10 +107,10 @@ def _branches(*shape: int) -> dict[str, Any]:
         ),
     ],
     errors=[
-        error("a predicate with axes", ShapeError, booleans(2), [floats(3)] * 2, **_branches(3)),
-        error("a number", DTypeError, floats(), [floats(3)] * 2, **_branches(3)),
-        error("one operand", OperandTypeError, _TRUE, [floats(3)], **_branches(3)),
-        error("another shape", ShapeError, _TRUE, [floats(4)] * 2, **_branches(3)),
+        error("a predicate with axes", ShapeError, booleans(2), [_floats32(3)] * 2, **_branches(3)),
+        error("a number", DTypeError, floats(), [_floats32(3)] * 2, **_branches(3)),
+        error("one operand", OperandTypeError, _TRUE, [_floats32(3)], **_branches(3)),
+        error("another shape", ShapeError, _TRUE, [_floats32(4)] * 2, **_branches(3)),
     ],
 )
 def _(predicate: Array, operands: list[Array], **attributes: Any) -> tuple[Array, ...]:
@@ -115,20 +125,29 @@ def _loop(*shape: int) -> dict[str, Any]:
     }
 
 
-_ONE: Final = np.array(1.0)
+_START: Final = np.array(1.25)
+_ONE32: Final = np.array(1.0, np.float32)
 
 
 @reference(
     "while_loop",
     samples=[
-        sample("two iterations", [_ONE, floats(3)], [floats(3, phase=1.0)], **_loop(3)),
-        sample("none", [np.array(5.0), floats(3)], [floats(3)], **_loop(3)),
-        sample("empty", [_ONE, floats(0, 2)], [floats(0, 2)], **_loop(0, 2)),
-        sample("views", [_ONE, transposed(floats(2, 3))], [strided(floats(2, 3))], **_loop(2, 3)),
+        sample("two iterations", [_START, _positive(3)], [_positive(3, phase=1.0)], **_loop(3)),
+        sample(
+            "none, at the edge of one",
+            [np.array(4.0), _positive(3)],
+            [_positive(3)],
+            differentiable=False,
+            **_loop(3),
+        ),
+        sample("empty", [_START, _positive(0, 2)], [_positive(0, 2)], **_loop(0, 2)),
+        sample(
+            "views", [_START, transposed(_positive(2, 3))], [strided(_positive(2, 3))], **_loop(2, 3)
+        ),
     ],
     errors=[
-        error("no captured tensor", OperandTypeError, [_ONE, floats(3)], [], **_loop(3)),
-        error("another shape", ShapeError, [_ONE, floats(4)], [floats(4)], **_loop(3)),
+        error("no captured tensor", OperandTypeError, [_ONE32, _floats32(3)], [], **_loop(3)),
+        error("another shape", ShapeError, [_ONE32, _floats32(4)], [_floats32(4)], **_loop(3)),
     ],
 )
 def _(
@@ -146,26 +165,48 @@ def _scan(length: int, *shape: int, **attributes: Any) -> dict[str, Any]:
 @reference(
     "scan",
     samples=[
-        sample("forwards", [floats(2)], [floats(3, 2)], [floats(2, phase=1.0)], **_scan(3, 2)),
-        sample("backwards", [floats(2)], [floats(3, 2)], [floats(2)], **_scan(3, 2, reverse=True)),
-        sample("one iteration", [floats()], [floats(1)], [floats()], **_scan(1)),
-        sample("no iteration", [floats(2)], [floats(0, 2)], [floats(2)], **_scan(0, 2)),
-        sample("empty", [floats(0)], [floats(2, 0)], [floats(0)], **_scan(2, 0)),
+        sample(
+            "forwards", [_positive(2)], [_positive(3, 2)], [_positive(2, phase=1.0)], **_scan(3, 2)
+        ),
+        sample(
+            "backwards",
+            [_positive(2)],
+            [_positive(3, 2)],
+            [_positive(2)],
+            **_scan(3, 2, reverse=True),
+        ),
+        sample("one iteration", [_positive()], [_positive(1)], [_positive()], **_scan(1)),
+        sample("no iteration", [_positive(2)], [_positive(0, 2)], [_positive(2)], **_scan(0, 2)),
+        sample("empty", [_positive(0)], [_positive(2, 0)], [_positive(0)], **_scan(2, 0)),
         sample(
             "views",
-            [strided(floats(2))],
-            [transposed(floats(3, 2))],
-            [strided(floats(2, phase=1.0))],
+            [strided(_positive(2))],
+            [transposed(_positive(3, 2))],
+            [strided(_positive(2, phase=1.0))],
             **_scan(3, 2),
         ),
     ],
     errors=[
         error(
-            "another length", ShapeError, [floats(2)], [floats(3, 2)], [floats(2)], **_scan(2, 2)
+            "another length",
+            ShapeError,
+            [_floats32(2)],
+            [_floats32(3, 2)],
+            [_floats32(2)],
+            **_scan(2, 2),
         ),
-        error("a negative length", ArgumentError, [floats(2)], [], [floats(2)], **_scan(-1, 2)),
-        error("no xs", OperandTypeError, [floats(2)], [], [floats(2)], **_scan(3, 2)),
-        error("another shape", ShapeError, [floats(3)], [floats(3, 2)], [floats(2)], **_scan(3, 2)),
+        error(
+            "a negative length", ArgumentError, [_floats32(2)], [], [_floats32(2)], **_scan(-1, 2)
+        ),
+        error("no xs", OperandTypeError, [_floats32(2)], [], [_floats32(2)], **_scan(3, 2)),
+        error(
+            "another shape",
+            ShapeError,
+            [_floats32(3)],
+            [_floats32(3, 2)],
+            [_floats32(2)],
+            **_scan(3, 2),
+        ),
     ],
 )
 def _(
