@@ -142,7 +142,7 @@ def exact(value: Any) -> Any:
     """A value such that two are equal only if types, and bits of numbers, are the same."""
     if isinstance(value, GraphIr):
         parts = (value.inputs, value.constants, value.operations, value.outputs, value.draw)
-        return ("graph", *map(exact, parts))
+        return ("graph", *map(exact, parts), value.donated)
     if isinstance(value, TensorData):
         bits = np.asarray(value.array, order="C").tobytes()
         return (value.dtype.name, value.shape, bits)

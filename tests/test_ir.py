@@ -3,6 +3,7 @@
 import base64
 import math
 import pickle
+from dataclasses import replace
 
 import ml_dtypes
 import numpy as np
@@ -13,6 +14,7 @@ import burn
 from burn.errors import ExecutionError, GraphError
 from burn.ir import (
     Constant,
+    Donation,
     Draw,
     Drop,
     GraphIr,
@@ -102,6 +104,13 @@ def test_a_training_step_survives_text_and_bytes():
     marked = with_last_uses(graph)
     marked.check()
     assert survives(marked)
+
+
+def test_donated_inputs_survive_text_and_bytes():
+    graph = replace(training_step(), donated=(Donation(2, 1), Donation(0)))
+    graph.check()
+    assert survives(graph)
+    assert str(graph).splitlines()[-2:] == ["donate input 2 to output 1", "donate input 0"]
 
 
 @st.composite
@@ -503,8 +512,8 @@ def broken_graphs():
     def exp(operand, result, **attributes):
         return OperationIr("exp", (operand,), attributes, (made(result),), "m.py:7")
 
-    def graph(*operations, inputs=(x,), outputs=(), constants=(), draw=None):
-        return GraphIr(inputs, constants, operations, outputs, draw)
+    def graph(*operations, inputs=(x,), outputs=(), constants=(), draw=None, donated=()):
+        return GraphIr(inputs, constants, operations, outputs, draw, donated)
 
     y_last = y._replace(status=Status.READ_WRITE)
     step = ScalarIr(0, int)
@@ -584,6 +593,18 @@ def broken_graphs():
     yield "Use int or float", graph(inputs=(ScalarIr(0, str),))
     yield "seed and offset are integers", graph(draw=Draw(ScalarIr(0, float), ScalarIr(1, int), 1))
     yield "number of words is -1", graph(draw=Draw(step, ScalarIr(1, int), -1))
+    yield "donated: there is no input 1", graph(donated=(Donation(1),))
+    yield "there is no input -1", graph(donated=(Donation(-1),))
+    yield "there is no output 0", graph(donated=(Donation(0, 0),))
+    yield "an input is named twice", graph(donated=(Donation(0), Donation(0)))
+    twice = (Donation(0, 0), Donation(1, 0))
+    yield "an output is named twice", graph(inputs=(x, y), outputs=(x,), donated=twice)
+    yield "input 0 is a number", graph(inputs=(step,), donated=(Donation(0),))
+    shorter = TensorIr(1, (2,), burn.float32)
+    yield (
+        "input 1 is float32[2], and output 0 is float32[3]",
+        graph(inputs=(x, shorter), outputs=(x,), donated=(Donation(1, 0),)),
+    )
     yield "is no OperationIr, and no Drop", graph("exp")
     yield "a tensor is a TensorIr", graph(inputs=("x",))
     yield "integer in [0, 2**63), not -1", graph(inputs=(x._replace(id=-1),))

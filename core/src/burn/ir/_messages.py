@@ -24,6 +24,7 @@ from burn.ir._forms import (
 from burn.ir.check import check, check_bodies
 from burn.ir.graph import (
     Constant,
+    Donation,
     Draw,
     Drop,
     GraphIr,
@@ -172,6 +173,7 @@ class Writer:
             ],
             graph.outputs,
             graph.draw,
+            graph.donated,
         )
 
 
@@ -284,7 +286,14 @@ class Reader:
         return graph
 
     def _parts(
-        self, depth: int, inputs: Any, constants: Any, operations: Any, outputs: Any, draw: Any
+        self,
+        depth: int,
+        inputs: Any,
+        constants: Any,
+        operations: Any,
+        outputs: Any,
+        draw: Any,
+        donated: Any = (),
     ) -> GraphIr:
         return GraphIr(
             tuple([one if isinstance(one, ScalarIr) else _tensor(one) for one in inputs]),
@@ -292,6 +301,7 @@ class Reader:
             tuple([self._step(depth, one) for one in operations]),
             tuple([_tensor(one) for one in outputs]),
             None if draw is None else Draw(*draw),
+            tuple([Donation(*one) for one in donated]),
         )
 
     def _step(self, depth: int, packed: Any) -> OperationIr | Drop:

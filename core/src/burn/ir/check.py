@@ -113,6 +113,8 @@ def _check(graph: GraphIr, depth: int) -> None:
         location = "outputs"
         for tensor in graph.outputs:
             scope.use_as_output(tensor)
+        location = "donated"
+        _check_donated(graph)
     except BurnError as error:
         within = f"{location}: {error.operation}" if error.operation else location
         raise GraphError(error.rule, hint=error.hint, operation=within) from error
@@ -182,6 +184,27 @@ def _location(index: int, operation: Any) -> str:
     if not isinstance(operation, OperationIr):
         raise GraphError(f"operation {index} is no OperationIr, and no Drop: {shown(operation)}")
     return f"operation {index}, {operation.name}" + (operation.source and f" at {operation.source}")
+
+
+def _check_donated(graph: GraphIr) -> None:
+    """See that each donation names an input, and an output like it, and none of them twice."""
+    outputs = [one.output for one in graph.donated if one.output is not None]
+    inputs = [one.input for one in graph.donated]
+    for found, among, what in ((inputs, graph.inputs, "input"), (outputs, graph.outputs, "output")):
+        for index in found:
+            if not is_id(index) or index >= len(among):
+                raise GraphError(f"there is no {what} {shown(index)}")
+        if len(set(found)) != len(found):
+            raise GraphError(f"an {what} is named twice")
+    for input, output in graph.donated:
+        given = graph.inputs[input]
+        if isinstance(given, ScalarIr):
+            raise GraphError(f"input {input} is a number, and has no memory")
+        if output is not None and graph.outputs[output][1:3] != given[1:3]:
+            raise GraphError(
+                f"input {input} is {given}, and output {output} is {graph.outputs[output]}",
+                hint="The output that takes the memory of an input has its shape and dtype",
+            )
 
 
 def _checked(constant: Constant) -> TensorIr:

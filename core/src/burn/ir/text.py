@@ -15,6 +15,7 @@ from burn.ir._tokens import CONSTANTS, Line, unescaped
 from burn.ir.check import check
 from burn.ir.graph import (
     Constant,
+    Donation,
     Draw,
     Drop,
     GraphIr,
@@ -23,6 +24,7 @@ from burn.ir.graph import (
     Status,
     TensorIr,
 )
+from burn.ir.host_number import HostNumber
 from burn.ops.arguments import as_python
 from burn.tensor_data import TensorData
 
@@ -38,7 +40,8 @@ def write_graph(graph: GraphIr, *, short: bool = False) -> str:
     Parameters
     ----------
     graph : GraphIr
-        A program that `burn.ir.check` accepts.
+        A program that `burn.ir.check` accepts, or one that the passes of `burn.compiler` made of
+        such a one: the text of a `HostNumber` is shown, and cannot be read.
     short : bool
         Whether the values of constants with more than 64 elements are left out.
 
@@ -70,6 +73,8 @@ def _lines(graph: GraphIr, *, short: bool) -> list[str]:
                 lines += [f"graph @{number}", *within, "end"]
             lines.append(line)
     lines += [f"output %{tensor.id}" for tensor in graph.outputs]
+    for input, output in graph.donated:
+        lines.append(f"donate input {input}{'' if output is None else f' to output {output}'}")
     return lines
 
 
@@ -112,7 +117,7 @@ def _value(value: Any) -> str:
         return value.name
     if isinstance(value, TensorIr):
         return f"%{value.id}{'!' if value.status is Status.READ_WRITE else ''}"
-    if value is None or isinstance(value, (bool, str, ScalarIr)):
+    if value is None or isinstance(value, (bool, str, ScalarIr, HostNumber)):
         return repr(value)
     if isinstance(value, int) and value.bit_length() < INTEGER_BITS:
         return int.__repr__(value)
@@ -200,6 +205,7 @@ class _Builder:
         self.operations: list[OperationIr | Drop] = []
         self.outputs: list[TensorIr] = []
         self.draw: Draw | None = None
+        self.donated: list[Donation] = []
         self.tensors: dict[int, TensorIr] = {}
         self.scalars: dict[int, ScalarIr] = {}
 
@@ -211,6 +217,7 @@ class _Builder:
             tuple(self.operations),
             tuple(self.outputs),
             self.draw,
+            tuple(self.donated),
         )
 
     def read(self, line: Line) -> None:
@@ -222,7 +229,7 @@ class _Builder:
             if statement is None:
                 raise GraphError(
                     "a line begins with a tensor and its type, or with input, constant, draw, "
-                    "drop, output, graph or end"
+                    "drop, output, donate, graph or end"
                 )
             statement(self, line)
         line.end()
@@ -280,6 +287,15 @@ class _Builder:
 
     def _output(self, line: Line) -> None:
         self.outputs.append(self._tensor(line))
+
+    def _donate(self, line: Line) -> None:
+        line.expect("input")
+        input = line.integer()
+        output = None
+        if line.accept("to"):
+            line.expect("output")
+            output = line.integer()
+        self.donated.append(Donation(input, output))
 
     def _operation(self, line: Line) -> OperationIr:
         made = [self._typed(line, Status.NOT_INIT)]
@@ -359,6 +375,7 @@ _STATEMENTS: Final[dict[str, Callable[[_Builder, Line], None]]] = {
     "draw": _Builder._draw,
     "drop": _Builder._drop,
     "output": _Builder._output,
+    "donate": _Builder._donate,
 }
 
 
