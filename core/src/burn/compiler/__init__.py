@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 _MODULES: Final = {
     "executable": ("Executable", "compiled"),
-    "fusion": ("fuses",),
+    "explain": ("explained",),
+    "fusion": ("fuses", "planned"),
     "passes": ("lowered", "simplified"),
     "plan": ("KernelCall", "Plan", "Target"),
     "replay": ("Replay",),
+    "straight": ("Straight",),
 }
 """Where names stand. A module is imported when one of its names is used."""
 
@@ -18,10 +20,12 @@ __all__ = [name for names in _MODULES.values() for name in names]
 
 if TYPE_CHECKING:
     from burn.compiler.executable import Executable as Executable, compiled as compiled
-    from burn.compiler.fusion import fuses as fuses
+    from burn.compiler.explain import explained as explained
+    from burn.compiler.fusion import fuses as fuses, planned as planned
     from burn.compiler.passes import lowered as lowered, simplified as simplified
     from burn.compiler.plan import KernelCall as KernelCall, Plan as Plan, Target as Target
     from burn.compiler.replay import Replay as Replay
+    from burn.compiler.straight import Straight as Straight
 else:
 
     def __getattr__(name: str) -> Any:

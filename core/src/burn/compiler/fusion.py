@@ -13,9 +13,19 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
-from burn.compiler.fusion_groups import Condition, Group, Number, Task, Use, Value, join
+from burn.compiler.fusion_groups import (
+    Condition,
+    Group,
+    Number,
+    Task,
+    Use,
+    Value,
+    estimate,
+    join,
+    settled,
+)
 from burn.compiler.fusion_kernels import kernel_call, reads_of
 from burn.compiler.fusion_maps import (
     IndexMap,
@@ -37,15 +47,10 @@ from burn.ir import Drop, GraphIr, OperationIr, Status, TensorIr
 from burn.ir._operands import tensors_among
 from burn.ops.shapes import size
 
-__all__ = ["fuses", "plan"]
-
-_FEW_ROWS: Final = 32
-_MANY_COLUMNS: Final = 8192
-_MOST_PARTIAL: Final = 1024
-"""A reduction to few rows over many columns is two: at most so many partial results for a row."""
+__all__ = ["fuses", "planned"]
 
 
-def plan(graph: GraphIr, target: Target) -> Plan:
+def planned(graph: GraphIr, target: Target) -> Plan:
     """The steps of a program on a device that runs generated kernels.
 
     Parameters
@@ -178,8 +183,8 @@ class _Planner:
         """See that a tensor is in memory, or is a view of one by a step."""
         value, map = self.refs[tensor.id]
         if tensor.id == value.tensor.id:
-            if value.position < 0 and not value.in_memory:
-                self._own_group(value)
+            if value.is_free:
+                self._settle(value)
             value.in_memory = True
             return
         if tensor.id in self.called:
@@ -205,62 +210,63 @@ class _Planner:
         self._insert(task, copy)
         self._define(copy)
 
-    def _own_group(self, value: Value) -> None:
-        """Compute in memory what each reader would compute for itself."""
+    def _settle(self, value: Value) -> None:
+        """Make a member of a group of what each reader would compute for itself."""
         assert value.task is not None  # it is computed
-        group = self._new_group(value.task)
-        joined = join(value.task, group, value)
-        assert joined  # it reads nothing
+        self._insert(value.task, value)
 
     def _compute(self, operation: OperationIr, work: Work) -> None:
         """Make an operation a member of a group, or one that each reader computes for itself."""
         output = _read_only(operation.outputs[0])
         value = Value(output, in_memory=output.id in self.wanted)
-        if work in {Work.NUMBER, Work.RANGE}:
-            value.task = Task(operation, work, value.count, ())
-            value.reads = ()
-            if value.in_memory:
-                self._own_group(value)
-            self._define(value)
-            return
-        self._insert(self._task(operation, work), value)
+        value.task = self._task(operation, work)
+        if value.in_memory or not estimate(value, value.task):
+            self._insert(value.task, value)
         self._define(value)
 
     def _insert(self, task: Task, value: Value) -> None:
         """Make an operation a member of a group."""
         task = self._shortened(task)
-        for group in self._candidates(task):
-            if join(task, group, value):
-                break
-        else:
-            group = self._new_group(task)
-            if not join(task, group, value) and not join(task, group, value, again=False):
-                self.steps.pop()
+        while not self._is_joined(task, value):
+            # What it reads is free and costs too much here, or is a view whose digits do not agree.
+            free = [use.value for use in task.uses if isinstance(use, Use) and use.value.is_free]
+            if free:
+                for one in free:
+                    if one.is_free:
+                        self._settle(one)
+            else:
                 task = self._with_dense_operands(task)
-                group = self._new_group(task)
-                joined = join(task, group, value, again=False)
-                assert joined  # all it reads is dense
         assert value.recipe is not None  # it has joined
+        assert value.group is not None  # it has joined
         for read in reads_of(value.recipe):
             readers = self.readers.setdefault(read.value.tensor.id, [])
-            if group not in readers[-2:]:
-                readers.append(group)
+            if value.group not in readers[-2:]:
+                readers.append(value.group)
 
-    def _new_group(self, task: Task) -> Group:
+    def _is_joined(self, task: Task, value: Value) -> bool:
+        """Make an operation a member of a group, if there is one or its operands fit a new one."""
+        for group in self._candidates(task):
+            if join(task, group, value):
+                return True
         group = Group(len(self.steps), task.count, has_tensor=task.work is not Work.PRODUCT)
+        if not join(task, group, value) and not join(task, group, value, again=False):
+            return False
         self.steps.append(group)
-        return group
+        return True
 
     def _candidates(self, task: Task) -> Iterator[Group]:
         """Groups that an operation may join, the latest one first."""
         if task.work is Work.PRODUCT:
             return
-        uses = [use for use in task.uses if isinstance(use, Use)]
-        makers = {use.value.group.position: use.value.group for use in uses if use.value.group}
+        makers: dict[int, Group] = {}
+        values = {use.value.tensor.id: use.value for use in settled(task)}
+        for value in values.values():
+            if value.group is not None:
+                makers[value.position] = value.group
         for position in sorted(makers, reverse=True)[:3]:
             yield makers[position]
-        for use in uses:
-            for group in self.readers.get(use.value.tensor.id, ())[:-3:-1]:
+        for id in values:
+            for group in self.readers.get(id, ())[:-3:-1]:
                 if group.position not in makers and group.count == task.count:
                     makers[group.position] = group
                     yield group
@@ -373,38 +379,48 @@ class _Planner:
             return task
         columns = math.prod([high // low for low, high in zeros(task.reduced)])
         rows = task.count // columns
-        if rows >= _FEW_ROWS or columns <= _MANY_COLUMNS:
+        is_strided = bool(task.reduced.digits) and task.reduced.digits[-1][1] != 0
+        busy = self.target.strided_rows if is_strided else self.target.rows
+        if rows >= busy or columns < self.target.long_columns:
             return task
-        parts, left = _MOST_PARTIAL, 1
-        digits: list[tuple[int, int, bool]] = []  # length, stride, of partial results
-        for length, stride in task.reduced.digits:
-            if stride == 0:
-                count = next(n for n in range(min(parts, length), 0, -1) if length % n == 0)
-                digits += [(count, 0, True), (length // count, 0, False)]
-                parts = parts // count if count == length else 1
-                left *= count
-            else:
-                digits.append((length, stride, False))
-        if left == 1:
+        parts, digits = self._partial_digits(task.reduced, min(columns // 64, 2 * busy // rows))
+        if parts == 1:
             return task
-        unit, made = left, []
+        unit, made = parts, []
         for length, stride, is_partial in digits:
             if is_partial:
                 unit //= length
-            made.append((length, unit if is_partial else stride * left))
-        operation = task.operation
-        dtype = operation.outputs[0].dtype
+            made.append((length, unit if is_partial else stride * parts))
+        dtype = task.operation.outputs[0].dtype
         if dtype.is_float and dtype.itemsize < 4 and float32 in self.target.dtypes:
             dtype = float32
-        partial = TensorIr(self.next_id, (rows, left), dtype)
+        value = Value(TensorIr(self.next_id, (rows, parts), dtype), in_memory=False)
         self.next_id += 1
-        value = Value(partial, in_memory=False)
         self._insert(replace(task, reduced=normal(0, made)), value)
         self._define(value)
-        use = Use(partial, value, identity(rows * left))
         return replace(
-            task, count=rows * left, uses=(use,), reduced=reduction_map((rows, left), (1,))
+            task,
+            count=rows * parts,
+            uses=(Use(value.tensor, value, identity(rows * parts)),),
+            reduced=reduction_map((rows, parts), (1,)),
         )
+
+    @staticmethod
+    def _partial_digits(reduced: IndexMap, most: int) -> tuple[int, list[tuple[int, int, bool]]]:
+        """Digits of a reduction, the first reduced ones split off: at most so many parts of a row.
+
+        The number of parts, and the length and stride of each digit, and whether it counts parts.
+        """
+        parts, digits = 1, []
+        for length, stride in reduced.digits:
+            count = 1
+            if stride == 0 and most > 1:
+                count = next(n for n in range(min(most, length), 0, -1) if length % n == 0)
+                digits.append((count, 0, True))
+                parts *= count
+                most = most // count if count == length else 1
+            digits.append((length // count, stride, False))
+        return parts, digits
 
     def _finished(self) -> Plan:
         """The plan of the steps, without the members that nothing needs."""

@@ -19,7 +19,21 @@ from burn.dtype import DType
 from burn.ir import OperationIr, TensorIr
 from burn.ops.shapes import size
 
-__all__ = ["Group", "Member", "Number", "Operand", "Read", "Recipe", "Task", "Use", "Value", "join"]
+__all__ = [
+    "Condition",
+    "Group",
+    "Member",
+    "Number",
+    "Operand",
+    "Read",
+    "Recipe",
+    "Task",
+    "Use",
+    "Value",
+    "estimate",
+    "join",
+    "settled",
+]
 
 _MOST_READS: Final = 32
 """Tensors that one kernel reads: launches have limits of their arguments, and cores of pointers."""
@@ -38,7 +52,7 @@ _MOST_READS_AGAIN: Final = 3
 
 _FEW_ROWS: Final = 32
 _MANY_COLUMNS: Final = 8192
-"""A kernel of few rows with many columns ends with its reductions: what follows has more work to
+"""A kernel of fewer rows with more columns ends with its reductions: what follows has more work to
 share among cores in a kernel of its own."""
 
 
@@ -202,6 +216,11 @@ class Value:
     reads: tuple[Value, ...] | None = None
 
     @property
+    def is_free(self) -> bool:
+        """Whether no step makes it yet: each reader computes it for itself."""
+        return self.position < 0 and not self.in_memory
+
+    @property
     def count(self) -> int:
         """Number of elements."""
         return size(self.tensor.shape)  # type: ignore[arg-type]  # all lengths are known
@@ -275,8 +294,8 @@ def _maps(task: Task, group: Group) -> Iterator[IndexMap]:
     """Maps from the domain of a group that may give the elements of an operation."""
     found: list[IndexMap] = []
     of_rows: list[IndexMap] = []
-    for use in task.uses:
-        if use.__class__ is Use and use.value.group is group:
+    for use in settled(task):
+        if use.value.group is group and use.value.map is not None:
             back = inverse(use.map)
             map = None if back is None else composed(back, use.value.map)
             if map is not None and map not in found and map not in of_rows:
@@ -286,6 +305,20 @@ def _maps(task: Task, group: Group) -> Iterator[IndexMap]:
         found.append(identity(group.count))
     yield from found
     yield from of_rows
+
+
+def settled(task: Task) -> Iterator[Use]:
+    """The tensors that an operation reads, and those that its free operands are computed from."""
+    for use in task.uses:
+        if isinstance(use, Number):
+            continue
+        if not use.value.is_free:
+            yield use
+        elif use.value.task is not None:
+            for inner in settled(use.value.task):
+                map = composed(inner.map, use.map)
+                if map is not None:
+                    yield inner._replace(map=map)
 
 
 class _Attempt:
@@ -339,7 +372,7 @@ class _Attempt:
         value.position, value.group, value.map = group.position, group, out
         value.task = task
         value.recipe = Recipe(task.operation, task.work, tuple(operands), self.map)
-        _estimate(value, task)
+        estimate(value, task)
         return True
 
     def _operand(self, use: Use | Number, map: IndexMap) -> Operand | None:
@@ -361,11 +394,18 @@ class _Attempt:
             return Member(value)
         if value.position >= group.position:
             return self._again(value, where)
-        if not value.in_memory and (value.position < 0 or _is_small(value)):
+        if not value.in_memory and (_is_small(value) or self._reads_for(value)):
             again = self._again(value, where)
-            if again is not None or value.position < 0:
+            if again is not None:
                 return again
-        return self._read(Read(value, where))
+        return None if value.is_free else self._read(Read(value, where))
+
+    def _reads_for(self, value: Value) -> bool:
+        """Whether the kernel reads in any case what a value is computed from."""
+        return all(
+            one.tensor.id in self.reads or one.tensor.id in self.group.reads
+            for one in value.reads or ()
+        )
 
     def _read(self, read: Read) -> Read:
         self.reads[read.value.tensor.id] = read.value
@@ -388,9 +428,10 @@ class _Attempt:
     def _again(self, value: Value, where: IndexMap) -> Recipe | None:
         """How the group computes a value of another step, or at another element, for itself."""
         task = value.task
-        if task is None or value.reads is None or not (self.may_repeat or value.position < 0):
+        if task is None or value.reads is None or not (self.may_repeat or value.is_free):
             return None
-        if value.cost > (min(self.limit, _CHEAP_REPEATED) if zeros(where) else self.limit):
+        is_repeated = zeros(where) not in {(), zeros(self.map)}
+        if value.cost > (min(self.limit, _CHEAP_REPEATED) if is_repeated else self.limit):
             return None
         before = dict(self.reads), len(self.maps)
         operands = []
@@ -419,10 +460,11 @@ def _is_small(value: Value) -> bool:
     return moved <= 2 * value.bytes
 
 
-def _estimate(value: Value, task: Task) -> None:
-    """Note what it costs to compute a value again."""
+def estimate(value: Value, task: Task) -> bool:
+    """Note what it costs to compute a value again, if that is little; whether it is."""
+    value.reads = None
     if task.reduced is not None:
-        return
+        return False
     cost = task.cost
     reads: dict[int, Value] = {}
     for use in task.uses:
@@ -432,9 +474,11 @@ def _estimate(value: Value, task: Task) -> None:
         if other.in_memory:
             reads[other.tensor.id] = other
         elif other.reads is None:
-            return
+            return False
         else:
             cost += other.cost
             reads.update({one.tensor.id: one for one in other.reads})
-    if cost <= _CHEAP and len(reads) <= _MOST_READS_AGAIN:
-        value.cost, value.reads = cost, tuple(reads.values())
+    if cost > _CHEAP or len(reads) > _MOST_READS_AGAIN:
+        return False
+    value.cost, value.reads = cost, tuple(reads.values())
+    return True

@@ -26,14 +26,21 @@ class Target:
         be part of a kernel. Operations without either are calls in any case.
     max_product : int
         Multiplications up to which a matrix product is a generated kernel.
-    max_columns : int
-        Columns up to which a reduction is a generated kernel, if there are few rows.
+    rows : int
+        Rows that keep the device busy: a reduction to fewer ones over many columns is two kernels,
+        the first one of partial results.
+    strided_rows : int
+        The same, where neighbours in memory are of several rows, as in the sum over the first axis.
+    long_columns : int
+        Columns from which on a reduction is divided in this way.
     """
 
     dtypes: frozenset[DType]
     keeps: Callable[[OperationIr], bool]
     max_product: int = 0
-    max_columns: int = 1 << 20
+    rows: int = 32
+    strided_rows: int = 32
+    long_columns: int = 8192
 
 
 class KernelCall(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from burn.compiler.explain import explained
 from burn.compiler.plan import KernelCall, Plan
@@ -11,13 +11,9 @@ from burn.ir import HostNumber
 from burn.ir.execution import Execution
 
 if TYPE_CHECKING:
-    from burn.aliases import Shape
-    from burn.kernels import Kernel
     from burn.ops import OpTable
 
 __all__ = ["Straight"]
-
-Load: TypeAlias = "Callable[[Kernel, tuple[Shape, ...]], Callable[..., tuple[Any, ...]]]"
 
 
 class Straight(Execution):
@@ -30,23 +26,24 @@ class Straight(Execution):
     table : OpTable
         What runs the calls of ops. Constants are made there once.
     load : callable
-        Makes a kernel ready: ``load(kernel, shapes)``, with the shapes of the outputs, returns what
-        launches it: ``launch(inputs, scalars, out)`` returns the outputs; see
+        Makes a kernel ready: ``load(call)``, for each `KernelCall` in the order of the steps,
+        returns what launches it: ``launch(inputs, scalars, out)`` returns the outputs; see
         `Backend.load_kernel`.
     """
 
-    def __init__(self, plan: Plan, table: OpTable, load: Load) -> None:
+    def __init__(
+        self, plan: Plan, table: OpTable, load: Callable[[KernelCall], Callable[..., Any]]
+    ) -> None:
         self.plan = plan
-        self._launches = [
-            load(step.kernel, tuple([one.shape for one in step.outputs]))  # type: ignore[misc]  # lengths are known
-            if isinstance(step, KernelCall)
-            else None
-            for step in plan.steps
-        ]
+        self._load = load
         self._ends: list[set[int]] = [set() for _ in plan.steps]
         for id, index in plan.last_use.items():
             self._ends[index].add(id)
         super().__init__(plan.graph, table)
+
+    def __call__(self, *inputs: Any) -> tuple[Any, ...]:
+        """`run` with the inputs, and the state of the generator if the plan draws numbers."""
+        return self.run(inputs)
 
     def explain(self) -> str:
         """What runs as one kernel, and what does not and why."""
@@ -59,7 +56,7 @@ class Straight(Execution):
         ended = self._ends[index]
         if not isinstance(step, KernelCall):
             return self._call_line(step, index, ended)
-        self._names[f"k{index}"] = self._launches[index]
+        self._names[f"k{index}"] = self._load(step)
         inputs = [f"t{one.id}" for one in step.inputs]
         numbers = [
             self._numbers[one.text] if isinstance(one, HostNumber) else repr(one)
