@@ -1,0 +1,112 @@
+"""Suite ``compiled``: an op, its loss and its gradients in one compiled function."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from burn import namespace as burn
+from burn.dtype import DType
+from burn.functions.common import dispatch
+from burn.ops import Tag
+from burn.testing._check import Check, Failure
+from burn.testing._gradients import gradient_dtype, is_differentiable
+from burn.testing.op_samples import OpSamples, Sample
+from burn.testing.subject import Call, Subject, map_arrays
+from burn.testing.suites.suite import Suite, named_check
+from burn.testing.tolerance import difference
+
+__all__ = ["SUITES"]
+
+_CALLS: Final = 3
+"""Calls of a function: a device may record the second one, and replay it from the third on."""
+
+
+def _compiled(subject: Subject, table: Sequence[OpSamples]) -> Iterator[Check]:
+    for samples in table:
+        if {Tag.NO_GRADIENT, Tag.DATA_DEPENDENT} & set(samples.op.tags):
+            continue
+        if samples.op.name == "while_loop":  # no program has its gradient
+            continue
+        dtype = gradient_dtype(subject)
+        chosen = [
+            one
+            for one in samples.samples
+            if is_differentiable(samples, one) and dtype in subject.dtypes(samples, one)
+        ]
+        for number, one in enumerate(chosen):
+            yield named_check(
+                subject,
+                "compiled",
+                samples.op.name,
+                dtype,
+                one.note,
+                _same_gradients,
+                samples,
+                one,
+                is_quick=number == 1,
+            )
+
+
+def _same_gradients(subject: Subject, samples: OpSamples, one: Sample) -> None:
+    """Outputs and gradients of a compiled function are near those of the function."""
+    device: Any = subject.handle
+    call = Call.of(samples, one, gradient_dtype(subject), subject.index_dtype)
+    operands = map_arrays(
+        lambda array: burn.asarray(array, device=device.autodiff()), call.operands
+    )
+
+    def function(operands: list[Any]) -> tuple[list[Any], list[Any]]:
+        leaves: list[Any] = []
+
+        def tracked(x: Any) -> Any:
+            if not x.dtype.is_float:
+                return x
+            leaves.append(x.require_grad())
+            return leaves[-1] * 1.5
+
+        # What is around the op is what a device may fuse it with.
+        used = map_arrays(tracked, operands)
+        outputs = call.outputs(dispatch.execute(call.op.name, *used, **call.attributes))
+        losses = [burn.sum(burn.tanh(one) * one) for one in outputs if one.is_tracked]
+        found: list[Any] = []
+        if losses:
+            gradients = sum(losses[1:], losses[0]).backward()
+            found = [leaf.grad(gradients) for leaf in leaves]
+        return [one.detach() for one in outputs], found
+
+    expected = _arrays(function(operands))
+    compiled = burn.compile(function)
+    for number in range(_CALLS):
+        found = _arrays(compiled(operands))
+        for index, pair in enumerate(zip(found, expected, strict=True)):
+            if (pair[0] is None) is not (pair[1] is None):
+                _fail(call, f"result {index} of call {number} is {pair[0]}, not {pair[1]}")
+            if pair[1] is not None:
+                wrong = difference(pair[0], pair[1], DType.of(pair[1].dtype))
+                if wrong:
+                    _fail(call, f"result {index} of call {number} of the compiled one: {wrong}")
+
+
+def _arrays(result: tuple[list[Any], list[Any]]) -> list[Any]:
+    return [
+        None if one is None else np.asarray(dispatch.to_data(one).array)
+        for part in result
+        for one in part
+    ]
+
+
+def _fail(call: Call, message: str) -> None:
+    raise Failure(f"{call.op.describe(call.metas, call.attributes)}: {message}")
+
+
+SUITES: Final = [
+    Suite(
+        "compiled",
+        "an op, its loss and its gradients in one compiled function give what they give",
+        _compiled,
+        of_devices=True,
+    )
+]
