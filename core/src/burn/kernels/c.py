@@ -143,8 +143,10 @@ class CWriter:
     types : dict of str to str
         Type of the elements in memory for each name of a dtype: of bool a byte without sign, of
         float16 and bfloat16 an integer of 16 bits without sign.
-    texts : dict of str to str
-        Scalar functions of floats, by name, where they differ from `FLOAT_TEXTS`.
+    texts, float64_texts : dict of str to str
+        Scalar functions of float32, and of float64, where they differ from `FLOAT_TEXTS`.
+    helper_texts : dict of str to str
+        Parameters and bodies of functions to use instead of those of C; ``{T}`` is their type.
     as_bits, as_float : str
         The bits of a float32 ``{0}`` as an unsigned integer, and back.
     from_half, to_half : str
@@ -163,6 +165,8 @@ class CWriter:
 
     types: ClassVar[dict[str, str]]
     texts: ClassVar[dict[str, str]] = {}
+    float64_texts: ClassVar[dict[str, str]] = {}
+    helper_texts: ClassVar[dict[str, str]] = {}
     as_bits: ClassVar[str]
     as_float: ClassVar[str]
     from_half: ClassVar[str]
@@ -179,7 +183,7 @@ class CWriter:
     shared: ClassVar[str]
     fence: ClassVar[str]
 
-    def __init__(self, kernel: Kernel, *, wide: bool) -> None:
+    def __init__(self, kernel: Kernel | None, *, wide: bool = False) -> None:
         self.kernel = kernel
         self.index_dtype = int64 if wide else int32
         self.helpers: dict[str, str] = {}
@@ -189,6 +193,11 @@ class CWriter:
         self._count = 0
 
     # Text
+
+    @property
+    def functions(self) -> str:
+        """What stands before the kernel."""
+        return "\n".join([self.preamble, *self.helpers.values()])
 
     @property
     def body(self) -> str:
@@ -291,15 +300,17 @@ class CWriter:
     def _applied(self, function: str, of: DType) -> str:
         if of.is_bool and function == "bitwise_not":
             return "!{0}"
-        own = {**FLOAT_TEXTS, **self.texts} if of.is_float else INTEGER_TEXTS
-        helpers = FLOAT_HELPERS if of.is_float else INTEGER_HELPERS
-        if function in own:
-            return self._filled(own[function], of)
-        if function in TEXTS:
-            return self._filled(TEXTS[function], of)
+        texts, helpers = INTEGER_TEXTS, INTEGER_HELPERS
+        if of.is_float:
+            texts = {**FLOAT_TEXTS, **(self.float64_texts if of.itemsize == 8 else self.texts)}
+            helpers = {**FLOAT_HELPERS, **self.helper_texts}
+        text = texts.get(function) or TEXTS.get(function)
+        if text is not None:
+            return self._filled(text, of)
+        name = function
         if function in helpers:
-            return self.helper(function, of, self._filled(helpers[function], of)) + "({0}, {1})"
-        return f"{function}({', '.join(['{0}', '{1}'][: FUNCTIONS[function].operands])})"
+            name = self.helper(function, of, self._filled(helpers[function], of))
+        return f"{name}({', '.join(['{0}', '{1}'][: FUNCTIONS[function].operands])})"
 
     def _cast(self, value: str, dtype: DType, of: DType) -> str:
         if dtype.is_bool:
@@ -543,14 +554,7 @@ class CWriter:
         ]
         head = f"{self.entry.format(lanes)} void {entry}"
         parameters = ", ".join([*inputs, *outputs, *self.scalar_parameters()])
-        parts = [
-            self.preamble,
-            *self.helpers.values(),
-            f"{head}({parameters}) {{",
-            self.body,
-            "}\n",
-        ]
-        return "\n".join(parts)
+        return "\n".join([self.functions, f"{head}({parameters}) {{", self.body, "}\n"])
 
     def scalar_parameters(self) -> list[str]:
         """Parameters ``s0``, ``s1``, ... for the numbers that a launch is given."""

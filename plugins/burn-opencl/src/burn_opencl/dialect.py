@@ -14,11 +14,12 @@ from burn.plugin_api import (
     needs_wide_indices,
     write_groups,
 )
+from burn_opencl.programs import text_of
 
 if TYPE_CHECKING:
     from burn.plugin_api import Kernel
 
-__all__ = ["OpenClDialect", "OpenClWriter", "scalar_types"]
+__all__ = ["OpenClDialect", "OpenClWriter", "VectorizedWriter", "scalar_types"]
 
 _ENTRY: Final = "generated"
 
@@ -40,6 +41,13 @@ class OpenClWriter(CWriter):
         "bfloat16": "ushort",
         "float32": "float",
         "float64": "double",
+    }
+    # The tanh of some drivers does not reach 1.
+    helper_texts: ClassVar[dict[str, str]] = {
+        "tanh": """({T} x) {
+    const {T} decay = expm1(({T})-2 * fabs(x));
+    return copysign(-decay / (({T})2 + decay), x);
+}""",
     }
     as_bits = "as_uint({0})"
     as_float = "as_float({0})"
@@ -67,6 +75,15 @@ inline ushort to_half(float x) {
         return [f"{names[kind]} s{number}" for number, kind in enumerate(scalar_types(self.kernel))]
 
 
+class VectorizedWriter(OpenClWriter):
+    """OpenCL C for a CPU, whose compiler makes vectors of loops without calls."""
+
+    texts: ClassVar[dict[str, str]] = {
+        name: f"burn_{name}({{0}})" for name in ("log", "log1p", "expm1", "tanh", "erf")
+    }
+    preamble = OpenClWriter.preamble + "\n" + text_of("functions.cl")
+
+
 def scalar_types(kernel: Kernel) -> list[type[Any]]:
     """Type of each number that a launch is given."""
     has_doubles = any(node.dtype is float64 for node in kernel.body)
@@ -83,6 +100,8 @@ class OpenClDialect:
         Lanes of a group at most.
     has_fp64 : bool
         Whether the device computes in float64.
+    is_cpu : bool
+        Whether it is a CPU.
 
     Attributes
     ----------
@@ -90,8 +109,9 @@ class OpenClDialect:
         Dtypes that kernels may have.
     """
 
-    def __init__(self, lanes: int, *, has_fp64: bool) -> None:
+    def __init__(self, lanes: int, *, has_fp64: bool, is_cpu: bool) -> None:
         self.lanes = lanes
+        self._writer = VectorizedWriter if is_cpu else OpenClWriter
         self.dtypes = frozenset(
             [DType.of(name) for name in OpenClWriter.types if has_fp64 or name != "float64"]
         )
@@ -100,6 +120,6 @@ class OpenClDialect:
     def source(self, kernel: Kernel) -> Code:
         """OpenCL C of a kernel."""
         small = collapsed(kernel)
-        writer = OpenClWriter(small, wide=needs_wide_indices(small))
+        writer = self._writer(small, wide=needs_wide_indices(small))
         groups, lanes = write_groups(writer, small, self.lanes)
         return Code(kernel, self._preamble + writer.text(_ENTRY, lanes), _ENTRY, groups, lanes)

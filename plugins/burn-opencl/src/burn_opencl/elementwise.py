@@ -6,12 +6,12 @@ import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from burn.plugin_api import DType, bool_
+from burn.plugin_api import REGISTRY, DType, bool_
 from burn_opencl.base import OpenClOps
 from burn_opencl.buffers import Buffer
 from burn_opencl.dtypes import DTYPE_CODES, accumulator_dtype, c_type_of
 from burn_opencl.elementwise_variants import broadcast
-from burn_opencl.expressions import EXPRESSIONS
+from burn_opencl.expressions import CASES
 from burn_opencl.limits import SMALL_GROUP_ITEMS
 
 if TYPE_CHECKING:
@@ -24,23 +24,34 @@ _REFUSE_NEGATIVE_INTEGERS: Final = frozenset({"pow", "bitwise_left_shift", "bitw
 
 
 def _expression_method(name: str) -> Callable[..., Buffer]:
-    """The method of an op that is an expression of its operands."""
-    expression = EXPRESSIONS[name]
+    """The method of an op that is an expression of its operands, and of numbers."""
+    op = REGISTRY[name]
+    choices = {one.name: one.default for one in op.attributes.values() if one.choices}
+    numbers = {one.name: one.default for one in op.attributes.values() if not one.choices}
 
-    def method(self: ElementwiseOps, *operands: Any) -> Buffer:
+    def method(self: ElementwiseOps, *operands: Any, **attributes: Any) -> Buffer:
         launcher = self.launcher
-        if all(one.__class__ is Buffer for one in operands):
-            result = launcher.apply(name, operands)
+        if not attributes and all(one.__class__ is Buffer for one in operands):
+            result = None if op.attributes else launcher.apply(name, operands)
             if result is not None:
                 return result
         dtype = _common_dtype(operands)
-        if expression.form(dtype.kind) is None:
+        chosen = [attributes.get(one, default) for one, default in choices.items()]
+        form = CASES[".".join([name, *chosen])].form(dtype.kind)
+        if form is None:
             raise TypeError(f"{name} of {dtype}")
-        return launcher.compute(name, operands, dtype, bool_ if expression.mask else dtype)
+        values = [attributes.get(one, default) for one, default in numbers.items()]
+        return launcher.compute(
+            ".".join([name, *chosen]),
+            [*operands, *values],
+            dtype,
+            bool_ if form.gives_bool else dtype,
+            accumulator_dtype(dtype) if values else dtype,
+        )
 
     method.__name__ = name
     method.__qualname__ = f"ElementwiseOps.{name}"
-    method.__doc__ = f"``{expression.forms[0][1]}`` in one kernel."
+    method.__doc__ = f"{(op.__doc__ or '').partition('.')[0]}, in one kernel."
     return _refusing_negative_integers(method) if name in _REFUSE_NEGATIVE_INTEGERS else method
 
 
@@ -65,77 +76,7 @@ def _common_dtype(operands: tuple[Any, ...]) -> DType:
 
 
 class ElementwiseOps(OpenClOps):
-    """Elementwise ops; the first ones are expressions of their operands."""
-
-    add = _expression_method("add")
-    subtract = _expression_method("subtract")
-    multiply = _expression_method("multiply")
-    divide = _expression_method("divide")
-    floor_divide = _expression_method("floor_divide")
-    remainder = _expression_method("remainder")
-    fmod = _expression_method("fmod")
-    pow = _expression_method("pow")
-    maximum = _expression_method("maximum")
-    minimum = _expression_method("minimum")
-    clip = _expression_method("clip")
-    negative = _expression_method("negative")
-    abs = _expression_method("abs")
-    sign = _expression_method("sign")
-    square = _expression_method("square")
-    reciprocal = _expression_method("reciprocal")
-    equal = _expression_method("equal")
-    not_equal = _expression_method("not_equal")
-    less = _expression_method("less")
-    less_equal = _expression_method("less_equal")
-    greater = _expression_method("greater")
-    greater_equal = _expression_method("greater_equal")
-    isnan = _expression_method("isnan")
-    isinf = _expression_method("isinf")
-    isfinite = _expression_method("isfinite")
-    signbit = _expression_method("signbit")
-    bitwise_and = _expression_method("bitwise_and")
-    bitwise_or = _expression_method("bitwise_or")
-    bitwise_xor = _expression_method("bitwise_xor")
-    bitwise_left_shift = _expression_method("bitwise_left_shift")
-    bitwise_right_shift = _expression_method("bitwise_right_shift")
-    copysign = _expression_method("copysign")
-    sqrt = _expression_method("sqrt")
-    floor = _expression_method("floor")
-    ceil = _expression_method("ceil")
-    trunc = _expression_method("trunc")
-    round = _expression_method("round")
-    relu = _expression_method("relu")
-    relu_grad = _expression_method("relu_grad")
-    prelu = _expression_method("prelu")
-    hard_swish = _expression_method("hard_swish")
-    softsign = _expression_method("softsign")
-    exp = _expression_method("exp")
-    expm1 = _expression_method("expm1")
-    log = _expression_method("log")
-    log1p = _expression_method("log1p")
-    log2 = _expression_method("log2")
-    log10 = _expression_method("log10")
-    sin = _expression_method("sin")
-    cos = _expression_method("cos")
-    tan = _expression_method("tan")
-    tanh = _expression_method("tanh")
-    sinh = _expression_method("sinh")
-    cosh = _expression_method("cosh")
-    asin = _expression_method("asin")
-    acos = _expression_method("acos")
-    atan = _expression_method("atan")
-    asinh = _expression_method("asinh")
-    acosh = _expression_method("acosh")
-    atanh = _expression_method("atanh")
-    erf = _expression_method("erf")
-    atan2 = _expression_method("atan2")
-    hypot = _expression_method("hypot")
-    logaddexp = _expression_method("logaddexp")
-    sigmoid = _expression_method("sigmoid")
-    log_sigmoid = _expression_method("log_sigmoid")
-    silu = _expression_method("silu")
-    mish = _expression_method("mish")
-    tanhshrink = _expression_method("tanhshrink")
+    """Elementwise ops; those that are expressions of their operands are added below."""
 
     def cast(self, x: Buffer, *, dtype: DType) -> Buffer:
         """Convert in one kernel; return `x` itself where it has the dtype."""
@@ -170,40 +111,11 @@ class ElementwiseOps(OpenClOps):
         return out
 
     def bitwise_not(self, x: Buffer) -> Buffer:
-        """``~x0``, or ``!x0`` of booleans, in one kernel."""
-        name = "logical_not" if x.dtype.is_bool else "bitwise_not"
-        return self.launcher.compute(name, (x,), x.dtype, x.dtype)
+        """``~x0``, or whether booleans are false, in one kernel."""
+        if x.dtype.is_bool:
+            return self.launcher.compute("equal", (x, False), bool_, bool_)
+        return self.launcher.compute("bitwise_not", (x,), x.dtype, x.dtype)
 
-    def leaky_relu(self, x: Buffer, *, negative_slope: float) -> Buffer:
-        """Computed in one kernel."""
-        return self._with_scalars("leaky_relu", x, negative_slope)
 
-    def hard_sigmoid(self, x: Buffer, *, alpha: float, beta: float) -> Buffer:
-        """Computed in one kernel."""
-        return self._with_scalars("hard_sigmoid", x, alpha, beta)
-
-    def softplus(self, x: Buffer, *, beta: float = 1.0) -> Buffer:
-        """Computed in one kernel."""
-        return self._with_scalars("softplus", x, beta)
-
-    def elu(
-        self, x: Buffer, *, alpha: float, scale: float = 1.0, input_scale: float = 1.0
-    ) -> Buffer:
-        """Computed in one kernel."""
-        return self._with_scalars("elu", x, scale * alpha, scale, input_scale)
-
-    def gelu(self, x: Buffer, *, approximate: str = "none") -> Buffer:
-        """Computed in one kernel."""
-        return self._with_scalars({"none": "gelu", "tanh": "gelu_tanh"}[approximate], x)
-
-    def gelu_grad(self, x: Buffer, g: Buffer, *, approximate: str = "none") -> Buffer:
-        """Computed in one kernel."""
-        name = {"none": "gelu_grad", "tanh": "gelu_tanh_grad"}[approximate]
-        return self.launcher.compute(name, (x, g), _common_dtype((x, g)), x.dtype)
-
-    def _with_scalars(self, name: str, x: Buffer, *scalars: float) -> Buffer:
-        """An expression of floats and of numbers, which are not rounded to 16 bits."""
-        if not x.dtype.is_float:
-            raise TypeError(f"{name} of {x.dtype}")
-        dtype, scalar_dtype = x.dtype, accumulator_dtype(x.dtype)
-        return self.launcher.compute(name, [x, *scalars], dtype, dtype, scalar_dtype)
+for _name in {case.op for case in CASES.values()} - {*vars(ElementwiseOps), "real"}:
+    setattr(ElementwiseOps, _name, _expression_method(_name))

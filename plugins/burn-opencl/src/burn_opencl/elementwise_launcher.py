@@ -18,7 +18,7 @@ from burn_opencl.elementwise_variants import (
     gpu_variant,
     parameter_struct,
 )
-from burn_opencl.expressions import EXPRESSION_CODES, EXPRESSIONS, function_source
+from burn_opencl.expressions import CASE_CODES, CASES, function_source
 from burn_opencl.limits import MAX_KERNEL_AXES, SMALL_GROUP_ITEMS
 from burn_opencl.programs import text_of
 from burn_opencl.scalars import scalar_bits, storage_bits
@@ -60,14 +60,15 @@ class ElementwiseLauncher:
         self, name: str, min_specialized_elements: int, *layouts: Layout
     ) -> tuple[_Plan, Shape, DType] | None:
         """The launch, and the shape and dtype of the result."""
-        expression, dtype = EXPRESSIONS[name], layouts[0].dtype
-        if any(one.dtype is not dtype for one in layouts) or expression.form(dtype.kind) is None:
+        dtype = layouts[0].dtype
+        form = CASES[name].form(dtype.kind)
+        if form is None or any(one.dtype is not dtype for one in layouts):
             return None
         shape = broadcast([one.shape for one in layouts])
         size = math.prod(shape)
         if not size:
             return None
-        result = bool_ if expression.mask else dtype
+        result = bool_ if form.gives_bool else dtype
         strides = [expanded_strides(one.shape, one.strides, shape) for one in layouts]
         plan = self._plan(
             name,
@@ -185,9 +186,9 @@ class ElementwiseLauncher:
                 variant = cpu_variant(codes, lengths, strides)
             else:
                 variant = gpu_variant(codes, lengths, strides, offsets)
-            definitions = {"OP": EXPRESSION_CODES[name], **variant.definitions}
+            definitions = {"OP": CASE_CODES[name], **variant.definitions}
         count, group = len(bits), variant.group
-        kernel = self._kernel(c_type, count, EXPRESSIONS[name].group, group, **definitions)
+        kernel = self._kernel(c_type, count, CASES[name].group, group, **definitions)
         parameters = parameter_struct(count).pack(
             n,
             *_padded(variant.lengths),
@@ -196,7 +197,7 @@ class ElementwiseLauncher:
             *bits,
             *codes,
             len(variant.lengths),
-            EXPRESSION_CODES[name],
+            CASE_CODES[name],
         )
         return _Plan(kernel, parameters, (-(-variant.items // group) * group,), (group,))
 
@@ -212,7 +213,7 @@ class ElementwiseLauncher:
             "MEMORIES": ", ".join([f"GLOBAL const void* restrict p{k}" for k in operands]),
             "VALUES": ", ".join([f"VALUE({k})" for k in operands]),
         }
-        source = function_source(c_type, count, expressions)
+        source = function_source(c_type, count, expressions, is_cpu=self.runtime.is_cpu)
         if "LOAD_VEC4S" in definitions:
             source += text_of("vec4.cl")
         return self.kernel("elementwise", "elementwise.cl", c_type, macros | definitions, source)

@@ -26,7 +26,8 @@ class GeneratedOps(OpenClOps):
     def dialect(self) -> OpenClDialect:
         """OpenCL C for the work groups of the device."""
         runtime = self.launcher.runtime
-        return OpenClDialect(min(GPU_GROUP_ITEMS, runtime.max_items), has_fp64=runtime.has_fp64)
+        lanes = min(GPU_GROUP_ITEMS, runtime.max_items)
+        return OpenClDialect(lanes, has_fp64=runtime.has_fp64, is_cpu=runtime.is_cpu)
 
     def load_kernel(self, code: Code, shapes: tuple[Shape, ...]) -> Callable[..., Any]:
         """A launch with an object of its own for the arguments, of which it sets what changes."""

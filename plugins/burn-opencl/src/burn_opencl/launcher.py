@@ -98,7 +98,7 @@ class Launcher(ElementwiseLauncher):
 
     def write(self, target: Buffer, values: Buffer) -> None:
         """Write values, which broadcast, to the elements of a view of a new tensor."""
-        self.move("copy", [values], target)
+        self.move("real", [values], target)
 
     def rows_along(self, x: Buffer, axis: Sequence[int]) -> Rows:
         """Elements with the given axes merged into one; a copy where they are not neighbours."""

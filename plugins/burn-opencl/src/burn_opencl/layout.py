@@ -82,7 +82,7 @@ class LayoutOps(OpenClOps):
         target = result.sliced(slices)
         if isinstance(value, Buffer):
             value.expanded(target.shape)
-        launcher.move("copy", [value], target)
+        launcher.move("real", [value], target)
         return result
 
     def pad(

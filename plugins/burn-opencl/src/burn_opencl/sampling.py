@@ -7,7 +7,6 @@ from typing import Final
 from burn_opencl.base import OpenClOps, inferred_shape
 from burn_opencl.buffers import Buffer
 from burn_opencl.dtypes import DTYPE_CODES, c_type_of, check_dtypes
-from burn_opencl.programs import text_of
 
 __all__ = ["SamplingOps"]
 
@@ -41,8 +40,7 @@ class SamplingOps(OpenClOps):
         if out.size:
             x, grid = launcher.dense(x), launcher.dense(grid)
             images, count = x.shape[0], shape[2] * shape[3]
-            body = text_of("functions.cl")
-            kernel = launcher.kernel("sample_grid", "sampling.cl", c_type_of(x.dtype), body=body)
+            kernel = launcher.kernel("sample_grid", "sampling.cl", c_type_of(x.dtype))
             parameters = (
                 *x.shape,
                 count,

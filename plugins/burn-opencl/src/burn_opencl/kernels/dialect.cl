@@ -23,7 +23,6 @@
 #define READ_HALF(p, i) vload_half(i, (GLOBAL const half*)(p))
 #define WRITE_HALF(p, i, v) vstore_half_rte(v, i, (GLOBAL half*)(p))
 #define MUL_HI(x, y) mul_hi(x, y)
-#define SELECT(condition, x, y) select(y, x, condition)  // without a branch
 
 // Rounds float32 to float16.
 inline float ROUND_TO_HALF(float x) {

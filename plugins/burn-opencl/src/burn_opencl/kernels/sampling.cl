@@ -14,6 +14,11 @@ typedef struct {
     C weights[4];
 } Neighbours;
 
+inline C floor_mod(C x, C y) {
+    const C remainder = fmod(x, y);
+    if (remainder == (C)0) return copysign((C)0, y);
+    return (remainder < (C)0) != (y < (C)0) ? remainder + y : remainder;
+}
 inline C reflected(C position, C low, C high) {
     const C period = (C)2 * (high - low), offset = floor_mod(position - low, period);
     return (offset > high - low ? period - offset : offset) + low;
