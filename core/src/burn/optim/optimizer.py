@@ -431,8 +431,11 @@ class Optimizer(Hinted):
 
         None is all that have no rate of their own.
         """
-        own = {} if group is None else self._overrides[group]
-        rate = own.get("learning_rate", self._options["learning_rate"])
+        rate = self._options["learning_rate"]
+        if group is not None:
+            rate = self._overrides[group].get("learning_rate", rate)
+        if rate.__class__ is float:
+            return rate
         return rate_at(rate, self._count + ahead, self._name)  # type: ignore[no-any-return]  # a float
 
     @property
