@@ -6,6 +6,7 @@ import importlib
 from typing import TYPE_CHECKING, Any, Final
 
 _MODULES: Final = {
+    "disk_cache": ("DiskCache",),
     "executable": ("Executable", "compiled"),
     "explain": ("explained",),
     "fusion": ("fuses", "planned"),
@@ -19,6 +20,7 @@ _MODULES: Final = {
 __all__ = [name for names in _MODULES.values() for name in names]
 
 if TYPE_CHECKING:
+    from burn.compiler.disk_cache import DiskCache as DiskCache
     from burn.compiler.executable import Executable as Executable, compiled as compiled
     from burn.compiler.explain import explained as explained
     from burn.compiler.fusion import fuses as fuses, planned as planned
