@@ -20,6 +20,7 @@ from burn.functions.views import has_views, rebind, root_of
 from burn.generator import reserve
 from burn.ir import Execution, GraphIr
 from burn.ops.quiet import is_busy
+from burn.transforms._donation import Donors, with_donations
 from burn.transforms._signature import Code, Given
 from burn.transforms.compilation import Miss
 
@@ -62,11 +63,11 @@ class Entry:
     def __init__(self, recorded: Recorded, donated: Sequence[Given], lock: Any) -> None:
         self.described = recorded.signature.described
         self._donated = donated
-        self._traced = recorded.graph
+        self._traced = with_donations(recorded, donated)
         self._lock = lock
         self.executable: Any = None
         if recorded.device is not None:
-            self.executable = _made_ready(recorded.graph, recorded.device)
+            self.executable = _made_ready(self._traced, recorded.device)
         self.call: Callable[[Any, Any], Any] = self._generated(recorded)
 
     @property
@@ -103,12 +104,12 @@ class Entry:
         self._check_arguments(recorded, code)
         body = self._body(recorded, code)
         lines = ["def call(args, keywords):", *[f"    {line}" for line in code.lines]]
-        if recorded.rebound or recorded.effects:
+        if recorded.rebound or recorded.effects or self._traced.donated:
             code.names["lock"] = self._lock
             lines += ["    with lock:", *[f"        {line}" for line in body]]
         else:
             lines += [f"    {line}" for line in body]
-        text = "\n".join(lines)
+        self.text = text = "\n".join(lines)
         exec(compile(text, _FILE, "exec"), code.names)  # noqa: S102 — it has names of objects alone
         return code.names.pop("call")  # type: ignore[no-any-return]  # the function
 
@@ -148,10 +149,14 @@ class Entry:
 
     def _body(self, recorded: Recorded, code: Code) -> list[str]:
         """The lines that read what is from outside, run the program and rebind."""
-        checks, code.lines = code.lines, recorded.reads
+        donors = None
+        if recorded.device is not None and self._traced.donated:
+            donors = Donors(self._traced, recorded.given, recorded.device, code)
+        checks, code.lines = code.lines, [*([] if donors is None else donors.check())]
+        code.lines += recorded.reads
         code.lines.append("if counts[1] != count: return busy")
         if recorded.device is not None:
-            self._run(recorded, recorded.device, code)
+            self._run(recorded, recorded.device, code, donors)
         self._rebind(recorded, code)
         for effect in recorded.effects:
             code.lines.append(f"{code.constant(effect, 'effect')}()")
@@ -163,7 +168,8 @@ class Entry:
         body, code.lines = code.lines, checks
         return body
 
-    def _run(self, recorded: Recorded, device: Device, code: Code) -> None:
+    def _run(self, recorded: Recorded, device: Device, code: Code, donors: Donors | None) -> None:
+        """The lines that run the program."""
         names = code.names
         inputs = [one.primitive for one in recorded.given]
         numbers = []
@@ -171,6 +177,10 @@ class Entry:
             numbers.append(f"s{index}")
             code.lines.append(f"s{index} = {expression}")
         code.lines.append(f"given = ({''.join([f'{one}, ' for one in [*inputs, *numbers]])})")
+        names["run"] = self.executable.run
+        if donors is not None:
+            code.lines.append("if copies: given = with_copies(given, copies)")
+            names["run"] = donors.watched(self.executable.run)
         draw = recorded.graph.draw
         if draw is None:
             names["draw"] = (0, 0)
@@ -178,8 +188,7 @@ class Entry:
             names["reserve"] = reserve
             generator = code.constant(device.generator)
             code.lines.append(f"draw = reserve({generator}, {draw.words})")
-        names["run"] = self.executable.run
-        names["recover"] = functools.partial(self._recover, device)
+        names["recover"] = functools.partial(self._recover, device, names)
         outputs = "".join([f"o{index}, " for index in range(len(recorded.graph.outputs))])
         code.lines += [
             "failure = None",
@@ -259,11 +268,17 @@ class Entry:
             )
 
     def _recover(
-        self, device: Device, failure: Exception, given: Sequence[Any], draw: tuple[int, int]
+        self,
+        device: Device,
+        names: dict[str, Any],
+        failure: Exception,
+        given: Sequence[Any],
+        draw: tuple[int, int],
     ) -> Sequence[Any]:
         """Raise the error of a run that failed; if it failed by a warning, run it again."""
         backend = device.backend
-        if not (is_busy(failure) or backend.because_of_settings(failure)):
+        may_have_written = names.get("donates", False)
+        if may_have_written or not (is_busy(failure) or backend.because_of_settings(failure)):
             return fail(device, failure, self.executable.describe(failure))
         execution = Execution(self._traced, device.ops, specializes=False)  # for all threads
         try:

@@ -16,6 +16,8 @@ __all__ = ["WritingOps"]
 class WritingOps(CpuOps):
     """Writes to arrays that own their memory and that nothing else refers to."""
 
+    counts_references = True  # each view refers to the array itself, which `burn.compile` asks for
+
     def can_write(self, x: Array, views: list[Array]) -> bool:
         """Whether only a tensor and `views` refer to the memory of `x`, by reference counts."""
         if x.__class__ is not np.ndarray or not x.flags.owndata or not x.flags.writeable:

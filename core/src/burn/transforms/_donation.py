@@ -1,0 +1,253 @@
+"""Inputs of a compiled function whose memory its run overwrites if nothing else refers to it."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import weakref
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from burn.functions.common import dispatch
+from burn.functions.views import has_views
+from burn.ir import Donation, GraphIr, ScalarIr
+from burn.ops import observing
+from burn.transforms._signature import Code, Given
+
+if TYPE_CHECKING:
+    from burn.devices import Device
+    from burn.transforms._compiling import Recorded
+
+__all__ = ["Donors", "with_donations"]
+
+_CALLS: Final = 4
+"""Calls after which it is known whether an executable uses the memory that it may overwrite."""
+
+
+def with_donations(recorded: Recorded, given_up: Collection[Given]) -> GraphIr:
+    """The program with all that a run may overwrite.
+
+    That is each input which is rebound, by its new value, and what the caller gives up, by a result
+    of its shape and dtype. What the way back needs is not overwritten, nor what is returned as it
+    is.
+    """
+    graph = recorded.graph
+    ids = Counter([one.id for one in graph.outputs])
+    inputs = {one.id for one in graph.inputs if not isinstance(one, ScalarIr)}
+    constants = {one.tensor.id for one in graph.constants}
+    saved = recorded.backward.saved if recorded.backward is not None else ()
+    kept = {index for kind, index in saved if kind == "input"}
+    free = [
+        index
+        for index, one in enumerate(graph.outputs[: len(recorded.outputs)])
+        if ids[one.id] == 1 and one.id not in inputs and one.id not in constants
+    ]
+
+    def may_be_written(index: int) -> bool:
+        one = graph.inputs[index]
+        return not isinstance(one, ScalarIr) and index not in kept and one.id not in ids
+
+    pairs = [
+        (input, output)
+        for input, output in recorded.rebound
+        if output in free
+        and may_be_written(input)
+        and graph.inputs[input][1:3] == graph.outputs[output][1:3]  # type: ignore[index]  # a tensor
+    ]
+    taken = {output for _, output in pairs}
+    chosen = {input for input, _ in pairs}
+    for input, one in enumerate(recorded.given):
+        if one not in given_up or input in chosen or not may_be_written(input):
+            continue
+        fitting = (
+            index
+            for index in free
+            if index not in taken
+            and index < recorded.result_count
+            and graph.inputs[input][1:3] == graph.outputs[index][1:3]  # type: ignore[index]  # likewise
+        )
+        output = next(fitting, None)
+        if output is not None:
+            taken.add(output)
+        pairs.append((input, output))
+    return replace(graph, donated=tuple([Donation(*one) for one in pairs]))
+
+
+@dataclass(slots=True)
+class _Donor:
+    """An input whose memory may be overwritten.
+
+    Attributes
+    ----------
+    given : Given
+        The input.
+    input : int
+        Its index.
+    reference : str
+        The name, in the generated function, of a weak reference to a primitive that is known to be
+        the backend's own memory.
+    """
+
+    given: Given
+    input: int
+    reference: str
+
+
+class Donors:
+    """Finds out at each call which inputs are free to be overwritten; the others are copied.
+
+    Parameters
+    ----------
+    graph : GraphIr
+        With what may be overwritten.
+    given : sequence of Given
+        Its inputs.
+    device : Device
+        Where it runs.
+    code : Code
+        The generated function.
+    """
+
+    def __init__(self, graph: GraphIr, given: Sequence[Given], device: Device, code: Code) -> None:
+        self._graph = graph
+        self._table = device.ops
+        self._backend = observing.plain(device.backend)
+        self._code = code
+        self._donors = [_Donor(given[input], input, code.new("w")) for input, _ in graph.donated]
+        self._calls = 0
+        self._is_used = False
+        code.names |= {one.reference: _nothing for one in self._donors}
+        code.names |= {"donates": True, "verify": self._verify, "with_copies": self._with_copies}
+
+    def check(self) -> list[str]:
+        """The lines that say which inputs are to be copied, before their primitives are read.
+
+        What they have in variables would count as references.
+        """
+        code = self._code
+        arguments = [one.given for one in self._donors if one.given.is_argument]
+        lines = ["copies = ()", "if donates:"]
+        again = []
+        for one in arguments:
+            names = [one.primitive]
+            again.append(f"{one.primitive} = {one.variable}.primitive")
+            if one.tensor_type.device.layers:
+                names.append(f"t{one.primitive}")
+            if one.state:
+                names.append(one.node)
+                again[-1] = (
+                    f"t{one.primitive} = {one.variable}.primitive; "
+                    f"{one.primitive} = t{one.primitive}.primitive; "
+                    f"{one.node} = t{one.primitive}.node"
+                )
+            lines.append(f"    del {', '.join(names)}")
+        verify = f"copies = verify(({''.join([f'{one.variable}, ' for one in arguments])}))"
+        if getattr(self._backend, "counts_references", False) and _exclusive():
+            code.names["getrefcount"] = sys.getrefcount
+            conditions = [self._condition(one) for one in self._donors]
+            lines.append(f"    if not ({' and '.join(conditions)}): {verify}")
+        else:
+            lines.append(f"    {verify}")
+        return [*lines, *[f"    {one}" for one in again]]
+
+    def _condition(self, donor: _Donor) -> str:
+        """Whether nothing but a tensor refers to a primitive for which that was true before."""
+        x, count = donor.given.variable, _exclusive()
+        if not donor.given.state:
+            value = f"{x}.primitive"
+            return (
+                f"{donor.reference}() is {value} and getrefcount({value}) <= {count} "
+                f"and not {x}.link"
+            )
+        value = f"{x}.primitive.primitive"  # its leaf has it too
+        return (
+            f"{donor.reference}() is {value} and getrefcount({value}) <= {count + 1} "
+            f"and getrefcount({x}.primitive) <= {count} "
+            f"and getrefcount({x}.primitive.node) <= {count} and not {x}.link"
+        )
+
+    def _verify(self, arguments: Sequence[Any]) -> list[int]:
+        """The inputs that something else refers to, by their indices."""
+        found = []
+        names = self._code.names
+        rest = iter(arguments)
+        for donor in self._donors:
+            given = donor.given
+            x = next(rest) if given.is_argument else names[given.variable]
+            if self._is_exclusive(x, is_leaf=bool(given.state)):
+                names[donor.reference] = _reference(dispatch.detach(x).primitive)
+            else:
+                names[donor.reference] = _nothing
+                found.append(donor.input)
+        return found
+
+    def _is_exclusive(self, x: Any, *, is_leaf: bool) -> bool:
+        """Whether the backend may write to the memory of a tensor, which nothing else refers to."""
+        if x.link and has_views(x):
+            return False
+        can_write: Callable[[Any, Any], bool] = self._backend.can_write
+        if not is_leaf:
+            return can_write(x.primitive, [])
+        count = _exclusive()
+        if not count or sys.getrefcount(x.primitive) > count:
+            return False
+        if sys.getrefcount(x.primitive.node) > count:
+            return False
+        x.primitive.node.primitive = None  # the leaf refers to its value, as its tensor does
+        try:
+            return can_write(x.primitive.primitive, [])
+        finally:
+            x.primitive.node.primitive = x.primitive.primitive
+
+    def _with_copies(self, given: tuple[Any, ...], copies: Sequence[int]) -> tuple[Any, ...]:
+        """The inputs of a run, with copies of some."""
+        inputs = list(given)
+        for index in copies:
+            x = inputs[index]
+            whole = tuple([(0, length, 1) for length in x.shape])
+            inputs[index] = self._table.slice_assign(x, x, slices=whole)
+        return tuple(inputs)
+
+    def watched(self, run: Callable[..., Any]) -> Callable[..., Any]:
+        """A run that finds out whether an executable overwrites anything: not all of them do."""
+        pairs = [(input, output) for input, output in self._graph.donated if output is not None]
+
+        def watched(given: Sequence[Any], draw: tuple[int, int]) -> Any:
+            outputs = run(given, draw)
+            self._calls += 1
+            self._is_used |= any(outputs[output] is given[input] for input, output in pairs)
+            if self._is_used or self._calls >= _CALLS:
+                self._code.names["run"] = run
+                self._code.names["donates"] = self._is_used
+            return outputs
+
+        return watched
+
+
+def _nothing() -> None:
+    """A reference to nothing that is there: no primitive is None."""
+
+
+def _reference(primitive: Any) -> Callable[[], Any]:
+    try:
+        return weakref.ref(primitive)
+    except TypeError:  # of a class without weak references
+        return _nothing
+
+
+@functools.cache
+def _exclusive() -> int:
+    """References to what only an attribute of a tensor refers to, as generated code counts them.
+
+    0 where there are no counts.
+    """
+    if sys.implementation.name != "cpython":
+        return 0
+    names: dict[str, Any] = {"getrefcount": sys.getrefcount}
+    exec("def count(x): return getrefcount(x.primitive)", names)  # noqa: S102 — the text above
+    x: Any = dispatch.wrap([], None)  # type: ignore[arg-type]  # no type is asked for
+    count: int = names["count"](x)
+    second = x.primitive
+    return count if names["count"](x) == count + 1 and second is not None else 0
