@@ -16,6 +16,7 @@ from dataclasses import replace
 from typing import Any
 
 from burn.compiler.fusion_groups import (
+    Along,
     Condition,
     Group,
     Number,
@@ -30,6 +31,7 @@ from burn.compiler.fusion_kernels import kernel_call, reads_of
 from burn.compiler.fusion_maps import (
     IndexMap,
     broadcast_map,
+    without_repeats,
     composed,
     cuts,
     identity,
@@ -103,6 +105,8 @@ class _Planner:
         """Views that are steps."""
         self.readers: dict[int, list[Group]] = {}
         self.reasons: dict[int, str] = {}
+        self.checks: dict[tuple[int, IndexMap, Any], int] = {}
+        """Tensors with indices that are out of range, by the indices and the length of the axis."""
         operations = [one for one in graph.operations if not isinstance(one, Drop)]
         self.rules = [
             (index, one, *rule(one, target))
@@ -286,6 +290,9 @@ class _Planner:
             return self._product(operation, shape)
         if work is Work.PARTS:
             return self._parts(operation, shape)
+        if work in {Work.GATHER, Work.ADD}:
+            self._check(operation)
+            return self._gathered(operation) if work is Work.GATHER else self._added(operation)
         if work is Work.REDUCTION:
             (operand,) = operation.inputs
             assert isinstance(operand, TensorIr)  # of a reduction
@@ -352,6 +359,60 @@ class _Planner:
                 uses.append(self._part(part, shape, starts, part.shape))
                 start += length
         return Task(operation, Work.PARTS, size(shape), tuple(uses), cost=2 * len(uses))
+
+    def _check(self, operation: OperationIr) -> None:
+        """See that a kernel finds indices that are out of range."""
+        x, indices = operation.inputs[:2]
+        assert isinstance(x, TensorIr)  # of an op with indices
+        assert isinstance(indices, TensorIr)  # of an op with indices
+        value, map = self.refs[indices.id]
+        length = x.shape[operation.attributes["axis"]]
+        distinct = without_repeats(map)
+        key = value.tensor.id, distinct, length
+        if key in self.checks:
+            return
+        count = math.prod([length for length, _ in distinct.digits])
+        made = Value(TensorIr(self.next_id, (count,), self.index_dtype), in_memory=True)
+        self.next_id += 1
+        self.checks[key] = made.tensor.id
+        use = Use(indices, value, distinct)
+        self._insert(Task(operation, Work.CHECK, count, (use,)), made)
+        self._define(made)
+
+    def _gathered(self, operation: OperationIr) -> Task:
+        """Elements at indices: loads, or a reduction of what is not in memory."""
+        x, indices = operation.inputs
+        assert isinstance(x, TensorIr)  # see the signature of the op
+        assert isinstance(indices, TensorIr)  # see the signature of the op
+        axis: int = operation.attributes["axis"]
+        read: tuple[int, ...] = x.shape  # type: ignore[assignment]  # see `rule`
+        shape: tuple[int, ...] = indices.shape  # type: ignore[assignment]  # see `rule`
+        value, map = self.refs[x.id]
+        if shape[axis] == 1 and not value.in_memory and value.group is not None:
+            uses = (self._use(indices, read), Along(_along(read, axis)), self._use(x, read))
+            reduced = reduction_map(read, (axis,))
+            return Task(operation, Work.PICK, math.prod(read), uses, reduced)
+        if not _has_strides(map, x):
+            self._copy(x)
+            value, map = self.refs[x.id]
+        if value.is_free:
+            self._store(value.tensor)
+        steps = strides(map, _spans(read))
+        step, steps[axis] = steps[axis], 0
+        use = Use(x, value, normal(map.offset, zip(shape, steps, strict=True)), step=step)
+        uses = (self._use(indices, shape), use)
+        return Task(operation, Work.GATHER, math.prod(shape), uses, cost=4)
+
+    def _added(self, operation: OperationIr) -> Task:
+        """A tensor with a number added to one element of each row."""
+        x, indices, value = operation.inputs
+        assert isinstance(x, TensorIr)  # see the signature of the op
+        assert isinstance(indices, TensorIr)  # see the signature of the op
+        assert isinstance(value, TensorIr)  # see the signature of the op
+        shape: tuple[int, ...] = x.shape  # type: ignore[assignment]  # see `rule`
+        along = Along(_along(shape, operation.attributes["axis"]))
+        uses = (self._use(indices, shape), along, self._use(x, shape), self._use(value, shape))
+        return Task(operation, Work.ADD, math.prod(shape), uses, cost=8)
 
     def _part(
         self, tensor: TensorIr, shape: tuple[int, ...], starts: list[int], lengths: tuple[int, ...]
@@ -424,7 +485,7 @@ class _Planner:
 
     def _finished(self) -> Plan:
         """The plan of the steps, without the members that nothing needs."""
-        needed: set[int] = set()
+        needed: set[int] = set(self.checks.values())
         for tensor in self.graph.outputs:
             needed.add(tensor.id)
         made: list[Step] = []
@@ -476,9 +537,13 @@ def _inside(
     found = []
     for axis, (extent, start, length) in enumerate(zip(shape, starts, lengths, strict=True)):
         if length < extent:
-            along = [(other, int(number == axis)) for number, other in enumerate(shape)]
-            found.append(Condition(normal(0, along), start, start + length, extent))
+            found.append(Condition(_along(shape, axis), start, start + length, extent))
     return tuple(found)
+
+
+def _along(shape: Sequence[int], axis: int) -> IndexMap:
+    """From the elements of a shape to the index along an axis."""
+    return normal(0, [(length, int(number == axis)) for number, length in enumerate(shape)])
 
 
 def _has_strides(map: IndexMap, tensor: TensorIr) -> bool:

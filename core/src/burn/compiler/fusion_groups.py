@@ -20,6 +20,7 @@ from burn.ir import OperationIr, TensorIr
 from burn.ops.shapes import size
 
 __all__ = [
+    "Along",
     "Condition",
     "Group",
     "Member",
@@ -88,12 +89,16 @@ class Use(NamedTuple):
         From the elements that the operation computes to those of the value.
     inside : tuple of Condition
         Where it is read, unless that is everywhere. Then the value is in memory.
+    step : int
+        For what is read at an index, which the operand before it gives: the elements that the index
+        counts. Then the value is in memory. 0 for all others.
     """
 
     tensor: TensorIr
     value: Value
     map: IndexMap
     inside: tuple[Condition, ...] = ()
+    step: int = 0
 
 
 class Number(NamedTuple):
@@ -114,6 +119,18 @@ class Number(NamedTuple):
     inside: tuple[Condition, ...] = ()
 
 
+class Along(NamedTuple):
+    """The index along an axis as an operand.
+
+    Attributes
+    ----------
+    map : IndexMap
+        From the elements to the index.
+    """
+
+    map: IndexMap
+
+
 class Member(NamedTuple):
     """An operand that the same group computes at the same element."""
 
@@ -126,6 +143,7 @@ class Read(NamedTuple):
     value: Value
     map: IndexMap
     inside: tuple[Condition, ...] = ()
+    step: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +168,7 @@ class Recipe:
     map: IndexMap
 
 
-Operand: TypeAlias = Number | Member | Read | Recipe
+Operand: TypeAlias = Number | Along | Member | Read | Recipe
 
 
 @dataclass(slots=True)
@@ -165,7 +183,7 @@ class Task:
         What it is to fusion.
     count : int
         Number of elements that it computes; of a reduction, that it reads.
-    uses : tuple of Use or Number
+    uses : tuple of Use, Number or Along
         Its operands, in order.
     reduced : IndexMap or None
         From the elements that it reads to those of its output, if it is a reduction.
@@ -176,7 +194,7 @@ class Task:
     operation: OperationIr
     work: Work
     count: int
-    uses: tuple[Use | Number, ...]
+    uses: tuple[Use | Number | Along, ...]
     reduced: IndexMap | None = None
     cost: int = 1
 
@@ -310,7 +328,7 @@ def _maps(task: Task, group: Group) -> Iterator[IndexMap]:
 def settled(task: Task) -> Iterator[Use]:
     """The tensors that an operation reads, and those that its free operands are computed from."""
     for use in task.uses:
-        if isinstance(use, Number):
+        if not isinstance(use, Use):
             continue
         if not use.value.is_free:
             yield use
@@ -375,20 +393,23 @@ class _Attempt:
         estimate(value, task)
         return True
 
-    def _operand(self, use: Use | Number, map: IndexMap) -> Operand | None:
+    def _operand(self, use: Use | Number | Along, map: IndexMap) -> Operand | None:
         """What the group computes with for an operand; None if it cannot."""
         if isinstance(use, Number):
             inside = self._conditions(use.inside, map)
             return None if inside is None else use._replace(inside=inside)
-        value, group = use.value, self.group
         where = composed(use.map, map)
         if where is None:
             return None
-        if use.inside:
+        if isinstance(use, Along):
+            self.maps.append(where)
+            return Along(where)
+        value, group = use.value, self.group
+        if use.inside or use.step:
             inside = self._conditions(use.inside, map)
-            if value.position >= group.position or inside is None:
+            if value.position >= group.position or value.is_free or inside is None:
                 return None
-            return self._read(Read(value, where, inside))
+            return self._read(Read(value, where, inside, use.step))
         if value.group is group and where == value.map:
             self.reads_rows |= bool(zeros(where))
             return Member(value)
@@ -468,7 +489,7 @@ def estimate(value: Value, task: Task) -> bool:
     cost = task.cost
     reads: dict[int, Value] = {}
     for use in task.uses:
-        if isinstance(use, Number):
+        if not isinstance(use, Use):
             continue
         other = use.value
         if other.in_memory:

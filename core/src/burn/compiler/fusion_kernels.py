@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from burn.compiler.fusion_groups import Condition, Group, Member, Number, Operand, Read, Recipe
+from burn.compiler.fusion_groups import (
+    Along,
+    Condition,
+    Group,
+    Member,
+    Number,
+    Operand,
+    Read,
+    Recipe,
+)
 from burn.compiler.fusion_maps import IndexMap, cuts, strides
 from burn.compiler.fusion_rules import (
     REDUCTIONS,
@@ -15,9 +24,9 @@ from burn.compiler.fusion_rules import (
     number_for,
     operand_dtype,
 )
-from burn.compiler.plan import KernelCall
-from burn.dtype import DType, bool_
-from burn.ir import HostNumber, TensorIr
+from burn.compiler.plan import Check, KernelCall
+from burn.dtype import DType, Kind, bool_
+from burn.ir import HostNumber, OperationIr, TensorIr
 from burn.kernels.expressions import Nodes
 from burn.kernels.kernel import Apply, Index, Kernel, Load, Node, Reduce, Scalar, Store
 from burn.ops import REGISTRY
@@ -87,6 +96,7 @@ class _Builder:
         self.inputs: list[TensorIr] = []
         self.numbers: list[HostNumber] = []
         self.made: dict[int, int] = {}
+        self.operations: dict[int, OperationIr] = {}
         self.input_numbers: dict[int, int] = {}
         self.strides_of: dict[IndexMap, tuple[int, ...]] = {}
         self._find_axes(group)
@@ -130,7 +140,7 @@ class _Builder:
 
     def call(self) -> KernelCall:
         """The kernel with what it is launched with."""
-        outputs, stores = [], []
+        outputs, stores, stored = [], [], []
         for value in self.alive:
             node = self._recipe(value.recipe, value.tensor)
             self.made[value.tensor.id] = node
@@ -138,6 +148,7 @@ class _Builder:
                 map = value.map
                 stores.append(Store(len(outputs), node, map.offset, self.strides_of[map]))
                 outputs.append(value.tensor)
+                stored.append(value)
         kernel = Kernel(
             self.space,
             self.rows,
@@ -153,7 +164,14 @@ class _Builder:
             tuple(self.numbers),
             tuple(outputs),
             (None,) * len(outputs),
-            tuple([value.task.operation for value in self.alive]),
+            tuple(self.operations.values()),
+            tuple(
+                [
+                    Check(number, _axis_length(value.task.operation), value.task.operation)
+                    for number, value in enumerate(stored)
+                    if value.task.work is Work.CHECK
+                ]
+            ),
         )
 
     def _operand(self, operand: Operand) -> int:
@@ -162,20 +180,23 @@ class _Builder:
             return self.made[operand.value.tensor.id]
         if operand.__class__ is Read:
             return self._read(operand)
+        if operand.__class__ is Along:
+            return self._index(operand.map)
         if operand.__class__ is Number:
             return self._number(operand.value, operand.dtype)
         return self._recipe(operand, operand.operation.outputs[0])
 
-    def _read(self, read: Read) -> int:
-        """The node of a load."""
+    def _read(self, read: Read, index: int | None = None) -> int:
+        """The node of a load, at an index if there is one."""
         tensor = read.value.tensor
         number = self.input_numbers.get(tensor.id)
         if number is None:
             number = self.input_numbers[tensor.id] = len(self.inputs)
             self.inputs.append(tensor)
         guard = self._inside(read.inside)
+        gathers = () if index is None else ((index, read.step),)
         return self.nodes.add(
-            Load(number, read.map.offset, self.strides_of[read.map], tensor.dtype, (), guard)
+            Load(number, read.map.offset, self.strides_of[read.map], tensor.dtype, gathers, guard)
         )
 
     def _number(self, value: Any, dtype: DType) -> int:
@@ -228,13 +249,22 @@ class _Builder:
         """The node of a recipe."""
         operation = recipe.operation
         attributes = operation.attributes
+        self.operations[operation.outputs[0].id] = operation
         if recipe.work is Work.NUMBER:
             return self._number(attributes["fill_value"], output.dtype)
         if recipe.work is Work.RANGE:
             return self._range(recipe, output.dtype)
+        if recipe.work is Work.GATHER:
+            index, read = recipe.operands
+            assert isinstance(read, Read)  # see `Use.step`
+            return self._read(read, self._wrapped(self._operand(index), _axis_length(operation)))
         nodes = [self._operand(one) for one in recipe.operands]
         if recipe.work is Work.VIEW:
             return nodes[0]
+        if recipe.work in {Work.PICK, Work.ADD}:
+            return self._at_index(recipe, nodes, output.dtype)
+        if recipe.work is Work.CHECK:
+            return self._checked(nodes[0], _axis_length(operation))
         if recipe.work is Work.PARTS:
             return self._parts(recipe, nodes, output.dtype)
         if recipe.work is Work.REDUCTION:
@@ -289,6 +319,46 @@ class _Builder:
             return node
         return self.nodes.add(Reduce(kind, node, self.nodes.body[node].dtype))
 
+    def _as_index(self, node: int) -> int:
+        return self._cast(node, self.index_dtype)
+
+    def _choice(self, function: str, index: int, bound: int, then: int, other: int) -> int:
+        """One of two indices, by a comparison of an index with a number."""
+        limit = self.nodes.literal(bound, self.index_dtype)
+        holds = self._apply(function, (index, limit), bool_)
+        return self._apply("where", (holds, then, other), self.index_dtype)
+
+    def _wrapped(self, node: int, length: int) -> int:
+        """An index in [-length, length) as one in [0, length), and any other one as one of these."""
+        index = self._as_index(node)
+        if self.nodes.body[node].dtype.kind != Kind.UINT:
+            extent = self.nodes.literal(length, self.index_dtype)
+            again = self._apply("add", (index, extent), self.index_dtype)
+            index = self._choice("less", index, 0, again, index)
+        for function, bound in (("maximum", 0), ("minimum", length - 1)):
+            limit = self.nodes.literal(bound, self.index_dtype)
+            index = self._apply(function, (index, limit), self.index_dtype)
+        return index
+
+    def _checked(self, node: int, length: int) -> int:
+        """An index that is out of range, or 0."""
+        index = self._as_index(node)
+        zero = self.nodes.literal(0, self.index_dtype)
+        found = self._choice("greater_equal", index, length, index, zero)
+        return self._choice("less", index, -length, index, found)
+
+    def _at_index(self, recipe: Recipe, nodes: list[int], dtype: DType) -> int:
+        """The nodes of what is done where an index is that along the axis."""
+        index, along, x, *value = nodes
+        wrapped = self._wrapped(index, _axis_length(recipe.operation))
+        chosen = self._apply("equal", (along, wrapped), bool_)
+        if value:
+            added = self._apply("add", (x, value[0]), dtype)
+            return self._apply("where", (chosen, added, x), dtype)
+        zero = self.nodes.add(number_for(0, dtype))
+        one = self._apply("where", (chosen, x, zero), dtype)
+        return self._reduced("max" if dtype.is_bool else "sum", one, recipe)
+
     def _parts(self, recipe: Recipe, nodes: list[int], dtype: DType) -> int:
         """The nodes of a tensor of which each part comes from another one."""
         operands = list(zip(recipe.operands, nodes, strict=True))
@@ -301,6 +371,13 @@ class _Builder:
         return result
 
 
+def _axis_length(operation: OperationIr) -> int:
+    """Length of the axis that indices are for."""
+    x = operation.inputs[0]
+    assert isinstance(x, TensorIr)  # of an op with indices
+    return x.shape[operation.attributes["axis"]]  # type: ignore[return-value]  # see `rule`
+
+
 def _collect(operand: Any, maps: dict[IndexMap, None]) -> None:
     """Add the maps by which an operand reads and computes indices."""
     if operand.__class__ is Recipe:
@@ -308,7 +385,7 @@ def _collect(operand: Any, maps: dict[IndexMap, None]) -> None:
             maps[operand.map] = None
         for one in operand.operands:
             _collect(one, maps)
-    elif operand.__class__ is Read:
+    elif operand.__class__ is Read or operand.__class__ is Along:
         maps[operand.map] = None
     if operand.__class__ is Read or operand.__class__ is Number:
         for condition in operand.inside:

@@ -25,6 +25,7 @@ __all__ = [
     "reduction_map",
     "strides",
     "view_map",
+    "without_repeats",
     "zeros",
 ]
 
@@ -94,6 +95,11 @@ def reduction_map(shape: tuple[int, ...], axes: tuple[int, ...]) -> IndexMap:
             for axis, (length, step) in enumerate(zip(shape, kept, strict=True))
         ],
     )
+
+
+def without_repeats(map: IndexMap) -> IndexMap:
+    """The map without the digits along which it repeats: it gives the same integers."""
+    return normal(map.offset, [digit for digit in map.digits if digit[1]])
 
 
 def view_map(name: str, attributes: Any, shape: tuple[int, ...]) -> IndexMap | None:

@@ -40,6 +40,18 @@ class Work(enum.Enum):
     PARTS = "parts"
     """Parts come from several tensors: `slice_assign` and `concat`."""
 
+    GATHER = "gather"
+    """Elements are read at indices."""
+
+    PICK = "pick"
+    """For each row the element at an index: a reduction."""
+
+    ADD = "add"
+    """For each row a number is added to the element at an index: `scatter_add`."""
+
+    CHECK = "check"
+    """Indices that are out of range, and 0 for those that are not."""
+
 
 REDUCTIONS: Final = {
     "sum": "sum",
@@ -122,6 +134,16 @@ def _of_parts(operation: OperationIr, target: Target) -> str:
     return ""
 
 
+def _of_indices(operation: OperationIr, target: Target) -> str:
+    if not target.checks:
+        return "the device checks indices in its own op"
+    indices = operation.inputs[1]
+    assert isinstance(indices, TensorIr)  # an operand of both ops
+    if operation.name == "scatter_add" and indices.shape[operation.attributes["axis"]] != 1:
+        return "several values may be added to one element"
+    return ""
+
+
 def _of_product(operation: OperationIr, target: Target) -> str:
     first, output = operation.inputs[0], operation.outputs[0]
     assert isinstance(first, TensorIr)  # an operand of matmul is one
@@ -139,9 +161,17 @@ _KINDS: Final = {
     "matmul": Work.PRODUCT,
     "slice_assign": Work.PARTS,
     "concat": Work.PARTS,
+    "gather": Work.GATHER,
+    "scatter_add": Work.ADD,
 }
 
-_REASONS: Final = {Work.NUMBER: _of_number, Work.PARTS: _of_parts, Work.PRODUCT: _of_product}
+_REASONS: Final = {
+    Work.NUMBER: _of_number,
+    Work.PARTS: _of_parts,
+    Work.PRODUCT: _of_product,
+    Work.GATHER: _of_indices,
+    Work.ADD: _of_indices,
+}
 
 
 def operand_dtype(operation: OperationIr) -> DType:

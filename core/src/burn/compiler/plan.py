@@ -10,7 +10,7 @@ from burn.dtype import DType
 from burn.ir import GraphIr, HostNumber, OperationIr, TensorIr
 from burn.kernels import Kernel
 
-__all__ = ["KernelCall", "Plan", "Step", "Target"]
+__all__ = ["Check", "KernelCall", "Plan", "Step", "Target"]
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,9 @@ class Target:
         be part of a kernel. Operations without either are calls in any case.
     max_product : int
         Multiplications up to which a matrix product is a generated kernel.
+    checks : bool
+        Whether the runner of the plan reads the outputs that `KernelCall.checks` names, and raises.
+        Otherwise operations that check indices are calls.
     rows : int
         Rows that keep the device busy: a reduction to fewer ones over many columns is two kernels,
         the first one of partial results.
@@ -38,9 +41,29 @@ class Target:
     dtypes: frozenset[DType]
     keeps: Callable[[OperationIr], bool]
     max_product: int = 0
+    checks: bool = False
     rows: int = 32
     strided_rows: int = 32
     long_columns: int = 8192
+
+
+class Check(NamedTuple):
+    """An output of a kernel that says whether indices are in range.
+
+    Attributes
+    ----------
+    output : int
+        Number of the output among those of the kernel: for each index 0, or the index if it is out
+        of range. Then `burn.backend.invalid_values.index_error` has the error.
+    length : int
+        Length of the axis.
+    operation : OperationIr
+        The operation whose indices they are.
+    """
+
+    output: int
+    length: int
+    operation: OperationIr
 
 
 class KernelCall(NamedTuple):
@@ -61,6 +84,8 @@ class KernelCall(NamedTuple):
         `Kernel.overwrites` names; None for memory of its own.
     operations : tuple of OperationIr
         What it replaces, in order.
+    checks : tuple of Check
+        Outputs that say whether indices are in range.
     """
 
     kernel: Kernel
@@ -69,6 +94,7 @@ class KernelCall(NamedTuple):
     outputs: tuple[TensorIr, ...]
     over: tuple[int | None, ...]
     operations: tuple[OperationIr, ...]
+    checks: tuple[Check, ...] = ()
 
     @property
     def source(self) -> str:

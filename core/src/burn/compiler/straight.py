@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from burn.backend.invalid_values import index_error
 from burn.compiler.explain import explained
-from burn.compiler.plan import KernelCall, Plan
+from burn.compiler.plan import Check, KernelCall, Plan
 from burn.ir import HostNumber
 from burn.ir.execution import Execution
 
@@ -66,7 +68,18 @@ class Straight(Execution):
         outputs = [f"t{one.id}" for one in step.outputs]
         arguments = ", ".join(map(_tuple, (inputs, numbers, out)))
         end = f"; del {', '.join([f't{id}' for id in sorted(ended)])}" if ended else ""
-        return f"{', '.join(outputs)}, = k{index}({arguments}){end}"
+        checks = ""
+        for number, check in enumerate(step.checks):
+            self._names[f"c{index}_{number}"] = functools.partial(self._check, check)
+            checks += f"; c{index}_{number}({outputs[check.output]})"
+        return f"{', '.join(outputs)}, = k{index}({arguments}){checks}{end}"
+
+    def _check(self, check: Check, found: Any) -> None:
+        """Raise if indices are out of range."""
+        indices = self.table.backend.to_data(found).array
+        strange = indices[indices != 0]
+        if strange.size:
+            raise index_error(int(strange[0]), check.length)
 
 
 def _tuple(items: Sequence[str]) -> str:
