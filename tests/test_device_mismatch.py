@@ -192,6 +192,7 @@ CALLED = {
         x, y, weight=weight, pos_weight=positive
     ),
     "burn.nn.functional.layer_norm": lambda f, x, gamma, beta: f(x, gamma, beta),
+    "burn.fori_loop": lambda f, x, y: f(x, y, lambda _, value: value, 0),
     "burn.nn.functional.binary_cross_entropy": lambda f, x, y, weight: f(x, y, weight=weight),
     "burn.nn.functional.lp_loss": lambda f, x, y: f(x, y, 2.0),
     "burn.nn.functional.lstm": lambda f, x, h, c, *rest: f(x, (h, c), *rest),
@@ -229,6 +230,7 @@ SHAPES = {
     "burn.nn.functional.ctc_loss": [(3, 1, 3), "int64 (1, 1)", "int64 (1,)", "int64 (1,)"],
     "burn.nn.functional.deform_conv2d": [IMAGE, (1, 18, 2, 2), KERNEL, (1, 9, 2, 2), (2,)],
     "burn.diff": [ROW, ROW, ROW],
+    "burn.fori_loop": ["int64 ()"] * 2,
     "burn.nn.functional.embedding": [MATRIX, "int64 (1, 2)"],
     "burn.nn.functional.gaussian_nll_loss": [MATRIX] * 3,
     "burn.gather_nd": [MATRIX, "int64 (2, 1)"],

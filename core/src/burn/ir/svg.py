@@ -193,13 +193,11 @@ def draw(graph: GraphIr) -> str:
     str
         The document.
     """
-    pictures = [_drawn(one, caption) for caption, one in _programs(graph, "")]
-    width = max(one[1] for one in pictures)
-    height = sum(one[2] for one in pictures)
-    top, groups = 0.0, []
-    for parts, _, own_height in pictures:
-        groups += [f'<g transform="translate(0 {top:.0f})">', *parts, "</g>"]
-        top += own_height
+    (main, width, height), *bodies = [_drawn(one, caption) for caption, one in _programs(graph, "")]
+    groups = main
+    for parts, own_width, own_height in bodies:
+        groups += [f'<svg y="{height:.0f}">', *parts, "</svg>"]
+        width, height = max(width, own_width), height + own_height
     opening = (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="burn-graph" role="img" '
         f'width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}">'
@@ -242,7 +240,7 @@ def _drawn(graph: GraphIr, caption: str) -> tuple[list[str], float, float]:
         text = (
             f'<text class="caption" x="{_MARGIN:.0f}" y="{_MARGIN:.0f}">{_escaped(caption)}</text>'
         )
-        parts = [text, f'<g transform="translate(0 {_MARGIN:.0f})">', *parts, "</g>"]
+        parts = [text, f'<svg y="{_MARGIN:.0f}">', *parts, "</svg>"]
         height += _MARGIN
     return parts, width, height
 

@@ -72,7 +72,7 @@ def record_while_loop(condition: Body, body: Body, carry: Sequence[Tensor]) -> t
     traced = [_traced(one, carry, "while_loop") for one in (condition, body)]
     if any(one.words for one in traced):
         raise TraceError(
-            "the loop draws random numbers, and nobody knows how many",
+            "the loop draws random numbers, and it is not known how many",
             hint="Use burn.scan, or burn.fori_loop with bounds that are Python integers; or draw "
             "the numbers before",
             operation="while_loop",

@@ -192,14 +192,14 @@ class _Loop:
     ) -> None:
         first_shared = carried + elements
         shared = range(first_shared, len(body.inputs))
-        flags, joint = list(needs), None
-        while joint is None or any(
-            not flags[index] for index in joint.cotangents if index < carried
-        ):
-            if joint is not None:  # what an iteration makes tracked, the next one gets
-                for index in joint.cotangents:
-                    flags[index] = flags[index] or index < carried
+        flags = list(needs)
+        while True:
             joint = _Joint(body, flags, ops, shared=shared, stored=range(carried))
+            made = [index for index in joint.cotangents if index < carried and not flags[index]]
+            if not made:
+                break
+            for index in made:  # what an iteration makes tracked, the next one gets
+                flags[index] = True
         having = [index for index, need in enumerate(flags) if need]
         self.changing = [index for index in having if index < carried]
         self.rows = [index for index in having if carried <= index < first_shared]

@@ -238,11 +238,15 @@ class ScanStep(Step):
 def _other_containers(body: Body, name: str, expected: Structure, owner: str) -> OperandTypeError:
     """The error of a result in other containers; it names the first that differs."""
     trees = [unflatten(one, [0] * one.leaf_count) for one in (body.result, expected)]
-    what = f"{name} is {describe(trees[0])}, and {owner} {describe(trees[1])}"
+    shown = [
+        "a leaf" if one.kind is None else describe(tree)
+        for one, tree in zip((body.result, expected), trees, strict=True)
+    ]
+    what = f"{name} is {shown[0]}, and {owner} {shown[1]}"
     pairs = zip_longest(*[paths(tree, "") for tree in trees], fillvalue=None)
     for own, other in pairs:
         if own != other and own and other:
-            what = f"{name} has {name}{own} where {owner} has {owner}{other}"
+            what = f"{name} has {own} where {owner} has {other}"
             break
     return OperandTypeError(what, hint="The containers must be the same", operation=body.operation)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from burn.devices import running_trace
+from burn.dispatch import common_device
 from burn.dtype import Kind
-from burn.errors import ArgumentError, OperandTypeError, ShapeError
+from burn.errors import ArgumentError, DeviceMismatchError, OperandTypeError, ShapeError
 from burn.functions.creation import arange, asarray, zeros
 from burn.functions.manipulation import stack
 from burn.functions.normalize import as_flag
@@ -286,6 +288,11 @@ def fori_loop(
     given = [one for one in bounds if is_tensor(one)]
     dtype = given[0].dtype if given else None
     device = device_of([*given, *flatten(initial)[0]])
+    try:
+        functools.reduce(common_device, [one.device for one in given], None)
+    except DeviceMismatchError as error:
+        error.operation = operation
+        raise
     if given and running_trace() is not None:
         start, stop = [asarray(one, dtype=dtype, device=device) for one in bounds]
         _, value = while_loop(
