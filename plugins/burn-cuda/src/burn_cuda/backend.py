@@ -28,6 +28,7 @@ from burn_cuda.linear_algebra import LinearAlgebraOps
 from burn_cuda.normalization import NormalizationOps
 from burn_cuda.optimizer import OptimizerOps
 from burn_cuda.pooling import PoolingOps
+from burn_cuda.programs import ProgramOps
 from burn_cuda.random import RandomOps
 from burn_cuda.recurrent import RecurrentOps
 from burn_cuda.reduction import ReductionOps
@@ -68,6 +69,7 @@ class CudaBackend(
     ComplexOps,
     ExchangeOps,
     WritingOps,
+    ProgramOps,
 ):
     """NVIDIA GPUs: an object for each device, which reaches those of the others.
 

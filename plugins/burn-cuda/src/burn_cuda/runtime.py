@@ -32,6 +32,7 @@ from burn.plugin_api import (
     float64,
 )
 from burn_cuda.cudnn import Cudnn, installed
+from burn_cuda.products import Products
 
 __all__ = ["Runtime", "device_count"]
 
@@ -57,6 +58,11 @@ _CUDA_DATA_TYPES: Final = {
     complex128.numpy: _COMPLEX128,
 }
 """cudaDataType of the dtypes that cuBLAS multiplies."""
+
+_FACTOR_TYPES: Final = {
+    kind: _FLOAT32 if kind in (2, 14) else kind for kind in _CUDA_DATA_TYPES.values()
+}
+"""cudaDataType of the factors of a product."""
 
 _COMPUTE_FLOAT32: Final = 68
 _COMPUTE_FAST_TF32: Final = 77
@@ -152,6 +158,7 @@ class Runtime:
         self._lock = threading.Lock()
         self._modules: dict[str, _Module] = {}
         self._uploads: list[tuple[Any, Pinned]] = []
+        self._tuning = threading.local()
         self._peers: set[int] = set()
         with self.device:
             capability = self.device.compute_capability
@@ -360,6 +367,31 @@ class Runtime:
             result.data.copy_from_device_async(x.data, x.nbytes)
         return result
 
+    @contextlib.contextmanager
+    def tuned_products(self) -> Iterator[None]:
+        """Context in which products are computed by the algorithm that is fastest here.
+
+        The first product of its kind is timed, which waits for the device.
+        """
+        self._tuning.is_on = True
+        try:
+            yield
+        finally:
+            self._tuning.is_on = False
+
+    @functools.cached_property
+    def _products(self) -> Products:
+        return Products(self.empty, lambda: int(self.stream().ptr), self._elapsed)
+
+    def _elapsed(self, run: Callable[[], None]) -> float:
+        """Milliseconds that the device takes for what a function launches."""
+        start, end = cupy.cuda.Event(), cupy.cuda.Event()
+        start.record()
+        run()
+        end.record()
+        end.synchronize()
+        return float(cupy.cuda.get_elapsed_time(start, end))
+
     def stream(self) -> Any:
         """The current stream."""
         return cupy.cuda.get_current_stream()
@@ -463,6 +495,16 @@ class Runtime:
                 compute = _COMPUTE_FAST_TF32
         one, zero = factors
         # cuBLAS is column-major: it multiplies the transposed matrices in reverse order.
+        if getattr(self._tuning, "is_on", False) and self._products.run(
+            (
+                (compute, _FACTOR_TYPES[kind], (kind, result)),
+                ((columns, rows, terms), transposed[::-1], leading[::-1]),
+                (batch, (strides[1], strides[0], strides[2])),
+            ),
+            factors,
+            (b.data.ptr, a.data.ptr, out.data.ptr),
+        ):
+            return
         handle = self.device.cublas_handle
         flags = (int(transposed[1]), int(transposed[0]), columns, rows, terms)
         right, left = (b.data.ptr, kind, leading[1]), (a.data.ptr, kind, leading[0])

@@ -132,6 +132,9 @@ class Runtime:
     def stream(self):
         return 0
 
+    def tuned_products(self):
+        return contextlib.nullcontext()
+
     def perform(self, work):
         """Do what a launch does, or record it."""
         if self.recorded is None:
@@ -140,7 +143,7 @@ class Runtime:
             self.recorded.append(work)
 
     def capture(self, run):
-        """What a function launches, with the memory that it allocates; both have addresses alone."""
+        """What a function launches, with its memory; both have addresses alone."""
         assert self.is_current()
         self.recorded, self.pool = recorded, pool = [], []
         try:

@@ -49,6 +49,7 @@ class _Program:
     """A program of one CUDA device."""
 
     def __init__(self, backend: TorchBackend, graph: GraphIr, device: DeviceId) -> None:
+        self._inputs = len(graph.inputs)
         self._execution = Execution(graph, resolve(backend, device))
         self._donated = [one for one in graph.donated if one.output is not None]
         self._scalars = [
@@ -65,7 +66,6 @@ class _Program:
             [one.input for one in self._donated],
             launches if self._is_captured else 0,
         )
-        self._has_draw = graph.draw is not None
 
     def __call__(self, *arguments: Any) -> tuple[Tensor, ...]:
         """Run the program."""
@@ -89,8 +89,8 @@ class _Program:
 
     def _run(self, *arguments: Any) -> tuple[Tensor, ...]:
         """Run the ops; a donated input becomes the output, so that its address stays."""
-        end = len(arguments) - 2 * self._has_draw
-        outputs = list(self._execution.run(arguments[:end], *[arguments[end:]] * self._has_draw))
+        draw = arguments[self._inputs :] or (0, 0)
+        outputs = list(self._execution.run(arguments[: self._inputs], draw))
         if not self._is_captured or not self._donated:
             return tuple(outputs)
         targets = {one.output: arguments[one.input] for one in self._donated}

@@ -9,7 +9,7 @@ from typing import Final
 
 from burn.plugin_api import DType
 
-__all__ = ["C_TYPES", "THREADS", "WORDS", "c_type", "computed_type", "shared", "source"]
+__all__ = ["C_TYPES", "THREADS", "WORDS", "c_type", "computed_type", "shared", "source", "text"]
 
 THREADS: Final = 256
 """Threads of a block, in all kernels."""
@@ -57,19 +57,20 @@ _INCLUDE: Final = re.compile(r'^#include "([\w.]+)"$', re.MULTILINE)
 
 
 @functools.cache
-def _text(name: str) -> str:
-    text = resources.files(__name__).joinpath(name).read_text(encoding="utf-8")
-    return _INCLUDE.sub(lambda found: _text(found[1]), text)
+def text(name: str) -> str:
+    """The text of a file, with those that it includes."""
+    found = resources.files(__name__).joinpath(name).read_text(encoding="utf-8")
+    return _INCLUDE.sub(lambda line: text(line[1]), found)
 
 
 def source(name: str, **definitions: str | int) -> str:
     """The shared sources, macros, and the text of a kernel file."""
     macros = "".join([f"#define {macro} {value}\n" for macro, value in definitions.items()])
     has_complex = any(str(value).startswith("complex") for value in definitions.values())
-    return f"{shared(has_complex=has_complex)}\n{macros}{_text(name)}"
+    return f"{shared(has_complex=has_complex)}\n{macros}{text(name)}"
 
 
 def shared(*, has_complex: bool = False) -> str:
     """The sources that precede every kernel; those of complex numbers on request."""
     parts = ["common.cuh", "functions.cuh"] + ["complex.cuh"] * has_complex
-    return "\n".join([_text(part) for part in parts])
+    return "\n".join([text(part) for part in parts])

@@ -1,0 +1,95 @@
+"""The dialect of generated kernels: CUDA C++."""
+
+from __future__ import annotations
+
+import functools
+from typing import ClassVar, Final
+
+from burn.plugin_api import (
+    Code,
+    CWriter,
+    DType,
+    Kernel,
+    collapsed,
+    needs_wide_indices,
+    write_groups,
+)
+from burn_cuda.kernels import C_TYPES, text
+
+__all__ = ["code_of"]
+
+_ENTRY: Final = "generated"
+
+_LANES: Final = 256
+"""Lanes of a group that computes items."""
+
+_ROW_LANES: Final = 512
+"""Lanes of a group that computes rows, at most."""
+
+_BITS: Final = "unsigned short"
+
+
+class _Writer(CWriter):
+    """CUDA C++. The numbers of a launch are in memory, so that a captured one reads them anew."""
+
+    types: ClassVar = {**C_TYPES, "bool": "unsigned char", "float16": _BITS, "bfloat16": _BITS}
+    as_bits = "float_as_bits({0})"
+    as_float = "bits_as_float({0})"
+    from_half = "half_as_float({0})"
+    to_half = "float_as_half({0})"
+    preamble = text("generated.cuh")
+    function = "__device__ __forceinline__"
+    entry = 'extern "C" __global__'
+    restrict = "__restrict__"
+    aligned = "__align__({0})"
+    group = "blockIdx.x"
+    lane = "threadIdx.x"
+    shared = "__shared__"
+    fence = "__syncthreads();"
+
+    def scalar(self, number: int, dtype: DType) -> str:
+        """An element of the parameter ``numbers``, converted."""
+        kind = self.kernel.scalars[number]
+        element = f"numbers[{number}]"
+        if kind is int:
+            element = f"((const long long*)numbers)[{number}]"
+        return self.constant(f"({self.type_of(dtype)}){element}", dtype)
+
+    def scalar_parameters(self) -> list[str]:
+        """Doubles, or integers of 64 bits in their place."""
+        return ["const double* __restrict__ numbers"] if self.kernel.scalars else []
+
+    def exchanged(self, value: str, distance: int, dtype: DType) -> str:
+        """A shuffle of the warp."""
+        return self.constant(
+            f"({self.type_of(dtype)})__shfl_xor_sync(0xffffffffu, {self.shuffled(value, dtype)}, "
+            f"{distance})",
+            dtype,
+            pure=False,
+        )
+
+    def shuffled(self, value: str, dtype: DType) -> str:
+        """A value of a type that shuffles take."""
+        return f"(int){value}" if dtype.itemsize < 4 and not dtype.is_float else value
+
+    def _rounded(self, value: str, dtype: DType) -> str:
+        if dtype.name == "bfloat16":
+            bits = f"(unsigned int)float_as_bfloat({value}) << 16"
+            return self.constant(f"bits_as_float({bits})", dtype)
+        return super()._rounded(value, dtype)
+
+    def _stored(self, value: str, dtype: DType) -> str:
+        if dtype.name == "bfloat16":
+            return f"float_as_bfloat({value})"
+        return super()._stored(value, dtype)
+
+
+@functools.lru_cache(maxsize=4096)
+def code_of(kernel: Kernel) -> Code:
+    """The text of a kernel, and its launch."""
+    lanes = _ROW_LANES if kernel.rows < len(kernel.space) else _LANES
+    small = collapsed(kernel)
+    writer = _Writer(small, wide=needs_wide_indices(small))
+    groups, lanes = write_groups(writer, small, lanes)
+    source = writer.text(f"__launch_bounds__({lanes}) {_ENTRY}", lanes)
+    return Code(kernel, source, _ENTRY, groups, lanes)

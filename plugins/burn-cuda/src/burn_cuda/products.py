@@ -1,0 +1,263 @@
+"""Matrix products of compiled programs: cuBLASLt, with the algorithm that is fastest on the device.
+
+The library is called by ctypes, which takes longer than CuPy's cuBLAS; a captured program does not
+call it again. Each call has memory to work in of its own, so that a graph has no nodes that
+allocate.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import logging
+import threading
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+
+__all__ = ["Products", "library"]
+
+Array = Any
+
+_log = logging.getLogger("burn")
+
+_NAMES: Final = ("libcublasLt.so.13", "libcublasLt.so.12")
+_WORKSPACE_BYTES: Final = 32 << 20
+"""What NVIDIA recommends for Hopper."""
+
+_CANDIDATES: Final = 12
+"""Algorithms that are timed for each product."""
+
+_TIMED_RUNS: Final = 3
+_TRANSPOSE_FIRST: Final = 3
+_TRANSPOSE_SECOND: Final = 4
+_BATCH_COUNT: Final = 5
+_BATCH_STRIDE: Final = 6
+_MAX_WORKSPACE: Final = 1
+"""Attributes of descriptions of products, of matrices and of the search."""
+
+
+class _Found(ctypes.Structure):
+    """An algorithm: cublasLtMatmulHeuristicResult_t."""
+
+    _fields_ = (
+        ("algorithm", ctypes.c_uint64 * 8),
+        ("workspace", ctypes.c_size_t),
+        ("status", ctypes.c_int),
+        ("waves", ctypes.c_float),
+        ("reserved", ctypes.c_int * 4),
+    )
+
+
+@functools.cache
+def library() -> Any:
+    """The library; None where it is not installed."""
+    for name in _NAMES:
+        try:
+            return ctypes.CDLL(name)
+        except OSError:
+            continue
+    return None
+
+
+class _Failed(Exception):  # noqa: N818 — a status, which never leaves this module
+    """A call returned a status other than 0."""
+
+
+def _call(name: str, *arguments: Any) -> None:
+    status = getattr(library(), name)(*arguments)
+    if status:
+        raise _Failed(f"{name} returned {status}")
+
+
+class _Product:
+    """A product with all that does not change from call to call."""
+
+    def __init__(self) -> None:
+        self.description = ctypes.c_void_p()
+        self.layouts = [ctypes.c_void_p() for _ in range(3)]
+        self.found: Any = None
+
+
+class Products:
+    """Products of one device.
+
+    Parameters
+    ----------
+    empty : callable
+        From a shape and a dtype to a new array.
+    stream : callable
+        Address of the current stream.
+    elapsed : callable
+        From a function to the milliseconds that the device takes for what it launches.
+    """
+
+    def __init__(
+        self,
+        empty: Callable[[tuple[int, ...], Any], Array],
+        stream: Callable[[], int],
+        elapsed: Callable[[Callable[[], None]], float],
+    ) -> None:
+        self._empty = empty
+        self._stream = stream
+        self._elapsed = elapsed
+        self._lock = threading.Lock()
+        self._known: dict[Any, _Product | None] = {}
+        self._handle = ctypes.c_void_p()
+
+    def run(
+        self,
+        key: tuple[Any, ...],
+        factors: tuple[int, int],
+        addresses: tuple[int, int, int],
+    ) -> bool:
+        """Compute a product; return whether the library took it.
+
+        Parameters
+        ----------
+        key : tuple
+            The arguments of ``_described``, in groups.
+        factors : tuple of int
+            Host addresses of the factors of the product and of the old result.
+        addresses : tuple of int
+            Of the operands and the result, as of column-major matrices.
+        """
+        with self._lock:
+            if key not in self._known:
+                self._known[key] = self._chosen(key, factors, addresses)
+            product = self._known[key]
+            if product is None:
+                return False
+            self._multiply(product, product.found, factors, addresses)
+            return True
+
+    def _chosen(
+        self, key: tuple[Any, ...], factors: tuple[int, int], addresses: tuple[int, int, int]
+    ) -> _Product | None:
+        """The description of a product, with the algorithm that takes the least time."""
+        try:
+            if not self._handle:
+                _call("cublasLtCreate", ctypes.byref(self._handle))
+            product = _described(*[one for group in key for one in group])
+            times = []
+            for found in self._candidates(product):
+                try:
+                    times.append((self._timed(product, found, factors, addresses), found))
+                except _Failed as error:
+                    _log.debug("cuBLASLt does not run an algorithm: %s", error)
+            if not times:
+                return None
+            product.found = min(times, key=lambda one: one[0])[1]
+        except (_Failed, AttributeError) as error:
+            _log.debug("cuBLASLt does not take %s: %s", key, error)
+            return None
+        return product
+
+    def _timed(self, product: _Product, found: _Found, *operands: Any) -> float:
+        def run() -> None:
+            self._multiply(product, found, *operands)
+
+        run()
+        return min([self._elapsed(run) for _ in range(_TIMED_RUNS)])
+
+    def _candidates(self, product: _Product) -> list[_Found]:
+        preference = ctypes.c_void_p()
+        _call("cublasLtMatmulPreferenceCreate", ctypes.byref(preference))
+        limit = ctypes.c_size_t(_WORKSPACE_BYTES)
+        _call(
+            "cublasLtMatmulPreferenceSetAttribute",
+            *(preference, _MAX_WORKSPACE, ctypes.byref(limit), ctypes.sizeof(limit)),
+        )
+        results, count = (_Found * _CANDIDATES)(), ctypes.c_int()
+        first, second, result = product.layouts
+        _call(
+            "cublasLtMatmulAlgoGetHeuristic",
+            *(self._handle, product.description, first, second, result, result),
+            *(preference, _CANDIDATES, results, ctypes.byref(count)),
+        )
+        _call("cublasLtMatmulPreferenceDestroy", preference)
+        return [one for one in results[: count.value] if one.status == 0]
+
+    def _multiply(
+        self,
+        product: _Product,
+        found: _Found,
+        factors: tuple[int, int],
+        addresses: tuple[int, int, int],
+    ) -> None:
+        space = self._empty((found.workspace,), np.uint8) if found.workspace else None
+        one, zero = factors
+        a, b, out = addresses
+        first, second, result = product.layouts
+        pointer = ctypes.c_void_p
+        _call(
+            "cublasLtMatmul",
+            *(self._handle, product.description, pointer(one), pointer(a), first),
+            *(pointer(b), second, pointer(zero), pointer(out), result, pointer(out), result),
+            ctypes.byref(found.algorithm),
+            pointer(0 if space is None else int(space.data.ptr)),
+            ctypes.c_size_t(found.workspace),
+            pointer(self._stream()),
+        )
+
+
+def _described(
+    compute: int,
+    scale: int,
+    kinds: tuple[int, int],
+    shape: tuple[int, int, int],
+    transposed: tuple[bool, bool],
+    leading: tuple[int, int],
+    batch: int,
+    strides: tuple[int, int, int],
+) -> _Product:
+    """The description of a product of column-major matrices.
+
+    Parameters
+    ----------
+    compute, scale : int
+        cublasComputeType_t, and cudaDataType of the factors.
+    kinds : tuple of int
+        cudaDataType of the operands, and of the result.
+    shape : tuple of int
+        Rows and columns of the result, and terms of each sum.
+    transposed : tuple of bool
+        Whether the memory of each operand holds the transposed matrix.
+    leading : tuple of int
+        Elements between columns in the memory of each operand.
+    batch : int
+        Number of products.
+    strides : tuple of int
+        Elements from one matrix to the next of each operand and of the result.
+    """
+    product = _Product()
+    _call("cublasLtMatmulDescCreate", ctypes.byref(product.description), compute, scale)
+    for attribute, is_transposed in zip(
+        (_TRANSPOSE_FIRST, _TRANSPOSE_SECOND), transposed, strict=True
+    ):
+        value = ctypes.c_int32(int(is_transposed))
+        _call(
+            "cublasLtMatmulDescSetAttribute",
+            *(product.description, attribute, ctypes.byref(value), ctypes.sizeof(value)),
+        )
+    rows, columns, terms = shape
+    sizes = (
+        (kinds[0], (terms, rows) if transposed[0] else (rows, terms), leading[0]),
+        (kinds[0], (columns, terms) if transposed[1] else (terms, columns), leading[1]),
+        (kinds[1], (rows, columns), rows),
+    )
+    for layout, (kind, (m, n), step), stride in zip(product.layouts, sizes, strides, strict=True):
+        _call(
+            "cublasLtMatrixLayoutCreate",
+            *(ctypes.byref(layout), kind, ctypes.c_uint64(m), ctypes.c_uint64(n)),
+            ctypes.c_int64(step),
+        )
+        if batch > 1:
+            count, distance = ctypes.c_int32(batch), ctypes.c_int64(stride)
+            for attribute, cell in ((_BATCH_COUNT, count), (_BATCH_STRIDE, distance)):
+                _call(
+                    "cublasLtMatrixLayoutSetAttribute",
+                    *(layout, attribute, ctypes.byref(cell), ctypes.sizeof(cell)),
+                )
+    return product

@@ -1,0 +1,239 @@
+"""Programs: generated kernels, and ops of this plugin, captured in a CUDA graph."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from burn.plugin_api import (
+    REGISTRY,
+    DeviceId,
+    GraphIr,
+    HostNumber,
+    KernelCall,
+    OperationIr,
+    Replay,
+    ScalarIr,
+    Straight,
+    Tag,
+    Target,
+    TensorIr,
+    fuses,
+    lowered,
+    philox_state,
+    planned,
+    resolve,
+)
+from burn_cuda.base import Array, CudaOps
+from burn_cuda.dialect import code_of
+from burn_cuda.random import DrawnNumber
+from burn_cuda.recorder import CudaRecorder
+from burn_cuda.usage import STORED
+
+if TYPE_CHECKING:
+    from burn_cuda.backend import CudaBackend
+
+__all__ = ["Program", "ProgramOps"]
+
+_GENERATED: Final = frozenset(
+    {
+        *("sum", "mean", "prod", "max", "min", "any", "all", "cast", "full", "arange"),
+        *("slice_assign", "concat", "softmax", "softmax_grad", "log_softmax", "log_softmax_grad"),
+        *("layer_norm", "layer_norm_grad", "rms_norm", "rms_norm_grad"),
+    }
+)
+"""Ops that become parts of generated kernels, or are decomposed into such parts, though there are
+kernels of this plugin: with what stands around them they read and write less."""
+
+_DRAWS: Final = frozenset({"random_bits", "random_uniform", "random_normal"})
+"""Ops whose kernels read the state of the generator from memory."""
+
+_STATE_WORDS: Final = 3
+_ALIGNMENT: Final = 16
+"""Bytes that the address of an operand of a generated kernel is a multiple of."""
+
+
+class ProgramOps(CudaOps):
+    """Compilation of programs."""
+
+    def compile(self, graph: GraphIr, device: DeviceId) -> Callable[..., tuple[Array, ...]]:
+        """Generated kernels and calls, which are captured when they have run once."""
+        own: Any = self.for_device(device)
+        return Program(own, graph, device)
+
+
+class Program:
+    """A program of one device.
+
+    Parameters
+    ----------
+    backend : CudaBackend
+        The device.
+    graph : GraphIr
+        The program.
+    device : DeviceId
+        The device as core numbers it.
+    """
+
+    def __init__(self, backend: CudaBackend, graph: GraphIr, device: DeviceId) -> None:
+        self._backend = backend
+        self._inputs = len(graph.inputs)
+        table = resolve(backend, device)
+
+        def keeps(operation: OperationIr) -> bool:
+            definition = REGISTRY[operation.name]
+            is_step = operation.name.endswith("_step")
+            return (
+                operation.name not in _GENERATED
+                and not is_step
+                and not definition.tags & Tag.ELEMENTWISE
+                and table.origin(definition) == "native"
+            )
+
+        dtypes = frozenset([one for one in STORED if not one.is_complex])
+        self._target = Target(dtypes, keeps)
+        parts = lowered(graph, lambda one: not keeps(one) and not fuses(one, self._target), table)
+        self.plan = planned(parts, self._target)
+        self._texts: dict[str, str] = {}
+        self._draws = self._reads_draws()
+        self._state = _STATE_WORDS if self._draws else 0
+        calls = [one for one in self.plan.steps if isinstance(one, KernelCall)]
+        self._numbered: dict[int, tuple[int, int]] = {}
+        """The number of each call of a kernel, and where its scalars are among the numbers."""
+        numbers: list[HostNumber | float] = []
+        for index, call in enumerate(calls):
+            self._numbered[id(call)] = index, self._state + len(numbers)
+            numbers += call.scalars
+        self._numbers = _numbers(graph, numbers)
+        kinds = [kind for call in calls for kind in call.kernel.scalars]
+        self._packer = struct.Struct("=" + "".join(["q" if one is int else "d" for one in kinds]))
+        with backend.runtime.current():
+            self._recorder = CudaRecorder(backend, self._state + len(numbers))
+            self._straight = Straight(self.plan, table, self._load)
+        self._replay = Replay(
+            self._run,
+            self._recorder,
+            [number for number, one in enumerate(graph.inputs) if isinstance(one, TensorIr)],
+            [one.input for one in graph.donated],
+            self._launches(),
+        )
+
+    def __call__(self, *arguments: Any) -> tuple[Array, ...]:
+        """Run the program."""
+        runtime = self._backend.runtime
+        if not runtime.is_current():
+            with runtime.current():
+                return self(*arguments)
+        words = self._packer.pack(*self._numbers(*arguments))
+        pending = np.frombuffer(words, np.int64)
+        if self._draws:
+            state = np.array(philox_state(*arguments[-2:]), np.int64)
+            pending = np.concatenate([state, pending])
+            drawn = DrawnNumber(runtime.address(self._recorder.numbers))
+            arguments = (*arguments[:-2], drawn, drawn)
+        self._recorder.pending = pending
+        return self._replay(*arguments)
+
+    def _run(self, *arguments: Any) -> tuple[Array, ...]:
+        """Launch the kernels one by one."""
+        with self._backend.runtime.tuned_products():
+            draw = arguments[self._inputs :] or (0, 0)
+            return self._straight.run(arguments[: self._inputs], draw)
+
+    def describe(self, error: BaseException) -> str:
+        """The operation that raised an error."""
+        return getattr(error, "operation", "") or self._straight.describe(error)
+
+    def explain(self) -> str:
+        """What the kernels are, and how they are launched."""
+        return f"{self._straight.explain()}\n{self._replay.describe()}"
+
+    @property
+    def kernels(self) -> Mapping[str, str]:
+        """The sources of the generated kernels."""
+        return self._texts
+
+    def _launches(self) -> int:
+        """About how many kernels there are; 0 if numbers of a run are not read from memory."""
+        count = 0
+        for step in self.plan.steps:
+            if isinstance(step, KernelCall):
+                count += 1
+                continue
+            count += not REGISTRY[step.name].tags & Tag.VIEW
+            if _has_numbers(step) and not (self._draws and step.name in _DRAWS):
+                return 0
+        return count
+
+    def _reads_draws(self) -> bool:
+        """Whether the program draws numbers, only by ops that can read the state from memory."""
+        draw = self.plan.graph.draw
+        if draw is None:
+            return False
+        names = {
+            step.name
+            for step in self.plan.steps
+            if isinstance(step, OperationIr)
+            for one in step.attributes.values()
+            if isinstance(one, ScalarIr) and one.id in {draw.seed.id, draw.offset.id}
+        }
+        return names <= _DRAWS
+
+    def _load(self, call: KernelCall) -> Callable[..., tuple[Array, ...]]:
+        """The launch of a kernel, whose numbers have a part of the memory."""
+        launcher, runtime = self._backend.launcher, self._backend.runtime
+        code = code_of(call.kernel)
+        number, slot = self._numbered[id(call)]
+        self._texts[f"kernel{number}"] = code.text
+        launch = runtime.compile(code.text, code.entry)
+        grid, block = (code.groups,), (code.lanes,)
+        numbers: tuple[int, ...] = ()
+        if call.scalars:
+            numbers = (runtime.address(self._recorder.numbers) + 8 * slot,)
+        made = [(one.shape, one.dtype.numpy) for one in call.outputs]
+        is_dense, copied, empty = launcher.is_dense, launcher.copied, launcher.empty
+        address = runtime.address
+
+        def run(
+            inputs: tuple[Array, ...], scalars: tuple[float, ...], out: tuple[Array | None, ...]
+        ) -> tuple[Array, ...]:
+            del scalars  # they are in memory
+            operands = [
+                one if is_dense(one) and not address(one) % _ALIGNMENT else copied(one)
+                for one in inputs
+            ]
+            results = [
+                empty(*new) if one is None else one for new, one in zip(made, out, strict=True)
+            ]
+            if grid[0]:
+                launch(grid, block, (*operands, *results, *numbers))
+            return tuple(results)
+
+        return run
+
+
+def _has_numbers(operation: OperationIr) -> bool:
+    """Whether an operation gets a number that each run has anew."""
+    return any(
+        isinstance(one, ScalarIr | HostNumber)
+        for one in (*operation.inputs, *operation.attributes.values())
+    )
+
+
+def _numbers(
+    graph: GraphIr, wanted: Sequence[HostNumber | float]
+) -> Callable[..., tuple[float, ...]]:
+    """The function of a run's arguments that computes numbers of its kernels."""
+    names = [
+        f"s{one.id}" if isinstance(one, ScalarIr) else f"x{number}"
+        for number, one in enumerate(graph.inputs)
+    ]
+    draw = graph.draw
+    names += ["*_"] if draw is None else [f"s{draw.seed.id}", f"s{draw.offset.id}"]
+    values = "".join([f"{one!r}, " for one in wanted])
+    # HostNumbers consist of numbers, names of scalars and operators.
+    function: Callable[..., tuple[float, ...]] = eval(f"lambda {', '.join(names)}: ({values})")  # noqa: S307 — see above
+    return function

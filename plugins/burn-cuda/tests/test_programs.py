@@ -1,0 +1,191 @@
+"""Compiled programs, with a host compiler in place of the GPU and a list in place of its graphs."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import burn
+from burn import nn
+from burn.nn import functional as F
+from burn.plugin_api import REGISTRY, BackendSpec, DeviceId, DeviceInfo
+from burn.testing import SAMPLES, Compiled, Subject, check_sample, load_samples
+from burn_cuda.backend import CudaBackend
+
+sys.path.insert(0, str(Path(__file__).parent / "emulation"))
+
+import emulated
+
+pytestmark = pytest.mark.skipif(
+    emulated.COMPILER is None, reason="there is no C++ compiler to emulate a GPU with"
+)
+
+load_samples()
+SPREAD = 11
+"""Every so many-th sample of an op is tried: each kernel takes the compiler a moment."""
+
+
+@pytest.fixture(autouse=True)
+def captures_of_few_launches(monkeypatch):
+    monkeypatch.setattr("burn.compiler.replay._MIN_LAUNCHES", 1)
+
+
+@pytest.fixture(scope="module")
+def subject():
+    return Subject(Compiled(CudaBackend(emulated.Runtime, lambda: 2)), DeviceId(0, 1))
+
+
+@pytest.fixture(scope="module")
+def gpu():
+    """An emulated device that tensors can be on, and its backend."""
+    backend = CudaBackend(emulated.Runtime, lambda: 1)
+    spec = BackendSpec(
+        "emulated",
+        load=lambda: backend,
+        probe=lambda: [DeviceInfo("gpu", 0, "a host compiler")],
+        device_types=("gpu",),
+    )
+    with burn.registered(spec):
+        yield burn.Device("emulated"), backend
+
+
+@pytest.mark.parametrize("name", sorted(set(REGISTRY) & set(SAMPLES)))
+def test_a_compiled_op_gives_what_its_reference_gives(subject, name):
+    samples = SAMPLES[name]
+    for number, sample in enumerate(samples.samples):
+        available = subject.dtypes(samples, sample)
+        if number % SPREAD == 0 and available:
+            dtype = available[number // SPREAD % len(available)]
+            check_sample(subject, samples, sample, dtype)
+
+
+class Training:
+    """A model with an optimizer, and its steps on new data."""
+
+    def __init__(self, device, *layers, compiles):
+        device.seed(5)
+        self.device = device
+        self.data = np.random.default_rng(0)
+        self.model = nn.Sequential(nn.Linear(12, 16), nn.ReLU(), *layers, nn.Linear(16, 5))
+        self.model = self.model.to(device.autodiff())
+        self.rates = iter(np.linspace(0.1, 0.01, 50).tolist())
+        self.optimizer = burn.optim.Adam(self.model, learning_rate=lambda _: next(self.rates))
+        self.step = burn.compile(self.eager_step) if compiles else self.eager_step
+
+    def eager_step(self, x, y):
+        loss = F.cross_entropy(self.model(x), y)
+        self.optimizer.step(loss.backward())
+        return loss.detach()
+
+    def losses(self, steps):
+        found = []
+        for _ in range(steps):
+            x = burn.asarray(self.data.normal(size=(8, 12)).astype(np.float32), device=self.device)
+            y = burn.asarray(self.data.integers(0, 5, 8), device=self.device)
+            found.append(self.step(x, y))
+        return [one.item() for one in found]
+
+
+@pytest.mark.parametrize("layers", [[], [nn.Dropout(0.4)], [nn.LayerNorm(16), nn.GELU()]])
+def test_steps_of_training_that_are_captured_are_the_eager_steps(gpu, layers):
+    device, backend = gpu
+    eager, compiled = (Training(device, *layers, compiles=compiles) for compiles in (False, True))
+    before = len(backend.runtime.captures)
+    assert compiled.losses(8) == pytest.approx(eager.losses(8), rel=1e-5)
+    assert "captured and launched at once" in compiled.step.explain()
+    assert 1 <= len(backend.runtime.captures) - before <= 3
+    for own, other in zip(compiled.model.parameters(), eager.model.parameters(), strict=True):
+        np.testing.assert_allclose(own.detach().numpy(), other.detach().numpy(), atol=1e-5)
+
+
+def test_parameters_and_moments_stay_where_they_are(gpu):
+    device, backend = gpu
+    training = Training(device, compiles=True)
+    training.losses(4)
+    runtime = backend.runtime
+    parameters = list(training.model.parameters())
+    addresses = [runtime.address(one.detach().primitive) for one in parameters]
+    before = len(runtime.captures)
+    training.losses(4)
+    assert [runtime.address(one.detach().primitive) for one in parameters] == addresses
+    assert len(runtime.captures) == before
+    assert "2 inputs are copied" in training.step.explain()  # the data
+
+
+def test_an_index_out_of_range_is_reported_by_a_captured_program(gpu):
+    device, _ = gpu
+    table = burn.arange(12, dtype="float32", device=device).reshape(4, 3)
+
+    @burn.compile
+    def rows(indices):
+        return F.embedding(indices, table) * 2.0
+
+    for _ in range(3):
+        assert rows(burn.asarray([1, 3], device=device)).sum().item() == 84.0
+    with pytest.raises(burn.OutOfRangeError, match="index 9 is out of range"):
+        rows(burn.asarray([1, 9], device=device)).numpy()
+    assert rows(burn.asarray([1, 3], device=device)).sum().item() == 84.0
+
+
+def test_a_program_with_a_step_on_the_host_is_not_captured(gpu):
+    device, backend = gpu
+
+    @burn.compile
+    def solved(x):
+        return burn.linalg.eigh(x)[0] * 2.0
+
+    x = burn.asarray([[2.0, 0.0], [0.0, 3.0]], device=device)
+    before = len(backend.runtime.captures)
+    for _ in range(4):
+        np.testing.assert_allclose(solved(x).numpy(), [4.0, 6.0], rtol=1e-6)
+    assert len(backend.runtime.captures) == before
+    assert "one by one" in solved.explain()
+
+
+def test_random_numbers_of_a_captured_program_are_those_of_the_eager_one(gpu):
+    device, _ = gpu
+
+    def draw():
+        return burn.rand(5, device=device), burn.randn(4, device=device) * 3.0
+
+    device.seed(11)
+    expected = [[one.numpy() for one in draw()] for _ in range(5)]
+    device.seed(11)
+    compiled = burn.compile(draw)
+    for wanted in expected:
+        for one, values in zip(compiled(), wanted, strict=True):
+            np.testing.assert_array_equal(one.numpy(), values)
+    assert "captured and launched at once" in compiled.explain()
+
+
+def test_results_that_are_kept_keep_their_values(gpu):
+    device, _ = gpu
+    compiled = burn.compile(lambda x: (burn.exp(x) + 1.0, x.sum()))
+    kept = []
+    for number in range(6):
+        x = burn.full((200, 100), float(number), device=device)
+        kept.append(compiled(x))
+    for number, (large, small) in enumerate(kept):
+        np.testing.assert_allclose(large.numpy(), np.exp(number) + 1.0, rtol=1e-5)
+        assert small.item() == number * 20000.0
+
+
+def test_operands_that_are_not_dense_or_not_aligned_are_copied(gpu):
+    device, _ = gpu
+    whole = burn.arange(41, dtype="float32", device=device)
+    compiled = burn.compile(lambda x: burn.sqrt(x) + 1.0)
+    for x in (whole[1:], whole[::2], whole[:40].reshape(5, 8).T):
+        for _ in range(3):
+            np.testing.assert_allclose(compiled(x).numpy(), np.sqrt(x.numpy()) + 1.0, rtol=1e-6)
+
+
+def test_the_numbers_of_a_run_and_its_copies_may_be_more_than_one_launch_brings(gpu):
+    device, _ = gpu
+    count = 400
+    xs = [burn.full(3, float(number), device=device) for number in range(count)]
+    compiled = burn.compile(lambda *xs: [x + 1.0 for x in xs])
+    for start in range(3):
+        xs = [burn.full(3, float(start + number), device=device) for number in range(count)]
+        found = [one.numpy()[0] for one in compiled(*xs)]
+        assert found == [start + number + 1.0 for number in range(count)]
