@@ -23,7 +23,7 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 POCL_MAX_PTHREAD_COUNT=1
 
 # What a run compiles serves the next: bytecode, of which each program that a test starts needs all,
 # and OpenCL programs, which PoCL's own cache still has to parse.
-CACHES := PYTHONDONTWRITEBYTECODE= BURN_OPENCL_CACHE=$(HOME)/.cache/burn-tests/opencl
+CACHES := PYTHONDONTWRITEBYTECODE= BURN_CACHE=$(HOME)/.cache/burn-tests
 
 # A worker starts with its share of the files in a row, so most fixtures of a module are made once.
 PYTEST := $(ONE_THREAD) $(CACHES) $(BIN)/pytest --numprocesses auto --dist worksteal

@@ -11,7 +11,14 @@ import numpy as np
 import pytest
 
 import burn
-from burn.plugin_api import DTypeUsage, ExecutionError, OutOfRangeError, float32, float64
+from burn.plugin_api import (
+    DiskCache,
+    DTypeUsage,
+    ExecutionError,
+    OutOfRangeError,
+    float32,
+    float64,
+)
 from burn.testing import SAMPLES, Subject, check_sample, load_samples
 from burn_opencl.buffers import Buffer, piece_size, row_major
 from burn_opencl.elementwise_variants import collapsed
@@ -252,18 +259,19 @@ def test_threads_share_a_device(device):
 
 
 def test_two_processes_write_one_cache(tmp_path):
-    variables = {"BURN_OPENCL_CACHE": str(tmp_path)}
+    variables = {"BURN_CACHE": str(tmp_path)}
     first, second = run(PROGRAM, **variables), run(PROGRAM, **variables)
     result = output(first)
     assert result == output(second)
-    stored = sorted(tmp_path.glob("*.bin"))
+    stored = sorted(tmp_path.glob("opencl/*.bin"))
     assert stored
-    assert not list(tmp_path.glob("*.part"))
+    assert not list(tmp_path.glob("opencl/*.part"))
     stored[0].write_bytes(stored[0].read_bytes()[:100])
     assert output(run(PROGRAM, **variables)) == result
 
 
-def test_cached_binaries_are_not_compiled_again(launcher, tmp_path):
+def test_cached_binaries_are_not_compiled_again(launcher, tmp_path, monkeypatch):
+    monkeypatch.setenv("BURN_CACHE", str(tmp_path))
     built = []
 
     class Counting(SimpleNamespace):
@@ -279,7 +287,7 @@ def test_cached_binaries_are_not_compiled_again(launcher, tmp_path):
 
     macros = {"C": "ulong", "IS_DOUBLE": 0}
     for _ in range(2):
-        programs = Programs(Counting(), tmp_path)
+        programs = Programs(Counting(), DiskCache("opencl"))
         programs.kernel("random_words", "random.cl", macros | {"HAS_random_words": 1})
         programs.save()
     assert len(built) == 1
@@ -295,7 +303,8 @@ def test_a_check_of_a_device_compiles_few_programs():
     assert int(count) <= 5
 
 
-def test_binaries_that_take_long_are_written_at_exit_within_a_time_limit(launcher, tmp_path):
+def test_binaries_that_take_long_are_written_at_exit_within_a_time_limit(tmp_path, monkeypatch):
+    monkeypatch.setenv("BURN_CACHE", str(tmp_path))
     asked = []
 
     class Slow(SimpleNamespace):
@@ -306,14 +315,14 @@ def test_binaries_that_take_long_are_written_at_exit_within_a_time_limit(launche
         kernel = staticmethod(lambda program, name: name)
         binary = staticmethod(lambda program: asked.append(program) or b"binary")
 
-    programs = Programs(Slow(), tmp_path)
+    programs = Programs(Slow(), DiskCache("opencl"))
     for number in range(3):
         programs.kernel("random_words", "random.cl", {"C": "ulong", "NUMBER": number})
     assert not asked
     programs.save(seconds=0.0)
     assert not asked
     programs.save()
-    assert len(asked) == len(list(tmp_path.glob("*.bin"))) == 3
+    assert len(asked) == len(list(tmp_path.glob("opencl/*.bin"))) == 3
     programs.save()
     assert len(asked) == 3
 

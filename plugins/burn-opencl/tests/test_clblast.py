@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import burn
+from burn.plugin_api import DiskCache
 from burn_opencl import clblast
 from burn_opencl.clblast import ClBlast
 from burn_opencl.icd_loader import found_devices
@@ -20,10 +21,17 @@ if not found_devices():
 
 
 @pytest.fixture
-def device(with_kernels, tmp_path):
+def cache(tmp_path, monkeypatch):
+    """An empty cache on disk."""
+    monkeypatch.setenv("BURN_CACHE", str(tmp_path))
+    return DiskCache("opencl")
+
+
+@pytest.fixture
+def device(with_kernels, cache):
     with with_kernels("gpu", min_specialized_elements=0) as device:
         launcher = device.backend.for_device(device.id).launcher
-        launcher.clblast = ClBlast(launcher.runtime, tmp_path)
+        launcher.clblast = ClBlast(launcher.runtime, cache)
         yield device
 
 
@@ -36,6 +44,12 @@ def library(monkeypatch):
     return found
 
 
+def measured(device, cache):
+    """Whether CLBlast is faster, for the classes of shapes that were measured."""
+    identity = device.backend.for_device(device.id).launcher.runtime.identity
+    return list(json.loads(cache.get(f"CLBlast|{identity}")).values())
+
+
 def operands(device, m, k, n, *, transposed=(False, False), dtype="float32"):
     rng = np.random.default_rng(0)
     result = []
@@ -46,33 +60,32 @@ def operands(device, m, k, n, *, transposed=(False, False), dtype="float32"):
     return result
 
 
-def test_each_class_of_shapes_is_measured_once(device, library, tmp_path):
+def test_each_class_of_shapes_is_measured_once(device, library, cache):
     (x, _), (y, _) = operands(device, 300, 300, 300)
     x @ y
     assert len(library.asked) > 2
-    (kept,) = tmp_path.glob("clblast-*.json")
-    assert list(json.loads(kept.read_text()).values()) == [True]
+    assert measured(device, cache) == [True]
     library.asked.clear()
     x @ y
     assert len(library.asked) == 1
     launcher = device.backend.for_device(device.id).launcher
-    launcher.clblast = ClBlast(launcher.runtime, tmp_path)
+    launcher.clblast = ClBlast(launcher.runtime, cache)
     x @ y
     assert len(library.asked) == 2
 
 
-def test_a_library_that_fails_is_not_used(device, library, tmp_path):
+def test_a_library_that_fails_is_not_used(device, library, cache):
     def gemm(*arguments, **more):
         raise RuntimeError("PyCLBlast: 'CLBlastXgemm' failed")
 
     library.gemm = gemm
     (x, a), (y, b) = operands(device, 300, 300, 300)
     np.testing.assert_allclose((x @ y).numpy(), a @ b, atol=1e-3)
-    (kept,) = tmp_path.glob("clblast-*.json")
-    assert list(json.loads(kept.read_text()).values()) == [False]
+    assert measured(device, cache) == [False]
+    (kept,) = cache.folder.glob("*.bin")
     kept.write_text("cut sho")
     launcher = device.backend.for_device(device.id).launcher
-    launcher.clblast = ClBlast(launcher.runtime, tmp_path)
+    launcher.clblast = ClBlast(launcher.runtime, cache)
     np.testing.assert_allclose((x @ y).numpy(), a @ b, atol=1e-3)
 
 

@@ -6,19 +6,15 @@ measured once for each device and class of shapes, and cached beside the binarie
 
 from __future__ import annotations
 
-import contextlib
 import functools
-import hashlib
 import importlib
 import json
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from burn_opencl.programs import write_whole
-
 if TYPE_CHECKING:
+    from burn.plugin_api import DiskCache
     from burn_opencl.buffers import Buffer
     from burn_opencl.gemm import Gemm
     from burn_opencl.runtime import Runtime
@@ -38,24 +34,20 @@ class ClBlast:
     ----------
     runtime : Runtime
         The device.
-    folder : Path or None
-        The folder of the cache; None to cache nothing.
+    cache : DiskCache
+        What keeps the results of measurements.
     """
 
-    def __init__(self, runtime: Runtime, folder: Path | None) -> None:
+    def __init__(self, runtime: Runtime, cache: DiskCache) -> None:
         self._runtime = runtime
-        digest = hashlib.sha256(runtime.identity.encode()).hexdigest()
-        self._file = None if folder is None else folder / f"clblast-{digest[:16]}.json"
+        self._cache = cache
+        self._key = f"CLBlast|{runtime.identity}"
 
     @functools.cached_property
     def _is_faster(self) -> dict[str, bool]:
         """Whether CLBlast is faster, by class of shapes."""
-        if self._file is not None:
-            with contextlib.suppress(OSError, ValueError):
-                kept = json.loads(self._file.read_text(encoding="utf-8"))
-                if isinstance(kept, dict):
-                    return kept
-        return {}
+        kept: dict[str, bool] = json.loads(self._cache.get(self._key) or b"{}")
+        return kept
 
     def multiply(self, product: Gemm, out: Buffer, own: Callable[[], None]) -> None:
         """Write a product to dense memory; `own` does so by a kernel of this package."""
@@ -67,7 +59,7 @@ class ClBlast:
         if is_faster is None:
             is_faster = self._measured(product, out, own)
             self._is_faster[found] = is_faster
-            self._keep()
+            self._cache.put(self._key, json.dumps(dict(self._is_faster)).encode())
         if is_faster:
             self._multiply(product, out)
             self._runtime.paced_by(("CLBlast", found))
@@ -112,11 +104,6 @@ class ClBlast:
                 self._runtime.finish()
                 taken.append(time.perf_counter() - start)
         return min(taken[1:])
-
-    def _keep(self) -> None:
-        if self._file is not None:
-            with contextlib.suppress(OSError):
-                write_whole(self._file, json.dumps(dict(self._is_faster)).encode())
 
 
 def _shape_class(product: Gemm) -> str | None:

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from burn.plugin_api import CheckedOps
+from burn.plugin_api import CheckedOps, DiskCache
 from burn_opencl.base import check_axis
 from burn_opencl.buffers import Buffer, Memory, Pool, row_major
 from burn_opencl.clblast import ClBlast
 from burn_opencl.elementwise_launcher import ElementwiseLauncher
 from burn_opencl.limits import GPU_GROUP_ITEMS, SMALL_GROUP_ITEMS
-from burn_opencl.programs import Programs, cache_folder
+from burn_opencl.programs import Programs
 
 if TYPE_CHECKING:
     from burn.plugin_api import DType, Shape
@@ -65,8 +65,9 @@ class Launcher(ElementwiseLauncher):
         self.runtime = runtime
         self.owner = owner
         self.pool = Pool(runtime)
-        self.programs = Programs(runtime, cache_folder())
-        self.clblast = ClBlast(runtime, cache_folder())
+        cache = DiskCache("opencl")
+        self.programs = Programs(runtime, cache)
+        self.clblast = ClBlast(runtime, cache)
         self.min_specialized_elements = MIN_SPECIALIZED_ELEMENTS
         self.specialized_group_items = _CPU_GROUP_ITEMS if runtime.is_cpu else GPU_GROUP_ITEMS
         self._index_error = self.pool.take(_INDEX_ERROR_BYTES)

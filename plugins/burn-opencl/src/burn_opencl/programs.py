@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import atexit
-import contextlib
 import functools
-import hashlib
 import os
-import tempfile
 import threading
 import time
 from collections.abc import Mapping
 from importlib import resources
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
-
-import platformdirs
 
 from burn_opencl import __version__
 
 if TYPE_CHECKING:
+    from burn.plugin_api import DiskCache
     from burn_opencl.runtime import Runtime
 
-__all__ = ["Programs", "cache_folder", "text_of", "write_whole"]
+__all__ = ["Programs", "text_of"]
 
 _MAX_SHARE_FOR_SAVING: Final = 0.1
 """Share of the time of a process that writing binaries at its end may add."""
@@ -34,14 +29,6 @@ def text_of(file: str) -> str:
     return resources.files("burn_opencl.kernels").joinpath(file).read_text(encoding="utf-8")
 
 
-def cache_folder() -> Path | None:
-    """The folder of cached binaries; None if ``BURN_OPENCL_CACHE`` is empty."""
-    configured = os.environ.get("BURN_OPENCL_CACHE")
-    if configured is not None:
-        return Path(configured) if configured else None
-    return Path(platformdirs.user_cache_dir("burn-opencl", appauthor=False))
-
-
 class Programs:
     """The kernels of one device, by their source.
 
@@ -49,20 +36,20 @@ class Programs:
     ----------
     runtime : Runtime
         The device.
-    folder : Path or None
-        The folder of cached binaries; None to cache nothing.
+    cache : DiskCache or None
+        What keeps binaries; None to keep none.
     """
 
-    def __init__(self, runtime: Runtime, folder: Path | None) -> None:
+    def __init__(self, runtime: Runtime, cache: DiskCache | None) -> None:
         self._runtime = runtime
-        self._folder = folder
+        self._cache = cache
         self._programs: dict[str, Any] = {}
         self._kernels: dict[tuple[Any, ...], Any] = {}
-        self._unsaved: list[tuple[Path, Any]] = []
+        self._unsaved: list[tuple[str, Any]] = []
         self._lock = threading.Lock()
         self._start = time.monotonic()
         self._process = os.getpid()
-        if runtime.binaries_take_long and folder is not None:
+        if runtime.binaries_take_long and cache is not None:
             atexit.register(self._save_at_exit)
 
     def kernel(
@@ -109,56 +96,31 @@ class Programs:
         return self._runtime.kernel(program, name)
 
     def _program(self, source: str) -> Any:
-        path = self._path(source)
-        if path is not None:
-            with contextlib.suppress(OSError):
-                program = self._runtime.load(_checked_binary(path.read_bytes()))
-                if program is not None:
-                    return program
-        program = self._runtime.build(source)
-        if path is not None:
-            self._unsaved.append((path, program))
+        if self._cache is None:
+            return self._runtime.build(source)
+        key = f"{__version__}|{self._runtime.identity}|{source}"
+        binary = self._cache.get(key)
+        program = None if binary is None else self._runtime.load(binary)
+        if program is None:
+            program = self._runtime.build(source)
+            self._unsaved.append((key, program))
             if not self._runtime.binaries_take_long:
                 self.save()
         return program
 
     def save(self, seconds: float | None = None) -> None:
-        """Write the built binaries to the folder, for at most so many seconds if given."""
+        """Keep the binaries that were built, for at most so many seconds if given."""
         start = time.monotonic()
-        while self._unsaved and (seconds is None or time.monotonic() - start < seconds):
-            path, program = self._unsaved.pop(0)
+        while (
+            self._cache
+            and self._unsaved
+            and (seconds is None or time.monotonic() - start < seconds)
+        ):
+            key, program = self._unsaved.pop(0)
             binary = self._runtime.binary(program)
             if binary:
-                with contextlib.suppress(OSError):
-                    write_whole(path, hashlib.sha256(binary).digest() + binary)
+                self._cache.put(key, binary)
 
     def _save_at_exit(self) -> None:
         if os.getpid() == self._process:  # drivers do not work in a forked process
             self.save(_MAX_SHARE_FOR_SAVING * (time.monotonic() - self._start))
-
-    def _path(self, source: str) -> Path | None:
-        if self._folder is None:
-            return None
-        key = f"{__version__}|{self._runtime.identity}|{source}"
-        return self._folder / f"{hashlib.sha256(key.encode()).hexdigest()}.bin"
-
-
-def _checked_binary(stored: bytes) -> bytes:
-    """The binary in a file of the cache; raises OSError if the file is damaged."""
-    digest, binary = stored[:32], stored[32:]
-    if hashlib.sha256(binary).digest() != digest:
-        raise OSError("a file of the cache is damaged")
-    return binary
-
-
-def write_whole(path: Path, values: bytes) -> None:
-    """Write a file of the cache atomically."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(values)
-        Path(name).replace(path)
-    except OSError:
-        Path(name).unlink(missing_ok=True)
-        raise
