@@ -41,6 +41,7 @@ class OpenedDevice:
         "_settings",
         "_traced",
         "_types",
+        "compiles",
         "entry",
         "id",
         "index",
@@ -71,6 +72,9 @@ class OpenedDevice:
 
     is_traced: bool
     """Whether ops on it are written down by a trace, and not run."""
+
+    compiles: bool
+    """Of hardware: whether functions are compiled for it, as its settings say."""
 
     _backend: Any
     _hardware: Device

@@ -15,7 +15,16 @@ from burn.devices.ranking import failures, nothing_there, rank
 from burn.errors import BurnError, DeviceUnavailableError
 from burn.plugins import describe, raise_if_strict, registry
 
-__all__ = ["chosen", "default", "enter", "fallbacks", "leave", "preferred", "set_for_process"]
+__all__ = [
+    "asked",
+    "chosen",
+    "default",
+    "enter",
+    "fallbacks",
+    "leave",
+    "preferred",
+    "set_for_process",
+]
 
 _log = logging.getLogger("burn")
 
@@ -32,6 +41,14 @@ _for_process: Any | None = None
 
 _last: tuple[_Circumstances, Any, tuple[str, ...]] | None = None
 """The last automatic choice: what it depended on, the device, and why better ones failed."""
+
+
+_asked = 0
+
+
+def asked() -> int:
+    """A number that changes whenever the default device is asked for."""
+    return _asked
 
 
 def enter(device: object) -> None:
@@ -57,7 +74,8 @@ def fallbacks() -> tuple[str, ...]:
 
 def default(handles: type[_Device]) -> _Device:
     """The default device, of the class `handles`; see `Device.default`."""
-    global _last  # noqa: PLW0603 — replaced as a whole, so that no thread sees half of it
+    global _asked, _last  # noqa: PLW0603 — replaced as a whole, so that no thread sees half of it
+    _asked += 1
     device: _Device | None = chosen()
     if device is not None:
         return device

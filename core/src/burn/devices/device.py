@@ -93,6 +93,7 @@ class Device(OpenedDevice):
         self.is_checkpointing = is_checkpointing
         self._hardware = hardware or self
         self._physical = physical or (hardware._physical if hardware else self)
+        self.compiles = True
         self.is_traced = self._physical is not (hardware or self)
         self._traced = None
         self._layered = {}
@@ -268,6 +269,7 @@ class Device(OpenedDevice):
                 )
             compiles = now.compile if compile is None else bool(compile)
             hardware._settings = replace(settings, compile=compiles)
+            hardware.compiles = compiles
 
     @property
     def generator(self) -> GeneratorKey:

@@ -14,6 +14,7 @@ from burn.devices import (
     plans_hidden_from_traces,
     tracing,
 )
+from burn.devices.default import asked as default_asked
 from burn.dispatch import meta_of
 from burn.errors import TraceError
 from burn.functions.common import dispatch
@@ -62,6 +63,8 @@ class Compiling(Tracing):
         Arguments with tensors that the function uses from elsewhere too.
     passed : list of (str, object, object)
         Lists and dicts that the function gets, by their names, and copies of them.
+    asked : int
+        How often the default device had been asked for before.
     sources : dict of Node to Node
         For each node outside that tracks an input: the node that tracks it in the trace.
     """
@@ -71,6 +74,7 @@ class Compiling(Tracing):
         self.arguments: dict[int, str] = {}
         self.aliased: set[str] = set()
         self.passed: list[tuple[str, Any, Any]] = []
+        self.asked = default_asked()
         self._outside: dict[Node, Node] = {}
 
     @property
@@ -144,8 +148,8 @@ class Recorded:
         What it computes: results, what is rebound, and what the backward pass needs.
     code : Code
         Checks of the arguments, which read their primitives.
-    reads : list of str
-        The lines that check and read the tensors from outside.
+    checks : list of str
+        The lines that check the tensors from outside.
     signature : Signature
         The arguments.
     given : list of Given
@@ -162,6 +166,8 @@ class Recorded:
         Number of outputs that are results; the others are rebound.
     leaf_count : int
         Number of leaves, and nodes of other tracked tensors, among the arguments.
+    asks_for_default : bool
+        Whether the function has asked for the default device.
     device : Device or None
         Where the program runs.
     backward : Backward or None
@@ -172,7 +178,7 @@ class Recorded:
 
     graph: GraphIr
     code: Code
-    reads: list[str]
+    checks: list[str]
     signature: Signature
     given: list[Given]
     numbers: list[str]
@@ -181,6 +187,7 @@ class Recorded:
     result: str
     result_count: int
     leaf_count: int
+    asks_for_default: bool
     device: Device | None
     backward: Backward | None
     effects: list[Callable[[], None]]
@@ -267,14 +274,14 @@ def _recorded(trace: Compiling, code: Code, signature: Signature, result: Any) -
             draw,
         )
     )
-    checks, code.lines = code.lines, []
+    of_arguments, code.lines = code.lines, []
     for one in captured:
         code.check_tensor(one)
-    reads, code.lines = code.lines, checks
+    checks, code.lines = code.lines, of_arguments
     return Recorded(
         graph,
         code,
-        reads,
+        checks,
         signature,
         given,
         [expression for _, expression in numbers],
@@ -283,6 +290,7 @@ def _recorded(trace: Compiling, code: Code, signature: Signature, result: Any) -
         expression,
         count,
         len({id(one.start.node) for one in signature.given if one.state}),
+        default_asked() != trace.asked,
         _device_of(recorder),
         backward,
         trace.effects,
@@ -320,11 +328,10 @@ def _captured(trace: Compiling, code: Code) -> list[Given]:
                 f"a tensor {meta_of(outside)} from outside",
                 one.tensor_type,
                 code.constant(x, "c"),
-                code.new("p"),
                 state_of(outside),
                 is_argument=False,
                 tensor=outside,
-                value=x,
+                stand_in=x,
                 start=one.start,
             )
         )

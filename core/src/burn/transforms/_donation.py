@@ -121,48 +121,39 @@ class Donors:
         code.names |= {one.reference: _nothing for one in self._donors}
         code.names |= {"donates": True, "verify": self._verify, "with_copies": self._with_copies}
 
-    def check(self) -> list[str]:
+    def check(self, shared: Sequence[str]) -> list[str]:
         """The lines that say which inputs are to be copied, before their primitives are read.
 
-        What they have in variables would count as references.
+        What the function has in variables would count as references.
+
+        Parameters
+        ----------
+        shared : sequence of str
+            Lines for tensors that have views.
         """
-        code = self._code
-        arguments = [one.given for one in self._donors if one.given.is_argument]
-        lines = ["copies = ()", "if donates:"]
-        again = []
-        for one in arguments:
-            names = [one.primitive]
-            again.append(f"{one.primitive} = {one.variable}.primitive")
-            if one.tensor_type.device.layers:
-                names.append(f"t{one.primitive}")
-            if one.state:
-                names.append(one.node)
-                again[-1] = (
-                    f"t{one.primitive} = {one.variable}.primitive; "
-                    f"{one.primitive} = t{one.primitive}.primitive; "
-                    f"{one.node} = t{one.primitive}.node"
-                )
-            lines.append(f"    del {', '.join(names)}")
-        verify = f"copies = verify(({''.join([f'{one.variable}, ' for one in arguments])}))"
-        if getattr(self._backend, "counts_references", False) and _exclusive():
-            code.names["getrefcount"] = sys.getrefcount
-            conditions = [self._condition(one) for one in self._donors]
-            lines.append(f"    if not ({' and '.join(conditions)}): {verify}")
-        else:
-            lines.append(f"    {verify}")
-        return [*lines, *[f"    {one}" for one in again]]
+        arguments = [one.given.variable for one in self._donors if one.given.is_argument]
+        verify = f"copies = verify(({''.join([f'{one}, ' for one in arguments])}))"
+        lines = [*shared, "copies = ()", f"if donates: {verify}"]
+        if not getattr(self._backend, "counts_references", False) or not _exclusive():
+            return lines
+        self._code.names["getrefcount"] = sys.getrefcount
+        conditions = " and ".join([self._condition(one) for one in self._donors])
+        return [
+            f"if donates and {conditions}: copies = ()",
+            "else:",
+            *[f"    {one}" for one in lines],
+        ]
 
     def _condition(self, donor: _Donor) -> str:
         """Whether nothing but a tensor refers to a primitive for which that was true before."""
         x, count = donor.given.variable, _exclusive()
+        value = donor.given.value
         if not donor.given.state:
-            value = f"{x}.primitive"
             return (
                 f"{donor.reference}() is {value} and getrefcount({value}) <= {count} "
                 f"and not {x}.link"
             )
-        value = f"{x}.primitive.primitive"  # its leaf has it too
-        return (
+        return (  # its leaf refers to it too
             f"{donor.reference}() is {value} and getrefcount({value}) <= {count + 1} "
             f"and getrefcount({x}.primitive) <= {count} "
             f"and getrefcount({x}.primitive.node) <= {count} and not {x}.link"

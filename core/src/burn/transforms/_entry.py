@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from burn.autodiff import custom_node, recording
 from burn.compiler import compiled
-from burn.devices import Device, running_trace, trace_counts, transforms
+from burn.devices import Device, trace_counts, transforms
 from burn.devices.default import chosen
 from burn.devices.transfer import fail
 from burn.dispatch import DispatchTensor
@@ -78,19 +78,19 @@ class Entry:
         """The function that recognizes the call and runs the program."""
         code = recorded.code
         code.names |= {
-            "running_trace": running_trace,
             "transforms": transforms,
-            "recording": recording,
+            "recording": recording.get,
             "chosen": chosen,
             "counts": trace_counts,
             "busy": Miss("another thread, which traces a function"),
         }
         checks, code.lines = code.lines, []
-        code.unless("running_trace() is None and not transforms()", "the transforms around it")
-        code.unless(f"recording.get() is {recording.get()}", "burn.no_grad()")
-        code.unless(f"chosen() is {code.constant(chosen())}", "the default device")
-        code.lines.append("count = counts[1]")
         code.lines.append("if counts[0]: return busy")
+        code.lines.append("count = counts[1]")
+        code.unless("not transforms()", "the transforms around it")
+        code.unless(f"recording() is {recording.get()}", "burn.no_grad()")
+        if recorded.asks_for_default:
+            code.unless(f"chosen() is {code.constant(chosen())}", "the default device")
         code.lines += checks
         for read, value in recorded.watched:
             code.unless(
@@ -100,7 +100,7 @@ class Entry:
         device = recorded.device
         if device is not None:
             hardware = code.constant(device)
-            code.unless(f"{hardware}.settings.compile", f"the settings of {device}")
+            code.unless(f"{hardware}.compiles", f"the settings of {device}")
         self._check_arguments(recorded, code)
         body = self._body(recorded, code)
         lines = ["def call(args, keywords):", *[f"    {line}" for line in code.lines]]
@@ -116,7 +116,7 @@ class Entry:
     def _check_arguments(self, recorded: Recorded, code: Code) -> None:
         """What is asked of the arguments together."""
         arguments = [one for one in recorded.given if one.is_argument]
-        leaves = [one.node for one in arguments if one.state]
+        leaves = [f"{one.variable}.primitive.node" for one in arguments if one.state]
         if len(leaves) > 1:
             code.unless(
                 f"len({{{', '.join(leaves)}}}) == {recorded.leaf_count}",
@@ -149,14 +149,9 @@ class Entry:
 
     def _body(self, recorded: Recorded, code: Code) -> list[str]:
         """The lines that read what is from outside, run the program and rebind."""
-        donors = None
-        if recorded.device is not None and self._traced.donated:
-            donors = Donors(self._traced, recorded.given, recorded.device, code)
-        checks, code.lines = code.lines, [*([] if donors is None else donors.check())]
-        code.lines += recorded.reads
-        code.lines.append("if counts[1] != count: return busy")
+        checks, code.lines = code.lines, [*recorded.checks]
         if recorded.device is not None:
-            self._run(recorded, recorded.device, code, donors)
+            self._run(recorded, recorded.device, code)
         self._rebind(recorded, code)
         for effect in recorded.effects:
             code.lines.append(f"{code.constant(effect, 'effect')}()")
@@ -168,19 +163,33 @@ class Entry:
         body, code.lines = code.lines, checks
         return body
 
-    def _run(self, recorded: Recorded, device: Device, code: Code, donors: Donors | None) -> None:
+    def _check_links(self, recorded: Recorded, code: Code) -> list[str]:
+        """The line that refuses an argument which shares elements with what is rebound."""
+        targets = [recorded.given[index] for index, _ in recorded.rebound]
+        outside = [one.variable for one in targets if not one.is_argument]
+        arguments = [one.variable for one in recorded.given if one.is_argument]
+        if not outside or not arguments:
+            return []
+        code.names["check_shared"] = _check_shared
+        linked = " or ".join([f"{one}.link" for one in outside])
+        return [f"if {linked}: check_shared(({', '.join(outside)},), ({', '.join(arguments)},))"]
+
+    def _run(self, recorded: Recorded, device: Device, code: Code) -> None:
         """The lines that run the program."""
         names = code.names
-        inputs = [one.primitive for one in recorded.given]
-        numbers = []
-        for index, expression in enumerate(recorded.numbers):
-            numbers.append(f"s{index}")
-            code.lines.append(f"s{index} = {expression}")
-        code.lines.append(f"given = ({''.join([f'{one}, ' for one in [*inputs, *numbers]])})")
         names["run"] = self.executable.run
-        if donors is not None:
-            code.lines.append("if copies: given = with_copies(given, copies)")
+        names["recover"] = functools.partial(self._recover, device, names)
+        inputs = [*[one.value for one in recorded.given], *recorded.numbers]
+        read = f"before = given = ({''.join([f'{one}, ' for one in inputs])})"
+        shared = self._check_links(recorded, code)
+        busy = "if counts[1] != count: return busy"
+        if self._traced.donated:
+            donors = Donors(self._traced, recorded.given, device, code)
             names["run"] = donors.watched(self.executable.run)
+            code.lines += [*donors.check(shared), read, busy]
+            code.lines.append("if copies: given = with_copies(given, copies)")
+        else:
+            code.lines += [*shared, read, busy]
         draw = recorded.graph.draw
         if draw is None:
             names["draw"] = (0, 0)
@@ -188,47 +197,37 @@ class Entry:
             names["reserve"] = reserve
             generator = code.constant(device.generator)
             code.lines.append(f"draw = reserve({generator}, {draw.words})")
-        names["recover"] = functools.partial(self._recover, device, names)
         outputs = "".join([f"o{index}, " for index in range(len(recorded.graph.outputs))])
+        target = f"({outputs}) = " if outputs else ""
         code.lines += [
             "failure = None",
-            "try:",
-            f"    ({outputs}) = run(given, draw)" if outputs else "    run(given, draw)",
-            "except Exception as error:",
-            "    failure = error",
-            "if failure is not None:",
-            f"    ({outputs}) = recover(failure, given, draw)"
-            if outputs
-            else "    recover(failure, given, draw)",
+            f"try: {target}run(given, draw)",
+            "except Exception as error: failure = error",
+            f"if failure is not None: {target}recover(failure, given, draw)",
         ]
-        backward = recorded.backward
-        if backward is not None:
-            names["track"] = functools.partial(_track, _Pull(recorded, backward, device))
-            nodes = [recorded.given[index].node for index in backward.sources]
-            saved = [
-                inputs[index] if kind == "input" else f"o{index}" for kind, index in backward.saved
-            ]
-            tracked = ", ".join([f"o{index}" for index in backward.outputs])
-            taken = "".join([f"s{index}, " for index in backward.numbers])
-            code.lines.append(
-                f"({tracked},) = track([{', '.join(nodes)}], ({tracked},), "
-                f"({''.join([f'{one}, ' for one in saved])}), ({taken}), draw)"
-            )
+        if recorded.backward is not None:
+            self._track(recorded, recorded.backward, device, code)
+
+    def _track(self, recorded: Recorded, backward: Backward, device: Device, code: Code) -> None:
+        """The line that makes tracked outputs."""
+        code.names["track"] = functools.partial(_track, _Pull(recorded, backward, device))
+        nodes = [f"{recorded.given[index].variable}.primitive.node" for index in backward.sources]
+        saved = [
+            f"before[{index}]" if kind == "input" else f"o{index}" for kind, index in backward.saved
+        ]
+        tracked = ", ".join([f"o{index}" for index in backward.outputs])
+        numbers = [f"before[{len(recorded.given) + index}]" for index in backward.numbers]
+        code.lines.append(
+            f"({tracked},) = track([{', '.join(nodes)}], ({tracked},), "
+            f"({''.join([f'{one}, ' for one in saved])}), "
+            f"({''.join([f'{one}, ' for one in numbers])}), draw)"
+        )
 
     def _rebind(self, recorded: Recorded, code: Code) -> None:
         """The lines that give tensors their new values."""
         names = code.names
-        targets = [(recorded.given[index], output) for index, output in recorded.rebound]
-        outside = [one.variable for one, _ in targets if not one.is_argument]
-        arguments = [one.variable for one in recorded.given if one.is_argument]
-        if outside and arguments:
-            names["check_shared"] = _check_shared
-            linked = " or ".join([f"{one}.link" for one in outside])
-            code.lines.insert(
-                0,
-                f"if {linked}: check_shared(({', '.join(outside)},), ({', '.join(arguments)},))",
-            )
-        for one, index in targets:
+        for input, index in recorded.rebound:
+            one = recorded.given[input]
             output: Output = recorded.outputs[index]
             x, new = one.variable, f"o{index}"
             keeps_type = output.tensor_type is one.tensor_type
@@ -238,14 +237,14 @@ class Entry:
             )
             if keeps_type and not output.is_leaf and not one.state:
                 code.lines += [
-                    f"if {new} is not {one.primitive}:",
+                    f"if {new} is not before[{input}]:",
                     f"    if {x}.link: {general}",
                     f"    else: {x}.primitive = {new}",
                 ]
             elif keeps_type and output.is_leaf and one.state == "leaf":
                 names["renew_leaf"] = dispatch.renew_leaf
                 code.lines += [
-                    f"if {new} is not {one.primitive}:",
+                    f"if {new} is not before[{input}]:",
                     f"    if {x}.link or not renew_leaf({x}, {new}): {general}",
                 ]
             else:

@@ -139,11 +139,11 @@ class Results:
 
 def rebound_of(given: Sequence[Given]) -> list[tuple[int, Tensor]]:
     """The inputs that the function has rebound, by their indices, with their new values."""
-    roots = [id(root_of(one.tensor if one.is_argument else one.value)) for one in given]
-    changed = {id(one.value) for one in given if one.value.primitive is not one.start}
+    roots = [id(root_of(one.tensor if one.is_argument else one.stand_in)) for one in given]
+    changed = {id(one.stand_in) for one in given if one.stand_in.primitive is not one.start}
     found = []
     for index, one in enumerate(given):
-        if one.value.primitive is one.start:
+        if one.stand_in.primitive is one.start:
             continue
         if one.is_argument:
             if roots.count(roots[index]) > 1:
@@ -153,7 +153,7 @@ def rebound_of(given: Sequence[Given]) -> list[tuple[int, Tensor]]:
                     hint="Pass a copy: x.astype(x.dtype, copy=True)",
                     operation="compile",
                 )
-        elif roots[index] != id(one.value) and roots[index] in changed:
+        elif roots[index] != id(one.stand_in) and roots[index] in changed:
             continue  # a view is computed from its root
-        found.append((index, one.value))
+        found.append((index, one.stand_in))
     return found

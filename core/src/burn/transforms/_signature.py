@@ -39,15 +39,13 @@ class Given:
         That of the example.
     variable : str
         The name of the tensor in the generated function.
-    primitive : str
-        The name of what the program gets of it.
     state : str
         ``""`` of an untracked tensor, ``"leaf"``, or ``"tracked"`` if computed from leaves.
     is_argument : bool
         Whether it is passed.
     tensor : Tensor or None
         The example; None after the trace, as the two below.
-    value : Tensor or None
+    stand_in : Tensor or None
         What the function gets for it.
     start : primitive or None
         What that holds at first.
@@ -56,21 +54,20 @@ class Given:
     name: str
     tensor_type: TensorType
     variable: str
-    primitive: str
     state: str
     is_argument: bool
     tensor: Any
-    value: Any
+    stand_in: Any
     start: Any
 
     @property
-    def node(self) -> str:
-        """The name of its node, if it is tracked."""
-        return f"n{self.primitive}"
+    def value(self) -> str:
+        """What the program gets of it, in the generated function."""
+        return f"{self.variable}.primitive" + (".primitive" if self.state else "")
 
     def release(self) -> None:
         """Let go of the tensors."""
-        self.tensor = self.value = self.start = None
+        self.tensor = self.stand_in = self.start = None
 
 
 class Code:
@@ -109,40 +106,32 @@ class Code:
         self.lines.append(f"if not ({condition}): return {name}")
 
     def check_tensor(self, given: Given) -> None:
-        """Read the primitive of a tensor if it is such a one as the example.
+        """Check a tensor as far as the primitive does not matter, and that.
 
-        An object never changes its shape, so that of a tensor from outside is no question. What it
-        holds is read before its type: a trace in another thread changes them in the other order.
+        An object never changes its shape, so that of a tensor from outside is no question.
         """
-        x, variable, primitive = given.tensor, given.variable, given.primitive
+        x, variable = given.tensor, given.variable
         device = x.tensor_type.device
         kind = self.constant(x.tensor_type, "T")
         what = f"the dtype or the device of {given.name}"
-        if not device.layers:
-            self.lines.append(f"{primitive} = {variable}.primitive")
-            self.unless(f"{variable}.tensor_type is {kind}", what)
-        else:
-            tracked = self.constant(device.backend.tensor_type, "A")
-            self.lines.append(f"t{primitive} = {variable}.primitive")
-            self.unless(f"{variable}.tensor_type is {kind}", what)
-            self._check_tracked(given, tracked)
+        self.unless(f"{variable}.tensor_type is {kind}", what)
+        if device.layers:
+            self._check_tracked(given, self.constant(device.backend.tensor_type, "A"))
         if given.is_argument:
             self._check_shape(given)
 
     def _check_tracked(self, given: Given, tracked: str) -> None:
-        primitive, node = given.primitive, given.node
+        primitive = f"{given.variable}.primitive"
         what = f"whether {given.name} is a leaf"
         if not given.state:
-            self.unless(f"t{primitive}.__class__ is not {tracked}", what)
-            self.lines.append(f"{primitive} = t{primitive}")
+            self.unless(f"{primitive}.__class__ is not {tracked}", what)
             return
-        self.unless(f"t{primitive}.__class__ is {tracked}", what)
-        self.lines.append(f"{primitive} = t{primitive}.primitive; {node} = t{primitive}.node")
+        node = f"{primitive}.node"
+        is_leaf = "is" if given.state == "leaf" else "is not"
         self.names["Leaf"] = Leaf
+        self.unless(f"{primitive}.__class__ is {tracked} and {node}.__class__ {is_leaf} Leaf", what)
         if given.state == "tracked":
-            self.unless(f"{node}.__class__ is not Leaf", what)
             return
-        self.unless(f"{node}.__class__ is Leaf", what)
         outside: Any = given.tensor.primitive
         hooks = outside.node.hooks
         condition = f"{node}.hooks is {self.constant(hooks, 'h')}"
@@ -154,7 +143,7 @@ class Code:
     def _check_shape(self, given: Given) -> None:
         outside: Any = given.tensor.primitive
         shape = tuple(outside.shape)
-        found = f"{given.primitive}.shape"
+        found = f"{given.value}.shape"
         if not outside.shape == shape:  # noqa: SIM201 — of any class
             found = f"tuple({found})"
         self.unless(f"{found} == {shape!r}", f"the shape of {given.name}")
@@ -229,7 +218,8 @@ class Signature:
         """What the function gets instead of its arguments."""
         code = self._code
         code.unless(
-            f"len(args) == {len(args)} and len(keywords) == {len(keywords)}",
+            f"len(args) == {len(args)} and "
+            + (f"len(keywords) == {len(keywords)}" if keywords else "not keywords"),
             "the number of arguments",
         )
         values = []
@@ -313,7 +303,7 @@ class Signature:
         known = self._seen.get(id(x))
         if known is not None:
             code.unless(f"{variable} is {known.variable}", f"whether {name} is {known.name}")
-            return known.value
+            return known.stand_in
         code.unless(f"{variable}.__class__ is {code.constant(x.__class__)}", f"the class of {name}")
         return self._given(x, variable, name)
 
@@ -324,11 +314,10 @@ class Signature:
             name,
             x.tensor_type,
             variable,
-            self._code.new("p"),
             state_of(x),
             is_argument=True,
             tensor=x,
-            value=value,
+            stand_in=value,
             start=primitive,
         )
         self._code.check_tensor(given)
