@@ -54,16 +54,7 @@ def reduction(reducer, dtype, in_packs=1):
 
 def program(name, dtype):
     expression = EXPRESSIONS[name]
-    output = DType.of("bool") if expression.mask else dtype
-    if expression.returns_component:
-        output = dtype.component
-    return Program(
-        f"r0 = {expression.form(dtype.kind)};",
-        (dtype,) * expression.operands,
-        (False,) * expression.operands,
-        (output,),
-        expression.parameters,
-    )
+    return expression.program(dtype, (False,) * expression.operands)
 
 
 def kinds(expression):
@@ -71,7 +62,7 @@ def kinds(expression):
     named = {Kind.FLOAT: "float16", Kind.INT: "int8", Kind.UINT: "uint64", Kind.BOOL: "bool"}
     named[Kind.COMPLEX] = "complex64"
     for kind, name in named.items():
-        if any(kind in kinds for kinds, _ in expression.forms):
+        if expression.takes(kind):
             yield DType.of(name)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from burn.plugin_api import DType, Scalar, bool_
+from burn.plugin_api import REGISTRY, DType, Scalar, bool_
 from burn_cuda.base import Array, CudaOps
 from burn_cuda.expressions import EXPRESSIONS
 from burn_cuda.kernels import THREADS, computed_type
@@ -25,7 +25,6 @@ __all__ = ["ElementwiseOps", "number_for"]
 _NUMBERS: Final = frozenset([bool, int, float, complex])
 _SIGN_BIT: Final = 1 << 63
 _BLOCK: Final = (THREADS,)
-_GELU: Final = {"none": "gelu", "tanh": "gelu_tanh"}
 
 
 def number_for(value: Scalar, dtype: DType) -> float | int | Packed:
@@ -49,7 +48,6 @@ class _Function:
         self.launcher = launcher
         self.expression = EXPRESSIONS[name]
         self.name = name
-        self.mask = self.expression.mask
         self._programs: dict[Any, Program] = {}
         self._launches = LaunchCache()
         self._with_numbers: dict[Any, Any] = {}
@@ -59,17 +57,7 @@ class _Function:
         key = (dtype, scalars)
         found = self._programs.get(key)
         if found is None:
-            form = self.expression.form(dtype.kind)
-            output = bool_ if self.mask else dtype
-            if self.expression.returns_component:
-                output = dtype.component
-            found = Program(
-                f"r0 = {form};",
-                (dtype,) * len(scalars),
-                scalars,
-                (output,),
-                self.expression.parameters,
-            )
+            found = self.expression.program(dtype, scalars)
             self._programs[key] = found
         return found
 
@@ -186,21 +174,33 @@ def _binary(function: _Function) -> Callable[[Any, Any], Array]:
 
 
 class ElementwiseOps(CudaOps):
-    """Elementwise ops: those of `EXPRESSIONS` as attributes, those with attributes as methods."""
+    """Elementwise ops: those of `EXPRESSIONS` as attributes, the others as methods."""
 
     def __init__(self, runtime: Runtime) -> None:
         super().__init__(runtime)
         self._functions = {name: _Function(self.launcher, name) for name in EXPRESSIONS}
-        for name, function in self._functions.items():
-            expression = function.expression
-            if expression.parameters or name.startswith("gelu") or name in vars(ElementwiseOps):
-                continue  # a method calls it
-            if expression.operands == 1:
-                setattr(self, name, _unary(function))
-            elif expression.operands == 2:
-                setattr(self, name, _binary(function))
+        for name in {expression.op for expression in EXPRESSIONS.values()} - vars(
+            ElementwiseOps
+        ).keys():
+            op = REGISTRY[name]
+            if op.attributes:
+                setattr(self, name, functools.partial(self._with_attributes, name))
+                continue
+            function = self._functions[name]
+            kinds = {1: _unary, 2: _binary}
+            make = kinds.get(len(op.operands))
+            setattr(self, name, function.general if make is None else make(function))
+
+    def _with_attributes(self, name: str, *operands: Any, **attributes: Any) -> Array:
+        """One pass of an op with attributes."""
+        values, key = [], name
+        for attribute in REGISTRY[name].attributes.values():
+            value = attributes.get(attribute.name, attribute.default)
+            if attribute.choices:
+                key = f"{name}.{value}"
             else:
-                setattr(self, name, function.general)
+                values.append(float(value))
+        return self._functions[key].general(*operands, parameters=tuple(values))
 
     def cast(self, x: Array, *, dtype: DType) -> Array:
         """One kernel; the array itself where it has the dtype."""
@@ -244,33 +244,6 @@ class ElementwiseOps(CudaOps):
             for value, scalar in zip(values, scalars, strict=True)
         ]
         return launcher.elementwise(program, (condition, *operands))[0]
-
-    def leaky_relu(self, x: Array, *, negative_slope: float) -> Array:
-        """One pass."""
-        return self._of("leaky_relu", x, negative_slope)
-
-    def elu(self, x: Array, *, alpha: float, scale: float = 1.0, input_scale: float = 1.0) -> Array:
-        """One pass."""
-        return self._of("elu", x, scale * alpha, scale, input_scale)
-
-    def hard_sigmoid(self, x: Array, *, alpha: float, beta: float) -> Array:
-        """One pass."""
-        return self._of("hard_sigmoid", x, alpha, beta)
-
-    def softplus(self, x: Array, *, beta: float = 1.0) -> Array:
-        """One pass."""
-        return self._of("softplus", x, beta)
-
-    def gelu(self, x: Array, *, approximate: str = "none") -> Array:
-        """One pass."""
-        return self._functions[_GELU[approximate]].general(x)
-
-    def gelu_grad(self, x: Array, g: Array, *, approximate: str = "none") -> Array:
-        """One pass."""
-        return self._functions[f"{_GELU[approximate]}_grad"].general(x, g)
-
-    def _of(self, name: str, x: Array, *parameters: float) -> Array:
-        return self._functions[name].general(x, parameters=tuple(map(float, parameters)))
 
 
 @functools.cache

@@ -1,24 +1,34 @@
-"""The C++ expressions of elementwise ops, by the kind of dtype.
+"""The C++ of elementwise ops: the expressions of core for real numbers, and those of complex ones.
 
-``x0``, ``x1``, ... are the operands; ``T`` is the type of the elements, and ``C`` the type in which
-they are computed. The functions are those of CUDA and of ``kernels/functions.cuh``.
+``x0``, ``x1``, ... are the operands. Functions of complex numbers are in ``kernels/complex.cuh``.
 """
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
-from burn.plugin_api import Kind
+from burn.plugin_api import (
+    REGISTRY,
+    WITHOUT_EXPRESSION,
+    CWriter,
+    DType,
+    Kind,
+    Tag,
+    bool_,
+    expression,
+    float32,
+)
+from burn_cuda.kernels import C_TYPES
+from burn_cuda.kernels.elementwise import Program
 
 __all__ = ["EXPRESSIONS", "Expression"]
 
-_BOOL: Final = Kind.BOOL
-_INTEGER: Final = Kind.INTEGER
-_FLOAT: Final = Kind.FLOAT
-_NUMERIC: Final = Kind.NUMERIC
-_REAL: Final = Kind.REAL
-_COMPLEX: Final = Kind.COMPLEX
-_INEXACT: Final = Kind.INEXACT
+
+class _Writer(CWriter):
+    """The function of an element."""
+
+    types: ClassVar = C_TYPES
+    function = "__device__ __forceinline__"
 
 
 class Expression(NamedTuple):
@@ -26,155 +36,92 @@ class Expression(NamedTuple):
 
     Attributes
     ----------
+    op : str
+        Name of the op.
+    choice : str or None
+        Value of its attribute that is a choice.
     operands : int
         Number of operands.
-    forms : tuple of (Kind, str)
-        The expression for each kind of dtype.
-    mask : bool
-        Whether the result is bool.
     parameters : tuple of str
-        Names of the attributes, each a double.
-    returns_component : bool
-        Whether the result of complex operands has the dtype of their real part.
+        Names of the attributes that are numbers, each a double.
     """
 
+    op: str
+    choice: str | None
     operands: int
-    forms: tuple[tuple[Kind, str], ...]
-    mask: bool = False
-    parameters: tuple[str, ...] = ()
-    returns_component: bool = False
+    parameters: tuple[str, ...]
 
-    def form(self, kind: Kind) -> str:
-        """The expression for operands of a kind; raises TypeError where there is none."""
-        for kinds, text in self.forms:
-            if kind in kinds:
-                return text
-        raise TypeError(f"no form for operands of kind {kind!r}")
+    def takes(self, kind: Kind) -> bool:
+        """Whether there is an expression for operands of a kind."""
+        if kind == Kind.COMPLEX:
+            return all(kind in one.kinds for one in REGISTRY[self.op].operands.values())
+        return expression(self.op, kind, self.choice) is not None
+
+    def program(self, dtype: DType, scalars: tuple[bool, ...]) -> Program:
+        """What a kernel for operands of a dtype computes, some of which are Python numbers.
+
+        Raises
+        ------
+        TypeError
+            If there is no expression for them.
+        """
+        if not self.takes(dtype.kind):
+            raise TypeError(f"{self.op} of {dtype}")
+        inputs, functions = (dtype,) * self.operands, ""
+        form = None if dtype.is_complex else expression(self.op, dtype.kind, self.choice)
+        if form is None:
+            body = f"r0 = {_COMPLEX.get(self.op, f'{self.op}(x0)')};"
+            output = bool_ if self.op in _QUESTIONS else dtype
+            output = dtype.component if self.op == "abs" else output
+        else:
+            writer = _Writer(None)
+            names = [f"x{number}" for number in range(self.operands)]
+            values = dict(zip(form.parameters, (*names, *self.parameters), strict=True))
+            computed = float32 if dtype.is_float and dtype.itemsize == 2 else dtype
+            result = form.write(writer, values, computed)
+            functions, body = writer.functions, f"{writer.body}\n    r0 = {result};"
+            output = bool_ if form.gives_bool else dtype
+        return Program(body, inputs, scalars, (output,), self.parameters, functions)
 
 
-def _unary(text: str, kinds: Kind = _FLOAT, *, mask: bool = False) -> Expression:
-    return Expression(1, ((kinds, text),), mask)
-
-
-def _binary(*forms: tuple[Kind, str], mask: bool = False) -> Expression:
-    return Expression(2, forms, mask)
-
-
-def _with_parameters(text: str, *parameters: str) -> Expression:
-    return Expression(1, ((_FLOAT, text),), parameters=parameters)
-
-
-EXPRESSIONS: Final[dict[str, Expression]] = {
-    # Arithmetic
-    "add": _binary((Kind.NUMBER, "x0 + x1")),
-    "subtract": _binary((Kind.NUMBER, "x0 - x1")),
-    "multiply": _binary((_INEXACT, "x0 * x1"), (_INTEGER, "(T)((uint64)x0 * (uint64)x1)")),
-    "divide": _binary((_INEXACT, "x0 / x1")),
-    "floor_divide": _binary(
-        (_FLOAT, "floor_divide(x0, x1)"), (_INTEGER, "integer_floor_divide(x0, x1)")
-    ),
-    "remainder": _binary((_FLOAT, "floor_mod(x0, x1)"), (_INTEGER, "integer_floor_mod(x0, x1)")),
-    "fmod": _binary((_FLOAT, "fmod(x0, x1)"), (_INTEGER, "integer_fmod(x0, x1)")),
-    "pow": _binary((_INEXACT, "pow(x0, x1)"), (_INTEGER, "integer_power(x0, x1)")),
-    "maximum": _binary((_NUMERIC, "maximum(x0, x1)")),
-    "minimum": _binary((_NUMERIC, "minimum(x0, x1)")),
-    "clip": Expression(3, ((_NUMERIC, "minimum(maximum(x0, x1), x2)"),)),
-    "negative": _unary("(C)(-x0)", Kind.NUMBER),
-    "abs": Expression(
-        1,
-        (
-            (_FLOAT, "fabs(x0)"),
-            (Kind.INT, "(T)(x0 < 0 ? 0 - (uint64)x0 : (uint64)x0)"),
-            (Kind.UINT, "x0"),
-            (_COMPLEX, "magnitude(x0)"),
-        ),
-        returns_component=True,
-    ),
-    "sign": Expression(
-        1,
-        (
-            (_NUMERIC, "x0 != x0 ? x0 : (C)((x0 > (C)0) - (x0 < (C)0))"),
-            (_COMPLEX, "sign_of(x0)"),
-        ),
-    ),
-    "square": Expression(1, ((_INEXACT, "x0 * x0"), (_INTEGER, "(T)((uint64)x0 * (uint64)x0)"))),
-    "reciprocal": _unary("(C)1 / x0", _INEXACT),
-    # Comparison, choice and bits
-    "equal": _binary((Kind.ANY, "x0 == x1"), mask=True),
-    "not_equal": _binary((Kind.ANY, "x0 != x1"), mask=True),
-    "less": _binary((_REAL, "x0 < x1"), mask=True),
-    "less_equal": _binary((_REAL, "x0 <= x1"), mask=True),
-    "greater": _binary((_REAL, "x0 > x1"), mask=True),
-    "greater_equal": _binary((_REAL, "x0 >= x1"), mask=True),
-    "isnan": _unary("x0 != x0", _INEXACT, mask=True),
-    "isinf": Expression(
-        1,
-        ((_FLOAT, "fabs(x0) == bits_as_float(0x7f800000u)"), (_COMPLEX, "is_infinite(x0)")),
-        mask=True,
-    ),
-    "isfinite": Expression(
-        1,
-        ((_FLOAT, "fabs(x0) < bits_as_float(0x7f800000u)"), (_COMPLEX, "is_finite(x0)")),
-        mask=True,
-    ),
-    "signbit": _unary("copysign((C)1, x0) < (C)0", mask=True),
-    "bitwise_and": _binary((Kind.INTEGRAL, "x0 & x1")),
-    "bitwise_or": _binary((Kind.INTEGRAL, "x0 | x1")),
-    "bitwise_xor": _binary((Kind.INTEGRAL, "x0 ^ x1")),
-    "bitwise_not": Expression(1, ((_BOOL, "!x0"), (_INTEGER, "~x0"))),
-    "bitwise_left_shift": _binary((_INTEGER, "shift_left(x0, x1)")),
-    "bitwise_right_shift": _binary((_INTEGER, "shift_right(x0, x1)")),
-    # Functions
-    "exp": _unary("exp(x0)", _INEXACT),
-    "expm1": _unary("expm1(x0)", _INEXACT),
-    "log": _unary("log(x0)", _INEXACT),
-    "log1p": _unary("log1p(x0)", _INEXACT),
-    "log2": _unary("log2(x0)", _INEXACT),
-    "log10": _unary("log10(x0)", _INEXACT),
-    "sqrt": _unary("sqrt(x0)", _INEXACT),
-    "sin": _unary("sin(x0)", _INEXACT),
-    "cos": _unary("cos(x0)", _INEXACT),
-    "tan": _unary("tan(x0)", _INEXACT),
-    "tanh": _unary("tanh(x0)", _INEXACT),
-    "sinh": _unary("sinh(x0)", _INEXACT),
-    "cosh": _unary("cosh(x0)", _INEXACT),
-    "asin": _unary("asin(x0)", _INEXACT),
-    "acos": _unary("acos(x0)", _INEXACT),
-    "atan": _unary("atan(x0)", _INEXACT),
-    "asinh": _unary("asinh(x0)", _INEXACT),
-    "acosh": _unary("acosh(x0)", _INEXACT),
-    "atanh": _unary("atanh(x0)", _INEXACT),
-    "erf": _unary("erf(x0)"),
-    "floor": _unary("floor(x0)"),
-    "ceil": _unary("ceil(x0)"),
-    "trunc": _unary("trunc(x0)"),
-    "round": _unary("rint(x0)", _INEXACT),
-    "copysign": _binary((_FLOAT, "copysign(x0, x1)")),
-    "atan2": _binary((_FLOAT, "atan2(x0, x1)")),
-    "hypot": _binary((_FLOAT, "hypot(x0, x1)")),
-    "logaddexp": _binary((_FLOAT, "logaddexp(x0, x1)")),
-    # Activation functions
-    "sigmoid": _unary("sigmoid(x0)"),
-    "log_sigmoid": _unary("minimum(x0, (C)0) - log1p(exp(-fabs(x0)))"),
-    "silu": _unary("x0 * sigmoid(x0)"),
-    "mish": _unary("x0 * tanh(softplus(x0))"),
-    "softsign": _unary("x0 / ((C)1 + fabs(x0))"),
-    "tanhshrink": _unary("x0 - tanh(x0)"),
-    "relu": _unary("maximum(x0, (C)0)"),
-    "relu_grad": _binary((_FLOAT, "x0 > (C)0 ? x1 : (C)0")),
-    "prelu": _binary((_FLOAT, "x0 > (C)0 ? x0 : x0 * x1")),
-    "hard_swish": _unary("x0 * minimum(maximum(x0 / (C)6 + (C)0.5, (C)0), (C)1)"),
-    "leaky_relu": _with_parameters("x0 > (C)0 ? x0 : x0 * slope", "slope"),
-    "elu": _with_parameters(
-        "x0 > (C)0 ? x0 * scale : expm1(x0 * inner) * factor", "factor", "scale", "inner"
-    ),
-    "hard_sigmoid": _with_parameters(
-        "minimum(maximum(x0 * alpha + beta, (C)0), (C)1)", "alpha", "beta"
-    ),
-    "softplus": _with_parameters("maximum(x0, (C)0) + log1p(exp(-fabs(x0) * beta)) / beta", "beta"),
-    "gelu": _unary("(x0 * (C)0.5) * ((C)1 + erf(x0 * (C)0.7071067811865476))"),
-    "gelu_tanh": _unary("(x0 * (C)0.5) * ((C)1 + tanh(gelu_inner(x0)))"),
-    "gelu_grad": _binary((_FLOAT, "x1 * gelu_gradient(x0)")),
-    "gelu_tanh_grad": _binary((_FLOAT, "x1 * gelu_tanh_gradient(x0)")),
+_COMPLEX: Final = {
+    "add": "x0 + x1",
+    "subtract": "x0 - x1",
+    "multiply": "x0 * x1",
+    "divide": "x0 / x1",
+    "pow": "pow(x0, x1)",
+    "negative": "(C)(-x0)",
+    "abs": "magnitude(x0)",
+    "sign": "sign_of(x0)",
+    "square": "x0 * x0",
+    "reciprocal": "(C)1 / x0",
+    "equal": "x0 == x1",
+    "not_equal": "x0 != x1",
+    "isnan": "x0 != x0",
+    "isinf": "is_infinite(x0)",
+    "isfinite": "is_finite(x0)",
+    "round": "rint(x0)",
 }
-"""By the name of the op; ``gelu_tanh`` is `gelu` with ``approximate="tanh"``."""
+"""Expressions of complex numbers; a function of one that is not here has the name of its op."""
+
+_QUESTIONS: Final = frozenset({"equal", "not_equal", "isnan", "isinf", "isfinite"})
+"""Ops that give bool of complex numbers."""
+
+_ELSEWHERE: Final = frozenset({"where", "real", "imag", "conj", *WITHOUT_EXPRESSION})
+"""Elementwise ops with methods of their own, or without an expression."""
+
+
+def _all() -> dict[str, Expression]:
+    found = {}
+    for name, op in REGISTRY.items():
+        if Tag.ELEMENTWISE in op.tags and name not in _ELSEWHERE:
+            numbers = tuple([one.name for one in op.attributes.values() if not one.choices])
+            chosen = [choice for one in op.attributes.values() for choice in one.choices]
+            for choice in chosen or [None]:
+                key = name if choice is None else f"{name}.{choice}"
+                found[key] = Expression(name, choice, len(op.operands), numbers)
+    return found
+
+
+EXPRESSIONS: Final[dict[str, Expression]] = _all()
+"""By the name of the op, with that of its choice if it has one."""

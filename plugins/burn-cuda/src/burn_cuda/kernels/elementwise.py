@@ -37,6 +37,8 @@ class Program:
         The dtype of each result.
     parameters : tuple of str
         Names of attributes, each a double.
+    functions : str
+        Functions that the body calls.
     """
 
     body: str
@@ -44,6 +46,7 @@ class Program:
     scalars: tuple[bool, ...]
     outputs: tuple[DType, ...]
     parameters: tuple[str, ...] = ()
+    functions: str = ""
 
     @property
     def elements(self) -> int:
@@ -80,7 +83,7 @@ def _parts(program: Program) -> tuple[str, list[str], list[str]]:
     gives = [f"{computed_type(dtype)}& r{i}" for i, dtype in enumerate(program.outputs)]
     numbers = [f"C {name}" for name in program.parameters]
     function = (
-        f"typedef {c_type(leading)} T;\ntypedef {computed_type(leading)} C;\n"
+        f"typedef {c_type(leading)} T;\ntypedef {computed_type(leading)} C;\n{program.functions}\n"
         f"__device__ __forceinline__ void apply({', '.join(takes + numbers + gives)}) {{\n"
         f"    {program.body}\n}}\n"
     )
