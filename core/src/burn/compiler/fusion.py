@@ -43,6 +43,7 @@ from burn.compiler.fusion_maps import (
     zeros,
 )
 from burn.compiler.fusion_rules import Work, cost_of, operand_dtype, rule
+from burn.compiler.memory import in_place
 from burn.compiler.plan import KernelCall, Plan, Step, Target
 from burn.dtype import float32, int32, int64
 from burn.ir import Drop, GraphIr, OperationIr, Status, TensorIr
@@ -499,8 +500,8 @@ class _Planner:
             if call is not None:
                 needed |= {tensor.id for tensor in call.inputs}
                 made.append(call)
-        made.reverse()
-        return Plan(self.graph, tuple(made), self.reasons, _last_uses(self.graph, made))
+        steps = in_place(self.graph, made[::-1])
+        return Plan(self.graph, tuple(steps), self.reasons, _last_uses(self.graph, steps))
 
 
 def _moved(

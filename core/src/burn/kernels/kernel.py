@@ -188,8 +188,9 @@ class Kernel:
     stores : tuple of Store
         What is written; each output has one.
     overwrites : tuple of (int, int)
-        An output and an input that may be the same memory: each element is read, in the row and
-        column alone in which it is written, before it is written.
+        An output and an input that may be the same memory: each element is read in the row and
+        column alone in which it is written. In a kernel with columns such tensors have one element
+        for each row, and a schedule writes it after the last time that it reads it.
     """
 
     space: tuple[int, ...]

@@ -1,0 +1,271 @@
+"""The memory of a plan: what overwrites what, and where in one block the intermediate tensors are."""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from burn.compiler.plan import KernelCall, Plan, Step
+from burn.ir import GraphIr, OperationIr, TensorIr
+from burn.ir._operands import tensors_among
+from burn.kernels.kernel import Kernel, Load
+from burn.ops import REGISTRY, Tag
+from burn.ops.shapes import size
+
+__all__ = ["Arena", "arena", "in_place"]
+
+_ALIGNMENT: Final = 64
+"""Bytes that each tensor begins at a multiple of: a line of a cache, and a vector of any CPU."""
+
+
+@dataclass(frozen=True)
+class Arena:
+    """One block of memory for the intermediate tensors of a plan.
+
+    Attributes
+    ----------
+    offsets : dict of int to int
+        Where each tensor begins, in bytes, by its id.
+    size : int
+        Bytes of the block.
+    """
+
+    offsets: Mapping[int, int]
+    size: int
+
+
+class _Sharing:
+    """Which tensors may have memory in common: what an op returns may be what it was given."""
+
+    def __init__(self, graph: GraphIr, steps: Sequence[Step]) -> None:
+        self.roots: dict[int, int] = {}
+        for step in steps:
+            if isinstance(step, KernelCall):
+                pairs = [
+                    (step.inputs[number].id, output.id)
+                    for output, number in zip(step.outputs, step.over, strict=True)
+                    if number is not None
+                ]
+            else:
+                pairs = _may_share(step)
+            for given, made in pairs:
+                self._join(given, made)
+        self.last: dict[int, int] = {}
+        for index, step in enumerate(steps):
+            for tensor in (*_inputs(step), *step.outputs):
+                self.last[self.root(tensor.id)] = index
+        for tensor in graph.outputs:
+            self.last[self.root(tensor.id)] = len(steps)
+
+    def root(self, id: int) -> int:
+        """One tensor for all that may have memory in common with a tensor."""
+        root = id
+        while root in self.roots:
+            root = self.roots[root]
+        while id != root:
+            self.roots[id], id = root, self.roots[id]
+        return root
+
+    def _join(self, a: int, b: int) -> None:
+        a, b = self.root(a), self.root(b)
+        if a != b:
+            self.roots[b] = a
+
+
+def _inputs(step: Step) -> Iterable[TensorIr]:
+    return step.inputs if isinstance(step, KernelCall) else tensors_among(step.inputs)
+
+
+def _may_share(operation: OperationIr) -> list[tuple[int, int]]:
+    """Operands and outputs of a call that may have memory in common."""
+    tags = REGISTRY[operation.name].tags
+    if Tag.COMPUTE_BOUND in tags and Tag.REDUCTION not in tags:
+        return []
+    return [
+        (given.id, made.id)
+        for given in tensors_among(operation.inputs)
+        for made in operation.outputs
+        if given.dtype is made.dtype
+    ]
+
+
+def in_place(graph: GraphIr, steps: Sequence[Step]) -> list[Step]:
+    """The steps of a plan, in which kernels overwrite what nothing reads afterwards.
+
+    An output of the program takes the memory of the input that was donated for it, and an
+    intermediate tensor that of another one, or of an input that was donated for any.
+
+    Parameters
+    ----------
+    graph : GraphIr
+        The program.
+    steps : sequence of Step
+        What a run does.
+    """
+    sharing = _Sharing(graph, steps)
+    outputs = {tensor.id for tensor in graph.outputs}
+    of_kernels = {
+        tensor.id for one in steps if isinstance(one, KernelCall) for tensor in one.outputs
+    }
+    free = {id for id in of_kernels if sharing.last[sharing.root(id)] < len(steps)}
+    donated: dict[int, int] = {}
+    for input, output in graph.donated:
+        tensor = graph.inputs[input]
+        assert isinstance(tensor, TensorIr)  # numbers are not donated
+        if sharing.last.get(sharing.root(tensor.id), len(steps)) == len(steps):
+            continue  # an output is the input, or a view of it
+        if output is None:
+            free.add(tensor.id)
+        else:
+            donated[graph.outputs[output].id] = tensor.id
+    found: list[Step] = []
+    for index, step in enumerate(steps):
+        if not isinstance(step, KernelCall):
+            found.append(step)
+            continue
+        over: list[int | None] = []
+        for number, output in enumerate(step.outputs):
+            wanted = {donated.get(output.id, -1)} if output.id in outputs else free
+            over.append(
+                next(
+                    (
+                        one
+                        for one, given in enumerate(step.inputs)
+                        if given.id in wanted
+                        and one not in over
+                        and sharing.last[sharing.root(given.id)] == index
+                        and _is_alone(given, step.inputs, sharing)
+                        and _may_overwrite(step.kernel, number, one)
+                    ),
+                    None,
+                )
+            )
+        pairs = tuple([(number, one) for number, one in enumerate(over) if one is not None])
+        kernel = replace(step.kernel, overwrites=pairs) if pairs else step.kernel
+        free |= {step.outputs[number].id for number, _ in pairs} - outputs
+        found.append(step._replace(kernel=kernel, over=tuple(over)))
+    return found
+
+
+def _is_alone(given: TensorIr, inputs: Sequence[TensorIr], sharing: _Sharing) -> bool:
+    """Whether no other input of a kernel has memory in common with one."""
+    root = sharing.root(given.id)
+    return [sharing.root(one.id) for one in inputs].count(root) == 1
+
+
+def _may_overwrite(kernel: Kernel, output: int, input: int) -> bool:
+    """Whether an output may be the memory of an input: see `Kernel.overwrites`."""
+    store = kernel.stores[output]
+    dtype, count = kernel.outputs[output]
+    has_columns = kernel.rows < len(kernel.space)
+    if has_columns and not kernel.is_row_level[store.node]:
+        return False
+    if store.offset or kernel.inputs[input] is not dtype or count != _stored(kernel, output):
+        return False
+    return all(
+        (node.offset, node.strides, node.gathers, node.guard) == (0, store.strides, (), None)
+        for node in kernel.body
+        if isinstance(node, Load) and node.input == input
+    )
+
+
+def _stored(kernel: Kernel, output: int) -> int:
+    """Number of elements that a kernel writes to an output."""
+    is_row = kernel.is_row_level[kernel.stores[output].node]
+    return kernel.row_count if is_row else kernel.row_count * kernel.column_count
+
+
+def arena(plan: Plan, owns: Callable[[OperationIr], bool] = lambda _: False) -> Arena:
+    """Where in one block of memory the intermediate tensors of a plan are.
+
+    Tensors that are needed at the same time do not overlap. Each tensor takes the smallest free
+    part that it fits in.
+
+    Parameters
+    ----------
+    plan : Plan
+        The plan. Tensors that kernels make are in the block, except outputs of the program and what
+        takes the memory of an input.
+    owns : callable, optional
+        Whether the outputs of a call are in the block too; those that are not are allocated by the
+        op. A call of which no output is in the block may return a view of one that is.
+    """
+    sharing = _Sharing(plan.graph, plan.steps)
+    inputs = {one.id for one in plan.graph.inputs} | {one.tensor.id for one in plan.graph.constants}
+    kept = {sharing.root(id) for id in inputs}
+    ends: list[list[int]] = [[] for _ in range(len(plan.steps) + 1)]
+    for root, index in sharing.last.items():
+        ends[index].append(root)
+    free = _Free()
+    taken: dict[int, tuple[int, int]] = {}
+    offsets: dict[int, int] = {}
+    for index, step in enumerate(plan.steps):
+        if isinstance(step, KernelCall) or owns(step):
+            for tensor in step.outputs:
+                root = sharing.root(tensor.id)
+                if root in kept or sharing.last[root] == len(plan.steps):
+                    continue
+                if root not in taken:
+                    bytes = size(tensor.shape) * tensor.dtype.itemsize  # type: ignore[arg-type]  # lengths are known
+                    taken[root] = free.take(-(-bytes // _ALIGNMENT) * _ALIGNMENT)
+                offsets[tensor.id] = taken[root][0]
+        for root in ends[index]:
+            if root in taken:
+                free.give(*taken[root])
+    return Arena(offsets, free.size)
+
+
+class _Free:
+    """The free parts of a block that grows.
+
+    Attributes
+    ----------
+    size : int
+        Bytes of the block.
+    """
+
+    def __init__(self) -> None:
+        self.size = 0
+        self._by_size: list[tuple[int, int]] = []
+        self._starts: dict[int, int] = {}
+        self._stops: dict[int, int] = {}
+
+    def take(self, count: int) -> tuple[int, int]:
+        """Where a part of so many bytes begins, and its size."""
+        number = bisect.bisect_left(self._by_size, (count, 0))
+        if number < len(self._by_size):
+            length, start = self._by_size[number]
+            self._remove(start, length)
+            if length > count:
+                self._add(start + count, length - count)
+            return start, count
+        start = self._stops.get(self.size, self.size)
+        if start < self.size:  # the last part is free, and grows
+            self._remove(start, self.size - start)
+        self.size = start + count
+        return start, count
+
+    def give(self, start: int, length: int) -> None:
+        """Make a part free."""
+        if not length:
+            return
+        if start in self._stops:
+            before = self._stops[start]
+            self._remove(before, start - before)
+            start, length = before, length + start - before
+        if start + length in self._starts:
+            after = self._starts[start + length]
+            self._remove(start + length, after)
+            length += after
+        self._add(start, length)
+
+    def _add(self, start: int, length: int) -> None:
+        bisect.insort(self._by_size, (length, start))
+        self._starts[start] = length
+        self._stops[start + length] = start
+
+    def _remove(self, start: int, length: int) -> None:
+        del self._by_size[bisect.bisect_left(self._by_size, (length, start))]
+        del self._starts[start], self._stops[start + length]
