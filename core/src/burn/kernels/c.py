@@ -125,6 +125,9 @@ _CAST_HELPER: Final = """({F} x) {
 }"""
 
 
+_NO_KERNEL: Final = Kernel((), 0, (), (), (), (), ())
+
+
 class CWriter:
     """A writer (`burn.kernels.writer.Writer`) of C, whose values are names of constants.
 
@@ -133,9 +136,9 @@ class CWriter:
 
     Parameters
     ----------
-    kernel : Kernel
-        The kernel that is written.
-    wide : bool
+    kernel : Kernel, optional
+        The kernel that is written. Left out for expressions in kernels of another origin.
+    wide : bool, optional
         Whether indices need 64 bits.
 
     Attributes
@@ -183,7 +186,7 @@ class CWriter:
     shared: ClassVar[str]
     fence: ClassVar[str]
 
-    def __init__(self, kernel: Kernel | None, *, wide: bool = False) -> None:
+    def __init__(self, kernel: Kernel = _NO_KERNEL, *, wide: bool = False) -> None:
         self.kernel = kernel
         self.index_dtype = int64 if wide else int32
         self.helpers: dict[str, str] = {}

@@ -223,7 +223,9 @@ class Expression:
     def __init__(self, op: Op, text: str, kind: Kind) -> None:
         numbers = [one for one in op.attributes.values() if one.role is Role.NUMBER]
         self.parameters = (*op.operands, *[one.name for one in numbers])
-        self._defaults = {one.name: one.default for one in numbers if not one.required}
+        self._defaults: dict[str, Any] = {
+            one.name: one.default for one in numbers if not one.required
+        }
         are_bool = [Kind.BOOL in {spec.kinds, kind} for spec in op.operands.values()]
         parser = _Parser(are_bool + [False] * len(numbers))
         self._result = parser.result(text, {one: i for i, one in enumerate(self.parameters)})
@@ -269,7 +271,7 @@ class Expression:
             return language.literal(float(slot.value) if dtype.is_float else slot.value, dtype)
 
         for step in self._steps:
-            if step.__class__ is _Constant:
+            if isinstance(step, _Constant):
                 slots.append(step)
                 continue
             function, numbered, gives_bool, of_bool = step
@@ -349,10 +351,11 @@ class _Parser:
         if function in HELPERS:
             parameters, text = HELPERS[function]
         else:
-            text, op = TEXTS[function], REGISTRY[function]
+            texts, op = TEXTS[function], REGISTRY[function]
             parameters = (*op.operands, *op.attributes)
-        if isinstance(text, dict):
-            text = text[Kind.FLOAT]  # integers need no others
+            text = (
+                texts[Kind.FLOAT] if isinstance(texts, dict) else texts
+            )  # integers need no others
         return self.result(text, dict(zip(parameters, operands, strict=True)))
 
     def _applied(self, function: str, operands: list[int]) -> int:

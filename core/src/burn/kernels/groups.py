@@ -374,7 +374,7 @@ class _Rows(_Schedule):
 
     def write_loop(self, loop: _Loop, ready: dict[int, Any], made: dict[int, Any]) -> None:
         """Write a loop over the columns, and combine what the lanes of a team found."""
-        kernel, writer, body = self.kernel, self.writer, self.kernel.body
+        kernel, writer = self.kernel, self.writer
         with self.nested():
             self.values.update(dict.fromkeys(ready))
             needed = self.needed(loop.wanted)
@@ -382,8 +382,8 @@ class _Rows(_Schedule):
         self.compute(wanted, self.rows)
         variables = []
         for number in loop.reductions:
-            kind, _, dtype = body[number]
-            variables.append(writer.variable(writer.literal(*_neutral(kind, dtype)), dtype))
+            neutral, dtype = _neutral(self.reduction(number))
+            variables.append(writer.variable(writer.literal(neutral, dtype), dtype))
         columns = self.columns(is_unrolled=bool(ready or made))
         with self.valid_rows(), columns as (step, column), self.nested():
             for one, array in ready.items():
@@ -394,13 +394,13 @@ class _Rows(_Schedule):
             for one, array in made.items():
                 writer.set_element(array, step, self.values[one])
             for number, variable in zip(loop.reductions, variables, strict=True):
-                value = self.values[operands_of(body[number])[0]]
+                value = self.values[self.reduction(number).operand]
                 total = self.combined(number, writer.get(variable), value)
                 writer.set(variable, total)
             if not loop.reductions:
-                for one in kernel.stores:
-                    if not self.is_row_level[one.node]:
-                        self.store(one, indices)
+                for stored in kernel.stores:
+                    if not self.is_row_level[stored.node]:
+                        self.store(stored, indices)
         totals = [writer.get(variable) for variable in variables]
         self.values.update(zip(loop.reductions, self.of_team(loop.reductions, totals), strict=True))
 
@@ -432,9 +432,16 @@ class _Rows(_Schedule):
 
     def combined(self, number: int, x: Value, y: Value) -> Value:
         """Two values of a reduction as one."""
-        kind, _, dtype = self.kernel.body[number]
-        names = _MASKS if dtype.is_bool else _FUNCTIONS
-        return self.writer.apply(names[kind], (x, y), dtype, dtype)
+        node = self.reduction(number)
+        names = _MASKS if node.dtype.is_bool else _FUNCTIONS
+        return self.writer.apply(names[node.kind], (x, y), node.dtype, node.dtype)
+
+    def reduction(self, number: int) -> Reduce:
+        """A node that is a reduction."""
+        node = self.kernel.body[number]
+        if not isinstance(node, Reduce):
+            raise TypeError(f"{node} is no reduction")
+        return node
 
     def of_team(self, numbers: Sequence[int], values: list[Value]) -> list[Value]:
         """The values of all lanes of a team combined, in each of them."""
@@ -493,8 +500,9 @@ _FUNCTIONS: Final = {"sum": "add", "product": "multiply", "max": "maximum", "min
 _MASKS: Final = {"max": "bitwise_or", "min": "bitwise_and"}
 
 
-def _neutral(kind: str, dtype: DType) -> tuple[bool | int | float, DType]:
+def _neutral(node: Reduce) -> tuple[bool | int | float, DType]:
     """What changes no other value of a reduction, and its dtype."""
+    kind, _, dtype = node
     if kind in {"sum", "product"}:
         return int(kind == "product"), dtype
     if dtype.is_bool:

@@ -38,8 +38,8 @@ def collapsed(kernel: Kernel) -> Kernel:
     >>> collapsed(Kernel((4, 8), 2, (float32,), (), ((float32, 32),), body, stores)).space
     (32,)
     """
-    accesses = [node for node in kernel.body if isinstance(node, Load)]
-    strides = [one.strides for one in (*accesses, *kernel.stores)]
+    strides = [node.strides for node in kernel.body if isinstance(node, Load)]
+    strides += [one.strides for one in kernel.stores]
     indexed = {node.axis for node in kernel.body if isinstance(node, Index)}
     kept: list[int] = []
     space: list[int] = []

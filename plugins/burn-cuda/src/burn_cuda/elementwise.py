@@ -195,7 +195,7 @@ class ElementwiseOps(CudaOps):
         """One pass of an op with attributes."""
         values, key = [], name
         for attribute in REGISTRY[name].attributes.values():
-            value = attributes.get(attribute.name, attribute.default)
+            value: Any = attributes.get(attribute.name, attribute.default)
             if attribute.choices:
                 key = f"{name}.{value}"
             else:

@@ -74,7 +74,7 @@ class Expression(NamedTuple):
             output = bool_ if self.op in _QUESTIONS else dtype
             output = dtype.component if self.op == "abs" else output
         else:
-            writer = _Writer(None)
+            writer = _Writer()
             names = [f"x{number}" for number in range(self.operands)]
             values = dict(zip(form.parameters, (*names, *self.parameters), strict=True))
             computed = float32 if dtype.is_float and dtype.itemsize == 2 else dtype
@@ -116,8 +116,10 @@ def _all() -> dict[str, Expression]:
     for name, op in REGISTRY.items():
         if Tag.ELEMENTWISE in op.tags and name not in _ELSEWHERE:
             numbers = tuple([one.name for one in op.attributes.values() if not one.choices])
-            chosen = [choice for one in op.attributes.values() for choice in one.choices]
-            for choice in chosen or [None]:
+            choices: list[str | None] = []
+            for one in op.attributes.values():
+                choices += one.choices
+            for choice in choices or [None]:
                 key = name if choice is None else f"{name}.{choice}"
                 found[key] = Expression(name, choice, len(op.operands), numbers)
     return found

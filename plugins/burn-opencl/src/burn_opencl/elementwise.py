@@ -26,8 +26,10 @@ _REFUSE_NEGATIVE_INTEGERS: Final = frozenset({"pow", "bitwise_left_shift", "bitw
 def _expression_method(name: str) -> Callable[..., Buffer]:
     """The method of an op that is an expression of its operands, and of numbers."""
     op = REGISTRY[name]
-    choices = {one.name: one.default for one in op.attributes.values() if one.choices}
-    numbers = {one.name: one.default for one in op.attributes.values() if not one.choices}
+    choices: dict[str, Any] = {}
+    numbers: dict[str, Any] = {}
+    for one in op.attributes.values():
+        (choices if one.choices else numbers)[one.name] = one.default
 
     def method(self: ElementwiseOps, *operands: Any, **attributes: Any) -> Buffer:
         launcher = self.launcher
@@ -76,7 +78,87 @@ def _common_dtype(operands: tuple[Any, ...]) -> DType:
 
 
 class ElementwiseOps(OpenClOps):
-    """Elementwise ops; those that are expressions of their operands are added below."""
+    """Elementwise ops; the first ones are expressions of their operands."""
+
+    add = _expression_method("add")
+    subtract = _expression_method("subtract")
+    multiply = _expression_method("multiply")
+    divide = _expression_method("divide")
+    floor_divide = _expression_method("floor_divide")
+    remainder = _expression_method("remainder")
+    fmod = _expression_method("fmod")
+    pow = _expression_method("pow")
+    maximum = _expression_method("maximum")
+    minimum = _expression_method("minimum")
+    clip = _expression_method("clip")
+    negative = _expression_method("negative")
+    abs = _expression_method("abs")
+    sign = _expression_method("sign")
+    square = _expression_method("square")
+    reciprocal = _expression_method("reciprocal")
+    equal = _expression_method("equal")
+    not_equal = _expression_method("not_equal")
+    less = _expression_method("less")
+    less_equal = _expression_method("less_equal")
+    greater = _expression_method("greater")
+    greater_equal = _expression_method("greater_equal")
+    isnan = _expression_method("isnan")
+    isinf = _expression_method("isinf")
+    isfinite = _expression_method("isfinite")
+    signbit = _expression_method("signbit")
+    bitwise_and = _expression_method("bitwise_and")
+    bitwise_or = _expression_method("bitwise_or")
+    bitwise_xor = _expression_method("bitwise_xor")
+    bitwise_left_shift = _expression_method("bitwise_left_shift")
+    bitwise_right_shift = _expression_method("bitwise_right_shift")
+    copysign = _expression_method("copysign")
+    sqrt = _expression_method("sqrt")
+    floor = _expression_method("floor")
+    ceil = _expression_method("ceil")
+    trunc = _expression_method("trunc")
+    round = _expression_method("round")
+    relu = _expression_method("relu")
+    relu_grad = _expression_method("relu_grad")
+    prelu = _expression_method("prelu")
+    leaky_relu = _expression_method("leaky_relu")
+    hard_swish = _expression_method("hard_swish")
+    hard_sigmoid = _expression_method("hard_sigmoid")
+    hardtanh = _expression_method("hardtanh")
+    softsign = _expression_method("softsign")
+    shrink = _expression_method("shrink")
+    threshold = _expression_method("threshold")
+    exp = _expression_method("exp")
+    expm1 = _expression_method("expm1")
+    log = _expression_method("log")
+    log1p = _expression_method("log1p")
+    log2 = _expression_method("log2")
+    log10 = _expression_method("log10")
+    sin = _expression_method("sin")
+    cos = _expression_method("cos")
+    tan = _expression_method("tan")
+    tanh = _expression_method("tanh")
+    sinh = _expression_method("sinh")
+    cosh = _expression_method("cosh")
+    asin = _expression_method("asin")
+    acos = _expression_method("acos")
+    atan = _expression_method("atan")
+    asinh = _expression_method("asinh")
+    acosh = _expression_method("acosh")
+    atanh = _expression_method("atanh")
+    erf = _expression_method("erf")
+    atan2 = _expression_method("atan2")
+    hypot = _expression_method("hypot")
+    logaddexp = _expression_method("logaddexp")
+    sigmoid = _expression_method("sigmoid")
+    log_sigmoid = _expression_method("log_sigmoid")
+    silu = _expression_method("silu")
+    mish = _expression_method("mish")
+    tanhshrink = _expression_method("tanhshrink")
+    softplus = _expression_method("softplus")
+    elu = _expression_method("elu")
+    gelu = _expression_method("gelu")
+    gelu_grad = _expression_method("gelu_grad")
+    binary_cross_entropy = _expression_method("binary_cross_entropy")
 
     def cast(self, x: Buffer, *, dtype: DType) -> Buffer:
         """Convert in one kernel; return `x` itself where it has the dtype."""
@@ -115,7 +197,3 @@ class ElementwiseOps(OpenClOps):
         if x.dtype.is_bool:
             return self.launcher.compute("equal", (x, False), bool_, bool_)
         return self.launcher.compute("bitwise_not", (x,), x.dtype, x.dtype)
-
-
-for _name in {case.op for case in CASES.values()} - {*vars(ElementwiseOps), "real"}:
-    setattr(ElementwiseOps, _name, _expression_method(_name))

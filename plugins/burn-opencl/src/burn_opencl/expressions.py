@@ -66,7 +66,7 @@ _COMPUTED: Final = {"float": float32, "double": float64, "long": int64, "ulong":
 @functools.cache
 def function_source(c_type: str, operands: int, group: str, *, is_cpu: bool) -> str:
     """Source of a function ``applied(op, x0, ...)`` with a case for each expression of a group."""
-    writer = (VectorizedWriter if is_cpu else OpenClWriter)(None)
+    writer = (VectorizedWriter if is_cpu else OpenClWriter)()
     dtype = _COMPUTED[c_type]
     for name, case in CASES.items():
         moves_words = name == "where"  # by a condition, which is a word too
