@@ -764,7 +764,7 @@ def test_a_program_whose_body_is_wrong_is_refused():
         (
             "input %0: float32[3]\n  %1: float32[3] = exp",
             "input %0: float32[2]\n  %1: float32[3] = exp",
-            "%0 is float32",
+            "%1 is recorded as",
         ),
     ):
         assert old in text

@@ -314,7 +314,7 @@ def _kept(
 def _flops(definition: Op, output: Any, operands: list[Any], attributes: dict[str, Any]) -> int:
     """Floating-point operations of a call with a float among its outputs."""
     if definition.flops is not None:
-        count = definition.flops(output, *operands, **attributes)
+        count: int = definition.flops(output, *operands, **attributes)
     elif Tag.VIEW in definition.tags:
         count = 0
     elif Tag.ELEMENTWISE in definition.tags:

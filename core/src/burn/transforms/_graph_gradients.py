@@ -269,13 +269,13 @@ class _Joint:
     ) -> None:
         recorder = self._recorder = Recorder()
         self._graph = graph
-        backend = TraceBackend(observing.plain(ops.backend), lambda: recorder, lambda _: "")
+        backend = TraceBackend(  # type: ignore[abstract]  # its ops are those of its table
+            observing.plain(ops.backend), lambda: recorder, lambda _: ""
+        )
         autodiff = Autodiff(backend)
         table = autodiff.for_device(ops.device)
-        given: list[Any] = [
-            recorder.tensor(tuple(one.shape), one.dtype)  # type: ignore[arg-type]  # inputs have known lengths
-            for one in graph.inputs
-        ]
+        tensors: Sequence[Any] = graph.inputs  # no scalars, and of known lengths
+        given: list[Any] = [recorder.tensor(one.shape, one.dtype) for one in tensors]
         self.inputs: list[TensorIr] = [one.ir for one in given]
         leaves = {
             index: autodiff.require_grad(given[index], ops.device)

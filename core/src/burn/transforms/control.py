@@ -301,9 +301,9 @@ def fori_loop(
             (start, initial),
         )
         return value
-    start, stop = [int(one.item()) if is_tensor(one) else one for one in bounds]
-    count = max(0, stop - start)
-    indices = arange(start, start + count, dtype=dtype, device=device)
+    first, end = [int(one.item()) if is_tensor(one) else one for one in bounds]
+    count = max(0, end - first)
+    indices = arange(first, first + count, dtype=dtype, device=device)
     value, _ = _scan(
         lambda value, index: (body(index, value), None),
         initial,
