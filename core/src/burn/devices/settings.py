@@ -73,4 +73,4 @@ def changed_settings(
             raise DTypeError(f"{name} cannot be {dtype}", hint=hint)
         if dtype.name not in fitting:
             raise DTypeError(f"{device} does not support {dtype}", hint=hint)
-    return replace(settings, **changes)
+    return replace(settings, **changes)  # type: ignore[arg-type]  # dtypes, by their fields

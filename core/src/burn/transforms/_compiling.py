@@ -19,7 +19,7 @@ from burn.dispatch import meta_of
 from burn.errors import TraceError
 from burn.functions.common import dispatch
 from burn.generator import reserved_by
-from burn.ir import GraphIr, ScalarIr, with_last_uses
+from burn.ir import GraphIr, ScalarIr, TensorIr, with_last_uses
 from burn.transforms._arguments import is_tensor
 from burn.transforms._results import Output, Results, rebound_of
 from burn.transforms._signature import Code, Given, Signature, state_of
@@ -259,7 +259,8 @@ def _recorded(trace: Compiling, code: Code, signature: Signature, result: Any) -
     scalars = [number for number, _ in numbers]
     inputs = [ir_of(one.start) for one in given]
     outputs = [ir_of(one) for one in results.primitives]
-    backward, saved = None, []
+    backward: Backward | None = None
+    saved: list[TensorIr] = []
     tracked = [index for index, one in enumerate(results.outputs) if one.is_tracked]
     if tracked:
         backward, saved = way_back(

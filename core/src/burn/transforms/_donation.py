@@ -49,7 +49,7 @@ def with_donations(recorded: Recorded, given_up: Collection[Given]) -> GraphIr:
         one = graph.inputs[index]
         return not isinstance(one, ScalarIr) and index not in kept and one.id not in ids
 
-    pairs = [
+    pairs: list[tuple[int, int | None]] = [
         (input, output)
         for input, output in recorded.rebound
         if output in free

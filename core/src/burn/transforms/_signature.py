@@ -303,7 +303,7 @@ class Signature:
         known = self._seen.get(id(x))
         if known is not None:
             code.unless(f"{variable} is {known.variable}", f"whether {name} is {known.name}")
-            return known.stand_in
+            return known.stand_in  # type: ignore[no-any-return]  # None after the trace
         code.unless(f"{variable}.__class__ is {code.constant(x.__class__)}", f"the class of {name}")
         return self._given(x, variable, name)
 

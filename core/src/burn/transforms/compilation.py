@@ -167,12 +167,12 @@ class Compiled:
                 if result.__class__ is not Miss:
                     return result
             before = self._entries[0] if self._entries else None
-            entry = self._compiled(args, keywords)
-            if entry is None:
+            compiled = self._compiled(args, keywords)
+            if compiled is None:
                 return self._function(*args, **keywords)
             if before is not None:
-                self._warn(before, entry, args, keywords)
-        result = entry.call(args, keywords)
+                self._warn(before, compiled, args, keywords)
+        result = compiled.call(args, keywords)
         if result.__class__ is Miss:  # an argument that is not equal to itself
             return self._function(*args, **keywords)
         return result
