@@ -13,8 +13,10 @@ from burn.plugin_api import (
     DType,
     MaxPoolAttributes,
     Meta,
+    Sizes,
     Windows,
     check_pool_index_dtype,
+    check_pool_indices,
     pool_windows,
     pooled_shape,
 )
@@ -29,6 +31,13 @@ _MODES: Final = {"nearest": 0, "bilinear": 1, "bicubic": 2}
 _PADDING: Final = {"zeros": 0, "border": 1, "reflection": 2}
 _MIN_THREADS: Final = 1 << 17
 """Threads that keep a GPU busy; with fewer points, several threads share the channels of one."""
+
+
+_ADDS_DOUBLES: Final = (6, 0)
+"""Compute capability from which on threads add to a float64."""
+
+_MAX_SUMS: Final = 4096
+"""Sums in float64 that fit into the shared memory of a block on every GPU."""
 
 
 class PoolingOps(CudaOps):
@@ -84,6 +93,30 @@ class PoolingOps(CudaOps):
             given = (x[start:stop], flat[start:stop], own, layout)
             launcher.run(kernel, threads, *given, spatial, threads)
         return out, indices
+
+    def max_pool_grad(self, g: Array, indices: Array, *, input_size: Sizes) -> Array:
+        """A block for each image, which adds in shared memory; large images are scattered."""
+        launcher = self.launcher
+        shape = check_pool_indices(g.shape, indices.shape, input_size)
+        spatial, positions = (
+            math.prod(input_size),
+            math.prod(g.shape[len(g.shape) - len(input_size) :]),
+        )
+        dtype = launcher.dtypes[g.dtype]
+        adds_doubles = launcher.runtime.capability >= _ADDS_DOUBLES
+        if not (adds_doubles and dtype.is_float and 0 < spatial <= _MAX_SUMS):
+            return self.ops.decomposed("max_pool_grad", g, indices, input_size=input_size)
+        out = launcher.empty(shape, g.dtype)
+        kernel = launcher.kernel(
+            "max_pool_grad",
+            "pooling_gradient.cu",
+            T=c_type(dtype),
+            I=c_type(launcher.dtypes[indices.dtype]),
+            SUMS=1 << (spatial - 1).bit_length(),
+        )
+        given = (launcher.dense(g), launcher.dense(indices), out, positions, spatial)
+        launcher.run_blocks(kernel, out.size // spatial, *given, *launcher.flag("max_pool_grad"))
+        return out
 
     def grid_sample_2d(
         self,
