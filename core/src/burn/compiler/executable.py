@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from burn.compiler.passes import simplified
 from burn.errors import BurnError
-from burn.ir import GraphIr
+from burn.ir import GraphIr, OperationIr
 from burn.ir.check import with_last_uses
 from burn.ir.execution import Execution
 from burn.ops import OpTable, observing
@@ -20,37 +20,59 @@ __all__ = ["Executable", "compiled"]
 
 
 class Executable:
-    """A program made ready to run on a device.
+    """A program made ready to run on a device, by one thread at a time: others wait.
 
     Parameters
     ----------
     graph : GraphIr
-        The program, after the passes.
+        The program, after the passes for every device.
     runner : Execution or callable
-        What runs it: a straight list, or what `Backend.compile` gave.
+        What runs it: a list of calls and launches, or what `Backend.compile` gave.
 
     Attributes
     ----------
     graph : GraphIr
-        The program, after the passes.
+        The program, after the passes for every device.
     """
 
     def __init__(self, graph: GraphIr, runner: Any) -> None:
         self.graph = graph
         self._runner = runner
-        self._lock = threading.Lock()
-        self.run: Callable[..., tuple[Primitive, ...]] = getattr(runner, "run", self._call)
-        """From primitives, and numbers for scalars, to the primitives of the outputs; see
-        `Execution.run`.
-        """
+        self._lock = threading.RLock()
+        self._run = runner.run if isinstance(runner, Execution) else self._call
 
-    def _call(
-        self, inputs: Sequence[Primitive], draw: tuple[int, ...] = ()
+    def run(
+        self, inputs: Sequence[Primitive], draw: tuple[int, int] = (0, 0)
     ) -> tuple[Primitive, ...]:
-        """Call what `Backend.compile` gave, by one thread at a time."""
+        """Run the program.
+
+        Parameters
+        ----------
+        inputs : sequence
+            A primitive for each tensor among the inputs of the program, and a number for each
+            scalar.
+        draw : tuple of int
+            The reserved state of the generator, seed and offset, if the program draws numbers.
+
+        Returns
+        -------
+        tuple of primitives
+            The outputs. One that takes the memory of an input is the primitive of the input.
+
+        Raises
+        ------
+        BurnError
+            If an operation fails; its `operation` names the op and the line of the user's program.
+        """
+        with self._lock:
+            return self._run(inputs, draw)  # type: ignore[no-any-return]  # of primitives
+
+    def _call(self, inputs: Sequence[Primitive], draw: tuple[int, int]) -> Any:
+        """Call what `Backend.compile` gave."""
         try:
-            with self._lock:
-                return self._runner(*inputs, *draw)  # type: ignore[no-any-return]  # of primitives
+            if self.graph.draw is None:
+                return self._runner(*inputs)
+            return self._runner(*inputs, *draw)
         except BurnError as error:
             error.operation = self.describe(error)
             raise
@@ -66,7 +88,8 @@ class Executable:
         explain = getattr(self._runner, "explain", None)
         if explain is not None:
             return str(explain())
-        return f"{len(self.graph.operations)} calls of ops of the device, one after the other"
+        calls = [one.describe() for one in self.graph.operations if isinstance(one, OperationIr)]
+        return "\n".join([f"{len(calls)} calls of ops of the device, one after the other", *calls])
 
     @property
     def kernels(self) -> Mapping[str, str]:
@@ -87,19 +110,37 @@ def compiled(graph: GraphIr, table: OpTable) -> Executable:
     Returns
     -------
     Executable
-        What runs it.
+        What runs it: what `Backend.compile` gives; or else generated kernels, if the backend has a
+        `dialect`; or else the ops, one after the other.
+
+    Examples
+    --------
+    >>> import burn
+    >>> graph = GraphIr.from_text('''
+    ...     input %0: float32[2]
+    ...     %1: float32[2] = exp(%0)
+    ...     %2: float32[2] = multiply(%1, 1.0)
+    ...     output %2
+    ... ''')
+    >>> print(compiled(graph, burn.Device("cpu").ops).graph)
+    input %0: float32[2]
+    %1: float32[2] = exp(%0)
+    output %1
     """
     graph = simplified(graph, table)
-    runner = _by_backend(graph, table)
-    if runner is None:
-        graph = with_last_uses(graph)
-        runner = Execution(graph, table)
-    return Executable(graph, runner)
+    return Executable(graph, _runner(graph, table))
 
 
-def _by_backend(graph: GraphIr, table: OpTable) -> Any:
-    """What the backend itself compiles a program to; None if it leaves that to core."""
-    if type(table) is not OpTable:  # another table runs the ops in a way of its own
-        return None
-    compile = getattr(observing.plain(table.backend), "compile", None)
-    return None if compile is None else compile(graph, table.device)
+def _runner(graph: GraphIr, table: OpTable) -> Any:
+    """What runs a program that has been simplified."""
+    if type(table) is OpTable:  # another table runs the ops in a way of its own
+        backend = observing.plain(table.backend)
+        compile = getattr(backend, "compile", None)
+        found = None if compile is None else compile(graph, table.device)
+        if found is not None:
+            return found
+        if getattr(backend, "dialect", None) is not None:
+            from burn.compiler.generated import Generated
+
+            return Generated(graph, table)
+    return Execution(with_last_uses(graph), table)

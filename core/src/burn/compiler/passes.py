@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 
 from burn.compiler.algebra import algebra
 from burn.compiler.common_subexpressions import common_subexpressions
 from burn.compiler.constants import constants
 from burn.compiler.dead_code import dead_code
 from burn.compiler.decomposition import decomposition
-from burn.ir import GraphIr, OperationIr
+from burn.compiler.inner_programs import inner_programs
+from burn.ir import Donation, GraphIr, OperationIr, TensorIr
 from burn.ops import OpTable
 
 __all__ = ["lowered", "simplified"]
@@ -31,7 +34,8 @@ def simplified(graph: GraphIr, table: OpTable) -> GraphIr:
         A correct program, without marks of last uses.
     """
     graph = common_subexpressions(dead_code(graph))
-    return dead_code(algebra(constants(graph, table)))
+    graph = dead_code(algebra(constants(graph, table)))
+    return _with_donations(inner_programs(graph))
 
 
 def lowered(graph: GraphIr, wanted: Callable[[OperationIr], bool], table: OpTable) -> GraphIr:
@@ -53,3 +57,24 @@ def lowered(graph: GraphIr, wanted: Callable[[OperationIr], bool], table: OpTabl
     """
     graph = algebra(decomposition(graph, wanted, table))
     return dead_code(common_subexpressions(graph))
+
+
+def _with_donations(graph: GraphIr) -> GraphIr:
+    """The program without donations that passes have made impossible.
+
+    An input that is an output is not overwritten. An output that is an input, a constant, or
+    another output, has memory already.
+    """
+    outputs = Counter([one.id for one in graph.outputs])
+    given = {one.id for one in graph.inputs if isinstance(one, TensorIr)}
+    given.update([one.tensor.id for one in graph.constants])
+
+    def is_possible(donation: Donation) -> bool:
+        if graph.inputs[donation.input].id in outputs:
+            return False
+        if donation.output is None:
+            return True
+        id = graph.outputs[donation.output].id
+        return outputs[id] == 1 and id not in given
+
+    return replace(graph, donated=tuple(filter(is_possible, graph.donated)))

@@ -1,0 +1,73 @@
+"""Generated kernels of a device whose backend has a language for them, and nothing more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from burn.compiler.fusion import fuses, planned
+from burn.compiler.passes import lowered
+from burn.compiler.plan import KernelCall, Target
+from burn.compiler.straight import Straight
+from burn.ir import GraphIr, OperationIr
+from burn.ops import REGISTRY, Op, OpTable, Tag, observing
+
+if TYPE_CHECKING:
+    from burn.kernels import Kernel
+    from burn.kernels.code import Code
+
+__all__ = ["Generated"]
+
+
+class Generated(Straight):
+    """A program as kernels in the language of the backend (`Backend.dialect`), and calls of ops.
+
+    An op that the backend itself has a kernel for stays a call where that pays: products,
+    convolutions, sorts, random numbers, reads and writes at indices, and steps of optimizers, which
+    are one launch for all parameters. All else is part of generated kernels, or decomposed until it
+    is.
+
+    Parameters
+    ----------
+    graph : GraphIr
+        A program, which has been simplified.
+    table : OpTable
+        The ops of the device.
+    """
+
+    def __init__(self, graph: GraphIr, table: OpTable) -> None:
+        self._backend: Any = observing.plain(table.backend)
+        self._codes: dict[Kernel, Code] = {}
+
+        def keeps(operation: OperationIr) -> bool:
+            definition = REGISTRY[operation.name]
+            return _stays(definition) and table.origin(definition) == "native"
+
+        target = Target(self._backend.dialect.dtypes, keeps)
+
+        def wanted(operation: OperationIr) -> bool:
+            return not keeps(operation) and not fuses(operation, target)
+
+        super().__init__(planned(lowered(graph, wanted, table), target), table, self._launch)
+
+    def _launch(self, call: KernelCall) -> Callable[..., Any]:
+        code = self._codes.get(call.kernel)
+        if code is None:
+            code = self._codes[call.kernel] = self._backend.dialect.source(call.kernel)
+        shapes = tuple([one.shape for one in call.outputs])
+        return self._backend.load_kernel(code, shapes)  # type: ignore[no-any-return]  # a function
+
+    @property
+    def kernels(self) -> Mapping[str, str]:
+        """The sources of the kernels, by their names, in the order in which they first run."""
+        codes = self._codes.values()
+        return {f"{one.entry}_{number}": one.text for number, one in enumerate(codes)}
+
+
+def _stays(definition: Op) -> bool:
+    """Whether a call of an op is better than a generated kernel, where the backend has the op."""
+    tags = definition.tags
+    if tags & (Tag.RANDOM | Tag.CHECKS_INDICES):
+        return True
+    is_step = definition.returns_tuple and any(one.is_list for one in definition.operands.values())
+    return is_step or (Tag.COMPUTE_BOUND in tags and Tag.REDUCTION not in tags)
