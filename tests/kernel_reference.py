@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from burn.compiler import KernelCall
 from burn.dtype import DType
 from burn.kernels.kernel import Apply, Index, Kernel, Literal, Load, Reduce, Scalar
+from kernel_functions import NUMPY
 
 
 def run_kernel(
@@ -77,8 +79,7 @@ def _reduced(node: Reduce, value: Any, columns: tuple[int, ...]) -> Any:
 def _applied(node: Apply, operands: list[Any]) -> Any:
     if node.function == "cast":
         return _cast(operands[0], node.dtype)
-    result = _FUNCTIONS[node.function](*operands)
-    return np.asarray(result).astype(_held(node.dtype))
+    return np.asarray(NUMPY[node.function](*operands)).astype(_held(node.dtype))
 
 
 def _cast(value: Any, dtype: DType) -> Any:
@@ -86,48 +87,28 @@ def _cast(value: Any, dtype: DType) -> Any:
         return value != 0
     if value.dtype.kind == "f" and dtype.is_integer:
         limits = np.iinfo(dtype.numpy)
-        whole = np.trunc(np.nan_to_num(value.astype(np.float64), posinf=np.inf, neginf=-np.inf))
-        result = np.clip(whole, float(limits.min), float(limits.max))
-        top = whole >= float(limits.max)
-        return np.where(top, limits.max, np.where(top, 0, result).astype(dtype.numpy))
+        wide = np.where(np.isnan(value), 0, value).astype(np.float64)
+        low, high = wide <= float(limits.min), wide >= float(limits.max)
+        inside = np.where(low | high, 0, wide).astype(dtype.numpy)
+        return np.where(low, limits.min, np.where(high, limits.max, inside)).astype(dtype.numpy)
     return value.astype(dtype.numpy).astype(_held(dtype))
 
 
-def _by_zero(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A division of integers, which gives 0 where the divisor is 0."""
+def load_reference(call: KernelCall) -> Any:
+    """What launches a kernel on arrays: for `burn.compiler.Straight`."""
+    kernel = call.kernel
 
-    def divide(x: Any, y: Any) -> Any:
-        if x.dtype.kind == "f":
-            return function(x, y)
-        return np.where(y == 0, 0, function(x, np.where(y == 0, 1, y)))
+    def launch(inputs: Any, scalars: Any, out: Any) -> Any:
+        for given, tensor in zip(inputs, call.inputs, strict=True):
+            assert (given.shape, given.dtype) == (tensor.shape, tensor.dtype.numpy)
+        made = []
+        for one, tensor in zip(out, call.outputs, strict=True):
+            assert one is None or one.flags.c_contiguous
+            made.append(
+                np.full(tensor.shape, 77).astype(tensor.dtype.numpy) if one is None else one
+            )
+        flat = [np.array(one).reshape(-1) for one in inputs]  # read before anything is written
+        run_kernel(kernel, flat, scalars, [one.reshape(-1) for one in made])
+        return tuple(made)
 
-    return divide
-
-
-_erf = np.vectorize(__import__("math").erf, otypes=[np.float64])
-
-_FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "remainder": _by_zero(np.remainder),
-    "fmod": _by_zero(np.fmod),
-    "floor_divide": _by_zero(np.floor_divide),
-    "pow": np.power,
-    "where": np.where,
-    "bitwise_not": np.invert,
-    "bitwise_left_shift": np.left_shift,
-    "bitwise_right_shift": np.right_shift,
-    "atan2": np.arctan2,
-    "round": np.rint,
-    "asin": np.arcsin,
-    "acos": np.arccos,
-    "atan": np.arctan,
-    "asinh": np.arcsinh,
-    "acosh": np.arccosh,
-    "atanh": np.arctanh,
-    "erf": _erf,
-}
-for _name in (
-    "add subtract multiply divide negative abs maximum minimum equal not_equal less less_equal "
-    "greater greater_equal bitwise_and bitwise_or bitwise_xor copysign hypot floor ceil trunc sqrt "
-    "exp expm1 log log1p log2 log10 sin cos tan sinh cosh tanh"
-).split():
-    _FUNCTIONS[_name] = getattr(np, _name)
+    return launch

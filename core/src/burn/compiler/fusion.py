@@ -396,10 +396,10 @@ class _Planner:
         if not _has_strides(map, x):
             self._copy(x)
             value, map = self.refs[x.id]
-        if value.is_free:
-            self._store(value.tensor)
         steps = strides(map, _spans(read))
         step, steps[axis] = steps[axis], 0
+        if step and value.is_free:
+            self._store(value.tensor)
         use = Use(x, value, normal(map.offset, zip(shape, steps, strict=True)), step=step)
         uses = (self._use(indices, shape), use)
         return Task(operation, Work.GATHER, math.prod(shape), uses, cost=4)

@@ -256,7 +256,8 @@ class _Builder:
             return self._range(recipe, output.dtype)
         if recipe.work is Work.GATHER:
             index, read = recipe.operands
-            assert isinstance(read, Read)  # see `Use.step`
+            if not isinstance(read, Read) or not read.step:  # the axis has length 1
+                return self._operand(read)
             return self._read(read, self._wrapped(self._operand(index), _axis_length(operation)))
         nodes = [self._operand(one) for one in recipe.operands]
         if recipe.work is Work.VIEW:

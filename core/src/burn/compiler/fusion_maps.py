@@ -125,7 +125,7 @@ def view_map(name: str, attributes: Any, shape: tuple[int, ...]) -> IndexMap | N
                 for axis, length in enumerate(shape)
             ]
         case "unfold":
-            axis, width, step = (attributes[one] for one in ("axis", "size", "step"))
+            axis, width, step = attributes["axis"], attributes["size"], attributes.get("step", 1)
             digits = list(zip(shape, steps, strict=True))
             digits[axis] = ((shape[axis] - width) // step + 1, steps[axis] * step)
             return normal(0, [*digits, (width, steps[axis])])

@@ -134,6 +134,7 @@ def in_place(graph: GraphIr, steps: Sequence[Step]) -> list[Step]:
                         one
                         for one, given in enumerate(step.inputs)
                         if given.id in wanted
+                        and given.shape == output.shape
                         and one not in over
                         and sharing.last[sharing.root(given.id)] == index
                         and _is_alone(given, step.inputs, sharing)
