@@ -12,12 +12,13 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
+from burn.aliases import Shape
 from burn.dtype import DType
 from burn.kernels.kernel import Apply, Index, Kernel, Literal, Load, Node, Reduce, Scalar, Store
 from burn.kernels.layout import collapsed
 from burn.kernels.writer import Value, Writer
 
-__all__ = ["Serial", "VectorWriter"]
+__all__ = ["Serial", "VectorWriter", "strided_copy"]
 
 _UNROLLED: Final = 4
 """Vectors that an iteration of a reduction computes, so that additions overlap."""
@@ -159,11 +160,10 @@ class Serial:
     def _vector_axis(self) -> int | None:
         """The axis of the vectors: few lanes are empty, and few loads and stores not contiguous."""
         kernel = self.kernel
-        levels = kernel.is_row_level
         loads = [node for node in kernel.body if isinstance(node, Load)]
 
         def cost(axis: int) -> float:
-            stores = [s for s in kernel.stores if axis < kernel.rows or not levels[s.node]]
+            stores = [s for s in kernel.stores if axis < kernel.rows or not _once(kernel, s)]
             bad = sum(load.strides[axis] not in {0, 1} for load in loads)
             bad += sum(store.strides[axis] != 1 for store in stores)
             return (1 + 3 * bad) / self._filled(axis)
@@ -214,7 +214,7 @@ class _Statements:
         self._scopes: list[dict[tuple[int, tuple[int, ...]], Value]] = []
         self._arrays: dict[tuple[int, tuple[int, ...]], Any] = {}
         self._columns = list(range(kernel.rows, len(kernel.space)))
-        stored = [store for store in kernel.stores if not levels[store.node]]
+        stored = [store for store in kernel.stores if not _once(kernel, store)]
         phases = {schedule.phases[store.node] for store in stored}
         phases |= {schedule.phases[self._operand(one)] for one in schedule.reduces}
         last = max(phases, default=0)
@@ -360,7 +360,7 @@ class _Statements:
                     self._phase = phase
                     self._pass(points, *self._passes[phase])
             for store in self._kernel.stores:
-                if self._levels[store.node]:
+                if _once(self._kernel, store):
                     for point in points:
                         self._store(store, point)
 
@@ -619,6 +619,31 @@ class _Statements:
             for one in needed:
                 first.setdefault(one, phase)
         return kept
+
+
+def strided_copy(shape: Shape, offset: int, strides: tuple[int, ...], dtype: DType) -> Kernel:
+    """A kernel that copies a view to row-major order.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Length of each axis.
+    offset : int
+        Index of the first element in the memory of the view.
+    strides : tuple of int
+        Elements from one index of each axis to the next.
+    dtype : DType
+        Dtype of the elements.
+    """
+    own = tuple([math.prod(shape[axis + 1 :]) for axis in range(len(shape))])
+    body, stores = (Load(0, offset, strides, dtype),), (Store(0, 0, 0, own),)
+    outputs = ((dtype, math.prod(shape)),)
+    return Kernel(shape, len(shape), (dtype,), (), outputs, body, stores)
+
+
+def _once(kernel: Kernel, store: Store) -> bool:
+    """Whether an output has one element for each row."""
+    return kernel.is_row_level[store.node] and not any(store.strides[kernel.rows :])
 
 
 def _chunks(length: int, lanes: int) -> list[_Chunk]:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from burn.plugin_api import REGISTRY, DeviceId, DType, Tag
+from burn.plugin_api import REGISTRY, DeviceId, DType, GraphIr, Tag
 from burn_cpu.activation import ActivationOps
 from burn_cpu.arithmetic import ArithmeticOps, with_numbers
 from burn_cpu.attention import AttentionOps
+from burn_cpu.compilation import compiled_program
 from burn_cpu.complex_functions import COMPLEX_FUNCTIONS, with_complex
 from burn_cpu.convolution import ConvolutionOps
 from burn_cpu.ctc import CtcOps
@@ -75,6 +77,10 @@ class CpuBackend(
         """``cpu``."""
         del device
         return "cpu"
+
+    def compile(self, graph: GraphIr, device: DeviceId) -> Callable[..., tuple[Any, ...]] | None:
+        """Native code for generated kernels; None without llvmlite, or with BURN_CPU_JIT=0."""
+        return compiled_program(graph, device, self)
 
     def native_dtype(self, dtype: DType) -> object | None:
         """NumPy's dtypes, and bfloat16 of ml_dtypes."""

@@ -10,15 +10,43 @@ import ctypes
 import ctypes.util
 import functools
 import hashlib
+import string
+from collections.abc import Callable, Iterable
+from importlib import resources
 from typing import Any, Final, NamedTuple
 
 import llvmlite.binding as llvm
+import numpy as np
 
 from burn.plugin_api import Kernel, Serial
 from burn_cpu.llvm_functions import LIBRARY
 from burn_cpu.llvm_writer import LlvmWriter
+from burn_cpu.threads import product_functions
+from burn_cpu.workers import SPINS, Workers
 
-__all__ = ["Machine", "Text", "kernel_text", "machine"]
+__all__ = ["FLAGS", "READABLE", "WRITEABLE", "Machine", "Text", "kernel_text", "machine"]
+
+READABLE: Final = 0x101
+"""Flags of an array that is in row-major order and aligned, as in NumPy's ``arrayobject.h``."""
+
+WRITEABLE: Final = 0x501
+"""Flags of one that may be written, too."""
+
+FLAGS: Final = 0x501
+
+_HEAD: Final = object.__basicsize__
+"""Bytes before the members of an object; the last ones are the address of its class."""
+
+_PYTHON_FUNCTIONS: Final = (
+    "PyLong_FromLong",
+    "PyLong_AsUnsignedLongLongMask",
+    "PyFloat_AsDouble",
+    "PyErr_Occurred",
+    "PyEval_SaveThread",
+    "PyEval_RestoreThread",
+    "PyThread_acquire_lock",
+    "PyThread_release_lock",
+)
 
 _VERSION: Final = 1
 """Part of the names of object code: to be changed when the text for equal kernels changes."""
@@ -84,43 +112,171 @@ def kernel_text(kernel: Kernel, lanes: int) -> Text:
     return Text(name, definition, writer.declarations, schedule.items, schedule.work)
 
 
+class _Method(ctypes.Structure):
+    """``PyMethodDef``."""
+
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("function", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    )
+
+
+_FASTCALL: Final = 0x80
+"""``METH_FASTCALL``: the function gets its arguments as an array, and their number."""
+
+_ATTRIBUTES: Final = 'attributes #0 = { nounwind "prefer-vector-width"="512" }'
+
+
 class Machine:
-    """The compiler for the processor of this machine."""
+    """The compiler for the processor of this machine, and the code that all programs share.
+
+    Attributes
+    ----------
+    lanes : int
+        Lanes of a vector of float32.
+    has_half : bool
+        Whether the processor converts from and to float16.
+    products : dict of str to int
+        Addresses of the functions for products by BLAS, by the types of their elements.
+    call : int
+        Address of ``burn_call``.
+    """
 
     def __init__(self) -> None:
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
+        llvm.initialize_native_asmparser()
         features = llvm.get_host_cpu_features()
+        self._triple = llvm.get_process_triple()
         self.lanes = 16 if features.get("avx512f") else 8
-        triple = llvm.get_process_triple()
-        self.has_half = bool(features.get("f16c")) or triple.startswith(("aarch64", "arm64"))
-        self.identity = f"{_VERSION} {llvm.llvm_version_info} {llvm.get_host_cpu_name()} "
-        self.identity += features.flatten()
-        self.target = llvm.Target.from_triple(triple).create_target_machine(
+        self.has_half = bool(features.get("f16c")) or self._triple.startswith(("aarch64", "arm64"))
+        self._identity = f"{_VERSION} {llvm.llvm_version_info} {llvm.get_host_cpu_name()}"
+        self._target = llvm.Target.from_triple(self._triple).create_target_machine(
             cpu=llvm.get_host_cpu_name(), features=features.flatten(), opt=2, jit=True
         )
-        self.header = f'target triple = "{triple}"\n'
-        self.engines: list[Any] = []
+        self.workers = Workers()
         library = _c_library()
         for name in LIBRARY:
-            llvm.add_symbol(name, ctypes.cast(getattr(library, name), ctypes.c_void_p).value)
+            _add_symbol(name, getattr(library, name))
+        self._load_runtime()
+
+    def _load_runtime(self) -> None:
+        text = (resources.files("burn_cpu") / "kernels" / "runtime.ll").read_text()
+        product = (resources.files("burn_cpu") / "kernels" / "product.ll").read_text()
+        functions = product_functions()
+        bits = 64
+        for name in ("sgemm", "dgemm"):
+            address, bits = functions.get(name, (1, bits))
+            llvm.add_symbol(f"burn_{name}", address)
+        for name in _PYTHON_FUNCTIONS:
+            _add_symbol(name, getattr(ctypes.pythonapi, name))
+        _add_symbol("sched_yield", _yield_function())
+        llvm.add_symbol("burn_ndarray", id(np.ndarray))
+        llvm.add_symbol("burn_state", ctypes.addressof(self.workers.pointer))
+        pause = ""
+        if self._triple.startswith("x86_64"):
+            pause = 'call void asm sideeffect "pause", ""()'
+        elif self._triple.startswith(("aarch64", "arm64")):
+            pause = 'call void asm sideeffect "isb", ""()'
+        loads = []
+        for number, name in ((1, "%b0"), (2, "%c0")):
+            loads += [
+                f"%r{number} = getelementptr ptr, ptr %table, i64 {number}",
+                f"{name} = load ptr, ptr %r{number}",
+            ]
+        for number in range(3, 20):
+            loads += [
+                f"%r{number} = getelementptr i64, ptr %table, i64 {number}",
+                f"%w{number} = load i64, ptr %r{number}",
+            ]
+        narrow = "trunc" if bits == 32 else "bitcast"
+        loads += [f"%n{number} = {narrow} i64 %w{number} to i{bits}" for number in range(5, 11)]
+        loads += ["%ta = trunc i64 %w3 to i32", "%tb = trunc i64 %w4 to i32"]
+        template = string.Template(product)
+        products = [
+            template.substitute(
+                name=name,
+                float=type,
+                int=f"i{bits}",
+                narrow=narrow,
+                loads="\n  ".join(loads),
+            )
+            for name, type in (("sgemm", "float"), ("dgemm", "double"))
+        ]
+        text = string.Template(text).substitute(
+            int=f"i{bits}",
+            head=_HEAD,
+            type=_HEAD - ctypes.sizeof(ctypes.c_void_p),
+            spins=SPINS,
+            pause=pause,
+            products="\n".join(products),
+        )
+        code = self.object_code(text)
+        names = ["burn_call", "burn_worker", "burn_product_sgemm", "burn_product_dgemm"]
+        self.call, worker, *addresses = self.addresses(code, names)
+        self.workers.prepare(worker)
+        self._method = _Method(b"run", self.call, _FASTCALL, None)
+        self.products = {
+            type: address
+            for type, name, address in zip(
+                ("float32", "float64"), ("sgemm", "dgemm"), addresses, strict=True
+            )
+            if name in functions
+        }
+
+    def functions(self, kernels: Iterable[Kernel]) -> dict[Kernel, tuple[Text, int]]:
+        """The functions of kernels: their texts, and their addresses."""
+        texts = {kernel: kernel_text(kernel, self.lanes) for kernel in kernels}
+        by_name = {text.name: text for text in texts.values()}
+        declarations: dict[str, str] = {}
+        for text in by_name.values():
+            declarations |= text.declarations
+        parts = [*declarations.values(), *[text.definition for text in by_name.values()]]
+        code = self.object_code("\n".join([*parts, _ATTRIBUTES]))
+        addresses = dict(zip(by_name, self.addresses(code, list(by_name)), strict=True))
+        return {kernel: (text, addresses[text.name]) for kernel, text in texts.items()}
+
+    def entry(self, words: Any) -> Callable[..., int]:
+        """A function of Python that runs the steps of some words; see ``kernels/runtime.ll``."""
+        function = ctypes.pythonapi.PyCFunction_NewEx
+        function.restype = ctypes.py_object
+        function.argtypes = [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
+        made: Callable[..., int] = function(ctypes.addressof(self._method), words, None)
+        return made
+
+    def parallel(self, run: Callable[..., int]) -> Callable[..., int]:
+        """A function that runs native code with the workers."""
+        workers = self.workers
+
+        def run_with_workers(*arguments: Any) -> int:
+            with workers.used():
+                return run(*arguments)
+
+        return run_with_workers
 
     def object_code(self, text: str) -> bytes:
         """Compile a module to object code."""
-        module = llvm.parse_assembly(self.header + text)
+        module = llvm.parse_assembly(f'target triple = "{self._triple}"\n{text}')
         options = llvm.create_pipeline_tuning_options(speed_level=2)
         options.loop_vectorization = options.slp_vectorization = options.loop_unrolling = False
-        builder = llvm.create_pass_builder(self.target, options)
+        builder = llvm.create_pass_builder(self._target, options)
         builder.getModulePassManager().run(module, builder)
-        return self.target.emit_object(module)
+        return bytes(self._target.emit_object(module))
 
     def addresses(self, code: bytes, names: list[str]) -> list[int]:
-        """Load object code for as long as the process runs."""
-        engine = llvm.create_mcjit_compiler(llvm.parse_assembly(self.header), self.target)
+        """Load object code, for as long as the process runs."""
+        engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), self._target)
         engine.add_object_file(llvm.ObjectFileRef.from_data(code))
         engine.finalize_object()
-        self.engines.append(engine)
-        return [engine.get_function_address(name) for name in names]
+        found = [engine.get_function_address(name) for name in names]
+        engine.detach()  # threads may run in it when the interpreter ends
+        return found
+
+
+def _add_symbol(name: str, function: Any) -> None:
+    llvm.add_symbol(name, ctypes.cast(function, ctypes.c_void_p).value)
 
 
 def _c_library() -> Any:
@@ -135,7 +291,33 @@ def _c_library() -> Any:
     raise OSError("no library with the functions of math.h")
 
 
+def _yield_function() -> Any:
+    """What lets another thread run."""
+    if hasattr(ctypes.pythonapi, "sched_yield"):
+        return ctypes.pythonapi.sched_yield
+    return ctypes.CDLL("kernel32").SwitchToThread
+
+
+def _check_layout() -> None:
+    """Raise unless arrays are in memory what native code takes them for."""
+    for array in (np.zeros((3, 5), np.float32), np.zeros((4, 6))[::2, ::3], np.zeros(())):
+        start = id(array) + _HEAD
+        shape = ctypes.c_void_p.from_address(start + 16).value or 0
+        found = (
+            ctypes.c_void_p.from_address(start - 8).value,
+            ctypes.c_void_p.from_address(start).value,
+            ctypes.c_int.from_address(start + 8).value,
+            [ctypes.c_ssize_t.from_address(shape + 8 * axis).value for axis in range(array.ndim)],
+            ctypes.c_int.from_address(start + 48).value & FLAGS,
+        )
+        flags = (array.flags.c_contiguous, array.flags.aligned, array.flags.writeable)
+        bits = sum(bit for bit, is_set in zip((1, 0x100, 0x400), flags, strict=True) if is_set)
+        if found != (id(np.ndarray), array.ctypes.data, array.ndim, list(array.shape), bits):
+            raise ImportError("arrays of this version of NumPy have an unknown layout")
+
+
 @functools.cache
 def machine() -> Machine:
     """The compiler, made once."""
+    _check_layout()
     return Machine()

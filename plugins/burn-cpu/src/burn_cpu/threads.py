@@ -22,7 +22,13 @@ from typing import Final, TypeVar
 
 import numpy as np
 
-__all__ = ["in_parallel", "shares", "single_threaded_blas", "thread_count"]
+__all__ = [
+    "in_parallel",
+    "product_functions",
+    "shares",
+    "single_threaded_blas",
+    "thread_count",
+]
 
 _Part = TypeVar("_Part")
 _Result = TypeVar("_Result")
@@ -44,6 +50,7 @@ class _Blas:
         self.saved = 1
         self.get: Callable[[], int] | None = None
         self.set: Callable[[int], object] = _nothing
+        self.products: dict[str, tuple[int, int]] = {}
         for path in _libraries():
             with contextlib.suppress(OSError):
                 self._take(ctypes.CDLL(str(path)))
@@ -54,6 +61,11 @@ class _Blas:
         for getter, setter in _OPENBLAS_FUNCTIONS:
             if hasattr(library, getter) and hasattr(library, setter):
                 self.get, self.set = getattr(library, getter), getattr(library, setter)
+                for name in ("sgemm", "dgemm"):
+                    product = getter.replace("openblas_get_num_threads", f"cblas_{name}")
+                    if hasattr(library, product):
+                        address = ctypes.cast(getattr(library, product), ctypes.c_void_p).value
+                        self.products[name] = address or 0, 64 if getter.endswith("64_") else 32
                 return
 
     def count(self) -> int:
@@ -128,6 +140,14 @@ if hasattr(os, "register_at_fork"):  # not on Windows
 def single_threaded_blas() -> contextlib.AbstractContextManager[None]:
     """Context in which BLAS uses one thread, for the whole process."""
     return _blas.single_threaded()
+
+
+def product_functions() -> dict[str, tuple[int, int]]:
+    """By their names, ``sgemm`` and ``dgemm``: their addresses, and bits of their integers.
+
+    They are those of CBLAS; there are none where they are not found.
+    """
+    return _blas.products
 
 
 def thread_count() -> int:

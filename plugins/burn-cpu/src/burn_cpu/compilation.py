@@ -1,0 +1,92 @@
+"""Compilation of whole programs, if llvmlite is installed (``burn-cpu[compile]``)."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from burn.plugin_api import (
+    REGISTRY,
+    DeviceId,
+    DType,
+    GraphIr,
+    OperationIr,
+    OpTable,
+    Tag,
+    Target,
+    fuses,
+    lowered,
+    planned,
+)
+
+if TYPE_CHECKING:
+    from burn_cpu.native import Machine
+
+__all__ = ["compiled_program"]
+
+_log = logging.getLogger("burn")
+
+_MAX_PRODUCT: Final = 32 * 32 * 32
+"""Multiplications up to which a matrix product is generated code."""
+
+_MADE_OF_KERNELS: Final = frozenset(
+    (
+        "matmul linear vecdot attention attention_grad attention_bias_grad nll_loss cross_entropy "
+        "cross_entropy_grad gather select embedding scatter_add select_add"
+    ).split()
+)
+"""Ops that are costly in themselves, of which programs have what they are made of."""
+
+
+def compiled_program(
+    graph: GraphIr, device: DeviceId, backend: Any
+) -> Callable[..., tuple[Any, ...]] | None:
+    """A function that runs a program by native code; None where there is no compiler."""
+    machine = _machine()
+    if machine is None:
+        return None
+    from burn_cpu.program import NativeProgram
+
+    table = OpTable(backend, device)
+    target = _target(machine)
+    lower = lowered(
+        graph, lambda one: not fuses(one, target) and not _keeps(one), table
+    )
+    return NativeProgram(planned(lower, target), table, machine)
+
+
+@functools.cache
+def _machine() -> Machine | None:
+    """The compiler; None without llvmlite, or where it does not know this machine."""
+    if os.environ.get("BURN_CPU_JIT", "1") == "0":
+        return None
+    try:
+        from burn_cpu.native import machine
+
+        return machine()
+    except Exception as error:  # noqa: BLE001 — programs run op by op whatever is wrong with it
+        _log.debug("burn-cpu compiles no programs: %s", error)
+        return None
+
+
+def _target(machine: Machine) -> Target:
+    """All real dtypes; float16 where the processor converts it."""
+    dtypes = frozenset(
+        [
+            one
+            for one in DType.members()
+            if one.kind != "c" and (one.name != "float16" or machine.has_half)
+        ]
+    )
+    return Target(dtypes, _keeps, max_product=_MAX_PRODUCT, checks=True)
+
+
+def _keeps(operation: OperationIr) -> bool:
+    """Whether NumPy computes an operation, which could be decomposed."""
+    tags = REGISTRY[operation.name].tags
+    if operation.name in _MADE_OF_KERNELS or Tag.REDUCTION in tags:
+        return False
+    return bool(tags & (Tag.COMPUTE_BOUND | Tag.RANDOM | Tag.CHECKS_INDICES))

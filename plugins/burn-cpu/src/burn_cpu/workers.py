@@ -1,0 +1,99 @@
+"""Threads that compute parts of kernels: they wait in native code, and take parts as they can.
+
+The work of a kernel is divided into parts, which the calling thread and the workers take one after
+the other from one counter; so a worker that sleeps, or that the system runs late, delays nothing.
+A worker that finds no work spins for some microseconds, then blocks on a lock. It never needs
+Python's own lock. ``kernels/runtime.ll`` has the code.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import threading
+from collections.abc import Iterator
+from typing import Any, Final
+
+from burn_cpu import threads
+
+__all__ = ["SPINS", "Workers"]
+
+SPINS: Final = 1000
+"""Pauses after which a worker blocks: some 50 microseconds."""
+
+_WORDS: Final = 1024
+"""64-bit words of the state that threads share."""
+
+_MAX_WORKERS: Final = 64
+
+
+class Workers:
+    """The workers of this process, and the state that they share with native code.
+
+    Attributes
+    ----------
+    pointer : ctypes.c_void_p
+        The address of the state while native code may divide its work; else 0.
+    """
+
+    def __init__(self) -> None:
+        self.pointer: Final = ctypes.c_void_p(None)
+        self._run: Any = None
+        self._forget()
+        if hasattr(os, "register_at_fork"):  # not on Windows
+            os.register_at_fork(after_in_child=self._forget)
+
+    def _forget(self) -> None:
+        """A forked process has none of the threads of its parent, and may find any state."""
+        self.pointer.value = None
+        self._lock = threading.Lock()
+        self._address = 0
+        self._count = self._users = 0
+
+    def prepare(self, worker: int) -> None:
+        """Take the address of ``burn_worker``."""
+        self._run = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)(worker)
+
+    @contextlib.contextmanager
+    def used(self) -> Iterator[None]:
+        """Context in which native code divides its work, and BLAS has one thread."""
+        count = min(threads.thread_count(), _MAX_WORKERS)
+        if count < 2:
+            yield
+            return
+        with threads.single_threaded_blas():
+            with self._lock:
+                self._start(count)
+                self.pointer.value = self._address
+                self._users += 1
+            try:
+                yield
+            finally:
+                with self._lock:
+                    self._users -= 1
+                    if not self._users:
+                        self.pointer.value = None
+
+    def _start(self, count: int) -> None:
+        """See that there are enough workers."""
+        python = ctypes.pythonapi
+        if not self._address:
+            # Never freed: when the interpreter ends, workers may still look at it.
+            python.PyMem_RawCalloc.restype = ctypes.c_void_p
+            memory = python.PyMem_RawCalloc(ctypes.c_size_t(_WORDS + 8), ctypes.c_size_t(8))
+            self._address = (memory + 63) // 64 * 64  # a cache line
+        words = (ctypes.c_int64 * _WORDS).from_address(self._address)
+        while self._count < count - 1:
+            python.PyThread_allocate_lock.restype = ctypes.c_void_p
+            lock = python.PyThread_allocate_lock()
+            python.PyThread_acquire_lock(ctypes.c_void_p(lock), 1)
+            words[65 + 8 * self._count] = lock
+            threading.Thread(
+                target=self._run,
+                args=(self._address, self._count),
+                name=f"burn-cpu native {self._count}",
+                daemon=True,
+            ).start()
+            self._count += 1
+        words[32] = count
