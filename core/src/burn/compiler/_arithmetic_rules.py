@@ -57,9 +57,10 @@ def _as_number(value: Any, dtype: DType) -> Any:
 
 def _is(operand: Input, number: float) -> bool:
     """Whether an operand is a number, of any real type; 0.0 is not -0.0."""
-    if operand.__class__ is int:
-        return operand == number
-    return operand.__class__ is float and exact(operand) == exact(float(number))
+    if operand.__class__ is not int and operand.__class__ is not float:
+        return False
+    value: Any = operand
+    return bool(value == number) and exact(float(value)) == exact(float(number))
 
 
 def _like_output(operand: Input, operation: OperationIr) -> TensorIr | None:

@@ -21,9 +21,9 @@ _RULES: Final[Mapping[str, tuple[Rule, ...]]] = {**ARITHMETIC, **LAYOUT, **REDUC
 def algebra(graph: GraphIr) -> GraphIr:
     """The program with simpler operations that give the same.
 
-    The results are the same to the bit, NaN, infinities and the signs of zeros included; but for
-    sums of equal elements, which become products, and for the order in which a sum over some axes
-    and then others adds up: there the tolerance of sums holds.
+    The results are the same to the bit, NaN, infinities and the signs of zeros included. But sums
+    of equal elements become products, a sum over some axes and then others adds up in another
+    order, and a sum of one element is this, -0.0 included: there the tolerance of sums holds.
 
     Parameters
     ----------
