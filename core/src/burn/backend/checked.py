@@ -48,7 +48,8 @@ class CheckedOps:
     def named(self, op: str, function: Callable[..., Any]) -> Callable[..., Any]:
         """A function that runs an op while `number` returns the number of that op in its thread.
 
-        An op that runs inside of another one has the number of the outer op.
+        An op that runs inside of another one has the number of the outer op. `op` is its name, or
+        a whole call as in a message, such as ``gather(float32[5], ...) at train.py:12``.
         """
         thread = self._thread
 
@@ -69,5 +70,5 @@ class CheckedOps:
         error = index_error(index, length)
         if not error.operation:
             name = next(name for name, known in self._numbers.items() if known == number)
-            error.operation = f"{name}(...)"
+            error.operation = name if "(" in name else f"{name}(...)"
         return error

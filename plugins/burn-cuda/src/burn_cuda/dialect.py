@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import functools
-from typing import ClassVar, Final
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final, TypeAlias
 
 from burn.plugin_api import (
     Code,
@@ -19,6 +19,8 @@ from burn_cuda.kernels import C_TYPES, text
 __all__ = ["code_of"]
 
 _ENTRY: Final = "generated"
+
+Checks: TypeAlias = Mapping[int, tuple[int, int]]
 
 _LANES: Final = 256
 """Lanes of a group that computes items."""
@@ -46,6 +48,32 @@ class _Writer(CWriter):
     lane = "threadIdx.x"
     shared = "__shared__"
     fence = "__syncthreads();"
+
+    def __init__(self, kernel: Kernel, checks: Checks, *, wide: bool) -> None:
+        super().__init__(kernel, wide=wide)
+        self.checks = checks
+
+    def store(self, output: int, index: str, value: str, dtype: DType) -> None:
+        """Write an element; an index out of range goes to the flag that the host reads."""
+        if output in self.checks:
+            self._report(output, value)
+        else:
+            super().store(output, index, value, dtype)
+
+    def store_vector(self, output: int, index: str, array: Any, count: int) -> None:
+        """Write neighbours."""
+        if output in self.checks:
+            for number in range(count):
+                self._report(output, f"{array.name}[{number}]")
+        else:
+            super().store_vector(output, index, array, count)
+
+    def _report(self, output: int, value: str) -> None:
+        op, length = self.checks[output]
+        flag = f"q{output}"
+        self.line(f"if ({value} != 0) {{")
+        self.line(f"    {flag}[1] = {value}; {flag}[2] = {length}; {flag}[0] = {op};")
+        self.line("}")
 
     def scalar(self, number: int, dtype: DType) -> str:
         """An element of the parameter ``numbers``, converted."""
@@ -84,12 +112,20 @@ class _Writer(CWriter):
         return super()._stored(value, dtype)
 
 
-@functools.lru_cache(maxsize=4096)
-def code_of(kernel: Kernel) -> Code:
-    """The text of a kernel, and its launch."""
+def code_of(kernel: Kernel, checks: Checks) -> Code:
+    """The text of a kernel, and its launch.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel.
+    checks : dict
+        The outputs that say whether indices are in range, with the number of the op and the length
+        of the axis: instead of them the kernel gets the address of the flag.
+    """
     lanes = _ROW_LANES if kernel.rows < len(kernel.space) else _LANES
     small = collapsed(kernel)
-    writer = _Writer(small, wide=needs_wide_indices(small))
+    writer = _Writer(small, checks, wide=needs_wide_indices(small))
     groups, lanes = write_groups(writer, small, lanes)
     source = writer.text(f"__launch_bounds__({lanes}) {_ENTRY}", lanes)
     return Code(kernel, source, _ENTRY, groups, lanes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -10,6 +11,7 @@ import numpy as np
 
 from burn.plugin_api import (
     REGISTRY,
+    Check,
     DeviceId,
     GraphIr,
     HostNumber,
@@ -42,7 +44,8 @@ _GENERATED: Final = frozenset(
     {
         *("sum", "mean", "prod", "max", "min", "any", "all", "cast", "full", "arange"),
         *("slice_assign", "concat", "softmax", "softmax_grad", "log_softmax", "log_softmax_grad"),
-        *("layer_norm", "layer_norm_grad", "rms_norm", "rms_norm_grad"),
+        *("layer_norm", "layer_norm_grad", "rms_norm", "rms_norm_grad", "gather", "scatter_add"),
+        *("embedding", "cross_entropy", "cross_entropy_grad", "nll_loss", "nll_loss_grad"),
     }
 )
 """Ops that become parts of generated kernels, or are decomposed into such parts, though there are
@@ -52,6 +55,11 @@ _DRAWS: Final = frozenset({"random_bits", "random_uniform", "random_normal"})
 """Ops whose kernels read the state of the generator from memory."""
 
 _STATE_WORDS: Final = 3
+_WARP: Final = 32
+_ROWS: Final = 264
+"""Groups that keep a large GPU busy: two for each of its processors."""
+
+_LONG_COLUMNS: Final = 1024
 _ALIGNMENT: Final = 16
 """Bytes that the address of an operand of a generated kernel is a multiple of."""
 
@@ -94,9 +102,16 @@ class Program:
             )
 
         dtypes = frozenset([one for one in STORED if not one.is_complex])
-        self._target = Target(dtypes, keeps)
-        parts = lowered(graph, lambda one: not keeps(one) and not fuses(one, self._target), table)
-        self.plan = planned(parts, self._target)
+        target = Target(
+            dtypes,
+            keeps,
+            checks=True,
+            rows=_ROWS,
+            strided_rows=_WARP * _ROWS,
+            long_columns=_LONG_COLUMNS,
+        )
+        parts = lowered(graph, lambda one: not keeps(one) and not fuses(one, target), table)
+        self.plan = planned(parts, target)
         self._texts: dict[str, str] = {}
         self._draws = self._reads_draws()
         self._state = _STATE_WORDS if self._draws else 0
@@ -112,7 +127,7 @@ class Program:
         self._packer = struct.Struct("=" + "".join(["q" if one is int else "d" for one in kinds]))
         with backend.runtime.current():
             self._recorder = CudaRecorder(backend, self._state + len(numbers))
-            self._straight = Straight(self.plan, table, self._load)
+            self._straight = _Straight(self.plan, table, self._load)
         self._replay = Replay(
             self._run,
             self._recorder,
@@ -185,7 +200,11 @@ class Program:
     def _load(self, call: KernelCall) -> Callable[..., tuple[Array, ...]]:
         """The launch of a kernel, whose numbers have a part of the memory."""
         launcher, runtime = self._backend.launcher, self._backend.runtime
-        code = code_of(call.kernel)
+        checks = {
+            one.output: (launcher.checked.number(one.operation.describe()), one.length)
+            for one in call.checks
+        }
+        code = code_of(call.kernel, checks)
         number, slot = self._numbered[id(call)]
         self._texts[f"kernel{number}"] = code.text
         launch = runtime.compile(code.text, code.entry)
@@ -193,8 +212,13 @@ class Program:
         numbers: tuple[int, ...] = ()
         if call.scalars:
             numbers = (runtime.address(self._recorder.numbers) + 8 * slot,)
-        made = [(one.shape, one.dtype.numpy) for one in call.outputs]
-        is_dense, copied, empty = launcher.is_dense, launcher.copied, launcher.empty
+        made = [
+            (lambda: runtime.flag_address)
+            if index in checks
+            else functools.partial(launcher.empty, one.shape, one.dtype.numpy)
+            for index, one in enumerate(call.outputs)
+        ]
+        is_dense, copied = launcher.is_dense, launcher.copied
         address = runtime.address
 
         def run(
@@ -205,14 +229,28 @@ class Program:
                 one if is_dense(one) and not address(one) % _ALIGNMENT else copied(one)
                 for one in inputs
             ]
-            results = [
-                empty(*new) if one is None else one for new, one in zip(made, out, strict=True)
-            ]
+            results = [new() if one is None else one for new, one in zip(made, out, strict=True)]
             if grid[0]:
                 launch(grid, block, (*operands, *results, *numbers))
             return tuple(results)
 
         return run
+
+
+class _Straight(Straight):
+    """A plan whose kernels report indices out of range in the flag of the device."""
+
+    def _call_line(self, operation: OperationIr, index: int, last: set[int]) -> str:
+        """A call, whose kernels report the number of the operation."""
+        line = super()._call_line(operation, index, last)
+        if Tag.CHECKS_INDICES in REGISTRY[operation.name].tags:
+            backend: Any = self.table.backend
+            function = self._names[f"f{index}"]
+            self._names[f"f{index}"] = backend.named(operation.describe(), function)
+        return line
+
+    def _check(self, check: Check, found: Any) -> None:
+        """The kernel has reported; the host reads it later."""
 
 
 def _has_numbers(operation: OperationIr) -> bool:
