@@ -13,7 +13,6 @@ from typing import Any
 from burn.dtype import bool_
 from burn.errors import ArgumentError, AutodiffError, DTypeError, OperandTypeError, ShapeError
 from burn.ops.batching import LOOP
-from burn.ops.index_arithmetic import narrow
 from burn.ops.op import Op, Tag, op
 from burn.ops.signature import (
     AnyList,
@@ -268,10 +267,15 @@ def _(
     run = body.prepared(ops).run
     count = len(carry)
     rows = []
+    take, reshape = ops.slice, ops.reshape
+    shapes = [tuple(x.shape[1:]) for x in xs]
+    whole = [tuple([(0, extent, 1) for extent in shape]) for shape in shapes]
+    pairs = list(zip(xs, shapes, whole, strict=True))
     for step in range(length):
         position = length - 1 - step if reverse else step
         elements = [
-            ops.reshape(narrow(ops, x, 0, position, 1), shape=tuple(x.shape[1:])) for x in xs
+            reshape(take(x, slices=((position, 1, 1), *others)), shape=shape)
+            for x, shape, others in pairs
         ]
         results = run([*carry, *elements, *captured], (seed, offset + step * offset_stride))
         carry = list(results[:count])

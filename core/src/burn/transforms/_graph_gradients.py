@@ -100,7 +100,8 @@ def linearize_scan(
     )
     count = len(body.outputs)
     operands = [*carry, *xs, *captured]
-    rows = [*outputs[count:], *[operands[index] for index in loop.used_rows]]
+    rows = [outputs[index] for index in loop.kept]
+    rows += [operands[index] for index in loop.used_rows]
     shared = [operands[index] for index in loop.used_shared]
     metas = [_meta_of(outputs[index], body.outputs[index]) for index in loop.tracked]
     sums = [_meta_of(operands[index], body.inputs[index]) for index in loop.summed]
@@ -174,11 +175,13 @@ class _Loop:
     Attributes
     ----------
     forward : GraphIr
-        The body, whose outputs are followed by what the backward pass needs of each iteration.
+        The body, whose outputs are followed by what else the backward pass needs of each iteration.
     backward : GraphIr
         From the gradients of the carry and the sums of gradients so far, which are its carry; what
         forward gave, the elements that are used, and the cotangents of what is stacked; and the
         captured tensors that are used. To its carry, and the gradients of the elements.
+    kept : list of int
+        The outputs of `forward` that the backward pass gets.
     changing, rows, summed : list of int
         The inputs of the body that have gradients: in the carry, elements, and captured ones.
     used_rows, used_shared : list of int
@@ -208,7 +211,11 @@ class _Loop:
         self.used_shared = [index for index in joint.used if index >= first_shared]
         stacked = [index for index in joint.cotangents if index >= carried]
         self.tracked = [*self.changing, *stacked]
-        self.forward = joint.forward(joint.kept)
+        at = {one.id: index for index, one in enumerate(joint.outputs) if index >= carried}
+        further = [one for one in joint.kept if one.id not in at]
+        at |= {one.id: len(joint.outputs) + index for index, one in enumerate(further)}
+        self.kept = [at[one.id] for one in joint.kept]
+        self.forward = joint.forward(further)
         self.backward = joint.backward(
             [
                 *[
