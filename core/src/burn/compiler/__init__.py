@@ -11,7 +11,7 @@ _MODULES: Final = {
     "explain": ("explained",),
     "fusion": ("fuses", "planned"),
     "passes": ("lowered", "simplified"),
-    "plan": ("KernelCall", "Plan", "Target"),
+    "plan": ("Check", "KernelCall", "Plan", "Target"),
     "replay": ("Replay",),
     "straight": ("Straight",),
 }
@@ -25,7 +25,12 @@ if TYPE_CHECKING:
     from burn.compiler.explain import explained as explained
     from burn.compiler.fusion import fuses as fuses, planned as planned
     from burn.compiler.passes import lowered as lowered, simplified as simplified
-    from burn.compiler.plan import KernelCall as KernelCall, Plan as Plan, Target as Target
+    from burn.compiler.plan import (
+        Check as Check,
+        KernelCall as KernelCall,
+        Plan as Plan,
+        Target as Target,
+    )
     from burn.compiler.replay import Replay as Replay
     from burn.compiler.straight import Straight as Straight
 else:
