@@ -6,6 +6,7 @@ import inspect
 import math
 import threading
 import warnings
+import weakref
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
@@ -63,11 +64,11 @@ def test_a_compiled_function_gives_what_the_function_gives(device):
     expected = function(x, y)
     for _ in range(3):
         found = step(x, y)
-        assert found[0].tolist() == expected[0].tolist()
+        np.testing.assert_allclose(found[0].tolist(), expected[0].tolist(), 1e-6)
         assert found[1]["mean"].tolist() == expected[1]["mean"].tolist()
         assert found[0].device == x.device
     assert counted.count == 1
-    assert step(y, x)[0].tolist() == function(y, x)[0].tolist()
+    np.testing.assert_allclose(step(y, x)[0].tolist(), function(y, x)[0].tolist(), 1e-6)
     assert counted.count == 1
 
 
@@ -493,7 +494,7 @@ def test_an_error_of_a_value_names_the_op_and_the_line(device):
     matrix = burn.asarray([[1.0, 0.0], [0.0, 1.0]], device=device)
     step, _ = compiled(lambda x: burn.linalg.inv(x))
     step(matrix)
-    with pytest.raises(burn.BurnError, match=r"inv.*test_compile.py:\d+"):
+    with pytest.raises(burn.BurnError, match=r"(inv|solve).*test_compile.py:\d+"):
         step(matrix * 0.0)
     assert step(matrix).tolist() == matrix.tolist()
 

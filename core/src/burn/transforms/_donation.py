@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from burn.functions.common import dispatch
 from burn.functions.views import has_views
-from burn.ir import Donation, GraphIr, ScalarIr
-from burn.ops import observing
+from burn.ir import Donation, GraphIr, OperationIr, ScalarIr
+from burn.ops import REGISTRY, Tag, observing
 from burn.transforms._signature import Code, Given
 
 if TYPE_CHECKING:
@@ -21,6 +21,30 @@ if TYPE_CHECKING:
     from burn.transforms._compiling import Recorded
 
 __all__ = ["Donors", "with_donations"]
+
+_RAISES: Final = frozenset(
+    {
+        "cholesky",
+        "cofactors",
+        "cond",
+        "det",
+        "eig",
+        "eigh",
+        "eigvals",
+        "eigvalsh",
+        "inv",
+        "lu_decomposition",
+        "pinv",
+        "qr",
+        "scan",
+        "slogdet",
+        "solve",
+        "svd",
+        "svdvals",
+        "while_loop",
+    }
+)
+"""Ops that may raise an error of values, or run programs that may, beside those with indices."""
 
 _CALLS: Final = 4
 """Calls after which it is known whether an executable uses the memory that it may overwrite."""
@@ -31,18 +55,19 @@ def with_donations(recorded: Recorded, given_up: Collection[Given]) -> GraphIr:
 
     That is each input which is rebound, by its new value, and what the caller gives up, by a result
     of its shape and dtype. What the way back needs is not overwritten, nor what is returned as it
-    is.
+    is. Nor is what is rebound before an operation that may raise an error of values: after such an
+    error all is as before.
     """
     graph = recorded.graph
     ids = Counter([one.id for one in graph.outputs])
     inputs = {one.id for one in graph.inputs if not isinstance(one, ScalarIr)}
-    constants = {one.tensor.id for one in graph.constants}
+    early = {one.tensor.id for one in graph.constants} | _made_before_an_error(graph)
     saved = recorded.backward.saved if recorded.backward is not None else ()
     kept = {index for kind, index in saved if kind == "input"}
     free = [
         index
         for index, one in enumerate(graph.outputs[: len(recorded.outputs)])
-        if ids[one.id] == 1 and one.id not in inputs and one.id not in constants
+        if ids[one.id] == 1 and one.id not in inputs and one.id not in early
     ]
 
     def may_be_written(index: int) -> bool:
@@ -73,6 +98,21 @@ def with_donations(recorded: Recorded, given_up: Collection[Given]) -> GraphIr:
             taken.add(output)
         pairs.append((input, output))
     return replace(graph, donated=tuple([Donation(*one) for one in pairs]))
+
+
+def _made_before_an_error(graph: GraphIr) -> set[int]:
+    """The tensors that are there when the last operation runs that may raise an error of values.
+
+    All of them, if it is one that no kernel runs: it may run after those that kernels run.
+    """
+    last = 0
+    operations = [one for one in graph.operations if isinstance(one, OperationIr)]
+    for index, operation in enumerate(operations):
+        if operation.name in _RAISES:
+            last = len(operations)
+        elif Tag.CHECKS_INDICES in REGISTRY[operation.name].tags:
+            last = max(last, index)
+    return {output.id for operation in operations[:last] for output in operation.outputs}
 
 
 @dataclass(slots=True)

@@ -109,7 +109,7 @@ class Entry:
             lines += ["    with lock:", *[f"        {line}" for line in body]]
         else:
             lines += [f"    {line}" for line in body]
-        self.text = text = "\n".join(lines)
+        text = "\n".join(lines)
         exec(compile(text, _FILE, "exec"), code.names)  # noqa: S102 — it has names of objects alone
         return code.names.pop("call")  # type: ignore[no-any-return]  # the function
 
