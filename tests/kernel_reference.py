@@ -53,7 +53,7 @@ def run_kernel(
     for store in kernel.stores:
         index = address(store.offset, store.strides)
         value = np.broadcast_to(values[store.node], kernel.space)
-        if kernel.is_row_level[store.node]:
+        if kernel.is_of_rows(store):
             first = (..., *[0] * len(columns))
             index, value = index[first], value[first]
         assert len(np.unique(index)) == index.size

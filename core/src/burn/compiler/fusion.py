@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from burn.compiler.fusion_groups import (
     Along,
@@ -48,9 +48,17 @@ from burn.compiler.plan import KernelCall, Plan, Step, Target
 from burn.dtype import float32, int32, int64
 from burn.ir import Drop, GraphIr, OperationIr, Status, TensorIr
 from burn.ir._operands import tensors_among
+from burn.ops import REGISTRY, Role, Tag
 from burn.ops.shapes import size
 
 __all__ = ["fuses", "planned"]
+
+
+_RAISING: Final = frozenset(["burn.ops.decomposition", "burn.ops.eigenvalues", "burn.ops.inverse"])
+"""Modules of ops that may raise for values that are no indices, such as a singular matrix."""
+
+_INDEXING: Final = frozenset(["gather", "scatter_add", "select", "select_add"])
+"""Ops with indices along an axis as their second operand."""
 
 
 def planned(graph: GraphIr, target: Target) -> Plan:
@@ -108,6 +116,8 @@ class _Planner:
         self.reasons: dict[int, str] = {}
         self.checks: dict[tuple[int, IndexMap, Any], int] = {}
         """Tensors with indices that are out of range, by the indices and the length of the axis."""
+        self.checked: set[int] = set()
+        """Outputs of calls whose indices kernels have checked."""
         operations = [one for one in graph.operations if not isinstance(one, Drop)]
         self.rules = [
             (index, one, *rule(one, target))
@@ -159,6 +169,8 @@ class _Planner:
 
     def _call(self, operation: OperationIr) -> None:
         """Make an operation a step."""
+        if operation.name in _INDEXING:
+            self._note_checked(operation)
         for tensor in tensors_among(operation.inputs):
             self._store(tensor)
         step = _Call(len(self.steps), operation)
@@ -380,6 +392,16 @@ class _Planner:
         self._insert(Task(operation, Work.CHECK, count, (use,)), made)
         self._define(made)
 
+    def _note_checked(self, operation: OperationIr) -> None:
+        """Note a call whose indices a kernel has checked."""
+        x, indices = operation.inputs[:2]
+        assert isinstance(x, TensorIr)  # of an op with indices
+        assert isinstance(indices, TensorIr)  # of an op with indices
+        value, map = self.refs[indices.id]
+        length = x.shape[operation.attributes["axis"]]
+        if (value.tensor.id, without_repeats(map), length) in self.checks:
+            self.checked.add(operation.outputs[0].id)
+
     def _gathered(self, operation: OperationIr) -> Task:
         """Elements at indices: loads, or a reduction of what is not in memory."""
         x, indices = operation.inputs
@@ -445,7 +467,9 @@ class _Planner:
         busy = self.target.strided_rows if is_strided else self.target.rows
         if rows >= busy or columns < self.target.long_columns:
             return task
-        parts, digits = self._partial_digits(task.reduced, min(columns // 64, 2 * busy // rows))
+        parts, digits = self._partial_digits(
+            task.reduced, min(max(columns // 64, 2), 2 * busy // rows)
+        )
         if parts == 1:
             return task
         unit, made = parts, []
@@ -500,8 +524,22 @@ class _Planner:
             if call is not None:
                 needed |= {tensor.id for tensor in call.inputs}
                 made.append(call)
-        steps = in_place(self.graph, made[::-1])
+        steps = in_place(self.graph, made[::-1], self._may_raise)
         return Plan(self.graph, tuple(steps), self.reasons, _last_uses(self.graph, steps))
+
+    def _may_raise(self, step: Step) -> bool:
+        """Whether a step may raise for values."""
+        if isinstance(step, KernelCall):
+            return bool(step.checks)
+        definition = REGISTRY[step.name]
+        if Tag.CHECKS_INDICES in definition.tags:
+            return self.target.checks and step.outputs[0].id not in self.checked
+        return (
+            Tag.DATA_DEPENDENT in definition.tags
+            or definition.host is not None
+            or definition.__module__ in _RAISING
+            or any(one.role is Role.GRAPH for one in definition.attributes.values())
+        )
 
 
 def _moved(

@@ -91,7 +91,9 @@ def _may_share(operation: OperationIr) -> list[tuple[int, int]]:
     ]
 
 
-def in_place(graph: GraphIr, steps: Sequence[Step]) -> list[Step]:
+def in_place(
+    graph: GraphIr, steps: Sequence[Step], may_raise: Callable[[Step], bool] = lambda _: False
+) -> list[Step]:
     """The steps of a plan, in which kernels overwrite what nothing reads afterwards.
 
     An output of the program takes the memory of the input that was donated for it, and an
@@ -103,7 +105,10 @@ def in_place(graph: GraphIr, steps: Sequence[Step]) -> list[Step]:
         The program.
     steps : sequence of Step
         What a run does.
+    may_raise : callable, optional
+        Whether a step may raise for values: after an error donated inputs are as they were before.
     """
+    last_raising = max([index for index, one in enumerate(steps) if may_raise(one)], default=-1)
     sharing = _Sharing(graph, steps)
     outputs = {tensor.id for tensor in graph.outputs}
     of_kernels = {
@@ -128,6 +133,8 @@ def in_place(graph: GraphIr, steps: Sequence[Step]) -> list[Step]:
         over: list[int | None] = []
         for number, output in enumerate(step.outputs):
             wanted = {donated.get(output.id, -1)} if output.id in outputs else free
+            if index <= last_raising:
+                wanted = wanted & of_kernels
             over.append(
                 next(
                     (
@@ -161,7 +168,7 @@ def _may_overwrite(kernel: Kernel, output: int, input: int) -> bool:
     store = kernel.stores[output]
     dtype, count = kernel.outputs[output]
     has_columns = kernel.rows < len(kernel.space)
-    if has_columns and not kernel.is_row_level[store.node]:
+    if has_columns and not kernel.is_of_rows(store):
         return False
     if store.offset or kernel.inputs[input] is not dtype or count != _stored(kernel, output):
         return False
@@ -174,8 +181,8 @@ def _may_overwrite(kernel: Kernel, output: int, input: int) -> bool:
 
 def _stored(kernel: Kernel, output: int) -> int:
     """Number of elements that a kernel writes to an output."""
-    is_row = kernel.is_row_level[kernel.stores[output].node]
-    return kernel.row_count if is_row else kernel.row_count * kernel.column_count
+    is_of_rows = kernel.is_of_rows(kernel.stores[output])
+    return kernel.row_count if is_of_rows else kernel.row_count * kernel.column_count
 
 
 def arena(plan: Plan, owns: Callable[[OperationIr], bool] = lambda _: False) -> Arena:

@@ -153,12 +153,13 @@ class Store(NamedTuple):
     output : int
         Index among the outputs of the kernel.
     node : int
-        Index of the node; of one value for each row, it is stored once for each row.
+        Index of the node.
     offset : int
         Index of the element that is stored at the origin of the space.
     strides : tuple of int
-        Elements from one index of each axis of the space to the next. Those of columns are 0 for a
-        node of one value for each row. No element is stored twice.
+        Elements from one index of each axis of the space to the next. A node of one value for each
+        row is stored once for each row if those of the columns are 0, and in each column if not. No
+        element is stored twice.
     """
 
     output: int
@@ -211,6 +212,10 @@ class Kernel:
     def column_count(self) -> int:
         """Number of columns, at least 1."""
         return math.prod(self.space[self.rows :])
+
+    def is_of_rows(self, store: Store) -> bool:
+        """Whether a store writes one element for each row."""
+        return self.is_row_level[store.node] and not any(store.strides[self.rows :])
 
     @functools.cached_property
     def is_row_level(self) -> tuple[bool, ...]:

@@ -1,0 +1,36 @@
+"""Random programs that hypothesis draws: planned, they give what they give eagerly."""
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+
+import burn
+from burn.compiler import Straight, Target, fuses, lowered, planned
+from burn.dtype import DType
+from burn.ir import trace
+from kernel_reference import load_reference
+from test_compile_graphs import arrays, operands, program, steps
+
+TABLE = burn.Device("cpu").ops
+
+ALL = frozenset([one for one in DType.members() if not one.is_complex])
+
+TARGETS = {
+    "kernels": Target(ALL, lambda _: False, max_product=1000, checks=True),
+    "calls of some ops": Target(ALL, lambda one: one.name in {"exp", "max", "where", "less"}),
+    "divided reductions": Target(ALL, lambda _: False, rows=8, strided_rows=4, long_columns=4),
+}
+
+
+@pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)
+@given(shapes=operands, description=steps, results=st.integers(1, 8))
+def test_a_plan_gives_what_the_program_gives(target, shapes, description, results):
+    function = program(description, results)
+    values = arrays(shapes)
+    tensors = [burn.asarray(one) for one in values]
+    graph = lowered(
+        trace(function, *tensors), lambda one: not (fuses(one, target) or target.keeps(one)), TABLE
+    )
+    straight = Straight(planned(graph, target), TABLE, load_reference)
+    for found, one in zip(straight(*values), function(*tensors), strict=True):
+        np.testing.assert_allclose(found, one.numpy(), rtol=1e-9, atol=1e-11)
