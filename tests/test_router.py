@@ -636,6 +636,33 @@ def test_an_error_in_a_second_process_is_raised_by_the_next_read(pipe):
     pipe.clients[0].sync()
 
 
+def test_branches_and_loops_run_in_a_second_process_without_an_answer(pipe):
+    def loss(w, xs):
+        def step(state, x):
+            state = burn.cond(x.sum() > 0, lambda: burn.tanh(w * state + x), lambda: state - x)
+            return state, burn.where(x > 0, state, 0.0)
+
+        last, rows = burn.scan(step, burn.zeros_like(w), xs)
+        return burn.while_loop(lambda y: y.max() < 9.0, lambda y: y * 2.0 + 1.0, last.detach()), (
+            rows * rows
+        ).sum()
+
+    def gradients(w, xs):
+        loops, _ = loss(w, xs)
+        return loops, burn.grad(lambda w: loss(w, xs)[1])(w)
+
+    w, xs = burn.asarray([0.5, 0.25]), burn.asarray([[1.0, 2.0], [-1.0, 0.5], [0.5, 0.5]])
+    program = burn.ir.trace(gradients, w, xs)
+    expected = [one.tolist() for one in program(w, xs)]
+    client, *_ = pipe.clients
+    remote = [one.to_device("pipe") for one in (w, xs)]
+    program(*remote)  # asks for dtypes, once
+    trips = client.round_trips
+    found = program(*remote)
+    assert client.round_trips == trips
+    assert [one.tolist() for one in found] == expected
+
+
 def test_every_dtype_crosses_the_pipe(pipe):
     for dtype in burn.DType.members():
         values = np.array([[0, 1], [1, 0], [1, 1]]).astype(dtype.numpy)
