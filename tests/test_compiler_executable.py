@@ -237,7 +237,7 @@ def test_a_compiled_program_gives_what_its_ops_give_on_every_device(device):
         output %7
         output %8
         output %0
-    """)
+    """
     )
     rng = np.random.default_rng(0)
     inputs = []
