@@ -195,7 +195,7 @@ class NativeProgram(Execution):
         if operation.name != "matmul":
             return None
         layouts, (output,) = self._layouts, operation.outputs
-        operands = tensors_among(operation.inputs)
+        operands = tuple(tensors_among(operation.inputs))
         likes = [layouts.like(one) for one in operands]
         if output.dtype not in self._machine.products or any(
             like is None or not like.size or like.ndim < 2 for like in likes
