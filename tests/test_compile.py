@@ -1,9 +1,12 @@
 """burn.compile: signatures, arguments and results, what traces anew, and switching it off."""
 
+import copy
 import functools
 import gc
 import inspect
 import math
+import multiprocessing
+import pickle
 import threading
 import warnings
 import weakref
@@ -15,6 +18,7 @@ import numpy as np
 import pytest
 
 import burn
+from burn import nn
 from burn.ir import RuntimeNumber
 from burn.transforms import Compiled
 
@@ -627,3 +631,66 @@ def test_arguments_are_not_kept():
     del x, y
     gc.collect()
     assert [one() for one in references] == [None, None]
+
+
+# Other processes, copies, observers, control flow.
+
+
+@burn.compile
+def doubled(x):
+    return x * 2.0
+
+
+def test_a_compiled_function_is_pickled_and_copied():
+    assert pickle.loads(pickle.dumps(doubled)) is doubled
+    for one in (copy.deepcopy(doubled), copy.copy(doubled)):
+        assert one is doubled
+    made = burn.compile(math.fsum)
+    assert pickle.loads(pickle.dumps(made))([1.0, 2.0]) == 3.0
+    model = nn.Linear(2, 1, device=CPU)
+    model.run = burn.compile(model.forward)
+    other = copy.deepcopy(model)
+    other.weight.assign(burn.zeros_like(other.weight))
+    x = tensor(1.0, 1.0)
+    assert other.run(x).tolist() == other(x).tolist() != model.run(x).tolist()
+
+
+def run_in_child(connection, x):
+    connection.send(doubled(x).tolist())
+
+
+@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="no fork here")
+def test_a_child_process_compiles_for_itself():
+    x = tensor(1.0, 2.0)
+    doubled(x)
+    context = multiprocessing.get_context("fork")
+    mine, other = context.Pipe()
+    child = context.Process(target=run_in_child, args=(other, x))
+    with doubled._lock:  # as if another thread held it
+        child.start()
+        assert mine.poll(60.0)
+        assert mine.recv() == [2.0, 4.0]
+    child.join()
+
+
+def test_profiles_and_logs_see_a_program_without_changing_it():
+    step, counted = compiled(lambda x: burn.sin(x) + 1.0)
+    x = tensor(0.5)
+    expected = step(x).tolist()
+    with burn.profile():
+        assert step(x).tolist() == expected
+    assert step(x).tolist() == expected
+    assert counted.count == 1
+
+
+@on_each_device
+def test_control_flow_is_part_of_a_program(device):
+    def function(x, n):
+        x = burn.cond(burn.sum(x) > 0.0, lambda x: x * 2.0, lambda x: x - 1.0, x)
+        return burn.fori_loop(0, 3, lambda i, x: x + 1.0, x)
+
+    step, counted = compiled(function)
+    for values in ([1.0, 2.0], [-1.0, -2.0]):
+        x = burn.asarray(values, device=device)
+        np.testing.assert_allclose(step(x, 3).tolist(), function(x, 3).tolist(), 1e-6)
+    assert counted.count == 1

@@ -10,6 +10,7 @@ down instead: that is another device of the same hardware, below all layers.
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
@@ -109,7 +110,17 @@ What reads several tensors without a lock reads these before and after it: while
 begins or ends, tensors may show what the trace has for them.
 """
 
-_count_lock: Final = threading.Lock()
+_count_lock = threading.Lock()
+
+
+def _after_fork() -> None:
+    global _count_lock  # noqa: PLW0603 — another thread of the parent may have held it
+    _count_lock = threading.Lock()
+    trace_counts[0] = int(_trace.get() is not None)
+
+
+if hasattr(os, "register_at_fork"):  # POSIX
+    os.register_at_fork(after_in_child=_after_fork)
 
 _trace: Final[ContextVar[Trace | None]] = ContextVar("burn_trace", default=None)
 

@@ -90,6 +90,8 @@ class Compiling(Tracing):
         """Let go of what the function has made."""
         self.captured.clear()
         self.passed.clear()
+        self.recorder.operations.clear()
+        self.recorder.constants.clear()
         self._leaves.clear()
         self._outside.clear()
 

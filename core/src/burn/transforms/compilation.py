@@ -5,11 +5,13 @@ from __future__ import annotations
 import functools
 import inspect
 import os
+import sys
 import threading
 import types
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, overload
+from weakref import WeakSet
 
 from burn.autodiff import recording
 from burn.devices import running_trace, transforms
@@ -33,8 +35,21 @@ _MAX_ENTRIES: Final = 64
 _MANY: Final = 8
 """Number of compilations of one function after which a warning says what changes."""
 
-_tracing: Final = threading.RLock()
+_tracing = threading.RLock()
 """Held while a function is traced: tensors from outside have no values then."""
+
+_all: Final[WeakSet[Compiled]] = WeakSet()
+
+
+def _after_fork() -> None:
+    global _tracing  # noqa: PLW0603 — another thread of the parent may have held it
+    _tracing = threading.RLock()
+    for one in _all:
+        one.renew_lock()
+
+
+if hasattr(os, "register_at_fork"):  # POSIX
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 @overload
@@ -136,6 +151,13 @@ class Compiled:
         self._has_warned = False
         self._by_identity: frozenset[str] = frozenset()
         self._modules: dict[str, Any] = {}
+        _all.add(self)
+
+    def __reduce__(self) -> Any:
+        name = getattr(self, "__qualname__", "")
+        if _named(getattr(self, "__module__", None), name) is self:
+            return name
+        return Compiled, (self._function, self._donate)
 
     def __repr__(self) -> str:
         return f"burn.compile({self._function!r})"
@@ -283,6 +305,11 @@ class Compiled:
             stacklevel=4,
         )
 
+    def renew_lock(self) -> None:
+        """Forget all programs, of which another thread of the parent process may hold the lock."""
+        self._lock = threading.RLock()
+        self._entries, self._last = [], _nothing
+
     # What was compiled.
 
     @property
@@ -329,6 +356,14 @@ class Compiled:
                 operation=f"Compiled.{name}",
             )
         return entries[0]
+
+
+def _named(module: str | None, name: str) -> Any:
+    """The object of a module with a name, or None."""
+    found: Any = sys.modules.get(module or "")
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return found
 
 
 def _nothing(args: Any, keywords: Any) -> Any:
