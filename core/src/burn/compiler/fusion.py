@@ -114,10 +114,15 @@ class _Planner:
         """Views that are steps."""
         self.readers: dict[int, list[Group]] = {}
         self.reasons: dict[int, str] = {}
+        self.copies: dict[tuple[int, IndexMap], Value] = {}
+        """Copies of views, by what they are views of."""
         self.checks: dict[tuple[int, IndexMap, Any], int] = {}
         """Tensors with indices that are out of range, by the indices and the length of the axis."""
         self.checked: set[int] = set()
-        """Outputs of calls whose indices kernels have checked."""
+        """Outputs of calls whose indices are in range: kernels have checked them, or pooling gave
+        them."""
+        self.indices: set[int] = set()
+        """Indices that pooling gave."""
         operations = [one for one in graph.operations if not isinstance(one, Drop)]
         self.rules = [
             (index, one, *rule(one, target))
@@ -134,17 +139,34 @@ class _Planner:
         self.index_dtype = int64 if int64 in target.dtypes else int32
 
     def _wanted(self) -> set[int]:
-        """The tensors that are in memory in any case: outputs, and operands of calls."""
-        roots: dict[int, int] = {}
+        """The tensors that are in memory in any case: outputs, and operands of calls.
+
+        What a view of such a one is a view of, unless the view is stored as a tensor of its own.
+        """
+        roots: dict[int, tuple[int, IndexMap | None]] = {}
         wanted: set[int] = set()
         for _, operation, work, _ in self.rules:
             if work is Work.VIEW:
                 below = operation.inputs[0]
                 assert isinstance(below, TensorIr)  # a view has one operand
-                roots[operation.outputs[0].id] = roots.get(below.id, below.id)
+                map = _map_of(operation, below)
+                root, of_below = roots.get(below.id, (below.id, map))
+                if below.id in roots:
+                    map = None if of_below is None else composed(of_below, map)
+                roots[operation.outputs[0].id] = root, map
             elif work is Work.CALL:
-                wanted |= {roots.get(one.id, one.id) for one in tensors_among(operation.inputs)}
-        return wanted | {roots.get(one.id, one.id) for one in self.graph.outputs}
+                for tensor in tensors_among(operation.inputs):
+                    root, map = roots.get(tensor.id, (tensor.id, None))
+                    is_same = map is not None and map == identity(size(tensor.shape))  # type: ignore[arg-type]  # see `rule`
+                    if tensor.id not in roots or (not is_same and _has_strides(map, tensor)):
+                        wanted.add(root)
+        for tensor in self.graph.outputs:
+            root, map = roots.get(tensor.id, (tensor.id, None))
+            if tensor.id not in roots or (
+                map is not None and inverse(map) is None and _has_strides(map, tensor)
+            ):
+                wanted.add(root)
+        return wanted
 
     def plan(self) -> Plan:
         """The plan."""
@@ -171,6 +193,12 @@ class _Planner:
         """Make an operation a step."""
         if operation.name in _INDEXING:
             self._note_checked(operation)
+        elif operation.name == "max_pool_with_indices":
+            self.indices.add(operation.outputs[1].id)
+        elif operation.name == "max_pool_grad" and self.indices.issuperset(
+            [one.id for one in tensors_among(operation.inputs[1:])]
+        ):
+            self.checked.add(operation.outputs[0].id)
         for tensor in tensors_among(operation.inputs):
             self._store(tensor)
         step = _Call(len(self.steps), operation)
@@ -185,9 +213,7 @@ class _Planner:
         """Note what a view is a view of."""
         (below,), output = operation.inputs, operation.outputs[0]
         assert isinstance(below, TensorIr)  # a view has one operand
-        shape: tuple[int, ...] = below.shape  # type: ignore[assignment]  # see `rule`
-        map = view_map(operation.name, operation.attributes, shape)
-        assert map is not None  # of an op that `rule` calls a view
+        map = _map_of(operation, below)
         value, of_below = self.refs[below.id]
         whole = composed(of_below, map)
         if whole is None:
@@ -206,26 +232,32 @@ class _Planner:
             return
         if tensor.id in self.called:
             return
-        alone = value.tensor.id not in self.wanted or not _has_strides(map, tensor)
-        if not value.in_memory or value.position >= 0:
-            alone = alone and inverse(map) is not None
-        if alone and (value.recipe is not None or not _has_strides(map, tensor)):
+        if not _has_strides(map, tensor) or (not value.in_memory and inverse(map) is not None):
             self._copy(tensor)
+            self._store(tensor)
             return
-        below = self.views[tensor.id].inputs[0]
-        assert isinstance(below, TensorIr)  # a view has one operand
-        self._store(below)
+        if map == identity(value.count):
+            self._store(value.tensor)
+            self.views[tensor.id] = _reshaped(self.views[tensor.id], value.tensor)
+        else:
+            below = self.views[tensor.id].inputs[0]
+            assert isinstance(below, TensorIr)  # a view has one operand
+            self._store(below)
         self.called.add(tensor.id)
         self.steps.append(_Call(len(self.steps), self.views[tensor.id]))
 
     def _copy(self, tensor: TensorIr) -> None:
         """Make a view a tensor of its own."""
         value, map = self.refs[tensor.id]
-        operation = self.views[tensor.id]
-        task = Task(operation, Work.VIEW, size(tensor.shape), (Use(tensor, value, map),))  # type: ignore[arg-type]  # see `rule`
-        copy = Value(tensor, in_memory=True)
-        self._insert(task, copy)
-        self._define(copy)
+        key = value.tensor.id, map
+        copy = self.copies.get(key)
+        if copy is None:
+            task = Task(
+                self.views[tensor.id], Work.VIEW, size(tensor.shape), (Use(tensor, value, map),)
+            )  # type: ignore[arg-type]  # see `rule`
+            copy = self.copies[key] = Value(_read_only(tensor), in_memory=True)
+            self._insert(task, copy)
+        self.refs[tensor.id] = (copy, identity(copy.count))
 
     def _settle(self, value: Value) -> None:
         """Make a member of a group of what each reader would compute for itself."""
@@ -585,10 +617,25 @@ def _along(shape: Sequence[int], axis: int) -> IndexMap:
     return normal(0, [(length, int(number == axis)) for number, length in enumerate(shape)])
 
 
-def _has_strides(map: IndexMap, tensor: TensorIr) -> bool:
+def _map_of(operation: OperationIr, below: TensorIr) -> IndexMap:
+    """From the elements of a view to those of what it is a view of."""
+    map = view_map(operation.name, operation.attributes, below.shape)  # type: ignore[arg-type]  # see `rule`
+    assert map is not None  # of an op that `rule` calls a view
+    return map
+
+
+def _has_strides(map: IndexMap | None, tensor: TensorIr) -> bool:
     """Whether a view is an array with one stride for each axis."""
+    if map is None:
+        return False
     spans = _spans(tensor.shape)  # type: ignore[arg-type]  # see `rule`
     return {begin for _, begin in spans}.issuperset(cuts(map))
+
+
+def _reshaped(view: OperationIr, tensor: TensorIr) -> OperationIr:
+    """A view of a tensor whose elements it has in the same order, as one operation."""
+    shape = view.outputs[0].shape
+    return OperationIr("reshape", (tensor,), {"shape": shape}, view.outputs, view.source)
 
 
 def _read_only(tensor: TensorIr) -> TensorIr:
