@@ -535,6 +535,63 @@ def test_a_program_with_branches_and_loops_is_mapped_also_by_values_of_each_exam
     assert burn.vmap(burn.grad(lambda x: program(x).sum()))(x).tolist() == gradients
 
 
+def test_a_mapped_loop_in_a_trace_is_one_loop():
+    def function(x, n):
+        _, sums = burn.scan(lambda h, row: (h * n + row, (h.sum(), n)), burn.zeros_like(x[0]), x)
+        looped = burn.while_loop(lambda y: y[0].sum() < n.sum(), lambda y: (y[0] + 1, y[1]), (n, x))
+        chosen = burn.cond(n.sum() > 0, lambda: (x, n), lambda: (x * 2, n))
+        return sums, looped, chosen
+
+    x, n = rows(4, 3, 2), rows(2)
+    mapped = burn.vmap(function, in_axes=(0, None))
+    program = burn.ir.trace(mapped, x, n)
+    assert {"scan", "while_loop", "cond"} <= set(names_of(program))
+    assert len(bodies(program)) == 1
+    assert listed(program(x, n)) == listed(mapped(x, n))
+    examples = [burn.tree.leaves(function(one, n)) for one in x]
+    for index, leaf in enumerate(burn.tree.leaves(program(x, n))):
+        assert leaf.tolist() == [one[index].tolist() for one in examples]
+
+
+def test_gradients_of_mapped_loops_and_mapped_gradients_of_loops():
+    def loss(x, w):
+        return total(nested(x, w))
+
+    x, w = burn.stack([rows(3, 2), -rows(3, 2)]), rows(2, 2)
+    expected = [burn.grad(loss, argnums=(0, 1))(one, w) for one in x]
+
+    def scanned(x, w):  # without a branch, whose predicate each example has
+        return total(recurrence(x, w))
+
+    for transformed in (
+        burn.vmap(burn.grad(scanned, argnums=(0, 1)), in_axes=(0, None)),
+        burn.grad(lambda x, w: burn.vmap(scanned, in_axes=(0, None))(x, w).sum(), argnums=(0, 1)),
+    ):
+        found = burn.ir.trace(transformed, x, w)(x, w)
+        for one, other in zip(found, transformed(x, w), strict=True):
+            np.testing.assert_allclose(one.numpy(), other.numpy(), rtol=1e-12, atol=1e-12)
+    program = burn.ir.trace(loss, x[0], w)
+    each = burn.vmap(burn.grad(lambda x, w: program(x, w), argnums=(0, 1)), in_axes=(0, None))
+    for run in (each, burn.ir.trace(each, x, w)):
+        for index, one in enumerate(run(x, w)):
+            wanted = np.stack([gradients[index].numpy() for gradients in expected])
+            np.testing.assert_allclose(one.numpy(), wanted, rtol=1e-12, atol=1e-12)
+
+
+def test_draws_of_a_mapped_body_are_refused_in_a_trace():
+    def function(x):
+        return burn.fori_loop(0, 2, lambda i, y: y + burn.random.uniform((2,), device=CPU), x)
+
+    mapped = burn.vmap(function)
+    x = rows(3, 2)
+    burn.random.seed(5, device=CPU)
+    expected = [function(one).tolist() for one in x]
+    burn.random.seed(5, device=CPU)
+    assert mapped(x).tolist() == expected
+    with pytest.raises(burn.TraceError, match="would draw the same for all examples"):
+        burn.ir.trace(mapped, x)
+
+
 # Errors.
 
 

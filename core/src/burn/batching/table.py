@@ -14,7 +14,7 @@ from typing import Any, Final
 from burn.batching.tensor import BatchedTensor, Frame
 from burn.errors import ArgumentError, UnsupportedOpError
 from burn.ops import Meta, Op, Tag
-from burn.ops.batching import LOOP, BatchedCall, BatchingRule, derived_rule
+from burn.ops.batching import BatchedCall, BatchingRule, derived_rule
 from burn.ops.index_arithmetic import narrow
 from burn.ops.signature import Primitive
 from burn.ops.table import DecoratorTable, with_requirement, wrapping
@@ -65,7 +65,7 @@ class BatchingTable(DecoratorTable):
                 result = rule(self.below, call, *primitives, **attributes)
             if result is NotImplemented and default is not None:
                 return default(self, *operands, **attributes)
-            if result is NotImplemented or result is LOOP:
+            if result is NotImplemented:
                 result = self._loop(definition, frame, operands, attributes)
             if not definition.returns_tuple:
                 return self._wrap(result, frame)

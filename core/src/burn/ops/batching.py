@@ -3,7 +3,7 @@
 A rule is called as ``rule(ops, batch, *operands, **attributes)``. `ops` is the table to compute in,
 `batch` says which operands are batched (`BatchedCall`), and a batched operand has the batch axis
 first, before the axes that the op is defined for. The rule returns the outputs with the batch axis
-first, NotImplemented for a call that it does not cover, or `LOOP`. Attach one with a line beside the
+first, or NotImplemented for a call that it does not cover. Attach one with a line beside the
 gradient of an op: ``softmax.batching(leading_axes)``.
 """
 
@@ -18,7 +18,6 @@ from burn.ops.signature import Primitive, Role
 from burn.ops.table import OpTable
 
 __all__ = [
-    "LOOP",
     "BatchedCall",
     "BatchingRule",
     "aligned_axes",
@@ -35,9 +34,6 @@ __all__ = [
 ]
 
 BatchingRule: TypeAlias = Callable[..., Any]
-
-LOOP: Final = object()
-"""What a rule returns for a call that is to run once for each example."""
 
 
 class BatchedCall(NamedTuple):

@@ -12,7 +12,7 @@ from typing import Any
 
 from burn.dtype import bool_
 from burn.errors import ArgumentError, AutodiffError, DTypeError, OperandTypeError, ShapeError
-from burn.ops.batching import LOOP
+from burn.ops.batching import BatchedCall
 from burn.ops.op import Op, Tag, op
 from burn.ops.signature import (
     AnyList,
@@ -26,8 +26,8 @@ from burn.ops.signature import (
 )
 from burn.ops.table import OpTable
 
-_GRADIENTS = "burn.transforms._graph_gradients"
-"""What differentiates programs. It traces, so it is above this package."""
+_GRADIENTS, _BATCHES = "burn.transforms._graph_gradients", "burn.transforms._graph_batches"
+"""What makes programs of programs. It traces, so it is above this package."""
 
 
 def _metas(tensors: Sequence[Any]) -> list[Meta]:
@@ -140,6 +140,13 @@ def _(ops: OpTable, needs: Sequence[Any], *operands: Any, **attributes: Any) -> 
     return importlib.import_module(_GRADIENTS).linearize_cond(ops, needs, *operands, **attributes)
 
 
+@cond.batching
+def _(ops: OpTable, batch: BatchedCall, *operands: Any, **attributes: Any) -> Any:
+    if batch.is_batched[0] or not ops.is_recorded:
+        return NotImplemented
+    return importlib.import_module(_BATCHES).batch_cond(ops, batch, *operands, **attributes)
+
+
 @cond.cost
 def _(
     output: Any, *operands: Any, true_function: Any, false_function: Any, **attributes: Any
@@ -202,8 +209,10 @@ def _(ops: OpTable, needs: Sequence[Any], *operands: Any, **attributes: Any) -> 
 
 
 @while_loop.batching
-def _(ops: OpTable, *_: Any, **__: Any) -> Any:
-    return LOOP if ops.is_recorded else NotImplemented  # what a trace records has no values
+def _(ops: OpTable, batch: BatchedCall, *operands: Any, **attributes: Any) -> Any:
+    if not ops.is_recorded:
+        return NotImplemented
+    return importlib.import_module(_BATCHES).batch_while_loop(ops, batch, *operands, **attributes)
 
 
 @while_loop.cost
@@ -300,6 +309,13 @@ def _(
 @scan.linearization
 def _(ops: OpTable, needs: Sequence[Any], *operands: Any, **attributes: Any) -> Any:
     return importlib.import_module(_GRADIENTS).linearize_scan(ops, needs, *operands, **attributes)
+
+
+@scan.batching
+def _(ops: OpTable, batch: BatchedCall, *operands: Any, **attributes: Any) -> Any:
+    if not ops.is_recorded:
+        return NotImplemented
+    return importlib.import_module(_BATCHES).batch_scan(ops, batch, *operands, **attributes)
 
 
 @scan.cost

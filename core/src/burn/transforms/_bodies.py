@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from burn.devices import plans_hidden_from_traces, tracing
+from burn.devices import VMAP, plans_hidden_from_traces, tracing, transforms
 from burn.dispatch import meta_of
 from burn.errors import TraceError
 from burn.functions.common import dispatch
@@ -62,7 +62,7 @@ def record_cond(
         operands,
         true_function=true_function,
         false_function=false_function,
-        **_drawing([predicate], first),
+        **_drawing([predicate], first, "cond"),
     )
     return outputs
 
@@ -103,7 +103,7 @@ def record_scan(
     if not tensors or not traced.outputs:
         return None
     words = traced.words
-    drawing = _drawing(tensors, words * attributes["length"])
+    drawing = _drawing(tensors, words * attributes["length"], operation)
     if drawing:
         drawing["offset_stride"] = words // 4
     outputs: tuple[Tensor, ...] = dispatch.execute(
@@ -118,10 +118,16 @@ def record_scan(
     return outputs
 
 
-def _drawing(tensors: Sequence[Tensor], words: int) -> dict[str, Any]:
+def _drawing(tensors: Sequence[Tensor], words: int, operation: str) -> dict[str, Any]:
     """The attributes of an op that draws random numbers."""
     if not words:
         return {}
+    if any(one.kind == VMAP for one in transforms()):
+        raise TraceError(
+            "in burn.vmap a body that draws random numbers would draw the same for all examples",
+            hint="Draw them outside of it, and use them in it",
+            operation=operation,
+        )
     state = reserve(tensors[0].device.generator, words)
     return {"seed": state.seed, "offset": state.offset}
 
