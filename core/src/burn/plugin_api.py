@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from burn.aliases import *
     from burn.backend import *
     from burn.compiler import *
-    from burn.compiler.replay import *
     from burn.device_id import *
     from burn.dtype import *
     from burn.errors import *
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from burn.ir.execution import *
     from burn.ir.host_number import *
     from burn.kernels.c import *
+    from burn.kernels.chunks import *
     from burn.kernels.code import *
     from burn.kernels.expressions import *
     from burn.kernels.functions import *
@@ -49,7 +49,6 @@ _MODULES: Final = (
     "burn.ir.execution",
     "burn.ir.host_number",
     "burn.compiler",
-    "burn.compiler.replay",
     "burn.kernels.code",
     "burn.kernels.writer",
     "burn.kernels.functions",
@@ -57,6 +56,7 @@ _MODULES: Final = (
     "burn.kernels.layout",
     "burn.kernels.c",
     "burn.kernels.groups",
+    "burn.kernels.chunks",
     "burn.kernels.serial",
 )
 """Where the names stand, those first that take the least time to import."""

@@ -16,11 +16,18 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
-from burn.dtype import DType, Kind
-from burn.kernels.kernel import Apply, Index, Kernel, Literal, Load, Node, Reduce, Scalar, Store
+from burn.dtype import DType
+from burn.kernels.kernel import Kernel, Load, Reduce, Store
+from burn.kernels.schedule import (
+    Loop,
+    Schedule,
+    columns_are_neighbours,
+    kept_of,
+    loops_of,
+)
 from burn.kernels.writer import Value, Writer
 
 __all__ = ["Geometry", "GroupWriter", "write_groups"]
@@ -104,104 +111,12 @@ def write_groups(writer: GroupWriter, kernel: Kernel, lanes: int) -> Geometry:
     return schedule(writer, kernel, lanes).write()
 
 
-class _Schedule:
-    """What both schedules have: values of nodes at an item, or at a row and a column."""
+class _Items(Schedule[GroupWriter]):
+    """A kernel without reductions: a lane computes an item, or some neighbours."""
 
     def __init__(self, writer: GroupWriter, kernel: Kernel, lanes: int) -> None:
-        self.writer = writer
-        self.kernel = kernel
+        super().__init__(writer, kernel)
         self.lanes = lanes
-        self.values: dict[int, Value] = {}
-        """Values of nodes in the current block."""
-
-    def spread(self, index: Value, axes: range) -> dict[int, Value]:
-        """The index along each of several axes, from that along all of them."""
-        writer, space = self.writer, self.kernel.space
-        indices = {}
-        for axis in reversed(axes[1:]):
-            indices[axis] = writer.remainder(index, space[axis])
-            index = writer.divide(index, space[axis])
-        if axes:
-            indices[axes[0]] = index
-        return indices
-
-    def position(self, offset: int, strides: Sequence[int], indices: dict[int, Value]) -> Value:
-        """The index of an element."""
-        writer = self.writer
-        index = writer.integer(offset)
-        for axis, stride in enumerate(strides):
-            if stride:
-                part = writer.multiply(indices[axis], writer.integer(stride))
-                index = writer.add(index, part)
-        return index
-
-    def compute(self, wanted: Iterable[int], indices: dict[int, Value]) -> None:
-        """Write the nodes that are wanted, and those that they need, unless they are known."""
-        for number in self.needed(wanted):
-            self.values[number] = self.value(self.kernel.body[number], indices)
-
-    def needed(self, wanted: Iterable[int]) -> list[int]:
-        """The nodes that are wanted, and those that they need, in order, which are not known."""
-        found: set[int] = set()
-        left = list(wanted)
-        while left:
-            number = left.pop()
-            if number not in found and number not in self.values:
-                found.add(number)
-                left += operands_of(self.kernel.body[number])
-        return sorted(found)
-
-    def value(self, node: Node, indices: dict[int, Value]) -> Value:
-        """Write a node."""
-        writer, values = self.writer, self.values
-        if isinstance(node, Load):
-            index = self.position(node.offset, node.strides, indices)
-            for one, stride in node.gathers:
-                gathered = writer.index_of(values[one], self.kernel.body[one].dtype)
-                index = writer.add(index, writer.multiply(gathered, writer.integer(stride)))
-            guard = None if node.guard is None else values[node.guard]
-            return writer.load(node.input, index, node.dtype, guard)
-        if isinstance(node, Index):
-            return writer.value_of(indices[node.axis], node.dtype)
-        if isinstance(node, Literal):
-            return writer.literal(node.value, node.dtype)
-        if isinstance(node, Scalar):
-            return writer.scalar(node.number, node.dtype)
-        if isinstance(node, Apply):
-            operands = tuple([values[one] for one in node.operands])
-            of = self.kernel.body[node.operands[-1]].dtype
-            return writer.apply(node.function, operands, node.dtype, of)
-        raise TypeError(f"{node} is computed by a loop")
-
-    @contextlib.contextmanager
-    def nested(self) -> Iterator[None]:
-        """Context in which values are those of an inner block, too."""
-        outer = self.values
-        self.values = dict(outer)
-        yield
-        self.values = outer
-
-    def store(self, one: Store, indices: dict[int, Value]) -> None:
-        """Write an element of an output."""
-        index = self.position(one.offset, one.strides, indices)
-        dtype = self.kernel.outputs[one.output][0]
-        self.writer.store(one.output, index, self.values[one.node], dtype)
-
-
-def operands_of(node: Node) -> tuple[int, ...]:
-    """The nodes that a node needs."""
-    if isinstance(node, Apply):
-        return node.operands
-    if isinstance(node, Reduce):
-        return (node.operand,)
-    if isinstance(node, Load):
-        gathers = tuple([one for one, _ in node.gathers])
-        return gathers if node.guard is None else (*gathers, node.guard)
-    return ()
-
-
-class _Items(_Schedule):
-    """A kernel without reductions: a lane computes an item, or some neighbours."""
 
     def write(self) -> Geometry:
         """Write the kernel."""
@@ -276,40 +191,23 @@ def _is_contiguous(one: Load | Store) -> bool:
     return plain and one.strides[-1] == 1
 
 
-class _Loop(NamedTuple):
-    """A loop over the columns, for reductions or for what is stored."""
-
-    reductions: tuple[int, ...]
-    wanted: tuple[int, ...]
-
-
-class _Rows(_Schedule):
+class _Rows(Schedule[GroupWriter]):
     """A kernel with reductions: a team of lanes computes a row."""
 
     def __init__(self, writer: GroupWriter, kernel: Kernel, lanes: int) -> None:
-        super().__init__(writer, kernel, lanes)
+        super().__init__(writer, kernel)
         self.is_row_level = kernel.is_row_level
         columns, rows = kernel.column_count, kernel.row_count
-        self.columns_are_neighbours = self.neighbours()
+        self.columns_are_neighbours = columns_are_neighbours(kernel)
         if self.columns_are_neighbours:
             self.team = min(_power_of_two(-(-columns // _COLUMNS_PER_LANE)), lanes)
             together = min(lanes, _GROUP_LANES) // self.team
         else:
-            self.team = min(_power_of_two(-(-columns // _STEPS_PER_LANE)), lanes // _WARP)
-            together = _WARP
+            together = min(_WARP, lanes)
+            self.team = min(_power_of_two(-(-columns // _STEPS_PER_LANE)), lanes // together)
         self.rows_together = min(max(together, 1), _power_of_two(rows))
         self.steps = -(-columns // self.team)
         self.shared: dict[tuple[DType, int], Any] = {}
-
-    def neighbours(self) -> bool:
-        """Whether more is contiguous along the columns than along the rows."""
-        rows = columns = 0
-        split = self.kernel.rows
-        for node, is_row_level in zip(self.kernel.body, self.is_row_level, strict=True):
-            if isinstance(node, Load) and not is_row_level:
-                columns += node.strides[-1] == 1
-                rows += split > 0 and node.strides[split - 1] == 1
-        return columns > rows
 
     def write(self) -> Geometry:
         """Write the kernel."""
@@ -327,8 +225,10 @@ class _Rows(_Schedule):
         self.row = writer.add(start, row)
         inside = writer.minimum(self.row, writer.integer(kernel.row_count - 1))
         self.rows = self.spread(inside, range(kernel.rows))
-        loops = self.loops()
-        kept, first = self.kept(loops)
+        loops = loops_of(kernel)
+        kept, first = kept_of(kernel, loops)
+        if self.steps * len(kept) > _KEPT_VALUES:
+            kept = []
         arrays = {number: writer.array(self.steps, kernel.body[number].dtype) for number in kept}
         for count, loop in enumerate(loops):
             ready = {one: arrays[one] for one in kept if first[one] < count}
@@ -337,42 +237,7 @@ class _Rows(_Schedule):
         self.store_rows()
         return Geometry(-(-kernel.row_count // self.rows_together), lanes)
 
-    def loops(self) -> list[_Loop]:
-        """The loops over the columns; each needs what the reductions before gave."""
-        body = self.kernel.body
-        phases: list[int] = []
-        found: dict[int, list[int]] = {}
-        for number, node in enumerate(body):
-            phase = max([phases[one] for one in operands_of(node)], default=0)
-            if isinstance(node, Reduce):
-                found.setdefault(phase, []).append(number)
-                phase += 1
-            phases.append(phase)
-        loops = [
-            _Loop(tuple(numbers), tuple([operands_of(body[one])[0] for one in numbers]))
-            for _, numbers in sorted(found.items())
-        ]
-        stored = [one.node for one in self.kernel.stores if not self.is_row_level[one.node]]
-        return [*loops, _Loop((), tuple(stored))] if stored else loops
-
-    def kept(self, loops: list[_Loop]) -> tuple[list[int], dict[int, int]]:
-        """Nodes whose values stay in registers; the first loop that computes each node."""
-        first: dict[int, int] = {}
-        kept: set[int] = set()
-        for count, loop in enumerate(loops):
-            left = list(loop.wanted)
-            while left:
-                number = left.pop()
-                if self.is_row_level[number]:
-                    continue
-                if first.setdefault(number, count) < count:
-                    kept.add(number)
-                else:
-                    left += operands_of(self.kernel.body[number])
-        fits = self.steps * len(kept) <= _KEPT_VALUES
-        return (sorted(kept) if fits else []), first
-
-    def write_loop(self, loop: _Loop, ready: dict[int, Any], made: dict[int, Any]) -> None:
+    def write_loop(self, loop: Loop, ready: dict[int, Any], made: dict[int, Any]) -> None:
         """Write a loop over the columns, and combine what the lanes of a team found."""
         kernel, writer = self.kernel, self.writer
         with self.nested():
@@ -380,10 +245,10 @@ class _Rows(_Schedule):
             needed = self.needed(loop.wanted)
         wanted = [one for one in needed if self.is_row_level[one]]
         self.compute(wanted, self.rows)
-        variables = []
-        for number in loop.reductions:
-            neutral, dtype = _neutral(self.reduction(number))
-            variables.append(writer.variable(writer.literal(neutral, dtype), dtype))
+        variables = [
+            writer.variable(self.neutral(number), kernel.body[number].dtype)
+            for number in loop.reductions
+        ]
         columns = self.columns(is_unrolled=bool(ready or made))
         with self.valid_rows(), columns as (step, column), self.nested():
             for one, array in ready.items():
@@ -399,7 +264,7 @@ class _Rows(_Schedule):
                 writer.set(variable, total)
             if not loop.reductions:
                 for stored in kernel.stores:
-                    if not self.is_row_level[stored.node]:
+                    if not kernel.is_of_rows(stored):
                         self.store(stored, indices)
         totals = [writer.get(variable) for variable in variables]
         self.values.update(zip(loop.reductions, self.of_team(loop.reductions, totals), strict=True))
@@ -429,19 +294,6 @@ class _Rows(_Schedule):
                     yield step, column
             else:
                 yield step, column
-
-    def combined(self, number: int, x: Value, y: Value) -> Value:
-        """Two values of a reduction as one."""
-        node = self.reduction(number)
-        names = _MASKS if node.dtype.is_bool else _FUNCTIONS
-        return self.writer.apply(names[node.kind], (x, y), node.dtype, node.dtype)
-
-    def reduction(self, number: int) -> Reduce:
-        """A node that is a reduction."""
-        node = self.kernel.body[number]
-        if not isinstance(node, Reduce):
-            raise TypeError(f"{node} is no reduction")
-        return node
 
     def of_team(self, numbers: Sequence[int], values: list[Value]) -> list[Value]:
         """The values of all lanes of a team combined, in each of them."""
@@ -485,7 +337,7 @@ class _Rows(_Schedule):
     def store_rows(self) -> None:
         """Write the values of rows, by the first lane of each team."""
         writer = self.writer
-        stores = [one for one in self.kernel.stores if self.is_row_level[one.node]]
+        stores = [one for one in self.kernel.stores if self.kernel.is_of_rows(one)]
         if not stores:
             return
         self.compute([one.node for one in stores], self.rows)
@@ -494,25 +346,6 @@ class _Rows(_Schedule):
         with self.valid_rows(), writer.when(writer.less(self.member, writer.integer(1))):
             for one in stores:
                 self.store(one, self.rows)
-
-
-_FUNCTIONS: Final = {"sum": "add", "product": "multiply", "max": "maximum", "min": "minimum"}
-_MASKS: Final = {"max": "bitwise_or", "min": "bitwise_and"}
-
-
-def _neutral(node: Reduce) -> tuple[bool | int | float, DType]:
-    """What changes no other value of a reduction, and its dtype."""
-    kind, _, dtype = node
-    if kind in {"sum", "product"}:
-        return int(kind == "product"), dtype
-    if dtype.is_bool:
-        return kind == "min", dtype
-    if dtype.is_float:
-        return (-math.inf if kind == "max" else math.inf), dtype
-    bits = 8 * dtype.itemsize - (dtype.kind is Kind.INT)
-    if kind == "min":
-        return (1 << bits) - 1, dtype
-    return (-(1 << bits) if dtype.kind is Kind.INT else 0), dtype
 
 
 def _power_of_two(n: int) -> int:

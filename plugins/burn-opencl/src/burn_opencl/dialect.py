@@ -12,6 +12,7 @@ from burn.plugin_api import (
     collapsed,
     float64,
     needs_wide_indices,
+    write_chunks,
     write_groups,
 )
 from burn_opencl.programs import text_of
@@ -97,7 +98,7 @@ class OpenClDialect:
     Parameters
     ----------
     lanes : int
-        Lanes of a group at most.
+        Lanes of a group at most; with 1 an item computes many elements, as suits a CPU.
     has_fp64 : bool
         Whether the device computes in float64.
     is_cpu : bool
@@ -121,5 +122,8 @@ class OpenClDialect:
         """OpenCL C of a kernel."""
         small = collapsed(kernel)
         writer = self._writer(small, wide=needs_wide_indices(small))
-        groups, lanes = write_groups(writer, small, self.lanes)
+        if self.lanes == 1:
+            groups, lanes = write_chunks(writer, small)
+        else:
+            groups, lanes = write_groups(writer, small, self.lanes)
         return Code(kernel, self._preamble + writer.text(_ENTRY, lanes), _ENTRY, groups, lanes)

@@ -26,7 +26,7 @@ class GeneratedOps(OpenClOps):
     def dialect(self) -> OpenClDialect:
         """OpenCL C for the work groups of the device."""
         runtime = self.launcher.runtime
-        lanes = min(GPU_GROUP_ITEMS, runtime.max_items)
+        lanes = 1 if runtime.is_cpu else min(GPU_GROUP_ITEMS, runtime.max_items)
         return OpenClDialect(lanes, has_fp64=runtime.has_fp64, is_cpu=runtime.is_cpu)
 
     def load_kernel(self, code: Code, shapes: tuple[Shape, ...]) -> Callable[..., Any]:
