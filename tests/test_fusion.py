@@ -158,6 +158,14 @@ def test_a_product_does_not_compute_its_operands_again_for_each_element():
     assert [names(one) for one in kernels(plan)] == [["add", "multiply"], ["matmul"]]
 
 
+def test_a_product_of_one_column_is_no_reduction():
+    plan = plan_and_compare(
+        lambda x, w: (x @ w, burn.sum(x @ w, axis=0)), array(16, 1), array(1, 8)
+    )
+    assert not called(plan)
+    plan_and_compare(lambda x: burn.sum(burn.sum(x, axis=1) * 2.0, axis=0), array(16, 1))
+
+
 # Views.
 
 
@@ -566,3 +574,28 @@ def test_the_work_is_linear_in_the_number_of_operations(count, monkeypatch):
     monkeypatch.setattr(fusion, "join", counted)
     planned(parsed("\n".join(lines)), target())
     assert tries <= 8 * count
+
+
+def test_kernels_are_events_of_a_profile():
+    x = burn.asarray(array(4, 8))
+    plan = plan_of(trace(lambda x: softmax(x) @ softmax(x).T, x), target(max_product=0))
+    straight = Straight(plan, TABLE, load_reference)
+    with burn.profile() as profile:
+        straight(array(4, 8))
+    straight(array(4, 8))
+    assert [event.describe() for event in profile.events] == [
+        "kernel of max, subtract, exp, sum, divide(float32[4, 8])",
+        "permute(float32[4, 8], axes=(1, 0))",
+        "matmul(float32[4, 8], float32[8, 4])",
+    ]
+
+
+def test_an_error_names_the_operation_of_a_call():
+    plan = plan_of(
+        trace(
+            lambda w, i: burn.take(w * 2.0, i, axis=0), burn.asarray(array(7, 4)), burn.asarray([1])
+        ),
+        target(checks=False),
+    )
+    with pytest.raises(burn.errors.OutOfRangeError, match=r"gather.* at .*test_fusion.py:\d+"):
+        run(plan, array(7, 4), np.array([7]))

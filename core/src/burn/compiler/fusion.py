@@ -297,7 +297,7 @@ class _Planner:
         for group in self._candidates(task):
             if join(task, group, value):
                 return True
-        group = Group(len(self.steps), task.count, has_tensor=task.work is not Work.PRODUCT)
+        group = Group(len(self.steps), task.count, has_tensor=not task.is_product)
         if not join(task, group, value) and not join(task, group, value, again=False):
             return False
         self.steps.append(group)
@@ -305,7 +305,7 @@ class _Planner:
 
     def _candidates(self, task: Task) -> Iterator[Group]:
         """Groups that an operation may join, the latest one first."""
-        if task.work is Work.PRODUCT:
+        if task.is_product:
             return
         makers: dict[int, Group] = {}
         values = {use.value.tensor.id: use.value for use in settled(task)}
@@ -342,7 +342,7 @@ class _Planner:
             (operand,) = operation.inputs
             assert isinstance(operand, TensorIr)  # of a reduction
             read: tuple[int, ...] = operand.shape  # type: ignore[assignment]  # see `rule`
-            reduced = reduction_map(read, tuple(operation.attributes["axis"]))
+            reduced = _reduced(read, tuple(operation.attributes["axis"]))
             return Task(operation, work, size(read), (self._use(operand, read),), reduced)
         dtype = operand_dtype(operation)
         uses = tuple(
@@ -375,7 +375,7 @@ class _Planner:
         length: int = first.shape[-1]  # type: ignore[assignment]  # see `rule`
         count = size(shape) * length
         domain = (*batch, rows, columns, length)
-        output = reduction_map(domain, (len(domain) - 1,))
+        output = _reduced(domain, (len(domain) - 1,))
         left = _moved(first, (*batch, rows, length), domain, (-3, -1))
         right = _moved(second, (*batch, length, columns), domain, (-1, -2))
         uses = (self._use_by(first, left), self._use_by(second, right))
@@ -445,7 +445,7 @@ class _Planner:
         value, map = self.refs[x.id]
         if shape[axis] == 1 and not value.in_memory and value.group is not None:
             uses = (self._use(indices, read), Along(_along(read, axis)), self._use(x, read))
-            reduced = reduction_map(read, (axis,))
+            reduced = _reduced(read, (axis,))
             return Task(operation, Work.PICK, math.prod(read), uses, reduced)
         if not _has_strides(map, x):
             self._copy(x)
@@ -572,6 +572,12 @@ class _Planner:
             or definition.__module__ in _RAISING
             or any(one.role is Role.GRAPH for one in definition.attributes.values())
         )
+
+
+def _reduced(shape: tuple[int, ...], axes: tuple[int, ...]) -> IndexMap | None:
+    """From the elements of a shape to those of a reduction; None if the axes have length 1."""
+    map = reduction_map(shape, axes)
+    return map if zeros(map) else None
 
 
 def _moved(

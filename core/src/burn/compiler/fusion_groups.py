@@ -160,12 +160,15 @@ class Recipe:
         What it computes with.
     map : IndexMap
         From the domain of the group to the elements of the operation.
+    reduces : bool
+        Whether it is the reduction over all columns of the group.
     """
 
     operation: OperationIr
     work: Work
     operands: tuple[Operand, ...]
     map: IndexMap
+    reduces: bool = False
 
 
 Operand: TypeAlias = Number | Along | Member | Read | Recipe
@@ -186,7 +189,8 @@ class Task:
     uses : tuple of Use, Number or Along
         Its operands, in order.
     reduced : IndexMap or None
-        From the elements that it reads to those of its output, if it is a reduction.
+        From the elements that it reads to those of its output, if it is a reduction of several
+        elements.
     cost : int
         Cost of an element, in additions.
     """
@@ -197,6 +201,11 @@ class Task:
     uses: tuple[Use | Number | Along, ...]
     reduced: IndexMap | None = None
     cost: int = 1
+
+    @property
+    def is_product(self) -> bool:
+        """Whether it is a sum of products: no tensor has its domain."""
+        return self.work is Work.PRODUCT and self.reduced is not None
 
 
 @dataclass(slots=True, eq=False)
@@ -349,7 +358,7 @@ class _Attempt:
         self.reads: dict[int, Value] = {}
         self.maps: list[IndexMap] = [map]
         self.may_repeat = again
-        self.limit = 1 if task.work is Work.PRODUCT else _CHEAP
+        self.limit = 1 if task.is_product else _CHEAP
         self.reads_rows = False
 
     def join(self, value: Value) -> bool:
@@ -361,10 +370,9 @@ class _Attempt:
             if of_rows is None or zeros(self.map):
                 return False
             out = of_rows
-            if zeros(out):
-                if columns is not None and zeros(out) != columns:
-                    return False
-                columns = zeros(out)
+            if columns is not None and zeros(out) != columns:
+                return False
+            columns = zeros(out)
         elif zeros(self.map) not in {(), columns}:
             return False
         operands = []
@@ -389,7 +397,8 @@ class _Attempt:
             read.in_memory = True
         value.position, value.group, value.map = group.position, group, out
         value.task = task
-        value.recipe = Recipe(task.operation, task.work, tuple(operands), self.map)
+        reduces = task.reduced is not None
+        value.recipe = Recipe(task.operation, task.work, tuple(operands), self.map, reduces)
         estimate(value, task)
         return True
 

@@ -315,8 +315,8 @@ class _Builder:
         return self._cast(self._reduced(REDUCTIONS[name], node, recipe), dtype)
 
     def _reduced(self, kind: Any, node: int, recipe: Recipe) -> int:
-        """A reduction over all columns, if there are any."""
-        if self.rows == len(self.space):
+        """A reduction over all columns, unless the operation reduces single elements."""
+        if not recipe.reduces:
             return node
         return self.nodes.add(Reduce(kind, node, self.nodes.body[node].dtype))
 

@@ -101,11 +101,16 @@ class KernelCall(NamedTuple):
         """The line of the user's program of the first operation."""
         return self.operations[0].source
 
-    def describe(self) -> str:
-        """The operations as in a message: ``kernel of exp, sum at train.py:12``."""
+    @property
+    def name(self) -> str:
+        """The operations as in a profile: ``kernel of exp, sum``."""
         names = [one.name for one in self.operations]
         more = f" and {len(names) - 6} more" if len(names) > 6 else ""
-        return f"kernel of {', '.join(names[:6])}{more}" + (self.source and f" at {self.source}")
+        return f"kernel of {', '.join(names[:6])}{more}"
+
+    def describe(self) -> str:
+        """The operations as in a message: ``kernel of exp, sum at train.py:12``."""
+        return f"{self.name} at {self.source}" if self.source else self.name
 
 
 Step: TypeAlias = OperationIr | KernelCall

@@ -11,6 +11,7 @@ from burn.compiler.explain import explained
 from burn.compiler.plan import Check, KernelCall, Plan
 from burn.ir import HostNumber
 from burn.ir.execution import Execution
+from burn.ops import observing
 
 if TYPE_CHECKING:
     from burn.ops import OpTable
@@ -58,7 +59,10 @@ class Straight(Execution):
         ended = self._ends[index]
         if not isinstance(step, KernelCall):
             return self._call_line(step, index, ended)
-        self._names[f"k{index}"] = self._load(step)
+        launch = self._load(step)
+        if self.table.is_observed and observing.is_observing():
+            launch = self._reporting(step, launch)
+        self._names[f"k{index}"] = launch
         inputs = [f"t{one.id}" for one in step.inputs]
         numbers = [
             self._numbers[one.text] if isinstance(one, HostNumber) else repr(one)
@@ -73,6 +77,17 @@ class Straight(Execution):
             self._names[f"c{index}_{number}"] = functools.partial(self._check, check)
             checks += f"; c{index}_{number}({outputs[check.output]})"
         return f"{', '.join(outputs)}, = k{index}({arguments}){checks}{end}"
+
+    def _reporting(self, step: KernelCall, launch: Callable[..., Any]) -> Callable[..., Any]:
+        """A launch that reports to observers, as a call of an op does."""
+
+        def run(inputs: Any, numbers: Any, out: Any) -> Any:
+            report = observing.reporting(
+                self.table, step.name, lambda *inputs: launch(inputs, numbers, out)
+            )
+            return report(*inputs)
+
+        return run
 
     def _check(self, check: Check, found: Any) -> None:
         """Raise if indices are out of range."""
