@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
 from burn.aliases import Shape
-from burn.dtype import DType
+from burn.dtype import DType, bool_, float32
 from burn.kernels.kernel import Apply, Index, Kernel, Literal, Load, Node, Reduce, Scalar, Store
 from burn.kernels.layout import collapsed
 from burn.kernels.writer import Value, Writer
@@ -163,7 +163,7 @@ class Serial:
         loads = [node for node in kernel.body if isinstance(node, Load)]
 
         def cost(axis: int) -> float:
-            stores = [s for s in kernel.stores if axis < kernel.rows or not _once(kernel, s)]
+            stores = [s for s in kernel.stores if axis < kernel.rows or not kernel.is_of_rows(s)]
             bad = sum(load.strides[axis] not in {0, 1} for load in loads)
             bad += sum(store.strides[axis] != 1 for store in stores)
             return (1 + 3 * bad) / self._filled(axis)
@@ -177,7 +177,10 @@ class Serial:
         They share a load. Where an output overwrites an input no row may be computed twice.
         """
         kernel = self.kernel
-        if not others or not self.reduces or kernel.overwrites or self.vector is None:
+        passes = max([self.phases[store.node] for store in kernel.stores], default=0)
+        if not others or passes != 1 or kernel.overwrites or self.vector is None:
+            return None, 1
+        if not all(kernel.is_of_rows(store) for store in kernel.stores):
             return None, 1
         axis, levels = others[-1], kernel.is_row_level
         loads = [
@@ -214,7 +217,7 @@ class _Statements:
         self._scopes: list[dict[tuple[int, tuple[int, ...]], Value]] = []
         self._arrays: dict[tuple[int, tuple[int, ...]], Any] = {}
         self._columns = list(range(kernel.rows, len(kernel.space)))
-        stored = [store for store in kernel.stores if not _once(kernel, store)]
+        stored = [store for store in kernel.stores if not kernel.is_of_rows(store)]
         phases = {schedule.phases[store.node] for store in stored}
         phases |= {schedule.phases[self._operand(one)] for one in schedule.reduces}
         last = max(phases, default=0)
@@ -360,7 +363,7 @@ class _Statements:
                     self._phase = phase
                     self._pass(points, *self._passes[phase])
             for store in self._kernel.stores:
-                if _once(self._kernel, store):
+                if self._kernel.is_of_rows(store):
                     for point in points:
                         self._store(store, point)
 
@@ -561,8 +564,31 @@ class _Statements:
             case Apply():
                 values = tuple([self._value(one, point) for one in node.operands])
                 of = self._body[node.operands[-1]].dtype
+                if node.function == "divide" and self._levels[node.operands[1]] > self._levels[number]:
+                    return self._quotient(*values, node.dtype)
                 return writer.apply(node.function, values, node.dtype, of)
         raise AssertionError(node)
+
+    def _quotient(self, x: Value, divisor: Value, dtype: DType) -> Value:
+        """A quotient by what each row has once: a product with its inverse.
+
+        The divisor is scaled where it is so small or large that its inverse is no normal number.
+        """
+
+        def apply(function: str, *operands: Value) -> Value:
+            gives_bool = function in {"less", "greater"}
+            return self._writer.apply(function, operands, bool_ if gives_bool else dtype, dtype)
+
+        def literal(exponent: int) -> Value:
+            return self._writer.literal(2.0**exponent, dtype)
+
+        dtype = dtype if dtype.itemsize >= 4 else float32
+        size = apply("abs", divisor)
+        small, large = apply("less", size, literal(-64)), apply("greater", size, literal(64))
+        scale = apply("where", large, literal(-64), literal(0))
+        scale = apply("where", small, literal(64), scale)
+        inverse = apply("divide", literal(0), apply("multiply", divisor, scale))
+        return apply("multiply", apply("multiply", x, scale), inverse)
 
     def _index(self, offset: int, strides: Sequence[int], point: _Point) -> Value:
         writer = self._writer
@@ -639,11 +665,6 @@ def strided_copy(shape: Shape, offset: int, strides: tuple[int, ...], dtype: DTy
     body, stores = (Load(0, offset, strides, dtype),), (Store(0, 0, 0, own),)
     outputs = ((dtype, math.prod(shape)),)
     return Kernel(shape, len(shape), (dtype,), (), outputs, body, stores)
-
-
-def _once(kernel: Kernel, store: Store) -> bool:
-    """Whether an output has one element for each row."""
-    return kernel.is_row_level[store.node] and not any(store.strides[kernel.rows :])
 
 
 def _chunks(length: int, lanes: int) -> list[_Chunk]:
