@@ -35,6 +35,7 @@ from burn_opencl.sorting import SortingOps
 from burn_opencl.staging import Uploads
 from burn_opencl.unfolding import UnfoldingOps
 from burn_opencl.usage import COMPUTED, usage_of
+from burn_opencl.writing import WritingOps
 
 if TYPE_CHECKING:
     from burn_opencl.runtime import System
@@ -166,6 +167,7 @@ class OpenClDevice(
     SoftmaxOps,
     SortingOps,
     UnfoldingOps,
+    WritingOps,
     ReductionOps,
     ScanOps,
     ElementwiseOps,

@@ -74,16 +74,19 @@ class LayoutOps(OpenClOps):
 
     def slice_assign(self, x: Buffer, value: Buffer | Scalar, *, slices: Slices) -> Buffer:
         """A copy, over part of which the value is written."""
-        launcher = self.launcher
-        if isinstance(value, Buffer) and value.dtype is not x.dtype:
-            raise TypeError(f"{value.dtype} into {x.dtype}")
         x.sliced(slices)  # refuses slices that exceed an axis
-        result = launcher.copied(x)
-        target = result.sliced(slices)
-        if isinstance(value, Buffer):
-            value.expanded(target.shape)
-        launcher.move("real", [value], target)
+        result = self.launcher.copied(x)
+        self.write_slice(result, value, slices=slices)
         return result
+
+    def write_slice(self, x: Buffer, value: Buffer | Scalar, *, slices: Slices) -> None:
+        """Writes to a view."""
+        target = x.sliced(slices)
+        if isinstance(value, Buffer):
+            if value.dtype is not x.dtype:
+                raise TypeError(f"{value.dtype} into {x.dtype}")
+            value.expanded(target.shape)  # refuses what does not broadcast
+        self.launcher.move("real", [value], target)
 
     def pad(
         self,
