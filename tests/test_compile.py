@@ -8,6 +8,7 @@ import math
 import multiprocessing
 import pickle
 import threading
+import time
 import warnings
 import weakref
 from collections import OrderedDict
@@ -478,6 +479,12 @@ def test_a_result_that_hides_tensors_is_an_error():
         burn.compile(lambda x: Hidden(x + 1.0))(tensor(1.0))
 
 
+def test_gradients_are_not_returned():
+    x = leaf(1.0, 2.0)
+    with pytest.raises(burn.TraceError, match="a part of its result that is no container"):
+        burn.compile(lambda: (x * x).sum().backward())()
+
+
 def test_a_list_or_dict_that_the_function_changes_is_an_error():
     def append(x, items):
         items.append(x + 1.0)
@@ -600,6 +607,30 @@ def test_other_threads_wait_for_a_trace():
         go_on.set()
         assert first.result(10.0).tolist() == [2.0]
         assert second.result(10.0).tolist() == [3.0]
+
+
+def test_a_call_waits_for_a_trace_of_another_thread():
+    weight = tensor(2.0)
+    started, go_on = threading.Event(), threading.Event()
+
+    def slow(x):
+        y = x * weight
+        started.set()
+        go_on.wait(10.0)
+        return y
+
+    step, counted = compiled(lambda x: x + weight)
+    step(tensor(1.0))
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(burn.ir.trace, slow, tensor(1.0))
+        started.wait(10.0)
+        second = pool.submit(step, tensor(1.0))
+        time.sleep(0.05)
+        assert not second.done()
+        go_on.set()
+        assert second.result(10.0).tolist() == [3.0]
+        assert first.result(10.0)(tensor(1.0)).tolist() == [2.0]
+    assert counted.count == 1
 
 
 def test_many_calls_leave_nothing_behind():

@@ -21,8 +21,9 @@ from burn.functions.common import dispatch
 from burn.generator import reserved_by
 from burn.ir import GraphIr, ScalarIr, TensorIr, with_last_uses
 from burn.transforms._arguments import is_tensor
+from burn.transforms._code import Code, Given
 from burn.transforms._results import Output, Results, rebound_of
-from burn.transforms._signature import Code, Given, Signature, state_of
+from burn.transforms._signature import Signature, state_of
 from burn.transforms._way_back import Backward, way_back
 from burn.transforms.tracing import Tracing, ir_of
 

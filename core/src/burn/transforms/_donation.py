@@ -14,7 +14,7 @@ from burn.functions.common import dispatch
 from burn.functions.views import has_views
 from burn.ir import Donation, GraphIr, OperationIr, ScalarIr
 from burn.ops import REGISTRY, Tag, observing
-from burn.transforms._signature import Code, Given
+from burn.transforms._code import Code, Given
 
 if TYPE_CHECKING:
     from burn.devices import Device

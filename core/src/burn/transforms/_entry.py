@@ -20,9 +20,9 @@ from burn.functions.views import has_views, rebind, root_of
 from burn.generator import reserve
 from burn.ir import Execution, GraphIr
 from burn.ops.quiet import is_busy
+from burn.transforms._code import Code, Given
 from burn.transforms._donation import Donors, with_donations
-from burn.transforms._signature import Code, Given
-from burn.transforms.compilation import Miss
+from burn.transforms.compilation import BUSY
 
 if TYPE_CHECKING:
     from burn.devices import TensorType
@@ -53,7 +53,8 @@ class Entry:
     Attributes
     ----------
     call : callable
-        From the arguments and the keywords to the result; a `Miss` for another call.
+        From the arguments and the keywords to the result; for another call to a
+        `burn.transforms.compilation.Miss`.
     described : dict of str to str
         The arguments, as a warning describes them.
     graph : GraphIr
@@ -82,7 +83,7 @@ class Entry:
             "recording": recording.get,
             "chosen": chosen,
             "counts": trace_counts,
-            "busy": Miss("another thread, which traces a function"),
+            "busy": BUSY,
         }
         checks, code.lines = code.lines, []
         code.lines.append("if counts[0]: return busy")

@@ -12,6 +12,7 @@ from burn.autodiff import AutodiffTensor, Node
 from burn.dispatch import DispatchTensor
 from burn.errors import TraceError
 from burn.router import Recorder, RouterTensor
+from burn.transforms._code import Code
 from burn.transforms.program import Calling
 
 __all__ = ["check_escapes", "name_of"]
@@ -79,7 +80,7 @@ def _name(holder: Any, kept: Any) -> str | None:
     """How a message names an object that refers to another one; None if that is to be named."""
     if isinstance(holder, dict):
         return _name_in_dict(holder, kept)
-    if isinstance(holder, Calling):
+    if isinstance(holder, (Calling, Code)):
         return "a part of its result that is no container"
     if isinstance(holder, types.CellType):
         return _name_of_cell(holder)

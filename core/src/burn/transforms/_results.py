@@ -12,8 +12,8 @@ from burn.functions.common import dispatch
 from burn.functions.views import root_of
 from burn.ir import ScalarIr
 from burn.transforms._arguments import is_tensor
+from burn.transforms._code import Code, Given, one_level
 from burn.transforms._constants import is_module_part
-from burn.transforms._signature import Code, Given, one_level
 from burn.tree import taken_apart, unflatten
 
 if TYPE_CHECKING:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,144 +13,17 @@ from burn.dispatch import meta_of
 from burn.functions.common import dispatch
 from burn.ir import ScalarIr
 from burn.transforms._arguments import is_tensor
+from burn.transforms._code import Code, Given, one_level
 from burn.transforms._constants import is_module_part, is_same
 from burn.transforms.compilation import Miss
 from burn.transforms.tracing import RuntimeNumber
-from burn.tree import Structure, taken_apart, unflatten
+from burn.tree import taken_apart, unflatten
 
 if TYPE_CHECKING:
-    from burn.devices import TensorType
     from burn.tensor.tensor import Tensor
     from burn.transforms._compiling import Compiling
 
-__all__ = ["Code", "Given", "Signature", "argument_of", "one_level", "state_of"]
-
-
-@dataclass(slots=True)
-class Given:
-    """A tensor that a program gets.
-
-    Attributes
-    ----------
-    name : str
-        How errors name it.
-    tensor_type : TensorType
-        That of the example.
-    variable : str
-        The name of the tensor in the generated function.
-    state : str
-        ``""`` of an untracked tensor, ``"leaf"``, or ``"tracked"`` if computed from leaves.
-    is_argument : bool
-        Whether it is passed.
-    tensor : Tensor or None
-        The example; None after the trace, as the two below.
-    stand_in : Tensor or None
-        What the function gets for it.
-    start : primitive or None
-        What that holds at first.
-    """
-
-    name: str
-    tensor_type: TensorType
-    variable: str
-    state: str
-    is_argument: bool
-    tensor: Any
-    stand_in: Any
-    start: Any
-
-    @property
-    def value(self) -> str:
-        """What the program gets of it, in the generated function."""
-        return f"{self.variable}.primitive" + (".primitive" if self.state else "")
-
-    def release(self) -> None:
-        """Let go of the tensors."""
-        self.tensor = self.stand_in = self.start = None
-
-
-class Code:
-    """Lines of a function, and the objects that they name.
-
-    Attributes
-    ----------
-    lines : list of str
-        The lines.
-    names : dict
-        The objects by their names.
-    """
-
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-        self.names: dict[str, Any] = {"is_same": is_same}
-        self._misses: dict[str, str] = {}
-        self._count = 0
-
-    def new(self, prefix: str) -> str:
-        """A name that is not used."""
-        self._count += 1
-        return f"{prefix}{self._count}"
-
-    def constant(self, value: Any, prefix: str = "k") -> str:
-        """The name of an object."""
-        name = self.new(prefix)
-        self.names[name] = value
-        return name
-
-    def unless(self, condition: str, what: str) -> None:
-        """Let the function miss, because something differs, unless a condition holds."""
-        name = self._misses.get(what)
-        if name is None:
-            name = self._misses[what] = self.constant(Miss(what), "m")
-        self.lines.append(f"if not ({condition}): return {name}")
-
-    def check_tensor(self, given: Given) -> None:
-        """Check a tensor as far as the primitive does not matter, and that.
-
-        An object never changes its shape, so that of a tensor from outside is no question.
-        """
-        x, variable = given.tensor, given.variable
-        device = x.tensor_type.device
-        kind = self.constant(x.tensor_type, "T")
-        what = f"the dtype or the device of {given.name}"
-        self.unless(f"{variable}.tensor_type is {kind}", what)
-        if device.layers:
-            self._check_tracked(given, self.constant(device.backend.tensor_type, "A"))
-        if given.is_argument:
-            self._check_shape(given)
-
-    def _check_tracked(self, given: Given, tracked: str) -> None:
-        primitive = f"{given.variable}.primitive"
-        what = f"whether {given.name} is a leaf"
-        if not given.state:
-            self.unless(f"{primitive}.__class__ is not {tracked}", what)
-            return
-        node = f"{primitive}.node"
-        is_leaf = "is" if given.state == "leaf" else "is not"
-        self.names["Leaf"] = Leaf
-        self.unless(f"{primitive}.__class__ is {tracked} and {node}.__class__ {is_leaf} Leaf", what)
-        if given.state == "tracked":
-            return
-        outside: Any = given.tensor.primitive
-        hooks = outside.node.hooks
-        condition = f"{node}.hooks is {self.constant(hooks, 'h')}"
-        if hooks is not None:
-            functions = self.constant(list(hooks.functions.values()))
-            condition += f" and [*{node}.hooks.functions.values()] == {functions}"
-        self.unless(condition, f"the hooks of {given.name}")
-
-    def _check_shape(self, given: Given) -> None:
-        outside: Any = given.tensor.primitive
-        shape = tuple(outside.shape)
-        found = f"{given.value}.shape"
-        if not outside.shape == shape:  # noqa: SIM201 — of any class
-            found = f"tuple({found})"
-        self.unless(f"{found} == {shape!r}", f"the shape of {given.name}")
-
-
-def one_level(kind: type, metadata: Any, count: int) -> Structure:
-    """The structure of a container with leaves alone."""
-    return Structure(kind, metadata, (Structure(None, None, ()),) * count)
+__all__ = ["Signature", "argument_of", "state_of"]
 
 
 class Signature:

@@ -12,7 +12,7 @@ from burn.transforms.tracing import Tracing, ir_of
 
 if TYPE_CHECKING:
     from burn.autodiff import Node
-    from burn.transforms._signature import Given
+    from burn.transforms._code import Given
 
 __all__ = ["Backward", "way_back"]
 

@@ -7,6 +7,7 @@ import inspect
 import os
 import sys
 import threading
+import time
 import types
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -23,14 +24,17 @@ from burn.tree import leaves
 if TYPE_CHECKING:
     from burn.ir import GraphIr
     from burn.ir.cost import GraphCost
+    from burn.transforms._code import Given
     from burn.transforms._compiling import Recorded
     from burn.transforms._entry import Entry
-    from burn.transforms._signature import Given
 
-__all__ = ["Compiled", "Miss", "compile"]
+__all__ = ["BUSY", "Compiled", "Miss", "compile"]
 
 _MAX_ENTRIES: Final = 64
 """Number of signatures for which a function is kept compiled."""
+
+_PAUSE: Final = 0.001
+"""Seconds between two looks whether another thread has traced its function."""
 
 _MANY: Final = 8
 """Number of compilations of one function after which a warning says what changes."""
@@ -176,18 +180,18 @@ class Compiled:
         """A call that is another one than the last."""
         if running_trace() is not None or transforms() or not isinstance(recording.get(), bool):
             return self._function(*args, **keywords)
-        for entry in self._entries:
-            result = entry.call(args, keywords)
-            if result.__class__ is not Miss:
-                self._use(entry)
-                return result
+        result = self._found(args, keywords)
+        if result.__class__ is not Miss:
+            return result
         if _is_off(args, keywords):
             return self._function(*args, **keywords)
         with _tracing:
-            for entry in list(self._entries):  # another thread may have compiled it meanwhile
-                result = entry.call(args, keywords)
-                if result.__class__ is not Miss:
-                    return result
+            result = self._found(args, keywords)  # another thread may have compiled it meanwhile
+            while result is BUSY:
+                time.sleep(_PAUSE)
+                result = self._found(args, keywords)
+            if result.__class__ is not Miss:
+                return result
             before = self._entries[0] if self._entries else None
             compiled = self._compiled(args, keywords)
             if compiled is None:
@@ -197,6 +201,17 @@ class Compiled:
         result = compiled.call(args, keywords)
         if result.__class__ is Miss:  # an argument that is not equal to itself
             return self._function(*args, **keywords)
+        return result
+
+    def _found(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        """The result of the program for a call; a Miss if there is none."""
+        result: Any = _NOT_COMPILED
+        for entry in list(self._entries):
+            result = entry.call(args, keywords)
+            if result.__class__ is not Miss:
+                self._use(entry)
+            if result.__class__ is not Miss or result is BUSY:
+                break
         return result
 
     def _use(self, entry: Entry) -> None:
@@ -373,6 +388,9 @@ def _nothing(args: Any, keywords: Any) -> Any:
 
 
 _NOT_COMPILED: Final = Miss("it is not compiled yet")
+
+BUSY: Final = Miss("another thread traces a function")
+"""What a generated function returns while tensors may show what a trace has for them."""
 
 
 def _is_off(args: Any, keywords: Any) -> bool:
