@@ -21,6 +21,7 @@ A program that cannot be captured, and one of few launches, runs its function at
 from __future__ import annotations
 
 import logging
+import weakref
 from collections.abc import Callable, Collection, Hashable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
@@ -167,6 +168,9 @@ class Replay:
         self._moving: tuple[int, ...] = ()
         self._keys: list[Hashable] | None = None
         """Of the fixed ones."""
+        self._ids: list[int] = []
+        """Of the objects that had these keys; empty if one of them is not alive any more."""
+        self._alive: list[weakref.ref[Any]] = []
         self._copies: list[Primitive] = []
         """The memory for each of the moving ones."""
         self._captures: list[_Capture] = []
@@ -177,14 +181,10 @@ class Replay:
         """Run the function on arguments, or launch what was captured."""
         recorder = self._recorder
         recorder.follow()
-        if not self._reason:
-            keys = recorder.keys([arguments[index] for index in self._fixed])
-            if self._keys is None:  # the first call
-                self._keys = keys
-            elif keys == self._keys or self._moved(arguments, self._keys, keys):
-                capture = self._free_capture(arguments)
-                if capture is not None:
-                    return self._launched(capture, arguments)
+        if not self._reason and self._is_known(arguments):
+            capture = self._free_capture(arguments)
+            if capture is not None:
+                return self._launched(capture, arguments)
         recorder.write((), ())
         return self._run(*arguments)
 
@@ -195,6 +195,22 @@ class Replay:
         if not self._captures:
             return "launched one by one at the first call, and captured at the second"
         return f"captured and launched at once; {len(self._moving)} inputs are copied before that"
+
+    def _is_known(self, arguments: Sequence[Any]) -> bool:
+        """Whether captures are of use: this is not the first call, and few inputs move."""
+        fixed = [arguments[index] for index in self._fixed]
+        ids = list(map(id, fixed))
+        if ids and ids == self._ids:
+            return True
+        keys, old = self._recorder.keys(fixed), self._keys
+        if old is None:
+            self._keys = keys
+            return False
+        if keys != old:
+            return self._moved(arguments, old, keys)
+        self._ids = ids
+        self._alive = [weakref.ref(one, lambda _: ids.clear()) for one in fixed]
+        return True
 
     def _moved(self, arguments: Sequence[Any], old: list[Hashable], keys: list[Hashable]) -> bool:
         """Copy inputs that turn out to move from now on; whether that pays."""

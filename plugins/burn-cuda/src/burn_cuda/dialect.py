@@ -18,8 +18,6 @@ from burn_cuda.kernels import C_TYPES, text
 
 __all__ = ["code_of"]
 
-_ENTRY: Final = "generated"
-
 Checks: TypeAlias = Mapping[int, tuple[int, int]]
 
 _LANES: Final = 256
@@ -112,7 +110,7 @@ class _Writer(CWriter):
         return super()._stored(value, dtype)
 
 
-def code_of(kernel: Kernel, checks: Checks) -> Code:
+def code_of(kernel: Kernel, checks: Checks, name: str) -> Code:
     """The text of a kernel, and its launch.
 
     Parameters
@@ -122,10 +120,12 @@ def code_of(kernel: Kernel, checks: Checks) -> Code:
     checks : dict
         The outputs that say whether indices are in range, with the number of the op and the length
         of the axis: instead of them the kernel gets the address of the flag.
+    name : str
+        Name of the kernel.
     """
     lanes = _ROW_LANES if kernel.rows < len(kernel.space) else _LANES
     small = collapsed(kernel)
     writer = _Writer(small, checks, wide=needs_wide_indices(small))
     groups, lanes = write_groups(writer, small, lanes)
-    source = writer.text(f"__launch_bounds__({lanes}) {_ENTRY}", lanes)
-    return Code(kernel, source, _ENTRY, groups, lanes)
+    source = writer.text(f"__launch_bounds__({lanes}) {name}", lanes)
+    return Code(kernel, source, name, groups, lanes)

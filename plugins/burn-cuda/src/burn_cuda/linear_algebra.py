@@ -6,9 +6,10 @@ import functools
 import math
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from burn.plugin_api import DType, Shape
+from burn.plugin_api import DType, Shape, float32
 from burn_cuda.base import Array, CudaOps
 from burn_cuda.kernels import c_type
+from burn_cuda.kernels.elementwise import Program
 from burn_cuda.launcher import broadcast
 
 if TYPE_CHECKING:
@@ -137,6 +138,12 @@ def write_product(launcher: Launcher, x1: Array, x2: Array, out: Array) -> None:
     )
 
 
+@functools.cache
+def _sum_program(dtype: DType) -> Program:
+    """A float32 and an element of a dtype of 16 bits, added and rounded to that."""
+    return Program("r0 = x0 + x1;", (float32, dtype), (False, False), (dtype,))
+
+
 class LinearAlgebraOps(CudaOps):
     """Matrix products."""
 
@@ -161,6 +168,38 @@ class LinearAlgebraOps(CudaOps):
             self._integers(x1, x2, out, batch)
         else:
             write_product(launcher, x1, x2, out)
+        return out
+
+    def linear(
+        self, x: Array, weight: Array, bias: Array | None, *, transposed: bool = False
+    ) -> Array:
+        """16-bit floats are multiplied as they are, and rounded when the bias has been added."""
+        launcher = self.launcher
+        dtype = launcher.dtypes[x.dtype]
+        fits = len(x.shape) > 1 and weight.dtype is x.dtype and dtype.is_float
+        if dtype.itemsize > 2 or not fits:
+            return self.ops.decomposed("linear", x, weight, bias, transposed=transposed)
+        matrix = weight.transpose() if transposed else weight
+        if bias is None:
+            return self.matmul(x, matrix)
+        rows = launcher.dense(x).reshape(math.prod(x.shape[:-1]), x.shape[-1])
+        plan = _plan(rows.shape, rows.strides, matrix.shape, matrix.strides, x.dtype.itemsize)
+        shape = (*x.shape[:-1], matrix.shape[1])
+        if plan is not None:
+            out = launcher.empty(shape, x.dtype)
+            if launcher.runtime.gemm(
+                rows,
+                matrix,
+                out,
+                plan.shape,
+                transposed=plan.transposed,
+                leading=plan.leading,
+                bias=launcher.dense(bias),
+            ):
+                return out
+        wide = launcher.empty(shape, float32.numpy)
+        write_product(launcher, rows, matrix, wide.reshape(rows.shape[0], shape[-1]))
+        (out,) = launcher.elementwise(_sum_program(dtype), (wide, bias))
         return out
 
     def _integers(self, x1: Array, x2: Array, out: Array, batch: Shape) -> None:

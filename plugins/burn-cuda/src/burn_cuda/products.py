@@ -32,10 +32,14 @@ _CANDIDATES: Final = 12
 _TIMED_RUNS: Final = 3
 _TRANSPOSE_FIRST: Final = 3
 _TRANSPOSE_SECOND: Final = 4
+_EPILOGUE: Final = 7
+_BIAS: Final = 8
 _BATCH_COUNT: Final = 5
 _BATCH_STRIDE: Final = 6
 _MAX_WORKSPACE: Final = 1
 """Attributes of descriptions of products, of matrices and of the search."""
+
+_EPILOGUE_BIAS: Final = 4
 
 
 class _Found(ctypes.Structure):
@@ -110,7 +114,7 @@ class Products:
         self,
         key: tuple[Any, ...],
         factors: tuple[int, int],
-        addresses: tuple[int, int, int],
+        addresses: tuple[int, ...],
     ) -> bool:
         """Compute a product; return whether the library took it.
 
@@ -121,7 +125,8 @@ class Products:
         factors : tuple of int
             Host addresses of the factors of the product and of the old result.
         addresses : tuple of int
-            Of the operands and the result, as of column-major matrices.
+            Of the operands and the result, as of column-major matrices, and of the vector that is
+            added to each column, if the key has one.
         """
         with self._lock:
             if key not in self._known:
@@ -133,7 +138,7 @@ class Products:
             return True
 
     def _chosen(
-        self, key: tuple[Any, ...], factors: tuple[int, int], addresses: tuple[int, int, int]
+        self, key: tuple[Any, ...], factors: tuple[int, int], addresses: tuple[int, ...]
     ) -> _Product | None:
         """The description of a product, with the algorithm that takes the least time."""
         try:
@@ -184,11 +189,13 @@ class Products:
         product: _Product,
         found: _Found,
         factors: tuple[int, int],
-        addresses: tuple[int, int, int],
+        addresses: tuple[int, ...],
     ) -> None:
         space = self._empty((found.workspace,), np.uint8) if found.workspace else None
         one, zero = factors
-        a, b, out = addresses
+        a, b, out, *bias = addresses
+        if bias:
+            _describe(product, _BIAS, ctypes.c_void_p(*bias))
         first, second, result = product.layouts
         pointer = ctypes.c_void_p
         _call(
@@ -211,6 +218,7 @@ def _described(
     leading: tuple[int, int],
     batch: int,
     strides: tuple[int, int, int],
+    has_bias: bool,
 ) -> _Product:
     """The description of a product of column-major matrices.
 
@@ -230,17 +238,15 @@ def _described(
         Number of products.
     strides : tuple of int
         Elements from one matrix to the next of each operand and of the result.
+    has_bias : bool
+        Whether a vector is added to each column before the result is rounded.
     """
     product = _Product()
     _call("cublasLtMatmulDescCreate", ctypes.byref(product.description), compute, scale)
-    for attribute, is_transposed in zip(
-        (_TRANSPOSE_FIRST, _TRANSPOSE_SECOND), transposed, strict=True
-    ):
-        value = ctypes.c_int32(int(is_transposed))
-        _call(
-            "cublasLtMatmulDescSetAttribute",
-            *(product.description, attribute, ctypes.byref(value), ctypes.sizeof(value)),
-        )
+    _describe(product, _TRANSPOSE_FIRST, ctypes.c_int32(int(transposed[0])))
+    _describe(product, _TRANSPOSE_SECOND, ctypes.c_int32(int(transposed[1])))
+    if has_bias:
+        _describe(product, _EPILOGUE, ctypes.c_int32(_EPILOGUE_BIAS))
     rows, columns, terms = shape
     sizes = (
         (kinds[0], (terms, rows) if transposed[0] else (rows, terms), leading[0]),
@@ -261,3 +267,11 @@ def _described(
                     *(layout, attribute, ctypes.byref(cell), ctypes.sizeof(cell)),
                 )
     return product
+
+
+def _describe(product: _Product, attribute: int, value: Any) -> None:
+    """Set an attribute of the description of a product."""
+    _call(
+        "cublasLtMatmulDescSetAttribute",
+        *(product.description, attribute, ctypes.byref(value), ctypes.sizeof(value)),
+    )

@@ -7,8 +7,6 @@ import struct
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
-
 from burn.plugin_api import (
     REGISTRY,
     Check,
@@ -31,6 +29,7 @@ from burn.plugin_api import (
 )
 from burn_cuda.base import Array, CudaOps
 from burn_cuda.dialect import code_of
+from burn_cuda.lanes import Lanes, dependencies, made_bytes
 from burn_cuda.random import DrawnNumber
 from burn_cuda.recorder import CudaRecorder
 from burn_cuda.usage import STORED
@@ -54,12 +53,18 @@ kernels of this plugin: with what stands around them they read and write less.""
 _DRAWS: Final = frozenset({"random_bits", "random_uniform", "random_normal"})
 """Ops whose kernels read the state of the generator from memory."""
 
-_STATE_WORDS: Final = 3
+_STATE: Final = struct.Struct("=qqq")
+"""The seed, and both halves of the offset."""
+
 _WARP: Final = 32
 _ROWS: Final = 264
 """Groups that keep a large GPU busy: two for each of its processors."""
 
 _LONG_COLUMNS: Final = 1024
+_MAX_NAME: Final = 60
+_MAX_KEPT_BYTES: Final = 256 << 20
+"""What the steps of a program make at most, if they are captured on several streams."""
+
 _ALIGNMENT: Final = 16
 """Bytes that the address of an operand of a generated kernel is a multiple of."""
 
@@ -94,8 +99,10 @@ class Program:
         def keeps(operation: OperationIr) -> bool:
             definition = REGISTRY[operation.name]
             is_step = operation.name.endswith("_step")
+            is_wide = operation.outputs[0].dtype.itemsize > 2
             return (
                 operation.name not in _GENERATED
+                and not (operation.name == "linear" and is_wide)
                 and not is_step
                 and not definition.tags & Tag.ELEMENTWISE
                 and table.origin(definition) == "native"
@@ -114,7 +121,7 @@ class Program:
         self.plan = planned(parts, target)
         self._texts: dict[str, str] = {}
         self._draws = self._reads_draws()
-        self._state = _STATE_WORDS if self._draws else 0
+        self._state = _STATE.size // 8 if self._draws else 0
         calls = [one for one in self.plan.steps if isinstance(one, KernelCall)]
         self._numbered: dict[int, tuple[int, int]] = {}
         """The number of each call of a kernel, and where its scalars are among the numbers."""
@@ -128,6 +135,7 @@ class Program:
         with backend.runtime.current():
             self._recorder = CudaRecorder(backend, self._state + len(numbers))
             self._straight = _Straight(self.plan, table, self._load)
+        self._waits = dependencies(self.plan) if made_bytes(self.plan) <= _MAX_KEPT_BYTES else None
         self._replay = Replay(
             self._run,
             self._recorder,
@@ -142,11 +150,9 @@ class Program:
         if not runtime.is_current():
             with runtime.current():
                 return self(*arguments)
-        words = self._packer.pack(*self._numbers(*arguments))
-        pending = np.frombuffer(words, np.int64)
+        pending = self._packer.pack(*self._numbers(*arguments))
         if self._draws:
-            state = np.array(philox_state(*arguments[-2:]), np.int64)
-            pending = np.concatenate([state, pending])
+            pending = _STATE.pack(*philox_state(*arguments[-2:])) + pending
             drawn = DrawnNumber(runtime.address(self._recorder.numbers))
             arguments = (*arguments[:-2], drawn, drawn)
         self._recorder.pending = pending
@@ -156,7 +162,15 @@ class Program:
         """Launch the kernels one by one."""
         with self._backend.runtime.tuned_products():
             draw = arguments[self._inputs :] or (0, 0)
-            return self._straight.run(arguments[: self._inputs], draw)
+            if self._waits is None or not self._backend.runtime.is_capturing:
+                return self._straight.run(arguments[: self._inputs], draw)
+            lanes = self._straight.lanes = Lanes(self._backend.runtime, self._waits)
+            try:
+                outputs = self._straight.run(arguments[: self._inputs], draw)
+                lanes.join()
+                return outputs
+            finally:
+                self._straight.lanes = None
 
     def describe(self, error: BaseException) -> str:
         """The operation that raised an error."""
@@ -204,9 +218,9 @@ class Program:
             one.output: (launcher.checked.number(one.operation.describe()), one.length)
             for one in call.checks
         }
-        code = code_of(call.kernel, checks)
         number, slot = self._numbered[id(call)]
-        self._texts[f"kernel{number}"] = code.text
+        code = code_of(call.kernel, checks, _name(call))
+        self._texts[f"{number} {code.entry}"] = code.text
         launch = runtime.compile(code.text, code.entry)
         grid, block = (code.groups,), (code.lanes,)
         numbers: tuple[int, ...] = ()
@@ -240,6 +254,21 @@ class Program:
 class _Straight(Straight):
     """A plan whose kernels report indices out of range in the flag of the device."""
 
+    lanes: Lanes | None = None
+
+    def _line(self, step: Any, index: int) -> str:
+        """A step, on a lane while the program is captured on several."""
+        line = super()._line(step, index)
+        name = f"k{index}" if isinstance(step, KernelCall) else f"f{index}"
+        self._names[name] = functools.partial(self._on_lane, index, self._names[name])
+        return line
+
+    def _on_lane(self, index: int, function: Callable[..., Any], *args: Any, **named: Any) -> Any:
+        lanes = self.lanes
+        if lanes is None:
+            return function(*args, **named)
+        return lanes.run(index, function, *args, **named)
+
     def _call_line(self, operation: OperationIr, index: int, last: set[int]) -> str:
         """A call, whose kernels report the number of the operation."""
         line = super()._call_line(operation, index, last)
@@ -251,6 +280,14 @@ class _Straight(Straight):
 
     def _check(self, check: Check, found: Any) -> None:
         """The kernel has reported; the host reads it later."""
+
+
+def _name(call: KernelCall) -> str:
+    """The name of a kernel, as profiles show it: what it computes, its rows and columns."""
+    names = dict.fromkeys([one.name for one in call.operations])
+    kernel = call.kernel
+    text = "_".join(names)[:_MAX_NAME]
+    return f"{text}_{kernel.row_count}x{kernel.column_count}"
 
 
 def _has_numbers(operation: OperationIr) -> bool:

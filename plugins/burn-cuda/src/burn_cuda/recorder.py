@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from burn_cuda.base import Array
 from burn_cuda.kernels import THREADS
-from burn_cuda.launcher import packed
+from burn_cuda.launcher import Packed, packed
 
 if TYPE_CHECKING:
     from burn_cuda.backend import CudaBackend
@@ -20,6 +21,9 @@ _MAX_WORDS: Final = 448
 """Words that a launch brings; its arguments have up to 4096 bytes on every GPU."""
 
 _MIN_WORDS: Final = 16
+_COPY: Final = struct.Struct("=qqq")
+"""Source, target and bytes of a copy."""
+
 _BYTES_PER_BLOCK: Final = 16 * THREADS
 _MAX_BLOCKS: Final = 256
 
@@ -38,7 +42,7 @@ class CudaRecorder:
     ----------
     numbers : array
         Where it reads them.
-    pending : array of int64
+    pending : bytes
         Those of the next run.
     """
 
@@ -46,9 +50,10 @@ class CudaRecorder:
         self._launcher = backend.launcher
         self._runtime = backend.runtime
         self.is_unused = backend.is_unused
-        self.capture_launches = backend.runtime.capture
         self.numbers: Array = backend.launcher.empty((count,), np.int64)
-        self.pending = np.zeros(0, np.int64)
+        self.pending = b""
+        self._address = backend.runtime.address(self.numbers)
+        self._kernels: dict[int, tuple[Any, memoryview, Packed]] = {}
         self._stream: Any = None
 
     def follow(self) -> None:
@@ -72,37 +77,43 @@ class CudaRecorder:
 
     def write(self, targets: Sequence[Array], sources: Sequence[Array]) -> None:
         """One kernel for all dense arrays and the numbers."""
-        if not (targets or len(self.pending)):
+        numbers, self.pending = self.pending, b""
+        if not (targets or numbers):
             return
         address, is_dense = self._runtime.address, self._launcher.is_dense
-        triples: list[tuple[int, int, int]] = []
+        copies, largest = b"", 1
         for target, source in zip(targets, sources, strict=True):
             if is_dense(source) and is_dense(target):
-                triples.append((address(source), address(target), int(target.nbytes)))
+                size = int(target.nbytes)
+                copies += _COPY.pack(address(source), address(target), size)
+                largest = max(largest, size)
             else:
                 self._launcher.write(target, source)
-        numbers, self.pending = self.pending, self.pending[:0]
-        start = 0
-        while start < len(numbers) or triples:
-            part = numbers[start : start + _MAX_WORDS]
-            room = (_MAX_WORDS - len(part)) // 3
-            self._refresh(part, start, triples[:room])
-            start, triples = start + len(part), triples[room:]
+        if len(numbers) + len(copies) <= 8 * _MAX_WORDS:
+            self._refresh(numbers, copies, largest)
+            return
+        for start in range(0, len(numbers), 8 * _MAX_WORDS):
+            self._refresh(numbers[start : start + 8 * _MAX_WORDS], b"", 1, start)
+        step = 8 * _MAX_WORDS // _COPY.size * _COPY.size
+        for start in range(0, len(copies), step):
+            self._refresh(b"", copies[start : start + step], largest)
 
-    def _refresh(
-        self, numbers: np.ndarray[Any, Any], start: int, copies: list[tuple[int, int, int]]
-    ) -> None:
+    def _refresh(self, numbers: bytes, copies: bytes, largest: int, start: int = 0) -> None:
         """Launch the kernel for so much as its arguments hold."""
-        count = len(numbers) + 3 * len(copies)
-        words = np.zeros(max(1 << (count - 1).bit_length(), _MIN_WORDS), np.int64)[:_MAX_WORDS]
-        words[: len(numbers)] = numbers
-        words[len(numbers) : count] = np.array(copies, np.int64).reshape(-1)
-        largest = max([size for *_, size in copies], default=1)
+        count, pairs, size = len(numbers) // 8, len(copies) // _COPY.size, len(numbers + copies)
+        kernel, words, argument = self._kernel(max(1 << (size - 1).bit_length(), 8 * _MIN_WORDS))
+        words[:size] = numbers + copies
         blocks = min(max(-(-largest // _BYTES_PER_BLOCK), 1), _MAX_BLOCKS)
-        launcher = self._launcher
-        kernel = launcher.kernel("refresh", "refresh.cu", WORDS=len(words))
-        where = self._runtime.address(self.numbers) + 8 * start
-        kernel((blocks, len(copies) + 1), (THREADS,), (packed(words), where, len(numbers)))
+        kernel((blocks, pairs + 1), (THREADS,), (argument, self._address + start, count))
+
+    def _kernel(self, size: int) -> tuple[Any, memoryview, Packed]:
+        """The kernel for so many bytes, and memory for them: a launch copies it."""
+        found = self._kernels.get(size)
+        if found is None:
+            values = np.zeros(min(size // 8, _MAX_WORDS), np.int64)
+            kernel = self._launcher.kernel("refresh", "refresh.cu", WORDS=len(values))
+            found = self._kernels[size] = kernel, values.data.cast("B"), packed(values)
+        return found
 
     def duplicate(self, x: Array) -> Array:
         """A dense copy."""
@@ -112,4 +123,4 @@ class CudaRecorder:
         self, run: Callable[..., tuple[Array, ...]], arguments: Sequence[Any]
     ) -> tuple[Callable[[], None], tuple[Array, ...]]:
         """A CUDA graph of what a function launches."""
-        return self.capture_launches(lambda: run(*arguments))
+        return self._runtime.capture(lambda: run(*arguments))

@@ -158,7 +158,7 @@ class Runtime:
         self._lock = threading.Lock()
         self._modules: dict[str, _Module] = {}
         self._uploads: list[tuple[Any, Pinned]] = []
-        self._tuning = threading.local()
+        self._thread = threading.local()
         self._peers: set[int] = set()
         with self.device:
             capability = self.device.compute_capability
@@ -373,11 +373,11 @@ class Runtime:
 
         The first product of its kind is timed, which waits for the device.
         """
-        self._tuning.is_on = True
+        self._thread.is_on = True
         try:
             yield
         finally:
-            self._tuning.is_on = False
+            self._thread.is_on = False
 
     @functools.cached_property
     def _products(self) -> Products:
@@ -396,6 +396,21 @@ class Runtime:
         """The current stream."""
         return cupy.cuda.get_current_stream()
 
+    @property
+    def is_capturing(self) -> bool:
+        """Whether this thread captures what it launches."""
+        return getattr(self._thread, "captures", False)
+
+    def other_streams(self, count: int) -> list[Any]:
+        """Streams that wait for no other one."""
+        return [cupy.cuda.Stream(non_blocking=True) for _ in range(count)]
+
+    def record(self) -> Any:
+        """An event after all that the current stream has been given."""
+        event = cupy.cuda.Event(disable_timing=True)
+        event.record(self.stream())
+        return event
+
     def capture(self, run: Callable[[], _Result]) -> tuple[Callable[[], None], _Result]:
         """Capture what a function launches on the current stream, and does not run.
 
@@ -407,12 +422,15 @@ class Runtime:
             pool, stream = memory.MemoryPool(), cupy.cuda.Stream(non_blocking=True)
             with cupy.cuda.using_allocator(pool.malloc), stream:
                 stream.begin_capture()
+                self._thread.captures = True
                 try:
                     result = run()
                 except BaseException:
                     with contextlib.suppress(runtime.CUDARuntimeError):
                         stream.end_capture()  # the error may have ended it
                     raise
+                finally:
+                    self._thread.captures = False
                 graph = stream.end_capture()
         return _Graph(graph, pool).launch, result
 
@@ -465,8 +483,9 @@ class Runtime:
         leading: tuple[int, int] | None = None,
         strides: tuple[int, int, int] = (0, 0, 0),
         batch: int = 1,
-    ) -> None:
-        """Matrix products of cuBLAS, of row-major matrices: ``out[i] = a[i] @ b[i]``.
+        bias: Array = None,
+    ) -> bool:
+        """Matrix products of cuBLAS, of row-major matrices: ``out[i] = a[i] @ b[i] + bias``.
 
         Parameters
         ----------
@@ -482,6 +501,13 @@ class Runtime:
             Elements from one matrix to the next in `a`, in `b` and in `out`.
         batch : int
             Number of products.
+        bias : array, optional
+            A dense vector of the dtype of `out`.
+
+        Returns
+        -------
+        bool
+            False if there is a bias, and no algorithm that adds it here.
         """
         rows, columns, terms = shape
         if leading is None:
@@ -495,16 +521,19 @@ class Runtime:
                 compute = _COMPUTE_FAST_TF32
         one, zero = factors
         # cuBLAS is column-major: it multiplies the transposed matrices in reverse order.
-        if getattr(self._tuning, "is_on", False) and self._products.run(
-            (
+        if getattr(self._thread, "is_on", False):
+            addresses = (b.data.ptr, a.data.ptr, out.data.ptr)
+            if bias is not None:
+                addresses = (*addresses, bias.data.ptr)
+            groups = (
                 (compute, _FACTOR_TYPES[kind], (kind, result)),
                 ((columns, rows, terms), transposed[::-1], leading[::-1]),
-                (batch, (strides[1], strides[0], strides[2])),
-            ),
-            factors,
-            (b.data.ptr, a.data.ptr, out.data.ptr),
-        ):
-            return
+                (batch, (strides[1], strides[0], strides[2]), bias is not None),
+            )
+            if self._products.run(groups, factors, addresses):
+                return True
+        if bias is not None:
+            return False
         handle = self.device.cublas_handle
         flags = (int(transposed[1]), int(transposed[0]), columns, rows, terms)
         right, left = (b.data.ptr, kind, leading[1]), (a.data.ptr, kind, leading[0])
@@ -512,7 +541,7 @@ class Runtime:
         ends = (compute, _DEFAULT_ALGORITHM)
         if batch == 1:
             cublas.gemmEx(handle, *flags, one, *right, *left, zero, *target, *ends)
-            return
+            return True
         a_step, b_step, out_step = strides
         cublas.gemmStridedBatchedEx(
             handle,
@@ -528,6 +557,7 @@ class Runtime:
             batch,
             *ends,
         )
+        return True
 
 
 def _cache_folder() -> Path:

@@ -54,6 +54,19 @@ def current_device():
     return getattr(_thread, "index", 0)
 
 
+class _Stream(contextlib.nullcontext):
+    """A stream; all are one."""
+
+    def __eq__(self, other):
+        return isinstance(other, _Stream)
+
+    def __hash__(self):
+        return 0
+
+    def wait_event(self, event):
+        assert event is not None
+
+
 class Runtime:
     """An emulated device.
 
@@ -75,7 +88,6 @@ class Runtime:
         self.sources = []
         self.recorded = None
         self.pool = None
-        self.captures = []
 
     @staticmethod
     def is_dense(x):
@@ -129,8 +141,18 @@ class Runtime:
             return ()
         return sys.getrefcount(x), sys.getrefcount(x.base)
 
+    @property
+    def is_capturing(self):
+        return self.recorded is not None
+
     def stream(self):
-        return 0
+        return _Stream()
+
+    def other_streams(self, count):
+        return [_Stream() for _ in range(count)]
+
+    def record(self):
+        return len(self.recorded)
 
     def tuned_products(self):
         return contextlib.nullcontext()
@@ -157,7 +179,6 @@ class Runtime:
             for one in recorded:
                 one()
 
-        self.captures.append(len(recorded))
         return launch, result
 
     def refuse(self):
@@ -244,8 +265,11 @@ class Runtime:
         leading=None,
         strides=(0, 0, 0),
         batch=1,
+        bias=None,
     ):
         self.check(a, b, out)
+        if bias is not None:
+            return False
         rows, columns, terms = shape
         if leading is None:
             leading = (rows if transposed[0] else terms, terms if transposed[1] else columns)
@@ -272,6 +296,7 @@ class Runtime:
                 target[...] = (left @ right).astype(out.dtype)
 
         self.perform(multiply)
+        return True
 
 
 def _at(address, shape, dtype):

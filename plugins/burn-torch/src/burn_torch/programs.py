@@ -45,18 +45,32 @@ class ProgramOps(TorchOps):
         return _Program(own, graph, device) if own.torch_device.type == "cuda" else None
 
 
+class _Execution(Execution):
+    """The ops of a program, of which steps of optimizers take tensors."""
+
+    def _call_line(self, operation: OperationIr, index: int, last: set[int]) -> str:
+        line = super()._call_line(operation, index, last)
+        if operation.name in _TAKE_TENSORS:  # without the requirements, see `_Program`
+            self._names[f"f{index}"] = getattr(self.table.backend, operation.name)
+        return line
+
+
 class _Program:
     """A program of one CUDA device."""
 
     def __init__(self, backend: TorchBackend, graph: GraphIr, device: DeviceId) -> None:
         self._inputs = len(graph.inputs)
-        self._execution = Execution(graph, resolve(backend, device))
+        self._execution = _Execution(graph, resolve(backend, device))
         self._donated = [one for one in graph.donated if one.output is not None]
         self._scalars = [
             number for number, one in enumerate(graph.inputs) if isinstance(one, ScalarIr)
         ]
         self._recorder = _Recorder(backend, len(self._scalars))
         operations = [one for one in graph.operations if not isinstance(one, Drop)]
+        self._positions = {
+            one.id: number for number, one in enumerate(graph.inputs) if isinstance(one, ScalarIr)
+        }
+        self._steps = [one for one in operations if one.name in _TAKE_TENSORS]
         launches = sum(not REGISTRY[one.name].tags & Tag.VIEW for one in operations)
         self._is_captured = all(map(_reads_tensors, operations))
         self._replay = Replay(
@@ -69,6 +83,8 @@ class _Program:
 
     def __call__(self, *arguments: Any) -> tuple[Tensor, ...]:
         """Run the program."""
+        for one in self._steps:
+            self._check(one, arguments)
         if self._is_captured and self._scalars:
             given = list(arguments)
             self._recorder.pending = [arguments[number] for number in self._scalars]
@@ -77,6 +93,18 @@ class _Program:
             arguments = tuple(given)
         with torch.cuda.device(self._recorder.device):
             return self._replay(*arguments)
+
+    def _check(self, operation: OperationIr, arguments: Sequence[Any]) -> None:
+        """Raise unless the numbers of a step are those that it requires."""
+        requires: Any = REGISTRY[operation.name].requires
+        requires(
+            **{
+                name: arguments[self._positions[one.id]] + one.plus
+                if isinstance(one, ScalarIr)
+                else one
+                for name, one in operation.attributes.items()
+            }
+        )
 
     def describe(self, error: BaseException) -> str:
         """The operation that raised an error."""
