@@ -16,13 +16,18 @@ from burn.ops.shapes import size
 
 __all__ = [
     "IndexMap",
+    "along_axis",
     "broadcast_map",
     "chain",
     "composed",
     "cuts",
+    "dense_strides",
+    "has_strides",
     "identity",
     "inverse",
+    "normal",
     "reduction_map",
+    "spans",
     "strides",
     "view_map",
     "without_repeats",
@@ -65,7 +70,7 @@ def identity(count: int) -> IndexMap:
     return normal(0, [(count, 1)])
 
 
-def _dense(shape: Sequence[int]) -> list[int]:
+def dense_strides(shape: Sequence[int]) -> list[int]:
     """The strides of a tensor in row-major order."""
     result, step = [], 1
     for length in reversed(shape):
@@ -74,12 +79,17 @@ def _dense(shape: Sequence[int]) -> list[int]:
     return result[::-1]
 
 
+def along_axis(shape: Sequence[int], axis: int) -> IndexMap:
+    """From the elements of a shape to the index along an axis."""
+    return normal(0, [(length, int(number == axis)) for number, length in enumerate(shape)])
+
+
 @functools.lru_cache(4096)
 def broadcast_map(shape: tuple[int, ...], target: tuple[int, ...]) -> IndexMap:
     """From the elements of `target` to those of a tensor of `shape` that broadcasts to it."""
     lead = len(target) - len(shape)
     steps = [0] * lead + [
-        0 if length == 1 else step for length, step in zip(shape, _dense(shape), strict=True)
+        0 if length == 1 else step for length, step in zip(shape, dense_strides(shape), strict=True)
     ]
     return normal(0, zip(target, steps, strict=True))
 
@@ -87,7 +97,7 @@ def broadcast_map(shape: tuple[int, ...], target: tuple[int, ...]) -> IndexMap:
 @functools.lru_cache(4096)
 def reduction_map(shape: tuple[int, ...], axes: tuple[int, ...]) -> IndexMap:
     """From the elements of an operand to those of its reduction over some axes."""
-    kept = _dense([1 if axis in axes else length for axis, length in enumerate(shape)])
+    kept = dense_strides([1 if axis in axes else length for axis, length in enumerate(shape)])
     return normal(
         0,
         [
@@ -102,12 +112,9 @@ def without_repeats(map: IndexMap) -> IndexMap:
     return normal(map.offset, [digit for digit in map.digits if digit[1]])
 
 
-def view_map(name: str, attributes: Any, shape: tuple[int, ...]) -> IndexMap | None:
-    """From the elements of the output of a view op to those of its operand of `shape`.
-
-    None if the op is none of those that are known here.
-    """
-    steps = _dense(shape)
+def view_map(name: str, attributes: Any, shape: tuple[int, ...]) -> IndexMap:
+    """From the elements of the output of a view op to those of its operand of `shape`."""
+    steps = dense_strides(shape)
     match name:
         case "reshape":
             return identity(size(shape))
@@ -116,8 +123,6 @@ def view_map(name: str, attributes: Any, shape: tuple[int, ...]) -> IndexMap | N
             return normal(0, [(shape[axis], steps[axis]) for axis in axes])
         case "expand":
             return broadcast_map(shape, tuple(attributes["shape"]))
-        case "slice":
-            slices = attributes["slices"]
         case "flip":
             axes = attributes["axes"]
             slices = [
@@ -130,7 +135,7 @@ def view_map(name: str, attributes: Any, shape: tuple[int, ...]) -> IndexMap | N
             digits[axis] = ((shape[axis] - width) // step + 1, steps[axis] * step)
             return normal(0, [*digits, (width, steps[axis])])
         case _:
-            return None
+            slices = attributes["slices"]
     offset = sum([one[0] * step for one, step in zip(slices, steps, strict=True)])
     digits = [(one[1], one[2] * step) for one, step in zip(slices, steps, strict=True)]
     return normal(offset, digits)
@@ -271,3 +276,13 @@ def strides(map: IndexMap, units: Sequence[tuple[int, int]]) -> list[int]:
         else:
             result.append(0)
     return result
+
+
+def spans(shape: Sequence[int]) -> list[tuple[int, int]]:
+    """Of each axis its length, and where the digit of its index begins."""
+    return list(zip(shape, dense_strides(shape), strict=True))
+
+
+def has_strides(map: IndexMap, shape: Sequence[int]) -> bool:
+    """Whether a view of a shape is an array with one stride for each axis."""
+    return set(dense_strides(shape)).issuperset(cuts(map))

@@ -4,21 +4,32 @@ from __future__ import annotations
 
 import enum
 import functools
-import math
 from typing import TYPE_CHECKING, Any, Final
 
 from burn.dtype import DType, Kind, bool_
-from burn.ir import HostNumber, OperationIr, ScalarIr, TensorIr
-from burn.ir._operands import tensors_among
+from burn.ir import HostNumber, OperationIr, ScalarIr, Status, TensorIr, tensors_among
 from burn.kernels.expressions import Expression, Nodes, expression
 from burn.kernels.kernel import Apply, Literal
-from burn.ops import REGISTRY, Tag
+from burn.ops import REGISTRY, Role, Tag
 from burn.ops.shapes import size
 
 if TYPE_CHECKING:
     from burn.compiler.plan import Target
 
-__all__ = ["REDUCTIONS", "Work", "cost_of", "expression_of", "number_for", "operand_dtype", "rule"]
+__all__ = [
+    "REDUCTIONS",
+    "Work",
+    "cost_of",
+    "expression_of",
+    "host_number",
+    "may_raise",
+    "number_for",
+    "operand_dtype",
+    "operands_of",
+    "read_only",
+    "rule",
+    "shape_of",
+]
 
 
 class Work(enum.Enum):
@@ -95,7 +106,8 @@ def rule(operation: OperationIr, target: Target) -> tuple[Work, str]:
         if Tag.ELEMENTWISE in REGISTRY[name].tags:
             return _elementwise(operation)
         return Work.CALL, "no kernel is generated for the op"
-    reason = _REASONS.get(work, lambda *_: "")(operation, target)
+    find = _REASONS.get(work)
+    reason = "" if find is None else find(operation, target)
     return (Work.CALL, reason) if reason else (work, "")
 
 
@@ -109,11 +121,9 @@ def _elementwise(operation: OperationIr) -> tuple[Work, str]:
 
 def _is_strange(operand: Any, dtype: DType) -> bool:
     """Whether an operand is a number that its dtype does not have: a fraction as an integer."""
-    if operand.__class__ not in {float, complex}:
-        return False
-    if operand.__class__ is complex:
-        return True
-    return dtype.kind not in Kind.FLOAT and not (math.isfinite(operand) and operand.is_integer())
+    if isinstance(operand, float) and not dtype.is_float:
+        return not operand.is_integer()  # an infinity and NaN are none
+    return isinstance(operand, complex)
 
 
 def _of_number(operation: OperationIr, target: Target) -> str:
@@ -137,17 +147,15 @@ def _of_parts(operation: OperationIr, target: Target) -> str:
 def _of_indices(operation: OperationIr, target: Target) -> str:
     if not target.checks:
         return "the device checks indices in its own op"
-    indices = operation.inputs[1]
-    assert isinstance(indices, TensorIr)  # an operand of both ops
+    indices = operands_of(operation)[1]
     if operation.name == "scatter_add" and indices.shape[operation.attributes["axis"]] != 1:
         return "several values may be added to one element"
     return ""
 
 
 def _of_product(operation: OperationIr, target: Target) -> str:
-    first, output = operation.inputs[0], operation.outputs[0]
-    assert isinstance(first, TensorIr)  # an operand of matmul is one
-    count = size(output.shape) * first.shape[-1]  # type: ignore[arg-type, operator]  # see `rule`
+    (first, _), output = operands_of(operation), operation.outputs[0]
+    count = size(shape_of(output)) * first.shape[-1]
     if count > target.max_product:
         return "it is a large matrix product"
     return "" if output.dtype.kind in Kind.NUMERIC else f"it is a product of {output.dtype}"
@@ -172,6 +180,36 @@ _REASONS: Final = {
     Work.GATHER: _of_indices,
     Work.ADD: _of_indices,
 }
+
+
+def shape_of(tensor: TensorIr) -> tuple[int, ...]:
+    """The shape of a tensor whose lengths are known, as those of all operands are."""
+    return tensor.shape  # type: ignore[return-value]  # see above
+
+
+def operands_of(operation: OperationIr) -> Any:
+    """The operands of an operation, which are what the signature of its op says."""
+    return operation.inputs
+
+
+def read_only(tensor: TensorIr) -> TensorIr:
+    """A tensor as what reads it names it."""
+    return tensor if tensor.status is Status.READ_ONLY else tensor._replace(status=Status.READ_ONLY)
+
+
+_RAISING: Final = frozenset(["burn.ops.decomposition", "burn.ops.eigenvalues", "burn.ops.inverse"])
+"""Modules of ops that may raise for values that are no indices, such as a singular matrix."""
+
+
+def may_raise(operation: OperationIr) -> bool:
+    """Whether a call may raise for values that are no indices."""
+    definition = REGISTRY[operation.name]
+    return (
+        Tag.DATA_DEPENDENT in definition.tags
+        or definition.host is not None
+        or definition.__module__ in _RAISING
+        or any(one.role is Role.GRAPH for one in definition.attributes.values())
+    )
 
 
 def operand_dtype(operation: OperationIr) -> DType:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import bisect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from burn.compiler.plan import KernelCall, Plan, Step
-from burn.ir import GraphIr, OperationIr, TensorIr
-from burn.ir._operands import tensors_among
+from burn.compiler.plan import KernelCall, Plan, Step, inputs_of
+from burn.ir import GraphIr, OperationIr, TensorIr, tensors_among
 from burn.kernels.kernel import Kernel, Load
 from burn.ops import REGISTRY, Tag
 from burn.ops.shapes import size
@@ -54,7 +53,7 @@ class _Sharing:
                 self._join(given, made)
         self.last: dict[int, int] = {}
         for index, step in enumerate(steps):
-            for tensor in (*_inputs(step), *step.outputs):
+            for tensor in (*inputs_of(step), *step.outputs):
                 self.last[self.root(tensor.id)] = index
         for tensor in graph.outputs:
             self.last[self.root(tensor.id)] = len(steps)
@@ -72,10 +71,6 @@ class _Sharing:
         a, b = self.root(a), self.root(b)
         if a != b:
             self.roots[b] = a
-
-
-def _inputs(step: Step) -> Iterable[TensorIr]:
-    return step.inputs if isinstance(step, KernelCall) else tensors_among(step.inputs)
 
 
 def _may_share(operation: OperationIr) -> list[tuple[int, int]]:

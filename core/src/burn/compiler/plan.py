@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from burn.dtype import DType
-from burn.ir import GraphIr, HostNumber, OperationIr, TensorIr
+from burn.ir import GraphIr, HostNumber, OperationIr, TensorIr, tensors_among
 from burn.kernels import Kernel
 
-__all__ = ["Check", "KernelCall", "Plan", "Step", "Target"]
+__all__ = ["Check", "KernelCall", "Plan", "Step", "Target", "inputs_of"]
 
 
 @dataclass(frozen=True)
@@ -114,6 +114,11 @@ class KernelCall(NamedTuple):
 
 
 Step: TypeAlias = OperationIr | KernelCall
+
+
+def inputs_of(step: Step) -> Iterable[TensorIr]:
+    """The tensors that a step reads."""
+    return step.inputs if isinstance(step, KernelCall) else tensors_among(step.inputs)
 
 
 @dataclass(frozen=True)
