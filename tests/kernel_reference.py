@@ -9,7 +9,7 @@ import numpy as np
 
 from burn.compiler import KernelCall
 from burn.dtype import DType
-from burn.kernels.kernel import Apply, Index, Kernel, Literal, Load, Reduce, Scalar
+from burn.kernels.kernel import Apply, Index, Kernel, Literal, Load, Node, Reduce, Scalar
 from kernel_functions import NUMPY
 
 
@@ -29,27 +29,7 @@ def run_kernel(
 
     with np.errstate(all="ignore"):
         for node in kernel.body:
-            if isinstance(node, Load):
-                index = address(node.offset, node.strides)
-                for one, stride in node.gathers:
-                    index = index + values[one].astype(np.int64) * stride
-                if node.guard is not None:
-                    index = np.where(values[node.guard], index, 0)
-                assert (index >= 0).all()
-                value = inputs[node.input][index]
-                if node.guard is not None:
-                    value = np.where(values[node.guard], value, np.zeros((), value.dtype))
-                values.append(value.astype(_held(node.dtype)))
-            elif isinstance(node, Index):
-                values.append(grid[node.axis].astype(node.dtype.numpy))
-            elif isinstance(node, Literal):
-                values.append(np.full(kernel.space, node.value, _held(node.dtype)))
-            elif isinstance(node, Scalar):
-                values.append(np.full(kernel.space, scalars[node.number], _held(node.dtype)))
-            elif isinstance(node, Apply):
-                values.append(_applied(node, [values[one] for one in node.operands]))
-            else:
-                values.append(_reduced(node, values[node.operand], columns))
+            values.append(_value(node, values, address, grid, inputs, scalars, columns))
     for store in kernel.stores:
         index = address(store.offset, store.strides)
         value = np.broadcast_to(values[store.node], kernel.space)
@@ -58,6 +38,43 @@ def run_kernel(
             index, value = index[first], value[first]
         assert len(np.unique(index)) == index.size
         out[store.output][index] = value.astype(kernel.outputs[store.output][0].numpy)
+
+
+def _value(
+    node: Node,
+    values: list[Any],
+    address: Any,
+    grid: Any,
+    inputs: Sequence[Any],
+    scalars: Sequence[float],
+    columns: tuple[int, ...],
+) -> Any:
+    """The values of a node, an array over the space."""
+    shape = grid.shape[1:]
+    match node:
+        case Load():
+            return _loaded(node, values, address(node.offset, node.strides), inputs[node.input])
+        case Index(axis, dtype):
+            return grid[axis].astype(dtype.numpy)
+        case Literal(value, dtype):
+            return np.full(shape, value, _held(dtype))
+        case Scalar(number, dtype):
+            return np.full(shape, scalars[number], _held(dtype))
+        case Apply():
+            return _applied(node, [values[one] for one in node.operands])
+    return _reduced(node, values[node.operand], columns)
+
+
+def _loaded(node: Load, values: list[Any], index: Any, given: Any) -> Any:
+    for one, stride in node.gathers:
+        index = index + values[one].astype(np.int64) * stride
+    if node.guard is None:
+        assert (index >= 0).all()
+        return given[index].astype(_held(node.dtype))
+    index = np.where(values[node.guard], index, 0)
+    assert (index >= 0).all()
+    value = np.where(values[node.guard], given[index], np.zeros((), given.dtype))
+    return value.astype(_held(node.dtype))
 
 
 def _held(dtype: DType) -> Any:

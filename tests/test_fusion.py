@@ -6,11 +6,10 @@ import pytest
 import burn
 from burn.compiler import KernelCall, Straight, Target, fuses, fusion, lowered, planned
 from burn.compiler.memory import arena
-from burn.dtype import DType, float32, int64
+from burn.dtype import DType, float32
 from burn.ir import Donation, GraphIr, trace
 from burn.kernels import Load
 from burn.nn import functional as F
-from burn.tensor_data import TensorData
 from ir_graphs import calls, dtype_for, sample_graph
 from kernel_reference import load_reference
 
@@ -421,7 +420,7 @@ def test_donated_inputs_become_outputs():
     "use",
     [
         "%3: float32[4, 4] = multiply(%2, %1)\n%4: float32[4, 4] = add(%3, %0)",  # read later
-        "%3: float32[4, 4] = permute(%0, axes=(1, 0))\n%4: float32[4, 4] = add(%2, %3)",  # elsewhere
+        "%3: float32[4, 4] = permute(%0, axes=(1, 0))\n%4: float32[4, 4] = add(%2, %3)",
     ],
 )
 def test_what_is_read_again_is_not_overwritten(use):
@@ -478,7 +477,7 @@ def lifetimes(plan, tensors):
                     same[output.id] = same.get(step.inputs[number].id, step.inputs[number].id)
         elif step.name in {"reshape", "permute", "expand", "slice"}:
             same[step.outputs[0].id] = same.get(step.inputs[0].id, step.inputs[0].id)
-        inputs = step.inputs if isinstance(step, KernelCall) else [one for one in step.inputs]
+        inputs = step.inputs if isinstance(step, KernelCall) else list(step.inputs)
         for tensor in [*inputs, *step.outputs]:
             id = same.get(tensor.id, tensor.id)
             first = found.get(id, (index, index))[0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
+from burn.compiler.fusion_rules import shape_of
 from burn.compiler.plan import KernelCall, Plan
 from burn.ir import OperationIr, TensorIr
 from burn.ir._operands import tensors_among
@@ -50,16 +51,14 @@ def _kernel(number: int, step: KernelCall, read: int, written: int) -> list[str]
     """The lines of a kernel."""
     kernel = step.kernel
     rows, columns = kernel.row_count, kernel.column_count
-    size = f"{rows} rows x {columns} columns" if kernel.rows < len(kernel.space) else f"{rows}"
+    length = f"{rows} rows x {columns} columns" if kernel.rows < len(kernel.space) else f"{rows}"
     counts = Counter([(one.source, one.name) for one in step.operations])
     by_source: dict[str, list[str]] = {}
     for (source, name), count in counts.items():
         names = by_source.setdefault(source, [])
         names.append(name if count == 1 else f"{count} {name}")
-    lines = [
-        f"{number:4} kernel  {size}: reads {_shown(read)} of {len(step.inputs)} tensors, "
-        f"writes {_shown(written)}"
-    ]
+    moved = f"reads {_shown(read)} of {len(step.inputs)} tensors, writes {_shown(written)}"
+    lines = [f"{number:4} kernel  {length}: {moved}"]
     for source, names in by_source.items():
         more = f", and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
         where = source and f"    # {source}"
@@ -68,13 +67,8 @@ def _kernel(number: int, step: KernelCall, read: int, written: int) -> list[str]
 
 
 def _bytes(tensors: Iterable[TensorIr]) -> int:
-    return sum(
-        [
-            size(one.shape) * one.dtype.itemsize  # type: ignore[arg-type]  # see the test
-            for one in tensors
-            if None not in one.shape
-        ]
-    )
+    known = [one for one in tensors if None not in one.shape]
+    return sum([size(shape_of(one)) * one.dtype.itemsize for one in known])
 
 
 def _shown(count: int) -> str:

@@ -137,25 +137,20 @@ class _Planner(Tasks):
         wanted: set[int] = set()
 
         def want(tensor: TensorIr, *, is_output: bool) -> None:
-            if tensor.id not in roots:
-                wanted.add(tensor.id)
-                return
-            root, map = roots[tensor.id]
-            if map is None or not has_strides(map, shape_of(tensor)):
-                return
-            if map != identity(size(shape_of(tensor))) and not (is_output and inverse(map)):
-                wanted.add(root)
+            root, map = roots.get(tensor.id, (tensor.id, None))
+            if tensor.id in roots:
+                if map is None or not has_strides(map, shape_of(tensor)):
+                    return
+                if map == identity(size(shape_of(tensor))) or (is_output and inverse(map)):
+                    return
+            wanted.add(root)
 
         for _, operation, work, _ in self.rules:
             if work is Work.VIEW:
                 (below,) = operands_of(operation)
-                map = _map_of(operation)
-                if below.id in roots:
-                    root, of_below = roots[below.id]
-                    whole = None if of_below is None else composed(of_below, map)
-                    roots[operation.outputs[0].id] = root, whole
-                else:
-                    roots[operation.outputs[0].id] = below.id, map
+                root, of_below = roots.get(below.id, (below.id, identity(size(shape_of(below)))))
+                whole = None if of_below is None else composed(of_below, _map_of(operation))
+                roots[operation.outputs[0].id] = root, whole
             elif work is Work.CALL:
                 for tensor in tensors_among(operation.inputs):
                     want(tensor, is_output=False)
@@ -314,7 +309,7 @@ class _Planner(Tasks):
             if not join(task, group, value) and not join(task, group, value, again=False):
                 return False
             self.steps.append(group)
-        for read in reads_of(value.recipe):
+        for read in [] if value.recipe is None else reads_of(value.recipe):
             readers = self.readers.setdefault(read.value.tensor.id, [])
             if group not in readers[-2:]:
                 readers.append(group)

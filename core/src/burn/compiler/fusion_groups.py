@@ -364,33 +364,17 @@ class _Attempt:
     def join(self, value: Value) -> bool:
         """Make a value a member; whether it was possible."""
         task, group = self.task, self.group
-        out, columns = self.map, group.columns
+        out = self._result()
+        operands = None if out is None else self._operands()
+        if out is None or operands is None:
+            return False
+        found = chain(group.cuts, *[cuts(map) for map in (out, *self.maps)])
+        is_too_large = group.members and len(self.reads.keys() | group.reads) > _MOST_READS
+        if found is None or is_too_large:
+            return False
         if task.reduced is not None:
-            of_rows = composed(task.reduced, self.map)
-            if of_rows is None or zeros(self.map):
-                return False
-            out = of_rows
-            if columns is not None and zeros(out) != columns:
-                return False
-            columns = zeros(out)
-        elif zeros(self.map) not in {(), columns}:
-            return False
-        operands = []
-        for use in task.uses:
-            operand = self._operand(use, self.map)
-            if operand is None:
-                return False
-            operands.append(operand)
-        if self.reads_rows and not zeros(self.map) and group.is_long:
-            return False
-        found: tuple[int, ...] | None = group.cuts
-        for map in (out, *self.maps):
-            found = chain(found, cuts(map))
-            if found is None:
-                return False
-        if len(self.reads.keys() | group.reads) > _MOST_READS and group.members:
-            return False
-        group.cuts, group.columns = found, columns
+            group.columns = zeros(out)
+        group.cuts = found
         group.reads |= self.reads.keys()
         group.members.append(value)
         for read in self.reads.values():
@@ -398,9 +382,31 @@ class _Attempt:
         value.position, value.group, value.map = group.position, group, out
         value.task = task
         reduces = task.reduced is not None
-        value.recipe = Recipe(task.operation, task.work, tuple(operands), self.map, reduces)
+        value.recipe = Recipe(task.operation, task.work, operands, self.map, reduces)
         estimate(value, task)
         return True
+
+    def _result(self) -> IndexMap | None:
+        """From the domain to the elements of the result; None if it is of no level of the group."""
+        columns = self.group.columns
+        if self.task.reduced is None:
+            return self.map if zeros(self.map) in {(), columns} else None
+        out = composed(self.task.reduced, self.map)
+        if out is None or zeros(self.map) or (columns is not None and zeros(out) != columns):
+            return None
+        return out
+
+    def _operands(self) -> tuple[Operand, ...] | None:
+        """What the group computes with; None if it cannot."""
+        operands = []
+        for use in self.task.uses:
+            operand = self._operand(use, self.map)
+            if operand is None:
+                return None
+            operands.append(operand)
+        if self.reads_rows and not zeros(self.map) and self.group.is_long:
+            return None
+        return tuple(operands)
 
     def _operand(self, use: Use | Number | Along, map: IndexMap) -> Operand | None:
         """What the group computes with for an operand; None if it cannot."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
 
 from burn.compiler.fusion_groups import (
     Along,
@@ -23,6 +24,8 @@ from burn.compiler.fusion_rules import (
     host_number,
     number_for,
     operand_dtype,
+    operands_of,
+    shape_of,
 )
 from burn.compiler.plan import Check, KernelCall
 from burn.dtype import DType, Kind, bool_
@@ -37,18 +40,18 @@ __all__ = ["kernel_call", "reads_of"]
 
 def reads_of(operand: Operand) -> Iterator[Read]:
     """What is loaded to compute an operand."""
-    if operand.__class__ is Read:
+    if isinstance(operand, Read):
         yield operand
-    elif operand.__class__ is Recipe:
+    elif isinstance(operand, Recipe):
         for one in operand.operands:
             yield from reads_of(one)
 
 
 def _members_of(operand: Operand) -> Iterator[int]:
     """The ids of members that an operand is, or is computed from."""
-    if operand.__class__ is Member:
+    if isinstance(operand, Member):
         yield operand.value.tensor.id
-    elif operand.__class__ is Recipe:
+    elif isinstance(operand, Recipe):
         for one in operand.operands:
             yield from _members_of(one)
 
@@ -72,6 +75,7 @@ def kernel_call(group: Group, needed: set[int], index_dtype: DType) -> KernelCal
     """
     used: set[int] = set()
     alive = []
+    value: Any  # a member: it has a map, a task and a recipe
     for value in reversed(group.members):
         id = value.tensor.id
         if id in needed or id in used:
@@ -107,10 +111,8 @@ class _Builder:
         for value in self.alive:
             maps[value.map] = None
             _collect(value.recipe, maps)
-        found = sorted({1, group.count, *[cut for map in maps for cut in cuts(map)]})
-        units = [
-            (high // low, low) for low, high in zip(found, found[1:], strict=False) if high > low
-        ][::-1]
+        found = sorted({1, group.count, *[cut for one in maps for cut in cuts(one)]})
+        units = [(high // low, low) for low, high in itertools.pairwise(found)][::-1]
         reduces = any(value.task.reduced is not None for value in self.alive)
         spans = group.columns if reduces and group.columns else ()
         of_columns = [any(low <= begin < high for low, high in spans) for _, begin in units]
@@ -119,9 +121,15 @@ class _Builder:
         order += [i for i, one in enumerate(of_columns) if one]
         lengths = [units[i][0] for i in order]
         table = []
-        for map in maps:
-            along = strides(map, units)
+        for one in maps:
+            along = strides(one, units)
             table.append([along[i] for i in order])
+        self._merge(lengths, table)
+        self.space = tuple(lengths)
+        self.strides_of = dict(zip(maps, map(tuple, table), strict=True))
+
+    def _merge(self, lengths: list[int], table: list[list[int]]) -> None:
+        """Make one axis of two where all strides permit it, and both are of the same sort."""
         index = 0
         while index + 1 < len(lengths):
             inner = lengths[index + 1]
@@ -134,27 +142,27 @@ class _Builder:
                 self.rows -= index < self.rows
             else:
                 index += 1
-        self.space = tuple(lengths)
-        for map, along in zip(maps, table, strict=True):
-            self.strides_of[map] = tuple(along)
 
     def call(self) -> KernelCall:
         """The kernel with what it is launched with."""
-        outputs, stores, stored = [], [], []
+        outputs: list[TensorIr] = []
+        stores, checks = [], []
         for value in self.alive:
             node = self._recipe(value.recipe, value.tensor)
             self.made[value.tensor.id] = node
             if value.tensor.id in self.needed:
                 map = value.map
                 stores.append(Store(len(outputs), node, map.offset, self.strides_of[map]))
+                if value.task.work is Work.CHECK:
+                    operation = value.task.operation
+                    checks.append(Check(len(outputs), _axis_length(operation), operation))
                 outputs.append(value.tensor)
-                stored.append(value)
         kernel = Kernel(
             self.space,
             self.rows,
             tuple([one.dtype for one in self.inputs]),
             tuple([one.kind for one in self.numbers]),
-            tuple([(one.dtype, size(one.shape)) for one in outputs]),  # type: ignore[arg-type]  # all lengths are known
+            tuple([(one.dtype, size(shape_of(one))) for one in outputs]),
             tuple(self.nodes.body),
             tuple(stores),
         )
@@ -165,25 +173,20 @@ class _Builder:
             tuple(outputs),
             (None,) * len(outputs),
             tuple(self.operations.values()),
-            tuple(
-                [
-                    Check(number, _axis_length(value.task.operation), value.task.operation)
-                    for number, value in enumerate(stored)
-                    if value.task.work is Work.CHECK
-                ]
-            ),
+            tuple(checks),
         )
 
     def _operand(self, operand: Operand) -> int:
         """The node of an operand."""
-        if operand.__class__ is Member:
-            return self.made[operand.value.tensor.id]
-        if operand.__class__ is Read:
-            return self._read(operand)
-        if operand.__class__ is Along:
-            return self._index(operand.map)
-        if operand.__class__ is Number:
-            return self._number(operand.value, operand.dtype)
+        match operand:
+            case Member(value):
+                return self.made[value.tensor.id]
+            case Read():
+                return self._read(operand)
+            case Along(map):
+                return self._index(map)
+            case Number(value, dtype):
+                return self._number(value, dtype)
         return self._recipe(operand, operand.operation.outputs[0])
 
     def _read(self, read: Read, index: int | None = None) -> int:
@@ -248,63 +251,65 @@ class _Builder:
     def _recipe(self, recipe: Recipe, output: TensorIr) -> int:
         """The node of a recipe."""
         operation = recipe.operation
-        attributes = operation.attributes
         self.operations[operation.outputs[0].id] = operation
-        if recipe.work is Work.NUMBER:
-            return self._number(attributes["fill_value"], output.dtype)
-        if recipe.work is Work.RANGE:
-            return self._range(recipe, output.dtype)
         if recipe.work is Work.GATHER:
-            index, read = recipe.operands
-            if not isinstance(read, Read) or not read.step:  # the axis has length 1
-                return self._operand(read)
-            return self._read(read, self._wrapped(self._operand(index), _axis_length(operation)))
+            return self._gathered(recipe)
         nodes = [self._operand(one) for one in recipe.operands]
-        if recipe.work is Work.VIEW:
-            return nodes[0]
-        if recipe.work in {Work.PICK, Work.ADD}:
-            return self._at_index(recipe, nodes, output.dtype)
-        if recipe.work is Work.CHECK:
-            return self._checked(nodes[0], _axis_length(operation))
-        if recipe.work is Work.PARTS:
-            return self._parts(recipe, nodes, output.dtype)
-        if recipe.work is Work.REDUCTION:
-            return self._reduction(recipe, nodes[0], output.dtype)
-        if recipe.work is Work.PRODUCT:
-            product = self._apply("multiply", (nodes[0], nodes[1]), output.dtype)
-            return self._reduced("sum", product, recipe)
-        if operation.name == "cast":
-            return self._cast(nodes[0], output.dtype)
-        return self._elementwise(recipe, nodes)
+        return _WRITERS[recipe.work](self, recipe, nodes, output.dtype)
 
-    def _elementwise(self, recipe: Recipe, nodes: list[int]) -> int:
+    def _elementwise(self, recipe: Recipe, nodes: list[int], dtype: DType) -> int:
         """The nodes of an elementwise op."""
         operation = recipe.operation
-        dtype = operand_dtype(operation)
-        expression = expression_of(operation)
-        assert expression is not None  # see `rule`
+        if operation.name == "cast":
+            return self._cast(nodes[0], dtype)
+        of = operand_dtype(operation)
         values: dict[str, int] = dict(zip(REGISTRY[operation.name].operands, nodes, strict=True))
         numbers = {}
         for name, value in operation.attributes.items():
             if host_number(value) is not None:
-                values[name] = self._number(value, dtype)
+                values[name] = self._number(value, of)
             elif value.__class__ is not str:
                 numbers[name] = value
-        return int(expression.write(self.nodes, values, dtype, numbers))
+        expression: Any = expression_of(operation)  # see `rule`
+        return int(expression.write(self.nodes, values, of, numbers))
 
-    def _range(self, recipe: Recipe, dtype: DType) -> int:
+    def _view(self, recipe: Recipe, nodes: list[int], dtype: DType) -> int:
+        """The node of a copy."""
+        del recipe, dtype
+        return nodes[0]
+
+    def _full(self, recipe: Recipe, nodes: list[int], dtype: DType) -> int:
+        """The node of a tensor of one number."""
+        del nodes
+        return self._number(recipe.operation.attributes["fill_value"], dtype)
+
+    def _gathered(self, recipe: Recipe) -> int:
+        """The node of a load at an index."""
+        index, read = recipe.operands
+        if not isinstance(read, Read) or not read.step:  # the axis has length 1
+            return self._operand(read)
+        length = _axis_length(recipe.operation)
+        return self._read(read, self._wrapped(self._operand(index), length))
+
+    def _product(self, recipe: Recipe, nodes: list[int], dtype: DType) -> int:
+        """The nodes of a sum of products."""
+        return self._reduced("sum", self._apply("multiply", (nodes[0], nodes[1]), dtype), recipe)
+
+    def _range(self, recipe: Recipe, nodes: list[int], dtype: DType) -> int:
         """The nodes of ``start + i * step``."""
+        del nodes
         attributes = recipe.operation.attributes
         start, step = attributes["start"], attributes["step"]
         index = self._cast(self._index(recipe.map), dtype)
-        if step != 1:
+        if host_number(step) is not None or step != 1:
             index = self._apply("multiply", (index, self._number(step, dtype)), dtype)
-        if start != 0:
+        if host_number(start) is not None or start != 0:
             index = self._apply("add", (index, self._number(start, dtype)), dtype)
         return index
 
-    def _reduction(self, recipe: Recipe, node: int, dtype: DType) -> int:
+    def _reduction(self, recipe: Recipe, nodes: list[int], dtype: DType) -> int:
         """The nodes of a reduction."""
+        (node,) = nodes
         name = recipe.operation.name
         of: Node = self.nodes.body[node]
         if name in {"any", "all"} and not of.dtype.is_bool:
@@ -320,9 +325,6 @@ class _Builder:
             return node
         return self.nodes.add(Reduce(kind, node, self.nodes.body[node].dtype))
 
-    def _as_index(self, node: int) -> int:
-        return self._cast(node, self.index_dtype)
-
     def _choice(self, function: str, index: int, bound: int, then: int, other: int) -> int:
         """One of two indices, by a comparison of an index with a number."""
         limit = self.nodes.literal(bound, self.index_dtype)
@@ -330,8 +332,8 @@ class _Builder:
         return self._apply("where", (holds, then, other), self.index_dtype)
 
     def _wrapped(self, node: int, length: int) -> int:
-        """An index in [-length, length) as one in [0, length), and any other one as one of these."""
-        index = self._as_index(node)
+        """An index in [-length, length) as one in [0, length); of any other one, one of these."""
+        index = self._cast(node, self.index_dtype)
         if self.nodes.body[node].dtype.kind != Kind.UINT:
             extent = self.nodes.literal(length, self.index_dtype)
             again = self._apply("add", (index, extent), self.index_dtype)
@@ -341,9 +343,9 @@ class _Builder:
             index = self._apply(function, (index, limit), self.index_dtype)
         return index
 
-    def _checked(self, node: int, length: int) -> int:
+    def _checked(self, recipe: Recipe, nodes: list[int], dtype: DType) -> int:
         """An index that is out of range, or 0."""
-        index = self._as_index(node)
+        index, length = self._cast(nodes[0], dtype), _axis_length(recipe.operation)
         zero = self.nodes.literal(0, self.index_dtype)
         found = self._choice("greater_equal", index, length, index, zero)
         return self._choice("less", index, -length, index, found)
@@ -362,7 +364,7 @@ class _Builder:
 
     def _parts(self, recipe: Recipe, nodes: list[int], dtype: DType) -> int:
         """The nodes of a tensor of which each part comes from another one."""
-        operands = list(zip(recipe.operands, nodes, strict=True))
+        operands: list[tuple[Any, int]] = list(zip(recipe.operands, nodes, strict=True))
         if recipe.operation.name == "concat":
             operands.reverse()
         result = operands[0][1]
@@ -372,22 +374,35 @@ class _Builder:
         return result
 
 
+_WRITERS: Final[dict[Work, Callable[[_Builder, Recipe, list[int], DType], int]]] = {
+    Work.ELEMENTWISE: _Builder._elementwise,
+    Work.NUMBER: _Builder._full,
+    Work.RANGE: _Builder._range,
+    Work.VIEW: _Builder._view,
+    Work.REDUCTION: _Builder._reduction,
+    Work.PRODUCT: _Builder._product,
+    Work.PARTS: _Builder._parts,
+    Work.PICK: _Builder._at_index,
+    Work.ADD: _Builder._at_index,
+    Work.CHECK: _Builder._checked,
+}
+"""What writes the nodes of a recipe from those of its operands."""
+
+
 def _axis_length(operation: OperationIr) -> int:
     """Length of the axis that indices are for."""
-    x = operation.inputs[0]
-    assert isinstance(x, TensorIr)  # of an op with indices
-    return x.shape[operation.attributes["axis"]]  # type: ignore[return-value]  # see `rule`
+    x = operands_of(operation)[0]
+    return int(x.shape[operation.attributes["axis"]])
 
 
-def _collect(operand: Any, maps: dict[IndexMap, None]) -> None:
+def _collect(operand: Operand, maps: dict[IndexMap, None]) -> None:
     """Add the maps by which an operand reads and computes indices."""
-    if operand.__class__ is Recipe:
-        if operand.work is Work.RANGE:
-            maps[operand.map] = None
+    if isinstance(operand, Recipe):
         for one in operand.operands:
             _collect(one, maps)
-    elif operand.__class__ is Read or operand.__class__ is Along:
+    if isinstance(operand, Read | Along) or (
+        isinstance(operand, Recipe) and operand.work is Work.RANGE
+    ):
         maps[operand.map] = None
-    if operand.__class__ is Read or operand.__class__ is Number:
-        for condition in operand.inside:
-            maps[condition.map] = None
+    if isinstance(operand, Read | Number):
+        maps.update(dict.fromkeys([condition.map for condition in operand.inside]))

@@ -9,6 +9,7 @@ of the digit to the next.
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -153,32 +154,21 @@ def composed(outer: IndexMap, inner: IndexMap) -> IndexMap | None:
         units.append((unit, length, stride))
         unit *= length
     offset, rest = outer.offset, inner.offset
-    lowest, highest = [], []
-    if rest < 0:
-        return None
-    for unit, _, stride in reversed(units):
-        digit, rest = divmod(rest, unit)
-        offset += digit * stride
-        lowest.append(digit)
-        highest.append(digit)
-    lowest.reverse()
-    highest.reverse()
-    if rest:
-        return None
+    highest = [0] * len(units)
+    for number in reversed(range(len(units))):
+        unit, _, stride = units[number]
+        highest[number], rest = divmod(rest, unit)
+        offset += highest[number] * stride
+    lowest = highest.copy()
     digits: list[tuple[int, int]] = []
     for length, step in inner.digits:
-        if step == 0:
-            digits.append((length, 0))
-            continue
-        pieces = _pieces(units, length, step, lowest, highest)
+        pieces = [(length, 0)] if step == 0 else _pieces(units, length, step, lowest, highest)
         if pieces is None:
             return None
         digits += reversed(pieces)
-    if min(lowest, default=0) < 0:
+    carries = [top >= length for (_, length, _), top in zip(units, highest, strict=True)]
+    if rest or any(carries) or min(lowest, default=0) < 0:
         return None
-    for (_, length, _), top in zip(units, highest, strict=True):
-        if top >= length:
-            return None
     return normal(offset, digits)
 
 
@@ -250,14 +240,14 @@ def zeros(map: IndexMap) -> tuple[tuple[int, int], ...]:
     return tuple(found)
 
 
-def chain(some: tuple[int, ...], others: tuple[int, ...]) -> tuple[int, ...] | None:
-    """The cuts of two maps together; None if no digits have all of them."""
-    if some == others or not others:
+def chain(some: tuple[int, ...], *others: tuple[int, ...]) -> tuple[int, ...] | None:
+    """The cuts of several maps together; None if no digits have all of them."""
+    more = set().union(*others).difference(some)
+    if not more:
         return some
-    found = sorted({*some, *others})
-    for low, high in zip(found, found[1:], strict=False):
-        if high % low:
-            return None
+    found = sorted(more.union(some))
+    if any(high % low for low, high in itertools.pairwise(found)):
+        return None
     return tuple(found)
 
 

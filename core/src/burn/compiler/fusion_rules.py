@@ -230,11 +230,10 @@ def expression_of(operation: OperationIr) -> Expression | None:
 
 _COSTS: Final = {
     **dict.fromkeys(("divide", "sqrt"), 4),
-    **dict.fromkeys(
-        """pow remainder fmod floor_divide atan2 hypot exp expm1 log log1p log2 log10 sin cos tan
-        asin acos atan sinh cosh tanh asinh acosh atanh erf""".split(),
-        10,
-    ),
+    **dict.fromkeys(("pow", "remainder", "fmod", "floor_divide", "atan2", "hypot", "erf"), 10),
+    **dict.fromkeys(("exp", "expm1", "log", "log1p", "log2", "log10"), 10),
+    **dict.fromkeys(("sin", "cos", "tan", "asin", "acos", "atan"), 10),
+    **dict.fromkeys(("sinh", "cosh", "tanh", "asinh", "acosh", "atanh"), 10),
 }
 """Of scalar functions, in additions."""
 

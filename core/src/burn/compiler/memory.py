@@ -1,4 +1,4 @@
-"""The memory of a plan: what overwrites what, and where in one block the intermediate tensors are."""
+"""The memory of a plan: what overwrites what, and where intermediate tensors are in one block."""
 
 from __future__ import annotations
 
@@ -106,20 +106,11 @@ def in_place(
     last_raising = max([index for index, one in enumerate(steps) if may_raise(one)], default=-1)
     sharing = _Sharing(graph, steps)
     outputs = {tensor.id for tensor in graph.outputs}
-    of_kernels = {
-        tensor.id for one in steps if isinstance(one, KernelCall) for tensor in one.outputs
-    }
+    kernels = [one for one in steps if isinstance(one, KernelCall)]
+    of_kernels = {tensor.id for one in kernels for tensor in one.outputs}
     free = {id for id in of_kernels if sharing.last[sharing.root(id)] < len(steps)}
-    donated: dict[int, int] = {}
-    for input, output in graph.donated:
-        tensor = graph.inputs[input]
-        assert isinstance(tensor, TensorIr)  # numbers are not donated
-        if sharing.last.get(sharing.root(tensor.id), len(steps)) == len(steps):
-            continue  # an output is the input, or a view of it
-        if output is None:
-            free.add(tensor.id)
-        else:
-            donated[graph.outputs[output].id] = tensor.id
+    donated = _donated(graph, sharing, len(steps))
+    free |= donated.pop(None, set())
     found: list[Step] = []
     for index, step in enumerate(steps):
         if not isinstance(step, KernelCall):
@@ -127,29 +118,35 @@ def in_place(
             continue
         over: list[int | None] = []
         for number, output in enumerate(step.outputs):
-            wanted = {donated.get(output.id, -1)} if output.id in outputs else free
+            wanted = donated.get(output.id, set()) if output.id in outputs else free
             if index <= last_raising:
                 wanted = wanted & of_kernels
-            over.append(
-                next(
-                    (
-                        one
-                        for one, given in enumerate(step.inputs)
-                        if given.id in wanted
-                        and given.shape == output.shape
-                        and one not in over
-                        and sharing.last[sharing.root(given.id)] == index
-                        and _is_alone(given, step.inputs, sharing)
-                        and _may_overwrite(step.kernel, number, one)
-                    ),
-                    None,
-                )
-            )
+            fitting = [
+                one
+                for one, given in enumerate(step.inputs)
+                if given.id in wanted
+                and given.shape == output.shape
+                and one not in over
+                and sharing.last[sharing.root(given.id)] == index
+                and _is_alone(given, step.inputs, sharing)
+                and _may_overwrite(step.kernel, number, one)
+            ]
+            over.append(fitting[0] if fitting else None)
         pairs = tuple([(number, one) for number, one in enumerate(over) if one is not None])
         kernel = replace(step.kernel, overwrites=pairs) if pairs else step.kernel
-        free |= {step.outputs[number].id for number, _ in pairs} - outputs
         found.append(step._replace(kernel=kernel, over=tuple(over)))
     return found
+
+
+def _donated(graph: GraphIr, sharing: _Sharing, end: int) -> dict[int | None, set[int]]:
+    """The inputs that each output may take, and for None those that any tensor may take."""
+    donated: dict[int | None, set[int]] = {}
+    for number, output in graph.donated:
+        tensor = graph.inputs[number]
+        if isinstance(tensor, TensorIr) and sharing.last.get(sharing.root(tensor.id), end) < end:
+            id = None if output is None else graph.outputs[output].id
+            donated.setdefault(id, set()).add(tensor.id)  # no output is the input, or a view of it
+    return donated
 
 
 def _is_alone(given: TensorIr, inputs: Sequence[TensorIr], sharing: _Sharing) -> bool:
