@@ -47,7 +47,8 @@ class Watch:
 
     def __call__(self) -> bool:
         if self._seen == _changes[0]:
-            return all(_ids(container) == items for container, items in self._containers)
+            containers = self._containers
+            return not containers or all([_ids(one) == items for one, items in containers])  # noqa: C419 — a generator takes longer
         if running_trace() is not None:
             return True
         seen = _changes[0]

@@ -70,12 +70,13 @@ class Code:
         The objects by their names.
     """
 
-    __slots__ = ("_count", "_misses", "lines", "names")
+    __slots__ = ("_count", "_known", "_misses", "lines", "names")
 
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.names: dict[str, Any] = {"is_same": is_same}
         self._misses: dict[str, str] = {}
+        self._known: dict[int, str] = {}
         self._count = 0
 
     def new(self, prefix: str) -> str:
@@ -87,6 +88,13 @@ class Code:
         """The name of an object."""
         name = self.new(prefix)
         self.names[name] = value
+        return name
+
+    def shared(self, value: Any, prefix: str) -> str:
+        """The name of an object that lines name again and again."""
+        name = self._known.get(id(value))
+        if name is None:
+            name = self._known[id(value)] = self.constant(value, prefix)
         return name
 
     def unless(self, condition: str, what: str) -> None:
@@ -103,11 +111,11 @@ class Code:
         """
         x, variable = given.tensor, given.variable
         device = x.tensor_type.device
-        kind = self.constant(x.tensor_type, "T")
+        kind = self.shared(x.tensor_type, "T")
         what = f"the dtype or the device of {given.name}"
         self.unless(f"{variable}.tensor_type is {kind}", what)
         if device.layers:
-            self._check_tracked(given, self.constant(device.backend.tensor_type, "A"))
+            self._check_tracked(given, self.shared(device.backend.tensor_type, "A"))
         if given.is_argument:
             self._check_shape(given)
 
@@ -125,10 +133,13 @@ class Code:
             return
         outside: Any = given.tensor.primitive
         hooks = outside.node.hooks
-        condition = f"{node}.hooks is {self.constant(hooks, 'h')}"
+        condition = f"{node}.hooks is None"
         if hooks is not None:
             functions = self.constant(list(hooks.functions.values()))
-            condition += f" and [*{node}.hooks.functions.values()] == {functions}"
+            condition = (
+                f"{node}.hooks is {self.constant(hooks)} "
+                f"and [*{node}.hooks.functions.values()] == {functions}"
+            )
         self.unless(condition, f"the hooks of {given.name}")
 
     def _check_shape(self, given: Given) -> None:

@@ -234,7 +234,7 @@ class Entry:
             keeps_type = output.tensor_type is one.tensor_type
             names["rebind"] = _rebind
             general = (
-                f"rebind({x}, {new}, {code.constant(output.tensor_type, 'T')}, {output.is_leaf})"
+                f"rebind({x}, {new}, {code.shared(output.tensor_type, 'T')}, {output.is_leaf})"
             )
             if keeps_type and not output.is_leaf and not one.state:
                 code.lines += [
@@ -255,7 +255,7 @@ class Entry:
         """The lines that make tensors of outputs."""
         names = code.names
         for index, output in enumerate(recorded.outputs[: recorded.result_count]):
-            kind = code.constant(output.tensor_type, "T")
+            kind = code.shared(output.tensor_type, "T")
             if output.is_leaf:
                 names["new_leaf"] = _new_leaf
                 code.lines.append(f"r{index} = new_leaf(o{index}, {kind})")

@@ -176,7 +176,9 @@ class Signature:
         if known is not None:
             code.unless(f"{variable} is {known.variable}", f"whether {name} is {known.name}")
             return known.stand_in  # type: ignore[no-any-return]  # None after the trace
-        code.unless(f"{variable}.__class__ is {code.constant(x.__class__)}", f"the class of {name}")
+        code.unless(
+            f"{variable}.__class__ is {code.shared(x.__class__, 'k')}", f"the class of {name}"
+        )
         return self._given(x, variable, name)
 
     def _given(self, x: Tensor, variable: str, name: str) -> Tensor:
