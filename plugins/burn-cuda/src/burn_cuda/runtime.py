@@ -210,8 +210,10 @@ class Runtime:
         )
 
     def view(self, x: Array, shape: Shape, strides: Sequence[int]) -> Array:
-        """Another view of the memory of an array; strides are in bytes."""
-        return cupy.ndarray(shape, x.dtype, memptr=x.data, strides=strides)
+        """Another view of the memory of an array, to which it refers; strides are in bytes."""
+        whole = memory.UnownedMemory(x.data.ptr, 0, x, self.index)
+        pointer = memory.MemoryPointer(whole, 0)
+        return cupy.ndarray(shape, x.dtype, memptr=pointer, strides=strides)
 
     @staticmethod
     def address(x: Array) -> int:

@@ -111,19 +111,21 @@ class Runtime:
             assert array.index == self.index, f"device {self.index} meets {array.index}"
 
     def own(self, values):
-        """A view of an array, as one of this device."""
-        result = values.view(Array)
+        """A copy of an array, as one of this device; it is the base of its views."""
+        result = Array(values.shape, values.dtype)
+        np.copyto(result, values)
         result.index = self.index
         return result
 
     def empty(self, shape, dtype):
         self.check()
         if self.pool is None:
-            result = self.own(np.empty(shape, dtype))
+            result = Array(shape, dtype)
         else:
             memory = np.empty(max(math.prod(shape) * np.dtype(dtype).itemsize, 1), np.uint8)
             self.pool.append(memory)
-            result = self.own(_at(memory.ctypes.data, shape, dtype))
+            result = _at(memory.ctypes.data, shape, dtype).view(Array)
+        result.index = self.index
         ctypes.memset(result.ctypes.data, 0x5A, result.nbytes)  # no op may rely on zeros
         return result
 
@@ -137,9 +139,9 @@ class Runtime:
         return x.__array_interface__["data"][0]
 
     def references(self, x):
-        if x.base is None:
-            return ()
-        return sys.getrefcount(x), sys.getrefcount(x.base)
+        # Captured memory has a base, which is not an array.
+        others = 0 if x.base is None else sys.getrefcount(x.base) - 2
+        return sys.getrefcount(x), others
 
     @property
     def is_capturing(self):
