@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -140,13 +141,14 @@ class Results:
 def rebound_of(given: Sequence[Given]) -> list[tuple[int, Tensor]]:
     """The inputs that the function has rebound, by their indices, with their new values."""
     roots = [id(root_of(one.tensor if one.is_argument else one.stand_in)) for one in given]
+    counts = Counter(roots)
     changed = {id(one.stand_in) for one in given if one.stand_in.primitive is not one.start}
     found = []
     for index, one in enumerate(given):
         if one.stand_in.primitive is one.start:
             continue
         if one.is_argument:
-            if roots.count(roots[index]) > 1:
+            if counts[roots[index]] > 1:
                 raise TraceError(
                     f"the function writes to {one.name}, which shares elements with another "
                     "tensor that it uses",
