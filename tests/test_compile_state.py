@@ -592,3 +592,54 @@ def test_threads_train_one_after_the_other():
     CPU.seed(0)
     assert optimizer.state_dict()
     assert all(np.isfinite(np.asarray(value)).all() for value in threaded.values())
+
+
+def test_memory_that_nothing_else_refers_to_is_used_again():
+    pytest.importorskip("llvmlite")
+    weight, moment = leaf(*[1.0] * 1000), burn.zeros(1000, device=CPU)
+
+    @burn.compile
+    def step(x):
+        moment.assign(moment * 0.5 + x)
+        weight.assign(weight.detach() - moment * 0.1)
+
+    def addresses():
+        return [one.detach().primitive.ctypes.data for one in (weight, moment)]
+
+    x = burn.ones(1000, device=CPU)
+    step(x)
+    before = addresses()
+    for _ in range(5):
+        step(x)
+        assert addresses() == before
+    alias = weight.detach()
+    values = alias.tolist()
+    step(x)
+    assert alias.tolist() == values != weight.tolist()
+    assert addresses()[0] != before[0]
+    assert addresses()[1] == before[1]
+    assert weight.is_require_grad
+    before = addresses()
+    step(x)
+    assert addresses() == before
+    expected = 1.0
+    rest = 0.0
+    for _ in range(8):
+        rest = rest * 0.5 + 1.0
+        expected -= rest * 0.1
+    np.testing.assert_allclose(weight.tolist(), [expected] * 1000, 1e-5)
+
+
+def test_a_donated_argument_gives_its_memory_to_a_result():
+    pytest.importorskip("llvmlite")
+    step = burn.compile(lambda x, state: state * 2.0 + x, donate="state")
+    x, state = burn.ones(1000, device=CPU), burn.ones(1000, device=CPU)
+    state = step(x, state)
+    address = state.primitive.ctypes.data
+    for _ in range(4):
+        state = step(x, state)
+        assert state.primitive.ctypes.data == address
+    kept = state.detach()
+    values = kept.tolist()
+    assert step(x, state).tolist() == [value * 2.0 + 1.0 for value in values]
+    assert kept.tolist() == values
