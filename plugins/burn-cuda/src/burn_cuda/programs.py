@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -26,6 +27,7 @@ from burn.plugin_api import (
     philox_state,
     planned,
     resolve,
+    tensors_among,
 )
 from burn_cuda.base import Array, CudaOps
 from burn_cuda.dialect import code_of
@@ -62,6 +64,7 @@ _ROWS: Final = 264
 
 _LONG_COLUMNS: Final = 1024
 _MAX_NAME: Final = 60
+_MAX_SCORES: Final = 1 << 26
 _MAX_KEPT_BYTES: Final = 256 << 20
 """What the steps of a program make at most, if they are captured on several streams."""
 
@@ -96,14 +99,14 @@ class Program:
         self._inputs = len(graph.inputs)
         table = resolve(backend, device)
 
+        # The gradient needs the scores, which an attention with it can share.
+        trains = any(one.name == "attention_grad" for one in graph.operations)  # type: ignore[union-attr]  # there are no marks of last uses
+        attentions = frozenset({"attention", "attention_grad"} if trains else ())
+
         def keeps(operation: OperationIr) -> bool:
             definition = REGISTRY[operation.name]
-            is_step = operation.name.endswith("_step")
-            is_wide = operation.outputs[0].dtype.itemsize > 2
             return (
-                operation.name not in _GENERATED
-                and not (operation.name == "linear" and is_wide)
-                and not is_step
+                not _is_generated(operation, attentions)
                 and not definition.tags & Tag.ELEMENTWISE
                 and table.origin(definition) == "native"
             )
@@ -280,6 +283,23 @@ class _Straight(Straight):
 
     def _check(self, check: Check, found: Any) -> None:
         """The kernel has reported; the host reads it later."""
+
+
+def _is_generated(operation: OperationIr, attentions: frozenset[str]) -> bool:
+    """Whether an op that has a kernel of its own is left to generated kernels."""
+    name = operation.name
+    if name in _GENERATED or name.endswith("_step"):
+        return True
+    if operation.outputs[0].dtype.itemsize < 4:
+        return False  # tensor cores multiply
+    return name == "linear" or (name in attentions and _has_few_scores(operation))
+
+
+def _has_few_scores(operation: OperationIr) -> bool:
+    """Whether the scores of an attention take little memory, so that they may be there at once."""
+    query, key = list(tensors_among(operation.inputs))[:2]
+    *batch, rows, _ = query.shape
+    return math.prod(batch) * rows * key.shape[-2] <= _MAX_SCORES  # type: ignore[operator]  # lengths are known
 
 
 def _name(call: KernelCall) -> str:
