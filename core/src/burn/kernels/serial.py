@@ -29,6 +29,12 @@ _TILE: Final = 4
 _RESIDENT: Final = 8
 """Vectors of columns that stay in registers from one reduction to the next."""
 
+_MAX_CODE: Final = 200.0
+"""What the statements of a row cost that stays in registers: they are written for each vector."""
+
+_EXPENSIVE: Final = 20.0
+"""Cost of a pass from which the processor itself overlaps its iterations."""
+
 _MAX_KEPT: Final = 8192
 """Columns up to which expensive values are kept for the next pass over a row."""
 
@@ -236,11 +242,15 @@ class _Statements:
         needed = self._closure([store.node for store in kernel.stores], through_reduces=True)
         self._row_level = [one for one in needed if levels[one]]
         length = kernel.column_count
+        columns = [node for node in needed if not levels[node]]
+        size = sum(_cost(self._body[node], 1.0, 1.0) for node in columns)
+        vectors = -(-length // schedule.lanes)
         self._is_resident = (
             not schedule.by_row
             and schedule.vector is not None
             and len(self._columns) == 1
-            and length <= _RESIDENT * schedule.lanes
+            and vectors <= _RESIDENT
+            and vectors * size <= _MAX_CODE
         )
         by_column = not schedule.by_row and schedule.vector is not None
         keeps = by_column and not self._is_resident and length <= _MAX_KEPT
@@ -405,7 +415,8 @@ class _Statements:
         """A pass in which each iteration has several vectors of columns."""
         writer, lanes, axis = self._writer, self._schedule.lanes, self._schedule.vector
         assert axis is not None
-        unrolled = _UNROLLED if reduces and len(points) == 1 else 1
+        cost = sum(_cost(self._body[one], 1.0, 1.0) for one in order)
+        unrolled = _UNROLLED if reduces and len(points) == 1 and cost < _EXPENSIVE else 1
         step = unrolled * lanes
         stop = self._kernel.space[axis] // step * step
         variables = {

@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 import llvmlite.binding as llvm
 import numpy as np
 
-from burn.plugin_api import Kernel, Serial
+from burn.plugin_api import DiskCache, Kernel, Serial
 from burn_cpu.llvm_functions import LIBRARY
 from burn_cpu.llvm_writer import LlvmWriter
 from burn_cpu.threads import product_functions
@@ -47,10 +47,6 @@ _PYTHON_FUNCTIONS: Final = (
     "PyThread_acquire_lock",
     "PyThread_release_lock",
 )
-
-_VERSION: Final = 1
-"""Part of the names of object code: to be changed when the text for equal kernels changes."""
-
 
 class Text(NamedTuple):
     """The function of a kernel.
@@ -152,7 +148,8 @@ class Machine:
         self._triple = llvm.get_process_triple()
         self.lanes = 16 if features.get("avx512f") else 8
         self.has_half = bool(features.get("f16c")) or self._triple.startswith(("aarch64", "arm64"))
-        self._identity = f"{_VERSION} {llvm.llvm_version_info} {llvm.get_host_cpu_name()}"
+        self._identity = f"{llvm.llvm_version_info} {features.flatten()}"
+        self._cache = DiskCache("cpu")
         self._target = llvm.Target.from_triple(self._triple).create_target_machine(
             cpu=llvm.get_host_cpu_name(), features=features.flatten(), opt=2, jit=True
         )
@@ -257,13 +254,23 @@ class Machine:
         return run_with_workers
 
     def object_code(self, text: str) -> bytes:
-        """Compile a module to object code."""
-        module = llvm.parse_assembly(f'target triple = "{self._triple}"\n{text}')
-        options = llvm.create_pipeline_tuning_options(speed_level=2)
-        options.loop_vectorization = options.slp_vectorization = options.loop_unrolling = False
-        builder = llvm.create_pass_builder(self._target, options)
-        builder.getModulePassManager().run(module, builder)
-        return bytes(self._target.emit_object(module))
+        """The object code of a module: from the disk, or compiled.
+
+        The text has vectors and unrolled loops already, so few passes are left.
+        """
+        key = f"{self._identity}\n{text}"
+        code = self._cache.get(key)
+        if code is None:
+            module = llvm.parse_assembly(f'target triple = "{self._triple}"\n{text}')
+            options = llvm.create_pipeline_tuning_options(speed_level=1)
+            builder = llvm.create_pass_builder(self._target, options)
+            passes = builder.getFunctionPassManager()
+            for function in module.functions:
+                if not function.is_declaration:
+                    passes.run(function, builder)
+            code = bytes(self._target.emit_object(module))
+            self._cache.put(key, code)
+        return code
 
     def addresses(self, code: bytes, names: list[str]) -> list[int]:
         """Load object code, for as long as the process runs."""

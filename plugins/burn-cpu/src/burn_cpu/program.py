@@ -83,8 +83,7 @@ class _Segment:
     @property
     def source(self) -> str:
         """The line of the user's program of the first operation."""
-        sources = [one.source for step in self.steps for one in step.operations]
-        return next(iter(sources), "")
+        return next((one.source for step in self.steps for one in step.operations), "")
 
     def describe(self) -> str:
         """As in a message."""
