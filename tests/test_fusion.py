@@ -154,7 +154,7 @@ def test_batched_products_read_permuted_operands_with_strides():
 
 def test_a_product_does_not_compute_its_operands_again_for_each_element():
     plan = plan_and_compare(lambda x, w: (x * 2.0 + 1.0) @ w, array(8, 4), array(4, 16))
-    assert [names(one) for one in kernels(plan)] == [["add", "multiply"], ["matmul"]]
+    assert [names(one) for one in kernels(plan)] == [["multiply", "add"], ["matmul"]]
 
 
 def test_a_product_of_one_column_is_no_reduction():
@@ -293,7 +293,7 @@ def test_cheap_results_are_computed_where_they_are_read():
         return burn.sum(y, axis=0), burn.sum(y, axis=1)
 
     plan = plan_and_compare(both, array(6, 8))
-    assert [names(one) for one in kernels(plan)] == [["sum", "multiply"]] * 2
+    assert [names(one) for one in kernels(plan)] == [["multiply", "sum"]] * 2
 
 
 def test_expensive_results_are_stored_once():

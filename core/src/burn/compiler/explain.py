@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from typing import Final
 
 from burn.compiler.fusion_rules import shape_of
-from burn.compiler.plan import KernelCall, Plan
+from burn.compiler.memory import arena
+from burn.compiler.plan import KernelCall, Plan, inputs_of
 from burn.ir import OperationIr, TensorIr
-from burn.ir._operands import tensors_among
 from burn.ops.shapes import size
 
 __all__ = ["explained"]
 
-_MOST_NAMES = 12
+_MOST_NAMES: Final = 12
 
 
 def explained(plan: Plan) -> str:
@@ -23,6 +24,28 @@ def explained(plan: Plan) -> str:
     ----------
     plan : Plan
         The plan.
+
+    Returns
+    -------
+    str
+        A line of sums, and for each step what it is, with the lines of the user's program.
+
+    Examples
+    --------
+    >>> import burn
+    >>> from burn.compiler import Target, planned
+    >>> from burn.ir import GraphIr
+    >>> graph = GraphIr.from_text('''
+    ...     input %0: float32[4, 8]
+    ...     %1: float32[4, 8] = exp(%0)    # a.py:1
+    ...     %2: float32[4] = sum(%1, axis=(1,), dtype=float32)    # a.py:2
+    ...     output %2
+    ... ''')
+    >>> print(explained(planned(graph, Target(frozenset([burn.float32]), lambda operation: False))))
+    1 kernel, 0 calls; they read 128 B and write 16 B
+       0 kernel  4 rows x 8 columns: reads 128 B of 1 tensor, writes 16 B
+                 exp    # a.py:1
+                 sum    # a.py:2
     """
     reasons = {
         operation.outputs[0].id: plan.reasons[index]
@@ -30,21 +53,32 @@ def explained(plan: Plan) -> str:
         if index in plan.reasons and isinstance(operation, OperationIr)
     }
     lines = []
-    kernels = calls = moved = 0
+    calls = read = written = 0
     for number, step in enumerate(plan.steps):
+        given, made = _bytes(inputs_of(step)), _bytes(step.outputs)
         if isinstance(step, KernelCall):
-            kernels += 1
-            read, written = _bytes(step.inputs), _bytes(step.outputs)
-            moved += read + written
-            lines += _kernel(number, step, read, written)
+            lines += _kernel(number, step, given, made)
         else:
-            reason = reasons.get(step.outputs[0].id, "it is a view that a call or the caller reads")
-            calls += reason != ""
-            moved += _bytes(tensors_among(step.inputs)) + _bytes(step.outputs)
-            lines.append(f"{number:4} call    {step.describe()}")
-            lines.append(f"             {reason}")
-    total = f"{kernels} kernels and {calls} calls, which read and write {_shown(moved)}"
-    return "\n".join([total, *lines])
+            reason = reasons.get(step.outputs[0].id, _VIEW)
+            lines += [f"{number:4} call    {step.describe()}", f"{'':13}{reason}"]
+            if reason is _VIEW:
+                continue
+            calls += 1
+        read, written = read + given, written + made
+    kernels = len([one for one in plan.steps if isinstance(one, KernelCall)])
+    sums = (
+        f"{_counted(kernels, 'kernel')}, {_counted(calls, 'call')}; they read {_shown(read)} and "
+    )
+    block = arena(plan).size
+    memory = f"; what only kernels need takes {_shown(block)}" if block else ""
+    return "\n".join([f"{sums}write {_shown(written)}{memory}", *lines])
+
+
+_VIEW: Final = "a view that a call or the caller reads"
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def _kernel(number: int, step: KernelCall, read: int, written: int) -> list[str]:
@@ -57,7 +91,9 @@ def _kernel(number: int, step: KernelCall, read: int, written: int) -> list[str]
     for (source, name), count in counts.items():
         names = by_source.setdefault(source, [])
         names.append(name if count == 1 else f"{count} {name}")
-    moved = f"reads {_shown(read)} of {len(step.inputs)} tensors, writes {_shown(written)}"
+    moved = (
+        f"reads {_shown(read)} of {_counted(len(step.inputs), 'tensor')}, writes {_shown(written)}"
+    )
     lines = [f"{number:4} kernel  {length}: {moved}"]
     for source, names in by_source.items():
         more = f", and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""

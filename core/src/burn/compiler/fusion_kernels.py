@@ -23,7 +23,6 @@ from burn.compiler.fusion_rules import (
     expression_of,
     host_number,
     number_for,
-    operand_dtype,
     operands_of,
     shape_of,
 )
@@ -250,19 +249,24 @@ class _Builder:
 
     def _recipe(self, recipe: Recipe, output: TensorIr) -> int:
         """The node of a recipe."""
-        operation = recipe.operation
-        self.operations[operation.outputs[0].id] = operation
         if recipe.work is Work.GATHER:
-            return self._gathered(recipe)
+            node = self._gathered(recipe)
+            self._note(recipe)
+            return node
         nodes = [self._operand(one) for one in recipe.operands]
+        self._note(recipe)
         return _WRITERS[recipe.work](self, recipe, nodes, output.dtype)
+
+    def _note(self, recipe: Recipe) -> None:
+        """Note an operation that the kernel replaces."""
+        self.operations[recipe.operation.outputs[0].id] = recipe.operation
 
     def _elementwise(self, recipe: Recipe, nodes: list[int], dtype: DType) -> int:
         """The nodes of an elementwise op."""
         operation = recipe.operation
         if operation.name == "cast":
             return self._cast(nodes[0], dtype)
-        of = operand_dtype(operation)
+        of = self.nodes.body[nodes[-1]].dtype
         values: dict[str, int] = dict(zip(REGISTRY[operation.name].operands, nodes, strict=True))
         numbers = {}
         for name, value in operation.attributes.items():
@@ -270,7 +274,7 @@ class _Builder:
                 values[name] = self._number(value, of)
             elif value.__class__ is not str:
                 numbers[name] = value
-        expression: Any = expression_of(operation)  # see `rule`
+        expression: Any = expression_of(operation, of)  # see `rule`
         return int(expression.write(self.nodes, values, of, numbers))
 
     def _view(self, recipe: Recipe, nodes: list[int], dtype: DType) -> int:

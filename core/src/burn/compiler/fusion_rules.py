@@ -112,9 +112,10 @@ def rule(operation: OperationIr, target: Target) -> tuple[Work, str]:
 
 
 def _elementwise(operation: OperationIr) -> tuple[Work, str]:
-    if expression_of(operation) is None:
-        return Work.CALL, f"the op has no expression for {operand_dtype(operation)}"
-    if any(_is_strange(one, operand_dtype(operation)) for one in operation.inputs):
+    dtype = operand_dtype(operation)
+    if expression_of(operation, dtype) is None:
+        return Work.CALL, f"the op has no expression for {dtype}"
+    if any(_is_strange(one, dtype) for one in operation.inputs):
         return Work.CALL, "a number is none of the dtype"
     return Work.ELEMENTWISE, ""
 
@@ -214,18 +215,31 @@ def may_raise(operation: OperationIr) -> bool:
 
 def operand_dtype(operation: OperationIr) -> DType:
     """The dtype of the operands that promote, which all have it."""
-    for spec, operand in zip(
-        REGISTRY[operation.name].operands.values(), operation.inputs, strict=True
-    ):
-        if spec.promotes and operand.__class__ is TensorIr:
+    for number in _promoting(operation.name):
+        operand = operation.inputs[number]
+        if operand.__class__ is TensorIr:
             return operand.dtype
     return operation.outputs[0].dtype
 
 
-def expression_of(operation: OperationIr) -> Expression | None:
+@functools.cache
+def _promoting(name: str) -> tuple[int, ...]:
+    """Numbers of the operands of an op that promote."""
+    specs = REGISTRY[name].operands.values()
+    return tuple([number for number, spec in enumerate(specs) if spec.promotes])
+
+
+def expression_of(operation: OperationIr, dtype: DType) -> Expression | None:
     """The expression of an elementwise op for the dtype of its operands."""
-    choice = next((one for one in operation.attributes.values() if one.__class__ is str), None)
-    return expression(operation.name, operand_dtype(operation).kind, choice)
+    return expression(operation.name, dtype.kind, _choice(operation))
+
+
+def _choice(operation: OperationIr) -> str | None:
+    """The value of the attribute of an op that is a choice, if it has one."""
+    for value in operation.attributes.values():
+        if value.__class__ is str:  # a dtype is another class
+            return str(value)
+    return None
 
 
 _COSTS: Final = {
@@ -238,12 +252,9 @@ _COSTS: Final = {
 """Of scalar functions, in additions."""
 
 
-def cost_of(operation: OperationIr) -> int:
+def cost_of(operation: OperationIr, dtype: DType) -> int:
     """What one element of an elementwise operation costs, in additions."""
-    if operation.name == "cast":
-        return 1
-    choice = next((one for one in operation.attributes.values() if one.__class__ is str), None)
-    return _cost(operation.name, operand_dtype(operation), choice)
+    return 1 if operation.name == "cast" else _cost(operation.name, dtype, _choice(operation))
 
 
 @functools.cache

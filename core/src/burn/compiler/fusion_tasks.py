@@ -82,7 +82,7 @@ class Tasks(abc.ABC):
             self._use(one, shape) if isinstance(one, TensorIr) else Number(one, dtype)
             for one in operation.inputs
         ]
-        cost = cost_of(operation) if work is Work.ELEMENTWISE else 1
+        cost = cost_of(operation, dtype) if work is Work.ELEMENTWISE else 1
         return Task(operation, work, size(shape), tuple(uses), cost=cost)
 
     def _use(self, tensor: TensorIr, shape: tuple[int, ...]) -> Use:
