@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import math
-import struct
 from collections.abc import Iterator
+from ctypes import c_float
 from typing import ClassVar, Final, NamedTuple
 
 from burn.dtype import DType, Kind, int32, int64
@@ -277,18 +277,15 @@ class CWriter:
             if value == -(1 << 63):
                 return f"({kind})(-{(1 << 63) - 1} - 1)"
             return f"({kind}){int(value)}{'u' if value >= 1 << 63 else ''}"
-        number = float(value)
+        number = float(value) if dtype.itemsize == 8 else c_float(value).value
         if math.isnan(number):
             return f"({kind})(0.0f / 0.0f)"
         if not math.isfinite(number):
             return f"({kind})({'-' * (number < 0)}1.0f / 0.0f)"
         if dtype.itemsize == 8:
             return f"({number!r})"
-        with contextlib.suppress(OverflowError):
-            nearest = struct.unpack("f", struct.pack("f", number))[0]
-            text = f"{nearest:.9g}"
-            return f"({text}{'' if '.' in text or 'e' in text else '.0'}f)"
-        return self.literal(math.copysign(math.inf, number), dtype)
+        text = f"{number:.9g}"
+        return f"({text}{'' if '.' in text or 'e' in text else '.0'}f)"
 
     def scalar(self, number: int, dtype: DType) -> str:
         """An argument ``s0``, ``s1``, ... of the kernel, converted."""
