@@ -248,6 +248,53 @@ def test_a_compiled_function_has_branches_and_loops():
     assert function(-x).tolist() == [[0, 0], [0, -3], [-8, -20]]
 
 
+@pytest.mark.parametrize("device", ["cpu", "torch/cpu", "opencl"])
+def test_compiled_branches_and_loops_give_what_python_gives(device):
+    def loss(x, w):
+        def step(h, row):
+            h = burn.tanh(h @ w + row)
+            return h, (h * row).sum()
+
+        _, sums = burn.scan(step, x[0] * 2, x, reverse=True)
+        y = burn.fori_loop(
+            0, 3, lambda i, y: y * 0.5 + i * burn.random.uniform(y.shape, device=device), x
+        )
+        return burn.cond(x.sum() > 0, lambda: sums.sum(), lambda: (x * w.sum()).sum()) + y.sum()
+
+    def function(x, w):
+        last = burn.while_loop(lambda y: (y * y).max() < 50, lambda y: y * 2, x)
+        return last, burn.value_and_grad(loss, argnums=(0, 1))(x, w)
+
+    compiled = burn.compile(function)
+    x, w = [burn.astype(one, burn.float32).to_device(device) for one in (rows(3, 2), rows(2, 2))]
+    for given in (x, -x):
+        results = []
+        for run in (compiled, function):
+            burn.random.seed(3, device=device)
+            results.append(burn.tree.leaves(run(given, w)))
+        for one, other in zip(*results, strict=True):
+            np.testing.assert_allclose(one.numpy(), other.numpy(), rtol=1e-5, atol=1e-6)
+
+
+def test_functions_without_results_are_no_operations():
+    def function(x):
+        nothing = burn.cond(x.sum() > 0, lambda: None, lambda: None)
+        return nothing, burn.scan(lambda c, row: (None, None), None, x)
+
+    assert names_of(same(function, values(1, 2))) == ["sum", "greater"]
+
+
+def test_a_scan_that_draws_alone_runs_in_the_trace():
+    def function():
+        return burn.scan(lambda c, _: (c, burn.random.uniform((2,), device=CPU)), None, length=3)
+
+    program = burn.ir.trace(function)
+    burn.random.seed(1, device=CPU)
+    expected = listed(function())
+    burn.random.seed(1, device=CPU)
+    assert listed(program()) == expected
+
+
 # Random numbers.
 
 
@@ -461,6 +508,51 @@ def test_backward_of_leaves_is_part_of_a_program():
     x = rows(3, 2)
     expected = step(x)
     np.testing.assert_allclose(burn.ir.trace(step, x)(x).numpy(), expected.numpy(), rtol=1e-12)
+
+
+def detached(x, w):
+    def step(carry, row):
+        carry = burn.sin(carry.detach() * row) + w.detach()[0] * carry
+        with burn.no_grad():
+            constant = burn.cos(w * row)
+        return carry + (constant * w).sum(), burn.grad(lambda y: (y * y * w).sum())(row)
+
+    return burn.cond(x.sum() > 0, lambda: burn.scan(step, x[0], x), lambda: (x[0], x.detach()))
+
+
+def test_what_is_detached_in_a_body_is_constant():
+    x, w = rows(3, 2), rows(2)
+    for function in (
+        lambda x: (burn.sin(detached(x, w)[0]) ** 2).sum(),
+        lambda x: total(detached(x, x[0])),
+        lambda x: total(detached(-x, x[0])),
+    ):
+        first = burn.grad(function)
+        for gradient in (first, burn.grad(lambda x, f=first: burn.sin(f(x)).sum())):
+            found, expected = burn.ir.trace(gradient, x)(x), gradient(x)
+            np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=1e-11, atol=1e-12)
+
+
+def test_bodies_in_no_grad_have_no_gradient_and_no_marks():
+    def function(x):
+        with burn.no_grad():
+            y = burn.cond(x.sum() > 0, burn.exp, burn.sin, x)
+        return (y * x).sum()
+
+    x = rows(3)
+    program = burn.ir.trace(burn.grad(function), x)
+    np.testing.assert_allclose(program(x).numpy(), burn.grad(function)(x).numpy())
+    assert "detach" not in str(program)
+
+
+def test_a_loop_in_a_checkpoint_is_differentiated_in_a_trace():
+    def loss(x, w):
+        return burn.checkpoint(lambda x, w: total(recurrence(x, w)))(x, w)
+
+    x, w = rows(3, 2), rows(2, 2)
+    gradient = burn.grad(loss, argnums=(0, 1))
+    for one, other in zip(burn.ir.trace(gradient, x, w)(x, w), gradient(x, w), strict=True):
+        np.testing.assert_allclose(one.numpy(), other.numpy(), rtol=1e-12)
 
 
 def test_the_gradient_of_a_scan_keeps_no_copy_of_what_all_iterations_share():
@@ -734,6 +826,28 @@ def test_a_write_to_a_tensor_from_outside_names_the_tensor():
         burn.ir.trace(lambda x: burn.cond(x.sum() > 0, branch, burn.exp, x), X)
     assert counter.count.item() == 3
     assert state.tolist() == [1, 2, 3]
+
+
+def test_running_statistics_in_a_body_are_a_write_from_outside():
+    layer = burn.nn.BatchNorm1d(2, device=AUTODIFF)
+    x = burn.reshape(burn.arange(24, dtype=burn.float32, device=AUTODIFF), (3, 4, 2))
+
+    def function(x):
+        return burn.scan(lambda c, row: (c, layer(row)), None, x)[1]
+
+    with pytest.raises(burn.TraceError, match=r"writes to the attribute 'running_mean'"):
+        burn.ir.trace(function, x)
+    assert layer.running_mean.tolist() == [0, 0]
+    function(x)
+    assert layer.running_mean.tolist() != [0, 0]
+
+
+def test_a_branch_by_a_value_in_a_body_names_the_line_and_the_alternatives():
+    def step(carry, row):
+        return (carry, row) if row > 0 else (carry, -row)
+
+    with pytest.raises(burn.TraceError, match=r"test_control_flow\.py:\d+ needs it.*burn\.cond"):
+        burn.ir.trace(lambda x: burn.scan(step, None, x), X)
 
 
 def test_a_write_to_a_tensor_of_the_function_from_a_body_is_refused():

@@ -19,7 +19,7 @@ from burn.autodiff import (
 from burn.backend import AutodiffBackend
 from burn.backend.decorator import FoundByName, found_by_name
 from burn.device_id import DeviceId
-from burn.devices import VMAP, Device, TensorType, under_running
+from burn.devices import VMAP, Device, TensorType, running_trace, under_running
 from burn.devices.transfer import fail, transfer
 from burn.dispatch._device_members import DeviceMembers
 from burn.dispatch._differentiation import Differentiation
@@ -200,7 +200,14 @@ class Dispatch(
     def detach(self, x: _Tensor) -> _Tensor:
         """The value on the same device, untracked in all layers."""
         join_trace(x)
-        return self.wrap(untracked(x.primitive), x.tensor_type)
+        return self._marked(self.wrap(untracked(x.primitive), x.tensor_type))
+
+    def _marked(self, x: _Tensor) -> _Tensor:
+        """A tensor without a graph; the body of a loop in a trace says so at each run."""
+        trace = running_trace()
+        if trace is None or not trace.recorder.is_differentiated or not x.dtype.is_float:
+            return x
+        return self.execute_one("detach", x)
 
     int_inner = bool_inner = q_inner = inner
 

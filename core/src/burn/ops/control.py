@@ -16,6 +16,7 @@ from burn.ops.batching import BatchedCall
 from burn.ops.op import Op, Tag, op
 from burn.ops.signature import (
     AnyList,
+    AnyOperand,
     BoolOperand,
     Flag,
     Graph,
@@ -86,6 +87,17 @@ def _total(graph: Any) -> tuple[int, int]:
     """Floating-point operations and bytes of a run of a program."""
     total = graph.cost().total
     return total.flops, total.bytes
+
+
+@op(Tag.VIEW | Tag.NO_GRADIENT)
+def detach(x: AnyOperand) -> Meta:
+    """The same elements without a gradient: to one who differentiates a program, a constant."""
+    return x
+
+
+@detach.decomposition
+def _(ops: OpTable, x: Primitive) -> Primitive:
+    return ops.reshape(x, shape=tuple(x.shape))
 
 
 @op(Tag.COMPUTE_BOUND, outputs=("true_function",))

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from burn.autodiff import recording
 from burn.backend import Backend
 from burn.dtype import DType, DTypeUsage
 from burn.errors import TraceError, UnsupportedOpError
@@ -49,9 +50,13 @@ class Recorder:
         Name of the device that the function uses; empty before it uses one.
     scalars : iterator of int
         Numbers of the numbers that each run gets anew.
+    is_differentiated : bool
+        Whether what the program does not record for gradients is to be untracked at each run.
     """
 
-    def __init__(self, scalars: Iterator[int] | None = None) -> None:
+    def __init__(
+        self, scalars: Iterator[int] | None = None, *, is_differentiated: bool = False
+    ) -> None:
         self.operations: list[OperationIr] = []
         self.constants: list[Constant] = []
         self.draw: Draw | None = None
@@ -60,6 +65,7 @@ class Recorder:
         self.drop = self.alive.discard
         self._tensors = itertools.count()
         self.scalars = itertools.count() if scalars is None else scalars
+        self.is_differentiated = is_differentiated
         self._thread = threading.get_ident()
         self.device = ""
 
@@ -193,6 +199,8 @@ class TraceTable(RouterTable):
                     name, tuple(map(as_input, operands)), attributes, outputs, source_line()
                 )
             )
+            if client.is_differentiated and recording.get() is False and name != "detach":
+                made = [self.detach(one) if one.dtype.is_float else one for one in made]
             return tuple(made) if several else made[0]
 
         return call

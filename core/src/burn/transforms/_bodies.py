@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from burn.autodiff import recording
 from burn.devices import VMAP, plans_hidden_from_traces, tracing, transforms
 from burn.dispatch import meta_of
 from burn.errors import TraceError
@@ -43,7 +44,7 @@ class Body(Protocol):
 def record_cond(
     predicate: Tensor, bodies: Sequence[Body], leaves: Sequence[Any]
 ) -> tuple[Tensor, ...]:
-    """Record one of two programs: the leaves of the result, of which there is one at least."""
+    """Record one of two programs: the leaves of the result."""
     traced = [_traced(body, leaves, "cond") for body in bodies]
     first, second = [one.words for one in traced]
     if first != second:
@@ -53,6 +54,8 @@ def record_cond(
             hint="Draw them before, and use them in the branches",
             operation="cond",
         )
+    if not traced[0].outputs:
+        return ()
     captured = _captured(traced)
     operands = [*filter(is_tensor, leaves), *captured]
     true_function, false_function = [one.graph(captured) for one in traced]
@@ -95,12 +98,14 @@ def record_scan(
 ) -> tuple[Tensor, ...] | None:
     """Record a loop: the last carry, and what is stacked.
 
-    None if there is no tensor to say where it runs, or no result.
+    None if there is no tensor to say where it runs.
     """
     traced = _traced(body, [*carry, *elements], operation)
     captured = _captured([traced])
     tensors = [*carry, *xs, *captured]
-    if not tensors or not traced.outputs:
+    if not traced.outputs:
+        return ()
+    if not tensors:
         return None
     words = traced.words
     drawing = _drawing(tensors, words * attributes["length"], operation)
@@ -137,8 +142,10 @@ class _Tracing(Tracing):
 
     def __init__(self, operation: str) -> None:
         super().__init__(operation, takes_tracked=True)
-        if self._outer is not None:
-            self.recorder = Recorder(self._outer.recorder.scalars)
+        self.recorder = Recorder(
+            None if self._outer is None else self._outer.recorder.scalars,
+            is_differentiated=recording.get() is not False,
+        )
 
     def stand_in(self, x: Tensor | TensorSpec) -> tuple[Primitive, TensorType]:
         """The primitive and type of an input of the body for a tensor."""

@@ -9,8 +9,26 @@ import numpy as np
 
 from burn.errors import ArgumentError, DTypeError, OperandTypeError, ShapeError
 from burn.ir import GraphIr, OperationIr, TensorIr
-from burn.testing.arrays import booleans, floats, strided, transposed
+from burn.testing.arrays import booleans, complexes, floats, integers, strided, transposed
 from burn.testing.op_samples import Array, TestedGraph, error, reference, sample
+
+
+@reference(
+    "detach",
+    samples=[
+        sample("floats", floats(3)),
+        sample("0-d", floats()),
+        sample("empty", floats(0, 2)),
+        sample("a view", transposed(floats(2, 3))),
+        sample("integers", integers(3)),
+        sample("booleans", booleans(2, 3)),
+        sample("complex numbers", complexes(3)),
+    ],
+    exact=True,
+)
+def _(x: Array) -> Array:
+    return x
+
 
 _TRUE: Final = np.array(True)  # noqa: FBT003 — a value
 _FALSE: Final = np.array(False)  # noqa: FBT003 — a value
@@ -142,7 +160,10 @@ _ONE32: Final = np.array(1.0, np.float32)
         ),
         sample("empty", [_START, _positive(0, 2)], [_positive(0, 2)], **_loop(0, 2)),
         sample(
-            "views", [_START, transposed(_positive(2, 3))], [strided(_positive(2, 3))], **_loop(2, 3)
+            "views",
+            [_START, transposed(_positive(2, 3))],
+            [strided(_positive(2, 3))],
+            **_loop(2, 3),
         ),
     ],
     errors=[
