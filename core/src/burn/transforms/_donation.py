@@ -126,13 +126,27 @@ class _Donor:
     input : int
         Its index.
     reference : str
-        The name, in the generated function, of a weak reference to a primitive that is known to be
-        the backend's own memory.
+        The name, in the generated function, of a weak reference to a primitive that nothing but
+        its tensor referred to when `Backend.can_write` was asked.
+    counts : list of str
+        The names of the counts of references at that time.
+    counted : list of str
+        What they are of, for a tensor ``{x}``.
     """
 
     given: Given
     input: int
     reference: str
+    counts: list[str]
+    counted: list[str]
+
+    def condition(self) -> str:
+        """Whether nothing has begun to refer to the primitive since."""
+        x = self.given.variable
+        parts = [f"{self.reference}() is {self.given.value}", f"not {x}.link"]
+        for name, one in zip(self.counts, self.counted, strict=True):
+            parts.append(f"getrefcount({one.format(x=x)}) <= {name}")
+        return " and ".join(parts)
 
 
 class Donors:
@@ -155,11 +169,21 @@ class Donors:
         self._table = device.ops
         self._backend = observing.plain(device.backend)
         self._code = code
-        self._donors = [_Donor(given[input], input, code.new("w")) for input, _ in graph.donated]
+        self._donors = [self._donor(given[input], input) for input, _ in graph.donated]
         self._calls = 0
         self._is_used = False
         code.names |= {one.reference: _nothing for one in self._donors}
+        code.names |= {name: 0 for one in self._donors for name in one.counts}
         code.names |= {"donates": True, "verify": self._verify, "with_copies": self._with_copies}
+
+    def _donor(self, given: Given, input: int) -> _Donor:
+        value = "{x}.primitive.primitive" if given.state else "{x}.primitive"
+        paths = getattr(self._backend, "counts_references", ()) if _exclusive() else ()
+        counted = [value + path for path in paths]
+        if counted and given.state:
+            counted += ["{x}.primitive", "{x}.primitive.node"]
+        new = self._code.new
+        return _Donor(given, input, new("w"), [new("w") for _ in counted], counted)
 
     def check(self, shared: Sequence[str]) -> list[str]:
         """The lines that say which inputs are to be copied, before their primitives are read.
@@ -174,30 +198,15 @@ class Donors:
         arguments = [one.given.variable for one in self._donors if one.given.is_argument]
         verify = f"copies = verify(({''.join([f'{one}, ' for one in arguments])}))"
         lines = [*shared, "copies = ()", f"if donates: {verify}"]
-        if not getattr(self._backend, "counts_references", False) or not _exclusive():
+        if not all(one.counts for one in self._donors):
             return lines
         self._code.names["getrefcount"] = sys.getrefcount
-        conditions = " and ".join([self._condition(one) for one in self._donors])
+        conditions = " and ".join([one.condition() for one in self._donors])
         return [
             f"if donates and {conditions}: copies = ()",
             "else:",
             *[f"    {one}" for one in lines],
         ]
-
-    def _condition(self, donor: _Donor) -> str:
-        """Whether nothing but a tensor refers to a primitive for which that was true before."""
-        x, count = donor.given.variable, _exclusive()
-        value = donor.given.value
-        if not donor.given.state:
-            return (
-                f"{donor.reference}() is {value} and getrefcount({value}) <= {count} "
-                f"and not {x}.link"
-            )
-        return (  # its leaf refers to it too
-            f"{donor.reference}() is {value} and getrefcount({value}) <= {count + 1} "
-            f"and getrefcount({x}.primitive) <= {count} "
-            f"and getrefcount({x}.primitive.node) <= {count} and not {x}.link"
-        )
 
     def _verify(self, arguments: Sequence[Any]) -> list[int]:
         """The inputs that something else refers to, by their indices."""
@@ -209,6 +218,8 @@ class Donors:
             x = next(rest) if given.is_argument else names[given.variable]
             if self._is_exclusive(x, is_leaf=bool(given.state)):
                 names[donor.reference] = _reference(dispatch.detach(x).primitive)
+                for name, counted in zip(donor.counts, donor.counted, strict=True):
+                    names[name] = _counting(counted)(x)
             else:
                 names[donor.reference] = _nothing
                 found.append(donor.input)
@@ -276,9 +287,16 @@ def _exclusive() -> int:
     """
     if sys.implementation.name != "cpython":
         return 0
-    names: dict[str, Any] = {"getrefcount": sys.getrefcount}
-    exec("def count(x): return getrefcount(x.primitive)", names)  # noqa: S102 — the text above
     x: Any = dispatch.wrap([], None)  # type: ignore[arg-type]  # no type is asked for
-    count: int = names["count"](x)
+    count = _counting("{x}.primitive")
+    one = count(x)
     second = x.primitive
-    return count if names["count"](x) == count + 1 and second is not None else 0
+    return one if count(x) == one + 1 and second is not None else 0
+
+
+@functools.cache
+def _counting(counted: str) -> Callable[[Any], int]:
+    """The function that counts references to a part of a tensor, as generated code does."""
+    names: dict[str, Any] = {"getrefcount": sys.getrefcount}
+    exec(f"def count(x): return getrefcount({counted.format(x='x')})", names)  # noqa: S102 — of attributes
+    return names["count"]  # type: ignore[no-any-return]  # the function

@@ -16,7 +16,8 @@ __all__ = ["WritingOps"]
 class WritingOps(CpuOps):
     """Writes to arrays that own their memory and that nothing else refers to."""
 
-    counts_references = True  # each view refers to the array itself, which `burn.compile` asks for
+    counts_references = ("",)
+    """What of an array each view, export and other user of its memory refers to: itself."""
 
     def can_write(self, x: Array, views: list[Array]) -> bool:
         """Whether only a tensor and `views` refer to the memory of `x`, by reference counts."""
