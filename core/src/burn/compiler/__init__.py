@@ -17,7 +17,22 @@ _MODULES: Final = {
 }
 """Where names stand. A module is imported when one of its names is used."""
 
-__all__ = [name for names in _MODULES.values() for name in names]
+__all__ = [
+    "Check",
+    "DiskCache",
+    "Executable",
+    "KernelCall",
+    "Plan",
+    "Replay",
+    "Straight",
+    "Target",
+    "compiled",
+    "explained",
+    "fuses",
+    "lowered",
+    "planned",
+    "simplified",
+]
 
 if TYPE_CHECKING:
     from burn.compiler.disk_cache import DiskCache as DiskCache

@@ -42,12 +42,12 @@ def with_numbers(program: Builder, operation: OperationIr) -> OperationIr:
 
 def _fits(specs: list[Any], operands: list[Any], shape: Any) -> bool:
     """Whether operands have a shape together, and a tensor among them says the dtype."""
-    tensors = [one for one in operands if one.__class__ is TensorIr]
+    shapes: list[Any] = [one.shape for one in operands if one.__class__ is TensorIr]
     promotes = any(
         spec.promotes and one.__class__ is TensorIr
         for spec, one in zip(specs, operands, strict=True)
     )
-    return promotes and broadcast_shapes(*[one.shape for one in tensors]) == shape
+    return promotes and broadcast_shapes(*shapes) == shape
 
 
 def _as_number(value: Any, dtype: DType) -> Any:
@@ -66,10 +66,9 @@ def _is(operand: Input, number: float) -> bool:
 def _like_output(operand: Input, operation: OperationIr) -> TensorIr | None:
     """A tensor operand, if the output of an operation is like it, and not complex."""
     output = operation.outputs[0]
-    if operand.__class__ is not TensorIr or output.dtype.is_complex:
+    if not isinstance(operand, TensorIr) or output.dtype.is_complex:
         return None
-    tensor: TensorIr = operand  # type: ignore[assignment]  # see above
-    return tensor if (tensor.shape, tensor.dtype) == (output.shape, output.dtype) else None
+    return operand if operand[1:3] == output[1:3] else None
 
 
 def _add(program: Builder, operation: OperationIr) -> TensorIr | None:

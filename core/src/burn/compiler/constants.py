@@ -152,6 +152,7 @@ class _Known:
             for id, data in self.given.items()
             if id in needed
         }
+        inputs: tuple[Any, ...]
         for id, (name, inputs, attributes, _, _) in self.calls.items():
             if id not in needed:
                 continue

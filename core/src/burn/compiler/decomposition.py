@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
-from burn.compiler._rewriting import exact, next_id, rewritten
+from burn.compiler._rewriting import exact, new_tuple, next_id, rewritten
 from burn.errors import BurnError
 from burn.ir import (
     Constant,
@@ -20,7 +20,7 @@ from burn.ir import (
     infer,
     tensors_among,
 )
-from burn.ops import REGISTRY, Op, OpTable, Role
+from burn.ops import REGISTRY, Meta, Op, OpTable, Role
 
 if TYPE_CHECKING:
     from burn.device_id import DeviceId
@@ -68,12 +68,12 @@ def decomposition(graph: GraphIr, wanted: Callable[[OperationIr], bool], table: 
     recording = _Recording(table, wanted, next_id(graph))
 
     def parts(operation: OperationIr, replacement: dict[int, TensorIr]) -> list[OperationIr]:
-        made = recording.expanded(operation)
+        recording.source = f"{operation.source} ({operation.name})".strip()
+        made = recording.expanded(operation, _key(operation))
         if made is None:
             return [operation]
         replacement.update(zip([one.id for one in operation.outputs], made, strict=True))
-        source = f"{operation.source} ({operation.name})".strip()
-        return [one._replace(source=source) for one in recording.taken()]
+        return recording.taken()
 
     found = rewritten(graph, parts)
     return replace(found, constants=(*graph.constants, *recording.constants))
@@ -90,7 +90,7 @@ class _Value:
     @property
     def ir(self) -> TensorIr:
         """What operations name it by."""
-        return TensorIr(self.id, self.shape, self.dtype)  # type: ignore[arg-type]  # lengths are known
+        return TensorIr(self.id, self.shape, self.dtype)
 
 
 class _Template(NamedTuple):
@@ -136,8 +136,10 @@ class _Recording(OpTable):
         self.backend = _Device(self)
         self.dtypes = {dtype: dtype for dtype in table.dtypes.values()}
         self.constants: list[Constant] = []
+        self.source = ""
         self._wanted = wanted
         self._templates: dict[Any, _Template | None] = {}
+        self._metas: dict[Any, tuple[Meta, ...]] = {}
         self._global = self._numbers = itertools.count(first)
         self._operations: list[OperationIr] = []
 
@@ -152,18 +154,10 @@ class _Recording(OpTable):
         self.constants.append(Constant(tensor, data))
         return _Value(tensor)
 
-    def expanded(self, operation: OperationIr) -> tuple[TensorIr, ...] | None:
+    def expanded(self, operation: OperationIr, key: Any) -> tuple[TensorIr, ...] | None:
         """Write down what an operation is made of, and return its outputs; None if it stays."""
-        definition = REGISTRY[operation.name]
-        if definition.default is None or not self._wanted(operation):
-            return None
-        if any(one.__class__ is HostNumber for one in operation.inputs) or any(
-            one.role is Role.GRAPH for one in definition.attributes.values()
-        ):
-            return None
-        key = _key(operation)
         if key not in self._templates:
-            self._templates[key] = self._template(definition, operation)
+            self._templates[key] = self._template(REGISTRY[operation.name], operation)
         template = self._templates[key]
         return None if template is None else self._instance(template, operation)
 
@@ -178,30 +172,40 @@ class _Recording(OpTable):
 
         for name, inputs, attributes, outputs, _ in template.operations:
             operands = tuple(map(named, inputs))
-            made = tuple([one._replace(id=next(self._numbers)) for one in outputs])
-            for output, one in zip(outputs, made, strict=True):
-                tensors[output.id] = one._replace(status=Status.READ_ONLY)
-            self._operations.append(OperationIr(name, operands, attributes, made))
+            made = []
+            for id, shape, dtype, status in outputs:
+                number = next(self._numbers)
+                made.append(new_tuple(TensorIr, (number, shape, dtype, status)))
+                tensors[id] = new_tuple(TensorIr, (number, shape, dtype, Status.READ_ONLY))
+            fields = (name, operands, attributes, tuple(made), self.source)
+            self._operations.append(new_tuple(OperationIr, fields))
         return tuple(map(named, template.outputs))
 
     def _template(self, definition: Op, operation: OperationIr) -> _Template | None:
         """The decomposition of each call like this one; None if there is none."""
-        outer = self._operations, self._numbers
-        self._operations, self._numbers = [], itertools.count(-1, -1)
-        operands = [self._operand(one) for one in operation.inputs]
+        if definition.default is None or not self._wanted(operation):
+            return None
+        inputs: tuple[Any, ...] = operation.inputs
+        if any(one.__class__ is HostNumber for one in inputs):
+            return None
+        if any(one.role is Role.GRAPH for one in definition.attributes.values()):
+            return None
+        outer = self._operations, self._numbers, self.source
+        self._operations, self._numbers, self.source = [], itertools.count(-1, -1), ""
+        operands = [self._operand(one) for one in inputs]
         attributes = {
             name: HostNumber.of(value) if value.__class__ is ScalarIr else value
             for name, value in operation.attributes.items()
         }
         try:
-            result = definition.default(self, *operands, **attributes)  # type: ignore[misc]  # it has one
+            result = definition.default(self, *operands, **attributes)
         except BurnError:
             return None
         else:
             made = result if definition.returns_tuple else (result,)
             return _Template(tuple(self._operations), tuple([one.ir for one in made]))
         finally:
-            self._operations, self._numbers = outer
+            self._operations, self._numbers, self.source = outer
 
     def _operand(self, operand: Any) -> Any:
         """What a decomposition gets for an operand."""
@@ -217,14 +221,15 @@ class _Recording(OpTable):
             for name, value in attributes.items():
                 if value.__class__ is HostNumber:
                     attributes[name] = value.simplest()
+            key = _key(OperationIr(definition.name, inputs, attributes, ()))
+            metas = self._metas.get(key)
+            if metas is None:
+                metas = self._metas[key] = infer(definition, inputs, attributes)
             outputs = tuple(
-                [
-                    TensorIr(next(self._numbers), *meta, Status.NOT_INIT)
-                    for meta in infer(definition, inputs, attributes)
-                ]
+                [TensorIr(next(self._numbers), *meta, Status.NOT_INIT) for meta in metas]
             )
             operation = OperationIr(definition.name, inputs, attributes, outputs)
-            made = self.expanded(operation)
+            made = self.expanded(operation, key)
             if made is None:
                 self._operations.append(operation)
                 made = outputs

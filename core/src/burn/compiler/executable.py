@@ -65,7 +65,7 @@ class Executable:
             If an operation fails; its `operation` names the op and the line of the user's program.
         """
         with self._lock:
-            return self._run(inputs, draw)  # type: ignore[no-any-return]  # of primitives
+            return self._run(inputs, draw)
 
     def _call(self, inputs: Sequence[Primitive], draw: tuple[int, int]) -> Any:
         """Call what `Backend.compile` gave."""

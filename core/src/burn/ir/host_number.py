@@ -113,7 +113,7 @@ def _combined(left: Any, operator: str, right: Any) -> HostNumber:
     """An operation of two numbers, of which one at least is a HostNumber."""
     for one in (left, right):
         if one.__class__ not in {HostNumber, int, float}:
-            return NotImplemented
+            return NotImplemented  # type: ignore[no-any-return]  # Python raises TypeError
     kinds = [one.kind if one.__class__ is HostNumber else type(one) for one in (left, right)]
     kind = int if kinds == [int, int] and operator in {"+", "-", "*"} else float
     return HostNumber(f"({left!r} {operator} {right!r})", kind)
