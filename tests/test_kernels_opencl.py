@@ -1,8 +1,5 @@
 """Generated kernels on OpenCL give what the reference of kernels gives in NumPy."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -13,15 +10,13 @@ from burn.kernels import Apply, Index, Kernel, Literal, Load, Reduce, Scalar, St
 from burn.kernels.expressions import Nodes, expression
 from burn.plugin_api import Kind
 from burn.testing.tolerance import compare
-from burn_opencl.dialect import OpenClDialect
-
-sys.path.insert(0, str(Path(__file__).parents[3] / "tests"))
-
 from kernel_reference import run_kernel
 
 
 @pytest.fixture(scope="module")
 def device():
+    if not burn.Device.enumerate("opencl"):
+        pytest.skip("there is no OpenCL device")
     handle = burn.Device("opencl")
     return handle.backend.for_device(handle.id)
 
@@ -32,6 +27,8 @@ def uploaded(device, array):
 
 def check(device, kernel, inputs, scalars=(), lanes=256):
     """Run a kernel on the device and by the reference, and compare."""
+    from burn_opencl.dialect import OpenClDialect
+
     dialect = OpenClDialect(lanes, has_fp64=True, is_cpu=lanes == 1)
     shapes = tuple((count,) for _, count in kernel.outputs)
     launch = device.load_kernel(dialect.source(kernel), shapes)
