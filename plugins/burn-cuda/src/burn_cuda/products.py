@@ -11,7 +11,7 @@ import ctypes
 import functools
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -82,6 +82,9 @@ class _Product:
         self.description = ctypes.c_void_p()
         self.layouts = [ctypes.c_void_p() for _ in range(3)]
         self.found: Any = None
+        """The algorithm."""
+        self.own: int | None = None
+        """The number of the kernel that is used instead of it."""
 
 
 class Products:
@@ -115,6 +118,7 @@ class Products:
         key: tuple[Any, ...],
         factors: tuple[int, int],
         addresses: tuple[int, ...],
+        own: Sequence[Callable[[], None]] = (),
     ) -> bool:
         """Compute a product; return whether the library took it.
 
@@ -127,18 +131,27 @@ class Products:
         addresses : tuple of int
             Of the operands and the result, as of column-major matrices, and of the vector that is
             added to each column, if the key has one.
+        own : sequence of callable
+            Kernels of this plugin that compute it: one of them may be the fastest.
         """
         with self._lock:
             if key not in self._known:
-                self._known[key] = self._chosen(key, factors, addresses)
+                self._known[key] = self._chosen(key, factors, addresses, own)
             product = self._known[key]
             if product is None:
                 return False
-            self._multiply(product, product.found, factors, addresses)
+            if product.own is None:
+                self._multiply(product, product.found, factors, addresses)
+            else:
+                own[product.own]()
             return True
 
     def _chosen(
-        self, key: tuple[Any, ...], factors: tuple[int, int], addresses: tuple[int, ...]
+        self,
+        key: tuple[Any, ...],
+        factors: tuple[int, int],
+        addresses: tuple[int, ...],
+        own: Sequence[Callable[[], None]],
     ) -> _Product | None:
         """The description of a product, with the algorithm that takes the least time."""
         try:
@@ -148,23 +161,26 @@ class Products:
             times = []
             for found in self._candidates(product):
                 try:
-                    times.append((self._timed(product, found, factors, addresses), found))
+                    launch = functools.partial(self._multiply, product, found, factors, addresses)
+                    times.append((self._fastest(launch), found))
                 except _Failed as error:
                     _log.debug("cuBLASLt does not run an algorithm: %s", error)
             if not times:
                 return None
-            product.found = min(times, key=lambda one: one[0])[1]
+            fastest, product.found = min(times, key=lambda one: one[0])
+            for number, launch in enumerate(own):
+                time = self._fastest(launch)
+                if time < fastest:
+                    fastest, product.own = time, number
         except (_Failed, AttributeError) as error:
             _log.debug("cuBLASLt does not take %s: %s", key, error)
             return None
         return product
 
-    def _timed(self, product: _Product, found: _Found, *operands: Any) -> float:
-        def run() -> None:
-            self._multiply(product, found, *operands)
-
-        run()
-        return min([self._elapsed(run) for _ in range(_TIMED_RUNS)])
+    def _fastest(self, launch: Callable[[], None]) -> float:
+        """The milliseconds of a launch, once it has been warmed up."""
+        launch()
+        return min([self._elapsed(launch) for _ in range(_TIMED_RUNS)])
 
     def _candidates(self, product: _Product) -> list[_Found]:
         preference = ctypes.c_void_p()

@@ -6,11 +6,13 @@ import functools
 import math
 import struct
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final
 
 from burn.plugin_api import (
     REGISTRY,
     Check,
+    Code,
     DeviceId,
     GraphIr,
     HostNumber,
@@ -64,6 +66,7 @@ _ROWS: Final = 264
 
 _LONG_COLUMNS: Final = 1024
 _MAX_NAME: Final = 60
+_COMPILING_THREADS: Final = 8
 _MAX_SCORES: Final = 1 << 26
 _MAX_KEPT_BYTES: Final = 256 << 20
 """What the steps of a program make at most, if they are captured on several streams."""
@@ -122,19 +125,20 @@ class Program:
         )
         parts = lowered(graph, lambda one: not keeps(one) and not fuses(one, target), table)
         self.plan = planned(parts, target)
-        self._texts: dict[str, str] = {}
         self._draws = self._reads_draws()
         self._state = _STATE.size // 8 if self._draws else 0
         calls = [one for one in self.plan.steps if isinstance(one, KernelCall)]
-        self._numbered: dict[int, tuple[int, int]] = {}
-        """The number of each call of a kernel, and where its scalars are among the numbers."""
+        self._slots: dict[int, int] = {}
+        """Where the scalars of each call of a kernel are among the numbers."""
         numbers: list[HostNumber | float] = []
-        for index, call in enumerate(calls):
-            self._numbered[id(call)] = index, self._state + len(numbers)
+        for call in calls:
+            self._slots[id(call)] = self._state + len(numbers)
             numbers += call.scalars
         self._numbers = _numbers(graph, numbers)
         kinds = [kind for call in calls for kind in call.kernel.scalars]
         self._packer = struct.Struct("=" + "".join(["q" if one is int else "d" for one in kinds]))
+        with ThreadPoolExecutor(_COMPILING_THREADS) as pool:
+            self._compiled = dict(zip(map(id, calls), pool.map(self._code, calls), strict=True))
         with backend.runtime.current():
             self._recorder = CudaRecorder(backend, self._state + len(numbers))
             self._straight = _Straight(self.plan, table, self._load)
@@ -186,7 +190,10 @@ class Program:
     @property
     def kernels(self) -> Mapping[str, str]:
         """The sources of the generated kernels."""
-        return self._texts
+        return {
+            f"{number} {code.entry}": code.text
+            for number, (code, _) in enumerate(self._compiled.values())
+        }
 
     def _launches(self) -> int:
         """About how many kernels there are; 0 if numbers of a run are not read from memory."""
@@ -214,17 +221,19 @@ class Program:
         }
         return names <= _DRAWS
 
+    def _code(self, call: KernelCall) -> tuple[Code, Any]:
+        """The text of a kernel, and the kernel."""
+        number = self._backend.launcher.checked.number
+        checks = {one.output: (number(one.operation.describe()), one.length) for one in call.checks}
+        code = code_of(call.kernel, checks, _name(call))
+        return code, self._backend.runtime.compile(code.text, code.entry)
+
     def _load(self, call: KernelCall) -> Callable[..., tuple[Array, ...]]:
         """The launch of a kernel, whose numbers have a part of the memory."""
         launcher, runtime = self._backend.launcher, self._backend.runtime
-        checks = {
-            one.output: (launcher.checked.number(one.operation.describe()), one.length)
-            for one in call.checks
-        }
-        number, slot = self._numbered[id(call)]
-        code = code_of(call.kernel, checks, _name(call))
-        self._texts[f"{number} {code.entry}"] = code.text
-        launch = runtime.compile(code.text, code.entry)
+        slot = self._slots[id(call)]
+        code, launch = self._compiled[id(call)]
+        checks = {one.output for one in call.checks}
         grid, block = (code.groups,), (code.lanes,)
         numbers: tuple[int, ...] = ()
         if call.scalars:
