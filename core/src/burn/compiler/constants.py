@@ -152,23 +152,23 @@ class _Known:
             for id, data in self.given.items()
             if id in needed
         }
-        inputs: tuple[Any, ...]
-        for id, (name, inputs, attributes, _, _) in self.calls.items():
+        for id, (name, operands, attributes, _, _) in self.calls.items():
             if id not in needed:
                 continue
+            inputs: tuple[Any, ...] = operands
             is_uniform = id in self.uniform
             if is_uniform and name == "full":
                 primitives[id] = table.full(**{**attributes, "shape": ()})
             elif is_uniform and Tag.VIEW in REGISTRY[name].tags:
                 primitives[id] = primitives[inputs[0].id]
             else:
-                operands = [
+                values = [
                     primitives[one.id]
                     if is_uniform and one.__class__ is TensorIr
                     else self._operand(one, primitives, table)
                     for one in inputs
                 ]
-                primitives[id] = getattr(table, name)(*operands, **attributes)
+                primitives[id] = getattr(table, name)(*values, **attributes)
         return {id: backend.to_data(primitives[id]) for id in wanted}
 
     def _operand(self, operand: Any, primitives: dict[int, Any], table: OpTable) -> Any:
