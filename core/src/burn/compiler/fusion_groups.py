@@ -9,6 +9,7 @@ group reduces; so the members of a group are what one pass over rows and columns
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -49,7 +50,11 @@ _CHEAP_REPEATED: Final = 4
 """The same for an element that many elements of the reader need."""
 
 _MOST_READS_AGAIN: Final = 3
-"""Tensors that are loaded to compute an element again."""
+"""Tensors that are loaded to compute an element again, those that are small aside."""
+
+_FEW: Final = 8
+"""A value is small beside another one if it has so many times fewer bytes: it may as well be stored
+for the sake of the other one."""
 
 _FEW_ROWS: Final = 32
 _MANY_COLUMNS: Final = 8192
@@ -229,7 +234,10 @@ class Value:
     cost : int
         Cost of an element that is computed again from what is in memory.
     reads : tuple of Value or None
-        What is loaded for that; None if it cannot be computed again at any element.
+        What is loaded for that: it is in memory, or small; None if it cannot be computed again at
+        any element.
+    repeated_in : Group or None
+        The first group that computes it again.
     """
 
     tensor: TensorIr
@@ -241,6 +249,7 @@ class Value:
     recipe: Recipe | None = None
     cost: int = 0
     reads: tuple[Value, ...] | None = None
+    repeated_in: Group | None = None
 
     @property
     def is_free(self) -> bool:
@@ -360,6 +369,7 @@ class _Attempt:
         self.may_repeat = again
         self.limit = 1 if task.is_product else _CHEAP
         self.reads_rows = False
+        self.repeated: list[Value] = []
 
     def join(self, value: Value) -> bool:
         """Make a value a member; whether it was possible."""
@@ -379,6 +389,8 @@ class _Attempt:
         group.members.append(value)
         for read in self.reads.values():
             read.in_memory = True
+        for one in self.repeated:
+            one.repeated_in = one.repeated_in or group
         value.position, value.group, value.map = group.position, group, out
         value.task = task
         reduces = task.reduced is not None
@@ -430,9 +442,10 @@ class _Attempt:
             return Member(value)
         if value.position >= group.position:
             return self._again(value, where)
-        if not value.in_memory and (_is_small(value) or self._reads_for(value)):
+        if not value.in_memory and (_is_small(value, group) or self._reads_for(value)):
             again = self._again(value, where)
             if again is not None:
+                self.repeated.append(value)
                 return again
         return None if value.is_free else self._read(Read(value, where))
 
@@ -483,17 +496,23 @@ class _Attempt:
         return Recipe(task.operation, task.work, tuple(operands), where)
 
 
-def _is_small(value: Value) -> bool:
-    """Whether to compute a value again reads at most twice as many bytes as to load it.
+def _is_small(value: Value, group: Group) -> bool:
+    """Whether memory moves fewer bytes if a group computes a value again than if it is stored.
 
-    Stored, it is written and read; so then memory moves no more bytes if it is computed again.
+    It may read as many bytes as a load of the value, and a few more; or twice as many in one group,
+    as a value that is stored is written and then read.
     """
+    read = _bytes_again(value)
+    if read * _FEW <= value.bytes * (_FEW + 1):
+        return True
+    return read <= 2 * value.bytes and value.repeated_in in {None, group}
+
+
+def _bytes_again(value: Value) -> float:
+    """The bytes that are read to compute a value again; infinity if it cannot be."""
     if value.reads is None:
-        return False
-    moved = 0
-    for read in value.reads:
-        moved += min(read.count, value.count) * read.tensor.dtype.itemsize
-    return moved <= 2 * value.bytes
+        return math.inf
+    return sum([min(one.count, value.count) * one.tensor.dtype.itemsize for one in value.reads])
 
 
 def estimate(value: Value, task: Task) -> bool:
@@ -510,11 +529,14 @@ def estimate(value: Value, task: Task) -> bool:
         if other.in_memory:
             reads[other.tensor.id] = other
         elif other.reads is None:
-            return False
+            if other.is_free or other.bytes * _FEW > value.bytes:
+                return False
+            reads[other.tensor.id] = other
         else:
             cost += other.cost
             reads.update({one.tensor.id: one for one in other.reads})
-    if cost > _CHEAP or len(reads) > _MOST_READS_AGAIN:
+    large = [one for one in reads.values() if one.bytes * _FEW > value.bytes]
+    if cost > _CHEAP or len(large) > _MOST_READS_AGAIN or len(reads) > _MOST_READS // 4:
         return False
     value.cost, value.reads = cost, tuple(reads.values())
     return True
