@@ -246,6 +246,7 @@ IN_TESTS_OF_THEIR_OWN = {
     "can_write",
     "compile",
     "device_of",
+    "counts_references",
     "dialect",
     "for_device",
     "name",

@@ -264,6 +264,15 @@ class Backend(
             f"{type(self).__name__} has can_write and no write_slice", hint="Define both"
         )
 
+    counts_references: tuple[str, ...] = ()
+    """What of a primitive all that uses its memory refers to, as the counts of CPython show it.
+
+    Attributes of the primitive, each after a dot; an empty string is the primitive itself. Where
+    `can_write` was True, and none of these has got more references since, it is True still:
+    `burn.compile`, which asks for all that a call rebinds, counts in generated code then. By default
+    it asks `can_write` at each call.
+    """
+
     def read_all(self, tensors: list[Primitive]) -> list[TensorData]:
         """The values of several tensors of one device; a backend may wait once for all of them."""
         return [self.to_data(tensor) for tensor in tensors]
