@@ -116,9 +116,8 @@ class Lanes:
         for one in reversed(waits):
             if self._last[self._lane_of[one]] == one:
                 return self._lane_of[one]
-        return min(
-            range(_COUNT), key=lambda lane: -1 if self._last[lane] is None else self._last[lane]
-        )
+        ends = [-1 if one is None else one for one in self._last]
+        return ends.index(min(ends))
 
     def join(self) -> None:
         """Let the first lane wait for the others."""

@@ -241,7 +241,7 @@ class Program:
         made = [
             (lambda: runtime.flag_address)
             if index in checks
-            else functools.partial(launcher.empty, one.shape, one.dtype.numpy)
+            else functools.partial(launcher.empty, one.shape, one.dtype.numpy)  # type: ignore[arg-type]  # lengths are known
             for index, one in enumerate(call.outputs)
         ]
         is_dense, copied = launcher.is_dense, launcher.copied
@@ -308,7 +308,7 @@ def _has_few_scores(operation: OperationIr) -> bool:
     """Whether the scores of an attention take little memory, so that they may be there at once."""
     query, key = list(tensors_among(operation.inputs))[:2]
     *batch, rows, _ = query.shape
-    return math.prod(batch) * rows * key.shape[-2] <= _MAX_SCORES  # type: ignore[operator]  # lengths are known
+    return math.prod(batch) * rows * key.shape[-2] <= _MAX_SCORES  # type: ignore[operator, arg-type]  # lengths are known
 
 
 def _name(call: KernelCall) -> str:

@@ -44,9 +44,10 @@ class DrawnNumber:
 
 def _state(seed: int | DrawnNumber, offset: int | DrawnNumber) -> tuple[int, int, int, int]:
     """What a kernel gets for a seed and an offset: numbers, and the address of what is added."""
-    if isinstance(seed, DrawnNumber) and isinstance(offset, DrawnNumber):
-        return *philox_state(0, offset.plus), offset.address
-    return *philox_state(seed, offset), 0
+    if isinstance(seed, int) and isinstance(offset, int):
+        return *philox_state(seed, offset), 0
+    drawn: Any = offset  # so is the seed
+    return *philox_state(0, drawn.plus), drawn.address
 
 
 class RandomOps(CudaOps):

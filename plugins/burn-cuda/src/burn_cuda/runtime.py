@@ -404,6 +404,10 @@ class Runtime:
         end.synchronize()
         return float(cupy.cuda.get_elapsed_time(start, end)) / _TIMED_LAUNCHES
 
+    def stream(self) -> Any:
+        """The current stream."""
+        return cupy.cuda.get_current_stream()
+
     @property
     def is_capturing(self) -> bool:
         """Whether this thread captures what it launches."""
@@ -530,7 +534,7 @@ class Runtime:
         one, zero = factors
         # cuBLAS is column-major: it multiplies the transposed matrices in reverse order.
         if getattr(self._thread, "is_on", False):
-            addresses = (b.data.ptr, a.data.ptr, out.data.ptr)
+            addresses: tuple[int, ...] = (b.data.ptr, a.data.ptr, out.data.ptr)
             if bias is not None:
                 addresses = (*addresses, bias.data.ptr)
             groups = (

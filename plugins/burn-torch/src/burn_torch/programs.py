@@ -61,7 +61,7 @@ class _Program:
     def __init__(self, backend: TorchBackend, graph: GraphIr, device: DeviceId) -> None:
         self._inputs = len(graph.inputs)
         self._execution = _Execution(graph, resolve(backend, device))
-        self._donated = [one for one in graph.donated if one.output is not None]
+        self._donated = {output: input for input, output in graph.donated if output is not None}
         self._scalars = [
             number for number, one in enumerate(graph.inputs) if isinstance(one, ScalarIr)
         ]
@@ -77,7 +77,7 @@ class _Program:
             self._run,
             self._recorder,
             [number for number, one in enumerate(graph.inputs) if isinstance(one, TensorIr)],
-            [one.input for one in self._donated],
+            self._donated.values(),
             launches if self._is_captured else 0,
         )
 
@@ -121,7 +121,7 @@ class _Program:
         outputs = list(self._execution.run(arguments[: self._inputs], draw))
         if not self._is_captured or not self._donated:
             return tuple(outputs)
-        targets = {one.output: arguments[one.input] for one in self._donated}
+        targets = {output: arguments[input] for output, input in self._donated.items()}
         written = {_memory(one) for one in targets.values()}
         for number, output in enumerate(outputs):
             if number not in targets and _memory(output) in written:
