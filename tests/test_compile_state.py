@@ -643,3 +643,35 @@ def test_a_donated_argument_gives_its_memory_to_a_result():
     values = kept.tolist()
     assert step(x, state).tolist() == [value * 2.0 + 1.0 for value in values]
     assert kept.tolist() == values
+
+
+class Counting(nn.Module):
+    """Counts its calls, and scales what it gets."""
+
+    def __init__(self):
+        self.calls = 0
+        self.scale = tensor(2.0)
+
+    def forward(self, x):
+        self.calls += 1
+        return x * self.scale
+
+
+def test_what_a_function_changes_of_a_module_does_not_trace_anew():
+    net = Counting()
+    function, calls = counting(lambda x: net(x))
+    step = burn.compile(function)
+    for _ in range(3):
+        for length in (1, 2):
+            assert step(burn.ones(length, device=CPU)).tolist() == [2.0] * length
+    assert (len(calls), net.calls) == (2, 2)
+
+
+def test_a_tensor_that_a_module_has_instead_of_another_traces_anew():
+    net = Counting()
+    for step in (burn.compile(lambda x: net(x)), burn.compile(lambda x: x * net.scale)):
+        net.scale = tensor(2.0)
+        assert step(tensor(1.0)).tolist() == [2.0]
+        net.scale = tensor(3.0)
+        assert step(tensor(1.0)).tolist() == [3.0]
+        assert step.programs == 2

@@ -19,6 +19,7 @@ from burn.devices._transforms import (
     transforms,
     under,
     under_running,
+    watches,
 )
 from burn.devices.device import Device
 from burn.devices.settings import DeviceSettings
@@ -46,6 +47,7 @@ __all__ = [
     "transforms",
     "under",
     "under_running",
+    "watches",
 ]
 
 registry.build_in(ROUTER)

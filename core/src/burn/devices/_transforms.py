@@ -37,6 +37,7 @@ __all__ = [
     "transforms",
     "under",
     "under_running",
+    "watches",
 ]
 
 AUTODIFF: Final = "autodiff"
@@ -102,6 +103,9 @@ class Trace(Protocol):
 
 before_compilation: Final[list[Callable[[], None]]] = []
 """Functions that are called when a function begins to be traced for `burn.compile`."""
+
+watches: Final[list[Callable[[object], Callable[[], object] | None]]] = []
+"""Functions that return, for an object which a compiled function uses, what `Trace.watch` takes."""
 
 trace_counts: Final = [0, 0]
 """The traces that run now in all threads, and how often one has begun or ended.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 from weakref import ref
 
-from burn.devices import running_trace
+from burn.devices import running_trace, watches
 from burn.nn._slots import PLAIN, STATE, is_container, is_module
 
 if TYPE_CHECKING:
@@ -25,7 +25,8 @@ def count_change() -> None:
 class Watch:
     """Whether a module and all below it have the attributes and modes that they had.
 
-    The first call outside of traces says how they are to be. Of containers it looks at their items.
+    The first call after the trace says how they are to be. What the traced function has changed
+    itself is left out, such as a number of calls: no program changes it.
 
     Parameters
     ----------
@@ -36,7 +37,8 @@ class Watch:
     def __init__(self, module: Module) -> None:
         self._module = ref(module)  # the function holds it, unless it has made it
         self._seen = -1
-        self._expected: list[Any] = []
+        self._before = _Snapshot(module)
+        self._expected: _Snapshot | None = None
         self._containers: list[tuple[Any, list[int]]] = []
 
     def __eq__(self, other: object) -> bool:
@@ -52,15 +54,15 @@ class Watch:
         if running_trace() is not None:
             return True
         seen = _changes[0]
-        found: list[Any] = []
-        containers: list[Any] = []
-        _look(self._module(), found, containers, set())
-        if self._expected:
-            if not _same(found, self._expected):
-                return False
-        else:
-            self._expected = found
-            self._containers = [(one, _ids(one)) for one in containers]
+        found = _Snapshot(self._module())
+        if self._expected is None:
+            for key in found.different(self._before):
+                found.values.pop(key, None)
+                found.left_out.add(key)
+            self._before = self._expected = found
+            self._containers = [(one, _ids(one)) for one in found.containers]
+        elif found.different(self._expected):
+            return False
         self._seen = seen
         return True
 
@@ -69,33 +71,73 @@ def _ids(container: Any) -> list[int]:
     return [*map(id, container.values() if isinstance(container, dict) else container)]
 
 
-def _look(value: Any, found: list[Any], containers: list[Any], seen: set[int]) -> None:
-    """Add all that is in a module or container, and the containers that may change."""
-    if value is None or id(value) in seen:
-        return
-    seen.add(id(value))
-    items: Any = enumerate(value) if isinstance(value, (list, tuple)) else None
-    if is_module(value):
-        state = value._module_state
-        found += [state.is_eval, state.precision, state.frozen]
-        items = [(name, one) for name, one in vars(value).items() if name != STATE]
-    elif not isinstance(value, tuple):
-        containers.append(value)
-    for key, one in value.items() if items is None else items:
-        found += [key, one]
-        if one.__class__ not in PLAIN and (is_module(one) or is_container(one)):
-            _look(one, found, containers, seen)
+class _Snapshot:
+    """What a module and all below it have.
+
+    Attributes
+    ----------
+    values : dict
+        Attributes, items and modes, by the object that has them and their names there.
+    containers : list
+        The lists and dicts.
+    left_out : set
+        Keys whose values do not matter.
+    """
+
+    def __init__(self, module: Module | None) -> None:
+        self.values: dict[tuple[int, Any], Any] = {}
+        self.containers: list[Any] = []
+        self.left_out: set[tuple[int, Any]] = set()
+        if module is not None:
+            self._look(module, set())
+
+    def _look(self, value: Any, seen: set[int]) -> None:
+        """Add all that is in a module or container."""
+        own = id(value)
+        if own in seen:
+            return
+        seen.add(own)
+        if is_module(value):
+            state = value._module_state
+            modes = (state.is_eval, state.precision, state.frozen)
+            items = [(name, one) for name, one in vars(value).items() if name != STATE]
+            items.append((STATE, modes))
+        else:
+            items = list(value.items() if isinstance(value, dict) else enumerate(value))
+            if not isinstance(value, tuple):
+                self.containers.append(value)
+        for key, one in items:
+            self.values[own, key] = one
+            is_plain = key == STATE or one.__class__ in PLAIN
+            if not is_plain and (is_module(one) or is_container(one)):
+                self._look(one, seen)
+
+    def different(self, other: _Snapshot) -> list[tuple[int, Any]]:
+        """The keys of values that another snapshot does not have, or has others for."""
+        values, others = self.values, other.values
+        found = [
+            key
+            for key, one in values.items()
+            if key not in other.left_out and (key not in others or not _is_same(one, others[key]))
+        ]
+        return found + [key for key in others if key not in values and key not in self.left_out]
 
 
-def _same(found: list[Any], expected: list[Any]) -> bool:
-    return len(found) == len(expected) and all(
-        one is other or (one.__class__ is other.__class__ and _is_equal(one, other))
-        for one, other in zip(found, expected, strict=True)
-    )
-
-
-def _is_equal(one: Any, other: Any) -> bool:
-    """Whether two objects of one class are one value: 0.0 is not -0.0, and NaN is NaN."""
-    if isinstance(one, float):
+def _is_same(one: Any, other: Any) -> bool:
+    """Whether two objects are one, or plain ones of one value: 0.0 is not -0.0, and NaN is NaN."""
+    if one is other:
+        return True
+    kind = one.__class__
+    if kind is not other.__class__:
+        return False
+    if kind is float:
         return repr(one) == repr(other)
-    return (one.__class__ in PLAIN or isinstance(one, frozenset)) and bool(one == other)
+    return (kind in PLAIN or kind is tuple) and bool(one == other)
+
+
+def _watch_of(value: object) -> Watch | None:
+    """The watch of what a compiled function finds around it, if that is a module."""
+    return Watch(value) if is_module(value) else None  # type: ignore[arg-type]  # it is one
+
+
+watches.append(_watch_of)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -13,6 +15,7 @@ from burn.devices import (
     before_compilation,
     plans_hidden_from_traces,
     tracing,
+    watches,
 )
 from burn.devices.default import asked as default_asked
 from burn.dispatch import meta_of
@@ -223,6 +226,11 @@ def record(
             reserved_by(trace.recorder.reserve),
             trace,
         ):
+            for one in _around(function):
+                for watch_of in watches:
+                    read = watch_of(one)
+                    if read is not None:
+                        trace.watch(read)
             result = function(*values, **named)
             recorded = _recorded(trace, code, signature, result)
     except Exception as error:
@@ -241,6 +249,19 @@ def record(
         one.release()
     trace.forget()  # a function that each call calls may hold the trace
     return recorder, recorded
+
+
+def _around(function: Any) -> list[object]:
+    """What the code of a function names of what is around it."""
+    found = [getattr(function, "__self__", None), function]
+    function = getattr(function, "__func__", function)
+    if isinstance(function, types.FunctionType):
+        for cell in function.__closure__ or ():
+            with contextlib.suppress(ValueError):  # a variable without a value
+                found.append(cell.cell_contents)
+        names = function.__globals__
+        found += [names[name] for name in function.__code__.co_names if name in names]
+    return found
 
 
 def _recorded(trace: Compiling, code: Code, signature: Signature, result: Any) -> Recorded:
