@@ -316,11 +316,10 @@ class Backend(
         run. The function is called with a primitive for each tensor among ``graph.inputs`` and a
         number for each `ScalarIr` there, in order, and after them with the seed and the offset of
         the random numbers if ``graph.draw`` is not None. It returns the primitives of
-        ``graph.outputs``, in order. An operand or an attribute that is a `HostNumber` is an
-        expression of the scalars. Of what `graph` names, ``graph.donated`` are the inputs whose
-        memory the function may overwrite, since nothing else refers to it; if the memory becomes
-        that of an output, it returns the primitive of the input. It changes no other primitive that
-        it is given, and none that it has returned.
+        ``graph.outputs``, in order. ``graph.donated`` are the inputs whose memory the function may
+        overwrite, since nothing else refers to it; if the memory becomes that of an output, it
+        returns the primitive of the input. It changes no other primitive that it is given, and none
+        that it has returned.
 
         Core calls the function by one thread at a time. It may raise what the ops raise, at once or
         where values are read next. What the function has of these attributes core uses:
