@@ -3,7 +3,8 @@
 Some show what a command prints on a terminal of this machine. It is run in a pseudo-terminal of a
 given width, without the variables of the caller's environment that change what it prints, and drawn
 by rich in the colours of a light and of a dark terminal. POSIX only. The others are what the
-examples of the tutorial draw.
+examples of the tutorial draw, and the program of the page on compilation, which follows the colours
+of the system.
 """
 
 from __future__ import annotations
@@ -23,10 +24,14 @@ import tempfile
 import termios
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.terminal_theme import TerminalTheme
 from rich.text import Text
+
+if TYPE_CHECKING:
+    from burn.plugin_api import KernelCall
 
 FOLDER = Path(__file__).parent
 
@@ -119,6 +124,46 @@ def draw_tutorial(folder: Path) -> Path:
         return Path(shutil.copy("spirals.png", folder))
 
 
+def draw_programs(folder: Path) -> list[Path]:
+    """The example of the page on compilation, before and after its operations become kernels."""
+    import burn
+    from burn.plugin_api import GraphIr, KernelCall, OperationIr, Target, fuses, lowered, planned
+
+    page = (FOLDER.parent / "users" / "compiling.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"^```python\n(def block.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    names = {"burn": burn, "F": burn.nn.functional}
+    exec(compile(example, "train.py", "exec"), names)  # noqa: S102 — our own page
+    before: GraphIr = names["gradients"].graph  # type: ignore[attr-defined]  # a function of the page
+
+    def keeps(operation: OperationIr) -> bool:
+        return operation.name == "matmul"
+
+    target = Target(frozenset([burn.float32]), keeps)
+    table = burn.Device("cpu").ops
+    parts = lowered(before, lambda one: not keeps(one) and not fuses(one, target), table)
+    steps = [
+        OperationIr(_kernel_title(one), one.inputs, {}, one.outputs, one.source)
+        if isinstance(one, KernelCall)
+        else one
+        for one in planned(parts, target).steps
+    ]
+    after = GraphIr(before.inputs, (), tuple(steps), parts.outputs)
+    paths = []
+    for name, graph in {"before": before, "after": after}.items():
+        paths.append(folder / f"compiled-{name}.svg")
+        paths[-1].write_text(graph.svg(), encoding="utf-8")
+    return paths
+
+
+def _kernel_title(call: KernelCall) -> str:
+    """The operations that a kernel has parts of, in order."""
+    found = [re.search(r"\((\w+)\)$", one.source) for one in call.operations]
+    names = [
+        match[1] if match else one.name for match, one in zip(found, call.operations, strict=True)
+    ]
+    return f"kernel: {', '.join(dict.fromkeys(names))}"
+
+
 def main() -> None:
     """Make the pictures."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -134,6 +179,8 @@ def main() -> None:
             path.write_text(drawn(text, options.width, colours), encoding="utf-8")
             print(path)
     print(draw_tutorial(options.folder.resolve()))
+    for path in draw_programs(options.folder):
+        print(path)
 
 
 if __name__ == "__main__":
