@@ -226,7 +226,8 @@ class _Planner(Tasks):
             return
         has_one = has_strides(map, shape_of(tensor))
         if not has_one or (not value.in_memory and inverse(map) is not None):
-            self.copy(tensor)
+            if not self._is_of_copy(tensor):
+                self.copy(tensor)
             self.store(tensor)
             return
         if map == identity(value.count):
@@ -236,6 +237,26 @@ class _Planner(Tasks):
             self.store(operands_of(self.views[tensor.id])[0])
         self.called.add(tensor.id)
         self.steps.append(self.views[tensor.id])
+
+    def _is_of_copy(self, tensor: TensorIr) -> bool:
+        """Whether a view can be one of a copy that there is, of what it is a view of."""
+        views, below = [tensor], tensor
+        while below.id in self.views:
+            (below,) = operands_of(self.views[below.id])
+            value, map = self.refs[below.id]
+            copy = self.copies.get((value.tensor.id, map))
+            if copy is None:
+                views.append(below)
+                continue
+            whole: IndexMap | None = identity(copy.count)
+            self.refs[below.id] = copy, identity(copy.count)
+            for view in reversed(views):
+                whole = composed(whole, _map_of(self.views[view.id]))
+                if whole is None:
+                    return False
+                self.refs[view.id] = copy, whole
+            return has_strides(whole, shape_of(tensor))
+        return False
 
     def copy(self, tensor: TensorIr) -> None:
         """Make a view a tensor of its own."""
@@ -356,6 +377,8 @@ class _Planner(Tasks):
 
     def _may_raise(self, step: Step) -> bool:
         """Whether a step may raise for values."""
+        if self.target.reports_late:
+            return not isinstance(step, KernelCall) and may_raise(step)
         if isinstance(step, KernelCall):
             return bool(step.checks)
         if Tag.CHECKS_INDICES in REGISTRY[step.name].tags:

@@ -29,6 +29,9 @@ class Target:
     checks : bool
         Whether the runner of the plan reads the outputs that `KernelCall.checks` names, and raises.
         Otherwise operations that check indices are calls.
+    reports_late : bool
+        Whether the device reports indices that are out of range when values are next read, so that
+        all steps have run by then.
     rows : int
         Rows that keep the device busy: a reduction to fewer ones over many columns is two kernels,
         the first one of partial results.
@@ -42,6 +45,7 @@ class Target:
     keeps: Callable[[OperationIr], bool]
     max_product: int = 0
     checks: bool = False
+    reports_late: bool = False
     rows: int = 32
     strided_rows: int = 32
     long_columns: int = 8192

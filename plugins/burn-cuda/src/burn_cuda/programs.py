@@ -119,6 +119,7 @@ class Program:
             dtypes,
             keeps,
             checks=True,
+            reports_late=True,
             rows=_ROWS,
             strided_rows=_WARP * _ROWS,
             long_columns=_LONG_COLUMNS,
