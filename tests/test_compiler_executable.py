@@ -261,23 +261,44 @@ def test_a_compiled_program_gives_what_its_ops_give_on_every_device(device):
     assert executable.explain()
 
 
+class Observer:
+    """Keeps the events."""
+
+    synchronize = False
+
+    def __init__(self):
+        self.events = []
+
+    def record(self, event):
+        self.events.append(event)
+
+
+@pytest.mark.parametrize(("make", "name"), [(straight, "compiled"), (lambda *_: None, "exp")])
+def test_observers_see_a_run_or_the_ops_of_it(make, name):
+    table = resolve(Compiling(make), DEVICE)
+    executable = compiled(WITHOUT_DRAW, table)
+    x = vector(table, 0.0, 0.0, 0.0)
+    observer = Observer()
+    observing.start(observer)
+    try:
+        executable.run([x])
+    finally:
+        observing.stop(observer)
+    (event,) = observer.events
+    assert event.describe() == f"{name}(float32[3])"
+    assert list(map(str, event.outputs)) == ["float32[3]"]
+
+
 def test_a_program_that_was_compiled_while_ops_are_observed_runs_afterwards():
     table = burn.Device("cpu").ops
-
-    class Counter:
-        synchronize = False
-        count = 0
-
-        def record(self, event):
-            self.count += 1
-
-    counter = Counter()
-    observing.start(counter)
+    observer = Observer()
+    observing.start(observer)
     try:
         executable = compiled(WITHOUT_DRAW, table)
         executable.run([vector(table, 0.0, 0.0, 0.0)])
     finally:
-        observing.stop(counter)
+        observing.stop(observer)
+    assert observer.events
     (found,) = executable.run([vector(table, 0.0, 0.0, 0.0)])
     assert table.backend.to_data(found).array.tolist() == [1.0, 1.0, 1.0]
     assert table.dtype(found) is float32
