@@ -575,7 +575,10 @@ class _Statements:
             case Apply():
                 values = tuple([self._value(one, point) for one in node.operands])
                 of = self._body[node.operands[-1]].dtype
-                if node.function == "divide" and self._levels[node.operands[1]] > self._levels[number]:
+                if (
+                    node.function == "divide"
+                    and self._levels[node.operands[1]] > self._levels[number]
+                ):
                     return self._quotient(*values, node.dtype)
                 return writer.apply(node.function, values, node.dtype, of)
         raise AssertionError(node)

@@ -52,9 +52,7 @@ def compiled_program(
 
     table = OpTable(backend, device)
     target = _target(machine)
-    lower = lowered(
-        graph, lambda one: not fuses(one, target) and not _keeps(one), table
-    )
+    lower = lowered(graph, lambda one: not fuses(one, target) and not _keeps(one), table)
     return NativeProgram(planned(lower, target), table, machine)
 
 

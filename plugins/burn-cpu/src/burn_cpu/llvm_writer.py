@@ -180,9 +180,7 @@ class LlvmWriter:
             return self.call(name, ", ".join([one.typed for one in operands]), type)
         result = Value("poison", type, lanes)
         for lane in range(lanes):
-            parts = [
-                self.emit(f"extractelement {one.typed}, i32 {lane}", type) for one in operands
-            ]
+            parts = [self.emit(f"extractelement {one.typed}, i32 {lane}", type) for one in operands]
             value = self.call(name, ", ".join([one.typed for one in parts]), type)
             result = self.emit(
                 f"insertelement {result.typed}, {value.typed}, i32 {lane}", type, lanes
@@ -460,9 +458,7 @@ class LlvmWriter:
             found = self.call(name, arguments, memory, lanes)
         return self._to_register(found, dtype)
 
-    def _guarded_load(
-        self, pointer: str, index: Any, dtype: DType, guard: Value | None
-    ) -> Value:
+    def _guarded_load(self, pointer: str, index: Any, dtype: DType, guard: Value | None) -> Value:
         """An element, or 0."""
         assert guard is not None
         variable = self.variable(self.constant(0, _REGISTER_TYPES[dtype]), dtype)

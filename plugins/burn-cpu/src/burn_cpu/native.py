@@ -48,6 +48,7 @@ _PYTHON_FUNCTIONS: Final = (
     "PyThread_release_lock",
 )
 
+
 class Text(NamedTuple):
     """The function of a kernel.
 
@@ -97,14 +98,16 @@ def kernel_text(kernel: Kernel, lanes: int) -> Text:
         ]
         arguments.append(f"{type} %l{number}")
     arguments += ["i64 %start", "i64 %stop"]
-    definition = "\n".join([
-        f"define internal void @{name}.body{body}",
-        f"define void @{name}(ptr %table, i64 %start, i64 %stop) #0 {{",
-        *loads,
-        f"  call void @{name}.body({', '.join(arguments)})",
-        "  ret void",
-        "}",
-    ])
+    definition = "\n".join(
+        [
+            f"define internal void @{name}.body{body}",
+            f"define void @{name}(ptr %table, i64 %start, i64 %stop) #0 {{",
+            *loads,
+            f"  call void @{name}.body({', '.join(arguments)})",
+            "  ret void",
+            "}",
+        ]
+    )
     return Text(name, definition, writer.declarations, schedule.items, schedule.work)
 
 
@@ -148,11 +151,10 @@ class Machine:
         self._triple = llvm.get_process_triple()
         self.lanes = 16 if features.get("avx512f") else 8
         self.has_half = bool(features.get("f16c")) or self._triple.startswith(("aarch64", "arm64"))
-        self._identity = f"{llvm.llvm_version_info} {features.flatten()}"
+        self._features = features.flatten()
+        self._identity = f"{llvm.llvm_version_info} {self._features}"
         self._cache = DiskCache("cpu")
-        self._target = llvm.Target.from_triple(self._triple).create_target_machine(
-            cpu=llvm.get_host_cpu_name(), features=features.flatten(), opt=2, jit=True
-        )
+        self._target = self._new_target()
         self.workers = Workers()
         library = _c_library()
         for name in LIBRARY:
@@ -212,7 +214,8 @@ class Machine:
         )
         code = self.object_code(text)
         names = ["burn_call", "burn_worker", "burn_product_sgemm", "burn_product_dgemm"]
-        self.call, worker, *addresses = self.addresses(code, names)
+        engine, (self.call, worker, *addresses) = self.loaded(code, names)
+        engine.detach()  # never freed: workers may run in it when the interpreter ends
         self.workers.prepare(worker)
         self._method = _Method(b"run", self.call, _FASTCALL, None)
         self.products = {
@@ -223,8 +226,8 @@ class Machine:
             if name in functions
         }
 
-    def functions(self, kernels: Iterable[Kernel]) -> dict[Kernel, tuple[Text, int]]:
-        """The functions of kernels: their texts, and their addresses."""
+    def functions(self, kernels: Iterable[Kernel]) -> tuple[Any, dict[Kernel, tuple[Text, int]]]:
+        """The functions of kernels: their texts and addresses, valid while an object lives."""
         texts = {kernel: kernel_text(kernel, self.lanes) for kernel in kernels}
         by_name = {text.name: text for text in texts.values()}
         declarations: dict[str, str] = {}
@@ -232,8 +235,9 @@ class Machine:
             declarations |= text.declarations
         parts = [*declarations.values(), *[text.definition for text in by_name.values()]]
         code = self.object_code("\n".join([*parts, _ATTRIBUTES]))
-        addresses = dict(zip(by_name, self.addresses(code, list(by_name)), strict=True))
-        return {kernel: (text, addresses[text.name]) for kernel, text in texts.items()}
+        engine, found = self.loaded(code, by_name)
+        addresses = dict(zip(by_name, found, strict=True))
+        return engine, {kernel: (text, addresses[text.name]) for kernel, text in texts.items()}
 
     def entry(self, words: Any) -> Callable[..., int]:
         """A function of Python that runs the steps of some words; see ``kernels/runtime.ll``."""
@@ -272,14 +276,18 @@ class Machine:
             self._cache.put(key, code)
         return code
 
-    def addresses(self, code: bytes, names: list[str]) -> list[int]:
-        """Load object code, for as long as the process runs."""
-        engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), self._target)
+    def loaded(self, code: bytes, names: Iterable[str]) -> tuple[Any, list[int]]:
+        """Object code in memory, for as long as the object that is returned, and addresses."""
+        # The object takes the target.
+        engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), self._new_target())
         engine.add_object_file(llvm.ObjectFileRef.from_data(code))
         engine.finalize_object()
-        found = [engine.get_function_address(name) for name in names]
-        engine.detach()  # threads may run in it when the interpreter ends
-        return found
+        return engine, [engine.get_function_address(name) for name in names]
+
+    def _new_target(self) -> Any:
+        return llvm.Target.from_triple(self._triple).create_target_machine(
+            cpu=llvm.get_host_cpu_name(), features=self._features, opt=2, jit=True
+        )
 
 
 def _add_symbol(name: str, function: Any) -> None:

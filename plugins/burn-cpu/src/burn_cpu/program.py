@@ -130,8 +130,9 @@ class NativeProgram(Execution):
             for step in segment.steps
             if isinstance(step.code, Kernel)
         ]
-        self._functions = machine.functions(dict.fromkeys(kernels))
+        engine, self._functions = machine.functions(dict.fromkeys(kernels))
         super().__init__(plan.graph, table)
+        self._names["engine"] = engine  # lives as long as the function that calls its code
 
     @property
     def kernels(self) -> dict[str, str]:
@@ -277,9 +278,7 @@ class NativeProgram(Execution):
             if id in needed and id not in outputs | given:
                 ends[index].add(id)
         arena = [root for root in first if root not in needed]
-        spans = [
-            (first[root], last[root], layouts.memory(root).nbytes, root) for root in arena
-        ]
+        spans = [(first[root], last[root], layouts.memory(root).nbytes, root) for root in arena]
         offsets, size = _packed(spans)
         return ends, offsets, size
 
@@ -376,7 +375,11 @@ class NativeProgram(Execution):
         for step in segment.steps:
             code, table = step.code, []
             if isinstance(code, Product):
-                function, items, work = self._machine.products[step.outputs[0].dtype], code.items, code.work
+                function, items, work = (
+                    self._machine.products[step.outputs[0].dtype],
+                    code.items,
+                    code.work,
+                )
                 for tensor, offset in zip((*step.inputs, *step.outputs), code.offsets, strict=True):
                     table += address(tensor, offset)
                 for word in code.words:
