@@ -72,10 +72,12 @@ class Executable:
                 return self._observed(inputs, draw)
             return self._run(inputs, draw)
 
-    def _observed(self, inputs: Sequence[Primitive], draw: tuple[int, int]) -> Any:
+    def _observed(
+        self, inputs: Sequence[Primitive], draw: tuple[int, int]
+    ) -> tuple[Primitive, ...]:
         """Run the program as one event, since its ops do not report what they do."""
         run = observing.reporting(self._table, "compiled", lambda *given: self._run(given, draw))
-        return run(*inputs)
+        return run(*inputs)  # type: ignore[no-any-return]  # of primitives
 
     def _call(self, inputs: Sequence[Primitive], draw: tuple[int, int]) -> Any:
         """Call what `Backend.compile` gave."""
