@@ -262,9 +262,6 @@ class GraphIr:
     draw: Draw | None = None
     donated: tuple[Donation, ...] = ()
 
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} of {len(self.operations)} operations>"
-
     def __getstate__(self) -> dict[str, Any]:
         return {one.name: getattr(self, one.name) for one in fields(self)}
 

@@ -325,7 +325,7 @@ def _described(operation: OperationIr) -> str:
 
 def _operand(value: Any) -> str:
     if isinstance(value, GraphIr):
-        return repr(value)
+        return f"<{len(value.operations)} operations>"
     if isinstance(value, TensorIr):
         return f"%{value.id}"
     if value.__class__ is tuple and any(isinstance(one, TensorIr) for one in value):

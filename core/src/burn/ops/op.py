@@ -309,7 +309,7 @@ class Op:
             _shown_list(operand) if isinstance(operand, list) else _shown(operand)
             for operand in operands
         ]
-        parts += [f"{name}={value!r}" for name, value in attributes.items()]
+        parts += [f"{name}={_shown_value(value)}" for name, value in attributes.items()]
         return f"{self.name}({', '.join(parts)})"
 
     def _check_operands(self, operands: Sequence[Any]) -> None:
@@ -357,6 +357,12 @@ def _shown(operand: Any) -> str:
     if operand is None or isinstance(operand, (Meta, bool, int, float, complex)):
         return str(operand)
     return type(operand).__name__
+
+
+def _shown_value(value: Any) -> str:
+    """An attribute as in a message; of a program the number of its operations."""
+    operations = getattr(value, "operations", None)
+    return repr(value) if operations is None else f"<{len(operations)} operations>"
 
 
 def _shown_list(operands: Sequence[Any]) -> str:
