@@ -213,6 +213,19 @@ def test_views_for_calls_are_calls_without_a_copy():
     assert called(plan) == ["permute", "matmul"]
 
 
+def test_a_permuted_view_of_a_copy_is_no_copy():
+    def products(x, w):
+        rows = burn.reshape(
+            burn.permute_dims(burn.reshape(burn.exp(x), (2, 3, 4)), (1, 0, 2)), (6, 4)
+        )
+        return rows.T @ w, rows @ w.T
+
+    plan = plan_and_compare(products, array(6, 4), array(6, 4), of=target(max_product=0), atol=1e-4)
+    (call,) = kernels(plan)
+    assert [one.shape for one in call.outputs] == [(6, 4)]
+    assert sorted(called(plan)) == ["matmul", "matmul", "permute", "permute"]
+
+
 def test_parts_of_tensors_are_loads_with_guards():
     def parts(x, y):
         z = burn.concat([x, y * 2.0], axis=1)

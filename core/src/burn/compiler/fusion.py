@@ -225,9 +225,13 @@ class _Planner(Tasks):
         if tensor.id in self.called:
             return
         has_one = has_strides(map, shape_of(tensor))
-        if not has_one or (not value.in_memory and inverse(map) is not None):
-            if not self._is_of_copy(tensor):
-                self.copy(tensor)
+        view = self.views[tensor.id]
+        if not has_one and view.name != "reshape":  # it has strides over a copy of its operand
+            (below,) = operands_of(view)
+            self.copy(below)
+            value, map = self.refs[tensor.id] = self.refs[below.id][0], _map_of(view)
+        elif not has_one or (not value.in_memory and inverse(map) is not None):
+            self.copy(tensor)
             self.store(tensor)
             return
         if map == identity(value.count):
@@ -238,29 +242,11 @@ class _Planner(Tasks):
         self.called.add(tensor.id)
         self.steps.append(self.views[tensor.id])
 
-    def _is_of_copy(self, tensor: TensorIr) -> bool:
-        """Whether a view can be one of a copy that there is, of what it is a view of."""
-        views, below = [tensor], tensor
-        while below.id in self.views:
-            (below,) = operands_of(self.views[below.id])
-            value, map = self.refs[below.id]
-            copy = self.copies.get((value.tensor.id, map))
-            if copy is None:
-                views.append(below)
-                continue
-            whole: IndexMap | None = identity(copy.count)
-            self.refs[below.id] = copy, identity(copy.count)
-            for view in reversed(views):
-                whole = composed(whole, _map_of(self.views[view.id]))
-                if whole is None:
-                    return False
-                self.refs[view.id] = copy, whole
-            return has_strides(whole, shape_of(tensor))
-        return False
-
     def copy(self, tensor: TensorIr) -> None:
-        """Make a view a tensor of its own."""
+        """Make a view a tensor of its own, unless it is a reshape of one that is in memory."""
         value, map = self.refs[tensor.id]
+        if value.in_memory and map == identity(value.count):
+            return
         copy = self.copies.get((value.tensor.id, map))
         if copy is None:
             copy = Value(read_only(tensor), in_memory=True)

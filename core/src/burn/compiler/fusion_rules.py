@@ -99,6 +99,8 @@ def rule(operation: OperationIr, target: Target) -> tuple[Work, str]:
     strange = next((one.dtype for one in tensors if one.dtype not in target.dtypes), None)
     if strange is not None:
         return Work.CALL, f"kernels of the device have no {strange}"
+    if any(one.role is Role.GRAPH for one in REGISTRY[name].attributes.values()):
+        return Work.CALL, "it runs programs of its own, which are compiled"
     if target.keeps(operation):
         return Work.CALL, "the device has a kernel of its own"
     work = _KINDS.get(name)
