@@ -12,6 +12,7 @@ from burn.nn import functional as F
 from burn.plugin_api import REGISTRY, BackendSpec, DeviceId, DeviceInfo
 from burn.testing import SAMPLES, Compiled, Subject, check_sample, load_samples
 from burn_cuda.backend import CudaBackend
+from burn_cuda.small_products import TILES, launch_of, suits
 
 sys.path.insert(0, str(Path(__file__).parent / "emulation"))
 
@@ -214,3 +215,27 @@ def test_the_numbers_of_a_run_and_its_copies_may_be_more_than_one_launch_brings(
         xs = [burn.full(3, float(start + number), device=device) for number in range(count)]
         found = [one.numpy()[0] for one in compiled(*xs)]
         assert found == [start + number + 1.0 for number in range(count)]
+
+
+@pytest.mark.parametrize("tile", TILES)
+@pytest.mark.parametrize("transposed", [(False, False), (True, False), (False, True), (True, True)])
+@pytest.mark.parametrize("shape", [(20, 40, 52), (37, 10, 129), (5, 3, 7)])
+def test_a_small_product_is_the_sum_of_what_its_warps_compute(tile, transposed, shape):
+    rows, columns, terms = shape
+    values = np.random.default_rng(0)
+    a = values.normal(size=(rows, terms)).astype(np.float32)
+    b = values.normal(size=(terms, columns)).astype(np.float32)
+    first = np.ascontiguousarray(a.T if transposed[0] else a)
+    second = np.ascontiguousarray(b.T if transposed[1] else b)
+    out = np.full((rows, columns), np.nan, np.float32)
+    leading = first.shape[1], second.shape[1]
+    addresses = tuple(one.ctypes.data for one in (first, second, out))
+    runtime = emulated.Runtime(0)
+    launch_of(runtime.compile, tile, shape, transposed, leading, addresses)
+    np.testing.assert_allclose(out, a @ b, rtol=1e-4, atol=1e-5)
+
+
+def test_large_products_are_left_to_the_library():
+    assert suits((128, 512, 784))
+    assert not suits((4096, 512, 64))
+    assert not suits((512, 512, 4096))
