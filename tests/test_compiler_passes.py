@@ -8,6 +8,7 @@ import pytest
 
 import burn
 from burn.compiler import lowered, simplified
+from burn.compiler._rewriting import exact
 from burn.compiler.algebra import algebra
 from burn.compiler.common_subexpressions import common_subexpressions
 from burn.compiler.constants import constants
@@ -240,6 +241,12 @@ def test_equal_operations_run_once_and_so_do_those_that_they_make_equal():
 def test_operations_that_differ_stay(first, second):
     made = once(f"%3: float32[3] = {first}", f"%4: float32[3] = {second}", outputs=(3, 4))
     assert len(made.operations) == 2
+
+
+def test_numbers_of_numpy_differ_as_those_of_python_do():
+    numbers = [np.float32(0.0), np.float32(-0.0), np.float64(0.0), 0.0, 0, False, np.int64(0)]
+    assert len({exact(one) for one in numbers}) == len(numbers)
+    assert exact((1, [math.nan])) == exact((1, [math.nan]))
 
 
 def test_random_numbers_of_one_offset_are_drawn_once():

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Protocol, TypeAlias
 
+import numpy as np
+
 from burn.ir import GraphIr, Input, OperationIr, Status, TensorIr
 
 __all__ = ["Builder", "Rule", "exact", "made_by", "new_tuple", "next_id", "rewritten"]
@@ -20,7 +22,7 @@ def exact(value: Any) -> Any:
     kind = value.__class__
     if kind is tuple or kind is list:
         return (kind, *map(exact, value))
-    if kind is float or kind is complex:
+    if isinstance(value, (float, complex, np.generic)):
         return kind, repr(value)
     if isinstance(value, GraphIr):
         return kind, id(value)
