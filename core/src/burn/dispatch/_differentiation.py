@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from burn.aliases import Primitive
-from burn.autodiff import DistributedParams, Gradients as Primitives, HookHandle, Leaf
+from burn.autodiff import DistributedParams, Gradients as Primitives, HookHandle, Leaf, untracked
 from burn.device_id import DeviceId
-from burn.devices import Device, TensorType, under_running
-from burn.dispatch._operands import DispatchTensor, common_device
+from burn.devices import Device, TensorType, running_trace, under_running
+from burn.dispatch._operands import DispatchTensor, common_device, join_trace
 from burn.dispatch.gradients import Gradients, name_of, replacement
 from burn.errors import AutodiffError, OperandTypeError
 
@@ -30,9 +30,21 @@ class Differentiation(Generic[_Tensor]):
         def wrap(self, primitive: Primitive, tensor_type: TensorType) -> _Tensor:
             """Tensor around a primitive."""
 
+        def execute_one(self, name: str, *operands: Any) -> _Tensor:
+            """Run an op with one output."""
+
         def _autodiff_device(self, x: _Tensor) -> Any: ...
 
         def _untracked(self, x: _Tensor, what: str) -> Primitive: ...
+
+    def detach(self, x: _Tensor) -> _Tensor:
+        """The value on the same device, untracked in all layers."""
+        join_trace(x)
+        result = self.wrap(untracked(x.primitive), x.tensor_type)
+        trace = running_trace()
+        if trace is None or not trace.recorder.is_differentiated or not x.dtype.is_float:
+            return result
+        return self.execute_one("detach", result)  # the body of a loop says so at each run
 
     def require_grad(self, x: _Tensor, device: DeviceId | Device | None = None) -> _Tensor:
         """A new leaf with the value of a tensor, on its device, whichever is named."""

@@ -13,13 +13,12 @@ from burn.autodiff import (
     Route,
     is_tracked,
     tracking_level,
-    untracked,
     value_of,
 )
 from burn.backend import AutodiffBackend
 from burn.backend.decorator import FoundByName, found_by_name
 from burn.device_id import DeviceId
-from burn.devices import VMAP, Device, TensorType, running_trace, under_running
+from burn.devices import VMAP, Device, TensorType, under_running
 from burn.devices.transfer import fail, transfer
 from burn.dispatch._device_members import DeviceMembers
 from burn.dispatch._differentiation import Differentiation
@@ -196,18 +195,6 @@ class Dispatch(
         join_trace(tensor)
         below = tensor.tensor_type.device.below.tensor_type(tensor.tensor_type.dtype)
         return self.wrap(self._inner(tensor), below)
-
-    def detach(self, x: _Tensor) -> _Tensor:
-        """The value on the same device, untracked in all layers."""
-        join_trace(x)
-        return self._marked(self.wrap(untracked(x.primitive), x.tensor_type))
-
-    def _marked(self, x: _Tensor) -> _Tensor:
-        """A tensor without a graph; the body of a loop in a trace says so at each run."""
-        trace = running_trace()
-        if trace is None or not trace.recorder.is_differentiated or not x.dtype.is_float:
-            return x
-        return self.execute_one("detach", x)
 
     int_inner = bool_inner = q_inner = inner
 
