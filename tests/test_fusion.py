@@ -226,6 +226,20 @@ def test_a_permuted_view_of_a_copy_is_no_copy():
     assert sorted(called(plan)) == ["matmul", "matmul", "permute", "permute"]
 
 
+def test_operands_that_a_call_would_copy_are_stored_densely():
+    def product(x, y):
+        z = x @ y + 1.0
+        return burn.permute_dims(z[:, :4], (1, 0)) @ z[:, 4:]
+
+    arrays = array(6, 3), array(3, 8)
+    plan = plan_and_compare(product, *arrays, of=target(max_product=0))
+    assert called(plan) == ["matmul", "slice", "permute", "slice", "matmul"]
+    copying = target(max_product=0, copies=lambda one: one.name == "matmul")
+    plan = plan_and_compare(product, *arrays, of=copying)
+    assert called(plan) == ["matmul", "matmul"]
+    assert sum(len(one.outputs) for one in kernels(plan)) == 2
+
+
 def test_parts_of_tensors_are_loads_with_guards():
     def parts(x, y):
         z = burn.concat([x, y * 2.0], axis=1)

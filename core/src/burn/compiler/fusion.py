@@ -136,14 +136,11 @@ class _Planner(Tasks):
         roots: dict[int, tuple[int, IndexMap | None]] = {}
         wanted: set[int] = set()
 
-        def want(tensor: TensorIr, *, is_output: bool) -> None:
-            root, map = roots.get(tensor.id, (tensor.id, None))
-            if tensor.id in roots:
-                if map is None or not has_strides(map, shape_of(tensor)):
-                    return
-                if map == identity(size(shape_of(tensor))) or (is_output and inverse(map)):
-                    return
-            wanted.add(root)
+        def want(tensor: TensorIr, *, copies: bool) -> None:
+            root, map = roots.get(tensor.id, (tensor.id, identity(0)))
+            is_copy = copies or map is None or not has_strides(map, shape_of(tensor))
+            if tensor.id not in roots or not (is_copy or map == identity(size(shape_of(tensor)))):
+                wanted.add(root)
 
         for _, operation, work, _ in self.rules:
             if work is Work.VIEW:
@@ -153,9 +150,10 @@ class _Planner(Tasks):
                 roots[operation.outputs[0].id] = root, whole
             elif work is Work.CALL:
                 for tensor in tensors_among(operation.inputs):
-                    want(tensor, is_output=False)
+                    want(tensor, copies=self.target.copies(operation))
         for tensor in self.graph.outputs:
-            want(tensor, is_output=True)
+            map = roots.get(tensor.id, (0, None))[1]
+            want(tensor, copies=map is not None and inverse(map) is not None)
         return wanted
 
     def plan(self) -> Plan:
@@ -179,6 +177,8 @@ class _Planner(Tasks):
     def _call(self, operation: OperationIr) -> None:
         """Make an operation a step."""
         for tensor in tensors_among(operation.inputs):
+            if self.target.copies(operation) and tensor.id in self.views:
+                self.copy(tensor)
             self.store(tensor)
         if Tag.CHECKS_INDICES in REGISTRY[operation.name].tags and self._is_in_range(operation):
             self.checked.add(operation.outputs[0].id)

@@ -39,6 +39,8 @@ class Target:
         The same, where neighbours in memory are of several rows, as in the sum over the first axis.
     long_columns : int
         Columns from which on a reduction is divided in this way.
+    copies : callable
+        Whether a call copies operands that are views with strides: then kernels store them densely.
     """
 
     dtypes: frozenset[DType]
@@ -49,6 +51,7 @@ class Target:
     rows: int = 32
     strided_rows: int = 32
     long_columns: int = 8192
+    copies: Callable[[OperationIr], bool] = lambda _: False
 
 
 class Check(NamedTuple):
