@@ -249,6 +249,7 @@ IN_TESTS_OF_THEIR_OWN = {
     "counts_references",
     "dialect",
     "for_device",
+    "load_kernel",
     "name",
     "named",
     "ops",

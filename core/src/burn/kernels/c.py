@@ -21,7 +21,7 @@ from burn.kernels.functions import FUNCTIONS
 from burn.kernels.kernel import Kernel
 from burn.kernels.writer import LoopKind
 
-__all__ = ["Array", "CWriter"]
+__all__ = ["CWriter"]
 
 
 class Array(NamedTuple):

@@ -64,7 +64,6 @@ inline ushort to_half(float x) {
     function = "inline"
     entry = "__kernel __attribute__((reqd_work_group_size({0}, 1, 1)))"
     memory = "__global"
-    unrolled = "__attribute__((opencl_unroll_hint))"
     group = "get_group_id(0)"
     lane = "get_local_id(0)"
     shared = "__local"

@@ -17,6 +17,8 @@ _SHAPE: Shape = (2,)
 class WritingOps(OpenClOps):
     """Writes to dense tensors to whose memory nothing else refers."""
 
+    counts_references = ("", ".memory")
+
     def can_write(self, x: Buffer, views: list[Buffer]) -> bool:
         """Whether only a tensor refers to the memory of `x`, which has no views."""
         if views or x.offset or not x.is_dense:
