@@ -27,6 +27,7 @@ def backend():
 def compiled(backend, monkeypatch):
     """Programs that run their ops at each call, as those on CUDA do at the first."""
     monkeypatch.setattr(torch.cuda, "device", lambda _: contextlib.nullcontext())
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: False)
     monkeypatch.setattr(programs._Recorder, "follow", lambda _: None)
     monkeypatch.setattr(Replay, "_is_known", lambda *_: False)
     return lambda graph: programs._Program(backend, graph, CPU)

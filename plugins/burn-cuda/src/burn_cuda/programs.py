@@ -158,6 +158,8 @@ class Program:
         if not runtime.is_current():
             with runtime.current():
                 return self(*arguments)
+        if runtime.is_capturing:  # as a loop in a program runs its body
+            return self._run_in_capture(arguments)
         pending = self._packer.pack(*self._numbers(*arguments))
         if self._draws:
             pending = _STATE.pack(*philox_state(*arguments[-2:])) + pending
@@ -165,6 +167,18 @@ class Program:
             arguments = (*arguments[:-2], drawn, drawn)
         self._recorder.pending = pending
         return self._replay(*arguments)
+
+    def _run_in_capture(self, arguments: tuple[Any, ...]) -> tuple[Array, ...]:
+        """Launch the kernels, which become a part of what is captured.
+
+        Raises
+        ------
+        RuntimeError
+            If they read numbers, which only a run of this program itself brings.
+        """
+        if self._draws or self._packer.size:
+            raise RuntimeError("a program in a loop reads numbers of a run")
+        return self._straight.run(arguments[: self._inputs])
 
     def _run(self, *arguments: Any) -> tuple[Array, ...]:
         """Launch the kernels one by one."""

@@ -83,6 +83,10 @@ class _Program:
 
     def __call__(self, *arguments: Any) -> tuple[Tensor, ...]:
         """Run the program."""
+        if torch.cuda.is_current_stream_capturing():  # as a loop in a program runs its body
+            if self._scalars or len(arguments) > self._inputs:
+                raise RuntimeError("a program in a loop reads numbers of a run")
+            return tuple(self._execution.run(arguments))
         for one in self._steps:
             self._check(one, arguments)
         if self._is_captured and self._scalars:
