@@ -1,16 +1,17 @@
 """Schedule of a kernel for one thread of a CPU, which computes a range of its items with vectors.
 
 One axis is that of the vectors: an axis of the rows, if most loads are contiguous along it (as in
-sums of columns, products, elementwise work), else one of the columns, whose lanes are reduced at the
-end (softmax, normalizations). The rest of an axis that no vector fills is one with fewer lanes.
+sums of columns, products, elementwise work), else one of the columns, whose lanes are reduced at
+the end (softmax, normalizations). The rest of an axis that no vector fills is one with fewer lanes.
 """
 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol, cast
 
 from burn.aliases import Shape
 from burn.dtype import DType, bool_, float32
@@ -41,13 +42,17 @@ _MAX_KEPT: Final = 8192
 _MIN_OUTER: Final = 8
 """Rows from which they are divided among threads, and not the axis of the vectors."""
 
+_NONE: Final = -1
+"""Axis of the vectors of a kernel for a single element."""
+
 _COSTS: Final = dict.fromkeys(
     ("exp", "expm1", "log", "log1p", "log2", "log10", "tanh", "erf"), 20.0
 ) | dict.fromkeys(("divide", "sqrt", "fmod", "remainder", "floor_divide"), 5.0)
 """Additions that a scalar function takes, about; those of a library take many."""
 
 _LIBRARY: Final = frozenset(
-    "pow atan2 hypot sin cos tan asin acos atan sinh cosh asinh acosh atanh".split()
+    {"pow", "atan2", "hypot", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh"}
+    | {"asinh", "acosh", "atanh"}
 )
 
 
@@ -137,7 +142,7 @@ class Serial:
         self.phases = _phases(kernel)
         self.reduces = [i for i, node in enumerate(kernel.body) if isinstance(node, Reduce)]
         self.vector = self._vector_axis()
-        self.by_row = self.vector is not None and self.vector < kernel.rows
+        self.by_row = _NONE < self.vector < kernel.rows
         others = [axis for axis in range(kernel.rows) if axis != self.vector]
         self.tile_axis, self.tile = self._tiled(others)
         self.outer = [
@@ -150,11 +155,11 @@ class Serial:
             self.unrolled = _UNROLLED // 2 if self.tile > 1 and lanes < 16 else _UNROLLED
         self.step = lanes * self.unrolled
         parts = 1
-        if self.vector is not None and self.by_row:
+        if self.by_row:
             parts = -(-kernel.space[self.vector] // self.step)
         self.splits_vector = outer < min(_MIN_OUTER, parts)
         self.items = parts if self.splits_vector else outer
-        filled = 1.0 if self.vector is None else self._filled(self.vector) * lanes
+        filled = 1.0 if self.vector == _NONE else self._filled(self.vector) * lanes
         elements = math.prod(kernel.space)
         self.work = 0.2 * sum(_cost(node, elements, elements / filled) for node in kernel.body)
 
@@ -163,7 +168,7 @@ class Serial:
         length = self.kernel.space[axis]
         return length / (-(-length // self.lanes) * self.lanes)
 
-    def _vector_axis(self) -> int | None:
+    def _vector_axis(self) -> int:
         """The axis of the vectors: few lanes are empty, and few loads and stores not contiguous."""
         kernel = self.kernel
         loads = [node for node in kernel.body if isinstance(node, Load)]
@@ -175,7 +180,7 @@ class Serial:
             return (1 + 3 * bad) / self._filled(axis)
 
         axes = [axis for axis, length in enumerate(kernel.space) if length > 1]
-        return min(reversed(axes), key=cost, default=None)
+        return min(reversed(axes), key=cost, default=_NONE)
 
     def _tiled(self, others: Sequence[int]) -> tuple[int | None, int]:
         """The axis of rows of which several are computed at a time, and how many.
@@ -184,7 +189,7 @@ class Serial:
         """
         kernel = self.kernel
         passes = max([self.phases[store.node] for store in kernel.stores], default=0)
-        if not others or passes != 1 or kernel.overwrites or self.vector is None:
+        if not others or passes != 1 or kernel.overwrites or self.vector == _NONE:
             return None, 1
         if not all(kernel.is_of_rows(store) for store in kernel.stores):
             return None, 1
@@ -247,24 +252,24 @@ class _Statements:
         vectors = -(-length // schedule.lanes)
         self._is_resident = (
             not schedule.by_row
-            and schedule.vector is not None
+            and schedule.vector != _NONE
             and len(self._columns) == 1
             and vectors <= _RESIDENT
             and vectors * size <= _MAX_CODE
         )
-        by_column = not schedule.by_row and schedule.vector is not None
+        by_column = not schedule.by_row and schedule.vector != _NONE
         keeps = by_column and not self._is_resident and length <= _MAX_KEPT
         self._kept = self._choose_kept() if keeps else {}
         self._phase = 0
 
+    def _reduce(self, number: int) -> Reduce:
+        return cast("Reduce", self._body[number])
+
     def _operand(self, reduce: int) -> int:
-        node = self._body[reduce]
-        assert isinstance(node, Reduce)
-        return node.operand
+        return self._reduce(reduce).operand
 
     def _kind(self, reduce: int) -> tuple[str, DType]:
-        node = self._body[reduce]
-        assert isinstance(node, Reduce)
+        node = self._reduce(reduce)
         return node.kind, node.dtype
 
     # --- items ---
@@ -276,7 +281,6 @@ class _Statements:
             with self._loop(writer.start, writer.stop) as item:
                 self._rows(self._tiles(item))
             return
-        assert schedule.vector is not None
         full, rest = divmod(self._kernel.space[schedule.vector], schedule.step)
         zero, main = writer.integer(0), _chunks(schedule.step, schedule.lanes)
         last, rest_chunks = writer.integer(full * schedule.step), _chunks(rest, schedule.lanes)
@@ -294,9 +298,9 @@ class _Statements:
             with self._loop(writer.start, stop) as i, self._all_tiles() as tiles:
                 self._part(tiles, writer.multiply(i, writer.integer(schedule.step)), main)
         if rest:
-            with writer.when(writer.less(writer.integer(full), writer.stop)):
-                with self._all_tiles() as tiles:
-                    self._part(tiles, last, rest_chunks)
+            is_last = writer.less(writer.integer(full), writer.stop)
+            with writer.when(is_last), self._all_tiles() as tiles:
+                self._part(tiles, last, rest_chunks)
 
     @contextlib.contextmanager
     def _loop(self, start: Value, stop: Value, step: int = 1) -> Iterator[Value]:
@@ -346,7 +350,6 @@ class _Statements:
     def _part(self, tiles: list[_Point], start: Value, chunks: list[_Chunk]) -> None:
         """Rows along the axis of the vectors."""
         axis = self._schedule.vector
-        assert axis is not None
         points = [
             tile.at(axis, self._lanes_of(start, chunk), key, chunk.active)
             for tile in tiles
@@ -384,7 +387,7 @@ class _Statements:
         if self._is_resident:
             for point in points:
                 self._resident_pass(point, order, reduces, stores)
-        elif self._schedule.by_row or self._schedule.vector is None:
+        elif self._schedule.by_row or self._schedule.vector == _NONE:
             self._scalar_pass(points, order, reduces, stores)
         else:
             self._vector_pass(points, order, reduces, stores)
@@ -414,7 +417,6 @@ class _Statements:
     ) -> None:
         """A pass in which each iteration has several vectors of columns."""
         writer, lanes, axis = self._writer, self._schedule.lanes, self._schedule.vector
-        assert axis is not None
         cost = sum(_cost(self._body[one], 1.0, 1.0) for one in order)
         unrolled = _UNROLLED if reduces and len(points) == 1 and cost < _EXPENSIVE else 1
         step = unrolled * lanes
@@ -427,21 +429,15 @@ class _Statements:
         }
 
         def part(rows: list[_Point], start: Value, chunks: list[_Chunk]) -> None:
-            for u, chunk in enumerate(chunks):
-                index = self._lanes_of(start, chunk)
-                for number, row in enumerate(rows):
-                    point = row.at(axis, index, u, chunk.active)
-                    self._evaluate(order, point)
-                    for one in reduces:
-                        self._accumulate(one, variables[one, number, u], point, lanes)
-                    for store in stores:
-                        self._store(store, point)
+            for (u, chunk), (number, row) in itertools.product(enumerate(chunks), enumerate(rows)):
+                point = row.at(axis, self._lanes_of(start, chunk), u, chunk.active)
+                self._evaluate(order, point)
+                for one in reduces:
+                    self._accumulate(one, variables[one, number, u], point, lanes)
+                for store in stores:
+                    self._store(store, point)
 
-        for one in self._kept:
-            if self._kept[one] == self._phase:
-                for point in points:
-                    array = writer.array(self._kernel.column_count, self._body[one].dtype)
-                    self._arrays[self._key(one, point)] = array
+        self._make_arrays(points)
         with self._loops(points, [one for one in self._columns if one != axis]) as rows:
             if stop:
                 with self._loop(writer.integer(0), writer.integer(stop), step) as i:
@@ -450,11 +446,18 @@ class _Statements:
             with self._scope():
                 widened = [_Chunk(one.offset, lanes, one.active or one.lanes) for one in rest]
                 part(rows, writer.integer(stop), widened)
-        for one in reduces:
-            for number, point in enumerate(points):
-                values = [writer.get(variables[one, number, u]) for u in range(unrolled)]
-                total = writer.total(*self._combined(one, values))
-                self._scopes[-1][self._key(one, point)] = total
+        for one, (number, point) in itertools.product(reduces, enumerate(points)):
+            values = [writer.get(variables[one, number, u]) for u in range(unrolled)]
+            total = writer.total(*self._combined(one, values))
+            self._scopes[-1][self._key(one, point)] = total
+
+    def _make_arrays(self, points: list[_Point]) -> None:
+        """Memory for what the pass is the first to compute, and later ones read."""
+        for one, phase in self._kept.items():
+            if phase == self._phase:
+                for point in points:
+                    array = self._writer.array(self._kernel.column_count, self._body[one].dtype)
+                    self._arrays[self._key(one, point)] = array
 
     def _resident_pass(
         self, row: _Point, order: list[int], reduces: list[int], stores: list[Store]
@@ -494,7 +497,7 @@ class _Statements:
     def _width(self, point: _Point) -> int:
         """Lanes of a value at a point."""
         vector = self._schedule.vector
-        if vector is None or vector not in point.indices:
+        if vector not in point.indices:
             return 1
         return int(point.indices[vector].lanes)
 
@@ -579,15 +582,16 @@ class _Statements:
                     node.function == "divide"
                     and self._levels[node.operands[1]] > self._levels[number]
                 ):
-                    return self._quotient(*values, node.dtype)
+                    return self._quotient((values[0], values[1]), node.dtype)
                 return writer.apply(node.function, values, node.dtype, of)
         raise AssertionError(node)
 
-    def _quotient(self, x: Value, divisor: Value, dtype: DType) -> Value:
+    def _quotient(self, operands: tuple[Value, Value], dtype: DType) -> Value:
         """A quotient by what each row has once: a product with its inverse.
 
         The divisor is scaled where it is so small or large that its inverse is no normal number.
         """
+        x, divisor = operands
 
         def apply(function: str, *operands: Value) -> Value:
             gives_bool = function in {"less", "greater"}

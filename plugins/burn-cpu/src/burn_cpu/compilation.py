@@ -33,10 +33,22 @@ _MAX_PRODUCT: Final = 32 * 32 * 32
 """Multiplications up to which a matrix product is generated code."""
 
 _MADE_OF_KERNELS: Final = frozenset(
-    (
-        "matmul linear vecdot attention attention_grad attention_bias_grad nll_loss cross_entropy "
-        "cross_entropy_grad gather select embedding scatter_add select_add"
-    ).split()
+    {
+        "attention",
+        "attention_bias_grad",
+        "attention_grad",
+        "cross_entropy",
+        "cross_entropy_grad",
+        "embedding",
+        "gather",
+        "linear",
+        "matmul",
+        "nll_loss",
+        "scatter_add",
+        "select",
+        "select_add",
+        "vecdot",
+    }
 )
 """Ops that are costly in themselves, of which programs have what they are made of."""
 

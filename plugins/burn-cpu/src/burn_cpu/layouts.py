@@ -44,8 +44,8 @@ class Layouts:
 
     def add(self, tensor: TensorIr) -> None:
         """A tensor with memory of its own, in row-major order."""
-        known = None not in tensor.shape
-        like = np.empty(tensor.shape, tensor.dtype.numpy) if known else None  # type: ignore[arg-type]  # see above
+        shape: Any = tensor.shape
+        like = None if None in shape else np.empty(shape, tensor.dtype.numpy)
         self._of[tensor.id] = tensor.id, like
 
     def add_over(self, tensor: TensorIr, below: TensorIr) -> None:

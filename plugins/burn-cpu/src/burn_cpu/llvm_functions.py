@@ -16,14 +16,32 @@ if TYPE_CHECKING:
 
 __all__ = ["LIBRARY", "of_floats", "of_integers"]
 
-LIBRARY: Final = tuple(
-    name + suffix
-    for name in (
-        "fmod pow atan2 hypot sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh "
-        "expm1 log log1p log2 log10 erf"
-    ).split()
-    for suffix in ("", "f")
+_NAMES: Final = (
+    "fmod",
+    "pow",
+    "atan2",
+    "hypot",
+    "sin",
+    "cos",
+    "tan",
+    "asin",
+    "acos",
+    "atan",
+    "sinh",
+    "cosh",
+    "tanh",
+    "asinh",
+    "acosh",
+    "atanh",
+    "expm1",
+    "log",
+    "log1p",
+    "log2",
+    "log10",
+    "erf",
 )
+
+LIBRARY: Final = tuple([name + suffix for name in _NAMES for suffix in ("", "f")])
 """Functions of the C library that code may call."""
 
 
@@ -88,8 +106,14 @@ class _Floats:
         return result
 
 
-_EXP: Final = (1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2,
-               1.6666665459e-1, 5.0000001201e-1)  # fmt: skip
+_EXP: Final[tuple[float, ...]] = (
+    1.9875691500e-4,
+    1.3981999507e-3,
+    8.3334519073e-3,
+    4.1665795894e-2,
+    1.6666665459e-1,
+    5.0000001201e-1,
+)
 """Coefficients of ``(exp(t) - 1 - t) / t**2`` up to log(2) / 2."""
 
 _EXP_64: Final = tuple(1.0 / math.factorial(n) for n in range(13, 1, -1))
@@ -274,26 +298,31 @@ def of_integers(
 
     if function in _INSTRUCTIONS:
         return w.binary(_INSTRUCTIONS[function], *operands)
-    if function == "negative":
-        return w.binary("sub", number(0), x)
-    if function == "bitwise_not":
-        return w.binary("xor", x, number(-1))
-    if function == "abs":
-        return w.intrinsic("abs", x, flags=", i1 false") if signed else x
+    if len(operands) == 1:
+        if function == "abs":
+            return w.intrinsic("abs", x, flags=", i1 false") if signed else x
+        if function == "negative":
+            return w.binary("sub", number(0), x)
+        return w.binary("xor", x, number(-1))  # bitwise_not
     if function in {"maximum", "minimum"}:
         return w.intrinsic(("s" if signed else "u") + function[:3], *operands)
     y = operands[1]
     if function in {"bitwise_left_shift", "bitwise_right_shift"}:
-        width = int(x.type[1:])
-        beyond = w.compare("icmp uge", y, number(width))
-        if function == "bitwise_left_shift":
-            return w.select(beyond, number(0), w.binary("shl", x, y))
-        if signed:
-            return w.binary("ashr", x, w.select(beyond, number(width - 1), y))
-        return w.select(beyond, number(0), w.binary("lshr", x, y))
+        return _shift(w, function, x, y, signed=signed)
     if function == "pow":
         return _integer_pow(w, x, y, signed=signed)
     return _integer_division(w, function, x, y, signed=signed)
+
+
+def _shift(w: LlvmWriter, function: str, x: Value, y: Value, *, signed: bool) -> Value:
+    """A shift by the width or more leaves 0, or copies of the sign."""
+    width = int(x.type[1:])
+    beyond = w.compare("icmp uge", y, w.constant(width, x.type, x.lanes))
+    if function == "bitwise_right_shift" and signed:
+        most = w.constant(width - 1, x.type, x.lanes)
+        return w.binary("ashr", x, w.select(beyond, most, y))
+    shifted = w.binary("shl" if function == "bitwise_left_shift" else "lshr", x, y)
+    return w.select(beyond, w.constant(0, x.type, x.lanes), shifted)
 
 
 def _integer_division(w: LlvmWriter, function: str, x: Value, y: Value, *, signed: bool) -> Value:

@@ -56,8 +56,6 @@ class _Variable(NamedTuple):
     pointer: str
     type: str
     lanes: int
-    count: int = 1
-    dtype: DType | None = None
 
 
 _REGISTER_TYPES: Final = {
@@ -398,7 +396,7 @@ class LlvmWriter:
 
     def _arithmetic(self, instruction: str, a: int | str, b: int | str) -> int | str:
         """Integer arithmetic, at once where both are constants."""
-        name = instruction.split()[0]
+        name = instruction.split(maxsplit=1)[0]
         if isinstance(a, int) and isinstance(b, int):
             return {"add": a + b, "mul": a * b, "udiv": a // max(b, 1), "urem": a % max(b, 1)}[name]
         if name == "add" and 0 in {a, b}:
@@ -442,7 +440,7 @@ class LlvmWriter:
                 address = self._address(pointer, memory, index.base)
                 text = f"load {_full(memory, lanes)}, ptr {address}, align {size}"
                 return self._to_register(self.emit(text, memory, lanes), dtype)
-        if lanes == 1:
+        if lanes == 1 and guard is not None:
             return self._guarded_load(pointer, index, dtype, guard)
         mask = self._mask(lanes, guard)
         full = _full(memory, lanes)
@@ -458,9 +456,8 @@ class LlvmWriter:
             found = self.call(name, arguments, memory, lanes)
         return self._to_register(found, dtype)
 
-    def _guarded_load(self, pointer: str, index: Any, dtype: DType, guard: Value | None) -> Value:
+    def _guarded_load(self, pointer: str, index: Any, dtype: DType, guard: Value) -> Value:
         """An element, or 0."""
-        assert guard is not None
         variable = self.variable(self.constant(0, _REGISTER_TYPES[dtype]), dtype)
         with self.when(guard):
             self.set(variable, self._load(pointer, index, dtype, None))
@@ -589,7 +586,8 @@ class LlvmWriter:
             parts = []
             for start in (0, half):
                 lanes = ", ".join([f"i32 {start + lane}" for lane in range(half)])
-                text = f"shufflevector {value.typed}, {value.full_type} poison, <{half} x i32> <{lanes}>"
+                both = f"{value.typed}, {value.full_type} poison"
+                text = f"shufflevector {both}, <{half} x i32> <{lanes}>"
                 if half == 1:
                     text = f"extractelement {value.typed}, i32 {start}"
                 parts.append(self.emit(text, value.type, half))

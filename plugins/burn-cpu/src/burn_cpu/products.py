@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 __all__ = ["Product", "products_of", "stored"]
@@ -53,14 +54,14 @@ def stored(matrix: Any) -> tuple[int, int] | None:
     return None
 
 
-def products_of(a: Any, b: Any, c: Any, roots: tuple[Any, Any, Any]) -> list[Product] | None:
+def products_of(arrays: Sequence[Any], roots: Sequence[Any]) -> list[Product] | None:
     """The products that compute ``c = a @ b``.
 
     Parameters
     ----------
-    a, b, c : array
-        Arrays of the layouts; `c` is in row-major order.
-    roots : tuple of array
+    arrays : sequence of array
+        Arrays of the layouts of a, b and c; that of c is in row-major order.
+    roots : sequence of array
         The arrays that they are views of.
 
     Returns
@@ -68,10 +69,11 @@ def products_of(a: Any, b: Any, c: Any, roots: tuple[Any, Any, Any]) -> list[Pro
     list of Product or None
         None if they are too many.
     """
-    layouts = stored(a), stored(b)
-    if layouts[0] is None or layouts[1] is None:
+    a, b, c = arrays
+    layout_a, layout_b = stored(a), stored(b)
+    if layout_a is None or layout_b is None:
         return None
-    (stored_a, row_a), (stored_b, row_b) = layouts
+    (stored_a, row_a), (stored_b, row_b) = layout_a, layout_b
     rows, columns, length = c.shape[-2], c.shape[-1], a.shape[-1]
     axes = _batch(a, b, c)
     size = c.itemsize
