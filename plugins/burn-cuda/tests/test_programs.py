@@ -197,6 +197,31 @@ def test_random_numbers_of_a_captured_program_are_those_of_the_eager_one(gpu):
     assert "captured and launched at once" in compiled.explain()
 
 
+@pytest.mark.parametrize("noise", [0.0, 1.0])
+def test_a_loop_in_a_captured_program_runs_its_body_anew(gpu, noise):
+    device, _ = gpu
+
+    def walk(start, steps):
+        def move(position, step):
+            position = position * 0.5 + step
+            if noise:
+                position = position + burn.random.uniform((3,), device=device)
+            return position, position * 2.0
+
+        return burn.scan(move, start, steps)
+
+    compiled, found, expected = burn.compile(walk), [], []
+    for function, results in ((compiled, found), (walk, expected)):
+        device.seed(3)
+        for number in range(4):
+            start = burn.full(3, float(number), device=device)
+            steps = burn.arange(12, dtype="float32", device=device).reshape((4, 3))
+            results.append(function(start, steps))
+    for ours, theirs in zip(found, expected, strict=True):
+        for one, other in zip(ours, theirs, strict=True):
+            np.testing.assert_allclose(one.numpy(), other.numpy(), rtol=1e-6)
+
+
 def test_results_that_are_kept_keep_their_values(gpu):
     device, _ = gpu
     compiled = burn.compile(lambda x: (burn.exp(x) + 1.0, x.sum()))

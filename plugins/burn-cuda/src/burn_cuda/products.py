@@ -168,8 +168,8 @@ class Products:
             if not times:
                 return None
             fastest, product.found = min(times, key=lambda one: one[0])
-            for number, launch in enumerate(own):
-                time = self._fastest(launch)
+            for number, kernel in enumerate(own):
+                time = self._fastest(kernel)
                 if time < fastest:
                     fastest, product.own = time, number
         except (_Failed, AttributeError) as error:
