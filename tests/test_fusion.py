@@ -311,6 +311,20 @@ def test_without_checks_indices_are_calls():
     assert "gather" in called(plan)
 
 
+def test_equal_kernels_compute_the_same():
+    def of(line):
+        graph = parsed(f"input %0: float32[4]\n%1: {line}\noutput %1")
+        return kernels(planned(graph, target()))[0].kernel
+
+    zero, negative, again = [of(f"float32[4] = add(%0, {one})") for one in ("0.0", "-0.0", "0.0")]
+    assert zero == again
+    assert hash(zero) == hash(again)
+    assert zero != negative
+    filled = of("int64[4] = full(shape=(4,), fill_value=0, dtype=int64)")
+    counted = of("int64[4] = arange(start=0, step=1, length=4, dtype=int64)")
+    assert filled != counted
+
+
 # What is computed again, and what is stored.
 
 

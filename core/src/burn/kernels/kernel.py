@@ -168,7 +168,7 @@ class Store(NamedTuple):
     strides: tuple[int, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Kernel:
     """A loop nest. Equal kernels have equal code, and are compiled once.
 
@@ -202,6 +202,25 @@ class Kernel:
     body: tuple[Node, ...]
     stores: tuple[Store, ...]
     overwrites: tuple[tuple[int, int], ...] = ()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Kernel) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @functools.cached_property
+    def _key(self) -> tuple[object, ...]:
+        # Tuples of several classes may be equal, and so are the two zeros.
+        body = tuple(
+            [(type(node), repr(node) if type(node) is Literal else node) for node in self.body]
+        )
+        parts = self.space, self.rows, self.inputs, self.scalars, self.outputs
+        return *parts, body, self.stores, self.overwrites
+
+    @functools.cached_property
+    def _hash(self) -> int:
+        return hash(self._key)
 
     @property
     def row_count(self) -> int:
