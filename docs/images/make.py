@@ -130,7 +130,8 @@ def draw_programs(folder: Path) -> list[Path]:
     from burn.plugin_api import GraphIr, KernelCall, OperationIr, Target, fuses, lowered, planned
 
     page = (FOLDER.parent / "users" / "compiling.md").read_text(encoding="utf-8")
-    (example,) = re.findall(r"^```python\n(def block.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    (typed,) = re.findall(r"^```pycon\n(>>> def block.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    example = "".join([one.source for one in doctest.DocTestParser().get_examples(typed)])
     names = {"burn": burn, "F": burn.nn.functional}
     exec(compile(example, "train.py", "exec"), names)  # noqa: S102 — our own page
     before: GraphIr = names["gradients"].graph  # type: ignore[attr-defined]  # a function of the page
