@@ -196,6 +196,8 @@ class Dispatch(
         below = tensor.tensor_type.device.below.tensor_type(tensor.tensor_type.dtype)
         return self.wrap(self._inner(tensor), below)
 
+    detach = Differentiation.detach  # an op has this name, too, which is not meant
+
     int_inner = bool_inner = q_inner = inner
 
     def from_inner(self, tensor: _Tensor, device: Device | None = None) -> _Tensor:
