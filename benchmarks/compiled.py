@@ -270,6 +270,7 @@ def print_first_call(work: Work, device: burn.Device, side: str) -> None:
             for _ in range(3):
                 step()
         if side == "trace":
+            _tracing(warm, device)()
             step = _tracing(work, device)
     wait()
     start = time.perf_counter()
