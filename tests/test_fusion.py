@@ -499,6 +499,53 @@ def test_a_donated_input_with_a_view_among_the_outputs_stays():
     assert [one.over for one in kernels(planned(graph, target()))] == [(None,)]
 
 
+STEP_AND_CHECK = """
+    input %0: float32[4]
+    input %1: float32[6]
+    input %2: int64[4]
+    %3: float32[4] = exp(%0)
+    %4: float32[6] = cumsum(%1, axis=0)
+    %5: float32[4] = gather(%4, %2, axis=0)
+    output %3
+    output %5
+    donate input 0 to output 0
+"""
+
+
+@pytest.mark.parametrize(
+    ("options", "overwrites"),
+    [
+        ({"checks": True}, False),
+        ({"checks": False}, True),  # the op reports indices when values are read
+        ({"checks": True, "reports_late": True}, True),
+    ],
+)
+def test_an_input_is_not_overwritten_before_a_step_that_may_raise(options, overwrites):
+    plan = planned(parsed(STEP_AND_CHECK), target(**options))
+    (step,) = [one for one in kernels(plan) if names(one) == ["exp"]]
+    assert step.over == ((0,) if overwrites else (None,))
+
+
+def test_indices_that_a_kernel_has_checked_raise_no_more():
+    graph = parsed("""
+        input %0: float32[4, 1]
+        input %1: float32[6, 1]
+        input %2: int64[4, 1]
+        %3: float32[4, 1] = gather(%1, %2, axis=0)
+        %4: float32[6, 1] = cumsum(%1, axis=0)
+        %5: float32[6, 1] = slice(%4, slices=((0, 6, 1), (0, 1, 1)))
+        %6: float32[4, 1] = slice(%5, slices=((0, 4, 1), (0, 1, 1)))
+        %7: float32[4, 1] = multiply(%0, %6)
+        %8: float32[6, 1] = scatter_add(%1, %2, %3, axis=0)
+        output %7
+        output %8
+        donate input 0 to output 0
+    """)
+    plan = planned(graph, target())
+    assert called(plan) == ["cumsum", "scatter_add"]
+    assert any(0 in one.over for one in kernels(plan))
+
+
 def transformer(x, w, v):
     for _ in range(4):
         y = softmax(x @ w) @ v
