@@ -4,4 +4,4 @@ import importlib.util
 
 collect_ignore = ["tests/emulation"]
 if not importlib.util.find_spec("cupy"):
-    collect_ignore.append("src/burn_cuda/runtime.py")
+    collect_ignore += [f"src/burn_cuda/{name}.py" for name in ("blas", "runtime", "streams")]

@@ -1,8 +1,6 @@
 """Steps wait for those that make what they read and that read what they overwrite."""
 
-from burn.compiler import KernelCall, Plan
-from burn.ir import GraphIr, OperationIr, TensorIr
-from burn.plugin_api import Kernel, float32
+from burn.plugin_api import GraphIr, Kernel, KernelCall, OperationIr, Plan, TensorIr, float32
 from burn_cuda.lanes import Lanes, dependencies, made_bytes
 
 

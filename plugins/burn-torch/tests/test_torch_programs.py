@@ -7,9 +7,19 @@ import pytest
 import torch
 
 import burn
-from burn.compiler import Replay
-from burn.ir import Donation, GraphIr, OperationIr, ScalarIr, TensorIr
-from burn.plugin_api import DeviceId, OutOfRangeError, float32, registry, resolve
+from burn.plugin_api import (
+    DeviceId,
+    Donation,
+    GraphIr,
+    OperationIr,
+    OutOfRangeError,
+    Replay,
+    ScalarIr,
+    TensorIr,
+    float32,
+    registry,
+    resolve,
+)
 from burn_torch import programs
 from burn_torch.index_checks import CapturedChecks, IndexChecks
 from burn_torch.writing import is_unused

@@ -82,7 +82,7 @@ class _Writer(CWriter):
         return self.constant(f"({self.type_of(dtype)}){element}", dtype)
 
     def scalar_parameters(self) -> list[str]:
-        """Doubles, or integers of 64 bits in their place."""
+        """Doubles, or integers of 64 bits."""
         return ["const double* __restrict__ numbers"] if self.kernel.scalars else []
 
     def exchanged(self, value: str, distance: int, dtype: DType) -> str:

@@ -13,33 +13,24 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import cupy
 import numpy as np
-from cupy.cuda import compiler, cublas, function, memory, nvrtc, runtime
+from cupy.cuda import compiler, function, memory, nvrtc, runtime
 
 from burn.plugin_api import (
     ConvGeometry,
     ExecutionError,
     OutOfMemoryError,
     Shape,
-    bfloat16,
-    complex64,
-    complex128,
-    float16,
-    float32,
-    float64,
 )
+from burn_cuda.blas import Blas
 from burn_cuda.cudnn import Cudnn, installed
-from burn_cuda.kernels import source
-from burn_cuda.products import Products
-from burn_cuda.small_products import TILES, launch_of, suits
 
 __all__ = ["Runtime", "device_count"]
 
 Array = Any
-_Result = TypeVar("_Result")
 Launch = Callable[[tuple[int, ...], tuple[int, ...], tuple[Any, ...]], None]
 
 _STANDARD: Final = "--std=c++17"
@@ -47,40 +38,6 @@ _MIN_NVRTC_FOR_MINIMAL: Final = (12, 4)
 """Version of NVRTC from which on it need not declare CUDA's textures and its runtime."""
 
 _log = logging.getLogger("burn")
-
-_FLOAT32: Final = 0
-_FLOAT64: Final = 1
-_COMPLEX128: Final = 5
-_CUDA_DATA_TYPES: Final = {
-    float32.numpy: _FLOAT32,
-    float64.numpy: _FLOAT64,
-    float16.numpy: 2,
-    bfloat16.numpy: 14,
-    complex64.numpy: 4,
-    complex128.numpy: _COMPLEX128,
-}
-"""cudaDataType of the dtypes that cuBLAS multiplies."""
-
-_FACTOR_TYPES: Final = {
-    kind: _FLOAT32 if kind in (2, 14) else kind for kind in _CUDA_DATA_TYPES.values()
-}
-"""cudaDataType of the factors of a product."""
-
-_COMPUTE_FLOAT32: Final = 68
-_COMPUTE_FAST_TF32: Final = 77
-_COMPUTE_FLOAT64: Final = 70
-_DEFAULT_ALGORITHM: Final = -1
-
-_ALPHA_AND_BETA: Final = (np.array([1.0, 0.0], np.complex64), np.array([1.0, 0.0], np.complex128))
-_FLOAT32_FACTORS, _FLOAT64_FACTORS = [
-    (pair.ctypes.data, pair.ctypes.data + pair.itemsize) for pair in _ALPHA_AND_BETA
-]
-"""Host addresses of cuBLAS's alpha (1) and beta (0); real numbers are read from complex ones."""
-
-
-_TIMED_LAUNCHES: Final = 4
-_QUEUEING_NANOSECONDS: Final = 150_000
-"""In this time the host queues launches that are timed, so that the device does not wait for it."""
 
 
 def device_count() -> int:
@@ -118,19 +75,7 @@ class _Module:
             return launch
 
 
-class _Graph:
-    """A captured graph, and the pool of the memory that its kernels use."""
-
-    def __init__(self, graph: Any, pool: Any) -> None:
-        self._graph = graph
-        self._pool = pool
-
-    def launch(self) -> None:
-        """Launch it on the current stream."""
-        self._graph.launch()
-
-
-class Runtime:
+class Runtime(Blas):
     """One GPU.
 
     Parameters
@@ -158,6 +103,7 @@ class Runtime:
     """Whether an array is dense in row-major order."""
 
     def __init__(self, index: int) -> None:
+        super().__init__()
         self.index = index
         self.device = cupy.cuda.Device(index)
         self.tf32 = os.environ.get("BURN_CUDA_TF32") == "1"
@@ -165,7 +111,6 @@ class Runtime:
         self._lock = threading.Lock()
         self._modules: dict[str, _Module] = {}
         self._uploads: list[tuple[Any, Pinned]] = []
-        self._thread = threading.local()
         self._peers: set[int] = set()
         with self.device:
             capability = self.device.compute_capability
@@ -377,76 +322,6 @@ class Runtime:
         return result
 
     @contextlib.contextmanager
-    def tuned_products(self) -> Iterator[None]:
-        """Context in which products are computed by the algorithm that is fastest here.
-
-        The first product of its kind is timed, which waits for the device.
-        """
-        self._thread.is_on = True
-        try:
-            yield
-        finally:
-            self._thread.is_on = False
-
-    @functools.cached_property
-    def _products(self) -> Products:
-        return Products(self.empty, lambda: int(self.stream().ptr), self._elapsed)
-
-    def _elapsed(self, run: Callable[[], None]) -> float:
-        """Milliseconds that the device takes for what a function launches, on average of a few."""
-        wait = self.compile(source("wait.cu"), "wait")
-        start, end = cupy.cuda.Event(), cupy.cuda.Event()
-        wait((1,), (1,), (_QUEUEING_NANOSECONDS,))
-        start.record()
-        for _ in range(_TIMED_LAUNCHES):
-            run()
-        end.record()
-        end.synchronize()
-        return float(cupy.cuda.get_elapsed_time(start, end)) / _TIMED_LAUNCHES
-
-    def stream(self) -> Any:
-        """The current stream."""
-        return cupy.cuda.get_current_stream()
-
-    @property
-    def is_capturing(self) -> bool:
-        """Whether this thread captures what it launches."""
-        return getattr(self._thread, "captures", False)
-
-    def other_streams(self, count: int) -> list[Any]:
-        """Streams that wait for no other one."""
-        return [cupy.cuda.Stream(non_blocking=True) for _ in range(count)]
-
-    def record(self) -> Any:
-        """An event after all that the current stream has been given."""
-        event = cupy.cuda.Event(disable_timing=True)
-        event.record(self.stream())
-        return event
-
-    def capture(self, run: Callable[[], _Result]) -> tuple[Callable[[], None], _Result]:
-        """Capture what a function launches on the current stream, and does not run.
-
-        What it allocates has a pool of its own, which lives as long as the launch that is returned.
-        """
-        with self.device:
-            # The work before it has left memory there that this pool needs.
-            cupy.get_default_memory_pool().free_all_blocks()
-            pool, stream = memory.MemoryPool(), cupy.cuda.Stream(non_blocking=True)
-            with cupy.cuda.using_allocator(pool.malloc), stream:
-                stream.begin_capture()
-                self._thread.captures = True
-                try:
-                    result = run()
-                except BaseException:
-                    with contextlib.suppress(runtime.CUDARuntimeError):
-                        stream.end_capture()  # the error may have ended it
-                    raise
-                finally:
-                    self._thread.captures = False
-                graph = stream.end_capture()
-        return _Graph(graph, pool).launch, result
-
-    @contextlib.contextmanager
     def persistent(self) -> Iterator[None]:
         """Context in which memory comes from a pool of its own."""
         with self.device, cupy.cuda.using_allocator(_persistent.malloc):
@@ -483,107 +358,6 @@ class Runtime:
             return False
         stream = int(cupy.cuda.get_current_stream().ptr)
         return self.cudnn.run(kind, operands, out, plan, stream, tf32=self.tf32)
-
-    def gemm(
-        self,
-        a: Array,
-        b: Array,
-        out: Array,
-        shape: tuple[int, int, int],
-        *,
-        transposed: tuple[bool, bool] = (False, False),
-        leading: tuple[int, int] | None = None,
-        strides: tuple[int, int, int] = (0, 0, 0),
-        batch: int = 1,
-        bias: Array = None,
-    ) -> bool:
-        """Matrix products of cuBLAS, of row-major matrices: ``out[i] = a[i] @ b[i] + bias``.
-
-        Parameters
-        ----------
-        a, b, out : array
-            The first matrix of each.
-        shape : tuple of int
-            Rows of `a`, columns of `b`, and terms of each sum.
-        transposed : tuple of bool
-            Whether the memory of `a`, and of `b`, holds the transposed matrix.
-        leading : tuple of int, optional
-            Elements between rows in the memory of `a`, and of `b`.
-        strides : tuple of int
-            Elements from one matrix to the next in `a`, in `b` and in `out`.
-        batch : int
-            Number of products.
-        bias : array, optional
-            A dense vector of the dtype of `out`.
-
-        Returns
-        -------
-        bool
-            False if there is a bias, and no algorithm that adds it here.
-        """
-        rows, columns, terms = shape
-        if leading is None:
-            leading = (rows if transposed[0] else terms, terms if transposed[1] else columns)
-        kind, result = _CUDA_DATA_TYPES[a.dtype], _CUDA_DATA_TYPES[out.dtype]
-        if kind in (_FLOAT64, _COMPLEX128):
-            compute, factors = _COMPUTE_FLOAT64, _FLOAT64_FACTORS
-        else:
-            compute, factors = _COMPUTE_FLOAT32, _FLOAT32_FACTORS
-            if self.tf32 and kind == _FLOAT32:
-                compute = _COMPUTE_FAST_TF32
-        one, zero = factors
-        # cuBLAS is column-major: it multiplies the transposed matrices in reverse order.
-        if getattr(self._thread, "is_on", False):
-            addresses: tuple[int, ...] = (b.data.ptr, a.data.ptr, out.data.ptr)
-            if bias is not None:
-                addresses = (*addresses, bias.data.ptr)
-            groups = (
-                (compute, _FACTOR_TYPES[kind], (kind, result)),
-                ((columns, rows, terms), transposed[::-1], leading[::-1]),
-                (batch, (strides[1], strides[0], strides[2]), bias is not None),
-            )
-            own: list[Callable[[], None]] = []
-            if kind == result == _FLOAT32 and batch == 1 and bias is None and suits(shape):
-                own = [
-                    functools.partial(
-                        launch_of,
-                        self.compile,
-                        tile,
-                        shape,
-                        transposed,
-                        leading,
-                        (a.data.ptr, b.data.ptr, out.data.ptr),
-                    )
-                    for tile in TILES
-                ]
-            if self._products.run(groups, factors, addresses, own):
-                return True
-        if bias is not None:
-            return False
-        handle = self.device.cublas_handle
-        flags = (int(transposed[1]), int(transposed[0]), columns, rows, terms)
-        right, left = (b.data.ptr, kind, leading[1]), (a.data.ptr, kind, leading[0])
-        target = (out.data.ptr, result, columns)
-        ends = (compute, _DEFAULT_ALGORITHM)
-        if batch == 1:
-            cublas.gemmEx(handle, *flags, one, *right, *left, zero, *target, *ends)
-            return True
-        a_step, b_step, out_step = strides
-        cublas.gemmStridedBatchedEx(
-            handle,
-            *flags,
-            one,
-            *right,
-            b_step,
-            *left,
-            a_step,
-            zero,
-            *target,
-            out_step,
-            batch,
-            *ends,
-        )
-        return True
 
 
 def _cache_folder() -> Path:

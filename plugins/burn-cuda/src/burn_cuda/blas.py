@@ -1,0 +1,181 @@
+"""Matrix products of a device: cuBLAS, and in compiled programs what is the fastest."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+import numpy as np
+from cupy.cuda import cublas
+
+from burn.plugin_api import Shape, bfloat16, complex64, complex128, float16, float32, float64
+from burn_cuda.products import Products
+from burn_cuda.small_products import TILES, launch_of, suits
+from burn_cuda.streams import Streams
+
+__all__ = ["Blas"]
+
+Array = Any
+
+_FLOAT32: Final = 0
+_FLOAT64: Final = 1
+_COMPLEX128: Final = 5
+_CUDA_DATA_TYPES: Final = {
+    float32.numpy: _FLOAT32,
+    float64.numpy: _FLOAT64,
+    float16.numpy: 2,
+    bfloat16.numpy: 14,
+    complex64.numpy: 4,
+    complex128.numpy: _COMPLEX128,
+}
+"""cudaDataType of the dtypes that cuBLAS multiplies."""
+
+_FACTOR_TYPES: Final = {
+    kind: _FLOAT32 if kind in (2, 14) else kind for kind in _CUDA_DATA_TYPES.values()
+}
+"""cudaDataType of the factors of a product."""
+
+_COMPUTE_FLOAT32: Final = 68
+_COMPUTE_FAST_TF32: Final = 77
+_COMPUTE_FLOAT64: Final = 70
+_DEFAULT_ALGORITHM: Final = -1
+
+_ALPHA_AND_BETA: Final = (np.array([1.0, 0.0], np.complex64), np.array([1.0, 0.0], np.complex128))
+_FLOAT32_FACTORS, _FLOAT64_FACTORS = [
+    (pair.ctypes.data, pair.ctypes.data + pair.itemsize) for pair in _ALPHA_AND_BETA
+]
+"""Host addresses of cuBLAS's alpha (1) and beta (0); real numbers are read from complex ones."""
+
+
+class Blas(Streams):
+    """The products of one device.
+
+    Attributes
+    ----------
+    tf32 : bool
+        Whether float32 matrices may be multiplied in TF32.
+    empty : callable
+        From a shape and a dtype to a new array.
+    """
+
+    tf32: bool
+    empty: Callable[[Shape, Any], Array]
+
+    @contextlib.contextmanager
+    def tuned_products(self) -> Iterator[None]:
+        """Context in which products are computed by the algorithm that is fastest here.
+
+        The first product of its kind is timed, which waits for the device.
+        """
+        self._thread.tunes = True
+        try:
+            yield
+        finally:
+            self._thread.tunes = False
+
+    @functools.cached_property
+    def _products(self) -> Products:
+        return Products(self.empty, lambda: int(self.stream().ptr), self.elapsed)
+
+    def gemm(
+        self,
+        a: Array,
+        b: Array,
+        out: Array,
+        shape: tuple[int, int, int],
+        *,
+        transposed: tuple[bool, bool] = (False, False),
+        leading: tuple[int, int] | None = None,
+        strides: tuple[int, int, int] = (0, 0, 0),
+        batch: int = 1,
+        bias: Array = None,
+    ) -> bool:
+        """Matrix products of cuBLAS, of row-major matrices: ``out[i] = a[i] @ b[i] + bias``.
+
+        Parameters
+        ----------
+        a, b, out : array
+            The first matrix of each.
+        shape : tuple of int
+            Rows of `a`, columns of `b`, and terms of each sum.
+        transposed : tuple of bool
+            Whether the memory of `a`, and of `b`, holds the transposed matrix.
+        leading : tuple of int, optional
+            Elements between rows in the memory of `a`, and of `b`.
+        strides : tuple of int
+            Elements from one matrix to the next in `a`, in `b` and in `out`.
+        batch : int
+            Number of products.
+        bias : array, optional
+            A dense vector of the dtype of `out`.
+
+        Returns
+        -------
+        bool
+            False if there is a bias, and no algorithm that adds it here.
+        """
+        rows, columns, terms = shape
+        if leading is None:
+            leading = (rows if transposed[0] else terms, terms if transposed[1] else columns)
+        kind, result = _CUDA_DATA_TYPES[a.dtype], _CUDA_DATA_TYPES[out.dtype]
+        if kind in (_FLOAT64, _COMPLEX128):
+            compute, factors = _COMPUTE_FLOAT64, _FLOAT64_FACTORS
+        else:
+            compute, factors = _COMPUTE_FLOAT32, _FLOAT32_FACTORS
+            if self.tf32 and kind == _FLOAT32:
+                compute = _COMPUTE_FAST_TF32
+        one, zero = factors
+        # cuBLAS is column-major: it multiplies the transposed matrices in reverse order.
+        if getattr(self._thread, "tunes", False):
+            addresses: tuple[int, ...] = (b.data.ptr, a.data.ptr, out.data.ptr)
+            if bias is not None:
+                addresses = (*addresses, bias.data.ptr)
+            groups = (
+                (compute, _FACTOR_TYPES[kind], (kind, result)),
+                ((columns, rows, terms), transposed[::-1], leading[::-1]),
+                (batch, (strides[1], strides[0], strides[2]), bias is not None),
+            )
+            own: list[Callable[[], None]] = []
+            if kind == result == _FLOAT32 and batch == 1 and bias is None and suits(shape):
+                own = [
+                    functools.partial(
+                        launch_of,
+                        self.compile,
+                        tile,
+                        shape,
+                        transposed,
+                        leading,
+                        (a.data.ptr, b.data.ptr, out.data.ptr),
+                    )
+                    for tile in TILES
+                ]
+            if self._products.run(groups, factors, addresses, own):
+                return True
+        if bias is not None:
+            return False
+        handle = self.device.cublas_handle
+        flags = (int(transposed[1]), int(transposed[0]), columns, rows, terms)
+        right, left = (b.data.ptr, kind, leading[1]), (a.data.ptr, kind, leading[0])
+        target = (out.data.ptr, result, columns)
+        ends = (compute, _DEFAULT_ALGORITHM)
+        if batch == 1:
+            cublas.gemmEx(handle, *flags, one, *right, *left, zero, *target, *ends)
+            return True
+        a_step, b_step, out_step = strides
+        cublas.gemmStridedBatchedEx(
+            handle,
+            *flags,
+            one,
+            *right,
+            b_step,
+            *left,
+            a_step,
+            zero,
+            *target,
+            out_step,
+            batch,
+            *ends,
+        )
+        return True
