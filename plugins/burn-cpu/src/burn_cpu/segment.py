@@ -173,6 +173,7 @@ class Code:
         if isinstance(code, Product):
             function = self._machine.products[step.outputs[0].dtype]
             items, work, parts, table = code.items, code.work, 1, self._product_table(step, code)
+            self.is_parallel = True  # BLAS is to start no threads of its own
         else:
             text, function = self._functions[code]
             items, work, parts, table = text.items, text.work, _PARTS, self._table(step, code)
