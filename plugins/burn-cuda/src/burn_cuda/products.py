@@ -140,10 +140,15 @@ class Products:
             product = self._known[key]
             if product is None:
                 return False
-            if product.own is None:
-                self._multiply(product, product.found, factors, addresses)
-            else:
+            if product.own is not None:
                 own[product.own]()
+                return True
+            try:
+                self._multiply(product, product.found, factors, addresses)
+            except _Failed as error:
+                _log.debug("cuBLASLt fails: %s", error)
+                self._known[key] = None
+                return False
             return True
 
     def _chosen(
