@@ -269,8 +269,8 @@ class Backend(
 
     Attributes of the primitive, each after a dot; an empty string is the primitive itself. Where
     `can_write` was True, and none of these has got more references since, it is True still:
-    `burn.compile`, which asks for all that a call rebinds, counts in generated code then. By default
-    it asks `can_write` at each call.
+    `burn.compile`, which asks for all that a call rebinds, counts in generated code then. By
+    default it asks `can_write` at each call.
     """
 
     def read_all(self, tensors: list[Primitive]) -> list[TensorData]:

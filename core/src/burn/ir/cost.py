@@ -283,10 +283,10 @@ def _frozen(operand: Any) -> Any:
 
 
 def _value(definition: Op, name: str, value: Any) -> Any:
-    """The value of an attribute, that hashes; for a runtime number one that every op accepts."""
+    """The value of an attribute, that hashes; for a runtime number but 0 one that ops accept."""
     attribute = definition.attributes.get(name)
     if attribute is not None and attribute.role.is_runtime:
-        return value.kind(1) if isinstance(value, ScalarIr) else value.__class__(1)
+        return value.kind(1) if isinstance(value, ScalarIr) else value.__class__(bool(value))
     return _as_tuple(value)
 
 

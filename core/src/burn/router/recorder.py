@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 __all__ = ["Recorder", "TraceBackend"]
 
 _ALTERNATIVES: Final = (
-    "Compute with tensors: burn.where or burn.cond instead of if, burn.while_loop instead of while; "
-    "or read values outside of the function, or return the tensor"
+    "Compute with tensors: burn.where or burn.cond instead of if, burn.while_loop instead of while;"
+    " or read values outside of the function, or return the tensor"
 )
 
 
