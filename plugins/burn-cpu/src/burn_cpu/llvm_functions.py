@@ -149,6 +149,7 @@ def _expm1(f: _Floats, x: Value) -> Value:
     if f.type == "double":
         return f.writer.in_lanes("expm1", x)
     small = f.add(f.multiply(f.multiply(f.polynomial(x, _EXP), x), x), x)
+    small = f.select(f.test("oeq", x, 0.0), x, small)  # the sign of a zero
     return f.select(f.test("olt", f.abs(x), 0.34), small, f.subtract(_exp(f, x), 1.0))
 
 

@@ -8,8 +8,6 @@ import struct
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
-import numpy as np
-
 from burn.plugin_api import DType, bfloat16, bool_, float16, float32, float64
 from burn_cpu import llvm_functions
 
@@ -204,10 +202,9 @@ class LlvmWriter:
     # --- constants and scalar functions ---
 
     def literal(self, value: float, dtype: DType) -> Value:
-        """A constant, in the precision of its dtype."""
+        """A constant; of a dtype of 16 bits it is not rounded."""
         if dtype.is_float:
-            with np.errstate(all="ignore"):
-                value = float(np.asarray(value).astype(dtype.numpy).astype(np.float64))
+            value = float(value)
         elif dtype is not bool_:
             value = int(value) % (1 << (8 * dtype.itemsize))
         return self.constant(value, _REGISTER_TYPES[dtype])
@@ -647,9 +644,13 @@ def _suffix(type: str, lanes: int) -> str:
 
 
 def _number(value: float, type: str) -> str:
+    """A constant as text: floats by the bits of a double, which has to be a number of the type."""
+    if type == "float" and math.isfinite(value):
+        try:
+            (value,) = struct.unpack("f", struct.pack("f", value))
+        except OverflowError:
+            value = math.copysign(math.inf, value)
     if type in {"float", "double"}:
-        if type == "float":
-            value = struct.unpack("f", struct.pack("f", value))[0] if abs(value) < 3.5e38 else value
         return "0x" + struct.pack(">d", value).hex().upper()
     return str(int(value))
 
