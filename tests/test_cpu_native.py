@@ -20,7 +20,7 @@ from burn.kernels.functions import FUNCTIONS
 from burn.nn import functional as F
 from burn_cpu import compilation, products
 from burn_cpu.native import machine
-from burn_cpu.program import _packed
+from burn_cpu.program import packed
 from kernel_reference import run_kernel
 
 CPU = burn.Device("cpu")
@@ -224,7 +224,7 @@ def test_quotients_of_rows_hold_for_divisors_of_any_size(exponent):
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 5), st.integers(0, 500)), max_size=30))
 def test_memory_that_is_used_at_a_time_does_not_overlap(spans):
     spans = [(first, first + more, size, n) for n, (first, more, size) in enumerate(spans)]
-    offsets, total = _packed(spans)
+    offsets, total = packed(spans)
     for first, last, size, one in spans:
         assert offsets[one] % 64 == 0
         assert offsets[one] + size <= total

@@ -7,53 +7,25 @@ the end (softmax, normalizations). The rest of an axis that no vector fills is o
 
 from __future__ import annotations
 
-import contextlib
-import itertools
 import math
-from collections.abc import Iterator, Sequence
-from typing import Any, Final, NamedTuple, Protocol, cast
+from collections.abc import Sequence
+from typing import Final, Protocol
 
 from burn.aliases import Shape
-from burn.dtype import DType, bool_, float32
-from burn.kernels.kernel import Apply, Index, Kernel, Literal, Load, Node, Reduce, Scalar, Store
+from burn.dtype import DType
+from burn.kernels._serial_nodes import NO_AXIS, UNROLLED, cost_of, dependencies, phases_of
+from burn.kernels._serial_statements import Statements
+from burn.kernels.kernel import Kernel, Load, Reduce, Store
 from burn.kernels.layout import collapsed
 from burn.kernels.writer import Value, Writer
 
 __all__ = ["Serial", "VectorWriter", "strided_copy"]
 
-_UNROLLED: Final = 4
-"""Vectors that an iteration of a reduction computes, so that additions overlap."""
-
 _TILE: Final = 4
 """Rows that share what they load for a product."""
 
-_RESIDENT: Final = 8
-"""Vectors of columns that stay in registers from one reduction to the next."""
-
-_MAX_CODE: Final = 200.0
-"""What the statements of a row cost that stays in registers: they are written for each vector."""
-
-_EXPENSIVE: Final = 20.0
-"""Cost of a pass from which the processor itself overlaps its iterations."""
-
-_MAX_KEPT: Final = 8192
-"""Columns up to which expensive values are kept for the next pass over a row."""
-
 _MIN_OUTER: Final = 8
 """Rows from which they are divided among threads, and not the axis of the vectors."""
-
-_NONE: Final = -1
-"""Axis of the vectors of a kernel for a single element."""
-
-_COSTS: Final = dict.fromkeys(
-    ("exp", "expm1", "log", "log1p", "log2", "log10", "tanh", "erf"), 20.0
-) | dict.fromkeys(("divide", "sqrt", "fmod", "remainder", "floor_divide"), 5.0)
-"""Additions that a scalar function takes, about; those of a library take many."""
-
-_LIBRARY: Final = frozenset(
-    {"pow", "atan2", "hypot", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh"}
-    | {"asinh", "acosh", "atanh"}
-)
 
 
 class VectorWriter(Writer, Protocol):
@@ -94,29 +66,6 @@ class VectorWriter(Writer, Protocol):
         """The combination of all lanes."""
 
 
-class _Chunk(NamedTuple):
-    """Indices along the axis of the vectors that one vector has."""
-
-    offset: int
-    lanes: int
-    active: int | None
-
-
-class _Point(NamedTuple):
-    """A part of the space: an index of each axis, one of them with several lanes.
-
-    The keys tell points that are computed at a time apart.
-    """
-
-    indices: dict[int, Value]
-    keys: dict[int, int]
-    active: int | None
-
-    def at(self, axis: int, index: Value, key: int = 0, active: int | None = None) -> _Point:
-        indices, keys = {**self.indices, axis: index}, {**self.keys, axis: key}
-        return _Point(indices, keys, active or self.active)
-
-
 class Serial:
     """A schedule.
 
@@ -138,11 +87,11 @@ class Serial:
     def __init__(self, kernel: Kernel, lanes: int) -> None:
         self.kernel = kernel = collapsed(kernel)
         self.lanes = lanes
-        self.axes = _dependencies(kernel)
-        self.phases = _phases(kernel)
+        self.axes = dependencies(kernel)
+        self.phases = phases_of(kernel)
         self.reduces = [i for i, node in enumerate(kernel.body) if isinstance(node, Reduce)]
         self.vector = self._vector_axis()
-        self.by_row = _NONE < self.vector < kernel.rows
+        self.by_row = NO_AXIS < self.vector < kernel.rows
         others = [axis for axis in range(kernel.rows) if axis != self.vector]
         self.tile_axis, self.tile = self._tiled(others)
         self.outer = [
@@ -152,16 +101,16 @@ class Serial:
         outer = math.prod(count for _, count in self.outer)
         self.unrolled = 1
         if self.reduces:
-            self.unrolled = _UNROLLED // 2 if self.tile > 1 and lanes < 16 else _UNROLLED
+            self.unrolled = UNROLLED // 2 if self.tile > 1 and lanes < 16 else UNROLLED
         self.step = lanes * self.unrolled
         parts = 1
         if self.by_row:
             parts = -(-kernel.space[self.vector] // self.step)
         self.splits_vector = outer < min(_MIN_OUTER, parts)
         self.items = parts if self.splits_vector else outer
-        filled = 1.0 if self.vector == _NONE else self._filled(self.vector) * lanes
+        filled = 1.0 if self.vector == NO_AXIS else self._filled(self.vector) * lanes
         elements = math.prod(kernel.space)
-        self.work = 0.2 * sum(_cost(node, elements, elements / filled) for node in kernel.body)
+        self.work = 0.2 * sum(cost_of(node, elements, elements / filled) for node in kernel.body)
 
     def _filled(self, axis: int) -> float:
         """The part of the lanes that are used."""
@@ -180,7 +129,7 @@ class Serial:
             return (1 + 3 * bad) / self._filled(axis)
 
         axes = [axis for axis, length in enumerate(kernel.space) if length > 1]
-        return min(reversed(axes), key=cost, default=_NONE)
+        return min(reversed(axes), key=cost, default=NO_AXIS)
 
     def _tiled(self, others: Sequence[int]) -> tuple[int | None, int]:
         """The axis of rows of which several are computed at a time, and how many.
@@ -189,7 +138,7 @@ class Serial:
         """
         kernel = self.kernel
         passes = max([self.phases[store.node] for store in kernel.stores], default=0)
-        if not others or passes != 1 or kernel.overwrites or self.vector == _NONE:
+        if not others or passes != 1 or kernel.overwrites or self.vector == NO_AXIS:
             return None, 1
         if not all(kernel.is_of_rows(store) for store in kernel.stores):
             return None, 1
@@ -213,456 +162,7 @@ class Serial:
             The language.
         """
         if self.items:
-            _Statements(self, writer).write()
-
-
-class _Statements:
-    """The statements of a schedule in one language."""
-
-    def __init__(self, schedule: Serial, writer: VectorWriter) -> None:
-        self._schedule = schedule
-        self._writer = writer
-        self._kernel = kernel = schedule.kernel
-        self._body = kernel.body
-        self._levels = levels = kernel.is_row_level
-        self._scopes: list[dict[tuple[int, tuple[int, ...]], Value]] = []
-        self._arrays: dict[tuple[int, tuple[int, ...]], Any] = {}
-        self._columns = list(range(kernel.rows, len(kernel.space)))
-        stored = [store for store in kernel.stores if not kernel.is_of_rows(store)]
-        phases = {schedule.phases[store.node] for store in stored}
-        phases |= {schedule.phases[self._operand(one)] for one in schedule.reduces}
-        last = max(phases, default=0)
-        self._passes: dict[int, tuple[list[int], list[Store]]] = {
-            phase: (
-                [i for i in schedule.reduces if schedule.phases[self._operand(i)] == phase],
-                # What a later pass reads must not be overwritten before.
-                [
-                    store
-                    for store in stored
-                    if phase == (last if kernel.overwrites else schedule.phases[store.node])
-                ],
-            )
-            for phase in sorted(phases)
-        }
-        needed = self._closure([store.node for store in kernel.stores], through_reduces=True)
-        self._row_level = [one for one in needed if levels[one]]
-        length = kernel.column_count
-        columns = [node for node in needed if not levels[node]]
-        size = sum(_cost(self._body[node], 1.0, 1.0) for node in columns)
-        vectors = -(-length // schedule.lanes)
-        self._is_resident = (
-            not schedule.by_row
-            and schedule.vector != _NONE
-            and len(self._columns) == 1
-            and vectors <= _RESIDENT
-            and vectors * size <= _MAX_CODE
-        )
-        by_column = not schedule.by_row and schedule.vector != _NONE
-        keeps = by_column and not self._is_resident and length <= _MAX_KEPT
-        self._kept = self._choose_kept() if keeps else {}
-        self._phase = 0
-
-    def _reduce(self, number: int) -> Reduce:
-        return cast("Reduce", self._body[number])
-
-    def _operand(self, reduce: int) -> int:
-        return self._reduce(reduce).operand
-
-    def _kind(self, reduce: int) -> tuple[str, DType]:
-        node = self._reduce(reduce)
-        return node.kind, node.dtype
-
-    # --- items ---
-
-    def write(self) -> None:
-        """Loops over the items."""
-        schedule, writer = self._schedule, self._writer
-        if not schedule.by_row:
-            with self._loop(writer.start, writer.stop) as item:
-                self._rows(self._tiles(item))
-            return
-        full, rest = divmod(self._kernel.space[schedule.vector], schedule.step)
-        zero, main = writer.integer(0), _chunks(schedule.step, schedule.lanes)
-        last, rest_chunks = writer.integer(full * schedule.step), _chunks(rest, schedule.lanes)
-        if not schedule.splits_vector:
-            with self._loop(writer.start, writer.stop) as item:
-                tiles = self._tiles(item)
-                if full:
-                    with self._loop(zero, writer.integer(full * schedule.step), schedule.step) as i:
-                        self._part(tiles, i, main)
-                if rest:
-                    self._part(tiles, last, rest_chunks)
-            return
-        if full:
-            stop = writer.minimum(writer.stop, writer.integer(full))
-            with self._loop(writer.start, stop) as i, self._all_tiles() as tiles:
-                self._part(tiles, writer.multiply(i, writer.integer(schedule.step)), main)
-        if rest:
-            is_last = writer.less(writer.integer(full), writer.stop)
-            with writer.when(is_last), self._all_tiles() as tiles:
-                self._part(tiles, last, rest_chunks)
-
-    @contextlib.contextmanager
-    def _loop(self, start: Value, stop: Value, step: int = 1) -> Iterator[Value]:
-        """A loop; values that are computed within it are unknown after it."""
-        with self._writer.loop(start, stop, step) as index, self._scope():
-            yield index
-
-    @contextlib.contextmanager
-    def _scope(self) -> Iterator[None]:
-        """Statements whose values are not used after them."""
-        self._scopes.append({})
-        yield
-        self._scopes.pop()
-        self._writer.restrict(None)
-
-    @contextlib.contextmanager
-    def _all_tiles(self) -> Iterator[list[_Point]]:
-        """All rows but for the axis of the vectors."""
-        count = math.prod(count for _, count in self._schedule.outer)
-        if count == 1:
-            yield self._tiles(self._writer.integer(0))
-            return
-        with self._loop(self._writer.integer(0), self._writer.integer(count)) as item:
-            yield self._tiles(item)
-
-    def _tiles(self, item: Value) -> list[_Point]:
-        """The rows of an item, but for the axis of the vectors."""
-        schedule, writer = self._schedule, self._writer
-        points, rest = [_Point({}, {}, None)], item
-        for position in reversed(range(len(schedule.outer))):
-            axis, count = schedule.outer[position]
-            index = writer.remainder(rest, count) if position else rest
-            rest = writer.divide(rest, count) if position else rest
-            if axis != schedule.tile_axis or schedule.tile == 1:
-                points = [point.at(axis, index) for point in points]
-                continue
-            last = self._kernel.space[axis] - schedule.tile  # the last tiles may overlap
-            start = writer.multiply(index, writer.integer(schedule.tile))
-            first = writer.minimum(start, writer.integer(last))
-            points = [
-                point.at(axis, writer.add(first, writer.integer(key)), key)
-                for point in points
-                for key in range(schedule.tile)
-            ]
-        return points
-
-    def _part(self, tiles: list[_Point], start: Value, chunks: list[_Chunk]) -> None:
-        """Rows along the axis of the vectors."""
-        axis = self._schedule.vector
-        points = [
-            tile.at(axis, self._lanes_of(start, chunk), key, chunk.active)
-            for tile in tiles
-            for key, chunk in enumerate(chunks)
-        ]
-        self._rows(points)
-
-    def _lanes_of(self, start: Value, chunk: _Chunk) -> Value:
-        index = self._writer.add(start, self._writer.integer(chunk.offset))
-        return self._writer.vector(index, chunk.lanes)
-
-    # --- rows ---
-
-    def _rows(self, points: list[_Point]) -> None:
-        """Compute rows: passes over the columns, and between them what each row has once."""
-        self._arrays.clear()
-        phases = self._schedule.phases
-        with self._scope():
-            for phase in range(max(phases) + 1):
-                order = [one for one in self._row_level if phases[one] == phase]
-                for point in points:
-                    self._evaluate(order, point)
-                if phase in self._passes:
-                    self._phase = phase
-                    self._pass(points, *self._passes[phase])
-            for store in self._kernel.stores:
-                if self._kernel.is_of_rows(store):
-                    for point in points:
-                        self._store(store, point)
-
-    def _pass(self, points: list[_Point], reduces: list[int], stores: list[Store]) -> None:
-        """A pass over all columns."""
-        targets = [*map(self._operand, reduces), *[store.node for store in stores]]
-        order = self._closure(targets, stop={n for n, p in self._kept.items() if p < self._phase})
-        if self._is_resident:
-            for point in points:
-                self._resident_pass(point, order, reduces, stores)
-        elif self._schedule.by_row or self._schedule.vector == _NONE:
-            self._scalar_pass(points, order, reduces, stores)
-        else:
-            self._vector_pass(points, order, reduces, stores)
-
-    def _scalar_pass(
-        self, points: list[_Point], order: list[int], reduces: list[int], stores: list[Store]
-    ) -> None:
-        """A pass in which each iteration has one column, of several rows."""
-        variables = {
-            (one, number): self._variable(one, self._width(point))
-            for one in reduces
-            for number, point in enumerate(points)
-        }
-        with self._loops(points, self._columns) as inner:
-            for number, point in enumerate(inner):
-                self._evaluate(order, point)
-                for one in reduces:
-                    self._accumulate(one, variables[one, number], point, self._width(point))
-            for point in inner:
-                for store in stores:
-                    self._store(store, point)
-        for (one, number), variable in variables.items():
-            self._scopes[-1][self._key(one, points[number])] = self._writer.get(variable)
-
-    def _vector_pass(
-        self, points: list[_Point], order: list[int], reduces: list[int], stores: list[Store]
-    ) -> None:
-        """A pass in which each iteration has several vectors of columns."""
-        writer, lanes, axis = self._writer, self._schedule.lanes, self._schedule.vector
-        cost = sum(_cost(self._body[one], 1.0, 1.0) for one in order)
-        unrolled = _UNROLLED if reduces and len(points) == 1 and cost < _EXPENSIVE else 1
-        step = unrolled * lanes
-        stop = self._kernel.space[axis] // step * step
-        variables = {
-            (one, number, u): self._variable(one, lanes)
-            for one in reduces
-            for number in range(len(points))
-            for u in range(unrolled)
-        }
-
-        def part(rows: list[_Point], start: Value, chunks: list[_Chunk]) -> None:
-            for (u, chunk), (number, row) in itertools.product(enumerate(chunks), enumerate(rows)):
-                point = row.at(axis, self._lanes_of(start, chunk), u, chunk.active)
-                self._evaluate(order, point)
-                for one in reduces:
-                    self._accumulate(one, variables[one, number, u], point, lanes)
-                for store in stores:
-                    self._store(store, point)
-
-        self._make_arrays(points)
-        with self._loops(points, [one for one in self._columns if one != axis]) as rows:
-            if stop:
-                with self._loop(writer.integer(0), writer.integer(stop), step) as i:
-                    part(rows, i, _chunks(step, lanes))
-            rest = _chunks(self._kernel.space[axis] - stop, lanes)
-            with self._scope():
-                widened = [_Chunk(one.offset, lanes, one.active or one.lanes) for one in rest]
-                part(rows, writer.integer(stop), widened)
-        for one, (number, point) in itertools.product(reduces, enumerate(points)):
-            values = [writer.get(variables[one, number, u]) for u in range(unrolled)]
-            total = writer.total(*self._combined(one, values))
-            self._scopes[-1][self._key(one, point)] = total
-
-    def _make_arrays(self, points: list[_Point]) -> None:
-        """Memory for what the pass is the first to compute, and later ones read."""
-        for one, phase in self._kept.items():
-            if phase == self._phase:
-                for point in points:
-                    array = self._writer.array(self._kernel.column_count, self._body[one].dtype)
-                    self._arrays[self._key(one, point)] = array
-
-    def _resident_pass(
-        self, row: _Point, order: list[int], reduces: list[int], stores: list[Store]
-    ) -> None:
-        """A pass over a row that stays in registers."""
-        writer, axis = self._writer, self._columns[0]
-        parts: dict[int, dict[int, list[Value]]] = {one: {} for one in reduces}
-        for u, chunk in enumerate(_chunks(self._kernel.space[axis], self._schedule.lanes)):
-            index = self._lanes_of(writer.integer(0), chunk)
-            point = row.at(axis, index, u, chunk.active)
-            self._evaluate(order, point)
-            for one in reduces:
-                kind, dtype = self._kind(one)
-                value = self._value(self._operand(one), point)
-                value = writer.active(kind, value, dtype, chunk.lanes)
-                parts[one].setdefault(chunk.lanes, []).append(value)
-            for store in stores:
-                self._store(store, point)
-        writer.restrict(None)
-        for one, by_lanes in parts.items():
-            totals = [writer.total(*self._combined(one, values)) for values in by_lanes.values()]
-            totals = totals or [writer.identity(*self._kind(one), 1)]
-            self._scopes[-1][self._key(one, row)] = self._combined(one, totals)[1]
-
-    @contextlib.contextmanager
-    def _loops(self, points: list[_Point], axes: Sequence[int]) -> Iterator[list[_Point]]:
-        """Loops over axes."""
-        with contextlib.ExitStack() as loops:
-            for axis in axes:
-                stop = self._writer.integer(self._kernel.space[axis])
-                index = loops.enter_context(self._loop(self._writer.integer(0), stop))
-                points = [point.at(axis, index) for point in points]
-            yield points
-
-    # --- reductions ---
-
-    def _width(self, point: _Point) -> int:
-        """Lanes of a value at a point."""
-        vector = self._schedule.vector
-        if vector not in point.indices:
-            return 1
-        return int(point.indices[vector].lanes)
-
-    def _variable(self, reduce: int, lanes: int) -> Any:
-        kind, dtype = self._kind(reduce)
-        return self._writer.variable(self._writer.identity(kind, dtype, lanes), dtype)
-
-    def _accumulate(self, reduce: int, variable: Any, point: _Point, lanes: int) -> None:
-        writer, (kind, dtype) = self._writer, self._kind(reduce)
-        value = self._value(self._operand(reduce), point)
-        # Lanes of rows are separate; those of columns are reduced.
-        if not self._schedule.by_row:
-            writer.restrict(point.active)
-            value = writer.active(kind, value, dtype, lanes)
-        writer.set(variable, writer.combine(kind, writer.get(variable), value, dtype))
-
-    def _combined(self, reduce: int, values: list[Value]) -> tuple[str, Value, DType]:
-        kind, dtype = self._kind(reduce)
-        while len(values) > 1:
-            pairs = zip(values[::2], values[1::2], strict=False)
-            rest = values[-1:] if len(values) % 2 else []
-            values = [self._writer.combine(kind, a, b, dtype) for a, b in pairs] + rest
-        return kind, values[0], dtype
-
-    # --- values ---
-
-    def _key(self, node: int, point: _Point) -> tuple[int, tuple[int, ...]]:
-        return node, tuple([point.keys.get(axis, 0) for axis in self._schedule.axes[node]])
-
-    def _value(self, node: int, point: _Point) -> Value:
-        """A value that has been computed."""
-        key = self._key(node, point)
-        return next(scope[key] for scope in reversed(self._scopes) if key in scope)
-
-    def _evaluate(self, order: list[int], point: _Point) -> None:
-        """Compute nodes, in order, that have not been."""
-        self._writer.restrict(point.active)
-        for node in order:
-            key = self._key(node, point)
-            if any(key in scope for scope in self._scopes):
-                continue
-            value = self._scopes[-1][key] = self._computed(node, point)
-            if self._kept.get(node) == self._phase and not self._levels[node]:
-                array = self._arrays[self._key(node, point._replace(keys=self._row_keys(point)))]
-                self._writer.set_element(array, self._column_index(point), value)
-
-    def _row_keys(self, point: _Point) -> dict[int, int]:
-        return {axis: key for axis, key in point.keys.items() if axis < self._kernel.rows}
-
-    def _column_index(self, point: _Point) -> Value:
-        strides = [0] * len(self._kernel.space)
-        stride = 1
-        for axis in reversed(self._columns):
-            strides[axis] = stride
-            stride *= self._kernel.space[axis]
-        return self._index(0, strides, point)
-
-    def _computed(self, number: int, point: _Point) -> Value:
-        writer, node = self._writer, self._body[number]
-        if self._kept.get(number, self._phase) < self._phase:
-            array = self._arrays[self._key(number, point._replace(keys=self._row_keys(point)))]
-            return writer.element(array, self._column_index(point))
-        match node:
-            case Load():
-                index = self._index(node.offset, node.strides, point)
-                for gathered, stride in node.gathers:
-                    value = self._value(gathered, point)
-                    part = writer.index_of(value, self._body[gathered].dtype)
-                    index = writer.add(index, writer.multiply(part, writer.integer(stride)))
-                guard = None if node.guard is None else self._value(node.guard, point)
-                return writer.load(node.input, index, node.dtype, guard)
-            case Index():
-                return writer.value_of(point.indices[node.axis], node.dtype)
-            case Literal():
-                return writer.literal(node.value, node.dtype)
-            case Scalar():
-                return writer.scalar(node.number, node.dtype)
-            case Apply():
-                values = tuple([self._value(one, point) for one in node.operands])
-                of = self._body[node.operands[-1]].dtype
-                if (
-                    node.function == "divide"
-                    and self._levels[node.operands[1]] > self._levels[number]
-                ):
-                    return self._quotient((values[0], values[1]), node.dtype)
-                return writer.apply(node.function, values, node.dtype, of)
-        raise AssertionError(node)
-
-    def _quotient(self, operands: tuple[Value, Value], dtype: DType) -> Value:
-        """A quotient by what each row has once: a product with its inverse.
-
-        The divisor is scaled where it is so small or large that its inverse is no normal number.
-        """
-        x, divisor = operands
-
-        def apply(function: str, *operands: Value) -> Value:
-            gives_bool = function in {"less", "greater"}
-            return self._writer.apply(function, operands, bool_ if gives_bool else dtype, dtype)
-
-        def literal(exponent: int) -> Value:
-            return self._writer.literal(2.0**exponent, dtype)
-
-        dtype = dtype if dtype.itemsize >= 4 else float32
-        size = apply("abs", divisor)
-        small, large = apply("less", size, literal(-64)), apply("greater", size, literal(64))
-        scale = apply("where", large, literal(-64), literal(0))
-        scale = apply("where", small, literal(64), scale)
-        inverse = apply("divide", literal(0), apply("multiply", divisor, scale))
-        return apply("multiply", apply("multiply", x, scale), inverse)
-
-    def _index(self, offset: int, strides: Sequence[int], point: _Point) -> Value:
-        writer = self._writer
-        index = writer.integer(offset)
-        for axis, stride in enumerate(strides):
-            if stride:
-                part = writer.multiply(point.indices[axis], writer.integer(stride))
-                index = writer.add(index, part)
-        return index
-
-    def _store(self, store: Store, point: _Point) -> None:
-        self._writer.restrict(point.active)
-        dtype = self._kernel.outputs[store.output][0]
-        index = self._index(store.offset, store.strides, point)
-        self._writer.store(store.output, index, self._value(store.node, point), dtype)
-
-    # --- sets of nodes ---
-
-    def _closure(
-        self,
-        targets: Sequence[int],
-        *,
-        stop: set[int] = frozenset(),  # type: ignore[assignment]  # never changed
-        through_reduces: bool = False,
-    ) -> list[int]:
-        """Nodes that others are computed from, and these, in order."""
-        found: set[int] = set()
-        rest = list(targets)
-        while rest:
-            one = rest.pop()
-            if one not in found:
-                found.add(one)
-                node = self._body[one]
-                if one not in stop and (through_reduces or not isinstance(node, Reduce)):
-                    rest += _operands(node)
-        return sorted(found)
-
-    def _choose_kept(self) -> dict[int, int]:
-        """Expensive nodes of columns that several passes need, and the first one that does."""
-        kept: dict[int, int] = {}
-        first: dict[int, int] = {}
-        for phase, (reduces, stores) in self._passes.items():
-            targets = [*map(self._operand, reduces), *[store.node for store in stores]]
-            needed = [n for n in self._closure(targets, stop=set(kept)) if not self._levels[n]]
-            again = {one for one in needed if one in first}
-            used = set(targets)
-            for one in needed:
-                if one not in again:
-                    used.update(_operands(self._body[one]))
-            for one in again & used:
-                below = [self._body[n] for n in self._closure([one]) if not self._levels[n]]
-                if sum(_cost(node, 1.0, 1.0) for node in below) >= _COSTS["exp"]:
-                    kept[one] = first[one]
-            for one in needed:
-                first.setdefault(one, phase)
-        return kept
+            Statements(self, writer).write()
 
 
 def strided_copy(shape: Shape, offset: int, strides: tuple[int, ...], dtype: DType) -> Kernel:
@@ -683,57 +183,3 @@ def strided_copy(shape: Shape, offset: int, strides: tuple[int, ...], dtype: DTy
     body, stores = (Load(0, offset, strides, dtype),), (Store(0, 0, 0, own),)
     outputs = ((dtype, math.prod(shape)),)
     return Kernel(shape, len(shape), (dtype,), (), outputs, body, stores)
-
-
-def _chunks(length: int, lanes: int) -> list[_Chunk]:
-    """Vectors for a number of elements; the last one has as few lanes as a power of two has."""
-    chunks = [_Chunk(start, lanes, None) for start in range(0, length - lanes + 1, lanes)]
-    rest = length % lanes
-    if rest:
-        width = 1 << (rest - 1).bit_length()
-        chunks.append(_Chunk(length - rest, width, None if width == rest else rest))
-    return chunks
-
-
-def _operands(node: Node) -> list[int]:
-    match node:
-        case Load():
-            guards = [] if node.guard is None else [node.guard]
-            return [one for one, _ in node.gathers] + guards
-        case Apply():
-            return list(node.operands)
-        case Reduce():
-            return [node.operand]
-    return []
-
-
-def _dependencies(kernel: Kernel) -> list[tuple[int, ...]]:
-    """The axes along which each node differs, in order."""
-    axes: list[tuple[int, ...]] = []
-    for node in kernel.body:
-        own: set[int] = set().union(*[axes[one] for one in _operands(node)])
-        if isinstance(node, Load):
-            own |= {axis for axis, stride in enumerate(node.strides) if stride}
-        elif isinstance(node, Index):
-            own.add(node.axis)
-        elif isinstance(node, Reduce):
-            own = {axis for axis in own if axis < kernel.rows}
-        axes.append(tuple(sorted(own)))
-    return axes
-
-
-def _phases(kernel: Kernel) -> list[int]:
-    """How many reductions, one after the other, a node needs."""
-    phases: list[int] = []
-    for node in kernel.body:
-        phase = max([phases[one] for one in _operands(node)], default=0)
-        phases.append(phase + isinstance(node, Reduce))
-    return phases
-
-
-def _cost(node: Node, elements: float, vectors: float) -> float:
-    if isinstance(node, Apply):
-        if node.function in _LIBRARY:
-            return elements * 50
-        return vectors * _COSTS.get(node.function, 1.0)
-    return vectors * (2.0 if isinstance(node, Load) else 1.0)

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Final
 from burn_cpu import erf
 
 if TYPE_CHECKING:
-    from burn_cpu.llvm_writer import LlvmWriter, Value
+    from burn_cpu.llvm_text import Value
+    from burn_cpu.llvm_writer import LlvmWriter
 
 __all__ = ["LIBRARY", "of_floats", "of_integers"]
 

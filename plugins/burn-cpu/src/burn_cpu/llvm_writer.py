@@ -4,42 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import math
-import struct
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from burn.plugin_api import DType, bfloat16, bool_, float16, float32, float64
 from burn_cpu import llvm_functions
+from burn_cpu.llvm_text import Instructions, Value, full_type, split_arguments, suffix_of, type_of
 
-__all__ = ["LlvmWriter", "Value"]
-
-
-class Value(NamedTuple):
-    """An operand of instructions: a name or a constant.
-
-    Attributes
-    ----------
-    text : str
-        The operand.
-    type : str
-        Type of an element: ``"float"``, ``"i64"``.
-    lanes : int
-        Number of elements.
-    """
-
-    text: str
-    type: str
-    lanes: int = 1
-
-    @property
-    def full_type(self) -> str:
-        """The type of the operand."""
-        return _full(self.type, self.lanes)
-
-    @property
-    def typed(self) -> str:
-        """The operand after its type."""
-        return f"{self.full_type} {self.text}"
+__all__ = ["LlvmWriter"]
 
 
 class _Linear(NamedTuple):
@@ -87,7 +59,7 @@ _INTRINSICS: Final = {
 }
 
 
-class LlvmWriter:
+class LlvmWriter(Instructions):
     """Writes statements of one function; see `burn.kernels.writer` and `burn.kernels.serial`.
 
     Parameters
@@ -102,102 +74,17 @@ class LlvmWriter:
     """
 
     def __init__(self, lanes: int) -> None:
+        super().__init__()
         self.lanes = lanes
         self.start = _Linear("%start")
         self.stop = _Linear("%stop")
-        self._lines: list[str] = []
         self._variables: list[str] = []
-        self._count = 0
         self._block = "entry"
         self._active: int | None = None
-        self.declarations: dict[str, str] = {}
 
     def body(self) -> str:
         """The statements of the function."""
         return "\n".join(["entry:", *self._variables, *self._lines, "  ret void"])
-
-    # --- instructions ---
-
-    def emit(self, instruction: str, type: str, lanes: int = 1) -> Value:
-        """An instruction with a result."""
-        self._count += 1
-        name = f"%v{self._count}"
-        self._lines.append(f"  {name} = {instruction}")
-        return Value(name, type, lanes)
-
-    def constant(self, value: float, type: str, lanes: int = 1) -> Value:
-        """A constant in each lane."""
-        text = _number(value, type)
-        return Value(text if lanes == 1 else f"splat ({type} {text})", type, lanes)
-
-    def binary(self, instruction: str, a: Value, b: Value) -> Value:
-        """An instruction of two operands."""
-        a, b = self.same_lanes(a, b)
-        return self.emit(f"{instruction} {a.typed}, {b.text}", a.type, a.lanes)
-
-    def compare(self, condition: str, a: Value, b: Value) -> Value:
-        """``fcmp`` or ``icmp``, with the condition."""
-        return self.binary(condition, a, b)._replace(type="i1")
-
-    def select(self, condition: Value, a: Value, b: Value) -> Value:
-        """The one operand where a condition is true, else the other one."""
-        condition, a, b = self.same_lanes(condition, a, b)
-        return self.emit(f"select {condition.typed}, {a.typed}, {b.typed}", a.type, a.lanes)
-
-    def convert(self, instruction: str, value: Value, type: str) -> Value:
-        """An instruction that converts to another type."""
-        text = f"{instruction} {value.typed} to {_full(type, value.lanes)}"
-        return self.emit(text, type, value.lanes)
-
-    def intrinsic(self, name: str, *operands: Value, result: str = "", flags: str = "") -> Value:
-        """A function of LLVM that has a variant for each type; `flags` are its other operands."""
-        operands = tuple(self.same_lanes(*operands))
-        first = operands[0]
-        type = result or first.type
-        suffix = _suffix(first.type, first.lanes)
-        if result:
-            suffix = f"{_suffix(result, first.lanes)}.{suffix}"
-        arguments = ", ".join([one.typed for one in operands]) + flags
-        return self.call(f"llvm.{name}.{suffix}", arguments, type, first.lanes)
-
-    def call(self, name: str, arguments: str, type: str, lanes: int = 1) -> Value:
-        """A call of a function that is declared by what it is called with."""
-        full = _full(type, lanes)
-        if name not in self.declarations:
-            types = ", ".join([_type_of(one) for one in _split(arguments)])
-            self.declarations[name] = f"declare {full} @{name}({types})"
-        return self.emit(f"call {full} @{name}({arguments})", type, lanes)
-
-    def in_lanes(self, name: str, *operands: Value) -> Value:
-        """A function of a library, called for each lane."""
-        operands = tuple(self.same_lanes(*operands))
-        type, lanes = operands[0].type, operands[0].lanes
-        if lanes == 1:
-            return self.call(name, ", ".join([one.typed for one in operands]), type)
-        result = Value("poison", type, lanes)
-        for lane in range(lanes):
-            parts = [self.emit(f"extractelement {one.typed}, i32 {lane}", type) for one in operands]
-            value = self.call(name, ", ".join([one.typed for one in parts]), type)
-            result = self.emit(
-                f"insertelement {result.typed}, {value.typed}, i32 {lane}", type, lanes
-            )
-        return result
-
-    def same_lanes(self, *values: Value) -> list[Value]:
-        """Values with the number of lanes of the widest."""
-        lanes = max([value.lanes for value in values])
-        return [self.splat(value, lanes) for value in values]
-
-    def splat(self, value: Value, lanes: int) -> Value:
-        """A value in each lane."""
-        if value.lanes == lanes:
-            return value
-        if not value.text.startswith("%"):
-            return Value(f"splat ({value.type} {value.text})", value.type, lanes)
-        full = _full(value.type, lanes)
-        first = self.emit(f"insertelement {full} poison, {value.typed}, i32 0", value.type, lanes)
-        shuffle = f"shufflevector {first.typed}, {full} poison, <{lanes} x i32> zeroinitializer"
-        return self.emit(shuffle, value.type, lanes)
 
     # --- constants and scalar functions ---
 
@@ -435,13 +322,13 @@ class LlvmWriter:
                 return self._to_register(found, dtype)
             if index.step == 1 and self._active is None:
                 address = self._address(pointer, memory, index.base)
-                text = f"load {_full(memory, lanes)}, ptr {address}, align {size}"
+                text = f"load {full_type(memory, lanes)}, ptr {address}, align {size}"
                 return self._to_register(self.emit(text, memory, lanes), dtype)
         if lanes == 1 and guard is not None:
             return self._guarded_load(pointer, index, dtype, guard)
         mask = self._mask(lanes, guard)
-        full = _full(memory, lanes)
-        suffix = _suffix(memory, lanes)
+        full = full_type(memory, lanes)
+        suffix = suffix_of(memory, lanes)
         if isinstance(index, _Linear) and index.step == 1:
             address = self._address(pointer, memory, index.base)
             arguments = f"ptr {address}, i32 {size}, {mask.typed}, {full} zeroinitializer"
@@ -471,7 +358,7 @@ class LlvmWriter:
             address = self._address(pointer, memory, base)
             self._lines.append(f"  store {value.typed}, ptr {address}, align {size}")
             return
-        mask, suffix = self._mask(lanes, None), _suffix(memory, lanes)
+        mask, suffix = self._mask(lanes, None), suffix_of(memory, lanes)
         if linear and index.step == 1:
             name = f"llvm.masked.store.{suffix}.p0"
             target = f"ptr {self._address(pointer, memory, index.base)}"
@@ -479,7 +366,7 @@ class LlvmWriter:
             name = f"llvm.masked.scatter.{suffix}.v{lanes}p0"
             target = self._addresses(pointer, memory, index, lanes)
         arguments = f"{value.typed}, {target}, i32 {size}, {mask.typed}"
-        types = ", ".join([_type_of(one) for one in _split(arguments)])
+        types = ", ".join([type_of(one) for one in split_arguments(arguments)])
         self.declarations[name] = f"declare void @{name}({types})"
         self._lines.append(f"  call void @{name}({arguments})")
 
@@ -519,7 +406,7 @@ class LlvmWriter:
 
     def get(self, variable: _Variable) -> Value:
         """The value now."""
-        full = _full(variable.type, variable.lanes)
+        full = full_type(variable.type, variable.lanes)
         return self.emit(f"load {full}, ptr {variable.pointer}", variable.type, variable.lanes)
 
     def set(self, variable: _Variable, value: Value) -> None:
@@ -632,42 +519,3 @@ class LlvmWriter:
         yield
         self._lines += [f"  br label %{label}.end", f"{label}.end:"]
         self._block = f"{label}.end"
-
-
-def _full(type: str, lanes: int) -> str:
-    return type if lanes == 1 else f"<{lanes} x {type}>"
-
-
-def _suffix(type: str, lanes: int) -> str:
-    name = {"float": "f32", "double": "f64", "half": "f16"}.get(type, type)
-    return name if lanes == 1 else f"v{lanes}{name}"
-
-
-def _number(value: float, type: str) -> str:
-    """A constant as text: floats by the bits of a double, which has to be a number of the type."""
-    if type == "float" and math.isfinite(value):
-        try:
-            (value,) = struct.unpack("f", struct.pack("f", value))
-        except OverflowError:
-            value = math.copysign(math.inf, value)
-    if type in {"float", "double"}:
-        return "0x" + struct.pack(">d", value).hex().upper()
-    return str(int(value))
-
-
-def _split(arguments: str) -> list[str]:
-    """Arguments at the commas that are in no brackets."""
-    parts, depth, start = [], 0, 0
-    for position, letter in enumerate(arguments):
-        depth += (letter in "<(") - (letter in ">)")
-        if letter == "," and not depth:
-            parts.append(arguments[start:position].strip())
-            start = position + 1
-    return [*parts, arguments[start:].strip()]
-
-
-def _type_of(argument: str) -> str:
-    """The type of an argument with its type."""
-    if argument.startswith("<"):
-        return argument[: argument.index(">") + 1]
-    return argument.split(" ", 1)[0]

@@ -28,7 +28,7 @@ from burn_cpu.native import Machine
 from burn_cpu.products import products_of, stored
 from burn_cpu.segment import Code, Native, Repair, Segment
 
-__all__ = ["NativeProgram"]
+__all__ = ["NativeProgram", "packed"]
 
 _ALIGNMENT: Final = 64
 
@@ -213,7 +213,7 @@ class NativeProgram(Execution):
                 ends[index].add(id)
         arena = [root for root in first if root not in needed]
         spans = [(first[root], last[root], layouts.memory(root).nbytes, root) for root in arena]
-        offsets, size = _packed(spans)
+        offsets, size = packed(spans)
         return ends, offsets, size
 
     # --- the function of Python ---
@@ -255,7 +255,7 @@ class NativeProgram(Execution):
         return "; ".join([*statements, *([f"del {', '.join(gone)}"] if gone else [])])
 
 
-def _packed(spans: list[tuple[int, int, int, int]]) -> tuple[dict[int, int], int]:
+def packed(spans: list[tuple[int, int, int, int]]) -> tuple[dict[int, int], int]:
     """Offsets of memory that is used from a time to a time: as low as what is in use permits."""
     offsets: dict[int, int] = {}
     active: list[tuple[int, int, int]] = []  # begin, end, last use

@@ -1,0 +1,474 @@
+"""Statements of the schedule for one thread of a CPU, in the language of a writer."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+
+from burn.dtype import DType, bool_, float32
+from burn.kernels._serial_nodes import (
+    NO_AXIS,
+    UNROLLED,
+    Chunk,
+    chunks_of,
+    closure,
+    cost_of,
+    kept_nodes,
+)
+from burn.kernels.kernel import Apply, Index, Literal, Load, Reduce, Scalar, Store
+from burn.kernels.writer import Value
+
+if TYPE_CHECKING:
+    from burn.kernels.serial import Serial, VectorWriter
+
+__all__ = ["Statements"]
+
+_RESIDENT: Final = 8
+"""Vectors of columns that stay in registers from one reduction to the next."""
+
+_MAX_CODE: Final = 200.0
+"""What the statements of a row cost that stays in registers: they are written for each vector."""
+
+_EXPENSIVE: Final = 20.0
+"""Cost of a pass from which the processor itself overlaps its iterations."""
+
+_MAX_KEPT: Final = 8192
+"""Columns up to which expensive values are kept for the next pass over a row."""
+
+
+class Point(NamedTuple):
+    """A part of the space: an index of each axis, one of them with several lanes.
+
+    The keys tell points that are computed at a time apart.
+    """
+
+    indices: dict[int, Value]
+    keys: dict[int, int]
+    active: int | None
+
+    def at(self, axis: int, index: Value, key: int = 0, active: int | None = None) -> Point:
+        indices, keys = {**self.indices, axis: index}, {**self.keys, axis: key}
+        return Point(indices, keys, active or self.active)
+
+
+class Statements:
+    """The statements of a schedule in one language."""
+
+    def __init__(self, schedule: Serial, writer: VectorWriter) -> None:
+        self._schedule = schedule
+        self._writer = writer
+        self._kernel = kernel = schedule.kernel
+        self._body = kernel.body
+        self._levels = levels = kernel.is_row_level
+        self._scopes: list[dict[tuple[int, tuple[int, ...]], Value]] = []
+        self._arrays: dict[tuple[int, tuple[int, ...]], Any] = {}
+        self._columns = list(range(kernel.rows, len(kernel.space)))
+        stored = [store for store in kernel.stores if not kernel.is_of_rows(store)]
+        phases = {schedule.phases[store.node] for store in stored}
+        phases |= {schedule.phases[self._operand(one)] for one in schedule.reduces}
+        last = max(phases, default=0)
+        self._passes: dict[int, tuple[list[int], list[Store]]] = {
+            phase: (
+                [i for i in schedule.reduces if schedule.phases[self._operand(i)] == phase],
+                # What a later pass reads must not be overwritten before.
+                [
+                    store
+                    for store in stored
+                    if phase == (last if kernel.overwrites else schedule.phases[store.node])
+                ],
+            )
+            for phase in sorted(phases)
+        }
+        needed = closure(kernel, [store.node for store in kernel.stores], through_reduces=True)
+        self._row_level = [one for one in needed if levels[one]]
+        length = kernel.column_count
+        columns = [node for node in needed if not levels[node]]
+        size = sum(cost_of(self._body[node], 1.0, 1.0) for node in columns)
+        vectors = -(-length // schedule.lanes)
+        self._is_resident = (
+            not schedule.by_row
+            and schedule.vector != NO_AXIS
+            and len(self._columns) == 1
+            and vectors <= _RESIDENT
+            and vectors * size <= _MAX_CODE
+        )
+        by_column = not schedule.by_row and schedule.vector != NO_AXIS
+        keeps = by_column and not self._is_resident and length <= _MAX_KEPT
+        self._kept = self._chosen() if keeps else {}
+        self._phase = 0
+
+    def _reduce(self, number: int) -> Reduce:
+        return cast("Reduce", self._body[number])
+
+    def _operand(self, reduce: int) -> int:
+        return self._reduce(reduce).operand
+
+    def _kind(self, reduce: int) -> tuple[str, DType]:
+        node = self._reduce(reduce)
+        return node.kind, node.dtype
+
+    # --- items ---
+
+    def write(self) -> None:
+        """Loops over the items."""
+        schedule, writer = self._schedule, self._writer
+        if not schedule.by_row:
+            with self._loop(writer.start, writer.stop) as item:
+                self._rows(self._tiles(item))
+            return
+        full, rest = divmod(self._kernel.space[schedule.vector], schedule.step)
+        zero, main = writer.integer(0), chunks_of(schedule.step, schedule.lanes)
+        last, rest_chunks = writer.integer(full * schedule.step), chunks_of(rest, schedule.lanes)
+        if not schedule.splits_vector:
+            with self._loop(writer.start, writer.stop) as item:
+                tiles = self._tiles(item)
+                if full:
+                    with self._loop(zero, writer.integer(full * schedule.step), schedule.step) as i:
+                        self._part(tiles, i, main)
+                if rest:
+                    self._part(tiles, last, rest_chunks)
+            return
+        if full:
+            stop = writer.minimum(writer.stop, writer.integer(full))
+            with self._loop(writer.start, stop) as i, self._all_tiles() as tiles:
+                self._part(tiles, writer.multiply(i, writer.integer(schedule.step)), main)
+        if rest:
+            is_last = writer.less(writer.integer(full), writer.stop)
+            with writer.when(is_last), self._all_tiles() as tiles:
+                self._part(tiles, last, rest_chunks)
+
+    @contextlib.contextmanager
+    def _loop(self, start: Value, stop: Value, step: int = 1) -> Iterator[Value]:
+        """A loop; values that are computed within it are unknown after it."""
+        with self._writer.loop(start, stop, step) as index, self._scope():
+            yield index
+
+    @contextlib.contextmanager
+    def _scope(self) -> Iterator[None]:
+        """Statements whose values are not used after them."""
+        self._scopes.append({})
+        yield
+        self._scopes.pop()
+        self._writer.restrict(None)
+
+    @contextlib.contextmanager
+    def _all_tiles(self) -> Iterator[list[Point]]:
+        """All rows but for the axis of the vectors."""
+        count = math.prod(count for _, count in self._schedule.outer)
+        if count == 1:
+            yield self._tiles(self._writer.integer(0))
+            return
+        with self._loop(self._writer.integer(0), self._writer.integer(count)) as item:
+            yield self._tiles(item)
+
+    def _tiles(self, item: Value) -> list[Point]:
+        """The rows of an item, but for the axis of the vectors."""
+        schedule, writer = self._schedule, self._writer
+        points, rest = [Point({}, {}, None)], item
+        for position in reversed(range(len(schedule.outer))):
+            axis, count = schedule.outer[position]
+            index = writer.remainder(rest, count) if position else rest
+            rest = writer.divide(rest, count) if position else rest
+            if axis != schedule.tile_axis or schedule.tile == 1:
+                points = [point.at(axis, index) for point in points]
+                continue
+            last = self._kernel.space[axis] - schedule.tile  # the last tiles may overlap
+            start = writer.multiply(index, writer.integer(schedule.tile))
+            first = writer.minimum(start, writer.integer(last))
+            points = [
+                point.at(axis, writer.add(first, writer.integer(key)), key)
+                for point in points
+                for key in range(schedule.tile)
+            ]
+        return points
+
+    def _part(self, tiles: list[Point], start: Value, chunks: list[Chunk]) -> None:
+        """Rows along the axis of the vectors."""
+        axis = self._schedule.vector
+        points = [
+            tile.at(axis, self._lanes_of(start, chunk), key, chunk.active)
+            for tile in tiles
+            for key, chunk in enumerate(chunks)
+        ]
+        self._rows(points)
+
+    def _lanes_of(self, start: Value, chunk: Chunk) -> Value:
+        index = self._writer.add(start, self._writer.integer(chunk.offset))
+        return self._writer.vector(index, chunk.lanes)
+
+    # --- rows ---
+
+    def _rows(self, points: list[Point]) -> None:
+        """Compute rows: passes over the columns, and between them what each row has once."""
+        self._arrays.clear()
+        phases = self._schedule.phases
+        with self._scope():
+            for phase in range(max(phases) + 1):
+                order = [one for one in self._row_level if phases[one] == phase]
+                for point in points:
+                    self._evaluate(order, point)
+                if phase in self._passes:
+                    self._phase = phase
+                    self._pass(points, *self._passes[phase])
+            for store in self._kernel.stores:
+                if self._kernel.is_of_rows(store):
+                    for point in points:
+                        self._store(store, point)
+
+    def _pass(self, points: list[Point], reduces: list[int], stores: list[Store]) -> None:
+        """A pass over all columns."""
+        targets = [*map(self._operand, reduces), *[store.node for store in stores]]
+        order = closure(
+            self._kernel, targets, {n for n, p in self._kept.items() if p < self._phase}
+        )
+        if self._is_resident:
+            for point in points:
+                self._resident_pass(point, order, reduces, stores)
+        elif self._schedule.by_row or self._schedule.vector == NO_AXIS:
+            self._scalar_pass(points, order, reduces, stores)
+        else:
+            self._vector_pass(points, order, reduces, stores)
+
+    def _scalar_pass(
+        self, points: list[Point], order: list[int], reduces: list[int], stores: list[Store]
+    ) -> None:
+        """A pass in which each iteration has one column, of several rows."""
+        variables = {
+            (one, number): self._variable(one, self._width(point))
+            for one in reduces
+            for number, point in enumerate(points)
+        }
+        with self._loops(points, self._columns) as inner:
+            for number, point in enumerate(inner):
+                self._evaluate(order, point)
+                for one in reduces:
+                    self._accumulate(one, variables[one, number], point, self._width(point))
+            for point in inner:
+                for store in stores:
+                    self._store(store, point)
+        for (one, number), variable in variables.items():
+            self._scopes[-1][self._key(one, points[number])] = self._writer.get(variable)
+
+    def _vector_pass(
+        self, points: list[Point], order: list[int], reduces: list[int], stores: list[Store]
+    ) -> None:
+        """A pass in which each iteration has several vectors of columns."""
+        writer, lanes, axis = self._writer, self._schedule.lanes, self._schedule.vector
+        cost = sum(cost_of(self._body[one], 1.0, 1.0) for one in order)
+        unrolled = UNROLLED if reduces and len(points) == 1 and cost < _EXPENSIVE else 1
+        step = unrolled * lanes
+        stop = self._kernel.space[axis] // step * step
+        variables = {
+            (one, number, u): self._variable(one, lanes)
+            for one in reduces
+            for number in range(len(points))
+            for u in range(unrolled)
+        }
+
+        def part(rows: list[Point], start: Value, chunks: list[Chunk]) -> None:
+            for (u, chunk), (number, row) in itertools.product(enumerate(chunks), enumerate(rows)):
+                point = row.at(axis, self._lanes_of(start, chunk), u, chunk.active)
+                self._evaluate(order, point)
+                for one in reduces:
+                    self._accumulate(one, variables[one, number, u], point, lanes)
+                for store in stores:
+                    self._store(store, point)
+
+        self._make_arrays(points)
+        with self._loops(points, [one for one in self._columns if one != axis]) as rows:
+            if stop:
+                with self._loop(writer.integer(0), writer.integer(stop), step) as i:
+                    part(rows, i, chunks_of(step, lanes))
+            rest = chunks_of(self._kernel.space[axis] - stop, lanes)
+            with self._scope():
+                widened = [Chunk(one.offset, lanes, one.active or one.lanes) for one in rest]
+                part(rows, writer.integer(stop), widened)
+        for one, (number, point) in itertools.product(reduces, enumerate(points)):
+            values = [writer.get(variables[one, number, u]) for u in range(unrolled)]
+            total = writer.total(*self._combined(one, values))
+            self._scopes[-1][self._key(one, point)] = total
+
+    def _make_arrays(self, points: list[Point]) -> None:
+        """Memory for what the pass is the first to compute, and later ones read."""
+        for one, phase in self._kept.items():
+            if phase == self._phase:
+                for point in points:
+                    array = self._writer.array(self._kernel.column_count, self._body[one].dtype)
+                    self._arrays[self._key(one, point)] = array
+
+    def _resident_pass(
+        self, row: Point, order: list[int], reduces: list[int], stores: list[Store]
+    ) -> None:
+        """A pass over a row that stays in registers."""
+        writer, axis = self._writer, self._columns[0]
+        parts: dict[int, dict[int, list[Value]]] = {one: {} for one in reduces}
+        for u, chunk in enumerate(chunks_of(self._kernel.space[axis], self._schedule.lanes)):
+            index = self._lanes_of(writer.integer(0), chunk)
+            point = row.at(axis, index, u, chunk.active)
+            self._evaluate(order, point)
+            for one in reduces:
+                kind, dtype = self._kind(one)
+                value = self._value(self._operand(one), point)
+                value = writer.active(kind, value, dtype, chunk.lanes)
+                parts[one].setdefault(chunk.lanes, []).append(value)
+            for store in stores:
+                self._store(store, point)
+        writer.restrict(None)
+        for one, by_lanes in parts.items():
+            totals = [writer.total(*self._combined(one, values)) for values in by_lanes.values()]
+            totals = totals or [writer.identity(*self._kind(one), 1)]
+            self._scopes[-1][self._key(one, row)] = self._combined(one, totals)[1]
+
+    @contextlib.contextmanager
+    def _loops(self, points: list[Point], axes: Sequence[int]) -> Iterator[list[Point]]:
+        """Loops over axes."""
+        with contextlib.ExitStack() as loops:
+            for axis in axes:
+                stop = self._writer.integer(self._kernel.space[axis])
+                index = loops.enter_context(self._loop(self._writer.integer(0), stop))
+                points = [point.at(axis, index) for point in points]
+            yield points
+
+    # --- reductions ---
+
+    def _width(self, point: Point) -> int:
+        """Lanes of a value at a point."""
+        vector = self._schedule.vector
+        if vector not in point.indices:
+            return 1
+        return int(point.indices[vector].lanes)
+
+    def _variable(self, reduce: int, lanes: int) -> Any:
+        kind, dtype = self._kind(reduce)
+        return self._writer.variable(self._writer.identity(kind, dtype, lanes), dtype)
+
+    def _accumulate(self, reduce: int, variable: Any, point: Point, lanes: int) -> None:
+        writer, (kind, dtype) = self._writer, self._kind(reduce)
+        value = self._value(self._operand(reduce), point)
+        # Lanes of rows are separate; those of columns are reduced.
+        if not self._schedule.by_row:
+            writer.restrict(point.active)
+            value = writer.active(kind, value, dtype, lanes)
+        writer.set(variable, writer.combine(kind, writer.get(variable), value, dtype))
+
+    def _combined(self, reduce: int, values: list[Value]) -> tuple[str, Value, DType]:
+        kind, dtype = self._kind(reduce)
+        while len(values) > 1:
+            pairs = zip(values[::2], values[1::2], strict=False)
+            rest = values[-1:] if len(values) % 2 else []
+            values = [self._writer.combine(kind, a, b, dtype) for a, b in pairs] + rest
+        return kind, values[0], dtype
+
+    # --- values ---
+
+    def _key(self, node: int, point: Point) -> tuple[int, tuple[int, ...]]:
+        return node, tuple([point.keys.get(axis, 0) for axis in self._schedule.axes[node]])
+
+    def _value(self, node: int, point: Point) -> Value:
+        """A value that has been computed."""
+        key = self._key(node, point)
+        return next(scope[key] for scope in reversed(self._scopes) if key in scope)
+
+    def _evaluate(self, order: list[int], point: Point) -> None:
+        """Compute nodes, in order, that have not been."""
+        self._writer.restrict(point.active)
+        for node in order:
+            key = self._key(node, point)
+            if any(key in scope for scope in self._scopes):
+                continue
+            value = self._scopes[-1][key] = self._computed(node, point)
+            if self._kept.get(node) == self._phase and not self._levels[node]:
+                array = self._arrays[self._key(node, point._replace(keys=self._row_keys(point)))]
+                self._writer.set_element(array, self._column_index(point), value)
+
+    def _row_keys(self, point: Point) -> dict[int, int]:
+        return {axis: key for axis, key in point.keys.items() if axis < self._kernel.rows}
+
+    def _column_index(self, point: Point) -> Value:
+        strides = [0] * len(self._kernel.space)
+        stride = 1
+        for axis in reversed(self._columns):
+            strides[axis] = stride
+            stride *= self._kernel.space[axis]
+        return self._index(0, strides, point)
+
+    def _computed(self, number: int, point: Point) -> Value:
+        writer, node = self._writer, self._body[number]
+        if self._kept.get(number, self._phase) < self._phase:
+            array = self._arrays[self._key(number, point._replace(keys=self._row_keys(point)))]
+            return writer.element(array, self._column_index(point))
+        match node:
+            case Load():
+                index = self._index(node.offset, node.strides, point)
+                for gathered, stride in node.gathers:
+                    value = self._value(gathered, point)
+                    part = writer.index_of(value, self._body[gathered].dtype)
+                    index = writer.add(index, writer.multiply(part, writer.integer(stride)))
+                guard = None if node.guard is None else self._value(node.guard, point)
+                return writer.load(node.input, index, node.dtype, guard)
+            case Index():
+                return writer.value_of(point.indices[node.axis], node.dtype)
+            case Literal():
+                return writer.literal(node.value, node.dtype)
+            case Scalar():
+                return writer.scalar(node.number, node.dtype)
+            case Apply():
+                values = tuple([self._value(one, point) for one in node.operands])
+                of = self._body[node.operands[-1]].dtype
+                if (
+                    node.function == "divide"
+                    and self._levels[node.operands[1]] > self._levels[number]
+                ):
+                    return self._quotient((values[0], values[1]), node.dtype)
+                return writer.apply(node.function, values, node.dtype, of)
+        raise AssertionError(node)
+
+    def _quotient(self, operands: tuple[Value, Value], dtype: DType) -> Value:
+        """A quotient by what each row has once: a product with its inverse.
+
+        The divisor is scaled where it is so small or large that its inverse is no normal number.
+        """
+        x, divisor = operands
+
+        def apply(function: str, *operands: Value) -> Value:
+            gives_bool = function in {"less", "greater"}
+            return self._writer.apply(function, operands, bool_ if gives_bool else dtype, dtype)
+
+        def literal(exponent: int) -> Value:
+            return self._writer.literal(2.0**exponent, dtype)
+
+        dtype = dtype if dtype.itemsize >= 4 else float32
+        size = apply("abs", divisor)
+        small, large = apply("less", size, literal(-64)), apply("greater", size, literal(64))
+        scale = apply("where", large, literal(-64), literal(0))
+        scale = apply("where", small, literal(64), scale)
+        inverse = apply("divide", literal(0), apply("multiply", divisor, scale))
+        return apply("multiply", apply("multiply", x, scale), inverse)
+
+    def _index(self, offset: int, strides: Sequence[int], point: Point) -> Value:
+        writer = self._writer
+        index = writer.integer(offset)
+        for axis, stride in enumerate(strides):
+            if stride:
+                part = writer.multiply(point.indices[axis], writer.integer(stride))
+                index = writer.add(index, part)
+        return index
+
+    def _store(self, store: Store, point: Point) -> None:
+        self._writer.restrict(point.active)
+        dtype = self._kernel.outputs[store.output][0]
+        index = self._index(store.offset, store.strides, point)
+        self._writer.store(store.output, index, self._value(store.node, point), dtype)
+
+    # --- sets of nodes ---
+
+    def _chosen(self) -> dict[int, int]:
+        """What is computed once for several passes."""
+        passes = {
+            phase: ([*map(self._operand, reduces)], stores)
+            for phase, (reduces, stores) in self._passes.items()
+        }
+        return kept_nodes(self._kernel, passes)
