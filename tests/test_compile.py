@@ -1,6 +1,7 @@
 """burn.compile: signatures, arguments and results, what traces anew, and switching it off."""
 
 import copy
+import dataclasses
 import functools
 import gc
 import inspect
@@ -264,6 +265,28 @@ def test_an_array_that_changes_is_another_constant():
     assert counted.count == 2
 
 
+def test_a_dataclass_that_changes_is_another_constant():
+    @dataclasses.dataclass
+    class Options:
+        factor: float
+        shifts: list
+        weight: burn.Tensor
+
+    weights = tensor(1.0), tensor(1.0)
+    step, counted = compiled(lambda x, o: o.factor * x * o.weight + sum(o.shifts))
+    options = Options(2.0, [1.0], weights[0])
+    assert step(tensor(1.0), options).tolist() == [3.0]
+    options.factor = 3.0
+    assert step(tensor(1.0), options).tolist() == [4.0]
+    options.shifts.append(5.0)
+    assert step(tensor(1.0), options).tolist() == [9.0]
+    options.weight = weights[1]
+    weights[1][...] = 2.0
+    assert step(tensor(1.0), options).tolist() == [12.0]
+    assert step(tensor(1.0), Options(2.0, [1.0], weights[0])).tolist() == [3.0]
+    assert counted.count == 4
+
+
 def test_an_object_that_refuses_comparison_is_compared_by_identity():
     class Refusing:
         __hash__ = None
@@ -513,8 +536,9 @@ def test_an_error_of_a_value_names_the_op_and_the_line(device):
 def test_wrong_options_and_functions_are_refused():
     with pytest.raises(burn.OperandTypeError, match="takes a function"):
         burn.compile(3)
-    with pytest.raises(burn.OperandTypeError, match="donate"):
-        burn.compile(lambda x: x, donate=[1.5])
+    for donate in ([1.5], 1.5, None):
+        with pytest.raises(burn.OperandTypeError, match="donate"):
+            burn.compile(lambda x: x, donate=donate)
     with pytest.raises(burn.ArgumentError, match="no positional argument 3"):
         burn.compile(lambda x: x + 1.0, donate=3)(tensor(1.0))
     with pytest.raises(burn.ArgumentError, match="no argument 'z'"):

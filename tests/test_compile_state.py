@@ -533,6 +533,17 @@ def test_donations_by_position_and_in_containers():
             one.tolist()
 
 
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_donated_argument_that_is_returned_stays(device):
+    step = burn.compile(lambda x, y: (y, x, x * 2.0, x[:2]), donate=(0, 1))
+    for _ in range(6):
+        x, y = burn.full(100, 1.0, device=device), burn.full(100, 5.0, device=device)
+        found = step(x, y)
+        assert found[0] is y
+        assert found[1] is x
+        assert [one[0].item() for one in found] == [5.0, 1.0, 2.0, 1.0]
+
+
 def test_memory_that_others_refer_to_is_not_overwritten():
     host = np.array([1.0, 2.0], np.float32)
     shared = burn.asarray(host, device=CPU, copy=False)

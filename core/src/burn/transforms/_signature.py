@@ -6,15 +6,13 @@ import copy
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from burn.autodiff import AutodiffTensor, Leaf
 from burn.dispatch import meta_of
 from burn.functions.common import dispatch
 from burn.ir import ScalarIr
 from burn.transforms._arguments import is_tensor
 from burn.transforms._code import Code, Given, one_level
-from burn.transforms._constants import is_module_part, is_same
+from burn.transforms._constants import as_it_is_now, is_module_part, is_same
 from burn.transforms.compilation import Miss
 from burn.transforms.tracing import RuntimeNumber
 from burn.tree import taken_apart, unflatten
@@ -221,10 +219,10 @@ class Signature:
         """A value that is part of the program."""
         code = self._code
         # The program is of the value that it has now.
-        changes = isinstance(value, (np.ndarray, set, bytearray))
-        expected = code.constant(copy.copy(value) if changes else value)
+        now = as_it_is_now(value)
+        expected = code.constant(now)
         condition = f"is_same({variable}, {expected})"
-        if not changes:
+        if now is value:
             condition = f"{variable} is {expected} or {condition}"
         code.unless(condition, f"the value of {name}")
         self.described[name] = _short(value)

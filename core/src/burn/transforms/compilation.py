@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import functools
 import inspect
 import os
@@ -10,7 +11,7 @@ import threading
 import time
 import types
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, overload
 from weakref import WeakSet
 
@@ -292,8 +293,13 @@ class Compiled:
                         operation="compile",
                     )
                 wanted.add(one)
+        returned = builtins.compile(recorded.result, "<burn.compile>", "eval").co_names
         return [
-            one for one in recorded.given if one.is_argument and argument_of(one.name) in wanted
+            one
+            for one in recorded.given
+            if one.is_argument
+            and argument_of(one.name) in wanted
+            and one.variable not in returned  # the caller gets it back
         ]
 
     def _warn(
@@ -403,7 +409,7 @@ def _is_off(args: Any, keywords: Any) -> bool:
 
 def _donated(donate: Any) -> tuple[int | str, ...]:
     single = isinstance(donate, str) or isinstance(python_number(donate), int)
-    found = (donate,) if single else tuple(donate)
+    found = (donate,) if single or not isinstance(donate, Iterable) else tuple(donate)
     result: list[int | str] = []
     for one in found:
         number = python_number(one)
