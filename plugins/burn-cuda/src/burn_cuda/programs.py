@@ -102,14 +102,10 @@ class Program:
         self._inputs = len(graph.inputs)
         table = resolve(backend, device)
 
-        # The gradient needs the scores, which an attention with it can share.
-        trains = any(one.name == "attention_grad" for one in graph.operations)  # type: ignore[union-attr]  # there are no marks of last uses
-        attentions = frozenset({"attention", "attention_grad"} if trains else ())
-
         def keeps(operation: OperationIr) -> bool:
             definition = REGISTRY[operation.name]
             return (
-                not _is_generated(operation, attentions)
+                not _is_generated(operation)
                 and not definition.tags & Tag.ELEMENTWISE
                 and table.origin(definition) == "native"
             )
@@ -309,14 +305,14 @@ class _Straight(Straight):
         """The kernel has reported; the host reads it later."""
 
 
-def _is_generated(operation: OperationIr, attentions: frozenset[str]) -> bool:
+def _is_generated(operation: OperationIr) -> bool:
     """Whether an op that has a kernel of its own is left to generated kernels."""
     name = operation.name
     if name in _GENERATED or name.endswith("_step"):
         return True
     if operation.outputs[0].dtype.itemsize < 4:
         return False  # tensor cores multiply
-    return name == "linear" or (name in attentions and _has_few_scores(operation))
+    return name == "linear" or (name == "attention_grad" and _has_few_scores(operation))
 
 
 def _has_few_scores(operation: OperationIr) -> bool:

@@ -21,6 +21,7 @@ from burn.plugin_api import (
     Tag,
     TensorIr,
     resolve,
+    with_last_uses,
 )
 from burn_torch.base import TorchOps
 from burn_torch.dtypes import Tensor
@@ -33,7 +34,8 @@ if TYPE_CHECKING:
 __all__ = ["ProgramOps"]
 
 _TAKE_TENSORS: Final = frozenset({"adam_step", "sgd_step"})
-"""Ops that take the numbers of a run as tensors, which the device reads at each run."""
+_AS_TENSORS: Final = frozenset({"learning_rate", "step"})
+"""Ops that take these numbers of a run as tensors, which the device reads at each run."""
 
 
 class ProgramOps(TorchOps):
@@ -60,7 +62,7 @@ class _Program:
 
     def __init__(self, backend: TorchBackend, graph: GraphIr, device: DeviceId) -> None:
         self._inputs = len(graph.inputs)
-        self._execution = _Execution(graph, resolve(backend, device))
+        self._execution = _Execution(with_last_uses(graph), resolve(backend, device))
         self._donated = {output: input for input, output in graph.donated if output is not None}
         self._scalars = [
             number for number, one in enumerate(graph.inputs) if isinstance(one, ScalarIr)
@@ -116,7 +118,7 @@ class _Program:
 
     def explain(self) -> str:
         """How the calls are launched."""
-        count = len(self._execution.graph.operations)
+        count = sum(isinstance(one, OperationIr) for one in self._execution.graph.operations)
         return f"{count} calls of ops of torch, {self._replay.describe()}"
 
     def _run(self, *arguments: Any) -> tuple[Tensor, ...]:
@@ -144,11 +146,12 @@ class _Program:
 
 def _reads_tensors(operation: OperationIr) -> bool:
     """Whether an operation reads its numbers of a run from the device, if it has any."""
-    numbers = any(
-        isinstance(one, ScalarIr | HostNumber)
-        for one in (*operation.inputs, *operation.attributes.values())
-    )
-    return not numbers or operation.name in _TAKE_TENSORS
+    numbers = {
+        name for name, one in operation.attributes.items() if isinstance(one, ScalarIr | HostNumber)
+    }
+    if any(isinstance(one, HostNumber) for one in operation.inputs):
+        return False
+    return not numbers or (operation.name in _TAKE_TENSORS and numbers <= _AS_TENSORS)
 
 
 def _memory(x: Tensor) -> int:
