@@ -6,6 +6,8 @@ import enum
 import functools
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+
 from burn.dtype import DType, Kind, bool_
 from burn.ir import HostNumber, OperationIr, ScalarIr, Status, TensorIr, tensors_among
 from burn.kernels.expressions import Expression, Nodes, expression
@@ -274,9 +276,11 @@ def _cost(name: str, dtype: DType, choice: str | None) -> int:
 
 
 def number_for(value: Any, dtype: DType) -> Literal:
-    """A number as a constant of a dtype; integers wrap around."""
+    """A number as a constant of a dtype; integers wrap around, and floats are rounded."""
     if dtype.is_float:
-        return Literal(float(value), dtype)
+        with np.errstate(all="ignore"):
+            rounded = np.asarray(float(value)).astype(dtype.numpy)
+        return Literal(float(rounded), dtype)
     if dtype.is_bool:
         return Literal(bool(value), dtype)
     bits = 8 * dtype.itemsize

@@ -9,7 +9,8 @@ from typing import Any, Final, NamedTuple
 
 from burn.plugin_api import DType, bfloat16, bool_, float16, float32, float64
 from burn_cpu import llvm_functions
-from burn_cpu.llvm_text import Instructions, Value, full_type, split_arguments, suffix_of, type_of
+from burn_cpu.llvm_conversions import MEMORY_TYPES, REGISTER_TYPES, Conversions
+from burn_cpu.llvm_text import Value, full_type, split_arguments, suffix_of, type_of
 
 __all__ = ["LlvmWriter"]
 
@@ -27,16 +28,6 @@ class _Variable(NamedTuple):
     type: str
     lanes: int
 
-
-_REGISTER_TYPES: Final = {
-    "bool": "i1",
-    "float16": "float",
-    "bfloat16": "float",
-    "float32": "float",
-    "float64": "double",
-} | {f"{sign}int{bits}": f"i{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}
-
-_MEMORY_TYPES: Final = _REGISTER_TYPES | {"bool": "i8", "float16": "half", "bfloat16": "i16"}
 
 _COMPARISONS: Final = {
     "equal": ("oeq", "eq"),
@@ -59,7 +50,7 @@ _INTRINSICS: Final = {
 }
 
 
-class LlvmWriter(Instructions):
+class LlvmWriter(Conversions):
     """Writes statements of one function; see `burn.kernels.writer` and `burn.kernels.serial`.
 
     Parameters
@@ -94,22 +85,22 @@ class LlvmWriter(Instructions):
             value = float(value)
         elif dtype is not bool_:
             value = int(value) % (1 << (8 * dtype.itemsize))
-        return self.constant(value, _REGISTER_TYPES[dtype])
+        return self.constant(value, REGISTER_TYPES[dtype])
 
     def scalar(self, number: int, dtype: DType) -> Value:
         """Parameters are named by their numbers: ``%d2`` is a double, ``%i3`` an integer."""
         given = self.scalar_types[number]
         value = Value(f"%s{number}", given)
         if given == "double":
-            return self._from_float(value, float64, dtype)
-        return self._from_integer(value, dtype, signed=True)
+            return self.from_float(value, float64, dtype)
+        return self.from_integer(value, dtype, signed=True)
 
     scalar_types: tuple[str, ...] = ()
 
     def apply(self, function: str, operands: tuple[Value, ...], dtype: DType, of: DType) -> Value:
         """A scalar function."""
         if function == "cast":
-            return self._cast(operands[0], dtype, of)
+            return self.cast(operands[0], dtype, of)
         if function == "where":
             return self.select(*operands)
         kind = of.kind
@@ -145,80 +136,6 @@ class LlvmWriter(Instructions):
         either = self.select(condition, a, b)
         return self.select(self.compare("fcmp uno", b, b), b, either)
 
-    # --- conversion ---
-
-    def _cast(self, x: Value, dtype: DType, of: DType) -> Value:
-        if dtype is of:
-            return x
-        if of.kind == "f":
-            return self._from_float(x, of, dtype)
-        if of is bool_:
-            return self._from_integer(x, dtype, signed=False)
-        return self._from_integer(x, dtype, signed=of.kind == "i")
-
-    def _from_float(self, x: Value, of: DType, dtype: DType) -> Value:
-        target = _REGISTER_TYPES[dtype]
-        if dtype is bool_:
-            return self.compare("fcmp une", x, self.constant(0.0, x.type, x.lanes))
-        if dtype.kind in "iu":
-            name = "fptosi.sat" if dtype.kind == "i" else "fptoui.sat"
-            return self.intrinsic(name, x, result=target)
-        if target != x.type:
-            x = self.convert("fpext" if target == "double" else "fptrunc", x, target)
-        return self._rounded(x, dtype) if dtype is not of else x
-
-    def _from_integer(self, x: Value, dtype: DType, *, signed: bool) -> Value:
-        target = _REGISTER_TYPES[dtype]
-        if dtype is bool_:
-            return self.compare("icmp ne", x, self.constant(0, x.type, x.lanes))
-        if dtype.kind == "f":
-            instruction = "sitofp" if signed and x.type != "i1" else "uitofp"
-            return self._rounded(self.convert(instruction, x, target), dtype)
-        before, after = int(x.type[1:]), int(target[1:])
-        if before == after:
-            return x
-        widen = "sext" if signed and x.type != "i1" else "zext"
-        return self.convert("trunc" if after < before else widen, x, target)
-
-    def _rounded(self, x: Value, dtype: DType) -> Value:
-        """A float32 rounded to a dtype of 16 bits."""
-        if dtype is float16:
-            return self.convert("fpext", self.convert("fptrunc", x, "half"), "float")
-        if dtype is bfloat16:
-            bits = self.convert("zext", self._bfloat16(x), "i32")
-            shifted = self.binary("shl", bits, self.constant(16, "i32"))
-            return self.convert("bitcast", shifted, "float")
-        return x
-
-    def _bfloat16(self, x: Value) -> Value:
-        """The bits of the nearest bfloat16, of halves the even one."""
-        bits = self.convert("bitcast", x, "i32")
-        high = self.binary("lshr", bits, self.constant(16, "i32"))
-        odd = self.binary("and", high, self.constant(1, "i32"))
-        bias = self.binary("add", odd, self.constant(0x7FFF, "i32"))
-        rounded = self.binary("lshr", self.binary("add", bits, bias), self.constant(16, "i32"))
-        quiet = self.binary("or", high, self.constant(0x40, "i32"))
-        is_nan = self.compare("fcmp uno", x, x)
-        return self.convert("trunc", self.select(is_nan, quiet, rounded), "i16")
-
-    def _to_register(self, x: Value, dtype: DType) -> Value:
-        if dtype is bool_:
-            return self.compare("icmp ne", x, self.constant(0, "i8"))
-        if dtype is float16:
-            return self.convert("fpext", x, "float")
-        if dtype is bfloat16:
-            bits = self.convert("zext", x, "i32")
-            shifted = self.binary("shl", bits, self.constant(16, "i32"))
-            return self.convert("bitcast", shifted, "float")
-        return x
-
-    def _to_memory(self, x: Value, dtype: DType) -> Value:
-        if dtype is bool_:
-            return self.convert("zext", x, "i8")
-        if dtype is float16:
-            return self.convert("fptrunc", x, "half")
-        return self._bfloat16(x) if dtype is bfloat16 else x
-
     # --- indices ---
 
     def integer(self, value: int) -> _Linear:
@@ -242,7 +159,7 @@ class LlvmWriter(Instructions):
 
     def value_of(self, index: Any, dtype: DType) -> Value:
         """The index of each lane, if it has several."""
-        target = _REGISTER_TYPES[dtype]
+        target = REGISTER_TYPES[dtype]
         value = self._lane_values(index)
         return value if target == "i64" else self.convert("trunc", value, target)
 
@@ -313,17 +230,17 @@ class LlvmWriter(Instructions):
         self._store(f"%out{output}", index, value, dtype)
 
     def _load(self, pointer: str, index: Any, dtype: DType, guard: Value | None) -> Value:
-        memory, size = _MEMORY_TYPES[dtype], dtype.itemsize
+        memory, size = MEMORY_TYPES[dtype], dtype.itemsize
         lanes = max(index.lanes, guard.lanes if guard is not None else 1)
         if guard is None and isinstance(index, _Linear):
             if index.step == 0:
                 address = self._address(pointer, memory, index.base)
                 found = self.emit(f"load {memory}, ptr {address}, align {size}", memory)
-                return self._to_register(found, dtype)
+                return self.to_register(found, dtype)
             if index.step == 1 and self._active is None:
                 address = self._address(pointer, memory, index.base)
                 text = f"load {full_type(memory, lanes)}, ptr {address}, align {size}"
-                return self._to_register(self.emit(text, memory, lanes), dtype)
+                return self.to_register(self.emit(text, memory, lanes), dtype)
         if lanes == 1 and guard is not None:
             return self._guarded_load(pointer, index, dtype, guard)
         mask = self._mask(lanes, guard)
@@ -338,18 +255,18 @@ class LlvmWriter(Instructions):
             arguments = f"{addresses}, i32 {size}, {mask.typed}, {full} zeroinitializer"
             name = f"llvm.masked.gather.{suffix}.v{lanes}p0"
             found = self.call(name, arguments, memory, lanes)
-        return self._to_register(found, dtype)
+        return self.to_register(found, dtype)
 
     def _guarded_load(self, pointer: str, index: Any, dtype: DType, guard: Value) -> Value:
         """An element, or 0."""
-        variable = self.variable(self.constant(0, _REGISTER_TYPES[dtype]), dtype)
+        variable = self.variable(self.constant(0, REGISTER_TYPES[dtype]), dtype)
         with self.when(guard):
             self.set(variable, self._load(pointer, index, dtype, None))
         return self.get(variable)
 
     def _store(self, pointer: str, index: Any, value: Value, dtype: DType) -> None:
-        memory, size = _MEMORY_TYPES[dtype], dtype.itemsize
-        value = self._to_memory(value, dtype)
+        memory, size = MEMORY_TYPES[dtype], dtype.itemsize
+        value = self.to_memory(value, dtype)
         lanes = index.lanes
         linear = isinstance(index, _Linear)
         value = self.splat(value, lanes) if lanes > 1 else value
@@ -417,7 +334,7 @@ class LlvmWriter(Instructions):
     def array(self, count: int, dtype: DType) -> tuple[str, DType]:
         """On the stack; of 16-bit floats as float32."""
         held = float32 if dtype in {float16, bfloat16} else dtype
-        return self._allocate(_MEMORY_TYPES[held], count), held
+        return self._allocate(MEMORY_TYPES[held], count), held
 
     def element(self, array: tuple[str, DType], index: Any) -> Value:
         """An element for each lane."""
@@ -431,7 +348,7 @@ class LlvmWriter(Instructions):
 
     def identity(self, kind: str, dtype: DType, lanes: int) -> Value:
         """0, 1, or the smallest or largest value."""
-        type = _REGISTER_TYPES[dtype]
+        type = REGISTER_TYPES[dtype]
         if kind in {"sum", "product"}:
             return self.constant(kind == "product", type, lanes)
         if dtype.kind == "f":
