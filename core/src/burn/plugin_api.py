@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from burn.dtype import *
     from burn.errors import *
     from burn.ir import *
+    from burn.ir.check import *
     from burn.ir.execution import *
     from burn.ir.host_number import *
     from burn.kernels.c import *
@@ -46,6 +47,7 @@ _MODULES: Final = (
     "burn.tensor_data",
     "burn.ops",
     "burn.ir",
+    "burn.ir.check",
     "burn.ir.execution",
     "burn.ir.host_number",
     "burn.compiler",
