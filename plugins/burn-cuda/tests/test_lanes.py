@@ -1,6 +1,18 @@
 """Steps wait for those that make what they read and that read what they overwrite."""
 
-from burn.plugin_api import GraphIr, Kernel, KernelCall, OperationIr, Plan, TensorIr, float32
+import pytest
+
+from burn.plugin_api import (
+    GraphIr,
+    Kernel,
+    KernelCall,
+    OperationIr,
+    Plan,
+    Target,
+    TensorIr,
+    float32,
+    planned,
+)
 from burn_cuda.lanes import Lanes, dependencies, made_bytes
 
 
@@ -115,3 +127,17 @@ def test_what_steps_make_lives_as_long_as_the_lanes():
     lanes = Lanes(Runtime(), [(), ()])
     made = [lanes.run(0, object), lanes.run(1, object)]
     assert lanes._made == made
+
+
+@pytest.mark.parametrize("makes_own", [False, True])
+def test_a_kernel_overwrites_the_result_of_a_call_only_where_it_is_its_own(makes_own):
+    graph = GraphIr.from_text("""
+        input %0: float32[4, 4]
+        %1: float32[4, 4] = matmul(%0, %0)
+        %2: float32[4, 4] = exp(%1)
+        %3: float32[4, 4] = matmul(%2, %2)
+        output %3
+    """)
+    target = Target(frozenset([float32]), lambda _: False, makes_own=lambda _: makes_own)
+    (kernel,) = [one for one in planned(graph, target).steps if isinstance(one, KernelCall)]
+    assert kernel.over == ((0,) if makes_own else (None,))

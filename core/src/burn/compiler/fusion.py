@@ -357,7 +357,7 @@ class _Planner(Tasks):
             if call is not None:
                 needed |= {tensor.id for tensor in inputs_of(call)}
                 made.append(call)
-        steps = in_place(self.graph, made[::-1], self._may_raise)
+        steps = in_place(self.graph, made[::-1], self._may_raise, self.target.makes_own)
         reasons = {index: reason for index, _, _, reason in self.rules if reason}
         return Plan(self.graph, tuple(steps), reasons, _last_uses(self.graph, steps))
 

@@ -87,7 +87,10 @@ def _may_share(operation: OperationIr) -> list[tuple[int, int]]:
 
 
 def in_place(
-    graph: GraphIr, steps: Sequence[Step], may_raise: Callable[[Step], bool] = lambda _: False
+    graph: GraphIr,
+    steps: Sequence[Step],
+    may_raise: Callable[[Step], bool] = lambda _: False,
+    makes_own: Callable[[OperationIr], bool] = lambda _: False,
 ) -> list[Step]:
     """The steps of a plan, in which kernels overwrite what nothing reads afterwards.
 
@@ -102,12 +105,14 @@ def in_place(
         What a run does.
     may_raise : callable, optional
         Whether a step may raise for values: after an error donated inputs are as they were before.
+    makes_own : callable, optional
+        Whether kernels may overwrite the results of a call; see `Target`.
     """
     last_raising = max([index for index, one in enumerate(steps) if may_raise(one)], default=-1)
     sharing = _Sharing(graph, steps)
     outputs = {tensor.id for tensor in graph.outputs}
-    kernels = [one for one in steps if isinstance(one, KernelCall)]
-    of_kernels = {tensor.id for one in kernels for tensor in one.outputs}
+    own = [one for one in steps if isinstance(one, KernelCall) or makes_own(one)]
+    of_kernels = {tensor.id for one in own for tensor in one.outputs}
     free = {id for id in of_kernels if sharing.last[sharing.root(id)] < len(steps)}
     donated = _donated(graph, sharing, len(steps))
     free |= donated.pop(None, set())

@@ -29,6 +29,9 @@ class Target:
     checks : bool
         Whether the runner of the plan reads the outputs that `KernelCall.checks` names, and raises.
         Otherwise operations that check indices are calls.
+    makes_own : callable
+        Whether the results of a call are dense memory that nothing else refers to, so that a kernel
+        may overwrite them.
     reports_late : bool
         Whether the device reports indices that are out of range when values are next read, so that
         all steps have run by then.
@@ -47,6 +50,7 @@ class Target:
     keeps: Callable[[OperationIr], bool]
     max_product: int = 0
     checks: bool = False
+    makes_own: Callable[[OperationIr], bool] = lambda _: False
     reports_late: bool = False
     rows: int = 32
     strided_rows: int = 32

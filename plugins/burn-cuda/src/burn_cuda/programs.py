@@ -54,6 +54,9 @@ _GENERATED: Final = frozenset(
 """Ops that become parts of generated kernels, or are decomposed into such parts, though there are
 kernels of this plugin: with what stands around them they read and write less."""
 
+_NEW_MEMORY: Final = frozenset({"matmul"})
+"""Ops whose results are dense arrays of their own."""
+
 _DRAWS: Final = frozenset({"random_bits", "random_uniform", "random_normal"})
 """Ops whose kernels read the state of the generator from memory."""
 
@@ -115,6 +118,7 @@ class Program:
             dtypes,
             keeps,
             checks=True,
+            makes_own=lambda one: one.name in _NEW_MEMORY,
             reports_late=True,
             rows=_ROWS,
             strided_rows=_WARP * _ROWS,
