@@ -195,6 +195,20 @@ def test_a_tensor_that_is_passed_on_is_the_same_object():
         assert total.tolist() == [3.0]
 
 
+def test_a_device_that_is_returned_is_none_of_the_trace():
+    step, _ = compiled(lambda x: (x.device, [x + 1.0, (x + 1.0).device]))
+    for device in (CPU, AUTODIFF):
+        first, (_, second) = step(tensor(1.0, device=device))
+        assert first == second == device
+
+
+@on_each_device
+def test_what_is_flat_far_from_zero_has_no_gradient_there(device):
+    x = burn.asarray([9.5, 50.0, -50.0, 3e38, -3e38], dtype="float32", device=device)
+    step, _ = compiled(burn.grad(lambda x: (x * burn.tanh(x)).sum()))
+    np.testing.assert_allclose(step(x).tolist(), [1.0, 1.0, -1.0, 1.0, -1.0], rtol=1e-5)
+
+
 def test_a_result_that_is_there_twice_is_one_tensor():
     def function(x):
         y = x + 1.0

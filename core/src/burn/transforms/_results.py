@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from burn.devices import TensorType
+from burn.devices import Device, TensorType
 from burn.errors import TraceError
 from burn.functions.common import dispatch
 from burn.functions.views import root_of
@@ -75,6 +75,8 @@ class Results:
                 hint="Count outside of the function, or pass a tensor instead",
                 operation="compile",
             )
+        if isinstance(value, Device):
+            return self._code.constant(value.untraced)
         taken = taken_apart(value)
         if taken is None or (is_module_part(taken[1]) and self._is_from_outside(taken)):
             return self._code.constant(value)

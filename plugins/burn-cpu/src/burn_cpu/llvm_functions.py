@@ -210,6 +210,9 @@ def _tanh(f: _Floats, x: Value) -> Value:
                  4.89352518554385e-03)
     )  # fmt: skip
     result = f.divide(f.multiply(z, upper), lower)
+    # What has 1 - tanh(x)**2 as a factor is 0 far from 0.
+    result = f.select(f.test("oge", x, 9.0), 1.0, result)
+    result = f.select(f.test("ole", x, -9.0), -1.0, result)
     return f.select(f.test("olt", f.abs(x), 0.0004), x, result)
 
 
