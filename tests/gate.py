@@ -16,12 +16,17 @@ SLOW_ON_EXAMPLES = ("distributions", "memory", "seeding", "silence", "threads")
 ROUTED = "router/cpu:0"
 """A device of a router, of which the gate tries the suites beyond single ops."""
 
+COMPILED = ("adam_step", "matmul", "scatter", "softmax", "where")
+"""Ops each call of which the gate compiles, but for OpenCL, whose compilers take seconds."""
+
 
 def kit_subjects():
-    """Every device natively and with the required ops alone; a router; the kit's NumPy backend."""
+    """Every device natively, with the required ops alone, and compiled; a router; a bare NumPy."""
     for device in Device.enumerate():
         for subject in subjects(device.backend, device.id, handle=device):
             yield f"{device.name}{' minimal' if subject.hides else ''}", subject
+        if device.name not in EXAMPLES:
+            yield f"{device.name} compiled", Subject.of(device, compiles=True)
     yield ROUTED, Subject.of(Device(ROUTED))
     yield "numpy", Subject(NumpyBackend(), DeviceId(0))
 
@@ -30,13 +35,15 @@ SUBJECTS = dict(kit_subjects())
 
 
 def marks_of(name):
-    """The gate tries the required ops alone on one device: ``cpu:0 minimal``."""
-    later = name.endswith(" minimal") and name != "cpu:0 minimal"
+    """The gate tries the required ops alone on ``cpu:0 minimal``, and compiles few ops."""
+    later = name.endswith((" minimal", " compiled")) and name != "cpu:0 minimal"
     return pytest.mark.exhaustive if later else ()
 
 
 def marks_of_op(name, subject, op):
     """The gate tries an op where it is a method, and its default on ``cpu:0 minimal``."""
+    if name.endswith(" compiled") and not name.startswith("opencl") and op in COMPILED:
+        return ()
     if name == ROUTED:
         return pytest.mark.exhaustive
     is_method = subject.table.origin(REGISTRY[op]) == "native"

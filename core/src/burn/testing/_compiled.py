@@ -102,11 +102,17 @@ class _CompilingTable(OpTable):
     def _split(
         definition: Op, attributes: Mapping[str, Any]
     ) -> tuple[dict[str, Any], dict[str, int | float]]:
-        """The attributes of a program, and those numbers that each run of it is given."""
+        """The attributes of a program, and those numbers that each run of it is given.
+
+        A 0 is a part of the program: with it some ops take fewer operands, as steps that have no
+        momentum take no velocities.
+        """
         numbers = {
-            name: attributes[name]
+            name: value
             for name, attribute in definition.attributes.items()
-            if attribute.role.is_runtime and attributes.get(name).__class__ in {int, float}
+            if attribute.role.is_runtime
+            and (value := attributes.get(name)).__class__ in {int, float}
+            and value != 0
         }
         scalars = {
             name: ScalarIr(index, type(value))
