@@ -209,6 +209,17 @@ def test_what_is_flat_far_from_zero_has_no_gradient_there(device):
     np.testing.assert_allclose(step(x).tolist(), [1.0, 1.0, -1.0, 1.0, -1.0], rtol=1e-5)
 
 
+@on_each_device
+@pytest.mark.parametrize("length", [5, 33])
+def test_transposed_operands_of_odd_lengths(device, length):
+    values = np.random.default_rng(0).normal(size=(length, length)).astype(np.float32)
+    x = burn.asarray(values, device=device)
+    step, _ = compiled(lambda x: [x + x.T, x * burn.tanh(x * (x + 1.0).T)])
+    shifted = values * np.tanh(values * (values + 1.0).T)
+    for found, expected in zip(step(x), (values + values.T, shifted), strict=True):
+        np.testing.assert_allclose(found.numpy(), expected, rtol=1e-5, atol=1e-6)
+
+
 def test_a_result_that_is_there_twice_is_one_tensor():
     def function(x):
         y = x + 1.0

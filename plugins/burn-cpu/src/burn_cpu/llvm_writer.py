@@ -232,12 +232,13 @@ class LlvmWriter(Conversions):
     def _load(self, pointer: str, index: Any, dtype: DType, guard: Value | None) -> Value:
         memory, size = MEMORY_TYPES[dtype], dtype.itemsize
         lanes = max(index.lanes, guard.lanes if guard is not None else 1)
-        if guard is None and isinstance(index, _Linear):
-            if index.step == 0:
-                address = self._address(pointer, memory, index.base)
+        linear = isinstance(index, _Linear)
+        if guard is None:
+            if lanes == 1 or (linear and index.step == 0):
+                address = self._address(pointer, memory, index.base if linear else index.text)
                 found = self.emit(f"load {memory}, ptr {address}, align {size}", memory)
                 return self.to_register(found, dtype)
-            if index.step == 1 and self._active is None:
+            if linear and index.step == 1 and self._active is None:
                 address = self._address(pointer, memory, index.base)
                 text = f"load {full_type(memory, lanes)}, ptr {address}, align {size}"
                 return self.to_register(self.emit(text, memory, lanes), dtype)
@@ -246,7 +247,7 @@ class LlvmWriter(Conversions):
         mask = self._mask(lanes, guard)
         full = full_type(memory, lanes)
         suffix = suffix_of(memory, lanes)
-        if isinstance(index, _Linear) and index.step == 1:
+        if linear and index.step == 1:
             address = self._address(pointer, memory, index.base)
             arguments = f"ptr {address}, i32 {size}, {mask.typed}, {full} zeroinitializer"
             found = self.call(f"llvm.masked.load.{suffix}.p0", arguments, memory, lanes)
