@@ -63,6 +63,13 @@ MODELS = {
     "LSTM": (lambda: burn_models.LanguageModel(VOCABULARY, 12), tokens),
 }
 
+
+@pytest.fixture(autouse=True)
+def _parameters_are_drawn_on_the_cpu():
+    with burn.default_device("cpu"):
+        yield
+
+
 DEVICES = [
     device
     for device in burn.Device.enumerate()

@@ -33,7 +33,7 @@ from burn.testing.suites import (
 )
 from burn.testing.suites.suite import DeviceSuite, Suite
 
-__all__ = ["SUITES", "DeviceSuite", "Suite", "checks_of", "find_check"]
+__all__ = ["SUITES", "DeviceSuite", "Suite", "checks_of", "find_check", "is_left_out"]
 
 SUITES: Final[dict[str, Suite]] = {
     suite.name: suite
@@ -80,13 +80,18 @@ def checks_of(subject: Subject, selection: Selection | None = None) -> Iterator[
         samples for name, samples in SAMPLES.items() if not selection or selection.includes_op(name)
     ]
     for suite in SUITES.values():
-        if suite.of_devices and (subject.handle is None or subject.hides or subject.compiles):
+        if is_left_out(subject, suite):
             continue
         if selection and selection.suites and suite.name not in selection.suites:
             continue
         for check in suite.checks(subject, table):
             if not selection or selection.includes(check):
                 yield check
+
+
+def is_left_out(subject: Subject, suite: Suite) -> bool:
+    """Whether a suite is about a `burn.Device`, and the subject is none as users have it."""
+    return suite.of_devices and (subject.handle is None or subject.hides or subject.compiles)
 
 
 def find_check(subject: Subject, name: str) -> Check:
