@@ -1,5 +1,7 @@
 """Fusion: what becomes a kernel, and that plans compute what the program does."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -607,9 +609,9 @@ def test_no_two_tensors_overlap_in_the_arena(max_product):
 # All ops, and random programs.
 
 
-def test_each_sample_of_the_kit_gives_what_its_op_gives():
+def test_samples_of_the_kit_give_what_their_ops_give(everything):
     count = 0
-    for known, one in calls():
+    for known, one in itertools.islice(calls(), None, None, 1 if everything else 7):
         graph = sample_graph(known, one)
         if not all(output.dtype in ALL and None not in output.shape for output in graph.outputs):
             continue
@@ -639,7 +641,7 @@ def test_each_sample_of_the_kit_gives_what_its_op_gives():
                 err_msg=known.op.name,
             )
         count += 1
-    assert count > 300
+    assert count > (300 if everything else 40)
 
 
 @pytest.mark.parametrize("count", [500, 2000])

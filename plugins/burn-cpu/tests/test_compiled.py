@@ -193,10 +193,11 @@ main()
 """
 
 
-def test_compiled_kernels_conform():
+@pytest.mark.parametrize("options", [["--quick"], pytest.param([], marks=pytest.mark.exhaustive)])
+def test_compiled_kernels_conform(options):
     names = sorted({name.partition(",")[0] for name in NAMES})
     ops = [word for name in names for word in ("--op", name)]
-    command = [sys.executable, "-c", KIT, "check", "cpu", *ops]
+    command = [sys.executable, "-c", KIT, "check", "cpu", *options, *ops]
     result = subprocess.run(command, check=False, capture_output=True, text=True, timeout=300)
     assert result.returncode == 0, result.stdout + result.stderr
 
