@@ -47,7 +47,7 @@ def test_it_has_versions_blas_devices_plugins_and_variables_of_burn(run_burn):
     (cpu,) = [line for line in found["devices"] if line.startswith("cpu:0")]
     assert re.fullmatch(r"cpu:0 \(default\): .+, memory [\d.]+ GiB", cpu)
     assert (
-        f"cpu of burn-cpu {burn.__version__} (burn_cpu.plugin, API 0.1): ready" in found["plugins"]
+        f"cpu of burn-cpu {burn.__version__} (burn_cpu.plugin, API 0.2): ready" in found["plugins"]
     )
     assert found["environment"] == ["BURN_DEVICE=cpu", "BURN_PLUGINS=cpu,strict"]
 
