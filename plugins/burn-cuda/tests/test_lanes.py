@@ -41,7 +41,7 @@ def test_a_step_waits_for_what_makes_its_operands():
     assert found == [(), (), (0, 1), (2,)]
 
 
-def test_a_view_is_no_step_and_shares_its_memory():
+def test_a_view_is_a_step_as_it_may_copy():
     found = dependencies(
         plan(
             call("matmul", [0, 1], 2),
@@ -50,7 +50,7 @@ def test_a_view_is_no_step_and_shares_its_memory():
             call("exp", [4], 5),
         )
     )
-    assert found == [(), None, None, (0,)]
+    assert found == [(), (0,), (0, 1), (0, 2)]
 
 
 def test_a_step_that_overwrites_waits_for_all_that_read():
@@ -64,7 +64,7 @@ def test_a_step_that_overwrites_waits_for_all_that_read():
             kernel([5], [7], over=(0,)),
         )
     )
-    assert found == [(), None, (), (0, 2), (3,), (3, 4)]
+    assert found == [(), (), (1,), (0, 1, 2), (3,), (3, 4)]
 
 
 def test_the_bytes_that_steps_make_are_those_of_no_view():

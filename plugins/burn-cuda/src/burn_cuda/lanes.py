@@ -34,8 +34,10 @@ def made_bytes(plan: Plan) -> int:
     return total
 
 
-def dependencies(plan: Plan) -> list[tuple[int, ...] | None]:
-    """For each step the indices of those that it waits for; None for a view, which does nothing.
+def dependencies(plan: Plan) -> list[tuple[int, ...]]:
+    """For each step the indices of those that it waits for.
+
+    A view is a step as well: one that has no strides for its elements copies them.
 
     Parameters
     ----------
@@ -45,19 +47,23 @@ def dependencies(plan: Plan) -> list[tuple[int, ...] | None]:
     memory: dict[int, int] = {}
     """For each tensor the first one that has its memory."""
     written: dict[int, int] = {}
+    viewed: dict[int, int] = {}
+    """For each view the step that makes it."""
     readers: dict[int, set[int]] = {}
-    found: list[tuple[int, ...] | None] = []
+    found: list[tuple[int, ...]] = []
     for index, step in enumerate(plan.steps):
-        if isinstance(step, OperationIr) and REGISTRY[step.name].tags & Tag.VIEW:
-            root = next(tensors_among(step.inputs)).id
-            memory[step.outputs[0].id] = memory.get(root, root)
-            found.append(None)
-            continue
         waits: set[int] = set()
         for one in tensors_among(step.inputs):
             root = memory.get(one.id, one.id)
             waits |= {written[root]} if root in written else set()
+            waits |= {viewed[one.id]} if one.id in viewed else set()
             readers.setdefault(root, set()).add(index)
+        if isinstance(step, OperationIr) and REGISTRY[step.name].tags & Tag.VIEW:
+            (made,) = step.outputs
+            memory[made.id] = root
+            viewed[made.id] = index
+            found.append(tuple(sorted(waits)))
+            continue
         over = step.over if isinstance(step, KernelCall) else ()
         for number, one in enumerate(step.outputs):
             source = over[number] if over else None
@@ -83,7 +89,7 @@ class Lanes:
         What `dependencies` gives.
     """
 
-    def __init__(self, runtime: Runtime, waits: Sequence[tuple[int, ...] | None]) -> None:
+    def __init__(self, runtime: Runtime, waits: Sequence[tuple[int, ...]]) -> None:
         self._runtime = runtime
         self._waits = waits
         self._streams = [runtime.stream(), *runtime.other_streams(_COUNT - 1)]
@@ -96,8 +102,6 @@ class Lanes:
     def run(self, index: int, function: Callable[..., Any], *operands: Any, **named: Any) -> Any:
         """Run a step on a lane, after what it waits for."""
         waits = self._waits[index]
-        if waits is None:
-            return function(*operands, **named)
         lane = self._chosen(waits)
         with self._streams[lane]:
             if self._last[lane] is None and lane:
