@@ -155,7 +155,7 @@ class Nodes:
     >>> expression("square", Kind.FLOAT).write(nodes, {"x": x}, float32)
     1
     >>> nodes.body[1]
-    Apply(function='multiply', operands=(0, 0), dtype=<burn.float32>)
+    Apply(function='multiply', operands=(0, 0), dtype=burn.float32)
     """
 
     def __init__(self) -> None:

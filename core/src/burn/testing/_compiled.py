@@ -33,10 +33,11 @@ class Compiled:
     Examples
     --------
     >>> import burn
+    >>> import numpy as np
     >>> from burn.ops import resolve
     >>> device = burn.Device("cpu")
     >>> ops = resolve(Compiled(device.backend), device.id)
-    >>> x = device.backend.from_data(burn.TensorData([1.0, 4.0]), device.id)
+    >>> x = device.backend.from_data(burn.TensorData(np.array([1.0, 4.0])), device.id)
     >>> ops.sqrt(x).tolist()
     [1.0, 2.0]
     """
