@@ -109,7 +109,7 @@ def compile(function: Any = None, /, *, donate: Any = ()) -> Any:
     ...     loss = ((net(x) - y) ** 2).mean()
     ...     optimizer.step(loss.backward())
     ...     return loss.detach()
-    >>> x, y = burn.ones((8, 4), device="cpu"), burn.zeros((8, 1), device="cpu")
+    >>> x, y = burn.ones((8, 4), device="cpu"), burn.full((8, 1), 9.0, device="cpu")
     >>> losses = [step(x, y).item() for _ in range(20)]
     >>> losses[-1] < losses[0], step.programs
     (True, 1)
