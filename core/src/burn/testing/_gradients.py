@@ -34,6 +34,7 @@ __all__ = [
     "check_gradient_types",
     "check_gradients",
     "check_second_gradients",
+    "differentiable",
     "gradient_dtype",
     "is_differentiable",
     "script_of_gradients",
@@ -61,6 +62,15 @@ def is_differentiable(samples: OpSamples, one: Sample) -> bool:
     ]
     # There is no moving away from infinity.
     return one.differentiable and all(bool(np.isfinite(array).all()) for array in arrays)
+
+
+def differentiable(subject: Subject, samples: OpSamples, dtype: DType) -> list[Sample]:
+    """The samples of an op that have gradients, and that a device can try with a dtype."""
+    return [
+        one
+        for one in samples.samples
+        if is_differentiable(samples, one) and dtype in subject.dtypes(samples, one)
+    ]
 
 
 def check_gradients(subject: Subject, samples: OpSamples, one: Sample) -> float | None:

@@ -15,7 +15,7 @@ from burn.errors import AutodiffError, DTypeError
 from burn.functions.common import dispatch
 from burn.ops import Tag
 from burn.testing._check import Check, Failure
-from burn.testing._gradients import is_differentiable
+from burn.testing._gradients import differentiable
 from burn.testing.op_samples import Array, OpSamples, Sample
 from burn.testing.subject import Call, Subject, map_arrays
 from burn.testing.suites.expectations import expect, expect_error, expect_values, gradient_of
@@ -30,11 +30,7 @@ def _checkpointing(subject: Subject, table: Sequence[OpSamples]) -> Iterator[Che
     for samples in table:
         if Tag.NO_GRADIENT in samples.op.tags:
             continue
-        chosen = [
-            one
-            for one in samples.samples
-            if is_differentiable(samples, one) and float32 in subject.dtypes(samples, one)
-        ]
+        chosen = differentiable(subject, samples, float32)
         for number, one in enumerate(chosen):
             yield named_check(
                 subject,

@@ -14,7 +14,7 @@ from burn.testing._batching import (
     check_refused_batch,
 )
 from burn.testing._check import Check
-from burn.testing._gradients import gradient_dtype, is_differentiable
+from burn.testing._gradients import differentiable, gradient_dtype
 from burn.testing.op_samples import OpSamples
 from burn.testing.subject import Subject
 from burn.testing.suites.suite import Suite, named_check
@@ -66,11 +66,7 @@ def _gradients(subject: Subject, samples: OpSamples) -> Iterator[Check]:
     if Tag.NO_GRADIENT in samples.op.tags:
         return
     dtype = gradient_dtype(subject)
-    chosen = [
-        one
-        for one in samples.samples
-        if is_differentiable(samples, one) and dtype in subject.dtypes(samples, one)
-    ]
+    chosen = differentiable(subject, samples, dtype)
     for number, one in enumerate(chosen):
         yield named_check(
             subject,

@@ -13,6 +13,7 @@ from burn.testing._gradients import (
     check_gradient_types,
     check_gradients,
     check_second_gradients,
+    differentiable,
     gradient_dtype,
     is_differentiable,
     script_of_gradients,
@@ -125,12 +126,7 @@ def _gradients(subject: Subject, table: Sequence[OpSamples]) -> Iterator[Check]:
 
 def _second_gradients(subject: Subject, table: Sequence[OpSamples]) -> Iterator[Check]:
     for samples in _with_gradients(table):
-        chosen = [
-            one
-            for one in samples.samples
-            if is_differentiable(samples, one)
-            and gradient_dtype(subject) in subject.dtypes(samples, one)
-        ]
+        chosen = differentiable(subject, samples, gradient_dtype(subject))
         for number, one in enumerate(chosen):
             yield Check(
                 "second_gradients",

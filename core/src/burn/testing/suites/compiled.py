@@ -12,7 +12,7 @@ from burn.dtype import DType
 from burn.functions.common import dispatch
 from burn.ops import Tag
 from burn.testing._check import Check, Failure
-from burn.testing._gradients import gradient_dtype, is_differentiable
+from burn.testing._gradients import differentiable, gradient_dtype
 from burn.testing.op_samples import OpSamples, Sample
 from burn.testing.subject import Call, Subject, map_arrays
 from burn.testing.suites.suite import Suite, named_check
@@ -31,11 +31,7 @@ def _compiled(subject: Subject, table: Sequence[OpSamples]) -> Iterator[Check]:
         if samples.op.name == "while_loop":  # no program has its gradient
             continue
         dtype = gradient_dtype(subject)
-        chosen = [
-            one
-            for one in samples.samples
-            if is_differentiable(samples, one) and dtype in subject.dtypes(samples, one)
-        ]
+        chosen = differentiable(subject, samples, dtype)
         for number, one in enumerate(chosen):
             yield named_check(
                 subject,
