@@ -17,9 +17,15 @@ def test_programs_of_users_pass_mypy_strictly(tmp_path, run_python, monkeypatch)
     blocks = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
     assert blocks
     files = [ROOT / "tests/typing_tests/users.py"]
-    for number, block in enumerate(blocks):
+    programs = []
+    for block in blocks:
+        if block.startswith("import "):
+            programs.append(block)
+        else:  # goes on with the program before it
+            programs[-1] += "\n\n" + block
+    for number, program in enumerate(programs):
         files.append(tmp_path / f"readme_{number}.py")
-        files[-1].write_text(block, encoding="utf-8")
+        files[-1].write_text(program, encoding="utf-8")
     imports = [f"from burn.{one} import {', '.join(dir(getattr(burn, one)))}" for one in PACKAGES]
     files.append(tmp_path / "names.py")
     files[-1].write_text("\n".join(imports), encoding="utf-8")
