@@ -68,7 +68,9 @@ class CheckedOps:
     def error(self, number: int, index: int, length: int) -> OutOfRangeError:
         """The error for the number of an op, an index and the length of the axis."""
         error = index_error(index, length)
+        name = next(name for name, known in self._numbers.items() if known == number)
         if not error.operation:
-            name = next(name for name, known in self._numbers.items() if known == number)
             error.operation = name if "(" in name else f"{name}(...)"
+        elif ") at " in name:
+            error.operation += f" at {name.rpartition(') at ')[2]}"
         return error

@@ -20,6 +20,7 @@ from burn.ir import (
     infer,
     tensors_among,
 )
+from burn.ir.graph import PartSource
 from burn.ops import REGISTRY, Meta, Op, OpTable, Role
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def decomposition(graph: GraphIr, wanted: Callable[[OperationIr], bool], table: 
     recording = _Recording(table, wanted, next_id(graph))
 
     def parts(operation: OperationIr, replacement: dict[int, TensorIr]) -> list[OperationIr]:
-        recording.source = f"{operation.source} ({operation.name})".strip()
+        recording.source = PartSource.of(operation)
         made = recording.expanded(operation, _key(operation))
         if made is None:
             return [operation]

@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
+from burn.backend.invalid_values import index_error
 from burn.dtype import DType
+from burn.errors import OutOfRangeError
 from burn.ir import GraphIr, HostNumber, OperationIr, TensorIr, tensors_among
 from burn.kernels import Kernel
 
@@ -65,7 +67,7 @@ class Check(NamedTuple):
     ----------
     output : int
         Number of the output among those of the kernel: for each index 0, or the index if it is out
-        of range. Then `burn.backend.invalid_values.index_error` has the error.
+        of range, for `error`.
     length : int
         Length of the axis.
     operation : OperationIr
@@ -75,6 +77,12 @@ class Check(NamedTuple):
     output: int
     length: int
     operation: OperationIr
+
+    def error(self, index: int) -> OutOfRangeError:
+        """The error for an index that is out of range."""
+        error = index_error(index, self.length)
+        vars(error)["checked"] = self.operation
+        return error
 
 
 class KernelCall(NamedTuple):

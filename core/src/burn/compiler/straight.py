@@ -6,7 +6,6 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from burn.backend.invalid_values import index_error
 from burn.compiler.explain import explained
 from burn.compiler.plan import Check, KernelCall, Plan
 from burn.ir import HostNumber
@@ -94,7 +93,7 @@ class Straight(Execution):
         indices = self.table.backend.to_data(found).array
         strange = indices[indices != 0]
         if strange.size:
-            raise index_error(int(strange[0]), check.length)
+            raise check.error(int(strange[0]))
 
 
 def _tuple(items: Sequence[str]) -> str:

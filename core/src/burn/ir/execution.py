@@ -16,7 +16,7 @@ from burn.errors import BurnError
 from burn.ir._operands import promoted_dtype, tensors_among
 from burn.ir.graph import Drop, GraphIr, OperationIr, ScalarIr, Status, TensorIr
 from burn.ir.host_number import HostNumber
-from burn.ops import REGISTRY, OpTable, observing
+from burn.ops import REGISTRY, OpTable, Tag, observing
 from burn.ops.source import PROGRAM
 from burn.ops.table import specialized
 from burn.tensor_data import TensorData
@@ -88,14 +88,29 @@ class Execution:
             raise
 
     def describe(self, error: BaseException) -> str:
-        """The operation that raised an exception, as in a message."""
+        """The operation that raised an exception, as in a message: that which the user called."""
+        operation = self._failed(error)
+        if operation is None:
+            return "a program"
+        if isinstance(operation, OperationIr):
+            operation = operation.called
+            name = getattr(error, "operation", "")
+            if name and "(" not in name:  # a public function that checks values by ops
+                return f"{name} at {operation.source}" if operation.source else str(name)
+        return str(operation.describe())
+
+    def _failed(self, error: BaseException) -> Any:
+        """The operation, or another step, that raised an exception; None if that is unknown."""
+        checked = vars(error).get("checked")
+        if checked is not None:
+            return checked
         operation = None
         step = error.__traceback__
         while step is not None:  # the innermost: an operation may run a program
             if step.tb_frame.f_code.co_filename == PROGRAM:
                 operation = step.tb_frame.f_globals["by_line"].get(step.tb_lineno, operation)
             step = step.tb_next
-        return "a program" if operation is None else operation.describe()
+        return operation
 
     @functools.cached_property
     def _writes_in_place(self) -> bool:
@@ -163,15 +178,23 @@ class Execution:
                 self._numbers[number.text] = name = f"h{len(self._numbers)}"
                 yield f"{name} = {number.text}"
 
+    def _function(self, operation: OperationIr) -> Callable[..., Any]:
+        """What runs an operation; an index error that a device reports late names it."""
+        definition = REGISTRY[operation.name]
+        function: Callable[..., Any] = getattr(self.table, operation.name)
+        dtype = promoted_dtype(definition, operation.inputs)
+        if dtype is not None and self._specializes:
+            function = specialized(function, dtype)
+        named = getattr(self.table.backend, "named", None)
+        if named is not None and Tag.CHECKS_INDICES in definition.tags:
+            function = named(operation.called.describe(), function)
+        return function
+
     def _call_line(self, operation: OperationIr, index: int, last: set[int]) -> str:
         """The call of an operation, and the end of the tensors that it uses last."""
         names = self._names
         definition = REGISTRY[operation.name]
-        function = getattr(self.table, operation.name)
-        dtype = promoted_dtype(definition, operation.inputs)
-        if dtype is not None and self._specializes:
-            function = specialized(function, dtype)
-        names[f"f{index}"] = function
+        names[f"f{index}"] = self._function(operation)
         arguments = []
         for number, operand in enumerate(operation.inputs):
             if isinstance(operand, TensorIr):
@@ -193,7 +216,7 @@ class Execution:
                 arguments.append(f"{name}=a{index}_{name}")
         targets = ", ".join(map(_name, operation.outputs)) + "," * definition.returns_tuple
         call = f"f{index}({', '.join(arguments)})"
-        ended = {f"t{id}" for id in last} - names.keys()
+        ended = {name for id in last if (name := f"t{id}") not in names}
         x = arguments[0] if arguments else ""
         if operation.name == "slice_assign" and x in ended and self._writes_in_place:
             # The function alone holds the tensor, and only in its own line: `can_write` counts.

@@ -26,6 +26,7 @@ __all__ = [
     "GraphIr",
     "Input",
     "OperationIr",
+    "PartSource",
     "ScalarIr",
     "Status",
     "TensorIr",
@@ -170,6 +171,32 @@ class OperationIr(NamedTuple):
 
         call = REGISTRY[self.name].describe(metas_of(self.inputs), self.attributes)
         return f"{call} at {self.source}" if self.source else call
+
+    @property
+    def called(self) -> OperationIr:
+        """The operation that the user called: that of which this one is a part, or this one."""
+        return self.source.whole if isinstance(self.source, PartSource) else self
+
+
+class PartSource(str):
+    """The source of a part of an operation: its file and line, and its op, as in ``a.py:1 (gelu)``.
+
+    Attributes
+    ----------
+    whole : OperationIr
+        The operation that the user called.
+    """
+
+    __slots__ = ("whole",)
+
+    whole: OperationIr
+
+    @classmethod
+    def of(cls, operation: OperationIr) -> PartSource:
+        """The source of what an operation is made of."""
+        source = cls(f"{operation.source} ({operation.name})".strip())
+        source.whole = operation.called
+        return source
 
 
 class Drop(NamedTuple):

@@ -13,6 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from burn.plugin_api import (
+    Arena,
     Execution,
     Kernel,
     KernelCall,
@@ -21,6 +22,7 @@ from burn.plugin_api import (
     Plan,
     TensorIr,
     explained,
+    packed,
     tensors_among,
 )
 from burn_cpu.layouts import Layouts
@@ -28,7 +30,7 @@ from burn_cpu.native import Machine
 from burn_cpu.products import products_of, stored
 from burn_cpu.segment import Code, Native, Repair, Segment
 
-__all__ = ["NativeProgram", "packed"]
+__all__ = ["NativeProgram"]
 
 _ALIGNMENT: Final = 64
 
@@ -83,11 +85,6 @@ class NativeProgram(Execution):
     def explain(self) -> str:
         """What runs as one kernel, and what does not and why."""
         return explained(self.plan)
-
-    def describe(self, error: BaseException) -> str:
-        """The operation that raised an exception, as in a message."""
-        checked: OperationIr | None = vars(error).get("checked")
-        return super().describe(error) if checked is None else checked.describe()
 
     # --- which steps are native ---
 
@@ -188,8 +185,8 @@ class NativeProgram(Execution):
 
     # --- memory ---
 
-    def _lifetimes(self, needed: set[int]) -> tuple[list[set[int]], dict[int, int], int]:
-        """Variables that end with each step; where in the arena all else is, and its size."""
+    def _lifetimes(self, needed: set[int]) -> tuple[list[set[int]], Arena]:
+        """Variables that end with each step; and the arena, where all else is."""
         layouts = self._layouts
         made: dict[int, int] = {}
         first: dict[int, int] = {}
@@ -206,15 +203,16 @@ class NativeProgram(Execution):
                     last[root] = time
                     made.setdefault(tensor.id, index)
                     made[tensor.id] = made[root] = index
-        outputs = {one.id for one in self.plan.graph.outputs}
-        given = {one.id for one in self.plan.graph.inputs if isinstance(one, TensorIr)}
+        kept = {one.id for one in (*self.plan.graph.outputs, *self.plan.graph.inputs)}
         for id, index in made.items():
-            if id in needed and id not in outputs | given:
+            if id in needed and id not in kept:
                 ends[index].add(id)
-        arena = [root for root in first if root not in needed]
-        spans = [(first[root], last[root], layouts.memory(root).nbytes, root) for root in arena]
-        offsets, size = packed(spans)
-        return ends, offsets, size
+        spans = [
+            (start, last[root], layouts.memory(root).nbytes, root)
+            for root, start in first.items()
+            if root not in needed
+        ]
+        return ends, packed(spans)
 
     # --- the function of Python ---
 
@@ -251,24 +249,5 @@ class NativeProgram(Execution):
             for tensor in step.outputs
             if layouts.root(tensor) not in {tensor.id, *self._offsets}
         ]
-        gone = sorted({f"t{id}" for id in ended} - names.keys())
+        gone = sorted([name for id in ended if (name := f"t{id}") not in names])
         return "; ".join([*statements, *([f"del {', '.join(gone)}"] if gone else [])])
-
-
-def packed(spans: list[tuple[int, int, int, int]]) -> tuple[dict[int, int], int]:
-    """Offsets of memory that is used from a time to a time: as low as what is in use permits."""
-    offsets: dict[int, int] = {}
-    active: list[tuple[int, int, int]] = []  # begin, end, last use
-    size = 0
-    for first, last, bytes, root in sorted(spans):
-        active = sorted([one for one in active if one[2] >= first])
-        count = -(-max(bytes, 1) // _ALIGNMENT) * _ALIGNMENT
-        offset = 0
-        for begin, end, _ in active:
-            if begin - offset >= count:
-                break
-            offset = max(offset, end)
-        active.append((offset, offset + count, last))
-        offsets[root] = offset
-        size = max(size, offset + count)
-    return offsets, size

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from burn.plugin_api import Check, HostNumber, Kernel, OperationIr, TensorIr, index_error
+from burn.plugin_api import Check, HostNumber, Kernel, OperationIr, TensorIr
 from burn_cpu.layouts import Layouts
 from burn_cpu.native import READABLE, WRITEABLE, Machine, Text
 from burn_cpu.products import Product
@@ -251,9 +251,7 @@ class Repair:
             check, array, start = self._checks[-1 - result]
             found = repaired[array].reshape(-1).view(np.uint8)[start:]
             found = found[: found.size // 8 * 8].view(np.int64)
-            error = index_error(int(found[found.nonzero()[0][0]]), check.length)
-            vars(error)["checked"] = check.operation
-            raise error
+            raise check.error(int(found[found.nonzero()[0][0]]))
         for index, is_written in enumerate(self._written):
             if is_written and repaired[index] is not arguments[index]:
                 np.copyto(arguments[index], repaired[index])

@@ -239,7 +239,9 @@ class Program:
     def _code(self, call: KernelCall) -> tuple[Code, Any]:
         """The text of a kernel, and the kernel."""
         number = self._backend.launcher.checked.number
-        checks = {one.output: (number(one.operation.describe()), one.length) for one in call.checks}
+        checks = {
+            one.output: (number(one.operation.called.describe()), one.length) for one in call.checks
+        }
         code = code_of(call.kernel, checks, _name(call))
         return code, self._backend.runtime.compile(code.text, code.entry)
 
@@ -295,15 +297,6 @@ class _Straight(Straight):
         if lanes is None:
             return function(*args, **named)
         return lanes.run(index, function, *args, **named)
-
-    def _call_line(self, operation: OperationIr, index: int, last: set[int]) -> str:
-        """A call, whose kernels report the number of the operation."""
-        line = super()._call_line(operation, index, last)
-        if Tag.CHECKS_INDICES in REGISTRY[operation.name].tags:
-            backend: Any = self.table.backend
-            function = self._names[f"f{index}"]
-            self._names[f"f{index}"] = backend.named(operation.describe(), function)
-        return line
 
     def _check(self, check: Check, found: Any) -> None:
         """The kernel has reported; the host reads it later."""

@@ -133,13 +133,16 @@ inline C combined(int op, C x, C y) {
     const long stop = first + parameters.chunk < n ? first + parameters.chunk : n;
 
 // Negative indices count from the end. For one that is out of range the result is -1, and the index
-// error is written for the host: number of the op, index, length of the axis.
+// error is written for the host: number of the op, index, length of the axis. That of an earlier
+// kernel stays, for what is computed after it may have indices from memory that was not written.
 inline long checked_index(ulong bits, int type, long length, GLOBAL long* error, long op) {
     const long index = type == UINT64 && bits >> 63 ? 0x7fffffffffffffffL : (long)bits;
     if (index >= 0 && index < length) return index;
     if (index < 0 && index >= -length) return index + length;
-    error[1] = index;
-    error[2] = length;
-    error[0] = op;
+    if (!error[0]) {
+        error[1] = index;
+        error[2] = length;
+        error[0] = op;
+    }
     return -1;
 }
