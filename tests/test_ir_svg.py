@@ -9,7 +9,10 @@ import numpy as np
 import pytest
 
 from burn import float32, int64
-from burn.ir import Constant, Draw, Drop, GraphIr, OperationIr, ScalarIr, TensorIr
+from burn.compiler import Target, planned
+from burn.compiler.explain import drawn, explained
+from burn.ir import Constant, Draw, Drop, GraphIr, HostNumber, OperationIr, ScalarIr, TensorIr
+from burn.ir.svg import PictureStep, draw
 from burn.tensor_data import TensorData
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -43,8 +46,9 @@ def random_graph(seed, length=60, *, nearby=20):
 class Picture:
     """What a document shows: its boxes by kind, and its lines."""
 
-    def __init__(self, graph):
-        self.root = ET.fromstring(graph.svg())  # noqa: S314 — made by the program under test
+    def __init__(self, graph, document=None):
+        text = graph.svg() if document is None else document
+        self.root = ET.fromstring(text)  # noqa: S314 — made by the program under test
         self.boxes = {}
         for group in self.root.iter(f"{SVG}g"):
             if "class" in group.attrib:
@@ -64,7 +68,12 @@ class Box:
         self.left, self.top = float(rect.get("x")), float(rect.get("y"))
         self.right = self.left + float(rect.get("width"))
         self.bottom = self.top + float(rect.get("height"))
-        self.title, self.meta = (text.text for text in group.findall(f"{SVG}text"))
+        self.title, self.meta, *_ = [*(text.text for text in group.findall(f"{SVG}text")), ""]
+        self.titles_inside = [
+            inner.find(f"{SVG}text").text
+            for inner in group.iter(f"{SVG}g")
+            if inner is not group and "class" in inner.attrib
+        ]
         self.tooltip = group.find(f"{SVG}title").text
 
 
@@ -172,6 +181,68 @@ def test_an_operation_with_one_operand_stands_just_above_its_first_use():
     assert [rows.index(tops[name]) for name in ("input 1", "sin", "cos", "add")] == [3, 4, 5, 6]
 
 
+FUSED = """
+    input %0: float32[64, 256]
+    input %1: float32[256, 256]
+    %2: float32[64, 256] = matmul(%0, %1)    # a.py:1
+    %3: float32[64, 256] = exp(%2)    # a.py:2
+    %4: float32[64, 256] = multiply(%3, 2.0)    # a.py:2
+    %5: float32[64] = sum(%4, axis=(1,), dtype=float32)    # a.py:3
+    %6: float32[256, 256] = permute(%1, axes=(1, 0))    # a.py:4
+    output %5
+    output %6
+"""
+
+
+def plan():
+    target = Target(frozenset([float32]), lambda operation: operation.name == "matmul")
+    return planned(GraphIr.from_text(FUSED), target)
+
+
+def test_a_kernel_is_a_frame_around_its_operations_with_the_number_of_the_text():
+    picture = Picture(None, drawn(plan()))
+    lines = explained(plan()).splitlines()
+    assert picture.titles("call") == ["0 matmul"]
+    assert picture.titles("kernel") == ["1 kernel: 64 rows x 256 columns"]
+    assert picture.titles("view") == ["2 permute"]
+    assert [line.split()[:2] for line in lines if line[:4].strip().isdigit()] == [
+        ["0", "call"],
+        ["1", "kernel"],
+        ["2", "call"],
+    ]
+    (frame,) = picture.boxes["kernel"]
+    assert frame.titles_inside == ["exp", "multiply", "sum"]
+    assert frame.meta == "%5: float32[64]"
+    assert picture.boxes["operation"][1].tooltip.startswith("a.py:2\nmultiply(%3, 2.0)")
+
+
+def test_a_frame_holds_its_boxes_and_lines_lead_to_it_and_away():
+    picture = Picture(None, drawn(plan()))
+    (frame,) = picture.boxes["kernel"]
+    (inner,) = picture.root.findall(f"{SVG}g/{SVG}svg")
+    left, top = float(inner.get("x")), float(inner.get("y"))
+    for box in picture.boxes["operation"]:
+        assert frame.left < left + box.left < left + box.right < frame.right
+        assert frame.top < top + box.top < top + box.bottom < frame.bottom
+    inside = set(inner.iter(f"{SVG}path"))
+    assert len(inside) == 2  # exp to multiply, multiply to sum
+    lines = [ends(path) for path in picture.arrows if path not in inside]
+    entering = [x for _, (x, y) in lines if y == frame.top and frame.left < x < frame.right]
+    leaving = [x for (x, y), _ in lines if y == frame.bottom and frame.left < x < frame.right]
+    assert len(entering) == 1  # from the product
+    assert len(leaving) == 1  # to the output
+
+
+def test_a_line_leads_from_a_scalar_to_the_kernel_that_computes_with_it():
+    x, rate, step, y = tensor(0, 8), ScalarIr(0, float), ScalarIr(1, int), tensor(1, 8)
+    operation = OperationIr("exp", (x,), {}, (y,))
+    numbers = (HostNumber.of(rate) / (1.0 - 0.9 ** HostNumber.of(step)), 1e-8)
+    kernel = PictureStep("kernel", "0 kernel: 8", (operation,), (x, *numbers), (y,))
+    graph = GraphIr((x, rate, step), (), (operation,), (y,))
+    picture = Picture(graph, draw(graph, [kernel]))
+    assert len(picture.arrows) == 3 + 1
+
+
 HOSTILE = ["<script>&\"'", "]]>", "\x00\x1b\ud800\uffff", "<!--", "&amp;", "é 漢 🔥"]
 
 
@@ -232,7 +303,7 @@ def test_text_has_enough_contrast_with_every_box(mode):
         assert changed.keys() == fills.keys()
         fills = changed
     backgrounds = [fill for name, fill in fills.items() if "rect" in name or name == ".page"]
-    assert len(backgrounds) == 5
+    assert len(backgrounds) == 7
     for text in (fills["text"], fills[".meta"]):
         for background in backgrounds:
             bright, dim = sorted(map(luminance, (text, background)), reverse=True)

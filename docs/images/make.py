@@ -24,14 +24,11 @@ import tempfile
 import termios
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from rich.console import Console
 from rich.terminal_theme import TerminalTheme
 from rich.text import Text
-
-if TYPE_CHECKING:
-    from burn.plugin_api import KernelCall
 
 FOLDER = Path(__file__).parent
 
@@ -127,42 +124,18 @@ def draw_tutorial(folder: Path) -> Path:
 def draw_programs(folder: Path) -> list[Path]:
     """The example of the page on compilation, before and after its operations become kernels."""
     import burn
-    from burn.plugin_api import GraphIr, KernelCall, OperationIr, Target, fuses, lowered, planned
 
     page = (FOLDER.parent / "users" / "compiling.md").read_text(encoding="utf-8")
     (typed,) = re.findall(r"^```pycon\n(>>> def block.*?)^```$", page, re.MULTILINE | re.DOTALL)
     example = "".join([one.source for one in doctest.DocTestParser().get_examples(typed)])
-    names = {"burn": burn, "F": burn.nn.functional}
+    names: dict[str, Any] = {"burn": burn, "F": burn.nn.functional}
     exec(compile(example, "train.py", "exec"), names)  # noqa: S102 — our own page
-    before: GraphIr = names["gradients"].graph  # type: ignore[attr-defined]  # a function of the page
-
-    def keeps(operation: OperationIr) -> bool:
-        return operation.name == "matmul"
-
-    target = Target(frozenset([burn.float32]), keeps)
-    table = burn.Device("cpu").ops
-    parts = lowered(before, lambda one: not keeps(one) and not fuses(one, target), table)
-    steps = [
-        OperationIr(_kernel_title(one), one.inputs, {}, one.outputs, one.source)
-        if isinstance(one, KernelCall)
-        else one
-        for one in planned(parts, target).steps
-    ]
-    after = GraphIr(before.inputs, (), tuple(steps), parts.outputs)
+    gradients = names["gradients"]
     paths = []
-    for name, graph in {"before": before, "after": after}.items():
+    for name, picture in {"before": gradients.graph.svg(), "after": gradients.svg()}.items():
         paths.append(folder / f"compiled-{name}.svg")
-        paths[-1].write_text(graph.svg(), encoding="utf-8")
+        paths[-1].write_text(picture, encoding="utf-8")
     return paths
-
-
-def _kernel_title(call: KernelCall) -> str:
-    """The operations that a kernel has parts of, in order."""
-    found = [re.search(r"\((\w+)\)$", one.source) for one in call.operations]
-    names = [
-        match[1] if match else one.name for match, one in zip(found, call.operations, strict=True)
-    ]
-    return f"kernel: {', '.join(dict.fromkeys(names))}"
 
 
 def main() -> None:

@@ -6,7 +6,9 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from burn.compiler.explain import drawn
 from burn.compiler.passes import simplified
+from burn.compiler.plan import Plan
 from burn.errors import BurnError
 from burn.ir import GraphIr, OperationIr
 from burn.ir.check import with_last_uses
@@ -102,6 +104,18 @@ class Executable:
             return str(explain())
         calls = [one.describe() for one in self.graph.operations if isinstance(one, OperationIr)]
         return "\n".join([f"{len(calls)} calls of ops of the device, one after the other", *calls])
+
+    def svg(self) -> str:
+        """A picture of what runs, where that is known as a plan; else of the program."""
+        plan = getattr(self._runner, "plan", None)
+        if isinstance(plan, Plan):
+            return drawn(plan)
+        return self.graph.svg()
+
+    @property
+    def is_calls_alone(self) -> bool:
+        """Whether it calls the ops of the device one after the other, and runs nothing else."""
+        return isinstance(self._runner, Execution) and not self.kernels
 
     @property
     def kernels(self) -> Mapping[str, str]:

@@ -1,18 +1,19 @@
-"""Text about a plan, for people: what each kernel computes, and why calls are calls."""
+"""A plan for people: as text, what each kernel computes and why calls are calls; as a picture."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from burn.compiler.fusion_rules import shape_of
 from burn.compiler.memory import arena
-from burn.compiler.plan import KernelCall, Plan, inputs_of
+from burn.compiler.plan import KernelCall, Plan, Step, inputs_of
 from burn.ir import OperationIr, TensorIr
+from burn.ir.svg import PictureStep, draw
 from burn.ops.shapes import size
 
-__all__ = ["explained"]
+__all__ = ["drawn", "explained"]
 
 _MOST_NAMES: Final = 12
 
@@ -47,11 +48,7 @@ def explained(plan: Plan) -> str:
                  exp    # a.py:1
                  sum    # a.py:2
     """
-    reasons = {
-        operation.outputs[0].id: plan.reasons[index]
-        for index, operation in enumerate(plan.graph.operations)
-        if index in plan.reasons and isinstance(operation, OperationIr)
-    }
+    reasons = _reasons(plan)
     lines = []
     calls = read = written = 0
     for number, step in enumerate(plan.steps):
@@ -77,15 +74,49 @@ def explained(plan: Plan) -> str:
 _VIEW: Final = "a view that a call or the caller reads"
 
 
+def drawn(plan: Plan) -> str:
+    """A picture of what a plan runs, with the numbers of the steps as in the text.
+
+    Parameters
+    ----------
+    plan : Plan
+        The plan.
+
+    Returns
+    -------
+    str
+        A document in SVG: each call is a box, and each kernel a frame around its operations.
+    """
+    reasons = _reasons(plan)
+    steps = [_picture_step(number, one, reasons) for number, one in enumerate(plan.steps)]
+    return draw(plan.graph, steps)
+
+
+def _picture_step(number: int, step: Step, reasons: Mapping[int, str]) -> PictureStep:
+    if isinstance(step, KernelCall):
+        title = f"{number} kernel: {_length(step)}"
+        read = (*step.inputs, *step.scalars)
+        return PictureStep("kernel", title, step.operations, read, step.outputs)
+    kind: Final = "call" if step.outputs[0].id in reasons else "view"
+    inputs = (*step.inputs, *step.attributes.values())
+    return PictureStep(kind, f"{number} {step.name}", (step,), inputs, step.outputs)
+
+
+def _reasons(plan: Plan) -> dict[int, str]:
+    """Why calls are calls, by their first outputs; views are not among them."""
+    return {
+        operation.outputs[0].id: plan.reasons[index]
+        for index, operation in enumerate(plan.graph.operations)
+        if index in plan.reasons and isinstance(operation, OperationIr)
+    }
+
+
 def _counted(count: int, what: str) -> str:
     return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def _kernel(number: int, step: KernelCall, read: int, written: int) -> list[str]:
     """The lines of a kernel."""
-    kernel = step.kernel
-    rows, columns = kernel.row_count, kernel.column_count
-    length = f"{rows} rows x {columns} columns" if kernel.rows < len(kernel.space) else f"{rows}"
     counts = Counter([(one.source, one.name) for one in step.operations])
     by_source: dict[str, list[str]] = {}
     for (source, name), count in counts.items():
@@ -94,12 +125,19 @@ def _kernel(number: int, step: KernelCall, read: int, written: int) -> list[str]
     moved = (
         f"reads {_shown(read)} of {_counted(len(step.inputs), 'tensor')}, writes {_shown(written)}"
     )
-    lines = [f"{number:4} kernel  {length}: {moved}"]
+    lines = [f"{number:4} kernel  {_length(step)}: {moved}"]
     for source, names in by_source.items():
         more = f", and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
         where = source and f"    # {source}"
         lines.append(f"             {', '.join(names[:_MOST_NAMES])}{more}{where}")
     return lines
+
+
+def _length(step: KernelCall) -> str:
+    """Rows and columns of a kernel."""
+    kernel = step.kernel
+    rows, columns = kernel.row_count, kernel.column_count
+    return f"{rows} rows x {columns} columns" if kernel.rows < len(kernel.space) else f"{rows}"
 
 
 def _bytes(tensors: Iterable[TensorIr]) -> int:

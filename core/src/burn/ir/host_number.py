@@ -54,6 +54,11 @@ class HostNumber:
             return self
         return ScalarIr(int(found[1] or found[2]), self.kind, int(found[3] or 0))
 
+    @property
+    def scalars(self) -> tuple[int, ...]:
+        """The numbers of the scalars in the expression."""
+        return tuple([int(one) for one in re.findall(r"\bs(\d+)", self.text)])
+
     def __repr__(self) -> str:
         return self.text
 

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Any, Final
+from typing import Any, Final, Literal, NamedTuple
 
 from burn.ir._layout import Layout
 from burn.ir.graph import GraphIr, OperationIr, ScalarIr, TensorIr
+from burn.ir.host_number import HostNumber
 
-__all__ = ["draw"]
+__all__ = ["PictureStep", "draw"]
 
-_HEIGHT: Final = 38.0
-_ROW: Final = 76.0
+_LINE: Final = 15.0
+_PADDING: Final = 8.0
+_GAP: Final = 38.0
+_GAP_INSIDE: Final = 18.0
 _MARGIN: Final = 16.0
 _TITLE_CHARACTER: Final = 7.3
 _META_CHARACTER: Final = 6.7
@@ -35,6 +38,8 @@ _STYLE: Final = """
 .burn-graph .input rect { fill: #e9f6ec; stroke: #4f9d69; }
 .burn-graph .constant rect { fill: #f4f1ea; stroke: #a08b5b; }
 .burn-graph .output rect { fill: #fdeef0; stroke: #c7606f; }
+.burn-graph .kernel > rect { fill: #f3eefc; stroke: #8b66c4; }
+.burn-graph .view rect { fill: #ffffff; stroke: #8c959f; }
 .burn-graph .reference rect { fill: none; stroke: #8c959f; stroke-dasharray: 4 3; }
 .burn-graph path { fill: none; stroke: #8c959f; stroke-width: 1.3; }
 .burn-graph marker path { fill: #8c959f; stroke: none; }
@@ -47,6 +52,8 @@ _STYLE: Final = """
 .burn-graph .input rect { fill: #12261a; stroke: #468f5f; }
 .burn-graph .constant rect { fill: #26221a; stroke: #94804f; }
 .burn-graph .output rect { fill: #2d161b; stroke: #b95a69; }
+.burn-graph .kernel > rect { fill: #1f1833; stroke: #7f5cb8; }
+.burn-graph .view rect { fill: #0d1117; stroke: #6e7781; }
 .burn-graph path { stroke: #6e7781; }
 .burn-graph marker path { fill: #6e7781; }
 }
@@ -59,6 +66,38 @@ _ARROW: Final = (
 )
 
 
+class PictureStep(NamedTuple):
+    """What runs as one, in the picture of a program that is made ready for a device.
+
+    Attributes
+    ----------
+    kind : str
+        ``call``, ``view``, or ``kernel``, which is a frame around its operations.
+    title : str
+        What stands above the operations.
+    operations : tuple of OperationIr
+        What it computes; one operation if it is no kernel.
+    inputs : tuple
+        The tensors and numbers that it reads.
+    outputs : tuple of TensorIr
+        The tensors that it makes.
+    """
+
+    kind: Literal["call", "view", "kernel"]
+    title: str
+    operations: tuple[OperationIr, ...]
+    inputs: tuple[Any, ...]
+    outputs: tuple[TensorIr, ...]
+
+
+class _Drawing(NamedTuple):
+    """Elements with the size of what they show."""
+
+    parts: list[str]
+    width: float
+    height: float
+
+
 @dataclass(slots=True)
 class _Box:
     """A box of the picture.
@@ -66,15 +105,17 @@ class _Box:
     Attributes
     ----------
     kind : str
-        ``operation``, ``input``, ``constant``, ``output`` or ``reference``.
+        ``operation``, ``input``, ``constant``, ``output``, ``reference``, or that of a step.
     title, meta : str
-        Its two lines of text.
+        Its lines of text; the second may be empty.
     tooltip : str
         What it shows on demand.
     row : int
         Its row.
     is_scalar : bool
         Whether it makes numbers, which many operations may use.
+    inside : _Drawing, optional
+        What stands in it below the text.
     """
 
     kind: str
@@ -83,10 +124,32 @@ class _Box:
     tooltip: str
     row: int = 0
     is_scalar: bool = False
+    inside: _Drawing | None = None
+
+    @property
+    def width(self) -> float:
+        """Its width, with room around the text."""
+        text = max(len(self.title) * _TITLE_CHARACTER, len(self.meta) * _META_CHARACTER) + 18.0
+        return text if self.inside is None else max(text, self.inside.width)
+
+    @property
+    def height(self) -> float:
+        """Its height."""
+        text = _PADDING + _LINE * (2 if self.meta else 1)
+        return text if self.inside is None else text + self.inside.height
 
 
 class _Picture:
     """The boxes of a graph and the edges between them.
+
+    Parameters
+    ----------
+    graph : GraphIr
+        The graph.
+    steps : sequence of PictureStep, optional
+        What runs as one. Left out, the boxes are the operations of the graph.
+    is_inside : bool, optional
+        Whether it is shown in a box of another picture: its own have one line of text.
 
     Attributes
     ----------
@@ -96,12 +159,38 @@ class _Picture:
         Pairs of boxes, the second in a later row.
     """
 
-    def __init__(self, graph: GraphIr) -> None:
+    def __init__(
+        self, graph: GraphIr, steps: Sequence[PictureStep] = (), *, is_inside: bool = False
+    ) -> None:
         self.boxes: list[_Box] = []
         self.edges: list[tuple[int, int]] = []
         self._makers: dict[tuple[type, int], int] = {}
         self._references: dict[tuple[int, int], int] = {}
         uses: list[tuple[int, list[int]]] = []
+        self._add_sources(graph)
+        sources = len(self.boxes)
+        for one in steps or graph.operations:
+            if isinstance(one, OperationIr):
+                used = self._used([*one.inputs, *one.attributes.values()])
+                meta = "" if is_inside else _outputs(one.outputs)
+                box = _Box("operation", one.name, meta, _described(one))
+                uses.append((self._add(box, one.outputs), used))
+            elif isinstance(one, PictureStep):
+                uses.append((self._add(_step_box(one), one.outputs), self._used(one.inputs)))
+        for number, tensor in enumerate(graph.outputs):
+            used = self._used([tensor])
+            box = _Box("output", f"output {number}", _named(tensor), _named(tensor))
+            uses.append((self._add(box, []), used))
+        self._choose_rows(sources, uses)
+        first = min([box.row for box in self.boxes], default=0)
+        for box in self.boxes:
+            box.row -= first
+        for box_number, used in uses:
+            for one_used in used:
+                self._connect(one_used, box_number)
+
+    def _add_sources(self, graph: GraphIr) -> None:
+        """Add what a run has before its operations."""
         for number, given in enumerate(graph.inputs):
             box = _Box("input", f"input {number}", _named(given), _named(given))
             box.is_scalar = isinstance(given, ScalarIr)
@@ -113,20 +202,6 @@ class _Picture:
             words = f"{graph.draw.words} words a run"
             box = _Box("input", "random numbers", words, words, is_scalar=True)
             self._add(box, [graph.draw.seed, graph.draw.offset])
-        sources = len(self.boxes)
-        for one in graph.operations:
-            if isinstance(one, OperationIr):
-                used = self._used([*one.inputs, *one.attributes.values()])
-                box = _Box("operation", one.name, _outputs(one), _described(one))
-                uses.append((self._add(box, one.outputs), used))
-        for number, tensor in enumerate(graph.outputs):
-            used = self._used([tensor])
-            box = _Box("output", f"output {number}", _named(tensor), _named(tensor))
-            uses.append((self._add(box, []), used))
-        self._choose_rows(sources, uses)
-        for box_number, used in uses:
-            for one_used in used:
-                self._connect(one_used, box_number)
 
     def _add(self, box: _Box, made: Any) -> int:
         """Add a box that makes tensors or scalars."""
@@ -141,9 +216,10 @@ class _Picture:
         found: dict[int, None] = {}
         for value in values:
             for one in value if value.__class__ is tuple else (value,):
-                maker = self._makers.get((type(one), getattr(one, "id", -1)))
-                if maker is not None:
-                    found[maker] = None
+                ids = [(type(one), getattr(one, "id", -1))]
+                if isinstance(one, HostNumber):
+                    ids = [(ScalarIr, id) for id in one.scalars]
+                found.update({self._makers[id]: None for id in ids if id in self._makers})
         return list(found)
 
     def _choose_rows(self, sources: int, uses: list[tuple[int, list[int]]]) -> None:
@@ -180,21 +256,23 @@ class _Picture:
         return found
 
 
-def draw(graph: GraphIr) -> str:
+def draw(graph: GraphIr, steps: Sequence[PictureStep] = ()) -> str:
     """A picture of a graph, as a document in SVG.
 
     Parameters
     ----------
     graph : GraphIr
         The graph.
+    steps : sequence of PictureStep, optional
+        What runs as one on a device, in order. Left out, each operation is on its own.
 
     Returns
     -------
     str
         The document.
     """
-    (main, width, height), *bodies = [_drawn(one, caption) for caption, one in _programs(graph, "")]
-    groups = main
+    groups, width, height = _drawn(_Picture(graph, steps), _GAP)
+    bodies = [_below(caption, one) for caption, one in _programs(graph, "")]
     for parts, own_width, own_height in bodies:
         groups += [f'<svg y="{height:.0f}">', *parts, "</svg>"]
         width, height = max(width, own_width), height + own_height
@@ -207,49 +285,52 @@ def draw(graph: GraphIr) -> str:
 
 
 def _programs(graph: GraphIr, caption: str) -> Iterator[tuple[str, GraphIr]]:
-    """A program and those that its operations run, each with what it is."""
-    yield caption, graph
+    """The programs that the operations of a program run, each with what it is."""
     for one in graph.operations:
         if isinstance(one, OperationIr):
             for name, value in one.attributes.items():
                 if isinstance(value, GraphIr):
                     owner = f"{one.name} %{one.outputs[0].id}"
                     within = f" of {caption}" if caption else ""
-                    yield from _programs(value, f"{name} of {owner}{within}")
+                    inner = f"{name} of {owner}{within}"
+                    yield inner, value
+                    yield from _programs(value, inner)
 
 
-def _drawn(graph: GraphIr, caption: str) -> tuple[list[str], float, float]:
-    """The elements of the picture of one program below a caption, and its width and height."""
-    picture = _Picture(graph)
+def _below(caption: str, graph: GraphIr) -> _Drawing:
+    """The picture of a program below a caption."""
+    parts, width, height = _drawn(_Picture(graph), _GAP)
+    text = f'<text class="caption" x="{_MARGIN:.0f}" y="{_MARGIN:.0f}">{_escaped(caption)}</text>'
+    parts = [text, f'<svg y="{_MARGIN:.0f}">', *parts, "</svg>"]
+    least = len(caption) * _TITLE_CHARACTER + 2.0 * _MARGIN
+    return _Drawing(parts, max(width, least), height + _MARGIN)
+
+
+def _drawn(picture: _Picture, gap: float) -> _Drawing:
+    """The elements of a picture whose rows are so far apart."""
     boxes = picture.boxes
-    widths = [
-        max(len(box.title) * _TITLE_CHARACTER, len(box.meta) * _META_CHARACTER) + 18.0
-        for box in boxes
-    ]
+    widths = [box.width for box in boxes]
     layout = Layout(widths, [box.row for box in boxes], picture.edges)
-    width = max(layout.width, len(caption) * _TITLE_CHARACTER) + 2.0 * _MARGIN
-    height = (max(layout.row, default=0)) * _ROW + _HEIGHT + 2.0 * _MARGIN
+    heights = [0.0] * (max(layout.row, default=-1) + 1)
+    for box in boxes:
+        heights[box.row] = max(heights[box.row], box.height)
+    tops = [_MARGIN]
+    for height in heights:
+        tops.append(tops[-1] + height + gap)
     parts = [
-        *_lines(layout, boxes, widths),
+        *_lines(layout, boxes, widths, tops, gap),
         *[
-            _shown(box, _MARGIN + x, _top(box.row), box_width)
+            _shown(box, _MARGIN + x, tops[box.row], box_width)
             for box, x, box_width in zip(boxes, layout.x, widths, strict=False)
         ],
     ]
-    if caption:
-        text = (
-            f'<text class="caption" x="{_MARGIN:.0f}" y="{_MARGIN:.0f}">{_escaped(caption)}</text>'
-        )
-        parts = [text, f'<svg y="{_MARGIN:.0f}">', *parts, "</svg>"]
-        height += _MARGIN
-    return parts, width, height
+    height = tops[-1] + _MARGIN - gap if heights else 2.0 * _MARGIN
+    return _Drawing(parts, layout.width + 2.0 * _MARGIN, height)
 
 
-def _top(row: int) -> float:
-    return _MARGIN + row * _ROW
-
-
-def _lines(layout: Layout, boxes: list[_Box], widths: list[float]) -> Iterator[str]:
+def _lines(
+    layout: Layout, boxes: list[_Box], widths: list[float], tops: list[float], gap: float
+) -> Iterator[str]:
     """The lines that begin at each box, as a group with the tooltip of the box."""
     starts = _ports(layout, widths, layout.segments)
     into: list[list[int]] = [[] for _ in layout.row]
@@ -259,14 +340,17 @@ def _lines(layout: Layout, boxes: list[_Box], widths: list[float]) -> Iterator[s
     ends = _ports(layout, widths, into)
     paths: list[list[str]] = [[] for _ in boxes]
     for number, below in enumerate(layout.segments):
-        top = _top(layout.row[number]) + _HEIGHT
-        bottom = top + _ROW - _HEIGHT
-        middle = (top + bottom) / 2.0
+        row = layout.row[number]
+        bottom = tops[row + 1]
+        top, middle = bottom - gap, bottom - gap / 2.0
+        start = tops[row] + boxes[number].height if number < len(boxes) else top
         for one in below:
             x1, x2 = _MARGIN + starts[number, one], _MARGIN + ends[one, number]
-            path = f"M{x1:.1f} {top:.0f}C{x1:.1f} {middle:.0f} {x2:.1f} {middle:.0f} {x2:.1f} "
+            path = f"M{x1:.1f} {start:.0f}" + (f"V{top:.0f}" if start < top else "")
+            path += f"C{x1:.1f} {middle:.0f} {x2:.1f} {middle:.0f} {x2:.1f} {bottom:.0f}"
             is_box = one < len(boxes)
-            path += f"{bottom:.0f}" if is_box else f"{bottom:.0f}v{_HEIGHT:.0f}"
+            if not is_box:
+                path += f"v{tops[row + 2] - gap - bottom:.0f}"
             arrow = ' marker-end="url(#burn-graph-arrow)"' if is_box else ""
             paths[layout.source[number]].append(f'<path d="{path}"{arrow}/>')
     for box, drawn in zip(boxes, paths, strict=True):
@@ -289,27 +373,34 @@ def _ports(
 
 
 def _shown(box: _Box, x: float, top: float, width: float) -> str:
-    corner = 4 if box.kind == "operation" else _HEIGHT / 2
-    return (
+    is_round = box.kind in {"input", "constant", "output", "reference"}
+    corner = box.height / 2.0 if is_round else 4.0
+    text = (
         f'<g class="{box.kind}"><title>{_escaped(box.tooltip)}</title>'
         f'<rect x="{x - width / 2.0:.1f}" y="{top:.0f}" width="{width:.1f}" '
-        f'height="{_HEIGHT:.0f}" rx="{corner:.0f}"/>'
+        f'height="{box.height:.0f}" rx="{corner:.0f}"/>'
         f'<text x="{x:.1f}" y="{top + 16.0:.0f}">{_escaped(box.title)}</text>'
-        f'<text class="meta" x="{x:.1f}" y="{top + 31.0:.0f}">{_escaped(box.meta)}</text></g>'
     )
+    if box.meta:
+        text += f'<text class="meta" x="{x:.1f}" y="{top + 31.0:.0f}">{_escaped(box.meta)}</text>'
+    if box.inside is not None:
+        parts, own_width, own_height = box.inside
+        left, below = x - own_width / 2.0, top + box.height - own_height
+        text += f'<svg x="{left:.1f}" y="{below:.0f}">{"".join(parts)}</svg>'
+    return f"{text}</g>"
 
 
 def _named(one: TensorIr | ScalarIr) -> str:
     return f"%{one.id}: {one}" if isinstance(one, TensorIr) else f"${one.id}: {one.kind.__name__}"
 
 
-def _outputs(operation: OperationIr) -> str:
-    """The outputs of an operation in a few characters; several equal ones with their number."""
+def _outputs(outputs: Sequence[TensorIr]) -> str:
+    """Outputs of an operation in a few characters; several equal ones with their number."""
     counts: dict[str, int] = {}
-    for output in operation.outputs:
+    for output in outputs:
         counts[str(output)] = counts.get(str(output), 0) + 1
     parts = [name if count == 1 else f"{count}x {name}" for name, count in counts.items()]
-    return _cropped(f"%{operation.outputs[0].id}: {', '.join(parts)}", _MAX_CHARACTERS)
+    return _cropped(f"%{outputs[0].id}: {', '.join(parts)}", _MAX_CHARACTERS)
 
 
 def _described(operation: OperationIr) -> str:
@@ -321,6 +412,23 @@ def _described(operation: OperationIr) -> str:
     lines = [operation.source, f"{operation.name}({', '.join(values)})"]
     lines += map(_named, operation.outputs)
     return _cropped("\n".join(filter(None, lines)), _MAX_TOOLTIP)
+
+
+def _step_box(step: PictureStep) -> _Box:
+    """The box of a step; that of a kernel is a frame."""
+    box = _Box(step.kind, step.title, _outputs(step.outputs), _step_described(step))
+    if step.kind == "kernel":
+        program = _Picture(GraphIr((), (), step.operations, ()), is_inside=True)
+        box.inside = _drawn(program, _GAP_INSIDE)
+    return box
+
+
+def _step_described(step: PictureStep) -> str:
+    """The call, or what a kernel reads and makes."""
+    if step.kind != "kernel":
+        return _described(step.operations[0])
+    lines = [f"{step.title}, of {', '.join(map(_operand, step.inputs))}"]
+    return _cropped("\n".join([*lines, *map(_named, step.outputs)]), _MAX_TOOLTIP)
 
 
 def _operand(value: Any) -> str:

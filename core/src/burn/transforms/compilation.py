@@ -365,8 +365,13 @@ class Compiled:
         return self.graph.cost()
 
     def svg(self) -> str:
-        """A picture of the program; see `burn.ir.GraphIr.svg`."""
-        return self.graph.svg()
+        """A picture of what runs, as a document in SVG: each kernel is a frame with its operations.
+
+        The numbers are those of `explain`. The pointer over a box or a line shows the line of the
+        user's program, and the call.
+        """
+        entry = self._latest("svg")
+        return entry.graph.svg() if entry.executable is None else entry.executable.svg()
 
     def _latest(self, name: str) -> Entry:
         entries = self._entries
