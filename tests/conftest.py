@@ -34,6 +34,12 @@ def everything(request: pytest.FixtureRequest) -> bool:
 
 
 @pytest.fixture(scope="session")
+def many(everything: bool) -> int:
+    """How often a test does what is to leave nothing behind."""
+    return 10_000 if everything else 1500
+
+
+@pytest.fixture(scope="session")
 def run_python() -> Run:
     """Run the interpreter in an environment that says nothing of burn, colours or widths."""
 

@@ -254,7 +254,7 @@ def test_other_tensors_of_an_op_do_not_get_a_hook():
     assert second.primitive.node is not first.primitive.node
 
 
-def test_ten_thousand_steps_with_hooks_leave_nothing():
+def test_many_steps_with_hooks_leave_nothing(many):
     x = leaf([1.0, 2.0])
     x.register_hook(lambda gradient: gradient)
 
@@ -274,7 +274,7 @@ def test_ten_thousand_steps_with_hooks_leave_nothing():
     gc.disable()
     try:
         before, objects = nodes(), len(gc.get_objects())
-        steps(10_000)
+        steps(many)
         assert nodes() == before
         assert len(gc.get_objects()) < objects + 100
         assert gc.collect() == 0
