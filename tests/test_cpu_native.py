@@ -18,9 +18,9 @@ from burn.dtype import DType, bfloat16, bool_, float16, float32, float64, int64
 from burn.kernels import Apply, Index, Kernel, Literal, Load, Reduce, Scalar, Store
 from burn.kernels.functions import FUNCTIONS
 from burn.nn import functional as F
+from burn.plugin_api import packed
 from burn_cpu import compilation, products
 from burn_cpu.native import machine
-from burn_cpu.program import packed
 from kernel_reference import run_kernel
 
 CPU = burn.Device("cpu")
@@ -224,7 +224,8 @@ def test_quotients_of_rows_hold_for_divisors_of_any_size(exponent):
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 5), st.integers(0, 500)), max_size=30))
 def test_memory_that_is_used_at_a_time_does_not_overlap(spans):
     spans = [(first, first + more, size, n) for n, (first, more, size) in enumerate(spans)]
-    offsets, total = packed(spans)
+    block = packed(spans)
+    offsets, total = block.offsets, block.size
     for first, last, size, one in spans:
         assert offsets[one] % 64 == 0
         assert offsets[one] + size <= total
@@ -354,13 +355,14 @@ PARALLEL = """
         return burn.sum(burn.exp(x * 0.1), axis=0), x @ x + 1.0, burn.tanh(x)
 
     g = burn.compile(f)
+    expected = [one.numpy() for one in f(x)]
 
     def check(count):
         for _ in range(count):
-            for one, other in zip(g(x), f(x)):
-                np.testing.assert_allclose(one.numpy(), other.numpy(), 1e-4, 1e-3)
+            for one, other in zip(g(x), expected):
+                np.testing.assert_allclose(one.numpy(), other, 1e-4, 1e-3)
 
-    check(20)
+    check(5)
     assert machine().workers._count == 1
 """
 
@@ -373,7 +375,7 @@ def run_parallel(code):
 
 def test_programs_of_several_threads_share_the_workers():
     run_parallel("""
-        threads = [threading.Thread(target=check, args=(20,)) for _ in range(3)]
+        threads = [threading.Thread(target=check, args=(5,)) for _ in range(3)]
         [one.start() for one in threads]
         [one.join() for one in threads]
     """)
@@ -384,9 +386,9 @@ def test_a_forked_process_has_workers_of_its_own():
     run_parallel("""
         child = os.fork()
         if not child:
-            check(10)
+            check(5)
             os._exit(0 if machine().workers._count == 1 else 1)
-        check(10)
+        check(5)
         assert os.waitpid(child, 0)[1] == 0
     """)
 

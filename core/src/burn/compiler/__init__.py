@@ -10,6 +10,7 @@ _MODULES: Final = {
     "executable": ("Executable", "compiled"),
     "explain": ("explained",),
     "fusion": ("fuses", "planned"),
+    "memory": ("Arena", "packed"),
     "passes": ("lowered", "simplified"),
     "plan": ("Check", "KernelCall", "Plan", "Target"),
     "replay": ("Replay",),
@@ -18,6 +19,7 @@ _MODULES: Final = {
 """Where names stand. A module is imported when one of its names is used."""
 
 __all__ = [
+    "Arena",
     "Check",
     "DiskCache",
     "Executable",
@@ -30,6 +32,7 @@ __all__ = [
     "explained",
     "fuses",
     "lowered",
+    "packed",
     "planned",
     "simplified",
 ]
@@ -39,6 +42,7 @@ if TYPE_CHECKING:
     from burn.compiler.executable import Executable as Executable, compiled as compiled
     from burn.compiler.explain import explained as explained
     from burn.compiler.fusion import fuses as fuses, planned as planned
+    from burn.compiler.memory import Arena as Arena, packed as packed
     from burn.compiler.passes import lowered as lowered, simplified as simplified
     from burn.compiler.plan import (
         Check as Check,

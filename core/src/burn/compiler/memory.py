@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import bisect
-from collections.abc import Callable, Mapping, Sequence
+import heapq
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from burn.compiler.plan import KernelCall, Plan, Step, inputs_of
+from burn.dtype import DType
 from burn.ir import GraphIr, OperationIr, TensorIr, tensors_among
 from burn.kernels.kernel import Kernel, Load
 from burn.ops import REGISTRY, Tag
 from burn.ops.shapes import size
 
-__all__ = ["Arena", "arena", "in_place"]
+__all__ = ["Arena", "arena", "in_place", "packed"]
 
 _ALIGNMENT: Final = 64
 """Bytes that each tensor begins at a multiple of: a line of a cache, and a vector of any CPU."""
@@ -74,16 +76,20 @@ class _Sharing:
 
 
 def _may_share(operation: OperationIr) -> list[tuple[int, int]]:
-    """Operands and outputs of a call that may have memory in common."""
+    """Pairs that connect operands and outputs of a call that may have memory in common."""
     tags = REGISTRY[operation.name].tags
     if Tag.COMPUTE_BOUND in tags and Tag.REDUCTION not in tags:
         return []
-    return [
-        (given.id, made.id)
-        for given in tensors_among(operation.inputs)
-        for made in operation.outputs
-        if given.dtype is made.dtype
+    first_made: dict[DType, int] = {}
+    for made in operation.outputs:
+        first_made.setdefault(made.dtype, made.id)
+    given = [one for one in tensors_among(operation.inputs) if one.dtype in first_made]
+    first_given = {one.dtype: one.id for one in reversed(given)}
+    pairs = [(one.id, first_made[one.dtype]) for one in given]
+    pairs += [
+        (first_given[one.dtype], one.id) for one in operation.outputs if one.dtype in first_given
     ]
+    return pairs
 
 
 def in_place(
@@ -124,12 +130,11 @@ def in_place(
         over: list[int | None] = []
         for number, output in enumerate(step.outputs):
             wanted = donated.get(output.id, set()) if output.id in outputs else free
-            if index <= last_raising:
-                wanted = wanted & of_kernels
             fitting = [
                 one
                 for one, given in enumerate(step.inputs)
                 if given.id in wanted
+                and (index > last_raising or given.id in of_kernels)
                 and given.shape == output.shape
                 and one not in over
                 and sharing.last[sharing.root(given.id)] == index
@@ -183,10 +188,7 @@ def _stored(kernel: Kernel, output: int) -> int:
 
 
 def arena(plan: Plan, owns: Callable[[OperationIr], bool] = lambda _: False) -> Arena:
-    """Where in one block of memory the intermediate tensors of a plan are.
-
-    Tensors that are needed at the same time do not overlap. Each tensor takes the smallest free
-    part that it fits in.
+    """Where in one block of memory the intermediate tensors of a plan are; see `packed`.
 
     Parameters
     ----------
@@ -200,25 +202,45 @@ def arena(plan: Plan, owns: Callable[[OperationIr], bool] = lambda _: False) -> 
     sharing = _Sharing(plan.graph, plan.steps)
     inputs = {one.id for one in plan.graph.inputs} | {one.tensor.id for one in plan.graph.constants}
     kept = {sharing.root(id) for id in inputs}
-    ends: list[list[int]] = [[] for _ in range(len(plan.steps) + 1)]
-    for root, index in sharing.last.items():
-        ends[index].append(root)
-    free = _Free()
-    taken: dict[int, tuple[int, int]] = {}
-    offsets: dict[int, int] = {}
+    spans: dict[int, tuple[int, int, int, int]] = {}
+    roots: dict[int, int] = {}
     for index, step in enumerate(plan.steps):
-        if isinstance(step, KernelCall) or owns(step):
-            for tensor in step.outputs:
-                root = sharing.root(tensor.id)
-                if root in kept or sharing.last[root] == len(plan.steps):
-                    continue
-                if root not in taken:
-                    bytes = size(tensor.shape) * tensor.dtype.itemsize  # type: ignore[arg-type]  # lengths are known
-                    taken[root] = free.take(-(-bytes // _ALIGNMENT) * _ALIGNMENT)
-                offsets[tensor.id] = taken[root][0]
-        for root in ends[index]:
-            if root in taken:
-                free.give(*taken[root])
+        for tensor in step.outputs if isinstance(step, KernelCall) or owns(step) else ():
+            root = sharing.root(tensor.id)
+            last = sharing.last[root]
+            if root not in kept and last < len(plan.steps):
+                bytes = size(tensor.shape) * tensor.dtype.itemsize  # type: ignore[arg-type]  # lengths are known
+                spans.setdefault(root, (index, last, bytes, root))
+                roots[tensor.id] = root
+    block = packed(spans.values())
+    return Arena({id: block.offsets[root] for id, root in roots.items()}, block.size)
+
+
+def packed(spans: Iterable[tuple[int, int, int, int]]) -> Arena:
+    """Where in one block tensors are that are in use from a time to a time.
+
+    Those in use at the same time do not overlap. Each one takes the smallest free part that it fits
+    in.
+
+    Parameters
+    ----------
+    spans : iterable of (int, int, int, int)
+        For each tensor the times of its first and of its last use, its bytes, and its id.
+
+    Examples
+    --------
+    >>> packed([(0, 1, 100, 7), (1, 2, 64, 8), (2, 3, 80, 9)])
+    Arena(offsets={7: 0, 8: 128, 9: 0}, size=192)
+    """
+    free = _Free()
+    offsets: dict[int, int] = {}
+    used: list[tuple[int, int, int]] = []  # last use, begin, length: a heap
+    for first, last, bytes, id in sorted(spans):
+        while used and used[0][0] < first:
+            free.give(*heapq.heappop(used)[1:])
+        start, length = free.take(-(-max(bytes, 1) // _ALIGNMENT) * _ALIGNMENT)
+        offsets[id] = start
+        heapq.heappush(used, (last, start, length))
     return Arena(offsets, free.size)
 
 
@@ -254,8 +276,6 @@ class _Free:
 
     def give(self, start: int, length: int) -> None:
         """Make a part free."""
-        if not length:
-            return
         if start in self._stops:
             before = self._stops[start]
             self._remove(before, start - before)

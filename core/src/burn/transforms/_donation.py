@@ -70,6 +70,8 @@ def with_donations(recorded: Recorded, given_up: Collection[Given]) -> GraphIr:
         if ids[one.id] == 1 and one.id not in inputs and one.id not in early
     ]
 
+    is_free = set(free)
+
     def may_be_written(index: int) -> bool:
         one = graph.inputs[index]
         return not isinstance(one, ScalarIr) and index not in kept and one.id not in ids
@@ -77,26 +79,22 @@ def with_donations(recorded: Recorded, given_up: Collection[Given]) -> GraphIr:
     pairs: list[tuple[int, int | None]] = [
         (input, output)
         for input, output in recorded.rebound
-        if output in free
+        if output in is_free
         and may_be_written(input)
         and graph.inputs[input][1:3] == graph.outputs[output][1:3]  # type: ignore[index]  # a tensor
     ]
     taken = {output for _, output in pairs}
     chosen = {input for input, _ in pairs}
+    results: dict[Any, list[int]] = {}  # by shape and dtype, the first one at the end
+    for index in reversed(free):
+        if index not in taken and index < recorded.result_count:
+            results.setdefault(graph.outputs[index][1:3], []).append(index)
+    donated = {id(one) for one in given_up}
     for input, one in enumerate(recorded.given):
-        if one not in given_up or input in chosen or not may_be_written(input):
+        if id(one) not in donated or input in chosen or not may_be_written(input):
             continue
-        fitting = (
-            index
-            for index in free
-            if index not in taken
-            and index < recorded.result_count
-            and graph.inputs[input][1:3] == graph.outputs[index][1:3]  # type: ignore[index]  # likewise
-        )
-        output = next(fitting, None)
-        if output is not None:
-            taken.add(output)
-        pairs.append((input, output))
+        fitting = results.get(graph.inputs[input][1:3])  # type: ignore[misc]  # likewise
+        pairs.append((input, fitting.pop() if fitting else None))
     return replace(graph, donated=tuple([Donation(*one) for one in pairs]))
 
 

@@ -55,11 +55,11 @@ class NativeProgram(Execution):
         steps = self._classified()
         needed = self._needed(steps)
         self._program = self._joined(steps, needed)
-        self._ends, offsets, size = self._lifetimes(needed)
-        memory = np.empty(size + _ALIGNMENT, np.uint8)
+        self._ends, arena = self._lifetimes(needed)
+        memory = np.empty(arena.size + _ALIGNMENT, np.uint8)
         start = -memory.__array_interface__["data"][0] % _ALIGNMENT
-        self._arena = memory[start : start + size]
-        self._offsets = offsets
+        self._arena = memory[start : start + arena.size]
+        self._offsets = arena.offsets
         kernels = [
             step.code
             for segment in self._program
@@ -244,10 +244,10 @@ class NativeProgram(Execution):
         arguments = ", ".join([*[f"t{id}" for id in code.arrays], "arena", *numbers])
         statements.append(f"e = k{index}({arguments}); e and r{index}(e, {arguments})")
         statements += [
-            f"t{tensor.id} = t{layouts.root(tensor)}"
+            f"t{tensor.id} = t{root}"
             for step in segment.steps
             for tensor in step.outputs
-            if layouts.root(tensor) not in {tensor.id, *self._offsets}
+            if (root := layouts.root(tensor)) != tensor.id and root not in self._offsets
         ]
         gone = sorted([name for id in ended if (name := f"t{id}") not in names])
         return "; ".join([*statements, *([f"del {', '.join(gone)}"] if gone else [])])

@@ -130,7 +130,7 @@ class Code:
         self._offsets = offsets
         self._machine = machine
         self._functions = functions
-        self._numbers = segment.numbers
+        self._numbers = {one: slot for slot, one in enumerate(segment.numbers)}
         self.arrays: dict[int, bool] = {}
         self.fresh: list[int] = []
         for step in segment.steps:
@@ -212,7 +212,7 @@ class Code:
             table += self._address(tensor, self._layouts.offset(tensor))
         for number, kind in zip(step.scalars, kernel.scalars, strict=True):
             if isinstance(number, HostNumber):
-                table += [self._arena + 1 + self._numbers.index((number, kind is float)), 0]
+                table += [self._arena + 1 + self._numbers[number, kind is float], 0]
             else:
                 table += [self._zero, _bits(number) if kind is float else int(number)]
         return table
