@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import tomllib
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,8 @@ import burn
 from burn.backend import Backend
 from burn.cli import main
 from burn.errors import ArgumentError
-from burn.ops import REGISTRY
+from burn.ir.execution import Execution
+from burn.ops import REGISTRY, resolve
 from burn.plugins import BackendSpec, DeviceInfo, registered
 from burn.testing import (
     SUITES,
@@ -314,6 +316,74 @@ def test_minimal_tries_the_required_ops_alone():
     assert report.conforms
     assert report.rows[0].origin == "derived"
     assert {result.check.suite for result in report.results} == {"values", "batching", "memory"}
+
+
+class Interpreting(CpuBackend):
+    """Compiles no program."""
+
+    def name(self, device):
+        return "interpreting"
+
+    def compile(self, graph, device):
+        return None
+
+
+class Inexact(Interpreting):
+    """Calls of programs give other bits, as near as any kernel."""
+
+    def name(self, device):
+        return "inexact"
+
+    def compile(self, graph, device):
+        return Execution(graph, resolve(Nudged(), device))
+
+
+class Nudged(CpuBackend):
+    def matmul(self, a, b):
+        found = np.asarray(super().matmul(a, b))
+        return np.nextafter(found, found.dtype.type(np.inf)) if found.dtype.kind == "f" else found
+
+
+def test_a_report_of_compiled_ops_says_how_many_ran_generated_kernels():
+    options = {"ops": ["exp", "matmul", "argwhere"], "dtypes": ["float32"], "compiles": True}
+    options |= {"quick": True, "suites": ["values"]}
+    with backend(Interpreting):
+        found = run("interpreting", **options)
+    assert found.conforms, found.failures[:1]
+    assert found.title.endswith(", compiled, quick")
+    by_op = Counter((result.check.op, result.way) for result in found.results)
+    count = sum(by_op.values())
+    eager = by_op["argwhere", ""]
+    assert 0 < eager < count
+    assert found.ways == {
+        "generated kernels": 0,
+        "no generated kernel": count - eager,
+        "no program": eager,
+    }
+    assert found.as_json()["ways"] == found.ways
+    native = run("cpu", **options | {"ops": ["exp"]})
+    assert native.conforms
+    count = len(native.results) - 1  # one sample has no elements
+    assert native.ways == {"generated kernels": count, "no generated kernel": 1, "no program": 0}
+    assert f"{count} generated kernels" in render([native])
+    assert run("cpu", ops=["exp"], quick=True, suites=["values"]).ways == {}
+
+
+def test_a_program_that_calls_ops_alone_gives_their_bits():
+    options = {"ops": ["matmul"], "dtypes": ["float32"], "quick": True, "suites": ["values"]}
+    with backend(Inexact):
+        assert run("inexact", **options).conforms
+        found = run("inexact", compiles=True, **options)
+    assert not found.conforms
+    assert "of its program, which calls ops alone, is" in found.failures[0].message
+
+
+def test_a_function_that_is_not_compiled_fails(monkeypatch):
+    options = {"ops": ["softmax"], "suites": ["compiled"], "quick": True, "compiles": True}
+    assert run("cpu", **options).conforms
+    monkeypatch.setenv("BURN_COMPILE", "0")
+    (failure,) = run("cpu", **options).failures
+    assert "ran as it is written 3 times, not once" in failure.message
 
 
 def test_the_statistic_of_kolmogorov_and_smirnov_is_that_of_scipy():

@@ -301,7 +301,8 @@ def _print_slowest(console: Console, results: Sequence[Result]) -> None:
 def _verdict(report: Report) -> str:
     counts = ", ".join([f"{count} {name}" for name, count in report.counts.items() if count])
     verdict = "conforms" if report.conforms else "does not conform"
-    return f"{report.title} {verdict}: {counts or 'no checks'}, in {report.seconds:.1f} s"
+    ways = f"; {report.ways_text}" if report.ways else ""
+    return f"{report.title} {verdict}: {counts or 'no checks'}, in {report.seconds:.1f} s{ways}"
 
 
 def _as_json(reports: Sequence[Report]) -> dict[str, Any]:

@@ -139,6 +139,9 @@ class Result:
         The largest error as a fraction of what is allowed.
     seconds : float
         How long it took.
+    way : str
+        How the calls of its op ran, if ops are compiled: a value of `Way`, `Way.CALLS` where
+        some ran so; "" without a program of the op.
     """
 
     check: Check
@@ -147,6 +150,7 @@ class Result:
     script: str
     worst: float | None
     seconds: float
+    way: str = ""
 
     def __str__(self) -> str:
         text = f"{self.check.name}: {self.status.value}"

@@ -2,33 +2,55 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from burn.compiler import Executable, compiled
 from burn.ir import GraphIr, OperationIr, ScalarIr, Status, TensorIr, infer
 from burn.ops import Op, OpTable, Tag, resolve
+from burn.testing._bits import differing_bits
+from burn.testing._check import Failure
 
 if TYPE_CHECKING:
     from burn.aliases import Primitive
     from burn.device_id import DeviceId
 
-__all__ = ["Compiled"]
+__all__ = ["Compiled", "Way"]
 
 _RUNS: Final = 3
 """Runs of each call: a device may record the second one, and replay it from the third on."""
+
+_KEPT: Final = 8
+"""Programs of each op that are kept: the checks of a sample are one after the other."""
+
+
+class Way(enum.Enum):
+    """How a call of an op ran."""
+
+    KERNELS = "generated kernels"
+    """As a program with generated kernels."""
+    CALLS = "no generated kernel"
+    """As a program of calls of ops, or as what else `Backend.compile` made of it."""
 
 
 class Compiled:
     """A backend that compiles each call of an op before it runs it.
 
     The graph is that of the one operation, which passes decompose and fuse as they do in larger
-    programs. So all that the kit says of ops and of their gradients it says of compiled ones.
+    programs. So all that the kit says of ops and of their gradients it says of compiled ones. A
+    program that calls ops alone must give their bits.
 
     Parameters
     ----------
     backend : Backend
         The backend to compile for.
+
+    Attributes
+    ----------
+    ways : dict of str to set of Way
+        How the calls of each op ran.
 
     Examples
     --------
@@ -44,6 +66,7 @@ class Compiled:
 
     def __init__(self, backend: Any) -> None:
         self._backend = backend
+        self.ways: dict[str, set[Way]] = {}
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._backend, name)
@@ -56,9 +79,14 @@ class Compiled:
         """The backend that is compiled for."""
         return self._backend
 
+    def count(self, definition: Op, has_kernels: bool) -> None:
+        """Note how a call of an op ran."""
+        ways = self.ways.setdefault(definition.name, set())
+        ways.add(Way.KERNELS if has_kernels else Way.CALLS)
+
     def for_device(self, device: DeviceId) -> _CompilingTable:
         """The ops of one device, each of which is compiled."""
-        return _CompilingTable(resolve(self._backend, device))
+        return _CompilingTable(resolve(self._backend, device), self)
 
 
 class _CompilingTable(OpTable):
@@ -66,15 +94,15 @@ class _CompilingTable(OpTable):
 
     is_observed = False
 
-    def __init__(self, table: OpTable) -> None:
+    def __init__(self, table: OpTable, whole: Compiled) -> None:
         self.table = table
+        self._whole = whole
         self.backend = table.backend
         self.device = table.device
         self.dtypes = table.dtypes
 
     def _resolve(self, definition: Op) -> Callable[..., Any]:
-        if Tag.DATA_DEPENDENT in definition.tags:  # no program has it
-            return getattr(self.table, definition.name)  # type: ignore[no-any-return]  # an op
+        eager = getattr(self.table, definition.name)
         known: dict[Any, Executable] = {}
 
         def call(*operands: Any, **attributes: Any) -> Any:
@@ -84,11 +112,32 @@ class _CompilingTable(OpTable):
             key = repr((inner, signature))
             found = known.get(key)
             if found is None:
+                if len(known) == _KEPT:
+                    del known[next(iter(known))]
                 found = known[key] = self._compiled(definition, inner, signature, numbers)
             runs = [found.run([*inputs, *numbers.values()]) for _ in range(_RUNS)]
-            return runs[-1] if definition.returns_tuple else runs[-1][0]
+            result = runs[-1] if definition.returns_tuple else runs[-1][0]
+            self._whole.count(definition, bool(found.kernels))
+            if found.is_calls_alone:
+                self._check_bits(definition, result, partial(eager, *operands, **attributes))
+            return result
 
-        return call
+        return eager if Tag.DATA_DEPENDENT in definition.tags else call  # no program has it
+
+    def _check_bits(self, definition: Op, result: Any, eager: Callable[[], Any]) -> None:
+        """See that a program has the bits of an eager call of the same kernels."""
+
+        def read(result: Any) -> list[Any]:
+            outputs = result if definition.returns_tuple else [result]
+            return [self.backend.to_data(one).array for one in outputs]
+
+        found, expected = read(result), read(eager())
+        index = differing_bits(found, expected, lambda: read(eager()))
+        if index is not None:
+            raise Failure(
+                f"{definition.name}: output {index} of its program, which calls ops alone, is "
+                f"{found[index]}, and {expected[index]} without a program"
+            )
 
     def _input(self, operand: Any, inputs: list[Primitive]) -> Any:
         """An operand as an operation has it; the primitives go to the inputs."""

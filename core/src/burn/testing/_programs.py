@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, Final, NoReturn
+from typing import Any, NoReturn
 
 from burn.devices import Device
 from burn.dtype import DType
@@ -12,6 +12,7 @@ from burn.errors import TraceError
 from burn.functions.common import dispatch
 from burn.ir import Program, RuntimeNumber, trace
 from burn.ops import Tag
+from burn.testing._bits import bits, varies
 from burn.testing._check import Failure
 from burn.testing.checks import hostile_settings, refused_call_on
 from burn.testing.op_samples import Array, ErrorSample, OpSamples, Sample
@@ -20,9 +21,6 @@ from burn.testing.tolerance import difference
 from burn.tree import flatten
 
 __all__ = ["check_program", "check_refused_program"]
-
-_REPEATS: Final = 100
-"""Eager calls in which an order of additions that differs from call to call shows."""
 
 
 def check_program(subject: Subject, samples: OpSamples, one: Sample, dtype: DType) -> None:
@@ -64,8 +62,8 @@ def check_program(subject: Subject, samples: OpSamples, one: Sample, dtype: DTyp
         found = _arrays(outputs)
         for index, name in enumerate(call.op.output_names(call.operands, call.attributes)):
             pair = found[index], expected[index]
-            if _bits(pair[0]) != _bits(pair[1]) and (
-                difference(*pair, DType.of(pair[1].dtype)) or not _varies(eager, index, pair[1])
+            if bits(pair[0]) != bits(pair[1]) and (
+                difference(*pair, DType.of(pair[1].dtype)) or not varies(eager, index, pair[1])
             ):
                 _fail(call, f"{name} of the program as it was {what} differs from the eager call")
 
@@ -128,20 +126,6 @@ def _run(device: Device, call: Call, operands: Sequence[Any], numbers: Mapping[s
 
 def _arrays(outputs: Sequence[Any]) -> list[Array]:
     return [dispatch.to_data(output).array for output in outputs]
-
-
-def _bits(array: Array) -> tuple[DType, tuple[int, ...], bytes]:
-    """Dtype, shape and bytes."""
-    return DType.of(array.dtype), array.shape, array.tobytes()
-
-
-def _varies(eager: Callable[[], list[Array]], index: int, expected: Array) -> bool:
-    """Whether an output of eager calls has not the same bits each time.
-
-    GPUs add up floats at equal indices in the order in which they come, and a library may choose
-    another algorithm after the first call.
-    """
-    return any(_bits(eager()[index]) != _bits(expected) for _ in range(_REPEATS))
 
 
 def _fail(call: Call, message: str) -> NoReturn:

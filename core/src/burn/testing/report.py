@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from burn.dtype import DType
 from burn.ops import REGISTRY
 from burn.testing._check import Result, Status
+from burn.testing._compiled import Way
 from burn.testing.op_samples import SAMPLES
 
 if TYPE_CHECKING:
@@ -104,6 +106,20 @@ class Report:
         }
 
     @cached_property
+    def ways(self) -> dict[str, int]:
+        """How many checks ran how, if ops are compiled: by a value of `Way`, or no program."""
+        if not self.subject.compiles:
+            return {}
+        found = Counter(result.way for result in self.results)
+        return {**{way.value: found[way.value] for way in Way}, "no program": found[""]}
+
+    @property
+    def ways_text(self) -> str:
+        """The same in one line."""
+        ways = [f"{count} {way}" for way, count in self.ways.items() if count]
+        return f"of these ran {', '.join(ways)}"
+
+    @cached_property
     def rows(self) -> list[Row]:
         """A row for each op of which anything was tried."""
         by_op: dict[str, list[Result]] = {}
@@ -127,6 +143,7 @@ class Report:
         handle = self.subject.handle
         name = repr(self.subject) if handle is None else f"{handle.name} ({handle.info.hardware})"
         modes = ["required ops alone"] if self.subject.hides else []
+        modes += ["compiled"] if self.subject.compiles else []
         modes += ["quick"] if self.selection.quick else []
         return ", ".join([name, *modes])
 
@@ -164,6 +181,7 @@ class Report:
             "conforms": self.conforms,
             "seconds": round(self.seconds, 3),
             "counts": self.counts,
+            "ways": self.ways,
             "problems": self.unknown,
             "ops": [
                 {

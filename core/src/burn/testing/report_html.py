@@ -73,6 +73,8 @@ def _report(report: Report) -> Iterable[str]:
     counts = ", ".join([f"{count} {name}" for name, count in report.counts.items() if count])
     yield f"<h1>{escape(report.title)}: {verdict}</h1>"
     yield f"<p>{escape(counts)}; {report.seconds:.1f} s</p>"
+    if report.ways:
+        yield f"<p>{escape(report.ways_text)}</p>"
     for problem in report.unknown:
         yield f'<p class="failed">{escape(problem)}</p>'
     if report.failures:

@@ -66,7 +66,7 @@ def checks_of(subject: Subject, selection: Selection | None = None) -> Iterator[
     """The checks of a subject, in an order that does not change from run to run.
 
     Suites that need a `burn.Device` are left out for a minimal or compiled subject, and for one
-    without a handle.
+    without a handle; see `is_left_out`.
 
     Parameters
     ----------
@@ -90,8 +90,12 @@ def checks_of(subject: Subject, selection: Selection | None = None) -> Iterator[
 
 
 def is_left_out(subject: Subject, suite: Suite) -> bool:
-    """Whether a suite is about a `burn.Device`, and the subject is none as users have it."""
-    return suite.of_devices and (subject.handle is None or subject.hides or subject.compiles)
+    """Whether a suite is about a `burn.Device`, and the subject is none as users have it.
+
+    A suite that compiles what it tries is also for the subject that compiles each op.
+    """
+    differs = subject.hides or (subject.compiles and not suite.compiles)
+    return suite.of_devices and (subject.handle is None or differs)
 
 
 def find_check(subject: Subject, name: str) -> Check:

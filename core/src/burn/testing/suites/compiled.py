@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import numpy as np
 
@@ -47,43 +47,60 @@ def _compiled(subject: Subject, table: Sequence[OpSamples]) -> Iterator[Check]:
 
 
 def _same_gradients(subject: Subject, samples: OpSamples, one: Sample) -> None:
-    """Outputs and gradients of a compiled function are near those of the function."""
+    """Outputs and gradients of a compiled function are near those of the function.
+
+    The Python code of a compiled function runs once, to trace it.
+    """
     device: Any = subject.handle
     call = Call.of(samples, one, gradient_dtype(subject), subject.index_dtype)
     operands = map_arrays(
         lambda array: burn.asarray(array, device=device.autodiff()), call.operands
     )
+    traces: list[None] = []
 
     def function(operands: list[Any]) -> tuple[list[Any], list[Any]]:
-        leaves: list[Any] = []
+        traces.append(None)
+        return _outputs_and_gradients(call, operands)
 
-        def tracked(x: Any) -> Any:
-            if not x.dtype.is_float:
-                return x
-            leaves.append(x.require_grad())
-            return leaves[-1] * 1.5
-
-        # What is around the op is what a device may fuse it with.
-        used = map_arrays(tracked, operands)
-        outputs = call.outputs(dispatch.execute(call.op.name, *used, **call.attributes))
-        losses = [burn.sum(burn.tanh(one) * one) for one in outputs if one.is_tracked]
-        found: list[Any] = []
-        if losses:
-            gradients = sum(losses[1:], losses[0]).backward()
-            found = [leaf.grad(gradients) for leaf in leaves]
-        return [one.detach() for one in outputs], found
-
-    expected = _arrays(function(operands))
+    expected = _arrays(_outputs_and_gradients(call, operands))
     compiled = burn.compile(function)
     for number in range(_CALLS):
         found = _arrays(compiled(operands))
         for index, pair in enumerate(zip(found, expected, strict=True)):
-            if (pair[0] is None) is not (pair[1] is None):
-                _fail(call, f"result {index} of call {number} is {pair[0]}, not {pair[1]}")
-            if pair[1] is not None:
-                wrong = difference(pair[0], pair[1], DType.of(pair[1].dtype))
-                if wrong:
-                    _fail(call, f"result {index} of call {number} of the compiled one: {wrong}")
+            wrong = _difference(*pair)
+            if wrong:
+                _fail(call, f"result {index} of call {number} of the compiled one: {wrong}")
+    if len(traces) != 1 or not compiled.programs:
+        _fail(call, f"the compiled function ran as it is written {len(traces)} times, not once")
+    if subject.compiles:
+        subject.backend.count(call.op, bool(compiled.kernels))
+
+
+def _outputs_and_gradients(call: Call, operands: list[Any]) -> tuple[list[Any], list[Any]]:
+    leaves: list[Any] = []
+
+    def tracked(x: Any) -> Any:
+        if not x.dtype.is_float:
+            return x
+        leaves.append(x.require_grad())
+        return leaves[-1] * 1.5
+
+    # What is around the op is what a device may fuse it with.
+    used = map_arrays(tracked, operands)
+    outputs = call.outputs(dispatch.execute(call.op.name, *used, **call.attributes))
+    losses = [burn.sum(burn.tanh(one) * one) for one in outputs if one.is_tracked]
+    found: list[Any] = []
+    if losses:
+        gradients = sum(losses[1:], losses[0]).backward()
+        found = [leaf.grad(gradients) for leaf in leaves]
+    return [one.detach() for one in outputs], found
+
+
+def _difference(found: Any, expected: Any) -> str:
+    """How a result differs from what it should be; both may be None."""
+    if found is None or expected is None:
+        return "" if found is expected else f"it is {found}, not {expected}"
+    return difference(found, expected, DType.of(expected.dtype))
 
 
 def _arrays(result: tuple[list[Any], list[Any]]) -> list[Any]:
@@ -94,7 +111,7 @@ def _arrays(result: tuple[list[Any], list[Any]]) -> list[Any]:
     ]
 
 
-def _fail(call: Call, message: str) -> None:
+def _fail(call: Call, message: str) -> NoReturn:
     raise Failure(f"{call.op.describe(call.metas, call.attributes)}: {message}")
 
 
@@ -104,5 +121,6 @@ SUITES: Final = [
         "an op, its loss and its gradients in one compiled function give what they give",
         _compiled,
         of_devices=True,
+        compiles=True,
     )
 ]

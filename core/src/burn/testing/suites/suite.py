@@ -36,12 +36,15 @@ class Suite:
     of_devices : bool
         Whether its checks use a `burn.Device`, as users do. Else they call the op table, and run
         on a `Minimal` backend too.
+    compiles : bool
+        Whether its checks compile what they try, so that they belong to a compiled subject too.
     """
 
     name: str
     summary: str
     checks: Callable[[Subject, Sequence[OpSamples]], Iterator[Check]] = field(repr=False)
     of_devices: bool = False
+    compiles: bool = False
 
 
 class DeviceSuite:
