@@ -229,6 +229,8 @@ class Machine:
     def functions(self, kernels: Iterable[Kernel]) -> tuple[Any, dict[Kernel, tuple[Text, int]]]:
         """The functions of kernels: their texts and addresses, valid while an object lives."""
         texts = {kernel: kernel_text(kernel, self.lanes) for kernel in kernels}
+        if not texts:
+            return None, {}
         by_name = {text.name: text for text in texts.values()}
         declarations: dict[str, str] = {}
         for text in by_name.values():
