@@ -56,7 +56,11 @@ _MAX_NAMED_FAILURES: Final = 50
     default=False,
     help="Hide what the backend has beyond the required ops, or not (the default).",
 )
-@click.option("--compiled", is_flag=True, help="Compile each call of an op as a program.")
+@click.option(
+    "--compiled",
+    is_flag=True,
+    help="Compile each call of an op as a program; the end says how many ran generated kernels.",
+)
 @click.option(
     "--expected-failures",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
