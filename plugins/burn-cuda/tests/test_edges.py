@@ -76,14 +76,23 @@ def assert_near(result, expected, tolerance):
     assert np.all(near | (np.isnan(result) & np.isnan(expected)))
 
 
+def crossed(rows, columns):
+    """Each of the rows with each of the columns; the gate tries each value of both."""
+    return [
+        pytest.param(row, column, marks=() if in_gate else pytest.mark.exhaustive)
+        for i, row in enumerate(rows)
+        for j, column in enumerate(columns)
+        for in_gate in [i % len(columns) == j % len(rows)]
+    ]
+
+
 def softmax(x):
     with np.errstate(invalid="ignore"):
         powers = np.exp(x - np.max(x, axis=-1, keepdims=True))
         return powers / np.sum(powers, axis=-1, keepdims=True)
 
 
-@pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize("n", ROWS)
+@pytest.mark.parametrize(("n", "dtype"), crossed(ROWS, FLOATS))
 def test_rows_of_any_length(ops, n, dtype):
     x, g = normal(3, n, dtype=dtype), normal(3, n, dtype=dtype)
     gamma, beta = normal(n, dtype=dtype), normal(n, dtype=dtype)
@@ -120,8 +129,10 @@ def test_rows_with_nan_and_infinities(ops, value, n):
     assert_near(ops("softmax", x, axis=1), softmax(x.astype(np.float64)), 1e-5)
 
 
-@pytest.mark.parametrize("dtype", ["int8", "int64", "float16", "float32", "float64"])
-@pytest.mark.parametrize("n", [1, 31, 1025, 8193, 70_001])
+@pytest.mark.parametrize(
+    ("n", "dtype"),
+    crossed([1, 31, 1025, 8193, 70_001], ["int8", "int64", "float16", "float32", "float64"]),
+)
 def test_scans_of_any_length(ops, n, dtype):
     x = RNG.integers(-3, 4, (2, n)).astype(DType.of(dtype).numpy)
     if dtype == "float16":
@@ -139,8 +150,13 @@ def test_a_scan_over_tiles_groups_and_groups_of_groups(ops, monkeypatch):
     np.testing.assert_array_equal(ops("cumsum", x, axis=0), np.cumsum(x))
 
 
-@pytest.mark.parametrize("shape", [(16, 1024), (33, 600), (70, 300), (130, 129), (8, 30, 80)])
-@pytest.mark.parametrize("dtype", ["int8", "float16", "float32", "float64"])
+@pytest.mark.parametrize(
+    ("shape", "dtype"),
+    crossed(
+        [(16, 1024), (33, 600), (70, 300), (130, 129), (8, 30, 80)],
+        ["int8", "float16", "float32", "float64"],
+    ),
+)
 def test_a_transposed_array_is_copied(ops, dtype, shape):
     x = normal(*shape).astype(dtype)
     axes = tuple(reversed(range(len(shape))))
@@ -180,15 +196,18 @@ def attention(query, key, value, *, scale, mask=None, bias=None, softcap=None, i
     return (powers / np.where(total == 0.0, 1.0, total)) @ value
 
 
-@pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize(
-    ("queries", "keys", "features", "values"),
-    [
-        *[(1, 1, 1, 1), (16, 64, 64, 64), (65, 33, 7, 24), (3, 300, 40, 17)],
-        *[(129, 130, 40, 17), (3, 700, 128, 72)],
-    ],
+    ("lengths", "dtype"),
+    crossed(
+        [
+            *[(1, 1, 1, 1), (16, 64, 64, 64), (65, 33, 7, 24), (3, 300, 40, 17)],
+            *[(129, 130, 40, 17), (3, 700, 128, 72)],
+        ],
+        FLOATS,
+    ),
 )
-def test_attention_over_tiles_that_are_not_full(ops, queries, keys, features, values, dtype):
+def test_attention_over_tiles_that_are_not_full(ops, lengths, dtype):
+    queries, keys, features, values = lengths
     ops.skip_if_emulated(queries * keys * features)
     query, key = normal(2, queries, features, dtype=dtype), normal(2, keys, features, dtype=dtype)
     value, bias = normal(2, keys, values, dtype=dtype), normal(queries, keys, dtype=dtype)
@@ -267,14 +286,18 @@ def test_results_of_permuted_operands_have_their_layout(ops):
     assert steps == [1, 600, 20]
 
 
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
 @pytest.mark.parametrize(
-    ("queries", "keys", "features", "values"),
-    [(16, 64, 64, 64), (65, 33, 7, 24), (70, 20, 72, 40), (129, 130, 40, 17), (70, 20, 128, 72)],
+    ("lengths", "dtype"),
+    crossed(
+        [
+            *[(16, 64, 64, 64), (65, 33, 7, 24), (70, 20, 72, 40)],
+            *[(129, 130, 40, 17), (70, 20, 128, 72)],
+        ],
+        ["float16", "bfloat16", "float32"],
+    ),
 )
-def test_gradients_of_attention_over_tiles_that_are_not_full(
-    ops, queries, keys, features, values, dtype
-):
+def test_gradients_of_attention_over_tiles_that_are_not_full(ops, lengths, dtype):
+    queries, keys, features, values = lengths
     query, key = normal(2, queries, features, dtype=dtype), normal(2, keys, features, dtype=dtype)
     value, bias = normal(2, keys, values, dtype=dtype), normal(queries, keys, dtype=dtype)
     g = normal(2, queries, values, dtype=dtype)

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 import burn
-from burn.plugin_api import DTypeUsage, bfloat16, float16, float32, float64
+from burn.plugin_api import DiskCache, DTypeUsage, bfloat16, float16, float32, float64
 from burn.testing import Selection, Subject, groups_of, load_samples
 from burn_opencl import plugin
 from burn_opencl.backend import OpenClDevice
@@ -39,7 +39,8 @@ def without_doubles(device):
     hidden = "#define double no_double\n#define atom_add no_atom\n#define atom_cmpxchg no_atom\n"
     runtime.has_fp64 = False
     runtime.build = lambda source: build(hidden + source)
-    own.launcher.programs = Programs(runtime, None)
+    runtime.identity += "|without float64"  # its binaries are not those of the device
+    own.launcher.programs = Programs(runtime, DiskCache("opencl"))
     before = device.ops.backend  # the device of users' tensors, restored at the end
     devices = device.backend._devices
     devices[device.id] = own

@@ -21,10 +21,13 @@ if not found_devices():
 
 
 @pytest.fixture
-def cache(tmp_path, monkeypatch):
-    """An empty cache on disk."""
-    monkeypatch.setenv("BURN_CACHE", str(tmp_path))
-    return DiskCache("opencl")
+def cache(tmp_path):
+    """An empty cache on disk; kernels are in another."""
+    found = DiskCache("opencl")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("BURN_CACHE", str(tmp_path))
+        assert found.folder.is_relative_to(tmp_path)  # from now on it stays
+    return found
 
 
 @pytest.fixture
