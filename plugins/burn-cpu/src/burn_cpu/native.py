@@ -11,7 +11,7 @@ import ctypes.util
 import functools
 import hashlib
 import string
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib import resources
 from typing import Any, Final, NamedTuple
 
@@ -73,6 +73,10 @@ class Text(NamedTuple):
     work: float
 
 
+_MODULE_KERNELS: Final = 32
+"""Kernels that are compiled together."""
+
+
 @functools.lru_cache(maxsize=4096)
 def kernel_text(kernel: Kernel, lanes: int) -> Text:
     """The function of a kernel, written once."""
@@ -109,6 +113,17 @@ def kernel_text(kernel: Kernel, lanes: int) -> Text:
         ]
     )
     return Text(name, definition, writer.declarations, schedule.items, schedule.work)
+
+
+def _modules(texts: Sequence[Text]) -> Iterator[str]:
+    """The texts of modules: what LLVM takes for a function grows with the size of its module."""
+    for start in range(0, len(texts), _MODULE_KERNELS):
+        part = texts[start : start + _MODULE_KERNELS]
+        declarations: dict[str, str] = {}
+        for text in part:
+            declarations |= text.declarations
+        definitions = [text.definition for text in part]
+        yield "\n".join([*declarations.values(), *definitions, _ATTRIBUTES])
 
 
 class _Method(ctypes.Structure):
@@ -214,7 +229,7 @@ class Machine:
         )
         code = self.object_code(text)
         names = ["burn_call", "burn_worker", "burn_product_sgemm", "burn_product_dgemm"]
-        engine, (self.call, worker, *addresses) = self.loaded(code, names)
+        engine, (self.call, worker, *addresses) = self.loaded([code], names)
         engine.detach()  # never freed: workers may run in it when the interpreter ends
         self.workers.prepare(worker)
         self._method = _Method(b"run", self.call, _FASTCALL, None)
@@ -232,12 +247,8 @@ class Machine:
         if not texts:
             return None, {}
         by_name = {text.name: text for text in texts.values()}
-        declarations: dict[str, str] = {}
-        for text in by_name.values():
-            declarations |= text.declarations
-        parts = [*declarations.values(), *[text.definition for text in by_name.values()]]
-        code = self.object_code("\n".join([*parts, _ATTRIBUTES]))
-        engine, found = self.loaded(code, by_name)
+        codes = [self.object_code(module) for module in _modules(list(by_name.values()))]
+        engine, found = self.loaded(codes, by_name)
         addresses = dict(zip(by_name, found, strict=True))
         return engine, {kernel: (text, addresses[text.name]) for kernel, text in texts.items()}
 
@@ -278,11 +289,12 @@ class Machine:
             self._cache.put(key, code)
         return code
 
-    def loaded(self, code: bytes, names: Iterable[str]) -> tuple[Any, list[int]]:
+    def loaded(self, codes: Iterable[bytes], names: Iterable[str]) -> tuple[Any, list[int]]:
         """Object code in memory, for as long as the object that is returned, and addresses."""
         # The object takes the target.
         engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), self._new_target())
-        engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+        for code in codes:
+            engine.add_object_file(llvm.ObjectFileRef.from_data(code))
         engine.finalize_object()
         return engine, [engine.get_function_address(name) for name in names]
 
