@@ -51,6 +51,17 @@ def is_derived(operation):
     return REGISTRY[operation.name].default is not None
 
 
+@pytest.mark.parametrize(("dtype", "name"), [("float32", "divide"), ("complex64", "reciprocal")])
+def test_operations_of_complex_numbers_that_the_device_has_stay(dtype, name):
+    graph = GraphIr.from_text(f"""
+        input %0: {dtype}[3]
+        %1: {dtype}[3] = reciprocal(%0)
+        output %1
+    """)
+    made = lowered(graph, lambda one: one.name == "reciprocal", TABLE)
+    assert [one.name for one in made.operations] == [name]
+
+
 def test_decompositions_of_samples_give_what_the_ops_give(everything):
     for known, one in CALLS if everything else CALLS[::11]:
         graph = sample_graph(known, one)

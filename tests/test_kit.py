@@ -378,6 +378,11 @@ def test_a_program_that_calls_ops_alone_gives_their_bits():
     assert "of its program, which calls ops alone, is" in found.failures[0].message
 
 
+def test_a_loop_of_generated_kernels_is_near_the_eager_one():
+    found = run("cpu", ops=["scan"], dtypes=["float16"], suites=["values"], compiles=True)
+    assert found.conforms, found.failures[:1]
+
+
 def test_a_function_that_is_not_compiled_fails(monkeypatch):
     options = {"ops": ["softmax"], "suites": ["compiled"], "quick": True, "compiles": True}
     assert run("cpu", **options).conforms

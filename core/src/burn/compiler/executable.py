@@ -114,8 +114,18 @@ class Executable:
 
     @property
     def is_calls_alone(self) -> bool:
-        """Whether it calls the ops of the device one after the other, and runs nothing else."""
-        return isinstance(self._runner, Execution) and not self.kernels
+        """Whether it calls the ops of the device one after the other, and runs nothing else.
+
+        An operation that runs a program, such as a loop, runs what the program is compiled to.
+        """
+        values = [
+            value
+            for one in self.graph.operations
+            if isinstance(one, OperationIr)
+            for value in one.attributes.values()
+        ]
+        runs_programs = any(isinstance(one, GraphIr) for one in values)
+        return isinstance(self._runner, Execution) and not self.kernels and not runs_programs
 
     @property
     def kernels(self) -> Mapping[str, str]:

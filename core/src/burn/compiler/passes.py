@@ -12,8 +12,8 @@ from burn.compiler.constants import constants
 from burn.compiler.dead_code import dead_code
 from burn.compiler.decomposition import decomposition
 from burn.compiler.inner_programs import inner_programs
-from burn.ir import Donation, GraphIr, OperationIr, TensorIr
-from burn.ops import OpTable
+from burn.ir import Donation, GraphIr, OperationIr, TensorIr, tensors_among
+from burn.ops import REGISTRY, OpTable
 
 __all__ = ["lowered", "simplified"]
 
@@ -46,7 +46,8 @@ def lowered(graph: GraphIr, wanted: Callable[[OperationIr], bool], table: OpTabl
     graph : GraphIr
         A program.
     wanted : callable
-        Whether an operation is to be replaced; see `decomposition`.
+        Whether an operation is to be replaced; see `decomposition`. It is not asked of operations
+        of complex numbers that the device has itself: kernels compute with real ones.
     table : OpTable
         The ops of the device.
 
@@ -55,7 +56,15 @@ def lowered(graph: GraphIr, wanted: Callable[[OperationIr], bool], table: OpTabl
     GraphIr
         A program with numbers of a run of the class `HostNumber`, without marks of last uses.
     """
-    graph = algebra(decomposition(graph, wanted, table))
+
+    def is_replaced(operation: OperationIr) -> bool:
+        tensors = [*tensors_among(operation.inputs), *operation.outputs]
+        if any(one.dtype.is_complex for one in tensors):
+            origin = table.origin(REGISTRY[operation.name])
+            return origin != "native" and wanted(operation)
+        return wanted(operation)
+
+    graph = algebra(decomposition(graph, is_replaced, table))
     return dead_code(common_subexpressions(graph))
 
 
