@@ -6,6 +6,7 @@ import graphlib
 import importlib
 import re
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -36,9 +37,22 @@ def module_name(path):
     return ".".join(path.relative_to(folder).with_suffix("").parts).removesuffix(".__init__")
 
 
+class Source(NamedTuple):
+    """What a file imports, what of that at run time, and its lines that are no docstring."""
+
+    imports: tuple
+    run_time_imports: tuple
+    lines_of_code: int
+
+
 @functools.cache
-def tree_of(path):
-    return ast.parse(path.read_text(encoding="utf-8"))
+def source_of(path):
+    """What is asked of a file; its tree is not kept, as every collection would go through it."""
+    text = path.read_text(encoding="utf-8")
+    tree = ast.parse(text)
+    return Source(
+        tuple(imported(tree)), tuple(imported(tree, for_types=False)), lines_of_code(tree, text)
+    )
 
 
 def imported(tree, *, for_types=True):
@@ -49,8 +63,9 @@ def imported(tree, *, for_types=True):
                 yield from (f"{node.module}.{alias.name}" for alias in node.names)
         elif isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
-        elif for_types or not (
-            isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        elif not isinstance(node, ast.expr) and (
+            for_types
+            or not (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
         ):
             yield from imported(node, for_types=for_types)
 
@@ -70,7 +85,7 @@ def rooms_below():
     found, rooms = {}, set(floors())
     for path in CORE.rglob("*.py"):
         here = path.relative_to(CORE).parts[0].removesuffix(".py")
-        for name in imported(tree_of(path), for_types=False):
+        for name in source_of(path).run_time_imports:
             package, _, rest = name.partition(".")
             if package == "burn" and here not in ("__init__", "__main__"):
                 room = rest.partition(".")[0]
@@ -96,7 +111,7 @@ def test_nothing_goes_in_circles():
 
 def test_core_names_no_plugin():
     for path in CORE.rglob("*.py"):
-        packages = {name.partition(".")[0] for name in imported(tree_of(path))}
+        packages = {name.partition(".")[0] for name in source_of(path).imports}
         assert not packages & PLUGINS, path
 
 
@@ -104,7 +119,7 @@ def test_a_private_module_is_imported_within_its_package_alone():
     elsewhere = list(ROOT.glob("tests/*.py"))
     for path in [*python_files(), *elsewhere]:
         here = module_name(path) if path not in elsewhere else ""
-        for name in imported(tree_of(path)):
+        for name in source_of(path).imports:
             package = re.match(r"(burn\w*(?:\.\w+)*?)\._[a-z]", name)
             if package:
                 assert f"{here}.".startswith(f"{package[1]}."), f"{path} imports {name}"
@@ -119,9 +134,8 @@ def test_a_public_name_that_is_also_a_module_is_that_module(package):
             assert getattr(module, name) is importlib.import_module(f"{package}.{name}")
 
 
-def lines_of_code(path):
+def lines_of_code(tree, text):
     """Lines that are no docstring."""
-    tree = tree_of(path)
     documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     texts = [
         node.body[0]
@@ -129,9 +143,11 @@ def lines_of_code(path):
         if isinstance(node, documented) and ast.get_docstring(node, clean=False) is not None
     ]
     documentation = sum(text.end_lineno - text.lineno + 1 for text in texts)
-    return len(path.read_text(encoding="utf-8").splitlines()) - documentation
+    return len(text.splitlines()) - documentation
 
 
 def test_a_module_is_short_enough_to_be_read():
-    longer = {module_name(path) for path in python_files() if lines_of_code(path) > MAX_LINES}
+    longer = {
+        module_name(path) for path in python_files() if source_of(path).lines_of_code > MAX_LINES
+    }
     assert longer == set(LONGER)
