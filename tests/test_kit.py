@@ -316,6 +316,10 @@ def test_minimal_tries_the_required_ops_alone():
     assert report.conforms
     assert report.rows[0].origin == "derived"
     assert {result.check.suite for result in report.results} == {"values", "batching", "memory"}
+    options = {"ops": ["softmax"], "dtypes": ["float32"], "suites": ["values"], "quick": True}
+    report = run("cpu", minimal=True, compiles=True, **options)
+    assert report.conforms
+    assert report.ways["generated kernels"] == 0
 
 
 class Interpreting(CpuBackend):

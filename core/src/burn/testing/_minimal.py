@@ -16,8 +16,9 @@ __all__ = ["Minimal"]
 class Minimal:
     """A backend that hides what another has beyond the required ops.
 
-    Its op table resolves every other op to the default: what an author gets before writing any
-    method for speed. It has no complex dtypes, for which a backend needs more than that.
+    Its op table resolves every other op to the default, and programs call the ops of that table:
+    what an author gets before writing any method for speed. It has no complex dtypes, for which a
+    backend needs more than that.
 
     Parameters
     ----------
@@ -40,6 +41,8 @@ class Minimal:
         definition = REGISTRY.get(name)
         if definition is not None and not definition.is_required:
             raise AttributeError(f"{name!r} is not a required op, so it is hidden here")
+        if name == "compile":
+            raise AttributeError("'compile' is not required, and would run all ops of the backend")
         return getattr(self._backend, name)
 
     def __repr__(self) -> str:
