@@ -167,6 +167,112 @@ def test_a_rebound_tensor_from_outside_that_is_passed_too():
         step(view)
 
 
+RATE = 2.0
+WEIGHT = None
+
+
+def scaled(x):
+    return RATE * x
+
+
+@pytest.mark.parametrize("values", [(2.0, 3.0), (True, 1), (0.0, -0.0), (None, 4.0)])
+def test_a_variable_around_a_function_that_gets_another_number_traces_anew(values):
+    number = values[0]
+
+    def function(x):
+        return x if number is None else x / number
+
+    step = burn.compile(function)
+    for value in (*values, *values):
+        number = value
+        assert step(tensor(1.0)).tolist() == function(tensor(1.0)).tolist()
+    assert step.programs == 2
+
+
+def test_a_variable_that_gets_another_tensor_traces_anew():
+    weight = tensor(1.0, 2.0)
+    step = burn.compile(lambda x: burn.vmap(lambda one: weight * one)(x))
+    first = weight
+    assert step(tensor([1.0, 1.0])).tolist() == [[1.0, 2.0]]
+    weight = tensor(3.0, 4.0)
+    assert step(tensor([1.0, 1.0])).tolist() == [[3.0, 4.0]]
+    weight = first
+    assert step(tensor([1.0, 1.0])).tolist() == [[1.0, 2.0]]
+    assert step.programs == 2
+
+
+def test_a_variable_that_gets_another_module_and_optimizer_trains_that():
+    def make():
+        net = nn.Linear(2, 1, device=burn.Device("cpu").autodiff())
+        return net, burn.optim.SGD(net, learning_rate=0.125)
+
+    net, optimizer = make()
+
+    @burn.compile
+    def step(x):
+        optimizer.step((net(x) ** 2).sum().backward())
+
+    x = burn.ones((1, 2), device="cpu")
+    step(x)
+    old, before = net, net.weight.tolist()
+    net, optimizer = make()
+    untrained = net.weight.tolist()
+    step(x)
+    assert old.weight.tolist() == before
+    assert net.weight.tolist() != untrained
+
+
+def test_global_variables_of_functions_that_are_called_are_looked_at(monkeypatch):
+    step = burn.compile(lambda x: scaled(x) + burn.grad(lambda y: scaled(y).sum())(x))
+    assert step(tensor(1.0)).tolist() == [4.0]
+    monkeypatch.setitem(globals(), "RATE", 5.0)
+    assert step(tensor(1.0)).tolist() == [10.0]
+    monkeypatch.setitem(globals(), "scaled", lambda x: 7.0 * x)
+    assert step(tensor(1.0)).tolist() == [14.0]
+
+
+def test_a_variable_without_a_value_gets_one():
+    def make():
+        def step(x):
+            return offset + x if x.shape == (1,) else x
+
+        yield burn.compile(step)
+        offset = 3.0
+        yield
+
+    steps = make()
+    step = next(steps)
+    assert step(tensor(1.0, 2.0)).tolist() == [1.0, 2.0]
+    assert step(tensor(1.0, 2.0)).tolist() == [1.0, 2.0]
+    next(steps)
+    assert step(tensor(1.0)).tolist() == [4.0]
+
+
+def test_a_number_that_the_function_itself_changes_does_not_trace_anew():
+    calls = 0
+
+    @burn.compile
+    def step(x):
+        nonlocal calls
+        calls += 1
+        return x + 1.0
+
+    for _ in range(3):
+        step(tensor(1.0))
+    assert (calls, step.programs) == (1, 1)
+
+
+def test_a_warning_names_the_variable_that_changes():
+    number = 0.0
+    step = burn.compile(lambda x: x * number)
+    for value in range(8):
+        number = float(value)
+        step(tensor(1.0))
+    number = 8.0
+    with pytest.warns(UserWarning, match="differ: the variable 'number' around .*<lambda>"):
+        step(tensor(1.0))
+
+
 def test_an_exception_leaves_all_as_it_is():
     net = nn.BatchNorm1d(2, device=AUTODIFF)
     optimizer = optim.SGD(net, learning_rate=0.1, momentum=0.9)

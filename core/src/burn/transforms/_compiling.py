@@ -27,6 +27,7 @@ from burn.transforms._arguments import is_tensor
 from burn.transforms._code import Code, Given
 from burn.transforms._results import Output, Results, rebound_of
 from burn.transforms._signature import Signature, state_of
+from burn.transforms._variables import variables_of
 from burn.transforms._way_back import Backward, way_back
 from burn.transforms.tracing import Tracing, ir_of
 
@@ -91,10 +92,9 @@ class Compiling(Tracing):
             call()
 
     def forget(self) -> None:
-        """Let go of what the function has made."""
+        """Let go of what the function has made, but for the operations."""
         self.captured.clear()
         self.passed.clear()
-        self.recorder.operations.clear()
         self.recorder.constants.clear()
         self._leaves.clear()
         self._outside.clear()
@@ -219,6 +219,7 @@ def record(
     code = Code()
     signature = Signature(trace, code, by_identity, takes_apart)
     values, named = signature.call(args, keywords, names)
+    variables = variables_of(function)
     try:
         with (
             plans_hidden_from_traces(),
@@ -233,6 +234,8 @@ def record(
                         trace.watch(read)
             result = function(*values, **named)
             recorded = _recorded(trace, code, signature, result)
+            for variable in variables:
+                variable.check(code)
     except Exception as error:
         if not signature.taken_apart:
             raise
