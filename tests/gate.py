@@ -63,10 +63,10 @@ def marks_of_suite(name, suite):
 
 
 def is_tried(check, subject):
-    """The gate tries batching rules and traces, which are alike on any device, on ``cpu:0``."""
+    """The gate tries what core does alike on any device on ``cpu:0``: batching, say."""
     if check.suite == "compiled" and subject.compiles:
         return False  # the subject that compiles not each op has it too
     if check.suite == "compiled" and check.op not in COMPILED:
         return subject.backend.name(subject.device) != "opencl"
-    alike = check.suite in ("batching", "programs")
+    alike = check.suite in ("batching", "checkpointing", "programs", "settings")
     return not alike or subject in (SUBJECTS["cpu:0"], SUBJECTS["cpu:0 minimal"])

@@ -12,6 +12,7 @@ import burn
 
 CPU = "cpu"
 AUTODIFF = burn.Device(CPU).autodiff()
+DRAWS = settings().max_examples
 
 
 def tensor(values, **options):
@@ -75,7 +76,7 @@ def filled(shape):
     return np.arange(math.prod(shape), dtype=np.float64).reshape(shape)
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=30 * DRAWS)
 @given(shapes_and_keys(), st.booleans())
 @example(((2, 3, 4), (0, slice(None), np.array([1, 2]))), False)
 @example(((3, 3), (np.array([0, 2]), Ellipsis, np.array([0, 2]))), False)
@@ -95,7 +96,7 @@ def test_every_key_selects_what_numpy_selects(case, as_list):
     same(tensor(array)[ours], expected)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=20 * DRAWS)
 @given(shapes_and_keys(), st.booleans(), st.sampled_from(["number", "whole", "last", "leading"]))
 def test_every_key_assigns_what_numpy_assigns(case, as_list, kind):
     shape, key = case
@@ -119,7 +120,7 @@ def test_every_key_assigns_what_numpy_assigns(case, as_list, kind):
     same(x, expected)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=5 * DRAWS)
 @given(shapes_and_keys())
 def test_the_gradient_of_a_selection_counts_how_often_each_element_was_taken(case):
     shape, key = case
