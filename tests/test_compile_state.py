@@ -231,6 +231,14 @@ def test_global_variables_of_functions_that_are_called_are_looked_at(monkeypatch
     assert step(tensor(1.0)).tolist() == [14.0]
 
 
+def test_variables_of_a_function_with_many_results():
+    number = 2.0
+    step = burn.compile(lambda x: [x + number * index for index in range(40)])
+    assert [one.item() for one in step(burn.ones(()))] == [1.0 + 2.0 * one for one in range(40)]
+    number = 3.0
+    assert [one.item() for one in step(burn.ones(()))] == [1.0 + 3.0 * one for one in range(40)]
+
+
 def test_a_variable_without_a_value_gets_one():
     def make():
         def step(x):

@@ -44,7 +44,7 @@ class Variable(NamedTuple):
         """Let a generated function miss where the variable has another value."""
         if _read(self.owner, self.key) is not self.value:
             return  # the function itself gives it another one
-        found = f"{code.shared(self.owner, 'o')}." + (
+        found = f"{code.shared(self.owner, 'around')}." + (
             "cell_contents" if isinstance(self.owner, types.CellType) else f"get({self.key!r})"
         )
         expected = code.shared(self.value, "k")
