@@ -129,7 +129,7 @@ ESCAPES = {
     to_a_view: "attribute 'view' of an object of type Module",
     to_a_dict: "global variable 'values_by_name' of escapes",
     to_a_cache: "global variable 'cached' of escapes",
-    to_a_default: "global variable 'to_a_default' of escapes",
+    to_a_default: "the default of a parameter of to_a_default",
     to_a_context: "an object elsewhere",
     to_a_generator: "attribute 'generator' of an object of type Module",
     to_an_exception: "attribute 'error' of an object of type Module",

@@ -871,7 +871,7 @@ def test_a_tensor_of_a_body_that_is_kept_is_refused():
         kept.append(x * 2)
         return x
 
-    with pytest.raises(burn.TraceError, match=r"keeps a tensor of the trace in the .*'kept'"):
+    with pytest.raises(burn.TraceError, match=r"keeps a tensor of the trace .* in the .*'kept'"):
         burn.ir.trace(lambda x: burn.cond(x.sum() > 0, branch, burn.exp, x), X)
     kept.clear()
 

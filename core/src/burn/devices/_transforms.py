@@ -83,10 +83,16 @@ class Trace(Protocol):
         What writes them down.
     compiles : bool
         Whether the program may read and change Python objects, as that of `burn.compile`.
+    watches : bool
+        Whether `watch` is possible: in a trace that compiles, and within one.
+    body : str
+        The control flow of which a body is called, such as ``scan``; empty in other traces.
     """
 
     recorder: Any
     compiles: bool
+    watches: bool
+    body: str
 
     def join(self, x: Any) -> bool:
         """Make a tensor from outside an input of the trace; False if it is of the trace already."""

@@ -100,13 +100,23 @@ class Differentiation(Generic[_Tensor]):
         Raises
         ------
         AutodiffError
-            If the tensor depends on the arguments of a running transform: the gradients would not.
+            If the tensor depends on the arguments of a running transform: the gradients would not;
+            or in a body of control flow, if it depends on no leaf that was made there.
         """
         device = self._autodiff_device(x)
         if len(device.layers) > 1:
             raise AutodiffError(
                 f"backward inside of a transform, on {device}: its gradients are constants there",
                 hint="Call burn.grad or burn.vjp, whose results are differentiable",
+                operation="backward",
+            )
+        trace = running_trace()
+        if trace is not None and trace.body and not device.backend.is_tracked(x.primitive):
+            raise AutodiffError(
+                f"a tensor that depends on no leaf of the body of burn.{trace.body}, in which "
+                "leaves from outside are values",
+                hint="In the body call burn.grad or burn.value_and_grad, with the parameters or "
+                "the module as an argument; or call backward outside of the body",
                 operation="backward",
             )
         start: Any = cotangent

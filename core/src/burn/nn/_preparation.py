@@ -142,7 +142,7 @@ def own_state(module: Module) -> State:
 def prepare(root: Module) -> State:
     """Make the parameters of a tree leaves where its device has autodiff."""
     trace = running_trace()
-    if trace is not None and trace.compiles and not root._module_state.is_copy:
+    if trace is not None and trace.watches and not root._module_state.is_copy:
         trace.watch(Watch(root))
     with _lock:
         generation = _generation

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-__all__ = ["PROGRAM", "source_line"]
+__all__ = ["PROGRAM", "is_of_user", "source_line"]
 
 PROGRAM: Final = "<burn.ir.GraphIr>"
 """File name of the functions that run programs; their global `source_at` gives a line of the user's
@@ -44,9 +44,7 @@ def source_line() -> str:
     frame = sys._getframe(1)
     while frame is not None:
         filename = frame.f_code.co_filename
-        shown = _shown.get(filename)
-        if shown is None:
-            shown = _shown[filename] = _show(filename)
+        shown = _shown_as(filename)
         if shown:
             return f"{shown}:{frame.f_lineno}"
         if filename == PROGRAM:
@@ -55,6 +53,24 @@ def source_line() -> str:
                 return source
         frame = frame.f_back  # type: ignore[assignment]  # None ends the loop
     return ""
+
+
+def is_of_user(filename: str) -> bool:
+    """Whether code of a file, as `co_filename` spells it, is of neither burn nor Python itself.
+
+    Examples
+    --------
+    >>> is_of_user("train.py"), is_of_user(os.__file__)
+    (True, False)
+    """
+    return bool(_shown_as(filename))
+
+
+def _shown_as(filename: str) -> str:
+    shown = _shown.get(filename)
+    if shown is None:
+        shown = _shown[filename] = _show(filename)
+    return shown
 
 
 def _show(filename: str) -> str:

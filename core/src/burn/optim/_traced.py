@@ -23,9 +23,10 @@ _steps: Final[WeakKeyDictionary[Trace, list[list[Count]]]] = WeakKeyDictionary()
 
 
 def compiling_trace() -> Trace | None:
-    """The trace of `burn.compile` that runs; None outside, and in other traces."""
+    """The trace of `burn.compile` that runs, or of a body in it; None outside and in others."""
     trace = running_trace()
-    return trace if trace is not None and trace.compiles else None
+    is_compiling = trace is not None and (trace.compiles or (trace.watches and trace.body))
+    return trace if is_compiling else None
 
 
 def counts_in(trace: Trace) -> Counter[Any]:
@@ -58,10 +59,18 @@ class TracedStep:
     Raises
     ------
     TraceError
-        In a program of `burn.ir.trace`.
+        In a program of `burn.ir.trace`, and in a body of control flow.
     """
 
     def __init__(self, trace: Trace, owner: object, operation: str) -> None:
+        if trace.body:
+            raise TraceError(
+                f"each step counts, and the body of burn.{trace.body} is one program for all runs",
+                hint="Call it outside of the body: in a Python for loop, or in a compiled function "
+                "that is called for each step. A body may compute new parameters and return them, "
+                "as burn.optim.sgd_step does",
+                operation=operation,
+            )
         if not trace.compiles:
             raise TraceError(
                 "the count of steps would be a constant of the program",

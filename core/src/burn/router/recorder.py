@@ -118,8 +118,9 @@ class Recorder:
         """
         if not self.is_open:
             raise TraceError(
-                "a tensor was kept from a call of burn.ir.trace that has returned",
-                hint="Return it from the function that is traced",
+                "a tensor was kept from a trace that has ended, and has no value",
+                hint="Return it from the function that is traced. Where a call that failed has "
+                "left it, as in an attribute, assign another one",
             )
 
     def register(self, operation: OperationIr) -> None:
@@ -228,6 +229,8 @@ def _client_of(operands: Sequence[Any]) -> Any:
         else:
             continue
         if client is not None and found is not client and found is not None:
+            client.check_open()
+            found.check_open()
             raise TraceError(
                 "tensors of two traces meet",
                 hint="Return tensors from the function that is traced, and pass them as arguments",

@@ -142,6 +142,7 @@ class _Tracing(Tracing):
 
     def __init__(self, operation: str) -> None:
         super().__init__(operation, takes_tracked=True)
+        self.body = operation
         self.recorder = Recorder(
             None if self._outer is None else self._outer.recorder.scalars,
             is_differentiated=recording.get() is not False,

@@ -11,6 +11,7 @@ from typing import Any
 from burn.autodiff import AutodiffTensor, Node
 from burn.dispatch import DispatchTensor
 from burn.errors import TraceError
+from burn.ops.source import is_of_user
 from burn.router import Recorder, RouterTensor
 from burn.transforms._code import Code
 from burn.transforms.program import Calling
@@ -36,14 +37,23 @@ def check_escapes(recorder: Recorder, operation: str) -> None:
         return
     kept = [one for one in gc.get_objects() if type(one) is RouterTensor and one.client is recorder]
     passed = {id(kept), *map(id, _running_frames())}
-    found = next(filter(None, [_holder(one, _DEPTH, set(passed)) for one in kept]), None)
+    holders = {one.id: _holder(one, _DEPTH, set(passed)) for one in kept}
+    number = next((one for one, holder in holders.items() if holder), kept[0].id)
     raise TraceError(
-        f"the function keeps a tensor of the trace in {found or 'an object elsewhere'}: it has no "
-        "value there",
+        f"the function keeps a tensor of the trace{_made_by(recorder, number)} in "
+        f"{holders[number] or 'an object elsewhere'}: it has no value there",
         hint="Return it, in lists, tuples, dicts or classes of burn.tree.register; or write it to "
         "a tensor that exists, as in x[...] = value",
         operation=operation,
     )
+
+
+def _made_by(recorder: Recorder, number: int) -> str:
+    """The operation that made a tensor, and its line, as a part of a message."""
+    for one in recorder.operations:
+        if one.source and any(output.id == number for output in one.outputs):
+            return f" ({one.name} at {one.source})"
+    return ""
 
 
 def name_of(x: DispatchTensor, *passed: Any) -> str | None:
@@ -84,6 +94,8 @@ def _name(holder: Any, kept: Any) -> str | None:
         return "a part of its result that is no container"
     if isinstance(holder, types.CellType):
         return _name_of_cell(holder)
+    if isinstance(holder, types.FunctionType) and holder.__defaults__ is kept:
+        return f"the default of a parameter of {holder.__qualname__}"
     members = getattr(holder, "__dict__", None)
     if not isinstance(members, dict) or isinstance(holder, (types.ModuleType, type)):
         return None
@@ -104,12 +116,14 @@ def _name_in_dict(holder: dict[Any, Any], kept: Any) -> str | None:
     return None
 
 
-def _name_of_cell(cell: types.CellType) -> str:
-    """The variable of a closure."""
+def _name_of_cell(cell: types.CellType) -> str | None:
+    """The variable of a closure of the user."""
     for closure in gc.get_referrers(cell):
         if isinstance(closure, tuple):
             for function in gc.get_referrers(closure):
                 if isinstance(function, types.FunctionType):
+                    if not is_of_user(function.__code__.co_filename):
+                        return None
                     name = function.__code__.co_freevars[closure.index(cell)]
                     return f"the variable {name!r} around {function.__qualname__}"
     return "a variable around a function"

@@ -240,6 +240,7 @@ class Compiled:
                 by_identity |= aliased.names
                 self._by_identity |= aliased.modules
         check_escapes(recorder, "compile")
+        recorder.operations.clear()
         del recorder
         if recorded.device is not None and not recorded.device.settings.compile:
             return None

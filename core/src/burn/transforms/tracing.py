@@ -156,6 +156,10 @@ class Tracing:
         What each call of the program does at its end.
     compiles : bool
         Whether the program reads and changes Python objects: that of `burn.compile` does.
+    watches : bool
+        Whether that is so of this trace, or of one around it.
+    body : str
+        The control flow of which a body is called; empty in other traces.
     watched : list of (callable, object)
         What the program holds for: as long as each function returns that value.
     """
@@ -171,6 +175,8 @@ class Tracing:
         self._operation = operation
         self._takes_tracked = takes_tracked
         self._outer: Any = running_trace()
+        self.watches: bool = compiles or (self._outer is not None and self._outer.watches)
+        self.body = ""
 
     def join(self, x: Tensor) -> bool:
         """Make a tensor from outside an input of the program until the call has returned.
@@ -234,11 +240,21 @@ class Tracing:
         TraceError
             In a program of `burn.ir.trace`, which has no Python objects.
         """
+        if self.watches and not self.compiles:
+            self._outer.watch(read)
+            return
         self._check_compiles()
         if not any(one == read for one, _ in self.watched):
             self.watched.append((read, read()))
 
     def _check_compiles(self) -> None:
+        if self.body:
+            raise TraceError(
+                f"the body of burn.{self.body} is a program, and no run of it reads or changes the "
+                "state of a Python object",
+                hint="Do so in the function around burn." + self.body,
+                operation=self._operation,
+            )
         if not self.compiles:
             raise TraceError(
                 "the function reads or changes the state of a Python object",
