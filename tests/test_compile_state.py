@@ -3,6 +3,7 @@
 import gc
 import threading
 import weakref
+from statistics import fmean as average
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ import burn
 from burn import nn, optim
 from burn.nn import functional as F
 from burn.optim import schedules
+from burn.transforms._variables import variables_of
 
 CPU = burn.Device("cpu")
 AUTODIFF = CPU.autodiff()
@@ -229,6 +231,25 @@ def test_global_variables_of_functions_that_are_called_are_looked_at(monkeypatch
     assert step(tensor(1.0)).tolist() == [10.0]
     monkeypatch.setitem(globals(), "scaled", lambda x: 7.0 * x)
     assert step(tensor(1.0)).tolist() == [14.0]
+
+
+def test_variables_of_functions_in_transforms_are_looked_at():
+    number = 2.0
+    slope = burn.grad(burn.grad(lambda x: number * x**3))
+    step = burn.compile(slope)
+    other = burn.compile(lambda x: burn.vmap(slope)(x))
+    assert step(burn.ones(())).item() == 12.0
+    assert other(burn.ones(1)).item() == 12.0
+    number = 3.0
+    assert step(burn.ones(())).item() == 18.0
+    assert other(burn.ones(1)).item() == 18.0
+
+
+def test_functions_of_other_packages_are_not_looked_through():
+    step = burn.compile(lambda x: x * average([2.0]))
+    step(burn.ones(()))
+    found = variables_of(step.__wrapped__)
+    assert [one.key for one in found] == ["average"]
 
 
 def test_variables_of_a_function_with_many_results():

@@ -40,12 +40,17 @@ class Variable(NamedTuple):
     key: str
     value: Any
 
+    @property
+    def is_cell(self) -> bool:
+        """Whether it is of a function around it."""
+        return isinstance(self.owner, types.CellType)
+
     def check(self, code: Code) -> None:
         """Let a generated function miss where the variable has another value."""
         if _read(self.owner, self.key) is not self.value:
             return  # the function itself gives it another one
         found = f"{code.shared(self.owner, 'around')}." + (
-            "cell_contents" if isinstance(self.owner, types.CellType) else f"get({self.key!r})"
+            "cell_contents" if self.is_cell else f"get({self.key!r})"
         )
         expected = code.shared(self.value, "k")
         condition = f"{found} is {expected}"
@@ -55,7 +60,7 @@ class Variable(NamedTuple):
 
 
 def variables_of(function: Callable[..., Any]) -> list[Variable]:
-    """The variables outside that a function reads, and the functions in such variables.
+    """The variables outside that a function reads, and those functions of its package.
 
     Parameters
     ----------
@@ -65,14 +70,13 @@ def variables_of(function: Callable[..., Any]) -> list[Variable]:
     Returns
     -------
     list of Variable
-        Each once, without those of classes, of modules of Python, and of functions of burn.
+        Each once, without those that hold classes, modules of Python, or functions of burn.
 
     Examples
     --------
-    >>> rate = 0.5
-    >>> def scaled(x):
-    ...     return rate * x
-    >>> [(one.key, one.value) for one in variables_of(scaled)]
+    >>> def scaled_by(rate):
+    ...     return lambda x: rate * x
+    >>> [(one.key, one.value) for one in variables_of(scaled_by(0.5))]
     [('rate', 0.5)]
     """
     found: dict[tuple[int, str], Variable] = {}
@@ -86,8 +90,10 @@ def variables_of(function: Callable[..., Any]) -> list[Variable]:
         for variable in _named(one):
             value = variable.value
             inner = _plain(value)
-            if not isinstance(value, _FIXED) and not (inner is not None and _is_of_burn(inner)):
-                found[id(variable.owner), variable.key] = variable
+            if isinstance(value, _FIXED) or (inner and _is_burn(inner) and not inner.__closure__):
+                continue
+            found[id(variable.owner), variable.key] = variable
+            if inner and (variable.is_cell or _is_burn(inner) or _package(inner) == _package(one)):
                 waiting.append(inner)
     return list(found.values())
 
@@ -100,8 +106,13 @@ def _plain(value: Any) -> types.FunctionType | None:
     return value if isinstance(value, types.FunctionType) else None
 
 
-def _is_of_burn(function: types.FunctionType) -> bool:
-    return str(function.__module__).partition(".")[0] == "burn"
+def _package(function: types.FunctionType) -> str:
+    """The package whose code a function is; that of a decorator, where it has wrapped one."""
+    return str(function.__globals__.get("__name__")).partition(".")[0]
+
+
+def _is_burn(function: types.FunctionType) -> bool:
+    return _package(function) == "burn"
 
 
 def _named(function: types.FunctionType) -> Iterator[Variable]:
@@ -111,7 +122,7 @@ def _named(function: types.FunctionType) -> Iterator[Variable]:
         value = _read(cell, key)
         if value is not _MISSING:
             yield Variable(f"the variable {key!r} around {function.__qualname__}", cell, key, value)
-    names = {} if _is_of_burn(function) else function.__globals__
+    names = {} if _is_burn(function) else function.__globals__
     for key in dict.fromkeys(_global_names(code)):
         value = names.get(key, _MISSING)
         if value is not _MISSING:
