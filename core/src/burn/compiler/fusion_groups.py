@@ -43,6 +43,9 @@ _MOST_READS: Final = 32
 _MOST_MEMBERS: Final = 400
 """Operations in one kernel."""
 
+_MOST_STORED: Final = 64
+"""Outputs of one kernel: what a compiler takes for each of them grows with their number."""
+
 _CHEAP: Final = 16
 """Cost of an element, in additions, up to which it is computed again instead of stored."""
 
@@ -288,6 +291,8 @@ class Group:
         What it computes, in order.
     reads : set of int
         The ids of tensors that it loads.
+    stored : int
+        Members that are outputs of the program, or operands of calls.
     """
 
     position: int
@@ -297,6 +302,7 @@ class Group:
     cuts: tuple[int, ...] = ()
     members: list[Value] = field(default_factory=list)
     reads: set[int] = field(default_factory=set)
+    stored: int = 0
 
     @property
     def is_long(self) -> bool:
@@ -321,7 +327,7 @@ def join(task: Task, group: Group, value: Value, *, again: bool = True) -> bool:
     again : bool
         Whether operands may be computed again.
     """
-    if len(group.members) >= _MOST_MEMBERS:
+    if len(group.members) >= _MOST_MEMBERS or group.stored >= _MOST_STORED:
         return False
     return any(_Attempt(task, group, map, again=again).join(value) for map in _maps(task, group))
 
@@ -387,6 +393,7 @@ class _Attempt:
         group.cuts = found
         group.reads |= self.reads.keys()
         group.members.append(value)
+        group.stored += value.in_memory
         for read in self.reads.values():
             read.in_memory = True
         for one in self.repeated:

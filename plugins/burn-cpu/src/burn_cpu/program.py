@@ -203,7 +203,8 @@ class NativeProgram(Execution):
                     last[root] = time
                     made.setdefault(tensor.id, index)
                     made[tensor.id] = made[root] = index
-        kept = {one.id for one in (*self.plan.graph.outputs, *self.plan.graph.inputs)}
+        graph = self.plan.graph
+        kept = {one.id for one in (*graph.outputs, *graph.inputs) if isinstance(one, TensorIr)}
         for id, index in made.items():
             if id in needed and id not in kept:
                 ends[index].add(id)
