@@ -93,7 +93,7 @@ def with_donations(recorded: Recorded, given_up: Collection[Given]) -> GraphIr:
     for input, one in enumerate(recorded.given):
         if id(one) not in donated or input in chosen or not may_be_written(input):
             continue
-        fitting = results.get(graph.inputs[input][1:3])  # type: ignore[misc]  # likewise
+        fitting = results.get(graph.inputs[input][1:3])  # type: ignore[index]  # likewise
         pairs.append((input, fitting.pop() if fitting else None))
     return replace(graph, donated=tuple([Donation(*one) for one in pairs]))
 
