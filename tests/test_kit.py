@@ -373,13 +373,13 @@ def test_a_report_of_compiled_ops_says_how_many_ran_generated_kernels():
     assert run("cpu", ops=["exp"], quick=True, suites=["values"]).ways == {}
 
 
-def test_a_program_that_calls_ops_alone_gives_their_bits():
+def test_a_program_that_calls_an_op_alone_gives_its_bits():
     options = {"ops": ["matmul"], "dtypes": ["float32"], "quick": True, "suites": ["values"]}
     with backend(Inexact):
         assert run("inexact", **options).conforms
         found = run("inexact", compiles=True, **options)
     assert not found.conforms
-    assert "of its program, which calls ops alone, is" in found.failures[0].message
+    assert "of its program, which calls it alone, is" in found.failures[0].message
 
 
 def test_a_loop_of_generated_kernels_is_near_the_eager_one():

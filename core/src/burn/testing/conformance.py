@@ -16,7 +16,6 @@ from burn.errors import ArgumentError
 from burn.plugins import registry
 from burn.testing._check import Check, Failure, Result, Status
 from burn.testing._check_selection import Selection
-from burn.testing._compiled import Way
 from burn.testing._expected import ExpectedFailures, find_expected_failures
 from burn.testing.op_samples import SAMPLES
 from burn.testing.report import Report
@@ -125,8 +124,8 @@ def run_check(subject: Subject, check: Check, expected: ExpectedFailures) -> Res
         subject.backend.ways.clear()
     result = check.run()
     if subject.compiles:
-        ways = subject.backend.ways.get(check.op, ())
-        result.way = next((one.value for one in reversed(Way) if one in ways), "")
+        way = subject.backend.way_of(check.op)
+        result.way = "" if way is None else way.value
     reason = expected.reason(subject, check.name)
     if reason is not None:
         if result.status in (Status.FAILED, Status.UNSUPPORTED):
