@@ -195,16 +195,58 @@ def broken(tmp_path_factory):
     return environment, result.stdout, report
 
 
-@pytest.mark.parametrize(("suite", "op"), BUGS)
-def test_the_program_that_is_printed_fails_by_itself(broken, tmp_path, suite, op):
+RUN_EACH = """
+import json, runpy, sys, traceback
+
+raised = []
+for path in sys.argv[1:]:
+    try:
+        runpy.run_path(path, run_name="__main__")
+    except Exception:
+        raised.append(traceback.format_exc())
+    else:
+        raised.append("")
+print(json.dumps(raised), file=sys.stderr)
+"""
+
+
+@pytest.fixture(scope="module")
+def raised(broken, tmp_path_factory):
+    """What raises in the program of each bug: all of them run in one process."""
     environment, _, report = broken
-    failure = next(one for one in report["failures"] if one["check"].startswith(f"{suite}/{op}/"))
-    assert len(failure["script"].splitlines()) <= 40
-    program = tmp_path / "program.py"
-    program.write_text(failure["script"])
+    folder = tmp_path_factory.mktemp("programs")
+    for suite, op in BUGS:
+        begin = f"{suite}/{op}/"
+        failure = next(one for one in report["failures"] if one["check"].startswith(begin))
+        (folder / f"{suite}-{op}.py").write_text(failure["script"])
     shown = subprocess.run(
-        [sys.executable, program],
+        [sys.executable, "-c", RUN_EACH, *(folder / f"{suite}-{op}.py" for suite, op in BUGS)],
         env=environment,
+        capture_output=True,
+        encoding="utf-8",
+        check=True,
+    )
+    return folder, dict(zip(BUGS, json.loads(shown.stderr.splitlines()[-1]), strict=True))
+
+
+@pytest.mark.parametrize(("suite", "op"), BUGS)
+def test_the_program_that_is_printed_fails(raised, suite, op):
+    folder, texts = raised
+    assert len((folder / f"{suite}-{op}.py").read_text().splitlines()) <= 40
+    assert BUGS[suite, op] in texts[suite, op]
+
+
+@pytest.mark.parametrize(
+    ("suite", "op"),
+    [
+        pytest.param(*bug, marks=() if bug[0] == "threads" else pytest.mark.exhaustive)
+        for bug in BUGS
+    ],
+)
+def test_the_program_that_is_printed_fails_by_itself(broken, raised, suite, op):
+    shown = subprocess.run(
+        [sys.executable, raised[0] / f"{suite}-{op}.py"],
+        env=broken[0],
         capture_output=True,
         encoding="utf-8",
         check=False,
@@ -216,6 +258,15 @@ def test_the_program_that_is_printed_fails_by_itself(broken, tmp_path, suite, op
 def test_the_command_prints_the_program(broken):
     _, output, report = broken
     assert report["failures"][0]["script"] in output
+
+
+def first_of_each(checks):
+    """The first check of each suite and op."""
+    seen = set()
+    for check in checks:
+        if (check.suite, check.op) not in seen:
+            seen.add((check.suite, check.op))
+            yield check
 
 
 def every_sort_of_check():
@@ -230,11 +281,7 @@ def every_sort_of_check():
         "gradient_types",
         "special_cases",
     ):
-        seen = set()
-        for check in checks_of(subject, Selection(suites=(suite,))):
-            if check.op not in seen:
-                seen.add(check.op)
-                yield check
+        yield from first_of_each(checks_of(subject, Selection(suites=(suite,))))
 
 
 def test_programs_of_what_works_run_without_an_error(capsys):
@@ -245,13 +292,15 @@ def test_programs_of_what_works_run_without_an_error(capsys):
             exec(compile(program, check.name, "exec"), {})  # noqa: S102 — that is what it is for
 
 
-def test_a_program_of_a_minimal_or_unregistered_backend_runs():
+def test_a_program_of_a_minimal_or_unregistered_backend_runs(everything):
+    selection = Selection(ops=("softmax", "select", "conv"), quick=True)
     for subject in (
         Subject.of(burn.Device("cpu"), minimal=True),
         Subject(NumpyBackend(), burn.DeviceId(0)),
         Subject(NumpyBackend(), burn.DeviceId(0), minimal=True),
     ):
-        for check in checks_of(subject, Selection(ops=("softmax", "select", "conv"), quick=True)):
+        checks = checks_of(subject, selection)
+        for check in checks if everything else first_of_each(checks):
             exec(compile(check.script(), check.name, "exec"), {})  # noqa: S102 — as above
 
 
@@ -267,18 +316,25 @@ def test_a_failure_says_what_was_called_and_what_came_out():
         find_check(Subject.of(burn.Device("cpu")), "values/relu/x")
 
 
-def test_names_of_checks_are_unique_and_the_same_every_time():
-    for subject in (Subject.of(burn.Device("cpu")), Subject.of(burn.Device("cpu"), minimal=True)):
-        names = [check.name for check in checks_of(subject)]
+@pytest.fixture(scope="module")
+def all_checks():
+    """The checks of ``cpu:0``."""
+    return list(checks_of(Subject.of(burn.Device("cpu"))))
+
+
+def test_names_of_checks_are_unique_and_the_same_every_time(all_checks):
+    minimal = Subject.of(burn.Device("cpu"), minimal=True)
+    for checks in (all_checks, list(checks_of(minimal))):
+        names = [check.name for check in checks]
         assert len(set(names)) == len(names)
-        assert names == [check.name for check in checks_of(subject)]
+    again = checks_of(Subject.of(burn.Device("cpu")))
+    assert [check.name for check in all_checks] == [check.name for check in again]
 
 
-def test_each_suite_has_checks_for_the_cpu_and_quick_ones():
-    found = list(checks_of(Subject.of(burn.Device("cpu"))))
-    assert {check.suite for check in found} == set(SUITES)
-    assert {check.suite for check in found if check.is_quick} == set(SUITES)
-    tried = {check.op for check in found if check.is_quick and check.suite == "values"}
+def test_each_suite_has_checks_for_the_cpu_and_quick_ones(all_checks):
+    assert {check.suite for check in all_checks} == set(SUITES)
+    assert {check.suite for check in all_checks if check.is_quick} == set(SUITES)
+    tried = {check.op for check in all_checks if check.is_quick and check.suite == "values"}
     assert tried == set(REGISTRY)
 
 
@@ -467,7 +523,7 @@ def test_a_line_without_a_reason_is_refused():
 
 
 def test_the_list_beside_the_module_of_a_plugin_is_found(install, tmp_path, run_burn):
-    environment = {"PYTHONPATH": install("broken", BROKEN)}
+    environment = {"PYTHONPATH": install("broken", BROKEN), "BURN_PLUGINS": "broken"}
     (tmp_path / "expected_failures.txt").write_text("values/floor/*  # the driver has gone\n")
     result = run_burn("check", "broken", "--op", "floor", "--suite", "values", **environment)
     assert result.returncode == 0, result.stdout
@@ -552,7 +608,7 @@ def test_what_there_is_not_is_an_error_on_one_line(arguments, message):
 
 
 def test_suites_and_checks_are_listed():
-    result = check("cpu", "--list")
+    result = check("cpu", "--list", "--op", "softmax")
     assert result.exit_code == 0
     lines = result.stdout.splitlines()
     assert [line for line in lines if line.startswith("# values:")]
@@ -658,6 +714,7 @@ def test_the_plugin_imports_nothing_until_it_is_used(tmp_path, run_python):
     assert result.returncode == 0, result.stdout
 
 
+@pytest.mark.exhaustive  # the gate itself is such a run
 def test_a_run_shared_out_among_processes_has_the_same_tests(tmp_path, run_python):
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
     options = ["--burn-device=cpu", "--burn-quick", "--burn-op=relu", "-n2"]

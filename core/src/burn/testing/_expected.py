@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Final
 
 from burn.errors import ArgumentError
 from burn.plugins import registry
+from burn.testing._check_selection import Selection
 from burn.testing.suites import SUITES, checks_of, is_left_out
 
 if TYPE_CHECKING:
@@ -117,11 +118,14 @@ class ExpectedFailures:
             for line in self._lines
             if line.holds_for(subject) and line.pattern.partition("/")[0] not in left_out
         ]
-        there = [check.name for check in checks_of(subject)] if lines else []
+        suites = {line.pattern.partition("/")[0] for line in lines}
+        named = () if any("*" in suite for suite in suites) else tuple(suites)
+        there = checks_of(subject, Selection(suites=named, large=True)) if lines else ()
+        names = [check.name for check in there]
         return [
             f"line {line.number} of {self.source} fits no check: {line.pattern}"
             for line in lines
-            if not any(map(line.fits, there))
+            if not any(map(line.fits, names))
         ]
 
 

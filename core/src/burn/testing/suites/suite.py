@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -143,8 +143,10 @@ def named_check(
 ) -> Check:
     """A check of a function of a subject, whose program finds it by its name."""
     run = on_op(subject, body, *arguments)
-    check = Check(suite, op, dtype, note, run, is_quick=is_quick)
-    return replace(check, script=partial(_script_by_name, subject, check.name))
+    check = Check(
+        suite, op, dtype, note, run, lambda: _script_by_name(subject, check.name), is_quick=is_quick
+    )
+    return check
 
 
 def _run(function: Callable[..., Any], subject: Subject, arguments: tuple[Any, ...]) -> Any:
