@@ -17,7 +17,6 @@ from burn.plugins import BackendSpec, DeviceInfo, Registry, State, hookimpl, reg
 from burn.testing import MockDevice, mock_backend
 
 THREADS = 64
-REPETITIONS = 200
 SECONDS = 60
 
 
@@ -36,6 +35,11 @@ def no_choice(monkeypatch):
         monkeypatch.delenv(variable, raising=False)
     yield
     burn.set_default_device(None)
+
+
+@pytest.fixture
+def repetitions(everything):
+    return 200 if everything else 50
 
 
 class Crew:
@@ -166,7 +170,7 @@ JOBS = (
 )
 
 
-def test_threads_that_ask_for_devices_load_backends_and_switch_defaults():
+def test_threads_that_ask_for_devices_load_backends_and_switch_defaults(repetitions):
     devices = [MockDevice("one"), MockDevice("one"), MockDevice("two")]
     found = set()
 
@@ -178,7 +182,7 @@ def test_threads_that_ask_for_devices_load_backends_and_switch_defaults():
         found.add((spelling, *map(id, objects)))
 
     with Crew(work) as crew:
-        for _ in range(REPETITIONS):
+        for _ in range(repetitions):
             loads, probes = [], []
             for name in NAMES:
                 spec = mock_backend(name, devices, priority=1)
@@ -194,7 +198,7 @@ def test_threads_that_ask_for_devices_load_backends_and_switch_defaults():
             found.clear()
 
 
-def test_threads_that_look_for_plugins_find_them_once_and_the_same(monkeypatch):
+def test_threads_that_look_for_plugins_find_them_once_and_the_same(monkeypatch, repetitions):
     asked = []
 
     class Point:
@@ -223,7 +227,7 @@ def test_threads_that_look_for_plugins_find_them_once_and_the_same(monkeypatch):
         assert entry.state is State.LOADED
 
     with Crew(work) as crew:
-        for _ in range(REPETITIONS):
+        for _ in range(repetitions):
             fresh = Registry()
             crew.once()
             assert sorted(asked) == sorted(loads) == sorted(probes) == ["a", "b", "c", "d"]

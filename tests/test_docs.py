@@ -1,5 +1,6 @@
 """The documentation: it builds without a warning, its examples run, and what it names is there."""
 
+import functools
 import importlib
 import inspect
 import json
@@ -89,16 +90,16 @@ def commands():
 
 
 @pytest.fixture(scope="module")
-def site(once):
-    """The documentation as HTML."""
-    return once("site", build)
+def site(once, everything):
+    """The documentation as HTML; in the gate without an index for the search."""
+    return once("site", functools.partial(build, search=everything))
 
 
-def build(folder):
+def build(folder, *, search):
     result = subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)],
         cwd=ROOT,
-        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1", "DOCS_SEARCH": str(search)},
         capture_output=True,
         encoding="utf-8",
         timeout=300,

@@ -49,25 +49,36 @@ class Source(NamedTuple):
 def source_of(path):
     """What is asked of a file; its tree is not kept, as every collection would go through it."""
     text = path.read_text(encoding="utf-8")
-    tree = ast.parse(text)
+    found = list(statements(ast.parse(text)))
     return Source(
-        tuple(imported(tree)), tuple(imported(tree, for_types=False)), lines_of_code(tree, text)
+        tuple(name for node, _ in found for name in imported(node)),
+        tuple(name for node, for_types in found if not for_types for name in imported(node)),
+        len(text.splitlines()) - sum(lines_of_docstring(node) for node, _ in found),
     )
 
 
-def imported(tree, *, for_types=True):
-    """Modules that are imported anywhere in a module; `for_types` includes ``TYPE_CHECKING``."""
-    for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.ImportFrom):
-            if node.module and not node.level:
-                yield from (f"{node.module}.{alias.name}" for alias in node.names)
-        elif isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif not isinstance(node, ast.expr) and (
-            for_types
-            or not (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
-        ):
-            yield from imported(node, for_types=for_types)
+def statements(node, *, for_types=False):
+    """Each statement in a node, and whether it is below ``if TYPE_CHECKING``; no expressions."""
+    yield node, for_types
+    checks = isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING"
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, ast.expr):
+            yield from statements(child, for_types=for_types or checks)
+
+
+def imported(node):
+    """Modules that a statement imports."""
+    if isinstance(node, ast.ImportFrom):
+        return [f"{node.module}.{alias.name}" for alias in node.names if not node.level]
+    return [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+
+
+def lines_of_docstring(node):
+    """How many lines the docstring of a module, class or function has."""
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    if not isinstance(node, documented) or ast.get_docstring(node, clean=False) is None:
+        return 0
+    return node.body[0].end_lineno - node.body[0].lineno + 1
 
 
 def floors():
@@ -132,18 +143,6 @@ def test_a_public_name_that_is_also_a_module_is_that_module(package):
     for name in dir(module):
         if (folder / f"{name}.py").is_file() or (folder / name / "__init__.py").is_file():
             assert getattr(module, name) is importlib.import_module(f"{package}.{name}")
-
-
-def lines_of_code(tree, text):
-    """Lines that are no docstring."""
-    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    texts = [
-        node.body[0]
-        for node in ast.walk(tree)
-        if isinstance(node, documented) and ast.get_docstring(node, clean=False) is not None
-    ]
-    documentation = sum(text.end_lineno - text.lineno + 1 for text in texts)
-    return len(text.splitlines()) - documentation
 
 
 def test_a_module_is_short_enough_to_be_read():

@@ -51,13 +51,13 @@ def mock():
 def test_an_op_needs_no_64_bit_type(samples, everything):
     for number, one in enumerate(samples.samples):
         dtypes = WITHOUT_64_BIT.dtypes(samples, one)
-        for dtype in dtypes if everything else dtypes[number % 4 :: 4]:
+        for dtype in dtypes if everything else dtypes[number % 12 :: 12]:
             check_sample(WITHOUT_64_BIT, samples, one, dtype)
 
 
 @for_each_op
 def test_an_op_of_float32_and_int64_needs_no_float64(samples, everything):
-    for one in samples.samples if everything else samples.samples[::4]:
+    for one in samples.samples if everything else samples.samples[::8]:
         for dtype in WITHOUT_FLOAT64.dtypes(samples, one):
             if dtype in (float32, int64):
                 check_sample(WITHOUT_FLOAT64, samples, one, dtype)

@@ -10,7 +10,8 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, Final, NoReturn, TypeAlias
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -67,8 +68,7 @@ def check_sample(subject: Subject, samples: OpSamples, one: Sample, dtype: DType
     float or None
         The largest error as a fraction of what is allowed; None where results must be equal.
     """
-    call = Call.of(samples, one, dtype, subject.index_dtype)
-    return _check_call(subject, samples, call, _run_in_table, _show_in_table)
+    return _check_call(subject, samples, one, dtype, _run_in_table, _show_in_table)
 
 
 def check_dispatch(subject: Subject, samples: OpSamples, one: Sample, dtype: DType) -> float | None:
@@ -76,23 +76,19 @@ def check_dispatch(subject: Subject, samples: OpSamples, one: Sample, dtype: DTy
 
     No setting of the user may change the result of an op.
     """
-    call = Call.of(samples, one, dtype, subject.index_dtype)
-    return _check_call(subject, samples, call, _run_in_dispatch, _show_in_dispatch)
+    return _check_call(subject, samples, one, dtype, _run_in_dispatch, _show_in_dispatch)
 
 
 def _check_call(
-    subject: Subject, samples: OpSamples, call: Call, run: Run, show: Show
+    subject: Subject, samples: OpSamples, one: Sample, dtype: DType, run: Run, show: Show
 ) -> float | None:
+    call = Call.of(samples, one, dtype, subject.index_dtype)
     operands = call.upload(subject)
     outputs = run(subject, call, operands)
     inferred = call.outputs(call.op.infer(*call.metas, **call.attributes))
     exact = samples.exact or Tag.VIEW in call.op.tags
-    terms = None
-    if samples.terms is not None:
-        with np.errstate(all="ignore"):
-            terms = samples.terms(*call.widened, **call.attributes)
+    references, terms = _expected(samples, one, call, (dtype, subject.index_dtype))
     worst = None
-    references = expected_outputs(samples, call)
     names = call.op.output_names(call.operands, call.attributes)
     for index, (meta, (found, value)) in enumerate(zip(inferred, outputs, strict=True)):
         name = names[index]
@@ -124,6 +120,27 @@ def expected_outputs(samples: OpSamples, call: Call) -> tuple[Any, ...]:
     with np.errstate(all="ignore"):
         result = samples.reference(*operands, **call.attributes)
     return call.outputs(result)
+
+
+_known: Final[WeakKeyDictionary[Sample, dict[Any, tuple[tuple[Any, ...], Any]]]] = (
+    WeakKeyDictionary()
+)
+"""By sample, what `_expected` gives: devices, and the ways to call an op, share it."""
+
+
+def _expected(
+    samples: OpSamples, one: Sample, call: Call, dtypes: tuple[DType, DType]
+) -> tuple[tuple[Any, ...], Any]:
+    """What the reference of a sample gives, and its terms, if it says them; computed once."""
+    known = _known.setdefault(one, {})
+    key = (samples.reference, samples.terms, dtypes)
+    if key not in known:
+        terms = None
+        if samples.terms is not None:
+            with np.errstate(all="ignore"):
+                terms = samples.terms(*call.widened, **call.attributes)
+        known[key] = expected_outputs(samples, call), terms
+    return known[key]
 
 
 def check_error(samples: OpSamples, refused: ErrorSample) -> None:
