@@ -129,7 +129,12 @@ def test_an_error_of_burn_is_one_line_and_exit_status_1():
 
 @pytest.mark.parametrize(
     "arguments",
-    ["devices --json", "devices --json --check", "plugins --json", "ops --json"],
+    [
+        pytest.param("devices --json", marks=pytest.mark.exhaustive),
+        "devices --json --check",
+        "plugins --json",
+        "ops --json",
+    ],
 )
 def test_json_is_one_document_whatever_plugins_print(run_burn, install, arguments):
     path = install("talkative", TALKATIVE)
@@ -169,17 +174,24 @@ print(subprocess.run(command, stderr=subprocess.PIPE).returncode)
     assert run_python("-c", program).stdout == "0\n"
 
 
-@pytest.mark.parametrize("command", ["devices", "plugins", "ops"])
-def test_colours_are_for_terminals_that_want_them(run_burn, command):
-    assert "\x1b" not in run_burn(command, BURN_PLUGINS="cpu").stdout
+@pytest.fixture(
+    scope="module", params=["devices", pytest.param("plugins", marks=pytest.mark.exhaustive), "ops"]
+)
+def in_a_pipe(request, run_burn):
+    """A command, and what it prints in a pipe."""
+    return request.param, run_burn(request.param, BURN_PLUGINS="cpu").stdout
+
+
+def test_colours_are_for_terminals_that_want_them(run_burn, in_a_pipe):
+    command, plain = in_a_pipe
+    assert "\x1b" not in plain
     terminal = {"FORCE_COLOR": "1", "TERM": "xterm-256color", "BURN_PLUGINS": "cpu"}
     assert COLOUR.search(run_burn(command, **terminal).stdout)
     assert not COLOUR.search(run_burn(command, **terminal, NO_COLOR="1").stdout)
 
 
-@pytest.mark.parametrize("command", ["devices", "plugins", "ops"])
-def test_lines_in_a_pipe_end_with_their_last_word(run_burn, command):
-    lines = run_burn(command, BURN_PLUGINS="cpu").stdout.splitlines()
+def test_lines_in_a_pipe_end_with_their_last_word(in_a_pipe):
+    lines = in_a_pipe[1].splitlines()
     assert lines == [line.rstrip() for line in lines]
 
 

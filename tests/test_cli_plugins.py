@@ -138,7 +138,7 @@ main(["plugins"])
     assert "pip install ./core ./plugins/burn-cpu" in result.stdout
 
 
-@pytest.mark.parametrize("width", [40, 60, 80, 140])
+@pytest.mark.parametrize("width", [40, 60, pytest.param(80, marks=pytest.mark.exhaustive), 140])
 def test_the_table_of_plugins_keeps_to_the_width_and_nothing_is_cut(run_burn, install, width):
     path = install("several", SEVERAL)
     result = run_burn("plugins", PYTHONPATH=path, COLUMNS=str(width))

@@ -59,7 +59,7 @@ def plain(lines):
     return [ESCAPE.sub("", line) for line in lines]
 
 
-@pytest.mark.parametrize("width", [40, 80, 140])
+@pytest.mark.parametrize("width", [40, pytest.param(80, marks=pytest.mark.exhaustive), 140])
 @pytest.mark.parametrize("command", ["devices", "plugins", "ops", "devices --check"])
 def test_no_line_is_longer_than_the_terminal_and_nothing_is_cut(
     on_terminal, install, width, command
@@ -71,11 +71,14 @@ def test_no_line_is_longer_than_the_terminal_and_nothing_is_cut(
     assert "…" not in "".join(lines)
 
 
-@pytest.mark.parametrize("width", [80, 140])
+@pytest.mark.parametrize("width", [80, pytest.param(140, marks=pytest.mark.exhaustive)])
 def test_a_terminal_gets_colours_unless_it_does_not_want_them(on_terminal, width):
-    assert any("\x1b[1;32m* cpu:0" in line for line in on_terminal(width, "devices"))
-    assert not any("\x1b[1;32m" in line for line in on_terminal(width, "devices", NO_COLOR="1"))
-    assert not any("\x1b" in line for line in on_terminal(width, "devices", TERM="dumb"))
+    def lines(**variables):
+        return on_terminal(width, "devices", BURN_PLUGINS="cpu", **variables)
+
+    assert any("\x1b[1;32m* cpu:0" in line for line in lines())
+    assert not any("\x1b[1;32m" in line for line in lines(NO_COLOR="1"))
+    assert not any("\x1b" in line for line in lines(TERM="dumb"))
 
 
 def test_on_a_terminal_a_reason_is_broken_between_words(on_terminal, install):
