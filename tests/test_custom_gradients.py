@@ -563,7 +563,14 @@ def in_batch(x):
     return burn.vmap(burn.grad(lambda y: burn.sin(y) * x))(burn.stack([x, x]))
 
 
-@pytest.mark.parametrize("function", [in_region, with_rule, in_batch], ids=lambda one: one.__name__)
+@pytest.mark.parametrize(
+    "function",
+    [
+        with_rule,
+        *[pytest.param(one, marks=pytest.mark.exhaustive) for one in (in_region, in_batch)],
+    ],
+    ids=lambda one: one.__name__,
+)
 def test_many_steps_leave_nothing_behind(function, many):
     x = tensor(0.5)
     assert_no_growth(lambda: function(x), many)

@@ -1,6 +1,7 @@
 """Attention layers, encodings of positions, caches and transformers, against torch and formulas."""
 
 import copy
+import itertools
 import pickle
 import re
 
@@ -19,6 +20,7 @@ from burn.errors import (
     TraceError,
 )
 from burn.nn import functional as F
+from crossing import on_devices
 
 CPU = burn.Device("cpu")
 DEVICES = [one for one in burn.Device.enumerate() if one.supports_dtype(burn.float64)]
@@ -171,11 +173,15 @@ def test_biases_are_added_to_the_scores_and_weights_are_those_of_torch():
     )
 
 
-@on_each_device
-@pytest.mark.parametrize("mask_shape", [None, (6, 6), (3, 6, 6), (3, 4, 6, 6), (3, 1, 1, 6)])
-@pytest.mark.parametrize("queries", [6, 1])
-@pytest.mark.parametrize("is_causal", [False, True])
-def test_grouped_queries_are_those_of_torch(device, mask_shape, queries, is_causal):
+MASKS = [None, (6, 6), (3, 6, 6), (3, 4, 6, 6), (3, 1, 1, 6)]
+GROUPED = list(itertools.product(MASKS, (6, 1), (False, True)))
+
+
+@pytest.mark.parametrize(
+    ("case", "device"), on_devices(GROUPED, DEVICES, [(None, 6, True), ((3, 6, 6), 1, False)])
+)
+def test_grouped_queries_are_those_of_torch(case, device):
+    mask_shape, queries, is_causal = case
     module = nn.MultiHeadAttention(
         16, 4, num_key_value_heads=2, head_dim=3, dtype="float64", device=device
     )
@@ -438,10 +444,12 @@ def steps(call, x, lengths):
     return burn.concat(found, axis=1).numpy()
 
 
-@on_each_device
-@pytest.mark.parametrize("heads", [4, 2, 1])
-@pytest.mark.parametrize("with_rotary", [False, True])
-def test_attention_step_by_step_is_that_of_the_whole_sequence(device, heads, with_rotary):
+STEPWISE = list(itertools.product((4, 2, 1), (False, True)))
+
+
+@pytest.mark.parametrize(("case", "device"), on_devices(STEPWISE, DEVICES, [(2, True)]))
+def test_attention_step_by_step_is_that_of_the_whole_sequence(case, device):
+    heads, with_rotary = case
     module = nn.MultiHeadAttention(
         16,
         4,
@@ -585,10 +593,9 @@ def decoders(device, options, count=2):
     return loaded(module, reference).eval(), reference.eval()
 
 
-@on_each_device
-@pytest.mark.parametrize("options", LAYERS.values(), ids=LAYERS)
-def test_an_encoder_is_that_of_torch(device, options):
-    module, reference = encoders(device.autodiff(), options)
+@pytest.mark.parametrize(("options", "device"), on_devices(LAYERS, DEVICES, ["first"]))
+def test_an_encoder_is_that_of_torch(options, device):
+    module, reference = encoders(device.autodiff(), LAYERS[options])
     mask, padding = excluded(5, 5), excluded(3, 5, seed=1)
     compare(
         module,
@@ -605,10 +612,9 @@ def test_an_encoder_is_that_of_torch(device, options):
     )
 
 
-@on_each_device
-@pytest.mark.parametrize("options", LAYERS.values(), ids=LAYERS)
-def test_a_decoder_is_that_of_torch(device, options):
-    module, reference = decoders(device.autodiff(), options)
+@pytest.mark.parametrize(("options", "device"), on_devices(LAYERS, DEVICES, ["after"]))
+def test_a_decoder_is_that_of_torch(options, device):
+    module, reference = decoders(device.autodiff(), LAYERS[options])
     padding, memory_padding = excluded(3, 4), excluded(3, 6)
     memory_mask, later = excluded(4, 6), np.triu(np.ones((4, 4), np.bool_), 1)
     compare(

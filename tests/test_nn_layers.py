@@ -13,6 +13,7 @@ import torch
 
 import burn
 from burn import nn
+from crossing import on_devices
 
 pytestmark = pytest.mark.filterwarnings("ignore:Using padding='same' with even:UserWarning")
 
@@ -365,8 +366,7 @@ OF_EACH_SORT = [
 ]
 
 
-@pytest.mark.parametrize("device", OTHER_DEVICES, ids=str)
-@pytest.mark.parametrize("code", OF_EACH_SORT)
+@pytest.mark.parametrize(("code", "device"), on_devices(OF_EACH_SORT, OTHER_DEVICES, OF_EACH_SORT))
 def test_some_layers_are_those_of_torch_on_every_device(code, device):
     (case,) = [case for case in CASES if case.ours == code]
     like_torch(case, device)

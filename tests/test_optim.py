@@ -10,6 +10,7 @@ import torch
 
 import burn
 from burn import nn, optim
+from crossing import on_devices
 
 STEPS = 50
 
@@ -146,22 +147,10 @@ PAIRS = {
 }
 
 EVERYWHERE = ("momentum", "adam, decay", "rmsprop, both")
-"""Those that the gate tries on every device."""
+"""Those that the gate tries on more devices than ``cpu:0``."""
 
 
-def cases():
-    for name in PAIRS:
-        for device in burn.Device.enumerate():
-            is_short = device == CPU or name in EVERYWHERE
-            yield pytest.param(
-                name,
-                device,
-                id=f"{name}-{device}",
-                marks=() if is_short else pytest.mark.exhaustive,
-            )
-
-
-@pytest.mark.parametrize(("name", "device"), list(cases()))
+@pytest.mark.parametrize(("name", "device"), on_devices(PAIRS, burn.Device.enumerate(), EVERYWHERE))
 def test_50_steps_in_float64_are_those_of_torch(name, device):
     if not device.supports_dtype(burn.float64):
         pytest.skip(f"{device} has no float64")

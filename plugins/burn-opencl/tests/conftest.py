@@ -8,6 +8,12 @@ import burn
 
 
 @pytest.fixture(scope="session")
+def everything(request):
+    """Whether ``--all`` was given; else a test tries a representative part."""
+    return request.config.getoption("all")
+
+
+@pytest.fixture(scope="session")
 def with_kernels():
     """A context in which the device uses the kernels for CPUs, or those for GPUs."""
     from burn_opencl.launcher import Launcher

@@ -134,7 +134,9 @@ def test_large_unsigned_integers_are_divided_and_compared_exactly(backend):
     assert powers == [pow(one, one, 2**64) for one in numbers]
 
 
-@pytest.mark.parametrize("instructions", ["default", "avx2"])
+@pytest.mark.parametrize(
+    "instructions", [pytest.param("default", marks=pytest.mark.exhaustive), "avx2"]
+)
 def test_special_values_do_not_depend_on_what_the_processor_has(instructions):
     # Which kernels of torch run, it decides when it is imported.
     ops = ("gelu", "pow", "acos", "log*", "tan*")
