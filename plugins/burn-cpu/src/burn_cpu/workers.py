@@ -20,9 +20,9 @@ from burn_cpu import threads
 __all__ = ["SPINS", "Workers"]
 
 SPINS: Final = 20_000
-"""Pauses after which a worker blocks: about a millisecond, so that it is awake for the next call of a
-program that Python calls again and again. A worker that the system has to wake runs late: x*x+1 of
-10^6 elements took twice as long with 1,000. Threads of OpenMP stay awake for longer."""
+"""Pauses after which a worker blocks: about a millisecond, so that it is awake for the next call
+of a program that Python calls again and again. A worker that the system has to wake runs late:
+x*x+1 of 10^6 elements took twice as long with 1,000. Threads of OpenMP stay awake for longer."""
 
 _WORDS: Final = 1024
 """64-bit words of the state that threads share."""
