@@ -263,6 +263,27 @@ def test_variables_of_a_function_with_many_results():
     assert [one.item() for one in step(burn.ones(()))] == [1.0 + 3.0 * one for one in range(40)]
 
 
+def test_a_variable_that_loses_its_value_traces_anew():
+    def make():
+        factor = 2.0
+
+        def step(x):
+            try:
+                return factor * x
+            except NameError:
+                return x
+
+        yield burn.compile(step)
+        del factor
+        yield
+
+    steps = make()
+    step = next(steps)
+    assert step(tensor(1.0)).tolist() == [2.0]
+    next(steps)
+    assert step(tensor(1.0)).tolist() == [1.0]
+
+
 def test_a_variable_without_a_value_gets_one():
     def make():
         def step(x):

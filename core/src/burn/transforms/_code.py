@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import types
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -99,10 +100,22 @@ class Code:
 
     def unless(self, condition: str, what: str) -> None:
         """Let the function miss, because something differs, unless a condition holds."""
+        self.lines.append(f"if not ({condition}): return {self._miss(what)}")
+
+    def contents(self, cell: types.CellType, what: str) -> str:
+        """The name of what a variable of a closure has; the function misses if it has nothing."""
+        name, cell_name = self.new("v"), self.shared(cell, "cell")
+        self.lines += [
+            f"try: {name} = {cell_name}.cell_contents",
+            f"except ValueError: return {self._miss(what)}",
+        ]
+        return name
+
+    def _miss(self, what: str) -> str:
         name = self._misses.get(what)
         if name is None:
             name = self._misses[what] = self.constant(Miss(what), "m")
-        self.lines.append(f"if not ({condition}): return {name}")
+        return name
 
     def check_tensor(self, given: Given) -> None:
         """Check a tensor as far as the primitive does not matter, and that.

@@ -49,9 +49,10 @@ class Variable(NamedTuple):
         """Let a generated function miss where the variable has another value."""
         if _read(self.owner, self.key) is not self.value:
             return  # the function itself gives it another one
-        found = f"{code.shared(self.owner, 'around')}." + (
-            "cell_contents" if self.is_cell else f"get({self.key!r})"
-        )
+        if isinstance(self.owner, types.CellType):
+            found = code.contents(self.owner, self.name)
+        else:
+            found = f"{code.shared(self.owner, 'around')}.get({self.key!r})"
         expected = code.shared(self.value, "k")
         condition = f"{found} is {expected}"
         if isinstance(self.value, _VALUES):
