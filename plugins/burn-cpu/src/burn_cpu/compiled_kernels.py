@@ -15,6 +15,7 @@ import numpy as np
 
 from burn_cpu import erf
 from burn_cpu.base import Array
+from burn_cpu.constants import EXP_COEFFICIENTS
 
 _Kernel = TypeVar("_Kernel", bound=Callable[..., Any])
 
@@ -45,19 +46,7 @@ _LOG2_E, _LN_2_HIGH, _LN_2_LOW = map(_float32, (1.4426950408889634, 0.693359375,
 _MIN_EXPONENT: Final = _float32(-87.3)
 """For smaller arguments the exponential is subnormal, and `_exp` returns 0."""
 
-_E5, _E4, _E3, _E2, _E1, _E0 = map(
-    _float32,
-    (
-        1.9875691500e-4,
-        1.3981999507e-3,
-        8.3334519073e-3,
-        4.1665795894e-2,
-        1.6666665459e-1,
-        5.0000001201e-1,
-    ),
-)
-"""Coefficients of ``(exp(t) - 1 - t) / t**2`` up to log(2) / 2 (expf of S. Moshier's Cephes)."""
-
+_E5, _E4, _E3, _E2, _E1, _E0 = map(_float32, EXP_COEFFICIENTS)
 
 # With NaN as one operand, min and max return the first operand.
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from burn_cpu import erf
+from burn_cpu.constants import EXP_COEFFICIENTS
 
 if TYPE_CHECKING:
     from burn_cpu.llvm_text import Value
@@ -107,18 +108,8 @@ class _Floats:
         return result
 
 
-_EXP: Final[tuple[float, ...]] = (
-    1.9875691500e-4,
-    1.3981999507e-3,
-    8.3334519073e-3,
-    4.1665795894e-2,
-    1.6666665459e-1,
-    5.0000001201e-1,
-)
-"""Coefficients of ``(exp(t) - 1 - t) / t**2`` up to log(2) / 2."""
-
 _EXP_64: Final = tuple(1.0 / math.factorial(n) for n in range(13, 1, -1))
-"""The same, of the Taylor series."""
+"""`EXP_COEFFICIENTS` in float64: of the Taylor series."""
 
 
 def _exp(f: _Floats, x: Value) -> Value:
@@ -126,7 +117,7 @@ def _exp(f: _Floats, x: Value) -> Value:
     w = f.writer
     if f.type == "float":
         low, high, magic, bias, width = -104.0, 89.0, 12582912.0, 127, 23
-        parts, coefficients = (0.693359375, -2.12194440e-4), _EXP
+        parts, coefficients = (0.693359375, -2.12194440e-4), EXP_COEFFICIENTS
     else:
         low, high, magic, bias, width = -746.0, 710.0, 6755399441055744.0, 1023, 52
         parts, coefficients = (6.93145751953125e-1, 1.42860682030941723212e-6), _EXP_64
@@ -149,7 +140,7 @@ def _exp(f: _Floats, x: Value) -> Value:
 def _expm1(f: _Floats, x: Value) -> Value:
     if f.type == "double":
         return f.writer.in_lanes("expm1", x)
-    small = f.add(f.multiply(f.multiply(f.polynomial(x, _EXP), x), x), x)
+    small = f.add(f.multiply(f.multiply(f.polynomial(x, EXP_COEFFICIENTS), x), x), x)
     small = f.select(f.test("oeq", x, 0.0), x, small)  # the sign of a zero
     return f.select(f.test("olt", f.abs(x), 0.34), small, f.subtract(_exp(f, x), 1.0))
 
