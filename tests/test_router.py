@@ -654,8 +654,8 @@ def test_branches_and_loops_run_in_a_second_process_without_an_answer(pipe):
     w, xs = burn.asarray([0.5, 0.25]), burn.asarray([[1.0, 2.0], [-1.0, 0.5], [0.5, 0.5]])
     program = burn.ir.trace(gradients, w, xs)
     expected = [one.tolist() for one in program(w, xs)]
-    client, *_ = pipe.clients
     remote = [one.to_device("pipe") for one in (w, xs)]
+    client, *_ = pipe.clients
     program(*remote)  # asks for dtypes, once
     trips = client.round_trips
     found = program(*remote)

@@ -59,6 +59,7 @@ from burn.errors import (
     TraceError as TraceError,
     UnsupportedOpError as UnsupportedOpError,
 )
+from burn.functions.calls import *
 from burn.functions.creation import *
 from burn.functions.cumulative import *
 from burn.functions.data_type import *
@@ -82,7 +83,6 @@ from burn.functions.interchange import *
 from burn.functions.linear_algebra import *
 from burn.functions.manipulation import *
 from burn.functions.median import *
-from burn.functions.op_calls import *
 from burn.functions.patterns import *
 from burn.functions.printing import (
     Closeness as Closeness,

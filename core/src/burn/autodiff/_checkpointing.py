@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from burn.autodiff._recorders import recorder
 from burn.autodiff.graph import AutodiffTensor, Leaf
 from burn.autodiff.recording import RecordingTable
 from burn.ops import Op, Tag
@@ -108,7 +109,9 @@ class CheckpointingTable(RecordingTable):
         inner = getattr(self.below, definition.name)
         is_cheap = Tag.COMPUTE_BOUND not in definition.tags
         record = self._with_recipes(
-            self._record_any(definition, rule, inner), inner, is_cheap=is_cheap
+            recorder(definition, rule, self.tensor_type, self.dtype)(inner),
+            inner,
+            is_cheap=is_cheap,
         )
         return self._float_only(record, inner) if "dtype" in definition.attributes else record
 

@@ -7,14 +7,14 @@ without one runs its decomposition in this table if an operand is tracked.
 from __future__ import annotations
 
 import functools
-import operator
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import Any, Final
 
-from burn.autodiff.graph import AutodiffTensor, Node, Output, Parent, Rule
+from burn.autodiff._recorders import recorder
+from burn.autodiff.graph import Node, Parent, Rule
 from burn.autodiff.recording_state import custom_node, recording, records
 from burn.errors import UnsupportedOpError
-from burn.ops import Op, OpTable, Tag
+from burn.ops import Op, Tag
 from burn.ops.signature import Primitive
 from burn.ops.table import DecoratorTable, with_requirement, wrapping
 
@@ -22,10 +22,6 @@ __all__ = ["RecordingTable"]
 
 
 _BROADCASTING: Final = Tag.ELEMENTWISE | Tag.CONTRACTION
-
-Saver: TypeAlias = Callable[[Sequence[Any]], Sequence[Any]]
-
-_new = object.__new__
 
 
 class RecordingTable(DecoratorTable):
@@ -43,13 +39,7 @@ class RecordingTable(DecoratorTable):
             return self._linearized(definition, inner)
         if definition.vjp is None:
             return wrapping(inner, functools.partial(self._decomposed, definition))
-        rule = self._rule(definition)
-        has_list = any(spec.is_list for spec in definition.operands.values())
-        if rule.outputs == 1 and not has_list and len(definition.operands) <= 2:
-            recorder = _record_one if len(definition.operands) == 1 else _record_two
-            wrap = functools.partial(recorder, definition, rule, self.tensor_type)
-        else:
-            wrap = functools.partial(self._record_any, definition, rule)
+        wrap = recorder(definition, self._rule(definition), self.tensor_type, self.dtype)
         if "dtype" in definition.attributes:
             return wrapping(inner, lambda inner: self._float_only(wrap(inner), inner))
         return wrapping(inner, wrap)
@@ -177,52 +167,6 @@ class RecordingTable(DecoratorTable):
             return tuple([one.node if self._is_own(one) else None for one in operand])
         return operand.node if self._is_own(operand) else None
 
-    def _record_any(
-        self, definition: Op, rule: Rule, inner: Callable[..., Any]
-    ) -> Callable[..., Any]:
-        """An op with any operands and outputs."""
-        several = rule.outputs > 1
-        savers: dict[tuple[bool, ...], Saver] = {}
-
-        def call(*operands: Primitive, **attrs: Any) -> Any:
-            if not any(map(self._is_own, operands)):
-                return inner(*operands, **attrs)
-            primitives = [self._unwrap(operand) for operand in operands]
-            result = inner(*primitives, **attrs)
-            node = _new(Node)
-            if not records(self.tensor_type, operands, node):
-                return result
-            outputs = result if several else (result,)
-            node.rule = rule
-            node.parents = tuple([self._parent(operand) for operand in operands])
-            node.needs = tuple(map(_needs, node.parents))
-            needs = tuple(map(_any_true, node.needs))
-            save = savers.get(needs)
-            if save is None:
-                save = savers[needs] = make_saver(definition, rule.ops, needs)
-            node.saved = save([*primitives, *outputs])
-            node.attrs = attrs
-            node.output_shape = outputs[0].shape
-            if not several:
-                return self._track(result, node)
-            # Integers, such as indices, have no gradient.
-            return tuple(
-                [
-                    self._track(output, Output(node, index, output.shape))
-                    if self.dtype(output).is_float
-                    else output
-                    for index, output in enumerate(outputs)
-                ]
-            )
-
-        return call
-
-    def _track(self, primitive: Primitive, node: Node) -> AutodiffTensor:
-        tensor: AutodiffTensor = _new(self.tensor_type)
-        tensor.primitive = primitive
-        tensor.node = node
-        return tensor
-
 
 def _needs(parent: Parent) -> bool | tuple[bool, ...]:
     """Whether the gradient of an operand is required, or of each in a list."""
@@ -237,151 +181,3 @@ def _parts_of(parent: Parent) -> Sequence[Node | None]:
 
 def _parts(operand: Primitive) -> Sequence[Primitive]:
     return operand if operand.__class__ is list else (operand,)
-
-
-def _any_true(need: bool | tuple[bool, ...]) -> bool:
-    return any(need) if isinstance(need, tuple) else need
-
-
-def _record_one(
-    definition: Op,
-    rule: Rule,
-    tensor_type: type[AutodiffTensor],
-    inner: Callable[..., Any],
-) -> Callable[..., Any]:
-    """An op of one tensor with one output: `_record_any`, unrolled for speed."""
-    save = make_saver(definition, rule.ops, (True,))
-    new = _new
-    is_recording = recording.get
-
-    def call(x: Primitive, **attrs: Any) -> Any:
-        if x.__class__ is not tensor_type:
-            return inner(x, **attrs)
-        primitive = x.primitive
-        output = inner(primitive, **attrs)
-        node = new(Node)
-        if not is_recording() and not records(tensor_type, (x,), node):
-            return output
-        node.rule = rule
-        node.parents = (x.node,)
-        node.needs = (True,)
-        node.saved = save((primitive, output))
-        node.attrs = attrs
-        node.output_shape = output.shape
-        tensor = new(tensor_type)
-        tensor.primitive = output
-        tensor.node = node
-        return tensor
-
-    return call
-
-
-def _record_two(
-    definition: Op,
-    rule: Rule,
-    tensor_type: type[AutodiffTensor],
-    inner: Callable[..., Any],
-) -> Callable[..., Any]:
-    """An op of two operands with one output: `_record_any`, unrolled for speed."""
-    save_both = make_saver(definition, rule.ops, (True, True))
-    save_first = make_saver(definition, rule.ops, (True, False))
-    save_second = make_saver(definition, rule.ops, (False, True))
-    new = _new
-    is_recording = recording.get
-
-    def call(x1: Primitive, x2: Primitive, **attrs: Any) -> Any:
-        if x1.__class__ is tensor_type:
-            first, parent1 = x1.primitive, x1.node
-            if x2.__class__ is tensor_type:
-                second, parent2 = x2.primitive, x2.node
-                needs, save = (True, True), save_both
-            else:
-                second, parent2 = x2, None
-                needs, save = (True, False), save_first
-        elif x2.__class__ is tensor_type:
-            first, parent1 = x1, None
-            second, parent2 = x2.primitive, x2.node
-            needs, save = (False, True), save_second
-        else:
-            return inner(x1, x2, **attrs)
-        output = inner(first, second, **attrs)
-        node = new(Node)
-        if not is_recording() and not records(tensor_type, (x1, x2), node):
-            return output
-        node.rule = rule
-        node.parents = (parent1, parent2)
-        node.needs = needs
-        node.saved = save((first, second, output))
-        node.attrs = attrs
-        node.output_shape = output.shape
-        tensor = new(tensor_type)
-        tensor.primitive = output
-        tensor.node = node
-        return tensor
-
-    return call
-
-
-def make_saver(definition: Op, ops: OpTable, needs: tuple[bool, ...]) -> Saver:
-    """A function that selects the values to save if the gradients of `needs` are required.
-
-    It takes the primitives of the operands and outputs, in order. A value that is not needed is
-    saved as None, so that a rule always unpacks the same names.
-    """
-    names_in_order = (*definition.operands, *definition.outputs)
-    indices = {name: index for index, name in enumerate(names_in_order)}
-    saves = definition.saves
-    if isinstance(saves, Mapping):
-        required = {
-            name
-            for (operand, names), needed in zip(_in_order(definition, saves), needs, strict=True)
-            if needed
-            for name in names
-        }
-        every = {name for names in saves.values() for name in names}
-        names = sorted(every, key=lambda name: indices[name.partition(".")[0]])
-    else:
-        names = list(saves)
-        required = set(names)
-    readers = [_reader(name, indices, ops) if name in required else _nothing for name in names]
-    if not readers:
-        return _save_nothing
-    if len(readers) == 1:
-        (only,) = readers
-        return lambda values: (only(values),)
-    return lambda values: [read(values) for read in readers]
-
-
-def _in_order(
-    definition: Op, saves: Mapping[str, tuple[str, ...]]
-) -> list[tuple[str, tuple[str, ...]]]:
-    return [(operand, saves.get(operand, ())) for operand in definition.operands]
-
-
-def _nothing(values: Sequence[Any]) -> None:
-    del values
-
-
-def _save_nothing(values: Sequence[Any]) -> tuple[()]:
-    del values
-    return ()
-
-
-def _reader(name: str, indices: Mapping[str, int], ops: OpTable) -> Callable[[Sequence[Any]], Any]:
-    base, _, field = name.partition(".")
-    index = indices[base]
-    if not field:
-        return operator.itemgetter(index)
-    read: Callable[[Any], Any] = ops.dtype if field == "dtype" else _shape
-
-    def read_field(values: Sequence[Any]) -> Any:
-        value = values[index]
-        if value is None:
-            return None
-        return [read(one) for one in value] if isinstance(value, list) else read(value)
-
-    return read_field
-
-
-def _shape(value: Primitive) -> tuple[int, ...]:
-    return () if isinstance(value, (bool, int, float, complex)) else tuple(value.shape)

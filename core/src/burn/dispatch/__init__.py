@@ -15,7 +15,7 @@ from burn.dispatch._operands import (
     prevailing_strategy,
     to_scalar,
 )
-from burn.dispatch.calls import binary, reflected, unary, unary_by_dict
+from burn.dispatch.calls import call_of
 from burn.dispatch.dispatch import Dispatch
 from burn.dispatch.gradients import Gradients
 
@@ -24,14 +24,11 @@ __all__ = [
     "DispatchTensor",
     "Gradients",
     "as_python",
-    "binary",
+    "call_of",
     "common_device",
     "dtype_with_number",
     "join_trace",
     "meta_of",
     "prevailing_strategy",
-    "reflected",
     "to_scalar",
-    "unary",
-    "unary_by_dict",
 ]

@@ -1,182 +1,208 @@
-"""Functions behind operators: where the operands agree, they go straight to the op of the device.
+"""Calls of ops on tensors: a function for each op, with the signature of its definition.
 
-A call is resolved once per type of its operands (`burn.dispatch.resolution`) and then costs two
-look-ups. Operands of two types, and numbers that promote, go to `Dispatch.execute`. A call that
-fails goes to `Dispatch.recover`, after the handler: so users see one error without a context. The
-functions repeat each other because one more call between them takes a tenth of a small op.
+Where the operands agree, a call goes straight to the op of the device. It is resolved once for the
+types of its operands (`burn.dispatch.resolution`), and then costs two look-ups. All else, such as
+operands of two dtypes and numbers that promote, goes to `Dispatch.execute`. A call that fails goes
+to `Dispatch.recover`, after the handler: so users see one error without a context.
+
+The text of the functions is generated from the definitions, since one function for all ops takes
+twice as long. Ops whose operands and attributes are alike share it.
 """
 
 from __future__ import annotations
 
+import functools
+import textwrap
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from burn.dispatch._operands import DispatchTensor
-from burn.dispatch.resolution import resolve_uniform
-from burn.ops import REGISTRY
+from burn.dispatch.resolution import resolve_uniform, settle, wrapped
+from burn.ops import REGISTRY, Op, Operand
+from burn.ops.signature import parameters_of
 
 if TYPE_CHECKING:
     from burn.dispatch.dispatch import Dispatch
 
-__all__ = ["binary", "reflected", "unary", "unary_by_dict"]
+__all__ = ["call_of"]
 
 _Tensor = TypeVar("_Tensor", bound=DispatchTensor)
-_new = object.__new__
 
 
-def unary(dispatch: Dispatch[_Tensor], name: str) -> Callable[..., _Tensor]:
-    """Function of one tensor, and attributes, that runs an op."""
-    if not REGISTRY[name].attributes:
-        return _unary_without_attributes(dispatch, name)
+def call_of(
+    dispatch: Dispatch[_Tensor], name: str, *, reflected: bool = False
+) -> Callable[..., _Tensor]:
+    """The function of an op: operands are positional, attributes are keywords.
 
-    def call(x: _Tensor, /, **attrs: Any) -> _Tensor:
-        try:
-            tensor_type = x.tensor_type
-            try:
-                function, output = tensor_type.calls[name]
-            except KeyError:
-                function, output = resolve_uniform(name, (x,), tensor_type)
-            primitive = function(x.primitive, **attrs)
-        except Exception as error:  # noqa: BLE001 — `recover` says what is wrong
-            failure = error
-        else:
-            result = _new(x.__class__)
-            result.primitive = primitive
-            result.tensor_type = output or tensor_type.device.types[primitive.dtype]
-            result.link = None
-            return result
-        recovered: _Tensor = dispatch.recover(failure, name, (x,), attrs)
-        return recovered
-
-    return call
-
-
-def unary_by_dict(
-    dispatch: Dispatch[_Tensor], name: str
-) -> Callable[[_Tensor, dict[str, Any]], _Tensor]:
-    """Like `unary` for an op whose output has the dtype of its operand: views, sums of floats.
-
-    The attributes come in a dict, which views keep: it is not copied.
+    Parameters
+    ----------
+    dispatch : Dispatch
+        What runs the calls whose operands do not agree.
+    name : str
+        The op.
+    reflected : bool
+        Whether its two operands are taken in reverse, as for ``number + tensor``.
     """
+    definition = REGISTRY[name]
+    if not any(spec.promotes for spec in definition.operands.values()):
+        return functools.partial(dispatch.execute, name)
+    make = _maker(_source(definition, reflected=reflected))
+    made: Callable[..., _Tensor] = make(name, dispatch.execute, dispatch.recover)
+    made.__name__ = made.__qualname__ = name
+    return made
 
-    def call(x: _Tensor, attrs: dict[str, Any], /) -> _Tensor:
+
+@functools.cache
+def _maker(source: str) -> Callable[..., Callable[..., Any]]:
+    """What makes the calls of ops that share a text."""
+    namespace: dict[str, Any] = {
+        "resolve": resolve_uniform,
+        "settle": settle,
+        "wrapped": wrapped,
+        "new": object.__new__,
+    }
+    exec(compile(source, "<burn.dispatch>", "exec"), namespace)  # noqa: S102 — made of the names of operands and attributes
+    return namespace["make"]  # type: ignore[no-any-return]  # defined by the text
+
+
+_CALL: Final = """\
+def make(name_, execute_, recover_):
+    def call({parameters}):
         try:
-            tensor_type = x.tensor_type
+            type_, lead_ = {lead}.tensor_type, {lead}.primitive
+        except (AttributeError, LookupError, TypeError):
+            {execute}
+{agreement}\
+        try:
             try:
-                function, _ = tensor_type.calls[name]
+                function_, types_, output_ = type_.calls[{key}]
             except KeyError:
-                function, _ = resolve_uniform(name, (x,), tensor_type)
-            primitive = function(x.primitive, **attrs)
-        except Exception as error:  # noqa: BLE001 — `recover` says what is wrong
-            failure = error
+                function_, types_, output_ = resolve(name_, ({operands},), type_, {key})
+            primitive_ = function_({primitives}{keywords})
+        except Exception as error_:
+            failure_ = error_
         else:
-            result = _new(x.__class__)
-            result.primitive = primitive
-            result.tensor_type = tensor_type
-            result.link = None
-            return result
-        recovered: _Tensor = dispatch.recover(failure, name, (x,), attrs)
-        return recovered
-
+{result}
+        return recover_(failure_, name_, ({operands},), {attributes})
     return call
+"""
 
+_AGREES: Final = """\
+        other_ = {name}.tensor_type
+        if other_ is not type_ and other_ not in type_.constants:
+            if type_ not in other_.constants:
+                {execute}
+            type_ = other_
+"""
+"""A tensor: of the type of the others, or a constant beside them, or they beside it."""
 
-def _unary_without_attributes(dispatch: Dispatch[_Tensor], name: str) -> Callable[..., _Tensor]:
-    """`unary` once more for most ops: to hand on no attributes takes a sixth of a small op."""
+_IS_TENSOR: Final = f"""\
+        if {{name}}.__class__ is not {{lead}}.__class__:
+            {{execute}}
+{_AGREES}"""
 
-    def call(x: _Tensor, /) -> _Tensor:
-        try:
-            tensor_type = x.tensor_type
-            try:
-                function, output = tensor_type.calls[name]
-            except KeyError:
-                function, output = resolve_uniform(name, (x,), tensor_type)
-            primitive = function(x.primitive)
-        except Exception as error:  # noqa: BLE001 — `recover` says what is wrong
-            failure = error
-        else:
-            result = _new(x.__class__)
-            result.primitive = primitive
-            result.tensor_type = output or tensor_type.device.types[primitive.dtype]
-            result.link = None
-            return result
-        recovered: _Tensor = dispatch.recover(failure, name, (x,), {})
-        return recovered
+_IS_TENSOR_OR_NONE: Final = f"""\
+        if {{name}} is not None:
+{textwrap.indent(_IS_TENSOR, "    ")}"""
 
-    return call
-
-
-def binary(  # noqa: C901 — unrolled, as one more call takes a tenth of a small op
-    dispatch: Dispatch[_Tensor], name: str
-) -> Callable[[Any, Any], _Tensor]:
-    """Function of two operands that runs an op."""
-
-    def call(x1: Any, x2: Any, /) -> _Tensor:  # noqa: C901 — likewise
-        try:
-            tensor_type, first = x1.tensor_type, x1.primitive
-        except AttributeError:
-            tensor_type = None
-        if tensor_type is None:  # a number, or what is no operand
-            return dispatch.execute_one(name, x1, x2)
-        if x2.__class__ is x1.__class__:
-            second, other = x2.primitive, x2.tensor_type
-            if other is not tensor_type and other not in tensor_type.constants:
-                if tensor_type not in other.constants:
-                    return dispatch.execute_one(name, x1, x2)
-                tensor_type = other
+_IS_TENSOR_OR_NUMBER: Final = f"""\
+        if {{name}}.__class__ is {{lead}}.__class__:
+{textwrap.indent(_AGREES, "    ")}\
+            {{name}}_ = {{name}}.primitive
         else:
             try:
-                second = tensor_type.scalars[x2.__class__](x2)
+                {{name}}_ = type_.scalars[{{name}}.__class__]({{name}})
             except (KeyError, OverflowError):
-                second = None
-            if second is None:  # a number that promotes, or what is no operand
-                return dispatch.execute_one(name, x1, x2)
-        try:
-            try:
-                function, output = tensor_type.calls[name]
-            except KeyError:
-                function, output = resolve_uniform(name, (x1, x2), tensor_type)
-            primitive = function(first, second)
-        except Exception as error:  # noqa: BLE001 — `recover` says what is wrong
-            failure = error
-        else:
-            result = _new(x1.__class__)
-            result.primitive = primitive
-            result.tensor_type = output or tensor_type.device.types[primitive.dtype]
-            result.link = None
-            return result  # type: ignore[no-any-return]  # of the class of x1
-        recovered: _Tensor = dispatch.recover(failure, name, (x1, x2), {})
-        return recovered
+                {{execute}}
+"""
 
-    return call
+_ARE_TENSORS: Final = """\
+        for one_ in {name}:
+            if one_.__class__ is not {lead}.__class__ or one_.tensor_type is not type_:
+                {execute}
+"""
+
+_RESULT: Final = """\
+            result_ = new({lead}.__class__)
+            result_.primitive = primitive_
+            result_.tensor_type = {output}
+            result_.link = None
+            return result_"""
+
+_RESULTS: Final = """\
+            return wrapped(primitive_, types_, {lead}.__class__)"""
+
+_OF_ANY_DTYPE: Final = "types_[primitive_.dtype]"
+_OF_ONE_DTYPE: Final = "output_ or settle(type_.calls, {key}, types_, primitive_)"
 
 
-def reflected(dispatch: Dispatch[_Tensor], name: str) -> Callable[[Any, Any], _Tensor]:
-    """Like `binary` with the operands exchanged, for ``number + tensor``."""
+def _source(definition: Op, *, reflected: bool) -> str:
+    """The text of a function ``make``, from the name of an op to its call."""
+    operands = definition.operands
+    attributes = definition.attributes.values()
+    parameters = parameters_of(operands)
+    if reflected:
+        parameters.reverse()
+    parameters.append("/")
+    if attributes:
+        parameters.append("*")
+        parameters += [
+            one.name if one.required else f"{one.name}={one.default!r}" for one in attributes
+        ]
+    keywords = "".join([f", {one.name}={one.name}" for one in attributes])
+    others = [one for one, spec in operands.items() if not spec.promotes]
+    types = "".join([", " + _read(one, "tensor_type", operands[one]) for one in others])
+    key = f"(name_{types})" if others else "name_"
+    promoting = [one for one, spec in operands.items() if spec.promotes]
+    lead = promoting.pop() if reflected else promoting.pop(0)
+    if operands[lead].is_list:
+        promoting.insert(0, lead)
+    parts = {
+        "execute": f"return execute_(name_, {', '.join(operands)}{keywords})",
+        "lead": f"{lead}[0]" if operands[lead].is_list else lead,
+        "key": key,
+        "operands": ", ".join(operands),
+        "keywords": keywords,
+    }
+    agreement = [_agreement(operands[one]).format(name=one, **parts) for one in promoting]
+    result = _RESULTS if definition.returns_tuple else _RESULT
+    output = _OF_ANY_DTYPE if "dtype" in definition.attributes else _OF_ONE_DTYPE
+    return _CALL.format(
+        **parts,
+        parameters=", ".join(parameters),
+        agreement="".join(agreement),
+        primitives=", ".join(
+            [_primitive(one, spec, is_lead=one == lead) for one, spec in operands.items()]
+        ),
+        result=result.format(lead=parts["lead"], output=output.format(key=key)),
+        attributes="{" + ", ".join([f"{one.name!r}: {one.name}" for one in attributes]) + "}",
+    )
 
-    def call(x2: Any, x1: Any, /) -> _Tensor:
-        tensor_type = x2.tensor_type
-        try:
-            first = tensor_type.scalars[x1.__class__](x1)
-        except (KeyError, OverflowError):
-            first = None
-        if first is None:  # a number that promotes, or what is no operand
-            return dispatch.execute_one(name, x1, x2)
-        try:
-            try:
-                function, output = tensor_type.calls[name]
-            except KeyError:
-                function, output = resolve_uniform(name, (x1, x2), tensor_type)
-            primitive = function(first, x2.primitive)
-        except Exception as error:  # noqa: BLE001 — `recover` says what is wrong
-            failure = error
-        else:
-            result = _new(x2.__class__)
-            result.primitive = primitive
-            result.tensor_type = output or tensor_type.device.types[primitive.dtype]
-            result.link = None
-            return result  # type: ignore[no-any-return]  # of the class of x2
-        recovered: _Tensor = dispatch.recover(failure, name, (x1, x2), {})
-        return recovered
 
-    return call
+def _agreement(spec: Operand) -> str:
+    """The text of lines that see whether an operand agrees with the leading one."""
+    if spec.is_list:
+        return _ARE_TENSORS
+    if spec.scalar:
+        return _IS_TENSOR_OR_NUMBER
+    return _IS_TENSOR_OR_NONE if spec.optional else _IS_TENSOR
+
+
+def _primitive(name: str, spec: Operand, *, is_lead: bool) -> str:
+    """The text of what the backend takes of an operand."""
+    if spec.is_list:
+        return f"[one_.primitive for one_ in {name}]"
+    if is_lead:
+        return "lead_"
+    if spec.promotes and spec.scalar:
+        return f"{name}_"
+    return _read(name, "primitive", spec)
+
+
+def _read(name: str, attribute: str, spec: Operand) -> str:
+    """The text of an attribute of a tensor that may be None."""
+    return (
+        f"{name} if {name} is None else {name}.{attribute}"
+        if spec.optional
+        else f"{name}.{attribute}"
+    )

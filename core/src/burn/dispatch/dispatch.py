@@ -408,10 +408,11 @@ class Dispatch(
             raise failure.with_traceback(None) from failure.__cause__
         try:
             metas = metas_of(definition, operands, plan)
-            definition.infer(*metas, **with_example_scalars(attrs))
-            for value in attrs.values():
-                if isinstance(value, DType):
-                    device.tensor_type(value)  # raises if the device cannot store it
+            inferred = definition.infer(*metas, **with_example_scalars(attrs))
+            outputs = inferred if definition.returns_tuple else (inferred,)
+            for dtype in [*[one.dtype for one in outputs], *attrs.values()]:
+                if isinstance(dtype, DType):
+                    device.tensor_type(dtype)  # raises if the device cannot store it
         except BurnError as refused:
             refused.operation = refused.operation or definition.describe(metas, attrs)
             raise refused.with_traceback(None) from refused.__cause__

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from burn.devices import Device, TensorType
@@ -25,7 +25,7 @@ from burn.dispatch._operands import (
 )
 from burn.dtype import DType
 from burn.errors import OperandTypeError
-from burn.ops import REGISTRY, Meta, Op, Operand, Tag
+from burn.ops import REGISTRY, Meta, Op, Operand
 from burn.ops.table import specialized
 
 __all__ = ["JoinedError", "Plan", "metas_of", "plan_call", "plan_key", "resolve_uniform"]
@@ -73,12 +73,21 @@ def plan_key(name: str, operands: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def resolve_uniform(
-    name: str, operands: Sequence[Any], tensor_type: TensorType
-) -> tuple[Callable[..., Any], TensorType | None]:
-    """What runs an op on primitives of one TensorType, and the TensorType of its output.
+    name: str, operands: Sequence[Any], tensor_type: TensorType, key: Any
+) -> tuple[Callable[..., Any], Mapping[Any, TensorType], TensorType | None]:
+    """How an op runs on operands of one TensorType; the result is kept under the key.
 
-    The output's is None where it depends on more than the type of the operands. `operands` are
-    tensors of that type, and numbers that do not change their dtype. The result is kept.
+    `operands` are tensors of that type and constants beside it, numbers that do not change their
+    dtype, and others that do not promote.
+
+    Returns
+    -------
+    callable
+        Runs the op on primitives.
+    mapping
+        From a dtype object of a primitive to the TensorType of a tensor with it.
+    None
+        For the TensorType of the output, which `settle` keeps.
 
     Raises
     ------
@@ -94,21 +103,53 @@ def resolve_uniform(
     function = plan.function
     if dtype is not None and dtype is not tensor_type.dtype:
         cast = functools.partial(specialized(device.ops.cast, tensor_type.dtype), dtype=dtype)
-        function = _converting(function, cast)
-    output = None
-    fixed = not any(attribute.required for attribute in definition.attributes.values())
-    if dtype is not None and fixed and Tag.ELEMENTWISE in definition.tags:
-        inferred = definition.infer(*[Meta((), dtype)] * len(operands))
-        output = device.tensor_type(inferred.dtype)
-    found = calls[name] = function, output
+        function = _converting(
+            function, cast, [one.promotes for one in definition.operands.values()]
+        )
+    found = calls[key] = function, device.types, None
     return found
 
 
-def _converting(function: Callable[..., Any], cast: Callable[[Any], Any]) -> Callable[..., Any]:
+def settle(
+    calls: dict[Any, Any], key: Any, types: Mapping[Any, TensorType], primitive: Any
+) -> TensorType:
+    """The TensorType of an output, kept for later calls: its dtype follows from the key."""
+    function, _, _ = calls[key]
+    output = types[primitive.dtype]
+    calls[key] = function, types, output
+    return output
+
+
+def wrapped(primitives: Any, types: Mapping[Any, TensorType], tensor_class: type) -> Any:
+    """Tensors around the primitives that an op with several outputs returned."""
+    results = []
+    for primitive in primitives:
+        result: Any = object.__new__(tensor_class)
+        result.primitive = primitive
+        result.tensor_type = types[primitive.dtype]
+        result.link = None
+        results.append(result)
+    return tuple(results)
+
+
+def _converting(
+    function: Callable[..., Any], cast: Callable[[Any], Any], promote: Sequence[bool]
+) -> Callable[..., Any]:
     """An op on primitives of a dtype that it takes after a conversion."""
 
-    def call(*primitives: Any, **attrs: Any) -> Any:
-        return function(*map(cast, primitives), **attrs)
+    def convert(operand: Any) -> Any:
+        if operand is None or isinstance(operand, (bool, int, float, complex)):
+            return operand
+        return [cast(one) for one in operand] if operand.__class__ is list else cast(operand)
+
+    def call(*operands: Any, **attrs: Any) -> Any:
+        return function(
+            *[
+                convert(one) if promotes else one
+                for one, promotes in zip(operands, promote, strict=True)
+            ],
+            **attrs,
+        )
 
     return call
 

@@ -9,9 +9,10 @@ import numpy as np
 
 from burn.backend.dlpack import import_host, is_readable
 from burn.devices import Device
-from burn.dispatch import DispatchTensor, common_device, join_trace, unary
+from burn.dispatch import DispatchTensor, common_device, join_trace
 from burn.dtype import DType
 from burn.errors import ArgumentError, ExportError, ShapeError
+from burn.functions import calls
 from burn.functions.common import DeviceLike, dispatch
 from burn.functions.host_values import dtype_of, elements_of, host_data
 from burn.functions.interchange import from_cuda, from_dlpack, memory_of, own_device
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
 
 __all__ = ["convert"]
-
-_reshape = unary(dispatch, "reshape")
 
 
 def convert(obj: Any, wanted: DType | None, device: DeviceLike | None, copy: bool | None) -> Tensor:
@@ -155,8 +154,8 @@ def _along_first_axis(obj: Any, dtype: DType | None, device: Device) -> Tensor:
             f"parts of shapes {', '.join(dict.fromkeys([str(one.shape) for one in parts]))}",
             hint="Nested sequences must have the same length at every level",
         )
-    rows = [_reshape(one, shape=(1, *one.shape)) for one in parts]
-    return dispatch.execute_one("concat", rows, axis=0)
+    rows = [calls.reshape(one, shape=(1, *one.shape)) for one in parts]
+    return calls.concat(rows, axis=0)
 
 
 def _holds_tensors(obj: Any) -> bool:

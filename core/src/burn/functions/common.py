@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
 
 from burn.devices import Device
-from burn.dispatch import Dispatch, DispatchTensor, binary, unary
+from burn.dispatch import Dispatch, DispatchTensor, call_of
 from burn.dtype import DType
 
 if TYPE_CHECKING:
@@ -21,10 +21,9 @@ __all__ = [
     "DTypeLike",
     "DeviceLike",
     "Operand",
-    "binary_function",
     "dispatch",
+    "op_function",
     "register_with_libraries",
-    "unary_function",
 ]
 
 Operand: TypeAlias = "Tensor | bool | int | float | complex"
@@ -33,35 +32,28 @@ DTypeLike: TypeAlias = DType | str
 DeviceLike: TypeAlias = Device | str
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
-_Unary = TypeVar("_Unary", bound=Callable[[Any], Any])
-_Binary = TypeVar("_Binary", bound=Callable[[Any, Any], Any])
 
 dispatch: Dispatch[Tensor] = Dispatch(DispatchTensor)  # type: ignore[arg-type]  # Tensor sets itself
 
 
 @overload
-def unary_function(function: _Unary, /) -> _Unary: ...
+def op_function(function: _Function, /) -> _Function: ...
 @overload
-def unary_function(op: str, /) -> Callable[[_Unary], _Unary]: ...
-def unary_function(function: _Unary | str, /) -> Any:
-    """Decorator: make a definition, a signature and a docstring, the function of an elementwise op.
+def op_function(op: str, /) -> Callable[[_Function], _Function]: ...
+def op_function(function: Any, /) -> Any:
+    """Decorator: make a definition, a signature and a docstring, the function of an op.
 
-    The op has the name of the function, unless it is given: ``@unary_function("bitwise_not")``.
-    The result is the callable that Dispatch makes, with the signature and docstring of the
-    definition, so a call passes through no other function.
+    The op has the name of the function, unless it is given: ``@op_function("bitwise_not")``.
+    The result is the call of the op, with the signature and docstring of the definition, so a call
+    passes through no other function.
     """
     if isinstance(function, str):
-        return functools.partial(_defined, unary, name=function)
-    return _defined(unary, function, name=function.__name__)
+        return functools.partial(_defined, op=function)
+    return _defined(function, op=function.__name__)
 
 
-def binary_function(function: _Binary) -> _Binary:
-    """Like `unary_function`, for an op of two operands."""
-    return _defined(binary, function, name=function.__name__)
-
-
-def _defined(make: Callable[..., Any], function: _Function, *, name: str) -> _Function:
-    return functools.update_wrapper(make(dispatch, name), function)  # type: ignore[return-value]  # its signature
+def _defined(function: _Function, *, op: str) -> _Function:
+    return functools.update_wrapper(call_of(dispatch, op), function)  # type: ignore[return-value]  # its signature
 
 
 def register_with_libraries() -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from burn.dispatch import unary
 from burn.errors import AxisError
-from burn.functions.common import DTypeLike, dispatch
+from burn.functions import calls
+from burn.functions.common import DTypeLike
 from burn.functions.creation import full
 from burn.functions.manipulation import concat
 from burn.functions.normalize import as_flag, normalize_axis, rank_of
@@ -17,11 +17,6 @@ if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
 
 __all__ = ["cummax", "cummin", "cumulative_prod", "cumulative_sum"]
-
-_cumsum = unary(dispatch, "cumsum")
-_cumprod = unary(dispatch, "cumprod")
-_cummax = unary(dispatch, "cummax")
-_cummin = unary(dispatch, "cummin")
 
 
 def cumulative_sum(
@@ -61,7 +56,7 @@ def cumulative_sum(
     >>> burn.cumulative_sum(burn.asarray([1, 2, 3], device="cpu"), include_initial=True).tolist()
     [0, 1, 3, 6]
     """
-    return _scan(_cumsum, x, axis, dtype, include_initial, 0, "cumulative_sum")
+    return _scan(calls.cumsum, x, axis, dtype, include_initial, 0, "cumulative_sum")
 
 
 def cumulative_prod(
@@ -101,7 +96,7 @@ def cumulative_prod(
     >>> burn.cumulative_prod(burn.asarray([2, 3, 4], device="cpu")).tolist()
     [2, 6, 24]
     """
-    return _scan(_cumprod, x, axis, dtype, include_initial, 1, "cumulative_prod")
+    return _scan(calls.cumprod, x, axis, dtype, include_initial, 1, "cumulative_prod")
 
 
 def cummax(x: Tensor, /, *, axis: int | None = None) -> Tensor:
@@ -131,7 +126,7 @@ def cummax(x: Tensor, /, *, axis: int | None = None) -> Tensor:
     >>> burn.cummax(burn.asarray([1, 3, 2], device="cpu")).tolist()
     [1, 3, 3]
     """
-    return _cummax(x, axis=_scan_axis(x, axis, "cummax"))
+    return calls.cummax(x, axis=_scan_axis(x, axis, "cummax"))
 
 
 def cummin(x: Tensor, /, *, axis: int | None = None) -> Tensor:
@@ -161,7 +156,7 @@ def cummin(x: Tensor, /, *, axis: int | None = None) -> Tensor:
     >>> burn.cummin(burn.asarray([3, 1, 2], device="cpu")).tolist()
     [3, 1, 1]
     """
-    return _cummin(x, axis=_scan_axis(x, axis, "cummin"))
+    return calls.cummin(x, axis=_scan_axis(x, axis, "cummin"))
 
 
 def _scan_axis(x: Tensor, axis: int | None, operation: str) -> int:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from burn.dispatch import unary
+from burn.functions import calls
 from burn.functions._matrix_checks import check_matrices
-from burn.functions.common import DTypeLike, dispatch
+from burn.functions.common import DTypeLike
 from burn.functions.creation import zeros
 from burn.functions.manipulation import reshape
 from burn.functions.normalize import rank_of
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
 
 __all__ = ["diag", "diagonal", "trace"]
-
-_slice = unary(dispatch, "slice")
 
 
 def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
@@ -55,7 +53,7 @@ def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
     start = row * columns + column if length else 0
     flat = reshape(x, (*batch, rows * columns))
     whole = [(0, extent, 1) for extent in batch]
-    return _slice(flat, slices=(*whole, (start, length, columns + 1)))
+    return calls.slice(flat, slices=(*whole, (start, length, columns + 1)))
 
 
 def diag(x: Tensor, /, *, offset: int = 0) -> Tensor:
@@ -91,7 +89,7 @@ def diag(x: Tensor, /, *, offset: int = 0) -> Tensor:
     side = length + abs(offset)
     start = (offset if offset >= 0 else -offset * side) if length else 0
     blank = zeros(side * side, dtype=x.dtype, device=x.device)
-    filled = dispatch.execute_one("slice_assign", blank, x, slices=((start, length, side + 1),))
+    filled = calls.slice_assign(blank, x, slices=((start, length, side + 1),))
     return reshape(filled, (side, side), copy=True)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from burn.dtype import float32
 from burn.errors import ArgumentError, BurnError, DTypeError, OperandTypeError, ShapeError
-from burn.functions.common import dispatch
+from burn.functions import calls
 from burn.functions.creation import zeros_like
 from burn.functions.elementwise import complex, conj, imag, negative, real
 from burn.functions.normalize import (
@@ -550,7 +550,7 @@ def _transform_pair(
     number = normalize_axis(pair.re, axis, operation)
     length = check_length(pair.re.shape[number] if n is None else n, operation)
     factor = norm_factor(norm, length, operation, inverse=inverse)
-    re, im = dispatch.execute("cfft", *pair, axis=number, n=length, inverse=inverse)
+    re, im = calls.cfft(*pair, axis=number, n=length, inverse=inverse)
     return ComplexPair(scaled(re, factor), scaled(im, factor))
 
 
@@ -565,7 +565,7 @@ def _real_spectrum(x: Tensor, n: int | None, axis: int, norm: Norm, operation: s
         )
     length = check_length(x.shape[number] if n is None else n, operation)
     factor = norm_factor(norm, length, operation, inverse=False)
-    re, im = dispatch.execute("rfft", x, axis=number, n=length)
+    re, im = calls.rfft(x, axis=number, n=length)
     return ComplexPair(scaled(re, factor), scaled(im, factor))
 
 
@@ -575,7 +575,7 @@ def _real_signal(pair: ComplexPair, n: int | None, axis: int, norm: Norm, operat
     length = check_length(2 * (pair.re.shape[number] - 1) if n is None else n, operation)
     # The op itself divides by n.
     factor = norm_factor(norm, length, operation, inverse=True, divided=True)
-    return scaled(dispatch.execute_one("irfft", *pair, axis=number, n=length), factor)
+    return scaled(calls.irfft(*pair, axis=number, n=length), factor)
 
 
 def _opposite(norm: Norm) -> Norm:

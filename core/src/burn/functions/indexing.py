@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from burn.dispatch import DispatchTensor, as_python
 from burn.errors import AxisError, DTypeError
-from burn.functions.common import Operand, dispatch
+from burn.functions import calls
+from burn.functions.common import Operand
 from burn.functions.creation import asarray
 from burn.functions.manipulation import broadcast_to
 from burn.functions.normalize import check_tensor, normalize_axis, rank_of
@@ -64,7 +65,7 @@ def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
             raise AxisError(f"a tensor of shape {x.shape} needs an axis", operation="take")
         axis = 0
     number = normalize_axis(x, axis, "take")
-    return dispatch.execute_one("select", x, indices, axis=number)
+    return calls.select(x, indices, axis=number)
 
 
 def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
@@ -109,7 +110,7 @@ def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
         spread = (*rest[:number], index_shape[number], *rest[number + 1 :])
         x = x if shape == target else broadcast_to(x, target)
         indices = indices if index_shape == spread else broadcast_to(indices, spread)
-    return dispatch.execute_one("gather", x, indices, axis=number)
+    return calls.gather(x, indices, axis=number)
 
 
 def scatter_add(x: Tensor, indices: Tensor, value: Tensor, /, *, axis: int) -> Tensor:
@@ -147,7 +148,7 @@ def scatter_add(x: Tensor, indices: Tensor, value: Tensor, /, *, axis: int) -> T
     [1.0, 0.0, 2.0]
     """
     number = normalize_axis(x, axis, "scatter_add")
-    return dispatch.execute_one("scatter_add", x, indices, value, axis=number)
+    return calls.scatter_add(x, indices, value, axis=number)
 
 
 def select_add(x: Tensor, indices: Tensor, value: Tensor, /, *, axis: int) -> Tensor:
@@ -182,7 +183,7 @@ def select_add(x: Tensor, indices: Tensor, value: Tensor, /, *, axis: int) -> Te
     [[0.0, 0.0], [1.0, 1.0]]
     """
     number = normalize_axis(x, axis, "select_add")
-    return dispatch.execute_one("select_add", x, indices, value, axis=number)
+    return calls.select_add(x, indices, value, axis=number)
 
 
 def scatter(
@@ -227,7 +228,7 @@ def scatter(
     [1.0, 0.0, 3.0]
     """
     number = normalize_axis(x, axis, "scatter")
-    return dispatch.execute_one("scatter", x, indices, value, axis=number, update=update)
+    return calls.scatter(x, indices, value, axis=number, update=update)
 
 
 def put_along_axis(x: Tensor, indices: Tensor, values: Operand, /, *, axis: int) -> Tensor:
@@ -310,7 +311,7 @@ def select_assign(
     [[0.0, 0.0], [1.0, 1.0]]
     """
     number = normalize_axis(x, axis, "select_assign")
-    return dispatch.execute_one("select_assign", x, indices, value, axis=number, update=update)
+    return calls.select_assign(x, indices, value, axis=number, update=update)
 
 
 def gather_nd(x: Tensor, indices: Tensor, /) -> Tensor:
@@ -341,7 +342,7 @@ def gather_nd(x: Tensor, indices: Tensor, /) -> Tensor:
     [2, 3]
     """
     check_tensor(x, "x", "gather_nd")
-    return dispatch.execute_one("gather_nd", x, indices)
+    return calls.gather_nd(x, indices)
 
 
 def scatter_nd(x: Tensor, indices: Tensor, value: Tensor, /, *, update: str = "assign") -> Tensor:
@@ -377,7 +378,7 @@ def scatter_nd(x: Tensor, indices: Tensor, value: Tensor, /, *, update: str = "a
     [[0.0, 5.0], [0.0, 0.0]]
     """
     check_tensor(x, "x", "scatter_nd")
-    return dispatch.execute_one("scatter_nd", x, indices, value, update=update)
+    return calls.scatter_nd(x, indices, value, update=update)
 
 
 def mask_fill(x: Tensor, mask: Tensor, value: Operand, /) -> Tensor:
@@ -410,7 +411,7 @@ def mask_fill(x: Tensor, mask: Tensor, value: Operand, /) -> Tensor:
     [1.0, 0.0]
     """
     check_tensor(x, "x", "mask_fill")
-    result = dispatch.execute_one("where", mask, value, x)
+    result = calls.where(mask, value, x)
     if result.dtype.kind is not x.dtype.kind and not (
         result.dtype.is_integer and x.dtype.is_integer
     ):

@@ -6,9 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from burn.dispatch import binary
 from burn.errors import AxisError, OperandTypeError, ShapeError
-from burn.functions.common import dispatch
+from burn.functions import calls
 from burn.functions.manipulation import (
     expand_dims,
     matrix_transpose,
@@ -24,8 +23,6 @@ if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
 
 __all__ = ["matmul", "matrix_transpose", "tensordot", "vecdot"]
-
-_matmul = binary(dispatch, "matmul")
 
 
 def matmul(x1: Tensor, x2: Tensor, /) -> Tensor:
@@ -57,7 +54,7 @@ def matmul(x1: Tensor, x2: Tensor, /) -> Tensor:
     """
     rank1, rank2 = rank_of(x1, "matmul", "x1"), rank_of(x2, "matmul", "x2")
     if rank1 > 1 and rank2 > 1:
-        return _matmul(x1, x2)
+        return calls.matmul(x1, x2)
     if not rank1 or not rank2:
         raise ShapeError(
             f"a 0-d tensor is no matrix (shapes {x1.shape} and {x2.shape})",
@@ -66,7 +63,7 @@ def matmul(x1: Tensor, x2: Tensor, /) -> Tensor:
         )
     row = expand_dims(x1, axis=0) if rank1 == 1 else x1
     column = expand_dims(x2, axis=1) if rank2 == 1 else x2
-    product = _matmul(row, column)
+    product = calls.matmul(row, column)
     if rank2 == 1:
         product = squeeze(product, axis=-1)
     if rank1 == 1:
@@ -105,7 +102,7 @@ def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
     [5.0, 25.0]
     """
     number = broadcast_axis(x1, x2, axis, "vecdot")
-    return dispatch.execute_one("vecdot", x1, x2, axis=number)
+    return calls.vecdot(x1, x2, axis=number)
 
 
 def broadcast_axis(x1: Tensor, x2: Tensor, axis: int, operation: str) -> int:
@@ -159,7 +156,7 @@ def tensordot(
     inner = math.prod([x1.shape[axis] for axis in first])
     left = reshape(permute_dims(x1, (*kept1, *first)), (math.prod(rows), inner))
     right = reshape(permute_dims(x2, (*second, *kept2)), (inner, math.prod(columns)))
-    return reshape(_matmul(left, right), (*rows, *columns), copy=True)
+    return reshape(calls.matmul(left, right), (*rows, *columns), copy=True)
 
 
 def _axes_of_both(

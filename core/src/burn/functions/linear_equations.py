@@ -11,8 +11,8 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from burn.dispatch import DispatchTensor
+from burn.functions import calls
 from burn.functions._matrix_checks import check_matrices
-from burn.functions.common import dispatch
 from burn.functions.data_type import finfo
 from burn.functions.elementwise import divide, greater, multiply
 from burn.functions.linear_algebra import matmul
@@ -69,8 +69,8 @@ def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
     check_tensor(x1, "x1", "solve")
     if rank_of(x2, "solve", "x2") == 1:
         column = expand_dims(x2, axis=1)
-        return independent(squeeze(dispatch.execute_one("solve", x1, column), axis=-1))
-    return dispatch.execute_one("solve", x1, x2)
+        return independent(squeeze(calls.solve(x1, column), axis=-1))
+    return calls.solve(x1, x2)
 
 
 def inv(x: Tensor, /) -> Tensor:
@@ -100,7 +100,7 @@ def inv(x: Tensor, /) -> Tensor:
     [[0.5, 0.0], [0.0, 0.25]]
     """
     check_tensor(x, "x", "inv")
-    return dispatch.execute_one("inv", x)
+    return calls.inv(x)
 
 
 def det(x: Tensor, /) -> Tensor:
@@ -128,7 +128,7 @@ def det(x: Tensor, /) -> Tensor:
     8.0
     """
     check_tensor(x, "x", "det")
-    return dispatch.execute_one("det", x)
+    return calls.det(x)
 
 
 def slogdet(x: Tensor, /) -> SlogdetResult:
@@ -161,7 +161,7 @@ def slogdet(x: Tensor, /) -> SlogdetResult:
     (-1.0, 0.0)
     """
     check_tensor(x, "x", "slogdet")
-    return SlogdetResult(*dispatch.execute("slogdet", x))
+    return SlogdetResult(*calls.slogdet(x))
 
 
 def pinv(x: Tensor, /, *, rtol: float | Tensor | None = None) -> Tensor:
@@ -196,7 +196,7 @@ def pinv(x: Tensor, /, *, rtol: float | Tensor | None = None) -> Tensor:
     check_matrices(x, "pinv")
     x = as_float(x, "pinv")
     if not isinstance(rtol, DispatchTensor):
-        return dispatch.execute_one("pinv", x, rtol=_tolerance(x, rtol, "pinv"))
+        return calls.pinv(x, rtol=_tolerance(x, rtol, "pinv"))
     u, s, vh = svd(x, full_matrices=False)
     counts = _is_above(s, rtol)
     inverse = where(counts, divide(1.0, where(counts, s, 1.0)), 0.0)

@@ -7,9 +7,10 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from burn.dispatch import DispatchTensor, unary
+from burn.dispatch import DispatchTensor
 from burn.errors import AxisError, DTypeError, OperandTypeError, ShapeError
-from burn.functions.common import Axis, DeviceLike, DTypeLike, dispatch
+from burn.functions import calls
+from burn.functions.common import Axis, DeviceLike, DTypeLike
 from burn.functions.normalize import (
     as_dtype,
     as_flag,
@@ -45,9 +46,6 @@ __all__ = [
     "transpose",
 ]
 
-_reshape = unary(dispatch, "reshape")
-_expand = unary(dispatch, "expand")
-_cast = unary(dispatch, "cast")
 _view_reshape = viewing("reshape")
 _view_permute = viewing("permute")
 _view_expand = viewing("expand")
@@ -109,7 +107,7 @@ def astype(
     except DTypeError as error:
         error.operation = "astype"
         raise
-    return _cast(x, dtype=wanted)
+    return calls.cast(x, dtype=wanted)
 
 
 def reshape(x: Tensor, /, shape: int | Shape, *, copy: bool | None = None) -> Tensor:
@@ -149,7 +147,7 @@ def reshape(x: Tensor, /, shape: int | Shape, *, copy: bool | None = None) -> Te
     if copy is not None and copy.__class__ is not bool:
         copy = as_flag(copy, "copy", "reshape")
     if copy:
-        return _reshape(x, shape=wanted)
+        return calls.reshape(x, shape=wanted)
     return _view_reshape(x, {"shape": wanted})
 
 
@@ -187,7 +185,7 @@ def flatten(x: Tensor, /) -> Tensor:
     """
     if not isinstance(x, DispatchTensor):
         check_tensor(x, "x", "flatten")
-    return _reshape(x, shape=(x.size,))
+    return calls.reshape(x, shape=(x.size,))
 
 
 def permute_dims(x: Tensor, /, axes: Sequence[int]) -> Tensor:
@@ -393,7 +391,7 @@ def broadcast_arrays(*arrays: Tensor) -> tuple[Tensor, ...]:
         return ()
     tensors = check_tensors(arrays, "broadcast_arrays")
     shape = broadcast_shapes(*[one.shape for one in tensors])
-    return tuple([_expand(one, shape=shape) for one in arrays])
+    return tuple([calls.expand(one, shape=shape) for one in arrays])
 
 
 def broadcast_shapes(*shapes: Shape) -> Shape:
@@ -565,7 +563,7 @@ def concat(tensors: Sequence[Tensor], /, *, axis: int | None = 0) -> Tensor:
         parts = [flatten(one) for one in parts]
         axis = 0
     number = normalize_axis(parts[0], axis, "concat")
-    return dispatch.execute_one("concat", parts, axis=number)
+    return calls.concat(parts, axis=number)
 
 
 def stack(tensors: Sequence[Tensor], /, *, axis: int = 0) -> Tensor:

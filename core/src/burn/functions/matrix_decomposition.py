@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from burn.dispatch import unary
+from burn.functions import calls
 from burn.functions._matrix_checks import check_matrices
-from burn.functions.common import dispatch
 from burn.functions.creation import arange, eye
 from burn.functions.elementwise import conj, equal, less_equal
 from burn.functions.linear_algebra import matrix_transpose
@@ -39,8 +38,6 @@ __all__ = [
     "svd",
     "svdvals",
 ]
-
-_slice = unary(dispatch, "slice")
 
 
 class EigResult(NamedTuple):
@@ -119,7 +116,7 @@ def cholesky(x: Tensor, /, *, upper: bool = False) -> Tensor:
     """
     check_tensor(x, "x", "cholesky")
     upper = as_flag(upper, "upper", "cholesky")
-    lower = dispatch.execute_one("cholesky", x)
+    lower = calls.cholesky(x)
     return adjoint(lower) if upper else lower
 
 
@@ -157,7 +154,7 @@ def qr(x: Tensor, /, *, mode: Literal["reduced", "complete"] = "reduced") -> QRR
     """
     check_tensor(x, "x", "qr")
     check_choice(mode, ("reduced", "complete"), "mode", "qr")
-    return QRResult(*dispatch.execute("qr", x, complete=mode == "complete"))
+    return QRResult(*calls.qr(x, complete=mode == "complete"))
 
 
 def svd(x: Tensor, /, *, full_matrices: bool = True) -> SVDResult:
@@ -198,7 +195,7 @@ def svd(x: Tensor, /, *, full_matrices: bool = True) -> SVDResult:
     """
     check_tensor(x, "x", "svd")
     full = as_flag(full_matrices, "full_matrices", "svd")
-    return SVDResult(*dispatch.execute("svd", x, full_matrices=full))
+    return SVDResult(*calls.svd(x, full_matrices=full))
 
 
 def svdvals(x: Tensor, /) -> Tensor:
@@ -226,7 +223,7 @@ def svdvals(x: Tensor, /) -> Tensor:
     [3.0, 2.0]
     """
     check_tensor(x, "x", "svdvals")
-    return dispatch.execute_one("svdvals", x)
+    return calls.svdvals(x)
 
 
 def eigh(x: Tensor, /) -> EighResult:
@@ -260,7 +257,7 @@ def eigh(x: Tensor, /) -> EighResult:
     ([1.0, 3.0], [[0.0, 1.0], [1.0, 0.0]])
     """
     check_tensor(x, "x", "eigh")
-    return EighResult(*dispatch.execute("eigh", x))
+    return EighResult(*calls.eigh(x))
 
 
 def eigvalsh(x: Tensor, /) -> Tensor:
@@ -288,7 +285,7 @@ def eigvalsh(x: Tensor, /) -> Tensor:
     [1.0, 3.0]
     """
     check_tensor(x, "x", "eigvalsh")
-    return dispatch.execute_one("eigvalsh", x)
+    return calls.eigvalsh(x)
 
 
 def eig(x: Tensor, /) -> EigResult:
@@ -322,7 +319,7 @@ def eig(x: Tensor, /) -> EigResult:
     [(2+1j), (2-1j)]
     """
     check_tensor(x, "x", "eig")
-    return EigResult(*dispatch.execute("eig", x))
+    return EigResult(*calls.eig(x))
 
 
 def eigvals(x: Tensor, /) -> Tensor:
@@ -352,7 +349,7 @@ def eigvals(x: Tensor, /) -> Tensor:
     [(2+1j), (2-1j)]
     """
     check_tensor(x, "x", "eigvals")
-    return dispatch.execute_one("eigvals", x)
+    return calls.eigvals(x)
 
 
 def lu_decomposition(x: Tensor, /) -> LUDecompositionResult:
@@ -385,7 +382,7 @@ def lu_decomposition(x: Tensor, /) -> LUDecompositionResult:
     """
     check_tensor(x, "x", "lu_decomposition")
     dtype = x.device.settings.int_dtype
-    return LUDecompositionResult(*dispatch.execute("lu_decomposition", x, index_dtype=dtype))
+    return LUDecompositionResult(*calls.lu_decomposition(x, index_dtype=dtype))
 
 
 def lu(x: Tensor, /) -> LUResult:
@@ -431,11 +428,11 @@ def lu(x: Tensor, /) -> LUResult:
     upper = where(is_upper, packed, 0.0)
     lower = where(is_upper, 0.0, packed)
     whole = [(0, extent, 1) for extent in batch]
-    left = _slice(lower, slices=(*whole, (0, rows, 1), (0, count, 1)))
+    left = calls.slice(lower, slices=(*whole, (0, rows, 1), (0, count, 1)))
     return LUResult(
         order.astype(dtype),
         left + eye(rows, count, dtype=dtype, device=device),
-        _slice(upper, slices=(*whole, (0, count, 1), (0, columns, 1))),
+        calls.slice(upper, slices=(*whole, (0, count, 1), (0, columns, 1))),
     )
 
 

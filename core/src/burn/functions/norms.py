@@ -6,10 +6,10 @@ import builtins
 import math
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from burn.dispatch import unary
 from burn.errors import ArgumentError
+from burn.functions import calls
 from burn.functions._matrix_checks import check_matrices
-from burn.functions.common import Axis, dispatch
+from burn.functions.common import Axis
 from burn.functions.elementwise import abs, maximum, not_equal
 from burn.functions.linear_algebra import broadcast_axis, vecdot
 from burn.functions.normalize import as_flag, as_float, normalize_axes, reduction
@@ -33,9 +33,6 @@ __all__ = [
 ]
 
 MatrixOrder: TypeAlias = int | float | Literal["fro", "nuc"] | None
-
-_lp_norm = unary(dispatch, "lp_norm")
-_svdvals = unary(dispatch, "svdvals")
 
 
 @reduction
@@ -121,11 +118,11 @@ def matrix_norm(x: Tensor, /, *, keepdims: bool = False, ord: MatrixOrder = "fro
     if ord is not None and not isinstance(ord, str):
         ord = real_number(ord, "ord", "matrix_norm")
     if ord is None or ord == "fro":
-        return _lp_norm(x, axis=(rows, columns), ord=2.0, keepdims=keepdims)
+        return calls.lp_norm(x, axis=(rows, columns), ord=2.0, keepdims=keepdims)
     if ord == "nuc":
-        result = sum(_svdvals(x), axis=-1)
+        result = sum(calls.svdvals(x), axis=-1)
     elif ord in (2, -2):
-        values = _svdvals(x)
+        values = calls.svdvals(x)
         result = _largest(values, (values.ndim - 1,)) if ord == 2 else min(values, axis=-1)
     elif ord in (1, -1, math.inf, -math.inf):
         added, searched = (rows, columns - 1) if builtins.abs(ord) == 1 else (columns, rows)
@@ -390,7 +387,7 @@ def _vector_norm(x: Tensor, axis: Axis, ord: float, operation: str, *, keepdims:
         return min(abs(x), axis=axes, keepdims=keepdims)
     if ord == 0:
         return sum(not_equal(x, 0.0).astype(x.dtype.component), axis=axes, keepdims=keepdims)
-    return _lp_norm(x, axis=axes, ord=ord, keepdims=keepdims)
+    return calls.lp_norm(x, axis=axes, ord=ord, keepdims=keepdims)
 
 
 def _largest(x: Tensor, axes: tuple[int, ...], *, keepdims: bool = False) -> Tensor:

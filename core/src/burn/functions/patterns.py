@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from burn.dispatch import unary
 from burn.errors import ArgumentError, DTypeError, OutOfMemoryError, ShapeError
-from burn.functions.common import DeviceLike, DTypeLike, dispatch
+from burn.functions import calls
+from burn.functions.common import DeviceLike, DTypeLike
 from burn.functions.creation import arange, asarray
 from burn.functions.manipulation import broadcast_to, stack
 from burn.functions.normalize import (
@@ -37,8 +37,6 @@ __all__ = [
     "one_hot",
     "one_hot_fill",
 ]
-
-_reshape = unary(dispatch, "reshape")
 
 
 def meshgrid(*arrays: Tensor, indexing: str = "xy") -> tuple[Tensor, ...]:
@@ -88,7 +86,9 @@ def meshgrid(*arrays: Tensor, indexing: str = "xy") -> tuple[Tensor, ...]:
     for axis, one in zip(axes, arrays, strict=True):
         lengths[axis] = one.size
     columns = [
-        _reshape(one, shape=tuple([one.size if number == axis else 1 for number in range(rank)]))
+        calls.reshape(
+            one, shape=tuple([one.size if number == axis else 1 for number in range(rank)])
+        )
         for axis, one in zip(axes, arrays, strict=True)
     ]
     return tuple([independent(broadcast_to(column, tuple(lengths))) for column in columns])
@@ -217,8 +217,8 @@ def _class_mask(x: Tensor, count: int, axis: int, operation: str) -> Tensor:
     x = x.astype(x.device.settings.int_dtype)
     x = where(x < 0, x + count, x)
     column = tuple([count if index == number else 1 for index in range(rank)])
-    classes = _reshape(arange(count, device=x.device), shape=column)
-    wide = _reshape(x, shape=(*x.shape[:number], 1, *x.shape[number:]))
+    classes = calls.reshape(arange(count, device=x.device), shape=column)
+    wide = calls.reshape(x, shape=(*x.shape[:number], 1, *x.shape[number:]))
     return wide == classes  # type: ignore[no-any-return]  # a Tensor
 
 

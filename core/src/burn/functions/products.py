@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from burn.errors import ShapeError
+from burn.functions import calls
 from burn.functions._matrix_checks import check_square, check_vectors
-from burn.functions.common import dispatch
 from burn.functions.creation import eye
 from burn.functions.elementwise import conj, multiply
 from burn.functions.linear_algebra import broadcast_axis, matmul, vecdot
@@ -49,7 +49,7 @@ def cross(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
     >>> burn.linalg.cross(x, burn.asarray([0.0, 1.0, 0.0], device="cpu")).tolist()
     [0.0, 0.0, 1.0]
     """
-    return dispatch.execute_one("cross", x1, x2, axis=broadcast_axis(x1, x2, axis, "cross"))
+    return calls.cross(x1, x2, axis=broadcast_axis(x1, x2, axis, "cross"))
 
 
 def outer(x1: Tensor, x2: Tensor, /) -> Tensor:

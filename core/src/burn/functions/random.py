@@ -14,6 +14,7 @@ from burn.backend.invalid_values import InvalidValue
 from burn.devices import VMAP, Device, Transform, each_layer, running, transforms, under_running
 from burn.dtype import DType, float32, float64, int32, uint32
 from burn.errors import ArgumentError, DTypeError, ShapeError
+from burn.functions import calls
 from burn.functions._normal_quantile import LARGEST_BELOW_1, normal_quantile
 from burn.functions._value_checks import require
 from burn.functions.common import DeviceLike, DTypeLike, dispatch
@@ -376,7 +377,7 @@ def permutation(count: int, *, device: DeviceLike | None = None) -> Tensor:
     words = _draw("random_bits", device, dtype, length, {"count": length})
     # The highest bit is a sign in int32: without it the order is the same in both dtypes.
     keys = (words >> 1) & 0x7FFFFFFF
-    return dispatch.execute_one("argsort", keys, axis=0, dtype=device.settings.int_dtype)
+    return calls.argsort(keys, axis=0, dtype=device.settings.int_dtype)
 
 
 def categorical(
@@ -436,7 +437,7 @@ def categorical(
     device = probabilities.device
     index_dtype = device.settings.int_dtype
     rows, classes = probabilities.shape[:-1], probabilities.shape[-1]
-    sums = dispatch.execute_one("cumsum", probabilities, axis=len(rows))
+    sums = calls.cumsum(probabilities, axis=len(rows))
     upper = sums.reshape((*rows, 1, classes))
     total = upper[..., -1:]
     possible = (probabilities >= 0) & ((total > 0) & isfinite(total))[..., 0, :]
@@ -446,7 +447,7 @@ def categorical(
     chosen = (below.sum(axis=-1) + fault).reshape((*rows, count))
     # Rounding may reach the end; the last class with a weight is the last that can be drawn.
     last = (upper[..., 0, :] < total[..., 0, :]).astype(index_dtype).sum(axis=-1)
-    bounded = dispatch.execute_one("minimum", chosen, last.reshape((*rows, 1)))
+    bounded = calls.minimum(chosen, last.reshape((*rows, 1)))
     return bounded if dtype is None else bounded.astype(dtype)
 
 
@@ -492,9 +493,7 @@ def _draw_for_examples(
             one = dispatch.create(name, device.hardware, dtype, seed=0, offset=0, **attrs)
             draws = [one.reshape((1, *one.shape))[:0]]
         shape = draws[0].shape[1:]
-        primitive = (
-            dispatch.execute_one("concat", draws, axis=0).reshape((*sizes, *shape)).primitive
-        )
+        primitive = calls.concat(draws, axis=0).reshape((*sizes, *shape)).primitive
     target = under_running(device)
     batching = [layer for layer in each_layer(target) if layer.layers[-1] == VMAP]
     for layer, vmap in zip(batching, vmaps, strict=True):

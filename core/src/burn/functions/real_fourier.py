@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
-from burn.functions.common import dispatch
+from burn.functions import calls
 from burn.functions.normalize import check_choice, check_tensor, normalize_axis
 from burn.ops.arguments import as_integer
 
@@ -67,7 +67,7 @@ def rfft(
     number = normalize_axis(x, axis, "rfft")
     length = _length(n, x.shape[number], "rfft")
     factor = norm_factor(norm, length, "rfft", inverse=False)
-    re, im = dispatch.execute("rfft", x, axis=number, n=length)
+    re, im = calls.rfft(x, axis=number, n=length)
     return ComplexPair(scaled(re, factor), scaled(im, factor))
 
 
@@ -117,7 +117,7 @@ def irfft(
     length = _length(n, 2 * (re.shape[number] - 1), "irfft")
     # The op itself divides by n.
     factor = norm_factor(norm, length, "irfft", inverse=True, divided=True)
-    return scaled(dispatch.execute_one("irfft", re, im, axis=number, n=length), factor)
+    return scaled(calls.irfft(re, im, axis=number, n=length), factor)
 
 
 def cfft(
@@ -244,5 +244,5 @@ def _transform(
     number = _axis_of_pair(re, im, axis, operation)
     length = _length(n, re.shape[number], operation)
     factor = norm_factor(norm, length, operation, inverse=inverse)
-    re, im = dispatch.execute("cfft", re, im, axis=number, n=length, inverse=inverse)
+    re, im = calls.cfft(re, im, axis=number, n=length, inverse=inverse)
     return ComplexPair(scaled(re, factor), scaled(im, factor))

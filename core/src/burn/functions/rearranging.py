@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 import numpy as np
 
-from burn.dispatch import DispatchTensor, unary
+from burn.dispatch import DispatchTensor
 from burn.errors import ArgumentError, AxisError, DTypeError, ShapeError
-from burn.functions.common import Axis, dispatch
+from burn.functions import calls
+from burn.functions.common import Axis
 from burn.functions.creation import asarray
 from burn.functions.manipulation import concat, flatten
 from burn.functions.normalize import (
@@ -45,12 +46,6 @@ __all__ = [
 
 PadWidth: TypeAlias = int | tuple[int, int] | Sequence[tuple[int, int]]
 
-_reshape = unary(dispatch, "reshape")
-_permute = unary(dispatch, "permute")
-_expand = unary(dispatch, "expand")
-_slice = unary(dispatch, "slice")
-_pad = unary(dispatch, "pad")
-_unfold = unary(dispatch, "unfold")
 _view_slice = viewing("slice")
 
 
@@ -79,7 +74,7 @@ def swapaxes(x: Tensor, axis1: int, axis2: int, /) -> Tensor:
     second = normalize_axis(x, axis2, "swapaxes")
     order = list(range(len(x.shape)))
     order[first], order[second] = second, first
-    return _permute(x, axes=tuple(order))
+    return calls.permute(x, axes=tuple(order))
 
 
 def roll(x: Tensor, /, shift: int | tuple[int, ...], *, axis: Axis = None) -> Tensor:
@@ -114,7 +109,7 @@ def roll(x: Tensor, /, shift: int | tuple[int, ...], *, axis: Axis = None) -> Te
     if axis is None:
         rank_of(x, "roll")
         flat = flatten(x)
-        return _reshape(_rolled(flat, sum(shifts), 0), shape=x.shape)
+        return calls.reshape(_rolled(flat, sum(shifts), 0), shape=x.shape)
     axes = normalize_axes(x, axis, "roll", repeats=True)
     if len(shifts) == 1:
         shifts *= len(axes)
@@ -136,7 +131,7 @@ def _rolled(x: Tensor, shift: int, axis: int) -> Tensor:
 
 
 def _part(x: Tensor, axis: int, start: int, length: int) -> Tensor:
-    return _slice(x, slices=_slices(x.shape, axis, start, length))
+    return calls.slice(x, slices=_slices(x.shape, axis, start, length))
 
 
 def _slices(shape: Shape, axis: int, start: int, length: int) -> Slices:
@@ -193,20 +188,20 @@ def repeat(
     length = x.shape[number]
     if _is_integer(repeats):
         repeats = as_integer(repeats, "repeats", "repeat", least=0)
-        column = _reshape(x, shape=(*x.shape[: number + 1], 1, *x.shape[number + 1 :]))
+        column = calls.reshape(x, shape=(*x.shape[: number + 1], 1, *x.shape[number + 1 :]))
         wide = (*x.shape[: number + 1], repeats, *x.shape[number + 1 :])
         shape = (*x.shape[:number], length * repeats, *x.shape[number + 1 :])
-        return _reshape(_expand(column, shape=wide), shape=shape)
+        return calls.reshape(calls.expand(column, shape=wide), shape=shape)
     counts = asarray(repeats, device=None if isinstance(repeats, DispatchTensor) else x.device)
     if counts.size == 1:
-        counts = _expand(_reshape(counts, shape=(1,)), shape=(length,))
+        counts = calls.expand(calls.reshape(counts, shape=(1,)), shape=(length,))
     if counts.shape != (length,):
         raise ShapeError(
             f"counts of shape {counts.shape} for an axis of length {length}", operation="repeat"
         )
     dtype = x.device.settings.int_dtype
-    indices = dispatch.execute_one("repeat_indices", counts, dtype=dtype)
-    return dispatch.execute_one("select", x, indices, axis=number)
+    indices = calls.repeat_indices(counts, dtype=dtype)
+    return calls.select(x, indices, axis=number)
 
 
 def _is_integer(value: Any) -> TypeGuard[int]:
@@ -252,7 +247,7 @@ def tile(x: Tensor, repetitions: int | tuple[int, ...], /) -> Tensor:
     column = tuple([part for _, length in pairs for part in (1, length)])
     wide = tuple([part for pair in pairs for part in pair])
     whole = tuple([count * length for count, length in pairs])
-    return _reshape(_expand(_reshape(x, shape=column), shape=wide), shape=whole)
+    return calls.reshape(calls.expand(calls.reshape(x, shape=column), shape=wide), shape=whole)
 
 
 def unstack(x: Tensor, /, *, axis: int = 0) -> tuple[Tensor, ...]:
@@ -494,7 +489,7 @@ def pad(
             hint="Convert it with .astype()",
             operation="pad",
         )
-    return _pad(x, padding=padding, mode=mode, value=value)
+    return calls.pad(x, padding=padding, mode=mode, value=value)
 
 
 def _pairs(width: Any, rank: int) -> tuple[tuple[int, int], ...]:
@@ -550,7 +545,7 @@ def unfold(x: Tensor, size: int, /, *, axis: int, step: int = 1) -> Tensor:
     [[0, 1, 2], [2, 3, 4]]
     """
     number = normalize_axis(x, axis, "unfold")
-    return _unfold(
+    return calls.unfold(
         x,
         axis=number,
         size=as_integer(size, "size", "unfold"),

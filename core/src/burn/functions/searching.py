@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from burn.dispatch import DispatchTensor, unary
+from burn.dispatch import DispatchTensor
 from burn.errors import ShapeError
-from burn.functions.common import Axis, Operand, dispatch
+from burn.functions import calls
+from burn.functions.common import Axis, Operand
 from burn.functions.creation import asarray
 from burn.functions.data_type import result_type
 from burn.functions.indexing import take_along_axis
@@ -37,11 +38,6 @@ __all__ = [
     "searchsorted",
     "where",
 ]
-
-
-_argmax = unary(dispatch, "argmax")
-_argmin = unary(dispatch, "argmin")
-_sum = unary(dispatch, "sum")
 
 
 class ValuesAndIndices(NamedTuple):
@@ -83,7 +79,7 @@ def argmax(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> 
     >>> burn.argmax(burn.asarray([[1.0, 5.0], [3.0, 4.0]], device="cpu"), axis=0).tolist()
     [1, 0]
     """
-    return _searched(_argmax, x, axis, "argmax", keepdims=keepdims)
+    return _searched(calls.argmax, x, axis, "argmax", keepdims=keepdims)
 
 
 @reduction
@@ -118,7 +114,7 @@ def argmin(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> 
     >>> burn.argmin(burn.asarray([[1.0, 5.0], [3.0, 4.0]], device="cpu")).item()
     0
     """
-    return _searched(_argmin, x, axis, "argmin", keepdims=keepdims)
+    return _searched(calls.argmin, x, axis, "argmin", keepdims=keepdims)
 
 
 @reduction
@@ -244,7 +240,7 @@ def count_nonzero(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) ->
     keepdims = as_flag(keepdims, "keepdims", "count_nonzero")
     dtype = x.device.settings.int_dtype
     truth = x if x.dtype.is_bool else x != 0
-    return _sum(truth.astype(dtype), axis=axes, keepdims=keepdims, dtype=dtype)
+    return calls.sum(truth.astype(dtype), axis=axes, keepdims=keepdims, dtype=dtype)
 
 
 def searchsorted(
@@ -293,7 +289,7 @@ def searchsorted(
     if sorter is not None:
         x1 = take_along_axis(x1, sorter, axis=0)
     dtype = x1.device.settings.int_dtype
-    return dispatch.execute_one("searchsorted", x1, x2, right=side == "right", dtype=dtype)
+    return calls.searchsorted(x1, x2, right=side == "right", dtype=dtype)
 
 
 def where(condition: Tensor, x1: Operand, x2: Operand, /) -> Tensor:
@@ -334,7 +330,7 @@ def where(condition: Tensor, x1: Operand, x2: Operand, /) -> Tensor:
         if all(isinstance(one, (bool, int, float, complex)) for one in numbers):
             # There is no tensor to take the dtype of.
             x1, x2 = (asarray(one, device=condition.device) for one in numbers)
-    return dispatch.execute_one("where", condition, x1, x2)
+    return calls.where(condition, x1, x2)
 
 
 def _searched(
@@ -372,7 +368,7 @@ def argwhere(x: Tensor, /) -> Tensor:
     [[0, 1], [1, 0]]
     """
     check_tensor(x, "x", "argwhere")
-    return dispatch.execute_one("argwhere", x, dtype=x.device.settings.int_dtype)
+    return calls.argwhere(x, dtype=x.device.settings.int_dtype)
 
 
 def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:

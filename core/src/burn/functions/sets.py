@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from burn.dispatch import DispatchTensor
 from burn.dtype import Kind, bool_
-from burn.functions.common import Operand, dispatch
+from burn.functions import calls
+from burn.functions.common import Operand
 from burn.functions.creation import full
 from burn.functions.data_type import result_type
 from burn.functions.elementwise import equal, logical_not, minimum
@@ -200,6 +201,6 @@ def _is_in(x1: Operand, x2: Operand) -> Tensor:
 def _unique(x: Tensor, operation: str) -> UniqueAll:
     check_tensor(x, "x", operation)
     dtype = x.device.settings.int_dtype
-    indices, inverse, counts = dispatch.execute("unique_indices", x, dtype=dtype)
-    values = dispatch.execute_one("select", x.reshape((x.size,)), indices, axis=0)
+    indices, inverse, counts = calls.unique_indices(x, dtype=dtype)
+    values = calls.select(x.reshape((x.size,)), indices, axis=0)
     return UniqueAll(values, indices, inverse, counts)

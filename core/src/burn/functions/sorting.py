@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from burn.dispatch import unary
-from burn.functions.common import dispatch
+from burn.functions import calls
 from burn.functions.indexing import take_along_axis
 from burn.functions.normalize import as_flag, normalize_axis
 from burn.functions.searching import ValuesAndIndices
@@ -15,11 +14,6 @@ if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
 
 __all__ = ["argsort", "argtopk", "sort", "sort_with_indices", "topk"]
-
-
-_sort = unary(dispatch, "sort")
-_argsort = unary(dispatch, "argsort")
-_argtopk = unary(dispatch, "argtopk")
 
 
 def sort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
@@ -57,7 +51,7 @@ def sort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool
         as_flag(stable, "stable", "sort")
     if descending.__class__ is not bool:
         descending = as_flag(descending, "descending", "sort")
-    return _sort(x, axis=normalize_axis(x, axis, "sort"), descending=descending)
+    return calls.sort(x, axis=normalize_axis(x, axis, "sort"), descending=descending)
 
 
 def argsort(
@@ -96,7 +90,7 @@ def argsort(
         as_flag(stable, "stable", "argsort")
     number = normalize_axis(x, axis, "argsort")
     descending = as_flag(descending, "descending", "argsort")
-    return _argsort(x, axis=number, descending=descending, dtype=x.device.settings.int_dtype)
+    return calls.argsort(x, axis=number, descending=descending, dtype=x.device.settings.int_dtype)
 
 
 def sort_with_indices(
@@ -217,4 +211,4 @@ def _top_indices(x: Tensor, k: int, axis: int, operation: str, *, largest: bool)
     number = normalize_axis(x, axis, operation)
     k = as_integer(k, "k", operation, least=0)
     largest = as_flag(largest, "largest", operation)
-    return _argtopk(x, k=k, axis=number, largest=largest, dtype=x.device.settings.int_dtype)
+    return calls.argtopk(x, k=k, axis=number, largest=largest, dtype=x.device.settings.int_dtype)

@@ -7,10 +7,10 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from burn.dispatch import unary, unary_by_dict
 from burn.dtype import DType, Kind, int64, uint32, uint64
 from burn.errors import ShapeError
-from burn.functions.common import Axis, DTypeLike, dispatch
+from burn.functions import calls
+from burn.functions.common import Axis, DTypeLike
 from burn.functions.elementwise import abs
 from burn.functions.normalize import (
     as_dtype,
@@ -36,15 +36,6 @@ __all__ = [
     "var",
     "var_mean",
 ]
-
-_sum = unary(dispatch, "sum")
-_sum_of_floats = unary_by_dict(dispatch, "sum")  # it keeps the dtype
-_prod = unary(dispatch, "prod")
-_mean = unary(dispatch, "mean")
-_max = unary_by_dict(dispatch, "max")
-_min = unary_by_dict(dispatch, "min")
-_var = unary(dispatch, "var")
-_std = unary(dispatch, "std")
 
 
 @reduction
@@ -86,9 +77,9 @@ def sum(
         keepdims = as_flag(keepdims, "keepdims", "sum")
     own = x.tensor_type.dtype
     if dtype is None and own.is_float:
-        return _sum_of_floats(x, {"axis": axes, "keepdims": keepdims, "dtype": own})
+        return calls.sum(x, axis=axes, keepdims=keepdims, dtype=own)
     total = total_dtype(x, dtype, "sum")
-    return _sum(as_numeric(x), axis=axes, keepdims=keepdims, dtype=total)
+    return calls.sum(as_numeric(x), axis=axes, keepdims=keepdims, dtype=total)
 
 
 @reduction
@@ -129,7 +120,7 @@ def prod(
     if keepdims.__class__ is not bool:
         keepdims = as_flag(keepdims, "keepdims", "prod")
     total = total_dtype(x, dtype, "prod")
-    return _prod(as_numeric(x), axis=axes, keepdims=keepdims, dtype=total)
+    return calls.prod(as_numeric(x), axis=axes, keepdims=keepdims, dtype=total)
 
 
 @reduction
@@ -164,7 +155,7 @@ def mean(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
     axes = normalize_axes(x, axis, "mean")
     if keepdims.__class__ is not bool:
         keepdims = as_flag(keepdims, "keepdims", "mean")
-    return _mean(x, axis=axes, keepdims=keepdims)
+    return calls.mean(x, axis=axes, keepdims=keepdims)
 
 
 @reduction
@@ -202,7 +193,7 @@ def max(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
     axes = normalize_axes(x, axis, "max")
     if keepdims.__class__ is not bool:
         keepdims = as_flag(keepdims, "keepdims", "max")
-    return _max(x, {"axis": axes, "keepdims": keepdims})
+    return calls.max(x, axis=axes, keepdims=keepdims)
 
 
 @reduction
@@ -240,7 +231,7 @@ def min(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
     axes = normalize_axes(x, axis, "min")
     if keepdims.__class__ is not bool:
         keepdims = as_flag(keepdims, "keepdims", "min")
-    return _min(x, {"axis": axes, "keepdims": keepdims})
+    return calls.min(x, axis=axes, keepdims=keepdims)
 
 
 @reduction
@@ -277,7 +268,7 @@ def max_abs(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tenso
     axes = normalize_axes(x, axis, "max_abs")
     if keepdims.__class__ is not bool:
         keepdims = as_flag(keepdims, "keepdims", "max_abs")
-    return _max(abs(x), {"axis": axes, "keepdims": keepdims})
+    return calls.max(abs(x), axis=axes, keepdims=keepdims)
 
 
 @reduction
@@ -313,7 +304,7 @@ def var(
     >>> burn.var(burn.asarray([1.0, 2.0, 3.0], device="cpu"), correction=1).item()
     1.0
     """
-    return _variance_or_deviation(_var, x, axis, correction, keepdims, "var")
+    return _variance_or_deviation(calls.var, x, axis, correction, keepdims, "var")
 
 
 @reduction
@@ -349,7 +340,7 @@ def std(
     >>> burn.std(burn.asarray([1.0, 5.0], device="cpu")).item()
     2.0
     """
-    return _variance_or_deviation(_std, x, axis, correction, keepdims, "std")
+    return _variance_or_deviation(calls.std, x, axis, correction, keepdims, "std")
 
 
 class VarianceAndMean(NamedTuple):
@@ -395,7 +386,7 @@ def var_mean(
     >>> variance.item(), mean.item()
     (4.0, 3.0)
     """
-    variance = _variance_or_deviation(_var, x, axis, correction, keepdims, "var_mean")
+    variance = _variance_or_deviation(calls.var, x, axis, correction, keepdims, "var_mean")
     return VarianceAndMean(variance, mean(x, axis=axis, keepdims=keepdims))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from burn.errors import ArgumentError, ShapeError
-from burn.functions.common import dispatch
+from burn.functions import calls
 from burn.functions.creation import arange, ones, zeros, zeros_like
 from burn.functions.manipulation import concat, flip, reshape
 from burn.functions.normalize import as_flag, as_float, rank_of
@@ -92,7 +92,7 @@ def stft(
             f"{samples} samples are less than a segment of {plan.length}", operation="stft"
         )
     count = 1 + (samples - plan.length) // plan.hop
-    segments = dispatch.execute_one("select", x, plan.sample_indices(count, x), axis=x.ndim - 1)
+    segments = calls.select(x, plan.sample_indices(count, x), axis=x.ndim - 1)
     segments = reshape(segments, (*x.shape[:-1], count, plan.length)) * weights
     pair = (
         rfft(segments, norm=norm) if onesided else cfft(segments, zeros_like(segments), norm=norm)
@@ -179,11 +179,11 @@ def istft(
     batch = re.shape[:-2]
     flat = reshape(segments * weights, (*batch, count * plan.length))
     blank = zeros((*batch, samples), dtype=flat.dtype, device=flat.device)
-    signal = dispatch.execute_one("select_add", blank, indices, flat, axis=len(batch))
+    signal = calls.select_add(blank, indices, flat, axis=len(batch))
     squares = weights * weights
     rows = reshape(squares * ones((count, 1), dtype=squares.dtype, device=squares.device), (-1,))
     blank = zeros(samples, dtype=squares.dtype, device=squares.device)
-    envelope = dispatch.execute_one("select_add", blank, indices, rows, axis=0)
+    envelope = calls.select_add(blank, indices, rows, axis=0)
     start = plan.length // 2 if center else 0
     stop = samples - start
     if length is not None:

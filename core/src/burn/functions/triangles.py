@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from burn.dispatch import unary
 from burn.errors import ShapeError
-from burn.functions.common import DeviceLike, dispatch
+from burn.functions import calls
+from burn.functions.common import DeviceLike
 from burn.functions.creation import arange, diagonal
 from burn.functions.manipulation import broadcast_to
 from burn.functions.normalize import as_shape, check_tensor, find_device
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
 
 __all__ = ["diag_mask", "tril", "tril_mask", "triu", "triu_mask"]
-
-_reshape = unary(dispatch, "reshape")
 
 
 def tril(x: Tensor, /, *, k: int = 0) -> Tensor:
@@ -189,5 +187,5 @@ def _column_minus_row(shape: Shape, device: Device, operation: str) -> Tensor:
     if len(shape) < 2:
         raise ShapeError(f"a tensor of shape {shape} is no matrix", operation=operation)
     rows, columns = shape[-2:]
-    row = _reshape(arange(rows, device=device), shape=(rows, 1))
+    row = calls.reshape(arange(rows, device=device), shape=(rows, 1))
     return arange(columns, device=device) - row

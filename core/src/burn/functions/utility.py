@@ -5,9 +5,10 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING
 
-from burn.dispatch import DispatchTensor, unary
+from burn.dispatch import DispatchTensor
 from burn.dtype import Kind, promote
-from burn.functions.common import Axis, Operand, dispatch
+from burn.functions import calls
+from burn.functions.common import Axis, Operand
 from burn.functions.creation import asarray
 from burn.functions.elementwise import abs, isfinite, isnan, subtract
 from burn.functions.manipulation import concat
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
 
 __all__ = ["all", "allclose", "any", "contains_nan", "diff", "isclose"]
-
-_any = unary(dispatch, "any")
-_all = unary(dispatch, "all")
 
 
 @reduction
@@ -62,7 +60,7 @@ def any(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
     axes = normalize_axes(x, axis, "any")
     if keepdims.__class__ is not bool:
         keepdims = as_flag(keepdims, "keepdims", "any")
-    return _any(x, axis=axes, keepdims=keepdims)
+    return calls.any(x, axis=axes, keepdims=keepdims)
 
 
 @reduction
@@ -97,7 +95,7 @@ def all(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
     axes = normalize_axes(x, axis, "all")
     if keepdims.__class__ is not bool:
         keepdims = as_flag(keepdims, "keepdims", "all")
-    return _all(x, axis=axes, keepdims=keepdims)
+    return calls.all(x, axis=axes, keepdims=keepdims)
 
 
 def diff(

@@ -21,12 +21,13 @@ from weakref import ref
 from burn.autodiff import Capture, is_wrapped, recording
 from burn.dispatch import (
     DispatchTensor,
+    call_of,
     dtype_with_number,
     join_trace,
     to_scalar,
-    unary_by_dict,
 )
 from burn.errors import AutodiffError, OperandTypeError, ShapeError, UnsupportedOpError
+from burn.functions import calls
 from burn.functions.common import dispatch
 from burn.ops import REGISTRY
 
@@ -56,8 +57,7 @@ Path: TypeAlias = "tuple[Path | None, str, dict[str, Any]]"
 attributes of the last op. Views of views share their paths."""
 
 _VIEW_OPS: Final = {
-    name: unary_by_dict(dispatch, name)
-    for name in ("expand", "flip", "permute", "reshape", "slice")
+    name: call_of(dispatch, name) for name in ("expand", "flip", "permute", "reshape", "slice")
 }
 
 _lock = threading.RLock()
@@ -82,7 +82,7 @@ def viewing(name: str) -> Callable[[Tensor, dict[str, Any]], Tensor]:
 
     def view(x: Tensor, attrs: dict[str, Any], /) -> Tensor:
         writes = _writes
-        result = function(x, attrs)
+        result = function(x, **attrs)
         link = x.link
         root, path = link if link.__class__ is tuple else (x, None)
         return _registered(result, root, (path, name, attrs), writes)
@@ -115,7 +115,7 @@ def _registered(result: Tensor, root: Tensor, path: Path | None, writes: int) ->
 def independent(x: Tensor) -> Tensor:
     """The value of a tensor in another one that is no view, and no leaf but computed from `x`."""
     if dispatch.is_tracked(x):
-        return _VIEW_OPS["reshape"](x, {"shape": x.shape})
+        return _VIEW_OPS["reshape"](x, shape=x.shape)
     join_trace(x)
     return dispatch.wrap(x.primitive, x.tensor_type)
 
@@ -181,7 +181,7 @@ def assign_slice(x: Tensor, value: Tensor | Scalar, slices: Slices) -> None:
         root, path = _writable_origin(x, "indexing")
         if _assign_in_place(root, x, value, slices):
             return
-        result = dispatch.execute_one("slice_assign", x, value, slices=slices)
+        result = calls.slice_assign(x, value, slices=slices)
         _check_same(x, result, "indexing")
         _rebind(root, _written(root, path, result))
 
@@ -206,7 +206,7 @@ def _apply(steps: Sequence[Step], x: Tensor) -> Tensor:
     if not steps:
         return independent(x)
     for name, attrs in steps:
-        x = _VIEW_OPS[name](x, attrs)
+        x = _VIEW_OPS[name](x, **attrs)
     return x
 
 

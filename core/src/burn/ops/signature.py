@@ -9,6 +9,7 @@ several ops share are a TypedDict: ``**attributes: Unpack[ConvAttributes]``.
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple, TypeAlias
 
@@ -65,6 +66,7 @@ __all__ = [
     "TargetDType",
     "TargetShape",
     "TensorList",
+    "parameters_of",
 ]
 
 Cotangent: TypeAlias = Any
@@ -107,6 +109,16 @@ class Operand:
     promotes: bool = True
     is_list: bool = False
     optional: bool = False
+
+
+def parameters_of(operands: Mapping[str, Operand]) -> list[str]:
+    """The operands as parameters of a function, in text: the last ones, if optional, with None."""
+    found: list[str] = []
+    is_last = True
+    for name, spec in reversed(list(operands.items())):
+        is_last = is_last and spec.optional
+        found.append(f"{name}=None" if is_last else name)
+    return found[::-1]
 
 
 AnyOperand: TypeAlias = Annotated[Meta, Operand(Kind.ANY)]

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from burn.dispatch import DispatchTensor, unary
+from burn.dispatch import DispatchTensor
 from burn.dtype import int64
 from burn.errors import AxisError, BurnError, OperandTypeError
-from burn.functions.common import dispatch
+from burn.functions import calls
 from burn.functions.creation import asarray
 from burn.functions.views import independent
 from burn.ops.shapes import broadcast_shapes
@@ -35,10 +35,6 @@ if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
 
 __all__ = ["getitem", "setitem"]
-
-_slice = unary(dispatch, "slice")
-_reshape = unary(dispatch, "reshape")
-_permute = unary(dispatch, "permute")
 
 
 class _Key:
@@ -167,9 +163,9 @@ class _Key:
 
     def basic(self) -> Tensor:
         """What the basic part selects, in `shape`."""
-        part = self.x if self.covers_all else _slice(self.x, slices=tuple(self.slices))
+        part = self.x if self.covers_all else calls.slice(self.x, slices=tuple(self.slices))
         shape = tuple(self.shape)
-        return part if part.shape == shape else _reshape(part, shape=shape)
+        return part if part.shape == shape else calls.reshape(part, shape=shape)
 
     def order(self) -> tuple[int, ...]:
         """Permutation of the axes of `shape` that puts the indexed ones first."""
@@ -180,13 +176,13 @@ class _Key:
         """The indices along a new last axis, as `gather_nd` takes them."""
         shape = (*self.indices_shape, 1)
         columns = [one.broadcast_to(self.indices_shape).reshape(shape) for one in self.indices]
-        return dispatch.execute_one("concat", columns, axis=len(self.indices_shape))
+        return calls.concat(columns, axis=len(self.indices_shape))
 
 
 def getitem(x: Tensor, parts: tuple[Any, ...]) -> Tensor:
     """``x[parts]`` where at least one of the parts is an array, a mask or a list."""
     if len(parts) == 1 and _is_index_vector(parts[0], x):
-        return dispatch.execute_one("select", x, parts[0], axis=0)
+        return calls.select(x, parts[0], axis=0)
     key = _Key(x, parts)
     part = key.basic()
     if not key.axes:  # its arrays are 0-d: they count as integers
@@ -194,12 +190,12 @@ def getitem(x: Tensor, parts: tuple[Any, ...]) -> Tensor:
     if len(key.axes) == 1:
         (axis,) = key.axes
         indices = key.indices[0].reshape((math.prod(key.indices_shape),))
-        selected = dispatch.execute_one("select", part, indices, axis=axis)
+        selected = calls.select(part, indices, axis=axis)
         shape = (*part.shape[:axis], *key.indices_shape, *part.shape[axis + 1 :])
-        selected = selected if selected.shape == shape else _reshape(selected, shape=shape)
+        selected = selected if selected.shape == shape else calls.reshape(selected, shape=shape)
         return _move_axes(selected, axis, key.start, len(key.indices_shape))
-    part = _permute(part, axes=key.order())
-    selected = dispatch.execute_one("gather_nd", part, key.stacked_indices())
+    part = calls.permute(part, axes=key.order())
+    selected = calls.gather_nd(part, key.stacked_indices())
     return _move_axes(selected, 0, key.start, len(key.indices_shape))
 
 
@@ -223,7 +219,7 @@ def setitem(x: Tensor, parts: tuple[Any, ...], value: Any) -> Tensor:
         # The number of true elements is not needed: the device would have to be asked for it.
         (axis,) = key.axes
         column = [length if one == axis else 1 for one, length in enumerate(part.shape)]
-        result = dispatch.execute_one("where", key.mask.reshape(tuple(column)), value, part)
+        result = calls.where(key.mask.reshape(tuple(column)), value, part)
     else:
         result = broadcast_value(value, key.result_shape)
         if key.axes:
@@ -231,7 +227,7 @@ def setitem(x: Tensor, parts: tuple[Any, ...], value: Any) -> Tensor:
     if key.covers_all:
         return result.reshape(x.shape)
     sliced = result.reshape(tuple([length for _, length, _ in key.slices]))
-    return dispatch.execute_one("slice_assign", x, sliced, slices=tuple(key.slices))
+    return calls.slice_assign(x, sliced, slices=tuple(key.slices))
 
 
 def _assign(key: _Key, part: Tensor, value: Tensor) -> Tensor:
@@ -243,17 +239,13 @@ def _assign(key: _Key, part: Tensor, value: Tensor) -> Tensor:
         size = math.prod(key.indices_shape)
         value = value.reshape((*part.shape[:axis], size, *part.shape[axis + 1 :]))
         indices = key.indices[0].reshape((size,))
-        return dispatch.execute_one(
-            "select_assign", part, indices, value, axis=axis, update="assign"
-        )
+        return calls.select_assign(part, indices, value, axis=axis, update="assign")
     order = key.order()
     inverse = tuple([order.index(axis) for axis in range(len(order))])
     value = _move_axes(value, key.start, 0, count)
-    permuted = _permute(part, axes=order)
-    result = dispatch.execute_one(
-        "scatter_nd", permuted, key.stacked_indices(), value, update="assign"
-    )
-    return _permute(result, axes=inverse)
+    permuted = calls.permute(part, axes=order)
+    result = calls.scatter_nd(permuted, key.stacked_indices(), value, update="assign")
+    return calls.permute(result, axes=inverse)
 
 
 def _move_axes(x: Tensor, source: int, destination: int, count: int) -> Tensor:
@@ -263,7 +255,7 @@ def _move_axes(x: Tensor, source: int, destination: int, count: int) -> Tensor:
     moved = range(source, source + count)
     order = [axis for axis in range(x.ndim) if axis not in moved]
     order[destination:destination] = moved
-    return _permute(x, axes=tuple(order))
+    return calls.permute(x, axes=tuple(order))
 
 
 def _flat_mask(mask: Any, x: Tensor) -> Tensor:
@@ -276,7 +268,7 @@ def _true_indices(mask: Any, x: Tensor) -> Tensor:
     dtype = x.device.settings.int_dtype
     if isinstance(mask, np.ndarray):
         return asarray(np.flatnonzero(mask), dtype=dtype, device=x.device)
-    indices = dispatch.execute_one("argwhere", mask.reshape((mask.size,)), dtype=dtype)
+    indices = calls.argwhere(mask.reshape((mask.size,)), dtype=dtype)
     return indices.reshape((indices.size,))
 
 

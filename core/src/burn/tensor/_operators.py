@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from burn.dispatch import DispatchTensor, binary, reflected
+from burn.dispatch import DispatchTensor, call_of
 from burn.errors import OperandTypeError
 from burn.functions import elementwise, linear_algebra
 from burn.functions.common import dispatch
@@ -23,6 +23,11 @@ __all__ = ["Operators"]
 
 _COMPARABLE: Final = (DispatchTensor, bool, int, float, complex, np.generic)
 """Types of operands that ``==`` compares with a tensor; others are compared by Python's rules."""
+
+
+def _operator(op: str, *, reflected: bool = False) -> Callable[[Any, Any], Tensor]:
+    """The call of an op of two operands: a tensor and a tensor or number."""
+    return call_of(dispatch, op, reflected=reflected)
 
 
 def _in_place(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
@@ -52,34 +57,34 @@ class Operators(TensorAttributes):
 
     # Operators of two operands go straight to the op table where the operands agree.
 
-    __add__ = binary(dispatch, "add")
-    __sub__ = binary(dispatch, "subtract")
-    __mul__ = binary(dispatch, "multiply")
-    __truediv__ = binary(dispatch, "divide")
-    __floordiv__ = binary(dispatch, "floor_divide")
-    __mod__ = binary(dispatch, "remainder")
-    __pow__ = binary(dispatch, "pow")
-    __and__ = binary(dispatch, "bitwise_and")
-    __or__ = binary(dispatch, "bitwise_or")
-    __xor__ = binary(dispatch, "bitwise_xor")
-    __lshift__ = binary(dispatch, "bitwise_left_shift")
-    __rshift__ = binary(dispatch, "bitwise_right_shift")
-    __radd__ = reflected(dispatch, "add")
-    __rsub__ = reflected(dispatch, "subtract")
-    __rmul__ = reflected(dispatch, "multiply")
-    __rtruediv__ = reflected(dispatch, "divide")
-    __rfloordiv__ = reflected(dispatch, "floor_divide")
-    __rmod__ = reflected(dispatch, "remainder")
-    __rpow__ = reflected(dispatch, "pow")
-    __rand__ = reflected(dispatch, "bitwise_and")
-    __ror__ = reflected(dispatch, "bitwise_or")
-    __rxor__ = reflected(dispatch, "bitwise_xor")
-    __rlshift__ = reflected(dispatch, "bitwise_left_shift")
-    __rrshift__ = reflected(dispatch, "bitwise_right_shift")
-    __lt__ = binary(dispatch, "less")
-    __le__ = binary(dispatch, "less_equal")
-    __gt__ = binary(dispatch, "greater")
-    __ge__ = binary(dispatch, "greater_equal")
+    __add__ = _operator("add")
+    __sub__ = _operator("subtract")
+    __mul__ = _operator("multiply")
+    __truediv__ = _operator("divide")
+    __floordiv__ = _operator("floor_divide")
+    __mod__ = _operator("remainder")
+    __pow__ = _operator("pow")
+    __and__ = _operator("bitwise_and")
+    __or__ = _operator("bitwise_or")
+    __xor__ = _operator("bitwise_xor")
+    __lshift__ = _operator("bitwise_left_shift")
+    __rshift__ = _operator("bitwise_right_shift")
+    __radd__ = _operator("add", reflected=True)
+    __rsub__ = _operator("subtract", reflected=True)
+    __rmul__ = _operator("multiply", reflected=True)
+    __rtruediv__ = _operator("divide", reflected=True)
+    __rfloordiv__ = _operator("floor_divide", reflected=True)
+    __rmod__ = _operator("remainder", reflected=True)
+    __rpow__ = _operator("pow", reflected=True)
+    __rand__ = _operator("bitwise_and", reflected=True)
+    __ror__ = _operator("bitwise_or", reflected=True)
+    __rxor__ = _operator("bitwise_xor", reflected=True)
+    __rlshift__ = _operator("bitwise_left_shift", reflected=True)
+    __rrshift__ = _operator("bitwise_right_shift", reflected=True)
+    __lt__ = _operator("less")
+    __le__ = _operator("less_equal")
+    __gt__ = _operator("greater")
+    __ge__ = _operator("greater_equal")
     __neg__ = elementwise.negative
     __pos__ = elementwise.positive
     __abs__ = elementwise.abs
@@ -123,5 +128,5 @@ class Operators(TensorAttributes):
         return self.shape[0]
 
 
-_equal = binary(dispatch, "equal")
-_not_equal = binary(dispatch, "not_equal")
+_equal = _operator("equal")
+_not_equal = _operator("not_equal")

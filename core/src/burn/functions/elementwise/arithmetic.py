@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from burn.dispatch import DispatchTensor
-from burn.functions.common import Operand, binary_function, dispatch, unary_function
+from burn.functions import calls
+from burn.functions.common import Operand, op_function
 from burn.functions.normalize import check_tensor
 from burn.functions.views import independent
 
@@ -35,7 +36,7 @@ __all__ = [
 ]
 
 
-@binary_function
+@op_function
 def add(x1: Operand, x2: Operand, /) -> Tensor:
     """Elementwise sum ``x1 + x2``.
 
@@ -66,7 +67,7 @@ def add(x1: Operand, x2: Operand, /) -> Tensor:
     """
 
 
-@binary_function
+@op_function
 def subtract(x1: Operand, x2: Operand, /) -> Tensor:
     """Elementwise difference ``x1 - x2``.
 
@@ -97,7 +98,7 @@ def subtract(x1: Operand, x2: Operand, /) -> Tensor:
     """
 
 
-@binary_function
+@op_function
 def multiply(x1: Operand, x2: Operand, /) -> Tensor:
     """Elementwise product ``x1 * x2``.
 
@@ -128,7 +129,7 @@ def multiply(x1: Operand, x2: Operand, /) -> Tensor:
     """
 
 
-@binary_function
+@op_function
 def divide(x1: Operand, x2: Operand, /) -> Tensor:
     """Elementwise quotient ``x1 / x2``.
 
@@ -162,7 +163,7 @@ def divide(x1: Operand, x2: Operand, /) -> Tensor:
     """
 
 
-@binary_function
+@op_function
 def floor_divide(x1: Operand, x2: Operand, /) -> Tensor:
     """Largest integer not above ``x1 / x2``.
 
@@ -195,7 +196,7 @@ def floor_divide(x1: Operand, x2: Operand, /) -> Tensor:
     """
 
 
-@binary_function
+@op_function
 def remainder(x1: Operand, x2: Operand, /) -> Tensor:
     """Elementwise ``x1 - floor(x1 / x2) * x2``, which has the sign of the divisor.
 
@@ -228,7 +229,7 @@ def remainder(x1: Operand, x2: Operand, /) -> Tensor:
     """
 
 
-@binary_function
+@op_function
 def fmod(x1: Operand, x2: Operand, /) -> Tensor:
     """Elementwise ``x1 - trunc(x1 / x2) * x2``, which has the sign of the dividend.
 
@@ -261,7 +262,7 @@ def fmod(x1: Operand, x2: Operand, /) -> Tensor:
     """
 
 
-@binary_function
+@op_function
 def pow(x1: Operand, x2: Operand, /) -> Tensor:
     """Elementwise power ``x1 ** x2``.
 
@@ -295,7 +296,7 @@ def pow(x1: Operand, x2: Operand, /) -> Tensor:
     """
 
 
-@unary_function
+@op_function
 def abs(x: Tensor, /) -> Tensor:
     """Elementwise absolute value, of a complex number its magnitude.
 
@@ -324,7 +325,7 @@ def abs(x: Tensor, /) -> Tensor:
     """
 
 
-@unary_function
+@op_function
 def negative(x: Tensor, /) -> Tensor:
     """Elementwise ``-x``.
 
@@ -353,7 +354,7 @@ def negative(x: Tensor, /) -> Tensor:
     """
 
 
-@unary_function
+@op_function
 def sign(x: Tensor, /) -> Tensor:
     """Elementwise sign: -1, 0 or 1; NaN stays NaN.
 
@@ -382,7 +383,7 @@ def sign(x: Tensor, /) -> Tensor:
     """
 
 
-@unary_function
+@op_function
 def square(x: Tensor, /) -> Tensor:
     """Elementwise ``x * x``.
 
@@ -411,7 +412,7 @@ def square(x: Tensor, /) -> Tensor:
     """
 
 
-@unary_function
+@op_function
 def reciprocal(x: Tensor, /) -> Tensor:
     """Elementwise ``1 / x``.
 
@@ -438,7 +439,7 @@ def reciprocal(x: Tensor, /) -> Tensor:
     """
 
 
-@binary_function
+@op_function
 def maximum(x1: Operand, x2: Operand, /) -> Tensor:
     """Elementwise larger value.
 
@@ -469,7 +470,7 @@ def maximum(x1: Operand, x2: Operand, /) -> Tensor:
     """
 
 
-@binary_function
+@op_function
 def minimum(x1: Operand, x2: Operand, /) -> Tensor:
     """Elementwise smaller value.
 
@@ -500,7 +501,7 @@ def minimum(x1: Operand, x2: Operand, /) -> Tensor:
     """
 
 
-@binary_function
+@op_function
 def copysign(x1: Operand, x2: Operand, /) -> Tensor:
     """Magnitude of `x1` with the sign of `x2`.
 
@@ -532,7 +533,7 @@ def copysign(x1: Operand, x2: Operand, /) -> Tensor:
     """
 
 
-@binary_function
+@op_function
 def nextafter(x1: Operand, x2: Operand, /) -> Tensor:
     """Next number that the dtype represents after `x1` towards `x2`.
 
@@ -621,4 +622,4 @@ def clip(x: Tensor, /, min: Operand | None = None, max: Operand | None = None) -
         return positive(x) if max is None else minimum(x, max)
     if max is None:
         return maximum(x, min)
-    return dispatch.execute_one("clip", x, min, max)
+    return calls.clip(x, min, max)

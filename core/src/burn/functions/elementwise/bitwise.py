@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from burn.functions.common import Operand, binary_function, unary_function
+from burn.functions.common import Operand, op_function
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
@@ -19,7 +19,7 @@ __all__ = [
 ]
 
 
-@binary_function
+@op_function
 def bitwise_and(x1: Operand, x2: Operand, /) -> Tensor:
     """Elementwise ``x1 & x2``, of bits or of booleans.
 
@@ -48,7 +48,7 @@ def bitwise_and(x1: Operand, x2: Operand, /) -> Tensor:
     """
 
 
-@binary_function
+@op_function
 def bitwise_or(x1: Operand, x2: Operand, /) -> Tensor:
     """Elementwise ``x1 | x2``, of bits or of booleans.
 
@@ -77,7 +77,7 @@ def bitwise_or(x1: Operand, x2: Operand, /) -> Tensor:
     """
 
 
-@binary_function
+@op_function
 def bitwise_xor(x1: Operand, x2: Operand, /) -> Tensor:
     """Elementwise ``x1 ^ x2``, of bits or of booleans.
 
@@ -106,7 +106,7 @@ def bitwise_xor(x1: Operand, x2: Operand, /) -> Tensor:
     """
 
 
-@unary_function("bitwise_not")
+@op_function("bitwise_not")
 def bitwise_invert(x: Tensor, /) -> Tensor:
     """Elementwise ``~x``, of bits or of booleans.
 
@@ -133,7 +133,7 @@ def bitwise_invert(x: Tensor, /) -> Tensor:
     """
 
 
-@binary_function
+@op_function
 def bitwise_left_shift(x1: Operand, x2: Operand, /) -> Tensor:
     """Elementwise ``x1 << x2``.
 
@@ -166,7 +166,7 @@ def bitwise_left_shift(x1: Operand, x2: Operand, /) -> Tensor:
     """
 
 
-@binary_function
+@op_function
 def bitwise_right_shift(x1: Operand, x2: Operand, /) -> Tensor:
     """Elementwise ``x1 >> x2``, which keeps the sign.
 

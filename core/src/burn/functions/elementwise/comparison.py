@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from burn.functions.common import Operand, binary_function, unary_function
+from burn.functions.common import Operand, op_function
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
@@ -23,7 +23,7 @@ __all__ = [
 ]
 
 
-@binary_function
+@op_function
 def equal(x1: Operand, x2: Operand, /) -> Tensor:
     """Elementwise ``x1 == x2``.
 
@@ -52,7 +52,7 @@ def equal(x1: Operand, x2: Operand, /) -> Tensor:
     """
 
 
-@binary_function
+@op_function
 def not_equal(x1: Operand, x2: Operand, /) -> Tensor:
     """Elementwise ``x1 != x2``.
 
@@ -81,7 +81,7 @@ def not_equal(x1: Operand, x2: Operand, /) -> Tensor:
     """
 
 
-@binary_function
+@op_function
 def less(x1: Operand, x2: Operand, /) -> Tensor:
     """Elementwise ``x1 < x2``.
 
@@ -112,7 +112,7 @@ def less(x1: Operand, x2: Operand, /) -> Tensor:
     """
 
 
-@binary_function
+@op_function
 def less_equal(x1: Operand, x2: Operand, /) -> Tensor:
     """Elementwise ``x1 <= x2``.
 
@@ -143,7 +143,7 @@ def less_equal(x1: Operand, x2: Operand, /) -> Tensor:
     """
 
 
-@binary_function
+@op_function
 def greater(x1: Operand, x2: Operand, /) -> Tensor:
     """Elementwise ``x1 > x2``.
 
@@ -174,7 +174,7 @@ def greater(x1: Operand, x2: Operand, /) -> Tensor:
     """
 
 
-@binary_function
+@op_function
 def greater_equal(x1: Operand, x2: Operand, /) -> Tensor:
     """Elementwise ``x1 >= x2``.
 
@@ -205,7 +205,7 @@ def greater_equal(x1: Operand, x2: Operand, /) -> Tensor:
     """
 
 
-@unary_function
+@op_function
 def isnan(x: Tensor, /) -> Tensor:
     """Whether each element is NaN, or a part of it.
 
@@ -232,7 +232,7 @@ def isnan(x: Tensor, /) -> Tensor:
     """
 
 
-@unary_function
+@op_function
 def isinf(x: Tensor, /) -> Tensor:
     """Whether each element is infinite, of either sign, or a part of it.
 
@@ -259,7 +259,7 @@ def isinf(x: Tensor, /) -> Tensor:
     """
 
 
-@unary_function
+@op_function
 def isfinite(x: Tensor, /) -> Tensor:
     """Whether each element is neither infinite nor NaN.
 
@@ -286,7 +286,7 @@ def isfinite(x: Tensor, /) -> Tensor:
     """
 
 
-@unary_function
+@op_function
 def signbit(x: Tensor, /) -> Tensor:
     """Whether each element is negative, -0.0 included.
 

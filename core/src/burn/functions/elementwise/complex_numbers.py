@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from burn.functions.common import binary_function, unary_function
+from burn.functions.common import op_function
 from burn.functions.elementwise.trigonometric import atan2
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ __all__ = [
 ]
 
 
-@unary_function
+@op_function
 def real(x: Tensor, /) -> Tensor:
     """Real part of each element.
 
@@ -46,7 +46,7 @@ def real(x: Tensor, /) -> Tensor:
     """
 
 
-@unary_function
+@op_function
 def imag(x: Tensor, /) -> Tensor:
     """Imaginary part of each element.
 
@@ -73,7 +73,7 @@ def imag(x: Tensor, /) -> Tensor:
     """
 
 
-@unary_function
+@op_function
 def conj(x: Tensor, /) -> Tensor:
     """Complex conjugate of each element.
 
@@ -100,7 +100,7 @@ def conj(x: Tensor, /) -> Tensor:
     """
 
 
-@binary_function
+@op_function
 def complex(x1: Tensor, x2: Tensor, /) -> Tensor:
     """Complex numbers from their real and imaginary parts.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from burn.functions.common import Operand, binary_function, unary_function
+from burn.functions.common import Operand, op_function
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
@@ -22,7 +22,7 @@ __all__ = [
 ]
 
 
-@unary_function
+@op_function
 def exp(x: Tensor, /) -> Tensor:
     """Elementwise exponential ``e ** x``.
 
@@ -49,7 +49,7 @@ def exp(x: Tensor, /) -> Tensor:
     """
 
 
-@unary_function
+@op_function
 def expm1(x: Tensor, /) -> Tensor:
     """Elementwise ``e ** x - 1``, exact near 0.
 
@@ -76,7 +76,7 @@ def expm1(x: Tensor, /) -> Tensor:
     """
 
 
-@unary_function
+@op_function
 def log(x: Tensor, /) -> Tensor:
     """Elementwise natural logarithm.
 
@@ -105,7 +105,7 @@ def log(x: Tensor, /) -> Tensor:
     """
 
 
-@unary_function
+@op_function
 def log1p(x: Tensor, /) -> Tensor:
     """Elementwise ``log(1 + x)``, exact near 0.
 
@@ -132,7 +132,7 @@ def log1p(x: Tensor, /) -> Tensor:
     """
 
 
-@unary_function
+@op_function
 def log2(x: Tensor, /) -> Tensor:
     """Elementwise logarithm to the base 2.
 
@@ -159,7 +159,7 @@ def log2(x: Tensor, /) -> Tensor:
     """
 
 
-@unary_function
+@op_function
 def log10(x: Tensor, /) -> Tensor:
     """Elementwise logarithm to the base 10.
 
@@ -186,7 +186,7 @@ def log10(x: Tensor, /) -> Tensor:
     """
 
 
-@binary_function
+@op_function
 def logaddexp(x1: Operand, x2: Operand, /) -> Tensor:
     """Elementwise ``log(exp(x1) + exp(x2))`` without overflow.
 
@@ -216,7 +216,7 @@ def logaddexp(x1: Operand, x2: Operand, /) -> Tensor:
     """
 
 
-@unary_function
+@op_function
 def sqrt(x: Tensor, /) -> Tensor:
     """Elementwise square root.
 
@@ -245,7 +245,7 @@ def sqrt(x: Tensor, /) -> Tensor:
     """
 
 
-@unary_function
+@op_function
 def erf(x: Tensor, /) -> Tensor:
     """Elementwise error function.
 

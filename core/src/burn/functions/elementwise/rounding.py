@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from burn.dispatch import DispatchTensor, unary
+from burn.dispatch import DispatchTensor, call_of
 from burn.functions.common import dispatch
 from burn.functions.views import independent
 
@@ -25,7 +25,7 @@ _Unary = TypeVar("_Unary", bound=Callable[[Any], Any])
 
 def _rounding(function: _Unary) -> _Unary:
     """Make a definition the call of the op of its name, which returns integers as they are."""
-    rounded = unary(dispatch, function.__name__)
+    rounded = call_of(dispatch, function.__name__)
 
     @functools.wraps(function)
     def call(x: Tensor, /) -> Tensor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from burn.functions.common import Operand, binary_function, unary_function
+from burn.functions.common import Operand, op_function
 from burn.functions.elementwise.arithmetic import multiply
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 
-@unary_function
+@op_function
 def sin(x: Tensor, /) -> Tensor:
     """Elementwise sine.
 
@@ -58,7 +58,7 @@ def sin(x: Tensor, /) -> Tensor:
     """
 
 
-@unary_function
+@op_function
 def cos(x: Tensor, /) -> Tensor:
     """Elementwise cosine.
 
@@ -85,7 +85,7 @@ def cos(x: Tensor, /) -> Tensor:
     """
 
 
-@unary_function
+@op_function
 def tan(x: Tensor, /) -> Tensor:
     """Elementwise tangent.
 
@@ -112,7 +112,7 @@ def tan(x: Tensor, /) -> Tensor:
     """
 
 
-@unary_function
+@op_function
 def asin(x: Tensor, /) -> Tensor:
     """Elementwise inverse sine.
 
@@ -141,7 +141,7 @@ def asin(x: Tensor, /) -> Tensor:
     """
 
 
-@unary_function
+@op_function
 def acos(x: Tensor, /) -> Tensor:
     """Elementwise inverse cosine.
 
@@ -170,7 +170,7 @@ def acos(x: Tensor, /) -> Tensor:
     """
 
 
-@unary_function
+@op_function
 def atan(x: Tensor, /) -> Tensor:
     """Elementwise inverse tangent.
 
@@ -197,7 +197,7 @@ def atan(x: Tensor, /) -> Tensor:
     """
 
 
-@binary_function
+@op_function
 def atan2(x1: Operand, x2: Operand, /) -> Tensor:
     """Elementwise angle between the first axis and the point (`x2`, `x1`).
 
@@ -228,7 +228,7 @@ def atan2(x1: Operand, x2: Operand, /) -> Tensor:
     """
 
 
-@unary_function
+@op_function
 def sinh(x: Tensor, /) -> Tensor:
     """Elementwise hyperbolic sine.
 
@@ -255,7 +255,7 @@ def sinh(x: Tensor, /) -> Tensor:
     """
 
 
-@unary_function
+@op_function
 def cosh(x: Tensor, /) -> Tensor:
     """Elementwise hyperbolic cosine.
 
@@ -282,7 +282,7 @@ def cosh(x: Tensor, /) -> Tensor:
     """
 
 
-@unary_function
+@op_function
 def tanh(x: Tensor, /) -> Tensor:
     """Elementwise hyperbolic tangent.
 
@@ -309,7 +309,7 @@ def tanh(x: Tensor, /) -> Tensor:
     """
 
 
-@unary_function
+@op_function
 def asinh(x: Tensor, /) -> Tensor:
     """Elementwise inverse hyperbolic sine.
 
@@ -336,7 +336,7 @@ def asinh(x: Tensor, /) -> Tensor:
     """
 
 
-@unary_function
+@op_function
 def acosh(x: Tensor, /) -> Tensor:
     """Elementwise inverse hyperbolic cosine.
 
@@ -365,7 +365,7 @@ def acosh(x: Tensor, /) -> Tensor:
     """
 
 
-@unary_function
+@op_function
 def atanh(x: Tensor, /) -> Tensor:
     """Elementwise inverse hyperbolic tangent.
 
@@ -394,7 +394,7 @@ def atanh(x: Tensor, /) -> Tensor:
     """
 
 
-@binary_function
+@op_function
 def hypot(x1: Operand, x2: Operand, /) -> Tensor:
     """Elementwise ``sqrt(x1**2 + x2**2)`` where the squares may be too large or too small.
 

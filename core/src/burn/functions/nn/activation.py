@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from burn.dispatch import unary
-from burn.functions.common import dispatch, unary_function
+from burn.functions import calls
+from burn.functions.common import op_function
 from burn.functions.normalize import normalize_axis
 from burn.ops.arguments import real_number
 
@@ -26,10 +26,6 @@ __all__ = [
     "softsign",
     "tanhshrink",
 ]
-
-_gelu = unary(dispatch, "gelu")
-_glu = unary(dispatch, "glu")
-_softplus = unary(dispatch, "softplus")
 
 
 def softplus(x: Tensor, /, *, beta: float = 1.0) -> Tensor:
@@ -59,10 +55,10 @@ def softplus(x: Tensor, /, *, beta: float = 1.0) -> Tensor:
     >>> burn.round(F.softplus(burn.asarray([-99.0, 99.0], device="cpu"))).tolist()
     [0.0, 99.0]
     """
-    return _softplus(x, beta=real_number(beta, "beta", "softplus"))
+    return calls.softplus(x, beta=real_number(beta, "beta", "softplus"))
 
 
-@unary_function
+@op_function
 def softsign(x: Tensor, /) -> Tensor:
     """``x / (1 + abs(x))``.
 
@@ -121,10 +117,10 @@ def gelu(x: Tensor, /, *, approximate: Literal["none", "tanh"] = "none") -> Tens
     >>> burn.round(F.gelu(burn.asarray([0.0, 9.0], device="cpu"))).tolist()
     [0.0, 9.0]
     """
-    return _gelu(x, approximate=approximate)
+    return calls.gelu(x, approximate=approximate)
 
 
-@unary_function
+@op_function
 def sigmoid(x: Tensor, /) -> Tensor:
     """Logistic function, ``1 / (1 + exp(-x))``, without overflow.
 
@@ -152,7 +148,7 @@ def sigmoid(x: Tensor, /) -> Tensor:
     """
 
 
-@unary_function
+@op_function
 def log_sigmoid(x: Tensor, /) -> Tensor:
     """Logarithm of `sigmoid`, ``-log(1 + exp(-x))``, without overflow.
 
@@ -180,7 +176,7 @@ def log_sigmoid(x: Tensor, /) -> Tensor:
     """
 
 
-@unary_function
+@op_function
 def silu(x: Tensor, /) -> Tensor:
     """Sigmoid linear unit or swish, ``x * sigmoid(x)`` (Elfwing et al., 2017, arXiv:1702.03118).
 
@@ -208,7 +204,7 @@ def silu(x: Tensor, /) -> Tensor:
     """
 
 
-@unary_function
+@op_function
 def mish(x: Tensor, /) -> Tensor:
     """``x * tanh(softplus(x))`` (Misra, 2019, arXiv:1908.08681).
 
@@ -236,7 +232,7 @@ def mish(x: Tensor, /) -> Tensor:
     """
 
 
-@unary_function
+@op_function
 def tanhshrink(x: Tensor, /) -> Tensor:
     """``x - tanh(x)``.
 
@@ -297,4 +293,4 @@ def glu(x: Tensor, /, *, axis: int = -1) -> Tensor:
     >>> F.glu(burn.asarray([2.0, 4.0, 0.0, 0.0], device="cpu")).tolist()
     [1.0, 2.0]
     """
-    return _glu(x, axis=normalize_axis(x, axis, "glu"))
+    return calls.glu(x, axis=normalize_axis(x, axis, "glu"))

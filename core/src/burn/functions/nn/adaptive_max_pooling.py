@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from burn.dispatch import unary
 from burn.errors import ArgumentError, ShapeError
-from burn.functions.common import dispatch
+from burn.functions import calls
 from burn.functions.creation import asarray
 from burn.functions.nn._spatial_arguments import OutputSize, adaptive_sizes
 from burn.ops.shapes import check_shape
@@ -17,8 +16,6 @@ if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
 
 __all__ = ["adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d"]
-
-_max_pool = unary(dispatch, "max_pool")
 
 
 def adaptive_max_pool1d(x: Tensor, /, output_size: OutputSize) -> Tensor:
@@ -147,9 +144,9 @@ def _adaptive(x: Tensor, output_size: OutputSize, axis_count: int, operation: st
             width = indices.shape[1]
             dtype = x.device.settings.int_dtype
             chosen = asarray(indices.reshape(-1), dtype=dtype, device=x.device.hardware)
-            x = dispatch.execute_one("select", x, chosen, axis=axis)
+            x = calls.select(x, chosen, axis=axis)
         kernel.append(width)
-    return _max_pool(
+    return calls.max_pool(
         x,
         kernel_size=tuple(kernel),
         stride=tuple(kernel),

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from burn.dispatch import unary
-from burn.functions.common import dispatch
+from burn.functions import calls
 from burn.functions.nn._spatial_arguments import (
     OutputSize,
     Padding,
@@ -26,9 +25,6 @@ __all__ = [
     "avg_pool2d",
     "avg_pool3d",
 ]
-
-_avg_pool = unary(dispatch, "avg_pool")
-_adaptive_avg_pool = unary(dispatch, "adaptive_avg_pool")
 
 
 def avg_pool1d(
@@ -79,7 +75,7 @@ def avg_pool1d(
     >>> F.avg_pool1d(burn.asarray([1.0, 3.0, 2.0, 0.0], device="cpu"), 2).tolist()
     [2.0, 1.0]
     """
-    return _avg_pool(
+    return calls.avg_pool(
         x,
         **pooling_attributes("avg_pool1d", 1, kernel_size, stride, padding, ceil_mode),
         count_include_pad=as_flag(count_include_pad, "count_include_pad", "avg_pool1d"),
@@ -135,7 +131,7 @@ def avg_pool2d(
     >>> F.avg_pool2d(x, 2).tolist()
     [[3.0]]
     """
-    return _avg_pool(
+    return calls.avg_pool(
         x,
         **pooling_attributes("avg_pool2d", 2, kernel_size, stride, padding, ceil_mode),
         count_include_pad=as_flag(count_include_pad, "count_include_pad", "avg_pool2d"),
@@ -191,7 +187,7 @@ def avg_pool3d(
     >>> F.avg_pool3d(x, 2).tolist()
     [[[3.5]]]
     """
-    return _avg_pool(
+    return calls.avg_pool(
         x,
         **pooling_attributes("avg_pool3d", 3, kernel_size, stride, padding, ceil_mode),
         count_include_pad=as_flag(count_include_pad, "count_include_pad", "avg_pool3d"),
@@ -301,4 +297,4 @@ def adaptive_avg_pool3d(x: Tensor, /, output_size: OutputSize) -> Tensor:
 
 def _adaptive(x: Tensor, output_size: OutputSize, axis_count: int, operation: str) -> Tensor:
     sizes = adaptive_sizes(x, output_size, axis_count, operation)
-    return _adaptive_avg_pool(x, output_size=sizes)
+    return calls.adaptive_avg_pool(x, output_size=sizes)

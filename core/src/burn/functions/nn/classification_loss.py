@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from burn.errors import ArgumentError
-from burn.functions.common import dispatch
+from burn.functions import calls
 from burn.functions.elementwise import isinf, maximum, not_equal
 from burn.functions.indexing import take
 from burn.functions.nn.loss import (
@@ -76,7 +76,7 @@ def nll_loss(
     """
     number = normalize_axis(log_probs, axis, "nll_loss")
     targets, kept = _without_ignored(targets, ignore_index, "nll_loss")
-    losses = dispatch.execute_one("nll_loss", log_probs, targets, axis=number)
+    losses = calls.nll_loss(log_probs, targets, axis=number)
     factor = _class_weights(weight, targets, log_probs.shape[number], "nll_loss")
     if factor is not None:
         losses = losses * factor
@@ -145,10 +145,10 @@ def cross_entropy(
         )
     share = _smoothing(label_smoothing)
     if weight is None and share == 0.0 and ignore_index is None:
-        losses = dispatch.execute_one("cross_entropy", logits, targets, axis=number)
+        losses = calls.cross_entropy(logits, targets, axis=number)
         return reduce_losses(losses, reduction, "cross_entropy")
     targets, kept = _without_ignored(targets, ignore_index, "cross_entropy")
-    losses = dispatch.execute_one("cross_entropy", logits, targets, axis=number)
+    losses = calls.cross_entropy(logits, targets, axis=number)
     factor = _class_weights(weight, targets, logits.shape[number], "cross_entropy")
     if factor is not None:
         losses = losses * factor
@@ -256,8 +256,7 @@ def ctc_loss(
     >>> round(F.ctc_loss(log_probs, targets, one, one).item(), 4)
     0.6931
     """
-    losses = dispatch.execute_one(
-        "ctc_loss",
+    losses = calls.ctc_loss(
         log_probs,
         targets,
         input_lengths,

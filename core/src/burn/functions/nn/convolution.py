@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from burn.errors import ArgumentError
-from burn.functions.common import dispatch
+from burn.functions import calls
 from burn.functions.nn._spatial_arguments import (
     Padding,
     PerAxis,
@@ -213,8 +213,7 @@ def _convolve(
         pairs = _named_padding(padding, x.shape[2:], kernel, strides, dilations, operation)
     else:
         pairs = as_padding(padding, axis_count, operation)
-    return dispatch.execute_one(
-        "conv",
+    return calls.conv(
         x,
         weight,
         bias,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from burn.functions.common import dispatch
+from burn.functions import calls
 from burn.functions.nn._spatial_arguments import (
     Padding,
     PerAxis,
@@ -86,8 +86,7 @@ def deform_conv2d(
     """
     operation = "deform_conv2d"
     check_batch(operation, 2, x)
-    return dispatch.execute_one(
-        operation,
+    return calls.deform_conv2d(
         x,
         offset,
         weight,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from burn.functions.common import dispatch
+from burn.functions import calls
 from burn.functions.normalize import as_flag, rank_of
 from burn.ops.arguments import real_number
 
@@ -50,7 +50,7 @@ def linear(
     """
     if transposed.__class__ is not bool:
         transposed = as_flag(transposed, "transposed", "linear")
-    return dispatch.execute_one("linear", x, weight, bias, transposed=transposed)
+    return calls.linear(x, weight, bias, transposed=transposed)
 
 
 def embedding(weight: Tensor, indices: Tensor, /) -> Tensor:
@@ -80,7 +80,7 @@ def embedding(weight: Tensor, indices: Tensor, /) -> Tensor:
     >>> F.embedding(weight, burn.asarray([1, 1], device="cpu")).tolist()
     [[2.0, 3.0], [2.0, 3.0]]
     """
-    return dispatch.execute_one("embedding", weight, indices)
+    return calls.embedding(weight, indices)
 
 
 def attention(
@@ -151,8 +151,7 @@ def attention(
         softcap = real_number(softcap, "softcap", "attention", above=0.0, below=math.inf)
     if is_causal.__class__ is not bool:
         is_causal = as_flag(is_causal, "is_causal", "attention")
-    return dispatch.execute_one(
-        "attention",
+    return calls.attention(
         query,
         key,
         value,

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from burn.errors import ShapeError
-from burn.functions.common import dispatch
+from burn.functions import calls
 from burn.functions.creation import full_like
 from burn.functions.elementwise import exp, greater, log, maximum
 from burn.functions.manipulation import expand_dims
@@ -70,7 +70,7 @@ def binary_cross_entropy(
     """
     operation = "binary_cross_entropy"
     check_same_shape(probabilities, targets, operation)
-    losses = dispatch.execute_one(operation, probabilities, as_float_like(targets, probabilities))
+    losses = calls.binary_cross_entropy(probabilities, as_float_like(targets, probabilities))
     if weight is not None:
         check_tensor(weight, "weight", operation)
         losses = losses * weight

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from burn.errors import ArgumentError, ShapeError
-from burn.functions.common import dispatch
+from burn.functions import calls
 from burn.functions.creation import arange
 from burn.functions.elementwise import equal, less, minimum, not_equal, sqrt
 from burn.functions.indexing import take
@@ -296,7 +296,7 @@ def multi_margin_loss(
         raise ArgumentError(f"p is {p}", hint="Use 1 or 2", operation=operation)
     distance = real_number(margin, "margin", operation)
     # The negative score of the target class, which checks the classes too.
-    negative = dispatch.execute_one("nll_loss", x, target, axis=rank - 1)
+    negative = calls.nll_loss(x, target, axis=rank - 1)
     count = x.shape[-1]
     excess = relu(distance + expand_dims(negative, axis=-1) + x)
     if power == 2.0:

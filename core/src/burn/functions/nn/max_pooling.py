@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from burn.dispatch import unary
-from burn.functions.common import dispatch
+from burn.functions import calls
 from burn.functions.nn._spatial_arguments import Padding, PerAxis, pooling_attributes
 from burn.functions.normalize import check_tensor
 from burn.functions.searching import ValuesAndIndices
@@ -21,8 +20,6 @@ __all__ = [
     "max_pool3d",
     "max_pool3d_with_indices",
 ]
-
-_max_pool = unary(dispatch, "max_pool")
 
 
 def max_pool1d(
@@ -74,7 +71,7 @@ def max_pool1d(
     >>> F.max_pool1d(burn.asarray([1.0, 3.0, 2.0, 0.0], device="cpu"), 2).tolist()
     [3.0, 2.0]
     """
-    return _max_pool(
+    return calls.max_pool(
         x,
         **pooling_attributes(
             "max_pool1d", 1, kernel_size, stride, padding, ceil_mode, dilation=dilation
@@ -132,7 +129,7 @@ def max_pool2d(
     >>> F.max_pool2d(x, 2).tolist()
     [[[[5, 7], [13, 15]]]]
     """
-    return _max_pool(
+    return calls.max_pool(
         x,
         **pooling_attributes(
             "max_pool2d", 2, kernel_size, stride, padding, ceil_mode, dilation=dilation
@@ -190,7 +187,7 @@ def max_pool3d(
     >>> F.max_pool3d(x, 2).tolist()
     [[[7]]]
     """
-    return _max_pool(
+    return calls.max_pool(
         x,
         **pooling_attributes(
             "max_pool3d", 3, kernel_size, stride, padding, ceil_mode, dilation=dilation
@@ -386,5 +383,5 @@ def _max_pool_with_indices(
 ) -> ValuesAndIndices:
     check_tensor(x, "x", operation)
     dtype = x.device.settings.int_dtype
-    pooled = dispatch.execute("max_pool_with_indices", x, index_dtype=dtype, **attributes)
+    pooled = calls.max_pool_with_indices(x, index_dtype=dtype, **attributes)
     return ValuesAndIndices(*pooled)

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from burn.errors import ShapeError
-from burn.functions.common import dispatch
+from burn.functions import calls
 from burn.functions.manipulation import permute_dims
 from burn.functions.nn.average_pooling import avg_pool2d
 from burn.functions.normalize import check_tensor, normalize_axes, rank_of
@@ -81,7 +81,7 @@ def layer_norm(
     number = _epsilon(epsilon, "layer_norm")
 
     def normalize(rows: Tensor, *parameters: Tensor | None) -> Tensor:
-        return dispatch.execute_one("layer_norm", rows, *parameters, epsilon=number)
+        return calls.layer_norm(rows, *parameters, epsilon=number)
 
     return _over_axes(normalize, x, (gamma, beta), axis, "layer_norm")
 
@@ -135,7 +135,7 @@ def rms_norm(
     number = _epsilon(epsilon, "rms_norm")
 
     def normalize(rows: Tensor, *parameters: Tensor | None) -> Tensor:
-        return dispatch.execute_one("rms_norm", rows, *parameters, epsilon=number)
+        return calls.rms_norm(rows, *parameters, epsilon=number)
 
     return _over_axes(normalize, x, (gamma,), axis, "rms_norm")
 
@@ -186,7 +186,7 @@ def batch_norm(
     [[2.0]]
     """
     number = _epsilon(epsilon, "batch_norm")
-    return dispatch.execute_one("batch_norm", x, gamma, beta, mean, variance, epsilon=number)
+    return calls.batch_norm(x, gamma, beta, mean, variance, epsilon=number)
 
 
 class BatchNormStep(NamedTuple):
@@ -267,7 +267,7 @@ def batch_norm_training(
             hint="The variance of a batch needs two at least",
             operation=operation,
         )
-    output, mean, variance = dispatch.execute(operation, x, gamma, beta, epsilon=number)
+    output, mean, variance = calls.batch_norm_training(x, gamma, beta, epsilon=number)
     unbiased = count / (count - 1) if count > 1 else 1.0
     return BatchNormStep(
         output,
@@ -402,7 +402,7 @@ def _group_norm(
         )
     rows = x.reshape((batch, groups, channels // groups * math.prod(spatial)))
     number = _epsilon(epsilon, operation)
-    normal = dispatch.execute_one("layer_norm", rows, None, None, epsilon=number)
+    normal = calls.layer_norm(rows, None, None, epsilon=number)
     normal = independent(normal.reshape(x.shape))
     column = (channels, *[1] * len(spatial))
     if gamma is not None:

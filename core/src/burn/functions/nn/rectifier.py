@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from burn.dispatch import unary
 from burn.errors import ArgumentError, ShapeError
-from burn.functions.common import dispatch, unary_function
+from burn.functions import calls
+from burn.functions.common import op_function
 from burn.functions.normalize import rank_of
 from burn.ops.arguments import real_number
 
@@ -29,17 +29,13 @@ __all__ = [
     "selu",
 ]
 
-_elu = unary(dispatch, "elu")
-_hard_sigmoid = unary(dispatch, "hard_sigmoid")
-_hardtanh = unary(dispatch, "hardtanh")
-_leaky_relu = unary(dispatch, "leaky_relu")
 
 SELU_ALPHA: Final = 1.6732632423543772848170429916717
 SELU_SCALE: Final = 1.0507009873554804934193349852946
 """Constants of Klambauer et al., 2017."""
 
 
-@unary_function
+@op_function
 def relu(x: Tensor, /) -> Tensor:
     """Rectified linear unit, ``max(x, 0)``; its slope at 0 is 0.
 
@@ -92,7 +88,7 @@ def relu6(x: Tensor, /) -> Tensor:
     >>> F.relu6(burn.asarray([-2.0, 3.0, 9.0], device="cpu")).tolist()
     [0.0, 3.0, 6.0]
     """
-    return _hardtanh(x, low=0.0, high=6.0)
+    return calls.hardtanh(x, low=0.0, high=6.0)
 
 
 def leaky_relu(x: Tensor, /, *, negative_slope: float = 0.01) -> Tensor:
@@ -122,7 +118,7 @@ def leaky_relu(x: Tensor, /, *, negative_slope: float = 0.01) -> Tensor:
     >>> F.leaky_relu(burn.asarray([-2.0, 3.0], device="cpu"), negative_slope=0.5).tolist()
     [-1.0, 3.0]
     """
-    return _leaky_relu(
+    return calls.leaky_relu(
         x, negative_slope=real_number(negative_slope, "negative_slope", "leaky_relu")
     )
 
@@ -168,7 +164,7 @@ def prelu(x: Tensor, alpha: Tensor, /) -> Tensor:
         alpha = alpha.reshape((*slopes, *[1] * (rank - 2)))
     elif rank == 0:
         alpha = alpha.reshape(())
-    return dispatch.execute_one("prelu", x, alpha)
+    return calls.prelu(x, alpha)
 
 
 def elu(x: Tensor, /, *, alpha: float = 1.0) -> Tensor:
@@ -200,7 +196,7 @@ def elu(x: Tensor, /, *, alpha: float = 1.0) -> Tensor:
     >>> burn.round(F.elu(burn.asarray([-9.0, 3.0], device="cpu"))).tolist()
     [-1.0, 3.0]
     """
-    return _elu(x, alpha=real_number(alpha, "alpha", "elu"))
+    return calls.elu(x, alpha=real_number(alpha, "alpha", "elu"))
 
 
 def celu(x: Tensor, /, *, alpha: float = 1.0) -> Tensor:
@@ -236,7 +232,7 @@ def celu(x: Tensor, /, *, alpha: float = 1.0) -> Tensor:
     number = real_number(alpha, "alpha", "celu")
     if number == 0.0:
         raise ArgumentError("alpha is 0", hint="The limit is relu", operation="celu")
-    return _elu(x, alpha=number, input_scale=1.0 / number)
+    return calls.elu(x, alpha=number, input_scale=1.0 / number)
 
 
 def selu(x: Tensor, /) -> Tensor:
@@ -264,7 +260,7 @@ def selu(x: Tensor, /) -> Tensor:
     >>> burn.round(100 * F.selu(burn.asarray([-99.0, 1.0], device="cpu"))).tolist()
     [-176.0, 105.0]
     """
-    return _elu(x, alpha=SELU_ALPHA, scale=SELU_SCALE)
+    return calls.elu(x, alpha=SELU_ALPHA, scale=SELU_SCALE)
 
 
 def hardtanh(x: Tensor, /, *, low: float = -1.0, high: float = 1.0) -> Tensor:
@@ -294,7 +290,7 @@ def hardtanh(x: Tensor, /, *, low: float = -1.0, high: float = 1.0) -> Tensor:
     >>> F.hardtanh(burn.asarray([-3.0, 0.5, 3.0], device="cpu")).tolist()
     [-1.0, 0.5, 1.0]
     """
-    return _hardtanh(
+    return calls.hardtanh(
         x, low=real_number(low, "low", "hardtanh"), high=real_number(high, "high", "hardtanh")
     )
 
@@ -328,14 +324,14 @@ def hard_sigmoid(x: Tensor, /, *, alpha: float = 1.0 / 6.0, beta: float = 0.5) -
     >>> F.hard_sigmoid(burn.asarray([-9.0, 0.0, 9.0], device="cpu")).tolist()
     [0.0, 0.5, 1.0]
     """
-    return _hard_sigmoid(
+    return calls.hard_sigmoid(
         x,
         alpha=real_number(alpha, "alpha", "hard_sigmoid"),
         beta=real_number(beta, "beta", "hard_sigmoid"),
     )
 
 
-@unary_function
+@op_function
 def hard_swish(x: Tensor, /) -> Tensor:
     """``x * min(max(x + 3, 0), 6) / 6`` (Howard et al., 2019, arXiv:1905.02244).
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from burn.errors import OperandTypeError
-from burn.functions.common import dispatch
+from burn.functions import calls
 from burn.functions.normalize import as_flag
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def rnn(
     if reverse.__class__ is not bool:
         reverse = as_flag(reverse, "reverse", "rnn")
     operands = (x, state, weight_ih, weight_hh, bias_ih, bias_hh)
-    output, h = dispatch.execute("rnn", *operands, nonlinearity=nonlinearity, reverse=reverse)
+    output, h = calls.rnn(*operands, nonlinearity=nonlinearity, reverse=reverse)
     return output, h
 
 
@@ -153,7 +153,7 @@ def lstm(
             operation="lstm",
         )
     operands = (x, *state, weight_ih, weight_hh, bias_ih, bias_hh)
-    output, h, c = dispatch.execute("lstm", *operands, reverse=reverse)
+    output, h, c = calls.lstm(*operands, reverse=reverse)
     return output, (h, c)
 
 
@@ -224,5 +224,5 @@ def gru(
     if reset_after.__class__ is not bool:
         reset_after = as_flag(reset_after, "reset_after", "gru")
     operands = (x, state, weight_ih, weight_hh, bias_ih, bias_hh)
-    output, h = dispatch.execute("gru", *operands, reset_after=reset_after, reverse=reverse)
+    output, h = calls.gru(*operands, reset_after=reset_after, reverse=reverse)
     return output, h

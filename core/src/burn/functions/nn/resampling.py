@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from burn.dispatch import unary
 from burn.errors import ArgumentError, ShapeError
-from burn.functions.common import dispatch
+from burn.functions import calls
 from burn.functions.nn._spatial_arguments import PerAxis, per_axis
 from burn.functions.normalize import as_flag, check_tensor, rank_of
 from burn.ops.arguments import real_number
@@ -28,8 +27,6 @@ Mode: TypeAlias = Literal[
     "lanczos3",
 ]
 
-_interpolate = unary(dispatch, "interpolate")
-_affine_grid_2d = unary(dispatch, "affine_grid_2d")
 
 _ALIASES: Final = {"bilinear": ("linear", 2), "trilinear": ("linear", 3), "bicubic": ("cubic", 2)}
 """Names of modes that say the number of spatial axes: the mode, and that number."""
@@ -98,7 +95,7 @@ def interpolate(
     align_corners = as_flag(align_corners, "align_corners", "interpolate")
     if as_flag(recompute_scale_factor, "recompute_scale_factor", "interpolate") or align_corners:
         scale = None
-    return _interpolate(
+    return calls.interpolate(
         x,
         output_size=output_size,
         mode=_canonical_mode(mode, len(lengths)),
@@ -206,8 +203,7 @@ def grid_sample_2d(
     >>> F.grid_sample_2d(x, grid).tolist()
     [[[[2.0, 3.0]]]]
     """
-    return dispatch.execute_one(
-        "grid_sample_2d",
+    return calls.grid_sample_2d(
         x,
         grid,
         mode=mode,
@@ -257,7 +253,7 @@ def affine_grid_2d(
             hint="Both start with the number of images",
             operation="affine_grid_2d",
         )
-    return _affine_grid_2d(
+    return calls.affine_grid_2d(
         theta,
         output_size=shape[2:],
         align_corners=as_flag(align_corners, "align_corners", "affine_grid_2d"),

@@ -7,17 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from burn.dispatch import unary
-from burn.functions.common import dispatch
+from burn.functions import calls
 from burn.ops.arguments import real_number
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
 
 __all__ = ["hard_shrink", "shrink", "soft_shrink", "threshold", "thresholded_relu"]
-
-_shrink = unary(dispatch, "shrink")
-_threshold = unary(dispatch, "threshold")
 
 
 def shrink(x: Tensor, /, *, lambd: float = 0.5, bias: float = 0.0) -> Tensor:
@@ -49,7 +45,7 @@ def shrink(x: Tensor, /, *, lambd: float = 0.5, bias: float = 0.0) -> Tensor:
     >>> F.shrink(burn.asarray([-2.0, 0.5, 2.0], device="cpu"), lambd=1.0, bias=0.5).tolist()
     [-1.5, 0.0, 1.5]
     """
-    return _shrink(
+    return calls.shrink(
         x, lambd=real_number(lambd, "lambd", "shrink"), bias=real_number(bias, "bias", "shrink")
     )
 
@@ -81,7 +77,7 @@ def hard_shrink(x: Tensor, /, *, lambd: float = 0.5) -> Tensor:
     >>> F.hard_shrink(burn.asarray([-2.0, 0.25, 2.0], device="cpu")).tolist()
     [-2.0, 0.0, 2.0]
     """
-    return _shrink(x, lambd=real_number(lambd, "lambd", "hard_shrink"))
+    return calls.shrink(x, lambd=real_number(lambd, "lambd", "hard_shrink"))
 
 
 def soft_shrink(x: Tensor, /, *, lambd: float = 0.5) -> Tensor:
@@ -112,7 +108,7 @@ def soft_shrink(x: Tensor, /, *, lambd: float = 0.5) -> Tensor:
     [-1.5, 0.0, 1.5]
     """
     number = real_number(lambd, "lambd", "soft_shrink")
-    return _shrink(x, lambd=number, bias=number)
+    return calls.shrink(x, lambd=number, bias=number)
 
 
 def threshold(x: Tensor, /, *, threshold: float, value: float) -> Tensor:
@@ -144,7 +140,7 @@ def threshold(x: Tensor, /, *, threshold: float, value: float) -> Tensor:
     >>> F.threshold(burn.asarray([1.0, 3.0], device="cpu"), threshold=2.0, value=-1.0).tolist()
     [-1.0, 3.0]
     """
-    return _threshold(
+    return calls.threshold(
         x,
         threshold=real_number(threshold, "threshold", "threshold"),
         value=real_number(value, "value", "threshold", takes_nan=True),
@@ -178,4 +174,4 @@ def thresholded_relu(x: Tensor, /, *, alpha: float = 1.0) -> Tensor:
     >>> F.thresholded_relu(burn.asarray([0.5, 3.0], device="cpu")).tolist()
     [0.0, 3.0]
     """
-    return _threshold(x, threshold=real_number(alpha, "alpha", "thresholded_relu"), value=0.0)
+    return calls.threshold(x, threshold=real_number(alpha, "alpha", "thresholded_relu"), value=0.0)

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from burn.dispatch import unary
-from burn.functions.common import dispatch
+from burn.functions import calls
 from burn.functions.elementwise import negative
 from burn.functions.normalize import normalize_axis
 
@@ -21,10 +20,6 @@ __all__ = [
     "softmax",
     "softmin",
 ]
-
-_log_softmax = unary(dispatch, "log_softmax")
-_quiet_softmax = unary(dispatch, "quiet_softmax")
-_softmax = unary(dispatch, "softmax")
 
 
 def softmax(x: Tensor, /, *, axis: int = -1) -> Tensor:
@@ -54,7 +49,7 @@ def softmax(x: Tensor, /, *, axis: int = -1) -> Tensor:
     >>> F.softmax(burn.asarray([999.0, 999.0], device="cpu")).tolist()
     [0.5, 0.5]
     """
-    return _softmax(x, axis=normalize_axis(x, axis, "softmax"))
+    return calls.softmax(x, axis=normalize_axis(x, axis, "softmax"))
 
 
 def softmin(x: Tensor, /, *, axis: int = -1) -> Tensor:
@@ -87,7 +82,7 @@ def softmin(x: Tensor, /, *, axis: int = -1) -> Tensor:
     number = normalize_axis(x, axis, "softmin")
     if x.dtype.is_integer or x.dtype.is_bool:  # the negative of an unsigned number is large
         x = x.astype(x.device.settings.float_dtype)
-    return _softmax(negative(x), axis=number)
+    return calls.softmax(negative(x), axis=number)
 
 
 def log_softmax(x: Tensor, /, *, axis: int = -1) -> Tensor:
@@ -117,7 +112,7 @@ def log_softmax(x: Tensor, /, *, axis: int = -1) -> Tensor:
     >>> F.log_softmax(burn.asarray([0.0, 999.0], device="cpu")).tolist()
     [-999.0, 0.0]
     """
-    return _log_softmax(x, axis=normalize_axis(x, axis, "log_softmax"))
+    return calls.log_softmax(x, axis=normalize_axis(x, axis, "log_softmax"))
 
 
 def quiet_softmax(x: Tensor, /, *, axis: int = -1) -> Tensor:
@@ -149,4 +144,4 @@ def quiet_softmax(x: Tensor, /, *, axis: int = -1) -> Tensor:
     >>> F.quiet_softmax(burn.asarray([0.0], device="cpu")).tolist()
     [0.5]
     """
-    return _quiet_softmax(x, axis=normalize_axis(x, axis, "quiet_softmax"))
+    return calls.quiet_softmax(x, axis=normalize_axis(x, axis, "quiet_softmax"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from burn.functions.common import dispatch
+from burn.functions import calls
 from burn.functions.nn._spatial_arguments import (
     Padding,
     PerAxis,
@@ -264,8 +264,7 @@ def _convolve_transposed(
         extra = tuple(
             [more - count * step for more, count, step in zip(extra, zeros, strides, strict=True)]
         )
-    return dispatch.execute_one(
-        "conv_transpose",
+    return calls.conv_transpose(
         x,
         weight,
         bias,

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from burn.dispatch import unary
-from burn.functions.common import dispatch
+from burn.functions import calls
 from burn.functions.nn._spatial_arguments import Padding, PerAxis, as_padding, per_axis
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
 
 __all__ = ["fold4d", "unfold4d"]
-
-_unfold4d = unary(dispatch, "unfold4d")
-_fold4d = unary(dispatch, "fold4d")
 
 
 def unfold4d(
@@ -61,7 +57,7 @@ def unfold4d(
     >>> F.unfold4d(x, 2).tolist()
     [[[0.0, 1.0], [1.0, 2.0], [3.0, 4.0], [4.0, 5.0]]]
     """
-    return _unfold4d(x, **_attributes("unfold4d", kernel_size, stride, padding, dilation))
+    return calls.unfold4d(x, **_attributes("unfold4d", kernel_size, stride, padding, dilation))
 
 
 def fold4d(
@@ -113,7 +109,7 @@ def fold4d(
     """
     size = per_axis(output_size, 2, "output_size", "fold4d")
     attributes = _attributes("fold4d", kernel_size, stride, padding, dilation)
-    return _fold4d(x, output_size=size, **attributes)
+    return calls.fold4d(x, output_size=size, **attributes)
 
 
 def _attributes(

@@ -1,15 +1,30 @@
-"""Calls of ops by their names: of those that have no public function."""
+"""Calls of ops by their names: ``calls.add(x1, x2)`` in functions, `apply_op` for users."""
 
 from __future__ import annotations
 
 import difflib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from burn.dispatch import call_of
 from burn.errors import ArgumentError, OperandTypeError
 from burn.functions.common import dispatch
 from burn.ops import REGISTRY, Op
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from burn.tensor.tensor import Tensor
+
 __all__ = ["apply_op"]
+
+
+def __getattr__(name: str) -> Callable[..., Tensor]:
+    """The call of an op, made when it is first asked for; an attribute from then on."""
+    if name not in REGISTRY:
+        raise AttributeError(f"there is no op {name!r}")
+    call: Callable[..., Tensor] = call_of(dispatch, name)
+    globals()[name] = call
+    return call
 
 
 def apply_op(op: Op | str, /, *operands: Any, **attributes: Any) -> Any:

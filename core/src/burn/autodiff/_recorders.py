@@ -1,0 +1,237 @@
+"""Recorders: the functions that run an op on tracked primitives, and record a node.
+
+Their text is generated from the definitions of the ops, since one function for all ops takes twice
+as long. Ops whose operands are alike share it.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from burn.autodiff.graph import Node, Output, Rule
+from burn.autodiff.recording_state import recording, records
+from burn.ops import Op, OpTable
+from burn.ops.signature import Primitive, parameters_of
+
+if TYPE_CHECKING:
+    from burn.autodiff.graph import AutodiffTensor
+
+__all__ = ["recorder"]
+
+Saver: TypeAlias = Callable[[Sequence[Any]], Sequence[Any]]
+"""From the primitives of operands and outputs to the values that a gradient rule saves."""
+
+_new = object.__new__
+
+_RECORDER: Final = """\
+def make(rule_, own_, dtype_, saver_):
+    savers_ = {{}}
+    def wrap(inner_):
+        def call({parameters}, /, **attrs):
+{operands}\
+            if {no_node}:
+                return inner_({names}, **attrs)
+            result_ = inner_({primitives}, **attrs)
+            node_ = new(Node)
+            if not is_recording() and not records(own_, ({names},), node_):
+                return result_
+            needs_ = {needs}
+            try:
+                save_ = savers_[needs_]
+            except KeyError:
+                save_ = savers_[needs_] = saver_(needs_)
+            node_.rule = rule_
+            node_.parents = ({nodes},)
+            node_.needs = needs_
+            node_.attrs = attrs
+{outputs}
+        return call
+    return wrap
+"""
+
+_TENSOR: Final = """\
+            if {name}.__class__ is own_:
+                {name}_, {name}_node_ = {name}.primitive, {name}.node
+            else:
+                {name}_, {name}_node_ = {name}, None
+"""
+
+_LIST: Final = """\
+            {name}_, {name}_node_ = parts({name}, own_)
+"""
+
+_ONE_OUTPUT: Final = """\
+            node_.saved = save_(({primitives}, result_))
+            node_.output_shape = result_.shape
+            tensor_ = new(own_)
+            tensor_.primitive = result_
+            tensor_.node = node_
+            return tensor_"""
+
+_SEVERAL_OUTPUTS: Final = """\
+            node_.saved = save_(({primitives}, *result_))
+            node_.output_shape = result_[0].shape
+            return tracked(result_, node_, own_, dtype_)"""
+
+
+def recorder(
+    definition: Op, rule: Rule, tensor_type: type[AutodiffTensor], dtype: Callable[[Any], Any]
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """What makes of the function of an op on primitives the one that records it.
+
+    Parameters
+    ----------
+    definition : Op
+        The op.
+    rule : Rule
+        How to differentiate it.
+    tensor_type : type
+        The class of tracked primitives.
+    dtype : callable
+        The DType of a primitive below.
+    """
+    make = _maker(_source(definition))
+    saver = functools.partial(_saver, definition, rule.ops)
+    wrap: Callable[[Callable[..., Any]], Callable[..., Any]] = make(rule, tensor_type, dtype, saver)
+    return wrap
+
+
+@functools.cache
+def _maker(source: str) -> Callable[..., Any]:
+    """What makes the recorders of ops that share a text."""
+    names = {"new": _new, "is_recording": recording.get, "records": records}
+    namespace: dict[str, Any] = {**names, "Node": Node, "parts": _parts, "tracked": _tracked}
+    exec(compile(source, "<burn.autodiff>", "exec"), namespace)  # noqa: S102 — made of the names of operands
+    return namespace["make"]  # type: ignore[no-any-return]  # defined by the text
+
+
+def _source(definition: Op) -> str:
+    """The text of a function ``make``."""
+    specs = definition.operands.items()
+    names = [name for name, _ in specs]
+    nodes = [f"{name}_node_" for name in names]
+    primitives = ", ".join([f"{name}_" for name in names])
+    needs = ", ".join(
+        [
+            f"tuple([one_ is not None for one_ in {node}])"
+            if spec.is_list
+            else f"{node} is not None"
+            for node, (_, spec) in zip(nodes, specs, strict=True)
+        ]
+    )
+    outputs = _SEVERAL_OUTPUTS if definition.returns_tuple else _ONE_OUTPUT
+    return _RECORDER.format(
+        parameters=", ".join(parameters_of(definition.operands)),
+        operands="".join(
+            [(_LIST if spec.is_list else _TENSOR).format(name=name) for name, spec in specs]
+        ),
+        no_node=" and ".join(
+            [
+                f"not any({node})" if spec.is_list else f"{node} is None"
+                for node, (_, spec) in zip(nodes, specs, strict=True)
+            ]
+        ),
+        names=", ".join(names),
+        primitives=primitives,
+        needs=f"({needs},)",
+        nodes=", ".join(nodes),
+        outputs=outputs.format(primitives=primitives),
+    )
+
+
+def _parts(
+    operands: list[Any], tensor_type: type[AutodiffTensor]
+) -> tuple[list[Any], tuple[Node | None, ...]]:
+    """The primitives of a list, and their nodes."""
+    is_own = [one.__class__ is tensor_type for one in operands]
+    pairs = list(zip(operands, is_own, strict=True))
+    primitives = [one.primitive if own else one for one, own in pairs]
+    return primitives, tuple([one.node if own else None for one, own in pairs])
+
+
+def _tracked(
+    outputs: Sequence[Any],
+    node: Node,
+    tensor_type: type[AutodiffTensor],
+    dtype: Callable[[Any], Any],
+) -> tuple[Any, ...]:
+    """The outputs of a call; integers, such as indices, have no gradient."""
+    found = []
+    for index, output in enumerate(outputs):
+        if dtype(output).is_float:
+            tensor = _new(tensor_type)
+            tensor.primitive = output
+            tensor.node = Output(node, index, output.shape)
+            found.append(tensor)
+        else:
+            found.append(output)
+    return tuple(found)
+
+
+def _saver(definition: Op, ops: OpTable, needs: tuple[Any, ...]) -> Saver:
+    """A function that selects the values to save if the gradients of `needs` are required.
+
+    It takes the primitives of the operands and outputs, in order. A value that is not needed is
+    saved as None, so that a rule always unpacks the same names.
+    """
+    wanted = [any(one) if isinstance(one, tuple) else one for one in needs]
+    names_in_order = (*definition.operands, *definition.outputs)
+    indices = {name: index for index, name in enumerate(names_in_order)}
+    saves = definition.saves
+    if isinstance(saves, Mapping):
+        required = {
+            name
+            for (operand, names), needed in zip(_in_order(definition, saves), wanted, strict=True)
+            if needed
+            for name in names
+        }
+        every = {name for names in saves.values() for name in names}
+        names = sorted(every, key=lambda name: indices[name.partition(".")[0]])
+    else:
+        names = list(saves)
+        required = set(names)
+    readers = [_reader(name, indices, ops) if name in required else _nothing for name in names]
+    if not readers:
+        return _save_nothing
+    if len(readers) == 1:
+        (only,) = readers
+        return lambda values: (only(values),)
+    return lambda values: [read(values) for read in readers]
+
+
+def _in_order(
+    definition: Op, saves: Mapping[str, tuple[str, ...]]
+) -> list[tuple[str, tuple[str, ...]]]:
+    return [(operand, saves.get(operand, ())) for operand in definition.operands]
+
+
+def _nothing(values: Sequence[Any]) -> None:
+    del values
+
+
+def _save_nothing(values: Sequence[Any]) -> tuple[()]:
+    del values
+    return ()
+
+
+def _reader(name: str, indices: Mapping[str, int], ops: OpTable) -> Callable[[Sequence[Any]], Any]:
+    base, _, field = name.partition(".")
+    index = indices[base]
+    if not field:
+        return operator.itemgetter(index)
+    read: Callable[[Any], Any] = ops.dtype if field == "dtype" else _shape
+
+    def read_field(values: Sequence[Any]) -> Any:
+        value = values[index]
+        if value is None:
+            return None
+        return [read(one) for one in value] if isinstance(value, list) else read(value)
+
+    return read_field
+
+
+def _shape(value: Primitive) -> tuple[int, ...]:
+    return () if isinstance(value, (bool, int, float, complex)) else tuple(value.shape)
