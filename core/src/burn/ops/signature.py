@@ -54,6 +54,7 @@ __all__ = [
     "OptionalNumber",
     "OptionalSpatialNumbers",
     "Pairs",
+    "Part",
     "Primitive",
     "RealOperand",
     "RealOrScalar",
@@ -73,7 +74,24 @@ Cotangent: TypeAlias = Any
 """A primitive: the gradient of the differentiated result by an output of the op."""
 
 Gradients: TypeAlias = tuple[Any, ...]
-"""The result of a gradient rule: a primitive or None for each operand."""
+"""The result of a gradient rule: a primitive, a `Part` or None for each operand."""
+
+
+class Part(NamedTuple):
+    """A gradient that is 0 outside of a slice of its operand.
+
+    A backward pass joins the parts that reach a tensor: those of `burn.unstack` cost one copy.
+
+    Attributes
+    ----------
+    gradient : primitive
+        The gradient of the elements in the slice.
+    slices : tuple
+        For each axis (start, length, step).
+    """
+
+    gradient: Primitive
+    slices: Slices
 
 
 class Meta(NamedTuple):
