@@ -8,13 +8,14 @@ from burn.ops.batching import leading_axes_of
 from burn.ops.index_arithmetic import mark_invalid_labels
 from burn.ops.linear_algebra import transpose_matrices
 from burn.ops.op import Context, Tag, op
-from burn.ops.shapes import size
+from burn.ops.shapes import check_shape, size
 from burn.ops.signature import (
     Cotangent,
     Flag,
     FloatOperand,
     Gradients,
     IndexOperand,
+    Integer,
     Meta,
     OptionalFloat,
     Primitive,
@@ -61,15 +62,52 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     to_x = to_weight = to_bias = None
     if ctx.needs[0]:
         to_x = ops.linear(g, weight, None, transposed=not transposed)
-    if ctx.needs[1]:  # in the layout of the weight
-        rows, columns = (g, x) if transposed else (x, g)
-        to_weight = ops.matmul(transpose_matrices(ops, _rows(ops, rows)), _rows(ops, columns))
-    if ctx.needs[2]:
-        to_bias = ops.sum(_rows(ops, g), axis=(0,), keepdims=False, dtype=ops.dtype(g))
+    if ctx.needs[1] and ctx.needs[2]:
+        to_weight, to_bias = ops.linear_grad(x, g, transposed=transposed)
+    elif ctx.needs[1]:
+        to_weight = _weight_gradient(ops, _rows(ops, x), _rows(ops, g), transposed=transposed)
+    elif ctx.needs[2]:
+        to_bias = _bias_gradient(ops, _rows(ops, g))
     return to_x, to_weight, to_bias
 
 
 linear.batching(leading_axes_of("x"))
+
+
+@op(Tag.COMPUTE_BOUND, outputs=("weight_gradient", "bias_gradient"))
+def linear_grad(x: FloatOperand, g: FloatOperand, *, transposed: Flag = False) -> tuple[Meta, Meta]:
+    """Gradients of `linear` by its weight, in the layout of that, and by its bias."""
+    inputs, outputs = _lengths(x, g)
+    weight = (outputs, inputs) if transposed else (inputs, outputs)
+    return Meta(weight, x.dtype), Meta((outputs,), x.dtype)
+
+
+@linear_grad.decomposition
+def _(
+    ops: OpTable, x: Primitive, g: Primitive, *, transposed: bool = False
+) -> tuple[Primitive, Primitive]:
+    _lengths(x, g)
+    x, g = _rows(ops, x), _rows(ops, g)
+    return _weight_gradient(ops, x, g, transposed=transposed), _bias_gradient(ops, g)
+
+
+def _weight_gradient(ops: OpTable, x: Primitive, g: Primitive, *, transposed: bool) -> Primitive:
+    rows, columns = (g, x) if transposed else (x, g)
+    return ops.matmul(transpose_matrices(ops, rows), columns)
+
+
+def _bias_gradient(ops: OpTable, g: Primitive) -> Primitive:
+    return ops.sum(g, axis=(0,), keepdims=False, dtype=ops.dtype(g))
+
+
+def _lengths(x: Meta | Primitive, g: Meta | Primitive) -> tuple[int, int]:
+    """Number of inputs and of outputs of a linear layer, from its operand and a gradient."""
+    if not x.shape or not g.shape or tuple(x.shape[:-1]) != tuple(g.shape[:-1]):
+        raise ShapeError(
+            f"g of shape {tuple(g.shape)} does not fit x of shape {tuple(x.shape)}",
+            hint="They have the same axes but for the last one",
+        )
+    return x.shape[-1], g.shape[-1]
 
 
 def _rows(ops: OpTable, x: Primitive) -> Primitive:
@@ -125,7 +163,38 @@ def _(ops: OpTable, weight: Primitive, indices: Primitive) -> Primitive:
     return ops.reshape(rows, shape=(*shape, length))
 
 
+@embedding.gradient(saves=("indices",))
+def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
+    (indices,) = ctx.saved
+    return ops.embedding_grad(g, indices, count=ctx.shape(0)[0]), None
+
+
 embedding.batching(leading_axes_of("indices"))
+
+
+@op(Tag.CHECKS_INDICES)
+def embedding_grad(g: FloatOperand, indices: IndexOperand, *, count: Integer) -> Meta:
+    """Gradient of `embedding` by its weight, which has `count` rows."""
+    return Meta(check_shape((count, _gradient_length(g, indices))), g.dtype)
+
+
+@embedding_grad.decomposition
+def _(ops: OpTable, g: Primitive, indices: Primitive, *, count: int) -> Primitive:
+    length = _gradient_length(g, indices)
+    number = size(indices.shape)
+    zeros = ops.full(shape=(count, length), fill_value=0.0, dtype=ops.dtype(g))
+    labels = ops.reshape(mark_invalid_labels(ops, indices), shape=(number,))
+    return ops.select_add(zeros, labels, ops.reshape(g, shape=(number, length)), axis=0)
+
+
+def _gradient_length(g: Meta | Primitive, indices: Meta | Primitive) -> int:
+    shape = tuple(g.shape)
+    if not shape or shape[:-1] != tuple(indices.shape):
+        raise ShapeError(
+            f"g of shape {shape} does not fit indices of shape {tuple(indices.shape)}",
+            hint="g has a row for each index, along its last axis",
+        )
+    return int(shape[-1])
 
 
 def _row_length(weight: Meta | Primitive) -> int:

@@ -48,7 +48,8 @@ _GENERATED: Final = frozenset(
         *("sum", "mean", "prod", "max", "min", "any", "all", "cast", "full", "arange"),
         *("slice_assign", "concat", "softmax", "softmax_grad", "log_softmax", "log_softmax_grad"),
         *("layer_norm", "layer_norm_grad", "rms_norm", "rms_norm_grad", "gather", "scatter_add"),
-        *("embedding", "cross_entropy", "cross_entropy_grad", "nll_loss", "nll_loss_grad"),
+        *("embedding", "embedding_grad", "cross_entropy", "cross_entropy_grad"),
+        *("nll_loss", "nll_loss_grad", "linear_grad"),
     }
 )
 """Ops that become parts of generated kernels, or are decomposed into such parts, though there are
