@@ -273,6 +273,12 @@ class Backend(
     default it asks `can_write` at each call.
     """
 
+    overwrites_donated: bool = False
+    """Whether the methods of steps, such as `adam_step`, take `Donated` lists of primitives.
+
+    They hold parameters and states of an optimizer, whose memory a method may overwrite.
+    """
+
     def read_all(self, tensors: list[Primitive]) -> list[TensorData]:
         """The values of several tensors of one device; a backend may wait once for all of them."""
         return [self.to_data(tensor) for tensor in tensors]

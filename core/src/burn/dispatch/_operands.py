@@ -153,7 +153,7 @@ def tensors_among(operands: Sequence[Any]) -> list[DispatchTensor]:
     return [
         one
         for operand in operands
-        for one in (operand if operand.__class__ is list else (operand,))
+        for one in (operand if isinstance(operand, list) else (operand,))
         if isinstance(one, DispatchTensor)
     ]
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from burn.dispatch._operands import DispatchTensor
 from burn.dispatch.resolution import resolve_uniform, settle, wrapped
-from burn.ops import REGISTRY, Op, Operand
+from burn.ops import REGISTRY, Donated, Op, Operand
 from burn.ops.signature import parameters_of
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ _Tensor = TypeVar("_Tensor", bound=DispatchTensor)
 
 
 def call_of(
-    dispatch: Dispatch[_Tensor], name: str, *, reflected: bool = False
+    dispatch: Dispatch[_Tensor], name: str, *, reflected: bool = False, positional: bool = False
 ) -> Callable[..., _Tensor]:
     """The function of an op: operands are positional, attributes are keywords.
 
@@ -42,11 +42,13 @@ def call_of(
         The op.
     reflected : bool
         Whether its two operands are taken in reverse, as for ``number + tensor``.
+    positional : bool
+        Whether attributes may be positional too, in the order of the definition.
     """
     definition = REGISTRY[name]
     if not any(spec.promotes for spec in definition.operands.values()):
         return functools.partial(dispatch.execute, name)
-    make = _maker(_source(definition, reflected=reflected))
+    make = _maker(_source(definition, reflected=reflected, positional=positional))
     made: Callable[..., _Tensor] = make(name, dispatch.execute, dispatch.recover)
     made.__name__ = made.__qualname__ = name
     return made
@@ -60,6 +62,7 @@ def _maker(source: str) -> Callable[..., Callable[..., Any]]:
         "settle": settle,
         "wrapped": wrapped,
         "new": object.__new__,
+        "donated": Donated,
     }
     exec(compile(source, "<burn.dispatch>", "exec"), namespace)  # noqa: S102 — made of the names of operands and attributes
     return namespace["make"]  # type: ignore[no-any-return]  # defined by the text
@@ -69,7 +72,7 @@ _CALL: Final = """\
 def make(name_, execute_, recover_):
     def call({parameters}):
         try:
-            type_, lead_ = {lead}.tensor_type, {lead}.primitive
+            {read}
         except (AttributeError, LookupError, TypeError):
             {execute}
 {agreement}\
@@ -136,7 +139,7 @@ _OF_ANY_DTYPE: Final = "types_[primitive_.dtype]"
 _OF_ONE_DTYPE: Final = "output_ or settle(type_.calls, {key}, types_, primitive_)"
 
 
-def _source(definition: Op, *, reflected: bool) -> str:
+def _source(definition: Op, *, reflected: bool, positional: bool) -> str:
     """The text of a function ``make``, from the name of an op to its call."""
     operands = definition.operands
     attributes = definition.attributes.values()
@@ -145,7 +148,8 @@ def _source(definition: Op, *, reflected: bool) -> str:
         parameters.reverse()
     parameters.append("/")
     if attributes:
-        parameters.append("*")
+        if not positional:
+            parameters.append("*")
         parameters += [
             one.name if one.required else f"{one.name}={one.default!r}" for one in attributes
         ]
@@ -160,6 +164,9 @@ def _source(definition: Op, *, reflected: bool) -> str:
     parts = {
         "execute": f"return execute_(name_, {', '.join(operands)}{keywords})",
         "lead": f"{lead}[0]" if operands[lead].is_list else lead,
+        "read": f"type_ = {lead}[0].tensor_type"
+        if operands[lead].is_list
+        else f"type_, lead_ = {lead}.tensor_type, {lead}.primitive",
         "key": key,
         "operands": ", ".join(operands),
         "keywords": keywords,
@@ -191,7 +198,8 @@ def _agreement(spec: Operand) -> str:
 def _primitive(name: str, spec: Operand, *, is_lead: bool) -> str:
     """The text of what the backend takes of an operand."""
     if spec.is_list:
-        return f"[one_.primitive for one_ in {name}]"
+        plain = f"[one_.primitive for one_ in {name}]"
+        return f"{name}.primitives() if {name}.__class__ is donated else {plain}"
     if is_lead:
         return "lead_"
     if spec.promotes and spec.scalar:

@@ -439,7 +439,7 @@ class Dispatch(
 def _first_type(operands: Sequence[Any]) -> TensorType | None:
     """The type of the first tensor among operands and lists of operands."""
     for operand in operands:
-        for one in operand if operand.__class__ is list else (operand,):
+        for one in operand if isinstance(operand, list) else (operand,):
             if isinstance(one, DispatchTensor):
                 return one.tensor_type
     return None

@@ -65,7 +65,7 @@ def plan_key(name: str, operands: Sequence[Any]) -> tuple[Any, ...]:
         name,
         *[
             frozenset([getattr(one, "tensor_type", None) for one in operand])
-            if operand.__class__ is list
+            if isinstance(operand, list)
             else getattr(operand, "tensor_type", operand.__class__)
             for operand in operands
         ],
@@ -140,7 +140,7 @@ def _converting(
     def convert(operand: Any) -> Any:
         if operand is None or isinstance(operand, (bool, int, float, complex)):
             return operand
-        return [cast(one) for one in operand] if operand.__class__ is list else cast(operand)
+        return [cast(one) for one in operand] if isinstance(operand, list) else cast(operand)
 
     def call(*operands: Any, **attrs: Any) -> Any:
         return function(

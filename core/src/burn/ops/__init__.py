@@ -126,6 +126,7 @@ from burn.ops.normalization import check_channels, check_last_axis
 from burn.ops.op import REGISTRY, Context, Op, Tag, op, register
 from burn.ops.optimizer import (
     AdamAttributes,
+    Donated,
     SgdAttributes,
     adam_rates,
     check_lists,
@@ -230,6 +231,7 @@ __all__ = [
     "Cotangent",
     "DeformableAttributes",
     "DeformableGeometry",
+    "Donated",
     "FillValue",
     "Flag",
     "FloatList",

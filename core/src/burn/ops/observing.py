@@ -303,7 +303,7 @@ def _metas(table: OpTable, values: Sequence[Any]) -> list[Any]:
     """Shapes and dtypes of tensors and host data; numbers and None as they are."""
     found: list[Any] = []
     for value in values:
-        if value.__class__ is list:
+        if isinstance(value, list):
             found.append(_metas(table, value))
         elif value.__class__ is TensorData:
             found.append(Meta(tuple(value.shape), value.dtype))
@@ -317,7 +317,7 @@ def _metas(table: OpTable, values: Sequence[Any]) -> list[Any]:
 def flat(values: Sequence[Any]) -> Iterator[Any]:
     """Values, and those in lists among them."""
     for value in values:
-        if value.__class__ is list:
+        if isinstance(value, list):
             yield from flat(value)
         else:
             yield value

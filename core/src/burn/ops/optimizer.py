@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypedDict, Unpack
 
 from burn.errors import ArgumentError, OperandTypeError, ShapeError
@@ -30,6 +30,7 @@ from burn.ops.table import OpTable
 
 __all__ = [
     "AdamAttributes",
+    "Donated",
     "SgdAttributes",
     "adam_rates",
     "adam_step",
@@ -40,6 +41,30 @@ __all__ = [
     "mean",
     "sgd_step",
 ]
+
+
+class Donated(list[Any]):
+    """Parameters or states that a step may overwrite: those to which nothing else refers.
+
+    The methods of a backend get such lists from `burn.optim` if `Backend.overwrites_donated` is
+    true. They may overwrite the memory of an item, and return it, if reference counts show that
+    only the list and `references` attributes of other objects refer to it.
+
+    Attributes
+    ----------
+    references : int
+        The number of attributes that refer to each item; all of them are given the result.
+    """
+
+    __slots__ = ("references",)
+
+    def __init__(self, items: Iterable[Any], references: int) -> None:
+        super().__init__(items)
+        self.references = references
+
+    def primitives(self) -> Donated:
+        """The primitives of tensors to which `references` further attributes refer."""
+        return Donated([one.primitive for one in self], self.references + 1)
 
 
 def check_lists(*lists: Sequence[Primitive], optional: Sequence[Sequence[Primitive]] = ()) -> None:

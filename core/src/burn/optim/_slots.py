@@ -5,9 +5,12 @@ from __future__ import annotations
 import operator
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from burn.dispatch import join_trace
+from burn.autodiff import AutodiffTensor, Leaf
+from burn.devices import running_trace
+from burn.functions.common import dispatch
+from burn.ops import Donated
 
 if TYPE_CHECKING:
     from burn.devices import TensorType
@@ -71,12 +74,10 @@ class Slot:
 
     def hold(self, states: Sequence[Tensor]) -> None:
         """Let the states be others."""
-        if not self.states:
+        if self.states:
+            hold_states([self], [[one] for one in states])
+        else:
             self.states = tuple(states)
-            return
-        for x, value in zip(self.states, states, strict=True):
-            join_trace(x)
-            x.primitive, x.tensor_type = value.primitive, value.tensor_type
 
     def __reduce__(self) -> tuple[object, ...]:
         return Slot, (self.path, self.tensor, self.group, self.count, self.states)
@@ -103,6 +104,43 @@ def divide_counts(slots: Sequence[Slot]) -> tuple[list[Count], list[tuple[Count,
         for slot in slots:
             slot.count = new.get(slot.count, slot.count)
     return [new.get(count, count) for count in found], list(new.items())
+
+
+def values_of(slots: Sequence[Slot]) -> list[Tensor]:
+    """The values of parameters, on the device below autodiff."""
+    return [dispatch.wrap(_value_of(slot.tensor), slot.below) for slot in slots]  # type: ignore[arg-type]  # it is set
+
+
+def _value_of(x: Tensor) -> Any:
+    primitive = x.primitive
+    return primitive.primitive if isinstance(primitive, AutodiffTensor) else primitive
+
+
+def overwrites_donated(slot: Slot) -> bool:
+    """Whether the device of a parameter overwrites what is donated, and no layer is above it."""
+    device = slot.tensor.device.hardware
+    return device.backend.overwrites_donated  # type: ignore[no-any-return]  # of a Backend
+
+
+def donated_values(slots: Sequence[Slot], values: list[Tensor]) -> list[Tensor]:
+    """The values of parameters as operands that a step may overwrite, if all of them are leaves."""
+    for slot in slots:
+        tracked: Any = slot.tensor.primitive
+        if not isinstance(tracked, AutodiffTensor) or not isinstance(tracked.node, Leaf):
+            return values
+        if tracked.node.primitive is not tracked.primitive:
+            return values
+    return Donated(values, 2)  # the tracked primitive and its leaf refer to each
+
+
+def hold_states(slots: Sequence[Slot], columns: Sequence[Sequence[Tensor]]) -> None:
+    """Let the states of parameters be others, in the same tensors."""
+    trace = running_trace()
+    for slot, *states in zip(slots, *columns, strict=True):
+        for x, value in zip(slot.states, states, strict=True):
+            if trace is not None:
+                trace.join(x)
+            x.primitive, x.tensor_type = value.primitive, value.tensor_type
 
 
 def set_steps(slots: Sequence[Slot], steps: Sequence[int]) -> bool:

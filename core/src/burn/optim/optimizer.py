@@ -6,17 +6,16 @@ import functools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Unpack
 
-from burn.autodiff import AutodiffTensor
 from burn.devices import outside_of_traces, running_trace
 from burn.dispatch import Gradients
 from burn.errors import ArgumentError, OperandTypeError
 from burn.functions.assignment import assign_all
-from burn.functions.common import dispatch
 from burn.functions.creation import zeros, zeros_like
 from burn.functions.normalize import as_flag
 from burn.functions.searching import where
 from burn.ir import ScalarIr
 from burn.nn.module import Module
+from burn.ops import Donated
 from burn.ops.arguments import real_number
 from burn.ops.optimizer import check_numbers
 from burn.optim._gradients import with_gradients
@@ -24,7 +23,16 @@ from burn.optim._habits import Hinted, Unknown, refuse_keywords
 from burn.optim._options import Columns, Mask, Rate, Values, check_groups, overrides_of
 from burn.optim._paths import named_parameters, paths_of
 from burn.optim._saved import load_states, saved_states
-from burn.optim._slots import Count, Slot, divide_counts, set_steps
+from burn.optim._slots import (
+    Count,
+    Slot,
+    divide_counts,
+    donated_values,
+    hold_states,
+    overwrites_donated,
+    set_steps,
+    values_of,
+)
 from burn.optim._steps import as_rate, number_after, rate_at
 from burn.optim._traced import TracedStep, compiling_trace, counts_in, refuse_when_compiled
 from burn.optim._values import check_gradient, constant, is_leaf, plain, value_of, with_value
@@ -216,8 +224,7 @@ class Optimizer(Hinted):
         results = [self._step_of(*bucket, where, traced) for bucket in buckets.values()]
         for (slots, _), (parameters, columns) in zip(buckets.values(), results, strict=True):
             assign_all([slot.tensor for slot in slots], parameters)
-            for slot, *states in zip(slots, *columns, strict=True):
-                slot.hold(states)
+            hold_states(slots, columns)
         if traced is None:
             self._count_step(counts)
         else:
@@ -250,18 +257,15 @@ class Optimizer(Hinted):
             own = first.group if "learning_rate" in self._overrides[first.group] else None
             rate_of = functools.partial(self._rate_of, first.group)
             options["learning_rate"] = traced.rate(own, rate_of)
-        below = first.below
-        parameters = []
-        for slot in slots:
-            primitive = slot.tensor.primitive
-            if isinstance(primitive, AutodiffTensor):
-                primitive = primitive.primitive
-            parameters.append(dispatch.wrap(primitive, below))  # type: ignore[arg-type]  # it is set
+        parameters = values_of(slots)
         if self._states_of(options):
             for slot, x in zip(slots, parameters, strict=True):
                 if not slot.states:
                     slot.states = self._states_before(x, options)
         columns = [list(column) for column in zip(*[slot.states for slot in slots], strict=True)]
+        if traced is None and where is None and overwrites_donated(first):
+            parameters = donated_values(slots, parameters)
+            columns = [Donated(column, 0) for column in columns]
         new = self._compute(parameters, gradients, columns, number, options)
         return new if where is None else _chosen(plain(where), new, (parameters, columns))
 

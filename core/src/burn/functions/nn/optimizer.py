@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from burn.errors import DTypeError, OperandTypeError
-from burn.functions.common import dispatch
+from burn.functions import calls
 from burn.functions.normalize import as_flag
 from burn.ir import ScalarIr
-from burn.ops import REGISTRY
+from burn.ops import REGISTRY, Donated
 from burn.ops.arguments import as_integer, real_number
 
 if TYPE_CHECKING:
@@ -596,7 +596,7 @@ def _stepped(operation: str, operands: Sequence[Any], **attributes: Any) -> tupl
     lists = [_as_list(one, operation, is_list=is_list) for one in operands]
     if is_list:
         _check_parameters(lists[0], operation)
-    found = dispatch.execute(operation, *lists, **attributes)
+    found = getattr(calls, operation)(*lists, **attributes)
     definition = REGISTRY[operation]
     if not is_list and len(found) == len(definition.outputs):
         return found  # type: ignore[no-any-return]  # a tuple of tensors
@@ -635,7 +635,9 @@ def _as_list(operand: Any, operation: str, *, is_list: bool) -> list[Any]:
             hint="Pass a tensor or a list for each of parameter, gradient and state",
             operation=operation,
         )
-    return list(operand) if is_list else [operand]
+    if not is_list:
+        return [operand]
+    return operand if operand.__class__ is Donated else list(operand)
 
 
 def _as_step(step: Any, operation: str) -> Any:
