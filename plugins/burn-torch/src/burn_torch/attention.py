@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from typing import Final, Unpack
+from typing import Any, Final, Unpack
 
 import torch
 
@@ -19,6 +19,9 @@ _attention = torch._C._nn.scaled_dot_product_attention
 _aten: Final = torch.ops.aten
 _forward: Final = _aten._scaled_dot_product_flash_attention_for_cpu.default
 _backward: Final = _aten._scaled_dot_product_flash_attention_for_cpu_backward.default
+_forward_on_cuda: Final = _aten._efficient_attention_forward.default
+_backward_on_cuda: Final = _aten._efficient_attention_backward.default
+_NO_CONTEXT: Final = contextlib.nullcontext()
 
 
 class AttentionOps(TorchOps):
@@ -36,6 +39,11 @@ class AttentionOps(TorchOps):
     ) -> Tensor:
         """Torch's mask is True for keys that take part; its causal mask aligns the first key."""
         softcap, is_causal = attributes["softcap"], attributes["is_causal"]
+        if mask is None and bias is None and softcap is None and _are_alike(query, key, value):
+            with self._exact_products():
+                return _attention(  # type: ignore[no-any-return]  # a tensor
+                    query, key, value, None, 0.0, is_causal, scale=attributes["scale"]
+                )
         shape = attention_shapes(tuple(query.shape), tuple(key.shape), tuple(value.shape), softcap)
         check_broadcasts_to_scores(shape.scores, mask=mask, bias=bias)
         queries, keys = shape.scores[-2:]
@@ -55,11 +63,7 @@ class AttentionOps(TorchOps):
         query, key, value = (_with_heads(one, batch) for one in (query, key, value))
         if torch_mask is not None:
             torch_mask = _with_heads(torch_mask.expand(shape.scores), batch)
-        with contextlib.ExitStack() as stack:
-            if self.products.is_reduced():
-                stack.enter_context(self.products.exact())
-            if torch._C._is_any_autocast_enabled():
-                stack.enter_context(without_autocast(self.torch_device))
+        with self._exact_products():
             result: Tensor = _attention(
                 query, key, value, torch_mask, 0.0, is_causal, scale=attributes["scale"]
             )
@@ -81,8 +85,19 @@ class AttentionOps(TorchOps):
         g: Tensor,
         **attributes: Unpack[AttentionAttributes],
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """The fused kernels of the CPU, forward again and backward; elsewhere the default."""
+        """Fused kernels, forward again and backward; the default where torch has none."""
         softcap, is_causal = attributes["softcap"], attributes["is_causal"]
+        if (
+            mask is None
+            and bias is None
+            and softcap is None
+            and _are_alike(query, key, value)
+            and g.shape == query.shape
+            and (self.on_host or _is_aligned(query))
+        ):
+            with self._exact_products():
+                fused = _fused_gradients if self.on_host else _fused_gradients_of_cuda
+                return fused(query, key, value, g, is_causal=is_causal, scale=attributes["scale"])
         shape = attention_shapes(tuple(query.shape), tuple(key.shape), tuple(value.shape), softcap)
         queries, keys = shape.scores[-2:]
         if (
@@ -97,15 +112,68 @@ class AttentionOps(TorchOps):
         ):
             return self.decomposed("attention_grad", query, key, value, mask, bias, g, **attributes)
         batch = shape.batch
-        # The kernels read the features of a position as neighbours, whatever the strides say.
-        query, key, value, g = (
-            _with_heads(one, batch).contiguous() for one in (query, key, value, g)
+        query, key, value, g = (_with_heads(one, batch) for one in (query, key, value, g))
+        gradients = _fused_gradients(
+            query, key, value, g, is_causal=is_causal, scale=attributes["scale"]
         )
-        output, sums = _forward(query, key, value, 0.0, is_causal, scale=attributes["scale"])
-        gradients = _backward(
-            g, query, key, value, output, sums, 0.0, is_causal, scale=attributes["scale"]
-        )
-        return tuple([one.reshape(*batch, *one.shape[-2:]) for one in gradients])
+        return tuple([one.reshape(*batch, *one.shape[-2:]) for one in gradients])  # type: ignore[return-value]  # three
+
+    def _exact_products(self) -> contextlib.AbstractContextManager[Any]:
+        """Context in which torch neither rounds operands of products nor casts them."""
+        reduced, casting = self.products.is_reduced(), torch._C._is_any_autocast_enabled()
+        if not reduced and not casting:
+            return _NO_CONTEXT
+        stack = contextlib.ExitStack()
+        if reduced:
+            stack.enter_context(self.products.exact())
+        if casting:
+            stack.enter_context(without_autocast(self.torch_device))
+        return stack
+
+
+def _are_alike(query: Tensor, key: Tensor, value: Tensor) -> bool:
+    """Whether all are (examples, heads, positions, features) of one shape, with an element."""
+    shape = query.shape
+    return len(shape) == 4 and shape == key.shape and shape == value.shape and query.numel() > 0
+
+
+def _is_aligned(query: Tensor) -> bool:
+    """Whether the kernels of CUDA compute gradients by a query."""
+    return query.is_cuda and query.dtype is not torch.float64 and not query.shape[-1] % 8
+
+
+def _fused_gradients(
+    query: Tensor, key: Tensor, value: Tensor, g: Tensor, *, is_causal: bool, scale: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The gradients by the kernels of the CPU."""
+    # They read the features of a position as neighbours, whatever the strides say.
+    query, key, value, g = (
+        one if one.stride(-1) == 1 else one.contiguous() for one in (query, key, value, g)
+    )
+    output, sums = _forward(query, key, value, 0.0, is_causal, scale=scale)
+    return _backward(g, query, key, value, output, sums, 0.0, is_causal, scale=scale)  # type: ignore[no-any-return]  # tensors
+
+
+def _fused_gradients_of_cuda(
+    query: Tensor, key: Tensor, value: Tensor, g: Tensor, *, is_causal: bool, scale: float
+) -> tuple[Tensor, ...]:
+    """The gradients by the kernels of CUDA that keep no scores."""
+    # They take (examples, positions, heads, features).
+    query, key, value, g = (
+        (one if one.stride(-1) == 1 else one.contiguous()).transpose(1, 2)
+        for one in (query, key, value, g)
+    )
+    count, mask_type, with_sums = query.shape[1], int(is_causal), True
+    output, sums, seed, offset, _, _ = _forward_on_cuda(
+        *(query, key, value, None, None, None, None, None, 0.0, mask_type, with_sums), scale=scale
+    )
+    gradients = _backward_on_cuda(
+        *(g, query, key, value, None, output, None, None, count, count, sums, 0.0, seed, offset),
+        *(mask_type, False),
+        scale=scale,
+        num_splits_key=1,  # with several splits the order of sums varies
+    )
+    return tuple([one.transpose(1, 2) for one in gradients[:3]])
 
 
 def _with_heads(x: Tensor, batch: tuple[int, ...]) -> Tensor:

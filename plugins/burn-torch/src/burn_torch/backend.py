@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from burn.plugin_api import (
+    REGISTRY,
     DeviceId,
     DType,
     DTypeUsage,
@@ -32,6 +33,7 @@ from burn_torch.linear_algebra import LinearAlgebraOps
 from burn_torch.normalization import NormalizationOps
 from burn_torch.optimizer import OptimizerOps
 from burn_torch.pooling import PoolingOps
+from burn_torch.precision import for_each_dtype
 from burn_torch.programs import ProgramOps
 from burn_torch.random import RandomOps
 from burn_torch.recurrent import RecurrentOps
@@ -88,6 +90,10 @@ class TorchBackend(
         for name, function in elementwise_functions().items():
             if not is_implemented(getattr(type(self), name, None)):
                 setattr(self, name, function)
+        for name in REGISTRY:
+            chosen = for_each_dtype(getattr(self, name, None))
+            if chosen is not None:
+                setattr(self, name, chosen)
         for name in EMULATED:
             method = getattr(self, name, None)
             if is_implemented(method):

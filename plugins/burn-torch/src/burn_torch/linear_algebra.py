@@ -57,16 +57,15 @@ class LinearAlgebraOps(TorchOps):
         self, x: Tensor, weight: Tensor, bias: Tensor | None, *, transposed: bool = False
     ) -> Tensor:
         """`torch.nn.functional.linear` if transposed, else `torch.addmm`."""
-        if (
-            transposed and x.dtype in HALF_FLOATS
-        ):  # torch's linear may round before it adds the bias
-            weight, transposed = weight.mT, False
-        function, inputs, outputs = (_linear, 1, 0) if transposed else (_affine, 0, 1)
-        if weight.dim() != 2 or not x.dim() or x.size(-1) != weight.size(inputs):
-            raise ValueError(f"x {x.shape}, weight {weight.shape}")
-        if bias is not None and (bias.dim() != 1 or bias.size(0) != weight.size(outputs)):
-            raise ValueError(f"bias {bias.shape}, weight {weight.shape}")
         dtype = x.dtype
+        if transposed and dtype in HALF_FLOATS:  # torch's linear may round before it adds the bias
+            weight, transposed = weight.mT, False
+        if weight.dim() != 2 or not x.dim():  # torch takes vectors, and numbers, too
+            raise ValueError(f"x {x.shape}, weight {weight.shape}")
+        outputs = weight.size(0 if transposed else 1)
+        if bias is not None and (bias.dim() != 1 or bias.size(0) != outputs):
+            raise ValueError(f"bias {bias.shape}, weight {weight.shape}")
+        function = _linear if transposed else _affine
         if self._is_exact(dtype):
             result = function(x, weight, bias)
             if result.dtype is dtype:

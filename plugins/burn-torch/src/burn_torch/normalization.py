@@ -23,10 +23,10 @@ class NormalizationOps(TorchOps):
         self, x: Tensor, gamma: Tensor | None, beta: Tensor | None, *, epsilon: float
     ) -> Tensor:
         """`torch.layer_norm`."""
-        length = check_last_axis(tuple(x.shape), gamma=gamma, beta=beta)
         if not x.numel():
+            check_last_axis(tuple(x.shape), gamma=gamma, beta=beta)
             return x
-        return torch.layer_norm(x, (length,), gamma, beta, epsilon)
+        return torch.layer_norm(x, x.shape[-1:], gamma, beta, epsilon)  # which checks the shapes
 
     @in_float32
     def layer_norm_grad(

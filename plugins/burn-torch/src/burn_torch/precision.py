@@ -5,13 +5,15 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
+from types import MethodType
 from typing import Any
 
 import torch
 
+from burn.plugin_api import specializing
 from burn_torch.dtypes import HALF_FLOATS, Tensor
 
-__all__ = ["has_finite_sum", "in_float32", "on_host_in_float32"]
+__all__ = ["for_each_dtype", "has_finite_sum", "in_float32", "on_host_in_float32"]
 
 
 def has_finite_sum(x: Tensor) -> bool:
@@ -29,7 +31,7 @@ def in_float32(method: Callable[..., Any]) -> Callable[..., Any]:
             return _widened(method, self, x, operands, attributes)
         return method(self, x, *operands, **attributes)
 
-    return call
+    return _with_own(call, method)
 
 
 def on_host_in_float32(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -44,7 +46,25 @@ def on_host_in_float32(method: Callable[..., Any]) -> Callable[..., Any]:
             return _widened(method, self, x, operands, attributes)
         return method(self, x, *operands, **attributes)
 
-    return call
+    return _with_own(call, method)
+
+
+def for_each_dtype(method: Any) -> Callable[..., Any] | None:
+    """A bound method of these decorators, which itself runs for all but 16-bit floats.
+
+    None for another method.
+    """
+    own = getattr(method, "own", None)
+    if own is None:
+        return None
+    exact = MethodType(own, method.__self__)
+    call = functools.partial(method)
+    return specializing(call, lambda dtype: method if dtype.itemsize == 2 else exact)
+
+
+def _with_own(call: Any, method: Callable[..., Any]) -> Callable[..., Any]:
+    call.own = method
+    return call  # type: ignore[no-any-return]  # a function
 
 
 def _widened(
