@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from burn.plugin_api import check_channels, float32
+from burn.plugin_api import Shape, check_channels, float32
 from burn_cuda.base import Array, CudaOps
 from burn_cuda.kernels import THREADS, c_type
 from burn_cuda.launcher import Packed, divider, packed
@@ -16,22 +17,55 @@ __all__ = ["ChannelOps"]
 
 
 _MIN_POSITIONS: Final = 16
-"""With fewer adjacent elements of a channel the decomposition is as fast."""
+_MAX_SCATTERED_ELEMENTS: Final = 1 << 20
+"""With fewer adjacent elements of a channel than the first, and more elements in all than the
+second, the decomposition is as fast."""
 
 _WANTED_BLOCKS: Final = 1056
 _CHUNK_PACKS: Final = 4 * THREADS
 _PACK_BYTES: Final = 16
 _MAX_PACKS: Final = 1 << 31
+_WIDE_BLOCK: Final = 1024
+_MAX_PACKS_OF_BLOCK: Final = 16 * _WIDE_BLOCK
+"""Packs of a channel up to which one block computes all of it: it loads them twice, the second time
+from a cache, which takes less than several launches."""
 
 
 class _Plan(NamedTuple):
-    """How the elements of channels are distributed."""
+    """How the elements of channels are distributed; one block computes a channel of one part."""
 
     each: int
     packs: int
     parts: int
     chunk: int
     layout: Packed
+
+    @property
+    def lanes(self) -> int:
+        """Threads of a block that computes a channel."""
+        return THREADS if self.chunk <= _CHUNK_PACKS else _WIDE_BLOCK
+
+
+@functools.lru_cache(maxsize=1024)
+def _plan(shape: Shape, itemsize: int) -> _Plan | None:
+    """The plan for a shape; None where the decomposition is as fast."""
+    size, positions = math.prod(shape), math.prod(shape[2:])
+    each = _PACK_BYTES // itemsize
+    if positions % each:
+        each = 1
+    if not size or size // each >= _MAX_PACKS:
+        return None
+    packs, channels = positions // each, shape[1]
+    n = shape[0] * packs
+    if n <= _MAX_PACKS_OF_BLOCK:
+        parts = 1
+    else:
+        parts = max(1, min(-(-_WANTED_BLOCKS // channels), -(-n // _CHUNK_PACKS)))
+    if positions < _MIN_POSITIONS and (parts > 1 or size > _MAX_SCATTERED_ELEMENTS):
+        return None
+    chunk = -(-n // parts)
+    layout = packed(np.array([channels, packs, divider(packs), divider(channels)], np.int64))
+    return _Plan(each, packs, -(-n // chunk), chunk, layout)
 
 
 class ChannelOps(CudaOps):
@@ -60,7 +94,7 @@ class ChannelOps(CudaOps):
     def batch_norm_training(
         self, x: Array, gamma: Array | None, beta: Array | None, *, epsilon: float
     ) -> tuple[Array, Array, Array]:
-        """Two passes."""
+        """Two passes, in one kernel for channels of one block."""
         plan = self._channel_plan(x, gamma=gamma, beta=beta)
         if plan is None:
             vectors = (gamma, beta)
@@ -72,6 +106,11 @@ class ChannelOps(CudaOps):
         x = launcher.dense(x)
         channels = x.shape[1]
         mean, variance = (launcher.empty((channels,), x.dtype) for _ in range(2))
+        if plan.parts == 1:
+            out = launcher.empty(x.shape, x.dtype)
+            memory = (x, *self._scales(gamma, beta), mean, variance, out)
+            self._run_whole("whole_channels", x, plan, *memory, plan.layout, float(epsilon))
+            return out, mean, variance
         statistics = self._channel_memory(x, 2 * channels)
         parts = self._channel_memory(x, 3 * channels * plan.parts)
         numbers = (plan.layout, plan.parts, plan.chunk, x.shape[0] * plan.packs)
@@ -106,8 +145,15 @@ class ChannelOps(CudaOps):
         launcher = self.launcher
         x, g = launcher.dense(x), launcher.dense(g)
         channels = x.shape[1]
-        statistics = self._known_moments(x, mean, variance, epsilon)
         to_gamma, to_beta = (launcher.empty((channels,), x.dtype) for _ in range(2))
+        out = launcher.empty(x.shape, x.dtype)
+        (scale,) = self._scales(gamma)
+        if plan.parts == 1:
+            memory = (x, g, scale, *map(launcher.dense, (mean, variance)), out, to_gamma, to_beta)
+            name = "whole_channel_gradients"
+            self._run_whole(name, x, plan, *memory, plan.layout, float(epsilon))
+            return out, to_gamma, to_beta
+        statistics = self._known_moments(x, mean, variance, epsilon)
         means = self._channel_memory(x, 2 * channels)
         parts = self._channel_memory(x, 2 * channels * plan.parts)
         numbers = (plan.layout, plan.parts, plan.chunk, x.shape[0] * plan.packs)
@@ -116,9 +162,7 @@ class ChannelOps(CudaOps):
         count = float(x.size // channels)
         given = (parts, to_gamma, to_beta, means, count, plan.parts, channels)
         self._run_channels("join_sums", x, plan, channels * THREADS, *given, family="channel_sums")
-        out = launcher.empty(x.shape, x.dtype)
         n = x.size // plan.each
-        scale = 0 if gamma is None else launcher.dense(gamma)
         memory = (x, g, statistics, means, scale, out)
         self._run_channels("channel_gradients", x, plan, n, *memory, plan.layout, n)
         return out, to_gamma, to_beta
@@ -128,18 +172,7 @@ class ChannelOps(CudaOps):
         check_channels(x.shape, **vectors)
         if any(one is not None and one.dtype is not x.dtype for one in vectors.values()):
             raise TypeError("operands of several dtypes")
-        positions = math.prod(x.shape[2:])
-        each = _PACK_BYTES // x.dtype.itemsize
-        if positions % each:
-            each = 1
-        if positions < _MIN_POSITIONS or not x.size or x.size // each >= _MAX_PACKS:
-            return None
-        packs, channels = positions // each, x.shape[1]
-        n = x.shape[0] * packs
-        parts = max(1, min(-(-_WANTED_BLOCKS // channels), -(-n // _CHUNK_PACKS)))
-        chunk = -(-n // parts)
-        layout = packed(np.array([channels, packs, divider(packs), divider(channels)], np.int64))
-        return _Plan(each, packs, -(-n // chunk), chunk, layout)
+        return _plan(x.shape, x.dtype.itemsize)
 
     def _known_moments(self, x: Array, mean: Array, variance: Array, epsilon: float) -> Array:
         """The mean and 1 / sqrt(variance + epsilon) of each channel."""
@@ -161,9 +194,8 @@ class ChannelOps(CudaOps):
     ) -> Array:
         launcher = self.launcher
         out = launcher.empty(x.shape, x.dtype)
-        vectors = [0 if one is None else launcher.dense(one) for one in (gamma, beta)]
         n = x.size // plan.each
-        given = (x, statistics, *vectors, out, plan.layout, n)
+        given = (x, statistics, *self._scales(gamma, beta), out, plan.layout, n)
         self._run_channels("normalized_channels", x, plan, n, *given)
         return out
 
@@ -171,6 +203,15 @@ class ChannelOps(CudaOps):
         """Memory for numbers in the dtype in which elements are computed."""
         dtype = x.dtype if x.dtype.itemsize > 2 else float32.numpy
         return self.launcher.empty((count,), dtype)
+
+    def _scales(self, *vectors: Array | None) -> list[Array]:
+        """Dense vectors; null pointers for None."""
+        return [0 if one is None else self.launcher.dense(one) for one in vectors]
+
+    def _run_whole(self, name: str, x: Array, plan: _Plan, *arguments: Any) -> None:
+        """Run a kernel with a block for each channel."""
+        kernel = self._channel_kernel(name, x, plan.each, plan.lanes)
+        kernel((x.shape[1],), (plan.lanes,), (*arguments, plan.chunk))
 
     def _run_channels(
         self,
@@ -181,10 +222,17 @@ class ChannelOps(CudaOps):
         *arguments: Any,
         family: str | None = None,
     ) -> None:
+        each = 1 if plan is None else plan.each
+        kernel = self._channel_kernel(name, x, each, THREADS, family)
+        self.launcher.run(kernel, threads, *arguments)
+
+    def _channel_kernel(
+        self, name: str, x: Array, each: int, lanes: int, family: str | None = None
+    ) -> Any:
         definitions: dict[str, str | int] = {
             "T": c_type(self.launcher.dtypes[x.dtype]),
-            "EACH": 1 if plan is None else plan.each,
+            "EACH": each,
+            "LANES": lanes,
             f"HAS_{family or name}": 1,
         }
-        kernel = self.launcher.kernel(name, "channels.cu", **definitions)
-        self.launcher.run(kernel, threads, *arguments)
+        return self.launcher.kernel(name, "channels.cu", **definitions)
