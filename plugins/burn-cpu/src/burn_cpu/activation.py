@@ -8,22 +8,21 @@ here are built from the cheap ones.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
 
 from burn_cpu import erf
 from burn_cpu.base import Array, CpuOps
-from burn_cpu.blocks import MIN_ELEMENTS_FOR_BLOCKS, bound, map_elements
+from burn_cpu.blocks import MIN_ELEMENTS_FOR_BLOCKS, bound, map_elements, packed
 from burn_cpu.choice import choose
-from burn_cpu.compiled import compiled
-from burn_cpu.constants import constant
-
-_FLOAT32: Final = np.dtype(np.float32)
+from burn_cpu.compiled import kernels_for
+from burn_cpu.constants import FLOAT32, constant
 
 
 def _float32(*numbers: float) -> tuple[Array, ...]:
-    return tuple([constant(number, _FLOAT32) for number in numbers])
+    return tuple([constant(number, FLOAT32) for number in numbers])
 
 
 _ERF_NUMERATOR: Final = _float32(*erf.NUMERATOR)
@@ -83,11 +82,11 @@ class ActivationOps(CpuOps):
 
     def sigmoid(self, x: Array) -> Array:
         """``1 / (1 + exp(-x))``: 0 where the exponential overflows."""
-        return map_elements(_sigmoid, x)
+        return _map("sigmoid", _sigmoid, x)
 
     def silu(self, x: Array) -> Array:
         """``x / (1 + exp(-x))``, one pass less than `x` times the sigmoid."""
-        return map_elements(_silu, x)
+        return _map("silu", _silu, x)
 
     def softplus(self, x: Array, *, beta: float = 1.0) -> Array:
         """``max(x, 0) + log1p(exp(-beta * |x|)) / beta``."""
@@ -117,22 +116,28 @@ class ActivationOps(CpuOps):
     def gelu(self, x: Array, *, approximate: str = "none") -> Array:
         """Block by block, without temporaries of the size of `x`."""
         if approximate == "tanh":
-            return map_elements(_gelu_tanh, x)
-        if approximate != "none" or x.dtype == np.float64:
+            return _map("gelu_tanh", _gelu_tanh, x)
+        if approximate != "none" or x.dtype.itemsize > 4:
             return self.ops.decomposed("gelu", x, approximate=approximate)
-        jit_kernel = compiled("gelu", x)
-        return map_elements(jit_kernel or _gelu, x, packed=jit_kernel is not None)
+        return _map("gelu", _gelu, x)
 
     def gelu_grad(self, x: Array, g: Array, *, approximate: str = "none") -> Array:
         """Block by block, without temporaries of the size of `x`."""
         if x.shape != g.shape:
             x, g = np.broadcast_arrays(x, g)
         if approximate == "tanh":
-            return map_elements(_gelu_tanh_grad, x, g)
-        if approximate != "none" or x.dtype == np.float64:
+            return _map("gelu_tanh_grad", _gelu_tanh_grad, x, g)
+        if approximate != "none" or x.dtype.itemsize > 4:
             return self.ops.decomposed("gelu_grad", x, g, approximate=approximate)
-        jit_kernel = compiled("gelu_grad", x)
-        return map_elements(jit_kernel or _gelu_grad, x, g, packed=jit_kernel is not None)
+        return _map("gelu_grad", _gelu_grad, x, g)
+
+
+def _map(name: str, kernel: Callable[..., None], *operands: Array) -> Array:
+    """Apply a kernel to elements; the compiled one of this name where there is one."""
+    family = kernels_for(operands[0].dtype, "elements")
+    if family is None:
+        return map_elements(kernel, *operands)
+    return packed(getattr(family, name), *operands)
 
 
 def _relu(x: Array, out: Array) -> None:
@@ -161,7 +166,7 @@ def _log1p_exp_neg(x: Array, out: Array, slope: float) -> None:
     np.abs(x, out=out)
     out *= constant(slope, x.dtype)
     np.exp(out, out=out)
-    if x.dtype != _FLOAT32:
+    if x.dtype != FLOAT32:
         np.log1p(out, out=out)
         return
     # log(1 + y) = 2 atanh(y / (2 + y)), DLMF 4.37.24 and 4.6.4.
@@ -200,7 +205,7 @@ def _erf(x: Array, out: Array) -> None:
 
 def _scaled_erf(x: Array, out: Array, scale: float) -> None:
     """The error function of ``scale * x`` in float32."""
-    z = np.multiply(x, constant(scale, _FLOAT32))
+    z = np.multiply(x, constant(scale, FLOAT32))
     _clip(z, erf.LIMIT)
     t = np.multiply(z, z)
     z *= _polynomial(t, _ERF_NUMERATOR)
@@ -221,8 +226,8 @@ def _clip(x: Array, limit: float) -> None:
 def _normal_cdf(x: Array, out: Array) -> None:
     """Cumulative distribution function of the standard normal distribution."""
     _scaled_erf(x, out, math.sqrt(0.5))
-    out += constant(1, _FLOAT32)
-    out *= constant(0.5, _FLOAT32)
+    out += constant(1, FLOAT32)
+    out *= constant(0.5, FLOAT32)
 
 
 def _gelu(x: Array, out: Array) -> None:
@@ -233,10 +238,10 @@ def _gelu(x: Array, out: Array) -> None:
 def _gelu_grad(x: Array, g: Array, out: Array) -> None:
     _normal_cdf(x, out)
     density = np.multiply(x, x)
-    density *= constant(-0.5, _FLOAT32)
+    density *= constant(-0.5, FLOAT32)
     np.exp(density, out=density)
     density *= x
-    density *= constant(1.0 / math.sqrt(2.0 * math.pi), _FLOAT32)
+    density *= constant(1.0 / math.sqrt(2.0 * math.pi), FLOAT32)
     out += density
     out *= g
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from burn_cpu.constants import constant
+from burn_cpu.constants import FLOAT32, constant
 from burn_cpu.threads import in_parallel, thread_count
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "map_along",
     "map_elements",
     "map_rows",
+    "packed",
     "row_products",
     "row_sums",
     "wide_dtype",
@@ -34,6 +35,8 @@ Array = Any
 
 # As Any: NumPy's stubs know a ufunc's methods only with a literal for keepdims.
 _add: Any = np.add
+
+_empty = np.empty  # a look-up less for small arrays
 
 BLOCK_ELEMENTS: Final = 1 << 17
 """Elements of a block: 512 KiB of float32. In smaller blocks the overhead of NumPy's calls exceeds
@@ -78,29 +81,66 @@ def in_blocks(work: Callable[[int, int], object], count: int, step: int) -> None
 
 def wide_dtype(dtype: Any) -> Any:
     """The dtype to compute in: float32 for 16-bit floats, else the dtype itself."""
-    return np.dtype(np.float32) if dtype.itemsize < 4 else dtype
+    return FLOAT32 if dtype.itemsize < 4 else dtype
 
 
-def map_elements(
-    kernel: Callable[..., None], *operands: Array, widen: bool = True, packed: bool = False
-) -> Array:
+def map_elements(kernel: Callable[..., None], *operands: Array, widen: bool = True) -> Array:
     """Apply ``kernel(*elements, out)`` to blocks of elements, or to all elements at once.
 
     All operands have one shape; the result has the dtype of the first. 16-bit floats reach the
-    kernel as float32 unless `widen` is False. With `packed` the kernel gets contiguous blocks of
-    one axis.
+    kernel as float32 unless `widen` is False.
     """
-    return _map(kernel, operands, (-1,), BLOCK_ELEMENTS, widen=widen, packed=packed)
+    return _map(kernel, operands, (-1,), BLOCK_ELEMENTS, widen=widen)
 
 
-def map_rows(kernel: Callable[..., None], *operands: Array, packed: bool = False) -> Array:
+def map_rows(kernel: Callable[..., None], *operands: Array) -> Array:
     """Apply ``kernel(*rows, out)`` to blocks of rows, which lie along the last axis.
 
-    With `packed` the kernel gets contiguous blocks of two axes; see `map_elements`.
+    See `map_elements`.
     """
     length = operands[0].shape[-1]
-    step = max(1, BLOCK_ELEMENTS // max(1, length))
-    return _map(kernel, operands, (-1, length), step, widen=True, packed=packed)
+    return _map(kernel, operands, (-1, length), _rows_per_block(length), widen=True)
+
+
+def _rows_per_block(length: int) -> int:
+    return max(1, BLOCK_ELEMENTS // max(1, length))
+
+
+def packed(
+    kernel: Callable[..., None],
+    x: Array,
+    g: Array | None = None,
+    *,
+    length: int = 1,
+    parameters: Any = (),
+) -> Array:
+    """Apply a compiled ``kernel(*operands, *parameters, out)`` to contiguous arrays of one axis.
+
+    They are float32, and blocks of whole rows of `length` elements. The result is like `x`.
+    """
+    result = _empty(x.shape, x.dtype)
+    size = result.size
+    if not size:
+        return result
+    if size <= BLOCK_ELEMENTS and x.dtype is FLOAT32:
+        if g is None:
+            kernel(x.ravel(), *parameters, result.ravel())
+        else:
+            kernel(x.ravel(), g.ravel(), *parameters, result.ravel())
+        return result
+    sources = [one.reshape(-1) for one in (x, g) if one is not None]
+    target = result.reshape(-1)
+
+    def work(start: int, stop: int) -> None:
+        parts = [np.ascontiguousarray(one[start:stop], FLOAT32) for one in sources]
+        part = target[start:stop]
+        out = part if part.dtype is FLOAT32 else np.empty(part.shape, FLOAT32)
+        kernel(*parts, *parameters, out)
+        if out is not part:
+            part[...] = out
+
+    in_blocks(work, size, length * _rows_per_block(length))
+    return result
 
 
 def _map(
@@ -110,13 +150,12 @@ def _map(
     step: int,
     *,
     widen: bool,
-    packed: bool,
 ) -> Array:
     shape, dtype = operands[0].shape, operands[0].dtype
     result = np.empty(shape, dtype)
     if not result.size:
         return result
-    is_one_block = result.size <= BLOCK_ELEMENTS and shape and not packed
+    is_one_block = result.size <= BLOCK_ELEMENTS and shape
     if is_one_block and (dtype.itemsize >= 4 or not widen):
         kernel(*operands, result)
         return result
@@ -125,8 +164,6 @@ def _map(
 
     def work(start: int, stop: int) -> None:
         parts = [one[start:stop] for one in sources]
-        if packed:
-            parts = [np.ascontiguousarray(part) for part in parts]
         _call(kernel, parts, target[start:stop], widen=widen)
 
     in_blocks(work, len(target), step)

@@ -7,6 +7,8 @@ from typing import Any, Final
 
 import numpy as np
 
+FLOAT32: Final = np.dtype(np.float32)
+
 EXP_COEFFICIENTS: Final[tuple[float, ...]] = (
     1.9875691500e-4,
     1.3981999507e-3,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any, Final
 
@@ -9,9 +10,17 @@ import numpy as np
 
 from burn.plugin_api import check_channels, check_last_axis
 from burn_cpu.base import Array, CpuOps
-from burn_cpu.blocks import BLOCK_ELEMENTS, in_blocks, map_rows, row_products, row_sums, wide_dtype
-from burn_cpu.compiled import compiled
-from burn_cpu.constants import constant
+from burn_cpu.blocks import (
+    BLOCK_ELEMENTS,
+    in_blocks,
+    map_rows,
+    packed,
+    row_products,
+    row_sums,
+    wide_dtype,
+)
+from burn_cpu.compiled import kernels_for
+from burn_cpu.constants import FLOAT32, constant
 
 _MIN_ROW_ELEMENTS: Final = 8
 """For shorter rows the decomposition is faster."""
@@ -24,53 +33,62 @@ class NormalizationOps(CpuOps):
         self, x: Array, gamma: Array | None, beta: Array | None, *, epsilon: float
     ) -> Array:
         """All passes over one block before the next block."""
+        family = kernels_for(x.dtype, "rows")
+        if family is not None:
+            length = x.shape[-1]
+            parameters = (_filled(gamma, 1.0, length), _filled(beta, 0.0, length), epsilon)
+            return packed(family.layer_norm, x, length=length, parameters=parameters)
         length = check_last_axis(x.shape, gamma=gamma, beta=beta)
         if length < _MIN_ROW_ELEMENTS:
             return self.ops.decomposed("layer_norm", x, gamma, beta, epsilon=epsilon)
-        wide = wide_dtype(x.dtype)
-        scale, shift = _widened(wide, gamma, beta)
-        jit_kernel = compiled("layer_norm", x)
-        if jit_kernel is not None:
-            scale, shift = _filled(scale, 1.0, length), _filled(shift, 0.0, length)
-        kernel = jit_kernel or _layer_norm
-        return map_rows(
-            lambda rows, out: kernel(rows, scale, shift, epsilon, out),
-            x,
-            packed=jit_kernel is not None,
-        )
+        scale, shift = _widened(wide_dtype(x.dtype), gamma, beta)
+        return map_rows(lambda rows, out: _layer_norm(rows, scale, shift, epsilon, out), x)
 
     def layer_norm_grad(
         self, x: Array, gamma: Array | None, g: Array, *, epsilon: float
     ) -> tuple[Array, Array, Array]:
         """Sums over the rows of each block are added up in order at the end."""
-        length = check_last_axis(x.shape, gamma=gamma)
+        length = x.shape[-1]
         if g.shape != x.shape:
             raise ValueError(f"g of shape {g.shape} for {x.shape}")
-        if length < _MIN_ROW_ELEMENTS or not x.size:
+        family = kernels_for(x.dtype, "rows")
+        if not x.size or (family is None and length < _MIN_ROW_ELEMENTS):
             return self.ops.decomposed("layer_norm_grad", x, gamma, g, epsilon=epsilon)  # type: ignore[no-any-return]  # three arrays
         dtype, wide = x.dtype, wide_dtype(x.dtype)
-        (scale,) = _widened(wide, gamma)
-        rows, slopes = x.reshape(-1, length), g.reshape(-1, length)
+        if family is not None:
+            kernel, scale = family.layer_norm_grad, _filled(gamma, 1.0, length)
+        else:
+            check_last_axis(x.shape, gamma=gamma)
+            kernel, (scale,) = _layer_norm_grad, _widened(wide, gamma)
         result = np.empty(x.shape, dtype)
-        target = result.reshape(-1, length)
-        step = max(1, BLOCK_ELEMENTS // length)
-        sums = np.empty((-(-len(rows) // step), 2, length), wide)
-        jit_kernel = compiled("layer_norm_grad", x)
-        if jit_kernel is not None:
-            scale = _filled(scale, 1.0, length)
-        kernel = jit_kernel or _layer_norm_grad
+        if wide is dtype and x.size <= BLOCK_ELEMENTS:
+            total = np.empty((2, length), dtype)
+            kernel(x.ravel(), g.ravel(), scale, epsilon, result.ravel(), total)
+            return result, total[0], total[1]
+        sources, slopes, target = x.reshape(-1), g.reshape(-1), result.reshape(-1)
+        step = length * max(1, BLOCK_ELEMENTS // length)
+        sums = np.empty((-(-x.size // step), 2, length), wide)
 
         def work(start: int, stop: int) -> None:
-            part = np.ascontiguousarray(slopes[start:stop], wide)
-            source = np.ascontiguousarray(rows[start:stop], wide)
-            out = target[start:stop] if wide is dtype else np.empty(part.shape, wide)
-            kernel(source, scale, part, epsilon, out, sums[start // step])
+            source = np.ascontiguousarray(sources[start:stop], wide)
+            slope = np.ascontiguousarray(slopes[start:stop], wide)
+            out = target[start:stop] if wide is dtype else np.empty(source.shape, wide)
+            kernel(source, slope, scale, epsilon, out, sums[start // step])
             if wide is not dtype:
                 target[start:stop] = out
 
-        in_blocks(work, len(rows), step)
+        in_blocks(work, x.size, step)
         gamma_grad, beta_grad = np.add.reduce(sums, axis=0).astype(dtype, copy=False)
         return result, gamma_grad, beta_grad
+
+    def rms_norm(self, x: Array, gamma: Array | None, *, epsilon: float) -> Array:
+        """Two passes over each row by a compiled kernel."""
+        family = kernels_for(x.dtype, "rows")
+        if family is None:
+            return self.ops.decomposed("rms_norm", x, gamma, epsilon=epsilon)
+        length = x.shape[-1]
+        parameters = (_filled(gamma, 1.0, length), epsilon)
+        return packed(family.rms_norm, x, length=length, parameters=parameters)
 
     def batch_norm_training(
         self, x: Array, gamma: Array | None, beta: Array | None, *, epsilon: float
@@ -165,10 +183,20 @@ class NormalizationOps(CpuOps):
 
 
 def _filled(parameter: Array | None, value: float, length: int) -> Array:
-    """A parameter as a contiguous array for a compiled kernel; `value` where it is None."""
+    """A parameter as an array for a compiled kernel; `value` where it is None."""
     if parameter is None:
-        return np.full(length, value, np.float32)
-    return np.ascontiguousarray(parameter)
+        return _repeated(value, length)
+    if parameter.shape != (length,):
+        raise ValueError(f"a parameter of shape {parameter.shape} for {length} elements")
+    return _contiguous(parameter, FLOAT32)
+
+
+_contiguous: Final = np.ascontiguousarray
+
+
+@functools.lru_cache(maxsize=64)
+def _repeated(value: float, length: int) -> Array:
+    return np.full(length, value, FLOAT32)
 
 
 def _widened(dtype: Any, *parameters: Array | None) -> list[Array | None]:
@@ -186,14 +214,16 @@ def _layer_norm(
 
 
 def _layer_norm_grad(
-    rows: Array, scale: Array | None, g: Array, epsilon: float, out: Array, sums: Array
+    x: Array, g: Array, scale: Array | None, epsilon: float, result: Array, sums: Array
 ) -> None:
     """Gradient by the rows; the gradients by scale and shift are written to `sums`."""
+    layout = -1, sums.shape[1]
+    rows, slopes, out = x.reshape(layout), g.reshape(layout), result.reshape(layout)
     count = constant(rows.shape[-1], rows.dtype)
     distance, inverse = _normalized(rows, np.empty(rows.shape, rows.dtype), epsilon)
-    np.multiply(g, inverse, out=out)
+    np.multiply(slopes, inverse, out=out)
     np.einsum("rn,rn->n", out, distance, out=sums[0])
-    np.add.reduce(g, axis=0, out=sums[1])
+    np.add.reduce(slopes, axis=0, out=sums[1])
     if scale is not None:
         out *= scale
     # Subtract the components along the mean and the variance of each row.
