@@ -338,6 +338,34 @@ def test_batch_normalization_of_channels_of_any_length(ops, shape, dtype):
         assert np.linalg.norm(own.astype(np.float64) - other) <= 4 * FLOATS[dtype] * scale
 
 
+@pytest.mark.parametrize(
+    ("count", "hidden", "has_bias", "has_gradients"),
+    [
+        *[(1, 128, True, (True, False, False)), (5, 7, False, (True, True, True))],
+        *[(140, 12, True, (False, True, True)), (529, 3, True, (True, False, True))],
+        (3, 130, True, (True, True, True)),  # a product in each step
+    ],
+)
+@pytest.mark.parametrize("reverse", [False, True])
+def test_an_lstm_of_any_size(ops, count, hidden, has_bias, has_gradients, reverse):
+    steps, inputs = 3, 4
+    operands = [normal(steps, count, inputs), normal(count, hidden), normal(count, hidden)]
+    operands += [normal(4 * hidden, inputs), normal(4 * hidden, hidden) / np.float32(hidden)]
+    operands += [normal(4 * hidden) if has_bias else None for _ in range(2)]
+    shapes = [(steps, count, hidden), (count, hidden), (count, hidden)]
+    slopes = [
+        normal(*shape) if there else None
+        for shape, there in zip(shapes, has_gradients, strict=True)
+    ]
+    reference = Ops(Subject.of(burn.Device("cpu")))
+    for name, given in (("lstm", operands), ("lstm_grad", [*operands, *slopes])):
+        wide = [None if one is None else one.astype(np.float64) for one in given]
+        expected = reference(name, *wide, reverse=reverse)
+        for own, other in zip(ops(name, *given, reverse=reverse), expected, strict=True):
+            distance = np.linalg.norm(own.astype(np.float64) - other)
+            assert distance <= 1e-5 * max(np.linalg.norm(other), 1.0)
+
+
 @pytest.mark.parametrize("batch", [(5,), (2, 7), (1, 3)])
 def test_scores_that_take_much_memory_are_computed_in_parts(ops, monkeypatch, batch):
     query, key = normal(*batch, 4, 3), normal(*batch[1:], 6, 3)

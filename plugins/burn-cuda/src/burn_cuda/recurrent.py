@@ -1,9 +1,14 @@
-"""Recurrent layers: a product and a kernel for each step, and one product for all inputs."""
+"""Recurrent layers: a product and a kernel for each step, and one product for all inputs.
+
+An LSTM whose weight fits the registers of a block is one kernel for all steps.
+"""
 
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+import numpy as np
 
 from burn.plugin_api import (
     check_recurrent_gradients,
@@ -19,6 +24,12 @@ if TYPE_CHECKING:
     from burn.plugin_api import OpTable
 
 __all__ = ["RecurrentOps"]
+
+_MAX_HIDDEN_OF_BLOCK: Final = 128
+"""Hidden values of an example up to which one block computes all steps of an LSTM in float32."""
+
+_WANTED_BLOCKS: Final = 132
+_MAX_EXAMPLES_OF_BLOCK: Final = 4
 
 
 class RecurrentOps(CudaOps):
@@ -67,7 +78,7 @@ class RecurrentOps(CudaOps):
             return default
 
         def call(ops: OpTable, *wide: Any) -> tuple[Array, ...]:
-            layer = kind(self, ops, wide[:count], **attributes)
+            layer = kind.suited(wide[:count])(self, ops, wide[:count], **attributes)
             return layer.gradients(*wide[count:]) if len(wide) > count else layer.outputs()
 
         result: tuple[Array, ...] = in_float32(call)(self.ops, *operands)
@@ -101,7 +112,17 @@ class _Layer:
         self.order = ordered_steps(self.steps, reverse=reverse)
         self.is_reverse = reverse
         self.c_type = c_type(launcher.dtypes[x.dtype])
-        self.product = self._empty(self.gates)
+
+    @functools.cached_property
+    def product(self) -> Array:
+        """Memory for what the hidden state adds to the sums of a step."""
+        return self._empty(self.gates)
+
+    @classmethod
+    def suited(cls, operands: tuple[Any, ...]) -> type[_Layer]:
+        """The class that is fastest for such operands."""
+        del operands
+        return cls
 
     def outputs(self) -> tuple[Array, ...]:
         raise NotImplementedError
@@ -219,6 +240,12 @@ class _Lstm(_Layer):
     gates = 4
     states = 2
 
+    @classmethod
+    def suited(cls, operands: tuple[Any, ...]) -> type[_Layer]:
+        weight_hh = operands[4]
+        fits = weight_hh.dtype == np.float32 and weight_hh.shape[1] <= _MAX_HIDDEN_OF_BLOCK
+        return _LstmOfBlocks if fits else cls
+
     def __init__(self, *arguments: Any, **attributes: Any) -> None:
         super().__init__(*arguments, **attributes)
         self.values = self._sums(self._total_bias())
@@ -247,6 +274,50 @@ class _Lstm(_Layer):
         to_x, to_weight_ih, to_bias = self._to_inputs(to_sums)
         to_weight_hh = self._to_weight_hh(to_sums, self.output)
         return to_x, to_h, to_c, to_weight_ih, to_weight_hh, to_bias
+
+
+class _LstmOfBlocks(_Layer):
+    """All steps in one kernel: a block keeps the weight, and has some of the examples."""
+
+    gates = 4
+    states = 2
+
+    def outputs(self) -> tuple[Array, ...]:
+        output, cell = self._empty(1, self.steps), self._empty(1)
+        self._forward(output, cell, records=0)
+        return output, output[self.order[-1]], cell
+
+    def gradients(self, *cotangents: Any) -> tuple[Array, ...]:
+        hidden, cells = self._empty(1, self.steps), self._empty(1, self.steps)
+        gates = self._forward(hidden, cells, records=1)
+        given = [0 if g is None else self.launcher.dense(g) for g in cotangents]
+        to_sums, to_h, to_c = self._empty(4, self.steps), self._empty(1), self._empty(1)
+        memory = (gates, cells, self.weight_hh, *given, to_sums, to_h, to_c)
+        self._launch_all("lstm_layer_back", 1, *memory)
+        to_x, to_weight_ih, to_bias = self._to_inputs(to_sums)
+        return to_x, to_h, to_c, to_weight_ih, self._to_weight(to_sums, hidden), to_bias
+
+    def _forward(self, hidden: Array, cells: Array, *, records: int) -> Array:
+        """Write the states; return what are the gates then, if they are recorded."""
+        sums = self._sums(None)
+        dense = self.launcher.dense
+        biases = [0 if one is None else dense(one) for one in (self.bias_ih, self.bias_hh)]
+        memory = (sums, self.weight_hh, *biases, *self.before, hidden, cells)
+        self._launch_all("lstm_layer", records, *memory)
+        return sums
+
+    def _launch_all(self, name: str, records: int, *memory: Any) -> None:
+        examples = min(-(-self.count // _WANTED_BLOCKS), _MAX_EXAMPLES_OF_BLOCK)
+        definitions: dict[str, str | int] = {
+            "T": self.c_type,
+            "HIDDEN": self.hidden,
+            "EXAMPLES": examples,
+            "RECORDS": records,
+            f"HAS_{name}": 1,
+        }
+        kernel = self.launcher.kernel(name, "lstm.cu", **definitions)
+        grid, block = (-(-self.count // examples),), (self.gates * self.hidden,)
+        kernel(grid, block, (*memory, self.steps, self.count, int(self.is_reverse)))
 
 
 class _Gru(_Layer):
