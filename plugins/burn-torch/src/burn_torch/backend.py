@@ -73,6 +73,8 @@ class TorchBackend(
     Primitives are tensors of torch that require no gradient, so torch records nothing.
     """
 
+    overwrites_donated = True
+
     def __init__(self, device: DeviceId = _CPU) -> None:
         self.device_id = device
         type_ = DEVICE_TYPES[device.type_id]

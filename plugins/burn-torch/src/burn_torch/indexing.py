@@ -18,6 +18,7 @@ from burn_torch.base import TorchOps
 from burn_torch.dtypes import HALF_FLOATS, SIGNED_OF_UNSIGNED, TORCH_DTYPES, Tensor
 from burn_torch.precision import in_float32
 
+_embedding_backward: Final = torch.ops.aten.embedding_dense_backward.default
 _REDUCTIONS: Final = {"multiply": "prod", "min": "amin", "max": "amax"}
 
 
@@ -87,6 +88,21 @@ class IndexingOps(TorchOps):
             lambda indices: torch.embedding(weight, indices), indices, weight.shape[0], least=0
         )
 
+    @in_float32
+    def embedding_grad(self, g: Tensor, indices: Tensor, *, count: int) -> Tensor:
+        """Torch's backward kernel; on the CPU `torch.index_add`, which checks the indices."""
+        if count < 0 or g.shape[:-1] != indices.shape:
+            raise ValueError(f"g of shape {g.shape} for indices of shape {indices.shape}")
+
+        def add(indices: Tensor) -> Tensor:
+            if not self.on_host:
+                return _embedding_backward(g, indices, count, -1, False)  # type: ignore[no-any-return]  # noqa: FBT003 — a tensor; torch's own order
+            length = g.shape[-1]
+            rows = g.reshape(indices.numel(), length)
+            return g.new_zeros((count, length)).index_add_(0, indices.flatten(), rows)
+
+        return self._indexed(add, indices, count, least=0)
+
     def nll_loss(self, log_probs: Tensor, targets: Tensor, *, axis: int) -> Tensor:
         """`torch.gather`."""
         _check_targets(log_probs, targets, axis)
@@ -96,7 +112,7 @@ class IndexingOps(TorchOps):
             log_probs.shape[axis],
             least=0,
         )
-        return -chosen.squeeze(axis)
+        return chosen.squeeze(axis).neg_()
 
     @in_float32
     def cross_entropy_grad(
@@ -107,9 +123,9 @@ class IndexingOps(TorchOps):
         if g.shape != targets.shape:
             raise ValueError(f"g of shape {g.shape} for {targets.shape}")
         g = g.unsqueeze(axis)
-        weighted = torch.softmax(logits, axis) * g
+        weighted, opposite = torch.softmax(logits, axis).mul_(g), -g
         return self._indexed(
-            lambda labels: torch.scatter_add(weighted, axis, labels.unsqueeze(axis), -g),
+            lambda labels: weighted.scatter_add_(axis, labels.unsqueeze(axis), opposite),
             targets,
             logits.shape[axis],
             least=0,

@@ -20,6 +20,7 @@ from burn_torch.dtypes import (
 )
 
 _reshape, _permute, _expand = torch.reshape, torch.permute, Tensor.expand
+_narrow, _select = torch.narrow, torch.select
 _to, _stride, _as_strided = Tensor.to, Tensor.stride, torch.as_strided
 
 
@@ -118,8 +119,23 @@ class LayoutOps(TorchOps):
 
     def slice(self, x: Tensor, *, slices: Slices) -> Tensor:
         """A view; a copy for a negative step, as torch has no negative strides."""
+        result = x
+        for axis, (part, extent) in enumerate(zip(slices, x.shape, strict=True)):
+            start, length, step = part
+            if step != 1 or start < 0 or length < 1:
+                break
+            if start or length != extent:
+                result = _narrow(result, axis, start, length)
+        else:
+            return result
         result, reverse = _sliced(x, slices)
         return flipped(result, reverse) if reverse else result
+
+    def index_axis(self, x: Tensor, *, axis: int, index: int) -> Tensor:
+        """A view."""
+        if axis < 0 or index < 0:
+            raise IndexError(f"index {index} of axis {axis}")
+        return _select(x, axis, index)
 
     def slice_assign(self, x: Tensor, value: Tensor | Scalar, *, slices: Slices) -> Tensor:
         """Assigns to a copy."""
@@ -143,9 +159,9 @@ class LayoutOps(TorchOps):
 
     def concat(self, tensors: list[Tensor], *, axis: int) -> Tensor:
         """`torch.cat`, which would accept an empty vector beside tensors of any rank."""
-        rank = len(tensors[0].shape)
+        rank = tensors[0].dim()
         for tensor in tensors:
-            if len(tensor.shape) != rank:
+            if tensor.dim() != rank:
                 raise ValueError("tensors with different numbers of axes")
         bits = SIGNED_OF_UNSIGNED.get(tensors[0].dtype)
         if bits is None:

@@ -16,6 +16,7 @@ from burn_torch.precision import in_float32
 from burn_torch.settings import without_autocast
 
 _matmul, _addmm, _linear = torch.matmul, torch.addmm, torch.nn.functional.linear
+_mm, _flatten = torch.mm, torch.flatten
 _linalg: Any = torch.linalg
 _EXACT_DTYPES: Final = frozenset([torch.float32, torch.float64])
 """Dtypes whose products torch computes exactly on every device, unless it is set otherwise."""
@@ -42,11 +43,12 @@ class LinearAlgebraOps(TorchOps):
 
     def matmul(self, x1: Tensor, x2: Tensor) -> Tensor:
         """`torch.matmul`, of matrices only."""
-        if x1.dim() < 2 or x2.dim() < 2:
+        rank, other = x1.dim(), x2.dim()
+        if rank < 2 or other < 2:
             raise ValueError("matrices have two axes or more")
         dtype = x1.dtype
         if self._is_exact(dtype):
-            result = _matmul(x1, x2)
+            result = _mm(x1, x2) if rank == other == 2 else _matmul(x1, x2)
             if result.dtype is dtype:  # under autocast it is not
                 return result
         if not self.on_host and not (dtype.is_floating_point or dtype.is_complex):
@@ -71,6 +73,20 @@ class LinearAlgebraOps(TorchOps):
             if result.dtype is dtype:
                 return result
         return self._product(function, x, weight, bias)
+
+    def linear_grad(
+        self, x: Tensor, g: Tensor, *, transposed: bool = False
+    ) -> tuple[Tensor, Tensor]:
+        """`torch.mm`, and a sum."""
+        if not x.dim() or x.shape[:-1] != g.shape[:-1]:
+            raise ValueError(f"x {x.shape}, g {g.shape}")
+        x, g = _rows(x), _rows(g)
+        rows, columns = (g, x) if transposed else (x, g)
+        dtype = x.dtype
+        weight = _mm(rows.t(), columns) if self._is_exact(dtype) else None
+        if weight is None or weight.dtype is not dtype:
+            weight = self._product(_mm, rows.t(), columns)
+        return weight, torch.sum(g, 0)
 
     def _is_exact(self, dtype: torch.dtype) -> bool:
         """Whether torch, as it is set, computes products of a dtype exactly."""
@@ -222,6 +238,11 @@ def _affine(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         return _addmm(bias, x, weight)
     rows = _addmm(bias, x.reshape(x.shape[:-1].numel(), x.shape[-1]), weight)
     return rows.reshape(*x.shape[:-1], weight.shape[1])
+
+
+def _rows(x: Tensor) -> Tensor:
+    """A tensor as a matrix with the same last axis."""
+    return x if x.dim() == 2 else _flatten(x, 0, -2) if x.dim() > 2 else x.unsqueeze(0)
 
 
 def _check(*matrices: Tensor) -> None:

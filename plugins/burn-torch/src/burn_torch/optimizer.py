@@ -1,6 +1,7 @@
 """Steps of optimizers by torch's kernels for lists of tensors: fused ones, or one per operation.
 
-The fused kernels write in place: to copies of the operands that they update.
+The fused kernels write in place: to tensors that are donated and that nothing else refers to, or
+to copies.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from burn.plugin_api import (
     AdagradAttributes,
     AdamAttributes,
     AdanAttributes,
+    Donated,
     LionAttributes,
     RmspropAttributes,
     SgdAttributes,
@@ -25,6 +27,7 @@ from burn.plugin_api import (
 )
 from burn_torch.base import TorchOps
 from burn_torch.dtypes import HALF_FLOATS, Tensor
+from burn_torch.writing import is_unused
 
 __all__ = ["OptimizerOps"]
 
@@ -71,7 +74,7 @@ def _in_float32(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class OptimizerOps(TorchOps):
-    """Steps that write to new tensors only."""
+    """Steps that write to new tensors, and to those that are donated."""
 
     @_in_float32
     def sgd_step(
@@ -85,8 +88,8 @@ class OptimizerOps(TorchOps):
         momentum, weight_decay = attributes["momentum"], attributes["weight_decay"]
         check_lists(parameters, gradients, optional=[velocities])
         check_momentum(momentum, velocities)
-        moved = self._copies(parameters)
-        following = self._copies(velocities) if momentum else []
+        moved = self._writable(parameters)
+        following = self._writable(velocities) if momentum else []
         self._fused(
             _fused_sgd,
             [moved, _dense(gradients), following],
@@ -117,11 +120,12 @@ class OptimizerOps(TorchOps):
             parameters, gradients, first_moments, second_moments, optional=[largest_moments]
         )
         lists = [parameters, first_moments, second_moments, largest_moments]
-        moved, *states = map(self._copies, lists)
-        step: Any = attributes["step"]  # of a program in a CUDA graph it is a tensor
-        if step.__class__ is not Tensor:
-            step = torch.full((), step, device=parameters[0].device)
-        number = step.to(torch.float32)
+        moved, *states = map(self._writable, lists)
+        step: Any = attributes["step"]
+        if step.__class__ is Tensor:  # of a program in a CUDA graph
+            number = step.to(torch.float32)
+        else:
+            number = torch.full((), step, dtype=torch.float32, device=self.torch_device)
         self._fused(
             _fused_adamw if attributes["decoupled"] else _fused_adam,
             [moved, _dense(gradients), *states, [number] * len(moved)],
@@ -135,6 +139,21 @@ class OptimizerOps(TorchOps):
         )
         return [one for tensors in (moved, *states) for one in tensors]
 
+    def _writable(self, tensors: Tensors) -> Tensors:
+        """Contiguous tensors that a kernel may overwrite: those that are donated, or copies."""
+        references = tensors.references if isinstance(tensors, Donated) else None
+        if references is None:
+            return self._copies(tensors)
+        kept = [
+            index
+            for index in range(len(tensors))
+            if not (tensors[index].is_contiguous() and is_unused(tensors, index, references))
+        ]
+        found = list(tensors)
+        for index, copy in zip(kept, self._copies([tensors[index] for index in kept]), strict=True):
+            found[index] = copy
+        return found
+
     def _copies(self, tensors: Tensors) -> Tensors:
         """Contiguous copies: on an accelerator by one kernel, which multiplies by 1."""
         if not tensors:
@@ -145,10 +164,10 @@ class OptimizerOps(TorchOps):
     def _fused(kernel: Any, lists: Sequence[Tensors], **attributes: Any) -> None:
         """Run a kernel of contiguous tensors, of which that for CUDA refuses empty ones."""
         chosen = [index for index, one in enumerate(lists[0]) if one.numel()]
+        if len(chosen) < len(lists[0]):
+            lists = [[one[index] for index in chosen] if one else [] for one in lists]
         if chosen:
-            kernel(
-                *[[one[index] for index in chosen] if one else [] for one in lists], **attributes
-            )
+            kernel(*lists, **attributes)
 
     @_in_float32
     def adagrad_step(
@@ -253,7 +272,7 @@ def _rate(rate: Any) -> Any:
 
 
 def _dense(tensors: Tensors) -> Tensors:
-    return [one.contiguous() for one in tensors]
+    return [one if one.is_contiguous() else one.contiguous() for one in tensors]
 
 
 def _decayed(gradients: Tensors, parameters: Tensors, weight_decay: float) -> Tensors:

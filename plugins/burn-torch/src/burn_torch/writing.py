@@ -41,9 +41,9 @@ class WritingOps(TorchOps):
         return not views and _references(x) == _exclusive()
 
 
-def is_unused(tensors: list[Tensor], index: int) -> bool:
-    """Whether nothing but an item of a list refers to the memory of a tensor."""
-    return _references(tensors[index]) == _of_item()
+def is_unused(tensors: list[Tensor], index: int, references: int = 0) -> bool:
+    """Whether only an item of a list refers to the memory of a tensor, and some other objects."""
+    return _references(tensors[index]) == _of_item(references)
 
 
 class _Holder:
@@ -77,11 +77,11 @@ def _exclusive() -> tuple[int, ...]:
 
 
 @functools.cache
-def _of_item() -> tuple[int, ...]:
-    """The references to a tensor that only an item of a list refers to."""
+def _of_item(references: int) -> tuple[int, ...]:
+    """The references to a tensor to which only an item of a list and other objects refer."""
     tensors = [torch.empty(2)]
-    counts = _references(tensors[0])
-    return _NEVER if _exclusive() is _NEVER else counts
+    count, *others = _references(tensors[0])
+    return _NEVER if _exclusive() is _NEVER else (count + references, *others)
 
 
 _NEVER: Final = (0,)
