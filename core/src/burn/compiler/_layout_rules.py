@@ -75,6 +75,17 @@ def _slice(program: Builder, operation: OperationIr) -> TensorIr | None:
     return program.call("slice", inner.inputs[0], slices=tuple(whole))
 
 
+def _index_axis(program: Builder, operation: OperationIr) -> TensorIr | None:
+    """A slice, and a reshape: for these there are rules."""
+    x: Any = operation.inputs[0]
+    if None in x.shape:
+        return None
+    slices = [(0, length, 1) for length in x.shape]
+    slices[operation.attributes["axis"]] = (operation.attributes["index"], 1, 1)
+    part = program.call("slice", x, slices=tuple(slices))
+    return program.call("reshape", part, shape=operation.outputs[0].shape)
+
+
 def _flip(program: Builder, operation: OperationIr) -> TensorIr | None:
     """A reversal of axes of length 1 alone, or of a reversal of the same axes."""
     x: Any = operation.inputs[0]
@@ -167,6 +178,7 @@ LAYOUT: Final[Mapping[str, tuple[Rule, ...]]] = {
     "permute": (_permute,),
     "expand": (_identity, _expand),
     "slice": (_slice,),
+    "index_axis": (_index_axis,),
     "flip": (_flip,),
     "slice_assign": (_slice_assign,),
     "concat": (_concat,),

@@ -32,7 +32,9 @@ _MAX_BYTES: Final = 1 << 18
 _MAX_TOTAL: Final = 1 << 24
 """Size of all tensors together that are computed for them."""
 
-_SAME_EVERYWHERE: Final = frozenset({"cast", "reshape", "permute", "expand", "slice", "flip"})
+_SAME_EVERYWHERE: Final = frozenset(
+    {"cast", "reshape", "permute", "expand", "slice", "index_axis", "flip"}
+)
 """Ops beside elementwise ones that make a tensor of one value of a tensor of one value."""
 
 

@@ -15,10 +15,11 @@ import functools
 import textwrap
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, TypeVar
+from weakref import ref
 
 from burn.dispatch._operands import DispatchTensor
 from burn.dispatch.resolution import resolve_uniform, settle, wrapped
-from burn.ops import REGISTRY, Donated, Op, Operand
+from burn.ops import REGISTRY, Op, Operand
 from burn.ops.signature import parameters_of
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ _Tensor = TypeVar("_Tensor", bound=DispatchTensor)
 
 
 def call_of(
-    dispatch: Dispatch[_Tensor], name: str, *, reflected: bool = False, positional: bool = False
+    dispatch: Dispatch[_Tensor], name: str, *, reflected: bool = False, views: Any = None
 ) -> Callable[..., _Tensor]:
     """The function of an op: operands are positional, attributes are keywords.
 
@@ -42,14 +43,15 @@ def call_of(
         The op.
     reflected : bool
         Whether its two operands are taken in reverse, as for ``number + tensor``.
-    positional : bool
-        Whether attributes may be positional too, in the order of the definition.
+    views : object, optional
+        Of a view op: where its results become views (`burn.functions.views`). The attributes are
+        positional, too.
     """
     definition = REGISTRY[name]
     if not any(spec.promotes for spec in definition.operands.values()):
         return functools.partial(dispatch.execute, name)
-    make = _maker(_source(definition, reflected=reflected, positional=positional))
-    made: Callable[..., _Tensor] = make(name, dispatch.execute, dispatch.recover)
+    make = _maker(_source(definition, reflected=reflected, is_view=views is not None))
+    made: Callable[..., _Tensor] = make(name, dispatch.execute, dispatch.recover, views)
     made.__name__ = made.__qualname__ = name
     return made
 
@@ -62,17 +64,17 @@ def _maker(source: str) -> Callable[..., Callable[..., Any]]:
         "settle": settle,
         "wrapped": wrapped,
         "new": object.__new__,
-        "donated": Donated,
+        "ref": ref,
     }
     exec(compile(source, "<burn.dispatch>", "exec"), namespace)  # noqa: S102 — made of the names of operands and attributes
     return namespace["make"]  # type: ignore[no-any-return]  # defined by the text
 
 
 _CALL: Final = """\
-def make(name_, execute_, recover_):
+def make(name_, execute_, recover_, views_):
     def call({parameters}):
         try:
-            {read}
+            {before}type_, lead_ = {lead}.tensor_type, {lead}.primitive
         except (AttributeError, LookupError, TypeError):
             {execute}
 {agreement}\
@@ -86,9 +88,11 @@ def make(name_, execute_, recover_):
             failure_ = error_
         else:
 {result}
-        return recover_(failure_, name_, ({operands},), {attributes})
+        return {recovered}
     return call
 """
+
+_RECOVERED: Final = "recover_(failure_, name_, ({operands},), {attributes})"
 
 _AGREES: Final = """\
         other_ = {name}.tensor_type
@@ -132,6 +136,29 @@ _RESULT: Final = """\
             result_.link = None
             return result_"""
 
+_BEFORE_VIEW: Final = "writes_ = views_.writes; "
+
+_VIEW: Final = """\
+            result_ = new({lead}.__class__)
+            result_.primitive = primitive_
+            result_.tensor_type = {output}
+            link_ = {lead}.link
+            if link_.__class__ is tuple:
+                root_ = link_[0]
+                live_ = root_.link
+            else:
+                root_, live_, link_ = {lead}, link_, None
+            result_.link = root_, link_, name_, ({values},)
+            if live_ is None:
+                live_ = views_.of(root_)
+            live_.add(ref(result_, live_.discard))
+            if writes_ != views_.writes:
+                views_.compute(result_)
+            return result_"""
+"""As `Views.add` of `burn.functions.views`, in line: a call takes a tenth of a view."""
+
+_RECOVERED_VIEW: Final = f"views_.add({_RECOVERED}, {{lead}}, name_, ({{values}},), writes_)"
+
 _RESULTS: Final = """\
             return wrapped(primitive_, types_, {lead}.__class__)"""
 
@@ -139,7 +166,7 @@ _OF_ANY_DTYPE: Final = "types_[primitive_.dtype]"
 _OF_ONE_DTYPE: Final = "output_ or settle(type_.calls, {key}, types_, primitive_)"
 
 
-def _source(definition: Op, *, reflected: bool, positional: bool) -> str:
+def _source(definition: Op, *, reflected: bool, is_view: bool) -> str:
     """The text of a function ``make``, from the name of an op to its call."""
     operands = definition.operands
     attributes = definition.attributes.values()
@@ -148,7 +175,7 @@ def _source(definition: Op, *, reflected: bool, positional: bool) -> str:
         parameters.reverse()
     parameters.append("/")
     if attributes:
-        if not positional:
+        if not is_view:
             parameters.append("*")
         parameters += [
             one.name if one.required else f"{one.name}={one.default!r}" for one in attributes
@@ -164,15 +191,14 @@ def _source(definition: Op, *, reflected: bool, positional: bool) -> str:
     parts = {
         "execute": f"return execute_(name_, {', '.join(operands)}{keywords})",
         "lead": f"{lead}[0]" if operands[lead].is_list else lead,
-        "read": f"type_ = {lead}[0].tensor_type"
-        if operands[lead].is_list
-        else f"type_, lead_ = {lead}.tensor_type, {lead}.primitive",
         "key": key,
         "operands": ", ".join(operands),
         "keywords": keywords,
+        "values": ", ".join([one.name for one in attributes]),
+        "attributes": "{" + ", ".join([f"{one.name!r}: {one.name}" for one in attributes]) + "}",
     }
     agreement = [_agreement(operands[one]).format(name=one, **parts) for one in promoting]
-    result = _RESULTS if definition.returns_tuple else _RESULT
+    result = _RESULTS if definition.returns_tuple else _VIEW if is_view else _RESULT
     output = _OF_ANY_DTYPE if "dtype" in definition.attributes else _OF_ONE_DTYPE
     return _CALL.format(
         **parts,
@@ -181,8 +207,9 @@ def _source(definition: Op, *, reflected: bool, positional: bool) -> str:
         primitives=", ".join(
             [_primitive(one, spec, is_lead=one == lead) for one, spec in operands.items()]
         ),
-        result=result.format(lead=parts["lead"], output=output.format(key=key)),
-        attributes="{" + ", ".join([f"{one.name!r}: {one.name}" for one in attributes]) + "}",
+        before=_BEFORE_VIEW if is_view else "",
+        result=result.format(output=output.format(key=key), **parts),
+        recovered=(_RECOVERED_VIEW if is_view else _RECOVERED).format(**parts),
     )
 
 
@@ -198,8 +225,7 @@ def _agreement(spec: Operand) -> str:
 def _primitive(name: str, spec: Operand, *, is_lead: bool) -> str:
     """The text of what the backend takes of an operand."""
     if spec.is_list:
-        plain = f"[one_.primitive for one_ in {name}]"
-        return f"{name}.primitives() if {name}.__class__ is donated else {plain}"
+        return f"[one_.primitive for one_ in {name}]"
     if is_lead:
         return "lead_"
     if spec.promotes and spec.scalar:

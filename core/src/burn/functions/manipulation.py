@@ -144,11 +144,11 @@ def reshape(x: Tensor, /, shape: int | Shape, *, copy: bool | None = None) -> Te
     wanted = as_shape(shape, "reshape")
     if wanted and min(wanted) < 0:
         wanted = _inferred_shape(x, wanted)
-    if copy is not None and copy.__class__ is not bool:
-        copy = as_flag(copy, "copy", "reshape")
-    if copy:
+    if copy is None:
+        return _view_reshape(x, wanted)
+    if as_flag(copy, "copy", "reshape"):
         return calls.reshape(x, shape=wanted)
-    return _view_reshape(x, {"shape": wanted})
+    return _view_reshape(x, wanted)
 
 
 def _inferred_shape(x: Tensor, shape: Shape) -> Shape:
@@ -218,10 +218,16 @@ def permute_dims(x: Tensor, /, axes: Sequence[int]) -> Tensor:
 
 
 def _permuted(x: Tensor, axes: Sequence[int], operation: str) -> Tensor:
+    rank = rank_of(x, operation)
+    if axes.__class__ is tuple:
+        for axis in axes:
+            if axis.__class__ is not int or not 0 <= axis < rank:
+                break
+        else:  # as it nearly always is
+            return _view_permute(x, axes)
     if isinstance(axes, (tuple, builtins.list)):
-        order = tuple([normalize_axis(x, axis, operation) for axis in axes])
-        return _view_permute(x, {"axes": order})
-    rank_of(x, operation)
+        order = [normalize_axis(x, axis, operation, rank=rank) for axis in axes]
+        return _view_permute(x, tuple(order))
     raise OperandTypeError(f"axes must be a tuple of integers, not {axes!r}", operation=operation)
 
 
@@ -252,7 +258,7 @@ def transpose(x: Tensor, /, axes: Sequence[int] | None = None) -> Tensor:
     (4, 3, 2)
     """
     if axes is None:
-        axes = tuple(range(rank_of(x, "transpose")))[::-1]
+        return _view_permute(x, tuple(range(rank_of(x, "transpose") - 1, -1, -1)))
     return _permuted(x, axes, "transpose")
 
 
@@ -283,7 +289,12 @@ def matrix_transpose(x: Tensor, /) -> Tensor:
     rank = rank_of(x, "matrix_transpose")
     if rank < 2:
         raise ShapeError(f"a tensor of shape {x.shape} is no matrix", operation="matrix_transpose")
-    return _view_permute(x, {"axes": (*range(rank - 2), rank - 1, rank - 2)})
+    return transposed_matrices(x, rank)
+
+
+def transposed_matrices(x: Tensor, rank: int) -> Tensor:
+    """`matrix_transpose` of a tensor of two axes or more."""
+    return _view_permute(x, (1, 0) if rank == 2 else (*range(rank - 2), rank - 1, rank - 2))
 
 
 def moveaxis(
@@ -328,7 +339,7 @@ def moveaxis(
     order = [axis for axis in range(len(x.shape)) if axis not in starts]
     for end, start in sorted(zip(ends, starts, strict=True)):
         order.insert(end, start)
-    return _view_permute(x, {"axes": tuple(order)})
+    return _view_permute(x, tuple(order))
 
 
 def broadcast_to(x: Tensor, /, shape: Shape) -> Tensor:
@@ -359,7 +370,7 @@ def broadcast_to(x: Tensor, /, shape: Shape) -> Tensor:
     """
     if not isinstance(x, DispatchTensor):
         check_tensor(x, "x", "broadcast_to")
-    return _view_expand(x, {"shape": as_shape(shape, "broadcast_to")})
+    return _view_expand(x, as_shape(shape, "broadcast_to"))
 
 
 def broadcast_arrays(*arrays: Tensor) -> tuple[Tensor, ...]:
@@ -457,12 +468,13 @@ def expand_dims(x: Tensor, /, axis: int | tuple[int, ...] = 0) -> Tensor:
     rank = rank_of(x, "expand_dims")
     if not isinstance(axis, (tuple, builtins.list)):
         number = normalize_axis(x, axis, "expand_dims", rank=rank + 1)
-        return _view_reshape(x, {"shape": (*x.shape[:number], 1, *x.shape[number:])})
+        shape = x.primitive.shape
+        return _view_reshape(x, (*shape[:number], 1, *shape[number:]))
     rank += len(axis)
     new = normalize_axes(x, axis, "expand_dims", rank=rank)
     lengths = iter(x.shape)
     shape = tuple([1 if number in new else next(lengths) for number in range(rank)])
-    return _view_reshape(x, {"shape": shape})
+    return _view_reshape(x, shape)
 
 
 def squeeze(x: Tensor, /, axis: Axis = None) -> Tensor:
@@ -491,15 +503,17 @@ def squeeze(x: Tensor, /, axis: Axis = None) -> Tensor:
     >>> burn.squeeze(burn.zeros((1, 3, 1), device="cpu"), 0).shape
     (3, 1)
     """
+    shape = x.shape if isinstance(x, DispatchTensor) else ()
+    if axis.__class__ is int and 0 <= axis < len(shape) and shape[axis] == 1:  # mostly
+        return _view_reshape(x, (*shape[:axis], *shape[axis + 1 :]))
     axes = normalize_axes(x, axis, "squeeze")
-    shape = x.shape
     if axis is None:
         axes = tuple(number for number in axes if shape[number] == 1)
     for number in axes:
         if shape[number] != 1:
             raise ShapeError(f"axis {number} of {shape} has not length 1", operation="squeeze")
     kept = tuple(length for i, length in enumerate(shape) if i not in axes)
-    return _view_reshape(x, {"shape": kept})
+    return _view_reshape(x, kept)
 
 
 def flip(x: Tensor, /, *, axis: Axis = None) -> Tensor:
@@ -528,7 +542,7 @@ def flip(x: Tensor, /, *, axis: Axis = None) -> Tensor:
     >>> burn.flip(burn.asarray([1, 2, 3], device="cpu")).tolist()
     [3, 2, 1]
     """
-    return _view_flip(x, {"axes": normalize_axes(x, axis, "flip")})
+    return _view_flip(x, normalize_axes(x, axis, "flip"))
 
 
 def concat(tensors: Sequence[Tensor], /, *, axis: int | None = 0) -> Tensor:

@@ -45,8 +45,6 @@ __all__ = [
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
-_INT: Final = frozenset([int])
-
 _ALL_AXES: Final = [tuple(range(rank)) for rank in range(9)]
 
 _NAMES_ELSEWHERE: Final = {"dim": "axis", "dims": "axis", "axes": "axis", "keepdim": "keepdims"}
@@ -130,8 +128,12 @@ def as_scalar(value: Scalar, dtype: DType, operation: str) -> Scalar:
 
 def as_shape(shape: Any, operation: str = "") -> Shape:
     """A shape as a tuple of Python integers, from an integer or a sequence of integers."""
-    if shape.__class__ is tuple and _INT.issuperset(map(type, shape)):  # as it nearly always is
-        return shape
+    if shape.__class__ is tuple:
+        for length in shape:
+            if length.__class__ is not int:
+                break
+        else:  # as it nearly always is
+            return shape
     if shape.__class__ is int:
         return (shape,)
     try:

@@ -23,7 +23,7 @@ from burn.functions.normalize import (
     normalize_axis,
     rank_of,
 )
-from burn.functions.views import independent, view_by_steps, viewing
+from burn.functions.views import independent, viewing
 from burn.ops.arguments import as_integer
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ __all__ = [
 PadWidth: TypeAlias = int | tuple[int, int] | Sequence[tuple[int, int]]
 
 _view_slice = viewing("slice")
+_view_index = viewing("index_axis")
 
 
 def swapaxes(x: Tensor, axis1: int, axis2: int, /) -> Tensor:
@@ -145,7 +146,7 @@ def _slices(shape: Shape, axis: int, start: int, length: int) -> Slices:
 
 
 def _view_of_part(x: Tensor, axis: int, start: int, length: int) -> Tensor:
-    return _view_slice(x, {"slices": _slices(x.shape, axis, start, length)})
+    return _view_slice(x, _slices(x.shape, axis, start, length))
 
 
 def repeat(
@@ -272,14 +273,7 @@ def unstack(x: Tensor, /, *, axis: int = 0) -> tuple[Tensor, ...]:
     [[1, 2], [3, 4]]
     """
     number = normalize_axis(x, axis, "unstack")
-    shape = (*x.shape[:number], *x.shape[number + 1 :])
-    reshape = ("reshape", {"shape": shape})
-    return tuple(
-        [
-            view_by_steps(x, [("slice", {"slices": _slices(x.shape, number, index, 1)}), reshape])
-            for index in range(x.shape[number])
-        ]
-    )
+    return tuple([_view_index(x, number, index) for index in range(x.shape[number])])
 
 
 def narrow(x: Tensor, start: int, length: int, /, *, axis: int) -> Tensor:

@@ -44,27 +44,19 @@ __all__ = [
     "is_view_of",
     "rebind",
     "root_of",
-    "view_by_steps",
     "viewing",
     "write",
 ]
 
-Step: TypeAlias = tuple[str, dict[str, Any]]
-"""A view op and its attributes."""
+Step: TypeAlias = tuple[str, tuple[Any, ...]]
+"""A view op and the values of its attributes, in the order of the definition."""
 
-Path: TypeAlias = "tuple[Path | None, str, dict[str, Any]]"
-"""The ops from a root to a view: the path of the view that it was made of, and the name and the
-attributes of the last op. Views of views share their paths."""
-
-_VIEW_OPS: Final = {
-    name: call_of(dispatch, name) for name in ("expand", "flip", "permute", "reshape", "slice")
-}
+Link: TypeAlias = "tuple[Tensor, Link | None, str, tuple[Any, ...]]"
+"""Of a view: its root, the link of the view that it was made of, if it was none of the root itself,
+and the op that made it. Views of views share their links."""
 
 _lock = threading.RLock()
 """Held while a write reads, computes and rebinds."""
-
-_writes = 0
-"""Number of finished writes. It changes while a view is made if another thread writes."""
 
 
 def _after_fork() -> None:
@@ -76,46 +68,64 @@ if hasattr(os, "register_at_fork"):  # POSIX
     os.register_at_fork(after_in_child=_after_fork)
 
 
-def viewing(name: str) -> Callable[[Tensor, dict[str, Any]], Tensor]:
-    """Function of a tensor and attributes that makes a view of it by an op."""
-    function = _VIEW_OPS[name]
+class Views:
+    """Where tensors become views of others.
 
-    def view(x: Tensor, attrs: dict[str, Any], /) -> Tensor:
-        writes = _writes
-        result = function(x, **attrs)
-        link = x.link
-        root, path = link if link.__class__ is tuple else (x, None)
-        return _registered(result, root, (path, name, attrs), writes)
+    Attributes
+    ----------
+    writes : int
+        Number of finished writes. It changes while a view is made if another thread writes.
+    """
 
-    return view
+    __slots__ = ("writes",)
+
+    def __init__(self) -> None:
+        self.writes = 0
+
+    def of(self, root: Tensor) -> set[ref[Tensor]]:
+        """The set of the views of a root."""
+        if root.link is None:
+            with _lock:
+                if root.link is None:
+                    root.link = set()
+        return root.link  # type: ignore[no-any-return]  # of a root
+
+    def add(
+        self, result: Tensor, x: Tensor, name: str, values: tuple[Any, ...], writes: int
+    ) -> Tensor:
+        """Make a tensor a view of another one by an op; `writes` is of before it was made."""
+        link = x.link if is_view(x) else None
+        root = root_of(x)
+        result.link = (root, link, name, values)
+        views = self.of(root)
+        views.add(ref(result, views.discard))
+        if writes != self.writes:
+            self.compute(result)
+        return result
+
+    def compute(self, x: Tensor) -> None:
+        """Compute a view again from its root, between two writes."""
+        with _lock:
+            _assign(x, _apply(_steps_of(x.link), root_of(x)))
 
 
-def view_by_steps(x: Tensor, steps: Sequence[Step]) -> Tensor:
-    """A view of a tensor by some view ops, or by none."""
-    writes = _writes
-    result = _apply(steps, x)
-    root, path = _origin(x)
-    for name, attrs in steps:
-        path = (path, name, attrs)
-    return _registered(result, root, path, writes)
+_views: Final = Views()
+
+_VIEW_OPS: Final = {
+    name: call_of(dispatch, name, views=_views)
+    for name in ("expand", "flip", "index_axis", "permute", "reshape", "slice")
+}
 
 
-def _registered(result: Tensor, root: Tensor, path: Path | None, writes: int) -> Tensor:
-    """Make a tensor the view at the end of a path; `writes` counts from before it was made."""
-    result.link = (root, path)
-    views = root.link
-    if views is None:
-        views = _views_of(root)
-    views.add(ref(result, views.discard))
-    if writes != _writes:
-        _recompute(result)
-    return result
+def viewing(name: str) -> Callable[..., Tensor]:
+    """Function of a tensor and values of attributes that makes a view of it by an op."""
+    return _VIEW_OPS[name]
 
 
 def independent(x: Tensor) -> Tensor:
     """The value of a tensor in another one that is no view, and no leaf but computed from `x`."""
     if dispatch.is_tracked(x):
-        return _VIEW_OPS["reshape"](x, shape=x.shape)
+        return calls.reshape(x, shape=x.shape)
     join_trace(x)
     return dispatch.wrap(x.primitive, x.tensor_type)
 
@@ -134,13 +144,13 @@ def is_view_of(value: object, x: Tensor, steps: Sequence[Step]) -> bool:
     """Whether a value is the view of `x` by these ops, and so has its elements already."""
     if not isinstance(value, DispatchTensor) or value.link.__class__ is not tuple:
         return False
-    root, path = _origin(x)
-    value_root, value_path = value.link
+    root, link = _origin(x)
+    value_root, value_link = _origin(value)
     for step in reversed(steps):
-        if value_path is None or value_path[1:] != step:
+        if value_link is None or value_link[2:] != step:
             return False
-        value_path = value_path[0]
-    return value_root is root and value_path is path
+        value_link = value_link[1]
+    return value_root is root and value_link is link
 
 
 def write(x: Tensor, compute: Callable[[], Tensor], operation: str) -> None:
@@ -165,25 +175,25 @@ def write(x: Tensor, compute: Callable[[], Tensor], operation: str) -> None:
         If the value has another shape or dtype.
     """
     with _lock:
-        root, path = _writable_origin(x, operation)
+        root, link = _writable_origin(x, operation)
         value = compute()
         _check_same(x, value, operation)
-        if path is not None:  # a root takes the new primitive, which costs nothing
+        if link is not None:  # a root takes the new primitive, which costs nothing
             whole = tuple([(0, length, 1) for length in x.shape])
             if _assign_in_place(root, x, value, whole):
                 return
-        _rebind(root, _written(root, path, value))
+        _rebind(root, _written(root, link, value))
 
 
 def assign_slice(x: Tensor, value: Tensor | Scalar, slices: Slices) -> None:
     """Assign a number, or a tensor of the slice's shape and the dtype of `x`, to a slice."""
     with _lock:
-        root, path = _writable_origin(x, "indexing")
+        root, link = _writable_origin(x, "indexing")
         if _assign_in_place(root, x, value, slices):
             return
         result = calls.slice_assign(x, value, slices=slices)
         _check_same(x, result, "indexing")
-        _rebind(root, _written(root, path, result))
+        _rebind(root, _written(root, link, result))
 
 
 def rebind(x: Tensor, value: Tensor) -> None:
@@ -196,32 +206,29 @@ def rebind(x: Tensor, value: Tensor) -> None:
         return
     with _lock:
         if is_view(x):
-            views = _views_of(root_of(x))
+            views = _views.of(root_of(x))
             views.difference_update([one for one in views if one() is x])
             x.link = None
         _rebind(x, value)
 
 
 def _apply(steps: Sequence[Step], x: Tensor) -> Tensor:
+    """The value of a view of a tensor, in a tensor that is no view."""
     if not steps:
         return independent(x)
-    for name, attrs in steps:
-        x = _VIEW_OPS[name](x, **attrs)
+    for name, values in steps:
+        x = getattr(calls, name)(x, **_attributes(name, values))
     return x
 
 
-def _views_of(root: Tensor) -> set[ref[Tensor]]:
-    """The set of the views of a root."""
-    if root.link is None:
-        with _lock:
-            if root.link is None:
-                root.link = set()
-    return root.link  # type: ignore[no-any-return]  # of a root
+def _attributes(name: str, values: tuple[Any, ...]) -> dict[str, Any]:
+    return dict(zip(REGISTRY[name].attributes, values, strict=True))
 
 
-def _origin(x: Tensor) -> tuple[Tensor, Path | None]:
-    """The root of a tensor, and the path to it from there."""
-    return x.link if x.link.__class__ is tuple else (x, None)
+def _origin(x: Tensor) -> tuple[Tensor, Link | None]:
+    """The root of a tensor, and its link if it is a view."""
+    link = x.link
+    return (link[0], link) if link.__class__ is tuple else (x, None)
 
 
 def root_of(x: Tensor) -> Tensor:
@@ -234,18 +241,18 @@ def _live_views(root: Tensor) -> list[Tensor]:
     return [one for one in [view() for view in views] if one is not None]
 
 
-def _steps_of(path: Path | None) -> list[Step]:
-    """The steps of a path, from the root on."""
+def _steps_of(link: Link | None) -> list[Step]:
+    """The ops from the root on to a view."""
     steps: list[Step] = []
-    while path is not None:
-        path, name, attrs = path
-        steps.append((name, attrs))
+    while link is not None:
+        _, link, name, values = link
+        steps.append((name, values))
     return steps[::-1]
 
 
-def _writable_origin(x: Tensor, operation: str) -> tuple[Tensor, Path | None]:
-    """The root of a tensor that may be written to, and the path to it from there."""
-    root, path = _origin(x)
+def _writable_origin(x: Tensor, operation: str) -> tuple[Tensor, Link | None]:
+    """`_origin` of a tensor that may be written to."""
+    root, link = _origin(x)
     join_trace(root)
     if dispatch.is_tracked(root):
         if dispatch.is_require_grad(root):
@@ -270,14 +277,14 @@ def _writable_origin(x: Tensor, operation: str) -> tuple[Tensor, Path | None]:
                 hint="Write outside of burn.no_grad(), or to x.detach()",
                 operation=operation,
             )
-    for name, _ in _steps_of(path):
+    for name, _ in _steps_of(link):
         if REGISTRY[name].write is None:
             raise UnsupportedOpError(
                 "cannot write to a result of broadcast_to, in which elements repeat",
                 hint="Copy it first, with .astype(x.dtype), or write to the tensor it is a view of",
                 operation=operation,
             )
-    return root, path
+    return root, link
 
 
 def _check_same(x: Tensor, value: Tensor, operation: str) -> None:
@@ -302,22 +309,22 @@ def _check_same(x: Tensor, value: Tensor, operation: str) -> None:
         )
 
 
-def _written(root: Tensor, path: Path | None, value: Tensor) -> Tensor:
-    """The value of a root after an assignment to the view at the end of a path."""
-    steps = _steps_of(path)
+def _written(root: Tensor, link: Link | None, value: Tensor) -> Tensor:
+    """The value of a root after an assignment to the view with this link."""
+    steps = _steps_of(link)
     operands = [root]
     for step in steps[:-1]:
         operands.append(_apply([step], operands[-1]))
-    for (name, attrs), operand in zip(reversed(steps), reversed(operands), strict=False):
+    for (name, values), operand in zip(reversed(steps), reversed(operands), strict=False):
         rule: Any = REGISTRY[name].write
-        value = rule(dispatch, operand, value, **attrs)
+        value = rule(dispatch, operand, value, **_attributes(name, values))
     return value
 
 
 def _rebind(root: Tensor, value: Tensor) -> None:
     """Give a root and its views new values; all are computed before any is changed."""
     views = _live_views(root)
-    values = [_apply(_steps_of(one.link[1]), value) for one in views]
+    values = [_apply(_steps_of(one.link), value) for one in views]
     if dispatch.is_tracked(root):  # a view made inside burn.no_grad() stays untracked
         values = [
             new if dispatch.is_tracked(one) else dispatch.detach(new)
@@ -342,19 +349,11 @@ def _assign(x: Tensor, value: Tensor) -> None:
 
 def _finish_write(root: Tensor, done: Sequence[Tensor]) -> None:
     """Count a write, and recompute the views that were made while it ran."""
-    global _writes  # noqa: PLW0603 — changed under the lock only
-    _writes += 1
+    _views.writes += 1  # under the lock only
     known = {id(one) for one in done}
     for one in _live_views(root):
         if id(one) not in known:
-            _recompute(one)
-
-
-def _recompute(x: Tensor) -> None:
-    """Compute a view again from its root, between two writes."""
-    with _lock:
-        root, path = x.link
-        _assign(x, _apply(_steps_of(path), root))
+            _views.compute(one)
 
 
 def _assign_in_place(root: Tensor, x: Tensor, value: Tensor | Scalar, slices: Slices) -> bool:

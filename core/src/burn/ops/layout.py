@@ -31,6 +31,7 @@ from burn.ops.signature import (
     Gradients,
     Integer,
     Meta,
+    Part,
     Primitive,
     Role,
     Scalar,
@@ -144,8 +145,8 @@ def sum_to_shape(ops: OpTable, g: Primitive, shape: Sequence[int]) -> Primitive:
     axis = tuple(range(lead)) + tuple(
         lead + i for i, length in enumerate(shape) if length == 1 and g.shape[lead + i] != 1
     )
-    total = ops.sum(g, axis=axis, keepdims=False, dtype=ops.dtype(g))
-    return ops.reshape(total, shape=tuple(shape))
+    total = ops.sum(g, axis=axis, keepdims=not lead, dtype=ops.dtype(g))
+    return total if len(total.shape) == len(shape) else ops.reshape(total, shape=tuple(shape))
 
 
 @op(Tag.VIEW)
@@ -156,8 +157,7 @@ def slice(x: AnyOperand, *, slices: AxisSlices) -> Meta:
 
 @slice.gradient()
 def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
-    zeros = ops.full(shape=ctx.shape(0), fill_value=0.0, dtype=ops.dtype(g))
-    return (ops.slice_assign(zeros, g, slices=ctx.attrs["slices"]),)
+    return (Part(g, ctx.attrs["slices"]),)
 
 
 @slice.inverse_write
@@ -207,6 +207,48 @@ def _check_slices(x: Meta, slices: Slices) -> Shape:
         if length and not (0 <= start < extent and 0 <= last < extent):
             raise AxisError(f"elements {start} to {last} of axis {axis}, which has length {extent}")
     return tuple(length for _, length, _ in slices)
+
+
+@op(Tag.VIEW)
+def index_axis(x: AnyOperand, *, axis: Axis, index: Integer) -> Meta:
+    """The elements at one index of an axis, which the output lacks."""
+    check_axis(axis, len(x.shape))
+    if not 0 <= index < x.shape[axis]:
+        raise AxisError(f"index {index} of axis {axis}, which has length {x.shape[axis]}")
+    return Meta((*x.shape[:axis], *x.shape[axis + 1 :]), x.dtype)
+
+
+@index_axis.decomposition
+def _(ops: OpTable, x: Primitive, *, axis: int, index: int) -> Primitive:
+    shape = tuple(x.shape)
+    if axis < 0 or index < 0:
+        raise AxisError(f"index {index} of axis {axis}")
+    part = ops.slice(x, slices=_at(shape, axis, index))
+    return ops.reshape(part, shape=(*shape[:axis], *shape[axis + 1 :]))
+
+
+@index_axis.gradient()
+def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
+    return (_at_index(ops, ctx.shape(0), g, **ctx.attrs),)
+
+
+@index_axis.inverse_write
+def _(ops: OpTable, x: Primitive, value: Primitive, *, axis: int, index: int) -> Primitive:
+    part, slices = _at_index(ops, tuple(x.shape), value, axis, index)
+    return ops.slice_assign(x, part, slices=slices)
+
+
+def _at_index(ops: OpTable, shape: Shape, value: Primitive, axis: int, index: int) -> Part:
+    """What the output of `index_axis` is of an operand of a shape."""
+    part = ops.reshape(value, shape=(*shape[:axis], 1, *shape[axis + 1 :]))
+    return Part(part, _at(shape, axis, index))
+
+
+def _at(shape: Shape, axis: int, index: int) -> Slices:
+    """The slices that select one index of an axis."""
+    slices = [(0, length, 1) for length in shape]
+    slices[axis] = (index, 1, 1)
+    return tuple(slices)
 
 
 @op(Tag.VIEW)

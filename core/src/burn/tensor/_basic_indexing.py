@@ -13,7 +13,14 @@ import numpy as np
 
 from burn.dispatch import DispatchTensor, as_python
 from burn.errors import AxisError, OperandTypeError
-from burn.functions.views import Step, assign_slice, independent, is_view_of, view_by_steps, write
+from burn.functions.views import (
+    Step,
+    assign_slice,
+    independent,
+    is_view_of,
+    viewing,
+    write,
+)
 from burn.tensor import _advanced_indexing as advanced_indexing
 from burn.tensor._assigned_value import broadcast_value, value_tensor
 from burn.tensor._index_normalization import normalize_index, normalize_slice
@@ -26,6 +33,8 @@ __all__ = ["getitem", "setitem"]
 
 _BASIC: Final = frozenset([int, builtins.slice, NoneType, EllipsisType])
 _ADVANCED: Final = (DispatchTensor, list, tuple, np.ndarray, bool, np.bool_)
+
+_view_index = viewing("index_axis")
 
 
 def getitem(x: Tensor, key: Any, /) -> Tensor:
@@ -43,15 +52,20 @@ def getitem(x: Tensor, key: Any, /) -> Tensor:
     OutOfRangeError
         If an integer in a tensor is out of range.
     """
+    shape = x.primitive.shape
+    if key.__class__ is int and shape and -shape[0] <= key < shape[0]:  # as in loops
+        return _view_index(x, 0, key + shape[0] if key < 0 else key)
     parts = key if key.__class__ is tuple else (key,)
     if not _BASIC.issuperset(map(type, parts)) and any(
         isinstance(part, _ADVANCED) for part in parts
     ):
         return advanced_indexing.getitem(x, parts)
-    steps = _view_steps(x, *_normalize_key(x.shape, key))
-    if not steps and x.is_require_grad:
+    _, _, steps = _normalize_key(shape, parts)
+    if steps[0] == ("reshape", (shape,)) and x.is_require_grad:
         return independent(x)  # a leaf refuses writes, so all of it is useful as a copy alone
-    return view_by_steps(x, steps)
+    for name, values in steps:
+        x = viewing(name)(x, *values)
+    return x
 
 
 def setitem(x: Tensor, key: Any, value: Any, /) -> None:
@@ -62,8 +76,8 @@ def setitem(x: Tensor, key: Any, value: Any, /) -> None:
     ):
         write(x, lambda: advanced_indexing.setitem(x, parts, value), "indexing")
         return
-    slices, shape = _normalize_key(x.shape, key)
-    if is_view_of(value, x, _view_steps(x, slices, shape)):
+    slices, shape, steps = _normalize_key(x.shape, parts)
+    if is_view_of(value, x, steps):
         return  # ``x[key] += value`` has written to the view already
     value = as_python(value)
     if not isinstance(value, (bool, int, float, complex)):
@@ -75,43 +89,67 @@ def setitem(x: Tensor, key: Any, value: Any, /) -> None:
     assign_slice(x, value, slices)
 
 
-def _view_steps(x: Tensor, slices: Slices, shape: Shape) -> list[Step]:
-    """The view ops that make ``x[key]`` from `x`, given the key as `_normalize_key` returns it."""
-    steps: list[Step] = []
-    counts = tuple([count for _, count, _ in slices])
-    if counts != x.shape or any(start or step != 1 for start, _, step in slices):
-        steps.append(("slice", {"slices": slices}))
-    if counts != shape:
-        steps.append(("reshape", {"shape": shape}))
-    return steps
+def _normalize_key(shape: Shape, parts: tuple[Any, ...]) -> tuple[Slices, Shape, list[Step]]:
+    """A basic key as a slice (start, length, step) for each axis, and what makes ``x[key]``.
 
-
-def _normalize_key(shape: Shape, key: Any) -> tuple[Slices, Shape]:
-    """A basic key as a slice (start, length, step) for each axis, and the shape of ``x[key]``."""
-    parts = key if isinstance(key, tuple) else (key,)
-    ellipses = sum([part is Ellipsis for part in parts])
-    used = len(parts) - ellipses - sum([part is None for part in parts])
-    if used > len(shape):
-        raise AxisError(f"{used} indices for a tensor with {len(shape)} axes", operation="indexing")
-    if ellipses > 1:
-        raise OperandTypeError("an index has one ... at most", operation="indexing")
-    if not ellipses:
-        parts = (*parts, Ellipsis)
+    Returns
+    -------
+    tuple of tuple of int
+        The slices. Those of integers have one element.
+    tuple of int
+        The shape of ``x[key]``.
+    list of Step
+        The view ops that make it of a tensor of `shape`, one or two.
+    """
+    rank = len(shape)
+    if len(parts) > rank:
+        _check_count(rank, parts)
     slices: list[tuple[int, int, int]] = []
     result: list[int] = []
-    for part in parts:
+    indexed: list[tuple[int, int]] = []
+    is_sliced = has_new_axes = False
+    for number, part in enumerate(parts, start=1):
         axis = len(slices)
-        if part is None:
-            result.append(1)
-        elif part is Ellipsis:
-            rest = shape[axis : axis + len(shape) - used]
-            slices += [(0, length, 1) for length in rest]
-            result += rest
-        elif isinstance(part, builtins.slice):
-            start, stop, step = normalize_slice(part, shape[axis])
+        if part.__class__ is builtins.slice:
+            extent = shape[axis]
+            start, stop, step = normalize_slice(part, extent)
             length = len(range(start, stop, step))
             slices.append((start, length, step))
             result.append(length)
+            is_sliced |= start != 0 or step != 1 or length != extent
+        elif part is None:
+            has_new_axes = True
+            result.append(1)
+        elif part is Ellipsis:
+            following = [one for one in parts[number:] if one is not None]
+            if EllipsisType in map(type, following):
+                _check_count(rank, parts)
+            lengths = shape[axis : rank - len(following)]
+            slices += [(0, length, 1) for length in lengths]
+            result += lengths
         else:
-            slices.append((normalize_index(part, shape[axis], axis), 1, 1))
-    return tuple(slices), tuple(result)
+            index = normalize_index(part, shape[axis], axis)
+            slices.append((index, 1, 1))
+            indexed.append((axis, index))
+    lengths = shape[len(slices) :]
+    slices += [(0, length, 1) for length in lengths]
+    result += lengths
+    whole, target = tuple(slices), tuple(result)
+    if len(indexed) == 1 and not is_sliced and not has_new_axes:
+        return whole, target, [("index_axis", indexed[0])]
+    steps: list[Step] = []
+    if indexed or is_sliced:
+        steps.append(("slice", (whole,)))
+    if indexed or has_new_axes or not steps:
+        steps.append(("reshape", (target,)))
+    return whole, target, steps
+
+
+def _check_count(rank: int, parts: tuple[Any, ...]) -> None:
+    """Raise unless the parts of a key fit as many axes."""
+    ellipses = sum([part is Ellipsis for part in parts])
+    used = len(parts) - ellipses - sum([part is None for part in parts])
+    if used > rank:
+        raise AxisError(f"{used} indices for a tensor with {rank} axes", operation="indexing")
+    if ellipses > 1:
+        raise OperandTypeError("an index has one ... at most", operation="indexing")

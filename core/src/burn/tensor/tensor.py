@@ -68,19 +68,21 @@ class Tensor(Operators, HostConversion, Differentiable):
     @property
     def T(self) -> Tensor:  # noqa: N802 — the standard's name
         """A matrix with its axes exchanged."""
-        if self.ndim != 2:
+        rank = len(self.primitive.shape)
+        if rank != 2:
             raise MissingAttributeError(
                 f"T is for matrices, not for shape {self.shape}",
                 hint="Use .mT for a stack of matrices, or burn.permute_dims",
             )
-        return manipulation.matrix_transpose(self)
+        return manipulation.transposed_matrices(self, rank)
 
     @property
     def mT(self) -> Tensor:  # noqa: N802 — the standard's name
         """A matrix, or a stack of them, with the last two axes exchanged."""
-        if self.ndim < 2:
+        rank = len(self.primitive.shape)
+        if rank < 2:
             raise MissingAttributeError(f"mT is for matrices, not for shape {self.shape}")
-        return manipulation.matrix_transpose(self)
+        return manipulation.transposed_matrices(self, rank)
 
     # What array libraries call.
 

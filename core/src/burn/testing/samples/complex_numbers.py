@@ -307,7 +307,7 @@ for _name in ("any", "all"):
 # Ops that move elements do not look at them: what they do with floats they do with these.
 _MOVED: Final = (
     *("concat", "expand", "flip", "pad", "permute", "reshape", "slice", "slice_assign", "unfold"),
-    *("gather", "gather_nd", "select"),
+    *("gather", "gather_nd", "index_axis", "select"),
 )
 
 

@@ -214,6 +214,31 @@ def _(x: Array, *, slices: Slices) -> Array:
 
 
 @reference(
+    "index_axis",
+    samples=[
+        *_views(axis=0, index=2),
+        sample("last axis", transposed(floats(3, 4)), axis=1, index=0),
+        sample("axis between others", integers(2, 3, 4), axis=1, index=2),
+        sample("one axis", floats(3), axis=0, index=1),
+        sample("axis of length 1", floats(1, 3), axis=0, index=0),
+        sample("empty", floats(3, 0), axis=0, index=1),
+    ],
+    errors=[
+        error("0-d", AxisError, floats(), axis=0, index=0),
+        error("axis out of range", AxisError, floats(2, 3), axis=2, index=0),
+        error("negative axis", AxisError, floats(2, 3), axis=-1, index=0),
+        error("index out of range", AxisError, floats(2, 3), axis=1, index=3),
+        error("negative index", AxisError, floats(2, 3), axis=0, index=-1),
+        error("of none", AxisError, floats(0, 2), axis=0, index=0),
+    ],
+)
+def _(x: Array, *, axis: int, index: int) -> Array:
+    rows = np.moveaxis(x, axis, -1).reshape(-1, x.shape[axis])
+    shape = (*x.shape[:axis], *x.shape[axis + 1 :])
+    return np.array([row[index] for row in rows], x.dtype).reshape(shape)
+
+
+@reference(
     "slice_assign",
     samples=[
         sample("floats", floats(3, 4), floats(2, 3, phase=0.1), slices=((0, 2, 2), (1, 3, 1))),
