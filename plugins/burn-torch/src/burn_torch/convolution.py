@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from typing import Any, Final, Unpack
 
 import torch
@@ -173,8 +174,15 @@ class ConvolutionOps(TorchOps):
 
 def _padded(x: Tensor, padding: Pairs) -> tuple[Tensor, list[int]]:
     """A tensor padded by the difference between the ends, and the padding common to both."""
+    both, extra = _parts(padding)
+    return (torch.constant_pad_nd(x, extra) if extra else x), both
+
+
+@functools.lru_cache(maxsize=256)
+def _parts(padding: Pairs) -> tuple[list[int], list[int]]:
+    """The padding common to both ends, and the rest in torch's order; empty if there is none."""
     both = [min(pair) for pair in padding]
     extra: list[int] = []
     for (before, after), same in zip(reversed(padding), reversed(both), strict=True):
         extra += [before - same, after - same]
-    return (torch.constant_pad_nd(x, extra) if any(extra) else x), both
+    return both, extra if any(extra) else []

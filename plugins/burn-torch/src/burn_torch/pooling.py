@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from typing import Any, Final, Unpack
+from typing import Any, Final, NamedTuple, Unpack
 
 import torch
 
@@ -12,6 +13,7 @@ from burn.plugin_api import (
     DType,
     MaxPoolAttributes,
     Pairs,
+    Shape,
     Sizes,
     check_pool_index_dtype,
     check_pool_indices,
@@ -23,7 +25,7 @@ from burn.plugin_api import (
 )
 from burn_torch.base import TorchOps
 from burn_torch.dtypes import TORCH_DTYPES, Tensor
-from burn_torch.precision import in_float32
+from burn_torch.precision import has_finite_sum, in_float32
 
 _aten: Final = torch.ops.aten
 _MAX: Final = {2: torch._C._nn.max_pool2d_with_indices, 3: torch._C._nn.max_pool3d_with_indices}
@@ -44,41 +46,36 @@ class PoolingOps(TorchOps):
 
     def max_pool(self, x: Tensor, **attributes: Unpack[MaxPoolAttributes]) -> Tensor:
         """`torch.max_pool2d` or `torch.max_pool3d`, which compute no indices."""
-        plan = pool_windows(tuple(x.shape), **attributes)
-        both = _symmetric(x, attributes["padding"])
-        if both is None or not x.dtype.is_floating_point:
+        call = _max_pool_call(x.shape, None, **attributes)
+        if call.arguments is None or not x.dtype.is_floating_point:
             return self.decomposed("max_pool", x, **attributes)
-        count = len(plan)
-        function = torch.max_pool3d if count == 3 else torch.max_pool2d
-        sizes = (*_window_arguments(attributes, both), _at_least_two(attributes["dilation"]))
-        output = function(_with_channels(x, count), *sizes, attributes["ceil_mode"])
-        return output.reshape(pooled_shape(tuple(x.shape), plan))
+        function = torch.max_pool3d if len(call.rows) == 5 else torch.max_pool2d
+        output = function(x.reshape(call.rows), *call.arguments)
+        return output if call.rows == x.shape else output.reshape(call.pooled)
 
     def max_pool_with_indices(
         self, x: Tensor, *, index_dtype: DType, **attributes: Unpack[MaxPoolAttributes]
     ) -> tuple[Tensor, Tensor]:
         """Torch's kernel; it finds the last NaN of a window, so the first is searched for again."""
-        plan = pool_windows(tuple(x.shape), **attributes)
-        check_pool_index_dtype(plan, index_dtype)
-        both = _symmetric(x, attributes["padding"])
-        if both is None or not x.dtype.is_floating_point:
+        call = _max_pool_call(x.shape, index_dtype, **attributes)
+        if call.arguments is None or not x.dtype.is_floating_point:
             return self.decomposed(
                 "max_pool_with_indices", x, index_dtype=index_dtype, **attributes
             )
-        shape = pooled_shape(tuple(x.shape), plan)
-        count = len(plan)
-        rows = _with_channels(x, count)
-        arguments = (*_window_arguments(attributes, both), _at_least_two(attributes["dilation"]))
-        ceil_mode = attributes["ceil_mode"]
-        kernel = _MAX[max(count, 2)]
-        output, indices = kernel(rows, *arguments, ceil_mode)
-        missing = torch.isnan(output)
-        if not self.on_host or bool(missing.any()):
-            _, first = kernel(torch.isnan(rows).to(torch.float32), *arguments, ceil_mode)
-            indices = torch.where(missing, first, indices)
+        is_as_it_is = call.rows == x.shape
+        rows = x if is_as_it_is else x.reshape(call.rows)
+        kernel = _MAX[len(call.rows) - 2]
+        output, indices = kernel(rows, *call.arguments)
+        if not self.on_host or not has_finite_sum(output):
+            # 1 where there is NaN, of the smallest dtype that the kernels take
+            flags = torch.empty_like(rows, dtype=torch.bfloat16)
+            _, first = kernel(torch.ne(rows, rows, out=flags), *call.arguments)
+            indices = torch.where(torch.isnan(output), first, indices)
         native = TORCH_DTYPES[index_dtype]
         indices = indices if native is torch.int64 else indices.to(native)
-        return output.reshape(shape), indices.reshape(shape)
+        if is_as_it_is:
+            return output, indices
+        return output.reshape(call.pooled), indices.reshape(call.pooled)
 
     def max_pool_grad(self, g: Tensor, indices: Tensor, *, input_size: Sizes) -> Tensor:
         """Adds the gradients at the indices."""
@@ -163,6 +160,40 @@ class PoolingOps(TorchOps):
         like = _with_channels(g.new_empty(1).expand(shape), count)
         result = _ADAPTIVE_GRAD[max(count, 2)](_with_channels(g, count), like)
         return result.reshape(shape)  # type: ignore[no-any-return]  # a tensor
+
+
+class _MaxPoolCall(NamedTuple):
+    """How a tensor of some shape is pooled."""
+
+    rows: Shape
+    """Its shape with two spatial axes, or three, behind the channels."""
+    pooled: Shape
+    """The shape of the output."""
+    arguments: tuple[Any, ...] | None
+    """What a kernel takes beside the tensor; None where torch has no kernel."""
+
+
+@functools.lru_cache(maxsize=1024)
+def _max_pool_call(
+    shape: torch.Size, index_dtype: DType | None, **attributes: Unpack[MaxPoolAttributes]
+) -> _MaxPoolCall:
+    windows = pool_windows(tuple(shape), **attributes)
+    if index_dtype is not None:
+        check_pool_index_dtype(windows, index_dtype)
+    count = len(windows)
+    lead, spatial = tuple(shape)[:-count], tuple(shape)[-count:]
+    if count == 1 or len(lead) != 2:
+        lead = (1, math.prod(lead))
+    rows = (*lead, *_at_least_two(spatial, 1))
+    padding = attributes["padding"]
+    arguments = None
+    if count <= 3 and 0 not in shape and all(before == after for before, after in padding):
+        arguments = (
+            *_window_arguments(attributes, tuple([before for before, _ in padding])),
+            _at_least_two(attributes["dilation"]),
+            attributes["ceil_mode"],
+        )
+    return _MaxPoolCall(rows, pooled_shape(tuple(shape), windows), arguments)
 
 
 def _symmetric(x: Tensor, padding: Pairs) -> Sizes | None:
