@@ -1,8 +1,10 @@
-"""Convolutions as matrix products over blocks of windows (im2col, block by block).
+"""Convolutions: by compiled kernels, or as products over blocks of windows (im2col by blocks).
 
-The elements of the windows are copied into a buffer that stays in the cache, and BLAS multiplies it
-by the weight straight into the result. The copy costs a fraction of the product, and the size of
-the buffer does not depend on that of the images.
+Without compiled kernels the elements of the windows are copied into a buffer that stays in the
+cache, and BLAS multiplies it by the weight straight into the result. The copy costs a fraction of
+the product, and the size of the buffer does not depend on that of the images.
+
+The part of a kernel that meets nothing but padding is left out of all computations.
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ from burn.plugin_api import (
 )
 from burn_cpu.base import Array, CpuOps
 from burn_cpu.blocks import wide_dtype
+from burn_cpu.direct_convolution import direct
 from burn_cpu.window_blocks import Part, inside, layout, padded, windows
 
 _SCATTER_COST: Final = 3
@@ -48,6 +51,11 @@ class ConvolutionOps(CpuOps):
         """The algorithm that is fastest for the shapes."""
         plan = conv_geometry(x.shape, weight.shape, **attributes)
         check_conv_bias(bias, plan.outputs)
+        plan, kept = _trimmed(plan)
+        weight = weight[kept]
+        kernels = direct(plan, x.dtype, plan.outputs)
+        if kernels is not None:
+            return kernels.convolved(x, weight, bias).astype(x.dtype, copy=False)
         if _scatter_is_faster(plan):
             weight = _flipped(weight, plan.groups)
             adjoint = conv_transpose_geometry(
@@ -72,15 +80,20 @@ class ConvolutionOps(CpuOps):
         """A convolution where the stride is 1; otherwise overlapping windows are added up."""
         plan = conv_transpose_geometry(x.shape, weight.shape, **attributes)
         check_conv_bias(bias, plan.inputs)
+        plan, kept = _trimmed(plan)
+        weight = weight[kept]
+        kernels = direct(plan, x.dtype, plan.inputs)
+        if kernels is not None:
+            return kernels.spread(x, weight, bias).astype(x.dtype, copy=False)
         if max(attributes["stride"]) > 1 or plan.outputs >= _SCATTER_COST * plan.inputs:
             return _scattered(x, weight, bias, plan)
         ends = flipped_padding(plan.axes)
         # Elements whose whole window the padding cuts off contribute nothing.
-        kept = [
+        visible = [
             slice(max(-before, 0), count + min(after, 0))
             for (before, after), count in zip(ends, plan.counts, strict=True)
         ]
-        x = x[(slice(None), slice(None), *kept)]
+        x = x[(slice(None), slice(None), *visible)]
         weight = _flipped(weight, plan.groups)
         adjoint = conv_geometry(
             x.shape,
@@ -96,15 +109,14 @@ class ConvolutionOps(CpuOps):
         self, x: Array, g: Array, **attributes: Unpack[ConvWeightGradAttributes]
     ) -> Array:
         """The windows, multiplied by the gradient of the output."""
-        plan = conv_weight_grad_geometry(x.shape, g.shape, **attributes)
-        wide = g.astype(wide_dtype(x.dtype), copy=False)
-        features = plan.outputs // plan.groups
-        wide = wide.reshape(plan.batch, plan.groups, features, math.prod(plan.counts))
-        if _rows_are_faster(plan):
-            gradient = _weight_gradient_by_rows(x, wide, plan)
-        else:
-            gradient = _weight_gradient_by_columns(x, wide, plan)
-        return gradient.reshape(plan.weight_shape).astype(x.dtype, copy=False)
+        whole = conv_weight_grad_geometry(x.shape, g.shape, **attributes)
+        plan, kept = _trimmed(whole)
+        gradient = _weight_gradient(x, g, plan)
+        if plan is whole:
+            return gradient
+        result = np.zeros(whole.weight_shape, x.dtype)
+        result[kept] = gradient
+        return result
 
     def unfold4d(self, x: Array, **attributes: Unpack[PatchAttributes]) -> Array:
         """One copy of a strided view."""
@@ -122,6 +134,55 @@ class ConvolutionOps(CpuOps):
         canvas = _canvas(shape[:2], axes, wide_dtype(x.dtype))
         _add_up(canvas, x.reshape(*shape[:2], *attributes["kernel_size"], *counts), axes)
         return canvas[(slice(None), slice(None), *inside(axes))].astype(x.dtype)
+
+
+@functools.lru_cache(maxsize=1024)
+def _trimmed(plan: ConvGeometry) -> tuple[ConvGeometry, Any]:
+    """A convolution without the ends of the kernel that meet padding alone, and an index for them.
+
+    The index is that of what is left of the weight.
+    """
+    axes = [_trimmed_axis(axis) for axis in plan.axes]
+    if all(one is axis for (one, _), axis in zip(axes, plan.axes, strict=True)):
+        return plan, ()
+    trimmed = dataclasses.replace(plan, axes=tuple([axis for axis, _ in axes]))
+    return trimmed, (slice(None), slice(None), *[kept for _, kept in axes])
+
+
+def _trimmed_axis(axis: Windows) -> tuple[Windows, slice]:
+    starts = range(-axis.before, axis.count * axis.stride - axis.before, axis.stride)
+    met = [
+        number
+        for number in range(axis.kernel)
+        if any(0 <= start + number * axis.dilation < axis.length for start in starts)
+    ]
+    if not met or len(met) == axis.kernel:
+        return axis, slice(None)
+    first = min(met[0], axis.before // axis.dilation)
+    left_out = min(axis.kernel - 1 - met[-1], axis.after // axis.dilation)
+    kept = slice(first, axis.kernel - left_out)
+    if kept == slice(0, axis.kernel):
+        return axis, kept
+    return dataclasses.replace(
+        axis,
+        kernel=kept.stop - first,
+        before=axis.before - first * axis.dilation,
+        after=axis.after - left_out * axis.dilation,
+    ), kept
+
+
+def _weight_gradient(x: Array, g: Array, plan: ConvGeometry) -> Array:
+    kernels = direct(plan, x.dtype, plan.outputs)
+    if kernels is not None:
+        return kernels.weight_gradient(x, g).astype(x.dtype, copy=False)
+    wide = g.astype(wide_dtype(x.dtype), copy=False)
+    features = plan.outputs // plan.groups
+    wide = wide.reshape(plan.batch, plan.groups, features, math.prod(plan.counts))
+    if _rows_are_faster(plan):
+        gradient = _weight_gradient_by_rows(x, wide, plan)
+    else:
+        gradient = _weight_gradient_by_columns(x, wide, plan)
+    return gradient.reshape(plan.weight_shape).astype(x.dtype, copy=False)
 
 
 def _convolved(x: Array, weight: Array, bias: Array | None, plan: ConvGeometry) -> Array:
