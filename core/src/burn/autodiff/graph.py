@@ -10,6 +10,7 @@ import copy
 import itertools
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from burn.errors import AutodiffError
@@ -52,22 +53,32 @@ class Rule:
         Number of outputs of the op.
     broadcasts : bool
         Whether operands broadcast, so that gradients are summed to the shapes of the operands.
+    has_lists : bool
+        Whether an operand is a list of tensors.
     restore : callable or None
         Computes the saved values from what checkpointing kept of them.
     hooks : Hooks or None
         What backward does with the gradient of the output.
     """
 
-    __slots__ = ("broadcasts", "hooks", "name", "ops", "outputs", "restore", "vjp")
+    __slots__ = ("broadcasts", "has_lists", "hooks", "name", "ops", "outputs", "restore", "vjp")
 
     def __init__(
-        self, name: str, vjp: Callable[..., Any], ops: OpTable, outputs: int, *, broadcasts: bool
+        self,
+        name: str,
+        vjp: Callable[..., Any],
+        ops: OpTable,
+        outputs: int,
+        *,
+        broadcasts: bool = False,
+        has_lists: bool = False,
     ) -> None:
         self.name = name
         self.vjp = vjp
         self.ops = ops
         self.outputs = outputs
         self.broadcasts = broadcasts
+        self.has_lists = has_lists
         self.restore: Callable[[Sequence[Any]], Sequence[Any]] | None = None
         self.hooks: Hooks | None = None
 
@@ -246,12 +257,13 @@ class Leaf(Node):
 
     __slots__ = ("distributed", "hooks", "key", "owner", "primitive", "table", "tensor_type")
 
+    rule = None
+    parents = ()
+    needs = ()
+    saved = ()
+    attrs: Mapping[str, Any] = MappingProxyType({})
+
     def __init__(self, table: OpTable, primitive: Primitive) -> None:
-        self.rule = None
-        self.parents = ()
-        self.needs = ()
-        self.saved = ()
-        self.attrs = {}
         self.output_shape = primitive.shape
         self.table = table
         self.primitive = primitive

@@ -123,10 +123,16 @@ def settle(
 def wrapped(primitives: Any, types: Mapping[Any, TensorType], tensor_class: type) -> Any:
     """Tensors around the primitives that an op with several outputs returned."""
     results = []
+    new = object.__new__
+    seen: Any = None
+    tensor_type: Any = None
     for primitive in primitives:
-        result: Any = object.__new__(tensor_class)
+        dtype = primitive.dtype
+        if dtype is not seen:  # a look-up takes longer than the rest
+            seen, tensor_type = dtype, types[dtype]
+        result: Any = new(tensor_class)
         result.primitive = primitive
-        result.tensor_type = types[primitive.dtype]
+        result.tensor_type = tensor_type
         result.link = None
         results.append(result)
     return tuple(results)

@@ -101,8 +101,9 @@ def assign_all(tensors: Sequence[Tensor], values: Sequence[Tensor]) -> None:
     values : sequence of Tensor
         Untracked, in the shape and dtype of each object, on its device below autodiff.
     """
+    renew = dispatch.renew_leaf
     for x, value in zip(tensors, values, strict=True):
-        if x.link is not None or not dispatch.renew_leaf(x, value.primitive):
+        if x.link is not None or not renew(x, value.primitive):
             assign(x, value)
 
 

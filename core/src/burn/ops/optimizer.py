@@ -54,17 +54,16 @@ class Donated(list[Any]):
     ----------
     references : int
         The number of attributes that refer to each item; all of them are given the result.
+    tensor_type : TensorType
+        What tensors of the items have beside them. Core reads it.
     """
 
-    __slots__ = ("references",)
+    __slots__ = ("references", "tensor_type")
 
-    def __init__(self, items: Iterable[Any], references: int) -> None:
+    def __init__(self, items: Iterable[Primitive], references: int, tensor_type: Any) -> None:
         super().__init__(items)
         self.references = references
-
-    def primitives(self) -> Donated:
-        """The primitives of tensors to which `references` further attributes refer."""
-        return Donated([one.primitive for one in self], self.references + 1)
+        self.tensor_type = tensor_type
 
 
 def check_lists(*lists: Sequence[Primitive], optional: Sequence[Sequence[Primitive]] = ()) -> None:

@@ -70,6 +70,7 @@ def _from_backward(
     """The parameters that have a gradient in the result of a backward pass, and these."""
     found = gradients.primitives
     get = found.get if found.by_key else found.by_node.get
+    wrap = dispatch.wrap
     pairs = []
     for slot in slots:
         x = slot.tensor
@@ -79,7 +80,7 @@ def _from_backward(
         if isinstance(primitive, AutodiffTensor):
             gradient = get(primitive.node)
             if gradient is not None:
-                pairs.append((slot, dispatch.wrap(gradient, slot.below)))  # type: ignore[arg-type]  # `_follow` set it
+                pairs.append((slot, wrap(gradient, slot.below)))  # type: ignore[arg-type]  # `_follow` set it
         elif not x.device.layers:
             raise AutodiffError(
                 f"the parameter {slot.path!r} is on {x.device}, which does not track gradients",

@@ -9,14 +9,26 @@ from typing import TYPE_CHECKING, Any
 
 from burn.autodiff import AutodiffTensor, Leaf
 from burn.devices import running_trace
+from burn.dispatch import DispatchTensor
+from burn.functions.assignment import assign, assign_all
 from burn.functions.common import dispatch
 from burn.ops import Donated
 
 if TYPE_CHECKING:
+    from burn.aliases import Primitive
     from burn.devices import TensorType
     from burn.tensor.tensor import Tensor
 
-__all__ = ["Count", "Slot", "divide_counts", "set_steps"]
+__all__ = [
+    "Count",
+    "Slot",
+    "columns_of",
+    "divide_counts",
+    "donated_operands",
+    "hold_results",
+    "set_steps",
+    "values_of",
+]
 
 
 class Count:
@@ -75,7 +87,7 @@ class Slot:
     def hold(self, states: Sequence[Tensor]) -> None:
         """Let the states be others."""
         if self.states:
-            hold_states([self], [[one] for one in states])
+            replace_values(self.states, states)
         else:
             self.states = tuple(states)
 
@@ -107,40 +119,77 @@ def divide_counts(slots: Sequence[Slot]) -> tuple[list[Count], list[tuple[Count,
 
 
 def values_of(slots: Sequence[Slot]) -> list[Tensor]:
-    """The values of parameters, on the device below autodiff."""
-    return [dispatch.wrap(_value_of(slot.tensor), slot.below) for slot in slots]  # type: ignore[arg-type]  # it is set
+    """The values of parameters of one type, on the device below autodiff."""
+    below: Any = slots[0].below
+    return [dispatch.wrap(_value_of(slot), below) for slot in slots]
 
 
-def _value_of(x: Tensor) -> Any:
-    primitive = x.primitive
+def _value_of(slot: Slot) -> Primitive:
+    primitive = slot.tensor.primitive
     return primitive.primitive if isinstance(primitive, AutodiffTensor) else primitive
 
 
-def overwrites_donated(slot: Slot) -> bool:
-    """Whether the device of a parameter overwrites what is donated, and no layer is above it."""
-    device = slot.tensor.device.hardware
-    return device.backend.overwrites_donated  # type: ignore[no-any-return]  # of a Backend
+def columns_of(slots: Sequence[Slot]) -> list[list[Tensor]]:
+    """The states of parameters: a list for each name."""
+    return [list(column) for column in zip(*[slot.states for slot in slots], strict=True)]
 
 
-def donated_values(slots: Sequence[Slot], values: list[Tensor]) -> list[Tensor]:
-    """The values of parameters as operands that a step may overwrite, if all of them are leaves."""
+def donated_operands(
+    slots: Sequence[Slot], gradients: Sequence[Tensor], columns: Sequence[Sequence[Tensor]]
+) -> tuple[Any, Any, Any] | None:
+    """The operands of a step as primitives, those with a result donated; None of several types."""
+    below: Any = slots[0].below
+    for column in (gradients, *columns):
+        if not all([one.tensor_type is below for one in column]):  # noqa: C419 — a generator takes longer
+            return None
+    # The tensor of a state refers to it.
+    states = [Donated([one.primitive for one in column], 1, below) for column in columns]
+    return _donated_values(slots), [one.primitive for one in gradients], states
+
+
+def _donated_values(slots: Sequence[Slot]) -> Donated:
+    """The primitives of parameters, to which the leaves and the tracked primitives refer."""
+    found = []
+    references = 2
     for slot in slots:
         tracked: Any = slot.tensor.primitive
-        if not isinstance(tracked, AutodiffTensor) or not isinstance(tracked.node, Leaf):
-            return values
-        if tracked.node.primitive is not tracked.primitive:
-            return values
-    return Donated(values, 2)  # the tracked primitive and its leaf refer to each
+        if not isinstance(tracked, AutodiffTensor):
+            references = 0  # so that none is overwritten
+            found.append(tracked)
+            continue
+        if tracked.node.__class__ is not Leaf or tracked.node.primitive is not tracked.primitive:
+            references = 0
+        found.append(tracked.primitive)
+    return Donated(found, references, slots[0].below)
 
 
-def hold_states(slots: Sequence[Slot], columns: Sequence[Sequence[Tensor]]) -> None:
-    """Let the states of parameters be others, in the same tensors."""
+def hold_results(
+    slots: Sequence[Slot], parameters: Sequence[Any], columns: Sequence[Sequence[Any]]
+) -> None:
+    """Let parameters and their states be the results of a step: tensors, or primitives below."""
+    tensors = [slot.tensor for slot in slots]
+    if isinstance(parameters[0], DispatchTensor):
+        assign_all(tensors, parameters)
+        for states, column in zip(columns_of(slots), columns, strict=True):
+            replace_values(states, column)
+        return
+    renew = dispatch.renew_leaf
+    below: Any = slots[0].below
+    for x, primitive in zip(tensors, parameters, strict=True):
+        if x.link is not None or not renew(x, primitive):
+            assign(x, dispatch.wrap(primitive, below))
+    for states, column in zip(columns_of(slots), columns, strict=True):
+        for x, primitive in zip(states, column, strict=True):
+            x.primitive = primitive
+
+
+def replace_values(tensors: Sequence[Tensor], values: Sequence[Tensor]) -> None:
+    """Let the tensors of states hold what others hold."""
     trace = running_trace()
-    for slot, *states in zip(slots, *columns, strict=True):
-        for x, value in zip(slot.states, states, strict=True):
-            if trace is not None:
-                trace.join(x)
-            x.primitive, x.tensor_type = value.primitive, value.tensor_type
+    for x, value in zip(tensors, values, strict=True):
+        if trace is not None:
+            trace.join(x)
+        x.primitive, x.tensor_type = value.primitive, value.tensor_type
 
 
 def set_steps(slots: Sequence[Slot], steps: Sequence[int]) -> bool:

@@ -84,6 +84,7 @@ class Muon(Optimizer):
     """
 
     _state_names = ("mean",)
+    _is_one_op = False
 
     def __init__(
         self,

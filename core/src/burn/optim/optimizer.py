@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Unpack
 from burn.devices import outside_of_traces, running_trace
 from burn.dispatch import Gradients
 from burn.errors import ArgumentError, OperandTypeError
-from burn.functions.assignment import assign_all
 from burn.functions.creation import zeros, zeros_like
 from burn.functions.normalize import as_flag
 from burn.functions.searching import where
 from burn.ir import ScalarIr
 from burn.nn.module import Module
-from burn.ops import Donated
 from burn.ops.arguments import real_number
 from burn.ops.optimizer import check_numbers
 from burn.optim._gradients import with_gradients
@@ -26,10 +24,10 @@ from burn.optim._saved import load_states, saved_states
 from burn.optim._slots import (
     Count,
     Slot,
+    columns_of,
     divide_counts,
-    donated_values,
-    hold_states,
-    overwrites_donated,
+    donated_operands,
+    hold_results,
     set_steps,
     values_of,
 )
@@ -84,6 +82,9 @@ class Optimizer(Hinted):
     """
 
     _state_names: ClassVar[tuple[str, ...]] = ()
+
+    _is_one_op: ClassVar[bool] = True
+    """Whether `_compute` gives its lists to one op, so that they may be of primitives."""
 
     def __init__(
         self,
@@ -223,8 +224,7 @@ class Optimizer(Hinted):
             bucket[1].append(gradient)
         results = [self._step_of(*bucket, where, traced) for bucket in buckets.values()]
         for (slots, _), (parameters, columns) in zip(buckets.values(), results, strict=True):
-            assign_all([slot.tensor for slot in slots], parameters)
-            hold_states(slots, columns)
+            hold_results(slots, parameters, columns)
         if traced is None:
             self._count_step(counts)
         else:
@@ -257,15 +257,15 @@ class Optimizer(Hinted):
             own = first.group if "learning_rate" in self._overrides[first.group] else None
             rate_of = functools.partial(self._rate_of, first.group)
             options["learning_rate"] = traced.rate(own, rate_of)
-        parameters = values_of(slots)
         if self._states_of(options):
-            for slot, x in zip(slots, parameters, strict=True):
-                if not slot.states:
-                    slot.states = self._states_before(x, options)
-        columns = [list(column) for column in zip(*[slot.states for slot in slots], strict=True)]
-        if traced is None and where is None and overwrites_donated(first):
-            parameters = donated_values(slots, parameters)
-            columns = [Donated(column, 0) for column in columns]
+            for slot in [one for one in slots if not one.states]:
+                slot.states = self._states_before(values_of([slot])[0], options)
+        columns = columns_of(slots)
+        if self._is_one_op and traced is None and where is None:
+            donated = donated_operands(slots, gradients, columns)
+            if donated is not None:
+                return self._compute(*donated, number, options)
+        parameters = values_of(slots)
         new = self._compute(parameters, gradients, columns, number, options)
         return new if where is None else _chosen(plain(where), new, (parameters, columns))
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from burn.errors import DTypeError, OperandTypeError
 from burn.functions import calls
+from burn.functions.common import dispatch
 from burn.functions.normalize import as_flag
 from burn.ir import ScalarIr
 from burn.ops import REGISTRY, Donated
@@ -590,21 +591,30 @@ def lion_step(
 def _stepped(operation: str, operands: Sequence[Any], **attributes: Any) -> tuple[Any, ...]:
     """The outputs of a step: tensors if the operands are tensors, lists if they are lists.
 
-    The output of the name of an operand that is None is None.
+    The output of the name of an operand that is None is None. Where the parameters are `Donated`,
+    all lists are of primitives of its type.
     """
     is_list = isinstance(operands[0], (list, tuple))
     lists = [_as_list(one, operation, is_list=is_list) for one in operands]
-    if is_list:
+    if is_list and lists[0].__class__ is not Donated:
         _check_parameters(lists[0], operation)
-    found = getattr(calls, operation)(*lists, **attributes)
+    found: Any
+    if lists[0].__class__ is Donated:
+        found = dispatch.execute_lists(operation, lists, lists[0].tensor_type, attributes)
+    else:
+        found = getattr(calls, operation)(*lists, **attributes)
     definition = REGISTRY[operation]
     if not is_list and len(found) == len(definition.outputs):
         return found  # type: ignore[no-any-return]  # a tuple of tensors
-    rest = iter(found)
     by_name = dict(zip(definition.operands, lists, strict=True))
-    outputs = [[next(rest) for _ in by_name[name]] for name in definition.outputs]
+    outputs: list[Any] = []
+    start = 0
+    for name in definition.outputs:
+        end = start + len(by_name[name])
+        outputs.append(found[start:end])
+        start = end
     if is_list:
-        return tuple([one or None for one in outputs])
+        return tuple([list(one) or None for one in outputs])
     return tuple([one[0] if one else None for one in outputs])
 
 
