@@ -67,29 +67,30 @@ class NormalizationOps(TorchOps):
         *,
         epsilon: float,
     ) -> Tensor:
-        """Subtracts the mean first: torch's kernel loses digits where it is large."""
+        """Subtracts the mean first: torch's kernel of the CPU loses digits where it is large."""
         shape = tuple(x.shape)
         check_channels(shape, gamma=gamma, beta=beta, mean=mean, variance=variance)
-        return _scaled(x, gamma, beta, mean, torch.rsqrt(variance + epsilon))
+        return _scaled(x, gamma, beta, mean, torch.rsqrt(variance + epsilon), epsilon)
 
     @in_float32
     def batch_norm_training(
         self, x: Tensor, gamma: Tensor | None, beta: Tensor | None, *, epsilon: float
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """One temporary for the distances from the mean."""
+        """Torch's kernels of CUDA; elsewhere one temporary for the distances from the mean."""
         shape = tuple(x.shape)
         check_channels(shape, gamma=gamma, beta=beta)
         if not x.numel():
             return self.decomposed("batch_norm_training", x, gamma, beta, epsilon=epsilon)
+        if x.is_cuda:
+            mean, variance = torch.batch_norm_update_stats(x, None, None, 0.0)
+            inverse = torch.rsqrt(variance + epsilon)
+            return _scaled(x, gamma, beta, mean, inverse, epsilon), mean, variance
         axes = (0, *range(2, len(shape)))
         mean = torch.mean(x, axes)
         distance = x - _per_channel(mean, x)
         variance = torch.mean(torch.square(distance), axes)
         factor = torch.rsqrt(variance + epsilon)
-        distance *= _per_channel(factor if gamma is None else factor * gamma, x)
-        if beta is not None:
-            distance += _per_channel(beta, x)
-        return distance, mean, variance
+        return _multiplied(distance, gamma, beta, factor), mean, variance
 
     @in_float32
     def batch_norm_grad(
@@ -115,13 +116,25 @@ class NormalizationOps(TorchOps):
 
 
 def _scaled(
-    x: Tensor, gamma: Tensor | None, beta: Tensor | None, mean: Tensor, factor: Tensor
+    x: Tensor,
+    gamma: Tensor | None,
+    beta: Tensor | None,
+    mean: Tensor,
+    factor: Tensor,
+    epsilon: float,
 ) -> Tensor:
-    result = x - _per_channel(mean, x)
-    result *= _per_channel(factor if gamma is None else factor * gamma, x)
+    """The distances from the mean, times a factor for each channel."""
+    if x.is_cuda and x.numel():
+        return torch.batch_norm_elemt(x, gamma, beta, mean, factor, epsilon)
+    return _multiplied(x - _per_channel(mean, x), gamma, beta, factor)
+
+
+def _multiplied(x: Tensor, gamma: Tensor | None, beta: Tensor | None, factor: Tensor) -> Tensor:
+    """A tensor scaled in place."""
+    x *= _per_channel(factor if gamma is None else factor * gamma, x)
     if beta is not None:
-        result += _per_channel(beta, x)
-    return result
+        x += _per_channel(beta, x)
+    return x
 
 
 def _per_channel(x: Tensor, like: Tensor) -> Tensor:

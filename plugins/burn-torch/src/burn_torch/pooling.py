@@ -77,16 +77,19 @@ class PoolingOps(TorchOps):
             return output, indices
         return output.reshape(call.pooled), indices.reshape(call.pooled)
 
+    @in_float32
     def max_pool_grad(self, g: Tensor, indices: Tensor, *, input_size: Sizes) -> Tensor:
         """Adds the gradients at the indices."""
         shape = check_pool_indices(tuple(g.shape), tuple(indices.shape), input_size)
         lead = shape[: len(shape) - len(input_size)]
-        zeros = g.new_zeros((*lead, math.prod(input_size)))
-        flat = (*lead, math.prod(g.shape[len(lead) :]))
-        total: Tensor = self.scatter_add(
-            zeros, indices.reshape(flat), g.reshape(flat), axis=len(lead)
-        )
-        return total.reshape(shape)
+        length = math.prod(input_size)
+        rows = g.reshape(*lead, math.prod(g.shape[len(lead) :]))
+
+        def add(indices: Tensor) -> Tensor:
+            # On an accelerator in no fixed order, as torch's own kernel: of a few elements each.
+            return g.new_zeros((*lead, length)).scatter_add_(len(lead), indices, rows)
+
+        return self._indexed(add, indices.reshape(rows.shape), length).reshape(shape)
 
     @in_float32
     def avg_pool(
