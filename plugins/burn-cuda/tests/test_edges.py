@@ -339,6 +339,23 @@ def test_batch_normalization_of_channels_of_any_length(ops, shape, dtype):
 
 
 @pytest.mark.parametrize(
+    ("shape", "dtype"),
+    crossed([(1, 1), (5, 31), (1, 2000), (1100, 9), (3, 4099), (2, 9000), (2, 40_000)], FLOATS),
+)
+def test_gradients_of_layer_norm_for_rows_of_any_length(ops, shape, dtype):
+    x, g = normal(*shape, dtype=dtype), normal(*shape, dtype=dtype)
+    gamma = normal(shape[1], dtype=dtype)
+    reference = Ops(Subject.of(burn.Device("cpu")))
+    for scale in (gamma, None):
+        wide = [None if one is None else one.astype(np.float64) for one in (x, scale, g)]
+        expected = reference("layer_norm_grad", *wide, epsilon=1e-3)
+        found = ops("layer_norm_grad", x, scale, g, epsilon=1e-3)
+        for own, other in zip(found, expected, strict=True):
+            distance = np.linalg.norm(own.astype(np.float64) - other)
+            assert distance <= 4 * FLOATS[dtype] * max(np.linalg.norm(other), 1.0)
+
+
+@pytest.mark.parametrize(
     ("count", "hidden", "has_bias", "has_gradients"),
     [
         *[(1, 128, True, (True, False, False)), (5, 7, False, (True, True, True))],

@@ -11,7 +11,7 @@ from burn_cuda.kernels import THREADS, c_type
 if TYPE_CHECKING:
     from burn_cuda.launcher import Launcher
 
-__all__ = ["SoftmaxOps", "row_launch", "row_shape"]
+__all__ = ["SoftmaxOps", "row_kernel", "row_launch", "row_shape"]
 
 
 _PACK_BYTES: Final = 16
@@ -56,22 +56,30 @@ def row_shape(n: int, itemsize: int) -> _Shape:
     return _Shape(lanes, next(one for one in _PACK_COUNTS if one >= packs), width)
 
 
+def row_kernel(
+    launcher: Launcher, name: str, dtype: Any, n: int, family: str | None = None, **types: str
+) -> Any:
+    """A kernel for rows of `n` elements; `family` is the one that it is compiled with."""
+    lanes, packs, width = row_shape(n, dtype.itemsize)
+    definitions: dict[str, str | int] = {
+        "T": c_type(launcher.dtypes[dtype]),
+        "LANES": lanes,
+        "PACKS": packs,
+        "WIDTH": width,
+        f"HAS_{family or name}": 1,
+        **types,
+    }
+    return launcher.kernel(name, "rows.cu", **definitions)
+
+
 def row_launch(
     launcher: Launcher, name: str, x: Array, rows: int, n: int, *rest: Any, **types: str
 ) -> None:
     """Launch a kernel of rows; `rest` are its arguments before `rows` and `n`."""
-    lanes, packs, width = row_shape(n, x.dtype.itemsize)
-    definitions: dict[str, str | int] = {
-        "T": c_type(launcher.dtypes[x.dtype]),
-        "LANES": lanes,
-        "PACKS": packs,
-        "WIDTH": width,
-        f"HAS_{name}": 1,
-        **types,
-    }
-    kernel = launcher.kernel(name, "rows.cu", **definitions)
+    kernel = row_kernel(launcher, name, x.dtype, n, **types)
     if not rows:
         return
+    lanes = row_shape(n, x.dtype.itemsize).lanes
     block = max(lanes, THREADS) if lanes <= _WARP_LANES else lanes
     kernel((-(-rows * lanes // block),), (block,), (*rest, rows, n))
 
@@ -117,7 +125,12 @@ class SoftmaxOps(CudaOps):
         out = launcher.empty(rows.shape, logits.dtype)
         if out.size:
             classes = c_type(launcher.dtypes[targets.dtype])
-            given = (rows, launcher.dense(targets), launcher.dense(g), out)
+            step = 1
+            if not any(g.strides):  # one number for all, as that of a mean
+                step = 0
+            elif not launcher.is_dense(g):
+                g = launcher.copied(g)
+            given = (rows, launcher.dense(targets), g, out, step)
             flag = launcher.flag("cross_entropy_grad")
             name = "cross_entropy_grad"
             row_launch(launcher, name, logits, targets.size, n, *given, *flag, TARGET=classes)

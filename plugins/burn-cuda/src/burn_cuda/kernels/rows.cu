@@ -473,7 +473,37 @@ extern "C" __global__ void __launch_bounds__(BLOCK) rms_norm(
     });
 }
 #endif
-// The gradient with respect to x, and the terms whose sums are that with respect to gamma.
+// The gradient with respect to x.
+struct RowSlopes {
+    RowStatistics found;
+    const T* gamma;
+    bool has_gamma;
+    C mean_g, mean_g_normalized;
+
+    __device__ __forceinline__ RowSlopes(
+        Row& x, Row& g, const T* gamma, bool has_gamma, int64 n, double epsilon)
+        : found(row_statistics(x, n, epsilon)), gamma(gamma), has_gamma(has_gamma) {
+        C total = (C)0, total_normalized = (C)0;
+        x.each_pair(g, [&](int64 k, C value, C slope) {
+            total += weighted(k, slope);
+            total_normalized += weighted(k, slope) * normalized(value);
+        });
+        const Sums both = sums_of(total, total_normalized);
+        mean_g = both.first / (C)n;
+        mean_g_normalized = both.second / (C)n;
+    }
+    __device__ __forceinline__ C weighted(int64 k, C slope) const {
+        return has_gamma ? slope * load(gamma[k]) : slope;
+    }
+    __device__ __forceinline__ C normalized(C value) const {
+        return (value - found.mean) * found.inverse_deviation;
+    }
+    __device__ __forceinline__ C of(int64 k, C value, C slope) const {
+        return (weighted(k, slope) - mean_g - normalized(value) * mean_g_normalized) *
+               found.inverse_deviation;
+    }
+};
+// One row, and the terms whose sums are the gradient with respect to gamma.
 #ifdef HAS_layer_norm_grad
 extern "C" __global__ void __launch_bounds__(BLOCK) layer_norm_grad(
     const T* __restrict__ x, const T* __restrict__ gamma, const T* __restrict__ g,
@@ -481,25 +511,73 @@ extern "C" __global__ void __launch_bounds__(BLOCK) layer_norm_grad(
     int64 n) {
     ROW
     Row values(x + offset, length), gradients(g + offset, length);
-    const RowStatistics found = row_statistics(values, n, epsilon);
-    C mean_g = (C)0, mean_g_normalized = (C)0;
-    values.each_pair(gradients, [&](int64 k, C value, C slope) {
-        const C normalized = (value - found.mean) * found.inverse_deviation;
-        const C weighted = has_gamma ? slope * load(gamma[k]) : slope;
-        mean_g += weighted;
-        mean_g_normalized += weighted * normalized;
-    });
-    const Sums both = sums_of(mean_g, mean_g_normalized);
-    mean_g = both.first / (C)n;
-    mean_g_normalized = both.second / (C)n;
+    const RowSlopes slopes(values, gradients, gamma, has_gamma, n, epsilon);
     values.write_pair(gradients, gamma_terms + offset, [&](int64, C value, C slope) {
-        return slope * ((value - found.mean) * found.inverse_deviation);
+        return slope * slopes.normalized(value);
     });
     values.write_pair(gradients, out + offset, [&](int64 k, C value, C slope) {
-        const C normalized = (value - found.mean) * found.inverse_deviation;
-        const C weighted = has_gamma ? slope * load(gamma[k]) : slope;
-        return (weighted - mean_g - normalized * mean_g_normalized) * found.inverse_deviation;
+        return slopes.of(k, value, slope);
     });
+}
+#endif
+// Every so many-th row, and the sums over these of the gradients with respect to gamma and beta.
+#ifdef HAS_layer_norm_grad_rows
+extern "C" __global__ void __launch_bounds__(BLOCK) layer_norm_grad_rows(
+    const T* __restrict__ x, const T* __restrict__ gamma, const T* __restrict__ g,
+    T* __restrict__ out, C* __restrict__ parts, double epsilon, int64 has_gamma, int64 rows, int64 n) {
+    const int own_rows = LANES > 32 ? 1 : 256 / LANES;
+    const int64 part = (int64)blockIdx.x * own_rows + (LANES > 32 ? 0 : threadIdx.x / LANES);
+    C to_gamma[PACKS * WIDTH], to_beta[PACKS * WIDTH];
+#pragma unroll
+    for (int k = 0; k < PACKS * WIDTH; ++k) to_gamma[k] = to_beta[k] = (C)0;
+    for (int64 start = 0; start < rows; start += (int64)gridDim.x * own_rows) {
+        const int64 row = start + part, length = row < rows ? n : 0;
+        const int64 offset = row < rows ? row * n : 0;
+        Row values(x + offset, length), gradients(g + offset, length);
+        const RowSlopes slopes(values, gradients, gamma, has_gamma, n, epsilon);
+        values.write_pair(gradients, out + offset, [&](int64 k, C value, C slope) {
+            return slopes.of(k, value, slope);
+        });
+        if (!length) continue;
+#pragma unroll
+        for (int k = 0; k < PACKS * WIDTH; ++k) {
+            to_gamma[k] += gradients.values[k] * slopes.normalized(values.values[k]);
+            to_beta[k] += gradients.values[k];
+        }
+    }
+#pragma unroll
+    for (int p = 0; p < PACKS; ++p) {
+        const int first = Row::first_of(p);
+        if (first >= n) continue;
+#pragma unroll
+        for (int j = 0; j < WIDTH; ++j) {
+            parts[part * 2 * n + first + j] = to_gamma[p * WIDTH + j];
+            parts[(part * 2 + 1) * n + first + j] = to_beta[p * WIDTH + j];
+        }
+    }
+}
+// Sums of 32 columns of the parts, by 32 warps.
+extern "C" __global__ void __launch_bounds__(1024) layer_norm_grad_sums(
+    const C* __restrict__ parts, T* __restrict__ to_gamma, T* __restrict__ to_beta, int64 count,
+    int64 n) {
+    __shared__ C shared[32][33];
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const int64 own = (int64)blockIdx.x * 32 + lane;
+    C total = (C)0;
+    if (own < 2 * n) {
+#pragma unroll 4
+        for (int64 part = warp; part < count; part += 32) total += parts[part * 2 * n + own];
+    }
+    shared[warp][lane] = total;
+    __syncthreads();
+    total = sum_of_lanes<32>(shared[lane][warp]);
+    const int64 column = (int64)blockIdx.x * 32 + warp;
+    if (lane || column >= 2 * n) return;
+    if (column < n) {
+        to_gamma[column] = convert<T>(total);
+    } else {
+        to_beta[column - n] = convert<T>(total);
+    }
 }
 #endif
 #ifdef HAS_cross_entropy
@@ -521,7 +599,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) cross_entropy(
 #ifdef HAS_cross_entropy_grad
 extern "C" __global__ void __launch_bounds__(BLOCK) cross_entropy_grad(
     const T* __restrict__ x, const TARGET* __restrict__ targets, const T* __restrict__ g,
-    T* __restrict__ out, int64* flag, int64 op, int64 rows, int64 n) {
+    T* __restrict__ out, int64 g_step, int64* flag, int64 op, int64 rows, int64 n) {
     ROW
     Row values(x + offset, length);
     C thread_max;
@@ -530,7 +608,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) cross_entropy_grad(
     if (row >= rows) return;
     const int64 target = signed_index(targets[row]);
     if (threadIdx.x % LANES == 0) checked_class(target, n, flag, op);
-    const C slope = load(g[row]);
+    const C slope = load(g[row * g_step]);
     values.write(out + offset, [&](int64 k, C value) {
         const C share = normalizer.of(value);
         return slope * (k == target ? share - (C)1 : share);
