@@ -3,6 +3,7 @@
 import contextlib
 import gc
 import threading
+import weakref
 
 import numpy as np
 import pytest
@@ -11,6 +12,8 @@ import burn
 from burn.autodiff import Autodiff, Capture, backward_all, custom_node, recording
 from burn.autodiff.graph import Node
 from burn.device_id import DeviceId
+from burn.ops import Part
+from burn.ops.parts import Parts
 from burn.testing import MockDevice, mock_backend
 
 CPU = burn.Device("cpu")
@@ -580,3 +583,74 @@ def test_a_pass_that_failed_leaves_nothing(monkeypatch):
         assert nodes() == before
     finally:
         gc.enable()
+
+
+# Gradients of slices, which a pass joins.
+
+SLICED = {
+    "neighbours": [np.s_[0:2], np.s_[2:3], np.s_[3:]],
+    "with gaps": [np.s_[1], np.s_[3]],
+    "in another order": [np.s_[3:], np.s_[0:2]],
+    "overlapping": [np.s_[1:], np.s_[:-1], np.s_[1:3]],
+    "the same twice": [np.s_[1:3], np.s_[1:3], np.s_[0]],
+    "all": [np.s_[:], np.s_[0]],
+    "along two axes": [np.s_[0], np.s_[:, 1], np.s_[:, 2:]],
+    "of two axes": [np.s_[0, 1], np.s_[1:3, 1:], np.s_[0, 1:]],
+    "with steps": [np.s_[::2], np.s_[1::2], np.s_[::-1]],
+    "without elements": [np.s_[2:2], np.s_[:, 1:1], np.s_[3:, :0]],
+}
+
+
+@pytest.mark.parametrize("uses_whole", [False, True])
+@pytest.mark.parametrize("keys", SLICED.values(), ids=SLICED)
+def test_gradients_of_slices_add_up(keys, uses_whole):
+    values = np.arange(12.0, dtype=np.float32).reshape(4, 3) / 8
+    x = leaf(values)
+    total = (x * x).sum() * uses_whole
+    expected = 2 * values * uses_whole
+    for number, key in enumerate(keys, 1):
+        weights = np.arange(1.0, values[key].size + 1, dtype=np.float32).reshape(values[key].shape)
+        expected[key] += weights * number
+        total = total + (x[key] * burn.asarray(weights, device=CPU) * number).sum()
+    np.testing.assert_array_equal(x.grad(total.backward()).numpy(), expected)
+
+
+def test_gradients_of_slices_reach_tensors_that_are_no_leaves():
+    x = leaf([1.0, 2.0, 3.0])
+    y = x * x
+    y.retain_grad()
+    gradients = (y[0] * 5 + (y[1:] * y[:2]).sum()).backward()
+    assert gradients[y].tolist() == [9.0, 10.0, 4.0]
+    assert x.grad(gradients).tolist() == [18.0, 40.0, 24.0]
+
+
+def test_the_gradient_of_a_slice_of_a_slice_has_a_gradient():
+    def cubes(x):
+        return (x[1:][:2] ** 3).sum() + x[2] ** 3
+
+    x = burn.asarray([1.0, 2.0, 3.0, 4.0], device=CPU)
+    assert burn.grad(cubes)(x).tolist() == [0.0, 12.0, 54.0, 0.0]
+    assert burn.grad(lambda x: burn.grad(cubes)(x).sum())(x).tolist() == [0.0, 12.0, 36.0, 0.0]
+
+
+def test_a_pass_joins_neighbouring_slices_by_one_op():
+    x = leaf(np.ones((50, 2)))
+    total = sum((row * 2).sum() for row in burn.unstack(x))
+    with burn.profile(show=False) as profile:
+        gradients = total.backward()
+    names = [one.name for one in profile.events]
+    assert names.count("concat") == 1
+    assert not {"slice_assign", "add", "pad"} & set(names)
+    assert (gradients[x].numpy() == 2.0).all()
+
+
+def test_a_pass_keeps_few_gradients_of_overlapping_slices():
+    ops = CPU.ops
+    parts, kept = Parts((8,), None), []
+    for number in range(8):
+        gradient = np.ones(7 - number % 3)
+        kept.append(weakref.ref(gradient))
+        parts.add(ops, Part(gradient, ((number % 2, len(gradient), 1),)))
+        del gradient
+        assert sum(one() is not None for one in kept) <= 2
+    assert parts.joined(ops).tolist() == [4.0, 8.0, 8.0, 8.0, 8.0, 7.0, 5.0, 1.0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-from burn.autodiff.graph import AutodiffTensor, Freed, Hooks, Leaf, Node, Output, Rule
+from burn.autodiff.graph import AutodiffTensor, Freed, Hooks, Leaf, Node, Output, Parent, Rule
 from burn.errors import (
     BurnError,
     DTypeError,
@@ -15,7 +15,8 @@ from burn.errors import (
 )
 from burn.ops import OpTable
 from burn.ops.layout import sum_to_shape
-from burn.ops.signature import Primitive
+from burn.ops.parts import Parts
+from burn.ops.signature import Part, Primitive
 
 __all__ = ["Gradients", "backward_all", "check_same", "failed"]
 
@@ -136,16 +137,18 @@ def _count_uses(roots: dict[Node, int], cut: Collection[Node]) -> dict[Node, int
         node = stack.pop()
         if cut and node in cut:
             continue
-        if node.rule.__class__ is Freed:
-            raise node.rule.error()
-        operand: Any
-        for operand in node.parents:
-            for parent in operand if operand.__class__ is tuple else (operand,):
-                if parent in uses:
-                    uses[parent] += 1
-                elif parent is not None:
-                    uses[parent] = 1
-                    stack.append(parent)
+        rule = node.rule
+        if rule is None:  # a leaf
+            continue
+        if rule.__class__ is Freed:
+            raise rule.error()
+        parents: Any = node.tracked_parents() if rule.has_lists else node.parents
+        for parent in parents:
+            if parent in uses:
+                uses[parent] += 1
+            elif parent is not None:
+                uses[parent] = 1
+                stack.append(parent)
     return uses
 
 
@@ -230,19 +233,19 @@ class _Pass:
         hooks run as early as they can.
         """
         uses, pending = self.uses, self.pending
-        found, wanted = self.gradients.by_node, self.gradients.wanted
-        leaves: list[Node] = []
+        found, wanted, is_partial = self.gradients.by_node, self.gradients.wanted, self.is_partial
+        leaves: list[Leaf] = []
         node: Any
+        parents: Any
         while ready:
             node = ready.pop()
-            cotangent = pending.pop(node, None)
             rule = node.rule
-            if rule is None:  # a leaf
-                if node.hooks is not None:
-                    cotangent = self._hooked(node, node.hooks, node.table, cotangent)
-                if cotangent is not None:
-                    found[node] = cotangent
+            if rule is None:
+                self._complete(node)
                 continue
+            cotangent = pending.pop(node, None)
+            if cotangent.__class__ is Parts:
+                cotangent = self._joined(node, cotangent)
             if rule.hooks is not None:
                 cotangent = self._hooked(node, rule.hooks, rule.ops, cotangent)
             if wanted and node in wanted:
@@ -250,20 +253,22 @@ class _Pass:
                     found[node] = cotangent
                 if node in self.stops:
                     continue
+            parents = node.tracked_parents() if rule.has_lists else node.parents
+            gradients: Sequence[Any] = (None,) * len(parents)
             try:
-                for parent, gradient in self._contributions(node, rule, cotangent):
+                if cotangent is not None:
+                    gradients = self._pulled(node, rule, cotangent)
+                for parent, gradient in zip(parents, gradients, strict=True):
+                    if parent is None or (is_partial and parent not in uses):
+                        continue
                     if gradient is None:
                         pass
-                    elif node.__class__ is Output:
-                        # The parent is a call, which waits for the cotangent of each output.
-                        waiting = pending.setdefault(parent, [None] * rule.outputs)
-                        waiting[node.index] = gradient
-                    elif parent in pending:
+                    elif parent in pending or gradient.__class__ is Part:
                         self.accumulate(parent, gradient)
                     else:
                         pending[parent] = gradient
-                    uses[parent] -= 1
-                    if not uses[parent]:
+                    left = uses[parent] = uses[parent] - 1
+                    if not left:
                         (leaves if parent.__class__ is Leaf else ready).append(parent)
             except BurnError as error:
                 inner = f": {error.operation}" if error.operation else ""
@@ -271,25 +276,70 @@ class _Pass:
                 raise
             except Exception as error:
                 raise failed(error, rule.ops, _operation(node, rule)) from error
-            if leaves:
-                ready += leaves
-                leaves.clear()
             if freed is not None:
                 node.free(freed)
+            for leaf in leaves:
+                self._complete(leaf)
+            leaves.clear()
 
-    def accumulate(self, node: Node, gradient: Primitive) -> None:
+    def _pulled(self, node: Node, rule: Rule, cotangent: Any) -> Sequence[Primitive | Part | None]:
+        """What a call contributes to the gradients of its operands."""
+        if node.__class__ is Output:
+            call: Any = node.parents[0]  # which waits for the cotangent of each output
+            self.pending.setdefault(call, [None] * rule.outputs)[node.index] = cotangent
+            return (None,)
+        ops = rule.ops if self.lift is None else self.lift(rule.ops)
+        ctx = self._context(node, rule) if self.is_partial or rule.restore else node
+        gradients: Sequence[Any]
+        if rule.outputs == 1:
+            gradients = rule.vjp(ops, ctx, cotangent)
+        else:
+            gradients = rule.vjp(ops, ctx, *cotangent)
+        if rule.has_lists:
+            return _of_tracked(node.parents, gradients)
+        if not rule.broadcasts:
+            return gradients
+        return [_summed(ops, *one) for one in zip(node.parents, gradients, strict=True)]
+
+    def accumulate(self, node: Node, gradient: Primitive | Part) -> None:
         """Add a gradient to those that reached a node before."""
         earlier = self.pending.get(node)
-        if earlier is None:
+        is_part = gradient.__class__ is Part
+        if earlier is None and not is_part:
             self.pending[node] = gradient
-        else:
-            ops = self._lifted(node.table if isinstance(node, Leaf) else node.rule.ops)
-            try:
+            return
+        ops = self._table(node)
+        try:
+            if is_part and earlier.__class__ is not Parts:
+                earlier = self.pending[node] = Parts(node.output_shape, earlier)
+            if earlier.__class__ is Parts:
+                earlier.add(ops, gradient)
+            else:
                 self.pending[node] = ops.add(earlier, gradient)
-            except BurnError:
-                raise
-            except Exception as error:
-                raise failed(error, ops, "sum of gradients") from error
+        except BurnError:
+            raise
+        except Exception as error:
+            raise failed(error, ops, "sum of gradients") from error
+
+    def _joined(self, node: Node, parts: Parts) -> Primitive:
+        """The gradient of a node of which parts arrived."""
+        ops = self._table(node)
+        try:
+            return parts.joined(ops)
+        except BurnError:
+            raise
+        except Exception as error:
+            raise failed(error, ops, "sum of gradients") from error
+
+    def _complete(self, leaf: Leaf) -> None:
+        """Put the gradient of a leaf into the result."""
+        gradient = self.pending.pop(leaf, None)
+        if gradient.__class__ is Parts:
+            gradient = self._joined(leaf, gradient)
+        if leaf.hooks is not None:
+            gradient = self._hooked(leaf, leaf.hooks, leaf.table, gradient)
+        if gradient is not None:
+            self.gradients.by_node[leaf] = gradient
 
     def _hooked(
         self, node: Node, hooks: Hooks, table: OpTable, gradient: Primitive | None
@@ -310,39 +360,6 @@ class _Pass:
                 gradient = replaced
         return gradient
 
-    def _contributions(
-        self, node: Node, rule: Rule, cotangent: Any
-    ) -> list[tuple[Node, Primitive | None]]:
-        """The parents of a node that are visited, with what it contributes to their gradients."""
-        if node.__class__ is Output or cotangent is None:
-            return [(one, cotangent) for one in node.tracked_parents() if one in self.uses]
-        ops = rule.ops if self.lift is None else self.lift(rule.ops)
-        ctx = node
-        if self.is_partial or rule.restore is not None:
-            ctx = self._context(node, rule)
-        if rule.outputs == 1:
-            gradients = rule.vjp(ops, ctx, cotangent)
-        else:
-            gradients = rule.vjp(ops, ctx, *cotangent)
-        broadcasts = rule.broadcasts
-        result: list[tuple[Node, Primitive | None]] = []
-        for parent, gradient in zip(node.parents, gradients, strict=True):
-            if parent is None:
-                continue
-            if isinstance(parent, tuple):
-                result += [
-                    (one, part)
-                    for one, part in zip(parent, gradient, strict=True)
-                    if one is not None
-                ]
-            elif broadcasts and gradient is not None and gradient.shape != parent.output_shape:
-                result.append((parent, sum_to_shape(ops, gradient, parent.output_shape)))
-            else:
-                result.append((parent, gradient))
-        if self.is_partial:
-            return [(one, gradient) for one, gradient in result if one in self.uses]
-        return result
-
     def _context(self, node: Node, rule: Rule) -> Node:
         """What a rule gets for its node: with the values to save, and the gradients wanted now."""
         ctx = Node()
@@ -360,8 +377,33 @@ class _Pass:
         )
         return ctx
 
+    def _table(self, node: Node) -> OpTable:
+        """The table in which the gradients of a node are added up."""
+        return self._lifted(node.table if isinstance(node, Leaf) else node.rule.ops)
+
     def _lifted(self, table: OpTable) -> OpTable:
         return table if self.lift is None else self.lift(table)
+
+
+def _summed(ops: OpTable, parent: Any, gradient: Primitive | None) -> Primitive | None:
+    """A gradient in the shape of an operand, which may have been broadcast."""
+    if gradient is None or parent is None or gradient.shape == parent.output_shape:
+        return gradient
+    return sum_to_shape(ops, gradient, parent.output_shape)
+
+
+def _of_tracked(
+    parents: Sequence[Parent], gradients: Sequence[Any]
+) -> list[Primitive | Part | None]:
+    """The gradients of tracked operands, those of lists among the others."""
+    found: list[Primitive | Part | None] = []
+    for parent, gradient in zip(parents, gradients, strict=True):
+        if isinstance(parent, tuple):
+            pairs = zip(parent, gradient, strict=True)
+            found += [part for one, part in pairs if one is not None]
+        elif parent is not None:
+            found.append(gradient)
+    return found
 
 
 def check_same(found: Primitive, expected: Primitive, ops: OpTable, what: str) -> None:

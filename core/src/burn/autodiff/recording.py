@@ -47,9 +47,13 @@ class RecordingTable(DecoratorTable):
     def _rule(self, definition: Op) -> Rule:
         """How to differentiate an op that has a gradient rule."""
         vjp: Any = definition.vjp
-        broadcasts = bool(definition.tags & _BROADCASTING)
         return Rule(
-            definition.name, vjp, self.below, len(definition.outputs), broadcasts=broadcasts
+            definition.name,
+            vjp,
+            self.below,
+            len(definition.outputs),
+            broadcasts=bool(definition.tags & _BROADCASTING),
+            has_lists=any(spec.is_list for spec in definition.operands.values()),
         )
 
     def _unwrapped(self, inner: Callable[..., Any]) -> Callable[..., Any]:

@@ -144,7 +144,7 @@ def custom_node(
         return vjp(ops, cotangents)
 
     node = Node()
-    node.rule = Rule(name, call, ops, len(primitives), broadcasts=False)
+    node.rule = Rule(name, call, ops, len(primitives))
     node.parents = tuple(parents)
     node.needs = (True,) * len(parents)
     node.saved = ()
