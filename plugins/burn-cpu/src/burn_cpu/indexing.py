@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -45,6 +45,20 @@ class IndexingOps(CpuOps):
             return weight.take(indices.astype(np.intp, copy=False), axis=0)
         except IndexError:
             raise out_of_range(indices, len(weight)) from None
+
+    def embedding_grad(self, g: Array, indices: Array, *, count: int) -> Array:
+        """Unbuffered addition, so that repeated indices count."""
+        if not g.ndim or g.shape[:-1] != indices.shape:
+            raise ValueError(f"g of shape {g.shape} for indices of shape {indices.shape}")
+        check_labels(indices, count)
+        width = g.shape[-1]
+        labels, rows = indices.reshape(-1), g.reshape(indices.size, width)
+        zeros = np.zeros((count, width), np.float32 if g.dtype.itemsize < 4 else g.dtype)
+        try:
+            _add_rows(zeros, labels.astype(np.intp, copy=False), rows)
+        except IndexError:
+            raise out_of_range(indices, count) from None
+        return zeros.astype(g.dtype, copy=False)
 
     def select_add(self, x: Array, indices: Array, value: Array, *, axis: int) -> Array:
         """Unbuffered addition, so that repeated indices count."""
@@ -99,6 +113,29 @@ def _check_selection(x: Array, indices: Array, value: Array, axis: int) -> None:
     expected[axis] = len(indices)
     if indices.ndim != 1 or value.shape != tuple(expected):
         raise ValueError(f"a value of shape {value.shape} for indices of shape {indices.shape}")
+
+
+_FEW_ELEMENTS: Final = 1024
+_BLOCK_ELEMENTS: Final = 1 << 16
+
+
+def _add_rows(x: Array, labels: Array, rows: Array) -> None:
+    """Add each row to the row of `x` that its label names, in order.
+
+    NumPy adds at positions of single elements four times as fast as at those of rows.
+    """
+    width = x.shape[1]
+    if rows.size < _FEW_ELEMENTS:
+        np.add.at(x, labels, rows.astype(x.dtype, copy=False))
+        return
+    if labels.max() >= len(x):
+        raise IndexError
+    flat, columns = x.reshape(-1), np.arange(width)
+    step = max(1, _BLOCK_ELEMENTS // width)
+    for start in range(0, len(labels), step):
+        positions = labels[start : start + step, None] * width + columns
+        values = rows[start : start + step].astype(x.dtype, copy=False)
+        np.add.at(flat, positions.reshape(-1), values.reshape(-1))
 
 
 def _by_axis(x: Array, indices: Array) -> tuple[Array, ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from burn_cpu.base import Array, CpuOps
@@ -46,3 +48,17 @@ class LinearAlgebraOps(CpuOps):
         if bias is not None:
             output += bias
         return output.reshape(shape)
+
+    def linear_grad(self, x: Array, g: Array, *, transposed: bool = False) -> tuple[Array, Array]:
+        """A product for the whole batch, and a sum."""
+        if not x.ndim or x.shape[:-1] != g.shape[:-1]:
+            raise ValueError(f"x {x.shape}, g {g.shape}")
+        dtype = x.dtype
+        if dtype.itemsize < 4:
+            x, g = x.astype(np.float32), g.astype(np.float32)
+            weight, bias = self.linear_grad(x, g, transposed=transposed)
+            return weight.astype(dtype), bias.astype(dtype)
+        if x.ndim != 2:
+            rows = math.prod(x.shape[:-1])
+            x, g = x.reshape(rows, x.shape[-1]), g.reshape(rows, g.shape[-1])
+        return g.T.dot(x) if transposed else x.T.dot(g), np.add.reduce(g, 0)
