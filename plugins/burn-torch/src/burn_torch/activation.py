@@ -63,7 +63,7 @@ class ActivationOps(TorchOps):
         if x.dim() > 1 and x.numel() <= _FEW and not (turned := x.mT).is_contiguous():
             return _nn.gelu(turned).mT
         result: Tensor = _nn.gelu(x)
-        return result if has_finite_sum(result) else self.decomposed("gelu", x)  # type: ignore[no-any-return]  # a tensor
+        return result if has_finite_sum(result) else self.decomposed("gelu", x)
 
     def gelu_grad(self, x: Tensor, g: Tensor, *, approximate: str = "none") -> Tensor:
         """Torch's backward kernel, which does not broadcast its operands."""

@@ -17,7 +17,7 @@ from burn_torch.settings import without_autocast
 _attention = torch._C._nn.scaled_dot_product_attention
 
 _aten: Final = torch.ops.aten
-_forward: Final = _aten._scaled_dot_product_flash_attention_for_cpu.default
+_forward: Final[Any] = torch._scaled_dot_product_flash_attention_for_cpu
 _backward: Final = _aten._scaled_dot_product_flash_attention_for_cpu_backward.default
 _forward_on_cuda: Final = _aten._efficient_attention_forward.default
 _backward_on_cuda: Final = _aten._efficient_attention_backward.default
@@ -41,7 +41,7 @@ class AttentionOps(TorchOps):
         softcap, is_causal = attributes["softcap"], attributes["is_causal"]
         if mask is None and bias is None and softcap is None and _are_alike(query, key, value):
             with self._exact_products():
-                return _attention(  # type: ignore[no-any-return]  # a tensor
+                return _attention(
                     query, key, value, None, 0.0, is_causal, scale=attributes["scale"]
                 )
         shape = attention_shapes(tuple(query.shape), tuple(key.shape), tuple(value.shape), softcap)
@@ -142,38 +142,37 @@ def _is_aligned(query: Tensor) -> bool:
     return query.is_cuda and query.dtype is not torch.float64 and not query.shape[-1] % 8
 
 
+def _with_neighbours(x: Tensor) -> Tensor:
+    """A tensor in which the features of a position are neighbours, as kernels read them."""
+    return x if x.stride(-1) == 1 else x.contiguous()
+
+
 def _fused_gradients(
     query: Tensor, key: Tensor, value: Tensor, g: Tensor, *, is_causal: bool, scale: float
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The gradients by the kernels of the CPU."""
-    # They read the features of a position as neighbours, whatever the strides say.
-    query, key, value, g = (
-        one if one.stride(-1) == 1 else one.contiguous() for one in (query, key, value, g)
-    )
+    query, key, value, g = map(_with_neighbours, (query, key, value, g))
     output, sums = _forward(query, key, value, 0.0, is_causal, scale=scale)
     return _backward(g, query, key, value, output, sums, 0.0, is_causal, scale=scale)  # type: ignore[no-any-return]  # tensors
 
 
 def _fused_gradients_of_cuda(
     query: Tensor, key: Tensor, value: Tensor, g: Tensor, *, is_causal: bool, scale: float
-) -> tuple[Tensor, ...]:
+) -> tuple[Tensor, Tensor, Tensor]:
     """The gradients by the kernels of CUDA that keep no scores."""
     # They take (examples, positions, heads, features).
-    query, key, value, g = (
-        (one if one.stride(-1) == 1 else one.contiguous()).transpose(1, 2)
-        for one in (query, key, value, g)
-    )
+    query, key, value, g = (_with_neighbours(one).transpose(1, 2) for one in (query, key, value, g))
     count, mask_type, with_sums = query.shape[1], int(is_causal), True
     output, sums, seed, offset, _, _ = _forward_on_cuda(
         *(query, key, value, None, None, None, None, None, 0.0, mask_type, with_sums), scale=scale
     )
-    gradients = _backward_on_cuda(
+    to_query, to_key, to_value, _ = _backward_on_cuda(
         *(g, query, key, value, None, output, None, None, count, count, sums, 0.0, seed, offset),
         *(mask_type, False),
         scale=scale,
         num_splits_key=1,  # with several splits the order of sums varies
     )
-    return tuple([one.transpose(1, 2) for one in gradients[:3]])
+    return to_query.transpose(1, 2), to_key.transpose(1, 2), to_value.transpose(1, 2)
 
 
 def _with_heads(x: Tensor, batch: tuple[int, ...]) -> Tensor:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import torch
 
 from burn.plugin_api import Backend, DeviceId
-from burn_torch.index_checks import IndexChecks
+from burn_torch.index_checks import IndexChecks, as_int64, checked
 from burn_torch.settings import Precision
 
 __all__ = ["TorchOps"]
@@ -43,3 +44,24 @@ class TorchOps(Backend):
         """The default of an op, made of other ops: for cases that a method leaves to it."""
         result: _Result = self.ops.decomposed(name, *operands, **attributes)
         return result
+
+    def indexed(
+        self,
+        function: Callable[[torch.Tensor], torch.Tensor],
+        indices: torch.Tensor,
+        length: int,
+        *,
+        least: int | None = None,
+    ) -> torch.Tensor:
+        """The result of a function of indices in [0, length) for indices in [-length, length).
+
+        With `least` 0 negative indices are out of range.
+        """
+        if indices.dtype is not torch.int64:
+            indices = as_int64(indices)
+        if not self.on_host:
+            return function(self.index_checks.recorded(indices, length, least=least))
+        try:
+            return function(indices)
+        except (IndexError, RuntimeError):
+            return function(checked(indices, length, least=least))

@@ -16,7 +16,7 @@ import torch
 
 from burn.plugin_api import CheckedOps, index_error
 
-__all__ = ["CapturedChecks", "IndexChecks"]
+__all__ = ["CapturedChecks", "IndexChecks", "as_int64", "checked"]
 
 Tensor = torch.Tensor
 
@@ -167,3 +167,27 @@ class CapturedChecks:
     def clear(self) -> None:
         """Forget the indices of all launches."""
         self.bounds.zero_()
+
+
+def as_int64(indices: Tensor) -> Tensor:
+    """Indices as int64; those beyond it as its largest number."""
+    if indices.dtype is torch.uint64:  # an index beyond int64 is out of range for every axis
+        signed = indices.view(torch.int64)
+        return torch.where(signed < 0, (1 << 63) - 1, signed)
+    return indices.to(torch.int64)
+
+
+def checked(indices: Tensor, length: int, *, least: int | None) -> Tensor:
+    """Indices in [0, length).
+
+    Raises
+    ------
+    OutOfRangeError
+        If one is not in [-length, length), or in [least, length).
+    """
+    if not indices.numel():
+        return indices
+    low, high = (int(bound) for bound in torch.aminmax(indices))
+    if low < (-length if least is None else least) or high >= length:
+        raise index_error(high if high >= length else low, length)
+    return indices if low >= 0 else torch.where(indices < 0, indices + length, indices)

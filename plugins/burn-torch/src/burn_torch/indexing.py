@@ -8,12 +8,11 @@ of range would end all work of the process, so it is replaced and reported later
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
 import torch
 
-from burn.plugin_api import DType, check_gather_operands, index_error
+from burn.plugin_api import DType, check_gather_operands
 from burn_torch.base import TorchOps
 from burn_torch.dtypes import HALF_FLOATS, SIGNED_OF_UNSIGNED, TORCH_DTYPES, Tensor
 from burn_torch.precision import in_float32
@@ -28,7 +27,7 @@ class IndexingOps(TorchOps):
     def gather(self, x: Tensor, indices: Tensor, *, axis: int) -> Tensor:
         """`torch.gather`."""
         check_gather_operands(x, indices, axis)
-        return self._indexed(lambda indices: torch.gather(x, axis, indices), indices, x.shape[axis])
+        return self.indexed(lambda indices: torch.gather(x, axis, indices), indices, x.shape[axis])
 
     def scatter_add(self, x: Tensor, indices: Tensor, value: Tensor, *, axis: int) -> Tensor:
         """`torch.scatter_add`; on accelerators in a fixed order."""
@@ -45,7 +44,7 @@ class IndexingOps(TorchOps):
             def add(indices: Tensor) -> Tensor:
                 return _added(x, indices, value, axis)
 
-        result = self._indexed(add, indices, x.shape[axis])
+        result = self.indexed(add, indices, x.shape[axis])
         return result.to(dtype) if dtype in HALF_FLOATS else result
 
     def select(self, x: Tensor, indices: Tensor, *, axis: int) -> Tensor:
@@ -56,7 +55,7 @@ class IndexingOps(TorchOps):
                 return torch.index_select(x, axis, indices)
             except (IndexError, RuntimeError):
                 pass  # a negative index, or one that is too large
-        return self._indexed(
+        return self.indexed(
             lambda indices: torch.index_select(x, axis, indices), indices, x.shape[axis]
         )
 
@@ -77,14 +76,14 @@ class IndexingOps(TorchOps):
             result.movedim(axis, 0).index_put_((indices,), value.movedim(axis, 0), accumulate=True)
             return result
 
-        result = self._indexed(add, indices, x.shape[axis])
+        result = self.indexed(add, indices, x.shape[axis])
         return result.to(dtype) if dtype in HALF_FLOATS else result
 
     def embedding(self, weight: Tensor, indices: Tensor) -> Tensor:
         """`torch.embedding`."""
         if weight.dim() != 2:
             raise ValueError(f"a weight of shape {weight.shape}")
-        return self._indexed(
+        return self.indexed(
             lambda indices: torch.embedding(weight, indices), indices, weight.shape[0], least=0
         )
 
@@ -101,12 +100,12 @@ class IndexingOps(TorchOps):
             rows = g.reshape(indices.numel(), length)
             return g.new_zeros((count, length)).index_add_(0, indices.flatten(), rows)
 
-        return self._indexed(add, indices, count, least=0)
+        return self.indexed(add, indices, count, least=0)
 
     def nll_loss(self, log_probs: Tensor, targets: Tensor, *, axis: int) -> Tensor:
         """`torch.gather`."""
         _check_targets(log_probs, targets, axis)
-        chosen = self._indexed(
+        chosen = self.indexed(
             lambda labels: torch.gather(log_probs, axis, labels.unsqueeze(axis)),
             targets,
             log_probs.shape[axis],
@@ -124,7 +123,7 @@ class IndexingOps(TorchOps):
             raise ValueError(f"g of shape {g.shape} for {targets.shape}")
         g = g.unsqueeze(axis)
         weighted, opposite = torch.softmax(logits, axis).mul_(g), -g
-        return self._indexed(
+        return self.indexed(
             lambda labels: weighted.scatter_add_(axis, labels.unsqueeze(axis), opposite),
             targets,
             logits.shape[axis],
@@ -158,31 +157,10 @@ class IndexingOps(TorchOps):
                 return torch.scatter(x, axis, indices, value)
             return torch.scatter_reduce(x, axis, indices, value, _REDUCTIONS[update])
 
-        result = self._indexed(write, indices, x.shape[axis])
+        result = self.indexed(write, indices, x.shape[axis])
         if dtype in HALF_FLOATS:
             return result.to(dtype)
         return result if result.dtype is dtype else result.view(dtype)
-
-    def _indexed(
-        self,
-        function: Callable[[Tensor], Tensor],
-        indices: Tensor,
-        length: int,
-        *,
-        least: int | None = None,
-    ) -> Tensor:
-        """The result of a function of indices in [0, length) for indices in [-length, length).
-
-        With `least` 0 negative indices are out of range.
-        """
-        if indices.dtype is not torch.int64:
-            indices = _as_int64(indices)
-        if not self.on_host:
-            return function(self.index_checks.recorded(indices, length, least=least))
-        try:
-            return function(indices)
-        except (IndexError, RuntimeError):
-            return function(_checked(indices, length, least=least))
 
     def sort(self, x: Tensor, *, axis: int, descending: bool = False) -> Tensor:
         """`torch.sort`."""
@@ -209,29 +187,6 @@ class IndexingOps(TorchOps):
     def argwhere(self, x: Tensor, *, dtype: DType) -> Tensor:
         """`torch.nonzero`, which waits for the device."""
         return torch.nonzero(x).to(TORCH_DTYPES[dtype])
-
-
-def _as_int64(indices: Tensor) -> Tensor:
-    if indices.dtype is torch.uint64:  # an index beyond int64 is out of range for every axis
-        signed = indices.view(torch.int64)
-        return torch.where(signed < 0, (1 << 63) - 1, signed)
-    return indices.to(torch.int64)
-
-
-def _checked(indices: Tensor, length: int, *, least: int | None) -> Tensor:
-    """Indices in [0, length).
-
-    Raises
-    ------
-    OutOfRangeError
-        If one is not in [-length, length), or in [least, length).
-    """
-    if not indices.numel():
-        return indices
-    low, high = (int(bound) for bound in torch.aminmax(indices))
-    if low < (-length if least is None else least) or high >= length:
-        raise index_error(high if high >= length else low, length)
-    return indices if low >= 0 else torch.where(indices < 0, indices + length, indices)
 
 
 def _added(x: Tensor, indices: Tensor, value: Tensor, axis: int) -> Tensor:

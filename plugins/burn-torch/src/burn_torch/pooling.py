@@ -89,7 +89,7 @@ class PoolingOps(TorchOps):
             # On an accelerator in no fixed order, as torch's own kernel: of a few elements each.
             return g.new_zeros((*lead, length)).scatter_add_(len(lead), indices, rows)
 
-        return self._indexed(add, indices.reshape(rows.shape), length).reshape(shape)
+        return self.indexed(add, indices.reshape(rows.shape), length).reshape(shape)
 
     @in_float32
     def avg_pool(
