@@ -338,6 +338,22 @@ def test_batch_normalization_of_channels_of_any_length(ops, shape, dtype):
         assert np.linalg.norm(own.astype(np.float64) - other) <= 4 * FLOATS[dtype] * scale
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    ("queries", "keys", "is_causal"), [(5, 9, True), (9, 5, True), (70, 70, True), (33, 600, False)]
+)
+def test_gradients_of_attention_by_products(ops, queries, keys, is_causal, dtype):
+    query, key = normal(2, 3, queries, 8, dtype=dtype), normal(1, 3, keys, 8, dtype=dtype)
+    value, g = normal(3, keys, 4, dtype=dtype), normal(2, 3, queries, 4, dtype=dtype)
+    operands, rules = (query, key, value, None, None, g), {"scale": 0.3, "softcap": None}
+    rules["is_causal"] = is_causal
+    reference = Ops(Subject.of(burn.Device("cpu")))
+    wide = [None if one is None else one.astype(np.float64) for one in operands]
+    expected = reference("attention_grad", *wide, **rules)
+    for own, other in zip(ops("attention_grad", *operands, **rules), expected, strict=True):
+        assert_near(own, other, 10 * FLOATS[dtype])
+
+
 @pytest.mark.parametrize(
     ("shape", "dtype"),
     crossed([(1, 1), (5, 31), (1, 2000), (1100, 9), (3, 4099), (2, 9000), (2, 40_000)], FLOATS),

@@ -19,6 +19,8 @@ from burn.plugin_api import (
 from burn_cuda.base import Array, CudaOps
 from burn_cuda.kernels import c_type
 from burn_cuda.launcher import LaunchCache, Packed, element_strides, merged, packed
+from burn_cuda.linear_algebra import write_product
+from burn_cuda.softmax import row_launch, row_shape
 
 if TYPE_CHECKING:
     from burn_cuda.runtime import Runtime
@@ -154,7 +156,10 @@ class AttentionOps(CudaOps):
         softcap: float | None = None,
         is_causal: bool = False,
     ) -> tuple[Array, Array, Array]:
-        """For 16-bit floats one kernel for tiles of queries and one for tiles of keys."""
+        """For 16-bit floats one kernel for tiles of queries and one for tiles of keys.
+
+        For others five products, and two kernels that overwrite what two of these give.
+        """
         attributes: dict[str, Any] = {"scale": scale, "softcap": softcap, "is_causal": is_causal}
         given = self._attention_operands(query, key, value, mask, bias, **attributes)
         shape = given.shape
@@ -164,6 +169,8 @@ class AttentionOps(CudaOps):
         tiles = self._attention_tiles(query, value)
         if tiles is None or "TENSOR_CORES" not in tiles.definitions:
             operands = (query, key, value, mask, bias, g)
+            if mask is bias is softcap is None and self._has_rows(shape, query.dtype):
+                return self._gradients_by_products(query, key, value, g, scale, is_causal=is_causal)
             gradients: tuple[Array, Array, Array] = self._decomposed_attention(
                 "attention_grad", operands, given, **attributes
             )
@@ -198,6 +205,35 @@ class AttentionOps(CudaOps):
             grid = (given.plan.batch * blocks,)
             kernel(grid, (_BLOCK_THREADS,), (*operands, *given.numbers, blocks, rows))
         return tuple(results)
+
+    def _has_rows(self, shape: AttentionShapes, dtype: Any) -> bool:
+        """Whether rows of scores fit into registers, and all scores into memory twice."""
+        size, keys = math.prod(shape.scores), shape.scores[-1]
+        is_wide = dtype.itemsize >= float32.itemsize
+        fits = 0 < size <= _MAX_SCORE_BYTES // _SCORE_BYTES and math.prod(shape.output)
+        return is_wide and bool(fits) and row_shape(keys, dtype.itemsize).packs > 0
+
+    def _gradients_by_products(
+        self, query: Array, key: Array, value: Array, g: Array, scale: float, *, is_causal: bool
+    ) -> tuple[Array, Array, Array]:
+        """Gradients of an attention without mask, bias and soft cap."""
+        launcher, dtype = self.launcher, query.dtype
+        query, key, value, g = [launcher.dense(one) for one in (query, key, value, g)]
+        batch, (queries, keys) = g.shape[:-2], (query.shape[-2], key.shape[-2])
+
+        def product(x1: Array, x2: Array) -> Array:
+            out = launcher.empty((*batch, x1.shape[-2], x2.shape[-1]), dtype)
+            write_product(launcher, x1, x2, out)
+            return out
+
+        weights = product(query, _transposed(key))
+        rows, numbers = weights.size // keys, (float(scale), int(is_causal), queries)
+        row_launch(launcher, "attention_weights", weights, rows, keys, weights, *numbers)
+        slopes = product(g, _transposed(value))
+        given = (weights, slopes, float(scale))
+        row_launch(launcher, "attention_slopes", slopes, rows, keys, *given)
+        to_value = product(_transposed(weights), g)
+        return product(slopes, key), product(_transposed(slopes), query), to_value
 
     def _attention_operands(
         self,
@@ -324,6 +360,12 @@ class AttentionOps(CudaOps):
         """The array, or a dense copy where the elements of a row are not adjacent."""
         steps = x.strides[-1] == x.dtype.itemsize or x.shape[-1] <= 1
         return x if steps else self.launcher.dense(x)
+
+
+def _transposed(x: Array) -> Array:
+    """The transpose of each matrix."""
+    rank = x.ndim
+    return x.transpose((*range(rank - 2), rank - 1, rank - 2))
 
 
 def _part(x: Array | None, axis: int, indices: slice) -> Array | None:

@@ -412,6 +412,39 @@ extern "C" __global__ void __launch_bounds__(BLOCK) softmax_grad(
     });
 }
 #endif
+// Scores of queries become weights: the softmax of each row times `scale`. If `is_causal`, keys after the
+// query have none, where the last query is aligned with the last key.
+#ifdef HAS_attention_weights
+extern "C" __global__ void __launch_bounds__(BLOCK) attention_weights(
+    T* scores, double scale, int64 is_causal, int64 queries, int64 rows, int64 n) {
+    ROW
+    const int64 last = is_causal ? row % queries + n - queries : n;
+    Row values(scores + offset, length);
+    values.each([&](int64 k, C& value) {
+        value = k <= last ? value * (C)scale : -bits_as_float(0x7f800000u);
+    });
+    C thread_max;
+    const Exponentials sums = exponentials<false>(values, thread_max);
+    const Normalizer normalizer(sums, thread_max);
+    values.write(scores + offset, [&](int64 k, C value) {
+        return k <= last ? normalizer.of(value) : (C)0;
+    });
+}
+#endif
+// Gradients by the weights become those by the products that `attention_weights` gets.
+#ifdef HAS_attention_slopes
+extern "C" __global__ void __launch_bounds__(BLOCK) attention_slopes(
+    const T* weights, T* slopes, double scale, int64 rows, int64 n) {
+    ROW
+    Row values(weights + offset, length), gradients(slopes + offset, length);
+    C total = (C)0;
+    values.each_pair(gradients, [&](int64, C value, C slope) { total += value * slope; });
+    total = sum_of(total);
+    values.write_pair(gradients, slopes + offset, [&](int64, C value, C slope) {
+        return value * (slope - total) * (C)scale;
+    });
+}
+#endif
 #ifdef HAS_log_softmax_grad
 extern "C" __global__ void __launch_bounds__(BLOCK) log_softmax_grad(
     const T* __restrict__ output, const T* __restrict__ g, T* __restrict__ out, int64 rows,
