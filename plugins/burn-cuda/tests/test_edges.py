@@ -338,6 +338,34 @@ def test_batch_normalization_of_channels_of_any_length(ops, shape, dtype):
         assert np.linalg.norm(own.astype(np.float64) - other) <= 4 * FLOATS[dtype] * scale
 
 
+@pytest.mark.parametrize(
+    ("shape", "dtype"),
+    crossed(
+        [(1, 17, 16), (3, 200, 70), (2, 1000, 33), (1, 40_000, 20), (1, 3000, 3)],
+        ["int32", "float16", "float32"],
+    ),
+)
+def test_reductions_of_columns_of_any_length(ops, shape, dtype):
+    x = RNG.integers(-3, 4, shape).astype(dtype)
+    x[0, shape[1] // 2 :, 1] = 9
+    kind = DType.of(dtype)
+    total = ops("sum", x, axis=(1,), dtype=kind)
+    np.testing.assert_array_equal(total, x.sum(axis=1, dtype=np.int64).astype(dtype))
+    np.testing.assert_array_equal(ops("max", x, axis=(1,)), x.max(axis=1))
+    first = ops("argmax", x, axis=1, dtype=DType.of("int64"))
+    np.testing.assert_array_equal(first, x.argmax(axis=1))
+
+
+@pytest.mark.parametrize("dtype", ["int32", "float16", "float32"])
+@pytest.mark.parametrize("keepdims", [False, True])
+def test_sums_of_channels(ops, dtype, keepdims):
+    x = RNG.integers(-3, 4, (40, 5, 1, 9, 30)).astype(dtype)
+    axes = (0, 2, 3, 4)
+    total = ops("sum", x, axis=axes, keepdims=keepdims, dtype=DType.of(dtype))
+    expected = x.sum(axis=axes, keepdims=keepdims, dtype=np.int64)
+    np.testing.assert_array_equal(total, expected.astype(dtype))
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize(
     ("queries", "keys", "is_causal"), [(5, 9, True), (9, 5, True), (70, 70, True), (33, 600, False)]

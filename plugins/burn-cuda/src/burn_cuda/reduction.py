@@ -36,6 +36,11 @@ _MIN_COLUMN_CHUNK_ELEMENTS: Final = 64
 _MAX_WHOLE_COLUMN: Final = 256
 """Length up to which one thread reduces a column."""
 
+_COLUMNS_OF_BLOCK: Final = 32
+_MIN_COLUMNS: Final = 16
+_MIN_ROWS_OF_PART: Final = 32
+"""Columns of a block whose warps share them, for that many or more, and rows that it takes."""
+
 _MIN_ELEMENTS_FOR_PACKS: Final = 1 << 16
 """Below this number, kernels that load rows in packs save less than their compilation takes."""
 
@@ -58,6 +63,23 @@ class Rows(NamedTuple):
     outer: int
     n: int
     inner: int
+
+
+class _Reduction(NamedTuple):
+    """What is reduced to what; `key` is that of the launch, if it may be cached."""
+
+    rows: Rows
+    out: Array
+    accumulator: str
+    definitions: dict[str, str | int]
+    key: tuple[Any, ...]
+
+    def kernel(self, launcher: Launcher, name: str, lanes: int = THREADS) -> Any:
+        """A kernel of the file."""
+        own: dict[str, str | int] = {"LANES": lanes, f"HAS_{name}": 1}
+        if name.endswith("_rows"):
+            own["IN_PACKS"] = int(self.rows.x.size >= _MIN_ELEMENTS_FOR_PACKS)
+        return launcher.kernel(name, "reduction.cu", **self.definitions, **own)
 
 
 def rows_along(launcher: Launcher, x: Array, axis: Sequence[int]) -> Rows:
@@ -85,6 +107,15 @@ def _reduced(shape: Shape, axis: Sequence[int], *, keepdims: bool) -> Shape:
     if keepdims:
         return tuple([1 if number in axis else length for number, length in enumerate(shape)])
     return tuple([length for number, length in enumerate(shape) if number not in axis])
+
+
+def _last_axes(shape: Shape, axis: Sequence[int]) -> tuple[int, ...]:
+    """The axes after the last one that is kept, where others before it are to be reduced, too."""
+    kept = [number for number, length in enumerate(shape) if length != 1 and number not in axis]
+    last = tuple([number for number in axis if number > kept[-1]]) if kept else ()
+    count = math.prod([shape[number] for number in last])
+    others = [number for number in axis if number not in last and shape[number] != 1]
+    return last if others and count > 1 else ()
 
 
 class ReductionOps(CudaOps):
@@ -184,17 +215,22 @@ class ReductionOps(CudaOps):
         key: tuple[Any, ...] = (reducer, x.dtype, x.shape, axis, keepdims, dtype)
         known = self._reduction_launches.get(key)
         if known is not None and launcher.is_dense(x):
-            kernel_of, blocks, shape, numbers = known
+            kernel_of, blocks, shape, memory, numbers = known
             out = launcher.empty(shape, dtype.numpy)
-            launcher.run_blocks(kernel_of, blocks, x, out, *numbers)
+            launcher.run_blocks(kernel_of, blocks, x, *memory, out, *numbers)
             return out
         if dtype.is_complex or launcher.dtypes[x.dtype].is_complex:
             return self._reduce_complex(reducer, x, axis, dtype, keepdims=keepdims)
+        if reducer == "Sum" and (last := _last_axes(x.shape, axis)) and launcher.is_dense(x):
+            wide = float32 if dtype.is_float and dtype.itemsize < 4 else dtype
+            rest = tuple([one for one in axis if one not in last])
+            parts = self.sum(x, axis=last, keepdims=True, dtype=wide)  # without a transposed copy
+            total = self.sum(parts, axis=rest, keepdims=True, dtype=dtype)
+            return total.reshape(_reduced(x.shape, axis, keepdims=keepdims))
         rows = rows_along(launcher, x, axis)
         out = launcher.empty(_reduced(x.shape, axis, keepdims=keepdims), dtype.numpy)
         if not out.size:
             return out
-        lanes = _WARP_THREADS if rows.n <= _MAX_ROW_OF_WARP else THREADS
         definitions: dict[str, str | int] = {
             "T": c_type(launcher.dtypes[x.dtype]),
             "A": accumulator,
@@ -202,57 +238,84 @@ class ReductionOps(CudaOps):
             "REDUCER": reducer,
             "FAMILY": _FAMILIES[reducer],
         }
-
-        def kernel(name: str, lanes: int = THREADS) -> Any:
-            own = {"LANES": lanes, f"HAS_{name}": 1}
-            if name.endswith("_rows"):
-                own["IN_PACKS"] = int(x.size >= _MIN_ELEMENTS_FOR_PACKS)
-            return launcher.kernel(name, "reduction.cu", **definitions, **own)
-
-        source, outer, n, inner = rows
-        if (
-            source is not x
-        ):  # a copy: another array of this shape and these strides need not be copied alike
-            key = ()
-        if inner == 1 and n > _MAX_ROW_OF_THREAD:
-            parts = (
-                min(-(-_WANTED_BLOCKS // outer), -(-n // _ROW_CHUNK_ELEMENTS))
-                if outer < _WANTED_BLOCKS
-                else 1
-            )
-            if parts <= 1:
-                blocks = -(-outer * lanes // THREADS)
-                one = kernel("whole_rows", lanes)
-                self._launch_once(key, one, blocks, source, out, (outer, n))
-                return out
-            chunk = -(-n // parts)
-            chunk = _ROW_CHUNK_ELEMENTS * -(-chunk // _ROW_CHUNK_ELEMENTS)
-            parts = -(-n // chunk)
-            scratch = self._scratch_memory(accumulator, outer * parts)
-            launcher.run_blocks(
-                kernel("part_rows"), outer * parts, source, scratch, n, parts, chunk
-            )
+        if rows.x is not x:
+            key = ()  # a copy: another array of this shape and strides need not be copied alike
+        reduction = _Reduction(rows, out, accumulator, definitions, key)
+        if rows.inner == 1 and rows.n > _MAX_ROW_OF_THREAD:
+            self._reduce_rows(reduction)
+        elif rows.inner >= _MIN_COLUMNS and rows.n > _MAX_ROW_OF_THREAD:
+            self._reduce_columns(reduction)
         else:
-            wanted = -(-_WANTED_BLOCKS * THREADS // (outer * inner))
-            parts = (
-                1
-                if n <= _MAX_WHOLE_COLUMN
-                else max(1, min(wanted, n // _MIN_COLUMN_CHUNK_ELEMENTS))
-            )
-            if parts == 1:
-                blocks = -(-outer * inner // THREADS)
-                numbers = (n, inner, out.size)
-                self._launch_once(key, kernel("whole_columns"), blocks, source, out, numbers)
-                return out
-            chunk = -(-n // parts)
-            parts = -(-n // chunk)
-            scratch = self._scratch_memory(accumulator, outer * parts * inner)
-            size = outer * parts * inner
-            launcher.run(
-                kernel("part_columns"), size, source, scratch, n, inner, parts, chunk, size
-            )
-        launcher.run_blocks(kernel("combine_parts"), outer * inner, scratch, out, n, parts, inner)
+            self._reduce_few_columns(reduction)
         return out
+
+    def _reduce_rows(self, reduction: _Reduction) -> None:
+        """A warp or a block for each row, or several blocks."""
+        launcher = self.launcher
+        source, outer, n, _ = reduction.rows
+        if outer < _WANTED_BLOCKS:
+            parts = min(-(-_WANTED_BLOCKS // outer), -(-n // _ROW_CHUNK_ELEMENTS))
+        else:
+            parts = 1
+        if parts <= 1:
+            lanes = _WARP_THREADS if n <= _MAX_ROW_OF_WARP else THREADS
+            blocks = -(-outer * lanes // THREADS)
+            kernel = reduction.kernel(launcher, "whole_rows", lanes)
+            self._launch_once(reduction, kernel, blocks, (outer, n))
+            return
+        chunk = -(-n // parts)
+        chunk = _ROW_CHUNK_ELEMENTS * -(-chunk // _ROW_CHUNK_ELEMENTS)
+        parts = -(-n // chunk)
+        scratch = self._scratch_memory(reduction.accumulator, outer * parts)
+        kernel = reduction.kernel(launcher, "part_rows")
+        launcher.run_blocks(kernel, outer * parts, source, scratch, n, parts, chunk)
+        self._combine_parts(reduction, scratch, parts)
+
+    def _reduce_columns(self, reduction: _Reduction) -> None:
+        """A block for some adjacent columns; or several, the last of which combines their parts."""
+        launcher = self.launcher
+        source, outer, n, inner = reduction.rows
+        across = -(-inner // _COLUMNS_OF_BLOCK)
+        wanted = -(-_WANTED_BLOCKS // (outer * across))
+        parts = max(1, min(wanted, n // _MIN_ROWS_OF_PART))
+        chunk = -(-n // parts)
+        parts = -(-n // chunk)
+        kernel = reduction.kernel(launcher, "columns")
+        blocks, numbers = outer * across * parts, (n, inner, parts, chunk, across)
+        if parts == 1:
+            self._launch_once(reduction, kernel, blocks, numbers, memory=(0, 0))
+            return
+        scratch = self._scratch_memory(reduction.accumulator, outer * parts * inner)
+        finished = launcher.empty((outer * across,), np.dtype(np.uint32))
+        launcher.runtime.zero(finished)
+        launcher.run_blocks(kernel, blocks, source, scratch, finished, reduction.out, *numbers)
+
+    def _reduce_few_columns(self, reduction: _Reduction) -> None:
+        """A thread for each column, or for parts of it."""
+        launcher = self.launcher
+        source, outer, n, inner = reduction.rows
+        wanted = -(-_WANTED_BLOCKS * THREADS // (outer * inner))
+        parts = 1
+        if n > _MAX_WHOLE_COLUMN:
+            parts = max(1, min(wanted, n // _MIN_COLUMN_CHUNK_ELEMENTS))
+        if parts == 1:
+            blocks = -(-outer * inner // THREADS)
+            kernel = reduction.kernel(launcher, "whole_columns")
+            self._launch_once(reduction, kernel, blocks, (n, inner, reduction.out.size))
+            return
+        chunk = -(-n // parts)
+        parts = -(-n // chunk)
+        size = outer * parts * inner
+        scratch = self._scratch_memory(reduction.accumulator, size)
+        kernel = reduction.kernel(launcher, "part_columns")
+        launcher.run(kernel, size, source, scratch, n, inner, parts, chunk, size)
+        self._combine_parts(reduction, scratch, parts)
+
+    def _combine_parts(self, reduction: _Reduction, scratch: Array, parts: int) -> None:
+        _, outer, n, inner = reduction.rows
+        kernel = reduction.kernel(self.launcher, "combine_parts")
+        given = (scratch, reduction.out, n, parts, inner)
+        self.launcher.run_blocks(kernel, outer * inner, *given)
 
     def _reduce_complex(
         self, reducer: str, x: Array, axis: tuple[int, ...], dtype: DType, *, keepdims: bool
@@ -293,19 +356,20 @@ class ReductionOps(CudaOps):
 
     def _launch_once(
         self,
-        key: tuple[Any, ...],
+        reduction: _Reduction,
         kernel: Any,
         blocks: int,
-        x: Array,
-        out: Array,
         numbers: tuple[int, ...],
+        memory: tuple[int, ...] = (),
     ) -> None:
         """Launch one kernel, and cache the launch for dense operands of this shape."""
-        self.launcher.run_blocks(kernel, blocks, x, out, *numbers)
-        if key:
-            self._reduction_launches.store(key, (kernel, blocks, out.shape, numbers))
+        out = reduction.out
+        self.launcher.run_blocks(kernel, blocks, reduction.rows.x, *memory, out, *numbers)
+        if reduction.key:
+            known = (kernel, blocks, out.shape, memory, numbers)
+            self._reduction_launches.store(reduction.key, known)
 
     def _scratch_memory(self, accumulator: str, count: int) -> Array:
         """Memory for the accumulators of parts."""
         size = _ACCUMULATOR_BYTES.get(accumulator, 8)
-        return self.launcher.empty((count * size,), np.uint8)
+        return self.launcher.empty((count * size,), np.dtype(np.uint8))

@@ -188,6 +188,56 @@ extern "C" __global__ void part_columns(
 }
 #endif
 
+// 32 columns for each block, whose warps take turns along them. Of several blocks for parts of the same
+// columns the last to finish combines what they found; `finished` counts them, from 0 on.
+#ifdef HAS_columns
+// Combines the values of the warps of a block; the first warp has those of the columns.
+__device__ __forceinline__ A combined_warps(A own) {
+    __shared__ A shared[256];
+    shared[threadIdx.x] = own;
+    for (int step = 4; step > 0; step /= 2) {
+        __syncthreads();
+        if (threadIdx.x < step * 32)
+            shared[threadIdx.x] = R::combine(shared[threadIdx.x], shared[threadIdx.x + step * 32]);
+    }
+    return shared[threadIdx.x % 32];
+}
+extern "C" __global__ void columns(
+    const T* x, A* found, uint32* finished, O* out, int64 n, int64 inner, int64 parts, int64 chunk,
+    int64 across) {
+    const int64 group = blockIdx.x / parts, part = blockIdx.x % parts, outer = group / across;
+    const int64 column = group % across * 32 + threadIdx.x % 32;
+    const int64 stop = (part + 1) * chunk < n ? (part + 1) * chunk : n;
+    const int warp = threadIdx.x / 32;
+    A own = R::identity();
+    const T* first = x + outer * n * inner + column;
+    if (column < inner) {
+#pragma unroll 4
+        for (int64 k = part * chunk + warp; k < stop; k += 8)
+            own = R::combine(own, R::of(load(first[k * inner]), k));
+    }
+    own = combined_warps(own);
+    const bool writes = warp == 0 && column < inner;
+    if (parts > 1) {
+        __shared__ bool is_last;
+        if (writes) found[(outer * parts + part) * inner + column] = own;
+        __threadfence();
+        __syncthreads();
+        if (threadIdx.x == 0) is_last = atomicAdd(&finished[group], 1u) == (uint32)parts - 1;
+        __syncthreads();
+        if (!is_last) return;
+        __threadfence();
+        own = R::identity();
+        if (column < inner) {
+            for (int64 k = warp; k < parts; k += 8)
+                own = R::combine(own, found[(outer * parts + k) * inner + column]);
+        }
+        own = combined_warps(own);
+    }
+    if (writes) out[outer * inner + column] = R::finish(own, n);
+}
+#endif
+
 // Combines the parts of a result; a block for each result.
 #ifdef HAS_combine_parts
 extern "C" __global__ void combine_parts(
