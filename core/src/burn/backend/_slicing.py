@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import functools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -13,7 +12,6 @@ if TYPE_CHECKING:
 __all__ = ["check_gather_operands", "check_sliced", "python_slices"]
 
 
-@functools.lru_cache(1 << 10)  # a model has few of them, and to make one takes as long as to slice
 def python_slices(slices: Slices) -> tuple[builtins.slice, ...]:
     """Slices of an op, which have a length, as Python's, which have a stop."""
     result = []
@@ -32,14 +30,8 @@ def python_slices(slices: Slices) -> tuple[builtins.slice, ...]:
 
 def check_sliced(shape: Sequence[int], slices: Slices) -> None:
     """Refuse a slice that is shorter than its lengths say: Python clips slices at the ends."""
-    if tuple(shape) != _lengths(slices):
+    if tuple(shape) != tuple([length for _, length, _ in slices]):
         raise IndexError(f"slices {slices} reach beyond the tensor")
-
-
-@functools.lru_cache(1 << 10)
-def _lengths(slices: Slices) -> tuple[int, ...]:
-    """Lengths of slices."""
-    return tuple([length for _, length, _ in slices])
 
 
 def check_gather_operands(

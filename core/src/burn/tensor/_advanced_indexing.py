@@ -93,8 +93,7 @@ class _Key:
             for length in self.x.shape[axis : axis + unused]:
                 self._add_slice((0, length, 1))
         elif isinstance(part, builtins.slice):
-            start, stop, step = normalize_slice(part, self.x.shape[axis])
-            self._add_slice((start, len(range(start, stop, step)), step))
+            self._add_slice(normalize_slice(part, self.x.shape[axis]))
         elif isinstance(part, int) and not isinstance(part, bool):
             self._begin_indices()
             self.slices.append((normalize_index(part, self.x.shape[axis], axis), 1, 1))

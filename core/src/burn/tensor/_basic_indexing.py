@@ -35,6 +35,7 @@ _BASIC: Final = frozenset([int, builtins.slice, NoneType, EllipsisType])
 _ADVANCED: Final = (DispatchTensor, list, tuple, np.ndarray, bool, np.bool_)
 
 _view_index = viewing("index_axis")
+_view_slice = viewing("slice")
 
 
 def getitem(x: Tensor, key: Any, /) -> Tensor:
@@ -53,8 +54,16 @@ def getitem(x: Tensor, key: Any, /) -> Tensor:
         If an integer in a tensor is out of range.
     """
     shape = x.primitive.shape
-    if key.__class__ is int and shape and -shape[0] <= key < shape[0]:  # as in loops
-        return _view_index(x, 0, key + shape[0] if key < 0 else key)
+    if shape:  # one index or slice, as in loops and for batches
+        extent = shape[0]
+        if key.__class__ is int and -extent <= key < extent:
+            return _view_index(x, 0, key + extent if key < 0 else key)
+        if key.__class__ is builtins.slice:
+            slices = [normalize_slice(key, extent)]
+            if slices[0] != (0, extent, 1):
+                for length in shape[1:]:
+                    slices.append((0, length, 1))  # noqa: PERF401 — faster for so few
+                return _view_slice(x, tuple(slices))
     parts = key if key.__class__ is tuple else (key,)
     if not _BASIC.issuperset(map(type, parts)) and any(
         isinstance(part, _ADVANCED) for part in parts
@@ -112,8 +121,7 @@ def _normalize_key(shape: Shape, parts: tuple[Any, ...]) -> tuple[Slices, Shape,
         axis = len(slices)
         if part.__class__ is builtins.slice:
             extent = shape[axis]
-            start, stop, step = normalize_slice(part, extent)
-            length = len(range(start, stop, step))
+            start, length, step = normalize_slice(part, extent)
             slices.append((start, length, step))
             result.append(length)
             is_sliced |= start != 0 or step != 1 or length != extent

@@ -16,11 +16,17 @@ __all__ = ["axes_used", "is_mask", "normalize_index", "normalize_part", "normali
 
 
 def normalize_slice(part: builtins.slice, length: int) -> tuple[int, int, int]:
-    """Start, stop and step of a slice, all of them integers."""
+    """Start, length and step of a slice of an axis of a length, all of them integers."""
+    if part.step is None:
+        start = 0 if part.start is None else part.start
+        stop = length if part.stop is None else part.stop
+        if start.__class__ is stop.__class__ is int and 0 <= start <= stop <= length:  # mostly
+            return start, stop - start, 1
     try:
-        return part.indices(length)
+        start, stop, step = part.indices(length)
     except (TypeError, ValueError) as error:
         raise OperandTypeError(f"{part}: {error}", operation="indexing") from None
+    return start, len(range(start, stop, step)), step
 
 
 def normalize_index(part: Any, length: int | None = None, axis: int = 0) -> int:

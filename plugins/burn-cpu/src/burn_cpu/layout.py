@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
+from typing import Any, Final
 
 import numpy as np
 
@@ -14,10 +16,18 @@ from burn.plugin_api import (
     Shape,
     Slices,
     TensorData,
-    check_sliced,
     python_slices,
 )
 from burn_cpu.base import Array, CpuOps
+
+_BEFORE: Final = [(slice(None),) * axis for axis in range(64)]
+"""What a key of NumPy has before the index of an axis."""
+
+
+@functools.lru_cache(1 << 10)  # to make a key takes longer than to index with it
+def _key(slices: Slices) -> tuple[tuple[Any, ...], Shape]:
+    """The key of some slices, and the shape of what it selects."""
+    return python_slices(slices), tuple([length for _, length, _ in slices])
 
 
 class LayoutOps(CpuOps):
@@ -84,15 +94,24 @@ class LayoutOps(CpuOps):
 
     def slice(self, x: Array, *, slices: Slices) -> Array:
         """A view."""
-        result = x[python_slices(slices)]
-        check_sliced(result.shape, slices)
+        key, shape = _key(slices)
+        result = x[key]
+        if result.shape != shape:
+            raise IndexError(f"slices {slices} reach beyond the tensor")
         return result
+
+    def index_axis(self, x: Array, *, axis: int, index: int) -> Array:
+        """A view, also where it has no axes: not the number that NumPy returns for an integer."""
+        if axis < 0 or index < 0:
+            raise IndexError(f"index {index} of axis {axis}")
+        return x[_BEFORE[axis] + (index, ...)]
 
     def slice_assign(self, x: Array, value: Array | Scalar, *, slices: Slices) -> Array:
         """Assigns to a copy."""
         result = np.array(x)
-        key = python_slices(slices)
-        check_sliced(result[key].shape, slices)
+        key, shape = _key(slices)
+        if result[key].shape != shape:
+            raise IndexError(f"slices {slices} reach beyond the tensor")
         result[key] = value
         return result
 
