@@ -202,15 +202,6 @@ class Library:
         return Graph(self, **options)
 
 
-class Memory:
-    """An array as CuPy's: its address is that of its data."""
-
-    def __init__(self, array):
-        self.data = types.SimpleNamespace(ptr=array.__array_interface__["data"][0])
-        self.dtype = array.dtype
-        self.array = array
-
-
 def with_library(library, tf32=False):
     """An emulated driver whose convolutions a library computes."""
 
@@ -218,15 +209,12 @@ def with_library(library, tf32=False):
         def __init__(self, index):
             super().__init__(index)
             self.tf32 = tf32
-            self.cudnn = Cudnn(
-                library, lambda shape, dtype: Memory(self.empty(shape, dtype)), 1 << 36
-            )
+            self.cudnn = Cudnn(library, self.empty, 1 << 36)
             self.cudnn.is_unrestricted = True
 
         def convolve(self, kind, operands, out, plan):
             self.check(*operands, out)
-            given = [Memory(one) for one in operands]
-            return self.cudnn.run(kind, given, Memory(out), plan, 7, tf32=self.tf32)
+            return self.cudnn.run(kind, operands, out, plan, 7, tf32=self.tf32)
 
     return Runtime
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from burn.plugin_api import Backend
+from burn_cuda.array import Array
 from burn_cuda.launcher import Launcher
 from burn_cuda.usage import STORED
 
@@ -12,9 +13,6 @@ if TYPE_CHECKING:
     from burn_cuda.runtime import Runtime
 
 __all__ = ["Array", "CudaOps"]
-
-Array = Any
-"""An array of CuPy."""
 
 
 class CudaOps(Backend):

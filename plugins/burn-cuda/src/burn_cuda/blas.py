@@ -1,4 +1,4 @@
-"""Matrix products of a device: cuBLAS, and in compiled programs what is the fastest."""
+"""Matrix products of a device: cuBLAS and cuBLASLt; in compiled programs what is the fastest."""
 
 from __future__ import annotations
 
@@ -128,17 +128,24 @@ class Blas(Streams):
                 compute = _COMPUTE_FAST_TF32
         one, zero = factors
         # cuBLAS is column-major: it multiplies the transposed matrices in reverse order.
-        if getattr(self._thread, "tunes", False):
-            addresses: tuple[int, ...] = (b.data.ptr, a.data.ptr, out.data.ptr)
+        tunes = getattr(self._thread, "tunes", False)
+        if tunes or bias is not None:
+            addresses: tuple[int, ...] = (b.address, a.address, out.address)
             if bias is not None:
-                addresses = (*addresses, bias.data.ptr)
+                addresses = (*addresses, bias.address)
             groups = (
                 (compute, _FACTOR_TYPES[kind], (kind, result)),
                 ((columns, rows, terms), transposed[::-1], leading[::-1]),
                 (batch, (strides[1], strides[0], strides[2]), bias is not None),
             )
             own: list[Callable[[], None]] = []
-            if kind == result == _FLOAT32 and batch == 1 and bias is None and suits(shape):
+            if (
+                tunes
+                and kind == result == _FLOAT32
+                and batch == 1
+                and bias is None
+                and suits(shape)
+            ):
                 own = [
                     functools.partial(
                         launch_of,
@@ -147,18 +154,18 @@ class Blas(Streams):
                         shape,
                         transposed,
                         leading,
-                        (a.data.ptr, b.data.ptr, out.data.ptr),
+                        (a.address, b.address, out.address),
                     )
                     for tile in TILES
                 ]
-            if self._products.run(groups, factors, addresses, own):
+            if self._products.run(groups, factors, addresses, own, tunes=tunes):
                 return True
         if bias is not None:
             return False
         handle = self.device.cublas_handle
         flags = (int(transposed[1]), int(transposed[0]), columns, rows, terms)
-        right, left = (b.data.ptr, kind, leading[1]), (a.data.ptr, kind, leading[0])
-        target = (out.data.ptr, result, columns)
+        right, left = (b.address, kind, leading[1]), (a.address, kind, leading[0])
+        target = (out.address, result, columns)
         ends = (compute, _DEFAULT_ALGORITHM)
         if batch == 1:
             cublas.gemmEx(handle, *flags, one, *right, *left, zero, *target, *ends)

@@ -154,11 +154,11 @@ class Cudnn:
             if found is None:
                 return False
             graph, size = found
-            space = self.empty((max(size, 1),), np.uint8)
-            tensors = dict(zip(_OPERAND_IDS, [_address(one) for one in operands], strict=True))
-            tensors[_RESULT_ID] = _address(out)
+            space = self.empty((max(size, 1),), np.dtype(np.uint8))
+            tensors = dict(zip(_OPERAND_IDS, [one.address for one in operands], strict=True))
+            tensors[_RESULT_ID] = out.address
             try:
-                graph.execute(tensors, _address(space), handle=self._handle)
+                graph.execute(tensors, space.address, handle=self._handle)
             except Exception as error:  # noqa: BLE001 — any failure: the kernels here compute it
                 _log.debug("cuDNN fails at %s of %s: %s", kind, plan, error)
                 self._plans[key] = None
@@ -232,10 +232,6 @@ class Cudnn:
         graph.validate()
         graph.build_operation_graph()
         return graph
-
-
-def _address(x: Array) -> int:
-    return int(x.data.ptr)
 
 
 def _at_least_2d(shape: Shape) -> Shape:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from burn.plugin_api import REGISTRY, DType, Scalar, bool_
-from burn_cuda.base import Array, CudaOps
+from burn_cuda.array import Array
+from burn_cuda.base import CudaOps
 from burn_cuda.expressions import EXPRESSIONS
 from burn_cuda.kernels import THREADS, computed_type
 from burn_cuda.kernels.elementwise import Program
@@ -24,7 +25,6 @@ __all__ = ["ElementwiseOps", "number_for"]
 
 _NUMBERS: Final = frozenset([bool, int, float, complex])
 _SIGN_BIT: Final = 1 << 63
-_BLOCK: Final = (THREADS,)
 
 
 def number_for(value: Scalar, dtype: DType) -> float | int | Packed:
@@ -73,23 +73,23 @@ class _Function:
         result = self.launcher.empty(x.shape, native)
         size = x.size
         if size:
-            kernel((-(-size // step),), _BLOCK, (x, number, result, size))
+            kernel.launch(-(-size // step), x.address, number, result.address, size)
         return result
 
     def broadcasting(self, x1: Array, x2: Array) -> Array:
         """Two operands of one dtype with any shapes and layouts."""
         key = (x1.dtype, x1.shape, x1.strides, x2.shape, x2.strides)
         try:
-            launch, dtype, shape, blocks, rest = self._launches[key]
+            kernel, dtype, shape, blocks, rest = self._launches[key]
         except KeyError:
             program = self.program(self.launcher.dtypes[x1.dtype], (False, False))
             prepared = self.launcher.prepared(program, (x1, x2))
             if prepared is None:
                 return self.general(x1, x2)
-            launch, dtype, shape, blocks, rest = prepared
+            kernel, dtype, shape, blocks, rest = prepared
             self._launches.store(key, prepared)
         result = self.launcher.empty(shape, dtype)
-        launch(blocks, _BLOCK, (x1, x2, result, *rest))
+        kernel.launch(blocks, x1.address, x2.address, result.address, *rest)
         return result
 
     def general(self, *operands: Any, parameters: tuple[float, ...] = ()) -> Array:
@@ -115,20 +115,20 @@ class _Function:
 def _unary(function: _Function) -> Callable[[Array], Array]:
     """An op of one operand."""
     launcher = function.launcher
-    empty, is_dense = launcher.empty, launcher.is_dense
+    empty = launcher.empty
     ready: dict[Any, Any] = {}
 
     def call(x: Array) -> Array:
         known = ready.get(x.dtype)
-        if known is None or not is_dense(x):
-            if known is None and x.dtype in launcher.dtypes and is_dense(x):
+        if known is None or not x.is_dense:
+            if known is None and x.dtype in launcher.dtypes and x.is_dense:
                 ready[x.dtype] = _prepared(function, launcher.dtypes[x.dtype], (False,))
             return function.general(x)
         kernel, dtype, step = known
         result = empty(x.shape, dtype)
         size = x.size
         if size:
-            kernel((-(-size // step),), _BLOCK, (x, result, size))
+            kernel.launch(-(-size // step), x.address, result.address, size)
         return result
 
     return call
@@ -144,29 +144,30 @@ def _prepared(function: _Function, dtype: DType, scalars: tuple[bool, ...]) -> t
 def _binary(function: _Function) -> Callable[[Any, Any], Array]:
     """An op of two operands, one of which may be a number."""
     launcher = function.launcher
-    empty, is_dense, array = launcher.empty, launcher.is_dense, launcher.runtime.array
+    empty = launcher.empty
     tensors: dict[Any, Any] = {}
 
     def call(x1: Any, x2: Any) -> Array:
-        if x2.__class__ is array and x1.__class__ is array:
+        if x2.__class__ is Array and x1.__class__ is Array:
             dtype = x1.dtype
             if x2.dtype is dtype:
                 known = tensors.get(dtype)
                 if known is not None:
                     shape = x1.shape
-                    if x2.shape == shape and is_dense(x1) and is_dense(x2):
+                    if x2.shape == shape and x1.is_dense and x2.is_dense:
                         kernel, native, step = known
                         result = empty(shape, native)
                         size = x1.size
                         if size:
-                            kernel((-(-size // step),), _BLOCK, (x1, x2, result, size))
+                            words = (x1.address, x2.address, result.address, size)
+                            kernel.launch(-(-size // step), *words)
                         return result
                     return function.broadcasting(x1, x2)
                 if dtype in launcher.dtypes:
-                    if x2.shape != x1.shape or not (is_dense(x1) and is_dense(x2)):
+                    if x2.shape != x1.shape or not (x1.is_dense and x2.is_dense):
                         return function.broadcasting(x1, x2)
                     tensors[dtype] = _prepared(function, launcher.dtypes[dtype], (False, False))
-        elif x2.__class__ is float and x1.__class__ is array and is_dense(x1):
+        elif x2.__class__ is float and x1.__class__ is Array and x1.is_dense:
             return function.with_number(x1, x2)
         return function.general(x1, x2)
 

@@ -28,11 +28,10 @@ class ExchangeOps(CudaOps):
     """Arrays shared with other libraries, ordered by streams."""
 
     def device_of(self, x: object) -> DeviceId | None:
-        """Device of an array of CuPy."""
-        array: Any = x
-        if x.__class__ is not self.runtime.array or array.dtype not in self.launcher.dtypes:
+        """Device of an array of this plugin."""
+        if not isinstance(x, Array) or x.dtype not in self.launcher.dtypes:
             return None
-        return DeviceId(0, self.runtime.owner(x))
+        return DeviceId(0, x.device_id)
 
     def dlpack_device(self, device: DeviceId) -> tuple[int, int]:
         """A CUDA device."""
@@ -74,8 +73,9 @@ class ExchangeOps(CudaOps):
 
     def _imported(self, x: Any) -> Array | None:
         runtime = self.runtime
-        if x.__class__ is runtime.array:
-            return x
+        own = runtime.adopted(x)
+        if own is not None:
+            return own
         if not hasattr(x, "__dlpack__"):
             return runtime.from_interface(x) if hasattr(x, "__cuda_array_interface__") else None
         capsule = request_capsule(x, stream=runtime.consumer_stream())

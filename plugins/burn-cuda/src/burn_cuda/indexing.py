@@ -166,7 +166,7 @@ class IndexingOps(CudaOps):
     ) -> Array:
         launcher = self.launcher
         out = launcher.copied(x)
-        writers = launcher.empty((max(x.size, 1),), np.uint64)
+        writers = launcher.empty((max(x.size, 1),), np.dtype(np.uint64))
         launcher.runtime.zero(writers)
         definitions["E"] = word_type(x)
         kernel = launcher.kernel("find_writers", "assignment.cu", **definitions)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from burn.plugin_api import CheckedOps, DType, Shape
+from burn_cuda.array import Array
 from burn_cuda.kernels import THREADS, WORDS, source
 from burn_cuda.kernels.elementwise import (
     NARROW_LIMIT,
@@ -33,9 +34,6 @@ __all__ = [
     "packed",
 ]
 
-Array = Any
-
-_BLOCK: Final = (THREADS,)
 _TILE_SIDES: Final = (32, 64)
 """Sides of the tiles of transposed copies: for short axes or large elements, and for others."""
 
@@ -70,6 +68,8 @@ class Launcher:
         self.empty: Callable[[Shape, Any], Array] = runtime.empty
         self.is_dense: Callable[[Array], bool] = runtime.is_dense
         self._compiled: dict[Any, Any] = {}
+        self._strided = LaunchCache()
+        self._copies = LaunchCache()
         self.checked = CheckedOps()
 
     def kernel(self, name: str, file: str, **definitions: str | int) -> Any:
@@ -84,12 +84,13 @@ class Launcher:
     def run(self, kernel: Any, threads: int, *arguments: Any) -> None:
         """Launch a kernel with a number of threads."""
         if threads:
-            kernel((-(-threads // THREADS),), _BLOCK, arguments)
+            self.run_blocks(kernel, -(-threads // THREADS), *arguments)
 
     def run_blocks(self, kernel: Any, blocks: int, *arguments: Any) -> None:
         """Launch a kernel with a number of blocks."""
         if blocks:
-            kernel((blocks,), _BLOCK, arguments)
+            words = [one.address if one.__class__ is Array else one for one in arguments]
+            kernel.launch(blocks, *words)
 
     def dense(self, x: Array) -> Array:
         """The array, or a dense copy in row-major order."""
@@ -100,19 +101,33 @@ class Launcher:
         if self.is_dense(x):
             return self.runtime.copy(x)
         result = self.empty(x.shape, x.dtype)
-        tiles = _tiles(x.shape, element_strides(x, len(x.shape)), x.dtype.itemsize)
-        if tiles is None:
+        key = (x.dtype, x.shape, x.strides)
+        try:
+            launch = self._copies[key]
+        except KeyError:
+            launch = self._tiled_copy(x)
+            self._copies.store(key, launch)
+        if launch is None:
             self.write(result, x)
-            return result
+        else:
+            kernel, blocks, rest = launch
+            kernel.launch(blocks, x.address, result.address, *rest)
+        return result
+
+    def _tiled_copy(self, x: Array) -> tuple[Any, int, tuple[Any, ...]] | None:
+        """The launch of a copy in tiles: kernel, blocks, and the arguments after the result."""
+        itemsize = x.dtype.itemsize
+        tiles = _tiles(x.shape, element_strides(x, len(x.shape)), itemsize)
+        if tiles is None:
+            return None
         definitions: dict[str, str | int] = {
-            "E": WORDS[x.dtype.itemsize],
+            "E": WORDS[itemsize],
             "R": tiles.rank,
             "SIDE": tiles.side,
-            "EACH": max(1, _WORD_BYTES // x.dtype.itemsize) if tiles.side == _TILE_SIDES[1] else 1,
+            "EACH": max(1, _WORD_BYTES // itemsize) if tiles.side == _TILE_SIDES[1] else 1,
         }
         kernel = self.kernel("transposed", "transposition.cu", **definitions)
-        self.run_blocks(kernel, tiles.blocks, x, result, tiles.layout, *tiles.numbers)
-        return result
+        return kernel, tiles.blocks, (tiles.layout, *tiles.numbers)
 
     def write(self, target: Array, values: Array) -> None:
         """Write values, which broadcast, to the elements of a view."""
@@ -123,12 +138,12 @@ class Launcher:
         self, program: Program, operands: Sequence[Any], parameters: Sequence[float] = ()
     ) -> tuple[Array, ...]:
         """Compute a program on operands that broadcast."""
-        shapes = [
-            operand.shape
-            for operand, scalar in zip(operands, program.scalars, strict=True)
-            if not scalar
-        ]
-        shape = shapes[0] if len(set(shapes)) == 1 else broadcast(shapes)
+        tensors = [one for one, scalar in zip(operands, program.scalars, strict=True) if not scalar]
+        shape = tensors[0].shape
+        if any(one.shape != shape for one in tensors):
+            shape = broadcast([one.shape for one in tensors])
+        elif all(one.is_dense for one in tensors):
+            return self._dense(program, operands, parameters, shape)
         order = self._order(operands, program.scalars, shape)
         if order is not None:
             moved = [
@@ -139,25 +154,29 @@ class Launcher:
             return tuple(
                 [one.transpose(back) for one in self.elementwise(program, moved, parameters)]
             )
-        results = tuple([self.empty(shape, self._native(dtype)) for dtype in program.outputs])
-        size = math.prod(shape)
-        if not size:
-            return results
-        if size >= _MIN_ELEMENTS_FOR_TILES:
+        if math.prod(shape) >= _MIN_ELEMENTS_FOR_TILES:
             operands = [
                 operand if scalar else self._untransposed(operand)
                 for operand, scalar in zip(operands, program.scalars, strict=True)
             ]
-        dense = all(
-            scalar or (operand.shape == shape and self.is_dense(operand))
-            for operand, scalar in zip(operands, program.scalars, strict=True)
-        )
-        if dense:
-            kernel = self.dense_kernel(program)
+        results = tuple([self.empty(shape, dtype.numpy) for dtype in program.outputs])
+        self.strided(program, operands, results, shape, parameters)
+        return results
+
+    def _dense(
+        self,
+        program: Program,
+        operands: Sequence[Any],
+        parameters: Sequence[float],
+        shape: Shape,
+    ) -> tuple[Array, ...]:
+        """Compute a program on dense operands of one shape."""
+        results = tuple([self.empty(shape, dtype.numpy) for dtype in program.outputs])
+        size = results[0].size
+        if size:
             blocks = -(-size // (THREADS * program.elements))
-            kernel((blocks,), _BLOCK, (*operands, *parameters, *results, size))
-        else:
-            self.strided(program, operands, results, shape, parameters)
+            kernel = self.dense_kernel(program)
+            self.run_blocks(kernel, blocks, *operands, *parameters, *results, size)
         return results
 
     def prepared(self, program: Program, operands: Sequence[Array]) -> tuple[Any, ...] | None:
@@ -167,9 +186,8 @@ class Launcher:
 
         Returns
         -------
-        kernel, dtype, shape, grid, rest
-            The kernel, the dtype and the shape of the result, the blocks, and the arguments after
-            the result.
+        kernel, dtype, shape, blocks, rest
+            The kernel, the dtype and the shape of the result, and the arguments after it.
         """
         shape = broadcast([operand.shape for operand in operands])
         size = math.prod(shape)
@@ -178,11 +196,8 @@ class Launcher:
         ):
             return None
         strides = [element_strides(one, len(shape)) for one in operands]
-        layout, rank, packs = _layout(shape, (*strides, _row_major(shape)))
-        kernel = self._strided_kernel(program, rank, wide=size >= NARROW_LIMIT, packs=packs)
-        threads = size // 4 if packs else size
-        grid = (-(-threads // THREADS),)
-        return kernel, self._native(program.outputs[0]), shape, grid, (layout, size)
+        launch = self._strided_launch(program, shape, (*strides, _row_major(shape)))
+        return launch[0], program.outputs[0].numpy, shape, *launch[1:]
 
     def _order(
         self, operands: Sequence[Any], scalars: Sequence[bool], shape: Shape
@@ -227,17 +242,41 @@ class Launcher:
         parameters: Sequence[float] = (),
     ) -> None:
         """Compute a program on views."""
+        key: list[Any] = [program, shape]
+        words: list[Any] = []
+        for operand, scalar in zip(operands, program.scalars, strict=True):
+            if scalar:
+                words.append(operand)
+            else:
+                words.append(operand.address)
+                key += operand.shape, operand.strides
+        words += parameters
+        for result in results:
+            words.append(result.address)
+            key.append(result.strides)
+        found = tuple(key)
+        try:
+            launch = self._strided[found]
+        except KeyError:
+            tensors = [
+                one for one, scalar in zip(operands, program.scalars, strict=True) if not scalar
+            ]
+            strides = tuple([element_strides(one, len(shape)) for one in (*tensors, *results)])
+            launch = self._strided_launch(program, shape, strides) if math.prod(shape) else None
+            self._strided.store(found, launch)
+        if launch is not None:
+            kernel, blocks, rest = launch
+            kernel.launch(blocks, *words, *rest)
+
+    def _strided_launch(
+        self, program: Program, shape: Shape, strides: tuple[tuple[int, ...], ...]
+    ) -> tuple[Any, int, tuple[Any, ...]]:
+        """The launch of a program on views: kernel, blocks, and the arguments after the results."""
         size = math.prod(shape)
-        if not size:
-            return
-        tensors = [
-            operand for operand, scalar in zip(operands, program.scalars, strict=True) if not scalar
-        ]
-        strides = tuple([element_strides(one, len(shape)) for one in (*tensors, *results)])
         layout, rank, packs = _layout(shape, strides)
         kernel = self._strided_kernel(program, rank, wide=size >= NARROW_LIMIT, packs=packs)
         threads = size // 4 if packs else size
-        self.run(kernel, threads, *operands, *parameters, *results, layout, size)
+        return kernel, -(-threads // THREADS), (layout, size)
 
     def _strided_kernel(self, program: Program, rank: int, *, wide: bool, packs: bool) -> Any:
         key = (program, rank, wide, packs)
@@ -246,9 +285,6 @@ class Launcher:
             text = strided_source(program, rank, wide=wide, packs=packs)
             kernel = self._compiled[key] = self.runtime.compile(text, "strided")
         return kernel
-
-    def _native(self, dtype: DType) -> Any:
-        return dtype.numpy
 
     def flag(self, op: str) -> tuple[int, int]:
         """Arguments of a kernel that checks indices: address of the flag, and number of the op."""
@@ -309,13 +345,15 @@ class LaunchCache(dict[Any, Any]):
         self[key] = launch
 
 
-class Packed(np.ndarray[Any, Any]):
+class Packed(bytes):
     """Numbers that a kernel takes by value, as a struct."""
+
+    __slots__ = ()
 
 
 def packed(numbers: np.ndarray[Any, Any]) -> Packed:
-    """Integers of 64 bits as one argument: CuPy passes arrays of one element by value."""
-    return numbers.view(np.dtype((np.void, numbers.nbytes))).view(Packed)
+    """Numbers of 64 bits as one argument."""
+    return Packed(numbers.tobytes())
 
 
 def merged(shape: Shape, strides: tuple[tuple[int, ...], ...]) -> list[tuple[int, tuple[int, ...]]]:

@@ -13,8 +13,6 @@ from burn.plugin_api import (
     Scalar,
     Shape,
     Slices,
-    check_sliced,
-    python_slices,
 )
 from burn_cuda.base import Array, CudaOps
 from burn_cuda.elementwise import number_for
@@ -62,9 +60,10 @@ class LayoutOps(CudaOps):
 
     def reshape(self, x: Array, *, shape: Shape) -> Array:
         """A view of dense elements; others are copied first."""
-        if math.prod(shape) != x.size or min(shape, default=0) < 0:
-            raise ValueError(f"{x.size} elements as {shape}")
-        return self.launcher.dense(x).reshape(shape)
+        if -1 in shape:
+            raise ValueError(f"{x.shape} as {shape}")
+        dense = x if x.is_dense else self.launcher.copied(x)
+        return dense.reshape(shape)
 
     def permute(self, x: Array, *, axes: tuple[int, ...]) -> Array:
         """A view."""
@@ -72,26 +71,15 @@ class LayoutOps(CudaOps):
 
     def expand(self, x: Array, *, shape: Shape) -> Array:
         """A view with strides of 0."""
-        old, strides = x.shape, x.strides
-        if old == shape:
-            return x
-        missing = len(shape) - len(old)
-        if missing < 0 or min(shape, default=0) < 0:
-            raise ValueError(f"{old} does not expand to {shape}")
-        steps = [0] * missing
-        for length, wanted, stride in zip(old, shape[missing:], strides, strict=True):
-            if length not in (wanted, 1):
-                raise ValueError(f"{old} does not expand to {shape}")
-            steps.append(stride if length == wanted else 0)
-        return self.launcher.runtime.view(x, shape, steps)
+        return x if x.shape == shape else x.expand(shape)
 
     def slice(self, x: Array, *, slices: Slices) -> Array:
         """A view."""
-        if not slices and not x.shape:
-            return x
-        result = x[python_slices(slices)]
-        check_sliced(result.shape, slices)
-        return result
+        return x.slice(slices)
+
+    def index_axis(self, x: Array, *, axis: int, index: int) -> Array:
+        """A view."""
+        return x.at(axis, index)
 
     def slice_assign(self, x: Array, value: Array | Scalar, *, slices: Slices) -> Array:
         """Copies `x` and writes to the copy."""
@@ -125,7 +113,7 @@ class LayoutOps(CudaOps):
         before = (builtins.slice(None),) * axis
         for tensor in tensors:
             stop = start + tensor.shape[axis]
-            self.launcher.write(result[(*before, builtins.slice(start, stop))], tensor)
+            self.launcher.write(result[*before, start:stop], tensor)
             start = stop
         return result
 
@@ -147,7 +135,7 @@ class LayoutOps(CudaOps):
         shape = (*x.shape[:axis], count, *x.shape[axis + 1 :], size)
         stride = x.strides[axis]
         strides = (*x.strides[:axis], stride * step, *x.strides[axis + 1 :], stride)
-        return self.launcher.runtime.view(x, shape, strides)
+        return x.strided(shape, strides)
 
 
 def _check_fits(value: Array, target: Array, x: Array) -> None:

@@ -1,8 +1,8 @@
-"""Matrix products of compiled programs: cuBLASLt, with the algorithm that is fastest on the device.
+"""Matrix products by cuBLASLt: those of compiled programs, and those to which a vector is added.
 
-The library is called by ctypes, which takes longer than CuPy's cuBLAS; a captured program does not
-call it again. Each call has memory to work in of its own, so that a graph has no nodes that
-allocate.
+A program gets the algorithm that is fastest on the device, others the first that the library names.
+The library is called by ctypes. Each call has memory to work in of its own, so that a graph has no
+nodes that allocate.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ _MAX_WORKSPACE: Final = 1
 """Attributes of descriptions of products, of matrices and of the search."""
 
 _EPILOGUE_BIAS: Final = 4
+_BYTE: Final = np.dtype(np.uint8)
 
 
 class _Found(ctypes.Structure):
@@ -81,10 +82,41 @@ class _Product:
     def __init__(self) -> None:
         self.description = ctypes.c_void_p()
         self.layouts = [ctypes.c_void_p() for _ in range(3)]
-        self.found: Any = None
-        """The algorithm."""
+        self.bias = 0
+        """The address of the vector that is described."""
+        self.call: _Call | None = None
+        """The call with the algorithm that is used."""
         self.own: int | None = None
         """The number of the kernel that is used instead of it."""
+
+
+class _Call:
+    """A call of the library for a product, with an algorithm; addresses are set before each."""
+
+    def __init__(
+        self, handle: ctypes.c_void_p, product: _Product, found: _Found, factors: tuple[int, int]
+    ) -> None:
+        pointer = ctypes.c_void_p
+        self.product = product
+        self.workspace = int(found.workspace)
+        self._a, self._b, self._out, self._space, self._stream = [pointer() for _ in range(5)]
+        first, second, result = product.layouts
+        one, zero = factors
+        self._arguments = (
+            *(handle, product.description, pointer(one), self._a, first, self._b, second),
+            *(pointer(zero), self._out, result, self._out, result),
+            *(ctypes.byref(found.algorithm), self._space, ctypes.c_size_t(found.workspace)),
+            self._stream,
+        )
+
+    def launch(self, addresses: tuple[int, ...], space: int, stream: int) -> None:
+        """Compute the product of some memory, with that of the vector last, if there is one."""
+        self._a.value, self._b.value, self._out.value, *bias = addresses
+        self._space.value, self._stream.value = space, stream
+        if bias and bias[0] != self.product.bias:
+            _describe(self.product, _BIAS, ctypes.c_void_p(*bias))
+            self.product.bias = bias[0]
+        _call("cublasLtMatmul", *self._arguments)
 
 
 class Products:
@@ -111,6 +143,7 @@ class Products:
         self._elapsed = elapsed
         self._lock = threading.Lock()
         self._known: dict[Any, _Product | None] = {}
+        self._tuned: dict[Any, _Product | None] = {}
         self._handle = ctypes.c_void_p()
 
     def run(
@@ -119,6 +152,8 @@ class Products:
         factors: tuple[int, int],
         addresses: tuple[int, ...],
         own: Sequence[Callable[[], None]] = (),
+        *,
+        tunes: bool = True,
     ) -> bool:
         """Compute a product; return whether the library took it.
 
@@ -133,21 +168,26 @@ class Products:
             added to each column, if the key has one.
         own : sequence of callable
             Kernels of this plugin that compute it: one of them may be the fastest.
+        tunes : bool
+            Whether the first call times the algorithms, which waits for the device. What is found
+            is for other calls that tune alone: results do not depend on what was called before.
         """
+        known = self._tuned if tunes else self._known
         with self._lock:
-            if key not in self._known:
-                self._known[key] = self._chosen(key, factors, addresses, own)
-            product = self._known[key]
-            if product is None:
+            try:
+                product = known[key]
+            except KeyError:
+                product = known[key] = self._chosen(key, factors, addresses, own, tunes=tunes)
+            if product is None or product.call is None:
                 return False
             if product.own is not None:
                 own[product.own]()
                 return True
             try:
-                self._multiply(product, product.found, factors, addresses)
+                self._launch(product.call, addresses)
             except _Failed as error:
                 _log.debug("cuBLASLt fails: %s", error)
-                self._known[key] = None
+                known[key] = None
                 return False
             return True
 
@@ -157,37 +197,58 @@ class Products:
         factors: tuple[int, int],
         addresses: tuple[int, ...],
         own: Sequence[Callable[[], None]],
+        *,
+        tunes: bool,
     ) -> _Product | None:
-        """The description of a product, with the algorithm that takes the least time."""
+        """The description of a product, with its algorithm."""
         try:
             if not self._handle:
                 _call("cublasLtCreate", ctypes.byref(self._handle))
             product = _described(*[one for group in key for one in group])
-            times = []
-            for found in self._candidates(product):
-                try:
-                    launch = functools.partial(self._multiply, product, found, factors, addresses)
-                    times.append((self._fastest(launch), found))
-                except _Failed as error:
-                    _log.debug("cuBLASLt does not run an algorithm: %s", error)
-            if not times:
-                return None
-            fastest, product.found = min(times, key=lambda one: one[0])
-            for number, kernel in enumerate(own):
-                time = self._fastest(kernel)
-                if time < fastest:
-                    fastest, product.own = time, number
+            calls = [
+                _Call(self._handle, product, found, factors)
+                for found in self._candidates(product, _CANDIDATES if tunes else 1)
+            ]
+            if tunes:
+                self._tune(product, calls, addresses, own)
+            elif calls:
+                product.call = calls[0]
         except (_Failed, AttributeError) as error:
             _log.debug("cuBLASLt does not take %s: %s", key, error)
             return None
         return product
+
+    def _tune(
+        self,
+        product: _Product,
+        calls: list[_Call],
+        addresses: tuple[int, ...],
+        own: Sequence[Callable[[], None]],
+    ) -> None:
+        """Choose the call that takes the least time, or a kernel of this plugin."""
+        times = []
+        for call in calls:
+            try:
+                times.append(
+                    (self._fastest(functools.partial(self._launch, call, addresses)), call)
+                )
+            except _Failed as error:
+                _log.debug("cuBLASLt does not run an algorithm: %s", error)
+        if not times:
+            return
+        fastest, product.call = min(times, key=lambda one: one[0])
+        for number, kernel in enumerate(own):
+            time = self._fastest(kernel)
+            if time < fastest:
+                fastest, product.own = time, number
 
     def _fastest(self, launch: Callable[[], None]) -> float:
         """The milliseconds of a launch, once it has been warmed up."""
         launch()
         return min([self._elapsed(launch) for _ in range(_TIMED_RUNS)])
 
-    def _candidates(self, product: _Product) -> list[_Found]:
+    def _candidates(self, product: _Product, wanted: int) -> list[_Found]:
+        """Algorithms, the one that the library expects to be the fastest first."""
         preference = ctypes.c_void_p()
         _call("cublasLtMatmulPreferenceCreate", ctypes.byref(preference))
         limit = ctypes.c_size_t(_WORKSPACE_BYTES)
@@ -195,39 +256,21 @@ class Products:
             "cublasLtMatmulPreferenceSetAttribute",
             *(preference, _MAX_WORKSPACE, ctypes.byref(limit), ctypes.sizeof(limit)),
         )
-        results, count = (_Found * _CANDIDATES)(), ctypes.c_int()
+        results, count = (_Found * wanted)(), ctypes.c_int()
         first, second, result = product.layouts
         _call(
             "cublasLtMatmulAlgoGetHeuristic",
             *(self._handle, product.description, first, second, result, result),
-            *(preference, _CANDIDATES, results, ctypes.byref(count)),
+            *(preference, wanted, results, ctypes.byref(count)),
         )
         _call("cublasLtMatmulPreferenceDestroy", preference)
         return [one for one in results[: count.value] if one.status == 0]
 
-    def _multiply(
-        self,
-        product: _Product,
-        found: _Found,
-        factors: tuple[int, int],
-        addresses: tuple[int, ...],
-    ) -> None:
-        space = self._empty((found.workspace,), np.uint8) if found.workspace else None
-        one, zero = factors
-        a, b, out, *bias = addresses
-        if bias:
-            _describe(product, _BIAS, ctypes.c_void_p(*bias))
-        first, second, result = product.layouts
-        pointer = ctypes.c_void_p
-        _call(
-            "cublasLtMatmul",
-            *(self._handle, product.description, pointer(one), pointer(a), first),
-            *(pointer(b), second, pointer(zero), pointer(out), result, pointer(out), result),
-            ctypes.byref(found.algorithm),
-            pointer(0 if space is None else int(space.data.ptr)),
-            ctypes.c_size_t(found.workspace),
-            pointer(self._stream()),
-        )
+    def _launch(self, call: _Call, addresses: tuple[int, ...]) -> None:
+        space = None
+        if call.workspace:
+            space = self._empty((call.workspace,), _BYTE)
+        call.launch(addresses, 0 if space is None else space.address, self._stream())
 
 
 def _described(

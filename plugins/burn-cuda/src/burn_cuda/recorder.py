@@ -6,11 +6,10 @@ import struct
 from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
-
+from burn.plugin_api import int64
 from burn_cuda.base import Array
 from burn_cuda.kernels import THREADS
-from burn_cuda.launcher import Packed, packed
+from burn_cuda.launcher import Packed
 
 if TYPE_CHECKING:
     from burn_cuda.backend import CudaBackend
@@ -50,10 +49,10 @@ class CudaRecorder:
         self._launcher = backend.launcher
         self._runtime = backend.runtime
         self.is_unused = backend.is_unused
-        self.numbers: Array = backend.launcher.empty((count,), np.int64)
+        self.numbers: Array = backend.launcher.empty((count,), int64.numpy)
         self.pending = b""
         self._address = backend.runtime.address(self.numbers)
-        self._kernels: dict[int, tuple[Any, memoryview, Packed]] = {}
+        self._kernels: dict[int, tuple[Any, bytearray]] = {}
         self._stream: Any = None
 
     def follow(self) -> None:
@@ -101,18 +100,19 @@ class CudaRecorder:
     def _refresh(self, numbers: bytes, copies: bytes, largest: int, start: int = 0) -> None:
         """Launch the kernel for so much as its arguments hold."""
         count, pairs, size = len(numbers) // 8, len(copies) // _COPY.size, len(numbers + copies)
-        kernel, words, argument = self._kernel(max(1 << (size - 1).bit_length(), 8 * _MIN_WORDS))
+        kernel, words = self._kernel(max(1 << (size - 1).bit_length(), 8 * _MIN_WORDS))
         words[:size] = numbers + copies
         blocks = min(max(-(-largest // _BYTES_PER_BLOCK), 1), _MAX_BLOCKS)
-        kernel((blocks, pairs + 1), (THREADS,), (argument, self._address + start, count))
+        grid, block = (blocks, pairs + 1), (THREADS,)
+        kernel(grid, block, (Packed(words), self._address + start, count))
 
-    def _kernel(self, size: int) -> tuple[Any, memoryview, Packed]:
-        """The kernel for so many bytes, and memory for them: a launch copies it."""
+    def _kernel(self, size: int) -> tuple[Any, bytearray]:
+        """The kernel for so many bytes, and memory for them."""
         found = self._kernels.get(size)
         if found is None:
-            values = np.zeros(min(size // 8, _MAX_WORDS), np.int64)
-            kernel = self._launcher.kernel("refresh", "refresh.cu", WORDS=len(values))
-            found = self._kernels[size] = kernel, values.data.cast("B"), packed(values)
+            count = min(size // 8, _MAX_WORDS)
+            kernel = self._launcher.kernel("refresh", "refresh.cu", WORDS=count)
+            found = self._kernels[size] = kernel, bytearray(8 * count)
         return found
 
     def duplicate(self, x: Array) -> Array:

@@ -6,18 +6,19 @@ import contextlib
 import functools
 import hashlib
 import logging
+import math
 import operator
 import os
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import cupy
 import numpy as np
-from cupy.cuda import compiler, function, memory, nvrtc, runtime
+from cupy.cuda import alloc, compiler, function, memory, nvrtc, runtime
 
 from burn.plugin_api import (
     ConvGeometry,
@@ -25,17 +26,23 @@ from burn.plugin_api import (
     OutOfMemoryError,
     Shape,
 )
+from burn_cuda.array import Array, dense_layout
 from burn_cuda.blas import Blas
 from burn_cuda.cudnn import Cudnn, installed
+from burn_cuda.kernel import Kernel, Space
 
 __all__ = ["Runtime", "device_count"]
-
-Array = Any
-Launch = Callable[[tuple[int, ...], tuple[int, ...], tuple[Any, ...]], None]
 
 _STANDARD: Final = "--std=c++17"
 _MIN_NVRTC_FOR_MINIMAL: Final = (12, 4)
 """Version of NVRTC from which on it need not declare CUDA's textures and its runtime."""
+
+_ARGUMENT_BYTES: Final = 4096
+_WIDE_ARGUMENT_BYTES: Final = 32764
+_MIN_NVRTC_FOR_WIDE: Final = (12, 1)
+_MIN_DRIVER_FOR_WIDE: Final = 12010
+_MIN_CAPABILITY_FOR_WIDE: Final = (7, 0)
+"""Versions of NVRTC and the driver, and the GPUs, with which arguments may take more memory."""
 
 _log = logging.getLogger("burn")
 
@@ -64,15 +71,14 @@ class _Module:
         self._lock = threading.Lock()
         self._loaded: Any = None
 
-    def function(self, name: str, architecture: str) -> Launch:
+    def function(self, name: str, architecture: str) -> Any:
         """A kernel by its name, for the current device."""
         with self._lock:
             if self._loaded is None:
                 module = function.Module()
                 module.load(_binary(self._source, architecture))
                 self._loaded = module
-            launch: Launch = self._loaded.get_function(name)
-            return launch
+            return self._loaded.get_function(name)
 
 
 class Runtime(Blas):
@@ -85,8 +91,6 @@ class Runtime(Blas):
 
     Attributes
     ----------
-    array : type
-        The class of arrays.
     flag : numpy.ndarray of int64
         Pinned host memory that kernels write to: the number of the op that found an index out of
         range, the index, and the length of the axis.
@@ -98,8 +102,7 @@ class Runtime(Blas):
         Whether float32 convolutions may use Winograd's transform.
     """
 
-    array = cupy.ndarray
-    is_dense = staticmethod(operator.attrgetter("_c_contiguous"))
+    is_dense = staticmethod(operator.attrgetter("is_dense"))
     """Whether an array is dense in row-major order."""
 
     def __init__(self, index: int) -> None:
@@ -112,6 +115,7 @@ class Runtime(Blas):
         self._modules: dict[str, _Module] = {}
         self._uploads: list[tuple[Any, Pinned]] = []
         self._peers: set[int] = set()
+        self._space = Space(index)
         with self.device:
             capability = self.device.compute_capability
             pinned = cupy.cuda.alloc_pinned_memory(64)
@@ -123,6 +127,16 @@ class Runtime(Blas):
 
     def __repr__(self) -> str:
         return f"Runtime({self.index})"
+
+    @functools.cached_property
+    def max_argument_bytes(self) -> int:
+        """Size of the arguments of a kernel."""
+        is_wide = (
+            nvrtc.getVersion() >= _MIN_NVRTC_FOR_WIDE
+            and runtime.driverGetVersion() >= _MIN_DRIVER_FOR_WIDE
+            and self.capability >= _MIN_CAPABILITY_FOR_WIDE
+        )
+        return _WIDE_ARGUMENT_BYTES if is_wide else _ARGUMENT_BYTES
 
     def current(self) -> contextlib.AbstractContextManager[Any]:
         """Context in which this device is CUDA's current one."""
@@ -141,55 +155,61 @@ class Runtime(Blas):
         OutOfMemoryError
             If there is no memory for it, even after the pool was emptied.
         """
+        itemsize = dtype.itemsize
+        strides, size = dense_layout(shape, itemsize)
         try:
-            return cupy.ndarray(shape, dtype)
+            pointer = alloc(size * itemsize)
         except memory.OutOfMemoryError:
-            self.cleanup()
+            pointer = self._alloc_again(shape, dtype)
+        return Array(pointer, pointer.ptr, dtype, shape, strides, size, True)  # noqa: FBT003 — see there
+
+    def _alloc_again(self, shape: Shape, dtype: Any) -> Any:
+        """Memory for an array, from an empty pool."""
+        self.cleanup()
         try:
-            return cupy.ndarray(shape, dtype)
+            return alloc(math.prod(shape) * dtype.itemsize)
         except memory.OutOfMemoryError as error:
             raise self._out_of_memory(shape, dtype) from error
 
     def _out_of_memory(self, shape: Shape, dtype: Any) -> OutOfMemoryError:
-        wanted = int(np.prod(shape, dtype=object)) * np.dtype(dtype).itemsize
+        wanted = math.prod(shape) * dtype.itemsize
         with self.device:
             free, total = runtime.memGetInfo()
             used = cupy.get_default_memory_pool().used_bytes() + _persistent.used_bytes()
         return OutOfMemoryError(
-            f"no memory for {wanted:,} bytes (shape {tuple(shape)} of {np.dtype(dtype).name}) on "
+            f"no memory for {wanted:,} bytes (shape {shape} of {dtype.name}) on "
             f"cuda:{self.index}: {free:,} of {total:,} bytes are free, {used:,} are in use here",
             hint="Free tensors, or compute with smaller ones; other programs may use the GPU too",
         )
 
     def view(self, x: Array, shape: Shape, strides: Sequence[int]) -> Array:
         """Another view of the memory of an array, to which it refers; strides are in bytes."""
-        whole = memory.UnownedMemory(x.data.ptr, 0, x, self.index)
-        pointer = memory.MemoryPointer(whole, 0)
-        return cupy.ndarray(shape, x.dtype, memptr=pointer, strides=strides)
+        return x.strided(tuple(shape), tuple(strides))
 
     @staticmethod
     def address(x: Array) -> int:
         """Address of the first element of an array."""
-        return int(x.data.ptr)
+        return x.address
 
     @staticmethod
     def references(x: Array) -> tuple[int, ...]:
-        """References to an array, to its address and to its memory, which views share.
+        """References to an array, which its views have too, and to its memory.
 
-        Empty for memory that others may refer to: CuPy did not allocate it.
+        Empty for memory that others may refer to: it is a view's, or CuPy did not allocate it.
         """
-        if x.data.mem.__class__ is not memory.PooledMemory:
+        pointer = x.memory
+        if pointer.__class__ is Array or pointer.mem.__class__ is not memory.PooledMemory:
             return ()
-        return sys.getrefcount(x), sys.getrefcount(x.data), sys.getrefcount(x.data.mem)
+        return sys.getrefcount(x), sys.getrefcount(pointer), sys.getrefcount(pointer.mem)
 
-    def compile(self, source: str, name: str) -> Launch:
-        """A kernel of this device: ``launch(grid, block, arguments)``."""
+    def compile(self, source: str, name: str) -> Kernel:
+        """A kernel of this device."""
         with self._lock:
             module = self._modules.get(source)
             if module is None:
                 module = self._modules[source] = _Module(source)
         with self.device:
-            return module.function(name, self.device.compute_capability)
+            return Kernel(module.function(name, self.device.compute_capability), self._space)
 
     def upload(self, values: np.ndarray[Any, Any]) -> Array:
         """A copy of host memory, which the caller may change when this returns."""
@@ -199,13 +219,13 @@ class Runtime(Blas):
                 self._upload_async(result, values)
             else:
                 values = np.ascontiguousarray(values)
-                result.data.copy_from_host(values.ctypes.data, values.nbytes)
+                result.memory.copy_from_host(values.ctypes.data, values.nbytes)
         return result
 
     def _upload_async(self, target: Array, values: Pinned) -> None:
         """Queue an upload of pinned memory, and keep the memory alive until it is done."""
         stream = cupy.cuda.get_current_stream()
-        target.data.copy_from_host_async(values.ctypes.data, values.nbytes, stream)
+        target.memory.copy_from_host_async(values.ctypes.data, values.nbytes, stream)
         event = cupy.cuda.Event(disable_timing=True)
         event.record(stream)
         with self._lock:
@@ -226,19 +246,25 @@ class Runtime(Blas):
 
     def owner(self, x: Array) -> int:
         """Index of the device of an array."""
-        return int(x.data.device_id)
+        return x.device_id
 
     def consumer_stream(self) -> int:
         """The current stream, as DLPack numbers streams."""
         return int(cupy.cuda.get_current_stream().ptr) or 1
 
+    def adopted(self, x: Any) -> Array | None:
+        """The array that an object of this plugin or of CuPy is; None for others."""
+        if isinstance(x, cupy.ndarray):
+            return _wrapped(x)
+        return x if isinstance(x, Array) else None
+
     def from_dlpack(self, x: Any) -> Array:
         """An array in the memory of an object with ``__dlpack__``."""
-        return cupy.from_dlpack(x)
+        return _wrapped(cupy.from_dlpack(x))
 
     def from_interface(self, x: Any) -> Array:
         """An array in the memory of an object with ``__cuda_array_interface__``."""
-        return cupy.asarray(x)
+        return _wrapped(cupy.asarray(x))
 
     def download(self, x: Array) -> np.ndarray[Any, Any]:
         """A copy of a dense array in host memory; waits for the work before it."""
@@ -246,7 +272,8 @@ class Runtime(Blas):
         stream = cupy.cuda.get_current_stream()
         try:
             if x.size:
-                x.data.copy_to_host_async(result.ctypes.data, result.nbytes, stream)
+                ends = (result.ctypes.data, x.address)
+                runtime.memcpyAsync(*ends, x.nbytes, runtime.memcpyDeviceToHost, stream.ptr)
             stream.synchronize()
         except runtime.CUDARuntimeError as error:
             raise self._failure(error) from error
@@ -291,7 +318,7 @@ class Runtime(Blas):
                 return result
             here = cupy.cuda.get_current_stream()
             here.wait_event(made)
-            ends = (result.data.ptr, self.index, x.data.ptr, source.index)
+            ends = (result.address, self.index, x.address, source.index)
             runtime.memcpyPeerAsync(*ends, x.nbytes, here.ptr)
             copied = cupy.cuda.Event(disable_timing=True)
             copied.record(here)
@@ -312,13 +339,15 @@ class Runtime(Blas):
     def zero(self, x: Array) -> None:
         """Set all bytes of a dense array to 0."""
         if x.size:
-            x.data.memset_async(0, x.nbytes)
+            runtime.memsetAsync(x.address, 0, x.nbytes, self.stream().ptr)
 
     def copy(self, x: Array) -> Array:
         """A copy of a dense array."""
         result = self.empty(x.shape, x.dtype)
         if x.size:
-            result.data.copy_from_device_async(x.data, x.nbytes)
+            ends = (result.address, x.address)
+            kind = runtime.memcpyDeviceToDevice
+            runtime.memcpyAsync(*ends, x.nbytes, kind, self.stream().ptr)
         return result
 
     @contextlib.contextmanager
@@ -338,11 +367,11 @@ class Runtime(Blas):
 
     def argsort_rows(self, keys: Array) -> Array:
         """Indices that sort unsigned integers along the last axis, stably, as int64."""
-        return cupy.argsort(keys, axis=-1)
+        return _wrapped(cupy.argsort(keys.to_cupy(), axis=-1))
 
     def sort_keys(self, keys: Array) -> None:
         """Sort a vector of unsigned integers in place."""
-        keys.sort()
+        keys.to_cupy().sort()
 
     @functools.cached_property
     def cudnn(self) -> Cudnn | None:
@@ -358,6 +387,12 @@ class Runtime(Blas):
             return False
         stream = int(cupy.cuda.get_current_stream().ptr)
         return self.cudnn.run(kind, operands, out, plan, stream, tf32=self.tf32)
+
+
+def _wrapped(x: Any) -> Array:
+    """An array of CuPy as one of this plugin, in the same memory."""
+    is_dense = bool(x.flags.c_contiguous)
+    return Array(x.data, x.data.ptr, x.dtype, x.shape, x.strides, x.size, is_dense)
 
 
 def _cache_folder() -> Path:

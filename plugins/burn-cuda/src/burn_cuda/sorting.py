@@ -17,7 +17,7 @@ __all__ = ["SortingOps"]
 _WIDE_KEY_BYTES: Final = 8
 """Bytes of an element that leave no room for its row in a key."""
 
-_KEYS: Final = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
+_KEYS: Final = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
 
 
 class SortingOps(CudaOps):
@@ -50,7 +50,7 @@ class SortingOps(CudaOps):
             if not one_row:
                 order = self._then_by_rows(order, length, n)
         else:
-            keys = launcher.empty((n,), np.uint64)
+            keys = launcher.empty((n,), np.dtype(np.uint64))
             kernel = launcher.kernel("make_row_keys", "sorting.cu", **macros)
             launcher.run(kernel, n, rows, keys, int(descending), length, n)
             order = runtime.argsort_rows(keys)
@@ -60,10 +60,10 @@ class SortingOps(CudaOps):
     def _then_by_rows(self, order: Array, length: int, n: int) -> Array:
         """A second, stable sort of an order by rows."""
         launcher = self.launcher
-        rows = launcher.empty((n,), np.uint64)
+        rows = launcher.empty((n,), np.dtype(np.uint64))
         launcher.run(launcher.kernel("rows_of", "sorting.cu", O="int64"), n, order, rows, length, n)
         second = launcher.runtime.argsort_rows(rows)
-        compose_orders = launcher.empty((n,), np.int64)
+        compose_orders = launcher.empty((n,), np.dtype(np.int64))
         kernel = launcher.kernel("compose_orders", "sorting.cu", O="int64")
         launcher.run(kernel, n, order, second, compose_orders, n)
         return compose_orders

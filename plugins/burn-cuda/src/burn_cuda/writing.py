@@ -5,8 +5,7 @@ from __future__ import annotations
 import functools
 import sys
 
-import numpy as np
-
+from burn.plugin_api import uint8
 from burn_cuda.base import Array, CudaOps
 
 __all__ = ["WritingOps"]
@@ -32,21 +31,22 @@ class WritingOps(CudaOps):
         """
         if sys.implementation.name != "cpython":
             return (0,)  # there are no counts: never write
-        owner = _Holder(self.runtime.empty((2,), np.uint8))
+        owner = _Holder(self.runtime.empty((2,), uint8.numpy))
         return self._counted(owner.array, [])
 
     def _counted(self, x: Array, views: list[Array]) -> tuple[int, ...]:
         """The counts, by the same calls as in `can_write`."""
         return () if views else self._references(x)
 
-    def is_unused(self, arrays: list[Array], index: int) -> bool:
-        """Whether nothing but an item of a list refers to the memory of an array."""
-        return self._references(arrays[index]) == self._item_references
+    def is_unused(self, arrays: list[Array], index: int, references: int = 0) -> bool:
+        """Whether only an item of a list, and so many attributes, refer to an array's memory."""
+        counts = self._references(arrays[index])
+        return bool(counts) and (counts[0] - references, *counts[1:]) == self._item_references
 
     @functools.cached_property
     def _item_references(self) -> tuple[int, ...]:
         """The references to an array that only an item of a list refers to."""
-        arrays = [self.runtime.empty((2,), np.uint8)]
+        arrays = [self.runtime.empty((2,), uint8.numpy)]
         return self._references(arrays[0])
 
 

@@ -1,4 +1,4 @@
-"""A runtime without a GPU: arrays are NumPy's, and kernels are compiled for the host.
+"""A runtime without a GPU: memory is that of the host, for which kernels are compiled, too.
 
 It runs the kernels and the Python of the plugin, so that most mistakes show on machines without a
 GPU. It does not emulate races, alignment or the libraries of CUDA.
@@ -7,7 +7,6 @@ GPU. It does not emulate races, alignment or the libraries of CUDA.
 import contextlib
 import ctypes
 import functools
-import math
 import os
 import re
 import shutil
@@ -20,6 +19,8 @@ from pathlib import Path
 import kernel_cache
 import numpy as np
 
+from burn_cuda.array import Array, dense_layout
+from burn_cuda.kernels import THREADS
 from burn_cuda.launcher import Packed
 
 FOLDER = Path(__file__).parent
@@ -36,13 +37,61 @@ SIGNATURE = re.compile(
 )
 
 
-class Array(np.ndarray):
-    """An array of an emulated device; its views are too."""
+_devices = {}
+"""Device of the memory at each address."""
 
-    index = None
 
-    def __array_finalize__(self, other):
-        self.index = getattr(other, "index", None)
+class Memory:
+    """Memory of an emulated device; that of a graph has no bytes here."""
+
+    def __init__(self, device_id, bytes_):
+        self.device_id = device_id
+        self.bytes = bytes_
+        if bytes_ is not None:
+            _devices[bytes_.ctypes.data] = device_id
+
+    def __del__(self):
+        if self.bytes is not None:
+            del _devices[self.bytes.ctypes.data]
+
+
+class _Interface:
+    """What NumPy reads of an array."""
+
+    def __init__(self, x):
+        self.array = x
+        self.__array_interface__ = {
+            "version": 3,
+            "data": (x.address, False),
+            "shape": x.shape,
+            "strides": x.strides,
+            "typestr": f"|V{x.dtype.itemsize}",
+        }
+
+
+def host(x):
+    """An array of NumPy in the memory of an array, which it keeps."""
+    return np.asarray(_Interface(x)).view(x.dtype) if x.size else np.empty(x.shape, x.dtype)
+
+
+def _alias(x):
+    """The same memory, which it does not keep."""
+    if not x.size:
+        return np.empty(x.shape, x.dtype)
+    cell = (ctypes.c_char * x.dtype.itemsize).from_address(x.address)
+    first = np.frombuffer(cell, np.uint8).view(x.dtype)
+    return np.lib.stride_tricks.as_strided(first, x.shape, x.strides)
+
+
+_to_cupy = Array.to_cupy
+
+
+def _exported(x):
+    root = x.memory if isinstance(x.memory, Array) else x
+    return host(x) if isinstance(root.memory, Memory) else _to_cupy(x)
+
+
+Array.to_cupy = _exported
 
 
 _launching = threading.Lock()
@@ -73,12 +122,12 @@ class Runtime:
     It raises for calls with its arrays while another device is the current one.
     """
 
-    array = Array
     capability = (9, 0)
     cudnn = None
     tf32 = False
     winograd = True
     memory = 1 << 20  # so little that convolutions go in several parts
+    max_argument_bytes = 8192
 
     def __init__(self, index):
         self.index = index
@@ -91,7 +140,7 @@ class Runtime:
 
     @staticmethod
     def is_dense(x):
-        return x.flags.c_contiguous
+        return x.is_dense
 
     @contextlib.contextmanager
     def current(self):
@@ -108,40 +157,40 @@ class Runtime:
     def check(self, *arrays):
         assert self.is_current(), f"device {current_device()} is the current one, not {self.index}"
         for array in arrays:
-            assert array.index == self.index, f"device {self.index} meets {array.index}"
+            assert array.device_id == self.index, f"device {self.index} meets {array.device_id}"
 
     def own(self, values):
-        """A copy of an array, as one of this device; it is the base of its views."""
-        result = Array(values.shape, values.dtype)
-        np.copyto(result, values)
-        result.index = self.index
+        """A copy of an array, as one of this device."""
+        result = self._new(values.shape, values.dtype, None)
+        np.copyto(_alias(result), values)
         return result
+
+    def _new(self, shape, dtype, pool):
+        assert type(shape) is tuple
+        assert isinstance(dtype, np.dtype)
+        strides, size = dense_layout(shape, dtype.itemsize)
+        memory = np.full(max(size * dtype.itemsize, 1), 0x5A, np.uint8)  # no op may rely on zeros
+        address = memory.ctypes.data
+        if pool is not None:
+            pool.append(memory)
+            memory = None
+        return Array(Memory(self.index, memory), address, dtype, shape, strides, size, True)
 
     def empty(self, shape, dtype):
         self.check()
-        if self.pool is None:
-            result = Array(shape, dtype)
-        else:
-            memory = np.empty(max(math.prod(shape) * np.dtype(dtype).itemsize, 1), np.uint8)
-            self.pool.append(memory)
-            result = _at(memory.ctypes.data, shape, dtype).view(Array)
-        result.index = self.index
-        ctypes.memset(result.ctypes.data, 0x5A, result.nbytes)  # no op may rely on zeros
-        return result
+        return self._new(shape, dtype, self.pool)
 
     def view(self, x, shape, strides):
-        if not math.prod(shape):
-            return self.own(np.empty(shape, x.dtype))
-        return np.lib.stride_tricks.as_strided(x, shape, strides, subok=True)
+        return x.strided(tuple(shape), tuple(strides))
 
     def address(self, x):
         self.check(x)
-        return x.__array_interface__["data"][0]
+        return x.address
 
     def references(self, x):
-        # Captured memory has a base, which is not an array.
-        others = 0 if x.base is None else sys.getrefcount(x.base) - 2
-        return sys.getrefcount(x), others
+        if x.memory.__class__ is Array:
+            return ()
+        return sys.getrefcount(x), sys.getrefcount(x.memory)
 
     @property
     def is_capturing(self):
@@ -189,14 +238,7 @@ class Runtime:
 
     def compile(self, source, name):
         self.sources.append((source, name))
-        kernel = compiled(source, name)
-
-        def launch(grid, block, arguments):
-            arrays = [one for one in arguments if isinstance(one, np.ndarray)]
-            self.check(*[one for one in arrays if not isinstance(one, Packed)])
-            self.perform(kernel(grid, block, arguments))
-
-        return launch
+        return Kernel(self, compiled(source, name))
 
     def upload(self, values):
         self.check()
@@ -204,16 +246,19 @@ class Runtime:
         return self.own(np.array(values, order="C"))
 
     def receive(self, x, source):
-        assert x.index == source.index
-        assert x.flags.c_contiguous
+        assert x.device_id == source.index
+        assert x.is_dense
         self.received.append(x.shape)
-        return self.own(np.array(x))
+        return self.own(_alias(x))
 
     def pinned(self, values):
         return values
 
     def owner(self, x):
-        return x.index
+        return x.device_id
+
+    def adopted(self, x):
+        return x if isinstance(x, Array) else None
 
     @contextlib.contextmanager
     def persistent(self):
@@ -226,7 +271,7 @@ class Runtime:
     def download(self, x):
         self.check(x)
         self.refuse()
-        return np.array(x, subok=False)
+        return np.array(_alias(x))
 
     def synchronize(self):
         pass
@@ -249,12 +294,12 @@ class Runtime:
     def argsort_rows(self, keys):
         self.check(keys)
         self.refuse()
-        return np.argsort(keys, axis=-1, kind="stable")
+        return self.own(np.argsort(_alias(keys), axis=-1, kind="stable"))
 
     def sort_keys(self, keys):
         self.check(keys)
         self.refuse()
-        keys.sort()
+        _alias(keys).sort()
 
     def gemm(
         self,
@@ -301,19 +346,23 @@ class Runtime:
         return True
 
 
-def _at(address, shape, dtype):
-    """An array at an address, which keeps nothing alive."""
-    size = max(math.prod(shape) * np.dtype(dtype).itemsize, 1)
-    memory = np.frombuffer((ctypes.c_char * size).from_address(address), np.uint8)
-    return memory[: math.prod(shape) * np.dtype(dtype).itemsize].view(dtype).reshape(shape)
+class Kernel:
+    """A kernel of a device, which checks its arrays."""
 
+    def __init__(self, runtime, prepare):
+        self._runtime = runtime
+        self._prepare = prepare
 
-def _alias(x):
-    """The same memory, which it does not keep alive."""
-    if not x.size:
-        return np.empty(x.shape, x.dtype)
-    first = _at(x.__array_interface__["data"][0], (1,), x.dtype)
-    return np.lib.stride_tricks.as_strided(first, x.shape, x.strides)
+    def __call__(self, grid, block, arguments):
+        self._runtime.check(*[one for one in arguments if isinstance(one, Array)])
+        self._runtime.perform(self._prepare(grid, block, arguments))
+
+    def launch(self, blocks, *words):
+        self._runtime.check()
+        index = self._runtime.index
+        for one in words:
+            assert _devices.get(one, index) == index, f"device {index} meets an array of another"
+        self._runtime.perform(self._prepare((blocks,), (THREADS,), words))
 
 
 def compiled(source, name):
@@ -355,10 +404,10 @@ def _three(numbers):
 def _cell(value, kind):
     """The ctypes value of an argument."""
     if isinstance(value, Packed):
-        return (ctypes.c_char * value.nbytes).from_buffer_copy(value.tobytes())
-    if isinstance(value, np.ndarray):
+        return (ctypes.c_char * len(value)).from_buffer_copy(value)
+    if isinstance(value, Array):
         assert kind.endswith("*"), kind
-        return ctypes.c_void_p(value.__array_interface__["data"][0])
+        return ctypes.c_void_p(value.address)
     if isinstance(value, float):
         assert kind.replace("const ", "") == "double", (kind, value)
         return ctypes.c_double(value)
