@@ -44,8 +44,7 @@ def product(times):
         return next(times)
 
     class Space:
-        class data:  # noqa: N801 — as of an array of CuPy
-            ptr = 512
+        address = 512
 
     return Products(lambda *_: Space(), lambda: 7, elapsed)
 
@@ -75,9 +74,18 @@ def test_a_bias_and_a_batch_are_described(library):
     made = product([1.0] * 6)
     assert made.run(BATCH, FACTORS, (1, 2, 3, 4))
     assert library.calls.count("cublasLtMatrixLayoutSetAttribute") == 6
-    # Both orientations and the epilogue once, and the address of the bias at each launch.
-    launches = library.calls.count("cublasLtMatmul")
-    assert library.calls.count("cublasLtMatmulDescSetAttribute") == 3 + launches
+    # Both orientations, the epilogue and the address of the bias.
+    assert library.calls.count("cublasLtMatmulDescSetAttribute") == 4
+    assert made.run(BATCH, FACTORS, (1, 2, 3, 5))
+    assert library.calls.count("cublasLtMatmulDescSetAttribute") == 5
+
+
+def test_without_tuning_the_first_algorithm_is_used_and_nothing_is_timed(library):
+    made = product([])
+    for _ in range(3):
+        assert made.run(KEY, FACTORS, (1, 2, 3), tunes=False)
+    assert library.calls.count("cublasLtMatmulAlgoGetHeuristic") == 1
+    assert library.calls.count("cublasLtMatmul") == 3
 
 
 @pytest.mark.parametrize(

@@ -80,3 +80,23 @@ def test_a_view_keeps_its_values_where_the_array_is_assigned_to(device):
     x[0] = 1.0
     assert device.ops.backend.to_data(kept).array.sum() == 0.0
     assert x.sum().item() == 3.0
+
+
+def test_a_step_of_an_optimizer_overwrites_what_it_alone_uses(device):
+    model = burn.nn.Linear(3, 2).to(device.autodiff())
+    optimizer = burn.optim.Adam(model, learning_rate=0.1)
+    x = burn.ones((4, 3), device=device)
+
+    def step():
+        optimizer.step((model(x) ** 2).sum().backward())
+        return [address(one.detach()) for one in (model.weight, model.bias)]
+
+    step()
+    addresses = step()
+    assert step() == addresses
+    kept = model.weight.detach()  # another tensor of the same memory
+    values = kept.numpy()
+    weight, bias = step()
+    assert (weight == addresses[0], bias == addresses[1]) == (False, True)
+    np.testing.assert_array_equal(kept.numpy(), values)
+    assert not np.array_equal(model.weight.detach().numpy(), values)

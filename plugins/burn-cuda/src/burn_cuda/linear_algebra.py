@@ -56,6 +56,36 @@ def _plan(
     return _Plan(shape, (left[0], right[0]), (left[1], right[1]))
 
 
+class _LinearPlan(NamedTuple):
+    """The shape of the result, and the product of a dense matrix of rows and a weight."""
+
+    output: Shape
+    shape: tuple[int, int, int]
+    is_transposed: bool
+    leading: tuple[int, int]
+
+
+@functools.lru_cache(maxsize=4096)
+def _linear_plan(
+    shape: Shape,
+    weight_shape: Shape,
+    strides: tuple[int, ...],
+    item: int,
+    transposed: bool,
+) -> _LinearPlan | None:
+    """The plan of a linear layer; None for what the default computes, or refuses."""
+    if transposed:
+        weight_shape, strides = weight_shape[::-1], strides[::-1]
+    if len(weight_shape) != 2 or len(shape) < 2 or shape[-1] != weight_shape[0]:
+        return None
+    rows, (inputs, outputs) = math.prod(shape[:-1]), weight_shape
+    orientation = _orientation(weight_shape, strides, item)
+    if orientation is None or 0 in (rows, inputs, outputs):
+        return None
+    own = (rows, outputs, inputs)
+    return _LinearPlan((*shape[:-1], outputs), own, orientation[0], (inputs, orientation[1]))
+
+
 def _matrices(launcher: Launcher, x: Array, batch: Shape) -> _Matrices:
     """The matrices of an operand for a batch of products; a copy where the strides require one."""
     rows, columns = x.shape[-2:]
@@ -173,34 +203,57 @@ class LinearAlgebraOps(CudaOps):
     def linear(
         self, x: Array, weight: Array, bias: Array | None, *, transposed: bool = False
     ) -> Array:
-        """16-bit floats are multiplied as they are, and rounded when the bias has been added."""
+        """One product, which adds the bias where cuBLASLt does; 16 bits are rounded after that."""
         launcher = self.launcher
-        dtype = launcher.dtypes[x.dtype]
-        fits = len(x.shape) > 1 and weight.dtype is x.dtype and dtype.is_float
-        if dtype.itemsize > 2 or not fits:
+        dtype = x.dtype
+        plan = _linear_plan(x.shape, weight.shape, weight.strides, dtype.itemsize, transposed)
+        vectors = () if bias is None else (bias,)
+        if (
+            plan is None
+            or any(one.dtype is not dtype for one in (weight, *vectors))
+            or any(one.shape != plan.output[-1:] for one in vectors)
+            or not launcher.dtypes[dtype].is_float
+        ):
             return self.ops.decomposed("linear", x, weight, bias, transposed=transposed)
-        matrix = weight.transpose() if transposed else weight
+        x = launcher.dense(x)
+        out = launcher.empty(plan.output, dtype)
+        multiply = functools.partial(
+            launcher.runtime.gemm,
+            x,
+            weight,
+            shape=plan.shape,
+            transposed=(False, plan.is_transposed),
+            leading=plan.leading,
+        )
         if bias is None:
-            return self.matmul(x, matrix)
-        rows = launcher.dense(x).reshape(math.prod(x.shape[:-1]), x.shape[-1])
-        plan = _plan(rows.shape, rows.strides, matrix.shape, matrix.strides, x.dtype.itemsize)
-        shape = (*x.shape[:-1], matrix.shape[1])
-        if plan is not None:
-            out = launcher.empty(shape, x.dtype)
-            if launcher.runtime.gemm(
-                rows,
-                matrix,
-                out,
-                plan.shape,
-                transposed=plan.transposed,
-                leading=plan.leading,
-                bias=launcher.dense(bias),
-            ):
-                return out
-        wide = launcher.empty(shape, float32.numpy)
-        write_product(launcher, rows, matrix, wide.reshape(rows.shape[0], shape[-1]))
-        (out,) = launcher.elementwise(_sum_program(dtype), (wide, bias))
+            multiply(out)
+            return out
+        if multiply(out, bias=launcher.dense(bias)):
+            return out
+        if dtype.itemsize >= float32.itemsize:
+            multiply(out)
+            return self.add(out, bias)
+        wide = launcher.empty(plan.output, float32.numpy)
+        multiply(wide)
+        (out,) = launcher.elementwise(_sum_program(launcher.dtypes[dtype]), (wide, bias))
         return out
+
+    def linear_grad(self, x: Array, g: Array, *, transposed: bool = False) -> tuple[Array, Array]:
+        """One product, and the sum of the columns of `g`."""
+        launcher = self.launcher
+        dtype, inputs, outputs = x.dtype, x.shape[-1], g.shape[-1]
+        rows = math.prod(x.shape[:-1])
+        fits = rows and inputs and outputs and x.shape[:-1] == g.shape[:-1]
+        if not fits or g.dtype is not dtype or not launcher.dtypes[dtype].is_float:
+            to_weight, to_bias = self.ops.decomposed("linear_grad", x, g, transposed=transposed)
+            return to_weight, to_bias
+        x, g = launcher.dense(x), launcher.dense(g)
+        shape = (outputs, inputs) if transposed else (inputs, outputs)
+        to_weight = launcher.empty(shape, dtype)
+        operands = (g, x) if transposed else (x, g)
+        launcher.runtime.gemm(*operands, to_weight, (*shape, rows), transposed=(True, False))
+        axis = tuple(range(len(g.shape) - 1))
+        return to_weight, self.sum(g, axis=axis, dtype=launcher.dtypes[dtype])
 
     def _integers(self, x1: Array, x2: Array, out: Array, batch: Shape) -> None:
         launcher = self.launcher

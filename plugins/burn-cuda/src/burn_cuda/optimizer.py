@@ -2,32 +2,45 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
-from burn.plugin_api import FusedSteps
+from burn.plugin_api import Donated, FusedSteps
 from burn_cuda.base import Array, CudaOps
 from burn_cuda.kernels import THREADS, c_type
 from burn_cuda.launcher import packed
+from burn_cuda.writing import WritingOps
 
 __all__ = ["OptimizerOps"]
 
 _EACH: Final = 4
 """Elements that a thread computes."""
 
-_MAX_BYTES: Final = 4096
-"""Size of the arguments of a kernel, on every GPU and driver.
+_ARGUMENT_BYTES: Final = (4096, 8192, 16384, 32764)
+"""Sizes of the arguments of kernels; the first is possible on every GPU and driver.
 
-The table of arrays is an argument, so one launch of Adam is for up to 55 parameters. A table in
-device memory would have no limit, but would be uploaded before each launch, which takes longer than
-a second launch.
+The table of arrays is an argument, so 4096 bytes are enough for 55 parameters of Adam, and 32764
+for 453. A table in device memory would have no limit, but would be uploaded before each launch,
+which takes longer than a second launch.
 """
 
 
-class OptimizerOps(FusedSteps, CudaOps):
+@functools.lru_cache(maxsize=1024)
+def _capacity(count: int, words: int, numbers: int, limit: int) -> int:
+    """Parameters of a launch, with so many words each: few sizes, since each is another kernel."""
+    sizes = [one for one in _ARGUMENT_BYTES if one <= limit]
+    capacities = [(one // 8 - 1 - numbers) // words for one in sizes]
+    return next((one for one in capacities if one >= count), capacities[-1])
+
+
+class OptimizerOps(FusedSteps, WritingOps, CudaOps):
     """Steps that read and write each element once."""
+
+    overwrites_donated = True
 
     def run_step(
         self,
@@ -42,14 +55,12 @@ class OptimizerOps(FusedSteps, CudaOps):
         dtype = parameters[0].dtype
         if any(one.dtype is not dtype for tensors in lists for one in tensors):
             raise TypeError(f"{name} of different dtypes")
+        results = [self._targets(lists[index]) for index in outputs if lists[index]]
         operands = [[launcher.dense(one) for one in tensors] for tensors in lists if tensors]
-        results = [
-            [launcher.empty(one.shape, dtype) for one in parameters]
-            for index in outputs
-            if lists[index]
-        ]
-        arrays = operands + results
-        tensors = (_MAX_BYTES // 8 - 1 - len(numbers)) // (2 + len(arrays))
+        columns = operands + results
+        words = 2 + len(columns)
+        limit = launcher.runtime.max_argument_bytes
+        tensors = _capacity(len(parameters), words, len(numbers), limit)
         kernel = launcher.kernel(
             "update",
             "optimizer.cu",
@@ -63,18 +74,30 @@ class OptimizerOps(FusedSteps, CudaOps):
             EACH=_EACH,
             **flags,
         )
-        address = launcher.runtime.address
-        filled = [index for index, one in enumerate(parameters) if one.size]
-        for start in range(0, len(filled), tensors):
-            chosen = filled[start : start + tensors]
-            sizes = np.array([parameters[index].size for index in chosen], np.int64)
-            ends = np.cumsum(-(-sizes // (THREADS * _EACH)))
-            table = np.zeros((2 + len(arrays), tensors), np.int64)
-            table[0, 1 : len(chosen)] = ends[:-1]
-            table[1, : len(chosen)] = sizes
-            for row, one in zip(table[2:], arrays, strict=True):
-                row[: len(chosen)] = [address(one[index]) for index in chosen]
-            values = np.array(numbers, np.float64).view(np.int64)
-            arguments = packed(np.concatenate([table.reshape(-1), values]))
-            launcher.run_blocks(kernel, int(ends[-1]), arguments, len(chosen))
+        rows = [
+            (one.size, *[array.address for array in arrays])
+            for one, arrays in zip(parameters, zip(*columns, strict=True), strict=True)
+            if one.size
+        ]
+        table = np.zeros(len(numbers) + words * tensors, np.int64)
+        table[: len(numbers)].view(np.float64)[:] = numbers
+        for start in range(0, len(rows), tensors):
+            chosen = rows[start : start + tensors]
+            ends = itertools.accumulate([-(-row[0] // (THREADS * _EACH)) for row in chosen])
+            entries = [word for end, row in zip(ends, chosen, strict=True) for word in (end, *row)]
+            table[len(numbers) : len(numbers) + len(entries)] = entries
+            blocks = entries[-words]
+            launcher.run_blocks(kernel, blocks, packed(table), len(chosen))
         return tuple([one for tensors in results for one in tensors])
+
+    def _targets(self, tensors: list[Array]) -> list[Array]:
+        """Memory for the results: that of donated tensors, where nothing else refers to it."""
+        launcher = self.launcher
+        if not isinstance(tensors, Donated):
+            return [launcher.empty(one.shape, one.dtype) for one in tensors]
+        found: list[Any] = []
+        for index in range(len(tensors)):
+            usable = self.is_unused(tensors, index, tensors.references)
+            one = tensors[index]
+            found.append(one if usable and one.is_dense else launcher.empty(one.shape, one.dtype))
+        return found

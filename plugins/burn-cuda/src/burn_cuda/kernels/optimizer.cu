@@ -2,7 +2,7 @@
 //
 // T: elements. STEP: the op. INPUTS, OUTPUTS: arrays of each parameter. NUMBERS: of the step.
 // TENSORS: parameters of one launch at most; their arrays are in the table that the kernel gets by
-// value. A block computes THREADS * EACH elements of one parameter.
+// value. A block computes THREADS * EACH elements of one parameter. A result may be one of the operands.
 //
 // A step takes the elements x of the operands in the order of the op, without those of empty lists,
 // and gives the elements r of the results. VELOCITY and CENTERED: whether RMSprop has these states.
@@ -82,24 +82,26 @@ __device__ __forceinline__ void adan_step(const C* x, C* r, const C* s) {
 }
 
 struct Table {
-    int64 blocks[TENSORS];  // number of the first block of each parameter
-    int64 sizes[TENSORS];
-    T* arrays[INPUTS + OUTPUTS][TENSORS];
     double numbers[NUMBERS];
+    struct {
+        int64 end, size;  // number of the block after the last one of the parameter, and elements
+        T* arrays[INPUTS + OUTPUTS];
+    } entries[TENSORS];
 };
 
 extern "C" __global__ void update(const Table table, int64 tensors) {
     int64 tensor = 0;
-    for (int64 end = tensors; end - tensor > 1;) {
-        const int64 middle = (tensor + end) / 2;
-        if (table.blocks[middle] <= blockIdx.x) {
-            tensor = middle;
+    for (int64 last = tensors - 1; last > tensor;) {
+        const int64 middle = (tensor + last) / 2;
+        if (table.entries[middle].end <= blockIdx.x) {
+            tensor = middle + 1;
         } else {
-            end = middle;
+            last = middle;
         }
     }
-    const int64 first = (blockIdx.x - table.blocks[tensor]) * (THREADS * EACH) + threadIdx.x;
-    const int64 size = table.sizes[tensor];
+    const auto& own = table.entries[tensor];
+    const int64 block = blockIdx.x - (tensor ? table.entries[tensor - 1].end : 0);
+    const int64 first = block * (THREADS * EACH) + threadIdx.x, size = own.size;
     C numbers[NUMBERS];
     for (int k = 0; k < NUMBERS; k++) numbers[k] = (C)table.numbers[k];
     C x[EACH][INPUTS];
@@ -108,7 +110,7 @@ extern "C" __global__ void update(const Table table, int64 tensors) {
         const int64 i = first + k * THREADS;
 #pragma unroll
         for (int input = 0; input < INPUTS; input++)
-            x[k][input] = i < size ? (C)load(table.arrays[input][tensor][i]) : (C)0;
+            x[k][input] = i < size ? (C)load(own.arrays[input][i]) : (C)0;
     }
 #pragma unroll
     for (int k = 0; k < EACH; k++) {
@@ -118,6 +120,6 @@ extern "C" __global__ void update(const Table table, int64 tensors) {
         STEP(x[k], r, numbers);
 #pragma unroll
         for (int output = 0; output < OUTPUTS; output++)
-            table.arrays[INPUTS + output][tensor][i] = convert<T>(r[output]);
+            own.arrays[INPUTS + output][i] = convert<T>(r[output]);
     }
 }
