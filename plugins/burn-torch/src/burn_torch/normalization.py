@@ -12,6 +12,8 @@ from burn_torch.dtypes import Tensor
 from burn_torch.precision import in_float32
 
 _layer_norm_backward: Final = torch.ops.aten.native_layer_norm_backward.default
+_ALL: Final = [True, True, True]
+"""The gradients by an operand, and by a factor and a bias of each of its parts."""
 _batch_norm_backward: Final = torch.ops.aten.native_batch_norm_backward.default
 
 
@@ -33,22 +35,15 @@ class NormalizationOps(TorchOps):
         self, x: Tensor, gamma: Tensor | None, g: Tensor, *, epsilon: float
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Torch's backward kernel, with the statistics computed again."""
-        length = check_last_axis(tuple(x.shape), gamma=gamma)
         if g.shape != x.shape or not x.numel():
             return self.decomposed("layer_norm_grad", x, gamma, g, epsilon=epsilon)
-        weight = x.new_ones(length) if gamma is None else gamma
-        _, mean, inverse = torch.native_layer_norm(x, (length,), None, None, epsilon)
-        results = _layer_norm_backward(
-            g.contiguous(),
-            x.contiguous(),
-            (length,),
-            mean,
-            inverse,
-            weight,
-            weight,
-            (True, True, True),
+        row = x.shape[-1:]
+        weight = x.new_ones(row) if gamma is None else gamma
+        _, mean, inverse = torch.native_layer_norm(x, row, weight, None, epsilon)
+        results: tuple[Tensor, Tensor, Tensor] = _layer_norm_backward(
+            g, x, row, mean, inverse, weight, weight, _ALL
         )
-        return tuple(results)
+        return results
 
     @in_float32
     def rms_norm(self, x: Tensor, gamma: Tensor | None, *, epsilon: float) -> Tensor:
