@@ -15,7 +15,7 @@ from burn.dispatch._operands import (
     prevailing_strategy,
     to_scalar,
 )
-from burn.dispatch.calls import call_of
+from burn.dispatch.calls import call_of, call_on_lists
 from burn.dispatch.dispatch import Dispatch
 from burn.dispatch.gradients import Gradients
 
@@ -25,6 +25,7 @@ __all__ = [
     "Gradients",
     "as_python",
     "call_of",
+    "call_on_lists",
     "common_device",
     "dtype_with_number",
     "join_trace",

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import functools
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from weakref import ref
 
@@ -23,9 +23,11 @@ from burn.ops import REGISTRY, Op, Operand
 from burn.ops.signature import parameters_of
 
 if TYPE_CHECKING:
+    from burn.aliases import Primitive
+    from burn.devices import TensorType
     from burn.dispatch.dispatch import Dispatch
 
-__all__ = ["call_of"]
+__all__ = ["call_of", "call_on_lists"]
 
 _Tensor = TypeVar("_Tensor", bound=DispatchTensor)
 
@@ -54,6 +56,33 @@ def call_of(
     made: Callable[..., _Tensor] = make(name, dispatch.execute, dispatch.recover, views)
     made.__name__ = made.__qualname__ = name
     return made
+
+
+def call_on_lists(
+    dispatch: Dispatch[Any],
+    name: str,
+    lists: Sequence[list[Primitive]],
+    tensor_type: TensorType,
+    attributes: Mapping[str, Any],
+) -> Sequence[Primitive]:
+    """Run an op of lists on primitives of one TensorType, without a tensor around each.
+
+    Lists that are `Donated` remain so where the backend overwrites them.
+    """
+
+    def tensors() -> list[list[Any]]:
+        return [[dispatch.wrap(one, tensor_type) for one in items] for items in lists]
+
+    try:
+        found = tensor_type.calls.get(name)
+        if found is None:
+            found = resolve_uniform(name, tensors(), tensor_type, name)
+        if not tensor_type.device.backend.overwrites_donated:
+            lists = [list(items) for items in lists]
+        return found[0](*lists, **attributes)  # type: ignore[no-any-return]  # of an op with several outputs
+    except Exception as error:  # noqa: BLE001 — `recover` says what is wrong
+        failure = error
+    return [one.primitive for one in dispatch.recover(failure, name, tensors(), attributes)]
 
 
 @functools.cache

@@ -38,7 +38,6 @@ from burn.dispatch.resolution import (
     metas_of,
     plan_call,
     plan_key,
-    resolve_uniform,
 )
 from burn.dtype import DType
 from burn.errors import (
@@ -331,32 +330,6 @@ class Dispatch(
         else:
             return _wrap_all(self, result, device)
         return self.recover(failure, name, operands, attrs)
-
-    def execute_lists(
-        self,
-        name: str,
-        lists: Sequence[list[Primitive]],
-        tensor_type: TensorType,
-        attrs: Mapping[str, Any],
-    ) -> Sequence[Primitive]:
-        """Run an op of lists on primitives of one TensorType, without a tensor around each.
-
-        Lists that are `Donated` remain so where the backend overwrites them.
-        """
-
-        def tensors() -> list[list[_Tensor]]:
-            return [[self.wrap(one, tensor_type) for one in items] for items in lists]
-
-        try:
-            found = tensor_type.calls.get(name)
-            if found is None:
-                found = resolve_uniform(name, tensors(), tensor_type, name)
-            if not tensor_type.device.backend.overwrites_donated:
-                lists = [list(items) for items in lists]
-            return found[0](*lists, **attrs)  # type: ignore[no-any-return]  # of an op with several outputs
-        except Exception as error:  # noqa: BLE001 — `recover` says what is wrong
-            failure = error
-        return [one.primitive for one in self.recover(failure, name, tensors(), attrs)]
 
     def _plan(
         self,

@@ -6,7 +6,7 @@ import os
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from burn.devices import AUTODIFF, before_compilation, running_trace
 from burn.errors import ArgumentError, AutodiffError
@@ -34,14 +34,15 @@ if TYPE_CHECKING:
 __all__ = [
     "State",
     "begin_generation",
+    "generation",
     "may_bring_parameters",
     "own_state",
     "prepare",
     "prepared_and_flattened",
 ]
 
-_generation = 1
-"""Changes when an attribute of any module is set that may bring new parameters."""
+generation: Final = [1]
+"""Its item changes when an attribute of any module is set that may bring new parameters."""
 
 _lock = threading.RLock()
 """Held while tensors become leaves."""
@@ -109,13 +110,12 @@ class State:
     @property
     def is_current(self) -> bool:
         """Whether no attribute has been set since, and no container has changed."""
-        return self.prepared == _generation and not (self.watched and has_changed(self.watched))
+        return self.prepared == generation[0] and not (self.watched and has_changed(self.watched))
 
 
 def begin_generation() -> None:
-    global _generation  # noqa: PLW0603 — one counter for all modules
     with _lock:
-        _generation += 1
+        generation[0] += 1
     count_change()
 
 
@@ -145,7 +145,7 @@ def prepare(root: Module) -> State:
     if trace is not None and trace.watches and not root._module_state.is_copy:
         trace.watch(Watch(root))
     with _lock:
-        generation = _generation
+        current = generation[0]
         slots = slots_of(root)
         for slot in slots:
             if slot.tensor.device.layers == (AUTODIFF,) and slot.is_parameter:
@@ -158,7 +158,7 @@ def prepare(root: Module) -> State:
         for _, module in modules_of(root):
             state = own_state(module)
             _check_names(module)
-            state.prepared, state.watched = generation, watched_in(module)
+            state.prepared, state.watched = current, watched_in(module)
             if slots:  # a tree without tensors goes on as the model that it is a part of
                 state.tracks = tracks
         return root._module_state

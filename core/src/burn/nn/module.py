@@ -21,6 +21,7 @@ from burn.nn._hints import HINTS_OF_MODULES
 from burn.nn._preparation import (
     State,
     begin_generation,
+    generation,
     may_bring_parameters,
     own_state,
     prepare,
@@ -138,7 +139,7 @@ class Module:
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         """What ``forward`` returns."""
         state = self._module_state
-        if not state.is_current:
+        if state.prepared != generation[0] or (state.watched and not state.is_current):
             state = prepare(self)
         try:
             if observer.get() is not None or state.precision is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from burn.dispatch import call_on_lists
 from burn.errors import DTypeError, OperandTypeError
 from burn.functions import calls
 from burn.functions.common import dispatch
@@ -600,7 +601,7 @@ def _stepped(operation: str, operands: Sequence[Any], **attributes: Any) -> tupl
         _check_parameters(lists[0], operation)
     found: Any
     if lists[0].__class__ is Donated:
-        found = dispatch.execute_lists(operation, lists, lists[0].tensor_type, attributes)
+        found = call_on_lists(dispatch, operation, lists, lists[0].tensor_type, attributes)
     else:
         found = getattr(calls, operation)(*lists, **attributes)
     definition = REGISTRY[operation]
