@@ -254,10 +254,12 @@ class _Pass:
                 if node in self.stops:
                     continue
             parents = node.tracked_parents() if rule.has_lists else node.parents
-            gradients: Sequence[Any] = (None,) * len(parents)
             try:
-                if cotangent is not None:
-                    gradients = self._pulled(node, rule, cotangent)
+                gradients = (
+                    (None,) * len(parents)
+                    if cotangent is None
+                    else self._pulled(node, rule, cotangent)
+                )
                 for parent, gradient in zip(parents, gradients, strict=True):
                     if parent is None or (is_partial and parent not in uses):
                         continue
@@ -267,9 +269,10 @@ class _Pass:
                         self.accumulate(parent, gradient)
                     else:
                         pending[parent] = gradient
-                    left = uses[parent] = uses[parent] - 1
-                    if not left:
+                    if uses[parent] == 1:
                         (leaves if parent.__class__ is Leaf else ready).append(parent)
+                    else:
+                        uses[parent] -= 1
             except BurnError as error:
                 inner = f": {error.operation}" if error.operation else ""
                 error.operation = _operation(node, rule) + inner
@@ -299,7 +302,12 @@ class _Pass:
             return _of_tracked(node.parents, gradients)
         if not rule.broadcasts:
             return gradients
-        return [_summed(ops, *one) for one in zip(node.parents, gradients, strict=True)]
+        return [
+            gradient
+            if gradient is None or parent is None or gradient.shape == parent.output_shape
+            else sum_to_shape(ops, gradient, parent.output_shape)
+            for parent, gradient in zip(node.parents, gradients, strict=True)
+        ]
 
     def accumulate(self, node: Node, gradient: Primitive | Part) -> None:
         """Add a gradient to those that reached a node before."""
@@ -383,13 +391,6 @@ class _Pass:
 
     def _lifted(self, table: OpTable) -> OpTable:
         return table if self.lift is None else self.lift(table)
-
-
-def _summed(ops: OpTable, parent: Any, gradient: Primitive | None) -> Primitive | None:
-    """A gradient in the shape of an operand, which may have been broadcast."""
-    if gradient is None or parent is None or gradient.shape == parent.output_shape:
-        return gradient
-    return sum_to_shape(ops, gradient, parent.output_shape)
 
 
 def _of_tracked(
