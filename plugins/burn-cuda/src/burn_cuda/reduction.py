@@ -38,7 +38,7 @@ _MAX_WHOLE_COLUMN: Final = 256
 
 _COLUMNS_OF_BLOCK: Final = 32
 _MIN_COLUMNS: Final = 16
-_MIN_ROWS_OF_PART: Final = 32
+_MIN_ROWS_OF_PART: Final = 256
 """Columns of a block whose warps share them, for that many or more, and rows that it takes."""
 
 _MIN_ELEMENTS_FOR_PACKS: Final = 1 << 16
