@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterator
 from typing import Any, Final, Unpack
@@ -23,7 +24,7 @@ from burn.plugin_api import (
 )
 from burn_cuda.base import Array, CudaOps
 from burn_cuda.kernels import c_type
-from burn_cuda.launcher import divider, packed
+from burn_cuda.launcher import Packed, divider, packed
 from burn_cuda.linear_algebra import write_product
 from burn_cuda.winograd import Winograd
 
@@ -42,6 +43,10 @@ def _accumulator_dtype(dtype: DType) -> DType:
 class ConvolutionOps(CudaOps):
     """Convolutions over any number of axes; 16-bit floats add up in float32."""
 
+    @functools.cached_property
+    def _winograd(self) -> Winograd:
+        return Winograd(self.launcher)
+
     def conv(
         self, x: Array, weight: Array, bias: Array | None, **rule: Unpack[ConvAttributes]
     ) -> Array:
@@ -50,7 +55,7 @@ class ConvolutionOps(CudaOps):
         check_conv_bias(bias, plan.outputs)
         launcher = self.launcher
         dtype = launcher.dtypes[x.dtype]
-        winograd = Winograd(launcher)
+        winograd = self._winograd
         if winograd.suits(plan, x.dtype):
             return winograd.forward(launcher.dense(x), weight, bias, plan)
         # With a bias the product is rounded to 16 bits after the addition alone.
@@ -98,7 +103,7 @@ class ConvolutionOps(CudaOps):
         check_conv_bias(bias, plan.inputs)
         launcher = self.launcher
         dtype = launcher.dtypes[x.dtype]
-        winograd = Winograd(launcher)
+        winograd = self._winograd
         if winograd.suits(plan, x.dtype):
             return winograd.backward(launcher.dense(x), weight, bias, plan)
         wide = dtype if bias is None else _accumulator_dtype(dtype)
@@ -127,7 +132,7 @@ class ConvolutionOps(CudaOps):
         launcher = self.launcher
         dtype = launcher.dtypes[x.dtype]
         wide = _accumulator_dtype(dtype)
-        winograd = Winograd(launcher)
+        winograd = self._winograd
         if winograd.suits(plan, x.dtype):
             return winograd.weight_gradient(launcher.dense(x), launcher.dense(g), plan)
         result = self._by_cudnn("wgrad", (x, g), plan.weight_shape, dtype, plan)
@@ -200,7 +205,8 @@ class ConvolutionOps(CudaOps):
         return self.launcher.kernel(name, "convolution.cu", **definitions)
 
 
-def _layout(plan: ConvGeometry) -> Array:
+@functools.lru_cache(maxsize=1024)
+def _layout(plan: ConvGeometry) -> Packed:
     """The struct `Windows` of the kernels."""
     names = ("length", "kernel", "stride", "before", "dilation", "count")
     table = [[getattr(axis, name) for axis in plan.axes] for name in names]

@@ -8,13 +8,14 @@ switches it off.
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from burn.plugin_api import ConvGeometry, Shape, float32
-from burn_cuda.kernels import c_type
+from burn_cuda.kernels import THREADS, c_type
 from burn_cuda.launcher import divider, packed
 
 if TYPE_CHECKING:
@@ -54,18 +55,10 @@ class Winograd:
 
     def suits(self, plan: ConvGeometry, dtype: Any) -> bool:
         """Whether a convolution is of this kind, large enough, and in full float32."""
-        launcher = self.launcher
-        runtime = launcher.runtime
-        if not runtime.winograd or runtime.tf32 or launcher.dtypes[dtype] is not float32:
+        runtime = self.launcher.runtime
+        if not runtime.winograd or runtime.tf32 or dtype != float32.numpy:
             return False
-        if len(plan.axes) != 2:
-            return False
-        if any((axis.kernel, axis.stride, axis.dilation) != (3, 1, 1) for axis in plan.axes):
-            return False
-        each = (plan.outputs // plan.groups, plan.inputs // plan.groups)
-        tiles = plan.batch * math.prod([-(-axis.count // 2) for axis in plan.axes])
-        work = plan.groups * math.prod(each) * tiles
-        return min(each) >= _MIN_CHANNELS and work >= _MIN_MULTIPLICATIONS
+        return _is_suited(plan, _MIN_CHANNELS, _MIN_MULTIPLICATIONS)
 
     def forward(self, x: Array, weight: Array, bias: Array | None, plan: ConvGeometry) -> Array:
         """The convolution."""
@@ -96,16 +89,18 @@ class Winograd:
         groups = plan.groups
         inputs, outputs = x.shape[1] // groups, out.shape[1] // groups
         factors = launcher.empty((_TILE_ELEMENTS, groups, outputs, inputs), x.dtype)
-        n = groups * outputs * inputs
-        numbers = (outputs, inputs, int(rotated), n)
-        self._run("weight_tiles", n, x.dtype, launcher.dense(weight), factors, *numbers)
+        weight, numbers = launcher.dense(weight), (outputs, inputs, int(rotated))
         count = math.prod([-(-length // 2) for length in out.shape[2:]])
         vector = factors if bias is None else launcher.dense(bias)
         for start, stop in self._ranges(plan.batch, (x.shape[1] + out.shape[1]) * count):
             images = stop - start
             tiles = launcher.empty((_TILE_ELEMENTS, groups, inputs, images * count), x.dtype)
-            sizes = (out.shape[2:], before, images)
-            self._transform("input_tiles", x[start:stop], tiles, *sizes)
+            n = 0 if start else groups * outputs * inputs  # once for all ranges
+            layout = _layout(x.shape[1:], out.shape[2:], before, images)
+            first = (weight, factors, *numbers)
+            self._transform(
+                "input_and_weight_tiles", first, n, _range(x, start, stop), tiles, layout
+            )
             products = launcher.empty((_TILE_ELEMENTS, groups, outputs, images * count), x.dtype)
             launcher.runtime.gemm(
                 factors,
@@ -117,7 +112,7 @@ class Winograd:
             )
             layout = _layout(out.shape[1:], out.shape[2:], (0, 0), images)
             n = images * out.shape[1] * count
-            given = (products, vector, out[start:stop], layout, int(bias is not None), n)
+            given = (products, vector, _range(out, start, stop), layout, int(bias is not None), n)
             self._run("output_tiles", n, x.dtype, *given)
 
     def weight_gradient(self, x: Array, g: Array, plan: ConvGeometry) -> Array:
@@ -139,9 +134,14 @@ class Winograd:
             length = images // parts * count
             tiles = launcher.empty((parts, _TILE_ELEMENTS, groups, inputs, length), x.dtype)
             gradients = launcher.empty((parts, _TILE_ELEMENTS, groups, outputs, length), x.dtype)
-            sizes = (g.shape[2:], before, images // parts)
-            self._transform("input_tiles", x[start:stop], tiles, *sizes)
-            self._transform("gradient_tiles", g[start:stop], gradients, *sizes)
+            layout, gradient_layout = [
+                _layout(one.shape[1:], g.shape[2:], before, images // parts) for one in (x, g)
+            ]
+            first = (_range(g, start, stop), gradients, gradient_layout)
+            size = gradients.size // _TILE_ELEMENTS
+            self._transform(
+                "input_and_gradient_tiles", first, size, _range(x, start, stop), tiles, layout
+            )
             products = launcher.empty((parts, _TILE_ELEMENTS, groups, outputs, inputs), x.dtype)
             launcher.runtime.gemm(
                 gradients,
@@ -166,11 +166,12 @@ class Winograd:
         return [(start, min(start + step, batch)) for start in range(0, batch, step)]
 
     def _transform(
-        self, name: str, x: Array, out: Array, covered: Shape, before: tuple[int, ...], share: int
+        self, name: str, first: tuple[Any, ...], count: int, x: Array, tiles: Array, layout: Any
     ) -> None:
-        layout = _layout(x.shape[1:], covered, before, share)
-        n = out.size // _TILE_ELEMENTS
-        self._run(name, n, x.dtype, x, out, layout, n)
+        """Compute `count` tiles of what is first, and those of an input."""
+        blocks, n = -(-count // THREADS), tiles.size // _TILE_ELEMENTS
+        given = (*first, blocks, count, x, tiles, layout, n)
+        self._run(name, blocks * THREADS + n, x.dtype, *given)
 
     def _run(self, name: str, threads: int, dtype: Any, *arguments: Any) -> None:
         launcher = self.launcher
@@ -178,6 +179,24 @@ class Winograd:
         launcher.run(launcher.kernel(name, "winograd.cu", **definitions), threads, *arguments)
 
 
+def _range(x: Array, start: int, stop: int) -> Array:
+    """Some of the images."""
+    return x if stop - start == x.shape[0] else x[start:stop]
+
+
+@functools.lru_cache(maxsize=1024)
+def _is_suited(plan: ConvGeometry, min_channels: int, min_multiplications: int) -> bool:
+    if len(plan.axes) != 2:
+        return False
+    if any((axis.kernel, axis.stride, axis.dilation) != (3, 1, 1) for axis in plan.axes):
+        return False
+    each = (plan.outputs // plan.groups, plan.inputs // plan.groups)
+    tiles = plan.batch * math.prod([-(-axis.count // 2) for axis in plan.axes])
+    work = plan.groups * math.prod(each) * tiles
+    return min(each) >= min_channels and work >= min_multiplications
+
+
+@functools.lru_cache(maxsize=1024)
 def _layout(image: Shape, covered: Shape, before: tuple[int, ...], share: int) -> Array:
     """The struct `Tiles` of the kernels: tiles of images (channels, height, width)."""
     channels, height, width = image

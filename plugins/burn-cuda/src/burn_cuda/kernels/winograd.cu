@@ -32,11 +32,8 @@ __device__ __forceinline__ Tile tile_of(uint32 i, const Tiles& tiles) {
     return at;
 }
 
-#ifdef HAS_input_tiles
-extern "C" __global__ void __launch_bounds__(256) input_tiles(
-    const T* __restrict__ x, T* __restrict__ out, const Tiles tiles, int64 n) {
-    const uint32 i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i >= n) return;
+__device__ __forceinline__ void input_tile(
+    uint32 i, const T* __restrict__ x, T* __restrict__ out, const Tiles& tiles) {
     const Tile at = tile_of(i, tiles);
     x += ((int64)at.image * tiles.channels + at.channel) * tiles.height * tiles.width;
     T tile[4][4];
@@ -68,14 +65,10 @@ extern "C" __global__ void __launch_bounds__(256) input_tiles(
         out[(4 * r + 3) * at.stride] = half[r][1] - half[r][3];
     }
 }
-#endif
 
-#ifdef HAS_gradient_tiles
 // Gradient tiles of 2x2 elements: the transpose of the output transform.
-extern "C" __global__ void __launch_bounds__(256) gradient_tiles(
-    const T* __restrict__ g, T* __restrict__ out, const Tiles tiles, int64 n) {
-    const uint32 i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i >= n) return;
+__device__ __forceinline__ void gradient_tile(
+    uint32 i, const T* __restrict__ g, T* __restrict__ out, const Tiles& tiles) {
     const Tile at = tile_of(i, tiles);
     g += ((int64)at.image * tiles.channels + at.channel) * tiles.height * tiles.width;
     T tile[2][2];
@@ -100,6 +93,22 @@ extern "C" __global__ void __launch_bounds__(256) gradient_tiles(
         out[(4 * r + 1) * at.stride] = half[r][0] + half[r][1];
         out[(4 * r + 2) * at.stride] = half[r][0] - half[r][1];
         out[(4 * r + 3) * at.stride] = -half[r][1];
+    }
+}
+
+// The first blocks compute the tiles of the gradient, the others those of the input.
+#ifdef HAS_input_and_gradient_tiles
+extern "C" __global__ void __launch_bounds__(256) input_and_gradient_tiles(
+    const T* __restrict__ g, T* __restrict__ gradients, const Tiles gradient_layout,
+    int64 gradient_blocks, int64 gradient_count, const T* __restrict__ x, T* __restrict__ out,
+    const Tiles tiles, int64 n) {
+    const bool is_first = blockIdx.x < gradient_blocks;
+    const uint32 block = blockIdx.x - (is_first ? 0 : (uint32)gradient_blocks);
+    const uint32 i = block * blockDim.x + threadIdx.x;
+    if (is_first) {
+        if (i < gradient_count) gradient_tile(i, g, gradients, gradient_layout);
+    } else {
+        if (i < n) input_tile(i, x, out, tiles);
     }
 }
 #endif
@@ -149,14 +158,11 @@ __device__ __forceinline__ void transform_weights(const T w[3], T out[4]) {
     out[3] = w[2];
 }
 
-#ifdef HAS_weight_tiles
 // Weights (groups, rows, columns, 3, 3), or (groups, columns, rows, 3, 3) rotated by 180 degrees, to
 // (16, groups, rows, columns).
-extern "C" __global__ void __launch_bounds__(256) weight_tiles(
-    const T* __restrict__ weight, T* __restrict__ out, int64 rows, int64 columns, int64 rotated,
-    int64 n) {
-    const int64 i = (int64)blockIdx.x * blockDim.x + threadIdx.x;
-    if (i >= n) return;
+__device__ __forceinline__ void weight_tile(
+    int64 i, const T* __restrict__ weight, T* __restrict__ out, int64 rows, int64 columns,
+    int64 rotated, int64 n) {
     const int64 above = i / columns, column = i - above * columns, group = above / rows;
     const int64 row = above - group * rows;
     weight += 9 * (rotated ? (group * columns + column) * rows + row : i);
@@ -175,6 +181,21 @@ extern "C" __global__ void __launch_bounds__(256) weight_tiles(
         transform_weights(line, transformed);
 #pragma unroll
         for (int r = 0; r < 4; ++r) out[(4 * r + c) * n + i] = transformed[r];
+    }
+}
+
+// The first blocks compute the tiles of the weight, the others those of the input.
+#ifdef HAS_input_and_weight_tiles
+extern "C" __global__ void __launch_bounds__(256) input_and_weight_tiles(
+    const T* __restrict__ weight, T* __restrict__ factors, int64 rows, int64 columns, int64 rotated,
+    int64 weight_blocks, int64 weight_count, const T* __restrict__ x, T* __restrict__ out,
+    const Tiles tiles, int64 n) {
+    if (blockIdx.x < weight_blocks) {
+        const int64 i = (int64)blockIdx.x * blockDim.x + threadIdx.x;
+        if (i < weight_count) weight_tile(i, weight, factors, rows, columns, rotated, weight_count);
+    } else {
+        const uint32 i = (blockIdx.x - (uint32)weight_blocks) * blockDim.x + threadIdx.x;
+        if (i < n) input_tile(i, x, out, tiles);
     }
 }
 #endif
