@@ -44,6 +44,7 @@ from burn.ops import (  # noqa: F401 — importing a family registers its ops
     scan,
     scatter,
     signal,
+    slicing,
     softmax,
     sorting,
     statistics,
