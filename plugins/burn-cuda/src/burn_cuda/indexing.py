@@ -102,6 +102,46 @@ class IndexingOps(CudaOps):
         )
         return out
 
+    def embedding(self, weight: Array, indices: Array) -> Array:
+        """One thread for each element of the result."""
+        if len(weight.shape) != 2:
+            result: Array = self.ops.decomposed("embedding", weight, indices)
+            return result
+        launcher = self.launcher
+        rows, length = weight.shape
+        out = launcher.empty((*indices.shape, length), weight.dtype)
+        types: dict[str, str | int] = {
+            "E": word_type(weight),
+            "I": c_type(launcher.dtypes[indices.dtype]),
+        }
+        kernel = launcher.kernel("gather", "indexing.cu", **types, SELECTS=1, LABELS=1, GATHERS=1)
+        numbers = (rows, indices.size, length, out.size, *launcher.flag("embedding"))
+        memory = (launcher.dense(weight), launcher.dense(indices), out)
+        launcher.run(kernel, out.size, *memory, *numbers)
+        return out
+
+    def embedding_grad(self, g: Array, indices: Array, *, count: int) -> Array:
+        """Atomic additions to zeros."""
+        launcher = self.launcher
+        dtype = launcher.dtypes[g.dtype]
+        if not g.shape or g.shape[:-1] != indices.shape or not dtype.is_float:
+            result: Array = self.ops.decomposed("embedding_grad", g, indices, count=count)
+            return result
+        length = g.shape[-1]
+        wide = _update_dtype(dtype, "add", g.size)
+        out = launcher.empty((count, length), wide.numpy)
+        launcher.runtime.zero(out)
+        types: dict[str, str | int] = {
+            "E": c_type(wide),
+            "V": c_type(dtype),
+            "I": c_type(launcher.dtypes[indices.dtype]),
+        }
+        kernel = launcher.kernel("scatter", "indexing.cu", **types, SELECTS=1, LABELS=1)
+        numbers = (count, indices.size, length, g.size, *launcher.flag("embedding_grad"))
+        memory = (out, launcher.dense(indices), launcher.dense(g))
+        launcher.run(kernel, g.size, *memory, *numbers)
+        return self.cast(out, dtype=dtype)
+
     def scatter_add(self, x: Array, indices: Array, value: Array, *, axis: int) -> Array:
         """Atomic additions."""
         check_gather_operands(x, indices, axis, value)

@@ -1,4 +1,5 @@
-// E: elements, I: indices, SELECTS: 1 where the indices are a vector along the axis.
+// E: elements, V: values that are added to them, I: indices, SELECTS: 1 where the indices are a vector
+// along the axis, LABELS: defined where they do not count from the end.
 // x is dense with shape (outer, length, inner), indices and values with shape (outer, count, inner).
 
 struct Position {
@@ -13,7 +14,11 @@ __device__ __forceinline__ Position position(
     const int64 row = k / inner;
     const int64 outer = row / count;
     const int64 offset = SELECTS ? row - outer * count : k;
+#ifdef LABELS
+    const int64 index = checked_class(signed_index(indices[offset]), length, flag, op);
+#else
     const int64 index = checked_index(signed_index(indices[offset]), length, flag, op);
+#endif
     return Position{outer, k - row * inner, index};
 }
 
@@ -113,9 +118,13 @@ __device__ __forceinline__ void atomic_sum(double* address, double value) {
 #endif
 }
 
+#ifndef V
+#define V E
+#endif
+
 // Combines each value with the element that its index names: JOIN, or a sum.
 extern "C" __global__ void scatter(
-    E* out, const I* __restrict__ indices, const E* __restrict__ values, int64 length, int64 count,
+    E* out, const I* __restrict__ indices, const V* __restrict__ values, int64 length, int64 count,
     int64 inner, int64 n, int64* flag, int64 op) {
     const int64 k = (int64)blockIdx.x * blockDim.x + threadIdx.x;
     if (k >= n) return;
@@ -125,7 +134,7 @@ extern "C" __global__ void scatter(
 #ifdef JOIN
     atomic_update<JOIN>(target, values[k]);
 #else
-    atomic_sum(target, values[k]);
+    atomic_sum(target, (E)load(values[k]));
 #endif
 }
 #endif
