@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any, Final
 
 import torch
@@ -26,7 +27,18 @@ class ActivationOps(TorchOps):
 
     def relu_grad(self, output: Tensor, g: Tensor) -> Tensor:
         """A selection: torch's own kernel passes the gradient where `output` is NaN."""
-        return torch.where(output > 0.0, g, 0.0)
+        return torch.where(output > 0.0, g, self._zero(g.dtype))
+
+    def _zero(self, dtype: torch.dtype) -> Tensor:
+        """The number 0 on the device, where torch would fill a tensor with it for each call."""
+        zero = self._zeros.get(dtype)
+        if zero is None:
+            zero = self._zeros[dtype] = torch.zeros((), dtype=dtype, device=self.torch_device)
+        return zero
+
+    @functools.cached_property
+    def _zeros(self) -> dict[torch.dtype, Tensor]:
+        return {}
 
     def leaky_relu(self, x: Tensor, *, negative_slope: float) -> Tensor:
         """`torch.nn.functional.leaky_relu`."""
