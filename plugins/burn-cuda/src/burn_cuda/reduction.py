@@ -55,6 +55,9 @@ _FAMILIES: Final = {
 _ACCUMULATOR_BYTES: Final = {"Extremum": 16, "Moments": 24}
 """Largest size of the accumulators that are structs; numbers have at most 8 bytes."""
 
+_BYTE: Final = np.dtype(np.uint8)
+_COUNTER: Final = np.dtype(np.uint32)
+
 
 class Rows(NamedTuple):
     """A dense array of shape (outer, n, inner), to be reduced along the middle axis."""
@@ -63,6 +66,13 @@ class Rows(NamedTuple):
     outer: int
     n: int
     inner: int
+
+
+class _PartMemory(NamedTuple):
+    """Memory that a kernel works in: bytes for parts, and counters."""
+
+    bytes: int
+    counters: int
 
 
 class _Reduction(NamedTuple):
@@ -217,7 +227,7 @@ class ReductionOps(CudaOps):
         if known is not None and launcher.is_dense(x):
             kernel_of, blocks, shape, memory, numbers = known
             out = launcher.empty(shape, dtype.numpy)
-            launcher.run_blocks(kernel_of, blocks, x, *memory, out, *numbers)
+            launcher.run_blocks(kernel_of, blocks, x, *self._memory(memory), out, *numbers)
             return out
         if dtype.is_complex or launcher.dtypes[x.dtype].is_complex:
             return self._reduce_complex(reducer, x, axis, dtype, keepdims=keepdims)
@@ -274,21 +284,17 @@ class ReductionOps(CudaOps):
     def _reduce_columns(self, reduction: _Reduction) -> None:
         """A block for some adjacent columns; or several, the last of which combines their parts."""
         launcher = self.launcher
-        source, outer, n, inner = reduction.rows
+        _, outer, n, inner = reduction.rows
         across = -(-inner // _COLUMNS_OF_BLOCK)
         wanted = -(-_WANTED_BLOCKS // (outer * across))
         parts = max(1, min(wanted, n // _MIN_ROWS_OF_PART))
         chunk = -(-n // parts)
         parts = -(-n // chunk)
         kernel = reduction.kernel(launcher, "columns")
-        blocks, numbers = outer * across * parts, (n, inner, parts, chunk, across)
-        if parts == 1:
-            self._launch_once(reduction, kernel, blocks, numbers, memory=(0, 0))
-            return
-        scratch = self._scratch_memory(reduction.accumulator, outer * parts * inner)
-        finished = launcher.empty((outer * across,), np.dtype(np.uint32))
-        launcher.runtime.zero(finished)
-        launcher.run_blocks(kernel, blocks, source, scratch, finished, reduction.out, *numbers)
+        groups, numbers = outer * across, (n, inner, parts, chunk, across)
+        sizes = (outer * parts * inner, groups) if parts > 1 else (0, 0)
+        memory = _PartMemory(_accumulator_bytes(reduction.accumulator) * sizes[0], sizes[1])
+        self._launch_once(reduction, kernel, groups * parts, numbers, memory)
 
     def _reduce_few_columns(self, reduction: _Reduction) -> None:
         """A thread for each column, or for parts of it."""
@@ -360,16 +366,29 @@ class ReductionOps(CudaOps):
         kernel: Any,
         blocks: int,
         numbers: tuple[int, ...],
-        memory: tuple[int, ...] = (),
+        memory: _PartMemory | None = None,
     ) -> None:
         """Launch one kernel, and cache the launch for dense operands of this shape."""
-        out = reduction.out
-        self.launcher.run_blocks(kernel, blocks, reduction.rows.x, *memory, out, *numbers)
+        out, given = reduction.out, self._memory(memory)
+        self.launcher.run_blocks(kernel, blocks, reduction.rows.x, *given, out, *numbers)
         if reduction.key:
             known = (kernel, blocks, out.shape, memory, numbers)
             self._reduction_launches.store(reduction.key, known)
 
+    def _memory(self, memory: _PartMemory | None) -> tuple[Any, ...]:
+        """New memory for parts, with counters that are 0; null pointers for none."""
+        if memory is None:
+            return ()
+        if not memory.counters:
+            return 0, 0
+        counters = self.launcher.empty((memory.counters,), _COUNTER)
+        self.launcher.runtime.zero(counters)
+        return self.launcher.empty((memory.bytes,), _BYTE), counters
+
     def _scratch_memory(self, accumulator: str, count: int) -> Array:
         """Memory for the accumulators of parts."""
-        size = _ACCUMULATOR_BYTES.get(accumulator, 8)
-        return self.launcher.empty((count * size,), np.dtype(np.uint8))
+        return self.launcher.empty((count * _accumulator_bytes(accumulator),), _BYTE)
+
+
+def _accumulator_bytes(accumulator: str) -> int:
+    return _ACCUMULATOR_BYTES.get(accumulator, 8)
