@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from burn.plugin_api import Shape, check_channels, float32
 from burn_cuda.base import Array, CudaOps
 from burn_cuda.kernels import THREADS, c_type
 from burn_cuda.launcher import Packed, divider, packed
+
+if TYPE_CHECKING:
+    from burn_cuda.runtime import Runtime
 
 __all__ = ["ChannelOps"]
 
@@ -70,6 +73,10 @@ def _plan(shape: Shape, itemsize: int) -> _Plan | None:
 
 class ChannelOps(CudaOps):
     """Batch normalization of images, which lie as (images, channels, ...)."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        super().__init__(runtime)
+        self._channel_kernels: dict[Any, Any] = {}
 
     def batch_norm(
         self,
@@ -229,10 +236,15 @@ class ChannelOps(CudaOps):
     def _channel_kernel(
         self, name: str, x: Array, each: int, lanes: int, family: str | None = None
     ) -> Any:
-        definitions: dict[str, str | int] = {
-            "T": c_type(self.launcher.dtypes[x.dtype]),
-            "EACH": each,
-            "LANES": lanes,
-            f"HAS_{family or name}": 1,
-        }
-        return self.launcher.kernel(name, "channels.cu", **definitions)
+        key = (name, x.dtype, each, lanes)
+        found = self._channel_kernels.get(key)
+        if found is None:
+            definitions: dict[str, str | int] = {
+                "T": c_type(self.launcher.dtypes[x.dtype]),
+                "EACH": each,
+                "LANES": lanes,
+                f"HAS_{family or name}": 1,
+            }
+            found = self.launcher.kernel(name, "channels.cu", **definitions)
+            self._channel_kernels[key] = found
+        return found

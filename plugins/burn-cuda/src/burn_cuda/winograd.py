@@ -52,6 +52,7 @@ class Winograd:
 
     def __init__(self, launcher: Launcher) -> None:
         self.launcher = launcher
+        self._kernels: dict[str, Any] = {}
 
     def suits(self, plan: ConvGeometry, dtype: Any) -> bool:
         """Whether a convolution is of this kind, large enough, and in full float32."""
@@ -113,7 +114,7 @@ class Winograd:
             layout = _layout(out.shape[1:], out.shape[2:], (0, 0), images)
             n = images * out.shape[1] * count
             given = (products, vector, _range(out, start, stop), layout, int(bias is not None), n)
-            self._run("output_tiles", n, x.dtype, *given)
+            self._run("output_tiles", n, *given)
 
     def weight_gradient(self, x: Array, g: Array, plan: ConvGeometry) -> Array:
         """The gradient with respect to the weight: the sum over parts of the batch."""
@@ -152,7 +153,7 @@ class Winograd:
                 strides=(outputs * length, inputs * length, outputs * inputs),
                 batch=parts * _TILE_ELEMENTS * groups,
             )
-            self._run("weight_sums", n, x.dtype, products, out, parts, int(start > 0), n)
+            self._run("weight_sums", n, products, out, parts, int(start > 0), n)
         return out
 
     def _ranges(self, batch: int, each: int) -> list[tuple[int, int]]:
@@ -171,12 +172,15 @@ class Winograd:
         """Compute `count` tiles of what is first, and those of an input."""
         blocks, n = -(-count // THREADS), tiles.size // _TILE_ELEMENTS
         given = (*first, blocks, count, x, tiles, layout, n)
-        self._run(name, blocks * THREADS + n, x.dtype, *given)
+        self._run(name, blocks * THREADS + n, *given)
 
-    def _run(self, name: str, threads: int, dtype: Any, *arguments: Any) -> None:
-        launcher = self.launcher
-        definitions: dict[str, str | int] = {"T": c_type(launcher.dtypes[dtype]), f"HAS_{name}": 1}
-        launcher.run(launcher.kernel(name, "winograd.cu", **definitions), threads, *arguments)
+    def _run(self, name: str, threads: int, *arguments: Any) -> None:
+        kernel = self._kernels.get(name)
+        if kernel is None:
+            definitions: dict[str, str | int] = {"T": c_type(float32), f"HAS_{name}": 1}
+            kernel = self.launcher.kernel(name, "winograd.cu", **definitions)
+            self._kernels[name] = kernel
+        self.launcher.run(kernel, threads, *arguments)
 
 
 def _range(x: Array, start: int, stop: int) -> Array:
