@@ -302,11 +302,12 @@ class _Pass:
             return _of_tracked(node.parents, gradients)
         if not rule.broadcasts:
             return gradients
+        parents: Any = node.parents  # tensors, where operands broadcast
         return [
             gradient
             if gradient is None or parent is None or gradient.shape == parent.output_shape
             else sum_to_shape(ops, gradient, parent.output_shape)
-            for parent, gradient in zip(node.parents, gradients, strict=True)
+            for parent, gradient in zip(parents, gradients, strict=True)
         ]
 
     def accumulate(self, node: Node, gradient: Primitive | Part) -> None:
