@@ -27,10 +27,14 @@ REDUCERS = {
 ROW_KERNELS = (
     *("softmax", "softmax_grad", "log_softmax", "log_softmax_grad", "layer_norm"),
     *("layer_norm_grad", "rms_norm", "cross_entropy", "cross_entropy_grad"),
+    *("layer_norm_grad_rows", "attention_weights", "attention_slopes"),
 )
+ONLY_IN_REGISTERS = ("layer_norm_grad_rows", "attention_weights", "attention_slopes")
 REDUCTIONS = [
     f"HAS_{name}"
-    for name in ("whole_rows", "part_rows", "whole_columns", "part_columns", "combine_parts")
+    for name in (
+        *("whole_rows", "part_rows", "whole_columns", "part_columns", "combine_parts", "columns"),
+    )
 ]
 FLOATING = {dtype: ("FLOATING",) if dtype.is_float else () for dtype in STORED}
 KEYS = {1: "unsigned char", 2: "unsigned short", 4: "unsigned int", 8: "uint64"}
@@ -121,6 +125,7 @@ def sources_of_numbers():
             yield f"matmul-{dtype}", source("integer_matmul.cu", T=c_type(dtype))
             gather = {"E": "float", "I": c_type(dtype), "SELECTS": 0, "GATHERS": 1}
             yield f"gather-{dtype}", source("indexing.cu", **gather)
+            yield f"embedding-{dtype}", source("indexing.cu", **gather | {"SELECTS": 1}, LABELS=1)
 
 
 STEPS = {
@@ -146,6 +151,8 @@ def sources_of_floats():
         for name in ROW_KERNELS:
             for n in (3, 8192, 1 << 17):
                 shape = row_shape(n, dtype.itemsize)
+                if not shape.packs and name in ONLY_IN_REGISTERS:
+                    continue
                 rows = {"LANES": shape.lanes, "PACKS": shape.packs, "WIDTH": shape.width}
                 rows |= {"T": c_type(dtype), "TARGET": "uint64", f"HAS_{name}": 1}
                 yield f"{name}-{n}-{dtype}", source("rows.cu", **rows)
@@ -154,6 +161,8 @@ def sources_of_floats():
         windows = {"T": c_type(dtype), "S": computed_type(dtype), "D": 2}
         for name in ("im2col", "col2im"):
             yield f"{name}-{dtype}", source("convolution.cu", **windows, **{f"HAS_{name}": 1})
+        scatter = {"E": computed_type(dtype), "V": c_type(dtype), "I": "int", "SELECTS": 1}
+        yield f"embedding_grad-{dtype}", source("indexing.cu", **scatter, LABELS=1)
         for name, arrays in STEPS.items():
             given = {"T": c_type(dtype), **arrays, **STEP_LIMITS}
             yield f"{name}-{dtype}", source("optimizer.cu", STEP=name.partition("-")[0], **given)
@@ -210,14 +219,20 @@ def sources_of_words():
             yield f"{join}-{wide}", source("indexing.cu", **update, JOIN=join)
     channels = ("channel_moments", "known_moments", "normalized_channels", "channel_sums")
     for name in (*channels, "channel_gradients"):
-        yield name, source("channels.cu", T="float16", EACH=8, **{f"HAS_{name}": 1})
-    for name in ("input_tiles", "gradient_tiles", "output_tiles", "weight_tiles", "weight_sums"):
+        yield name, source("channels.cu", T="float16", EACH=8, LANES=256, **{f"HAS_{name}": 1})
+    for name in ("whole_channels", "whole_channel_gradients"):
+        yield name, source("channels.cu", T="double", EACH=2, LANES=1024, **{f"HAS_{name}": 1})
+    transforms = ("input_and_weight_tiles", "input_and_gradient_tiles", "output_tiles")
+    for name in (*transforms, "weight_sums"):
         yield name, source("winograd.cu", T="float", **{f"HAS_{name}": 1})
     for word in KEYS.values():
         yield f"transposed-{word}", source("transposition.cu", E=word, R=3, SIDE=32, EACH=1)
         yield f"assign-{word}", source("assignment.cu", E=word, I="int", SELECTS=0)
     for dtype in (float32, float64):
         yield f"recurrent-{dtype}", source("recurrent.cu", T=c_type(dtype))
+    for name, examples in itertools.product(("lstm_layer", "lstm_layer_back"), (1, 4)):
+        sizes = {"HIDDEN": 128, "EXAMPLES": examples, "RECORDS": 1, f"HAS_{name}": 1}
+        yield f"{name}-{examples}", source("lstm.cu", T="float", **sizes)
     yield "transposed-long", source("transposition.cu", E="Word128", R=3, SIDE=32, EACH=1)
     yield "assign-long", source("assignment.cu", E="Word128", I="int", SELECTS=0)
     long = {"E": "Word128", "I": "int", "SELECTS": 0, "GATHERS": 1}
