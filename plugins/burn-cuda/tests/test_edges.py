@@ -247,6 +247,31 @@ def test_large_convolutions_are_those_of_their_definition(
     assert np.max(np.abs(found - expected)) < 1e-5 * np.max(np.abs(expected))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize("images", [0, 1, 5])
+@pytest.mark.parametrize(
+    ("inputs", "outputs", "groups", "kernel", "lengths"),
+    [
+        (8, 6, 1, 1, (2, 1)),  # a product for all images
+        (16, 16, 2, 1, (1, 3)),
+        (4, 6, 2, 3, (4, 5)),
+        (2, 2, 1, 1, (7, 9)),  # one for each
+        (2, 3, 1, 2, (9, 8)),
+    ],
+)
+def test_weight_gradients_of_convolutions_are_one_product_or_many(
+    ops, inputs, outputs, groups, kernel, lengths, images, dtype
+):
+    x = normal(images, inputs, *lengths, dtype=dtype)
+    sides = [length - kernel + 1 for length in lengths]
+    g = normal(images, outputs, *sides, dtype=dtype)
+    rules = {"stride": (1, 1), "padding": ((0, 0), (0, 0)), "dilation": (1, 1), "groups": groups}
+    rules["kernel_size"] = (kernel, kernel)
+    reference = Ops(Subject.of(burn.Device("cpu")))
+    expected = reference("conv_weight_grad", x.astype(float), g.astype(float), **rules)
+    assert_near(ops("conv_weight_grad", x, g, **rules), expected, 4 * FLOATS[dtype])
+
+
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 @pytest.mark.parametrize(("row", "column"), [(5, 6), (6, 6), (0, 0), (11, 4)])
 def test_winograd_spreads_what_is_not_finite_by_one_position(ops, monkeypatch, row, column, value):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Iterator
-from typing import Any, Final, Unpack
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
 import numpy as np
 
@@ -27,6 +27,9 @@ from burn_cuda.kernels import c_type
 from burn_cuda.launcher import Packed, divider, packed
 from burn_cuda.linear_algebra import write_product
 from burn_cuda.winograd import Winograd
+
+if TYPE_CHECKING:
+    from burn_cuda.launcher import Launcher
 
 __all__ = ["ConvolutionOps"]
 
@@ -141,11 +144,20 @@ class ConvolutionOps(CudaOps):
         groups, features = plan.groups, plan.outputs // plan.groups
         positions = math.prod(plan.counts)
         gradients = launcher.dense(g).reshape(plan.batch, groups, features, positions)
+        # One product for all images, of which copies are made, or one for each, if that takes less.
+        copied = (features + plan.terms * _has_points(plan)) * positions
+        joined = features * plan.terms > copied
         total = None
-        for start, stop, columns in self._columns(launcher.dense(x), plan):
-            each = launcher.empty((stop - start, groups, features, plan.terms), wide.numpy)
-            write_product(launcher, gradients[start:stop], columns.transpose((0, 1, 3, 2)), each)
-            part = self.sum(each, axis=(0,), dtype=wide)
+        for start, stop, columns in self._columns(launcher.dense(x), plan, joined=joined):
+            own = gradients[start:stop]
+            if joined:
+                own = _joined(launcher, own)
+                part = launcher.empty((groups, features, plan.terms), wide.numpy)
+                write_product(launcher, own, columns.transpose((0, 2, 1)), part)
+            else:
+                each = launcher.empty((stop - start, groups, features, plan.terms), wide.numpy)
+                write_product(launcher, own, columns.transpose((0, 1, 3, 2)), each)
+                part = self.sum(each, axis=(0,), dtype=wide)
             total = part if total is None else self.add(total, part)
         if total is None:  # no images
             total = launcher.empty((groups, features, plan.terms), wide.numpy)
@@ -160,26 +172,33 @@ class ConvolutionOps(CudaOps):
         for start in range(0, plan.batch, step):
             yield start, min(start + step, plan.batch)
 
-    def _columns(self, x: Array, plan: ConvGeometry) -> Iterator[tuple[int, int, Array]]:
-        """The columns of ranges of images: (images, groups, terms, windows)."""
+    def _columns(
+        self, x: Array, plan: ConvGeometry, *, joined: bool = False
+    ) -> Iterator[tuple[int, int, Array]]:
+        """The columns of ranges of images: (images, groups, terms, windows).
+
+        Those of the images of a range lie side by side if `joined`: (groups, terms, windows).
+        """
         launcher = self.launcher
         positions = math.prod(plan.counts)
-        points = all(
-            axis.kernel == axis.stride == 1 and not axis.before and axis.count == axis.length
-            for axis in plan.axes
-        )
-        if points:  # each window is an element
-            yield 0, plan.batch, x.reshape(plan.batch, plan.groups, plan.terms, positions)
+        if _has_points(plan):  # each window is an element
+            columns = x.reshape(plan.batch, plan.groups, plan.terms, positions)
+            yield 0, plan.batch, _joined(launcher, columns) if joined else columns
             return
         taps = math.prod(plan.kernel)
         spatial = math.prod(x.shape[2:])
         groups_of_four = -(-positions // 4)
         kernel = self._windows_kernel("im2col", x.dtype, x.dtype, plan)
         for start, stop in self._ranges(plan, x.dtype.itemsize):
-            columns = launcher.empty((stop - start, plan.groups, plan.terms, positions), x.dtype)
-            threads = (stop - start) * plan.inputs * taps * groups_of_four
-            numbers = (_layout(plan), taps, positions, spatial, groups_of_four, threads)
-            launcher.run(kernel, threads, x[start:stop], columns, *numbers)
+            images = stop - start
+            shape = (images, plan.groups, plan.terms, positions)
+            if joined:
+                shape = (plan.groups, plan.terms, images * positions)
+            columns = launcher.empty(shape, x.dtype)
+            threads = images * plan.inputs * taps * groups_of_four
+            numbers = (_layout(plan), taps, positions, spatial, groups_of_four)
+            given = (*numbers, plan.inputs, images * joined, threads)
+            launcher.run(kernel, threads, x[start:stop], columns, *given)
             yield start, stop, columns
 
     def _add_columns(
@@ -203,6 +222,21 @@ class ConvolutionOps(CudaOps):
             f"HAS_{name}": 1,
         }
         return self.launcher.kernel(name, "convolution.cu", **definitions)
+
+
+def _has_points(plan: ConvGeometry) -> bool:
+    """Whether windows are the elements of the operand."""
+    return all(
+        axis.kernel == axis.stride == 1 and not axis.before and axis.count == axis.length
+        for axis in plan.axes
+    )
+
+
+def _joined(launcher: Launcher, matrices: Array) -> Array:
+    """Matrices of images (images, groups, rows, columns) as (groups, rows, all columns)."""
+    images, groups, rows, columns = matrices.shape
+    moved = launcher.dense(matrices.transpose((1, 2, 0, 3)))
+    return moved.reshape(groups, rows, images * columns)
 
 
 @functools.lru_cache(maxsize=1024)

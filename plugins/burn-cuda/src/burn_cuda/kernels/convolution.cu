@@ -1,5 +1,6 @@
 // T: elements, S: elements of the columns, D: spatial axes. The elements of each window as a column of
 // a matrix for each image (im2col), and back: images (N, C, *lengths), columns (N, C, *kernel, *counts).
+// If `images` is N and not 0, im2col makes one matrix for all: columns (C, *kernel, N, *counts).
 
 typedef typename Computed<T>::type C;
 
@@ -11,7 +12,7 @@ struct Windows {
 #ifdef HAS_im2col
 extern "C" __global__ void im2col(
     const T* __restrict__ x, S* __restrict__ columns, const Windows windows, int64 taps,
-    int64 outputs, int64 spatial, int64 groups_of_four, int64 n) {
+    int64 outputs, int64 spatial, int64 groups_of_four, int64 channels, int64 images, int64 n) {
     const int64 q = (int64)blockIdx.x * blockDim.x + threadIdx.x;
     if (q >= n) return;
     const uint32 row = quotient((uint32)q, windows.groups_divider);
@@ -54,7 +55,12 @@ extern "C" __global__ void im2col(
             }
         }
     }
-    S* target = columns + (int64)row * outputs + first;
+    int64 line = row;
+    if (images) {
+        const int64 image_number = channel / (uint32)channels;
+        line = (row - image_number * channels * taps) * images + image_number;
+    }
+    S* target = columns + line * outputs + first;
     if (valid == 4) {
         store_four(target, values, 1);
     } else {
