@@ -15,6 +15,7 @@ import torch
 from burn.plugin_api import DType, check_gather_operands
 from burn_torch.base import TorchOps
 from burn_torch.dtypes import HALF_FLOATS, SIGNED_OF_UNSIGNED, TORCH_DTYPES, Tensor
+from burn_torch.index_checks import as_int64, checked
 from burn_torch.precision import in_float32
 
 _embedding_backward: Final = torch.ops.aten.embedding_dense_backward.default
@@ -89,18 +90,17 @@ class IndexingOps(TorchOps):
 
     @in_float32
     def embedding_grad(self, g: Tensor, indices: Tensor, *, count: int) -> Tensor:
-        """Torch's backward kernel; on the CPU `torch.index_add`, which checks the indices."""
+        """Torch's backward kernel, which passes over an index out of range."""
         if count < 0 or g.shape[:-1] != indices.shape:
             raise ValueError(f"g of shape {g.shape} for indices of shape {indices.shape}")
-
-        def add(indices: Tensor) -> Tensor:
-            if not self.on_host:
-                return _embedding_backward(g, indices, count, -1, False)  # type: ignore[no-any-return]  # noqa: FBT003 — a tensor; torch's own order
-            length = g.shape[-1]
-            rows = g.reshape(indices.numel(), length)
-            return g.new_zeros((count, length)).index_add_(0, indices.flatten(), rows)
-
-        return self.indexed(add, indices, count, least=0)
+        if indices.dtype is not torch.int64:
+            indices = as_int64(indices)
+        if self.on_host:
+            indices = checked(indices, count, least=0)
+        else:
+            indices = self.index_checks.recorded(indices, count, least=0)
+        by_count = False  # gradients are not divided by the number of their indices
+        return _embedding_backward(g, indices, count, -1, by_count)  # type: ignore[no-any-return]  # a tensor
 
     def nll_loss(self, log_probs: Tensor, targets: Tensor, *, axis: int) -> Tensor:
         """`torch.gather`."""
