@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -56,7 +56,11 @@ class OptimizerOps(FusedSteps, WritingOps, CudaOps):
         if any(one.dtype is not dtype for tensors in lists for one in tensors):
             raise TypeError(f"{name} of different dtypes")
         results = [self._targets(lists[index]) for index in outputs if lists[index]]
-        operands = [[launcher.dense(one) for one in tensors] for tensors in lists if tensors]
+        operands = [
+            [one if one.is_dense else launcher.copied(one) for one in tensors]
+            for tensors in lists
+            if tensors
+        ]
         columns = operands + results
         words = 2 + len(columns)
         limit = launcher.runtime.max_argument_bytes
@@ -74,11 +78,9 @@ class OptimizerOps(FusedSteps, WritingOps, CudaOps):
             EACH=_EACH,
             **flags,
         )
-        rows = [
-            (one.size, *[array.address for array in arrays])
-            for one, arrays in zip(parameters, zip(*columns, strict=True), strict=True)
-            if one.size
-        ]
+        addresses = [[one.address for one in arrays] for arrays in columns]
+        sizes = [one.size for one in parameters]
+        rows = [row for row in zip(sizes, *addresses, strict=True) if row[0]]
         table = np.zeros(len(numbers) + words * tensors, np.int64)
         table[: len(numbers)].view(np.float64)[:] = numbers
         for start in range(0, len(rows), tensors):
@@ -95,9 +97,8 @@ class OptimizerOps(FusedSteps, WritingOps, CudaOps):
         launcher = self.launcher
         if not isinstance(tensors, Donated):
             return [launcher.empty(one.shape, one.dtype) for one in tensors]
-        found: list[Any] = []
-        for index in range(len(tensors)):
-            usable = self.is_unused(tensors, index, tensors.references)
-            one = tensors[index]
-            found.append(one if usable and one.is_dense else launcher.empty(one.shape, one.dtype))
-        return found
+        unused = self.are_unused(tensors, tensors.references)
+        return [
+            one if usable and one.is_dense else launcher.empty(one.shape, one.dtype)
+            for one, usable in zip(tensors, unused, strict=True)
+        ]

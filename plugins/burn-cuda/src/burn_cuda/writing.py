@@ -38,16 +38,24 @@ class WritingOps(CudaOps):
         """The counts, by the same calls as in `can_write`."""
         return () if views else self._references(x)
 
-    def is_unused(self, arrays: list[Array], index: int, references: int = 0) -> bool:
-        """Whether only an item of a list, and so many attributes, refer to an array's memory."""
-        counts = self._references(arrays[index])
-        return bool(counts) and (counts[0] - references, *counts[1:]) == self._item_references
+    def is_unused(self, arrays: list[Array], index: int) -> bool:
+        """Whether nothing but an item of a list refers to the memory of an array."""
+        return self.are_unused([arrays[index]], 1)[0]
+
+    def are_unused(self, arrays: list[Array], references: int) -> list[bool]:
+        """Whether only items of a list, and so many other objects, refer to the memory of each."""
+        first, *others = self._item_references
+        wanted = (first + references, *others)
+        return [counts == wanted for counts in self._listed_references(arrays)]
+
+    def _listed_references(self, arrays: list[Array]) -> list[tuple[int, ...]]:
+        references = self.runtime.references
+        return [references(arrays[index]) for index in range(len(arrays))]
 
     @functools.cached_property
     def _item_references(self) -> tuple[int, ...]:
-        """The references to an array that only an item of a list refers to."""
-        arrays = [self.runtime.empty((2,), uint8.numpy)]
-        return self._references(arrays[0])
+        """The references to an array that only an item of a list refers to, by the same calls."""
+        return self._listed_references([self.runtime.empty((2,), uint8.numpy)])[0]
 
 
 class _Holder:
