@@ -56,7 +56,7 @@ class Array:
         shape: Shape,
         strides: tuple[int, ...],
         size: int,
-        is_dense: bool,  # noqa: FBT001 — positional arguments are faster
+        is_dense: bool,
     ) -> None:
         self.memory = memory
         self.address = address
@@ -244,7 +244,8 @@ def _expanded(shape: Shape, strides: tuple[int, ...], itemsize: int, wanted: Sha
 @functools.lru_cache(_MAX_CACHED_LAYOUTS)
 def _sliced(shape: Shape, strides: tuple[int, ...], itemsize: int, slices: Slices) -> Layout:
     model = _model(shape, strides, itemsize)
-    view = model[*python_slices(slices), ...]
+    key: tuple[slice | EllipsisType, ...] = (*python_slices(slices), ...)
+    view = model[key]
     check_sliced(view.shape, slices)
     return _layout(view, model)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from burn.plugin_api import Backend
-from burn_cuda.array import Array
 from burn_cuda.launcher import Launcher
 from burn_cuda.usage import STORED
 
@@ -13,6 +12,9 @@ if TYPE_CHECKING:
     from burn_cuda.runtime import Runtime
 
 __all__ = ["Array", "CudaOps"]
+
+Array = Any
+"""A `burn_cuda.array.Array`, for which the methods of core have no type."""
 
 
 class CudaOps(Backend):

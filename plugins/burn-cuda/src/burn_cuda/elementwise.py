@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from burn.plugin_api import REGISTRY, DType, Scalar, bool_
-from burn_cuda.array import Array
-from burn_cuda.base import CudaOps
+from burn_cuda import array
+from burn_cuda.base import Array, CudaOps
 from burn_cuda.expressions import EXPRESSIONS
 from burn_cuda.kernels import THREADS, computed_type
 from burn_cuda.kernels.elementwise import Program
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["ElementwiseOps", "number_for"]
 
 
+_Array: Final = array.Array
 _NUMBERS: Final = frozenset([bool, int, float, complex])
 _SIGN_BIT: Final = 1 << 63
 
@@ -148,7 +149,7 @@ def _binary(function: _Function) -> Callable[[Any, Any], Array]:
     tensors: dict[Any, Any] = {}
 
     def call(x1: Any, x2: Any) -> Array:
-        if x2.__class__ is Array and x1.__class__ is Array:
+        if x2.__class__ is _Array and x1.__class__ is _Array:
             dtype = x1.dtype
             if x2.dtype is dtype:
                 known = tensors.get(dtype)
@@ -167,7 +168,7 @@ def _binary(function: _Function) -> Callable[[Any, Any], Array]:
                     if x2.shape != x1.shape or not (x1.is_dense and x2.is_dense):
                         return function.broadcasting(x1, x2)
                     tensors[dtype] = _prepared(function, launcher.dtypes[dtype], (False, False))
-        elif x2.__class__ is float and x1.__class__ is Array and x1.is_dense:
+        elif x2.__class__ is float and x1.__class__ is _Array and x1.is_dense:
             return function.with_number(x1, x2)
         return function.general(x1, x2)
 

@@ -15,7 +15,8 @@ from burn.plugin_api import (
     request_capsule,
     uint16,
 )
-from burn_cuda.base import Array, CudaOps
+from burn_cuda.array import Array
+from burn_cuda.base import CudaOps
 
 __all__ = ["ExchangeOps"]
 

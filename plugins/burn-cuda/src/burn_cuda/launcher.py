@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from burn.plugin_api import CheckedOps, DType, Shape
-from burn_cuda.array import Array
+from burn_cuda import array
 from burn_cuda.kernels import THREADS, WORDS, source
 from burn_cuda.kernels.elementwise import (
     NARROW_LIMIT,
@@ -33,6 +33,9 @@ __all__ = [
     "merged",
     "packed",
 ]
+
+Array = Any
+_Array: Final = array.Array
 
 _TILE_SIDES: Final = (32, 64)
 """Sides of the tiles of transposed copies: for short axes or large elements, and for others."""
@@ -89,7 +92,7 @@ class Launcher:
     def run_blocks(self, kernel: Any, blocks: int, *arguments: Any) -> None:
         """Launch a kernel with a number of blocks."""
         if blocks:
-            words = [one.address if one.__class__ is Array else one for one in arguments]
+            words = [one.address if one.__class__ is _Array else one for one in arguments]
             kernel.launch(blocks, *words)
 
     def dense(self, x: Array) -> Array:
