@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import functools
 import itertools
+import struct
 from collections.abc import Sequence
 from typing import Final
-
-import numpy as np
 
 from burn.plugin_api import Donated, FusedSteps
 from burn_cuda.base import Array, CudaOps
 from burn_cuda.kernels import THREADS, c_type
-from burn_cuda.launcher import packed
+from burn_cuda.launcher import Packed
 from burn_cuda.writing import WritingOps
 
 __all__ = ["OptimizerOps"]
@@ -78,18 +77,18 @@ class OptimizerOps(FusedSteps, WritingOps, CudaOps):
             EACH=_EACH,
             **flags,
         )
-        addresses = [[one.address for one in arrays] for arrays in columns]
         sizes = [one.size for one in parameters]
-        rows = [row for row in zip(sizes, *addresses, strict=True) if row[0]]
-        table = np.zeros(len(numbers) + words * tensors, np.int64)
-        table[: len(numbers)].view(np.float64)[:] = numbers
-        for start in range(0, len(rows), tensors):
-            chosen = rows[start : start + tensors]
-            ends = itertools.accumulate([-(-row[0] // (THREADS * _EACH)) for row in chosen])
-            entries = [word for end, row in zip(ends, chosen, strict=True) for word in (end, *row)]
-            table[len(numbers) : len(numbers) + len(entries)] = entries
-            blocks = entries[-words]
-            launcher.run_blocks(kernel, blocks, packed(table), len(chosen))
+        fields = [sizes, *[[one.address for one in arrays] for arrays in columns]]
+        blocks = [-(-size // (THREADS * _EACH)) for size in sizes]
+        length = 8 * (len(numbers) + words * tensors)
+        for start in range(0, len(parameters), tensors):
+            own = slice(start, start + tensors)
+            ends = itertools.accumulate(blocks[own])
+            rows = zip(ends, *[field[own] for field in fields], strict=True)
+            entries = list(itertools.chain.from_iterable(rows))
+            table = struct.pack(f"{len(numbers)}d{len(entries)}q", *numbers, *entries)
+            arguments = Packed(table.ljust(length, b"\0"))
+            launcher.run_blocks(kernel, entries[-words], arguments, len(blocks[own]))
         return tuple([one for tensors in results for one in tensors])
 
     def _targets(self, tensors: list[Array]) -> list[Array]:
