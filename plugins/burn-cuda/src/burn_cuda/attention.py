@@ -210,8 +210,9 @@ class AttentionOps(CudaOps):
         """Whether rows of scores fit into registers, and all scores into memory twice."""
         size, keys = math.prod(shape.scores), shape.scores[-1]
         is_wide = dtype.itemsize >= float32.itemsize
-        fits = 0 < size <= _MAX_SCORE_BYTES // _SCORE_BYTES and math.prod(shape.output)
-        return is_wide and bool(fits) and row_shape(keys, dtype.itemsize).packs > 0
+        if not is_wide or not 0 < size <= _MAX_SCORE_BYTES // _SCORE_BYTES or 0 in shape.output:
+            return False
+        return row_shape(keys, dtype.itemsize).packs > 0
 
     def _gradients_by_products(
         self, query: Array, key: Array, value: Array, g: Array, scale: float, *, is_causal: bool

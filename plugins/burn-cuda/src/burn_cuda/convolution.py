@@ -191,7 +191,7 @@ class ConvolutionOps(CudaOps):
         kernel = self._windows_kernel("im2col", x.dtype, x.dtype, plan)
         for start, stop in self._ranges(plan, x.dtype.itemsize):
             images = stop - start
-            shape = (images, plan.groups, plan.terms, positions)
+            shape: Shape = (images, plan.groups, plan.terms, positions)
             if joined:
                 shape = (plan.groups, plan.terms, images * positions)
             columns = launcher.empty(shape, x.dtype)
