@@ -45,13 +45,14 @@ from burn.testing.samples import (
     reduction,
     scan,
     scatter,
+    slicing,
     unary_functions,
 )
 from burn.testing.samples._elementwise import unary_floats, unary_integers
 
 ADDED_TO: Final = (
     *(arithmetic, comparison, data_dependent, unary_functions, indexing, layout, reduction, scan),
-    scatter,
+    *(scatter, slicing),
 )
 """The modules whose ops get complex samples here."""
 
