@@ -61,6 +61,9 @@ class Work:
         ``"gpu"`` or ``"cpu"`` for sizes that are meant for these.
     budgets : dict
         For devices that have one for a step.
+    parts : dict
+        For devices that have some: those of the forward pass, of the forward and backward pass, and
+        of a step beside torch's fused Adam.
     is_small : bool
         Whether what is around the kernels takes the time. Then the forward pass alone, and with
         the backward pass, are measured too, and torch's fused Adam.
@@ -72,6 +75,7 @@ class Work:
     loss: Literal["cross_entropy", "mse_loss"] = "cross_entropy"
     hardware: Literal["any", "cpu", "gpu"] = "any"
     budgets: Mapping[str, float] = field(default_factory=dict)
+    parts: Mapping[str, tuple[float | None, ...]] = field(default_factory=dict)
     is_small: bool = False
 
     def arrays(self) -> Arrays:
@@ -121,7 +125,7 @@ MLP = Work(
     "MLP 784-512-512-10, batch 128",
     lambda models: models.MLP(784, 512, 512, 10),
     classified(128, 784, classes=10),
-    budgets={"torch/cpu:0": 1.25},
+    budgets={"torch/cpu:0": 1.25, "cuda:0": 1.0, "torch/cuda:0": 1.25},
 )
 
 WORKS = [
@@ -131,7 +135,7 @@ WORKS = [
         "CNN 1-32-64, 64 of 28x28",
         lambda models: models.CNN(28),
         classified(64, 1, 28, 28, classes=10),
-        budgets={"cpu:0": 2.0},
+        budgets={"cuda:0": 1.0, "torch/cuda:0": 1.25, "cpu:0": 2.0},
     ),
     Work(
         "ResNet-18, 8 of 3x32x32",
@@ -144,11 +148,14 @@ WORKS = [
         lambda models: models.ResNet18(10),
         classified(64, 3, 64, 64, classes=10),
         hardware="gpu",
+        budgets={"cuda:0": 1.0, "torch/cuda:0": 1.25},
     ),
     Work(
         "GPT 6x16, 2x8 tokens",
         lambda models: models.GPT(64, 8, 16, 6, 2),
         texts(2, 8, 64),
+        budgets={"cpu:0": 0.6, "torch/cpu:0": 1.1},
+        parts={"cpu:0": (0.8, 0.8, 1.0), "torch/cpu:0": (1.5, 1.3, None)},
         is_small=True,
     ),
     Work(
@@ -156,6 +163,7 @@ WORKS = [
         lambda models: models.GPT(8192, 256, 512, 6, 8),
         texts(16, 256, 8192),
         hardware="gpu",
+        budgets={"cuda:0": 1.0, "torch/cuda:0": 1.25},
     ),
     Work(
         "transformer block 256, 8x128 vectors",
@@ -164,7 +172,12 @@ WORKS = [
         "mse_loss",
         budgets={"cpu:0": 2.0},
     ),
-    Work("LSTM 128, 32x32 tokens", lambda models: models.LanguageModel(64, 128), texts(32, 32, 64)),
+    Work(
+        "LSTM 128, 32x32 tokens",
+        lambda models: models.LanguageModel(64, 128),
+        texts(32, 32, 64),
+        budgets={"cuda:0": 1.0, "torch/cuda:0": 1.25},
+    ),
     Work(
         "ViT 4x128, 8 of 3x32x32",
         lambda models: models.ViT(32, 4, 128, 4, 4, 10),
@@ -239,14 +252,17 @@ def times(work: Work, device: burn.Device) -> Iterator[Case]:
     wait = torch.cuda.synchronize if there == "cuda" else device.sync
     gradients, step = burn_training(work, device)
     their_gradients, their_step = torch_training(work, there)
+    parts = work.parts.get(device.name, (None, None, None))
     if work.is_small:
         ours, theirs = burn_inference(work, device), torch_inference(work, there)
-        yield Case(f"{name}: forward", ours, theirs, "torch", wait=wait)
-        yield Case(f"{name}: forward and backward", gradients, their_gradients, "torch", wait=wait)
+        yield Case(f"{name}: forward", ours, theirs, "torch", parts[0], wait)
+        yield Case(
+            f"{name}: forward and backward", gradients, their_gradients, "torch", parts[1], wait
+        )
     yield Case(f"{name}: step", step, their_step, "torch", work.budgets.get(device.name), wait)
     if work.is_small:
         _, fused = torch_training(work, there, fused=True)
-        yield Case(f"{name}: step", step, fused, "torch, fused Adam", wait=wait)
+        yield Case(f"{name}: step", step, fused, "torch, fused Adam", parts[2], wait)
 
 
 def memory(work: Work, device: burn.Device) -> Result:
@@ -254,9 +270,9 @@ def memory(work: Work, device: burn.Device) -> Result:
     name = f"{work.name} on {device.name}: memory of {STEPS} steps"
     if _torch_device(device) == "cuda":
         ours, theirs = (_allocated(work, device, side) for side in ("burn", "torch"))
-        return Result(name, "torch", ours, theirs, None, "B")
+        return Result(name, "torch", ours, theirs, 1.0, "B")
     command = [__file__, "--model", work.name, "--device", device.name, "--memory"]
-    return measure_memory(name, [*command, "burn"], [*command, "torch"], "torch")
+    return measure_memory(name, [*command, "burn"], [*command, "torch"], "torch", 1.0)
 
 
 def _torch_device(device: burn.Device) -> str:

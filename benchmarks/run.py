@@ -22,6 +22,7 @@ from convolution import SHAPE, SMALL, burn_convolution, torch_convolution
 from harness import READS_MEMORY, Case, Result, measure_commands, measure_memory, report
 from models import TINY_MLP, burn_training, models
 from programs import programs
+from tiny_ops import joined, module_ops, views
 from torch_backend import torch_backend
 
 CPU = burn.Device("cpu")
@@ -156,7 +157,7 @@ def rows() -> Iterator[Case]:
             F.attention,
             functional.scaled_dot_product_attention,
             arrays(*[(8, 8, 128, 32)] * 3),
-            2.0,
+            1.2,
         ),
     ]
     for name, ours, theirs, operands, budget in works:
@@ -218,8 +219,8 @@ def convolution() -> Iterator[Case | Result]:
     for name, shape in (("conv2d 32x64x28x28, 64 of 3x3", SHAPE), ("conv2d of 64 digits", SMALL)):
         pairs = zip(burn_convolution(shape), torch_convolution(shape), strict=True)
         (ours, theirs), (ours_both, theirs_both) = pairs
-        yield Case(name, ours, theirs, "torch", 1.5)
-        yield Case(f"{name}, and backward", ours_both, theirs_both, "torch", 2.0)
+        yield Case(name, ours, theirs, "torch", 1.2)
+        yield Case(f"{name}, and backward", ours_both, theirs_both, "torch", 1.2)
     script = str(Path(__file__).with_name("convolution.py"))
     if READS_MEMORY:
         yield measure_memory(
@@ -237,6 +238,9 @@ SUITES = {
     "start": start_up,
     "small": small_ops,
     "tracked": tracked_ops,
+    "views": views,
+    "joined": joined,
+    "modules": module_ops,
     "programs": programs,
     "router": router,
     "random": random_numbers,
