@@ -33,6 +33,7 @@ _UINT: Final = Kind.UINT
 
 TEXTS: Final[dict[str, str | dict[Kind, str]]] = {
     # Arithmetic
+    "axpby": "x1 * a + x2 * b",
     "floor_divide": {
         Kind.INTEGER: "floor_divide(x1, x2)",
         # The floor of the exact quotient, computed as NumPy does it.

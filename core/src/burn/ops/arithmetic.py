@@ -8,15 +8,17 @@ from typing import TypeAlias
 
 from burn.dtype import Kind
 from burn.errors import ArgumentError
-from burn.ops._precision import for_reals, is_scalar
+from burn.ops._precision import for_reals, in_float32, is_scalar
 from burn.ops.op import Context, Tag, op
 from burn.ops.shapes import elementwise
 from burn.ops.signature import (
     Cotangent,
+    FloatOperand,
     Gradients,
     InexactOperand,
     InexactOrScalar,
     Meta,
+    Number,
     NumberOperand,
     NumberOrScalar,
     NumericOperand,
@@ -62,6 +64,26 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     return (
         ops.multiply(g, x2) if ctx.needs[0] else None,
         ops.multiply(g, x1) if ctx.needs[1] else None,
+    )
+
+
+@op(Tag.ELEMENTWISE)
+def axpby(x1: FloatOperand, x2: FloatOperand, *, a: Number, b: Number) -> Meta:
+    """Elementwise linear combination ``x1 * a + x2 * b``: the axpby of BLAS."""
+    return elementwise(x1, x2)
+
+
+@axpby.decomposition
+@in_float32
+def _(ops: OpTable, x1: Primitive, x2: Primitive, *, a: float, b: float) -> Primitive:
+    return ops.add(ops.multiply(x1, a), ops.multiply(x2, b))
+
+
+@axpby.gradient()
+def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
+    return (
+        ops.multiply(g, ctx.attrs["a"]) if ctx.needs[0] else None,
+        ops.multiply(g, ctx.attrs["b"]) if ctx.needs[1] else None,
     )
 
 

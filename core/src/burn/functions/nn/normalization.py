@@ -282,7 +282,7 @@ def _update_statistic(
     if old is None:
         return None
     _check_parameter(old, name, new.shape, "batch_norm_training")
-    return old.detach() * (1.0 - share) + new.detach() * (share * factor)
+    return calls.axpby(old.detach(), new.detach(), a=1.0 - share, b=share * factor)
 
 
 def group_norm(

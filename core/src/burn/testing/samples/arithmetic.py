@@ -45,6 +45,24 @@ reference("multiply", samples=_PAIRS, errors=_ERRORS, signed_zeros=True)(each(la
 
 
 @reference(
+    "axpby",
+    samples=[
+        sample("same shape", floats(33), floats(33, phase=0.2), a=0.9, b=0.1),
+        sample("0-d", floats(), floats(phase=0.2), a=2.0, b=3.0),
+        sample("broadcast both", floats(3, 1), floats(2, 1, 4, phase=0.2), a=0.25, b=0.75),
+        sample("signs", floats(8), floats(8, phase=0.2), a=-1.5, b=0.0),
+        sample("empty", floats(0, 3), floats(3), a=1.0, b=1.0),
+        sample("layouts", transposed(floats(3, 4)), strided(floats(3, 4)), a=0.5, b=2.0),
+        sample("not finite", SPECIAL, SPECIAL[::-1], a=0.5, b=0.5, differentiable=False),
+    ],
+    errors=[error("shapes that do not fit", ShapeError, floats(2), floats(3), a=1.0, b=1.0)],
+    terms=lambda x1, x2, *, a, b: (2, np.abs(x1 * a) + np.abs(x2 * b)),
+)
+def _(x1: Array, x2: Array, *, a: float, b: float) -> Array:
+    return x1 * a + x2 * b
+
+
+@reference(
     "divide",
     samples=[*binary_floats(), *special_pairs(), sample("by zero", floats(4), 0.0)],
     errors=BINARY_ERRORS,
