@@ -13,7 +13,7 @@ from burn.plugin_api import Scalar
 from burn_torch.base import TorchOps
 from burn_torch.complex_functions import COMPLEX_FUNCTIONS, with_complex
 from burn_torch.dtypes import NUMBER_TYPES, Tensor, rounded
-from burn_torch.precision import has_finite_sum
+from burn_torch.precision import has_finite_sum, in_float32
 
 _broadcast_tensors: Any = torch.broadcast_tensors
 
@@ -137,6 +137,11 @@ class ArithmeticOps(TorchOps):
             return torch.where(condition, x1, x2)
         except RuntimeError:  # torch refuses a number beyond the range of the dtype
             return torch.where(condition, *as_tensors(x1, x2))
+
+    @in_float32
+    def axpby(self, x1: Tensor, x2: Tensor, *, a: float, b: float) -> Tensor:
+        """`torch.add`, which multiplies the second operand."""
+        return torch.add(torch.mul(x1, a), x2, alpha=b)
 
     def sign(self, x: Tensor) -> Tensor:
         """`torch.sign`, which returns 0 for NaN."""
