@@ -184,6 +184,18 @@ def devices():
         yield burn.Device("emulated:0"), burn.Device("emulated:1")
 
 
+def test_an_array_of_the_library_below_becomes_a_tensor_in_its_memory(devices):
+    values = np.arange(12, dtype=np.float32).reshape(3, 4)
+    for array in (values, values.T, values[1:, ::-2]):
+        x = burn.Tensor.from_primitive(array, devices[0])
+        assert x.primitive.address == array.ctypes.data
+        np.testing.assert_array_equal((x * 2).numpy(), array * 2)
+        tracked = burn.Tensor.from_primitive(array, devices[0].autodiff())
+        np.testing.assert_array_equal(tracked.numpy(), array)
+    x[0] = 7.0  # it has the memory of another library, so this copies
+    assert values.max() == 11.0
+
+
 @pytest.mark.parametrize("way", [(0, 1), (1, 0)])
 def test_a_tensor_goes_from_device_to_device_without_the_host(devices, way):
     source, target = [devices[index] for index in way]

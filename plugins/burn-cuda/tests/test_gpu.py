@@ -308,6 +308,20 @@ class Interface:
         }
 
 
+def test_cupy_computes_with_primitives_and_its_arrays_become_tensors(device, cupy):
+    x = burn.asarray(np.arange(12, dtype=np.float32).reshape(3, 4), device=device)
+    for view in (x, x.T, x[1:, ::-2]):
+        array = cupy.asarray(view.primitive)
+        assert array.data.ptr == view.primitive.address
+        np.testing.assert_array_equal(cupy.asnumpy(array + 1), view.numpy() + 1)
+        np.testing.assert_array_equal(
+            cupy.asnumpy(cupy.cbrt(view.primitive)), np.cbrt(view.numpy())
+        )
+        back = burn.Tensor.from_primitive(array, device)
+        assert back.primitive.address == array.data.ptr
+        np.testing.assert_array_equal((back * 2).numpy(), view.numpy() * 2)
+
+
 def test_an_array_with_the_cuda_array_interface_is_shared(device, cupy):
     theirs = cupy.arange(12, dtype=cupy.float32).reshape(3, 4)
     for view in (theirs, theirs.T, theirs[1:, ::2], theirs[2:2]):

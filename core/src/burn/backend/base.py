@@ -201,6 +201,13 @@ class Backend(
         del x
         return None
 
+    def as_primitive(self, x: Any) -> Primitive:
+        """The primitive in the memory of an object of which `device_of` names the device.
+
+        By default the object itself. `burn.Tensor.from_primitive` calls it.
+        """
+        return x
+
     def dlpack_device(self, device: DeviceId) -> tuple[int, int]:
         """Type and number of the memory of a device in DLPack's numbering; by default host memory.
 

@@ -342,6 +342,8 @@ def from_primitive(primitive: Any, device: Device) -> Tensor:
             hint=f'Make the tensor on that device, and call .to_device("{device.name}")',
             operation="from_primitive",
         )
+    if below is primitive:
+        primitive = below = device.ops.backend.as_primitive(below)
     native = below.dtype
     dtype = device.ops.dtypes.get(native)
     if dtype is None:

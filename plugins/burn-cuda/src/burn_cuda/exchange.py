@@ -29,10 +29,15 @@ class ExchangeOps(CudaOps):
     """Arrays shared with other libraries, ordered by streams."""
 
     def device_of(self, x: object) -> DeviceId | None:
-        """Device of an array of this plugin."""
-        if not isinstance(x, Array) or x.dtype not in self.launcher.dtypes:
+        """Device of an array of this plugin, or of CuPy."""
+        found = self.runtime.adopted(x)
+        if found is None or found.dtype not in self.launcher.dtypes:
             return None
-        return DeviceId(0, x.device_id)
+        return DeviceId(0, found.device_id)
+
+    def as_primitive(self, x: Any) -> Array | None:
+        """An array of CuPy as one of this plugin, in the same memory."""
+        return self.runtime.adopted(x)
 
     def dlpack_device(self, device: DeviceId) -> tuple[int, int]:
         """A CUDA device."""

@@ -93,7 +93,7 @@ class Kernel:
         _launch(self._handle, x, y, z, width, height, depth, 0, stream, 0, extra)
 
     def launch(self, blocks: int, *words: Any) -> None:
-        """Launch blocks of `THREADS` threads with addresses in the place of arrays."""
+        """Launch blocks of `THREADS` threads with addresses instead of arrays."""
         layout = self._layout or self._learn(words)
         stream = get_current_stream().ptr
         buffer, extras = self._space.parts

@@ -44,8 +44,9 @@ _devices = {}
 class Memory:
     """Memory of an emulated device; that of a graph has no bytes here."""
 
-    def __init__(self, device_id, bytes_):
+    def __init__(self, device_id, bytes_, owner=None):
         self.device_id = device_id
+        self.owner = owner
         self.bytes = bytes_
         if bytes_ is not None:
             _devices[bytes_.ctypes.data] = device_id
@@ -188,7 +189,7 @@ class Runtime:
         return x.address
 
     def references(self, x):
-        if x.memory.__class__ is Array:
+        if x.memory.__class__ is Array or x.memory.owner is not None:
             return ()
         return sys.getrefcount(x), sys.getrefcount(x.memory)
 
@@ -258,7 +259,12 @@ class Runtime:
         return x.device_id
 
     def adopted(self, x):
-        return x if isinstance(x, Array) else None
+        """An array of NumPy stands for one of CuPy."""
+        if type(x) is not np.ndarray:
+            return x if isinstance(x, Array) else None
+        dense = x.flags.c_contiguous
+        memory = Memory(self.index, None, owner=x)
+        return Array(memory, x.ctypes.data, x.dtype, x.shape, x.strides, x.size, dense)
 
     @contextlib.contextmanager
     def persistent(self):
