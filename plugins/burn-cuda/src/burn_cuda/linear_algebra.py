@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from burn.plugin_api import DType, Shape, float32
 from burn_cuda.base import Array, CudaOps
@@ -26,12 +26,20 @@ def _is_inexact(dtype: DType) -> bool:
 
 
 class _Matrices(NamedTuple):
-    """Matrices as arguments of cuBLAS: memory, orientation, row stride and matrix stride."""
+    """Matrices as cuBLAS reads them: orientation, row stride and matrix stride."""
 
-    x: Array
     transposed: bool
     leading: int
     step: int
+
+
+class _BatchPlan(NamedTuple):
+    """The products of a batch; an operand whose matrices are None is copied first."""
+
+    left: _Matrices | None
+    right: _Matrices | None
+    shape: tuple[int, int, int]
+    products: int
 
 
 class _Plan(NamedTuple):
@@ -86,25 +94,15 @@ def _linear_plan(
     return _LinearPlan((*shape[:-1], outputs), own, orientation[0], (inputs, orientation[1]))
 
 
-def _matrices(launcher: Launcher, x: Array, batch: Shape) -> _Matrices:
-    """The matrices of an operand for a batch of products; a copy where the strides require one."""
-    rows, columns = x.shape[-2:]
-    own = x.shape[:-2]
-    if math.prod(own) == 1:
-        x = x.reshape(rows, columns) if launcher.is_dense(x) else x[(0,) * len(own)]
-        orientation = _orientation(x.shape, x.strides, x.dtype.itemsize)
-        if orientation is None:
-            return _Matrices(launcher.copied(x), transposed=False, leading=columns, step=0)
-        return _Matrices(x, *orientation, 0)
-    if own != batch:
-        x = launcher.runtime.view(
-            x, (*batch, rows, columns), _expanded_strides(x, (*batch, rows, columns))
-        )
-    orientation = _orientation(x.shape, x.strides, x.dtype.itemsize)
-    step = _matrix_stride(x)
-    if orientation is None or step is None:
-        return _Matrices(launcher.copied(x), transposed=False, leading=columns, step=rows * columns)
-    return _Matrices(x, *orientation, step)
+def _matrices(shape: Shape, strides: tuple[int, ...], batch: Shape, item: int) -> _Matrices | None:
+    """The matrices of an operand for a batch of products; None for layouts that need a copy."""
+    orientation = _orientation(shape, strides, item)
+    if orientation is None:
+        return None
+    if math.prod(shape[:-2]) == 1:
+        return _Matrices(*orientation, 0)
+    step = _matrix_stride(batch, _expanded_strides(shape, strides, batch), item)
+    return None if step is None else _Matrices(*orientation, step)
 
 
 def _orientation(shape: Shape, strides: tuple[int, ...], item: int) -> tuple[bool, int] | None:
@@ -118,11 +116,10 @@ def _orientation(shape: Shape, strides: tuple[int, ...], item: int) -> tuple[boo
     return None
 
 
-def _matrix_stride(x: Array) -> int | None:
+def _matrix_stride(batch: Shape, strides: tuple[int, ...], item: int) -> int | None:
     """Stride between matrices in elements; None if it is not the same for all."""
-    item = x.dtype.itemsize
     step, covered = None, 1
-    for length, stride in zip(reversed(x.shape[:-2]), reversed(x.strides[:-2]), strict=True):
+    for length, stride in zip(reversed(batch), reversed(strides), strict=True):
         if length == 1:
             continue
         if step is None:
@@ -133,38 +130,73 @@ def _matrix_stride(x: Array) -> int | None:
     return step if step is None or step >= 0 else None
 
 
-def _expanded_strides(x: Array, shape: Shape) -> list[int]:
-    missing = len(shape) - len(x.shape)
-    return [0] * missing + [
-        stride if length == wanted else 0
-        for length, wanted, stride in zip(x.shape, shape[missing:], x.strides, strict=True)
+def _expanded_strides(shape: Shape, strides: tuple[int, ...], batch: Shape) -> tuple[int, ...]:
+    """Strides along the axes of a batch, 0 where an operand broadcasts."""
+    own = shape[:-2]
+    missing = len(batch) - len(own)
+    return (0,) * missing + tuple(
+        [
+            stride if length == wanted else 0
+            for length, wanted, stride in zip(own, batch[missing:], strides[:-2], strict=True)
+        ]
+    )
+
+
+@functools.lru_cache(maxsize=4096)
+def _batch_plan(
+    shape1: Shape,
+    strides1: tuple[int, ...],
+    shape2: Shape,
+    strides2: tuple[int, ...],
+    batch: Shape,
+    item: int,
+) -> _BatchPlan:
+    """The plan of a batch of products; a dense batch times one matrix is one product."""
+    left, right = [
+        _matrices(shape, strides, batch, item)
+        for shape, strides in ((shape1, strides1), (shape2, strides2))
     ]
+    rows, terms = shape1[-2:]
+    shape, count = (rows, shape2[-1], terms), math.prod(batch)
+    if count > 1 and math.prod(shape2[:-2]) == 1 and left == (False, terms, rows * terms):
+        left, shape, count = left._replace(step=0), (count * rows, shape2[-1], terms), 1
+    return _BatchPlan(left, right, shape, count)
+
+
+def _readable(launcher: Launcher, x: Array, batch: Shape) -> Array:
+    """A dense copy of the matrices of an operand for a batch."""
+    if math.prod(x.shape[:-2]) > 1:
+        strides = (*_expanded_strides(x.shape, x.strides, batch), *x.strides[-2:])
+        x = launcher.runtime.view(x, (*batch, *x.shape[-2:]), strides)
+    return launcher.copied(x)
 
 
 def write_product(launcher: Launcher, x1: Array, x2: Array, out: Array) -> None:
     """Write products of floats to a dense array, which for 16-bit floats may be float32."""
     batch = out.shape[:-2]
-    rows, terms = x1.shape[-2:]
-    columns = x2.shape[-1]
     if not out.size:
         return
-    if not terms:
+    if not x1.shape[-1]:
         launcher.runtime.zero(out)
         return
-    count = math.prod(batch)
-    one_right = math.prod(x2.shape[:-2]) == 1 and x1.size == count * rows * terms
-    if count > 1 and one_right and launcher.is_dense(x1):
-        x1, rows, count, batch = x1.reshape(-1, terms), count * rows, 1, ()
-    left, right = _matrices(launcher, x1, batch), _matrices(launcher, x2, batch)
+    item = x1.dtype.itemsize
+    plan = _batch_plan(x1.shape, x1.strides, x2.shape, x2.strides, batch, item)
+    if plan.left is None or plan.right is None:
+        x1 = _readable(launcher, x1, batch) if plan.left is None else x1
+        x2 = _readable(launcher, x2, batch) if plan.right is None else x2
+        plan = _batch_plan(x1.shape, x1.strides, x2.shape, x2.strides, batch, item)
+    left: Any = plan.left  # a dense copy has matrices
+    right: Any = plan.right
+    rows, columns, _ = plan.shape
     launcher.runtime.gemm(
-        left.x,
-        right.x,
+        x1,
+        x2,
         out,
-        (rows, columns, terms),
+        plan.shape,
         transposed=(left.transposed, right.transposed),
         leading=(left.leading, right.leading),
         strides=(left.step, right.step, rows * columns),
-        batch=count,
+        batch=plan.products,
     )
 
 
@@ -264,7 +296,8 @@ class LinearAlgebraOps(CudaOps):
             one = math.prod(x.shape[:-2]) == 1
             if not one and x.shape[:-2] != batch:
                 shape = (*batch, *x.shape[-2:])
-                x = launcher.runtime.view(x, shape, _expanded_strides(x, shape))  # noqa: PLW2901 — the same operand
+                strides = (*_expanded_strides(x.shape, x.strides, batch), *x.strides[-2:])
+                x = launcher.runtime.view(x, shape, strides)  # noqa: PLW2901 — the same operand
             operands.append(launcher.dense(x))
             steps.append(0 if one else x.shape[-2] * x.shape[-1])
         across, down = -(-columns // _TILE_SIDE), -(-rows // _TILE_SIDE)
