@@ -17,6 +17,7 @@ from burn.plugin_api import (
     AdagradAttributes,
     AdamAttributes,
     AdanAttributes,
+    Donated,
     LionAttributes,
     RmspropAttributes,
     SgdAttributes,
@@ -26,8 +27,11 @@ from burn.plugin_api import (
     check_momentum,
 )
 from burn_cpu.base import Array, CpuOps
+from burn_cpu.blocks import in_blocks
+from burn_cpu.compiled import kernels_for
 from burn_cpu.constants import constant
-from burn_cpu.joined import concatenated, joined_parameters
+from burn_cpu.joined import Whole, joined_parameters
+from burn_cpu.writing import are_unused
 
 __all__ = ["OptimizerOps"]
 
@@ -38,10 +42,13 @@ _LEAST_RATE: Final = 1e-30
 """Magnitude of a learning rate; dividing by a smaller one may overflow float32."""
 
 _Step: TypeAlias = Callable[[list[Any], list[Array], Array], None]
+"""From operands to results, which may be the operands; with two arrays to work in."""
 
 
 class OptimizerOps(CpuOps):
-    """Steps that write to new arrays only."""
+    """Steps that write to new arrays, and to those that are donated."""
+
+    overwrites_donated = True
 
     def sgd_step(
         self,
@@ -129,59 +136,101 @@ class OptimizerOps(CpuOps):
 
 
 def _stepped(step: _Step, lists: list[list[Array]], outputs: Sequence[int]) -> tuple[Array, ...]:
-    """The results of a step: for each list of `outputs` that is not empty as many arrays."""
+    """The results of a step: for each list of `outputs` that is not empty as many arrays.
+
+    Arrays that are donated, and that nothing else uses, are overwritten, and are results.
+    """
     outputs = [index for index in outputs if lists[index]]
-    if len(lists[0]) == 1:
-        return tuple(_run_whole(step, [one[0] if one else None for one in lists], outputs))
     joined = joined_parameters(tuple([one.shape for one in lists[0]]))
     results: list[list[Any]] = [[None] * len(lists[0]) for _ in outputs]
     if joined.indices:
-        operands = [
-            concatenated([one[index] for index in joined.indices]) if one else None for one in lists
-        ]
-        for found, flat in zip(results, _run(step, operands, outputs), strict=True):
-            for index, array in zip(joined.indices, joined.split(flat), strict=True):
-                found[index] = array
+        wholes: list[Any] = [joined.array(one) if one else None for one in lists]
+        targets = list(wholes)
+        for index in outputs:
+            if wholes[index].parts and not _is_donated(lists[index], joined.indices):
+                targets[index] = Whole(wholes[index].shape, wholes[index].dtype)
+        flat = [None if one is None else one.view(np.ndarray) for one in wholes]
+        _run(
+            step,
+            flat,
+            [
+                one if whole is target else target.view(np.ndarray)
+                for one, whole, target in zip(flat, wholes, targets, strict=True)
+            ],
+            outputs,
+        )
+        for index, column in zip(outputs, results, strict=True):
+            parts = joined.split(targets[index]) if not targets[index].parts else None
+            for order, number in enumerate(joined.indices):
+                column[number] = lists[index][number] if parts is None else parts[order]
     for index in joined.others:
+        is_donated = [_is_donated(one, (index,)) for one in lists]  # before others refer to them
         operands = [one[index] if one else None for one in lists]
-        for found, array in zip(results, _run_whole(step, operands, outputs), strict=True):
-            found[index] = array
-    return tuple([array for found in results for array in found])
+        for column, array in zip(
+            results, _run_whole(step, operands, is_donated, outputs), strict=True
+        ):
+            column[index] = array
+    return tuple([array for column in results for array in column])
 
 
-def _run_whole(step: _Step, operands: list[Any], outputs: Sequence[int]) -> list[Array]:
+def _is_donated(arrays: list[Array], indices: Sequence[int]) -> bool:
+    """Whether some arrays of a list may be overwritten."""
+    if not arrays or not isinstance(arrays, Donated):
+        return False
+    return are_unused(arrays, indices, arrays.references)
+
+
+def _run_whole(
+    step: _Step, operands: list[Any], is_donated: Sequence[bool], outputs: Sequence[int]
+) -> list[Array]:
     """A step of one parameter, whose results have its layout."""
     parameter = operands[0]
-    if parameter.flags.f_contiguous and not parameter.flags.c_contiguous:
-        turned = [None if one is None else one.T for one in operands]
-        return [one.T for one in _run_whole(step, turned, outputs)]
-    flat = [None if one is None else one.reshape(-1) for one in operands]
-    return [one.reshape(parameter.shape) for one in _run(step, flat, outputs)]
+    turns = parameter.flags.f_contiguous and not parameter.flags.c_contiguous
 
+    def flat(x: Array) -> Array:
+        return (x.T if turns else x).reshape(-1)
 
-def _run(step: _Step, operands: list[Any], outputs: Sequence[int]) -> list[Array]:
-    """A step of arrays with one axis, block by block; 16-bit floats are computed in float32."""
-    parameter = operands[0]
-    size, dtype = parameter.size, parameter.dtype
-    wide = np.dtype(np.float32) if dtype.itemsize < 4 else dtype
-    results = [np.empty(size, dtype) for _ in outputs]
-    work = np.empty(min(size, _BLOCK), wide)
-    if wide is dtype and size <= _BLOCK:
-        step(operands, results, work)
-        return results
-    for start in range(0, size, _BLOCK):
-        block = slice(start, start + _BLOCK)
-        parts: list[Any] = [
-            None if one is None else one[block].astype(wide, copy=False) for one in operands
-        ]
-        if wide is dtype:
-            step(parts, [one[block] for one in results], work[: parts[0].size])
-            continue
-        found = [np.empty_like(parts[0]) for _ in results]
-        step(parts, found, work[: parts[0].size])
-        for one, part in zip(results, found, strict=True):
-            one[block] = part
+    arrays = [None if one is None else flat(one) for one in operands]
+    targets, results = list(arrays), []
+    for index in outputs:
+        result = operands[index]
+        # The references to an array without memory of its own do not show what else uses it.
+        flags = (result.T if turns else result).flags
+        if not (is_donated[index] and result.flags.owndata and flags.carray):
+            result = np.empty(parameter.shape, parameter.dtype, "F" if turns else "C")
+            targets[index] = flat(result)
+        results.append(result)
+    _run(step, arrays, targets, outputs)
     return results
+
+
+def _run(step: _Step, operands: list[Any], targets: list[Any], outputs: Sequence[int]) -> None:
+    """A step of arrays with one axis, block by block; 16-bit floats are computed in float32.
+
+    What `outputs` says of the targets is written; it may be the operand of the same index.
+    """
+    parameter = operands[0]
+    dtype = parameter.dtype
+    wide = np.dtype(np.float32) if dtype.itemsize < 4 else dtype
+
+    def run(start: int, stop: int) -> None:
+        parts: list[Any] = [
+            None if one is None else one[start:stop].astype(wide, copy=False) for one in operands
+        ]
+        work = np.empty((2, stop - start), wide)
+        if wide is not dtype:
+            found = [np.empty_like(work[0]) for _ in outputs]
+            step(parts, found, work)
+            for index, part in zip(outputs, found, strict=True):
+                targets[index][start:stop] = part
+            return
+        results = [
+            parts[index] if targets[index] is operands[index] else targets[index][start:stop]
+            for index in outputs
+        ]
+        step(parts, results, work)
+
+    in_blocks(run, parameter.size, _BLOCK)
 
 
 def _mean(old: Array, new: Array, factor: float, out: Array, work: Array) -> None:
@@ -209,7 +258,7 @@ def _move(parameter: Array, change: Array, factor: float, out: Array) -> None:
 def _sgd(
     operands: list[Any],
     results: list[Array],
-    work: Array,
+    buffers: Array,
     *,
     learning_rate: float,
     momentum: float,
@@ -217,6 +266,7 @@ def _sgd(
     weight_decay: float,
     nesterov: bool,
 ) -> None:
+    work, _ = buffers
     parameter, gradient, velocity = operands
     number = parameter.dtype.type
     gradient = _decayed(gradient, parameter, weight_decay)
@@ -239,7 +289,7 @@ def _sgd(
 def _adam(
     operands: list[Any],
     results: list[Array],
-    work: Array,
+    buffers: Array,
     *,
     step: int,
     learning_rate: float,
@@ -249,15 +299,24 @@ def _adam(
     weight_decay: float,
     decoupled: bool,
 ) -> None:
+    work, spare = buffers
     parameter, gradient, first_moment, second_moment, largest_moment = operands
     out, first, second, *largest = results
     number = parameter.dtype.type
     gradient = gradient if decoupled else _decayed(gradient, parameter, weight_decay)
+    rate, scale = adam_rates(step, learning_rate, beta1, beta2)
+    decay = 1.0 - learning_rate * weight_decay if decoupled else 1.0
+    kernels = kernels_for(parameter.dtype, "optimizer")
+    if kernels is not None and largest_moment is None:
+        for result, operand in zip(results, (parameter, first_moment, second_moment), strict=True):
+            if result is not operand:
+                result[...] = operand
+        kernels.adam(out, gradient, first, second, beta1, beta2, rate, scale, epsilon, decay)
+        return
     _mean(first_moment, gradient, beta1, first, work)
-    square = np.multiply(gradient, gradient, out=out)
+    square = np.multiply(gradient, gradient, out=spare)
     _mean(second_moment, square, beta2, second, work)
     root = second if largest_moment is None else np.maximum(largest_moment, second, out=largest[0])
-    rate, scale = adam_rates(step, learning_rate, beta1, beta2)
     # rate * m / (scale * sqrt(v) + epsilon); dividing the divisor by the rate saves a pass
     inner = rate if abs(rate) >= _LEAST_RATE else 1.0
     np.sqrt(root, out=work)
@@ -266,13 +325,13 @@ def _adam(
     np.divide(first, work, out=work)
     if inner != rate:
         work *= number(rate)
-    _move(parameter, work, 1.0 - learning_rate * weight_decay if decoupled else 1.0, out)
+    _move(parameter, work, decay, out)
 
 
 def _adagrad(
     operands: list[Any],
     results: list[Array],
-    work: Array,
+    buffers: Array,
     *,
     step: int,
     learning_rate: float,
@@ -280,6 +339,7 @@ def _adagrad(
     epsilon: float,
     weight_decay: float,
 ) -> None:
+    work, _ = buffers
     parameter, gradient, old = operands
     out, total = results
     number = parameter.dtype.type
@@ -295,7 +355,7 @@ def _adagrad(
 def _rmsprop(
     operands: list[Any],
     results: list[Array],
-    work: Array,
+    buffers: Array,
     *,
     learning_rate: float,
     alpha: float,
@@ -303,11 +363,12 @@ def _rmsprop(
     weight_decay: float,
     momentum: float,
 ) -> None:
+    work, spare = buffers
     parameter, gradient, second_moment, velocity, first_moment = operands
     out, second, *others = results
     number = parameter.dtype.type
     gradient = _decayed(gradient, parameter, weight_decay)
-    _mean(second_moment, np.multiply(gradient, gradient, out=out), alpha, second, work)
+    _mean(second_moment, np.multiply(gradient, gradient, out=spare), alpha, second, work)
     if first_moment is None:
         np.sqrt(second, out=work)
     else:
@@ -326,7 +387,7 @@ def _rmsprop(
 def _adan(
     operands: list[Any],
     results: list[Array],
-    work: Array,
+    buffers: Array,
     *,
     step: int,
     learning_rate: float,
@@ -337,6 +398,7 @@ def _adan(
     weight_decay: float,
     proximal: bool,
 ) -> None:
+    work, _ = buffers
     parameter, gradient, previous, first_moment, old_difference, second_moment = operands
     out, first, difference, second = results
     number = parameter.dtype.type
@@ -362,17 +424,18 @@ def _adan(
 def _lion(
     operands: list[Any],
     results: list[Array],
-    work: Array,
+    buffers: Array,
     *,
     learning_rate: float,
     beta1: float,
     beta2: float,
     weight_decay: float,
 ) -> None:
+    work, change = buffers
     parameter, gradient, moment = operands
     out, following = results
-    _mean(moment, gradient, beta1, following, work)
-    change = np.sign(following, out=following)
+    _mean(moment, gradient, beta1, change, work)
+    np.sign(change, out=change)
     change *= parameter.dtype.type(learning_rate)
     _move(parameter, change, 1.0 - learning_rate * weight_decay, out)
     _mean(moment, gradient, beta2, following, work)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from burn.plugin_api import Scalar, Slices, python_slices
 from burn_cpu.base import Array, CpuOps
 
-__all__ = ["WritingOps"]
+__all__ = ["WritingOps", "are_unused"]
 
 
 class WritingOps(CpuOps):
@@ -33,6 +34,12 @@ class WritingOps(CpuOps):
             return
         with np.errstate(all="ignore"):  # a number may overflow the dtype
             x[python_slices(slices)] = value
+
+
+def are_unused(arrays: Sequence[Array], indices: Iterable[int], references: int) -> bool:
+    """Whether nothing but a list and so many other objects refers to some of its arrays."""
+    most = _OF_AN_ITEM + references
+    return all([sys.getrefcount(arrays[index]) <= most for index in indices])  # noqa: C419 — a generator takes longer
 
 
 def _references(x: Array, views: list[Array]) -> tuple[int, int]:
@@ -82,3 +89,12 @@ _EXCLUSIVE: Final = _calibrate()[0] if sys.implementation.name == "cpython" else
 """References to an array that only a tensor refers to; 0 without reference counts: never write."""
 
 _EXCLUSIVE_VIEW: Final = _calibrate()[1] if sys.implementation.name == "cpython" else 0
+
+
+def _count_of_item() -> int:
+    items = [np.zeros(2)]
+    return sys.getrefcount(items[0])
+
+
+_OF_AN_ITEM: Final = _count_of_item() if sys.implementation.name == "cpython" else -sys.maxsize
+"""References to an array that only a list refers to."""
