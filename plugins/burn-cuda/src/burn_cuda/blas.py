@@ -42,7 +42,7 @@ _COMPUTE_FAST_TF32: Final = 77
 _COMPUTE_FLOAT64: Final = 70
 _DEFAULT_ALGORITHM: Final = -1
 _ALIGNMENT: Final = 256
-"""Bytes to which algorithms of cuBLASLt expect memory to be aligned, unless others are asked for."""
+"""Bytes to which cuBLASLt expects memory to be aligned, unless it is told otherwise."""
 
 _ALPHA_AND_BETA: Final = (np.array([1.0, 0.0], np.complex64), np.array([1.0, 0.0], np.complex128))
 _FLOAT32_FACTORS, _FLOAT64_FACTORS = [
@@ -134,7 +134,7 @@ class Blas(Streams):
         addresses: tuple[int, ...] = (b.address, a.address, out.address)
         if bias is not None:
             addresses = (*addresses, bias.address)
-        if tunes or (bias is not None and not any([one % _ALIGNMENT for one in addresses])):
+        if tunes or (bias is not None and not any(one % _ALIGNMENT for one in addresses)):
             groups = (
                 (compute, _FACTOR_TYPES[kind], (kind, result)),
                 ((columns, rows, terms), transposed[::-1], leading[::-1]),
