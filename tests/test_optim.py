@@ -378,6 +378,33 @@ def test_views_and_other_names_show_the_step():
     assert old.tolist() == [[1.0, 2.0]]
 
 
+@pytest.mark.parametrize("device", burn.Device.enumerate(), ids=str)
+@pytest.mark.parametrize("size", [3, 5000], ids=["small", "large"])
+def test_a_step_changes_nothing_that_others_hold(device, size):
+    """A backend may overwrite parameters and states, but not what something else refers to."""
+    if size > 3 and not device.backend.overwrites_donated:
+        size = 40  # as long as it takes where nothing is overwritten
+    device.seed(1)
+    x = burn.random.normal(size, device=device).to_device(device.autodiff()).require_grad()
+    optimizer = optim.Adam({"x": x}, 0.1)
+    for _ in range(2):
+        optimizer.step((x * x).sum().backward())
+    detached, exported = x.detach(), x.detach().inner()
+    row, state = x.detach()[1:], optimizer.state_dict()
+    held = [detached, exported, row, state["x.first_moment"], state["x.second_moment"][:2]]
+    arrays = [one.detach().numpy() for one in held]
+    values = [one.copy() for one in arrays]
+    used = (x * x * x).sum()
+    slope = 3.0 * values[1] ** 2
+    optimizer.step((x * x).sum().backward())
+    for one, array, value in zip(held, arrays, values, strict=True):
+        np.testing.assert_array_equal(one.detach().numpy(), value)
+        np.testing.assert_array_equal(array, value)
+    assert (x.detach().numpy() != values[0]).all()
+    (gradient,) = used.backward().values()
+    np.testing.assert_allclose(gradient.numpy(), slope, rtol=1e-5)
+
+
 def test_a_leaf_that_another_object_holds_too_becomes_two():
     x = burn.asarray([1.0], device=CPU.autodiff()).require_grad()
     other = copy.copy(x)
