@@ -103,12 +103,13 @@ class _Function:
         if len(dtypes) != 1:
             raise TypeError(f"{self.name} of operands of {len(dtypes)} dtypes")
         dtype = launcher.dtypes[dtypes.pop()]
-        operands = tuple(
-            [
-                number_for(operand, dtype) if scalar else operand
-                for operand, scalar in zip(operands, scalars, strict=True)
-            ]
-        )
+        if True in scalars:
+            operands = tuple(
+                [
+                    number_for(operand, dtype) if scalar else operand
+                    for operand, scalar in zip(operands, scalars, strict=True)
+                ]
+            )
         program = self.program(dtype, scalars)
         return launcher.elementwise(program, operands, parameters)[0]
 
@@ -186,23 +187,31 @@ class ElementwiseOps(CudaOps):
         ).keys():
             op = REGISTRY[name]
             if op.attributes:
-                setattr(self, name, functools.partial(self._with_attributes, name))
+                setattr(self, name, self._with_attributes(name))
                 continue
             function = self._functions[name]
             kinds = {1: _unary, 2: _binary}
             make = kinds.get(len(op.operands))
             setattr(self, name, function.general if make is None else make(function))
 
-    def _with_attributes(self, name: str, *operands: Any, **attributes: Any) -> Array:
-        """One pass of an op with attributes."""
-        values, key = [], name
-        for attribute in REGISTRY[name].attributes.values():
-            value: Any = attributes.get(attribute.name, attribute.default)
-            if attribute.choices:
-                key = f"{name}.{value}"
-            else:
-                values.append(float(value))
-        return self._functions[key].general(*operands, parameters=tuple(values))
+    def _with_attributes(self, name: str) -> Callable[..., Array]:
+        """An op with attributes: numbers are parameters, and a choice is another function."""
+        functions = self._functions
+        attributes = [
+            (one.name, one.default, bool(one.choices)) for one in REGISTRY[name].attributes.values()
+        ]
+
+        def call(*operands: Any, **given: Any) -> Array:
+            values, key = [], name
+            for attribute, default, is_choice in attributes:
+                value: Any = given.get(attribute, default)
+                if is_choice:
+                    key = f"{name}.{value}"
+                else:
+                    values.append(float(value))
+            return functions[key].general(*operands, parameters=tuple(values))
+
+        return call
 
     def cast(self, x: Array, *, dtype: DType) -> Array:
         """One kernel; the array itself where it has the dtype."""

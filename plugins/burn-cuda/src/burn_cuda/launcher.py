@@ -97,11 +97,11 @@ class Launcher:
 
     def dense(self, x: Array) -> Array:
         """The array, or a dense copy in row-major order."""
-        return x if self.is_dense(x) else self.copied(x)
+        return x if x.is_dense else self.copied(x)
 
     def copied(self, x: Array) -> Array:
         """A dense copy."""
-        if self.is_dense(x):
+        if x.is_dense:
             return self.runtime.copy(x)
         result = self.empty(x.shape, x.dtype)
         key = (x.dtype, x.shape, x.strides)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import Final
 
@@ -48,7 +49,7 @@ class Program:
     parameters: tuple[str, ...] = ()
     functions: str = ""
 
-    @property
+    @functools.cached_property
     def elements(self) -> int:
         """Elements that a thread computes where all operands are dense."""
         sizes = [dtype.itemsize for dtype in self.outputs]
