@@ -68,6 +68,47 @@ def calls(backend):
 
 NAMES = list(calls(None))
 
+ATTENTION = {
+    "plain": {},
+    "causal": {"is_causal": True},
+    "soft cap": {"softcap": 2.0},
+    "mask and bias": {"masks": True},
+    "all of it": {"is_causal": True, "softcap": 2.0, "masks": True},
+}
+# Of few elements, which one kernel computes; of more than a block of queries; more keys than queries.
+ATTENTION_SHAPES = [(2, 3, 5, 5, 4, 6), (2, 3, 200, 200, 16, 24), (1, 2, 140, 170, 20, 20)]
+
+
+@pytest.mark.parametrize("shape", ATTENTION_SHAPES, ids=str)
+@pytest.mark.parametrize("case", ATTENTION)
+def test_attention_is_that_of_float64(backend, implementation, case, shape):
+    batch, heads, queries, keys, width, columns = shape
+    options = dict(ATTENTION[case])
+    masks = [None, None]
+    if options.pop("masks", False):
+        mask = RANDOM.random((batch, 1, queries, keys)) < 0.3
+        mask[0, 0, 1] = True  # a query without keys
+        masks = [mask, normal(heads, 1, keys)]
+    attributes = {"scale": 0.4, "softcap": None, "is_causal": False, **options}
+    query, key, value, g = (
+        normal(batch, rows, heads, length).swapaxes(1, 2)  # not contiguous
+        for rows, length in ((queries, width), (keys, width), (keys, columns), (queries, columns))
+    )
+
+    def results(dtype):
+        mask, bias = (
+            one if one is None or one.dtype == bool else one.astype(dtype) for one in masks
+        )
+        tensors = [one.astype(dtype) for one in (query, key, value)]
+        with np.errstate(all="ignore"):
+            output = backend.attention(*tensors, mask, bias, **attributes)
+            gradients = backend.attention_grad(*tensors, mask, bias, g.astype(dtype), **attributes)
+        return output, *gradients
+
+    for actual, expected in zip(results(np.float32), results(np.float64), strict=True):
+        assert actual.dtype == np.float32
+        np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-5)
+
 
 def operands(name, shape):
     x, g = normal(*shape), normal(*shape)

@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from typing import Final, Unpack
+from typing import Any, Final, NamedTuple, Unpack
 
 import numpy as np
 
 from burn.plugin_api import (
     AttentionAttributes,
     AttentionShapes,
+    Shape,
     attention_shapes,
     check_broadcasts_to_scores,
 )
 from burn_cpu.base import Array, CpuOps
 from burn_cpu.blocks import in_blocks, row_products, row_sums, wide_dtype
 from burn_cpu.choice import fill
+from burn_cpu.compiled import kernels_for
+from burn_cpu.constants import FLOAT32
 from burn_cpu.threads import thread_count
 
 _SCORES_PER_BLOCK: Final = 1 << 16
 """256 KiB of float32."""
 
 _QUERIES_PER_BLOCK: Final = 128
+
+_MAX_SMALL: Final = 1 << 17
+"""Multiplications of the two products up to which one kernel does all: it is slower than BLAS, but
+saves some forty calls of NumPy."""
 
 
 class AttentionOps(CpuOps):
@@ -36,19 +44,32 @@ class AttentionOps(CpuOps):
         bias: Array | None,
         **attributes: Unpack[AttentionAttributes],
     ) -> Array:
-        """Divides by the sums of the weights last: the output is smaller than the scores."""
-        call = _Attention(query, key, value, mask, bias, **attributes)
-        result = np.zeros(call.shape.output, query.dtype)
-        if not result.size or not key.shape[-2]:
+        """The scores of a block of queries are in memory at a time."""
+        plan = _plan(query.shape, key.shape, value.shape, attributes["softcap"])
+        family = kernels_for(query.dtype, "attention")
+        if plan.is_small and family is not None:
+            out = np.empty(plan.packed_output, FLOAT32)
+            family.attention(
+                *_small_operands(plan, (query, key, value), mask, bias),
+                *_small_attributes(**attributes),
+                out,
+            )
+            return out.reshape(plan.shape.output).astype(query.dtype, copy=False)
+        call = _Attention(plan, query, key, value, mask, bias, **attributes)
+        if not key.shape[-2]:
+            return np.zeros(plan.shape.output, query.dtype)
+        result = np.empty(plan.shape.output, query.dtype)
+        if not result.size:
             return result
-        target = result.reshape(call.count, *result.shape[-2:])
+        target = result.reshape(plan.packed_output)
 
         def work(block: int, _: int) -> None:
             heads, rows, keys = call.block(block)
-            weights, total, _capped = call.weights(heads, rows, keys)
-            out = np.matmul(weights, call.value[heads, keys])
-            out /= total
-            target[heads, rows] = out
+            weights, _ = call.weights(heads, rows, keys)
+            if target.dtype is call.dtype:
+                np.matmul(weights, call.value[heads, keys], out=target[heads, rows])
+            else:
+                target[heads, rows] = np.matmul(weights, call.value[heads, keys])
 
         in_blocks(work, call.head_blocks * call.row_blocks, 1)
         return result
@@ -64,11 +85,23 @@ class AttentionOps(CpuOps):
         **attributes: Unpack[AttentionAttributes],
     ) -> tuple[Array, Array, Array]:
         """Recomputes the weights. One thread takes all blocks of the same heads, one by one."""
-        call = _Attention(query, key, value, mask, bias, **attributes)
-        if g.shape != call.shape.output:
-            raise ValueError(f"g of shape {g.shape} for {call.shape.output}")
-        operands, batch = (query, key, value), call.shape.batch
-        results = [np.zeros((*batch, *one.shape[-2:]), call.dtype) for one in operands]
+        plan = _plan(query.shape, key.shape, value.shape, attributes["softcap"])
+        if g.shape != plan.shape.output:
+            raise ValueError(f"g of shape {g.shape} for {plan.shape.output}")
+        operands, batch = (query, key, value), plan.shape.batch
+        wide = wide_dtype(query.dtype)
+        results = [np.zeros((*batch, *one.shape[-2:]), wide) for one in operands]
+        family = kernels_for(query.dtype, "attention")
+        if plan.is_small and family is not None:
+            family.attention_grad(
+                *_small_operands(plan, operands, mask, bias),
+                _matrices(plan, g),
+                *_small_attributes(**attributes),
+                *[one.reshape(plan.count, *one.shape[-2:]) for one in results],
+            )
+            first, second, third = [one.astype(query.dtype, copy=False) for one in results]
+            return first, second, third
+        call = _Attention(plan, query, key, value, mask, bias, **attributes)
         if call.count and query.shape[-2] and key.shape[-2]:
             targets = [one.reshape(call.count, *one.shape[-2:]) for one in results]
             gradients = call.batched(g)
@@ -81,6 +114,62 @@ class AttentionOps(CpuOps):
             in_blocks(work, call.head_blocks, 1)
         first, second, third = [one.astype(query.dtype, copy=False) for one in results]
         return first, second, third
+
+
+class _Plan(NamedTuple):
+    """What follows from the shapes of query, key and value."""
+
+    shape: AttentionShapes
+    count: int
+    packed_output: Shape
+    is_small: bool
+
+
+@functools.lru_cache(maxsize=256)
+def _plan(query: Shape, key: Shape, value: Shape, softcap: float | None) -> _Plan:
+    shape = attention_shapes(query, key, value, softcap)
+    count = math.prod(shape.batch)
+    work = count * math.prod(shape.scores[-2:]) * (query[-1] + value[-1])
+    return _Plan(
+        shape,
+        count,
+        (count, *shape.output[-2:]),
+        bool(math.prod(shape.scores)) and work <= _MAX_SMALL,
+    )
+
+
+def _matrices(plan: _Plan, x: Array) -> Array:
+    """Contiguous matrices along one batch axis in float32."""
+    *batch, rows, columns = x.shape
+    if tuple(batch) != plan.shape.batch:
+        x = np.broadcast_to(x, (*plan.shape.batch, rows, columns))
+    return np.ascontiguousarray(x.reshape(plan.count, rows, columns), FLOAT32)
+
+
+_NO_MASK: Final = np.empty((0, 0, 0), np.bool_)
+_NO_BIAS: Final = np.empty((0, 0, 0), np.float32)
+
+
+def _small_operands(
+    plan: _Plan, operands: tuple[Array, ...], mask: Array | None, bias: Array | None
+) -> list[Array]:
+    """Operands of the kernels that do all."""
+    found = [_matrices(plan, one) for one in operands]
+    if mask is None and bias is None:
+        return [*found, _NO_MASK, _NO_BIAS]
+    scores = plan.shape.scores
+    check_broadcasts_to_scores(scores, mask=mask, bias=bias)
+    for one, none in ((mask, _NO_MASK), (bias, _NO_BIAS)):
+        if one is None:
+            found.append(none)
+        else:
+            full = np.broadcast_to(one, scores).reshape(plan.count, *scores[-2:])
+            found.append(np.ascontiguousarray(full, none.dtype))
+    return found
+
+
+def _small_attributes(*, scale: float, softcap: float | None, is_causal: bool) -> tuple[Any, ...]:
+    return float(scale), softcap or 0.0, is_causal
 
 
 class _Attention:
@@ -100,6 +189,7 @@ class _Attention:
 
     def __init__(
         self,
+        plan: _Plan,
         query: Array,
         key: Array,
         value: Array,
@@ -107,17 +197,16 @@ class _Attention:
         bias: Array | None,
         **attributes: Unpack[AttentionAttributes],
     ) -> None:
-        softcap = attributes["softcap"]
-        shape = attention_shapes(query.shape, key.shape, value.shape, softcap)
+        self.shape = shape = plan.shape
         check_broadcasts_to_scores(shape.scores, mask=mask, bias=bias)
-        self.shape: AttentionShapes = shape
+        self.kernels = kernels_for(query.dtype, "attention")
         self.dtype = wide_dtype(query.dtype)
-        self.count = math.prod(shape.batch)
+        self.count = plan.count
         self.scale = self.dtype.type(attributes["scale"])
         self.query = np.multiply(self.batched(query), self.scale)
         self.key = self.batched(key)
         self.value = self.batched(value)
-        self.softcap = softcap
+        self.softcap = attributes["softcap"]
         self.mask = None if mask is None else np.broadcast_to(mask, shape.scores)
         self.bias = None if bias is None else np.broadcast_to(bias, shape.scores)
         self.is_causal = attributes["is_causal"]
@@ -148,8 +237,8 @@ class _Attention:
             keys = min(keys, max(1, rows.stop + self.offset))
         return heads, rows, slice(0, keys)
 
-    def weights(self, heads: slice, rows: slice, keys: slice) -> tuple[Array, Array, Array | None]:
-        """Exponentials of scores, their sums, and the tanh of a soft cap (None without one)."""
+    def weights(self, heads: slice, rows: slice, keys: slice) -> tuple[Array, Array | None]:
+        """Weights, and the tanh of a soft cap (None without one)."""
         scores = np.matmul(self.query[heads, rows], self.key[heads, keys].swapaxes(1, 2))
         capped = None
         if self.softcap is not None:
@@ -160,31 +249,32 @@ class _Attention:
             scores *= cap
         if self.mask is not None:
             fill(scores, self._part(self.mask, heads, rows, keys), -np.inf)
-        if self.is_causal and keys.stop > rows.start + self.offset + 1:
-            last_key = np.arange(rows.start, rows.stop)[:, None] + self.offset
-            fill(scores, np.arange(keys.stop) > last_key, -np.inf)
+        offset = self.offset + rows.start + 1 if self.is_causal else keys.stop
         if self.bias is not None:
+            _exclude(scores, offset)
             scores += self._part(self.bias, heads, rows, keys)
-        peak = np.maximum.reduce(scores, axis=-1, keepdims=True)
-        peak[peak == -np.inf] = 0.0  # a query without keys
-        scores -= peak
-        np.exp(scores, out=scores)
-        total = row_sums(scores)
-        total[total == 0.0] = 1.0
-        return scores, total, capped
+            offset = keys.stop
+        if self.kernels is not None:
+            self.kernels.weights(scores, offset)
+        else:
+            _exclude(scores, offset)
+            _normalize(scores)
+        return scores, capped
 
     def add_gradients(
         self, number: int, g: Array, query_grad: Array, key_grad: Array, value_grad: Array
     ) -> None:
         """Add the contribution of one block to the gradients."""
         heads, rows, keys = self.block(number)
-        weights, total, capped = self.weights(heads, rows, keys)
-        weights /= total
+        weights, capped = self.weights(heads, rows, keys)
         part = g[heads, rows]
         slope = np.matmul(part, self.value[heads, keys].swapaxes(1, 2))
+        if self.kernels is not None:
+            self.kernels.slopes(weights, slope)
+        else:
+            slope -= row_products(weights, slope)
+            slope *= weights
         value_grad[heads, keys] += np.matmul(weights.swapaxes(1, 2), part)
-        slope -= row_products(weights, slope)
-        slope *= weights
         if capped is not None:
             np.multiply(capped, capped, out=capped)
             slope *= np.subtract(self.dtype.type(1), capped, out=capped)
@@ -202,3 +292,21 @@ class _Attention:
             return x[heads, rows, keys]
         *outer, first = map(int, np.unravel_index(heads.start, batch))
         return x[(*outer, slice(first, first + heads.stop - heads.start), rows, keys)]
+
+
+def _exclude(scores: Array, offset: int) -> None:
+    """Give -inf to keys that a query does not see: the first sees `offset`, each other one more."""
+    rows, keys = scores.shape[-2:]
+    if offset < keys:
+        fill(scores, np.arange(keys) >= np.arange(offset, offset + rows)[:, None], -np.inf)
+
+
+def _normalize(scores: Array) -> None:
+    """Replace scores by their softmax."""
+    peak = np.maximum.reduce(scores, axis=-1, keepdims=True)
+    peak[peak == -np.inf] = 0.0  # a query without keys
+    scores -= peak
+    np.exp(scores, out=scores)
+    total = row_sums(scores)
+    total[total == 0.0] = 1.0
+    scores /= total

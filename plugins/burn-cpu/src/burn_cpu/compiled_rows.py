@@ -10,23 +10,22 @@ import numpy as np
 from burn_cpu.base import Array
 from burn_cpu.compiled_base import CHUNK_ELEMENTS, ZERO, compiled, exp
 
-# As Any: numba has its own types.
-_int32: Any = np.int32
-_LEAST, _NO_SIGN, _SIGN_SHIFT = map(_int32, (-(2**31), 2**31 - 1, 31))
-
 
 @compiled
 def peak(row: Array) -> Any:
-    """The largest element of a row, or NaN where it has one.
+    """The largest element of a row, or NaN where it has one; NaN with a sign may be passed over.
 
-    It is found among integers that have the order of the numbers: LLVM vectorizes no maximum of
-    numbers that may be NaN. NaN with a sign bit may be passed over.
+    It is found among the bits as integers, as LLVM vectorizes no maximum of numbers that may be
+    NaN: the largest integer, or the smallest one where all numbers are negative.
     """
     bits = row.view(np.int32)
-    top = _LEAST
+    top = np.int32(-(2**31))
     for i in range(len(bits)):
-        top = max(top, bits[i] ^ ((bits[i] >> _SIGN_SHIFT) & _NO_SIGN))
-    return np.int32(top ^ ((top >> _SIGN_SHIFT) & _NO_SIGN)).view(np.float32)
+        top = max(top, bits[i])
+    if top < 0:
+        for i in range(len(bits)):
+            top = min(top, bits[i])
+    return np.int32(top).view(np.float32)
 
 
 @compiled
