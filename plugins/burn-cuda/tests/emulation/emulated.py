@@ -53,7 +53,7 @@ class Memory:
 
     def __del__(self):
         if self.bytes is not None:
-            del _devices[self.bytes.ctypes.data]
+            _devices.pop(self.bytes.ctypes.data, None)
 
 
 class _Interface:
