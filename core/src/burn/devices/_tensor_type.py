@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import threading
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
@@ -34,7 +35,7 @@ class TensorType:
         it at first use.
     scalars : dict of type to callable
         For each type of Python number that may meet such a tensor without changing its dtype:
-        what converts it.
+        what converts it, or raises OverflowError.
     constants : frozenset of TensorType
         Those of the same dtype on the same hardware with fewer layers: an op on operands of this
         type and of such a type runs here.
@@ -57,9 +58,17 @@ class TensorType:
             self.scalars = {float: float, int: float}
         elif dtype.is_complex:
             self.scalars = {complex: complex, float: complex, int: complex}
+        elif dtype.is_integer:
+            self.scalars = {int: functools.partial(_in_range, *dtype.integer_range)}
 
     def __repr__(self) -> str:
         return f"TensorType({self.device}, {self.dtype})"
+
+
+def _in_range(low: int, high: int, number: int) -> int:
+    if low <= number <= high:
+        return number
+    raise OverflowError
 
 
 class _HiddenPlans(dict[Any, Any]):

@@ -104,7 +104,7 @@ def resolve_uniform(
     if dtype is not None and dtype is not tensor_type.dtype:
         cast = functools.partial(specialized(device.ops.cast, tensor_type.dtype), dtype=dtype)
         function = _converting(
-            function, cast, [one.promotes for one in definition.operands.values()]
+            function, dtype, cast, [one.promotes for one in definition.operands.values()]
         )
     found = calls[key] = function, device.types, None
     return found
@@ -139,13 +139,18 @@ def wrapped(primitives: Any, types: Mapping[Any, TensorType], tensor_class: type
 
 
 def _converting(
-    function: Callable[..., Any], cast: Callable[[Any], Any], promote: Sequence[bool]
+    function: Callable[..., Any],
+    dtype: DType,
+    cast: Callable[[Any], Any],
+    promote: Sequence[bool],
 ) -> Callable[..., Any]:
     """An op on primitives of a dtype that it takes after a conversion."""
 
     def convert(operand: Any) -> Any:
-        if operand is None or isinstance(operand, (bool, int, float, complex)):
+        if operand is None:
             return operand
+        if isinstance(operand, (bool, int, float, complex)):
+            return to_scalar(operand, dtype)
         return [cast(one) for one in operand] if isinstance(operand, list) else cast(operand)
 
     def call(*operands: Any, **attrs: Any) -> Any:

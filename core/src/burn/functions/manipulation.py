@@ -468,7 +468,7 @@ def expand_dims(x: Tensor, /, axis: int | tuple[int, ...] = 0) -> Tensor:
     rank = rank_of(x, "expand_dims")
     if not isinstance(axis, (tuple, builtins.list)):
         number = normalize_axis(x, axis, "expand_dims", rank=rank + 1)
-        shape = x.primitive.shape
+        shape = x.shape
         return _view_reshape(x, (*shape[:number], 1, *shape[number:]))
     rank += len(axis)
     new = normalize_axes(x, axis, "expand_dims", rank=rank)
@@ -573,6 +573,8 @@ def concat(tensors: Sequence[Tensor], /, *, axis: int | None = 0) -> Tensor:
     [[1, 2], [1, 2]]
     """
     parts = check_tensors(tensors, "concat")
+    if axis.__class__ is int and 0 <= axis < len(parts[0].primitive.shape):  # mostly
+        return calls.concat(parts, axis=axis)
     if axis is None:
         parts = [flatten(one) for one in parts]
         axis = 0
@@ -610,10 +612,11 @@ def stack(tensors: Sequence[Tensor], /, *, axis: int = 0) -> Tensor:
     parts = check_tensors(tensors, "stack")
     shape = parts[0].shape
     number = normalize_axis(parts[0], axis, "stack", rank=len(shape) + 1)
-    if any(one.shape != shape for one in parts):
+    if any([one.shape != shape for one in parts]):  # noqa: C419 — faster for a few
         raise ShapeError(
             f"tensors of shapes {', '.join(str(one.shape) for one in parts)}",
             hint="All must have the same shape",
             operation="stack",
         )
-    return concat([expand_dims(one, axis=number) for one in parts], axis=number)
+    longer = (*shape[:number], 1, *shape[number:])
+    return calls.concat([calls.reshape(one, shape=longer) for one in parts], axis=number)

@@ -81,15 +81,17 @@ class LayoutOps(CpuOps):
         return x.transpose(axes)
 
     def expand(self, x: Array, *, shape: Shape) -> Array:
-        """A view with strides of 0; for one element faster than `numpy.broadcast_to`."""
-        if (
-            x.size == 1
-            and x.dtype.kind != "V"
-            and len(shape) >= x.ndim
-            and min(shape, default=0) >= 0
-        ):
-            # bfloat16 of ml_dtypes (kind V) has no buffer.
-            return np.ndarray(shape, x.dtype, x, 0, (0,) * len(shape))
+        """A view with strides of 0; of a dense array faster than `numpy.broadcast_to`."""
+        lead = len(shape) - x.ndim
+        # bfloat16 of ml_dtypes (kind V) has no buffer.
+        if x.flags.c_contiguous and x.dtype.kind != "V" and lead >= 0 and min(shape, default=0) > 0:
+            strides = [0] * lead
+            for length, wanted, stride in zip(x.shape, shape[lead:], x.strides, strict=True):
+                if length not in (1, wanted):
+                    break
+                strides.append(stride if length == wanted else 0)
+            else:
+                return np.ndarray(shape, x.dtype, x, 0, strides)
         return np.broadcast_to(x, shape)
 
     def slice(self, x: Array, *, slices: Slices) -> Array:

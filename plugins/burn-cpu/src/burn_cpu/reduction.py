@@ -84,11 +84,11 @@ class ReductionOps(CpuOps):
 
     def argmax(self, x: Array, *, axis: int, keepdims: bool = False, dtype: DType) -> Array:
         """NumPy takes the first of equals, and NaN as largest."""
-        return np.argmax(ordered(x), axis=axis, keepdims=keepdims).astype(dtype.numpy)
+        return np.argmax(ordered(x), axis=axis, keepdims=keepdims).astype(dtype.numpy, copy=False)
 
     def argmin(self, x: Array, *, axis: int, keepdims: bool = False, dtype: DType) -> Array:
         """NumPy takes the first of equals, and NaN as smallest."""
-        return np.argmin(ordered(x), axis=axis, keepdims=keepdims).astype(dtype.numpy)
+        return np.argmin(ordered(x), axis=axis, keepdims=keepdims).astype(dtype.numpy, copy=False)
 
     def argsort(self, x: Array, *, axis: int, descending: bool = False, dtype: DType) -> Array:
         """Stable descending order is the ascending one of the reversed elements, reversed."""
