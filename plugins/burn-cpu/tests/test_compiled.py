@@ -75,7 +75,7 @@ ATTENTION = {
     "mask and bias": {"masks": True},
     "all of it": {"is_causal": True, "softcap": 2.0, "masks": True},
 }
-# Of few elements, which one kernel computes; of more than a block of queries; more keys than queries.
+# Of few elements, which one kernel computes; of more than a block of queries.
 ATTENTION_SHAPES = [(2, 3, 5, 5, 4, 6), (2, 3, 200, 200, 16, 24), (1, 2, 140, 170, 20, 20)]
 
 

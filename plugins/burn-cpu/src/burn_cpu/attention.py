@@ -97,7 +97,7 @@ class AttentionOps(CpuOps):
                 *_small_operands(plan, operands, mask, bias),
                 _matrices(plan, g),
                 *_small_attributes(**attributes),
-                *[one.reshape(plan.count, *one.shape[-2:]) for one in results],
+                *[one.reshape(plan.heads, *one.shape[-2:]) for one in results],
             )
             first, second, third = [one.astype(query.dtype, copy=False) for one in results]
             return first, second, third
@@ -120,7 +120,7 @@ class _Plan(NamedTuple):
     """What follows from the shapes of query, key and value."""
 
     shape: AttentionShapes
-    count: int
+    heads: int
     packed_output: Shape
     is_small: bool
 
@@ -143,7 +143,7 @@ def _matrices(plan: _Plan, x: Array) -> Array:
     *batch, rows, columns = x.shape
     if tuple(batch) != plan.shape.batch:
         x = np.broadcast_to(x, (*plan.shape.batch, rows, columns))
-    return np.ascontiguousarray(x.reshape(plan.count, rows, columns), FLOAT32)
+    return np.ascontiguousarray(x.reshape(plan.heads, rows, columns), FLOAT32)
 
 
 _NO_MASK: Final = np.empty((0, 0, 0), np.bool_)
@@ -163,7 +163,7 @@ def _small_operands(
         if one is None:
             found.append(none)
         else:
-            full = np.broadcast_to(one, scores).reshape(plan.count, *scores[-2:])
+            full = np.broadcast_to(one, scores).reshape(plan.heads, *scores[-2:])
             found.append(np.ascontiguousarray(full, none.dtype))
     return found
 
@@ -201,7 +201,7 @@ class _Attention:
         check_broadcasts_to_scores(shape.scores, mask=mask, bias=bias)
         self.kernels = kernels_for(query.dtype, "attention")
         self.dtype = wide_dtype(query.dtype)
-        self.count = plan.count
+        self.count = plan.heads
         self.scale = self.dtype.type(attributes["scale"])
         self.query = np.multiply(self.batched(query), self.scale)
         self.key = self.batched(key)

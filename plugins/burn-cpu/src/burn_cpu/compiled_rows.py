@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from burn_cpu.base import Array
-from burn_cpu.compiled_base import CHUNK_ELEMENTS, ZERO, compiled, exp
+from burn_cpu.compiled_base import CHUNK_ELEMENTS, ONE, ZERO, compiled, exp
 
 
 @compiled
@@ -64,6 +64,38 @@ def log_softmax(x: Array, length: int, out: Array) -> None:
         shift = np.float32(math.log(total))
         for i in range(length):
             result[i] -= shift
+
+
+@compiled
+def cross_entropy(x: Array, length: int, labels: Array, out: Array) -> bool:
+    """``log(sum(exp(row))) - row[label]`` for each row; returns whether there is no such label."""
+    for number in range(len(labels)):
+        row, label = x[number * length : (number + 1) * length], labels[number]
+        if not 0 <= label < length:
+            return True
+        top = peak(row)
+        total = 0.0
+        for start in range(0, length, CHUNK_ELEMENTS):
+            part = ZERO
+            for i in range(start, min(start + CHUNK_ELEMENTS, length)):
+                part += exp(row[i] - top)
+            total += part
+        out[number] = np.float32(math.log(total)) + (top - row[label])
+    return False
+
+
+@compiled
+def cross_entropy_grad(x: Array, length: int, labels: Array, g: Array, out: Array) -> bool:
+    """Gradient of `cross_entropy`: the softmax of each row, less 1 at its label, times `g`."""
+    softmax(x, length, out)
+    for number in range(len(labels)):
+        result, label = out[number * length : (number + 1) * length], labels[number]
+        if not 0 <= label < length:
+            return True
+        result[label] -= ONE
+        for i in range(length):
+            result[i] *= g[number]
+    return False
 
 
 @compiled

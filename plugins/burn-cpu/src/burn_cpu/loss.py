@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from burn_cpu.base import Array, CpuOps
+from burn_cpu.compiled import kernels_for
+from burn_cpu.constants import FLOAT32
 from burn_cpu.indexing import check_labels, grid, out_of_range
 
 
@@ -16,6 +18,13 @@ class LossOps(CpuOps):
         if logits.dtype.itemsize < 4:
             wide = self.cross_entropy(logits.astype(np.float32), targets, axis=axis)
             return wide.astype(logits.dtype)
+        family = kernels_for(logits.dtype, "rows") if axis == logits.ndim - 1 else None
+        if family is not None and logits.size:
+            losses = np.empty(targets.shape, FLOAT32)
+            labels = _labels(logits, targets)
+            if family.cross_entropy(logits.ravel(), logits.shape[-1], labels, losses.ravel()):
+                raise out_of_range(targets, logits.shape[axis], least=0)
+            return losses
         _, total, peak = _powers(logits, axis)
         losses = np.log(total, out=total)
         losses += peak
@@ -33,6 +42,13 @@ class LossOps(CpuOps):
                 logits.astype(wide), targets, g.astype(wide), axis=axis
             )
             return result.astype(logits.dtype)
+        family = kernels_for(logits.dtype, "rows") if axis == logits.ndim - 1 else None
+        if family is not None and logits.size:
+            result = np.empty(logits.shape, FLOAT32)
+            arrays = logits.ravel(), logits.shape[-1], _labels(logits, targets), _slopes(targets, g)
+            if family.cross_entropy_grad(*arrays, result.ravel()):
+                raise out_of_range(targets, logits.shape[axis], least=0)
+            return result
         powers, total, _ = _powers(logits, axis)
         powers /= total
         # Each element is indexed once, so a buffered subtraction is right.
@@ -42,6 +58,20 @@ class LossOps(CpuOps):
             raise out_of_range(targets, logits.shape[axis], least=0) from None
         powers *= g.reshape(total.shape)
         return powers
+
+
+def _labels(logits: Array, targets: Array) -> Array:
+    """Labels for a compiled kernel, which checks them."""
+    if targets.shape != logits.shape[:-1]:
+        raise ValueError(f"targets of shape {targets.shape} for logits of {logits.shape}")
+    return targets.ravel().astype(np.int64, copy=False)
+
+
+def _slopes(targets: Array, g: Array) -> Array:
+    """Gradients for a compiled kernel."""
+    if g.shape != targets.shape:
+        raise ValueError(f"g of shape {g.shape} for targets of {targets.shape}")
+    return g.ravel()
 
 
 def _target_key(logits: Array, targets: Array, axis: int) -> tuple[Array, ...]:
