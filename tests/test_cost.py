@@ -38,13 +38,15 @@ def f32(*shape):
 
 
 def products(graph):
-    """The operations of the products in a graph, without the additions of biases."""
+    """The operations of the products in a graph, without sums of biases and of their gradients."""
     total = 0
     for one in graph.cost().operations:
         if one.operation.name in PRODUCTS:
             has_bias = one.operation.name in ("conv", "conv_transpose", "linear")
             has_bias = has_bias and one.operation.inputs[2] is not None
             total += one.flops - has_bias * math.prod(one.operation.outputs[0].shape)
+        elif one.operation.name == "linear_grad":
+            total += one.flops - math.prod(one.operation.inputs[1].shape)
     return total
 
 
