@@ -225,7 +225,7 @@ def _attributes(name: str, values: tuple[Any, ...]) -> dict[str, Any]:
     return dict(zip(REGISTRY[name].attributes, values, strict=True))
 
 
-def _origin(x: Tensor) -> tuple[Tensor, Link | None]:
+def _origin(x: DispatchTensor) -> tuple[Any, Link | None]:
     """The root of a tensor, and its link if it is a view."""
     link = x.link
     return (link[0], link) if link.__class__ is tuple else (x, None)
@@ -233,7 +233,7 @@ def _origin(x: Tensor) -> tuple[Tensor, Link | None]:
 
 def root_of(x: Tensor) -> Tensor:
     """The tensor whose elements a tensor has: itself if it is no view."""
-    return _origin(x)[0]
+    return _origin(x)[0]  # type: ignore[no-any-return]  # a tensor of the class of `x`
 
 
 def _live_views(root: Tensor) -> list[Tensor]:

@@ -59,11 +59,13 @@ def getitem(x: Tensor, key: Any, /) -> Tensor:
         if key.__class__ is int and -extent <= key < extent:
             return _view_index(x, 0, key + extent if key < 0 else key)
         if key.__class__ is builtins.slice:
-            slices = [normalize_slice(key, extent)]
-            if slices[0] != (0, extent, 1):
-                for length in shape[1:]:
-                    slices.append((0, length, 1))  # noqa: PERF401 — faster for so few
-                return _view_slice(x, tuple(slices))
+            first = normalize_slice(key, extent)
+            if first != (0, extent, 1):
+                return _view_slice(x, _with_whole_axes(first, shape))
+    if key.__class__ is tuple:
+        found = _only_index(shape, key)
+        if found is not None:
+            return _view_index(x, *found)
     parts = key if key.__class__ is tuple else (key,)
     if not _BASIC.issuperset(map(type, parts)) and any(
         isinstance(part, _ADVANCED) for part in parts
@@ -96,6 +98,39 @@ def setitem(x: Tensor, key: Any, value: Any, /) -> None:
             # The value lacks the axes that integers index, and has the new ones.
             value = broadcast_value(value, shape).reshape(target)
     assign_slice(x, value, slices)
+
+
+def _with_whole_axes(first: tuple[int, int, int], shape: Shape) -> Slices:
+    """Slices that take all of the axes after the first."""
+    slices = [first]
+    for length in shape[1:]:
+        slices.append((0, length, 1))  # noqa: PERF401 — faster for so few
+    return tuple(slices)
+
+
+def _only_index(shape: Shape, key: tuple[Any, ...]) -> tuple[int, int] | None:
+    """Axis and index of a key such as ``[:, i]`` and ``[..., i]``; None for all other keys."""
+    found: tuple[int, int] | None = None
+    has_ellipsis = False
+    axis = 0
+    for part in key:
+        if part.__class__ is int and found is None:
+            found = axis, part
+        elif part is Ellipsis and not has_ellipsis:
+            has_ellipsis = True
+            axis += len(shape) - len(key)
+        elif part.__class__ is not builtins.slice or not (
+            part.start is part.stop is part.step is None
+        ):
+            return None
+        axis += 1
+    if found is None or len(key) - has_ellipsis > len(shape):
+        return None
+    axis, index = found
+    extent = shape[axis]
+    if not -extent <= index < extent:
+        return None
+    return axis, index + extent if index < 0 else index
 
 
 def _normalize_key(shape: Shape, parts: tuple[Any, ...]) -> tuple[Slices, Shape, list[Step]]:

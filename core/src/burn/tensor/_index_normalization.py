@@ -32,7 +32,7 @@ def normalize_slice(part: builtins.slice, length: int) -> tuple[int, int, int]:
 def normalize_index(part: Any, length: int | None = None, axis: int = 0) -> int:
     """An integer, counted from the front where the length of its axis is given."""
     if part.__class__ is int and length is not None and 0 <= part < length:  # mostly
-        return part  # type: ignore[no-any-return]  # an integer
+        return part
     try:
         index: int = part.__index__()
     except (AttributeError, TypeError):
