@@ -14,6 +14,7 @@ import numpy as np
 from burn.plugin_api import check_recurrent_gradients, ordered_steps, recurrent_shape
 from burn_cpu.base import Array, CpuOps
 from burn_cpu.blocks import wide_dtype
+from burn_cpu.compiled import kernels_for
 
 _ROWS_OF_PRODUCT: Final = 256
 """Rows of the product for the inputs of some steps: more are no faster, and take more memory."""
@@ -261,6 +262,15 @@ class _Lstm(_Layer):
         self.values = self._value_buffer()
         self.cells, self.shown = self._kept_buffer(), self._kept_buffer()
         product = np.empty(self.values.shape[1:], x.dtype)
+        self.kernels = kernels_for(x.dtype, "recurrent")
+        if self.kernels is not None:
+            c = np.array(c, order="C")
+            for step, index in self._steps(self.values, *arranged):
+                np.matmul(h, recurrent, out=product)
+                before, c, h = c, self.cells[step], self.output[step]
+                shown = self.shown[step]
+                self.kernels.lstm_step(self.values[index], product, before, c, shown, h)
+            return
         work = np.empty(self.shape.state, x.dtype)
         sigmoids = self._sigmoids(self.values)
         admit, keep, show, candidate = self._gates(self.values)
@@ -294,8 +304,13 @@ class _Lstm(_Layer):
         for step in reversed(self.order):
             if g is not None:
                 to_h += g[step]
-            values[...] = to_sums[step]
             shown = self.shown[step]
+            if self.kernels is not None:
+                before = np.require(cells_before[step], requirements="CW")
+                self.kernels.lstm_step_grad(to_sums[step], before, shown, to_h, to_c)
+                np.matmul(to_sums[step], weight_hh, out=to_h)
+                continue
+            values[...] = to_sums[step]
             _tanh_slope(shown, work)
             work *= show
             work *= to_h
