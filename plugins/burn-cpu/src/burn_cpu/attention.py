@@ -48,13 +48,14 @@ class AttentionOps(CpuOps):
         plan = _plan(query.shape, key.shape, value.shape, attributes["softcap"])
         family = kernels_for(query.dtype, "attention")
         if plan.is_small and family is not None:
-            out = np.empty(plan.packed_output, FLOAT32)
+            small = np.empty(plan.packed_output, FLOAT32)
             family.attention(
                 *_small_operands(plan, (query, key, value), mask, bias),
                 *_small_attributes(**attributes),
-                out,
+                small,
             )
-            return out.reshape(plan.shape.output).astype(query.dtype, copy=False)
+            result = small.reshape(plan.shape.output)
+            return result if query.dtype is FLOAT32 else result.astype(query.dtype)
         call = _Attention(plan, query, key, value, mask, bias, **attributes)
         if not key.shape[-2]:
             return np.zeros(plan.shape.output, query.dtype)
@@ -122,6 +123,7 @@ class _Plan(NamedTuple):
     shape: AttentionShapes
     heads: int
     packed_output: Shape
+    packed: tuple[Shape, Shape, Shape] | None
     is_small: bool
 
 
@@ -130,10 +132,14 @@ def _plan(query: Shape, key: Shape, value: Shape, softcap: float | None) -> _Pla
     shape = attention_shapes(query, key, value, softcap)
     count = math.prod(shape.batch)
     work = count * math.prod(shape.scores[-2:]) * (query[-1] + value[-1])
+    matrices = [one[-2:] for one in (query, key, value, shape.output)]
+    first, second, third, output = [(count, *one) for one in matrices]
+    is_packed = query[:-2] == key[:-2] == value[:-2]
     return _Plan(
         shape,
         count,
-        (count, *shape.output[-2:]),
+        output,
+        (first, second, third) if is_packed else None,
         bool(math.prod(shape.scores)) and work <= _MAX_SMALL,
     )
 
@@ -146,6 +152,7 @@ def _matrices(plan: _Plan, x: Array) -> Array:
     return np.ascontiguousarray(x.reshape(plan.heads, rows, columns), FLOAT32)
 
 
+_contiguous: Final = np.ascontiguousarray
 _NO_MASK: Final = np.empty((0, 0, 0), np.bool_)
 _NO_BIAS: Final = np.empty((0, 0, 0), np.float32)
 
@@ -154,7 +161,16 @@ def _small_operands(
     plan: _Plan, operands: tuple[Array, ...], mask: Array | None, bias: Array | None
 ) -> list[Array]:
     """Operands of the kernels that do all."""
-    found = [_matrices(plan, one) for one in operands]
+    if plan.packed is None:
+        found = [_matrices(plan, one) for one in operands]
+    else:
+        query, key, value = operands
+        first, second, third = plan.packed
+        found = [
+            _contiguous(query.reshape(first), FLOAT32),
+            _contiguous(key.reshape(second), FLOAT32),
+            _contiguous(value.reshape(third), FLOAT32),
+        ]
     if mask is None and bias is None:
         return [*found, _NO_MASK, _NO_BIAS]
     scores = plan.shape.scores

@@ -493,6 +493,8 @@ def _over_axes(
 ) -> Tensor:
     """Apply a normalization of the last axis to other axes, which are merged into one for it."""
     rank = rank_of(x, operation)
+    if axis == -1 and rank:
+        return normalize(x, *parameters)
     axes = normalize_axes(x, axis, operation)
     if axes == (rank - 1,):
         return normalize(x, *parameters)
@@ -521,4 +523,6 @@ def _check_parameter(
 
 
 def _epsilon(value: float, operation: str) -> float:
+    if value.__class__ is float and 0.0 <= value < math.inf:
+        return value
     return real_number(value, "epsilon", operation, least=0.0, below=math.inf)
