@@ -30,23 +30,18 @@ _RECORDER: Final = """\
 def make(rule_, own_, dtype_, saver_):
     savers_ = {{}}
     def wrap(inner_):
-        def call({parameters}, /, **attrs):
+        def call({parameters}, /{attributes}):
 {operands}\
             if {no_node}:
-                return inner_({names}, **attrs)
-            result_ = inner_({primitives}, **attrs)
+                return inner_({names}{keywords})
+            result_ = inner_({primitives}{keywords})
             node_ = new(Node)
             if not is_recording() and not records(own_, ({names},), node_):
                 return result_
-            needs_ = {needs}
-            try:
-                save_ = savers_[needs_]
-            except KeyError:
-                save_ = savers_[needs_] = saver_(needs_)
             node_.rule = rule_
             node_.parents = ({nodes},)
-            node_.needs = needs_
-            node_.attrs = attrs
+            node_.needs = needs_ = {needs}
+            node_.attrs = {attrs}
 {outputs}
         return call
     return wrap
@@ -63,8 +58,19 @@ _LIST: Final = """\
             {name}_, {name}_node_ = parts({name}, own_)
 """
 
+_SAVED: Final = """\
+            try:
+                save_ = savers_[needs_]
+            except KeyError:
+                save_ = savers_[needs_] = saver_(needs_)
+            node_.saved = save_(({primitives}, {result}))
+"""
+
+_NOTHING_SAVED: Final = """\
+            node_.saved = ()
+"""
+
 _ONE_OUTPUT: Final = """\
-            node_.saved = save_(({primitives}, result_))
             node_.output_shape = result_.shape
             tensor_ = new(own_)
             tensor_.primitive = result_
@@ -72,7 +78,6 @@ _ONE_OUTPUT: Final = """\
             return tensor_"""
 
 _SEVERAL_OUTPUTS: Final = """\
-            node_.saved = save_(({primitives}, *result_))
             node_.output_shape = result_[0].shape
             return tracked(result_, node_, own_, dtype_)"""
 
@@ -122,6 +127,18 @@ def _source(definition: Op) -> str:
             for node, (_, spec) in zip(nodes, specs, strict=True)
         ]
     )
+    if len(specs) == 1 and not any(spec.is_list for _, spec in specs):
+        needs = "True"  # else there is no node
+    if all(one.required for one in definition.attributes.values()):
+        attributes = list(definition.attributes)
+        keywords = "".join([f", {name}={name}" for name in attributes])
+        accepted = ", *" + "".join([f", {name}" for name in attributes]) if attributes else ""
+        attrs = "{" + ", ".join([f"{name!r}: {name}" for name in attributes]) + "}"
+    else:  # those that are not given stay so
+        keywords = accepted = ", **attrs"
+        attrs = "attrs"
+    saved = _SAVED if definition.saves else _NOTHING_SAVED
+    result = "*result_" if definition.returns_tuple else "result_"
     outputs = _SEVERAL_OUTPUTS if definition.returns_tuple else _ONE_OUTPUT
     return _RECORDER.format(
         parameters=", ".join(parameters_of(definition.operands)),
@@ -138,7 +155,10 @@ def _source(definition: Op) -> str:
         primitives=primitives,
         needs=f"({needs},)",
         nodes=", ".join(nodes),
-        outputs=outputs.format(primitives=primitives),
+        attributes=accepted,
+        keywords=keywords,
+        attrs=attrs,
+        outputs=saved.format(primitives=primitives, result=result) + outputs,
     )
 
 
