@@ -166,10 +166,13 @@ def _parts(
     operands: list[Any], tensor_type: type[AutodiffTensor]
 ) -> tuple[list[Any], tuple[Node | None, ...]]:
     """The primitives of a list, and their nodes."""
-    is_own = [one.__class__ is tensor_type for one in operands]
-    pairs = list(zip(operands, is_own, strict=True))
-    primitives = [one.primitive if own else one for one, own in pairs]
-    return primitives, tuple([one.node if own else None for one, own in pairs])
+    primitives: list[Any] = []
+    nodes: list[Node | None] = []
+    for one in operands:
+        is_own = one.__class__ is tensor_type
+        primitives.append(one.primitive if is_own else one)
+        nodes.append(one.node if is_own else None)
+    return primitives, tuple(nodes)
 
 
 def _tracked(
