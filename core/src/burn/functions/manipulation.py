@@ -153,15 +153,15 @@ def reshape(x: Tensor, /, shape: int | Shape, *, copy: bool | None = None) -> Te
 
 def _inferred_shape(x: Tensor, shape: Shape) -> Shape:
     """A shape with a length in place of -1."""
-    axis = next(axis for axis, length in enumerate(shape) if length < 0)
-    known = math.prod(shape[:axis]) * math.prod(shape[axis + 1 :])
-    if shape[axis] != -1 or min((1, *shape[axis + 1 :])) < 0 or known == 0 or x.size % known:
+    size, known = math.prod(x.primitive.shape), -math.prod(shape)
+    if min(shape) != -1 or shape.count(-1) > 1 or known == 0 or size % known:
         raise ShapeError(
-            f"cannot reshape {x.size} elements {x.shape} into {shape}",
+            f"cannot reshape {size} elements {x.shape} into {shape}",
             hint="One length may be -1, no other negative, and they must divide the elements",
             operation="reshape",
         )
-    return (*shape[:axis], x.size // known, *shape[axis + 1 :])
+    axis = shape.index(-1)
+    return (*shape[:axis], size // known, *shape[axis + 1 :])
 
 
 def flatten(x: Tensor, /) -> Tensor:
