@@ -66,7 +66,7 @@ class AttentionOps(CpuOps):
 
         def work(block: int, _: int) -> None:
             heads, rows, keys = call.block(block)
-            weights, _ = call.weights(heads, rows, keys)
+            weights, _capped = call.weights(heads, rows, keys)
             if target.dtype is call.dtype:
                 np.matmul(weights, call.value[heads, keys], out=target[heads, rows])
             else:

@@ -63,7 +63,7 @@ def _widen(typing: Any) -> Any:
     return types.void(), generate
 
 
-with_wide_vectors: Final[Callable[[], None]] = intrinsic(_widen)
+with_wide_vectors: Final[Any] = intrinsic(_widen)
 """To be called in a kernel whose vectors may have 512 bits, where LLVM prefers 256.
 
 An exponential then takes a quarter less time.
