@@ -109,7 +109,7 @@ def test_a_graph_that_lives_on_keeps_its_values(net):
     np.testing.assert_array_equal(x.grad(loss.backward()).numpy(), expected)
 
 
-def test_parameters_that_changed_places_are_found(backend):
+def test_parameters_that_were_exchanged_are_found(backend):
     values = [np.full(4, one, np.float32) for one in (1.0, 2.0)]
     numbers = {"learning_rate": 1.0, "momentum": 0.0, "dampening": 0.0, "weight_decay": 0.0}
     gradients = [np.zeros(4, np.float32), np.ones(4, np.float32)]

@@ -10,9 +10,8 @@ from typing import Any, Final
 
 import llvmlite.binding as llvm
 from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
+from numba import extending, types
+from numba.core import cgutils as _cgutils
 
 from burn_cpu.base import Array
 from burn_cpu.compiled_base import compiled_exactly
@@ -26,6 +25,14 @@ __all__ = [
     "add_wide_tile",
     "turn",
 ]
+
+# As Any: numba has no types, and a function of numba takes others than that which writes it.
+cgutils: Any = _cgutils
+
+
+def _intrinsic(write: Callable[..., Any]) -> Any:
+    return extending.intrinsic(write)
+
 
 _HAS_512_BITS: Final = bool(llvm.get_host_cpu_features().get("avx512f"))
 _LANES: Final = 16 if _HAS_512_BITS else 8
@@ -98,7 +105,7 @@ _WRITE_WIDE_TILE: Final = _tile(WIDE_ROWS, WIDE_COLUMNS)
 _WRITE_NARROW_TILE: Final = _tile(NARROW_ROWS, NARROW_COLUMNS)
 
 
-@intrinsic
+@_intrinsic
 def add_wide_tile(
     typing: Any,
     x: Any,
@@ -123,7 +130,7 @@ def add_wide_tile(
     return types.void(x, rows, row, terms, term, panel, first, count, out, start), _WRITE_WIDE_TILE
 
 
-@intrinsic
+@_intrinsic
 def add_narrow_tile(
     typing: Any,
     x: Any,
@@ -198,7 +205,7 @@ def _write_turn(context: Any, builder: Any, signature: Any, arguments: Any) -> A
     return context.get_dummy_value()
 
 
-@intrinsic
+@_intrinsic
 def _turn_block(
     typing: Any,
     source: Any,

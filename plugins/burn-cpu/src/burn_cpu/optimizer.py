@@ -1,15 +1,12 @@
 """Steps of optimizers, block by block, so that what one pass writes is in cache for the next.
 
-A step is a function of arrays without an axis of its own: ``step(operands, results, work)``. Small
-parameters are joined to one array before it, as the calls of NumPy would take longer than they
-compute.
+A step is a function of arrays without an axis of its own; see `burn_cpu.stepping`.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
-from typing import Any, Final, TypeAlias, Unpack
+from typing import Any, Final, Unpack
 
 import numpy as np
 
@@ -17,7 +14,6 @@ from burn.plugin_api import (
     AdagradAttributes,
     AdamAttributes,
     AdanAttributes,
-    Donated,
     LionAttributes,
     RmspropAttributes,
     SgdAttributes,
@@ -27,22 +23,14 @@ from burn.plugin_api import (
     check_momentum,
 )
 from burn_cpu.base import Array, CpuOps
-from burn_cpu.blocks import in_blocks
 from burn_cpu.compiled import kernels_for
 from burn_cpu.constants import constant
-from burn_cpu.joined import Whole, joined_parameters
-from burn_cpu.writing import are_unused
+from burn_cpu.stepping import stepped
 
 __all__ = ["OptimizerOps"]
 
-_BLOCK: Final = 32768
-"""Elements that a step computes at a time: eight such arrays of float32 fit the L2 cache."""
-
 _LEAST_RATE: Final = 1e-30
 """Magnitude of a learning rate; dividing by a smaller one may overflow float32."""
-
-_Step: TypeAlias = Callable[[list[Any], list[Array], Array], None]
-"""From operands to results, which may be the operands; with two arrays to work in."""
 
 
 class OptimizerOps(CpuOps):
@@ -61,7 +49,7 @@ class OptimizerOps(CpuOps):
         check_lists(parameters, gradients, optional=[velocities])
         check_momentum(attributes["momentum"], velocities)
         step = functools.partial(_sgd, **attributes)
-        return _stepped(step, [parameters, gradients, velocities], (0, 2))
+        return stepped(step, [parameters, gradients, velocities], (0, 2))
 
     def adam_step(
         self,
@@ -76,7 +64,7 @@ class OptimizerOps(CpuOps):
         lists = [parameters, gradients, first_moments, second_moments]
         check_lists(*lists, optional=[largest_moments])
         step = functools.partial(_adam, **attributes)
-        return _stepped(step, [*lists, largest_moments], (0, 2, 3, 4))
+        return stepped(step, [*lists, largest_moments], (0, 2, 3, 4))
 
     def adagrad_step(
         self,
@@ -88,7 +76,7 @@ class OptimizerOps(CpuOps):
         """The formula of the op."""
         check_lists(parameters, gradients, sums)
         step = functools.partial(_adagrad, **attributes)
-        return _stepped(step, [parameters, gradients, sums], (0, 2))
+        return stepped(step, [parameters, gradients, sums], (0, 2))
 
     def rmsprop_step(
         self,
@@ -104,7 +92,7 @@ class OptimizerOps(CpuOps):
         check_lists(*lists[:3], optional=lists[3:])
         check_momentum(attributes["momentum"], velocities)
         step = functools.partial(_rmsprop, **attributes)
-        return _stepped(step, lists, (0, 2, 3, 4))
+        return stepped(step, lists, (0, 2, 3, 4))
 
     def adan_step(
         self,
@@ -120,7 +108,7 @@ class OptimizerOps(CpuOps):
         lists = [parameters, gradients, previous_gradients]
         lists += [first_moments, differences, second_moments]
         check_lists(*lists)
-        return _stepped(functools.partial(_adan, **attributes), lists, (0, 3, 4, 5))
+        return stepped(functools.partial(_adan, **attributes), lists, (0, 3, 4, 5))
 
     def lion_step(
         self,
@@ -132,105 +120,7 @@ class OptimizerOps(CpuOps):
         """The formula of the op."""
         check_lists(parameters, gradients, moments)
         step = functools.partial(_lion, **attributes)
-        return _stepped(step, [parameters, gradients, moments], (0, 2))
-
-
-def _stepped(step: _Step, lists: list[list[Array]], outputs: Sequence[int]) -> tuple[Array, ...]:
-    """The results of a step: for each list of `outputs` that is not empty as many arrays.
-
-    Arrays that are donated, and that nothing else uses, are overwritten, and are results.
-    """
-    outputs = [index for index in outputs if lists[index]]
-    joined = joined_parameters(tuple([one.shape for one in lists[0]]))
-    results: list[list[Any]] = [[None] * len(lists[0]) for _ in outputs]
-    if joined.indices:
-        wholes: list[Any] = [joined.array(one) if one else None for one in lists]
-        targets = list(wholes)
-        for index in outputs:
-            if wholes[index].parts and not _is_donated(lists[index], joined.indices):
-                targets[index] = Whole(wholes[index].shape, wholes[index].dtype)
-        flat = [None if one is None else one.view(np.ndarray) for one in wholes]
-        _run(
-            step,
-            flat,
-            [
-                one if whole is target else target.view(np.ndarray)
-                for one, whole, target in zip(flat, wholes, targets, strict=True)
-            ],
-            outputs,
-        )
-        for index, column in zip(outputs, results, strict=True):
-            parts = joined.split(targets[index]) if not targets[index].parts else None
-            for order, number in enumerate(joined.indices):
-                column[number] = lists[index][number] if parts is None else parts[order]
-    for index in joined.others:
-        is_donated = [_is_donated(one, (index,)) for one in lists]  # before others refer to them
-        operands = [one[index] if one else None for one in lists]
-        for column, array in zip(
-            results, _run_whole(step, operands, is_donated, outputs), strict=True
-        ):
-            column[index] = array
-    return tuple([array for column in results for array in column])
-
-
-def _is_donated(arrays: list[Array], indices: Sequence[int]) -> bool:
-    """Whether some arrays of a list may be overwritten."""
-    if not arrays or not isinstance(arrays, Donated):
-        return False
-    return are_unused(arrays, indices, arrays.references)
-
-
-def _run_whole(
-    step: _Step, operands: list[Any], is_donated: Sequence[bool], outputs: Sequence[int]
-) -> list[Array]:
-    """A step of one parameter, whose results have its layout."""
-    parameter = operands[0]
-    turns = parameter.flags.f_contiguous and not parameter.flags.c_contiguous
-
-    def flat(x: Array) -> Array:
-        return (x.T if turns else x).reshape(-1)
-
-    arrays = [None if one is None else flat(one) for one in operands]
-    targets, results = list(arrays), []
-    for index in outputs:
-        result = operands[index]
-        # The references to an array without memory of its own do not show what else uses it.
-        flags = (result.T if turns else result).flags
-        if not (is_donated[index] and result.flags.owndata and flags.carray):
-            result = np.empty(parameter.shape, parameter.dtype, "F" if turns else "C")
-            targets[index] = flat(result)
-        results.append(result)
-    _run(step, arrays, targets, outputs)
-    return results
-
-
-def _run(step: _Step, operands: list[Any], targets: list[Any], outputs: Sequence[int]) -> None:
-    """A step of arrays with one axis, block by block; 16-bit floats are computed in float32.
-
-    What `outputs` says of the targets is written; it may be the operand of the same index.
-    """
-    parameter = operands[0]
-    dtype = parameter.dtype
-    wide = np.dtype(np.float32) if dtype.itemsize < 4 else dtype
-
-    def run(start: int, stop: int) -> None:
-        parts: list[Any] = [
-            None if one is None else one[start:stop].astype(wide, copy=False) for one in operands
-        ]
-        work = np.empty((2, stop - start), wide)
-        if wide is not dtype:
-            found = [np.empty_like(work[0]) for _ in outputs]
-            step(parts, found, work)
-            for index, part in zip(outputs, found, strict=True):
-                targets[index][start:stop] = part
-            return
-        results = [
-            parts[index] if targets[index] is operands[index] else targets[index][start:stop]
-            for index in outputs
-        ]
-        step(parts, results, work)
-
-    in_blocks(run, parameter.size, _BLOCK)
+        return stepped(step, [parameters, gradients, moments], (0, 2))
 
 
 def _mean(old: Array, new: Array, factor: float, out: Array, work: Array) -> None:

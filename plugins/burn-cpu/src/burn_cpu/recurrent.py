@@ -15,6 +15,16 @@ from burn.plugin_api import check_recurrent_gradients, ordered_steps, recurrent_
 from burn_cpu.base import Array, CpuOps
 from burn_cpu.blocks import wide_dtype
 from burn_cpu.compiled import kernels_for
+from burn_cpu.gates import (
+    arranged_gates,
+    finish_sigmoids,
+    halved_rows,
+    rows_of,
+    sigmoid_slope,
+    swapped_gates,
+    tanh_slope,
+    total_of,
+)
 
 _ROWS_OF_PRODUCT: Final = 256
 """Rows of the product for the inputs of some steps: more are no faster, and take more memory."""
@@ -168,7 +178,7 @@ class _Layer:
             steps = self.order[start : start + len(values)]
             first, count = min(steps[0], steps[-1]), len(steps)
             part = values[:count]
-            np.matmul(_rows(self.x[first : first + count]), weight.T, out=_rows(part))
+            np.matmul(rows_of(self.x[first : first + count]), weight.T, out=rows_of(part))
             if bias is not None:
                 part += bias
             for step in steps:
@@ -181,7 +191,7 @@ class _Layer:
     def _to_weight_hh(self, to_products: Array) -> Array:
         """The gradient by the weight of the hidden state, from those by its products."""
         rows = np.concatenate(self._earlier(self.output, self.h))
-        return _rows(to_products).T @ rows
+        return rows_of(to_products).T @ rows
 
     def _to_state(self, g: Array | None) -> Array:
         """A buffer with the gradient that reaches the last state."""
@@ -191,12 +201,12 @@ class _Layer:
 
     def _to_inputs(self, to_sums: Array, *, needs_x: bool) -> tuple[Array, Array, Array]:
         """Gradients by `x`, by its weight and by its bias, from those by the sums."""
-        rows = _rows(to_sums)
+        rows = rows_of(to_sums)
         if needs_x:
             to_x = (rows @ self.weight_ih).reshape(self.x.shape)
         else:
             to_x = np.zeros(self.x.shape, self.x.dtype)
-        return to_x, rows.T @ _rows(self.x), rows.sum(axis=0)
+        return to_x, rows.T @ rows_of(self.x), rows.sum(axis=0)
 
 
 class _Rnn(_Layer):
@@ -213,7 +223,7 @@ class _Rnn(_Layer):
         super().__init__(x, {"h": h}, weight_ih, weight_hh, biases, reverse=reverse, keeps=True)
         self.is_tanh = nonlinearity == "tanh"
         product = np.empty(self.shape.state, x.dtype)
-        for step, _ in self._steps(self.output, weight_ih, _total(*biases)):
+        for step, _ in self._steps(self.output, weight_ih, total_of(*biases)):
             sums = self.output[step]
             sums += np.matmul(h, weight_hh.T, out=product)
             h = np.tanh(sums, out=sums) if self.is_tanh else np.maximum(sums, 0, out=sums)
@@ -225,7 +235,7 @@ class _Rnn(_Layer):
         check_recurrent_gradients(self.shape, g, g_h=g_h)
         to_h, to_sums = self._to_state(g_h), self._buffer(1)
         if self.is_tanh:
-            _tanh_slope(self.output, to_sums)
+            tanh_slope(self.output, to_sums)
         else:
             np.greater(self.output, 0, out=to_sums)
         for step in reversed(self.order):
@@ -256,9 +266,9 @@ class _Lstm(_Layer):
         states = {"h": h, "c": c}
         super().__init__(x, states, weight_ih, weight_hh, biases, reverse=reverse, keeps=keeps)
         self.c = c
-        bias = _total(*biases)
-        arranged = [None if one is None else _arranged(one) for one in (weight_ih, bias)]
-        recurrent = np.ascontiguousarray(_arranged(weight_hh).T)
+        bias = total_of(*biases)
+        arranged = [None if one is None else arranged_gates(one) for one in (weight_ih, bias)]
+        recurrent = np.ascontiguousarray(arranged_gates(weight_hh).T)
         self.values = self._value_buffer()
         self.cells, self.shown = self._kept_buffer(), self._kept_buffer()
         product = np.empty(self.values.shape[1:], x.dtype)
@@ -278,7 +288,7 @@ class _Lstm(_Layer):
             values = self.values[index]
             values += np.matmul(h, recurrent, out=product)
             np.tanh(values, out=values)
-            _finish_sigmoids(sigmoids[index])
+            finish_sigmoids(sigmoids[index])
             c = np.multiply(keep[index], c, out=self.cells[step])
             c += np.multiply(admit[index], candidate[index], out=work)
             shown = np.tanh(c, out=self.shown[step])
@@ -294,7 +304,7 @@ class _Lstm(_Layer):
         check_recurrent_gradients(self.shape, g, g_h=g_h, g_c=g_c)
         to_h, to_c = self._to_state(g_h), self._to_state(g_c)
         cells_before = self._earlier(self.cells, self.c)
-        weight_hh = _swapped(self.weight_hh)
+        weight_hh = swapped_gates(self.weight_hh)
         to_sums = self.values  # where the gradients of a step replace its gates
         values = np.empty(to_sums.shape[1:], to_sums.dtype)
         work = np.empty(self.shape.state, to_sums.dtype)
@@ -306,17 +316,17 @@ class _Lstm(_Layer):
                 to_h += g[step]
             shown = self.shown[step]
             if self.kernels is not None:
-                before = np.require(cells_before[step], requirements="CW")
+                before = np.require(cells_before[step], requirements=["C", "W"])
                 self.kernels.lstm_step_grad(to_sums[step], before, shown, to_h, to_c)
                 np.matmul(to_sums[step], weight_hh, out=to_h)
                 continue
             values[...] = to_sums[step]
-            _tanh_slope(shown, work)
+            tanh_slope(shown, work)
             work *= show
             work *= to_h
             to_c += work
-            _sigmoid_slope(sigmoids, to_sigmoids[step])
-            _tanh_slope(candidate, to_gates[3][step])
+            sigmoid_slope(sigmoids, to_sigmoids[step])
+            tanh_slope(candidate, to_gates[3][step])
             factors = candidate, cells_before[step], shown, admit
             reaching = to_c, to_c, to_h, to_c
             for to_gate, factor, arrived in zip(to_gates, factors, reaching, strict=True):
@@ -324,10 +334,10 @@ class _Lstm(_Layer):
                 to_sum *= np.multiply(factor, arrived, out=work)
             to_c *= keep
             np.matmul(to_sums[step], weight_hh, out=to_h)
-        self.weight_ih = _swapped(self.weight_ih)
+        self.weight_ih = swapped_gates(self.weight_ih)
         to_x, to_weight_ih, to_bias = self._to_inputs(to_sums, needs_x=needs_x)
         to_weights = to_weight_ih, self._to_weight_hh(to_sums), to_bias
-        return to_x, to_h, to_c, *map(_swapped, to_weights)
+        return to_x, to_h, to_c, *map(swapped_gates, to_weights)
 
 
 class _Gru(_Layer):
@@ -345,8 +355,8 @@ class _Gru(_Layer):
     ) -> None:
         super().__init__(x, {"h": h}, weight_ih, weight_hh, biases, reverse=reverse, keeps=keeps)
         length = 2 * self.shape.hidden
-        halved = [None if one is None else _halved(one, length) for one in (weight_ih, *biases)]
-        recurrent = np.ascontiguousarray(_halved(weight_hh, length).T)
+        halved = [None if one is None else halved_rows(one, length) for one in (weight_ih, *biases)]
+        recurrent = np.ascontiguousarray(halved_rows(weight_hh, length).T)
         self.values, self.products = self._value_buffer(), self._kept_buffer()
         product = np.empty(self.values.shape[1:], x.dtype)
         for_sigmoids, for_candidate = self._sigmoids(product), self._gates(product)[2]
@@ -359,7 +369,7 @@ class _Gru(_Layer):
             sigmoids = all_sigmoids[index]
             sigmoids += for_sigmoids
             np.tanh(sigmoids, out=sigmoids)
-            _finish_sigmoids(sigmoids)
+            finish_sigmoids(sigmoids)
             self.products[step] = for_candidate
             for_candidate *= reset[index]
             candidate = candidates[index]
@@ -393,8 +403,8 @@ class _Gru(_Layer):
                 to_updates[step],
                 to_candidates[step],
             )
-            _tanh_slope(candidate, to_candidate)
-            _sigmoid_slope(sigmoids, to_sigmoids[step])
+            tanh_slope(candidate, to_candidate)
+            sigmoid_slope(sigmoids, to_sigmoids[step])
             np.multiply(to_h, update, out=through)
             to_candidate *= np.subtract(to_h, through, out=work)
             to_update *= to_h
@@ -405,52 +415,5 @@ class _Gru(_Layer):
             np.matmul(to_products[step], self.weight_hh, out=to_h)
             to_h += through
         to_x, to_weight_ih, to_bias_ih = self._to_inputs(to_inputs, needs_x=needs_x)
-        to_weight_hh, to_bias_hh = self._to_weight_hh(to_products), _rows(to_products).sum(axis=0)
+        to_weight_hh, to_bias_hh = self._to_weight_hh(to_products), rows_of(to_products).sum(axis=0)
         return to_x, to_h, to_weight_ih, to_weight_hh, to_bias_ih, to_bias_hh
-
-
-def _rows(x: Array) -> Array:
-    return x.reshape(x.shape[0] * x.shape[1], x.shape[2])
-
-
-def _total(bias_ih: Array | None, bias_hh: Array | None) -> Array | None:
-    """The sum of two biases, of which either may be None."""
-    if bias_ih is None or bias_hh is None:
-        return bias_hh if bias_ih is None else bias_ih
-    return bias_ih + bias_hh
-
-
-def _swapped(x: Array) -> Array:
-    """Rows of four gates with the last two gates exchanged."""
-    first, second, third = len(x) // 2, len(x) // 4 * 3, len(x)
-    return np.concatenate((x[:first], x[second:third], x[first:second]))
-
-
-def _arranged(x: Array) -> Array:
-    """Rows of an LSTM in the order of `_Lstm`, those of sigmoids halved."""
-    result = _swapped(x)
-    result[: len(x) // 4 * 3] *= 0.5
-    return result
-
-
-def _halved(x: Array, length: int) -> Array:
-    """The first rows halved."""
-    result = np.array(x, order="C")
-    result[:length] *= 0.5
-    return result
-
-
-def _finish_sigmoids(x: Array) -> None:
-    """Make sigmoids of what tanh gives for half of their argument."""
-    x *= 0.5
-    x += 0.5
-
-
-def _tanh_slope(value: Array, out: Array) -> None:
-    np.multiply(value, value, out=out)
-    np.subtract(1, out, out=out)
-
-
-def _sigmoid_slope(value: Array, out: Array) -> None:
-    np.multiply(value, value, out=out)
-    np.subtract(value, out, out=out)
