@@ -99,6 +99,8 @@ class IndexingOps(TorchOps):
             indices = checked(indices, count, least=0)
         else:
             indices = self.index_checks.recorded(indices, count, least=0)
+        if not g.numel():  # the kernel of CUDA would read what is not there
+            return g.new_zeros((count, g.shape[-1]))
         by_count = False  # gradients are not divided by the number of their indices
         return _embedding_backward(g, indices, count, -1, by_count)  # type: ignore[no-any-return]  # a tensor
 
