@@ -243,6 +243,7 @@ AUTODIFF_MEMBERS = {
 """The same for what an AutodiffBackend has beside them."""
 
 IN_TESTS_OF_THEIR_OWN = {
+    "as_primitive",
     "can_write",
     "compile",
     "device_of",
@@ -253,6 +254,7 @@ IN_TESTS_OF_THEIR_OWN = {
     "name",
     "named",
     "ops",
+    "overwrites_donated",
     "to_device",
     "write_slice",
 }

@@ -452,6 +452,15 @@ def test_an_lstm_of_any_size(ops, count, hidden, has_bias, has_gradients, revers
             assert distance <= 1e-5 * max(np.linalg.norm(other), 1.0)
 
 
+@pytest.mark.parametrize(("dtype", "half_ulp"), [("bfloat16", 2.0**-8), ("float16", 2.0**-11)])
+def test_sums_over_axes_around_one_that_is_kept_round_once(ops, dtype, half_ulp):
+    x = normal(2, 3, 40, dtype=dtype)
+    for axis in [(0, 2), (2, 0)]:
+        found = ops("sum", x, axis=axis, keepdims=False, dtype=DType.of(dtype))
+        exact = x.astype(np.float64).sum(axis)
+        np.testing.assert_allclose(found.astype(np.float64), exact, rtol=1.01 * half_ulp)
+
+
 @pytest.mark.parametrize("batch", [(5,), (2, 7), (1, 3)])
 def test_scores_that_take_much_memory_are_computed_in_parts(ops, monkeypatch, batch):
     query, key = normal(*batch, 4, 3), normal(*batch[1:], 6, 3)

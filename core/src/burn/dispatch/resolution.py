@@ -114,9 +114,10 @@ def settle(
     calls: dict[Any, Any], key: Any, types: Mapping[Any, TensorType], primitive: Any
 ) -> TensorType:
     """The TensorType of an output, kept for later calls: its dtype follows from the key."""
-    function, _, _ = calls[key]
     output = types[primitive.dtype]
-    calls[key] = function, types, output
+    plan = calls.get(key)
+    if plan is not None:  # else plans were forgotten in the meantime
+        calls[key] = plan[0], types, output
     return output
 
 

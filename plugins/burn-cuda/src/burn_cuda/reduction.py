@@ -235,8 +235,9 @@ class ReductionOps(CudaOps):
             wide = float32 if dtype.is_float and dtype.itemsize < 4 else dtype
             rest = tuple([one for one in axis if one not in last])
             parts = self.sum(x, axis=last, keepdims=True, dtype=wide)  # without a transposed copy
-            total = self.sum(parts, axis=rest, keepdims=True, dtype=dtype)
-            return total.reshape(_reduced(x.shape, axis, keepdims=keepdims))
+            total = self.sum(parts, axis=rest, keepdims=True, dtype=wide)  # parts are not rounded
+            shape = _reduced(x.shape, axis, keepdims=keepdims)
+            return self.cast(total.reshape(shape), dtype=dtype)
         rows = rows_along(launcher, x, axis)
         out = launcher.empty(_reduced(x.shape, axis, keepdims=keepdims), dtype.numpy)
         if not out.size:
