@@ -42,8 +42,8 @@ _MIN_MULTIPLICATIONS_FOR_GEMM: Final = 1 << 25
 
 _FEW_TERMS: Final = 32
 _MANY_WINDOWS: Final = 1 << 16
-"""cuDNN 9.19 takes 283 µs for the gradient by 32 kernels of 1x3x3 (9 terms) from 100,352 windows, and a
-matrix product 27 µs; from 50,176 windows both take 26 µs (H200)."""
+"""cuDNN 9.19 takes 283 µs for the gradient by 32 kernels of 1x3x3 (9 terms) from 100,352 windows,
+and a matrix product 27; from 50,176 windows both take 26 µs (H200)."""
 
 _STRIDE_1_AXES: Final = {"dgrad": (2, 3), "wgrad": (2,)}
 """Numbers of spatial axes for which cuDNN is faster in float32 with stride and dilation 1."""
