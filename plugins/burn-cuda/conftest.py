@@ -4,4 +4,5 @@ import importlib.util
 
 collect_ignore = ["tests/emulation"]
 if not importlib.util.find_spec("cupy"):
-    collect_ignore += [f"src/burn_cuda/{name}.py" for name in ("blas", "runtime", "streams")]
+    needs_cupy = ("blas", "kernel", "runtime", "streams")
+    collect_ignore += [f"src/burn_cuda/{name}.py" for name in needs_cupy]

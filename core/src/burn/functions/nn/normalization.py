@@ -493,7 +493,7 @@ def _over_axes(
 ) -> Tensor:
     """Apply a normalization of the last axis to other axes, which are merged into one for it."""
     rank = rank_of(x, operation)
-    if axis == -1 and rank:
+    if axis.__class__ is int and axis == -1 and rank:  # as it nearly always is
         return normalize(x, *parameters)
     axes = normalize_axes(x, axis, operation)
     if axes == (rank - 1,):
