@@ -71,10 +71,12 @@ class Kind(str):
     INEXACT: ClassVar[Kind]
     REAL: ClassVar[Kind]
     ANY: ClassVar[Kind]
+    """Every kind of element: all but quantized tensors, which are no elements of a backend."""
+    QUANTIZED: ClassVar[Kind]
 
     def __new__(cls, letters: str = "") -> Kind:  # noqa: PYI034 — no class derives from it
         """The kinds with these letters, in the one order that makes equal sets equal strings."""
-        return str.__new__(cls, "".join([letter for letter in "biufc" if letter in str(letters)]))
+        return str.__new__(cls, "".join([letter for letter in "biufcq" if letter in str(letters)]))
 
     def __repr__(self) -> str:
         return f"Kind({str(self)!r})"
@@ -93,7 +95,14 @@ class Kind(str):
         return " or ".join([_KIND_NAMES[letter] for letter in str(self)])
 
 
-_KIND_NAMES: Final = {"b": "bool", "i": "int", "u": "uint", "f": "float", "c": "complex"}
+_KIND_NAMES: Final = {
+    "b": "bool",
+    "i": "int",
+    "u": "uint",
+    "f": "float",
+    "c": "complex",
+    "q": "quantized",
+}
 
 Kind.BOOL = Kind("b")
 Kind.INT = Kind("i")
@@ -107,6 +116,7 @@ Kind.INTEGRAL = Kind("biu")
 Kind.INEXACT = Kind("fc")
 Kind.REAL = Kind("biuf")
 Kind.ANY = Kind("biufc")
+Kind.QUANTIZED = Kind("q")
 
 
 class DTypeUsage(enum.Flag):

@@ -9,9 +9,10 @@ from typing import Any, Final
 import numpy as np
 
 from burn.dtype import DType
-from burn.errors import GraphError
+from burn.errors import DTypeError, GraphError
 from burn.ir.graph import GraphIr, OperationIr, ScalarIr, Status, TensorIr
 from burn.ops import REGISTRY, Attribute, Op, Operand, Role
+from burn.quant_scheme import QuantScheme
 
 __all__ = [
     "INTEGER_BITS",
@@ -21,6 +22,7 @@ __all__ = [
     "check_scalar",
     "check_tensor",
     "is_id",
+    "restore_schemes",
     "shown",
 ]
 
@@ -117,6 +119,18 @@ def check_operation(operation: OperationIr) -> Op:
     names = definition.output_names(operation.inputs, operation.attributes)
     _check_outputs(names, operation.outputs)
     return definition
+
+
+def restore_schemes(name: Any, attributes: dict[str, Any]) -> None:
+    """Replace the texts of quantization schemes among the attributes of an operation."""
+    definition = REGISTRY.get(name) if name.__class__ is str else None
+    for key, value in attributes.items() if definition else ():
+        known = definition and definition.attributes.get(key)
+        if known and known.role is Role.SCHEME and value.__class__ is str:
+            try:
+                attributes[key] = QuantScheme.parse(value)
+            except DTypeError as error:
+                raise GraphError(f"{key} of {name}: {error.rule}", hint=error.hint) from None
 
 
 def _check_outputs(names: tuple[str, ...], outputs: tuple[TensorIr, ...]) -> None:

@@ -19,6 +19,7 @@ from burn.ir._forms import (
     check_operation,
     check_tensor,
     is_id,
+    restore_schemes,
     shown,
 )
 from burn.ir.check import check, check_bodies
@@ -35,6 +36,7 @@ from burn.ir.graph import (
 )
 from burn.ops import REGISTRY, Role
 from burn.ops.arguments import as_python
+from burn.quant_scheme import QuantScheme
 from burn.tensor_data import TensorData
 
 __all__ = ["Reader", "Writer", "default", "dtype_of", "extension"]
@@ -147,7 +149,11 @@ class Writer:
         name, inputs, attributes, outputs, source = operation
         line = self.sources.setdefault(source, len(self.sources))
         values = {
-            key: self._parts(value, depth + 1) if isinstance(value, GraphIr) else value
+            key: self._parts(value, depth + 1)
+            if isinstance(value, GraphIr)
+            else value.text
+            if isinstance(value, QuantScheme)
+            else value
             for key, value in attributes.items()
         }
         return _OPERATION, name, inputs, values, outputs, line
@@ -249,6 +255,7 @@ class Reader:
                 if tag != _GRAPH or depth >= MAX_GRAPHS:
                     raise GraphError(f"{key} of {shown(name)} is no program")
                 attributes[key] = self._parts(depth + 1, *fields)
+        restore_schemes(name, attributes)
         operation = OperationIr(
             name,
             tuple([_operand(one) if one.__class__ is tuple else one for one in inputs]),

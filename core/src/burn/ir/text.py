@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from burn.dtype import DType
 from burn.errors import BurnError, GraphError
-from burn.ir._forms import INTEGER_BITS, MAX_GRAPHS, shown
+from burn.ir._forms import INTEGER_BITS, MAX_GRAPHS, restore_schemes, shown
 from burn.ir._tokens import CONSTANTS, Line, unescaped
 from burn.ir.check import check
 from burn.ir.graph import (
@@ -26,6 +26,7 @@ from burn.ir.graph import (
 )
 from burn.ir.host_number import HostNumber
 from burn.ops.arguments import as_python
+from burn.quant_scheme import QuantScheme
 from burn.tensor_data import TensorData
 
 __all__ = ["parse_graph", "write_graph"]
@@ -115,6 +116,8 @@ def _value(value: Any) -> str:
     value = as_python(value)
     if isinstance(value, DType):
         return value.name
+    if isinstance(value, QuantScheme):
+        return repr(value.text)
     if isinstance(value, TensorIr):
         return f"%{value.id}{'!' if value.status is Status.READ_WRITE else ''}"
     if value is None or isinstance(value, (bool, str, ScalarIr, HostNumber)):
@@ -316,6 +319,7 @@ class _Builder:
             if line.text != ")":
                 line.expect(",")
         line.end()
+        restore_schemes(name, attributes)
         return OperationIr(name, tuple(inputs), attributes, tuple(made), line.source)
 
     def _argument(self, line: Line, inputs: list[Any], attributes: dict[str, Any]) -> None:

@@ -36,6 +36,7 @@ from burn.ops import (  # noqa: F401 — importing a family registers its ops
     max_pooling,
     normalization,
     optimizer,
+    quantization,
     random,
     rectifier,
     recurrent,

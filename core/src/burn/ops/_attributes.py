@@ -22,6 +22,7 @@ from typing import (
 from burn.dtype import DType
 from burn.errors import ArgumentError, OperandTypeError
 from burn.ops.signature import Role
+from burn.quant_scheme import QuantScheme
 
 __all__ = ["Attribute", "attributes_of", "check_choice", "without"]
 
@@ -179,6 +180,7 @@ _RULES: Final[dict[Role, tuple[str, Callable[[Any], bool]]]] = {
     Role.RUNTIME_INTEGER: _INTEGER,
     Role.RUNTIME_NUMBER: _NUMBER,
     Role.FLAG: ("True or False", lambda value: isinstance(value, bool)),
+    Role.SCHEME: ("a QuantScheme", lambda value: isinstance(value, QuantScheme)),
     Role.GRAPH: ("a program", lambda value: hasattr(value, "operations")),
 }
 """Description of the values of a role in a message, and a test for them."""

@@ -15,6 +15,7 @@ from typing import Annotated, Any, NamedTuple, TypeAlias
 
 from burn.aliases import Primitive, Scalar, Shape, Slices
 from burn.dtype import DType, Kind
+from burn.quant_scheme import QuantScheme
 
 __all__ = [
     "AnyList",
@@ -62,6 +63,7 @@ __all__ = [
     "RuntimeInteger",
     "RuntimeNumber",
     "Scalar",
+    "Scheme",
     "Shape",
     "Sizes",
     "TargetDType",
@@ -218,6 +220,9 @@ class Role(enum.Enum):
     CHOICE = "choice"
     """One of a closed set of strings, which the annotation lists as a ``Literal``."""
 
+    SCHEME = "scheme"
+    """How a quantized tensor is stored (`burn.quant_scheme.QuantScheme`)."""
+
     GRAPH = "graph"
     """A program (`burn.ir.GraphIr`) that the op runs: a branch, the body of a loop."""
 
@@ -244,4 +249,5 @@ FillValue: TypeAlias = Annotated[Scalar, Role.SCALAR]
 RuntimeInteger: TypeAlias = Annotated[int, Role.RUNTIME_INTEGER]
 RuntimeNumber: TypeAlias = Annotated[float, Role.RUNTIME_NUMBER]
 Flag: TypeAlias = Annotated[bool, Role.FLAG]
+Scheme: TypeAlias = Annotated[QuantScheme, Role.SCHEME]
 Graph: TypeAlias = Annotated[Any, Role.GRAPH]
