@@ -17,6 +17,7 @@ from burn.autodiff import Autodiff
 from burn.dispatch import to_scalar
 from burn.dtype import DType, DTypeUsage, Kind, int32, int64
 from burn.ops import REGISTRY, Meta, Op, Operand, OpTable, Tag, resolve
+from burn.quant_scheme import QuantScheme
 from burn.tensor_data import TensorData
 from burn.testing._compiled import Compiled
 from burn.testing._minimal import Minimal
@@ -339,6 +340,9 @@ def _other_dtypes(samples: OpSamples, one: Sample, dtype: DType, index: DType) -
     for value in resolve_attributes(one.attributes, dtype, index).values():
         if isinstance(value, DType):
             yield value
+        elif isinstance(value, QuantScheme):
+            yield value.storage_dtype
+            yield value.scale_dtype.storage
     for spec, operand in zip(op.operands.values(), one.operands, strict=True):
         if not spec.promotes and isinstance(operand, np.ndarray) and operand.dtype != np.int64:
             yield DType.of(operand.dtype)

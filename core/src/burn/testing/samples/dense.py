@@ -14,10 +14,11 @@ _WEIGHT = floats(3, 4, phase=0.1)
 _BIAS = floats(4, phase=0.2)
 
 
-def _linear_terms(
+def linear_terms(
     x: Array, weight: Array, bias: Array | None, *, transposed: bool = False
 ) -> tuple[int, Array]:
-    magnitude = _linear(
+    """The terms of `linear_reference`: see `burn.testing.op_samples.Terms`."""
+    magnitude = linear_reference(
         np.abs(x),
         np.abs(weight),
         None if bias is None else np.abs(bias),
@@ -83,9 +84,12 @@ def _linear_terms(
             transposed=True,
         ),
     ],
-    terms=_linear_terms,
+    terms=linear_terms,
 )
-def _linear(x: Array, weight: Array, bias: Array | None, *, transposed: bool = False) -> Array:
+def linear_reference(
+    x: Array, weight: Array, bias: Array | None, *, transposed: bool = False
+) -> Array:
+    """``x @ weight + bias`` over the last axis of `x`, rounded once."""
     weight = weight.T if transposed else weight
     result = np.empty((*x.shape[:-1], weight.shape[1]))
     for index in np.ndindex(result.shape):
