@@ -342,6 +342,11 @@ def promote(first: DType, second: DType) -> DType:
     """
     if first is second:
         return first
+    if Kind.QUANTIZED in (first.kind, second.kind):
+        raise DTypeError(
+            f"{first} and {second} have no common dtype",
+            hint="Quantized tensors have a dtype for each scheme: call .dequantize() first",
+        )
     low, high = sorted((first, second), key=lambda dtype: _RANK[dtype.kind])
     if low.is_bool or (low.is_integer and not high.is_integer):
         return high

@@ -11,6 +11,7 @@ from burn import (
     linalg as linalg,
     nn as nn,
     optim as optim,
+    quantization as quantization,
     random as random,
     signal as signal,
     tree as tree,

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from burn.kernels.writer import *
     from burn.ops import *
     from burn.plugins import *
+    from burn.quant_scheme import *
     from burn.tensor_data import *
 
 _MODULES: Final = (
@@ -43,6 +44,7 @@ _MODULES: Final = (
     "burn.aliases",
     "burn.device_id",
     "burn.dtype",
+    "burn.quant_scheme",
     "burn.backend",
     "burn.tensor_data",
     "burn.ops",

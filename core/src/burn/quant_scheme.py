@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from burn.aliases import Shape
 
 __all__ = [
+    "Propagation",
     "QDType",
+    "QuantConfig",
     "QuantLevel",
     "QuantMode",
     "QuantScheme",
@@ -210,6 +212,15 @@ class QuantLevel:
                 operation="QuantLevel",
             )
 
+    def lengths(self, shape: Shape) -> tuple[int, ...]:
+        """Length of a block along each axis of a shape; the shape itself if there is one scale."""
+        if not self.block:
+            return shape
+        lengths = (1,) * (len(shape) - len(self.block)) + self.block
+        return tuple(
+            [max(whole, 1) if one == -1 else one for one, whole in zip(lengths, shape, strict=True)]
+        )
+
     @classmethod
     def per_block(cls, *lengths: int) -> QuantLevel:
         """A scale for each block."""
@@ -376,6 +387,12 @@ class QuantScheme:
         return 8 * self.storage_dtype.itemsize // self.value.bits
 
     @property
+    def part_dtypes(self) -> list[DType]:
+        """The dtypes of the stored codes, scales and, if there is one, global scale."""
+        dtypes = [self.storage_dtype, self.scale_dtype.storage]
+        return [*dtypes, float32] if self.level.is_global else dtypes
+
+    @property
     def native(self) -> QuantScheme:
         """The scheme with an element for each code."""
         return self if self.store.kind == "native" else replace(self, store=QuantStore.NATIVE)
@@ -390,13 +407,7 @@ class QuantScheme:
 
     def blocks(self, shape: Shape) -> tuple[int, ...]:
         """Length of a block along each axis; the shape itself if the tensor shares a scale."""
-        if not self.level.block:
-            return shape
-        lengths = self.level.block
-        lengths = (1,) * (len(shape) - len(lengths)) + lengths
-        return tuple(
-            [max(whole, 1) if one == -1 else one for one, whole in zip(lengths, shape, strict=True)]
-        )
+        return self.level.lengths(shape)
 
     def check(self, shape: Shape) -> None:
         """Check that a tensor of a shape can be stored.
@@ -472,6 +483,37 @@ _TEXT: Final = re.compile(
 )
 
 
+class Propagation(enum.Enum):
+    """What arithmetic on quantized tensors gives."""
+
+    INHIBIT = "inhibit"
+    """Floats."""
+
+    PROPAGATE = "propagate"
+    """Tensors quantized with the scheme of the first quantized operand.
+
+    Floats remain what autodiff tracks, since quantizing has no gradient, and results of a shape
+    that the blocks of the scheme do not divide.
+    """
+
+
+@dataclass(frozen=True)
+class QuantConfig:
+    """How a device quantizes.
+
+    Attributes
+    ----------
+    scheme : QuantScheme
+        The scheme where the user names none: 8 bits, a scale for the tensor, an element for each
+        code, which every shape allows.
+    propagation : Propagation
+        What arithmetic on quantized tensors gives.
+    """
+
+    scheme: QuantScheme = field(default_factory=lambda: QuantScheme(store=QuantStore.NATIVE))
+    propagation: Propagation = Propagation.INHIBIT
+
+
 class QDType(DType):
     """The dtype of quantized tensors of one scheme. There is one object per scheme.
 
@@ -494,6 +536,8 @@ class QDType(DType):
 
     __slots__ = ("scheme",)
 
+    scheme: QuantScheme
+
     _interned: ClassVar[dict[QuantScheme, QDType]] = {}
 
     def __new__(cls, scheme: QuantScheme) -> QDType:  # noqa: PYI034 — no class derives from it
@@ -505,7 +549,8 @@ class QDType(DType):
             made.name = scheme.text
             made.kind = Kind.QUANTIZED
             made.itemsize = scheme.storage_dtype.itemsize
-            made.is_float = made.is_integer = made.is_bool = made.is_complex = False
+            made.is_float = True  # what it stands for: functions treat it as floats
+            made.is_integer = made.is_bool = made.is_complex = False
             found = cls._interned.setdefault(scheme, made)
         return found
 

@@ -23,6 +23,7 @@ from burn.backend.decorator import Decorator
 from burn.errors import AutodiffError, BurnError, DTypeError, OperandTypeError, ShapeError
 from burn.ops import OpTable
 from burn.ops.arguments import real_number
+from burn.ops.quantized_primitive import is_quantized
 from burn.ops.shapes import size
 from burn.ops.table import resolve_below
 
@@ -101,8 +102,9 @@ class Autodiff(Decorator, AutodiffBackend):
                 )
             tensor = tensor.primitive
         table = self._tables.get(device) or self.for_device(device)
-        dtype = table.dtype(tensor)
-        if not dtype.is_float:
+        quantized = is_quantized(tensor)
+        dtype = tensor.dtype if quantized else table.dtype(tensor)
+        if quantized or not dtype.is_float:
             raise DTypeError(f"only float tensors have gradients, not {dtype}")
         return self.tensor_of(Leaf(table.below, tensor))
 

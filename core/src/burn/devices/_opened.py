@@ -14,10 +14,12 @@ from burn.devices.settings import DeviceSettings
 from burn.dtype import DType, DTypeUsage
 from burn.errors import BurnError, DeviceUnavailableError, DTypeError, ExecutionError
 from burn.plugins import BackendEntry, describe
+from burn.quant_scheme import QDType
 
 if TYPE_CHECKING:  # a list of devices needs no ops, and they take most of a start-up
     from burn.devices.device import Device
     from burn.ops import Op, OpTable
+    from burn.quantized import QuantizedTable
     from burn.tensor_data import TensorData
 
 __all__ = ["OpenedDevice", "TensorTypes"]
@@ -38,6 +40,7 @@ class OpenedDevice:
         "_lock",
         "_ops",
         "_physical",
+        "_quantized_ops",
         "_settings",
         "_traced",
         "_types",
@@ -84,6 +87,7 @@ class OpenedDevice:
     _layered: dict[tuple[tuple[str, ...], bool], Device]
     _lock: threading.RLock
     _ops: OpTable | None
+    _quantized_ops: QuantizedTable | None
     _settings: DeviceSettings | None
     _types: dict[DType, TensorType]
 
@@ -161,6 +165,23 @@ class OpenedDevice:
                     self._ops = table
         return self._ops
 
+    @property
+    def quantized_ops(self) -> QuantizedTable:
+        """The op table for calls with quantized tensors."""
+        from burn.quantized import QuantizedTable
+
+        settings = self._physical.settings
+        table = self._quantized_ops
+        if (
+            table is None
+            or table.below is not self.ops
+            or table.propagation is not settings.quantization.propagation
+        ):
+            propagation = settings.quantization.propagation
+            table = QuantizedTable(self.ops, settings.float_dtype, propagation)
+            self._quantized_ops = table
+        return table
+
     def _open(self, backend: Any) -> OpTable:
         """Resolve the op table.
 
@@ -199,12 +220,12 @@ class OpenedDevice:
         found = self._types.get(dtype)
         if found is not None:
             return found
-        native = self.backend.native_dtype(dtype)
-        if native is None or DTypeUsage.STORAGE not in self.dtype_usage(dtype):
-            raise DTypeError(
-                f"{self.name} has no {dtype}",
-                hint=f"It has {', '.join(str(one) for one in self.dtypes())}",
-            )
+        if isinstance(dtype, QDType):
+            native: Any = dtype
+            for part in dtype.scheme.part_dtypes:
+                self.tensor_type(part)  # raises if the device cannot store it
+        else:
+            native = self._native(dtype)
         made = TensorType(self, dtype)  # type: ignore[arg-type]  # Device, the one subclass
         if self.layers:
             constant = self.below.tensor_type(dtype)
@@ -214,6 +235,16 @@ class OpenedDevice:
             self.types[native] = found
             self._physical._is_used = True
         return found
+
+    def _native(self, dtype: DType) -> Any:
+        """The dtype object that primitives of a dtype carry."""
+        native = self.backend.native_dtype(dtype)
+        if native is None or DTypeUsage.STORAGE not in self.dtype_usage(dtype):
+            raise DTypeError(
+                f"{self.name} has no {dtype}",
+                hint=f"It has {', '.join(str(one) for one in self.dtypes())}",
+            )
+        return native
 
     def type_of(self, primitive: Any) -> TensorType:
         """TensorType of a primitive on this device."""
@@ -331,7 +362,8 @@ class TensorTypes(dict[Any, TensorType]):
 
     def __missing__(self, native: Any) -> TensorType:
         device = self._device
-        return device.tensor_type(device.ops.dtype_of(native))
+        dtype = native if isinstance(native, QDType) else device.ops.dtype_of(native)
+        return device.tensor_type(dtype)
 
 
 def _decorated(entry: BackendEntry, layers: tuple[str, ...], *, is_traced: bool) -> Any:

@@ -11,6 +11,7 @@ from typing import Any, Final
 from burn.device_id import DeviceId, encode_type_id
 from burn.devices._opened import OpenedDevice, TensorTypes
 from burn.devices._spelling import Spelling, parse, spelled
+from burn.devices._tensor_type import forget_plans
 from burn.devices._transforms import AUTODIFF
 from burn.devices.default import default, fallbacks, preferred
 from burn.devices.ranking import ranked
@@ -23,6 +24,7 @@ from burn.errors import (
 )
 from burn.generator import Key as GeneratorKey, seed as seed_generator
 from burn.plugins import BackendEntry, DeviceInfo, registry
+from burn.quant_scheme import QuantConfig
 
 __all__ = ["Device"]
 
@@ -99,6 +101,7 @@ class Device(OpenedDevice):
         self._layered = {}
         self._lock = hardware._lock if hardware else threading.RLock()
         self._ops = None
+        self._quantized_ops = None
         self._backend = None
         self._settings = None
         self._types = {}
@@ -234,6 +237,7 @@ class Device(OpenedDevice):
         int_dtype: DType | str | None = None,
         complex_dtype: DType | str | None = None,
         compile: bool | None = None,
+        quantization: QuantConfig | None = None,
     ) -> None:
         """Choose the default dtypes of the device, before the first tensor on it.
 
@@ -244,6 +248,9 @@ class Device(OpenedDevice):
         compile : bool, optional
             Whether functions of `burn.compile` run as programs on the device, or as they are
             written, for debugging. It may change at any time.
+        quantization : QuantConfig, optional
+            The default scheme of quantized tensors, and whether arithmetic on them gives such
+            again. It may change at any time.
 
         Raises
         ------
@@ -268,8 +275,12 @@ class Device(OpenedDevice):
                     hint="Call configure() before the first tensor is made on the device",
                 )
             compiles = now.compile if compile is None else bool(compile)
-            hardware._settings = replace(settings, compile=compiles)
+            hardware._settings = replace(
+                settings, compile=compiles, quantization=quantization or now.quantization
+            )
             hardware.compiles = compiles
+        if quantization is not None:
+            forget_plans()
 
     @property
     def generator(self) -> GeneratorKey:

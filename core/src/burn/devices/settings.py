@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from burn.dtype import DType, complex64, float32, int64
 from burn.errors import DTypeError
+from burn.quant_scheme import QuantConfig
 
 __all__ = ["DeviceSettings", "changed_settings"]
 
@@ -25,12 +26,15 @@ class DeviceSettings:
         For complex numbers.
     compile : bool
         Whether functions of `burn.compile` run as programs. If not, they run as they are written.
+    quantization : QuantConfig
+        The default scheme of quantized tensors, and whether arithmetic on them gives such again.
     """
 
     float_dtype: DType = float32
     int_dtype: DType = int64
     complex_dtype: DType = complex64
     compile: bool = True
+    quantization: QuantConfig = field(default_factory=QuantConfig)
 
     def default_for(self, dtype: DType) -> DType:
         """The default dtype of the same kind (bool is its own)."""

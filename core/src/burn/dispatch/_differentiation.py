@@ -13,6 +13,7 @@ from burn.device_id import DeviceId
 from burn.devices import Device, TensorType, running_trace, under_running
 from burn.dispatch._operands import DispatchTensor, common_device, join_trace
 from burn.dispatch.gradients import Gradients, name_of, replacement
+from burn.dtype import Kind
 from burn.errors import AutodiffError, OperandTypeError
 
 __all__ = ["Differentiation"]
@@ -42,7 +43,7 @@ class Differentiation(Generic[_Tensor]):
         join_trace(x)
         result = self.wrap(untracked(x.primitive), x.tensor_type)
         trace = running_trace()
-        if trace is None or not trace.recorder.is_differentiated or not x.dtype.is_float:
+        if trace is None or not trace.recorder.is_differentiated or x.dtype.kind is not Kind.FLOAT:
             return result
         return self.execute_one("detach", result)  # the body of a loop says so at each run
 

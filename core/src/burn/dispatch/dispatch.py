@@ -35,6 +35,7 @@ from burn.dispatch._operands import (
 from burn.dispatch.resolution import (
     JoinedError,
     Plan,
+    has_quantized,
     metas_of,
     plan_call,
     plan_key,
@@ -51,8 +52,11 @@ from burn.errors import (
 )
 from burn.ir import with_example_scalars
 from burn.ops import REGISTRY, Op, OpTable, Tag
+from burn.ops.quantized_primitive import is_quantized, of_parts
 from burn.ops.quiet import is_busy
-from burn.tensor_data import TensorData
+from burn.quant_scheme import QDType
+from burn.quantized.backend import download, read_all, upload
+from burn.tensor_data import QuantizedData, TensorData
 
 __all__ = ["Dispatch"]
 
@@ -98,7 +102,10 @@ class Dispatch(
         tensor_type = device.tensor_type(data.dtype)
         backend = device.ops.backend
         try:
-            primitive = backend.from_data(data, device.id)
+            if isinstance(data, QuantizedData):
+                primitive: Any = upload(backend, data, device.id)
+            else:
+                primitive = backend.from_data(data, device.id)
         except Exception as error:  # noqa: BLE001 — of whatever library is underneath
             fail(device, error, f"from_data({data.dtype}{list(data.shape)})")
         return self.wrap(primitive, tensor_type)
@@ -108,8 +115,11 @@ class Dispatch(
         join_trace(x)
         device = x.tensor_type.device
         backend = device.ops.backend
+        primitive = value_of(x.primitive)
         try:
-            return backend.to_data(value_of(x.primitive))  # type: ignore[no-any-return]  # of the backend
+            if is_quantized(primitive):
+                return download(backend, primitive)
+            return backend.to_data(primitive)  # type: ignore[no-any-return]  # of the backend
         except Exception as error:  # noqa: BLE001 — of whatever library is underneath
             fail(device, error, f"to_data({meta_of(x)})")
 
@@ -124,7 +134,7 @@ class Dispatch(
             primitives = [value_of(tensors[index].primitive) for index in indices]
             backend = device.ops.backend
             try:
-                data = backend.read_all(primitives)
+                data = read_all(backend, primitives)
             except Exception as error:  # noqa: BLE001 — of whatever library is underneath
                 fail(device, error, "read_all")
             results.update(zip(indices, data, strict=True))
@@ -144,7 +154,8 @@ class Dispatch(
             If the tensor is tracked, and the device does not track gradients.
         """
         join_trace(x)
-        source, dtype = x.tensor_type.device, x.tensor_type.dtype
+        source: Device = x.tensor_type.device
+        dtype: Any = x.tensor_type.dtype
         target = under_running(self.device(device))
         if target is source:
             return x
@@ -166,6 +177,10 @@ class Dispatch(
         primitive = value_of(x.primitive) if is_leaving else x.primitive
         if target.hardware is source.hardware:
             common_device(source, target)  # refuses the layers of another transform
+        elif is_quantized(primitive):  # its parts are constants to all layers
+            parts = zip(dtype.scheme.part_dtypes, primitive.parts, strict=True)
+            moved = [transfer(one, source.hardware, target.hardware, part) for one, part in parts]
+            primitive = of_parts(moved, dtype.scheme)
         elif is_leaving:
             primitive = transfer(dtype, source.hardware, target.hardware, primitive)
         else:
@@ -281,6 +296,11 @@ class Dispatch(
         """Run a creation op on a device with the layers of all running transforms."""
         device = under_running(self.device(device))
         try:
+            if isinstance(dtype, QDType):
+                raise DTypeError(
+                    f"Quantized tensors are not supported: {dtype}",
+                    hint="Make floats, and call .quantize_dynamic() on them",
+                )
             tensor_type = device.tensor_type(dtype)
         except DTypeError as error:
             error.operation = error.operation or name
@@ -403,9 +423,13 @@ class Dispatch(
         attrs: Mapping[str, Any],
     ) -> Any:
         device = plan.device
-        metas = [meta_of(operand) for operand in operands]
+        metas = given = [meta_of(operand) for operand in operands]
         if isinstance(failure, TraceError):
             raise failure.with_traceback(None) from failure.__cause__
+        if has_quantized(operands):
+            attrs = {
+                key: plan.dtype if isinstance(one, QDType) else one for key, one in attrs.items()
+            }
         try:
             metas = metas_of(definition, operands, plan)
             inferred = definition.infer(*metas, **with_example_scalars(attrs))
@@ -414,9 +438,11 @@ class Dispatch(
                 if isinstance(dtype, DType):
                     device.tensor_type(dtype)  # raises if the device cannot store it
         except BurnError as refused:
-            refused.operation = refused.operation or definition.describe(metas, attrs)
+            shown = given if has_quantized(operands) else metas
+            if has_quantized(operands) or not refused.operation:
+                refused.operation = definition.describe(shown, attrs)
             raise refused.with_traceback(None) from refused.__cause__
-        operation = definition.describe(metas, attrs)
+        operation = definition.describe(given if has_quantized(operands) else metas, attrs)
         if isinstance(failure, BurnError):
             failure.operation = failure.operation or operation
             raise failure.with_traceback(None) from failure.__cause__

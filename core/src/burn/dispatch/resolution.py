@@ -21,14 +21,23 @@ from burn.dispatch._operands import (
     device_of_operands,
     joins_trace,
     meta_of,
+    tensors_among,
     to_scalar,
 )
-from burn.dtype import DType
+from burn.dtype import DType, Kind
 from burn.errors import OperandTypeError
 from burn.ops import REGISTRY, Meta, Op, Operand
 from burn.ops.table import specialized
 
-__all__ = ["JoinedError", "Plan", "metas_of", "plan_call", "plan_key", "resolve_uniform"]
+__all__ = [
+    "JoinedError",
+    "Plan",
+    "has_quantized",
+    "metas_of",
+    "plan_call",
+    "plan_key",
+    "resolve_uniform",
+]
 
 Convert: TypeAlias = Callable[[Any], Any]
 """Makes what a backend takes of an operand: a primitive, a number, None or a list."""
@@ -72,6 +81,12 @@ def plan_key(name: str, operands: Sequence[Any]) -> tuple[Any, ...]:
     )
 
 
+class _Varying(tuple[Any, ...]):
+    """How an op runs on quantized operands: the dtype of its output depends on their shapes."""
+
+    __slots__ = ()
+
+
 def resolve_uniform(
     name: str, operands: Sequence[Any], tensor_type: TensorType, key: Any
 ) -> tuple[Callable[..., Any], Mapping[Any, TensorType], TensorType | None]:
@@ -101,13 +116,17 @@ def resolve_uniform(
     plan = plan_call(definition, operands)
     dtype, device = plan.dtype, plan.device
     function = plan.function
+    if tensor_type.dtype.kind is Kind.QUANTIZED:
+        found: Any = _Varying((function, device.types, None))
+        calls[key] = found
+        return found  # type: ignore[no-any-return]  # made above
     if dtype is not None and dtype is not tensor_type.dtype:
         cast = functools.partial(specialized(device.ops.cast, tensor_type.dtype), dtype=dtype)
         function = _converting(
             function, dtype, cast, [one.promotes for one in definition.operands.values()]
         )
     found = calls[key] = function, device.types, None
-    return found
+    return found  # type: ignore[no-any-return]  # made here
 
 
 def settle(
@@ -116,7 +135,7 @@ def settle(
     """The TensorType of an output, kept for later calls: its dtype follows from the key."""
     output = types[primitive.dtype]
     plan = calls.get(key)
-    if plan is not None:  # else plans were forgotten in the meantime
+    if plan.__class__ is tuple:  # else plans were forgotten in the meantime, or it varies
         calls[key] = plan[0], types, output
     return output
 
@@ -177,6 +196,8 @@ def plan_call(definition: Op, operands: Sequence[Any]) -> Plan:
     operands = [as_python(operand) for operand in operands]
     device = device_of_operands(definition, operands)
     specs = list(definition.operands.items())
+    if has_quantized(operands):
+        return _plan_quantized(definition, operands, device)
     together = [
         (spec, one)
         for (_, spec), operand in zip(specs, operands, strict=True)
@@ -204,6 +225,37 @@ def plan_call(definition: Op, operands: Sequence[Any]) -> Plan:
         ]
     )
     return Plan(function, converters, device, dtype)
+
+
+def has_quantized(operands: Sequence[Any]) -> bool:
+    """Whether one of the tensors among operands is quantized."""
+    return any(one.tensor_type.dtype.kind is Kind.QUANTIZED for one in tensors_among(operands))
+
+
+def _plan_quantized(definition: Op, operands: Sequence[Any], device: Device) -> Plan:
+    """How an op runs some of whose operands are quantized: the table of those brings them together.
+
+    The dtype of the plan is that in which the metadata of an error shows them to the op's rule.
+    """
+    for (name, spec), operand in zip(definition.operands.items(), operands, strict=True):
+        for one in operand if isinstance(operand, list) else (operand,):
+            dtype = one.tensor_type.dtype if isinstance(one, DispatchTensor) else None
+            if dtype is None or (dtype.kind is not Kind.QUANTIZED and spec.promotes):
+                continue
+            if Kind.FLOAT not in spec.kinds or dtype.kind is not Kind.QUANTIZED:
+                check_kind(name, spec, one)
+    function = getattr(device.quantized_ops, definition.name)
+    converters = tuple(
+        [
+            _primitives
+            if isinstance(one, list)
+            else _primitive
+            if isinstance(one, DispatchTensor)
+            else as_python
+            for one in operands
+        ]
+    )
+    return Plan(function, converters, device, device.settings.float_dtype)
 
 
 def _inferring(definition: Op, function: Callable[..., Any], dtype: DType) -> Callable[..., Any]:

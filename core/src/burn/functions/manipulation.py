@@ -22,8 +22,10 @@ from burn.functions.normalize import (
     normalize_axis,
     rank_of,
 )
+from burn.functions.quantization import quantize_dynamic
 from burn.functions.views import independent, viewing
 from burn.ops.shapes import broadcast_shapes as shapes_broadcast
+from burn.quant_scheme import QDType
 
 if TYPE_CHECKING:
     from burn.aliases import Shape
@@ -102,6 +104,8 @@ def astype(
         x = x.to_device(find_device(device, "astype"))
     if x.dtype is wanted:
         return independent(x) if copy else x
+    if isinstance(wanted, QDType):
+        return quantize_dynamic(x, wanted.scheme)
     try:
         x.device.tensor_type(wanted)
     except DTypeError as error:

@@ -30,6 +30,7 @@ from burn.errors import AutodiffError, OperandTypeError, ShapeError, Unsupported
 from burn.functions import calls
 from burn.functions.common import dispatch
 from burn.ops import REGISTRY
+from burn.ops.quantized_primitive import is_quantized
 
 if TYPE_CHECKING:
     from burn.aliases import Primitive, Scalar, Slices
@@ -361,7 +362,7 @@ def _assign_in_place(root: Tensor, x: Tensor, value: Tensor | Scalar, slices: Sl
     tensor_type = root.tensor_type
     device = tensor_type.device
     backend = device.ops.backend
-    if is_wrapped(root.primitive):
+    if is_wrapped(root.primitive) or is_quantized(root.primitive):
         return False
     source: Primitive | Scalar
     if isinstance(value, DispatchTensor):

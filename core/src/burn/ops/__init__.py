@@ -15,6 +15,7 @@ from burn.ops import (  # noqa: F401 — importing a family registers its ops
     attention,
     average_pooling,
     binary_functions,
+    blocks,
     comparison,
     complex_numbers,
     control,
@@ -73,6 +74,7 @@ from burn.ops._deformable_shapes import (
 )
 from burn.ops._fused_steps import FusedSteps
 from burn.ops._precision import in_float32
+from burn.ops._quantized_codes import decode_scales, split_shapes
 from burn.ops._recurrence import (
     RecurrentShape,
     check_recurrent_gradients,
@@ -310,6 +312,7 @@ __all__ = [
     "conv_geometry",
     "conv_transpose_geometry",
     "conv_weight_grad_geometry",
+    "decode_scales",
     "deformable_geometry",
     "first_of",
     "flipped_padding",
@@ -332,6 +335,7 @@ __all__ = [
     "resolve",
     "signed_word",
     "size",
+    "split_shapes",
     "split_spatial_axes",
     "transpose_matrices",
     "undeformed_positions",

@@ -261,7 +261,7 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     return (ops.negative(g),)
 
 
-@op(Tag.ELEMENTWISE)
+@op(Tag.ELEMENTWISE | Tag.SELECTION)
 def abs(x: NumberOperand) -> Meta:
     """Elementwise absolute value, of a complex number its magnitude.
 

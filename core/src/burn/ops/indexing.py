@@ -27,7 +27,7 @@ from burn.ops.signature import (
 from burn.ops.table import OpTable
 
 
-@op(Tag.CHECKS_INDICES)
+@op(Tag.CHECKS_INDICES | Tag.SELECTION)
 def gather(x: AnyOperand, indices: IndexOperand, *, axis: Axis) -> Meta:
     """One element of `x` for each index, which replaces the position along ``axis``.
 
@@ -74,7 +74,7 @@ def _(output: Meta, x: Meta, indices: Meta, value: Meta, **attributes: Any) -> i
     return size(value.shape)
 
 
-@op(Tag.CHECKS_INDICES)
+@op(Tag.CHECKS_INDICES | Tag.SELECTION)
 def select(x: AnyOperand, indices: IndexOperand, *, axis: Axis) -> Meta:
     """Whole slices of `x` along `axis`, one for each of a 1-d tensor of indices."""
     return Meta(check_selection(x.shape, indices.shape, axis), x.dtype)

@@ -144,7 +144,7 @@ def sum_to_shape(ops: OpTable, g: Primitive, shape: Sequence[int]) -> Primitive:
     return total if len(total.shape) == len(shape) else ops.reshape(total, shape=tuple(shape))
 
 
-@op()
+@op(Tag.SELECTION)
 def concat(tensors: TensorList, *, axis: Axis) -> Meta:
     """Join tensors along an axis that they have; their other lengths are equal."""
     if not tensors:

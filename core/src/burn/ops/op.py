@@ -5,7 +5,9 @@ and dtype rule (`Op.infer`), from the metadata of the operands to that of the ou
 add the other parts: ``@name.decomposition`` (the op computed by other ops) or ``@name.on_host``
 (by NumPy), ``@name.requirement`` (allowed values of attributes), ``@name.gradient`` (the gradient
 rule), ``@name.batching`` (all examples of a batch at once), ``@name.cost`` (its floating-point
-operations), ``@name.inverse_write`` (for a view: the operand after a write to the output), and
+operations), ``@name.inverse_write`` (for a view: the operand after a write to the output),
+``@name.block_map`` (for a view or selection: what becomes of the blocks of a quantized operand),
+``@name.on_quantized`` (for a contraction: what runs on quantized operands), and
 ``@name.linearization`` (in place of a gradient rule, for an op whose attributes are programs). Such
 a function is called ``_``, and gets the name of the op and the part, as in ``softmax.gradient``::
 
@@ -75,6 +77,10 @@ class Tag(enum.Flag):
 
     DATA_DEPENDENT = enum.auto()
     """The shape of an output depends on data: `Op.infer` gives None for a length it cannot know."""
+
+    SELECTION = enum.auto()
+    """The outputs of the operands' dtype hold elements of them, or magnitudes of such: of quantized
+    tensors they are quantized as well."""
 
     UNTRACKED = enum.auto()
     """The outputs are complex, or floats without a gradient: a tracked operand is an error."""
@@ -153,6 +159,16 @@ class Op:
     write : callable or None
         ``write(ops, x, value, **attributes)``: `x` after the output of this view op was assigned
         `value`, which has the output's shape and dtype. None if the output is read-only.
+    blocks : callable or None
+        ``blocks(extent, block, /, *, is_ordered, **attributes)``: from the shape of the first
+        operand and the lengths of the blocks that divide it, the lengths of blocks of the output,
+        and the attributes with which the op runs on a tensor that has an element for each block;
+        None if the output has no such blocks. Elements keep their order in a block if `is_ordered`.
+        Of a list of tensors `extent` is the list of their shapes.
+    quantized : callable or None
+        ``quantized(ops, dtype, *operands, **attributes)``: the output, in a float dtype, for
+        operands some of which are quantized (`burn.quantized.QuantizedTensor`); NotImplemented
+        where those are to be restored first.
     linearize : callable or None
         ``linearize(ops, needs, *operands, **attributes)``: the outputs, those that are to be
         tracked, and a function of the table to compute in and their cotangents (or None) that gives
@@ -178,6 +194,8 @@ class Op:
         self.batch: Callable[..., Any] | None = None
         self.flops: Callable[..., Any] | None = None
         self.write: Callable[..., Any] | None = None
+        self.blocks: Callable[..., Any] | None = None
+        self.quantized: Callable[..., Any] | None = None
         self.linearize: Callable[..., Any] | None = None
         hints = get_type_hints(rule, include_extras=True)
         self.operands: dict[str, Operand] = {}
@@ -267,6 +285,16 @@ class Op:
         """Decorator: what the operand of a view op is after a write to the output."""
         self.write = rename_function(rule, f"{self.name}.inverse_write")
         return self.write
+
+    def block_map(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+        """Decorator: what becomes of the blocks of a quantized operand."""
+        self.blocks = rename_function(rule, f"{self.name}.block_map")
+        return self.blocks
+
+    def on_quantized(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+        """Decorator: what runs on quantized operands."""
+        self.quantized = rename_function(rule, f"{self.name}.on_quantized")
+        return self.quantized
 
     def linearization(self, rule: Callable[..., Any]) -> Callable[..., Any]:
         """Decorator: how to run the op on tracked operands, and its gradients."""

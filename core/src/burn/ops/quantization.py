@@ -25,8 +25,12 @@ from burn.ops._quantized_codes import (
     unpack,
 )
 from burn.ops.batching import leading_axes_of
-from burn.ops.dense import linear
+from burn.ops.dense import embedding, linear
+from burn.ops.index_arithmetic import mark_invalid_labels
+from burn.ops.layout import cast
+from burn.ops.linear_algebra import matmul
 from burn.ops.op import Context, Tag, op
+from burn.ops.quantized_primitive import is_quantized
 from burn.ops.shapes import size
 from burn.ops.signature import (
     Cotangent,
@@ -76,6 +80,7 @@ def _(
 ) -> Primitive:
     shape = tuple(x.shape)
     scheme.check(shape)
+    _check_scale_shapes(scales, global_scale, shape, scheme)
     wide = _wide(ops.dtype(x))
     split, ones, _ = split_shapes(scheme, shape)
     scale = ops.reshape(decode_scales(ops, scales, global_scale, scheme, wide), shape=ones)
@@ -113,7 +118,7 @@ def _(ops: OpTable, x: Primitive, *, scheme: QuantScheme) -> tuple[Primitive, Pr
         split, _, axes = split_shapes(scheme, shape)
         magnitude = ops.abs(ops.reshape(ops.cast(x, dtype=wide), shape=split))
         magnitude = ops.max(magnitude, axis=axes) if axes else magnitude
-        scale = ops.divide(magnitude, (high - low) / 2.0)
+        scale = divided(ops, magnitude, (high - low) / 2.0)
         scale = ops.reshape(scale, shape=scheme.scales_shape(shape))
     else:
         scale = ops.full(shape=scheme.scales_shape(shape), fill_value=0.0, dtype=wide)
@@ -121,7 +126,14 @@ def _(ops: OpTable, x: Primitive, *, scheme: QuantScheme) -> tuple[Primitive, Pr
     return ops.quantize_values(x, scales, None, scheme=scheme), scales
 
 
-@op()
+def divided(ops: OpTable, x: Primitive, divisor: float) -> Primitive:
+    """A quotient that is rounded once: libraries multiply by the reciprocal of a number."""
+    return ops.divide(
+        x, ops.full(shape=(1,) * len(x.shape), fill_value=divisor, dtype=ops.dtype(x))
+    )
+
+
+@op(Tag.NO_GRADIENT)
 def round_up_scales(scales: FloatOperand, *, scheme: Scheme) -> Meta:
     """Scales in the scheme's dtype: each is the least number of it that is not below.
 
@@ -163,6 +175,8 @@ def _(
     dtype: DType,
 ) -> Primitive:
     shape = scheme.logical_shape(tuple(values.shape))
+    scheme.check(shape)
+    _check_scale_shapes(scales, global_scale, shape, scheme)
     wide = _wide(dtype)
     split, ones, _ = split_shapes(scheme, shape)
     scale = ops.reshape(decode_scales(ops, scales, global_scale, scheme, wide), shape=ones)
@@ -177,14 +191,13 @@ def pack_values(codes: Codes, *, scheme: Scheme) -> Meta:
     native = uint8 if scheme.value.is_float else int8
     if codes.dtype is not native:
         raise DTypeError(f"codes of {scheme.value.name} are {native}, got {codes.dtype}")
-    shape = scheme.values_shape(codes.shape)
-    if scheme.logical_shape(shape) != codes.shape:
-        scheme.check(codes.shape)
-    return Meta(shape, scheme.storage_dtype)
+    scheme.check(codes.shape)
+    return Meta(scheme.values_shape(codes.shape), scheme.storage_dtype)
 
 
 @pack_values.decomposition
 def _(ops: OpTable, codes: Primitive, *, scheme: QuantScheme) -> Primitive:
+    scheme.check(tuple(codes.shape))
     return pack(ops, codes, scheme)
 
 
@@ -216,7 +229,7 @@ def quantized_linear(
     """
     shape = _check_codes(values, scheme)
     _check_scales(scales, global_scale, shape, scheme)
-    return linear.infer(x, Meta(shape, x.dtype), bias, transposed=transposed)  # type: ignore[no-any-return]  # a rule
+    return linear.rule(x, Meta(shape, x.dtype), bias, transposed=transposed)  # type: ignore[no-any-return]  # a rule
 
 
 @quantized_linear.decomposition
@@ -304,7 +317,7 @@ def quantized_product(
     _check_scales(b_scales, None, weight, b_scheme)
     if not dtype.is_float:
         raise DTypeError(f"the product of quantized tensors is a float, not {dtype}")
-    return linear.infer(Meta(shape, dtype), Meta(weight, dtype), bias, transposed=transposed)  # type: ignore[no-any-return]  # a rule
+    return linear.rule(Meta(shape, dtype), Meta(weight, dtype), bias, transposed=transposed)  # type: ignore[no-any-return]  # a rule
 
 
 @quantized_product.decomposition
@@ -321,6 +334,8 @@ def _(
     dtype: DType,
     transposed: bool = False,
 ) -> Primitive:
+    _check_one_level(a_scheme)
+    _check_one_level(b_scheme)
     wide = _wide(dtype)
     a = ops.dequantize_values(a_values, a_scales, None, scheme=a_scheme, dtype=wide)
     b = ops.dequantize_values(b_values, b_scales, None, scheme=b_scheme, dtype=wide)
@@ -328,6 +343,9 @@ def _(
         bias = ops.cast(bias, dtype=wide)
     product = ops.linear(a, b, bias, transposed=transposed)
     return product if wide is dtype else ops.cast(product, dtype=dtype)
+
+
+quantized_product.batching(leading_axes_of())  # none: by its parts, for all that may be batched
 
 
 def _wide(dtype: DType) -> DType:
@@ -350,19 +368,28 @@ def _check_scales(
     storage = scheme.scale_dtype.storage
     if scales.dtype is not storage:
         raise DTypeError(f"the scales of {scheme} are {storage}, got {scales.dtype}")
-    expected = scheme.scales_shape(shape)
-    if scales.shape != expected:
+    if global_scale is not None and global_scale.dtype is not float32:
+        raise DTypeError(f"a global scale is float32, got {global_scale.dtype}")
+    _check_scale_shapes(scales, global_scale, shape, scheme)
+
+
+def _check_scale_shapes(
+    scales: Meta | Primitive,
+    global_scale: Meta | Primitive | None,
+    shape: Shape,
+    scheme: QuantScheme,
+) -> None:
+    expected, found = scheme.scales_shape(shape), tuple(scales.shape)
+    if found != expected:
         raise ShapeError(
             f"the scales of {scheme} for a tensor of shape {shape} have shape {expected}, got "
-            f"{scales.shape}"
+            f"{found}"
         )
     if (global_scale is not None) is not scheme.level.is_global:
         has = "needs a" if scheme.level.is_global else "has no"
         raise ShapeError(f"{scheme} {has} global scale")
-    if global_scale is not None and (
-        global_scale.shape != (1,) or global_scale.dtype is not float32
-    ):
-        raise ShapeError(f"a global scale is float32[1], got {global_scale}")
+    if global_scale is not None and tuple(global_scale.shape) != (1,):
+        raise ShapeError(f"a global scale has shape (1,), got {tuple(global_scale.shape)}")
 
 
 def _check_one_level(scheme: QuantScheme) -> None:
@@ -371,3 +398,70 @@ def _check_one_level(scheme: QuantScheme) -> None:
             f"{scheme} has two levels",
             hint="Scales of one level are computed here; dequantize first, or use one level",
         )
+
+
+@linear.on_quantized
+def _linear(
+    ops: OpTable,
+    dtype: DType,
+    x: Primitive,
+    weight: Primitive,
+    bias: Primitive | None,
+    *,
+    transposed: bool = False,
+) -> Primitive:
+    if not is_quantized(weight) or is_quantized(bias) or len(weight.shape) != 2:
+        return NotImplemented
+    if not is_quantized(x):
+        return ops.quantized_linear(
+            x,
+            weight.values,
+            weight.scales,
+            weight.global_scale,
+            bias,
+            scheme=weight.scheme,
+            transposed=transposed,
+        )
+    if x.scheme.level.is_global or weight.scheme.level.is_global:
+        return NotImplemented
+    return ops.quantized_product(
+        x.values,
+        x.scales,
+        weight.values,
+        weight.scales,
+        bias,
+        a_scheme=x.scheme,
+        b_scheme=weight.scheme,
+        dtype=dtype,
+        transposed=transposed,
+    )
+
+
+@matmul.on_quantized
+def _(ops: OpTable, dtype: DType, x1: Primitive, x2: Primitive) -> Primitive:
+    if len(x1.shape) < 2 or len(x2.shape) != 2:
+        return NotImplemented
+    return _linear(ops, dtype, x1, x2, None)
+
+
+@embedding.on_quantized
+def _(ops: OpTable, dtype: DType, weight: Primitive, indices: Primitive) -> Primitive:
+    # Rows of codes and scales are picked, so that the table is not restored as a whole.
+    if not is_quantized(weight) or len(weight.shape) != 2:
+        return NotImplemented
+    scheme, shape = weight.scheme, tuple(indices.shape)
+    block = scheme.blocks(weight.shape)
+    if (scheme.per_word > 1 and scheme.store.axis == -2) or (scheme.level.block and block[0] != 1):
+        return NotImplemented
+    labels = ops.reshape(mark_invalid_labels(ops, indices), shape=(size(shape),))
+    rows = [ops.select(weight.values, labels, axis=0), weight.scales]
+    if scheme.level.block:
+        rows[1] = ops.select(weight.scales, labels, axis=0)
+    found = ops.dequantize_values(*rows, weight.global_scale, scheme=scheme, dtype=dtype)
+    return ops.reshape(found, shape=(*shape, weight.shape[1]))
+
+
+@cast.on_quantized
+def _(ops: OpTable, own: DType, x: Primitive, *, dtype: DType) -> Primitive:
+    del own
+    return x.dequantized(ops, dtype) if dtype.is_float else NotImplemented

@@ -128,7 +128,7 @@ def _product_of_earlier(ops: OpTable, x: Primitive, axis: int) -> Primitive:
     return ops.cumprod(ops.concat([ones, shorter], axis=axis), axis=axis)
 
 
-@op(_REDUCTION)
+@op(_REDUCTION | Tag.SELECTION)
 def max(x: RealOperand, *, axis: Axes, keepdims: Flag = False) -> Meta:
     """Largest element over `axis`. NaN propagates; equal elements share the gradient."""
     shape = reduce_shape(x.shape, axis, keepdims=keepdims)
@@ -136,7 +136,7 @@ def max(x: RealOperand, *, axis: Axes, keepdims: Flag = False) -> Meta:
     return Meta(shape, x.dtype)
 
 
-@op(_REDUCTION)
+@op(_REDUCTION | Tag.SELECTION)
 def min(x: RealOperand, *, axis: Axes, keepdims: Flag = False) -> Meta:
     """Smallest element over `axis`. NaN propagates; equal elements share the gradient."""
     shape = reduce_shape(x.shape, axis, keepdims=keepdims)

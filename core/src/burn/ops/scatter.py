@@ -270,7 +270,7 @@ select_assign.batching(leading_axes_of("x", "value"))
 select_assign.cost(_flops)
 
 
-@op(Tag.CHECKS_INDICES)
+@op(Tag.CHECKS_INDICES | Tag.SELECTION)
 def gather_nd(x: AnyOperand, indices: IndexOperand) -> Meta:
     """One part of `x` for each row of indices, which index its first axes.
 

@@ -41,7 +41,7 @@ def argsort(x: RealOperand, *, axis: Axis, descending: Flag = False, dtype: Targ
 argsort.batching(leading_axes)
 
 
-@op(Tag.COMPUTE_BOUND)
+@op(Tag.COMPUTE_BOUND | Tag.SELECTION)
 def sort(x: RealOperand, *, axis: Axis, descending: Flag = False) -> Meta:
     """The elements in sorted order along `axis`; NaN is larger than everything.
 

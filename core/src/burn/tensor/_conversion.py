@@ -9,6 +9,7 @@ import numpy as np
 from burn.autodiff import examples_of
 from burn.backend.dlpack import is_readable
 from burn.dispatch import join_trace, meta_of
+from burn.dtype import Kind
 from burn.errors import (
     ArgumentError,
     AutodiffError,
@@ -18,6 +19,7 @@ from burn.errors import (
 )
 from burn.functions.interchange import dlpack_device
 from burn.functions.printing import format_values
+from burn.functions.quantization import dequantize
 from burn.tensor import _arrow as arrow
 from burn.tensor._attributes import TensorAttributes, dispatch
 from burn.tensor_data import TensorData
@@ -34,7 +36,10 @@ class HostConversion(TensorAttributes):
     __slots__ = ()
 
     def data(self) -> TensorData:
-        """The values on the host; waits for the work that they depend on."""
+        """The values on the host; waits for the work that they depend on.
+
+        Of a quantized tensor they are codes and scales: a `burn.quantization.QuantizedData`.
+        """
         return dispatch.to_data(self)
 
     def numpy(self) -> np.ndarray[Any, Any]:
@@ -50,13 +55,13 @@ class HostConversion(TensorAttributes):
                 "numpy() of a tracked tensor would drop its gradient",
                 hint="Call .detach() or .inner() first",
             )
-        array = self.data().array.view()
+        array = self._numbers().view()
         array.flags.writeable = False
         return array
 
     def tolist(self) -> Any:
         """The values as nested lists of Python numbers; a number for a 0-d tensor."""
-        return self.data().array.tolist()
+        return self._numbers().tolist()
 
     def item(self) -> Any:
         """The value of a tensor with one element, as a Python number.
@@ -71,7 +76,13 @@ class HostConversion(TensorAttributes):
                 f"a tensor of shape {self.shape} is not one number",
                 hint="Index it or reduce it to one element; .tolist() gives them all",
             )
-        return self.data().array.item()
+        return self._numbers().item()
+
+    def _numbers(self) -> np.ndarray[Any, Any]:
+        """The values on the host; of a quantized tensor the numbers that it stands for."""
+        if self.dtype.kind is Kind.QUANTIZED:
+            return dispatch.to_data(dequantize(self)).array  # type: ignore[arg-type]  # a Tensor
+        return self.data().array
 
     # What Python's own functions call.
 
@@ -127,11 +138,12 @@ class HostConversion(TensorAttributes):
             return f"Tensor({meta_of(self)}, device={str(self.device)!r})"
         primitive, sizes = examples_of(self.primitive)
         on_hardware = dispatch.wrap(primitive, self.device.hardware.tensor_type(self.dtype))
-        values = format_values(dispatch.to_data(on_hardware).array, prefix="Tensor(")
+        values = format_values(on_hardware._numbers(), prefix="Tensor(")
         notes = [f"device={str(self.device)!r}"]
         if sizes:
             notes.insert(0, f"batch={sizes}")
-        if self.dtype is not self.device.settings.default_for(self.dtype):
+        is_quantized = self.dtype.kind is Kind.QUANTIZED
+        if is_quantized or self.dtype is not self.device.settings.default_for(self.dtype):
             notes.append(f"dtype={self.dtype}")
         if not self.size:
             notes.append(f"shape={self.shape}")

@@ -19,6 +19,7 @@ from burn.functions import (
     elementwise,
     interchange,
     manipulation,
+    quantization,
     searching,
     sorting,
     statistical,
@@ -26,11 +27,12 @@ from burn.functions import (
 )
 from burn.functions.common import DeviceLike, dispatch
 from burn.functions.normalize import check_tensor
+from burn.quant_scheme import QuantScheme
 from burn.tensor import _numpy_protocol as numpy_protocol
 from burn.tensor._conversion import HostConversion
 from burn.tensor._differentiable import Differentiable
 from burn.tensor._operators import Operators
-from burn.tensor_data import TensorData
+from burn.tensor_data import QuantizedData, TensorData
 
 __all__ = ["Tensor"]
 
@@ -257,7 +259,11 @@ class Tensor(Operators, HostConversion, Differentiable):
         # What other pickles hold of the same leaf, such as gradients, finds it by its key.
         key = self.primitive.node.identity() if self.is_require_grad else None
         shared = self.distributed_params
-        return _unpickle, (self.data().array, self.dtype.name, device, key, shared)
+        data = self.data()
+        array: Any = data.array
+        if isinstance(data, QuantizedData):
+            array = tuple([one.array for one in data.parts])
+        return _unpickle, (array, self.dtype.name, device, key, shared)
 
     def _check_portable(self, operation: str) -> None:
         if self.is_tracked and not self.is_require_grad:
@@ -270,6 +276,9 @@ class Tensor(Operators, HostConversion, Differentiable):
     # Functions that are methods too.
 
     assign = assignment.assign
+    dequantize = quantization.dequantize
+    quantize = quantization.quantize
+    quantize_dynamic = quantization.quantize_dynamic
     astype = manipulation.astype
     reshape = manipulation.reshape
     flatten = manipulation.flatten
@@ -318,13 +327,16 @@ class _Refused(Tensor):
 
 
 def _unpickle(
-    array: np.ndarray[Any, Any],
+    array: Any,
     dtype: str,
     device: tuple[Callable[..., Device], tuple[Any, ...]],
     key: bytes | None,
     shared: DistributedParams | None,
 ) -> Tensor:
-    data = TensorData(array.astype(DType.of(dtype).numpy, copy=False))
+    if isinstance(array, tuple):
+        data: TensorData = QuantizedData(array, QuantScheme.parse(dtype))
+    else:
+        data = TensorData(array.astype(DType.of(dtype).numpy, copy=False))
     make, arguments = device
     try:
         tensor = dispatch.from_data(data, make(*arguments))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from burn.autodiff import Gradients, backward_all, is_tracked, recording
 from burn.devices import GRAD, Transform, running, transforms, under
 from burn.dispatch import DispatchTensor, common_device, prevailing_strategy
+from burn.dtype import Kind
 from burn.errors import ArgumentError, DTypeError, OperandTypeError
 from burn.functions.common import dispatch
 from burn.functions.creation import asarray, zeros
@@ -239,7 +240,7 @@ def _differentiable(x: Any, devices: Sequence[Device], name: str, operation: str
     """A tensor to differentiate by; a number goes to the first device of the arguments."""
     if is_tensor(x):
         check_layers(x, name, operation)
-        if not x.dtype.is_float:
+        if x.dtype.kind is not Kind.FLOAT:
             raise DTypeError(
                 f"{name} is a tensor of {x.dtype}; only float tensors have gradients",
                 hint="Convert it with .astype(), or choose other arguments with argnums",

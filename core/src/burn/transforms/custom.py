@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from burn.autodiff import custom_node, is_tracked, records
 from burn.devices import VMAP, Device, Transform, running, transforms, under
 from burn.dispatch import common_device
+from burn.dtype import Kind
 from burn.errors import ArgumentError, AutodiffError, OperandTypeError
 from burn.functions.common import dispatch
 from burn.functions.creation import zeros
@@ -250,7 +251,7 @@ def _recorded(
         raise rules.error_of_closure("forward function")
     parents = [one for one, is_parent in zip(leaves, tracked, strict=True) if is_parent]
     device: Device = parents[0].device
-    floats = [index for index, one in enumerate(outputs) if one.dtype.is_float]
+    floats = [index for index, one in enumerate(outputs) if one.dtype.kind is Kind.FLOAT]
     shapes = [(one.shape, one.dtype, one.device.hardware) for one in outputs]
 
     def pull(_: OpTable, cotangents: Sequence[Any]) -> list[Any]:

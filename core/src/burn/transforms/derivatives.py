@@ -11,6 +11,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from burn.dtype import Kind
 from burn.errors import DTypeError, OperandTypeError, ShapeError
 from burn.functions.creation import eye, ones, zeros, zeros_like
 from burn.functions.manipulation import reshape
@@ -152,7 +153,7 @@ def _one_number(pullback: Pullback) -> Tensor:
             hint=f"Reduce it with .sum() or .mean(); {hint}",
             operation="grad",
         )
-    if not value.dtype.is_float:
+    if value.dtype.kind is not Kind.FLOAT:
         raise DTypeError(
             f"the function returns {value.dtype}; only floats have gradients",
             hint="Return a float tensor; what else it computes goes with has_aux",
@@ -288,7 +289,7 @@ def jvp(
 def _check_floats(pullback: Pullback, operation: str) -> None:
     """Raise DTypeError unless all results of a function are floats."""
     for one in pullback.primals:
-        if not one.dtype.is_float:
+        if one.dtype.kind is not Kind.FLOAT:
             raise DTypeError(
                 f"the function returns {one.dtype}; only floats have derivatives",
                 hint="Return it from another function, or convert it with .astype()",

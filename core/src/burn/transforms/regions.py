@@ -19,6 +19,7 @@ from burn.autodiff import (
 from burn.batching import BatchedTensor
 from burn.devices import VMAP, Transform, each_layer, transforms
 from burn.dispatch import common_device, join_trace, meta_of
+from burn.dtype import Kind
 from burn.errors import AutodiffError
 from burn.functions.common import dispatch
 from burn.functions.views import independent
@@ -145,7 +146,7 @@ class _Region:
         of_hardware: dict[Device, list[int]] = {}
         for index, one in enumerate(results):
             # A tensor from elsewhere that is returned as it is may be tracked.
-            if one.dtype.is_float and not is_tracked(one.primitive):
+            if one.dtype.kind is Kind.FLOAT and not is_tracked(one.primitive):
                 of_hardware.setdefault(one.device, []).append(index)
         made = list(results)
         for indices in of_hardware.values():

@@ -1,0 +1,141 @@
+"""Calibration: from the numbers of a tensor, or of its blocks, to ranges, and from those to scales.
+
+These work on primitives, by a table of ops.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Final
+
+from burn.aliases import Primitive
+from burn.dtype import DType, float32, float64
+from burn.errors import ArgumentError
+from burn.ops import OpTable, decode_scales, split_shapes
+from burn.ops.quantization import divided
+from burn.ops.quantized_primitive import QuantizedPrimitive
+from burn.ops.shapes import size
+from burn.quant_scheme import QuantScheme, ScaleDType
+
+__all__ = [
+    "Calibration",
+    "compute_parameters",
+    "compute_range",
+    "decoded",
+    "quantize",
+    "quantize_dynamic",
+]
+
+_SMALLEST_NORMAL: Final = 2.0**-126
+"""Of float32: the least global scale."""
+
+_LARGEST: Final = {ScaleDType.UE4M3: 448.0, ScaleDType.F16: 65504.0}
+"""The largest scales of the dtypes that block scales under a global one may have."""
+
+
+class Calibration(enum.Enum):
+    """How the range of a tensor or block is found."""
+
+    MIN_MAX = "minmax"
+    """From the smallest to the largest number."""
+
+    ABS_MEAN = "absmean"
+    """From -m to m, where m is the mean of the magnitudes (BitNet b1.58, section 2): for Q2S."""
+
+
+def compute_range(
+    ops: OpTable, x: Primitive, scheme: QuantScheme, calibration: Calibration
+) -> tuple[Primitive, Primitive]:
+    """Least and greatest number of the tensor, shape (1,), or of each block.
+
+    Numbers are float32, float64 of float64. Ranges of no numbers are 0 to 0.
+
+    Raises
+    ------
+    ArgumentError
+        For the mean of magnitudes and a scheme of two levels.
+    """
+    shape = tuple(x.shape)
+    scheme.check(shape)
+    wide = _wide(ops.dtype(x))
+    if calibration is Calibration.ABS_MEAN and scheme.level.is_global:
+        raise ArgumentError(
+            f"{scheme} has two levels, and the mean of magnitudes is for one",
+            hint="Use Calibration.MIN_MAX, or one level",
+        )
+    target = scheme.scales_shape(shape)
+    if not size(shape):
+        zero = ops.full(shape=target, fill_value=0.0, dtype=wide)
+        return zero, zero
+    split, _, axes = split_shapes(scheme, shape)
+    x = ops.reshape(ops.cast(x, dtype=wide), shape=split)
+    if calibration is Calibration.ABS_MEAN:
+        magnitude = ops.abs(x)
+        mean = ops.reshape(ops.mean(magnitude, axis=axes) if axes else magnitude, shape=target)
+        return ops.negative(mean), mean
+    if not axes:
+        x = ops.reshape(x, shape=target)
+        return x, x
+    low, high = ops.min(x, axis=axes), ops.max(x, axis=axes)
+    return ops.reshape(low, shape=target), ops.reshape(high, shape=target)
+
+
+def compute_parameters(
+    ops: OpTable, low: Primitive, high: Primitive, scheme: QuantScheme
+) -> tuple[Primitive, Primitive | None]:
+    """Stored scales of ranges, and the global scale of two levels.
+
+    A scale is ``magnitude / ((b - a) / 2)`` for the range [a, b] of the values, where `magnitude`
+    is the greater one of the ends. In two levels the global scale is the largest scale divided by
+    the largest number of the dtype of scales, and the others are divided by it.
+    """
+    least, greatest = scheme.value.range
+    wide = _wide(ops.dtype(low))
+    magnitude = ops.maximum(ops.abs(ops.cast(low, dtype=wide)), ops.abs(ops.cast(high, dtype=wide)))
+    scale = divided(ops, magnitude, (greatest - least) / 2.0)
+    if not scheme.level.is_global:
+        return ops.round_up_scales(scale, scheme=scheme), None
+    if size(scale.shape):
+        largest = ops.max(scale, axis=tuple(range(len(scale.shape))))
+    else:
+        largest = ops.full(shape=(), fill_value=0.0, dtype=wide)
+    common = ops.maximum(divided(ops, largest, _LARGEST[scheme.scale_dtype]), _SMALLEST_NORMAL)
+    common = ops.cast(ops.reshape(common, shape=(1,)), dtype=float32)
+    divisor = ops.reshape(ops.cast(common, dtype=wide), shape=(1,) * len(scale.shape))
+    # The quotient of the largest may be rounded to a number that the dtype does not hold.
+    quotient = ops.divide(scale, divisor)
+    bounded = ops.where(
+        ops.isinf(quotient), quotient, ops.minimum(quotient, _LARGEST[scheme.scale_dtype])
+    )
+    return ops.round_up_scales(bounded, scheme=scheme), common
+
+
+def decoded(ops: OpTable, scales: Primitive, scheme: QuantScheme, dtype: DType) -> Primitive:
+    """Stored scales as numbers."""
+    return decode_scales(ops, scales, None, scheme, dtype)
+
+
+def quantize(
+    ops: OpTable,
+    x: Primitive,
+    scales: Primitive,
+    global_scale: Primitive | None,
+    scheme: QuantScheme,
+) -> QuantizedPrimitive:
+    """A tensor quantized with stored scales."""
+    values = ops.quantize_values(x, scales, global_scale, scheme=scheme)
+    return QuantizedPrimitive(values, scales, global_scale, scheme)
+
+
+def quantize_dynamic(ops: OpTable, x: Primitive, scheme: QuantScheme) -> QuantizedPrimitive:
+    """A tensor quantized with scales by its own range."""
+    if not scheme.level.is_global:
+        values, scales = ops.quantize_dynamic(x, scheme=scheme)
+        return QuantizedPrimitive(values, scales, None, scheme)
+    low, high = compute_range(ops, x, scheme, Calibration.MIN_MAX)
+    return quantize(ops, x, *compute_parameters(ops, low, high, scheme), scheme)
+
+
+def _wide(dtype: DType) -> DType:
+    """The dtype in which ranges and scales are computed."""
+    return float64 if dtype is float64 else float32
