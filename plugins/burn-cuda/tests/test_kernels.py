@@ -204,6 +204,30 @@ def sources_of_sampling():
             )
 
 
+CODE_KERNELS = ("quantize", "dequantize", "quantize_runs", "quantize_all")
+CODES = {"int8": (8, 0), "int4": (4, 0), "int2": (2, 0), "e4m3": (8, 1)}
+"""Bits of a code, and whether it is a float."""
+
+
+def sources_of_quantization():
+    for dtype, (codes, (bits, is_float)) in itertools.product(FLOATS, CODES.items()):
+        unit = max(16 // dtype.itemsize, 32 // bits)
+        given = {"X": c_type(dtype), "S": "bfloat16", "CODE": is_float, "BITS": bits}
+        given |= {"UNIT": unit, "LANES": 64, "PACKS": 2}
+        names = {f"HAS_{name}": 1 for name in CODE_KERNELS}
+        yield f"codes-{codes}-{dtype}", source("quantization.cu", **given, **names)
+        if dtype is float64:
+            continue
+        rows = {"X": c_type(dtype), "T": "bfloat16" if dtype is float32 else c_type(dtype)}
+        rows |= {"PLANES": 3 if dtype is float32 else 1, "BITS": bits, "FLOAT8": is_float}
+        for block, (most, split) in itertools.product((0, 64), ((1, 16), (8, 4), (16, 2))):
+            rows |= {"S": "float16", "BLOCK": block, "SCALES": 512 // bits // block if block else 1}
+            name = f"quantized_rows-{codes}-{block}-{most}-{dtype}"
+            yield name, source("quantized_rows.cu", **rows, MAX_ROWS=most, SPLIT=split)
+        scaled = {"A": "int", "SB": "float", "HAS_scale_product": 1}
+        yield f"scale_product-{codes}-{dtype}", source("quantization.cu", **given, **scaled)
+
+
 def tiles_of(dtype):
     """Tiles for few and for many features, with tensor cores and without."""
     cases = itertools.product((3, 64, 128), ((7, 0), (9, 0)))
@@ -249,6 +273,7 @@ SOURCES = dict(
         sources_of_floats(),
         sources_of_attention(),
         sources_of_sampling(),
+        sources_of_quantization(),
         sources_of_words(),
     )
 )

@@ -29,6 +29,8 @@ from burn_cuda.normalization import NormalizationOps
 from burn_cuda.optimizer import OptimizerOps
 from burn_cuda.pooling import PoolingOps
 from burn_cuda.programs import ProgramOps
+from burn_cuda.quantization import QuantizationOps
+from burn_cuda.quantized_products import QuantizedProductOps
 from burn_cuda.random import RandomOps
 from burn_cuda.recurrent import RecurrentOps
 from burn_cuda.reduction import ReductionOps
@@ -67,6 +69,8 @@ class CudaBackend(
     RecurrentOps,
     ResamplingOps,
     ComplexOps,
+    QuantizationOps,
+    QuantizedProductOps,
     ExchangeOps,
     WritingOps,
     ProgramOps,

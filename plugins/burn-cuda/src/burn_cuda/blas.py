@@ -37,6 +37,10 @@ _FACTOR_TYPES: Final = {
 }
 """cudaDataType of the factors of a product."""
 
+_INT8, _INT32, _E4M3 = 3, 10, 28
+"""cudaDataType of codes, and of the sums of products of integers."""
+
+_COMPUTE_INT32: Final = 72
 _COMPUTE_FLOAT32: Final = 68
 _COMPUTE_FAST_TF32: Final = 77
 _COMPUTE_FLOAT64: Final = 70
@@ -49,6 +53,8 @@ _FLOAT32_FACTORS, _FLOAT64_FACTORS = [
     (pair.ctypes.data, pair.ctypes.data + pair.itemsize) for pair in _ALPHA_AND_BETA
 ]
 """Host addresses of cuBLAS's alpha (1) and beta (0); real numbers are read from complex ones."""
+
+_INTEGER_FACTORS: Final = np.array([1, 0], np.int32)
 
 
 class Blas(Streams):
@@ -188,3 +194,58 @@ class Blas(Streams):
             *ends,
         )
         return True
+
+    def multiply_codes(
+        self,
+        a: Array,
+        b: Array,
+        out: Array,
+        shape: tuple[int, int, int],
+        *,
+        scales: tuple[Array, Array] | None = None,
+        bias: Array = None,
+    ) -> bool:
+        """The product of 8-bit codes on tensor cores: ``out = a @ b.T``, which is scaled.
+
+        Parameters
+        ----------
+        a, b : array
+            Dense matrices of int8, or of uint8 with the bits of E4M3. Their addresses are multiples
+            of 16.
+        out : array
+            A dense matrix, of int32 for int8, else of float32 or of 16-bit floats.
+        shape : tuple of int
+            Rows of `a`, rows of `b`, and terms of each sum. All are multiples of 16, but the first
+            of E4M3.
+        scales : tuple of array, optional
+            Of E4M3: scales in float32 of `a` and of `b`; one each, or one for each row of both.
+        bias : array, optional
+            A dense vector of the dtype of `out`, of 16 bits.
+
+        Returns
+        -------
+        bool
+            Whether the library has an algorithm for it here.
+        """
+        rows, columns, terms = shape
+        is_float = a.dtype.itemsize == 1 and a.dtype.kind == "u"
+        if is_float:
+            kinds = (_COMPUTE_FLOAT32, _FLOAT32, (_E4M3, _CUDA_DATA_TYPES[out.dtype]))
+            factors = _FLOAT32_FACTORS
+        else:
+            kinds = (_COMPUTE_INT32, _INT32, (_INT8, _INT32))
+            first = _INTEGER_FACTORS.ctypes.data
+            factors = (first, first + _INTEGER_FACTORS.itemsize)
+        addresses = [b.address, a.address, out.address]
+        addresses += [] if bias is None else [bias.address]
+        scaling = ""
+        if scales is not None:
+            addresses += [one.address for one in reversed(scales)]
+            scaling = "tensor" if scales[0].size == 1 and scales[1].size == 1 else "rows"
+        groups = (
+            kinds,
+            ((columns, rows, terms), (True, False), (terms, terms)),
+            (1, (0, 0, 0), bias is not None, scaling),
+        )
+        tunes = getattr(self._thread, "tunes", False)
+        return self._products.run(groups, factors, tuple(addresses), tunes=tunes)

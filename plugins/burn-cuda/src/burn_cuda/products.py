@@ -34,12 +34,19 @@ _TRANSPOSE_FIRST: Final = 3
 _TRANSPOSE_SECOND: Final = 4
 _EPILOGUE: Final = 7
 _BIAS: Final = 8
+_FIRST_SCALE: Final = 17
+_SECOND_SCALE: Final = 18
+_FIRST_SCALE_MODE: Final = 31
+_SECOND_SCALE_MODE: Final = 32
 _BATCH_COUNT: Final = 5
 _BATCH_STRIDE: Final = 6
 _MAX_WORKSPACE: Final = 1
 """Attributes of descriptions of products, of matrices and of the search."""
 
 _EPILOGUE_BIAS: Final = 4
+_SCALE_VECTOR: Final = 3
+"""The scales of an operand are a vector: one for each row of the first, or column of the second."""
+
 _BYTE: Final = np.dtype(np.uint8)
 
 
@@ -82,12 +89,21 @@ class _Product:
     def __init__(self) -> None:
         self.description = ctypes.c_void_p()
         self.layouts = [ctypes.c_void_p() for _ in range(3)]
-        self.bias = 0
-        """The address of the vector that is described."""
+        self.pointers: list[int] = []
+        """The attributes that are addresses: of the vector, and of the scales of the operands."""
+        self.pointed: list[int] = []
+        """These addresses, as they are described."""
         self.call: _Call | None = None
         """The call with the algorithm that is used."""
         self.own: int | None = None
         """The number of the kernel that is used instead of it."""
+
+    def point(self, addresses: Sequence[int]) -> None:
+        """Describe addresses that have changed."""
+        for index, (attribute, address) in enumerate(zip(self.pointers, addresses, strict=True)):
+            if address != self.pointed[index]:
+                _describe(self, attribute, ctypes.c_void_p(address))
+                self.pointed[index] = address
 
 
 class _Call:
@@ -110,12 +126,10 @@ class _Call:
         )
 
     def launch(self, addresses: tuple[int, ...], space: int, stream: int) -> None:
-        """Compute the product of some memory, with that of the vector last, if there is one."""
-        self._a.value, self._b.value, self._out.value, *bias = addresses
+        """Compute the product of some memory, with that of the vector and of scales last."""
+        self._a.value, self._b.value, self._out.value, *others = addresses
         self._space.value, self._stream.value = space, stream
-        if bias and bias[0] != self.product.bias:
-            _describe(self.product, _BIAS, ctypes.c_void_p(*bias))
-            self.product.bias = bias[0]
+        self.product.point(others)
         _call("cublasLtMatmul", *self._arguments)
 
 
@@ -164,8 +178,8 @@ class Products:
         factors : tuple of int
             Host addresses of the factors of the product and of the old result.
         addresses : tuple of int
-            Of the operands and the result, as of column-major matrices, and of the vector that is
-            added to each column, if the key has one.
+            Of the operands and the result, as of column-major matrices; of the vector that is
+            added to each column, if the key has one; and of the scales of both operands.
         own : sequence of callable
             Kernels of this plugin that compute it: one of them may be the fastest.
         tunes : bool
@@ -205,6 +219,7 @@ class Products:
             if not self._handle:
                 _call("cublasLtCreate", ctypes.byref(self._handle))
             product = _described(*[one for group in key for one in group])
+            product.point(addresses[3:])  # the library looks at them when it names algorithms
             calls = [
                 _Call(self._handle, product, found, factors)
                 for found in self._candidates(product, _CANDIDATES if tunes else 1)
@@ -283,6 +298,7 @@ def _described(
     batch: int,
     strides: tuple[int, int, int],
     has_bias: bool,
+    scaling: str = "",
 ) -> _Product:
     """The description of a product of column-major matrices.
 
@@ -304,6 +320,8 @@ def _described(
         Elements from one matrix to the next of each operand and of the result.
     has_bias : bool
         Whether a vector is added to each column before the result is rounded.
+    scaling : {"", "tensor", "rows"}
+        Whether the operands have scales, of float32: one each, or vectors.
     """
     product = _Product()
     _call("cublasLtMatmulDescCreate", ctypes.byref(product.description), compute, scale)
@@ -311,6 +329,13 @@ def _described(
     _describe(product, _TRANSPOSE_SECOND, ctypes.c_int32(int(transposed[1])))
     if has_bias:
         _describe(product, _EPILOGUE, ctypes.c_int32(_EPILOGUE_BIAS))
+        product.pointers.append(_BIAS)
+    if scaling:
+        product.pointers += [_FIRST_SCALE, _SECOND_SCALE]
+    if scaling == "rows":
+        _describe(product, _FIRST_SCALE_MODE, ctypes.c_int32(_SCALE_VECTOR))
+        _describe(product, _SECOND_SCALE_MODE, ctypes.c_int32(_SCALE_VECTOR))
+    product.pointed = [0] * len(product.pointers)
     rows, columns, terms = shape
     sizes = (
         (kinds[0], (terms, rows) if transposed[0] else (rows, terms), leading[0]),

@@ -17,6 +17,7 @@ import threading
 from pathlib import Path
 
 import kernel_cache
+import ml_dtypes
 import numpy as np
 
 from burn_cuda.array import Array, dense_layout
@@ -347,6 +348,33 @@ class Runtime:
             )
             with np.errstate(all="ignore"):
                 target[...] = (left @ right).astype(out.dtype)
+
+        self.perform(multiply)
+        return True
+
+    def multiply_codes(self, a, b, out, shape, *, scales=None, bias=None):
+        self.check(a, b, out, *(scales or ()))
+        rows, _, terms = shape
+        is_float = a.dtype == np.uint8
+        assert a.is_dense
+        assert b.is_dense
+        assert is_float or rows % 16 == 0
+        codes = [_alias(one).reshape(-1, terms) for one in (a, b)]
+        factors = [_alias(one).reshape(-1, 1) for one in scales or ()]
+        target = _alias(out)
+        vector = None if bias is None else _alias(bias)
+
+        def multiply():
+            if is_float:
+                wide = [one.view(ml_dtypes.float8_e4m3fn).astype(np.float64) for one in codes]
+            else:
+                wide = [one.astype(np.int32) for one in codes]
+            if factors:
+                wide = [one * factor for one, factor in zip(wide, factors, strict=True)]
+            product = wide[0] @ wide[1].T
+            if vector is not None:
+                product = product + vector.astype(np.float64)
+            target[...] = product.astype(target.dtype)
 
         self.perform(multiply)
         return True
