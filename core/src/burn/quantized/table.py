@@ -81,9 +81,10 @@ class QuantizedTable(DecoratorTable):
         for name, attribute in definition.attributes.items():
             if attribute.role is Role.DTYPE and attributes.get(name).__class__ is QDType:
                 attributes[name] = dtype  # functions ask for the dtype of their operand
-        metas = [self._meta(one, dtype) for one in operands]
-        definition.infer(*metas, **attributes)
         if definition.tags & (Tag.VIEW | Tag.SELECTION):
+            specs = definition.operands.values()
+            metas = [self._meta(*pair, dtype) for pair in zip(specs, operands, strict=True)]
+            definition.infer(*metas, **attributes)  # block maps count on what it checks
             result = self._rearranged(definition, operands, attributes)
             if result is NotImplemented:
                 restored = self._restored(definition, operands, attributes, dtype)
@@ -134,7 +135,8 @@ class QuantizedTable(DecoratorTable):
         made = _stored(scheme, store)
         if scheme.level.block:
             shape = made.logical_shape(tuple(values.shape))
-            made = made.with_level(_level(scheme.level, shape, block))
+            level = _level(scheme.level, shape, block) if shape else QuantLevel.TENSOR
+            made = made.with_level(level)
         return QuantizedPrimitive(values, scales, tensors[0].global_scale, made)
 
     def _moved_scales(
@@ -158,8 +160,13 @@ class QuantizedTable(DecoratorTable):
         if found is None:
             return None
         block, mapped = found
-        scales = [one.scales for one in tensors] if isinstance(first, list) else lead.scales
-        return self._op(definition, scales, others, mapped), block
+        stored = [one.scales for one in tensors] if isinstance(first, list) else lead.scales
+        scales = self._op(definition, stored, others, mapped)
+        if block:
+            return scales, block
+        if scheme.level.is_global:  # one element has no blocks that two levels need
+            return None
+        return self.below.reshape(scales, shape=(1,)), block
 
     def _moved_codes(
         self, definition: Op, first: Any, others: Sequence[Any], attributes: Mapping[str, Any]
@@ -318,16 +325,16 @@ class QuantizedTable(DecoratorTable):
             return function(result)
         return tuple([function(one) for one in result])
 
-    def _meta(self, operand: Any, dtype: DType) -> Any:
+    def _meta(self, spec: Operand, operand: Any, dtype: DType) -> Any:
         """What the rule of an op takes for an operand."""
         if isinstance(operand, list):
-            return [self._meta(one, dtype) for one in operand]
+            return [self._meta(spec, one, dtype) for one in operand]
         if is_quantized(operand):
             return Meta(operand.shape, dtype)
         if not hasattr(operand, "dtype"):
             return operand
         found = self.below.dtype(operand)
-        return Meta(tuple(operand.shape), dtype if found.is_float else found)
+        return Meta(tuple(operand.shape), dtype if spec.promotes else found)
 
 
 def _stored(scheme: QuantScheme, store: QuantStore) -> QuantScheme:
