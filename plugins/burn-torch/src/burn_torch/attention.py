@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 from typing import Any, Final, Unpack
 
@@ -12,7 +11,6 @@ from burn.plugin_api import AttentionAttributes, attention_shapes, check_broadca
 from burn_torch.base import TorchOps
 from burn_torch.dtypes import Tensor
 from burn_torch.precision import on_host_in_float32
-from burn_torch.settings import without_autocast
 
 _attention = torch._C._nn.scaled_dot_product_attention
 
@@ -21,7 +19,6 @@ _forward: Final[Any] = torch._scaled_dot_product_flash_attention_for_cpu
 _backward: Final = _aten._scaled_dot_product_flash_attention_for_cpu_backward.default
 _forward_on_cuda: Final = _aten._efficient_attention_forward.default
 _backward_on_cuda: Final = _aten._efficient_attention_backward.default
-_NO_CONTEXT: Final = contextlib.nullcontext()
 
 
 class AttentionOps(TorchOps):
@@ -40,7 +37,7 @@ class AttentionOps(TorchOps):
         """Torch's mask is True for keys that take part; its causal mask aligns the first key."""
         softcap, is_causal = attributes["softcap"], attributes["is_causal"]
         if mask is None and bias is None and softcap is None and _are_alike(query, key, value):
-            with self._exact_products():
+            with self.exact_products():
                 return _attention(
                     query, key, value, None, 0.0, is_causal, scale=attributes["scale"]
                 )
@@ -63,7 +60,7 @@ class AttentionOps(TorchOps):
         query, key, value = (_with_heads(one, batch) for one in (query, key, value))
         if torch_mask is not None:
             torch_mask = _with_heads(torch_mask.expand(shape.scores), batch)
-        with self._exact_products():
+        with self.exact_products():
             result: Tensor = _attention(
                 query, key, value, torch_mask, 0.0, is_causal, scale=attributes["scale"]
             )
@@ -95,7 +92,7 @@ class AttentionOps(TorchOps):
             and g.shape == query.shape
             and (self.on_host or _is_aligned(query))
         ):
-            with self._exact_products():
+            with self.exact_products():
                 fused = _fused_gradients if self.on_host else _fused_gradients_of_cuda
                 return fused(query, key, value, g, is_causal=is_causal, scale=attributes["scale"])
         shape = attention_shapes(tuple(query.shape), tuple(key.shape), tuple(value.shape), softcap)
@@ -117,18 +114,6 @@ class AttentionOps(TorchOps):
             query, key, value, g, is_causal=is_causal, scale=attributes["scale"]
         )
         return tuple([one.reshape(*batch, *one.shape[-2:]) for one in gradients])  # type: ignore[return-value]  # three
-
-    def _exact_products(self) -> contextlib.AbstractContextManager[Any]:
-        """Context in which torch neither rounds operands of products nor casts them."""
-        reduced, casting = self.products.is_reduced(), torch._C._is_any_autocast_enabled()
-        if not reduced and not casting:
-            return _NO_CONTEXT
-        stack = contextlib.ExitStack()
-        if reduced:
-            stack.enter_context(self.products.exact())
-        if casting:
-            stack.enter_context(without_autocast(self.torch_device))
-        return stack
 
 
 def _are_alike(query: Tensor, key: Tensor, value: Tensor) -> bool:

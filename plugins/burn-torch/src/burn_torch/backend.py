@@ -35,6 +35,7 @@ from burn_torch.optimizer import OptimizerOps
 from burn_torch.pooling import PoolingOps
 from burn_torch.precision import for_each_dtype
 from burn_torch.programs import ProgramOps
+from burn_torch.quantized_products import QuantizedProductOps
 from burn_torch.random import RandomOps
 from burn_torch.recurrent import RecurrentOps
 from burn_torch.reduction import ReductionOps
@@ -62,6 +63,7 @@ class TorchBackend(
     ResamplingOps,
     AttentionOps,
     OptimizerOps,
+    QuantizedProductOps,
     RandomOps,
     RecurrentOps,
     SignalOps,

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import torch
 
 from burn.plugin_api import Backend, DeviceId
 from burn_torch.index_checks import IndexChecks, as_int64, checked
-from burn_torch.settings import Precision
+from burn_torch.settings import Precision, without_autocast
 
 __all__ = ["TorchOps"]
 
 _Result = TypeVar("_Result")
+_NO_CONTEXT: Final = contextlib.nullcontext()
 
 
 class TorchOps(Backend):
@@ -44,6 +46,18 @@ class TorchOps(Backend):
         """The default of an op, made of other ops: for cases that a method leaves to it."""
         result: _Result = self.ops.decomposed(name, *operands, **attributes)
         return result
+
+    def exact_products(self) -> contextlib.AbstractContextManager[Any]:
+        """Context in which torch neither rounds operands of products nor casts them."""
+        reduced, casting = self.products.is_reduced(), torch._C._is_any_autocast_enabled()
+        if not reduced and not casting:
+            return _NO_CONTEXT
+        stack = contextlib.ExitStack()
+        if reduced:
+            stack.enter_context(self.products.exact())
+        if casting:
+            stack.enter_context(without_autocast(self.torch_device))
+        return stack
 
     def indexed(
         self,

@@ -1,0 +1,308 @@
+"""Products with quantized tensors, by kernels of torch that multiply codes, or by rows."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, Final
+
+import torch
+
+from burn.plugin_api import DType, QuantScheme, QuantValue
+from burn_torch.dtypes import BURN_DTYPES, HALF_FLOATS, TORCH_DTYPES, Tensor
+from burn_torch.quantization import QuantizationOps, check_scales
+from burn_torch.quantized_codes import FLOAT8, numbers_of_scales
+from burn_torch.quantized_rows import QuantizedRows, product_with_rows, quantized_rows
+
+__all__ = ["QuantizedProductOps"]
+
+# torch does not type these functions, and not every version has them.
+_int_mm: Final[Any] = getattr(torch, "_int_mm", None)
+_scaled_mm: Final[Any] = getattr(torch, "_scaled_mm", None)
+_int8pack_mm: Final[Any] = getattr(torch, "_weight_int8pack_mm", None)
+
+_INT8PACK_MULTIPLE: Final = 32
+"""What divides the inner length of `_weight_int8pack_mm`, which reads beyond the end of others."""
+
+_INT_MM_ROWS: Final = 32
+"""Rows to which fewer are padded for `_int_mm` on CUDA, which takes more than 16."""
+
+_INT_MM_MULTIPLE: Final = 8
+"""What divides the inner and outer lengths of `_int_mm` on CUDA."""
+
+_FLOAT8_MULTIPLE: Final = 16
+"""What divides the inner and outer lengths of `_scaled_mm`."""
+
+_FLOAT8_CAPABILITY: Final = (8, 9)
+"""The first compute capability of CUDA devices that multiply float8."""
+
+_INT32_MAX: Final = 2**31 - 1
+
+_EXACT_IN_BFLOAT16: Final = frozenset([torch.bfloat16, torch.uint8])
+"""Storage dtypes of scales that bfloat16 holds exactly; uint8 is of those of 8 bits."""
+
+
+class QuantizedProductOps(QuantizationOps):
+    """Products in which a weight is not restored as a whole, where torch has kernels."""
+
+    def quantized_linear(
+        self,
+        x: Tensor,
+        values: Tensor,
+        scales: Tensor,
+        global_scale: Tensor | None = None,
+        bias: Tensor | None = None,
+        *,
+        scheme: QuantScheme,
+        transposed: bool = False,
+    ) -> Tensor:
+        """On the host by rows of the weight; else `linear` of what `dequantize_values` restores."""
+        if not x.dim() or values.dim() != 2:
+            raise ValueError(f"x {x.shape}, codes {values.shape}")
+        shape = scheme.logical_shape(tuple(values.shape))
+        inner, outer = reversed(shape) if transposed else shape
+        scheme.check(shape)
+        _check_codes(values, scheme)
+        _check_linear(x.shape[-1], inner, outer, bias)
+        check_scales(scales, global_scale, shape, scheme)
+        found = None
+        if self.on_host and x.numel() and outer:
+            found = self._by_rows(x, values, scales, global_scale, bias, scheme, transposed)
+        if found is not None:
+            return found.reshape(*x.shape[:-1], outer)
+        return self.decomposed(
+            "quantized_linear",
+            *(x, values, scales, global_scale, bias),
+            scheme=scheme,
+            transposed=transposed,
+        )
+
+    def _by_rows(
+        self,
+        x: Tensor,
+        values: Tensor,
+        scales: Tensor,
+        global_scale: Tensor | None,
+        bias: Tensor | None,
+        scheme: QuantScheme,
+        transposed: bool,
+    ) -> Tensor | None:
+        """The product as a matrix; None where the decomposition has to compute it."""
+        wide = _wide(x.dtype)
+        scale = numbers_of_scales(scales, scheme.scale_dtype, wide)
+        if scale is None:
+            return None
+        if global_scale is not None:
+            scale = scale * global_scale.to(wide)
+        rows = quantized_rows(values, scale, scheme, is_outer=transposed)
+        if rows is None:
+            return None
+        x = x.reshape(-1, x.shape[-1])
+        is_exact = global_scale is None and scales.dtype in _EXACT_IN_BFLOAT16
+        if is_exact and bias is None and _has_int8_kernel(x, rows):
+            count = rows.words.shape[0]
+            scale = rows.scale[:, 0].to(x.dtype).expand(count).contiguous()
+            return _int8pack_mm(x.contiguous(), rows.words, scale)  # type: ignore[no-any-return]  # a tensor
+        with self.exact_products():
+            product = product_with_rows(x.to(wide), rows)
+        if bias is not None:
+            product.add_(bias)
+        return product.to(x.dtype)
+
+    def quantized_product(
+        self,
+        a_values: Tensor,
+        a_scales: Tensor,
+        b_values: Tensor,
+        b_scales: Tensor,
+        bias: Tensor | None = None,
+        *,
+        a_scheme: QuantScheme,
+        b_scheme: QuantScheme,
+        dtype: DType,
+        transposed: bool = False,
+    ) -> Tensor:
+        """Codes are multiplied where scales are those of whole rows and columns."""
+        a_shape = a_scheme.logical_shape(tuple(a_values.shape))
+        b_shape = b_scheme.logical_shape(tuple(b_values.shape))
+        if not a_shape or len(b_shape) != 2:
+            raise ValueError(f"codes of shapes {a_shape} and {b_shape}")
+        inner, outer = reversed(b_shape) if transposed else b_shape
+        _check_linear(a_shape[-1], inner, outer, bias)
+        check_scales(a_scales, None, a_shape, a_scheme)
+        check_scales(b_scales, None, b_shape, b_scheme)
+        native = TORCH_DTYPES[dtype]
+        wide = _wide(native)
+        a_scale = _of_rows(a_scales, a_scheme, a_shape, -1, wide)
+        b_scale = _of_rows(b_scales, b_scheme, b_shape, -1 if transposed else 0, wide)
+        found = None
+        if a_scale is not None and b_scale is not None and 0 not in (*a_shape, outer):
+            a = self.unpack_values(a_values, scheme=a_scheme).reshape(-1, inner)
+            b = self.unpack_values(b_values, scheme=b_scheme)
+            if transposed:
+                b, b_scale = b.mT, b_scale.mT
+            values = a_scheme.value, b_scheme.value
+            if not any(one.is_float for one in values):
+                found = self._product_of_int8(a, b, values, a_scale, b_scale, bias, native)
+            elif all(one in FLOAT8 for one in values) and self._multiplies_float8:
+                found = _product_of_float8(a, b, values, a_scale, b_scale, bias, native)
+        if found is not None:
+            return found.reshape(*a_shape[:-1], outer)
+        if not self.on_host:
+            return self.decomposed(
+                "quantized_product",
+                *(a_values, a_scales, b_values, b_scales, bias),
+                a_scheme=a_scheme,
+                b_scheme=b_scheme,
+                dtype=dtype,
+                transposed=transposed,
+            )
+        # The rows of the second operand need no memory for all of its numbers.
+        x = self.dequantize_values(
+            a_values, a_scales, None, scheme=a_scheme, dtype=BURN_DTYPES[wide]
+        )
+        wide_bias = None if bias is None else bias.to(wide)
+        return self.quantized_linear(
+            x, b_values, b_scales, None, wide_bias, scheme=b_scheme, transposed=transposed
+        ).to(native)
+
+    @functools.cached_property
+    def _multiplies_float8(self) -> bool:
+        """Whether the device does; a CPU converts each code by itself, which is slow."""
+        return (
+            _scaled_mm is not None
+            and self.torch_device.type == "cuda"
+            and torch.cuda.get_device_capability(self.torch_device) >= _FLOAT8_CAPABILITY
+        )
+
+    def _product_of_int8(
+        self,
+        a: Tensor,
+        b: Tensor,
+        values: tuple[QuantValue, QuantValue],
+        a_scale: Tensor,
+        b_scale: Tensor,
+        bias: Tensor | None,
+        dtype: torch.dtype,
+    ) -> Tensor | None:
+        """The product by `_int_mm`; None for lengths that it does not take."""
+        count, inner = a.shape
+        largest = [max(map(abs, one.range)) for one in values]
+        if _int_mm is None or inner * largest[0] * largest[1] > _INT32_MAX:
+            return None
+        if not self.on_host:
+            if inner % _INT_MM_MULTIPLE or b.shape[1] % _INT_MM_MULTIPLE:
+                return None
+            if count < _INT_MM_ROWS:
+                a = torch.nn.functional.pad(a, (0, 0, 0, _INT_MM_ROWS - count))
+        product = _int_mm(a.contiguous(), _dense(b))[:count]
+        return _scaled(product, a_scale, b_scale, bias, dtype)
+
+
+def _product_of_float8(
+    a: Tensor,
+    b: Tensor,
+    values: tuple[QuantValue, QuantValue],
+    a_scale: Tensor,
+    b_scale: Tensor,
+    bias: Tensor | None,
+    dtype: torch.dtype,
+) -> Tensor | None:
+    """The product by `_scaled_mm`; None for what it does not take."""
+    inner, outer = b.shape
+    if inner % _FLOAT8_MULTIPLE or outer % _FLOAT8_MULTIPLE or dtype is torch.float64:
+        return None
+    a, b = (one.view(FLOAT8[value]) for one, value in zip((a, b), values, strict=True))
+    a = a.contiguous()
+    if b.stride(0) != 1:
+        b = b.mT.contiguous().mT
+    is_half = dtype in HALF_FLOATS
+    is_per_tensor = a_scale.numel() == b_scale.numel() == 1
+    try:
+        if is_half and (is_per_tensor or dtype is torch.bfloat16):
+            if not is_per_tensor:
+                a_scale = a_scale.expand(a.shape[0], 1).contiguous()
+                b_scale = b_scale.expand(1, outer).contiguous()
+            own_bias = None if bias is None else bias.to(dtype)
+            return _scaled_mm(a, b, a_scale, b_scale, own_bias, out_dtype=dtype)  # type: ignore[no-any-return]  # a tensor
+        one = torch.ones((), device=a.device)
+        product = _scaled_mm(a, b, one, one, out_dtype=torch.float32)
+    except (RuntimeError, ValueError, NotImplementedError):
+        return None  # two of E5M2, or scales that this version does not take
+    return _scaled(product, a_scale, b_scale, bias, dtype)
+
+
+def _scaled(
+    product: Tensor, a_scale: Tensor, b_scale: Tensor, bias: Tensor | None, dtype: torch.dtype
+) -> Tensor:
+    """Scales of rows, shape (rows or 1, 1), and of columns, times a product; and a bias."""
+    if a_scale.numel() == 1:
+        scaled = torch.mul(product, a_scale * b_scale)
+    elif bias is None and dtype in HALF_FLOATS and not product.is_cpu:
+        result = torch.empty(product.shape, dtype=dtype, device=product.device)
+        return torch.mul(torch.mul(product, a_scale), b_scale, out=result)  # also rounds
+    else:
+        scaled = torch.mul(product, a_scale).mul_(b_scale)
+    return (scaled if bias is None else scaled.add_(bias)).to(dtype)
+
+
+def _of_rows(
+    scales: Tensor,
+    scheme: QuantScheme,
+    shape: tuple[int, ...],
+    inner_axis: int,
+    dtype: torch.dtype,
+) -> Tensor | None:
+    """Scales of each index of a tensor but the inner one; None where they differ along that.
+
+    The shape is (rows, 1) if the inner axis is the last one, else (1, columns); 1 if all share one.
+    """
+    scale = numbers_of_scales(scales, scheme.scale_dtype, dtype)
+    if scale is None:
+        return None
+    if not scheme.level.block:
+        return scale.reshape(1, 1)
+    if scale.shape[inner_axis] != 1:
+        return None
+    if scale.numel() > 1:
+        for axis, (length, count) in enumerate(zip(shape, scale.shape, strict=True)):
+            if count != length and axis != inner_axis % len(shape):
+                scale = scale.repeat_interleave(length // count, axis)
+    return scale.reshape((-1, 1) if inner_axis == -1 else (1, -1))
+
+
+def _has_int8_kernel(x: Tensor, rows: QuantizedRows) -> bool:
+    """Whether `_weight_int8pack_mm` computes a product, in float32, and rounds it once.
+
+    Torch has vectors for bfloat16 alone.
+    """
+    return (
+        _int8pack_mm is not None
+        and x.dtype is torch.bfloat16
+        and rows.is_outer
+        and rows.words.dtype is torch.int8
+        and rows.per_byte == 1
+        and rows.scale.shape[1] == 1
+        and rows.scale.shape[0] in (1, rows.words.shape[0])
+        and rows.words.is_contiguous()
+        and not x.shape[1] % _INT8PACK_MULTIPLE
+    )
+
+
+def _dense(x: Tensor) -> Tensor:
+    """A matrix whose rows or columns are contiguous."""
+    return x if x.is_contiguous() or x.mT.is_contiguous() else x.contiguous()
+
+
+def _wide(dtype: torch.dtype) -> torch.dtype:
+    return torch.float64 if dtype is torch.float64 else torch.float32
+
+
+def _check_codes(values: Tensor, scheme: QuantScheme) -> None:
+    if BURN_DTYPES.get(values.dtype) is not scheme.storage_dtype:
+        raise TypeError(f"codes of {values.dtype} instead of {scheme.storage_dtype}")
+
+
+def _check_linear(given: int, inner: int, outer: int, bias: Tensor | None) -> None:
+    """Raise for shapes that do not fit; what is wrong is said by `infer` of the op."""
+    if given != inner or (bias is not None and tuple(bias.shape) != (outer,)):
+        raise ValueError(f"{given} inputs and bias {bias} for a weight of {inner} and {outer}")

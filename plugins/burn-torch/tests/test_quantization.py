@@ -1,0 +1,226 @@
+"""Quantized tensors by torch: the bits of the decompositions, and products of codes."""
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+
+import burn
+from burn.plugin_api import (
+    DeviceId,
+    QuantLevel,
+    QuantScheme,
+    QuantStore,
+    QuantValue,
+    ScaleDType,
+    registry,
+    resolve,
+)
+
+CPU = DeviceId(2)
+DTYPES = {
+    torch.float16: burn.float16,
+    torch.bfloat16: burn.bfloat16,
+    torch.float32: burn.float32,
+    torch.float64: burn.float64,
+}
+NATIVE = QuantStore.NATIVE
+U32, BYTES = QuantStore.packed_u32, QuantStore.packed_native
+STORES = [NATIVE, U32(), U32(-2), BYTES(), BYTES(-2)]
+LEVELS = [
+    QuantLevel.TENSOR,
+    *(QuantLevel.per_block(*block) for block in [(1, 32), (1, -1), (-1, 1), (2, 2), (16,)]),
+    QuantLevel.two_level(1, 32),
+]
+ROWS = QuantScheme(QuantValue.Q8S, NATIVE, QuantLevel.per_block(1, -1))
+"""A scale for each row."""
+
+
+@pytest.fixture(scope="module")
+def table():
+    return resolve(registry.entry("torch").load(), CPU)
+
+
+def schemes(count):
+    """Some of all combinations."""
+    found = [
+        parts
+        for parts in itertools.product(QuantValue, STORES, LEVELS, ScaleDType)
+        if not parts[2].is_global or parts[3] in (ScaleDType.F16, ScaleDType.UE4M3)
+    ]
+    order = np.random.default_rng(0).permutation(len(found))
+    return [QuantScheme(*found[number]) for number in order[:count]]
+
+
+def normal(*shape, dtype=torch.float32, seed=0):
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed)).to(dtype)
+
+
+def special(shape, dtype):
+    """Numbers of very different magnitudes, zeros, blocks of zeros, ties and NaN."""
+    x = normal(*shape, seed=1) * torch.exp(8 * normal(*shape, seed=2))
+    x[..., 1, :] = 0.0
+    x[..., 2, 0::3] = -0.0
+    x[..., 3, :] = torch.arange(shape[-1]) / 2 - 16
+    x[..., 4, 5] = torch.nan
+    x[..., 5, 7] = -torch.inf
+    return x.to(dtype)
+
+
+def equal_bits(found, expected):
+    assert found.dtype == expected.dtype
+    assert found.shape == expected.shape
+    if found.is_floating_point():
+        assert torch.equal(found.isnan(), expected.isnan())
+        found, expected = found.nan_to_num(nan=1.0), expected.nan_to_num(nan=1.0)
+        assert torch.equal(found.signbit(), expected.signbit())
+    assert torch.equal(found, expected)
+
+
+def parameters(table, x, scheme):
+    """Scales of a tensor, and a global one where the scheme has it."""
+    if not scheme.level.is_global:
+        return table.decomposed("quantize_dynamic", x, scheme=scheme)[1], None
+    scales = normal(*scheme.scales_shape(tuple(x.shape)), seed=3).abs()
+    return table.round_up_scales(scales, scheme=scheme), torch.tensor([0.7])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("scheme", schemes(24), ids=str)
+def test_codes_and_scales_have_the_bits_of_the_decomposition(table, scheme, dtype):
+    x = special((16, 64), dtype)
+    scales, factor = parameters(table, x, scheme)
+    if factor is None:
+        found = table.backend.quantize_dynamic(x, scheme=scheme)
+        for one, other in zip(
+            found, table.decomposed("quantize_dynamic", x, scheme=scheme), strict=True
+        ):
+            equal_bits(one, other)
+    operands = (x.mT.contiguous().mT, scales, factor)
+    values = table.decomposed("quantize_values", *operands, scheme=scheme)
+    equal_bits(table.backend.quantize_values(*operands, scheme=scheme), values)
+    codes = table.decomposed("unpack_values", values, scheme=scheme)
+    equal_bits(table.backend.unpack_values(values, scheme=scheme), codes)
+    equal_bits(table.backend.pack_values(codes, scheme=scheme), values)
+    stored = (values, scales, factor)
+    attributes = {"scheme": scheme, "dtype": DTYPES[dtype]}
+    equal_bits(
+        table.backend.dequantize_values(*stored, **attributes),
+        table.decomposed("dequantize_values", *stored, **attributes),
+    )
+
+
+@pytest.mark.parametrize("value", [QuantValue.E4M3, QuantValue.E5M2])
+def test_each_code_of_a_float8_is_the_number_that_torch_reads(table, value):
+    codes = torch.arange(256, dtype=torch.uint8)
+    scheme = QuantScheme(value, NATIVE)
+    found = table.backend.dequantize_values(codes, torch.ones(1), scheme=scheme, dtype=burn.float32)
+    theirs = {QuantValue.E4M3: torch.float8_e4m3fn, QuantValue.E5M2: torch.float8_e5m2}
+    equal_bits(found, codes.view(theirs[value]).to(torch.float32))
+
+
+def test_words_are_read_and_written_at_any_offset_and_stride(table):
+    scheme = QuantScheme(QuantValue.Q4S)
+    memory = torch.arange(1000, dtype=torch.int8) % 15 - 7
+    for codes in (memory[3:67].view(2, 32), memory.as_strided((4, 16), (17, 1), 5), memory[:0]):
+        words = table.backend.pack_values(codes, scheme=scheme)
+        equal_bits(table.backend.unpack_values(words, scheme=scheme), codes)
+        joined = torch.cat([words, words], -1)[..., : words.shape[-1]]
+        equal_bits(table.backend.unpack_values(joined, scheme=scheme), codes)
+
+
+def near(found, exact, magnitude, count):
+    """Within the tolerance of sums of products, with one rounding to the dtype of the result."""
+    finfo, accumulated = torch.finfo(found.dtype), torch.finfo(torch.float32)
+    eps = min(finfo.eps, accumulated.eps)
+    allowed = 4 * eps * count**0.5 * magnitude + finfo.eps / 2 * exact.abs() + finfo.tiny
+    assert ((found.double() - exact).abs() <= allowed).all()
+
+
+def products(dtype):
+    """Examples, and whether there is a bias."""
+    for rows, has_bias in itertools.product([(), (1,), (3,), (2, 5)], [False, True]):
+        yield normal(*rows, 64, dtype=dtype, seed=4), normal(32, seed=5).to(dtype) * has_bias
+
+
+@pytest.mark.parametrize("part", [100, 1 << 20])
+@pytest.mark.parametrize("scheme", schemes(40), ids=str)
+def test_a_product_by_rows_is_that_of_the_restored_weight(table, monkeypatch, scheme, part):
+    monkeypatch.setattr("burn_torch.quantized_rows._PART", part)
+    for number, (dtype, (shape, is_transposed)) in enumerate(
+        itertools.product(DTYPES, [((32, 64), True), ((64, 32), False)])
+    ):
+        weight = normal(*shape, seed=6)
+        scales, factor = parameters(table, weight, scheme)
+        values = table.quantize_values(weight, scales, factor, scheme=scheme)
+        if number % 3:
+            values = values.mT.contiguous().mT
+        restored = table.dequantize_values(
+            values, scales, factor, scheme=scheme, dtype=burn.float64
+        )
+        restored = restored.mT if is_transposed else restored
+        for x, bias in products(dtype):
+            found = table.backend.quantized_linear(
+                x,
+                *(values, scales, factor, bias if bias.any() else None),
+                scheme=scheme,
+                transposed=is_transposed,
+            )
+            assert found.dtype is dtype
+            wide = x.double()
+            near(found, wide @ restored + bias.double(), wide.abs() @ restored.abs() + 1, 64)
+
+
+@pytest.mark.parametrize("kind", ScaleDType)
+@pytest.mark.parametrize("inner", [32, 40, 96])
+def test_bfloat16_is_rounded_once_whatever_the_scales_are(table, kind, inner):
+    scheme = ROWS.with_scale_dtype(kind)
+    values, scales = table.quantize_dynamic(normal(24, inner, seed=7), scheme=scheme)
+    weight = table.dequantize_values(values, scales, None, scheme=scheme, dtype=burn.float64).mT
+    x = normal(5, inner, dtype=torch.bfloat16, seed=8)
+    found = table.backend.quantized_linear(x, values, scales, scheme=scheme, transposed=True)
+    near(found, x.double() @ weight, x.double().abs() @ weight.abs(), inner)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("is_transposed", [True, False])
+@pytest.mark.parametrize("level", LEVELS[:-1])
+@pytest.mark.parametrize("value", [QuantValue.Q8F, QuantValue.Q4S, QuantValue.E4M3])
+def test_a_product_of_codes_is_that_of_the_restored_operands(
+    table, value, level, is_transposed, dtype
+):
+    shape = (32, 64) if is_transposed else (64, 32)
+    b_scheme = QuantScheme(value, U32(), level)
+    b = table.quantize_dynamic(normal(*shape, seed=9), scheme=b_scheme)
+    weight = table.dequantize_values(*b, None, scheme=b_scheme, dtype=burn.float64)
+    weight = weight.mT if is_transposed else weight
+    for block in [(), (-1,), (16,)]:
+        a_scheme = QuantScheme(value, NATIVE, QuantLevel(block))
+        for x, bias in products(dtype):
+            a = table.quantize_dynamic(x, scheme=a_scheme)
+            restored = table.dequantize_values(*a, None, scheme=a_scheme, dtype=burn.float64)
+            found = table.backend.quantized_product(
+                *(*a, *b, bias if bias.any() else None),
+                a_scheme=a_scheme,
+                b_scheme=b_scheme,
+                dtype=DTYPES[dtype],
+                transposed=is_transposed,
+            )
+            assert found.dtype is dtype
+            near(found, restored @ weight + bias.double(), restored.abs() @ weight.abs() + 1, 64)
+
+
+def test_sums_of_codes_that_int32_does_not_hold_are_computed_in_floats(table):
+    length = 2**17
+    ones = torch.full((1, length), -128, dtype=torch.int8)
+    scheme = QuantScheme(QuantValue.Q8F, NATIVE)
+    scale = torch.ones(1)
+    found = table.backend.quantized_product(
+        *(ones, scale, ones, scale),
+        a_scheme=scheme,
+        b_scheme=scheme,
+        dtype=burn.float32,
+        transposed=True,
+    )
+    assert found.item() == 2.0**31
