@@ -289,6 +289,9 @@ class QuantScheme:
     def __str__(self) -> str:
         return self.text
 
+    def __hash__(self) -> int:  # of a string, which keeps it: plans are looked up by schemes
+        return hash(self.text)
+
     @functools.cached_property
     def text(self) -> str:
         """The scheme as a string, which `parse` reads."""

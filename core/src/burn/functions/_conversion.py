@@ -17,7 +17,7 @@ from burn.functions.common import DeviceLike, dispatch
 from burn.functions.host_values import dtype_of, elements_of, host_data
 from burn.functions.interchange import from_cuda, from_dlpack, memory_of, own_device
 from burn.functions.normalize import find_device
-from burn.tensor_data import TensorData, check_unmasked
+from burn.tensor_data import QuantizedData, TensorData, check_unmasked
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
@@ -29,6 +29,13 @@ def convert(obj: Any, wanted: DType | None, device: DeviceLike | None, copy: boo
     """A tensor of an object; see `burn.asarray`."""
     if isinstance(obj, DispatchTensor):
         return _as_tensor(obj, wanted, device, copy)  # type: ignore[arg-type]  # the only subclass that users see
+    if isinstance(obj, TensorData):
+        target = find_device(device)
+        if copy is False and (isinstance(obj, QuantizedData) or wanted not in (None, obj.dtype)):
+            raise _needs_copy(obj)
+        if copy is False:
+            return _shared(obj.array, wanted, target)
+        return _as_tensor(dispatch.from_data(obj, target), wanted, None, None)
     own = None
     if isinstance(obj, (list, tuple)):
         if any(map(_is_foreign, elements_of(obj).arrays)):

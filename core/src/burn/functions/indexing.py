@@ -412,9 +412,8 @@ def mask_fill(x: Tensor, mask: Tensor, value: Operand, /) -> Tensor:
     """
     check_tensor(x, "x", "mask_fill")
     result = calls.where(mask, value, x)
-    if result.dtype.kind is not x.dtype.kind and not (
-        result.dtype.is_integer and x.dtype.is_integer
-    ):
+    holds = result.dtype.kind is x.dtype.kind or (result.dtype.is_float and x.dtype.is_float)
+    if not (holds or (result.dtype.is_integer and x.dtype.is_integer)):
         shown = value.dtype if isinstance(value, DispatchTensor) else repr(value)
         raise DTypeError(
             f"a tensor of {x.dtype} does not hold {shown}",
