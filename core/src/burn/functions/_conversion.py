@@ -30,12 +30,7 @@ def convert(obj: Any, wanted: DType | None, device: DeviceLike | None, copy: boo
     if isinstance(obj, DispatchTensor):
         return _as_tensor(obj, wanted, device, copy)  # type: ignore[arg-type]  # the only subclass that users see
     if isinstance(obj, TensorData):
-        target = find_device(device)
-        if copy is False and (isinstance(obj, QuantizedData) or wanted not in (None, obj.dtype)):
-            raise _needs_copy(obj)
-        if copy is False:
-            return _shared(obj.array, wanted, target)
-        return _as_tensor(dispatch.from_data(obj, target), wanted, None, None)
+        return _uploaded(obj, wanted, find_device(device), copy)
     own = None
     if isinstance(obj, (list, tuple)):
         if any(map(_is_foreign, elements_of(obj).arrays)):
@@ -50,6 +45,15 @@ def convert(obj: Any, wanted: DType | None, device: DeviceLike | None, copy: boo
     if copy is False:
         return _shared(obj, wanted, target)
     return dispatch.from_data(host_data(obj, wanted, target), target)
+
+
+def _uploaded(data: TensorData, wanted: DType | None, device: Device, copy: bool | None) -> Tensor:
+    """A tensor of host data, quantized or not."""
+    if copy is not False:
+        return _as_tensor(dispatch.from_data(data, device), wanted, None, None)
+    if isinstance(data, QuantizedData):
+        raise _needs_copy(data)
+    return _shared(data.array, wanted, device)
 
 
 def _as_tensor(

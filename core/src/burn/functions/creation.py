@@ -53,9 +53,10 @@ def asarray(
     Parameters
     ----------
     obj : object
-        A Python number, a tensor, an array of another library (with `__dlpack__`, with a buffer,
-        with `__array__`, or with `__cuda_array_interface__`), or nested sequences of them. Tensors
-        in sequences are joined: the result is tracked if one of them is.
+        A Python number, a tensor, `TensorData` (quantized, too), an array of another library (with
+        `__dlpack__`, with a buffer, with `__array__`, or with `__cuda_array_interface__`), or
+        nested sequences of these but `TensorData`. Tensors in sequences are joined: the result is
+        tracked if one of them is.
     dtype : DType or str, optional
         Dtype of the result. By default that of an array, a tensor or a NumPy scalar, or the one to
         which those in sequences promote; for Python numbers alone the device's default of the kind
