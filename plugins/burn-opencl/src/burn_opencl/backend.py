@@ -24,6 +24,8 @@ from burn_opencl.linear_algebra import LinearAlgebraOps
 from burn_opencl.normalization import NormalizationOps
 from burn_opencl.optimizer import OptimizerOps
 from burn_opencl.pooling import PoolingOps
+from burn_opencl.quantization import QuantizationOps
+from burn_opencl.quantized_products import QuantizedProductOps
 from burn_opencl.random import RandomOps
 from burn_opencl.reduction import ReductionOps
 from burn_opencl.resampling import ResamplingOps
@@ -160,6 +162,8 @@ class OpenClDevice(
     NormalizationOps,
     OptimizerOps,
     PoolingOps,
+    QuantizationOps,
+    QuantizedProductOps,
     RandomOps,
     ResamplingOps,
     SamplingOps,

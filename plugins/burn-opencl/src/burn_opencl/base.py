@@ -42,9 +42,12 @@ class OpenClOps(Backend):
     tables: Callable[..., list[Buffer]]
 
 
-def inferred_shape(name: str, *operands: Primitive, **attributes: Any) -> Shape:
-    """Shape of the first output of an op; raises what the op raises for its operands."""
-    metas = [Meta(one.shape, one.dtype) for one in operands]
+def inferred_shape(name: str, *operands: Primitive | None, **attributes: Any) -> Shape:
+    """Shape of the first output of an op; raises what the op raises for its operands.
+
+    None stands for an optional operand that is absent.
+    """
+    metas = [None if one is None else Meta(one.shape, one.dtype) for one in operands]
     outputs = REGISTRY[name].infer(*metas, **attributes)
     first = outputs if isinstance(outputs, Meta) else outputs[0]
     return first.shape

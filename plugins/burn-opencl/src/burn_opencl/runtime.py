@@ -102,6 +102,8 @@ class Runtime:
         Whether it is a CPU, which has kernels of its own.
     has_fp64 : bool
         Whether it computes in float64.
+    divides_exactly : bool
+        Whether its quotients of float32 are correctly rounded.
     binaries_take_long : bool
         Whether asking for the binary of a program compiles its kernels again. (PoCL also has a
         cache of its own, which loads more slowly than binaries do.)
@@ -128,7 +130,10 @@ class Runtime:
             self.memory_size = int(device.global_mem_size)
             self.largest_block = int(device.max_mem_alloc_size)
             self._options = "-cl-std=CL1.2 -w"
-            if device.single_fp_config & cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT:
+            self.divides_exactly = bool(
+                device.single_fp_config & cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT
+            )
+            if self.divides_exactly:
                 self._options += " -cl-fp32-correctly-rounded-divide-sqrt"
             platform = device.platform
             self.binaries_take_long = platform.name == _POCL

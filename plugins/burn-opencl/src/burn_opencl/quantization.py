@@ -1,0 +1,345 @@
+"""Quantization: codes and scales of numbers, and the numbers of codes and scales."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from burn.plugin_api import DType, Meta, float32, float64, int8, uint8
+from burn_opencl.base import OpenClOps, inferred_shape
+from burn_opencl.codes import code_macros, scale_code
+from burn_opencl.dtypes import DTYPE_CODES, accumulator_dtype, c_type_of
+from burn_opencl.elementwise_variants import power_of_two
+from burn_opencl.limits import GPU_GROUP_ITEMS, SMALL_GROUP_ITEMS
+from burn_opencl.programs import text_of
+from burn_opencl.scalars import signed_scalar_bits
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from burn.plugin_api import QuantScheme, Shape
+    from burn_opencl.buffers import Buffer
+    from burn_opencl.launcher import Launcher
+
+__all__ = ["QuantizationOps"]
+
+_CPU_ITEM_ELEMENTS: Final = 4096
+"""Elements that an item of a CPU computes: whole vectors, and whole words."""
+
+_MAX_STEP: Final = 1 << 13
+"""Elements of which a group, or an item of a CPU, takes the largest magnitude.
+
+The scale of more elements is found in two steps, the first of them by many groups.
+"""
+
+_ELEMENTS_OF_A_LANE: Final = 4
+"""What a lane of a GPU reads of a run at least, where a group has lanes enough."""
+
+
+class _Runs(NamedTuple):
+    """Elements of a dense tensor that share a scale: neighbours, which are a run.
+
+    Attributes
+    ----------
+    length : int
+        Elements of a run.
+    per_row : int
+        Runs of a row of blocks that are rectangles.
+    block_rows : int
+        Rows of such a block; 1 where each run has a scale of its own.
+    """
+
+    length: int
+    per_row: int = 1
+    block_rows: int = 1
+
+
+class QuantizationOps(OpenClOps):
+    """A kernel for each op, which computes in float32, or in float64 for that dtype.
+
+    The packed axis is moved to the end, so that neighbours share a word; so results may be
+    permuted views. Blocks that are not rectangles of such rows are left to the defaults.
+    """
+
+    def quantize_values(
+        self, x: Buffer, scales: Buffer, global_scale: Buffer | None, *, scheme: QuantScheme
+    ) -> Buffer:
+        """Divided with correct rounding."""
+        shape = _checked_shape("quantize_values", *_metas(x, scales, global_scale), scheme=scheme)
+        order = _order(scheme, range(len(x.shape)))
+        runs = _runs(scheme, x.shape, order)
+        if runs is None:
+            result: Buffer = self.ops.decomposed(
+                "quantize_values", x, scales, global_scale, scheme=scheme
+            )
+            return result
+        launcher = self.launcher
+        x = launcher.dense(x.permuted(order))
+        scales = _scales_in_order(launcher, scales, order)
+        out = launcher.empty(tuple([shape[axis] for axis in order]), scheme.storage_dtype)
+        task = _Task(launcher, scheme, runs, x.size, x.dtype)
+        factor = global_scale or scales
+        task.run("make_codes", (x, scales, factor, out), x=x, scales=scales, factor=global_scale)
+        return out.permuted(_inverse(order))
+
+    def dequantize_values(
+        self,
+        values: Buffer,
+        scales: Buffer,
+        global_scale: Buffer | None,
+        *,
+        scheme: QuantScheme,
+        dtype: DType,
+    ) -> Buffer:
+        """In the order of memory, if it is that of packed codes."""
+        metas = _metas(values, scales, global_scale)
+        shape = _checked_shape("dequantize_values", *metas, scheme=scheme, dtype=dtype)
+        order = _order(scheme, _memory_order(values))
+        runs = _runs(scheme, shape, order)
+        if runs is None:
+            result: Buffer = self.ops.decomposed(
+                "dequantize_values", values, scales, global_scale, scheme=scheme, dtype=dtype
+            )
+            return result
+        launcher = self.launcher
+        values = launcher.dense(values.permuted(order))
+        scales = _scales_in_order(launcher, scales, order)
+        out = launcher.empty(tuple([shape[axis] for axis in order]), dtype)
+        task = _Task(launcher, scheme, runs, out.size, dtype)
+        operands = (values, scales, global_scale or scales, out)
+        task.run("restore_codes", operands, values=values, scales=scales, factor=global_scale)
+        return out.permuted(_inverse(order))
+
+    def quantize_dynamic(self, x: Buffer, *, scheme: QuantScheme) -> tuple[Buffer, Buffer]:
+        """A kernel for the scales, or two for those of many elements, and one for the codes."""
+        _checked_shape("quantize_dynamic", *_metas(x), scheme=scheme)
+        order = _order(scheme, range(len(x.shape)))
+        runs = _runs(scheme, x.shape, order)
+        if runs is None or runs.block_rows != 1 or not x.size:
+            result: tuple[Buffer, Buffer] = self.ops.decomposed(
+                "quantize_dynamic", x, scheme=scheme
+            )
+            return result
+        launcher = self.launcher
+        shape = scheme.scales_shape(x.shape)
+        if scheme.level.block:
+            shape = tuple([shape[axis] for axis in order])
+        scales = launcher.empty(shape, scheme.scale_dtype.storage)
+        ordered = launcher.dense(x.permuted(order))
+        low, high = scheme.value.range
+        _find_scales(launcher, scheme, ordered, runs.length, (high - low) / 2.0, scales)
+        if scheme.level.block:
+            scales = scales.permuted(_inverse(order))
+        x = ordered.permuted(_inverse(order))
+        return self.quantize_values(x, scales, None, scheme=scheme), scales
+
+    def pack_values(self, codes: Buffer, *, scheme: QuantScheme) -> Buffer:
+        """The codes themselves, where the scheme does not pack them."""
+        shape = _checked_shape("pack_values", *_metas(codes), scheme=scheme)
+        if scheme.per_word == 1:
+            return codes
+        launcher = self.launcher
+        order = _order(scheme, range(len(shape)))
+        codes = launcher.dense(codes.permuted(order))
+        out = launcher.empty(tuple([shape[axis] for axis in order]), scheme.storage_dtype)
+        task = _Task(launcher, scheme, _Runs(1), codes.size, codes.dtype)
+        task.run("pack_codes", (codes, out), x=codes)
+        return out.permuted(_inverse(order))
+
+    def unpack_values(self, values: Buffer, *, scheme: QuantScheme) -> Buffer:
+        """The values themselves, where the scheme does not pack them."""
+        shape = _checked_shape("unpack_values", *_metas(values), scheme=scheme)
+        if scheme.per_word == 1:
+            return values
+        launcher = self.launcher
+        order = _order(scheme, _memory_order(values))
+        values = launcher.dense(values.permuted(order))
+        dtype = uint8 if scheme.value.is_float else int8
+        out = launcher.empty(tuple([shape[axis] for axis in order]), dtype)
+        task = _Task(launcher, scheme, _Runs(1), out.size, dtype)
+        task.run("unpack_codes", (values, out), values=values)
+        return out.permuted(_inverse(order))
+
+
+class _Task:
+    """Kernels on the codes of a scheme.
+
+    Parameters
+    ----------
+    launcher : Launcher
+        The device.
+    scheme : QuantScheme
+        How the codes are stored.
+    runs : _Runs
+        Which of them share a scale.
+    n : int
+        Their number.
+    dtype : DType
+        The dtype of the numbers.
+    divisor : float
+        The scale is the largest magnitude divided by it.
+    scale_type : int or None
+        Code of the dtype of the scales, if it is not that of the scheme.
+    """
+
+    def __init__(
+        self,
+        launcher: Launcher,
+        scheme: QuantScheme,
+        runs: _Runs,
+        n: int,
+        dtype: DType,
+        *,
+        divisor: float = 1.0,
+        scale_type: int | None = None,
+    ) -> None:
+        self._launcher, self._n = launcher, n
+        self._c_type = c_type_of(dtype) if dtype.is_float else "float"
+        self._runs = (runs.length, runs.per_row, runs.block_rows)
+        self._constants = code_macros(scheme) | {
+            "TYPE": DTYPE_CODES[dtype.name],
+            "SCALE_TYPE": scale_code(scheme) if scale_type is None else scale_type,
+            "PER_ELEMENT": scheme.per_word,
+        }
+        names = ("TYPE", "CODE_BITS", "FORMAT", "SCALE_TYPE", "PER_ELEMENT")
+        wide = float64 if self._c_type == "double" else float32
+        low, high = scheme.value.range
+        self._numbers = (
+            *[int(self._constants[name]) for name in names],
+            *(int(low), int(high), signed_scalar_bits(divisor, wide)),
+        )
+
+    def run(
+        self,
+        name: str,
+        operands: Sequence[Buffer],
+        *,
+        lanes: int = 1,
+        x: Buffer | None = None,
+        values: Buffer | None = None,
+        scales: Buffer | None = None,
+        factor: Buffer | None = None,
+    ) -> None:
+        """Launch a kernel; the operands that are named have offsets."""
+        launcher, on_cpu = self._launcher, self._launcher.runtime.is_cpu
+        divides = launcher.runtime.divides_exactly
+        group = SMALL_GROUP_ITEMS
+        definitions: dict[str, str | int] = {"DIVIDES_EXACTLY": int(divides), "LANES": lanes}
+        per_item = int(self._constants["PER_ELEMENT"])
+        in_words = name in {"pack_codes", "unpack_codes"}
+        if launcher.is_specialized(self._n):
+            definitions |= self._constants
+            group = launcher.specialized_group_items
+            if on_cpu and not in_words:
+                group, per_item = 1, _CPU_ITEM_ELEMENTS
+                definitions["ITEM_ELEMENTS"] = per_item
+                if divides and self._c_type == "float":
+                    definitions["CODES_AT"] = 1
+        if name == "find_scales":
+            group = max(group, lanes)
+            items = -(-self._n // self._runs[0]) * lanes
+        else:
+            items = -(-self._n // per_item)
+        definitions["GROUP_SIZE"] = group
+        body = text_of("codes.cl")
+        kernel = launcher.kernel(name, "quantization.cl", self._c_type, definitions, body)
+        offsets = (
+            0 if x is None else x.offset,
+            0 if values is None else values.offset * values.dtype.itemsize,
+            0 if scales is None else scales.offset,
+            -1 if factor is None else factor.offset,
+        )
+        parameters = (self._n, *self._runs, *offsets, *self._numbers)
+        launcher.run(kernel, items, parameters, [one.memory for one in operands], group)
+
+
+def _find_scales(
+    launcher: Launcher,
+    scheme: QuantScheme,
+    x: Buffer,
+    run: int,
+    divisor: float,
+    scales: Buffer,
+) -> None:
+    """Write the scale of each run of a dense tensor."""
+    if run > _MAX_STEP and x.size == run:
+        wide = accumulator_dtype(x.dtype)
+        largest = launcher.empty((-(-run // _MAX_STEP),), wide)
+        code = DTYPE_CODES[wide.name]
+        task = _Task(launcher, scheme, _Runs(_MAX_STEP), run, x.dtype, scale_type=code)
+        task.run("find_scales", (x, largest), lanes=_lanes(launcher, _MAX_STEP), x=x)
+        x, run = largest, largest.size
+    task = _Task(launcher, scheme, _Runs(run), x.size, x.dtype, divisor=divisor)
+    task.run("find_scales", (x, scales), lanes=_lanes(launcher, run), x=x)
+
+
+def _lanes(launcher: Launcher, run: int) -> int:
+    """Lanes that find the largest magnitude of a run."""
+    if launcher.runtime.is_cpu:
+        return 1
+    return min(GPU_GROUP_ITEMS, power_of_two(-(-run // _ELEMENTS_OF_A_LANE)))
+
+
+def _metas(*operands: Buffer | None) -> list[Meta | None]:
+    return [None if one is None else Meta(one.shape, one.dtype) for one in operands]
+
+
+@functools.lru_cache(maxsize=4096)
+def _checked_shape(name: str, *operands: Meta | None, **attributes: Any) -> Shape:
+    """Shape of the first output; raises what the op raises."""
+    return inferred_shape(name, *operands, **attributes)
+
+
+def _memory_order(x: Buffer) -> list[int]:
+    """The axes from the longest stride to the shortest."""
+    return sorted(range(len(x.shape)), key=lambda axis: -x.strides[axis])
+
+
+def _order(scheme: QuantScheme, order: Sequence[int]) -> tuple[int, ...]:
+    """The axes in an order, but for the packed one, which is the last."""
+    if scheme.per_word == 1:
+        return tuple(order)
+    packed = len(order) + scheme.store.axis
+    return (*[axis for axis in order if axis != packed], packed)
+
+
+def _inverse(order: tuple[int, ...]) -> list[int]:
+    return [order.index(axis) for axis in range(len(order))]
+
+
+def _scales_in_order(launcher: Launcher, scales: Buffer, order: tuple[int, ...]) -> Buffer:
+    """Dense scales of a tensor with its axes in an order."""
+    return launcher.dense(scales.permuted(order) if len(scales.shape) == len(order) else scales)
+
+
+@functools.lru_cache(maxsize=4096)
+def _runs(scheme: QuantScheme, shape: Shape, order: tuple[int, ...]) -> _Runs | None:
+    """Runs of a dense tensor with its axes in an order; None if a scale has no rectangle of them.
+
+    Shape and scheme are those of the tensor before that.
+    """
+    n = math.prod(shape)
+    if not scheme.level.block:
+        return _Runs(max(n, 1))
+    blocks = scheme.blocks(shape)
+    rest = [(shape[axis], blocks[axis]) for axis in order]
+    length, columns = _merged(rest)
+    block_rows, _ = _merged(rest)
+    if rest or length % scheme.per_word:
+        return None
+    return _Runs(length, columns // length if length else 1, block_rows)
+
+
+def _merged(rest: list[tuple[int, int]]) -> tuple[int, int]:
+    """Takes the last axes over which a block is a run: the run's length, and that of the axes.
+
+    These are axes that a block spans, one of which it spans a part, and axes of blocks of 1.
+    """
+    run = total = 1
+    spans = True
+    while rest and (spans or rest[-1][1] == 1):
+        length, block = rest.pop()
+        run, total = run * block, total * length
+        spans = spans and block == length
+    return run, total

@@ -1,0 +1,255 @@
+"""Products of floats and quantized matrices, of which a kernel reads the codes."""
+
+from __future__ import annotations
+
+import functools
+import math
+import struct
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from burn.plugin_api import DType, float32, float64
+from burn_opencl.base import inferred_shape
+from burn_opencl.buffers import Buffer
+from burn_opencl.codes import code_macros, scale_code
+from burn_opencl.dtypes import DTYPE_CODES, check_dtypes
+from burn_opencl.elementwise import ElementwiseOps
+from burn_opencl.elementwise_variants import power_of_two
+from burn_opencl.limits import INT32_LIMIT
+from burn_opencl.programs import text_of
+
+if TYPE_CHECKING:
+    from burn.plugin_api import QuantScheme, Shape
+    from burn_opencl.buffers import Layout
+    from burn_opencl.launcher import Launcher
+
+__all__ = ["QuantizedProductOps"]
+
+_MIN_MULTIPLICATIONS: Final = 1 << 14
+"""Products of fewer multiplications have no kernel made for them."""
+
+_CPU_VECTOR: Final = 16
+"""Codes that a CPU multiplies at a time."""
+
+_MAX_CPU_ROWS: Final = 128
+_MAX_GPU_ROWS: Final = 16
+"""Of more rows the matrix is restored first: that takes less time than the product."""
+
+_MAX_CPU_TILE_ROWS: Final = 6
+_CPU_OUTPUTS: Final = {1: 8}
+_MORE_CPU_OUTPUTS: Final = 4
+"""Rows of the matrix that a CPU multiplies with so many rows at a time, as registers allow."""
+
+_MAX_GPU_TILE_ROWS: Final = 8
+_GPU_OUTPUTS: Final = {1: 4, 2: 4}
+_MORE_GPU_OUTPUTS: Final = 2
+_GPU_LANES: Final = (32, 256)
+"""Lanes that share a row of the matrix, at least and at most."""
+
+_WORDS_OF_A_LANE: Final = (4, 2, 1)
+"""Words of 32 bits that a lane of a GPU reads at once."""
+
+
+class _Matrix(NamedTuple):
+    """A quantized matrix whose rows, one for each output, are contiguous.
+
+    Attributes
+    ----------
+    outputs, inner : int
+        Its lengths.
+    block, block_outputs : int
+        Lengths of a block along the rows, and across them.
+    values : tuple of int
+        Offset of the codes, and their stride from row to row, in bytes.
+    scales : tuple of int
+        Offset of the scales, and their strides from row to row and along one, in elements.
+    """
+
+    outputs: int
+    inner: int
+    block: int
+    block_outputs: int
+    values: tuple[int, int]
+    scales: tuple[int, int, int]
+
+
+class _Plan(NamedTuple):
+    """A launch, apart from the memory of its operands."""
+
+    kernel: Any
+    parameters: bytes
+    items: int
+    group: int
+    shape: Shape
+
+
+class QuantizedProductOps(ElementwiseOps):
+    """Products with quantized matrices, in float32."""
+
+    def quantized_linear(
+        self,
+        x: Buffer,
+        values: Buffer,
+        scales: Buffer,
+        global_scale: Buffer | None,
+        bias: Buffer | None,
+        *,
+        scheme: QuantScheme,
+        transposed: bool = False,
+    ) -> Buffer:
+        """One kernel for a few rows; else the default."""
+        launcher = self.launcher
+        dtype = x.dtype
+        check_dtypes("quantized_linear", x, bias)
+        rows = launcher.dense(x)
+        if launcher.runtime.is_cpu and dtype is not float64:
+            # Its elements are read many times, so they are converted once.
+            rows = self.cast(rows, dtype=float32)
+        optional = [None if one is None else one.layout for one in (global_scale, bias)]
+        layouts = (rows.layout, values.layout, scales.layout, *optional)
+        plan = _plan(launcher, layouts, dtype, scheme, transposed=transposed)
+        if plan is None:
+            result: Buffer = self.ops.decomposed(
+                "quantized_linear",
+                *(x, values, scales, global_scale, bias),
+                scheme=scheme,
+                transposed=transposed,
+            )
+            return result
+        out = launcher.empty(plan.shape, dtype)
+        operands = (rows, values, scales, global_scale or rows, bias or rows, out)
+        memories = [one.memory.handle for one in operands]
+        launcher.runtime.launch(
+            plan.kernel, plan.parameters, memories, (plan.items,), (plan.group,)
+        )
+        return out
+
+    def quantized_product(
+        self,
+        a_values: Buffer,
+        a_scales: Buffer,
+        b_values: Buffer,
+        b_scales: Buffer,
+        bias: Buffer | None,
+        *,
+        a_scheme: QuantScheme,
+        b_scheme: QuantScheme,
+        dtype: DType,
+        transposed: bool = False,
+    ) -> Buffer:
+        """The first operand is restored: of the two it has few elements."""
+        ops = self.ops
+        wide = float64 if dtype is float64 else float32
+        x = ops.dequantize_values(a_values, a_scales, None, scheme=a_scheme, dtype=wide)
+        bias = None if bias is None else ops.cast(bias, dtype=wide)
+        out: Buffer = ops.quantized_linear(
+            x, b_values, b_scales, None, bias, scheme=b_scheme, transposed=transposed
+        )
+        return self.cast(out, dtype=dtype)
+
+
+@functools.lru_cache(maxsize=1024)
+def _plan(
+    launcher: Launcher,
+    layouts: tuple[Layout, Layout, Layout, Layout | None, Layout | None],
+    dtype: DType,
+    scheme: QuantScheme,
+    *,
+    transposed: bool,
+) -> _Plan | None:
+    """The launch for operands with these layouts; None for what the kernels do not take."""
+    x, values, scales, global_scale, bias = layouts
+    shape = inferred_shape(
+        "quantized_linear",
+        *(x._replace(dtype=dtype), values, scales, global_scale, bias),
+        scheme=scheme,
+        transposed=transposed,
+    )
+    rows = math.prod(x.shape[:-1])
+    matrix = _matrix(values, scales, scheme, transposed=transposed)
+    if (
+        matrix is None
+        or dtype is float64
+        or rows * matrix.inner * matrix.outputs < _MIN_MULTIPLICATIONS
+        or matrix.inner >= INT32_LIMIT
+        or (bias is not None and bias.strides[0] != 1 and bias.shape[0] > 1)
+    ):
+        return None
+    definitions = code_macros(scheme) | {
+        "TYPE": DTYPE_CODES[dtype.name],
+        "SCALE_TYPE": scale_code(scheme),
+    }
+    on_cpu = launcher.runtime.is_cpu
+    sizes = _cpu_sizes(rows, matrix) if on_cpu else _gpu_sizes(rows, matrix, x, scheme)
+    if sizes is None:
+        return None
+    definitions |= sizes | {"CODES_AT": 1} if on_cpu else sizes
+    group = sizes.get("LANES", 1)
+    tiles = -(-rows // sizes["TILE_ROWS"]) * -(-matrix.outputs // sizes["OUTPUTS"])
+    parameters = struct.pack(
+        "=14q",
+        *(rows, matrix.inner, matrix.outputs, matrix.block, matrix.block_outputs),
+        *(x.offset, -1 if bias is None else bias.offset),
+        -1 if global_scale is None else global_scale.offset,
+        *(*matrix.values, *matrix.scales, 0),
+    )
+    body = text_of("codes.cl") if on_cpu else text_of("vec4.cl") + text_of("codes.cl")
+    kernel = launcher.kernel("multiply_rows", "quantized_rows.cl", "float", definitions, body)
+    return _Plan(kernel, parameters, tiles * group, group, shape)
+
+
+def _matrix(
+    values: Layout, scales: Layout, scheme: QuantScheme, *, transposed: bool
+) -> _Matrix | None:
+    """A matrix with an output for each contiguous row; None for one whose rows are not that."""
+    shape = scheme.logical_shape(values.shape)
+    row, column = (0, 1) if transposed else (1, 0)
+    outputs, inner = shape[row], shape[column]
+    packed_axis = 2 + scheme.store.axis
+    if not values.strides or (values.strides[column] != 1 and values.shape[column] > 1):
+        return None
+    if scheme.per_word > 1 and packed_axis != column:
+        return None
+    size = scheme.storage_dtype.itemsize
+    block = scheme.blocks(shape)
+    steps = scales.strides if scheme.level.block else (0, 0)
+    return _Matrix(
+        outputs,
+        inner,
+        block[column],
+        block[row],
+        (values.offset * size, values.strides[row] * size),
+        (scales.offset, steps[row], steps[column]),
+    )
+
+
+def _cpu_sizes(rows: int, matrix: _Matrix) -> dict[str, int] | None:
+    """Sizes of the tiles of a CPU; None for blocks that vectors do not fit, and for many rows."""
+    if rows > _MAX_CPU_ROWS or (matrix.block % _CPU_VECTOR and matrix.block != matrix.inner):
+        return None
+    tile_rows = -(-rows // -(-rows // _MAX_CPU_TILE_ROWS))
+    return {"TILE_ROWS": tile_rows, "OUTPUTS": _CPU_OUTPUTS.get(tile_rows, _MORE_CPU_OUTPUTS)}
+
+
+def _gpu_sizes(rows: int, matrix: _Matrix, x: Layout, scheme: QuantScheme) -> dict[str, int] | None:
+    """Sizes of the tiles of a GPU; None for codes that vectors do not fit, and for many rows."""
+    if rows > _MAX_GPU_ROWS or x.offset % 4:
+        return None
+    code_bits = int(code_macros(scheme)["CODE_BITS"])
+    for words in _WORDS_OF_A_LANE:
+        codes = words * 32 // code_bits
+        if not (
+            matrix.inner % codes
+            or matrix.block % codes
+            or any(one % (4 * words) for one in matrix.values)
+        ):
+            break
+    else:
+        return None
+    tile_rows = -(-rows // -(-rows // _MAX_GPU_TILE_ROWS))
+    least, most = _GPU_LANES
+    return {
+        "TILE_ROWS": tile_rows,
+        "OUTPUTS": _GPU_OUTPUTS.get(tile_rows, _MORE_GPU_OUTPUTS),
+        "WORDS": words,
+        "LANES": min(most, max(least, power_of_two(-(-matrix.inner // codes // 2)))),
+    }
