@@ -23,6 +23,7 @@ from burn_cpu.loss import LossOps
 from burn_cpu.normalization import NormalizationOps
 from burn_cpu.optimizer import OptimizerOps
 from burn_cpu.pooling import PoolingOps
+from burn_cpu.quantized_products import QuantizedProductOps
 from burn_cpu.random import RandomOps
 from burn_cpu.recurrent import RecurrentOps
 from burn_cpu.reduction import ReductionOps
@@ -56,6 +57,7 @@ class CpuBackend(
     CtcOps,
     OptimizerOps,
     PoolingOps,
+    QuantizedProductOps,
     RandomOps,
     RecurrentOps,
     SignalOps,

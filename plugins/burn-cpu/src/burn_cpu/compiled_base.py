@@ -25,6 +25,7 @@ __all__ = [
     "ZERO",
     "compiled",
     "compiled_exactly",
+    "compiled_strictly",
     "exp",
     "float32",
 ]
@@ -40,6 +41,11 @@ def compiled(kernel: _Kernel) -> _Kernel:
 def compiled_exactly(kernel: _Kernel) -> _Kernel:
     """Compile a function whose operations keep their order."""
     return _njit(kernel, {"contract", "nsz"})
+
+
+def compiled_strictly(kernel: _Kernel) -> _Kernel:
+    """Compile a function whose results are those of IEEE 754 to the last bit."""
+    return _njit(kernel, set())
 
 
 def _njit(kernel: _Kernel, allowed: set[str]) -> _Kernel:

@@ -1,0 +1,193 @@
+"""Products with quantized weights: compiled for few rows; else BLAS with a part of the weight.
+
+The weight is never restored as a whole: its codes are read once, and parts of it stay in the cache.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import sys
+from typing import Any, Final
+
+import numpy as np
+
+from burn.plugin_api import DType, QuantScheme, float32, float64
+from burn_cpu.base import Array
+from burn_cpu.blocks import in_blocks
+from burn_cpu.compiled import kernels
+from burn_cpu.constants import FLOAT32
+from burn_cpu.quantization import MANTISSAS, QuantizationOps, checked_shape, swapped
+from burn_cpu.threads import in_parallel, shares, thread_count
+
+__all__ = ["QuantizedProductOps"]
+
+_PANEL_ELEMENTS: Final = 1 << 19
+"""Elements of a part of the weight, as floats: 2 MiB of float32."""
+
+_MIN_CODES_FOR_THREADS: Final = 1 << 18
+"""Codes of a weight whose product with a row takes as long as it takes to start a thread."""
+
+_SCALE_MANTISSAS: Final = {"float32": 23, "float16": 10, "bfloat16": 7, "ue4m3": 3, "ue8m0": 0}
+"""Bits of the mantissa of scales, by which compiled kernels know them."""
+
+
+class QuantizedProductOps(QuantizationOps):
+    """Products with quantized weights."""
+
+    def quantized_linear(
+        self,
+        x: Array,
+        values: Array,
+        scales: Array,
+        global_scale: Array | None,
+        bias: Array | None,
+        *,
+        scheme: QuantScheme,
+        transposed: bool = False,
+    ) -> Array:
+        """Products with the codes of each column of the weight, which lie in a row."""
+        shape = scheme.logical_shape(values.shape)
+        scheme.check(shape)
+        checked_shape(scales, global_scale, shape, scheme)
+        if not transposed and len(shape) == 2:
+            scheme, shape, values = swapped(scheme), shape[::-1], values.T
+            scales = scales.T if scales.ndim == 2 else scales
+        if (
+            len(shape) != 2
+            or not x.ndim
+            or x.shape[-1] != shape[1]
+            or values.dtype != scheme.storage_dtype.numpy
+            or (bias is not None and bias.shape != shape[:1])
+        ):
+            raise ValueError(f"x {x.shape}, weight {shape}, {values.dtype}")
+        wide = np.dtype(np.float64) if x.dtype.itemsize > 4 else FLOAT32
+        result_shape = (*x.shape[:-1], shape[0])
+        output = None
+        if not x.size or not values.size:
+            output = np.zeros((math.prod(x.shape[:-1]), shape[0]), wide)
+        else:
+            rows = x.reshape(-1, shape[1]).astype(wide, copy=False)
+            weight = values, scales, global_scale
+            if wide is FLOAT32:
+                output = _few_rows(rows, *weight, scheme)
+            if output is None:
+                output = self._with_panels(rows, *weight, scheme)
+        if bias is not None:
+            output += bias
+        return output.reshape(result_shape).astype(x.dtype, copy=False)
+
+    def _with_panels(
+        self,
+        rows: Array,
+        values: Array,
+        scales: Array,
+        global_scale: Array | None,
+        scheme: QuantScheme,
+    ) -> Array:
+        """Products by BLAS with some lines of the weight at a time."""
+        count, length = scheme.logical_shape(values.shape)
+        block = scheme.blocks((count, length))[0] if scheme.level.block else 1
+        packed = scheme.per_word if scheme.per_word > 1 and scheme.store.axis == -2 else 1
+        unit = math.lcm(block, packed)
+        output = np.empty((len(rows), count), rows.dtype)
+        dtype = float64 if rows.dtype.itemsize > 4 else float32
+
+        def work(start: int, stop: int) -> None:
+            own = scales
+            if scheme.level.block:
+                own = scales[start // block : -(-stop // block)]
+            panel = self.dequantize_values(
+                values[start // packed : stop // packed],
+                own,
+                global_scale,
+                scheme=scheme,
+                dtype=dtype,
+            )
+            np.matmul(rows, panel.T, out=output[:, start:stop])
+
+        in_blocks(work, count, max(1, _PANEL_ELEMENTS // (length * unit)) * unit)
+        return output
+
+    def quantized_product(
+        self,
+        a_values: Array,
+        a_scales: Array,
+        b_values: Array,
+        b_scales: Array,
+        bias: Array | None,
+        *,
+        a_scheme: QuantScheme,
+        b_scheme: QuantScheme,
+        dtype: DType,
+        transposed: bool = False,
+    ) -> Array:
+        """The first operand as floats, times the second one."""
+        if not dtype.is_float:
+            raise ValueError(f"a product in {dtype}")
+        wide = float64 if dtype is float64 else float32
+        x = self.dequantize_values(a_values, a_scales, None, scheme=a_scheme, dtype=wide)
+        if bias is not None:
+            bias = bias.astype(wide.numpy, copy=False)
+        product = self.quantized_linear(
+            x, b_values, b_scales, None, bias, scheme=b_scheme, transposed=transposed
+        )
+        return product.astype(dtype.numpy, copy=False)
+
+
+def _few_rows(
+    rows: Array,
+    values: Array,
+    scales: Array,
+    global_scale: Array | None,
+    scheme: QuantScheme,
+) -> Array | None:
+    """The product by a compiled kernel; None where there is none, or where it is not finite.
+
+    The kernel multiplies sums of a block by its scale, so they may overflow where products with
+    restored numbers do not.
+    """
+    family = kernels("quantized")
+    if family is None or sys.byteorder != "little" or len(rows) > family.MAX_ROWS:
+        return None
+    name, bits = scheme.value.value, scheme.value.bits
+    if scheme.store.kind == "native":
+        if name == "e2m1":
+            return None
+        bits = 8
+    if not values.flags.c_contiguous or (scheme.per_word > 1 and scheme.store.axis != -1):
+        return None
+    count, length = scheme.logical_shape(values.shape)
+    height, width = scheme.blocks((count, length)) if scheme.level.block else (count, length)
+    form = family.format_of(bits, MANTISSAS.get(name, 0), width)
+    if form is None:
+        return None
+    by_line = scales.reshape(-1, length // width)
+    if height != 1:
+        by_line = np.repeat(by_line, height, 0)
+    codes = values.reshape(-1).view(np.uint8)
+    scale_bits = np.ascontiguousarray(by_line).reshape(-1)
+    scale_bits = scale_bits.view(f"u{scale_bits.itemsize}")
+    mantissa = _SCALE_MANTISSAS[scheme.scale_dtype.value]
+    output = np.empty((len(rows), count), np.float32)
+    parts = shares(count, thread_count() if codes.size >= _MIN_CODES_FOR_THREADS else 1)
+    for first in range(0, len(rows), family.ROWS):
+        x = family.arranged(rows[first : first + family.ROWS], form)
+        padded = x.size // length
+        target = output[first : first + family.ROWS]
+        result = target if padded == len(target) else np.empty((padded, count), np.float32)
+        kernel = family.product(form, padded, count, width * bits // 8)
+        arguments = codes, length * bits // 8, scale_bits, mantissa, width * bits // 8, x
+        work = functools.partial(_compute, kernel, *arguments, result.reshape(-1))
+        in_parallel(work, parts)
+        if result is not target:
+            target[...] = result[: len(target)]
+    if global_scale is not None:
+        output *= global_scale
+    return output if np.isfinite(output).all() else None
+
+
+def _compute(kernel: Any, *arguments: Any) -> None:
+    """Call a kernel for a part of the columns, the last argument."""
+    *operands, part = arguments
+    kernel(*operands, part.start, part.stop)
