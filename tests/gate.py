@@ -82,7 +82,7 @@ def is_tried(check, subject):
         return subject is cpu
     if check.suite in ("memory", "threads") and subject is minimal:
         return not is_method(cpu, check.op)
-    if check.suite in ("batching", "checkpointing", "programs", "settings"):
+    if check.suite in ("batching", "checkpointing", "programs", "quantization", "settings"):
         return subject is (cpu if is_method(cpu, check.op) else minimal)
     return True
 
@@ -100,6 +100,11 @@ def checks_of_gate(checks, subject):
             if counts[check.dtype] % 3 != 1:
                 continue
         yield check
+
+
+def checks_beyond_ops(checks):
+    """Of the schemes of quantized tensors the gate tries one store of each value."""
+    return [check for check in checks if check.is_quick or check.suite != "quantization"]
 
 
 def is_value(check):

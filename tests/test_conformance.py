@@ -30,7 +30,7 @@ from burn.testing import (
     load_samples,
 )
 from burn.testing.subject import Call
-from gate import SUBJECTS, checks_of_gate, has_op, marks_of_op, marks_of_suite
+from gate import SUBJECTS, checks_beyond_ops, checks_of_gate, has_op, marks_of_op, marks_of_suite
 
 load_samples()  # those of plugins
 
@@ -73,7 +73,9 @@ def test_a_device_conforms(subject, op, everything):
 
 
 @pytest.mark.parametrize(("subject", "suite", "checks"), list(suites_beyond_ops()))
-def test_a_device_conforms_beyond_single_ops(subject, suite, checks):
+def test_a_device_conforms_beyond_single_ops(subject, suite, checks, everything):
+    if not everything:
+        checks = checks_beyond_ops(checks)
     Group(subject, suite, checks, expected_failures(subject.handle)).check()
 
 

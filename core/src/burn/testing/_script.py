@@ -17,6 +17,7 @@ import numpy as np
 from burn.dtype import DType
 from burn.ir import GraphIr
 from burn.ops import REGISTRY, Meta
+from burn.quant_scheme import QuantScheme
 from burn.tensor_data import TensorData
 from burn.testing._compiled import Compiled
 from burn.testing._minimal import Minimal
@@ -215,6 +216,8 @@ def literal(value: Any) -> str:
         return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
     if isinstance(value, list):
         return f"[{', '.join([literal(part) for part in value])}]"
+    if isinstance(value, QuantScheme):
+        return f"burn.quantization.QuantScheme.parse({value.text!r})"
     if isinstance(value, GraphIr):
         return f"burn.ir.GraphIr.from_text({value.to_text()!r})"
     return repr(value)

@@ -94,9 +94,12 @@ def scales_of(x: Array, scheme: QuantScheme) -> tuple[Array, Array | None]:
         return round_up(scales, scheme.scale_dtype), None
     greatest = scale_numbers(scheme.scale_dtype)[-1]
     largest = _rounded(scales.max(initial=0.0) / greatest, np.float32)
-    global_scale = np.fmax(largest, np.float32(_SMALLEST_NORMAL)).reshape(1)
-    relative = _rounded(scales / global_scale.astype(np.float64), wide)
-    return round_up(relative, scheme.scale_dtype), global_scale.astype(np.float32)
+    global_scale = np.maximum(largest, _SMALLEST_NORMAL).reshape(1)
+    with np.errstate(all="ignore"):
+        relative = _rounded(scales / global_scale, wide)
+    # The quotient of the largest may be rounded beyond the numbers of the dtype.
+    bounded = np.where(np.isinf(relative), relative, np.minimum(relative, greatest))
+    return round_up(bounded, scheme.scale_dtype), global_scale.astype(np.float32)
 
 
 def quantize_values(
@@ -174,18 +177,17 @@ def scale_numbers(dtype: ScaleDType) -> Array:
         return np.ldexp(1.0, np.arange(255) - 127)
     if dtype is ScaleDType.UE4M3:
         return _float_table(4, 3)[:-1]
-    infinity = np.array(np.inf, dtype.storage.numpy).view(np.uint16)
-    patterns = np.arange(infinity, dtype=np.uint16)
-    return patterns.view(dtype.storage.numpy).astype(np.float64)
+    infinity = int(np.array(np.inf, dtype.storage.numpy).view(np.uint16))
+    patterns = np.arange(infinity, dtype=np.uint16).view(dtype.storage.numpy)
+    return np.asarray(patterns.astype(np.float64))
 
 
 def scale_numbers_at(scales: Array, dtype: ScaleDType) -> Array:
     """The numbers that stored scales stand for, in float64."""
     if dtype.storage.numpy != np.uint8:
         return scales.astype(np.float64)
-    if dtype is ScaleDType.UE8M0:
-        return np.append(scale_numbers(dtype), math.nan)[scales]
-    return np.append(scale_numbers(dtype), math.nan)[np.asarray(scales) & 127]
+    table: Array = np.append(scale_numbers(dtype), math.nan)  # the last pattern is NaN
+    return np.asarray(table[scales & 0x7F if dtype is ScaleDType.UE4M3 else scales])
 
 
 def round_up(scales: Array, dtype: ScaleDType) -> Array:
@@ -255,7 +257,7 @@ def _largest_magnitudes(x: Array, scheme: QuantScheme) -> Array:
     """The largest magnitude of each block, NaN where there is one; of no elements, 0."""
     lengths = scheme.level.block
     if not lengths:
-        return np.abs(x).max(initial=0.0).reshape(1)
+        return np.full(1, np.abs(x).max(initial=0.0))
     lengths = (1,) * (x.ndim - len(lengths)) + lengths
     for axis, length in enumerate(lengths):
         whole = x.shape[axis]

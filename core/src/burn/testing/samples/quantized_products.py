@@ -71,11 +71,11 @@ def _linear_sample(
     x: Array | None = None,
     bias: Array | None = None,
     layout: Any = None,
-    **attributes: bool,
+    transposed: bool = False,
 ) -> Sample:
     values, scales, global_scale = _weight(scheme, *shape)
     if x is None:
-        x = floats(3, shape[1] if attributes.get("transposed") else shape[0])
+        x = floats(3, shape[1] if transposed else shape[0])
     if layout is not None:
         values, scales = layout(values), layout(scales)
     return sample(
@@ -87,7 +87,7 @@ def _linear_sample(
         bias,
         differentiable=scales.dtype == np.uint8 and global_scale is None,
         scheme=scheme,
-        **attributes,
+        transposed=transposed,
     )
 
 
@@ -102,7 +102,9 @@ def _linear_error(
     return error(note, ShapeError, x, *_weight(scheme, *shape), bias, scheme=scheme, **attributes)
 
 
-def _restored(values: Array, scales: Array, global_scale: Array | None, scheme: QuantScheme) -> Any:
+def _restored(
+    values: Array, scales: Array, global_scale: Array | None, scheme: QuantScheme
+) -> Array:
     """The weight in float64. Operands may be widened."""
     stored = of.Quantized(
         values.astype(scheme.storage_dtype.numpy),
@@ -220,7 +222,8 @@ def _(
     transposed: bool = False,
 ) -> Array:
     weight = _restored(values, scales, global_scale, scheme)
-    return linear_reference(x, weight, bias, transposed=transposed)
+    result: Array = linear_reference(x, weight, bias, transposed=transposed)
+    return result
 
 
 _ROW: Final = scheme_of(QuantValue.Q8S, 1, -1, scale=_POWERS)
@@ -361,4 +364,5 @@ def _(
     del dtype
     a = _restored(a_values, a_scales, None, a_scheme)
     b = _restored(b_values, b_scales, None, b_scheme)
-    return linear_reference(a, b, bias, transposed=transposed)
+    result: Array = linear_reference(a, b, bias, transposed=transposed)
+    return result
