@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import torch
@@ -16,6 +17,7 @@ from burn_torch.quantized_codes import (
     packed,
     unpacked,
 )
+from burn_torch.quantized_kernels import RowQuantizer
 
 __all__ = ["QuantizationOps"]
 
@@ -50,6 +52,9 @@ class QuantizationOps(TorchOps):
         shape = tuple(x.shape)
         scheme.check(shape)
         check_scales(scales, global_scale, shape, scheme)
+        codes = None if self.on_host else self._row_quantizer.with_scales(x, scales, scheme)
+        if codes is not None:
+            return self.pack_values(codes, scheme=scheme)
         dtype = _wide(x.dtype)
         scale = self._scale(scales, global_scale, scheme, dtype)
         is_rounded_by_cast = scheme.value in FLOAT8 and dtype is torch.float32
@@ -68,11 +73,14 @@ class QuantizationOps(TorchOps):
         return self.pack_values(codes.reshape(shape), scheme=scheme)
 
     def quantize_dynamic(self, x: Tensor, *, scheme: QuantScheme) -> tuple[Tensor, Tensor]:
-        """The largest magnitudes by one reduction on an accelerator, two on the host."""
+        """A kernel for rows on CUDA; else a reduction, or two of them on the host."""
         shape = tuple(x.shape)
         scheme.check(shape)
         if scheme.level.is_global or not x.numel():
             return self.decomposed("quantize_dynamic", x, scheme=scheme)
+        found = None if self.on_host else self._row_quantizer.dynamic(x, scheme)
+        if found is not None:
+            return self.pack_values(found[0], scheme=scheme), found[1]
         split, _, axes = split_shapes(scheme, shape)
         dtype = _wide(x.dtype)
         parts = x.reshape(split)
@@ -118,6 +126,10 @@ class QuantizationOps(TorchOps):
             return numbers.mul_(scale).reshape(shape).to(native)
         result = torch.empty(split, dtype=native, device=values.device)
         return torch.mul(codes.reshape(split), scale, out=result).reshape(shape)
+
+    @functools.cached_property
+    def _row_quantizer(self) -> RowQuantizer:
+        return RowQuantizer(self.torch_device)
 
     def _scale(
         self, scales: Tensor, global_scale: Tensor | None, scheme: QuantScheme, dtype: torch.dtype

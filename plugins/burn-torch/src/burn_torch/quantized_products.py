@@ -35,6 +35,12 @@ _FLOAT8_MULTIPLE: Final = 16
 _FLOAT8_CAPABILITY: Final = (8, 9)
 """The first compute capability of CUDA devices that multiply float8."""
 
+_ROWS_VERSION: Final = (12, 9)
+"""The first version of CUDA in which cuBLAS scales rows and columns."""
+
+_ROWS_CAPABILITY: Final = 9
+"""The major compute capability for which it does."""
+
 _INT32_MAX: Final = 2**31 - 1
 
 _EXACT_IN_BFLOAT16: Final = frozenset([torch.bfloat16, torch.uint8])
@@ -144,7 +150,7 @@ class QuantizedProductOps(QuantizationOps):
             if not any(one.is_float for one in values):
                 found = self._product_of_int8(a, b, values, a_scale, b_scale, bias, native)
             elif all(one in FLOAT8 for one in values) and self._multiplies_float8:
-                found = _product_of_float8(a, b, values, a_scale, b_scale, bias, native)
+                found = self._product_of_float8(a, b, values, a_scale, b_scale, bias, native)
         if found is not None:
             return found.reshape(*a_shape[:-1], outer)
         if not self.on_host:
@@ -174,6 +180,18 @@ class QuantizedProductOps(QuantizationOps):
             and torch.cuda.get_device_capability(self.torch_device) >= _FLOAT8_CAPABILITY
         )
 
+    @functools.cached_property
+    def _scales_rows(self) -> bool:
+        """Whether the product of float8 takes a scale for each row and column, by cuBLAS.
+
+        CUTLASS, which does so elsewhere, has read beyond the end of them (pytorch/pytorch#133334).
+        """
+        version = tuple(map(int, (torch.version.cuda or "0").split(".")))
+        return (
+            version >= _ROWS_VERSION
+            and torch.cuda.get_device_capability(self.torch_device)[0] == _ROWS_CAPABILITY
+        )
+
     def _product_of_int8(
         self,
         a: Tensor,
@@ -197,38 +215,41 @@ class QuantizedProductOps(QuantizationOps):
         product = _int_mm(a.contiguous(), _dense(b))[:count]
         return _scaled(product, a_scale, b_scale, bias, dtype)
 
-
-def _product_of_float8(
-    a: Tensor,
-    b: Tensor,
-    values: tuple[QuantValue, QuantValue],
-    a_scale: Tensor,
-    b_scale: Tensor,
-    bias: Tensor | None,
-    dtype: torch.dtype,
-) -> Tensor | None:
-    """The product by `_scaled_mm`; None for what it does not take."""
-    inner, outer = b.shape
-    if inner % _FLOAT8_MULTIPLE or outer % _FLOAT8_MULTIPLE or dtype is torch.float64:
-        return None
-    a, b = (one.view(FLOAT8[value]) for one, value in zip((a, b), values, strict=True))
-    a = a.contiguous()
-    if b.stride(0) != 1:
-        b = b.mT.contiguous().mT
-    is_half = dtype in HALF_FLOATS
-    is_per_tensor = a_scale.numel() == b_scale.numel() == 1
-    try:
-        if is_half and (is_per_tensor or dtype is torch.bfloat16):
-            if not is_per_tensor:
-                a_scale = a_scale.expand(a.shape[0], 1).contiguous()
-                b_scale = b_scale.expand(1, outer).contiguous()
-            own_bias = None if bias is None else bias.to(dtype)
-            return _scaled_mm(a, b, a_scale, b_scale, own_bias, out_dtype=dtype)  # type: ignore[no-any-return]  # a tensor
-        one = torch.ones((), device=a.device)
-        product = _scaled_mm(a, b, one, one, out_dtype=torch.float32)
-    except (RuntimeError, ValueError, NotImplementedError):
-        return None  # two of E5M2, or scales that this version does not take
-    return _scaled(product, a_scale, b_scale, bias, dtype)
+    def _product_of_float8(
+        self,
+        a: Tensor,
+        b: Tensor,
+        values: tuple[QuantValue, QuantValue],
+        a_scale: Tensor,
+        b_scale: Tensor,
+        bias: Tensor | None,
+        dtype: torch.dtype,
+    ) -> Tensor | None:
+        """The product by `_scaled_mm`; None for what it does not take."""
+        inner, outer = b.shape
+        if inner % _FLOAT8_MULTIPLE or outer % _FLOAT8_MULTIPLE or dtype is torch.float64:
+            return None
+        a, b = (one.view(FLOAT8[value]) for one, value in zip((a, b), values, strict=True))
+        a = a.contiguous()
+        if b.stride(0) != 1:  # the columns of the second matrix have to be contiguous
+            b = b.mT.contiguous().mT
+        own_bias = bias if dtype in HALF_FLOATS else None  # it has the dtype of the result
+        scales = (a_scale, b_scale)
+        is_scaled = a_scale.numel() == b_scale.numel() == 1
+        if not is_scaled and self._scales_rows:
+            rows, columns = a_scale.expand(a.shape[0], 1), b_scale.expand(1, outer)
+            scales, is_scaled = (rows.contiguous(), columns.contiguous()), True
+        try:
+            if is_scaled:
+                product = _scaled_mm(a, b, *scales, own_bias, out_dtype=dtype)
+            else:
+                one = torch.ones((), device=a.device)
+                product = _scaled_mm(a, b, one, one, out_dtype=torch.float32)
+        except (RuntimeError, ValueError, NotImplementedError):
+            return None  # both of E5M2, or what another version does not take
+        if not is_scaled:
+            return _scaled(product, a_scale, b_scale, bias, dtype)
+        return product if bias is own_bias else product.add_(bias)  # type: ignore[no-any-return]  # a tensor
 
 
 def _scaled(
