@@ -11,6 +11,7 @@ its scale; the restored number, code times scale, is rounded once, and once more
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, TypeAlias
 
 from burn.dtype import DType, Kind, float32, float64, int8, uint8
@@ -30,7 +31,7 @@ from burn.ops.index_arithmetic import mark_invalid_labels
 from burn.ops.layout import cast
 from burn.ops.linear_algebra import matmul
 from burn.ops.op import Context, Tag, op
-from burn.ops.quantized_primitive import is_quantized
+from burn.ops.quantized_primitive import QuantizedPrimitive, is_quantized
 from burn.ops.shapes import size
 from burn.ops.signature import (
     Cotangent,
@@ -46,7 +47,7 @@ from burn.ops.signature import (
     TargetDType,
 )
 from burn.ops.table import OpTable
-from burn.quant_scheme import QuantScheme
+from burn.quant_scheme import QuantScheme, QuantStore
 
 Codes: TypeAlias = Annotated[Meta, Operand(Kind.INTEGER, promotes=False)]
 Scales: TypeAlias = Annotated[Meta, Operand(Kind("fu"), promotes=False)]
@@ -412,6 +413,8 @@ def _linear(
 ) -> Primitive:
     if not is_quantized(weight) or is_quantized(bias) or len(weight.shape) != 2:
         return NotImplemented
+    if _runs_along_first_axis(weight):
+        weight, transposed = _transposed(ops, weight), not transposed
     if not is_quantized(x):
         return ops.quantized_linear(
             x,
@@ -435,6 +438,31 @@ def _linear(
         dtype=dtype,
         transposed=transposed,
     )
+
+
+def _runs_along_first_axis(weight: QuantizedPrimitive) -> bool:
+    """Whether words or blocks of a matrix lie along its first axis, as in the transpose of one.
+
+    Kernels are for those along the last axis.
+    """
+    scheme = weight.scheme
+    if scheme.per_word > 1:
+        return scheme.store.axis == -2
+    first, last = scheme.blocks(weight.shape)
+    return bool(scheme.level.block) and first > last == 1
+
+
+def _transposed(ops: OpTable, x: QuantizedPrimitive) -> QuantizedPrimitive:
+    """The transpose of a quantized matrix: of its codes and scales."""
+    scheme = x.scheme
+    scales = x.scales
+    if scheme.per_word > 1:
+        scheme = scheme.with_store(QuantStore(scheme.store.kind, -3 - scheme.store.axis))
+    if scheme.level.block:
+        block = (1, *scheme.level.block)[-2:]
+        scheme = scheme.with_level(replace(scheme.level, block=block[::-1]))
+        scales = ops.permute(scales, axes=(1, 0))
+    return QuantizedPrimitive(ops.permute(x.values, axes=(1, 0)), scales, x.global_scale, scheme)
 
 
 @matmul.on_quantized
