@@ -194,6 +194,10 @@ class _Products:
         *shape, is_short = (one.literal_value for one in signature.args[11:])
         self.tile: Final = _Tile(builder, shape)
         self.is_short: Final = bool(is_short)
+        to_prefetch = [_INT8.as_pointer(), _INT32, _INT32, _INT32]
+        self.prefetch: Final = cgutils.get_or_insert_function(
+            builder.module, ir.FunctionType(ir.VoidType(), to_prefetch), "llvm.prefetch.p0"
+        )
         self.fields: Final = 8 // self.tile.bits
         self.zero: Final = self.tile.constant(_FLOAT, 0.0)
         rows, columns = self.tile.rows, self.tile.columns
@@ -257,8 +261,13 @@ class _Products:
             builder.store(self.tile.total(builder.load(total)), target)
 
     def add_vectors(self, index: Any, scales: list[Any]) -> None:
-        """Add the products with `unroll` vectors of bytes of each line."""
+        """Add the products with `unroll` vectors of bytes of each line; prefetch the next lines."""
         builder, tile = self.builder, self.tile
+        # A line may begin a page, where the processor does not know yet what will be read next.
+        first = self.multiple(index, tile.unroll * tile.lanes)
+        ahead = builder.add(first, self.multiple(self.arguments[2], tile.columns))
+        for one in self.lines:
+            builder.call(self.prefetch, [builder.gep(one, [ahead]), *map(_INT32, (0, 3, 1))])
         for part in range(tile.unroll):
             vector = self.multiple(index, tile.unroll, part)
             offset = self.multiple(vector, tile.lanes)

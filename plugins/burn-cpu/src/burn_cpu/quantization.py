@@ -47,13 +47,13 @@ class QuantizationOps(CpuOps):
         if scheme.logical_shape(shape) != codes.shape:
             raise ValueError(f"codes {codes.shape} of {scheme}")
         axis, bits = scheme.store.axis, scheme.value.bits
-        packed = np.ascontiguousarray(np.moveaxis(codes, axis, -1)).view(np.uint8)
+        packed = np.ascontiguousarray(_moved(codes, axis, -1)).view(np.uint8)
         if bits < 8:
             fields = packed.reshape(-1)
             packed = np.empty((*packed.shape[:-1], packed.shape[-1] * bits // 8), np.uint8)
             _pack(fields, bits, packed.reshape(-1))
         words = packed.view(scheme.storage_dtype.numpy)
-        return np.ascontiguousarray(np.moveaxis(words, -1, axis))
+        return np.ascontiguousarray(_moved(words, -1, axis))
 
     def unpack_values(self, values: Array, *, scheme: QuantScheme) -> Array:
         """The inverse of `pack_values`."""
@@ -65,12 +65,12 @@ class QuantizationOps(CpuOps):
             return values
         axis, bits = scheme.store.axis, scheme.value.bits
         native = np.uint8 if scheme.value.is_float else np.int8
-        codes = np.ascontiguousarray(np.moveaxis(values, axis, -1)).view(native)
+        codes = np.ascontiguousarray(_moved(values, axis, -1)).view(native)
         if bits < 8:
             packed = codes.view(np.uint8).reshape(-1)
             codes = np.empty((*codes.shape[:-1], codes.shape[-1] * 8 // bits), native)
             _unpack(packed, bits, codes.reshape(-1))
-        return np.ascontiguousarray(np.moveaxis(codes, -1, axis))
+        return np.ascontiguousarray(_moved(codes, -1, axis))
 
     def quantize_values(
         self, x: Array, scales: Array, global_scale: Array | None, *, scheme: QuantScheme
@@ -183,6 +183,11 @@ def checked_shape(
     ):
         raise ValueError(f"scales {scales.shape} of {scales.dtype} for {shape} of {scheme}")
     return shape
+
+
+def _moved(x: Array, source: int, target: int) -> Array:
+    """`numpy.moveaxis`, which takes longer than the rest where the axis is there."""
+    return x if source == target else np.moveaxis(x, source, target)
 
 
 @functools.cache
