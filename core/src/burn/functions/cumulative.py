@@ -10,7 +10,7 @@ from burn.functions import calls
 from burn.functions.common import DTypeLike
 from burn.functions.creation import full
 from burn.functions.manipulation import concat
-from burn.functions.normalize import as_flag, normalize_axis, rank_of
+from burn.functions.normalize import as_flag, normalize_axis, number_dtype, rank_of
 from burn.functions.statistical import as_numeric, total_dtype
 
 if TYPE_CHECKING:
@@ -183,5 +183,5 @@ def _scan(
     if not include_initial:
         return result
     shape = (*x.shape[:number], 1, *x.shape[number + 1 :])
-    first = full(shape, initial, dtype=result.dtype, device=result.device)
+    first = full(shape, initial, dtype=number_dtype(result), device=result.device)
     return concat([first, result], axis=number)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -12,7 +13,7 @@ from burn.dispatch import DispatchTensor, dtype_with_number
 from burn.dtype import DType, Kind, promote
 from burn.errors import ArgumentError, DTypeError, OperandTypeError
 from burn.functions.common import DTypeLike
-from burn.functions.normalize import as_dtype
+from burn.functions.normalize import as_dtype, number_dtype
 from burn.ops.arguments import python_number
 
 if TYPE_CHECKING:
@@ -108,6 +109,12 @@ def finfo(type: DTypeOrTensor, /) -> FloatInfo:
     65504.0
     """
     dtype = _dtype_of(type, "finfo").component
+    if dtype.kind is Kind.QUANTIZED:
+        raise DTypeError(
+            f"{dtype} has no limits: they depend on the scales",
+            hint="Ask for those of .dequantize(), or for scheme.value.range of the codes",
+            operation="finfo",
+        )
     if not dtype.is_float:
         raise DTypeError(f"{dtype} is no float dtype", hint="Use burn.iinfo", operation="finfo")
     if dtype.name == "bfloat16":
@@ -241,7 +248,8 @@ def result_type(*arrays_and_dtypes: DTypeOrTensor | Scalar) -> DType:
     """The dtype to which tensors, dtypes and numbers promote.
 
     A number matters only where its kind is above that of the rest; then the default dtypes of the
-    device decide.
+    device decide. A quantized tensor stands for floats of the dtype that the others have, or of the
+    device's.
 
     Parameters
     ----------
@@ -274,6 +282,8 @@ def result_type(*arrays_and_dtypes: DTypeOrTensor | Scalar) -> DType:
     tensors = [one for one in others if isinstance(one, DispatchTensor)]
     device = tensors[0].tensor_type.device if tensors else None
     dtypes = [_dtype_of(one, "result_type") for one in others]
+    if any(one.tensor_type.dtype.kind is Kind.QUANTIZED for one in tensors):
+        dtypes = _of_numbers(others, dtypes)
     try:
         result = dtypes[0]
         for dtype in dtypes[1:]:
@@ -285,6 +295,19 @@ def result_type(*arrays_and_dtypes: DTypeOrTensor | Scalar) -> DType:
         if number.__class__ is not bool:
             result = dtype_with_number(result, number, device or Device.default())
     return result
+
+
+def _of_numbers(arguments: Sequence[Any], dtypes: Sequence[DType]) -> list[DType]:
+    """The dtypes of arguments, in which quantized tensors are floats like the others."""
+    is_restored = [
+        isinstance(one, DispatchTensor) and dtype.kind is Kind.QUANTIZED
+        for one, dtype in zip(arguments, dtypes, strict=True)
+    ]
+    rest = [dtype for dtype, own in zip(dtypes, is_restored, strict=True) if not own]
+    if any(dtype.is_float or dtype.is_complex for dtype in rest):
+        return rest
+    first = arguments[is_restored.index(True)]
+    return [*rest, number_dtype(first)]
 
 
 def _dtype_of(thing: Any, operation: str) -> DType:

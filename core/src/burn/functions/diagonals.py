@@ -9,7 +9,7 @@ from burn.functions._matrix_checks import check_matrices
 from burn.functions.common import DTypeLike
 from burn.functions.creation import zeros
 from burn.functions.manipulation import reshape
-from burn.functions.normalize import rank_of
+from burn.functions.normalize import number_dtype, rank_of
 from burn.functions.statistical import sum
 from burn.ops.arguments import as_integer
 
@@ -88,7 +88,7 @@ def diag(x: Tensor, /, *, offset: int = 0) -> Tensor:
     length = x.shape[0]
     side = length + abs(offset)
     start = (offset if offset >= 0 else -offset * side) if length else 0
-    blank = zeros(side * side, dtype=x.dtype, device=x.device)
+    blank = zeros(side * side, dtype=number_dtype(x), device=x.device)
     filled = calls.slice_assign(blank, x, slices=((start, length, side + 1),))
     return reshape(filled, (side, side), copy=True)
 

@@ -21,6 +21,7 @@ from burn.functions.normalize import (
     normalize_axis,
     rank_of,
 )
+from burn.functions.quantization import dequantize
 from burn.functions.real_fourier import ComplexPair, Norm, norm_factor, scaled
 from burn.ops.arguments import as_integer
 
@@ -479,7 +480,7 @@ def _parts(x: Tensor, operation: str) -> ComplexPair:
     check_tensor(x, "x", operation)
     if x.dtype.is_complex:
         return ComplexPair(real(x), imag(x))
-    x = as_float(x, operation)
+    x = dequantize(as_float(x, operation))
     if x.dtype.itemsize < float32.itemsize:
         x = x.astype(float32)
     return ComplexPair(x, zeros_like(x))

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from burn.autodiff import recording
 from burn.dispatch import Gradients
-from burn.dtype import float32
+from burn.dtype import Kind, float32
 from burn.errors import ArgumentError
 from burn.functions.manipulation import astype, concat, stack
 from burn.functions.normalize import check_tensor
 from burn.functions.norms import vector_norm
+from burn.functions.quantization import dequantize
 from burn.tree import leaves
 
 if TYPE_CHECKING:
@@ -85,8 +86,9 @@ def global_norm(x: Any, /, *, ord: float = 2) -> Tensor:
     norms: list[Tensor] = []
     small: dict[Any, list[Tensor]] = {}  # those of one device and dtype are joined
     tensors = leaves(list(x.values()) if isinstance(x, Gradients) else x)
-    for tensor in tensors:
-        check_tensor(tensor, "each leaf", "global_norm")
+    for leaf in tensors:
+        check_tensor(leaf, "each leaf", "global_norm")
+        tensor = dequantize(leaf) if leaf.dtype.kind is Kind.QUANTIZED else leaf
         if tensor.size <= _SMALL:
             small.setdefault(tensor.tensor_type, []).append(tensor)
         else:

@@ -10,7 +10,7 @@ from burn.functions import calls
 from burn.functions.common import Operand
 from burn.functions.creation import asarray
 from burn.functions.manipulation import broadcast_to
-from burn.functions.normalize import check_tensor, normalize_axis, rank_of
+from burn.functions.normalize import check_tensor, normalize_axis, number_dtype, rank_of
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
@@ -271,8 +271,10 @@ def put_along_axis(x: Tensor, indices: Tensor, values: Operand, /, *, axis: int)
         spread = (*x.shape[:number], indices.shape[number], *x.shape[number + 1 :])
         indices = indices if indices.shape == spread else broadcast_to(indices, spread)
     if not isinstance(values, DispatchTensor):
-        values = asarray(as_python(values), dtype=x.dtype, device=x.device)
-    return scatter(x, indices, broadcast_to(values.astype(x.dtype), indices.shape), axis=number)
+        values = asarray(as_python(values), dtype=number_dtype(x), device=x.device)
+    return scatter(
+        x, indices, broadcast_to(values.astype(number_dtype(x)), indices.shape), axis=number
+    )
 
 
 def select_assign(

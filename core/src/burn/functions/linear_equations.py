@@ -18,7 +18,7 @@ from burn.functions.elementwise import divide, greater, multiply
 from burn.functions.linear_algebra import matmul
 from burn.functions.manipulation import expand_dims, squeeze
 from burn.functions.matrix_decomposition import adjoint, svd, svdvals
-from burn.functions.normalize import as_float, check_tensor, rank_of
+from burn.functions.normalize import as_float, check_tensor, number_dtype, rank_of
 from burn.functions.searching import where
 from burn.functions.statistical import max, sum
 from burn.functions.views import independent
@@ -243,7 +243,7 @@ def matrix_rank(x: Tensor, /, *, rtol: float | Tensor | None = None) -> Tensor:
 def _is_above(s: Tensor, rtol: float | Tensor) -> Tensor:
     """Whether each singular value is above `rtol` times the largest of its matrix."""
     if isinstance(rtol, DispatchTensor):
-        rtol = expand_dims(rtol.astype(s.dtype), axis=-1)
+        rtol = expand_dims(rtol.astype(number_dtype(s)), axis=-1)
     if not s.shape[-1]:
         return greater(s, 0.0)
     return greater(s, multiply(max(s, axis=-1, keepdims=True), rtol))
@@ -253,4 +253,4 @@ def _tolerance(x: Tensor, rtol: float | None, operation: str) -> float:
     if rtol is not None:
         return real_number(rtol, "rtol", operation, least=0.0, below=math.inf)
     rows, columns = x.shape[-2:]
-    return builtins.max(rows, columns) * finfo(x.dtype).eps
+    return builtins.max(rows, columns) * finfo(number_dtype(x)).eps

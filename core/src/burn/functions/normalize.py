@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 from burn.devices import Device
 from burn.dispatch import DispatchTensor, to_scalar
-from burn.dtype import DType
+from burn.dtype import DType, Kind
 from burn.errors import ArgumentError, AxisError, BurnError, OperandTypeError, ShapeError
 from burn.functions.common import Axis, DeviceLike, DTypeLike, register_with_libraries
 from burn.ops.arguments import as_integer, python_number
@@ -39,6 +39,7 @@ __all__ = [
     "find_device",
     "normalize_axes",
     "normalize_axis",
+    "number_dtype",
     "rank_of",
     "reduction",
 ]
@@ -164,6 +165,14 @@ def as_float(x: Tensor, operation: str, name: str = "x") -> Tensor:
     if x.dtype.is_integer or x.dtype.is_bool:
         return x.astype(x.device.settings.float_dtype)
     return x
+
+
+def number_dtype(x: Tensor) -> DType:
+    """The dtype of a tensor; of a quantized one that of the floats that it stands for."""
+    dtype: DType = x.dtype
+    if dtype.kind is Kind.QUANTIZED:
+        return x.device.settings.float_dtype  # type: ignore[no-any-return]  # of a Tensor
+    return dtype
 
 
 def find_device(device: DeviceLike | None, operation: str = "") -> Device:

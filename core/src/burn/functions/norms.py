@@ -12,7 +12,7 @@ from burn.functions._matrix_checks import check_matrices
 from burn.functions.common import Axis
 from burn.functions.elementwise import abs, maximum, not_equal
 from burn.functions.linear_algebra import broadcast_axis, vecdot
-from burn.functions.normalize import as_flag, as_float, normalize_axes, reduction
+from burn.functions.normalize import as_flag, as_float, normalize_axes, number_dtype, reduction
 from burn.functions.statistical import max, min, sum
 from burn.ops.arguments import real_number
 
@@ -386,7 +386,9 @@ def _vector_norm(x: Tensor, axis: Axis, ord: float, operation: str, *, keepdims:
     if ord == -math.inf:
         return min(abs(x), axis=axes, keepdims=keepdims)
     if ord == 0:
-        return sum(not_equal(x, 0.0).astype(x.dtype.component), axis=axes, keepdims=keepdims)
+        return sum(
+            not_equal(x, 0.0).astype(number_dtype(x).component), axis=axes, keepdims=keepdims
+        )
     return calls.lp_norm(x, axis=axes, ord=ord, keepdims=keepdims)
 
 

@@ -12,7 +12,7 @@ from burn.functions.elementwise import conj, multiply
 from burn.functions.linear_algebra import broadcast_axis, matmul, vecdot
 from burn.functions.linear_equations import inv
 from burn.functions.manipulation import broadcast_to, expand_dims, squeeze
-from burn.functions.normalize import normalize_axis, rank_of
+from burn.functions.normalize import normalize_axis, number_dtype, rank_of
 from burn.functions.views import independent
 from burn.ops.arguments import as_integer
 
@@ -222,7 +222,7 @@ def matrix_power(x: Tensor, n: int, /) -> Tensor:
     if exponent < 0:
         x, exponent = inv(x), -exponent
     if exponent == 0:
-        identity = eye(x.shape[-1], dtype=x.dtype, device=x.device)
+        identity = eye(x.shape[-1], dtype=number_dtype(x), device=x.device)
         return independent(broadcast_to(identity, x.shape))
     result = None
     while exponent:

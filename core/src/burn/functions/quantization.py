@@ -109,7 +109,8 @@ def compute_range(
     x : Tensor
         Floats.
     calibration : Calibration
-        From the smallest to the largest number, or from the mean of magnitudes (for `Q2S`).
+        From the smallest to the largest number, from the mean of magnitudes (for `Q2S`), or by
+        the least squared error of 31 shares of the largest magnitude.
 
     Returns
     -------
@@ -230,7 +231,13 @@ def quantize(x: Tensor, /, scheme: QuantScheme, qparams: QParams) -> Tensor:
     return _joined(values, scales, qparams.global_, scheme)
 
 
-def quantize_dynamic(x: Tensor, /, scheme: QuantScheme | None = None) -> Tensor:
+def quantize_dynamic(
+    x: Tensor,
+    /,
+    scheme: QuantScheme | None = None,
+    *,
+    calibration: Calibration = Calibration.MIN_MAX,
+) -> Tensor:
     """A tensor in few bits, with scales by the largest magnitude of it, or of each block.
 
     Parameters
@@ -239,6 +246,8 @@ def quantize_dynamic(x: Tensor, /, scheme: QuantScheme | None = None) -> Tensor:
         Floats, or a quantized tensor. The result is not tracked.
     scheme : QuantScheme, optional
         How to store it. By default `default_quant_scheme` of the device.
+    calibration : Calibration
+        How the range of each block is found.
 
     Returns
     -------
@@ -264,13 +273,13 @@ def quantize_dynamic(x: Tensor, /, scheme: QuantScheme | None = None) -> Tensor:
     if scheme is None:
         scheme = x.device.settings.quantization.scheme
     _check_scheme(scheme, "quantize_dynamic")
-    if not scheme.level.is_global:
+    if not scheme.level.is_global and calibration is Calibration.MIN_MAX:
         values, scales = calls.quantize_dynamic(x, scheme=scheme)
         return _joined(values, scales, None, scheme)
     ops = dispatch.for_device(x.device.dispatch_id)
     try:
-        low, high = _calibration.compute_range(ops, x, scheme, Calibration.MIN_MAX)
-    except ShapeError as error:
+        low, high = _calibration.compute_range(ops, x, scheme, calibration)
+    except (ArgumentError, ShapeError) as error:
         error.operation = error.operation or "quantize_dynamic"
         raise
     scales, global_ = _calibration.compute_parameters(ops, low, high, scheme)

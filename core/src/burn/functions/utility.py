@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import TYPE_CHECKING
 
 from burn.dispatch import DispatchTensor
@@ -10,6 +9,7 @@ from burn.dtype import Kind, promote
 from burn.functions import calls
 from burn.functions.common import Axis, Operand
 from burn.functions.creation import asarray
+from burn.functions.data_type import result_type
 from burn.functions.elementwise import abs, isfinite, isnan, subtract
 from burn.functions.manipulation import concat
 from burn.functions.normalize import (
@@ -276,7 +276,7 @@ def _as_inexact(x1: Operand, x2: Operand, operation: str) -> tuple[Tensor, Tenso
     x1, x2 = as_python(x1), as_python(x2)
     check_any_tensor(x1, x2, operation)
     tensors = [one for one in (x1, x2) if isinstance(one, DispatchTensor)]
-    dtype = functools.reduce(promote, [one.tensor_type.dtype for one in tensors])
+    dtype = result_type(*tensors)
     device = tensors[0].tensor_type.device
     if complex in (type(x1), type(x2)):
         dtype = promote(dtype, device.settings.complex_dtype)

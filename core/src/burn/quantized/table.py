@@ -6,7 +6,8 @@ the first of these that applies:
 - a view, or a selection that moves elements, acts on codes and on scales, where its block map, or
   one scale for the tensor, allows it; codes remain the same;
 - a selection by order (a sort, a maximum) acts on integer codes that share one scale;
-- any other selection restores the numbers, computes, and quantizes with the first scheme;
+- any other selection restores the numbers, computes, and quantizes with the first scheme, if all
+  tensors of a list are quantized;
 - the op's rule for quantized operands (`Op.on_quantized`) computes with codes and scales;
 - the numbers are restored, in the float dtype of the other operands, and the op computes with them.
 
@@ -21,7 +22,7 @@ from typing import Any
 
 from burn.aliases import Primitive, Shape
 from burn.autodiff import is_tracked
-from burn.dtype import DType, Kind, float32, promote
+from burn.dtype import DType, Kind, complex64, float32, promote
 from burn.errors import BurnError, DTypeError, ShapeError
 from burn.ops import Meta, Op, Operand, OpTable, Role, Tag
 from burn.ops.quantized_primitive import QuantizedPrimitive, is_quantized
@@ -81,7 +82,7 @@ class QuantizedTable(DecoratorTable):
         for name, attribute in definition.attributes.items():
             if attribute.role is Role.DTYPE and attributes.get(name).__class__ is QDType:
                 attributes[name] = dtype  # functions ask for the dtype of their operand
-        if definition.tags & (Tag.VIEW | Tag.SELECTION):
+        if definition.tags & (Tag.VIEW | Tag.SELECTION) and not _is_mixed(operands):
             specs = definition.operands.values()
             metas = [self._meta(*pair, dtype) for pair in zip(specs, operands, strict=True)]
             definition.infer(*metas, **attributes)  # block maps count on what it checks
@@ -267,7 +268,9 @@ class QuantizedTable(DecoratorTable):
                     dtype = self.below.dtype(one)
                     if dtype.is_float or dtype.is_complex:
                         found = dtype if found is None else promote(found, dtype)
-        return found or self.float_dtype
+        found = found or self.float_dtype
+        is_complex = any(one.__class__ is complex for one in operands)
+        return promote(found, complex64) if is_complex else found
 
     def _restored(
         self,
@@ -355,6 +358,14 @@ def _level(level: QuantLevel, shape: Shape, block: Shape) -> QuantLevel:
     while len(lengths) > 1 and lengths[0] == 1:
         lengths = lengths[1:]
     return QuantLevel(lengths or (1,), is_global=level.is_global)
+
+
+def _is_mixed(operands: Sequence[Any]) -> bool:
+    """Whether some tensors of a list are quantized and others are not."""
+    lists = [
+        [is_quantized(one) for one in operand] for operand in operands if operand.__class__ is list
+    ]
+    return any(any(one) and not all(one) for one in lists)
 
 
 def _first_scheme(operands: Sequence[Any]) -> QuantScheme:

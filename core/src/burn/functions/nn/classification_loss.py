@@ -15,7 +15,7 @@ from burn.functions.nn.loss import (
     reduce_losses,
 )
 from burn.functions.nn.softmax import log_softmax
-from burn.functions.normalize import as_flag, check_tensor, normalize_axis
+from burn.functions.normalize import as_flag, check_tensor, normalize_axis, number_dtype
 from burn.functions.searching import where
 from burn.functions.statistical import sum
 from burn.ops.arguments import as_integer, real_number
@@ -266,7 +266,7 @@ def ctc_loss(
     if as_flag(zero_infinity, "zero_infinity", "ctc_loss"):
         losses = where(isinf(losses), 0.0, losses)
     if _is_mean(reduction):
-        losses = losses / maximum(target_lengths, 1).astype(losses.dtype)
+        losses = losses / maximum(target_lengths, 1).astype(number_dtype(losses))
     return reduce_losses(losses, reduction, "ctc_loss")
 
 
@@ -283,7 +283,7 @@ def _mean_over_kept(
         if factor is not None:
             factor = where(kept, factor, 0.0)
         elif _is_mean(reduction):
-            factor = kept.astype(losses.dtype)
+            factor = kept.astype(number_dtype(losses))
     if factor is not None and _is_mean(reduction):
         return sum(losses) / sum(factor)
     return reduce_losses(losses, reduction, operation)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from burn.errors import ShapeError
 from burn.functions.nn.rectifier import SELU_ALPHA, SELU_SCALE
-from burn.functions.normalize import as_flag, as_float
+from burn.functions.normalize import as_flag, as_float, number_dtype
 from burn.functions.random import bernoulli
 from burn.functions.searching import where
 from burn.ops.arguments import real_number
@@ -238,7 +238,7 @@ def _dropout(x: Tensor, p: float, training: bool, operation: str, *, axis_count:
     if axis_count:
         shape = (*shape[:-axis_count], *[1] * axis_count)
     kept = bernoulli(shape, 1.0 - p, device=x.device)
-    return x * (kept.astype(x.dtype) * (1.0 / (1.0 - p) if p < 1.0 else 0.0))
+    return x * (kept.astype(number_dtype(x)) * (1.0 / (1.0 - p) if p < 1.0 else 0.0))
 
 
 def _probability(p: float, operation: str) -> float:

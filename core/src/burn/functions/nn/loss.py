@@ -10,7 +10,7 @@ from burn.errors import ArgumentError, DTypeError, ShapeError
 from burn.functions._value_checks import require
 from burn.functions.elementwise import abs, clip, equal, exp, log, subtract
 from burn.functions.nn.activation import softplus
-from burn.functions.normalize import as_flag, check_tensor
+from burn.functions.normalize import as_flag, check_tensor, number_dtype
 from burn.functions.searching import where
 from burn.functions.statistical import mean, sum
 from burn.ops.arguments import real_number
@@ -293,7 +293,7 @@ def binary_cross_entropy_with_logits(
     if weight is not None:
         losses = losses * weight
     result = reduce_losses(losses, reduction, operation)
-    return result if fault is None else result + fault.astype(result.dtype).reshape(())
+    return result if fault is None else result + fault.astype(number_dtype(result)).reshape(())
 
 
 def kl_div(
@@ -406,4 +406,6 @@ def _as_float(x: Tensor) -> Tensor:
 
 def as_float_like(x: Tensor, other: Tensor) -> Tensor:
     """Integers and booleans in the float dtype of another tensor."""
-    return x.astype(other.dtype) if other.dtype.is_float and not x.dtype.is_float else _as_float(x)
+    if other.dtype.is_float and not x.dtype.is_float:
+        return x.astype(number_dtype(other))
+    return _as_float(x)
