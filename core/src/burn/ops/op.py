@@ -37,6 +37,7 @@ from burn.dtype import DType
 from burn.errors import BurnError, DTypeError, OperandTypeError
 from burn.ops._attributes import Attribute, attributes_of
 from burn.ops.signature import Meta, Operand
+from burn.quant_scheme import QuantScheme
 
 __all__ = ["REGISTRY", "Context", "Op", "Saves", "Tag", "op", "register", "rename_function"]
 
@@ -389,6 +390,8 @@ def _shown(operand: Any) -> str:
 
 def _shown_value(value: Any) -> str:
     """An attribute as in a message; of a program the number of its operations."""
+    if isinstance(value, QuantScheme):
+        return value.text
     operations = getattr(value, "operations", None)
     return repr(value) if operations is None else f"<{len(operations)} operations>"
 
