@@ -12,6 +12,7 @@ from burn_torch.base import TorchOps
 from burn_torch.dtypes import BURN_DTYPES, TORCH_DTYPES, Tensor
 from burn_torch.quantized_codes import (
     FLOAT8,
+    converts_float8,
     numbers_of_codes,
     numbers_of_scales,
     packed,
@@ -57,7 +58,9 @@ class QuantizationOps(TorchOps):
             return self.pack_values(codes, scheme=scheme)
         dtype = _wide(x.dtype)
         scale = self._scale(scales, global_scale, scheme, dtype)
-        is_rounded_by_cast = scheme.value in FLOAT8 and dtype is torch.float32
+        is_rounded_by_cast = (
+            scheme.value in FLOAT8 and dtype is torch.float32 and converts_float8(x)
+        )
         if scale is None or (scheme.value.is_float and not is_rounded_by_cast):
             return self.decomposed("quantize_values", x, scales, global_scale, scheme=scheme)
         split, ones, _ = split_shapes(scheme, shape)

@@ -13,6 +13,7 @@ from burn_torch.dtypes import Tensor
 __all__ = [
     "FLOAT8",
     "codes_as_bytes",
+    "converts_float8",
     "factor_of",
     "numbers_of_codes",
     "numbers_of_scales",
@@ -30,7 +31,10 @@ FLOAT8: Final[dict[QuantValue, torch.dtype]] = {
 }
 """Values that are dtypes of torch."""
 
-_E8M0: Final[Any] = getattr(torch, "float8_e8m0fnu", None)  # since torch 2.7
+_SCALES: Final[dict[ScaleDType, Any]] = {
+    ScaleDType.UE8M0: getattr(torch, "float8_e8m0fnu", None),  # since torch 2.7
+    ScaleDType.UE4M3: torch.float8_e4m3fn,
+}
 
 
 class _Format(NamedTuple):
@@ -171,7 +175,7 @@ def write_numbers(codes: Tensor, value: QuantValue, out: Tensor) -> None:
 
 def numbers_of_codes(codes: Tensor, value: QuantValue, dtype: torch.dtype) -> Tensor:
     """The numbers of codes, an element for each, as float32 or float64."""
-    if value in FLOAT8 and not codes.is_cpu:
+    if value in FLOAT8 and codes.is_cuda:
         return codes.view(FLOAT8[value]).to(dtype)
     result = torch.empty(codes.shape, dtype=dtype, device=codes.device)
     write_numbers(codes, value, result)
@@ -180,9 +184,15 @@ def numbers_of_codes(codes: Tensor, value: QuantValue, dtype: torch.dtype) -> Te
 
 
 def numbers_of_scales(scales: Tensor, kind: ScaleDType, dtype: torch.dtype) -> Tensor | None:
-    """Scales as float32 or float64; None for a dtype that this torch does not have."""
-    if kind is ScaleDType.UE8M0:
-        return None if _E8M0 is None else scales.view(_E8M0).to(torch.float32).to(dtype)
-    if kind is ScaleDType.UE4M3:
-        return scales.view(torch.float8_e4m3fn).to(torch.float32).to(dtype)
-    return scales.to(dtype)
+    """Scales as float32 or float64; None for a dtype that torch does not have on the device."""
+    if kind not in _SCALES:
+        return scales.to(dtype)
+    found = _SCALES[kind]
+    if found is None or not converts_float8(scales):
+        return None
+    return scales.view(found).to(torch.float32).to(dtype)
+
+
+def converts_float8(x: Tensor) -> bool:
+    """Whether torch converts floats of 8 bits on the device of a tensor."""
+    return x.is_cpu or x.is_cuda
