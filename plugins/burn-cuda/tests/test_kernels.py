@@ -220,10 +220,11 @@ def sources_of_quantization():
             continue
         rows = {"X": c_type(dtype), "T": "bfloat16" if dtype is float32 else c_type(dtype)}
         rows |= {"PLANES": 3 if dtype is float32 else 1, "BITS": bits, "FLOAT8": is_float}
-        for block, (most, split) in itertools.product((0, 64), ((1, 16), (8, 4), (16, 2))):
+        for block, most in itertools.product((0, 64), (1, 8, 32)):
             rows |= {"S": "float16", "BLOCK": block, "SCALES": 512 // bits // block if block else 1}
+            rows |= {"MAX_ROWS": most, "TILES": 2, "DEPTH": 2, "SPLIT": 8, "RESIDENT": 1024}
             name = f"quantized_rows-{codes}-{block}-{most}-{dtype}"
-            yield name, source("quantized_rows.cu", **rows, MAX_ROWS=most, SPLIT=split)
+            yield name, source("quantized_rows.cu", **rows)
         scaled = {"A": "int", "SB": "float", "HAS_scale_product": 1}
         yield f"scale_product-{codes}-{dtype}", source("quantization.cu", **given, **scaled)
 

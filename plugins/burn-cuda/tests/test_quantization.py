@@ -262,6 +262,34 @@ def test_a_weight_whose_outputs_are_adjacent_is_restored_first(ops):
     assert close(get(ops, found), get(ops, x).astype(np.float64), weight.T, float32)
 
 
+def test_a_product_that_starts_early_reads_what_the_kernel_before_it_wrote(ops):
+    scheme = QuantScheme(QuantValue.Q8F, NATIVE).per_block((1, -1), ScaleDType.F32)
+    side, count = (2048, 12) if ON_GPU else (64, 3)
+    weights = [put(ops, numbers(side, side, seed=seed), bfloat16) for seed in range(count)]
+    first = put(ops, numbers(1, side), bfloat16)
+
+    def chain(pause=lambda: None):
+        x, found = first, []
+        for weight in weights:
+            codes = ops.quantize_dynamic(weight, scheme=scheme)
+            pause()
+            x = ops.quantized_linear(x, *codes, None, None, scheme=scheme, transposed=True)
+            pause()
+            x = ops.divide(x, side**0.5)
+            pause()
+            found.append(x)
+        return found
+
+    runtime = ops.backend.runtime
+    one_by_one = [get(ops, one) for one in chain(runtime.synchronize)]
+    assert all(np.all(np.isfinite(one.astype(np.float32))) for one in one_by_one)
+    launch, captured = runtime.capture(chain)
+    for found in (chain(), captured, captured):
+        launch()
+        for one, two in zip(one_by_one, found, strict=True):
+            assert same(one, get(ops, two))
+
+
 def test_infinities_and_nan_reach_their_row_alone(ops):
     scheme = QuantScheme(QuantValue.Q8F, NATIVE).per_block((1, -1), ScaleDType.F32)
     codes, scales, _, weight = quantized(ops, 1.0 + np.abs(numbers(16, 64)), scheme)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import struct
+import sys
 import threading
 from typing import Any, Final
 
@@ -21,7 +23,52 @@ _BUFFER_POINTER: Final = 1
 _BUFFER_SIZE: Final = 2
 """The driver's CU_LAUNCH_PARAM_BUFFER_POINTER and CU_LAUNCH_PARAM_BUFFER_SIZE."""
 
+_MAX_SHARED_SIZE: Final = 8
+"""The driver's CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES."""
+
+_PLAIN_SHARED_BYTES: Final = 48 << 10
+"""Shared memory that a launch may ask for without that attribute."""
+
+_PROGRAMMATIC: Final = 6
+"""The driver's CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION."""
+
 _launch: Final = driver.launchKernel
+
+
+class _Attribute(ctypes.Structure):
+    """An attribute of a launch: CUlaunchAttribute."""
+
+    _fields_ = (
+        ("number", ctypes.c_int),
+        ("padding", ctypes.c_char * 4),
+        ("value", ctypes.c_int),
+        ("rest", ctypes.c_char * 60),
+    )
+
+
+class _Configuration(ctypes.Structure):
+    """The configuration of a launch: CUlaunchConfig."""
+
+    _fields_ = (
+        ("grid", ctypes.c_uint * 3),
+        ("block", ctypes.c_uint * 3),
+        ("shared", ctypes.c_uint),
+        ("stream", ctypes.c_void_p),
+        ("attributes", ctypes.POINTER(_Attribute)),
+        ("count", ctypes.c_uint),
+    )
+
+
+@functools.cache
+def _extended_launch() -> Any:
+    """The driver's cuLaunchKernelEx; None where it has none."""
+    try:
+        library = ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
+        function = library.cuLaunchKernelEx
+    except (OSError, AttributeError):
+        return None
+    function.argtypes = (ctypes.c_void_p,) * 4
+    return function
 
 
 class _Extras(dict[int, int]):
@@ -54,6 +101,8 @@ class Space(threading.local):
         runtime.setDevice(index)  # a new thread has no context yet
         buffer = ctypes.create_string_buffer(_MAX_BYTES)
         self.parts = buffer, _Extras(ctypes.addressof(buffer))
+        self.attribute = _Attribute(_PROGRAMMATIC, b"", 1, b"")
+        self.configuration = _Configuration(attributes=ctypes.pointer(self.attribute), count=1)
 
 
 class Kernel:
@@ -69,18 +118,34 @@ class Kernel:
         Memory for arguments.
     """
 
-    __slots__ = ("_function", "_handle", "_layout", "_space")
+    __slots__ = ("_function", "_handle", "_layout", "_shared", "_space")
 
     def __init__(self, function: Any, space: Space) -> None:
         self._function = function
         self._handle = int(function.ptr)
         self._space = space
         self._layout: struct.Struct | None = None
+        self._shared = _PLAIN_SHARED_BYTES
 
     def __call__(
-        self, grid: tuple[int, ...], block: tuple[int, ...], arguments: tuple[Any, ...]
+        self,
+        grid: tuple[int, ...],
+        block: tuple[int, ...],
+        arguments: tuple[Any, ...],
+        shared: int = 0,
     ) -> None:
-        """Launch it with arrays, integers of 64 bits, floats of 64 bits, and `Packed` numbers."""
+        """Launch it with arrays, integers of 64 bits, floats of 64 bits, and `Packed` numbers.
+
+        Parameters
+        ----------
+        grid, block : tuple of int
+            Blocks, and threads of a block, along up to three axes.
+        arguments : tuple
+            The arguments.
+        shared : int
+            Bytes of dynamic shared memory of a block.
+        """
+        self._allow(shared)
         words = [one.address if one.__class__ is Array else one for one in arguments]
         x, y, z = (*grid, 1, 1)[:3]
         width, height, depth = (*block, 1, 1)[:3]
@@ -90,7 +155,41 @@ class Kernel:
         extra = extras[layout.size]
         # From here to the launch nothing is allocated, which could run other code of this thread.
         layout.pack_into(buffer, 0, *words)
-        _launch(self._handle, x, y, z, width, height, depth, 0, stream, 0, extra)
+        _launch(self._handle, x, y, z, width, height, depth, shared, stream, 0, extra)
+
+    def early(
+        self, grid: tuple[int], block: tuple[int], arguments: tuple[Any, ...], shared: int = 0
+    ) -> None:
+        """Launch it so that its blocks may start before the kernel before it is done.
+
+        The kernel waits for that itself, by ``griddepcontrol.wait``, which GPUs have from compute
+        capability 9.0 on. The arguments are those of a call.
+        """
+        function = _extended_launch()
+        if function is None:
+            self(grid, block, arguments, shared)
+            return
+        self._allow(shared)
+        words = [one.address if one.__class__ is Array else one for one in arguments]
+        layout = self._layout or self._learn(words)
+        stream = get_current_stream().ptr
+        space = self._space
+        buffer, extras = space.parts
+        extra = extras[layout.size]
+        own = space.configuration
+        layout.pack_into(buffer, 0, *words)  # see above
+        own.grid[:] = (*grid, 1, 1)
+        own.block[:] = (*block, 1, 1)
+        own.shared, own.stream = shared, stream
+        status = function(ctypes.addressof(own), self._handle, None, extra)
+        if status:
+            raise driver.CUDADriverError(status)
+
+    def _allow(self, shared: int) -> None:
+        """Let launches have so much shared memory."""
+        if shared > self._shared:
+            driver.funcSetAttribute(self._handle, _MAX_SHARED_SIZE, shared)
+            self._shared = shared
 
     def launch(self, blocks: int, *words: Any) -> None:
         """Launch blocks of `THREADS` threads with addresses instead of arrays."""

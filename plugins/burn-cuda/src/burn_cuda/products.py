@@ -160,6 +160,10 @@ class Products:
         self._tuned: dict[Any, _Product | None] = {}
         self._handle = ctypes.c_void_p()
 
+    def is_tuned(self, key: tuple[Any, ...]) -> bool:
+        """Whether the algorithms of a product have been timed."""
+        return key in self._tuned
+
     def run(
         self,
         key: tuple[Any, ...],

@@ -8,9 +8,7 @@ from __future__ import annotations
 import functools
 import math
 from dataclasses import replace
-from typing import Any, Final
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from burn.plugin_api import (
     DType,
@@ -21,11 +19,17 @@ from burn.plugin_api import (
     ScaleDType,
     Shape,
     float32,
+    float64,
+    uint32,
+    uint64,
 )
 from burn_cuda.base import Array, CudaOps
 from burn_cuda.kernels import THREADS, c_type
 from burn_cuda.kernels.elementwise import NARROW_LIMIT
-from burn_cuda.launcher import divider
+from burn_cuda.launcher import LaunchCache, divider
+
+if TYPE_CHECKING:
+    from burn_cuda.runtime import Runtime
 
 __all__ = ["QuantizationOps", "code_bits", "is_stored", "run_length", "turned"]
 
@@ -130,8 +134,33 @@ def _unit(run: int, bits: int, x: Array, address: int) -> int | None:
     return None
 
 
+class _RunLaunch(NamedTuple):
+    """The launch of a kernel for codes and scales.
+
+    Attributes
+    ----------
+    values, scales : tuple
+        Shape and dtype of both.
+    first : tuple or None
+        The kernel before it that looks for the largest magnitudes, shape and dtype of these, and
+        the number of units.
+    """
+
+    kernel: Any
+    grid: tuple[int]
+    block: tuple[int]
+    numbers: tuple[Any, ...]
+    values: tuple[Shape, Any]
+    scales: tuple[Shape, Any]
+    first: tuple[Any, tuple[Shape, Any], int] | None
+
+
 class QuantizationOps(CudaOps):
     """Codes of numbers, and numbers of codes."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        super().__init__(runtime)
+        self._run_launches = LaunchCache()
 
     def quantize_values(
         self, x: Array, scales: Array, global_scale: Array | None, *, scheme: QuantScheme
@@ -179,19 +208,63 @@ class QuantizationOps(CudaOps):
     def quantize_dynamic(self, x: Array, *, scheme: QuantScheme) -> tuple[Array, Array]:
         """One kernel for runs that fit into registers; two for one scale of all."""
         launcher = self.launcher
-        run = None
-        if self._is_quantized(scheme, x) and x.size and _divides(scheme, x.shape):
-            run = run_length(scheme, x.shape)
-        if run is not None and scheme.scale_dtype in SCALE_DTYPES and not scheme.level.is_global:
-            x = launcher.dense(x)
-            values = launcher.empty(*self._values_of(scheme, x.shape))
-            storage = scheme.scale_dtype.storage
-            scales = launcher.empty(scheme.scales_shape(x.shape), storage.numpy)
-            unit = _unit(run, code_bits(scheme), x, values.address)
-            if unit is not None and self._quantize_runs(scheme, x, values, scales, run, unit):
-                return values, scales
-        found: tuple[Array, Array] = self.ops.decomposed("quantize_dynamic", x, scheme=scheme)
-        return found
+        x = launcher.dense(x)
+        key = (scheme.text, x.dtype, x.shape, x.address % _PACK_BYTES)
+        try:
+            plan = self._run_launches[key]
+        except KeyError:
+            plan = self._run_launch(scheme, x)
+            self._run_launches.store(key, plan)
+        if plan is None:
+            found: tuple[Array, Array] = self.ops.decomposed("quantize_dynamic", x, scheme=scheme)
+            return found
+        kernel, grid, block, numbers, values, scales, first = plan
+        values, scales = launcher.empty(*values), launcher.empty(*scales)
+        if first is None:
+            kernel(grid, block, (x, values, scales, *numbers))
+            return values, scales
+        search, parts, units = first
+        parts = launcher.empty(*parts)
+        search(grid, block, (x, parts, units))
+        kernel(grid, block, (x, parts, values, scales, *numbers))
+        return values, scales
+
+    def _run_launch(self, scheme: QuantScheme, x: Array) -> _RunLaunch | None:
+        """How codes and scales of dense numbers are computed; None for the decomposition."""
+        is_read = scheme.scale_dtype in SCALE_DTYPES and not scheme.level.is_global
+        if not (is_read and self._is_quantized(scheme, x) and _divides(scheme, x.shape)):
+            return None
+        values = self._values_of(scheme, x.shape)
+        run = run_length(scheme, x.shape) if x.size else None
+        unit = None if run is None else _unit(run, code_bits(scheme), x, 0)
+        if run is None or unit is None:
+            return None
+        count = math.prod(scheme.scales_shape(x.shape))
+        scales = scheme.scales_shape(x.shape), scheme.scale_dtype.storage.numpy
+        low, high = map(float, scheme.value.range)
+        numbers = (low, high, (high - low) / 2.0)
+        units = run // unit
+        if count == 1 and units > _WARP_LANES * _FEW_PACKS:
+            is_wide = x.dtype.itemsize == float64.itemsize
+            blocks = min(-(-units // (_FEW_PACKS * THREADS)), _MAX_BLOCKS)
+            parts = (blocks,), (uint64 if is_wide else uint32).numpy
+            search = self._codes_kernel("largest_magnitudes", scheme, x, unit, "quantize_all")
+            kernel = self._codes_kernel("quantize_all", scheme, x, unit)
+            given = (*numbers, units, blocks)
+            first = search, parts, units
+            return _RunLaunch(kernel, (blocks,), (THREADS,), given, values, scales, first)
+        lanes = 1
+        while lanes < _MAX_LANES and lanes * _FEW_PACKS < units:
+            lanes *= 2
+        needed = -(-units // lanes)
+        packs = next((one for one in _PACK_COUNTS if one >= needed), None)
+        if packs is None:
+            return None
+        kernel = self._codes_kernel("quantize_runs", scheme, x, unit, LANES=lanes, PACKS=packs)
+        block = max(lanes, THREADS) if lanes <= _WARP_LANES else lanes
+        grid = (-(-count * lanes // block),)
+        given = (*numbers, count, units)
+        return _RunLaunch(kernel, grid, (block,), given, values, scales, None)
 
     def _values_of(self, scheme: QuantScheme, shape: Shape) -> tuple[Shape, Any]:
         """Shape and dtype of the codes of a tensor of a shape that its words divide."""
@@ -204,7 +277,7 @@ class QuantizationOps(CudaOps):
         return (
             _is_coded(scheme.value)
             and dtype.is_float
-            and not (scheme.value.is_float and dtype.itemsize == np.dtype(np.float64).itemsize)
+            and not (scheme.value.is_float and dtype is float64)
         )
 
     def _convert(
@@ -234,38 +307,6 @@ class QuantizationOps(CudaOps):
             launcher.run(kernel, units, x, *operands, values, low, high, units, steps)
         else:
             launcher.run(kernel, units, values, *operands, x, units, steps)
-        return True
-
-    def _quantize_runs(
-        self, scheme: QuantScheme, x: Array, values: Array, scales: Array, run: int, unit: int
-    ) -> bool:
-        """Write codes and scales; whether a kernel does that."""
-        launcher = self.launcher
-        low, high = map(float, scheme.value.range)
-        numbers = (low, high, (high - low) / 2.0)
-        units = run // unit
-        if scales.size == 1 and units > _WARP_LANES * _FEW_PACKS:
-            wide = np.dtype(
-                np.uint64 if x.dtype.itemsize == np.dtype(np.uint64).itemsize else np.uint32
-            )
-            count = min(-(-units // (_FEW_PACKS * THREADS)), _MAX_BLOCKS)
-            parts = launcher.empty((count,), wide)
-            kernel = self._codes_kernel("largest_magnitudes", scheme, x, unit, "quantize_all")
-            launcher.run_blocks(kernel, count, x, parts, units)
-            kernel = self._codes_kernel("quantize_all", scheme, x, unit)
-            launcher.run_blocks(kernel, count, x, parts, values, scales, *numbers, units, count)
-            return True
-        lanes = 1
-        while lanes < _MAX_LANES and lanes * _FEW_PACKS < units:
-            lanes *= 2
-        needed = -(-units // lanes)
-        packs = next((one for one in _PACK_COUNTS if one >= needed), None)
-        if packs is None:
-            return False
-        kernel = self._codes_kernel("quantize_runs", scheme, x, unit, LANES=lanes, PACKS=packs)
-        block = max(lanes, THREADS) if lanes <= _WARP_LANES else lanes
-        blocks = -(-scales.size * lanes // block)
-        kernel((blocks,), (block,), (x, values, scales, *numbers, scales.size, units))
         return True
 
     def _codes_kernel(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Final, NamedTuple
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from burn.plugin_api import (
     DType,
@@ -17,12 +18,19 @@ from burn.plugin_api import (
 from burn_cuda.base import Array, CudaOps
 from burn_cuda.kernels import c_type
 from burn_cuda.kernels.elementwise import NARROW_LIMIT
+from burn_cuda.launcher import LaunchCache
 from burn_cuda.quantization import code_bits, is_stored, run_length, turned
+
+if TYPE_CHECKING:
+    from burn_cuda.runtime import Runtime
 
 __all__ = ["TENSOR_CORE_CAPABILITY", "QuantizedLinearOps"]
 
 TENSOR_CORE_CAPABILITY: Final = (8, 0)
 """Compute capability from which on tensor cores multiply both 16-bit dtypes as 16x8x16."""
+
+_EARLY_CAPABILITY: Final = (9, 0)
+"""Compute capability from which on a kernel may start before the one before it is done."""
 
 _ROWS: Final = {float16: (1, 8, 16, 32), bfloat16: (1, 8, 16, 32), float32: (1, 8)}
 """Numbers of rows that the kernel of few rows is compiled for."""
@@ -34,76 +42,133 @@ _CHUNK_BYTES: Final = 64
 _TILE: Final = 16
 """Columns of a tile."""
 
+_WANTED_BLOCKS: Final = 120
+"""So many blocks keep the multiprocessors of a large GPU busy; with fewer, one takes one tile."""
+
 _SPLITS: Final = (16, 8, 4, 2)
-"""Warps that may share the terms of a tile; with two alone there is little shared memory."""
+"""Warps that may share the terms of a block."""
 
-_FEWEST_WARPS: Final = 4
-"""So many share a tile even if there is no chunk for each."""
+_MIN_WARPS: Final = 4
+"""So many share them even if there are too few for all."""
 
-_WANTED_WARPS: Final = 4224
-"""Thirty-two for each multiprocessor of a large GPU."""
+_DEPTH: Final = 2
+"""Chunks that a warp loads at once."""
 
-_SHARED_BYTES: Final = 48 << 10
+_RESIDENT: Final = 1024
+"""Threads for which a multiprocessor has registers: half of them are of the next kernel."""
+
+_SHARED_BYTES: Final = 96 << 10
+"""Shared memory of a block that all GPUs with tensor cores for bfloat16 have."""
+
 _WORD_BYTES: Final = 4
-_GAPS: Final = {8: 8, 4: 16, 2: 4}
-"""Words between the rows of x in shared memory, by the bits of a code; see the kernel."""
+
+_FEW: Final = 8
+"""Rows that tensor cores multiply at once."""
 
 _MATRIX: Final = 2
+_WARP_LANES: Final = 32
 
 
 class _FewRows(NamedTuple):
     """How the kernel of few rows computes a product."""
 
     definitions: dict[str, str | int]
-    split: int
-    tiles: int
+    grid: tuple[int]
+    block: tuple[int]
+    shared: int
+    numbers: tuple[int, ...]
+
+
+class _Codes(NamedTuple):
+    """How the kernel reads a weight of shape (columns, terms): 0 as `block` is one for a row."""
+
+    bits: int
+    chunk: int
+    block: int
+    scales: int
     row_bytes: int
     row_scales: int
+
+
+def _codes(scheme: QuantScheme, shape: Shape) -> _Codes | None:
+    """How the kernel reads a weight; None where it does not."""
+    terms = shape[1]
+    bits, run = code_bits(scheme), run_length(scheme, shape)
+    row_bytes = terms * bits // 8
+    if run is None or row_bytes % _LANE_BYTES or max(shape) >= NARROW_LIMIT:
+        return None
+    chunk, group = _LANE_BYTES * 32 // bits, 4 * 32 // bits
+    if not scheme.level.block:
+        return _Codes(bits, chunk, 0, 1, row_bytes, 0)
+    if run == terms:
+        return _Codes(bits, chunk, 0, 1, row_bytes, 1)
+    if run > terms or run % group or not _fits_chunks(run, chunk, terms):
+        return None
+    return _Codes(bits, chunk, run, max(chunk // run, 1), row_bytes, terms // run)
 
 
 @functools.lru_cache(maxsize=4096)
 def _few_rows(scheme: QuantScheme, dtype: DType, rows: int, shape: Shape) -> _FewRows | None:
     """The plan for a weight of shape (columns, terms); None for what the kernel does not read."""
     columns, terms = shape
-    bits, run = code_bits(scheme), run_length(scheme, shape)
     counts = [one for one in _ROWS.get(dtype, ()) if one >= rows]
-    row_bytes = terms * bits // 8
-    if not counts or run is None or row_bytes % _LANE_BYTES or max(shape) >= NARROW_LIMIT:
+    codes = _codes(scheme, shape)
+    if not counts or codes is None:
         return None
-    per_word = 32 // bits
-    chunk, group = _LANE_BYTES * per_word, 4 * per_word
-    block, row_scales = (0, 0) if run == columns * terms and not scheme.level.block else (run, 0)
-    if block:
-        row_scales = terms // block
-        if block == terms:
-            block = 0
-        elif block > terms or block % group or not _fits_chunks(block, chunk, terms):
-            return None
-    planes = 3 if dtype is float32 else 1
-    step = _LANE_BYTES * per_word // 2 + _GAPS[bits]
     most = counts[0]
-    sums = _TILE * 8 * -(-most // 8)
-    each = _WORD_BYTES * max(planes * most * step, sums)
-    tiles, chunks = -(-columns // _TILE), -(-row_bytes // _CHUNK_BYTES)
-    most_warps = min(_SHARED_BYTES // each, max(chunks, _FEWEST_WARPS))
-    fits = [one for one in _SPLITS if one <= most_warps]
-    if not fits:
+    planes = 3 if dtype is float32 else 1
+    tiles = 2 if columns >= 2 * _TILE * _WANTED_BLOCKS and most <= _FEW else 1
+    depth = _DEPTH if most <= _FEW and planes == 1 else 1
+    chunks = -(-codes.row_bytes // _CHUNK_BYTES)
+    for split in _SPLITS:
+        if split > max(-(-chunks // depth), _MIN_WARPS):
+            continue
+        buffers = 2 if chunks > depth * split else 1
+        shared = split * _shared_bytes(codes, scheme, most, planes, tiles, depth, buffers)
+        shared = max(shared, _WORD_BYTES * split * rows * tiles * _TILE)
+        if shared <= _SHARED_BYTES:
+            break
+    else:
         return None
-    split = next((one for one in fits if one * tiles <= _WANTED_WARPS), min(fits[0], _FEWEST_WARPS))
     name = c_type(dtype)
     definitions: dict[str, str | int] = {
         "X": name,
         "T": "bfloat16" if dtype is float32 else name,
         "PLANES": planes,
         "S": c_type(scheme.scale_dtype.storage),
-        "BITS": bits,
+        "BITS": codes.bits,
         "FLOAT8": int(scheme.value.is_float),
-        "BLOCK": block,
-        "SCALES": chunk // block if block and block < chunk else 1,
+        "BLOCK": codes.block,
+        "SCALES": codes.scales,
         "MAX_ROWS": most,
+        "TILES": tiles,
         "SPLIT": split,
+        "DEPTH": depth,
+        "RESIDENT": _RESIDENT,
     }
-    return _FewRows(definitions, split, tiles, row_bytes, row_scales)
+    numbers = (rows, columns, terms, codes.row_bytes, codes.row_scales, buffers)
+    grid = (-(-columns // (tiles * _TILE)),)
+    return _FewRows(definitions, grid, (_WARP_LANES * split,), shared, numbers)
+
+
+def _shared_bytes(
+    codes: _Codes,
+    scheme: QuantScheme,
+    rows: int,
+    planes: int,
+    tiles: int,
+    depth: int,
+    buffers: int,
+) -> int:
+    """Shared memory of a warp: scales, and rows of x with gaps between them; see the kernel."""
+    exchanges = codes.block != 0 or codes.bits == 4
+    gap = {8: 32 if exchanges else 16, 4: 64, 2: 16}[codes.bits]
+    step = 2 * codes.chunk + gap
+    scales = 0
+    if codes.block:
+        packs = -(-tiles * _TILE * depth // _WARP_LANES) * _WARP_LANES
+        scales = packs * codes.scales * scheme.scale_dtype.storage.itemsize
+    return scales + buffers * depth * planes * rows * step
 
 
 def _fits_chunks(block: int, chunk: int, terms: int) -> bool:
@@ -113,8 +178,28 @@ def _fits_chunks(block: int, chunk: int, terms: int) -> bool:
     return not block % chunk
 
 
+class _Launch(NamedTuple):
+    """The launch of a product of few rows, and whether it reads the transpose of the weight."""
+
+    kernel: Callable[..., None]
+    grid: tuple[int]
+    block: tuple[int]
+    shared: int
+    numbers: tuple[int, ...]
+    output: Shape
+    turns: bool
+
+
+def _kind(x: Array | None) -> tuple[Any, Shape] | None:
+    return None if x is None else (x.dtype, x.shape)
+
+
 class QuantizedLinearOps(CudaOps):
     """Products of numbers with a quantized weight."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        super().__init__(runtime)
+        self._row_launches = LaunchCache()
 
     def quantized_linear(
         self,
@@ -128,26 +213,79 @@ class QuantizedLinearOps(CudaOps):
         transposed: bool = False,
     ) -> Array:
         """Few rows by one kernel; for many the weight is restored first."""
-        operands = (values, scales, global_scale)
-        own = self._stored_weight(*operands, scheme, transposed=transposed)
-        dtype = self.launcher.dtypes[x.dtype]
-        if own is None or not x.shape or x.shape[-1] != own[-1][1] or not dtype.is_float:
-            return self.ops.decomposed(
-                "quantized_linear", x, *operands, bias, scheme=scheme, transposed=transposed
-            )
-        values, scales, scheme, shape = own
-        has_bias = bias is not None
+        operands = (x, values, scales, global_scale, bias)
+        key = (scheme.text, transposed, *map(_kind, operands))
+        try:
+            launch = self._row_launches[key]
+        except KeyError:
+            launch = self._row_launch(*operands, scheme, transposed=transposed)
+            self._row_launches.store(key, launch)
+        if launch is None:
+            return self._many_rows(*operands, scheme, transposed=transposed)
+        kernel, grid, block, shared, numbers, output, turns = launch
+        if turns:
+            values = values.transpose()
+            scales = scales.transpose() if len(scales.shape) == _MATRIX else scales
+        memory = [self._aligned(one) for one in (x, values, scales)]
+        out = self.launcher.empty(output, x.dtype)
+        vector = 0 if bias is None else self.launcher.dense(bias)
+        overall = 0 if global_scale is None else global_scale
+        kernel(grid, block, (*memory, overall, vector, out, *numbers), shared)
+        return out
+
+    def _row_launch(
+        self,
+        x: Array,
+        values: Array,
+        scales: Array,
+        global_scale: Array | None,
+        bias: Array | None,
+        scheme: QuantScheme,
+        *,
+        transposed: bool,
+    ) -> _Launch | None:
+        """The launch of a product of few rows; None for others."""
+        own = self._stored_weight(values, scales, global_scale, scheme, transposed=transposed)
+        launcher = self.launcher
+        if own is None or launcher.runtime.capability < TENSOR_CORE_CAPABILITY:
+            return None
+        _, _, scheme, (columns, terms) = own
         rows = math.prod(x.shape[:-1])
-        fits = not has_bias or (bias.dtype is x.dtype and bias.shape == shape[:1])
-        if (
-            fits
-            and rows
-            and all(shape)
-            and self.launcher.runtime.capability >= TENSOR_CORE_CAPABILITY
-        ):
-            plan = _few_rows(scheme, dtype, rows, shape)
-            if plan is not None:
-                return self._few_rows(x, values, scales, global_scale, bias, plan, shape)
+        fits = x.shape and x.shape[-1] == terms and rows * columns * terms
+        if bias is not None:
+            fits = fits and bias.dtype is x.dtype and bias.shape == (columns,)
+        if not fits:
+            return None
+        plan = _few_rows(scheme, launcher.dtypes[x.dtype], rows, (columns, terms))
+        if plan is None:
+            return None
+        kernel = launcher.kernel("quantized_rows", "quantized_rows.cu", **plan.definitions)
+        output = (*x.shape[:-1], columns)
+        launch = kernel.early if launcher.runtime.capability >= _EARLY_CAPABILITY else kernel
+        return _Launch(launch, *plan[1:], output, not transposed)
+
+    def _many_rows(
+        self,
+        x: Array,
+        values: Array,
+        scales: Array,
+        global_scale: Array | None,
+        bias: Array | None,
+        scheme: QuantScheme,
+        *,
+        transposed: bool,
+    ) -> Array:
+        """A product with the weight as numbers, whose rows lie as the codes do."""
+        own = self._stored_weight(values, scales, global_scale, scheme, transposed=transposed)
+        dtype = self.launcher.dtypes[x.dtype]
+        if own is None or not dtype.is_float:
+            return self.ops.decomposed(
+                "quantized_linear",
+                *(x, values, scales, global_scale, bias),
+                scheme=scheme,
+                transposed=transposed,
+            )
+        values, scales, scheme, _ = own
         weight = self.ops.dequantize_values(
             values, scales, global_scale, scheme=scheme, dtype=dtype
         )
@@ -171,29 +309,6 @@ class QuantizedLinearOps(CudaOps):
             values, scheme = values.transpose(), turned(scheme)
             scales = scales.transpose() if len(scales.shape) == _MATRIX else scales
         return values, scales, scheme, scheme.logical_shape(values.shape)
-
-    def _few_rows(
-        self,
-        x: Array,
-        values: Array,
-        scales: Array,
-        global_scale: Array | None,
-        bias: Array | None,
-        plan: _FewRows,
-        shape: Shape,
-    ) -> Array:
-        launcher = self.launcher
-        columns, terms = shape
-        x, values, scales = [self._aligned(one) for one in (x, values, scales)]
-        rows = x.size // terms
-        out = launcher.empty((*x.shape[:-1], columns), x.dtype)
-        kernel = launcher.kernel("quantized_rows", "quantized_rows.cu", **plan.definitions)
-        vector = 0 if bias is None else launcher.dense(bias)
-        overall = 0 if global_scale is None else global_scale
-        operands = (x, values, scales, overall, vector, out)
-        numbers = (rows, columns, terms, plan.row_bytes, plan.row_scales)
-        kernel((plan.tiles,), (32 * plan.split,), (*operands, *numbers))
-        return out
 
     def _aligned(self, x: Array) -> Array:
         """A dense array that may be read in packs."""

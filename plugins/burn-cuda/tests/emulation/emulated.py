@@ -387,7 +387,10 @@ class Kernel:
         self._runtime = runtime
         self._prepare = prepare
 
-    def __call__(self, grid, block, arguments):
+    def early(self, grid, block, arguments, shared=0):
+        self(grid, block, arguments, shared)
+
+    def __call__(self, grid, block, arguments, shared=0):
         self._runtime.check(*[one for one in arguments if isinstance(one, Array)])
         self._runtime.perform(self._prepare(grid, block, arguments))
 

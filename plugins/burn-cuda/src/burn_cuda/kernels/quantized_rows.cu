@@ -4,8 +4,10 @@
 // X: elements of x and out. T: what tensor cores multiply, X or bfloat16 for float32, which is split
 // into three of them (PLANES). S: scales. BITS of a code, in two's complement; FLOAT8: codes are E4M3.
 // BLOCK: codes of a scale, 0 where a row or all of the weight has one. SCALES: scales of a chunk that
-// are loaded at once. MAX_ROWS: the most rows of x. SPLIT: warps that share the terms of a tile of 16
-// columns, whose sums are added at the end, in order.
+// are loaded at once. MAX_ROWS: the most rows of x. TILES: tiles of 16 columns of a block. SPLIT: warps
+// that share the terms, whose sums are added at the end, in order. DEPTH: chunks of a round, whose
+// loads a warp issues before it computes; those of the next round follow while it does. RESIDENT:
+// threads that share the registers of a multiprocessor.
 //
 // Codes are the left operand of tensor cores, where small integers and E4M3 are exact, and their scale
 // multiplies the sums of a block in float32. A lane loads 16 bytes of a row at once, but the terms of
@@ -15,24 +17,21 @@
 #include "tensor_cores.cuh"
 
 constexpr int LANES = 32 * SPLIT;
-constexpr int BLOCKS = MAX_ROWS <= 8 ? 1024 / LANES : 1;
+constexpr int BLOCKS = MAX_ROWS <= 8 ? RESIDENT / LANES : 1;
 constexpr int PER_WORD = 32 / BITS, PAIRS = PER_WORD / 2, STEPS = PER_WORD / 4;
 constexpr int CHUNK = 16 * PER_WORD, GROUP = 4 * PER_WORD;
-constexpr int TILE = 16, GROUPS = (MAX_ROWS + 7) / 8;
-// Words between the rows of x in shared memory: lanes that load at once meet different banks.
-constexpr int STEP = 16 * PAIRS + (BITS == 8 ? 8 : BITS == 4 ? 16 : 4);
-constexpr int PIECES = (MAX_ROWS * 16 + 31) / 32;
-constexpr int STAGED = PLANES * MAX_ROWS * STEP, SUMS = TILE * 8 * GROUPS;
-constexpr int SHARED = STAGED > SUMS ? STAGED : SUMS;
-typedef Pack<X, PER_WORD> Piece;
+constexpr int COLUMNS = 16 * TILES, GROUPS = (MAX_ROWS + 7) / 8;
+constexpr bool EXCHANGES = BLOCK != 0 || BITS == 4;
+// Bytes of a row of x in shared memory, of a chunk: lanes that load at once meet different banks.
+constexpr int STEP = 2 * CHUNK + (BITS == 4 ? 64 : BITS == 8 && EXCHANGES ? 32 : 16);
+constexpr int STAGED = DEPTH * PLANES * MAX_ROWS * STEP;
+constexpr int SCALE_PACKS = BLOCK ? (COLUMNS * DEPTH + 31) / 32 : 1;
+constexpr int SCALE_BYTES = BLOCK ? 32 * SCALE_PACKS * SCALES * (int)sizeof(S) : 0;
+constexpr int PIECE = 16 / sizeof(T), PIECES = CHUNK / PIECE;
+typedef Pack<S, SCALES> Scales;
 
-#if BITS == 8 && !FLOAT8
-constexpr uint32 MASK = 0x00ff00ffu, FLIP = 0x00800080u;
-#elif BITS == 4
-constexpr uint32 MASK = 0x000f000fu, FLIP = 0x00080008u;
-#else
-constexpr uint32 MASK = 0x00030003u, FLIP = 0x00020002u;
-#endif
+// The bits of two codes of a word, and their signs.
+constexpr uint32 MASK = ((1u << BITS) - 1u) * 0x00010001u, SIGNS = (1u << (BITS - 1)) * 0x00010001u;
 
 // Pairs of 16-bit floats: a * b + c, rounded once. In all uses here the result is exact.
 #ifdef BURN_EMULATED
@@ -84,20 +83,19 @@ struct IsBfloat<bfloat16> {
 __device__ __forceinline__ uint32 numbers(uint32 word, int i) {
     typedef Format<T> F;
     const uint32 v = word >> (BITS * i), minus = 0x80008000u;
-#if FLOAT8
-    const uint32 magnitude = v & 0x007f007fu;
-    const uint32 is_nan = (magnitude + 0x00010001u) & 0x00800080u;
-    const uint32 bits = (magnitude << F::SHIFT) | ((v & 0x00800080u) << 8) | is_nan * F::NAN_FACTOR;
-    return multiply_add(bits, F::RAISE, minus);
-#else
+    if (FLOAT8) {
+        const uint32 magnitude = v & (MASK ^ SIGNS);
+        const uint32 is_nan = (magnitude + 0x00010001u) & SIGNS;
+        const uint32 bits = (magnitude << F::SHIFT) | ((v & SIGNS) << 8) | is_nan * F::NAN_FACTOR;
+        return multiply_add(bits, F::RAISE, minus);
+    }
     if (BITS == 8 && IsBfloat<T>::value) {
         // bfloat16 has 7 bits behind the point: 128 + the lower bits, minus 128 or 256 by the sign.
-        const uint32 lower = (v & 0x007f007fu) | F::ANCHOR;
-        const uint32 upper = (v & 0x00800080u) | F::ANCHOR | minus;
+        const uint32 lower = (v & (MASK ^ SIGNS)) | F::ANCHOR;
+        const uint32 upper = (v & SIGNS) | F::ANCHOR | minus;
         return multiply_add(lower, F::ONE, upper);
     }
-    return multiply_add((v & MASK) ^ (F::ANCHOR | FLIP), F::ONE, F::ANCHOR | FLIP | minus);
-#endif
+    return multiply_add((v & MASK) ^ (F::ANCHOR | SIGNS), F::ONE, F::ANCHOR | SIGNS | minus);
 }
 
 // Exchanges words among four lanes: lane t has word t of each of them then.
@@ -117,52 +115,39 @@ __device__ __forceinline__ void transpose(uint32 words[4]) {
     }
 }
 
-// What a lane has of a chunk of a tile: parts of rows lane / 4 and lane / 4 + 8, and their scales.
-struct Part {
-    uint32 words[2][4];
-    Pack<S, SCALES> scales[2];
-};
-
 __device__ __forceinline__ Word128 load_once(const unsigned char* address) {
 #ifdef BURN_EMULATED
     return *reinterpret_cast<const Word128*>(address);
 #else
     Word128 result;
-    asm("ld.global.nc.L1::no_allocate.v2.u64 {%0, %1}, [%2];"
+    asm volatile("ld.global.nc.L1::no_allocate.v2.u64 {%0, %1}, [%2];"
         : "=l"(result.low), "=l"(result.high) : "l"(address));
     return result;
 #endif
 }
-
-__device__ __forceinline__ void load_part(
-    Part& part, const unsigned char* const rows[2], const S* const scales[2], int chunk,
-    int row_bytes) {
-    const int offset = chunk * 64 + (int)(threadIdx.x & 3) * 16;
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-        const Word128 word = offset < row_bytes ? load_once(rows[i] + offset) : Word128{0, 0};
-        part.words[i][0] = (uint32)word.low, part.words[i][1] = (uint32)(word.low >> 32);
-        part.words[i][2] = (uint32)word.high, part.words[i][3] = (uint32)(word.high >> 32);
-#if BLOCK
-        const int index = chunk * CHUNK / BLOCK;
-        part.scales[i] = *reinterpret_cast<const Pack<S, SCALES>*>(scales[i] + index);
+__device__ __forceinline__ void end_group_of_copies() {
+#ifndef BURN_EMULATED
+    asm volatile("cp.async.commit_group;" ::: "memory");
 #endif
-    }
 }
-
-__device__ __forceinline__ void load_rows(
-    Piece pieces[PIECES], const X* __restrict__ x, int chunk, int rows, int terms) {
-    const int lane = threadIdx.x & 31, k = chunk * CHUNK + lane % 16 * PER_WORD;
-#pragma unroll
-    for (int i = 0; i < PIECES; ++i) {
-        const int row = 2 * i + lane / 16;
-        if (row < rows && k < terms) {
-            pieces[i] = *reinterpret_cast<const Piece*>(x + (int64)row * terms + k);
-        } else {
-#pragma unroll
-            for (int j = 0; j < PER_WORD; ++j) pieces[i].values[j] = convert<X>(0.0f);
-        }
-    }
+// Waits for all groups of copies but the last one.
+__device__ __forceinline__ void wait_for_older_copies() {
+#ifndef BURN_EMULATED
+    asm volatile("cp.async.wait_group 1;" ::: "memory");
+#endif
+}
+// Lets the next kernel start, fetches codes into the L2 cache, and waits for the kernel before: it may
+// have written what is read here, but the cache is coherent.
+__device__ __forceinline__ void start_early(
+    const unsigned char* codes, int64 first, int64 columns, int64 row_bytes) {
+#if !defined(BURN_EMULATED) && __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+    const int64 row = first + threadIdx.x;
+    if (threadIdx.x < COLUMNS && row < columns)
+        asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;"
+            :: "l"(codes + row * row_bytes), "r"((uint32)row_bytes) : "memory");
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
 }
 
 // The number of a plane: float32 is the sum of three bfloat16, each of which has the next 8 bits.
@@ -180,86 +165,180 @@ __device__ __forceinline__ T plane_of(float x, int plane) {
     }
     return T{0};
 }
-__device__ __forceinline__ T plane_of(T x, int) { return x; }
 
-// Writes rows of x as the right operand needs them: the terms of a word of codes in pairs, and these
-// where word `lane % 4` of a lane is, or without an exchange the words of the lane.
-__device__ __forceinline__ void store_rows(uint32* staged, const Piece pieces[PIECES], int rows) {
-    const int lane = threadIdx.x & 31, word = lane % 16;
-    const int slot = BLOCK ? word : word % 4 * 4 + word / 4;
+// Copies rows of x to shared memory: terms of the chunks of a round, with zeros beyond the end.
+__device__ __forceinline__ void copy_rows_of(
+    unsigned char* staged, const T* x, int chunk, int rows, int terms) {
+    const int lane = threadIdx.x & 31;
 #pragma unroll
-    for (int i = 0; i < PIECES; ++i) {
-        const int row = 2 * i + lane / 16;
+    for (int i = 0; i < DEPTH * MAX_ROWS * PIECES; i += 32) {
+        const int piece = (i + lane) % PIECES, row = (i + lane) / PIECES % MAX_ROWS;
+        const int depth = (i + lane) / (PIECES * MAX_ROWS), k = (chunk + depth) * CHUNK + piece * PIECE;
+        if (row < rows && depth < DEPTH)
+            copy_async(reinterpret_cast<T*>(staged + (depth * MAX_ROWS + row) * STEP) + piece * PIECE,
+                x + (int64)row * terms + (k < terms ? k : 0), k < terms);
+    }
+}
+__device__ __forceinline__ void copy_rows_of(
+    unsigned char* staged, const float* x, int chunk, int rows, int terms) {
+    const int lane = threadIdx.x & 31;
+    for (int i = lane; i < DEPTH * MAX_ROWS * PIECES; i += 32) {
+        const int piece = i % PIECES, row = i / PIECES % MAX_ROWS, depth = i / (PIECES * MAX_ROWS);
+        const int k = (chunk + depth) * CHUNK + piece * PIECE;
         if (row >= rows) continue;
+        Pack<float, 4> numbers[PIECE / 4];
+#pragma unroll
+        for (int j = 0; j < PIECE / 4; ++j) {
+            const Pack<float, 4> none = {{0.0f, 0.0f, 0.0f, 0.0f}};
+            const float* source = x + (int64)row * terms + k + 4 * j;
+            numbers[j] = k < terms ? *reinterpret_cast<const Pack<float, 4>*>(source) : none;
+        }
 #pragma unroll
         for (int plane = 0; plane < PLANES; ++plane) {
-            Pack<uint32, PAIRS> pairs;
+            Pack<T, PIECE> part;
 #pragma unroll
-            for (int j = 0; j < PAIRS; ++j)
-                pairs.values[j] = make_pair(plane_of(pieces[i].values[j], plane),
-                    plane_of(pieces[i].values[j + PAIRS], plane));
-            uint32* target = staged + (plane * MAX_ROWS + row) * STEP + slot * PAIRS;
-            *reinterpret_cast<Pack<uint32, PAIRS>*>(target) = pairs;
+            for (int j = 0; j < PIECE; ++j)
+                part.values[j] = plane_of(numbers[j / 4].values[j % 4], plane);
+            unsigned char* target = staged + ((depth * PLANES + plane) * MAX_ROWS + row) * STEP;
+            reinterpret_cast<Pack<T, PIECE>*>(target)[piece] = part;
         }
     }
 }
 
-__device__ __forceinline__ void add_part(
-    float totals[GROUPS][4], Part& part, const uint32* staged, int rows) {
-    const int lane = threadIdx.x & 31;
+// Codes that a lane has of a tile: parts of rows lane / 4 and lane / 4 + 8.
+struct Part {
+    Word128 rows[2];
+};
+__device__ __forceinline__ void load_part(
+    Part& part, const unsigned char* codes, int64 first, int64 columns, int chunk, int row_bytes) {
+    const int lane = threadIdx.x & 31, offset = chunk * 64 + lane % 4 * 16;
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+        const int64 wanted = first + lane / 4 + 8 * i, row = wanted < columns ? wanted : columns - 1;
+        part.rows[i] = Word128{0, 0};
+        if (offset < row_bytes) part.rows[i] = load_once(codes + row * row_bytes + offset);
+    }
+}
+
+// Scales of the chunks of a round: of each row those of all of its chunks, which are adjacent.
+__device__ __forceinline__ void load_scales(
+    Scales packs[SCALE_PACKS], const S* scales, int64 first, int64 columns, int chunk,
+    int row_scales) {
 #if BLOCK
 #pragma unroll
-    for (int i = 0; i < 2; ++i) transpose(part.words[i]);
+    for (int i = 0; i < SCALE_PACKS; ++i) {
+        const int number = 32 * i + (threadIdx.x & 31);
+        const int64 wanted = first + number / DEPTH, row = wanted < columns ? wanted : columns - 1;
+        const int index = (chunk + number % DEPTH) * CHUNK / BLOCK;
+        const int last = row_scales - SCALES;
+        packs[i] = *reinterpret_cast<const Scales*>(
+            scales + row * row_scales + (index < last ? index : last));
+    }
 #endif
-    float sums[GROUPS][4];
+}
+__device__ __forceinline__ void store_scales(Scales* staged, const Scales packs[SCALE_PACKS]) {
+#if BLOCK
+#pragma unroll
+    for (int i = 0; i < SCALE_PACKS; ++i) staged[32 * i + (threadIdx.x & 31)] = packs[i];
+#endif
+}
+
+// The terms of word j of a lane as pairs: those of codes i and i + PAIRS.
+__device__ __forceinline__ void load_pairs(
+    uint32 pairs[PAIRS], uint32 kept[4], const unsigned char* row, int j, bool exists) {
+    uint32 words[PAIRS];
+    const int lane = threadIdx.x & 31;
+    if (EXCHANGES || PAIRS != 2) {
+        const int word = EXCHANGES ? 4 * j + lane % 4 : lane % 4 * 4 + j;
+        const uint32* source = reinterpret_cast<const uint32*>(row) + word * PAIRS;
+        constexpr int WIDTH = PAIRS < 4 ? PAIRS : 4;
+#pragma unroll
+        for (int i = 0; i < PAIRS; i += WIDTH) {
+            Pack<uint32, WIDTH> pack;
+            if (exists) pack = *reinterpret_cast<const Pack<uint32, WIDTH>*>(source + i);
+#pragma unroll
+            for (int k = 0; k < WIDTH; ++k) words[i + k] = exists ? pack.values[k] : 0;
+        }
+    } else {
+        // Words j and j + 1 at once.
+        if (j % 2 == 0) {
+            Pack<uint32, 4> pack;
+            const uint32* source = reinterpret_cast<const uint32*>(row) + (lane % 4 * 4 + j) * PAIRS;
+            if (exists) pack = *reinterpret_cast<const Pack<uint32, 4>*>(source);
+#pragma unroll
+            for (int k = 0; k < 4; ++k) kept[k] = exists ? pack.values[k] : 0;
+        }
+#pragma unroll
+        for (int k = 0; k < PAIRS; ++k) words[k] = kept[j % 2 * 2 + k % 2];
+    }
+#pragma unroll
+    for (int i = 0; i < PAIRS; ++i) {
+        const uint32 low = words[i / 2], high = words[(i + PAIRS) / 2];
+        pairs[i] = i % 2 ? low >> 16 | (high & 0xffff0000u) : (low & 0xffffu) | high << 16;
+    }
+}
+
+__device__ __forceinline__ void add_chunk(
+    float totals[TILES][GROUPS][4], const Part parts[TILES], const unsigned char* staged,
+    const Scales* scales, int depth, int rows) {
+    const int lane = threadIdx.x & 31;
+    uint32 words[TILES][2][4];
+    float sums[TILES][GROUPS][4];
+#pragma unroll
+    for (int tile = 0; tile < TILES; ++tile) {
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+            const Word128 row = parts[tile].rows[i];
+            words[tile][i][0] = (uint32)row.low, words[tile][i][1] = (uint32)(row.low >> 32);
+            words[tile][i][2] = (uint32)row.high, words[tile][i][3] = (uint32)(row.high >> 32);
+            if (EXCHANGES) transpose(words[tile][i]);
+        }
+    }
+    uint32 kept[GROUPS][PLANES][4];
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
-        const bool starts = BLOCK && (BLOCK >= CHUNK ? j == 0 : j * GROUP % (BLOCK ? BLOCK : 1) == 0);
-        if (starts || (BLOCK == 0 && j == 0))
+        constexpr int span = BLOCK && BLOCK < CHUNK ? BLOCK : CHUNK;
+        const bool starts = BLOCK && j * GROUP % span == 0;
+        uint32 right[GROUPS][PLANES][PAIRS];
 #pragma unroll
-            for (int group = 0; group < GROUPS; ++group)
-#pragma unroll
-                for (int i = 0; i < 4; ++i) sums[group][i] = BLOCK ? 0.0f : totals[group][i];
-        uint32 left[STEPS][4];
-#pragma unroll
-        for (int step = 0; step < STEPS; ++step)
-#pragma unroll
-            for (int i = 0; i < 4; ++i)
-                left[step][i] = numbers(part.words[i % 2][j], 2 * step + i / 2);
-#pragma unroll
-        for (int group = 0; group < GROUPS; ++group) {
-            const int row = group * 8 + lane / 4;
+        for (int group = 0; group < GROUPS; ++group)
 #pragma unroll
             for (int plane = 0; plane < PLANES; ++plane) {
-                Pack<uint32, PAIRS> right;
-                if (row < rows) {
-                    const uint32* source =
-                        staged + (plane * MAX_ROWS + row) * STEP + (4 * j + lane % 4) * PAIRS;
-                    right = *reinterpret_cast<const Pack<uint32, PAIRS>*>(source);
-                } else {
-#pragma unroll
-                    for (int i = 0; i < PAIRS; ++i) right.values[i] = 0;
-                }
-#pragma unroll
-                for (int step = 0; step < STEPS; ++step)
-                    multiply(sums[group], left[step], right.values + 2 * step);
+                const int row = group * 8 + lane / 4;
+                load_pairs(right[group][plane], kept[group][plane],
+                    staged + ((depth * PLANES + plane) * MAX_ROWS + row) * STEP, j, row < rows);
             }
-        }
-        const bool ends = j == 3 || (BLOCK && BLOCK < CHUNK && (j + 1) * GROUP % (BLOCK ? BLOCK : 1) == 0);
-        if (ends) {
-#if BLOCK
-            constexpr int per_scale = BLOCK < CHUNK ? BLOCK : CHUNK;
-            const float upper = load(part.scales[0].values[j * GROUP / per_scale]);
-            const float lower = load(part.scales[1].values[j * GROUP / per_scale]);
-#endif
 #pragma unroll
-            for (int group = 0; group < GROUPS; ++group)
+        for (int tile = 0; tile < TILES; ++tile) {
+            uint32 left[STEPS][4];
+#pragma unroll
+            for (int step = 0; step < STEPS; ++step)
 #pragma unroll
                 for (int i = 0; i < 4; ++i)
+                    left[step][i] = numbers(words[tile][i % 2][j], 2 * step + i / 2);
+#pragma unroll
+            for (int group = 0; group < GROUPS; ++group) {
+                if (starts)
+#pragma unroll
+                    for (int i = 0; i < 4; ++i) sums[tile][group][i] = 0.0f;
+                float* sum = BLOCK ? sums[tile][group] : totals[tile][group];
+#pragma unroll
+                for (int plane = 0; plane < PLANES; ++plane)
+#pragma unroll
+                    for (int step = 0; step < STEPS; ++step)
+                        multiply(sum, left[step], right[group][plane] + 2 * step);
+            }
 #if BLOCK
-                    totals[group][i] += (i < 2 ? upper : lower) * sums[group][i];
-#else
-                    totals[group][i] = sums[group][i];
+            if ((j + 1) * GROUP % span == 0) {
+                const Scales* own = scales + (tile * 16 + lane / 4) * DEPTH + depth;
+                const float upper = load(own[0].values[j * GROUP / span]);
+                const float lower = load(own[8 * DEPTH].values[j * GROUP / span]);
+#pragma unroll
+                for (int group = 0; group < GROUPS; ++group)
+#pragma unroll
+                    for (int i = 0; i < 4; ++i)
+                        totals[tile][group][i] += (i < 2 ? upper : lower) * sums[tile][group][i];
+            }
 #endif
         }
     }
@@ -268,60 +347,84 @@ __device__ __forceinline__ void add_part(
 extern "C" __global__ void __launch_bounds__(LANES, BLOCKS) quantized_rows(
     const X* __restrict__ x, const unsigned char* __restrict__ codes, const S* __restrict__ scales,
     const float* __restrict__ overall, const X* __restrict__ bias, X* __restrict__ out, int64 rows,
-    int64 columns, int64 terms, int64 row_bytes, int64 row_scales) {
-    __shared__ __align__(16) uint32 shared[SPLIT * SHARED];
+    int64 columns, int64 terms, int64 row_bytes, int64 row_scales, int64 buffers) {
+#ifdef BURN_EMULATED
+    static unsigned char shared[1 << 17];
+#else
+    extern __shared__ __align__(16) unsigned char shared[];
+#endif
     const int warp = threadIdx.x / 32, lane = threadIdx.x & 31;
-    const int64 first = (int64)blockIdx.x * TILE;
-    const unsigned char* code_rows[2];
-    const S* scale_rows[2];
+    const int64 first = (int64)blockIdx.x * COLUMNS;
+    start_early(codes, first, columns, row_bytes);
+    const int rounds = (int)((row_bytes + 64 * DEPTH * SPLIT - 1) / (64 * DEPTH * SPLIT));
+    unsigned char* staged = shared + warp * (SCALE_BYTES + (int)buffers * STAGED);
+    Scales* own_scales = reinterpret_cast<Scales*>(staged);
+    staged += SCALE_BYTES;
+    float totals[TILES][GROUPS][4];
 #pragma unroll
-    for (int i = 0; i < 2; ++i) {
-        const int64 wanted = first + lane / 4 + 8 * i, row = wanted < columns ? wanted : columns - 1;
-        code_rows[i] = codes + row * row_bytes;
-        scale_rows[i] = scales + row * row_scales;
-    }
-    const int chunks = (int)((row_bytes + 63) / 64), each = (chunks + SPLIT - 1) / SPLIT;
-    const int start = warp * each, stop = start + each < chunks ? start + each : chunks;
-    uint32* staged = shared + warp * SHARED;
-    float totals[GROUPS][4];
+    for (int tile = 0; tile < TILES; ++tile)
 #pragma unroll
-    for (int group = 0; group < GROUPS; ++group)
+        for (int group = 0; group < GROUPS; ++group)
 #pragma unroll
-        for (int i = 0; i < 4; ++i) totals[group][i] = 0.0f;
-    if (start < stop) {
-        Part current, next;
-        Piece pieces[PIECES];
-        load_part(current, code_rows, scale_rows, start, (int)row_bytes);
-        load_rows(pieces, x, start, (int)rows, (int)terms);
+            for (int i = 0; i < 4; ++i) totals[tile][group][i] = 0.0f;
+    Part parts[DEPTH][TILES];
+    Scales packs[SCALE_PACKS];
+    int chunk = warp * DEPTH;
+#pragma unroll
+    for (int depth = 0; depth < DEPTH; ++depth)
+#pragma unroll
+        for (int tile = 0; tile < TILES; ++tile)
+            load_part(parts[depth][tile], codes, first + 16 * tile, columns, chunk + depth,
+                (int)row_bytes);
+    load_scales(packs, scales, first, columns, chunk, (int)row_scales);
+    copy_rows_of(staged, x, chunk, (int)rows, (int)terms);
+    end_group_of_copies();
 #pragma unroll 1
-        for (int chunk = start; chunk < stop; ++chunk) {
-            const bool more = chunk + 1 < stop;
-            if (more)
-                load_part(next, code_rows, scale_rows, chunk + 1, (int)row_bytes);
-            store_rows(staged, pieces, (int)rows);
-            __syncwarp();
-            if (more) load_rows(pieces, x, chunk + 1, (int)rows, (int)terms);
-            add_part(totals, current, staged, (int)rows);
-            __syncwarp();
-            current = next;
+    for (int round = 0; round < rounds; ++round) {
+        const bool more = round + 1 < rounds;
+        const unsigned char* current = staged + (round & 1) * STAGED;
+        store_scales(own_scales, packs);
+        chunk += DEPTH * SPLIT;
+        if (more) {
+            copy_rows_of(staged + (~round & 1) * STAGED, x, chunk, (int)rows, (int)terms);
+            load_scales(packs, scales, first, columns, chunk, (int)row_scales);
         }
+        end_group_of_copies();
+        wait_for_older_copies();
+        __syncwarp();
+#pragma unroll
+        for (int depth = 0; depth < DEPTH; ++depth) {
+            Part now[TILES];
+#pragma unroll
+            for (int tile = 0; tile < TILES; ++tile) {
+                now[tile] = parts[depth][tile];
+                if (more)
+                    load_part(parts[depth][tile], codes, first + 16 * tile, columns,
+                        chunk + depth, (int)row_bytes);
+            }
+            add_chunk(totals, now, current, own_scales, depth, (int)rows);
+        }
+        __syncwarp();
     }
     __syncthreads();
     float* all = reinterpret_cast<float*>(shared);
+    const int results = (int)rows * COLUMNS;
 #pragma unroll
-    for (int group = 0; group < GROUPS; ++group)
+    for (int tile = 0; tile < TILES; ++tile)
 #pragma unroll
-        for (int i = 0; i < 4; ++i) {
-            const int n = lane / 4 + i / 2 * 8, m = group * 8 + lane % 4 * 2 + i % 2;
-            all[warp * SUMS + m * TILE + n] = totals[group][i];
-        }
+        for (int group = 0; group < GROUPS; ++group)
+#pragma unroll
+            for (int i = 0; i < 4; ++i) {
+                const int n = tile * 16 + lane / 4 + i / 2 * 8, m = group * 8 + lane % 4 * 2 + i % 2;
+                if (m < (int)rows) all[warp * results + m * COLUMNS + n] = totals[tile][group][i];
+            }
     __syncthreads();
-    for (int i = threadIdx.x; i < (int)rows * TILE; i += LANES) {
-        const int64 n = first + i % TILE, m = i / TILE;
+    for (int i = threadIdx.x; i < results; i += LANES) {
+        const int64 n = first + i % COLUMNS, m = i / COLUMNS;
         if (n >= columns) continue;
         float total = all[i];
 #pragma unroll
-        for (int other = 1; other < SPLIT; ++other) total += all[other * SUMS + i];
+        for (int other = 1; other < SPLIT; ++other) total += all[other * results + i];
 #if !BLOCK
         total *= load(scales[n * row_scales]);
 #endif
