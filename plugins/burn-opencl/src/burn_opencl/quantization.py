@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import struct
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from burn.plugin_api import DType, Meta, float32, float64, int8, uint8
@@ -26,6 +27,12 @@ __all__ = ["QuantizationOps"]
 
 _CPU_ITEM_ELEMENTS: Final = 4096
 """Elements that an item of a CPU computes: whole vectors, and whole words."""
+
+_IN_CHUNKS: Final = ("make_codes", "restore_codes", "find_scales")
+"""Kernels of which an item of a CPU computes many elements."""
+
+_CONSTANTS: Final = ("TYPE", "CODE_BITS", "FORMAT", "SCALE_TYPE", "PER_ELEMENT")
+"""Macros of specialized kernels that are parameters of the general ones, in their order."""
 
 _MAX_STEP: Final = 1 << 13
 """Elements of which a group, or an item of a CPU, takes the largest magnitude.
@@ -78,9 +85,9 @@ class QuantizationOps(OpenClOps):
         x = launcher.dense(x.permuted(order))
         scales = _scales_in_order(launcher, scales, order)
         out = launcher.empty(tuple([shape[axis] for axis in order]), scheme.storage_dtype)
-        task = _Task(launcher, scheme, runs, x.size, x.dtype)
-        factor = global_scale or scales
-        task.run("make_codes", (x, scales, factor, out), x=x, scales=scales, factor=global_scale)
+        task = _Task(scheme, runs, x.size, x.dtype)
+        operands = (x, scales, global_scale or scales, out)
+        _run(launcher, "make_codes", task, operands, x=x, scales=scales, factor=global_scale)
         return out.permuted(_inverse(order))
 
     def dequantize_values(
@@ -106,9 +113,10 @@ class QuantizationOps(OpenClOps):
         values = launcher.dense(values.permuted(order))
         scales = _scales_in_order(launcher, scales, order)
         out = launcher.empty(tuple([shape[axis] for axis in order]), dtype)
-        task = _Task(launcher, scheme, runs, out.size, dtype)
+        task = _Task(scheme, runs, out.size, dtype)
         operands = (values, scales, global_scale or scales, out)
-        task.run("restore_codes", operands, values=values, scales=scales, factor=global_scale)
+        offsets = {"values": values, "scales": scales, "factor": global_scale}
+        _run(launcher, "restore_codes", task, operands, **offsets)
         return out.permuted(_inverse(order))
 
     def quantize_dynamic(self, x: Buffer, *, scheme: QuantScheme) -> tuple[Buffer, Buffer]:
@@ -143,8 +151,8 @@ class QuantizationOps(OpenClOps):
         order = _order(scheme, range(len(shape)))
         codes = launcher.dense(codes.permuted(order))
         out = launcher.empty(tuple([shape[axis] for axis in order]), scheme.storage_dtype)
-        task = _Task(launcher, scheme, _Runs(1), codes.size, codes.dtype)
-        task.run("pack_codes", (codes, out), x=codes)
+        task = _Task(scheme, _Runs(1), codes.size, codes.dtype)
+        _run(launcher, "pack_codes", task, (codes, out), x=codes)
         return out.permuted(_inverse(order))
 
     def unpack_values(self, values: Buffer, *, scheme: QuantScheme) -> Buffer:
@@ -157,18 +165,16 @@ class QuantizationOps(OpenClOps):
         values = launcher.dense(values.permuted(order))
         dtype = uint8 if scheme.value.is_float else int8
         out = launcher.empty(tuple([shape[axis] for axis in order]), dtype)
-        task = _Task(launcher, scheme, _Runs(1), out.size, dtype)
-        task.run("unpack_codes", (values, out), values=values)
+        task = _Task(scheme, _Runs(1), out.size, dtype)
+        _run(launcher, "unpack_codes", task, (values, out), values=values)
         return out.permuted(_inverse(order))
 
 
-class _Task:
-    """Kernels on the codes of a scheme.
+class _Task(NamedTuple):
+    """What a kernel does, apart from the memory of its operands.
 
-    Parameters
+    Attributes
     ----------
-    launcher : Launcher
-        The device.
     scheme : QuantScheme
         How the codes are stored.
     runs : _Runs
@@ -177,81 +183,91 @@ class _Task:
         Their number.
     dtype : DType
         The dtype of the numbers.
+    lanes : int
+        Lanes that share a run.
     divisor : float
-        The scale is the largest magnitude divided by it.
+        A scale is the largest magnitude divided by it.
     scale_type : int or None
         Code of the dtype of the scales, if it is not that of the scheme.
     """
 
-    def __init__(
-        self,
-        launcher: Launcher,
-        scheme: QuantScheme,
-        runs: _Runs,
-        n: int,
-        dtype: DType,
-        *,
-        divisor: float = 1.0,
-        scale_type: int | None = None,
-    ) -> None:
-        self._launcher, self._n = launcher, n
-        self._c_type = c_type_of(dtype) if dtype.is_float else "float"
-        self._runs = (runs.length, runs.per_row, runs.block_rows)
-        self._constants = code_macros(scheme) | {
-            "TYPE": DTYPE_CODES[dtype.name],
-            "SCALE_TYPE": scale_code(scheme) if scale_type is None else scale_type,
-            "PER_ELEMENT": scheme.per_word,
-        }
-        names = ("TYPE", "CODE_BITS", "FORMAT", "SCALE_TYPE", "PER_ELEMENT")
-        wide = float64 if self._c_type == "double" else float32
-        low, high = scheme.value.range
-        self._numbers = (
-            *[int(self._constants[name]) for name in names],
-            *(int(low), int(high), signed_scalar_bits(divisor, wide)),
-        )
+    scheme: QuantScheme
+    runs: _Runs
+    n: int
+    dtype: DType
+    lanes: int = 1
+    divisor: float = 1.0
+    scale_type: int | None = None
 
-    def run(
-        self,
-        name: str,
-        operands: Sequence[Buffer],
-        *,
-        lanes: int = 1,
-        x: Buffer | None = None,
-        values: Buffer | None = None,
-        scales: Buffer | None = None,
-        factor: Buffer | None = None,
-    ) -> None:
-        """Launch a kernel; the operands that are named have offsets."""
-        launcher, on_cpu = self._launcher, self._launcher.runtime.is_cpu
-        divides = launcher.runtime.divides_exactly
-        group = SMALL_GROUP_ITEMS
-        definitions: dict[str, str | int] = {"DIVIDES_EXACTLY": int(divides), "LANES": lanes}
-        per_item = int(self._constants["PER_ELEMENT"])
-        in_words = name in {"pack_codes", "unpack_codes"}
-        if launcher.is_specialized(self._n):
-            definitions |= self._constants
-            group = launcher.specialized_group_items
-            if on_cpu and not in_words:
-                group, per_item = 1, _CPU_ITEM_ELEMENTS
-                definitions["ITEM_ELEMENTS"] = per_item
-                if divides and self._c_type == "float":
-                    definitions["CODES_AT"] = 1
-        if name == "find_scales":
-            group = max(group, lanes)
-            items = -(-self._n // self._runs[0]) * lanes
-        else:
-            items = -(-self._n // per_item)
-        definitions["GROUP_SIZE"] = group
-        body = text_of("codes.cl")
-        kernel = launcher.kernel(name, "quantization.cl", self._c_type, definitions, body)
-        offsets = (
-            0 if x is None else x.offset,
-            0 if values is None else values.offset * values.dtype.itemsize,
-            0 if scales is None else scales.offset,
-            -1 if factor is None else factor.offset,
-        )
-        parameters = (self._n, *self._runs, *offsets, *self._numbers)
-        launcher.run(kernel, items, parameters, [one.memory for one in operands], group)
+
+def _run(
+    launcher: Launcher,
+    name: str,
+    task: _Task,
+    operands: Sequence[Buffer],
+    *,
+    x: Buffer | None = None,
+    values: Buffer | None = None,
+    scales: Buffer | None = None,
+    factor: Buffer | None = None,
+) -> None:
+    """Launch a kernel; the operands that are named have offsets."""
+    if not task.n:
+        return
+    offsets = (
+        0 if x is None else x.offset,
+        0 if values is None else values.offset * values.dtype.itemsize,
+        0 if scales is None else scales.offset,
+        -1 if factor is None else factor.offset,
+    )
+    kernel, parameters, size, group = _launch(
+        launcher, launcher.is_specialized(task.n), name, task, offsets
+    )
+    memories = [one.memory.handle for one in operands]
+    launcher.runtime.launch(kernel, parameters, memories, size, group)
+
+
+@functools.lru_cache(maxsize=4096)
+def _launch(
+    launcher: Launcher,
+    is_specialized: bool,
+    name: str,
+    task: _Task,
+    offsets: tuple[int, int, int, int],
+) -> tuple[Any, bytes, tuple[int], tuple[int]]:
+    """A kernel, its parameters, the number of its items, and of those in a group."""
+    scheme, runs, n, dtype = task[:4]
+    on_cpu, divides = launcher.runtime.is_cpu, launcher.runtime.divides_exactly
+    c_type = c_type_of(dtype) if dtype.is_float else "float"
+    constants = code_macros(scheme) | {
+        "TYPE": DTYPE_CODES[dtype.name],
+        "SCALE_TYPE": scale_code(scheme) if task.scale_type is None else task.scale_type,
+        "PER_ELEMENT": scheme.per_word,
+    }
+    definitions: dict[str, str | int] = {"DIVIDES_EXACTLY": int(divides), "LANES": task.lanes}
+    group, elements = SMALL_GROUP_ITEMS, scheme.per_word
+    if is_specialized:
+        definitions |= constants
+        group = launcher.specialized_group_items
+        if on_cpu and name in _IN_CHUNKS:
+            group, elements = 1, _CPU_ITEM_ELEMENTS
+            definitions["ITEM_ELEMENTS"] = elements
+            if divides and c_type == "float":
+                definitions["CODES_AT"] = 1
+    items = -(-n // elements)
+    if name == "find_scales":
+        group = max(group, task.lanes)
+        items = -(-n // runs.length) * task.lanes
+    definitions["GROUP_SIZE"] = group
+    kernel = launcher.kernel(name, "quantization.cl", c_type, definitions, text_of("codes.cl"))
+    low, high = scheme.value.range
+    parameters = struct.pack(
+        f"={4 + len(offsets) + len(_CONSTANTS) + 3}q",
+        *(n, *runs, *offsets, *[constants[name] for name in _CONSTANTS]),
+        *(int(low), int(high)),
+        signed_scalar_bits(task.divisor, float64 if c_type == "double" else float32),
+    )
+    return kernel, parameters, (-(-items // group) * group,), (group,)
 
 
 def _find_scales(
@@ -266,12 +282,14 @@ def _find_scales(
     if run > _MAX_STEP and x.size == run:
         wide = accumulator_dtype(x.dtype)
         largest = launcher.empty((-(-run // _MAX_STEP),), wide)
-        code = DTYPE_CODES[wide.name]
-        task = _Task(launcher, scheme, _Runs(_MAX_STEP), run, x.dtype, scale_type=code)
-        task.run("find_scales", (x, largest), lanes=_lanes(launcher, _MAX_STEP), x=x)
+        task = _Task(
+            *(scheme, _Runs(_MAX_STEP), run, x.dtype, _lanes(launcher, _MAX_STEP)),
+            scale_type=DTYPE_CODES[wide.name],
+        )
+        _run(launcher, "find_scales", task, (x, largest), x=x)
         x, run = largest, largest.size
-    task = _Task(launcher, scheme, _Runs(run), x.size, x.dtype, divisor=divisor)
-    task.run("find_scales", (x, scales), lanes=_lanes(launcher, run), x=x)
+    task = _Task(scheme, _Runs(run), x.size, x.dtype, _lanes(launcher, run), divisor)
+    _run(launcher, "find_scales", task, (x, scales), x=x)
 
 
 def _lanes(launcher: Launcher, run: int) -> int:
