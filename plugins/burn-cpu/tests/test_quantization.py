@@ -270,19 +270,48 @@ def test_what_is_not_finite_is_that_of_the_decomposition(backend, implementation
     np.testing.assert_allclose(actual, expected, rtol=1e-5)
 
 
-def test_products_of_two_quantized_tensors(backend, implementation):
-    shapes = {"a": (3, 128), "b": (40, 128)}
-    scheme = QuantScheme(QuantValue.Q8S)
-    a, b = (RANDOM.normal(size=one).astype(np.float32) for one in shapes.values())
-    operands = [*quantized(backend, a, scheme)[:2], *quantized(backend, b, scheme)[:2]]
+INTEGERS = {
+    "tensor": (QuantScheme(QuantValue.Q8S), QuantScheme(QuantValue.Q8F)),
+    "rows": (
+        QuantScheme(QuantValue.Q8S, level=LEVELS["rows"], scale_dtype=ScaleDType.BF16),
+        QuantScheme(QuantValue.Q4F, level=LEVELS["rows"]),
+    ),
+    "blocks": (QuantScheme(QuantValue.Q8S), QuantScheme(QuantValue.Q8S, level=LEVELS["blocks"])),
+    "floats": (QuantScheme(QuantValue.E4M3), QuantScheme(QuantValue.E4M3)),
+}
+
+
+@pytest.mark.parametrize("rows", [(), (1,), (2, 5), (3, 0)], ids=str)
+@pytest.mark.parametrize("kind", INTEGERS)
+def test_products_of_two_quantized_tensors(backend, implementation, kind, rows):
+    a, b = (RANDOM.normal(size=(*one, 128)).astype(np.float32) for one in (rows, (40,)))
+    first, second = INTEGERS[kind]
+    first = first if rows else first.with_level(QuantLevel.TENSOR)
+    values, scales, _ = quantized(backend, b, second)
+    operands = [*quantized(backend, a, first)[:2], values, scales]
     bias = RANDOM.normal(size=40).astype(np.float32)
-    options = {"a_scheme": scheme, "b_scheme": scheme, "transposed": True}
+    options = {"a_scheme": first, "b_scheme": second, "transposed": True}
     exact = backend.ops.decomposed("quantized_product", *operands, None, dtype=float64, **options)
     for dtype, tolerance in ((float32, 1e-5), (float16, 1e-2), (float64, 1e-12)):
         own = bias.astype(dtype.numpy)
         actual = backend.quantized_product(*operands, own, dtype=dtype, **options)
         assert actual.dtype == dtype.numpy
         np.testing.assert_allclose(actual, exact + own, rtol=tolerance, atol=tolerance)
+    turned = [*operands[:2], values.T, scales.T if scales.ndim == 2 else scales]
+    options |= {"b_scheme": swapped(second), "transposed": False}
+    actual = backend.quantized_product(*turned, None, dtype=float32, **options)
+    np.testing.assert_allclose(actual, exact, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("shapes", [((5, 64), (7, 64)), ((9, 65_536), (4, 65_536))], ids=str)
+def test_sums_of_integers_are_exact(backend, shapes):
+    a, b = (np.full(shape, -128, np.int8) for shape in shapes)
+    a[:, ::3] = 127
+    scheme = QuantScheme(QuantValue.Q8F, QuantStore.NATIVE)
+    operands = a, np.ones(1, np.float32), b, np.ones(1, np.float32), None
+    options = {"a_scheme": scheme, "b_scheme": scheme, "dtype": float64, "transposed": True}
+    product = backend.quantized_product(*operands, **options)
+    np.testing.assert_array_equal(product, a.astype(np.int64) @ b.astype(np.int64).T)
 
 
 def test_a_view_of_codes_of_8_bits_is_no_copy(backend):

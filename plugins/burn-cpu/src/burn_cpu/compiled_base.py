@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 
 import numba
 import numpy as np
-from numba import types
+from numba import config as _config, types
 from numba.extending import intrinsic
 
 from burn_cpu.constants import EXP_COEFFICIENTS
@@ -21,6 +21,7 @@ from burn_cpu.constants import EXP_COEFFICIENTS
 __all__ = [
     "CHUNK_ELEMENTS",
     "HALF",
+    "IS_FOR_HOST",
     "ONE",
     "ZERO",
     "compiled",
@@ -28,6 +29,7 @@ __all__ = [
     "compiled_strictly",
     "exp",
     "float32",
+    "literal_intrinsic",
 ]
 
 _Kernel = TypeVar("_Kernel", bound=Callable[..., Any])
@@ -57,6 +59,11 @@ def _njit(kernel: _Kernel, allowed: set[str]) -> _Kernel:
     return result  # type: ignore[no-any-return]  # it is called as the kernel is
 
 
+def literal_intrinsic(write: Callable[..., Any]) -> Any:
+    """Instructions in a kernel that depend on arguments which are constants there."""
+    return intrinsic(prefer_literal=True)(write)
+
+
 def _widen(typing: Any) -> Any:
     del typing
 
@@ -75,6 +82,10 @@ with_wide_vectors: Final[Any] = intrinsic(_widen)
 An exponential then takes a quarter less time.
 """
 
+
+config: Any = _config  # as Any: numba has no types
+IS_FOR_HOST: Final = not (config.CPU_NAME or config.CPU_FEATURES)
+"""Whether numba compiles for the processor of this machine, with all of its instructions."""
 
 _SOURCES: Final = [
     (source.name, source.stat().st_mtime_ns, source.stat().st_size)

@@ -15,11 +15,11 @@ from typing import Any, Final, NamedTuple
 import llvmlite.binding as llvm
 import numpy as np
 from llvmlite import ir
-from numba import extending, types
+from numba import types
 from numba.core import cgutils as _cgutils
 
 from burn_cpu.base import Array
-from burn_cpu.compiled_base import compiled_exactly
+from burn_cpu.compiled_base import IS_FOR_HOST, compiled_exactly, literal_intrinsic
 from burn_cpu.compiled_codes import decode_scales
 
 __all__ = ["MAX_ROWS", "ROWS", "Format", "arranged", "format_of", "product"]
@@ -28,13 +28,9 @@ __all__ = ["MAX_ROWS", "ROWS", "Format", "arranged", "format_of", "product"]
 cgutils: Any = _cgutils
 
 
-def _literal_intrinsic(write: Callable[..., Any]) -> Any:
-    return extending.intrinsic(prefer_literal=True)(write)
-
-
 _FEATURES: Final = llvm.get_host_cpu_features()
 _HAS_512_BITS: Final = bool(_FEATURES.get("avx512f"))
-_HAS_HALF: Final = bool(_FEATURES.get("f16c") or _FEATURES.get("fullfp16"))
+_HAS_HALF: Final = IS_FOR_HOST and bool(_FEATURES.get("f16c") or _FEATURES.get("fullfp16"))
 """Whether the processor converts float16, through which floats of few bits are restored."""
 
 _LANES: Final = 16 if _HAS_512_BITS else 8
@@ -291,7 +287,7 @@ def _write(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     return context.get_dummy_value()
 
 
-@_literal_intrinsic
+@literal_intrinsic
 def _write_products(
     typing: Any,
     codes: Any,

@@ -19,7 +19,7 @@ from burn_cpu.blocks import BLOCK_ELEMENTS, in_blocks
 from burn_cpu.compiled import kernels
 from burn_cpu.constants import FLOAT32
 
-__all__ = ["MANTISSAS", "QuantizationOps", "checked_shape", "swapped"]
+__all__ = ["MANTISSAS", "QuantizationOps", "checked_shape", "decoded", "runs_of", "swapped"]
 
 _IS_LITTLE: Final = sys.byteorder == "little"
 """Whether the first code of a word is in its first byte."""
@@ -82,7 +82,7 @@ class QuantizationOps(CpuOps):
         is_float = scheme.value.is_float
         if family is not None and x.size and not (is_float and x.dtype.itemsize > 4):
             wide = np.dtype(np.float64) if x.dtype.itemsize > 4 else FLOAT32
-            runs = _runs(_numbers(scales, global_scale, scheme, wide), scheme, x.shape)
+            runs = runs_of(decoded(scales, global_scale, scheme, wide), scheme, x.shape)
             if runs is not None:
                 return self.pack_values(_quantized(x, runs, scheme, wide, family), scheme=scheme)
         codes = self.ops.decomposed(
@@ -139,10 +139,10 @@ class QuantizationOps(CpuOps):
         if values.dtype != scheme.storage_dtype.numpy or not dtype.is_float:
             raise ValueError(f"codes of {values.dtype}, to be {dtype}")
         wide = np.dtype(np.float64) if dtype is float64 else FLOAT32
-        numbers = _numbers(scales, global_scale, scheme, wide)
+        numbers = decoded(scales, global_scale, scheme, wide)
         target = np.dtype(dtype.numpy)
         family = kernels("codes")
-        runs = _runs(numbers, scheme, shape) if family is not None and _IS_LITTLE else None
+        runs = runs_of(numbers, scheme, shape) if family is not None and _IS_LITTLE else None
         if runs is not None and values.size:
             by_bytes = scheme.per_word == 1 or scheme.store.axis == -1
             source = values if by_bytes else self.unpack_values(values, scheme=scheme)
@@ -220,7 +220,7 @@ def _powers() -> Array:
     return table
 
 
-def _numbers(scales: Array, global_scale: Array | None, scheme: QuantScheme, wide: Any) -> Array:
+def decoded(scales: Array, global_scale: Array | None, scheme: QuantScheme, wide: Any) -> Array:
     """Scales as floats, times the global one."""
     kind = scheme.scale_dtype.value
     if kind == "ue8m0":
@@ -232,7 +232,9 @@ def _numbers(scales: Array, global_scale: Array | None, scheme: QuantScheme, wid
     return found if global_scale is None else found * global_scale.astype(wide)
 
 
-def _runs(numbers: Array, scheme: QuantScheme, shape: tuple[int, ...]) -> tuple[Array, int] | None:
+def runs_of(
+    numbers: Array, scheme: QuantScheme, shape: tuple[int, ...]
+) -> tuple[Array, int] | None:
     """A scale for each run of elements, and its length; None where runs are short."""
     if not scheme.level.block:
         return numbers.reshape(1), math.prod(shape)

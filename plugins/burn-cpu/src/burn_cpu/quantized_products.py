@@ -5,10 +5,10 @@ The weight is never restored as a whole: its codes are read once, and parts of i
 
 from __future__ import annotations
 
-import functools
 import math
 import sys
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
@@ -17,7 +17,14 @@ from burn_cpu.base import Array
 from burn_cpu.blocks import in_blocks
 from burn_cpu.compiled import kernels
 from burn_cpu.constants import FLOAT32
-from burn_cpu.quantization import MANTISSAS, QuantizationOps, checked_shape, swapped
+from burn_cpu.quantization import (
+    MANTISSAS,
+    QuantizationOps,
+    checked_shape,
+    decoded,
+    runs_of,
+    swapped,
+)
 from burn_cpu.threads import in_parallel, shares, thread_count
 
 __all__ = ["QuantizedProductOps"]
@@ -27,6 +34,12 @@ _PANEL_ELEMENTS: Final = 1 << 19
 
 _MIN_CODES_FOR_THREADS: Final = 1 << 18
 """Codes of a weight whose product with a row takes as long as it takes to start a thread."""
+
+_MIN_COLUMNS: Final = 64
+"""Columns of a part of a product: as many as a tile, and more."""
+
+_Quantized: TypeAlias = tuple[Array, Array, QuantScheme]
+"""Codes, scales and the scheme of a tensor."""
 
 _SCALE_MANTISSAS: Final = {"float32": 23, "float16": 10, "bfloat16": 7, "ue4m3": 3, "ue8m0": 0}
 """Bits of the mantissa of scales, by which compiled kernels know them."""
@@ -47,12 +60,10 @@ class QuantizedProductOps(QuantizationOps):
         transposed: bool = False,
     ) -> Array:
         """Products with the codes of each column of the weight, which lie in a row."""
+        checked_shape(scales, global_scale, scheme.logical_shape(values.shape), scheme)
+        values, scales, scheme = _by_lines(values, scales, scheme, transposed=transposed)
         shape = scheme.logical_shape(values.shape)
         scheme.check(shape)
-        checked_shape(scales, global_scale, shape, scheme)
-        if not transposed and len(shape) == 2:
-            scheme, shape, values = swapped(scheme), shape[::-1], values.T
-            scales = scales.T if scales.ndim == 2 else scales
         if (
             len(shape) != 2
             or not x.ndim
@@ -122,9 +133,21 @@ class QuantizedProductOps(QuantizationOps):
         dtype: DType,
         transposed: bool = False,
     ) -> Array:
-        """The first operand as floats, times the second one."""
+        """Sums of integers; where scales or codes are no such, the first operand as floats."""
         if not dtype.is_float:
             raise ValueError(f"a product in {dtype}")
+        shape = a_scheme.logical_shape(a_values.shape)
+        a_scheme.check(shape)
+        checked_shape(a_scales, None, shape, a_scheme)
+        output = self._integer_product(
+            (a_values, a_scales, a_scheme),
+            _by_lines(b_values, b_scales, b_scheme, transposed=transposed),
+            np.dtype(np.float64) if dtype is float64 else FLOAT32,
+        )
+        if output is not None and (bias is None or bias.shape == output.shape[-1:]):
+            if bias is not None:
+                output += bias
+            return output.astype(dtype.numpy, copy=False)
         wide = float64 if dtype is float64 else float32
         x = self.dequantize_values(a_values, a_scales, None, scheme=a_scheme, dtype=wide)
         if bias is not None:
@@ -133,6 +156,51 @@ class QuantizedProductOps(QuantizationOps):
             x, b_values, b_scales, None, bias, scheme=b_scheme, transposed=transposed
         )
         return product.astype(dtype.numpy, copy=False)
+
+    def _integer_product(self, a: _Quantized, b: _Quantized, wide: Any) -> Array | None:
+        """The product of integers with a scale for each row of both; None of any others."""
+        family = kernels("integers")
+        if family is None or not family.HAS_INSTRUCTIONS:
+            return None
+        shapes = [scheme.logical_shape(values.shape) for values, _, scheme in (a, b)]
+        if len(shapes[1]) != 2 or not shapes[0] or shapes[0][-1] != shapes[1][1]:
+            return None
+        checked_shape(b[1], None, shapes[1], b[2])
+        count, length = shapes[1]
+        if count < 4 or not 0 < length <= family.MAX_LENGTH or length % family.STEP:
+            return None
+        codes, factors = [], []
+        for (values, scales, scheme), shape in zip((a, b), shapes, strict=True):
+            own = decoded(scales, None, scheme, np.dtype(np.float64))
+            runs = runs_of(own, scheme, shape)
+            is_tensor = not scheme.level.block
+            if scheme.value.is_float or runs is None or not (is_tensor or runs[1] == length):
+                return None
+            lines = self.unpack_values(values, scheme=scheme).reshape(-1, length)
+            codes.append(np.ascontiguousarray(lines))
+            factors.append(np.repeat(runs[0], len(lines)) if is_tensor else runs[0])
+        x, y = family.offset_codes(codes[0]), codes[1].view(np.uint8).reshape(-1)
+        output = np.empty((*shapes[0][:-1], count), wide)
+        arguments = x, factors[0], y, factors[1], length, output.reshape(-1)
+        _in_columns(family.products, arguments, count, x.size + y.size)
+        return output
+
+
+def _by_lines(values: Array, scales: Array, scheme: QuantScheme, *, transposed: bool) -> _Quantized:
+    """A weight whose columns are lines: of shape (out, in)."""
+    if transposed or values.ndim != 2:
+        return values, scales, scheme
+    return values.T, scales.T if scales.ndim == 2 else scales, swapped(scheme)
+
+
+def _in_columns(kernel: Any, arguments: Sequence[Any], count: int, codes: int) -> None:
+    """Call ``kernel(*arguments, first, last)`` for parts of so many columns, on threads."""
+
+    def work(part: slice) -> None:
+        kernel(*arguments, part.start, part.stop)
+
+    parts = min(thread_count(), count // _MIN_COLUMNS) if codes >= _MIN_CODES_FOR_THREADS else 1
+    in_parallel(work, shares(count, parts))
 
 
 def _few_rows(
@@ -170,7 +238,6 @@ def _few_rows(
     scale_bits = scale_bits.view(f"u{scale_bits.itemsize}")
     mantissa = _SCALE_MANTISSAS[scheme.scale_dtype.value]
     output = np.empty((len(rows), count), np.float32)
-    parts = shares(count, thread_count() if codes.size >= _MIN_CODES_FOR_THREADS else 1)
     for first in range(0, len(rows), family.ROWS):
         x = family.arranged(rows[first : first + family.ROWS], form)
         padded = x.size // length
@@ -178,16 +245,9 @@ def _few_rows(
         result = target if padded == len(target) else np.empty((padded, count), np.float32)
         kernel = family.product(form, padded, count, width * bits // 8)
         arguments = codes, length * bits // 8, scale_bits, mantissa, width * bits // 8, x
-        work = functools.partial(_compute, kernel, *arguments, result.reshape(-1))
-        in_parallel(work, parts)
+        _in_columns(kernel, (*arguments, result.reshape(-1)), count, codes.size)
         if result is not target:
             target[...] = result[: len(target)]
     if global_scale is not None:
         output *= global_scale
     return output if np.isfinite(output).all() else None
-
-
-def _compute(kernel: Any, *arguments: Any) -> None:
-    """Call a kernel for a part of the columns, the last argument."""
-    *operands, part = arguments
-    kernel(*operands, part.start, part.stop)
