@@ -118,7 +118,7 @@ RETURN_THE_TENSOR = {"astype"}
 WITHOUT_GRADIENT = {"linalg.l0_norm": {0}, "nn.functional.batch_norm_training": {1, 2}}
 """Float results that the documentation calls constants, by their indices."""
 
-OPS_WITHOUT_GRADIENT = {"detach": {0}}
+OPS_WITHOUT_GRADIENT = {"detach": {0}, "quantize_dynamic": {1}, "round_up_scales": {0}}
 """Float results of ops that are constants by definition, by their indices."""
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from burn.aliases import Primitive, Shape
-from burn.dtype import DType, int8, int32, int64, uint8
+from burn.dtype import DType, int8, int32, uint8
 from burn.ops.table import OpTable
 from burn.quant_scheme import QuantScheme, QuantValue, ScaleDType
 
@@ -129,7 +129,7 @@ def encode_scales(ops: OpTable, scales: Primitive, scheme: QuantScheme) -> Primi
     nearest = ops.cast(scales, dtype=storage)
     bits, smallest = _ROUNDINGS[kind]
     back = ops.cast(nearest, dtype=ops.dtype(scales))
-    # More than half a unit in the last place above `back`, and less than one and a half.
+    # More than half a unit in the last digit above `back`, and less than one and a half.
     above = ops.maximum(
         ops.multiply(back, 1.0 + 2.0**-bits + 2.0 ** -(bits + 4)), ops.add(back, smallest)
     )
@@ -236,7 +236,6 @@ def pack(ops: OpTable, codes: Primitive, scheme: QuantScheme) -> Primitive:
     count = scheme.per_word
     if count == 1:
         return codes
-    wide = int64 if scheme.storage_dtype.itemsize > 1 else int32
     axis = len(codes.shape) + scheme.store.axis
     length = codes.shape[axis] // count
     mask = (1 << scheme.value.bits) - 1
@@ -244,7 +243,7 @@ def pack(ops: OpTable, codes: Primitive, scheme: QuantScheme) -> Primitive:
     words = None
     for position in range(count):
         whole[axis] = (position if length else 0, length, count)
-        part = ops.cast(ops.slice(codes, slices=tuple(whole)), dtype=wide)
+        part = ops.cast(ops.slice(codes, slices=tuple(whole)), dtype=int32)
         part = ops.multiply(ops.bitwise_and(part, mask), 1 << (position * scheme.value.bits))
         words = part if words is None else ops.bitwise_or(words, part)
     return ops.cast(words, dtype=scheme.storage_dtype)
@@ -257,10 +256,9 @@ def unpack(ops: OpTable, values: Primitive, scheme: QuantScheme) -> Primitive:
         return values
     bits = scheme.value.bits
     shape = tuple(values.shape)
-    wide = int64 if scheme.storage_dtype.itemsize > 1 else int32
     axis = len(shape) + scheme.store.axis
     values = ops.reshape(
-        ops.cast(values, dtype=wide), shape=(*shape[: axis + 1], 1, *shape[axis + 1 :])
+        ops.cast(values, dtype=int32), shape=(*shape[: axis + 1], 1, *shape[axis + 1 :])
     )
     parts = []
     for position in range(count):
