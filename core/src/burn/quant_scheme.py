@@ -401,7 +401,14 @@ class QuantScheme:
         return self if self.store.kind == "native" else replace(self, store=QuantStore.NATIVE)
 
     def fitting(self, shape: Shape) -> QuantScheme:
-        """The scheme, with a native store if the packed axis of the shape is not divisible."""
+        """The scheme, with a native store if the packed axis of the shape is not divisible.
+
+        A tensor without axes has one scale: float32, if the scheme has two levels.
+        """
+        if not shape and self.level.block:
+            scale = ScaleDType.F32 if self.level.is_global else self.scale_dtype
+            store = self.store if self.per_word == 1 else QuantStore.NATIVE
+            return replace(self, store=store, level=QuantLevel.TENSOR, scale_dtype=scale)
         if self.per_word == 1 or (
             len(shape) >= -self.store.axis and not shape[self.store.axis] % self.per_word
         ):

@@ -10,6 +10,7 @@ from burn.functions.common import DTypeLike
 from burn.functions.creation import zeros
 from burn.functions.manipulation import reshape
 from burn.functions.normalize import number_dtype, rank_of
+from burn.functions.quantization import numbers_of
 from burn.functions.statistical import sum
 from burn.ops.arguments import as_integer
 
@@ -122,4 +123,4 @@ def trace(x: Tensor, /, *, offset: int = 0, dtype: DTypeLike | None = None) -> T
     5
     """
     check_matrices(x, "trace")
-    return sum(diagonal(x, offset=offset), axis=-1, dtype=dtype)
+    return sum(diagonal(numbers_of(x), offset=offset), axis=-1, dtype=dtype)

@@ -21,7 +21,7 @@ from burn.functions.normalize import (
     normalize_axis,
     rank_of,
 )
-from burn.functions.quantization import dequantize
+from burn.functions.quantization import numbers_of
 from burn.functions.real_fourier import ComplexPair, Norm, norm_factor, scaled
 from burn.ops.arguments import as_integer
 
@@ -480,7 +480,7 @@ def _parts(x: Tensor, operation: str) -> ComplexPair:
     check_tensor(x, "x", operation)
     if x.dtype.is_complex:
         return ComplexPair(real(x), imag(x))
-    x = dequantize(as_float(x, operation))
+    x = numbers_of(as_float(x, operation))
     if x.dtype.itemsize < float32.itemsize:
         x = x.astype(float32)
     return ComplexPair(x, zeros_like(x))

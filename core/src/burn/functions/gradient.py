@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from burn.autodiff import recording
 from burn.dispatch import Gradients
-from burn.dtype import Kind, float32
+from burn.dtype import float32
 from burn.errors import ArgumentError
 from burn.functions.manipulation import astype, concat, stack
 from burn.functions.normalize import check_tensor
 from burn.functions.norms import vector_norm
-from burn.functions.quantization import dequantize
+from burn.functions.quantization import numbers_of
 from burn.tree import leaves
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def global_norm(x: Any, /, *, ord: float = 2) -> Tensor:
     tensors = leaves(list(x.values()) if isinstance(x, Gradients) else x)
     for leaf in tensors:
         check_tensor(leaf, "each leaf", "global_norm")
-        tensor = dequantize(leaf) if leaf.dtype.kind is Kind.QUANTIZED else leaf
+        tensor = numbers_of(leaf)
         if tensor.size <= _SMALL:
             small.setdefault(tensor.tensor_type, []).append(tensor)
         else:

@@ -19,6 +19,7 @@ from burn.functions.linear_algebra import matmul
 from burn.functions.manipulation import expand_dims, squeeze
 from burn.functions.matrix_decomposition import adjoint, svd, svdvals
 from burn.functions.normalize import as_float, check_tensor, number_dtype, rank_of
+from burn.functions.quantization import numbers_of
 from burn.functions.searching import where
 from burn.functions.statistical import max, sum
 from burn.functions.views import independent
@@ -233,7 +234,7 @@ def matrix_rank(x: Tensor, /, *, rtol: float | Tensor | None = None) -> Tensor:
     1
     """
     check_matrices(x, "matrix_rank")
-    x = as_float(x, "matrix_rank")
+    x = numbers_of(as_float(x, "matrix_rank"))
     if not isinstance(rtol, DispatchTensor):
         rtol = _tolerance(x, rtol, "matrix_rank")
     counts = _is_above(svdvals(x), rtol)

@@ -10,6 +10,7 @@ from burn.functions.common import Axis
 from burn.functions.elementwise import isnan
 from burn.functions.indexing import take_along_axis
 from burn.functions.normalize import as_flag, normalize_axes, normalize_axis, reduction
+from burn.functions.quantization import numbers_of
 from burn.functions.searching import ValuesAndIndices, argmax, where
 from burn.functions.sorting import argsort, sort
 from burn.functions.statistical import mean
@@ -53,6 +54,7 @@ def median(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor
     axes = normalize_axes(x, axis, "median")
     keepdims = as_flag(keepdims, "keepdims", "median")
     x = x if x.dtype.is_float else x.astype(x.device.settings.float_dtype)
+    x = numbers_of(x)
     kept = [number for number in range(x.ndim) if number not in axes]
     lengths = tuple([x.shape[number] for number in kept])
     count = math.prod([x.shape[number] for number in axes])
@@ -111,6 +113,7 @@ def median_with_indices(x: Tensor, /, *, axis: int, keepdims: bool = False) -> V
             f"there is no median of no elements (axis {number} of {x.shape})",
             operation="median_with_indices",
         )
+    x = numbers_of(x)
     middle = slice((count - 1) // 2, (count + 1) // 2)
     indices = argsort(x, axis=number)[(slice(None),) * number + (middle,)]
     if x.dtype.is_float:

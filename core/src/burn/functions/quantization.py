@@ -26,6 +26,7 @@ __all__ = [
     "default_quant_scheme",
     "dequantize",
     "is_quantized",
+    "numbers_of",
     "quantize",
     "quantize_dynamic",
 ]
@@ -326,6 +327,14 @@ def dequantize(x: Tensor, /, dtype: DTypeLike | None = None) -> Tensor:
             operation="dequantize",
         )
     return calls.cast(x, dtype=wanted)
+
+
+def numbers_of(x: Tensor) -> Tensor:
+    """A tensor; of a quantized one the floats that it stands for.
+
+    For a function whose steps would each be rounded to codes again, or split blocks.
+    """
+    return dequantize(x) if x.dtype.kind is Kind.QUANTIZED else x
 
 
 def _joined(values: Tensor, scales: Tensor, global_: Tensor | None, scheme: QuantScheme) -> Tensor:

@@ -19,7 +19,8 @@ from burn.functions._normal_quantile import LARGEST_BELOW_1, normal_quantile
 from burn.functions._value_checks import require
 from burn.functions.common import DeviceLike, DTypeLike, dispatch
 from burn.functions.elementwise import clip, isfinite
-from burn.functions.normalize import as_dtype, as_shape, find_device, number_dtype, rank_of
+from burn.functions.normalize import as_dtype, as_shape, find_device, rank_of
+from burn.functions.quantization import numbers_of
 from burn.generator import after, release, reserve
 from burn.ops.arguments import as_integer, real_number
 from burn.ops.random import integer_words, normal_words, uniform_words
@@ -437,12 +438,13 @@ def categorical(
     device = probabilities.device
     index_dtype = device.settings.int_dtype
     rows, classes = probabilities.shape[:-1], probabilities.shape[-1]
+    probabilities = numbers_of(probabilities)
     sums = calls.cumsum(probabilities, axis=len(rows))
     upper = sums.reshape((*rows, 1, classes))
     total = upper[..., -1:]
     possible = (probabilities >= 0) & ((total > 0) & isfinite(total))[..., 0, :]
     fault = require(possible, InvalidValue.WEIGHT).astype(index_dtype)
-    drawn = uniform((*rows, count, 1), dtype=number_dtype(probabilities), device=device)
+    drawn = uniform((*rows, count, 1), dtype=probabilities.dtype, device=device)
     below = (upper <= drawn * total).astype(index_dtype)
     chosen = (below.sum(axis=-1) + fault).reshape((*rows, count))
     # Rounding may reach the end; the last class with a weight is the last that can be drawn.

@@ -23,6 +23,7 @@ from burn.functions.normalize import (
     normalize_axis,
     rank_of,
 )
+from burn.functions.quantization import is_quantized
 from burn.functions.views import independent, viewing
 from burn.ops.arguments import as_integer
 
@@ -187,7 +188,7 @@ def repeat(
         x, axis = flatten(x), 0
     number = normalize_axis(x, axis, "repeat")
     length = x.shape[number]
-    if _is_integer(repeats):
+    if _is_integer(repeats) and not (is_quantized(x) and x.dtype.scheme.level.block):
         repeats = as_integer(repeats, "repeats", "repeat", least=0)
         column = calls.reshape(x, shape=(*x.shape[: number + 1], 1, *x.shape[number + 1 :]))
         wide = (*x.shape[: number + 1], repeats, *x.shape[number + 1 :])

@@ -9,7 +9,7 @@ from burn.functions import calls
 from burn.functions.creation import arange, ones, zeros, zeros_like
 from burn.functions.manipulation import concat, flip, reshape
 from burn.functions.normalize import as_flag, as_float, rank_of
-from burn.functions.quantization import dequantize
+from burn.functions.quantization import numbers_of
 from burn.functions.real_fourier import ComplexPair, Norm, cfft, icfft, irfft, rfft
 from burn.functions.views import independent
 from burn.ops.arguments import as_integer
@@ -82,7 +82,7 @@ def stft(
     center = as_flag(center, "center", "stft")
     norm: Norm = "ortho" if as_flag(normalized, "normalized", "stft") else "backward"
     onesided = as_flag(onesided, "onesided", "stft")
-    x = dequantize(as_float(x, "stft"))
+    x = numbers_of(as_float(x, "stft"))
     plan = _Plan.of(n_fft, hop_length, win_length, "stft")
     weights = plan.weights(window, x, "stft")
     if center:
@@ -160,7 +160,7 @@ def istft(
     center = as_flag(center, "center", "istft")
     norm: Norm = "ortho" if as_flag(normalized, "normalized", "istft") else "backward"
     onesided = as_flag(onesided, "onesided", "istft")
-    re, im = dequantize(as_float(re, "istft")), dequantize(as_float(im, "istft"))
+    re, im = numbers_of(as_float(re, "istft")), numbers_of(as_float(im, "istft"))
     plan = _Plan.of(n_fft, hop_length, win_length, "istft")
     frequencies = plan.length // 2 + 1 if onesided else plan.length
     if re.shape[-2] != frequencies or not re.shape[-1]:
@@ -237,7 +237,7 @@ class _Plan(NamedTuple):
                 hint=f"It has win_length elements, {self.window_length}",
                 operation=operation,
             )
-        window = dequantize(as_float(window, operation))
+        window = numbers_of(as_float(window, operation))
         missing = self.length - self.window_length
         if not missing:
             return window

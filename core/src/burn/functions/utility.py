@@ -19,6 +19,7 @@ from burn.functions.normalize import (
     normalize_axis,
     reduction,
 )
+from burn.functions.quantization import numbers_of
 from burn.functions.views import independent
 from burn.ops.arguments import as_integer, as_python, real_number
 
@@ -143,6 +144,7 @@ def diff(
     parts = [one for one in (prepend, x, append) if one is not None]
     if n and len(parts) > 1:
         x = concat(parts, axis=number)
+    x = numbers_of(x) if n else x
     before = (slice(None),) * number
     for _ in range(min(n, x.shape[number])):  # after that nothing is left
         x = subtract(x[(*before, slice(1, None))], x[(*before, slice(None, -1))])
@@ -283,7 +285,7 @@ def _as_inexact(x1: Operand, x2: Operand, operation: str) -> tuple[Tensor, Tenso
     elif dtype.kind in Kind.INTEGRAL:
         dtype = device.settings.float_dtype
     first, second = [
-        one.astype(dtype)
+        numbers_of(one).astype(dtype)
         if isinstance(one, DispatchTensor)
         else asarray(one, dtype=dtype, device=device)
         for one in (x1, x2)

@@ -24,10 +24,17 @@ from burn.aliases import Primitive, Shape
 from burn.autodiff import is_tracked
 from burn.dtype import DType, Kind, complex64, float32, promote
 from burn.errors import BurnError, DTypeError, ShapeError
-from burn.ops import Meta, Op, Operand, OpTable, Role, Tag
+from burn.ops import Meta, Op, Operand, OpTable, Role, Tag, decode_scales
 from burn.ops.quantized_primitive import QuantizedPrimitive, is_quantized
 from burn.ops.table import DecoratorTable, with_requirement, wrapping
-from burn.quant_scheme import Propagation, QDType, QuantLevel, QuantScheme, QuantStore
+from burn.quant_scheme import (
+    MAX_BLOCK_AXES,
+    Propagation,
+    QDType,
+    QuantLevel,
+    QuantScheme,
+    QuantStore,
+)
 from burn.quantized.calibration import quantize_dynamic
 
 __all__ = ["QuantizedTable"]
@@ -79,9 +86,13 @@ class QuantizedTable(DecoratorTable):
 
     def _run(self, definition: Op, *operands: Any, **attributes: Any) -> Any:
         dtype = self._float_dtype(definition, operands)
+        inhibits = self.propagation is Propagation.INHIBIT
         for name, attribute in definition.attributes.items():
-            if attribute.role is Role.DTYPE and attributes.get(name).__class__ is QDType:
-                attributes[name] = dtype  # functions ask for the dtype of their operand
+            if attribute.role is Role.DTYPE and name in attributes:
+                if attributes[name].__class__ is QDType:
+                    attributes[name] = dtype  # functions ask for the dtype of their operand
+                else:
+                    inhibits = True  # the user asks for that dtype
         if definition.tags & (Tag.VIEW | Tag.SELECTION) and not _is_mixed(operands):
             specs = definition.operands.values()
             metas = [self._meta(*pair, dtype) for pair in zip(specs, operands, strict=True)]
@@ -102,7 +113,7 @@ class QuantizedTable(DecoratorTable):
                 return result
         if result is NotImplemented:
             result = self._restored(definition, operands, attributes, dtype)
-        if self.propagation is Propagation.INHIBIT:
+        if inhibits:
             return result
         return self._each(
             definition, result, functools.partial(self._propagated, _first_scheme(operands))
@@ -133,12 +144,13 @@ class QuantizedTable(DecoratorTable):
             return NotImplemented
         values, store = self._moved_codes(definition, first, others, attributes)
         scales, block = blocks
-        made = _stored(scheme, store)
-        if scheme.level.block:
-            shape = made.logical_shape(tuple(values.shape))
-            level = _level(scheme.level, shape, block) if shape else QuantLevel.TENSOR
-            made = made.with_level(level)
-        return QuantizedPrimitive(values, scales, tensors[0].global_scale, made)
+        made, global_scale = _stored(scheme, store), tensors[0].global_scale
+        shape = made.logical_shape(tuple(values.shape))
+        if scheme.level.block and shape:
+            made = made.with_level(_level(scheme.level, shape, block))
+        elif scheme.level.block:
+            made, global_scale = made.fitting(()), None
+        return QuantizedPrimitive(values, scales, global_scale, made)
 
     def _moved_scales(
         self, definition: Op, first: Any, others: Sequence[Any], attributes: Mapping[str, Any]
@@ -158,16 +170,17 @@ class QuantizedTable(DecoratorTable):
             return None
         extent = [one.shape for one in tensors] if isinstance(first, list) else lead.shape
         found = definition.blocks(extent, *blocks, is_ordered=False, **attributes)
-        if found is None:
+        if found is None or len(_trimmed(found[0])) > MAX_BLOCK_AXES:
             return None
         block, mapped = found
         stored = [one.scales for one in tensors] if isinstance(first, list) else lead.scales
         scales = self._op(definition, stored, others, mapped)
         if block:
             return scales, block
-        if scheme.level.is_global:  # one element has no blocks that two levels need
-            return None
-        return self.below.reshape(scales, shape=(1,)), block
+        scales = self.below.reshape(scales, shape=(1,))  # that of one element
+        if scheme.level.is_global:
+            scales = decode_scales(self.below, scales, lead.global_scale, scheme, float32)
+        return scales, block
 
     def _moved_codes(
         self, definition: Op, first: Any, others: Sequence[Any], attributes: Mapping[str, Any]
@@ -351,13 +364,18 @@ def _level(level: QuantLevel, shape: Shape, block: Shape) -> QuantLevel:
         return level
     lengths = tuple(
         [
-            -1 if -1 in level.block and one == max(whole, 1) else one
+            -1 if -1 in level.block and one == whole and whole > 1 else one
             for one, whole in zip(block, shape, strict=True)
         ]
     )
-    while len(lengths) > 1 and lengths[0] == 1:
-        lengths = lengths[1:]
-    return QuantLevel(lengths or (1,), is_global=level.is_global)
+    return QuantLevel(_trimmed(lengths), is_global=level.is_global)
+
+
+def _trimmed(block: Shape) -> Shape:
+    """The lengths of a block without the first ones that are 1, but for the last."""
+    while len(block) > 1 and block[0] == 1:
+        block = block[1:]
+    return block
 
 
 def _is_mixed(operands: Sequence[Any]) -> bool:
