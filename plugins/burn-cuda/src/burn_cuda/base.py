@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
 
 from burn.plugin_api import Backend
 from burn_cuda.launcher import Launcher
@@ -12,6 +13,9 @@ if TYPE_CHECKING:
     from burn_cuda.runtime import Runtime
 
 __all__ = ["Array", "CudaOps"]
+
+_EARLY_CAPABILITY: Final = (9, 0)
+"""Compute capability from which on kernels wait for the one before by themselves."""
 
 Array = Any
 """A `burn_cuda.array.Array`, for which the methods of core have no type."""
@@ -40,3 +44,9 @@ class CudaOps(Backend):
         self.index = runtime.index
         self.launcher = Launcher(runtime, {dtype.numpy: dtype for dtype in STORED})
         self.named = self.launcher.checked.named
+
+    def early(self, kernel: Any) -> Callable[..., None]:
+        """How to launch a kernel of which blocks may start before the kernel before it is done."""
+        is_possible = self.runtime.capability >= _EARLY_CAPABILITY
+        launch: Callable[..., None] = kernel.early if is_possible else kernel
+        return launch

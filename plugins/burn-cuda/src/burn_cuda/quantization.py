@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -146,13 +147,13 @@ class _RunLaunch(NamedTuple):
         the number of units.
     """
 
-    kernel: Any
+    kernel: Callable[..., None]
     grid: tuple[int]
     block: tuple[int]
     numbers: tuple[Any, ...]
     values: tuple[Shape, Any]
     scales: tuple[Shape, Any]
-    first: tuple[Any, tuple[Shape, Any], int] | None
+    first: tuple[Callable[..., None], tuple[Shape, Any], int] | None
 
 
 class QuantizationOps(CudaOps):
@@ -248,8 +249,10 @@ class QuantizationOps(CudaOps):
             is_wide = x.dtype.itemsize == float64.itemsize
             blocks = min(-(-units // (_FEW_PACKS * THREADS)), _MAX_BLOCKS)
             parts = (blocks,), (uint64 if is_wide else uint32).numpy
-            search = self._codes_kernel("largest_magnitudes", scheme, x, unit, "quantize_all")
-            kernel = self._codes_kernel("quantize_all", scheme, x, unit)
+            search = self.early(
+                self._codes_kernel("largest_magnitudes", scheme, x, unit, "quantize_all")
+            )
+            kernel = self.early(self._codes_kernel("quantize_all", scheme, x, unit))
             given = (*numbers, units, blocks)
             first = search, parts, units
             return _RunLaunch(kernel, (blocks,), (THREADS,), given, values, scales, first)
@@ -264,7 +267,7 @@ class QuantizationOps(CudaOps):
         block = max(lanes, THREADS) if lanes <= _WARP_LANES else lanes
         grid = (-(-count * lanes // block),)
         given = (*numbers, count, units)
-        return _RunLaunch(kernel, grid, (block,), given, values, scales, None)
+        return _RunLaunch(self.early(kernel), grid, (block,), given, values, scales, None)
 
     def _values_of(self, scheme: QuantScheme, shape: Shape) -> tuple[Shape, Any]:
         """Shape and dtype of the codes of a tensor of a shape that its words divide."""

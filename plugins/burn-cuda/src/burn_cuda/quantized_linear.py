@@ -29,9 +29,6 @@ __all__ = ["TENSOR_CORE_CAPABILITY", "QuantizedLinearOps"]
 TENSOR_CORE_CAPABILITY: Final = (8, 0)
 """Compute capability from which on tensor cores multiply both 16-bit dtypes as 16x8x16."""
 
-_EARLY_CAPABILITY: Final = (9, 0)
-"""Compute capability from which on a kernel may start before the one before it is done."""
-
 _ROWS: Final = {float16: (1, 8, 16, 32), bfloat16: (1, 8, 16, 32), float32: (1, 8)}
 """Numbers of rows that the kernel of few rows is compiled for."""
 
@@ -261,8 +258,7 @@ class QuantizedLinearOps(CudaOps):
             return None
         kernel = launcher.kernel("quantized_rows", "quantized_rows.cu", **plan.definitions)
         output = (*x.shape[:-1], columns)
-        launch = kernel.early if launcher.runtime.capability >= _EARLY_CAPABILITY else kernel
-        return _Launch(launch, *plan[1:], output, not transposed)
+        return _Launch(self.early(kernel), *plan[1:], output, not transposed)
 
     def _many_rows(
         self,
@@ -314,4 +310,4 @@ class QuantizedLinearOps(CudaOps):
         """A dense array that may be read in packs."""
         launcher = self.launcher
         x = launcher.dense(x)
-        return x if not x.address % (2 * _LANE_BYTES) else launcher.runtime.copy(x)
+        return x if not x.address % _LANE_BYTES else launcher.runtime.copy(x)

@@ -228,5 +228,6 @@ class QuantizedProductOps(QuantizedLinearOps):
         units = rows * columns // _UNIT
         vector = 0 if bias is None else launcher.dense(bias)
         numbers: tuple[Any, ...] = (*steps, columns, units, divider(columns // _UNIT))
-        launcher.run_blocks(kernel, -(-units // THREADS), sums, *scales, vector, out, *numbers)
+        operands = (sums, *scales, vector, out, *numbers)
+        self.early(kernel)((-(-units // THREADS),), (THREADS,), operands)
         return out

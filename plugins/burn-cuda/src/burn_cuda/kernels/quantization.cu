@@ -6,6 +6,8 @@
 //
 // A quotient or product is rounded once, as IEEE 754 says: the results are those of other devices.
 
+#include "early.cuh"
+
 typedef typename Computed<X>::type C;
 typedef Pack<X, UNIT> Numbers;
 constexpr int BYTES = UNIT * BITS / 8;
@@ -153,6 +155,8 @@ extern "C" __global__ void dequantize(
 extern "C" __global__ void quantize_runs(
     const Numbers* __restrict__ x, Codes* __restrict__ codes, S* __restrict__ scales, double low,
     double high, double half, int64 runs, int64 units) {
+    let_next_start();
+    wait_for_kernel_before();
     __shared__ Word shared[32];
     const int lane = threadIdx.x % LANES;
     const int64 run = (int64)blockIdx.x * (blockDim.x / LANES) + threadIdx.x / LANES;
@@ -184,6 +188,8 @@ extern "C" __global__ void quantize_runs(
 // The largest magnitude of the units of each block.
 extern "C" __global__ void largest_magnitudes(
     const Numbers* __restrict__ x, Word* __restrict__ parts, int64 units) {
+    let_next_start();
+    wait_for_kernel_before();
     __shared__ Word shared[32];
     Word largest = 0;
     const int64 all = (int64)gridDim.x * blockDim.x;
@@ -197,6 +203,8 @@ extern "C" __global__ void largest_magnitudes(
 extern "C" __global__ void quantize_all(
     const Numbers* __restrict__ x, const Word* __restrict__ parts, Codes* __restrict__ codes,
     S* __restrict__ scales, double low, double high, double half, int64 units, int64 count) {
+    let_next_start();
+    wait_for_kernel_before();
     __shared__ Word shared[32];
     Word largest = 0;
     for (int i = threadIdx.x; i < (int)count; i += blockDim.x) largest = larger(largest, parts[i]);
@@ -216,6 +224,8 @@ extern "C" __global__ void scale_product(
     const A* __restrict__ sums, const S* __restrict__ row_scales,
     const SB* __restrict__ column_scales, const X* __restrict__ bias, X* __restrict__ out,
     int64 row_step, int64 column_step, int64 columns, int64 units, int64 divider) {
+    let_next_start();
+    wait_for_kernel_before();
     const int64 i = (int64)blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= units) return;
     const uint32 row = quotient((uint32)i, (uint64)divider);

@@ -15,6 +15,7 @@
 
 #define THREADS (32 * SPLIT)
 #include "tensor_cores.cuh"
+#include "early.cuh"
 
 constexpr int LANES = 32 * SPLIT;
 constexpr int BLOCKS = MAX_ROWS <= 8 ? RESIDENT / LANES : 1;
@@ -136,20 +137,6 @@ __device__ __forceinline__ void wait_for_older_copies() {
     asm volatile("cp.async.wait_group 1;" ::: "memory");
 #endif
 }
-// Lets the next kernel start, fetches codes into the L2 cache, and waits for the kernel before: it may
-// have written what is read here, but the cache is coherent.
-__device__ __forceinline__ void start_early(
-    const unsigned char* codes, int64 first, int64 columns, int64 row_bytes) {
-#if !defined(BURN_EMULATED) && __CUDA_ARCH__ >= 900
-    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
-    const int64 row = first + threadIdx.x;
-    if (threadIdx.x < COLUMNS && row < columns)
-        asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;"
-            :: "l"(codes + row * row_bytes), "r"((uint32)row_bytes) : "memory");
-    asm volatile("griddepcontrol.wait;" ::: "memory");
-#endif
-}
-
 // The number of a plane: float32 is the sum of three bfloat16, each of which has the next 8 bits.
 __device__ __forceinline__ T plane_of(float x, int plane) {
 #pragma unroll
@@ -355,7 +342,10 @@ extern "C" __global__ void __launch_bounds__(LANES, BLOCKS) quantized_rows(
 #endif
     const int warp = threadIdx.x / 32, lane = threadIdx.x & 31;
     const int64 first = (int64)blockIdx.x * COLUMNS;
-    start_early(codes, first, columns, row_bytes);
+    let_next_start();
+    if (threadIdx.x < COLUMNS && first + threadIdx.x < columns)
+        prefetch_bytes(codes + (first + threadIdx.x) * row_bytes, (uint32)row_bytes);
+    wait_for_kernel_before();
     const int rounds = (int)((row_bytes + 64 * DEPTH * SPLIT - 1) / (64 * DEPTH * SPLIT));
     unsigned char* staged = shared + warp * (SCALE_BYTES + (int)buffers * STAGED);
     Scales* own_scales = reinterpret_cast<Scales*>(staged);
