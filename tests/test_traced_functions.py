@@ -262,6 +262,12 @@ def of_columns(name):
     return lambda x: getattr(x, name)(axis=0)
 
 
+def quantized(x):
+    scales = burn.full((1,), 0.05, device=x.device)
+    scheme = burn.quantization.default_quant_scheme(x.device)
+    return x.quantize(scheme, burn.quantization.QParams(scales))
+
+
 METHODS = {
     **{key: f for name in OPERATORS for key, f in binary(name, lambda x: x).items()},
     **{
@@ -274,6 +280,9 @@ METHODS = {
     **{name: getattr(operator, name) for name in ("__abs__", "__neg__", "__pos__")},
     **{name: operator.methodcaller(name) for name in ("abs", "exp", "flatten", "log", "sqrt")},
     "square": lambda x: x.square(),
+    "dequantize": lambda x: x.quantize_dynamic().dequantize(),
+    "quantize": lambda x: quantized(x).dequantize(),
+    "quantize_dynamic": lambda x: x.quantize_dynamic().dequantize(),
     "T": lambda x: x.T,
     "mT": lambda x: x.mT,
     "__matmul__": lambda x: x @ x,

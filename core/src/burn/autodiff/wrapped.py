@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from burn.autodiff.graph import AutodiffTensor
 from burn.batching import BatchedTensor
 from burn.errors import AutodiffError
+from burn.ops.quantized_primitive import is_quantized
 
 if TYPE_CHECKING:
     from burn.ops.signature import Primitive
@@ -86,4 +87,7 @@ def value_of(primitive: Primitive) -> Primitive:
             "a tensor inside of burn.vmap has a value for each example, which is not one value",
             hint="Compute with tensors (burn.where instead of if), and read the values after vmap",
         )
+    if is_quantized(primitive):
+        for part in primitive.parts:  # of which none is tracked
+            value_of(part)
     return primitive

@@ -268,6 +268,14 @@ class Dispatch(
         """The primitive on the device below the outermost layer."""
         primitive, device = x.primitive, x.tensor_type.device
         if not device.layers or primitive.__class__ is not device.backend.tensor_type:
+            if device.layers and is_quantized(primitive):
+                for part in primitive.parts:  # a constant, or one for each example
+                    self._below(part, device)
+            return primitive
+        return self._below(primitive, device)
+
+    def _below(self, primitive: Primitive, device: Device) -> Primitive:
+        if primitive.__class__ is not device.backend.tensor_type:
             return primitive
         if device.layers[-1] == VMAP:
             value_of(primitive)  # raises: there is one for each example

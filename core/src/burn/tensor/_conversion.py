@@ -136,13 +136,14 @@ class HostConversion(TensorAttributes):
         join_trace(self)
         if self.device.is_traced:  # it has no values
             return f"Tensor({meta_of(self)}, device={str(self.device)!r})"
-        primitive, sizes = examples_of(self.primitive)
-        on_hardware = dispatch.wrap(primitive, self.device.hardware.tensor_type(self.dtype))
-        values = format_values(on_hardware._numbers(), prefix="Tensor(")
+        is_quantized = self.dtype.kind is Kind.QUANTIZED
+        numbers: Any = dequantize(self) if is_quantized else self  # type: ignore[arg-type]  # a Tensor
+        primitive, sizes = examples_of(numbers.primitive)
+        on_hardware = dispatch.wrap(primitive, self.device.hardware.tensor_type(numbers.dtype))
+        values = format_values(on_hardware.data().array, prefix="Tensor(")
         notes = [f"device={str(self.device)!r}"]
         if sizes:
             notes.insert(0, f"batch={sizes}")
-        is_quantized = self.dtype.kind is Kind.QUANTIZED
         if is_quantized or self.dtype is not self.device.settings.default_for(self.dtype):
             notes.append(f"dtype={self.dtype}")
         if not self.size:

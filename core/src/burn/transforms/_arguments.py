@@ -11,6 +11,8 @@ from burn.devices import Device, Transform, running, transforms, under
 from burn.dispatch import DispatchTensor, common_device, join_trace, meta_of
 from burn.errors import AutodiffError, DTypeError, OperandTypeError, ShapeError
 from burn.functions.common import dispatch
+from burn.ops.quantized_primitive import is_quantized
+from burn.transforms._quantized_batches import batch
 from burn.tree import map as map_leaves, paths
 
 if TYPE_CHECKING:
@@ -58,7 +60,11 @@ def batched(
     """A tensor that hides its batch axis, under transforms of which the last one is a vmap."""
     result = layered(x, stack, is_checkpointing=is_checkpointing)
     device = result.device
-    result.primitive = device.backend.batch(result.primitive, stack[-1].frame, axis, device.ops)
+    frame = stack[-1].frame
+    if is_quantized(result.primitive):
+        primitive = batch(result.primitive, frame, axis, device)
+        return dispatch.wrap(primitive, device.tensor_type(primitive.dtype))
+    result.primitive = device.backend.batch(result.primitive, frame, axis, device.ops)
     return result
 
 

@@ -12,14 +12,17 @@ from burn.errors import TraceError
 from burn.functions.common import dispatch
 from burn.generator import reserve, reserved_by
 from burn.ir import GraphIr, OperationIr, ScalarIr, TensorIr, with_last_uses
-from burn.router import Recorder, RouterTensor
+from burn.quant_scheme import QDType
+from burn.router import Recorder
 from burn.transforms._arguments import is_tensor
 from burn.transforms._escapes import check_escapes, name_of
+from burn.transforms._parts import irs_of, joined, new_input, part_tensors
 from burn.transforms.tracing import Tracing
 
 if TYPE_CHECKING:
     from burn.aliases import Primitive
     from burn.devices import TensorType
+    from burn.dtype import DType
     from burn.tensor.tensor import Tensor
     from burn.transforms.tracing import TensorSpec
 
@@ -57,7 +60,7 @@ def record_cond(
     if not traced[0].outputs:
         return ()
     captured = _captured(traced)
-    operands = [*filter(is_tensor, leaves), *captured]
+    operands = part_tensors([*filter(is_tensor, leaves), *captured])
     true_function, false_function = [one.graph(captured) for one in traced]
     outputs: tuple[Tensor, ...] = dispatch.execute(
         "cond",
@@ -67,7 +70,7 @@ def record_cond(
         false_function=false_function,
         **_drawing([predicate], first, "cond"),
     )
-    return outputs
+    return _whole(outputs, traced[0].dtypes)
 
 
 def record_while_loop(condition: Body, body: Body, carry: Sequence[Tensor]) -> tuple[Tensor, ...]:
@@ -83,9 +86,13 @@ def record_while_loop(condition: Body, body: Body, carry: Sequence[Tensor]) -> t
     captured = _captured(traced)
     goes_on, following = [one.graph(captured) for one in traced]
     outputs: tuple[Tensor, ...] = dispatch.execute(
-        "while_loop", list(carry), captured, condition=goes_on, body=following
+        "while_loop",
+        part_tensors(carry),
+        part_tensors(captured),
+        condition=goes_on,
+        body=following,
     )
-    return outputs
+    return _whole(outputs, traced[1].dtypes)
 
 
 def record_scan(
@@ -100,7 +107,20 @@ def record_scan(
 
     None if there is no tensor to say where it runs.
     """
+    if any(isinstance(one.dtype, QDType) for one in elements):
+        raise TraceError(
+            "in a trace a loop takes no quantized tensors apart",
+            hint="Call .dequantize() on what it is along; what the function uses from outside, and "
+            "what it carries, may be quantized",
+            operation=operation,
+        )
     traced = _traced(body, [*carry, *elements], operation)
+    if any(isinstance(one, QDType) for one in traced.dtypes[len(carry) :]):
+        raise TraceError(
+            "in a trace a loop stacks no quantized tensors",
+            hint="Call .dequantize() on what the function returns",
+            operation=operation,
+        )
     captured = _captured([traced])
     tensors = [*carry, *xs, *captured]
     if not traced.outputs:
@@ -113,14 +133,28 @@ def record_scan(
         drawing["offset_stride"] = words // 4
     outputs: tuple[Tensor, ...] = dispatch.execute(
         "scan",
-        list(carry),
+        part_tensors(carry),
         list(xs),
-        captured,
+        part_tensors(captured),
         body=traced.graph(captured),
         **attributes,
         **drawing,
     )
-    return outputs
+    return _whole(outputs, traced.dtypes)
+
+
+def _whole(tensors: Sequence[Tensor], dtypes: Sequence[DType]) -> tuple[Tensor, ...]:
+    """Tensors of these dtypes, of which the parts of quantized ones are given."""
+    device = tensors[0].tensor_type.device
+    primitives = joined([one.primitive for one in tensors], dtypes)
+    if len(primitives) == len(tensors):
+        return tuple(tensors)
+    return tuple(
+        [
+            dispatch.wrap(primitive, device.tensor_type(dtype))
+            for primitive, dtype in zip(primitives, dtypes, strict=True)
+        ]
+    )
 
 
 def _drawing(tensors: Sequence[Tensor], words: int, operation: str) -> dict[str, Any]:
@@ -151,7 +185,8 @@ class _Tracing(Tracing):
     def stand_in(self, x: Tensor | TensorSpec) -> tuple[Primitive, TensorType]:
         """The primitive and type of an input of the body for a tensor."""
         device = self._on(x.device)
-        return self.recorder.tensor(tuple(x.shape), x.dtype), device.tensor_type(x.dtype)
+        primitive = new_input(self.recorder, tuple(x.shape), x.dtype)
+        return primitive, device.tensor_type(x.dtype)
 
 
 class _Traced(NamedTuple):
@@ -163,14 +198,17 @@ class _Traced(NamedTuple):
         What it computes.
     inputs, outputs : list of TensorIr
         Its arguments that are tensors, and its results.
-    captured : list of (Tensor, TensorIr)
-        The tensors from outside that it uses.
+    dtypes : list of DType
+        Those of the results, of which a quantized one has an output for each part.
+    captured : list of (Tensor, list of TensorIr)
+        The tensors from outside that it uses, and the inputs for them.
     """
 
     recorder: Recorder
     inputs: list[TensorIr]
     outputs: list[TensorIr]
-    captured: list[tuple[Tensor, TensorIr]]
+    dtypes: list[DType]
+    captured: list[tuple[Tensor, list[TensorIr]]]
 
     @property
     def words(self) -> int:
@@ -179,10 +217,15 @@ class _Traced(NamedTuple):
 
     def graph(self, captured: Sequence[Tensor]) -> GraphIr:
         """The program, with these tensors from outside as its last inputs."""
-        own = {id(tensor): ir for tensor, ir in self.captured}
+        own = {id(tensor): irs for tensor, irs in self.captured}
         inputs = [
-            own.get(id(one)) or TensorIr(self.recorder.next_id(), tuple(one.shape), one.dtype)
+            ir
             for one in captured
+            for ir in own.get(id(one))
+            or [
+                TensorIr(self.recorder.next_id(), tuple(part.shape), part.dtype)
+                for part in part_tensors([one])
+            ]
         ]
         graph = GraphIr(
             (*self.inputs, *inputs),
@@ -216,7 +259,7 @@ def _called(body: Body, leaves: Sequence[Any], operation: str) -> _Traced:
         else dispatch.wrap(*trace.stand_in(leaf))
         for leaf in leaves
     ]
-    inputs = [_ir_of(one.primitive) for one in values if is_tensor(one)]
+    inputs = [ir for one in values if is_tensor(one) for ir in irs_of(one.primitive)]
     with (
         plans_hidden_from_traces(),
         tracing(trace),
@@ -226,7 +269,8 @@ def _called(body: Body, leaves: Sequence[Any], operation: str) -> _Traced:
         results = body(values)
         for one in results:
             trace.join(one)
-        outputs = [_ir_of(one.primitive) for one in results]
+        outputs = [ir for one in results for ir in irs_of(one.primitive)]
+        dtypes = [one.tensor_type.dtype for one in results]
         for captured in trace.captured:
             x = captured.tensor
             if x.primitive is not captured.start:
@@ -236,8 +280,8 @@ def _called(body: Body, leaves: Sequence[Any], operation: str) -> _Traced:
                     hint="Return the new value, and write it to the tensor outside",
                     operation=operation,
                 )
-    captures = [(one.tensor, _ir_of(one.start)) for one in trace.captured]
-    return _Traced(trace.recorder, inputs, outputs, captures)
+    captures = [(one.tensor, irs_of(one.start)) for one in trace.captured]
+    return _Traced(trace.recorder, inputs, outputs, dtypes, captures)
 
 
 def _check_scalars(recorder: Recorder, name: str, operation: str) -> None:
@@ -253,10 +297,3 @@ def _check_scalars(recorder: Recorder, name: str, operation: str) -> None:
                     hint="Compute with a tensor instead, which a body may use from outside",
                     operation=operation,
                 )
-
-
-def _ir_of(primitive: Primitive) -> TensorIr:
-    """The tensor of a program below autodiff."""
-    while not isinstance(primitive, RouterTensor):
-        primitive = primitive.primitive
-    return primitive.ir

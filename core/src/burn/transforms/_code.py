@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import types
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from burn.autodiff import Leaf
+from burn.ops.quantized_primitive import is_quantized
 from burn.transforms._constants import is_same
+from burn.transforms._parts import ir_of
 from burn.transforms.compilation import Miss
 from burn.tree import Structure
 
 if TYPE_CHECKING:
     from burn.devices import TensorType
+    from burn.ir import TensorIr
 
 __all__ = ["Code", "Given", "one_level"]
 
@@ -39,6 +42,10 @@ class Given:
         What the function gets for it.
     start : primitive or None
         What that holds at first.
+    part : str
+        Of a quantized tensor, which is an input for each part: the attribute of the primitive.
+    is_first : bool
+        Whether it is no part, or the first one.
     """
 
     name: str
@@ -49,11 +56,27 @@ class Given:
     tensor: Any
     stand_in: Any
     start: Any
+    part: str = ""
+    is_first: bool = True
 
     @property
     def value(self) -> str:
         """What the program gets of it, in the generated function."""
+        if self.part:
+            return f"{self.variable}.primitive.{self.part}"
         return f"{self.variable}.primitive" + (".primitive" if self.state else "")
+
+    @property
+    def ir(self) -> TensorIr:
+        """The input of the program."""
+        return ir_of(getattr(self.start, self.part) if self.part else self.start)
+
+    def parts(self) -> list[Given]:
+        """An input for each part of a quantized tensor; itself of any other."""
+        if not is_quantized(self.start):
+            return [self]
+        names = ("values", "scales", "global_scale")[: len(self.start.parts)]
+        return [replace(self, part=one, is_first=one == "values") for one in names]
 
     def release(self) -> None:
         """Let go of the tensors."""
@@ -158,7 +181,7 @@ class Code:
     def _check_shape(self, given: Given) -> None:
         outside: Any = given.tensor.primitive
         shape = tuple(outside.shape)
-        found = f"{given.value}.shape"
+        found = f"{given.variable}.primitive.shape" if given.part else f"{given.value}.shape"
         if not outside.shape == shape:  # noqa: SIM201 — of any class
             found = f"tuple({found})"
         self.unless(f"{found} == {shape!r}", f"the shape of {given.name}")

@@ -25,11 +25,12 @@ from burn.generator import reserved_by
 from burn.ir import GraphIr, ScalarIr, TensorIr, with_last_uses
 from burn.transforms._arguments import is_tensor
 from burn.transforms._code import Code, Given
+from burn.transforms._parts import ir_of
 from burn.transforms._results import Output, Results, rebound_of
 from burn.transforms._signature import Signature, state_of
 from burn.transforms._variables import variables_of
 from burn.transforms._way_back import Backward, way_back
-from burn.transforms.tracing import Tracing, ir_of
+from burn.transforms.tracing import Tracing
 
 if TYPE_CHECKING:
     from burn.aliases import Primitive
@@ -284,7 +285,7 @@ def _recorded(trace: Compiling, code: Code, signature: Signature, result: Any) -
     draw = recorder.draw
     numbers = [*signature.numbers, *_read_numbers(trace, code)]
     scalars = [number for number, _ in numbers]
-    inputs = [ir_of(one.start) for one in given]
+    inputs = [one.ir for one in given]
     outputs = [ir_of(one) for one in results.primitives]
     backward: Backward | None = None
     saved: list[TensorIr] = []
@@ -304,7 +305,8 @@ def _recorded(trace: Compiling, code: Code, signature: Signature, result: Any) -
     )
     of_arguments, code.lines = code.lines, []
     for one in captured:
-        code.check_tensor(one)
+        if one.is_first:
+            code.check_tensor(one)
     checks, code.lines = code.lines, of_arguments
     return Recorded(
         graph,
@@ -347,22 +349,21 @@ def _check_unchanged(name: str, made: Any, before: Any) -> None:
 
 def _captured(trace: Compiling, code: Code) -> list[Given]:
     """The tensors from outside that the function uses."""
-    found = []
+    found: list[Given] = []
     for one in trace.captured:
         x = one.tensor
         outside = dispatch.wrap(one.primitive, one.tensor_type)
-        found.append(
-            Given(
-                f"a tensor {meta_of(outside)} from outside",
-                one.tensor_type,
-                code.constant(x, "c"),
-                state_of(outside),
-                is_argument=False,
-                tensor=outside,
-                stand_in=x,
-                start=one.start,
-            )
+        given = Given(
+            f"a tensor {meta_of(outside)} from outside",
+            one.tensor_type,
+            code.constant(x, "c"),
+            state_of(outside),
+            is_argument=False,
+            tensor=outside,
+            stand_in=x,
+            start=one.start,
         )
+        found += given.parts()
     return found
 
 

@@ -74,7 +74,9 @@ def with_donations(recorded: Recorded, given_up: Collection[Given]) -> GraphIr:
 
     def may_be_written(index: int) -> bool:
         one = graph.inputs[index]
-        return not isinstance(one, ScalarIr) and index not in kept and one.id not in ids
+        if isinstance(one, ScalarIr) or recorded.given[index].part:  # parts may be those of views
+            return False
+        return index not in kept and one.id not in ids
 
     pairs: list[tuple[int, int | None]] = [
         (input, output)

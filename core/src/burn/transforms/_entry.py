@@ -19,9 +19,11 @@ from burn.functions.common import dispatch
 from burn.functions.views import has_views, rebind, root_of
 from burn.generator import reserve
 from burn.ir import Execution, GraphIr
+from burn.ops.quantized_primitive import of_parts
 from burn.ops.quiet import is_busy
 from burn.transforms._code import Code, Given
 from burn.transforms._donation import Donors, with_donations
+from burn.transforms._parts import scheme_of
 from burn.transforms.compilation import BUSY
 
 if TYPE_CHECKING:
@@ -116,7 +118,7 @@ class Entry:
 
     def _check_arguments(self, recorded: Recorded, code: Code) -> None:
         """What is asked of the arguments together."""
-        arguments = [one for one in recorded.given if one.is_argument]
+        arguments = [one for one in recorded.given if one.is_argument and one.is_first]
         leaves = [f"{one.variable}.primitive.node" for one in arguments if one.state]
         if len(leaves) > 1:
             code.unless(
@@ -137,7 +139,7 @@ class Entry:
             )
         for index, _ in recorded.rebound:
             target = recorded.given[index]
-            others = [one.variable for one in arguments if one is not target]
+            others = [one.variable for one in arguments if one.variable != target.variable]
             if not target.is_argument:
                 continue
             if others:
@@ -168,7 +170,7 @@ class Entry:
         """The line that refuses an argument which shares elements with what is rebound."""
         targets = [recorded.given[index] for index, _ in recorded.rebound]
         outside = [one.variable for one in targets if not one.is_argument]
-        arguments = [one.variable for one in recorded.given if one.is_argument]
+        arguments = [one.variable for one in recorded.given if one.is_argument and one.is_first]
         if not outside or not arguments:
             return []
         code.names["check_shared"] = _check_shared
@@ -230,8 +232,8 @@ class Entry:
         for input, index in recorded.rebound:
             one = recorded.given[input]
             output: Output = recorded.outputs[index]
-            x, new = one.variable, f"o{index}"
-            keeps_type = output.tensor_type is one.tensor_type
+            x, new = one.variable, _primitive(output, index, code)
+            keeps_type = output.tensor_type is one.tensor_type and not one.part
             names["rebind"] = _rebind
             general = (
                 f"rebind({x}, {new}, {code.shared(output.tensor_type, 'T')}, {output.is_leaf})"
@@ -255,6 +257,8 @@ class Entry:
         """The lines that make tensors of outputs."""
         names = code.names
         for index, output in enumerate(recorded.outputs[: recorded.result_count]):
+            if not output.is_first:
+                continue
             kind = code.shared(output.tensor_type, "T")
             if output.is_leaf:
                 names["new_leaf"] = _new_leaf
@@ -263,7 +267,7 @@ class Entry:
             names["new"] = object.__new__
             names["Tensor"] = dispatch.tensor_class
             code.lines.append(
-                f"r{index} = new(Tensor); r{index}.primitive = o{index}; "
+                f"r{index} = new(Tensor); r{index}.primitive = {_primitive(output, index, code)}; "
                 f"r{index}.tensor_type = {kind}; r{index}.link = None"
             )
 
@@ -287,6 +291,17 @@ class Entry:
         except Exception as error:  # noqa: BLE001 — of whatever library is underneath
             failure = error
         return fail(device, failure, execution.describe(failure))
+
+
+def _primitive(output: Output, index: int, code: Code) -> str:
+    """How a generated function makes the primitive of an output, or of parts from there on."""
+    dtype: Any = output.tensor_type.dtype
+    scheme = scheme_of(dtype)
+    if scheme is None:
+        return f"o{index}"
+    code.names["of_parts"] = of_parts
+    parts = ", ".join([f"o{index + part}" for part in range(len(scheme.part_dtypes))])
+    return f"of_parts([{parts}], {code.constant(scheme)})"
 
 
 def _made_ready(graph: GraphIr, device: Device) -> Any:

@@ -13,8 +13,8 @@ from burn.dispatch import DispatchTensor
 from burn.errors import TraceError
 from burn.ops.source import is_of_user
 from burn.router import Recorder, RouterTensor
+from burn.transforms._calling import Calling
 from burn.transforms._code import Code
-from burn.transforms.program import Calling
 
 __all__ = ["check_escapes", "name_of"]
 

@@ -15,6 +15,7 @@ from burn.ir import ScalarIr
 from burn.transforms._arguments import is_tensor
 from burn.transforms._code import Code, Given, one_level
 from burn.transforms._constants import is_module_part
+from burn.transforms._parts import parts_of
 from burn.tree import taken_apart, unflatten
 
 if TYPE_CHECKING:
@@ -36,11 +37,14 @@ class Output:
         Whether that is a new leaf.
     is_tracked : bool
         Whether it is tracked by inputs.
+    is_first : bool
+        Of a quantized tensor, which is an output for each part: whether it is the first one.
     """
 
     tensor_type: TensorType
     is_leaf: bool = False
     is_tracked: bool = False
+    is_first: bool = True
 
 
 class Results:
@@ -110,19 +114,21 @@ class Results:
     def _tensor(self, x: Tensor) -> str:
         if id(x) in self._captured or not x.tensor_type.device.is_traced:
             return self._code.constant(x, "c")
-        index = len(self.outputs)
-        self.primitives.append(x.primitive)
-        device = x.tensor_type.device.untraced
         is_leaf = dispatch.is_require_grad(x) and not self._trace.is_leaf_from_outside(x)
-        self.outputs.append(
-            Output(
-                device.tensor_type(x.tensor_type.dtype),
-                is_leaf,
-                self._trace.tracks(x) and not is_leaf,
-            )
-        )
+        is_tracked = self._trace.tracks(x) and not is_leaf
+        index = self._add(x, is_leaf=is_leaf, is_tracked=is_tracked)
         self._known[id(x)] = f"r{index}"
         return f"r{index}"
+
+    def _add(self, x: Tensor, *, is_leaf: bool, is_tracked: bool = False) -> int:
+        """Add the outputs of a tensor: the index of the first."""
+        index = len(self.outputs)
+        tensor_type = x.tensor_type.device.untraced.tensor_type(x.tensor_type.dtype)
+        for part in parts_of(x.primitive):
+            is_first = len(self.outputs) == index
+            self.primitives.append(part)
+            self.outputs.append(Output(tensor_type, is_leaf, is_tracked, is_first))
+        return index
 
     def add_rebound(self, x: Tensor) -> int:
         """The index of the output to which something is rebound."""
@@ -134,20 +140,20 @@ class Results:
                 hint="Write .detach() of the value",
                 operation="compile",
             )
-        self.primitives.append(x.primitive)
-        device = x.tensor_type.device.untraced
-        self.outputs.append(Output(device.tensor_type(x.tensor_type.dtype), is_leaf))
-        return len(self.outputs) - 1
+        return self._add(x, is_leaf=is_leaf)
 
 
 def rebound_of(given: Sequence[Given]) -> list[tuple[int, Tensor]]:
-    """The inputs that the function has rebound, by their indices, with their new values."""
+    """The inputs that the function has rebound, by their indices, with their new values.
+
+    Of a quantized tensor that is the index of its first part.
+    """
     roots = [id(root_of(one.tensor if one.is_argument else one.stand_in)) for one in given]
-    counts = Counter(roots)
+    counts = Counter([root for root, one in zip(roots, given, strict=True) if one.is_first])
     changed = {id(one.stand_in) for one in given if one.stand_in.primitive is not one.start}
     found = []
     for index, one in enumerate(given):
-        if one.stand_in.primitive is one.start:
+        if one.stand_in.primitive is one.start or not one.is_first:
             continue
         if one.is_argument:
             if counts[roots[index]] > 1:

@@ -194,7 +194,7 @@ class Signature:
         )
         self._code.check_tensor(given)
         self._seen[id(x)] = given
-        self.given.append(given)
+        self.given += given.parts()
         self.stand_ins[id(value)] = variable
         self._trace.arguments[id(x)] = argument_of(name)
         self.described[name] = f"{meta_of(x)} on {x.tensor_type.device}{given.state and ', '}" + (

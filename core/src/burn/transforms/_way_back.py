@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from burn.autodiff import AutodiffTensor, backward_all
 from burn.ir import GraphIr, ScalarIr, TensorIr, with_last_uses
-from burn.transforms.tracing import Tracing, ir_of
+from burn.transforms._parts import ir_of
 
 if TYPE_CHECKING:
     from burn.autodiff import Node
     from burn.transforms._code import Given
+    from burn.transforms.tracing import Tracing
 
 __all__ = ["Backward", "way_back"]
 
@@ -71,7 +72,7 @@ def way_back(
     used = {one.id: one for one in _used(operations)} | {one.id: one for one in gradients}
     own = [one for one in recorder.constants if one.tensor.id in used]
     inside = made | {one.tensor.id for one in own}
-    numbered = {ir_of(one.start).id: index for index, one in enumerate(given)}
+    numbered = {one.ir.id: index for index, one in enumerate(given)}
     saved: list[tuple[str, int]] = []
     outside: list[TensorIr] = []
     kept: list[TensorIr] = []

@@ -17,6 +17,7 @@ from burn.functions.normalize import as_flag
 from burn.functions.views import independent
 from burn.generator import isolated, reserve
 from burn.ops.arguments import python_number
+from burn.ops.quantized_primitive import is_quantized
 from burn.transforms._arguments import (
     batched,
     check_callable,
@@ -27,6 +28,7 @@ from burn.transforms._arguments import (
     map_tensors,
     on_device_of_caller,
 )
+from burn.transforms._quantized_batches import unbatch
 from burn.tree import broadcast, flatten, paths, unflatten
 
 if TYPE_CHECKING:
@@ -232,11 +234,14 @@ class _Batch:
         stack = (*self._stack, transform)
         whole = layered(x, stack)
         device = whole.device
-        primitive = device.backend.unbatch(
-            whole.primitive, transform.frame, axis % rank, device.ops
-        )
-        below = under(device, self._stack)
-        result = dispatch.wrap(primitive, below.tensor_type(x.dtype))
+        primitive, frame = whole.primitive, transform.frame
+        below, dtype = under(device, self._stack), x.dtype
+        if is_quantized(primitive):
+            primitive = unbatch(primitive, frame, axis % rank, device)
+            dtype = primitive.dtype
+        else:
+            primitive = device.backend.unbatch(primitive, frame, axis % rank, device.ops)
+        result = dispatch.wrap(primitive, below.tensor_type(dtype))
         return on_device_of_caller(result, has_autodiff=self._has_autodiff)
 
     def words_per_example(self, generator: Key) -> int:

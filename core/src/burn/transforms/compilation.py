@@ -299,6 +299,7 @@ class Compiled:
             one
             for one in recorded.given
             if one.is_argument
+            and one.is_first
             and argument_of(one.name) in wanted
             and one.variable not in returned  # the caller gets it back
         ]

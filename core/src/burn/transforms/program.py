@@ -6,142 +6,44 @@ import functools
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
-from itertools import zip_longest
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
-from burn.autodiff import AutodiffTensor, Leaf, is_wrapped, untracked
+from burn.autodiff import is_wrapped, untracked
 from burn.devices import VMAP, Device, TensorType, transforms
 from burn.devices.transfer import fail
 from burn.dispatch import common_device, join_trace, meta_of
-from burn.errors import (
-    ArgumentError,
-    DeviceMismatchError,
-    DTypeError,
-    OperandTypeError,
-    ShapeError,
-)
+from burn.errors import ArgumentError, DeviceMismatchError, DTypeError
 from burn.functions.assignment import assign
 from burn.functions.common import DeviceLike, dispatch
 from burn.functions.views import root_of, write
 from burn.generator import reserve
-from burn.ir import Execution, GraphIr, OperationIr, ScalarIr, TensorIr
-from burn.ops.arguments import python_number
+from burn.ir import Execution, GraphIr, OperationIr, TensorIr
 from burn.ops.quiet import is_busy
+from burn.quant_scheme import QDType
 from burn.transforms._arguments import is_tensor
-from burn.transforms._constants import check_module, is_same, modules_in
-from burn.tree import Structure, flatten, paths, unflatten
+from burn.transforms._calling import (
+    Calling,
+    Result,
+    calling_of,
+    check_same,
+    number_of,
+    other_containers,
+    other_leaf,
+    primitive_of,
+    value_of,
+)
+from burn.transforms._constants import check_module, modules_in
+from burn.transforms._parts import QuantizedIr, joined, parts_of
+from burn.tree import flatten, unflatten
 
 if TYPE_CHECKING:
-    from burn.aliases import Primitive
     from burn.dtype import DType
     from burn.tensor.tensor import Tensor
 
-__all__ = ["Argument", "Calling", "Program", "Result"]
-
+__all__ = ["Program"]
 
 _MAX_PREPARED: Final = 16
 """Number of op tables for which a program is kept ready to run."""
-
-
-class Argument(NamedTuple):
-    """A leaf of the arguments of a program.
-
-    Attributes
-    ----------
-    name : str
-        How errors name it.
-    input : TensorIr or ScalarIr or None
-        The input of the graph; None of a value that is part of the program.
-    value : object
-        That value.
-    is_leaf : bool
-        Whether it is a leaf, of which the program computes with the value alone.
-    layers : int
-        Number of layers of the device of the example.
-    """
-
-    name: str
-    input: TensorIr | ScalarIr | None
-    value: Any = None
-    is_leaf: bool = False
-    layers: int = 0
-
-
-class Result(NamedTuple):
-    """A leaf of what a program returns, which is a tensor.
-
-    Attributes
-    ----------
-    layers : tuple of str
-        The layers of its device.
-    is_checkpointing : bool
-        Whether its device has gradient checkpointing.
-    is_tracked : bool
-        Whether it is tracked by leaves among the inputs, since the function does not take their
-        gradients itself.
-    is_leaf : bool
-        Whether it is a leaf that the function makes.
-    """
-
-    layers: tuple[str, ...] = ()
-    is_checkpointing: bool = False
-    is_tracked: bool = False
-    is_leaf: bool = False
-
-
-@dataclass(frozen=True)
-class Calling:
-    """How a program is called.
-
-    Attributes
-    ----------
-    structure : Structure
-        The containers of the arguments.
-    arguments : tuple of Argument
-        Their leaves.
-    captured : tuple of Tensor
-        Tensors from outside, which each call reads.
-    results : tuple
-        The leaves of what is returned: a Result, or the value itself.
-    result_structure : Structure
-        The containers of what is returned.
-    rebound : tuple of (int, Result)
-        What each call rebinds: the index of an argument, or ``-1 - index`` of a captured tensor.
-    same : tuple of (int, int)
-        Inputs of the graph that are one leaf, which has one gradient.
-    device : Device or None
-        Where the program runs if it has no tensor among its inputs.
-    """
-
-    structure: Structure
-    arguments: tuple[Argument, ...]
-    captured: tuple[Any, ...]
-    results: tuple[Any, ...]
-    result_structure: Structure
-    rebound: tuple[tuple[int, Result], ...] = ()
-    same: tuple[tuple[int, int], ...] = ()
-    device: Device | None = None
-
-    @functools.cached_property
-    def modules(self) -> list[Any]:
-        """What the structure has of modules beside their trainable parameters."""
-        return modules_in(self.structure)
-
-    @functools.cached_property
-    def is_tracked(self) -> bool:
-        """Whether a result is tracked by leaves among the inputs."""
-        return any(one.__class__ is Result and one.is_tracked for one in self.results)
-
-
-def _calling_of(graph: GraphIr) -> Calling:
-    """How a graph without containers is called: with its inputs, for a tuple of its outputs."""
-    arguments = tuple(
-        [Argument(f"arguments[{index}]", one) for index, one in enumerate(graph.inputs)]
-    )
-    results = (Result(),) * len(graph.outputs)
-    _, structure = flatten(tuple(range(len(arguments))))
-    _, result_structure = flatten(tuple(range(len(results))))
-    return Calling(structure, arguments, (), results, result_structure)
 
 
 def _program_of(graph: GraphIr) -> Program:
@@ -174,7 +76,7 @@ class Program(GraphIr):
 
     def __post_init__(self) -> None:
         if self.calling is None:
-            vars(self)["calling"] = _calling_of(self)
+            vars(self)["calling"] = calling_of(self)
 
     __eq__ = object.__eq__
     __hash__ = object.__hash__
@@ -273,7 +175,7 @@ class Program(GraphIr):
         calling = self.calling
         leaves, structure = flatten(args)
         if structure != calling.structure:
-            raise _other_containers(calling, args)
+            raise other_containers(calling, args)
         if calling.modules:
             for expected, given in zip(calling.modules, modules_in(structure), strict=True):
                 check_module(expected, given)
@@ -287,7 +189,9 @@ class Program(GraphIr):
         outputs = self._run(execution, inputs, where, is_layered=is_layered)
         made = [
             dispatch.wrap(primitive, tensor_type)
-            for primitive, tensor_type in zip(outputs, types, strict=True)
+            for primitive, tensor_type in zip(
+                joined(outputs, [one.dtype for one in types]), types, strict=True
+            )
         ]
         if calling.is_tracked:
             made = self._without_leaves(made, leaves)
@@ -306,22 +210,29 @@ class Program(GraphIr):
         tensors: list[Tensor] = []
         layered: list[Device] = []
         for argument, leaf in zip(calling.arguments, leaves, strict=True):
-            if argument.input.__class__ is TensorIr:
-                primitive = _primitive(argument, leaf)
-                inputs.append(leaf.primitive if calling.is_tracked else primitive)
+            if isinstance(argument.input, (TensorIr, QuantizedIr)):
+                primitive = primitive_of(argument, leaf)
+                inputs += parts_of(leaf.primitive if calling.is_tracked else primitive)
                 tensors.append(leaf)
                 if len(leaf.tensor_type.device.layers) > argument.layers:
                     layered.append(leaf.tensor_type.device)
             elif argument.input is not None:
-                inputs.append(_number(argument, leaf))
+                inputs.append(number_of(argument, leaf))
             else:
-                _check_same(argument, leaf)
-        for x in calling.captured:
+                check_same(argument, leaf)
+        for x, dtype in zip(calling.captured, calling.captured_dtypes, strict=True):
             join_trace(x)
-            inputs.append(x.primitive if calling.is_tracked else _value(x))
+            if x.tensor_type.dtype is not dtype:
+                raise DTypeError(
+                    f"a tensor from outside of the function is {meta_of(x)}, and was {dtype} when "
+                    "the program was traced",
+                    hint="Trace the function anew",
+                    operation="a program",
+                )
+            inputs += parts_of(x.primitive if calling.is_tracked else value_of(x))
         for first, second in calling.same:
             if inputs[first] is not inputs[second]:
-                raise _other_leaf(calling, first, second)
+                raise other_leaf(calling, first, second)
         return inputs, [*tensors, *calling.captured], layered
 
     def _device(self, tensors: Sequence[Tensor], device: DeviceLike | None) -> Device:
@@ -361,11 +272,16 @@ class Program(GraphIr):
             results = [one for one in calling.results if one.__class__ is Result]
             results += [result for _, result in calling.rebound]
             types = []
-            for output, result in zip(self.outputs, results, strict=True):
+            dtypes = [one.dtype for one in self.outputs]
+            for result in results:
+                dtype = dtypes.pop(0)
+                if result.scheme is not None:
+                    dtype = QDType(result.scheme)
+                    del dtypes[: len(result.scheme.part_dtypes) - 1]
                 target = device
                 if len(result.layers) > len(device.layers):
                     target = device.layered(result.layers, is_checkpointing=result.is_checkpointing)
-                types.append(target.tensor_type(output.dtype))
+                types.append(target.tensor_type(dtype))
             if len(self._prepared) >= _MAX_PREPARED:
                 self._prepared.clear()
             table = device.ops if is_layered else device.hardware.ops
@@ -452,35 +368,6 @@ class Program(GraphIr):
                 write(target, lambda value=value: value, "a program")  # type: ignore[misc]  # of this round
 
 
-def _other_containers(calling: Calling, args: tuple[Any, ...]) -> ArgumentError:
-    """The error of arguments in other containers than the examples; it names the first."""
-    wanted, given = len(calling.structure.children), len(args)
-    if wanted != given:
-        what = f"the program takes {wanted} arguments, and was given {given}"
-    else:
-        what = "the containers of the arguments are others than those of the examples"
-        expected = [one.name for one in calling.arguments]
-        pairs = zip_longest(paths(args, "arguments"), expected, fillvalue="nothing")
-        first = next((pair for pair in pairs if pair[0] != pair[1]), None)
-        if first is not None:
-            what += f": {first[0]} where they have {first[1]}"
-    return ArgumentError(
-        what, hint="A program is called like the function that was traced", operation="a program"
-    )
-
-
-def _other_leaf(calling: Calling, first: int, second: int) -> ArgumentError:
-    """The error of two inputs that were one leaf in the examples, and are not in a call."""
-    names = [one.name for one in calling.arguments if one.input is not None]
-    names += ["a tensor from outside of the function"] * len(calling.captured)
-    return ArgumentError(
-        f"{names[second]} was the same leaf as {names[first]} when the program was traced, and is "
-        "another one",
-        hint="Trace the function for tensors that differ; or pass the leaf once",
-        operation="a program",
-    )
-
-
 def _result(x: Tensor, result: Result) -> Tensor:
     """A result, as a leaf if the function makes one of it."""
     return dispatch.require_grad(dispatch.detach(x)) if result.is_leaf else x
@@ -490,57 +377,3 @@ def _untracked(x: Tensor, result: Result) -> Tensor:
     """A result that the function returns untracked, on the device where it does."""
     device = x.device.hardware.layered(result.layers, is_checkpointing=result.is_checkpointing)
     return dispatch.wrap(untracked(x.primitive), device.tensor_type(x.dtype))
-
-
-def _primitive(argument: Argument, x: Any) -> Primitive:
-    """What the program gets for a tensor."""
-    expected: Any = argument.input
-    if not is_tensor(x):
-        raise OperandTypeError(
-            f"{argument.name} is an object of type {type(x).__name__}, no tensor",
-            hint="burn.asarray() makes a tensor of numbers, sequences and arrays",
-            operation="a program",
-        )
-    join_trace(x)
-    primitive = x.primitive
-    if x.tensor_type.dtype is not expected.dtype or tuple(primitive.shape) != expected.shape:
-        kind = ShapeError if x.tensor_type.dtype is expected.dtype else DTypeError
-        raise kind(
-            f"{argument.name} is {meta_of(x)}, and the program was traced with {expected}",
-            hint="Trace the function for these shapes and dtypes too",
-            operation="a program",
-        )
-    return _value(x) if argument.is_leaf else primitive
-
-
-def _value(x: Tensor) -> Primitive:
-    """The primitive of a tensor; of a leaf, whose gradients the program computes, the value."""
-    primitive = x.primitive
-    if isinstance(primitive, AutodiffTensor) and isinstance(primitive.node, Leaf):
-        return primitive.primitive
-    return primitive
-
-
-def _number(argument: Argument, value: Any) -> Any:
-    expected: Any = argument.input
-    number = python_number(value)
-    if number.__class__ is not expected.kind and not (
-        expected.kind is float and number.__class__ is int
-    ):
-        raise OperandTypeError(
-            f"{argument.name} is {value!r}, and the program takes a number of type "
-            f"{expected.kind.__name__}",
-            operation="a program",
-        )
-    return expected.kind(number)
-
-
-def _check_same(argument: Argument, value: Any) -> None:
-    expected = argument.value
-    if not is_same(value, expected):
-        raise ArgumentError(
-            f"{argument.name} is {value!r}, and the program was traced with {expected!r}",
-            hint="Trace the function for this value too; burn.ir.RuntimeNumber is an example of a "
-            "number that may differ",
-            operation="a program",
-        )

@@ -28,17 +28,26 @@ from burn.generator import reserved_by
 from burn.ir import GraphIr, ScalarIr, TensorIr, with_last_uses
 from burn.ops.arguments import python_number
 from burn.ops.shapes import check_shape
-from burn.router import Recorder, RouterTensor
+from burn.router import Recorder
 from burn.transforms._arguments import check_callable, is_tensor
+from burn.transforms._calling import Argument, Calling, Result
 from burn.transforms._escapes import check_escapes
-from burn.transforms.program import Argument, Calling, Program, Result
+from burn.transforms._parts import (
+    input_of,
+    irs_of,
+    new_input,
+    parts_of,
+    router_tensor,
+    scheme_of,
+)
+from burn.transforms.program import Program
 from burn.tree import Structure, flatten, paths, unflatten
 
 if TYPE_CHECKING:
     from burn.aliases import Primitive, Scalar, Shape
     from burn.tensor.tensor import Tensor
 
-__all__ = ["RuntimeNumber", "TensorSpec", "Tracing", "ir_of", "specs", "trace"]
+__all__ = ["RuntimeNumber", "TensorSpec", "Tracing", "specs", "trace"]
 
 
 @dataclass(frozen=True, init=False)
@@ -191,7 +200,7 @@ class Tracing:
         return True
 
     def _is_of_outer(self, x: Tensor) -> bool:
-        recorder = _router_tensor(x.primitive).client
+        recorder = router_tensor(x.primitive).client
         outer = self._outer
         while outer is not None and outer.recorder is not recorder:
             outer = outer._outer
@@ -289,7 +298,7 @@ class Tracing:
     def stand_in(self, x: Tensor | TensorSpec) -> tuple[Primitive, TensorType]:
         """The primitive and type of an input of the program for a tensor."""
         device = self._on(x.device)
-        primitive: Any = self.recorder.tensor(tuple(x.shape), x.dtype)
+        primitive: Any = new_input(self.recorder, tuple(x.shape), x.dtype)
         tensor_type = device.tensor_type(x.dtype)
         tracked = x.primitive if is_tensor(x) and is_wrapped(x.primitive) else None
         if tracked is None:
@@ -415,10 +424,10 @@ def _traced(function: Callable[..., Any], examples: tuple[Any, ...]) -> tuple[Re
     new_values = [value for _, value in call.rebound]
     recorder = trace.recorder
     graph = GraphIr(
-        (*call.inputs, *[ir_of(one.start) for one in trace.captured]),
+        (*call.inputs, *[ir for one in trace.captured for ir in irs_of(one.start)]),
         tuple(recorder.constants),
         tuple(recorder.operations),
-        tuple([ir_of(one.primitive) for one in (*tensors, *new_values)]),
+        tuple([ir for one in (*tensors, *new_values) for ir in irs_of(one.primitive)]),
         recorder.draw,
     )
     graph = with_last_uses(graph)
@@ -426,6 +435,7 @@ def _traced(function: Callable[..., Any], examples: tuple[Any, ...]) -> tuple[Re
         call.structure,
         tuple(call.arguments),
         tuple([one.tensor for one in trace.captured]),
+        tuple([one.tensor_type.dtype for one in trace.captured]),
         tuple([_result_of(leaf, trace) if is_tensor(leaf) else leaf for leaf in leaves]),
         result_structure,
         tuple([(index, _rebound_result(value)) for index, value in call.rebound]),
@@ -439,24 +449,17 @@ def _traced(function: Callable[..., Any], examples: tuple[Any, ...]) -> tuple[Re
 def _result_of(x: Tensor, trace: Tracing) -> Result:
     is_leaf = dispatch.is_require_grad(x) and not trace.is_leaf_from_outside(x)
     is_tracked = trace.tracks(x) and not is_leaf
-    return Result(x.device.layers, x.device.is_checkpointing, is_tracked, is_leaf)
+    return Result(
+        x.device.layers, x.device.is_checkpointing, is_tracked, is_leaf, scheme_of(x.dtype)
+    )
 
 
 def _rebound_result(x: Tensor) -> Result:
     """What the function rebinds is untracked, or a leaf of its own."""
     is_leaf = dispatch.is_require_grad(x)
-    return Result(x.device.layers, x.device.is_checkpointing, is_leaf=is_leaf)
-
-
-def ir_of(primitive: Primitive) -> TensorIr:
-    """The tensor of a program below autodiff."""
-    return _router_tensor(primitive).ir
-
-
-def _router_tensor(primitive: Primitive) -> RouterTensor:
-    while not isinstance(primitive, RouterTensor):
-        primitive = primitive.primitive
-    return primitive
+    return Result(
+        x.device.layers, x.device.is_checkpointing, is_leaf=is_leaf, scheme=scheme_of(x.dtype)
+    )
 
 
 class _Call:
@@ -486,7 +489,7 @@ class _Call:
                 value = dispatch.wrap(*trace.stand_in(leaf))
                 layers = len(leaf.device.layers)
                 argument = Argument(
-                    name, ir_of(value.primitive), None, value.is_require_grad, layers
+                    name, input_of(value.primitive), None, value.is_require_grad, layers
                 )
             elif isinstance(leaf, RuntimeNumber):
                 value = trace.recorder.scalar(int if isinstance(leaf.value, int) else float)
@@ -498,7 +501,7 @@ class _Call:
     @property
     def inputs(self) -> list[TensorIr | ScalarIr]:
         """The inputs of the graph."""
-        return [one.input for one in self.arguments if one.input is not None]
+        return [ir for one in self.arguments for ir in one.inputs]
 
     def run(self, function: Callable[..., Any]) -> tuple[list[Any], Structure]:
         """Call the function: the leaves of its result, and their containers."""
@@ -532,6 +535,7 @@ class _Call:
             if argument.input is not None
         ]
         starts += [one.start for one in self._trace.captured]
+        starts = [part for start in starts for part in parts_of(start)]
         first: dict[Node, int] = {}
         pairs = [
             (first.setdefault(start.node, index), index)
