@@ -19,6 +19,7 @@ from burn.backend.tensor_ops import (
 from burn.dtype import DType, DTypeUsage
 from burn.errors import ExportError, MissingAttributeError, UnsupportedOpError
 from burn.generator import seed as seed_generator
+from burn.quant_scheme import QuantConfig, QuantScheme
 
 if TYPE_CHECKING:
     from burn.aliases import Primitive, Scalar, Shape, Slices
@@ -160,6 +161,16 @@ class Backend(
         """Whether tensors can be tracked: only under Autodiff."""
         del device
         return False
+
+    def default_quant_scheme(self, device: DeviceId) -> QuantScheme:
+        """How tensors are quantized on a device where the user names no scheme.
+
+        By default 8 bits, an element for each code, and one scale for the tensor, which every shape
+        allows. A backend whose kernels are faster for another scheme may name that; the user
+        chooses with ``device.configure(quantization=...)``.
+        """
+        del device
+        return QuantConfig().scheme
 
     def staging(self, data: TensorData, device: DeviceId) -> TensorData:
         """Host data that will be uploaded soon, in memory from which uploading is fast."""
@@ -401,7 +412,7 @@ class AutodiffBackend(Backend, Protocol):
         """The bool tensor of the backend below."""
 
     def q_inner(self, tensor: Primitive) -> Primitive:
-        """The quantized tensor of the backend below."""
+        """The quantized tensor of the backend below; such a tensor is never tracked."""
 
     def from_inner(self, tensor: Primitive) -> Primitive:
         """A float tensor of the backend below as an untracked one."""
@@ -413,7 +424,7 @@ class AutodiffBackend(Backend, Protocol):
         """A bool tensor of the backend below."""
 
     def q_from_inner(self, tensor: Primitive) -> Primitive:
-        """A quantized tensor of the backend below."""
+        """A quantized tensor of the backend below: a constant to every gradient."""
 
     def set_distributed_params(self, tensor: Primitive, param_id: int) -> Primitive:
         """Mark a leaf as a parameter that several devices share."""

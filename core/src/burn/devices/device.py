@@ -227,7 +227,10 @@ class Device(OpenedDevice):
             has_int64 = hardware.supports_dtype(int64)
             with hardware._lock:
                 if hardware._settings is None:
-                    hardware._settings = DeviceSettings(int_dtype=int64 if has_int64 else int32)
+                    scheme = hardware.backend.default_quant_scheme(hardware.id)
+                    hardware._settings = DeviceSettings(
+                        int_dtype=int64 if has_int64 else int32, quantization=QuantConfig(scheme)
+                    )
         return hardware._settings
 
     def configure(

@@ -13,6 +13,7 @@ from burn.dtype import DType, DTypeUsage
 from burn.errors import OperandTypeError
 from burn.ops import OpTable
 from burn.plugins import registry
+from burn.quant_scheme import QuantScheme
 from burn.tensor_data import TensorData
 
 if TYPE_CHECKING:
@@ -91,6 +92,10 @@ class DeviceMembers(Generic[_Tensor]):
     def ad_enabled(self, device: DeviceId | Device) -> bool:
         """Whether tensors on a device can be tracked."""
         return self.device(device).is_autodiff
+
+    def default_quant_scheme(self, device: DeviceId | Device) -> QuantScheme:
+        """How tensors are quantized on a device where the user names no scheme: by its settings."""
+        return self.device(device).settings.quantization.scheme
 
     def seed(self, device: DeviceId | Device, seed: int) -> None:
         """Start the random numbers of a device anew."""
