@@ -221,8 +221,8 @@ def pack(codes: Array, scheme: QuantScheme) -> Array:
     fields = np.moveaxis(codes, axis, -1).astype(np.int64) & (2**bits - 1)
     fields = fields.reshape(*fields.shape[:-1], fields.shape[-1] // count, count)
     words = np.zeros(fields.shape[:-1], np.int64)
-    for place in range(count):
-        words += fields[..., place] * 2 ** (bits * place)
+    for position in range(count):
+        words += fields[..., position] * 2 ** (bits * position)
     return np.moveaxis(words, -1, axis).astype(_word_dtype(scheme))
 
 
@@ -232,7 +232,9 @@ def unpack(values: Array, scheme: QuantScheme) -> Array:
     if count == 1:
         return values
     words = np.moveaxis(values, scheme.store.axis, -1).astype(np.int64)
-    fields = np.stack([words // 2 ** (bits * place) % 2**bits for place in range(count)], axis=-1)
+    fields = np.stack(
+        [words // 2 ** (bits * position) % 2**bits for position in range(count)], axis=-1
+    )
     if scheme.value not in _FORMATS:
         fields = np.where(fields >= 2 ** (bits - 1), fields - 2**bits, fields)
     codes = fields.reshape(*words.shape[:-1], words.shape[-1] * count)

@@ -43,7 +43,7 @@ _LEVELS: Final = (
     QuantLevel.per_block(2, 2, 16),
     QuantLevel.two_level(1, 16),
 )
-"""Levels for a packed last axis; of a packed axis before it, the last two lengths change places."""
+"""Levels for a packed last axis; of a packed axis before it, the last two lengths are exchanged."""
 
 _TWO_LEVEL_SCALES: Final = (ScaleDType.F16, ScaleDType.UE4M3)
 
@@ -56,7 +56,7 @@ def _checks(subject: Subject, table: Sequence[OpSamples]) -> Iterator[Check]:
     if not subject.supports(float32):
         return
     for number, value in enumerate(QuantValue):
-        for place, store in enumerate(_STORES):
+        for number_of_store, store in enumerate(_STORES):
             if store.kind == "packed_native" and value.bits == 8:  # as native
                 continue
             axis = "" if store.kind == "native" else f" along {store.axis}"
@@ -69,7 +69,7 @@ def _checks(subject: Subject, table: Sequence[OpSamples]) -> Iterator[Check]:
                 _check_schemes,
                 value,
                 store,
-                is_quick=place == number % 2,
+                is_quick=number_of_store == number % 2,
             )
     for samples in table:
         yield from _checks_of_op(subject, samples)
