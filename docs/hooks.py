@@ -334,6 +334,8 @@ _RETURNED = (
     "burn.nn.summary.Summary",
     "burn.nn.summary.ModuleSummary",
     "burn.nn._state_dict.LoadReport",
+    "burn.nn._quantization_report.QuantizationReport",
+    "burn.nn._quantization_report.LayerReport",
 )
 
 _SCHEDULES = ("burn.optim.schedules.Schedule",)

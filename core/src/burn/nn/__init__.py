@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from burn.nn.pooling import *
     from burn.nn.positional import *
     from burn.nn.precision import *
+    from burn.nn.quantization import *
     from burn.nn.recurrent import *
     from burn.nn.resampling import *
     from burn.nn.transformer import *
@@ -130,6 +131,13 @@ _FAMILIES: Final = {
     ),
     "positional": ("RotaryEncoding", "SinusoidalEncoding"),
     "precision": ("Precision",),
+    "quantization": (
+        "FakeQuantization",
+        "LayerQuantization",
+        "QuantizedInputs",
+        "QuantizedTable",
+        "prepare_qat",
+    ),
     "recurrent": ("GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNCell"),
     "resampling": (
         "CircularPad1d",

@@ -19,6 +19,8 @@ HINTS: Final[Mapping[str, str]] = {
     "ParameterList": "A list of tensors is an attribute like any other",
     "Upsample": "It is burn.nn.Interpolate",
     "parallel": "Nothing here spreads a module over devices yet",
+    "qat": "It is burn.nn.prepare_qat(model, scheme), and model.quantize() afterwards",
+    "quantized": "Call model.quantize(scheme): the layers stay what they are",
     "utils": "Clip with burn.optim.clip_by_global_norm, or clip_norm= of an optimizer",
 }
 """Names of the packages ``torch.nn``, ``flax.nnx`` and ``mlx.nn``."""
@@ -34,6 +36,7 @@ HINTS_OF_MODULES: Final[Mapping[str, str]] = {
     "float": 'Call module.astype("float32")',
     "half": 'Call module.astype("float16"), or module.set_precision',
     "named_children": "Call module.named_modules(), or read the attributes",
+    "qconfig": "Call burn.nn.prepare_qat(model, scheme), or model.quantize(scheme)",
     "register_buffer": 'Set an attribute, and name it in the class: buffers = ("name",)',
     "register_module": "Set an attribute",
     "register_parameter": "Set an attribute: float tensors are parameters",

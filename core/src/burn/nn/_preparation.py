@@ -34,11 +34,13 @@ if TYPE_CHECKING:
 __all__ = [
     "State",
     "begin_generation",
+    "call_forward",
     "generation",
     "may_bring_parameters",
     "own_state",
     "prepare",
     "prepared_and_flattened",
+    "quantization_of",
 ]
 
 generation: Final = [1]
@@ -82,6 +84,8 @@ class State:
         The dtypes that it computes in.
     watched : tuple of Watched
         The containers among its attributes, as they were when it was prepared.
+    is_quantized : bool
+        Whether its attribute ``quantization`` had something to call it when it was prepared.
     """
 
     is_eval: bool = False
@@ -93,6 +97,7 @@ class State:
     frozen: frozenset[str] = frozenset()
     precision: Precision | None = None
     watched: tuple[Watched, ...] = ()
+    is_quantized: bool = False
 
     def of_copy(self, source: Module | None) -> State:
         """The state of a copy; `source` is the module if the copy is for one call."""
@@ -131,6 +136,20 @@ def may_bring_parameters(module: Module, name: str, value: Any) -> bool:
     )
 
 
+def quantization_of(module: Module) -> Any:
+    """What quantizes the calls of a layer, a `LayerQuantization`; or None."""
+    found = vars(module).get("quantization")
+    return found if getattr(type(found), "calls_layers", False) else None
+
+
+def call_forward(module: Module, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+    """What the method ``forward`` returns, or what quantizes the calls of the module."""
+    quantization = quantization_of(module)
+    if quantization is None:
+        return module.forward(*args, **keywords)
+    return quantization.call(module, args, keywords)
+
+
 def own_state(module: Module) -> State:
     """The state of a module, to be written to."""
     state: State | None = vars(module).get(STATE)
@@ -159,6 +178,7 @@ def prepare(root: Module) -> State:
             state = own_state(module)
             _check_names(module)
             state.prepared, state.watched = current, watched_in(module)
+            state.is_quantized = quantization_of(module) is not None
             if slots:  # a tree without tensors goes on as the model that it is a part of
                 state.tracks = tracks
         return root._module_state

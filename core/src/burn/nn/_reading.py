@@ -74,11 +74,16 @@ def _joined(start: str, parts: list[str], end: str, notes: list[str]) -> str:
 
 
 def _note(value: Any) -> str:
-    """A comment behind a module all of whose own parameters are frozen."""
-    if not is_module(value) or not value._module_state.frozen:
+    """A comment behind a module with a quantized tensor, or all of whose parameters are frozen."""
+    if not is_module(value):
         return ""
-    own = [slot for slot in slots_of(value) if slot.owner is value and slot.is_parameter]
-    return "  # frozen" if own and all(slot.is_frozen for slot in own) else ""
+    own = [slot for slot in slots_of(value) if slot.owner is value]
+    codes = [one.tensor.dtype.name.partition("(")[0] for one in own if one.is_quantized]
+    notes = [", ".join(dict.fromkeys(codes))] if codes else []
+    parameters = [slot for slot in own if slot.is_parameter]
+    if parameters and all(slot.is_frozen for slot in parameters):
+        notes.append("frozen")
+    return f"  # {', '.join(notes)}" if notes else ""
 
 
 def _arguments(module: Module) -> tuple[list[str], set[str]]:

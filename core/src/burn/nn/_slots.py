@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
+from burn.quant_scheme import QDType
 from burn.tensor.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -63,8 +64,16 @@ class Slot:
         """Whether it is a float tensor that is no buffer."""
         owner, name = self.owner, self.attribute
         return (
-            self.tensor.dtype.is_float and name not in owner.buffers and name not in owner.transient
+            self.tensor.dtype.is_float
+            and not self.is_quantized
+            and name not in owner.buffers
+            and name not in owner.transient
         )
+
+    @property
+    def is_quantized(self) -> bool:
+        """Whether it is a quantized tensor: a buffer, as no gradient is taken of it."""
+        return isinstance(self.tensor.dtype, QDType)
 
     @property
     def is_frozen(self) -> bool:

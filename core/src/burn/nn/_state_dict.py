@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from burn.dtype import float32
 from burn.errors import ArgumentError, DTypeError, OperandTypeError
 from burn.functions.creation import asarray
 from burn.functions.utility import all as all_of
+from burn.quant_scheme import QDType
 from burn.tensor.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -114,6 +116,12 @@ def _converted(value: Any, tensor: Tensor, path: str) -> Tensor:
                 f"{path} is an object of type {type(value).__name__}, no tensor or array: {error}",
                 operation=_OPERATION,
             ) from error
+    if isinstance(tensor.dtype, QDType):
+        if not found.dtype.is_float:
+            found = found.astype(float32)
+        return found.astype(tensor.dtype)
+    if isinstance(found.dtype, QDType):
+        found = found.dequantize()
     converted = found.astype(tensor.dtype)
     is_rounded = found.dtype.is_float and not tensor.dtype.is_float
     if is_rounded and not all_of(converted.astype(found.dtype) == found):

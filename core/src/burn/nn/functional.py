@@ -9,6 +9,7 @@ from burn.functions.nn.deformable_convolution import *
 from burn.functions.nn.dense import *
 from burn.functions.nn.distance import *
 from burn.functions.nn.dropout import *
+from burn.functions.nn.fake_quantization import *
 from burn.functions.nn.likelihood_loss import *
 from burn.functions.nn.loss import *
 from burn.functions.nn.margin_loss import *

@@ -21,6 +21,7 @@ from burn.nn._hints import HINTS_OF_MODULES
 from burn.nn._preparation import (
     State,
     begin_generation,
+    call_forward,
     generation,
     may_bring_parameters,
     own_state,
@@ -33,11 +34,19 @@ from burn.nn._state_dict import LoadReport, load
 from burn.nn._structure import tracks_gradients, unflatten
 from burn.nn._watching import count_change
 from burn.nn.precision import Precision
+from burn.quant_scheme import QDType
 from burn.tensor.tensor import Tensor
 from burn.tree import register
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from burn.dtype import DType
+    from burn.nn._layer_selection import Only
+    from burn.nn._quantization_report import QuantizationReport
     from burn.nn.summary import Summary
+    from burn.quant_scheme import QuantScheme
+    from burn.quantization import Calibration
 
 __all__ = ["Module"]
 
@@ -124,7 +133,7 @@ class Module:
 
     def __delattr__(self, name: str) -> None:
         object.__delattr__(self, name)
-        count_change()
+        begin_generation()
 
     if not TYPE_CHECKING:  # a type checker reports such names
 
@@ -142,7 +151,7 @@ class Module:
         if state.prepared != generation[0] or (state.watched and not state.is_current):
             state = prepare(self)
         try:
-            if observer.get() is not None or state.precision is not None:
+            if observer.get() is not None or state.precision is not None or state.is_quantized:
                 return _call_observed(self, state, args, keywords)
             return self.forward(*args, **keywords)
         except BurnError as error:
@@ -221,8 +230,9 @@ class Module:
 
     @property
     def num_parameters(self) -> int:
-        """Number of elements of all parameters, frozen ones included."""
-        return sum([slot.tensor.size for slot in _parameters_of(self)])
+        """Number of elements of all parameters, frozen ones and quantized weights included."""
+        slots = {id(slot.tensor): slot for slot in slots_of(self)}.values()
+        return sum([one.tensor.size for one in slots if one.is_parameter or one.is_quantized])
 
     # Training and inference.
 
@@ -439,7 +449,14 @@ class Module:
             raise DTypeError(
                 f"parameters have a float dtype, not {target}", operation="Module.astype"
             )
-        return self._replace(lambda x: x.detach().astype(target) if x.dtype.is_float else x)
+        for one in self.modules():
+            one._take_dtype(target)
+
+        def converted(x: Tensor) -> Tensor:
+            is_plain = x.dtype.is_float and not isinstance(x.dtype, QDType)
+            return x.detach().astype(target) if is_plain else x
+
+        return self._replace(converted)
 
     def map(self, function: Callable[[str, Tensor], Tensor]) -> Self:
         """Give each parameter the value that a function computes of it.
@@ -483,7 +500,73 @@ class Module:
         for path, parameter in self.named_parameters():
             function(path, parameter)
 
-    # Dtypes of the computation, and what it costs.
+    # Dtypes of weights and of the computation, and what it costs.
+
+    def quantize(
+        self,
+        scheme: QuantScheme | None = None,
+        *,
+        only: Only = None,
+        calibration: Calibration | None = None,
+        activations: QuantScheme | None = None,
+        batches: Iterable[Any] | None = None,
+    ) -> QuantizationReport:
+        """Store the weights of Linear, Embedding and convolution layers in few bits.
+
+        Their tensors become quantized ones, and stay the same objects. Biases, and what other
+        layers have, stay floats. A layer whose weight the blocks of the scheme do not divide stays
+        as it is, and the report says so.
+
+        Parameters
+        ----------
+        scheme : QuantScheme, optional
+            Of the weights. By default what `burn.nn.prepare_qat` was given, else that of the
+            device. Codes are packed along another axis where the last one is not divisible.
+        only : str, class, callable, or list of these, optional
+            Selects layers: a pattern of paths, such as ``"layers.*"``; a class of layers, or of
+            modules whose layers are meant; a function of path and layer that returns a bool. By
+            default all layers.
+        calibration : Calibration, optional
+            How the ranges of weights are found: by default `MIN_MAX` for values of 8 bits, and
+            `MIN_ERROR` for fewer.
+        activations : QuantScheme, optional
+            Of the inputs of Linear layers, for products of codes. By default they stay floats.
+        batches : iterable, optional
+            Examples of inputs, from which the scales of activations are computed once: tensors, or
+            tuples or dicts of arguments. By default each call computes the scales of its input.
+
+        Returns
+        -------
+        QuantizationReport
+            The error of each layer, and bytes before and after. It prints as a table.
+
+        Raises
+        ------
+        ArgumentError
+            If `only` fits no layer, or `batches` nothing that is to be calibrated.
+        ShapeError
+            If the scheme fits no weight of the selected layers.
+
+        Examples
+        --------
+        >>> from burn import nn
+        >>> from burn.quantization import QuantScheme, QuantValue, ScaleDType
+        >>> net = nn.Sequential(nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 10))
+        >>> scheme = QuantScheme(QuantValue.Q4F).per_block((1, 32), ScaleDType.F16)
+        >>> report = net.quantize(scheme)
+        >>> report.bytes_before, report.bytes_after
+        (9640, 1500)
+        """
+        from burn.nn._quantizing import quantize_model  # imports layers, which are modules
+
+        return quantize_model(
+            self,
+            scheme,
+            only=only,
+            calibration=calibration,
+            activations=activations,
+            batches=batches,
+        )
 
     def set_precision(self, precision: Precision | None) -> Self:
         """Compute in other dtypes than that of the parameters; see `Precision`.
@@ -533,6 +616,9 @@ class Module:
 
         return summarize(self, inputs)
 
+    def _take_dtype(self, dtype: DType) -> None:
+        """Compute in a float dtype what its tensors do not say; most modules have no such thing."""
+
     def _replace(self, function: Callable[[Tensor], Tensor]) -> Self:
         """Give each tensor of the tree, once, what a function returns for it."""
         tensors = {id(slot.tensor): slot for slot in slots_of(self)}
@@ -556,7 +642,7 @@ def _call_observed(
     def call() -> Any:
         if state.precision is not None:
             return state.precision.call(module, args, keywords)
-        return module.forward(*args, **keywords)
+        return call_forward(module, args, keywords)
 
     observe = observer.get()
     return call() if observe is None else observe(module, call)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from burn.errors import DTypeError
 from burn.functions.normalize import as_dtype
+from burn.nn._preparation import call_forward
 from burn.nn._slots import STATE, slots_of
 from burn.nn._structure import copy_with
 from burn.tensor.tensor import Tensor
@@ -103,10 +104,12 @@ class Precision:
         copy = copy_with(module, values, copies, is_cast=True)
         found = [(one, copies.get(id(one), one)) for one in module.modules()]
         copied = [(original, one) for original, one in found if original is not one]
+        for _, one in copied:
+            one._take_dtype(self.compute)
         before = [dict(vars(one)) for _, one in copied]
         args, keywords = _cast((args, keywords), self.compute)
         try:
-            result = copy.forward(*args, **keywords)
+            result = call_forward(copy, args, keywords)
         finally:
             for (original, one), old in zip(copied, before, strict=True):
                 _take_over(original, one, old)

@@ -15,7 +15,7 @@ from burn.ops import OpTable, decode_scales, split_shapes
 from burn.ops.quantization import divided
 from burn.ops.quantized_primitive import QuantizedPrimitive
 from burn.ops.shapes import size
-from burn.quant_scheme import QuantScheme, ScaleDType
+from burn.quant_scheme import QuantLevel, QuantScheme, ScaleDType
 
 __all__ = [
     "Calibration",
@@ -29,6 +29,11 @@ __all__ = [
 _SMALLEST_NORMAL: Final = 2.0**-126
 """Of float32: the least global scale."""
 
+_LEAST_SHARE: Final = 40
+"""Hundredths of the largest magnitude: the least that a range of least error ends at. Weights of 2
+bits want about half, of more bits more.
+"""
+
 _LARGEST: Final = {ScaleDType.UE4M3: 448.0, ScaleDType.F16: 65504.0}
 """The largest scales of the dtypes that block scales under a global one may have."""
 
@@ -41,6 +46,11 @@ class Calibration(enum.Enum):
 
     ABS_MEAN = "absmean"
     """From -m to m, where m is the mean of the magnitudes (BitNet b1.58, section 2): for Q2S."""
+
+    MIN_ERROR = "minerror"
+    """From -m to m, where m is the share of the largest magnitude, of 1, 0.98, ... 0.4, with the
+    least sum of squared errors: numbers beyond are clamped, and all others rounded less.
+    """
 
 
 def compute_range(
@@ -73,11 +83,39 @@ def compute_range(
         magnitude = ops.abs(x)
         mean = ops.reshape(ops.mean(magnitude, axis=axes) if axes else magnitude, shape=target)
         return ops.negative(mean), mean
+    if calibration is Calibration.MIN_ERROR:
+        least_error = _least_error(ops, ops.reshape(x, shape=shape), scheme)
+        return ops.negative(least_error), least_error
     if not axes:
         x = ops.reshape(x, shape=target)
         return x, x
     low, high = ops.min(x, axis=axes), ops.max(x, axis=axes)
     return ops.reshape(low, shape=target), ops.reshape(high, shape=target)
+
+
+def _least_error(ops: OpTable, x: Primitive, scheme: QuantScheme) -> Primitive:
+    """Of each block, the share of its largest magnitude whose scale has the least squared error."""
+    shape, wide = tuple(x.shape), ops.dtype(x)
+    plain = scheme.native.with_level(QuantLevel(scheme.level.block))  # errors of one level
+    split, _, axes = split_shapes(plain, shape)
+    target = plain.scales_shape(shape)
+    magnitude = ops.abs(ops.reshape(x, shape=split))
+    magnitude = ops.reshape(ops.max(magnitude, axis=axes) if axes else magnitude, shape=target)
+    found, error = magnitude, None
+    for hundredths in range(100, _LEAST_SHARE - 1, -2):
+        bound = ops.multiply(magnitude, hundredths / 100)
+        scales, _ = compute_parameters(ops, bound, bound, plain)
+        restored = quantize(ops, x, scales, None, plain).dequantized(ops, wide)
+        squares = ops.reshape(ops.square(ops.subtract(restored, x)), shape=split)
+        total = ops.reshape(
+            ops.sum(squares, axis=axes, dtype=wide) if axes else squares, shape=target
+        )
+        if error is None:
+            error = total
+            continue
+        is_less = ops.less(total, error)  # false for blocks that are not finite
+        found, error = ops.where(is_less, bound, found), ops.where(is_less, total, error)
+    return found
 
 
 def compute_parameters(
