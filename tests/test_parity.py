@@ -19,6 +19,7 @@ import burn
 from burn.backend import AutodiffBackend, Backend
 from burn.ops import REGISTRY, OpTable
 from burn.plugins import BackendSpec, DeviceInfo
+from burn.quantization import QParams, Quantized, QuantScheme, QuantStore
 from burn.tensor_data import TensorData
 from burn.testing.reference_backend import NumpyBackend
 
@@ -30,7 +31,7 @@ with (DOCS / "parity_examples.csv").open(encoding="utf-8", newline="") as file:
         row["name"]: row for row in csv.DictReader(file, delimiter="|", quoting=csv.QUOTE_NONE)
     }
 
-PLANNED = {"checkpoints", "distributed operations", "quantization"}
+PLANNED = {"checkpoints", "distributed operations"}
 """Capabilities that are still to come, and bring counterparts of their own."""
 
 OWNERS = {
@@ -39,6 +40,7 @@ OWNERS = {
     "Device": burn.Device,
     "Module": burn.nn.Module,
     "Optimizer": burn.optim.Optimizer,
+    "Quantized": Quantized,
     "Tensor": burn.Tensor,
     "Transaction": burn.Transaction,
     "burn": burn,
@@ -58,11 +60,11 @@ def rows_of(*statuses):
 
 def bare(row):
     """The name without the kind of the elements."""
-    return re.sub("^(float|int|bool)_", "", row["name"])
+    return re.sub("^(float|int|bool|q)_", "", row["name"])
 
 
 def example_of(row):
-    """The example of a row: rows for floats, integers and booleans share one."""
+    """The example of a row: rows for floats, integers, booleans and quantized tensors share one."""
     names = (label(row), row["name"], bare(row))
     return next((EXAMPLES[name] for name in names if name in EXAMPLES), None)
 
@@ -155,6 +157,7 @@ def operands(device):
             "device": device,
             "backend": device.backend,
             "autodiff": device.autodiff().backend,
+            "quantized": Quantized(device.backend),
             "ops": device.ops,
             "tracked": tracked,
             "gradient": gradient,
@@ -179,6 +182,27 @@ def operands(device):
         }
 
 
+FLOATS = ("x", "y", "s", "v", "u", "h", "r")
+"""The operands of floats."""
+
+STEP = 0.0625
+"""The scale of quantized operands, whose numbers are multiples of it."""
+
+
+def quantized_operands(call, names):
+    """What an example of quantized tensors computes with: the numbers are the same."""
+    scheme = QuantScheme(store=QuantStore.NATIVE)
+    used = [name for name in FLOATS if re.search(rf"\b{name}\b", call)]
+    assert used, f"{call} has no operand of floats"
+    found = {}
+    for name in used:
+        x = names[name]
+        step = STEP if float(burn.max_abs(x)) < 127 * STEP else 2 * STEP
+        found[name] = x.quantize(scheme, QParams(burn.asarray([step])))
+        assert found[name].tolist() == x.tolist()
+    return names | found
+
+
 def plain(value):
     """A result as numbers in lists."""
     if isinstance(value, TensorData):
@@ -188,23 +212,26 @@ def plain(value):
     return value.tolist() if hasattr(value, "tolist") else value
 
 
-def agrees(found, expected):
-    """Whether numbers agree to the digits that the examples have, and are of one kind."""
+def agrees(found, expected, tolerance=2e-6):
+    """Whether numbers agree, to the digits that the examples have, and are of one kind."""
     if isinstance(expected, (list, tuple)):
         return (
             isinstance(found, (list, tuple))
             and len(found) == len(expected)
-            and all(map(agrees, found, expected))
+            and all(agrees(*pair, tolerance) for pair in zip(found, expected, strict=True))
         )
     if isinstance(expected, float):
-        close = math.isclose(found, expected, rel_tol=2e-6, abs_tol=2e-6)
+        close = math.isclose(found, expected, rel_tol=tolerance, abs_tol=tolerance)
         return type(found) is float and close
     return type(found) is type(expected) and found == expected
 
 
-def run(example, device):
+def run(example, device, *, quantizes=False):
     """What the call of an example gives."""
     names = operands(device)
+    if quantizes or "quantized." in example["call"]:
+        with burn.default_device(device):
+            names = quantized_operands(example["call"], names)
     *statements, expression = example["call"].split("; ")
     options = burn.set_print_options()
     try:
@@ -279,6 +306,24 @@ def test_an_example_gives_what_the_original_documents(name, recording):
     assert agrees(found, expected), f"{example['call']} gives {found}"
 
 
+QUANTIZED_AGAIN = {"q_abs", "q_cat", "q_max_abs", "q_max_abs_dim"}
+"""What gives tensors quantized again, whose codes cannot be those of the operands."""
+
+HALF_STEP = 9 / 127.5 / 2
+"""How far that moves numbers in [-9, 9]."""
+
+OF_QUANTIZED = [row for row in ROWS if row["group"] == "QTensorOps" and example_of(row)]
+
+
+@pytest.mark.parametrize("row", OF_QUANTIZED, ids=[label(row) for row in OF_QUANTIZED])
+def test_an_example_gives_the_same_with_quantized_operands(row, recording):
+    example = example_of(row)
+    found = run(example, recording, quantizes=True)
+    expected = ast.literal_eval(example["gives"])
+    tolerance = HALF_STEP if row["name"] in QUANTIZED_AGAIN else 2e-6
+    assert agrees(found, expected, tolerance), f"{example['call']} gives {found}"
+
+
 @rows_of("same", "another name")
 def test_the_example_of_a_row_runs_its_counterpart(row, recording):
     example = example_of(row)
@@ -286,7 +331,7 @@ def test_the_example_of_a_row_runs_its_counterpart(row, recording):
     counterpart = row["counterpart"]
     if counterpart.startswith("op:"):
         RecordingTable.called.clear()
-        run(example, recording)
+        run(example, recording, quantizes=row["group"] == "QTensorOps")
         assert counterpart[3:] in RecordingTable.called
     elif counterpart.startswith("burn."):
         assert re.search(rf"{re.escape(counterpart)}\b", example["call"])
