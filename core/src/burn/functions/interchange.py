@@ -21,6 +21,7 @@ from burn.backend.dlpack import (
 )
 from burn.devices import Device
 from burn.dispatch import DispatchTensor, join_trace
+from burn.dtype import Kind
 from burn.errors import (
     ArgumentError,
     AutodiffError,
@@ -81,6 +82,12 @@ def to_dlpack(
         raise ExportError(
             "an export of a tracked tensor would drop its gradient",
             hint="Call .detach() or .inner() first",
+            operation="__dlpack__",
+        )
+    if x.dtype.kind is Kind.QUANTIZED:
+        raise ExportError(
+            f"{x.dtype} is codes and scales, which no array has",
+            hint="Export .dequantize(), or the arrays of .data()",
             operation="__dlpack__",
         )
     own = dlpack_device(x.device)

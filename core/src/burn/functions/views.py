@@ -28,6 +28,7 @@ from burn.dispatch import (
 )
 from burn.errors import AutodiffError, OperandTypeError, ShapeError, UnsupportedOpError
 from burn.functions import calls
+from burn.functions._quantized_storage import stored_as
 from burn.functions.common import dispatch
 from burn.ops import REGISTRY
 from burn.ops.quantized_primitive import is_quantized
@@ -319,6 +320,9 @@ def _written(root: Tensor, link: Link | None, value: Tensor) -> Tensor:
     for (name, values), operand in zip(reversed(steps), reversed(operands), strict=False):
         rule: Any = REGISTRY[name].write
         value = rule(dispatch, operand, value, **_attributes(name, values))
+    if is_quantized(root.primitive) and value.dtype is not root.dtype:
+        # By views and their inverse, blocks and words may come to be named otherwise.
+        return stored_as(value, root.dtype.scheme)
     return value
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from burn.dispatch import DispatchTensor, as_python
 from burn.errors import AxisError, OperandTypeError
+from burn.functions.quantization import dequantize, quantize_dynamic
 from burn.functions.views import (
     Step,
     assign_slice,
@@ -21,6 +22,7 @@ from burn.functions.views import (
     viewing,
     write,
 )
+from burn.ops.quantized_primitive import is_quantized
 from burn.tensor import _advanced_indexing as advanced_indexing
 from burn.tensor._assigned_value import broadcast_value, value_tensor
 from burn.tensor._index_normalization import normalize_index, normalize_slice
@@ -80,7 +82,10 @@ def getitem(x: Tensor, key: Any, /) -> Tensor:
 
 
 def setitem(x: Tensor, key: Any, value: Any, /) -> None:
-    """``x[key] = value``."""
+    """``x[key] = value``; of a quantized tensor all numbers are quantized again."""
+    if is_quantized(x.primitive):
+        write(x, lambda: _requantized(x, key, value), "indexing")
+        return
     parts = key if key.__class__ is tuple else (key,)
     if not _BASIC.issuperset(map(type, parts)) and any(
         isinstance(part, _ADVANCED) for part in parts
@@ -98,6 +103,13 @@ def setitem(x: Tensor, key: Any, value: Any, /) -> None:
             # The value lacks the axes that integers index, and has the new ones.
             value = broadcast_value(value, shape).reshape(target)
     assign_slice(x, value, slices)
+
+
+def _requantized(x: Tensor, key: Any, value: Any) -> Tensor:
+    """The value of a quantized tensor after an assignment."""
+    numbers = dequantize(x)
+    setitem(numbers, key, value)
+    return quantize_dynamic(numbers, x.dtype.scheme)
 
 
 def _with_whole_axes(first: tuple[int, int, int], shape: Shape) -> Slices:

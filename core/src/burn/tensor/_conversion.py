@@ -163,6 +163,11 @@ class HostConversion(TensorAttributes):
                 f"NumPy cannot read the memory of {self.device}", hint="Call .numpy() to copy it"
             )
         array = self.numpy()
+        if copy is False and self.dtype.kind is Kind.QUANTIZED:
+            raise ArgumentError(
+                "the numbers of a quantized tensor are computed, and are in no memory yet",
+                hint="Call .numpy()",
+            )
         if copy is False and dtype is not None and array.dtype != dtype:
             raise ArgumentError("the dtype cannot change without a copy")
         return np.array(array, dtype=dtype, copy=True if copy else None)
