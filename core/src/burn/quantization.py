@@ -21,6 +21,7 @@ from burn.functions.quantization import (
     quantize,
     quantize_dynamic,
 )
+from burn.functions.quantized_state import join_state, split_state
 from burn.quant_scheme import (
     Propagation,
     QDType,
@@ -55,6 +56,8 @@ __all__ = [
     "default_quant_scheme",
     "dequantize",
     "is_quantized",
+    "join_state",
     "quantize",
     "quantize_dynamic",
+    "split_state",
 ]

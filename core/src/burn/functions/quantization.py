@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from burn.devices import Device
-from burn.dtype import Kind
-from burn.errors import ArgumentError, DTypeError, OperandTypeError, ShapeError
+from burn.dispatch import common_device, meta_of
+from burn.dtype import Kind, float32
+from burn.errors import ArgumentError, BurnError, DTypeError, OperandTypeError, ShapeError
 from burn.functions import calls
 from burn.functions.common import DeviceLike, DTypeLike, dispatch
 from burn.functions.normalize import as_dtype, check_tensor, find_device
+from burn.ops import REGISTRY
 from burn.ops.quantized_primitive import QuantizedPrimitive
 from burn.quant_scheme import QDType, QuantScheme
 from burn.quantized import Calibration, calibration as _calibration
@@ -27,6 +30,7 @@ __all__ = [
     "dequantize",
     "is_quantized",
     "numbers_of",
+    "of_tensors",
     "quantize",
     "quantize_dynamic",
 ]
@@ -342,6 +346,29 @@ def _joined(values: Tensor, scales: Tensor, global_: Tensor | None, scheme: Quan
     rest = None if global_ is None else global_.primitive
     primitive = QuantizedPrimitive(values.primitive, scales.primitive, rest, scheme)
     return dispatch.wrap(primitive, values.device.tensor_type(QDType(scheme)))
+
+
+def of_tensors(parts: Sequence[Tensor], scheme: QuantScheme, operation: str) -> Tensor:
+    """The quantized tensor of stored codes, scales and, in two levels, a global scale.
+
+    Raises
+    ------
+    DTypeError, ShapeError
+        If they are not those of the scheme, or do not fit each other.
+    DeviceMismatchError
+        If they are on different devices.
+    """
+    values, scales, *rest = parts
+    global_ = rest[0] if rest else None
+    metas = [None if one is None else meta_of(one) for one in (values, scales, global_)]
+    try:
+        for one in parts[1:]:
+            common_device(values.device, one.device)
+        REGISTRY["dequantize_values"].infer(*metas, scheme=scheme, dtype=float32)
+    except BurnError as error:
+        error.operation = operation
+        raise
+    return _joined(values, scales, global_, scheme)
 
 
 def _floats(x: Tensor, operation: str) -> Tensor:
