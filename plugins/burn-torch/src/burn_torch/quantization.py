@@ -18,7 +18,7 @@ from burn_torch.quantized_codes import (
     packed,
     unpacked,
 )
-from burn_torch.quantized_kernels import RowQuantizer
+from burn_torch.quantized_kernels import QuantizedKernels
 
 __all__ = ["QuantizationOps"]
 
@@ -49,15 +49,15 @@ class QuantizationOps(TorchOps):
         *,
         scheme: QuantScheme,
     ) -> Tensor:
-        """Divided in float32 and rounded in place; float8 by torch's cast."""
+        """A kernel for rows on CUDA; else divided in float32 and rounded in place."""
         shape = tuple(x.shape)
         scheme.check(shape)
         check_scales(scales, global_scale, shape, scheme)
-        codes = None if self.on_host else self._row_quantizer.with_scales(x, scales, scheme)
+        codes = None if self.on_host else self.kernels.quantize(x, scales, scheme)
         if codes is not None:
             return self.pack_values(codes, scheme=scheme)
         dtype = _wide(x.dtype)
-        scale = self._scale(scales, global_scale, scheme, dtype)
+        scale = self.scale(scales, global_scale, scheme, dtype)
         is_rounded_by_cast = (
             scheme.value in FLOAT8 and dtype is torch.float32 and converts_float8(x)
         )
@@ -81,7 +81,7 @@ class QuantizationOps(TorchOps):
         scheme.check(shape)
         if scheme.level.is_global or not x.numel():
             return self.decomposed("quantize_dynamic", x, scheme=scheme)
-        found = None if self.on_host else self._row_quantizer.dynamic(x, scheme)
+        found = None if self.on_host else self.kernels.quantize_dynamic(x, scheme)
         if found is not None:
             return self.pack_values(found[0], scheme=scheme), found[1]
         split, _, axes = split_shapes(scheme, shape)
@@ -109,19 +109,25 @@ class QuantizationOps(TorchOps):
         scheme: QuantScheme,
         dtype: DType,
     ) -> Tensor:
-        """One multiplication, which also converts integers on an accelerator."""
+        """A kernel on CUDA; else one multiplication of what codes are converted to."""
         shape = scheme.logical_shape(tuple(values.shape))
         check_scales(scales, global_scale, shape, scheme)
-        codes = self.unpack_values(values, scheme=scheme)
         native = TORCH_DTYPES[dtype]
         if not native.is_floating_point:
             raise TypeError(f"quantized tensors stand for floats, not for {dtype}")
         wide = _wide(native)
-        scale = self._scale(scales, global_scale, scheme, wide)
+        _check_dtype(values, scheme.storage_dtype)
+        scheme.check(shape)
+        scale = self.scale(scales, global_scale, scheme, wide)
         if scale is None:
             return self.decomposed(
                 "dequantize_values", values, scales, global_scale, scheme=scheme, dtype=dtype
             )
+        if not self.on_host and wide is torch.float32:
+            found = self.kernels.dequantize(values, scale, scheme, native)
+            if found is not None:
+                return found
+        codes = self.unpack_values(values, scheme=scheme)
         split, ones, _ = split_shapes(scheme, shape)
         scale = scale.reshape(ones)
         if self.on_host or scheme.value.is_float:
@@ -131,10 +137,11 @@ class QuantizationOps(TorchOps):
         return torch.mul(codes.reshape(split), scale, out=result).reshape(shape)
 
     @functools.cached_property
-    def _row_quantizer(self) -> RowQuantizer:
-        return RowQuantizer(self.torch_device)
+    def kernels(self) -> QuantizedKernels:
+        """The kernels that torch does not have; for CUDA alone."""
+        return QuantizedKernels(self.torch_device)
 
-    def _scale(
+    def scale(
         self, scales: Tensor, global_scale: Tensor | None, scheme: QuantScheme, dtype: torch.dtype
     ) -> Tensor | None:
         """Scales times the global one, as floats; None if this torch lacks their dtype."""

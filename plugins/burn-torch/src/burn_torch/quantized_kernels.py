@@ -1,11 +1,13 @@
-"""Codes and scales of rows on CUDA, by one kernel that torch compiles with NVRTC.
+"""Kernels for quantized tensors on CUDA, which torch compiles with NVRTC when they are first used.
 
-Torch's own kernels take five passes for the same: more time than a product of float8 saves.
+Torch's own functions take five passes to quantize, and multiply codes and scales of different
+dtypes slowly: more time than a product in few bits saves.
 """
 
 from __future__ import annotations
 
 import functools
+import threading
 from importlib import resources
 from typing import Any, Final
 
@@ -14,142 +16,299 @@ import torch
 from burn.plugin_api import QuantScheme, QuantValue, ScaleDType
 from burn_torch.dtypes import Tensor
 
-__all__ = ["RowQuantizer"]
+__all__ = ["FEW_ROWS", "QuantizedKernels"]
 
 _compile: Final[Any] = getattr(torch.cuda, "_compile_kernel", None)  # since torch 2.9
 
-_NAME: Final = "quantized_rows"
-_INPUTS: Final = {torch.float32: (32, 0), torch.float16: (16, 0), torch.bfloat16: (16, 1)}
+FEW_ROWS: Final = 8
+"""The most rows for which a product by warps takes less time than one of a restored weight."""
+
+_FLOATS: Final = {torch.float32: (32, 0), torch.float16: (16, 0), torch.bfloat16: (16, 1)}
 """Dtypes of numbers: their bits, and whether they are bfloat16."""
 
-_CONVERSIONS: Final = {
-    QuantValue.E4M3: "cvt.rn.satfinite.e4m3x2.f32",
-    QuantValue.E5M2: "cvt.rn.satfinite.e5m2x2.f32",
-}
-_CONVERTING_CAPABILITY: Final = (8, 9)
+_FLOAT8: Final = {QuantValue.E4M3: "e4m3", QuantValue.E5M2: "e5m2"}
+"""Floats that instructions of the device convert."""
+
+_FLOAT8_CAPABILITY: Final = (8, 9)
 """The first compute capability with these instructions."""
 
+_CAPABILITY: Final = (8, 0)
+"""The first compute capability with an instruction that rounds to bfloat16."""
+
 _THREADS: Final = 256
-"""Of a block: THREADS of the kernel."""
+"""Of a block: THREADS of the kernels."""
+
+_WARP: Final = 32
+"""Threads that run in step."""
 
 _WIDTH: Final = 8
-"""Numbers that a thread reads at once: WIDTH of the kernel."""
+"""Numbers that a thread reads at once: WIDTH of the kernels."""
 
 _ALIGNMENT: Final = 16
 """Of an address from which a thread reads, in bytes."""
 
 _LEAST_LENGTH: Final = 256
-"""Numbers in a row for which a block is worth its launch."""
+"""Numbers in a row for which a block of threads is worth its launch."""
 
 _SHARED_LENGTH: Final = 4096
-"""Numbers for a block where all share a scale."""
+"""Numbers for a block of threads where all share a scale."""
 
 _INT32_MAX: Final = 2**31 - 1
 
+_ROWS, _LARGEST, _FROM_LARGEST, _GIVEN_ONE, _GIVEN_ROWS = range(5)
+"""MODE of the kernel `quantize`."""
 
-class RowQuantizer:
-    """Kernels for one device, compiled when they are first used.
+
+class QuantizedKernels:
+    """The kernels on one device. Each method returns None for what it does not take.
 
     Parameters
     ----------
     device : torch.device
-        A CUDA device.
+        The device; if it is not one of CUDA, there are no kernels.
     """
 
     def __init__(self, device: torch.device) -> None:
         self._device = device
-        self._kernels: dict[tuple[torch.dtype, QuantValue], Any] = {}
-        self._is_there = _compile is not None and device.type == "cuda" and not torch.version.hip
+        self._kernels: dict[tuple[Any, ...], Any] = {}
+        self._threads = threading.local()
+        self._capability: tuple[int, int] = (0, 0)
+        if _compile is not None and device.type == "cuda" and not torch.version.hip:
+            self._capability = torch.cuda.get_device_capability(device)
+        self._is_there = self._capability >= _CAPABILITY
 
-    def dynamic(self, x: Tensor, scheme: QuantScheme) -> tuple[Tensor, Tensor] | None:
-        """The codes, an element for each, and scales of rows; None where another way is needed."""
-        if not self._takes(x, scheme) or not _shares_rows(scheme, tuple(x.shape)):
+    def quantize_dynamic(self, x: Tensor, scheme: QuantScheme) -> tuple[Tensor, Tensor] | None:
+        """The codes, an element for each, and scales of rows or of the tensor."""
+        if not self._quantizes(x, scheme):
             return None
-        scales = torch.empty((*x.shape[:-1], 1), dtype=torch.float32, device=x.device)
-        codes = self._launched(x, scales, scheme, x.shape[-1], -1)
+        if _shares_rows(scheme, tuple(x.shape)):
+            scales = torch.empty((*x.shape[:-1], 1), dtype=torch.float32, device=x.device)
+            codes = self._quantized(x, scales, scales, scheme, x.shape[-1], _ROWS)
+        elif not scheme.level.block:
+            scales = torch.empty(1, dtype=torch.float32, device=x.device)
+            largest = torch.zeros(1, dtype=torch.int32, device=x.device)
+            if self._quantized(x, scales, largest, scheme, _SHARED_LENGTH, _LARGEST) is None:
+                return None
+            codes = self._quantized(x, scales, largest, scheme, _SHARED_LENGTH, _FROM_LARGEST)
+        else:
+            return None
         return None if codes is None else (codes, scales)
 
-    def with_scales(self, x: Tensor, scales: Tensor, scheme: QuantScheme) -> Tensor | None:
-        """The codes, an element for each, for scales of rows or of the tensor; or None."""
-        if not self._takes(x, scheme) or scheme.level.is_global:
+    def quantize(self, x: Tensor, scales: Tensor, scheme: QuantScheme) -> Tensor | None:
+        """The codes, an element for each, for scales of rows or of the tensor."""
+        if not self._quantizes(x, scheme):
             return None
         scales = scales.contiguous()
         if scales.numel() == 1:
-            return self._launched(x, scales, scheme, _SHARED_LENGTH, 0)
+            return self._quantized(x, scales, scales, scheme, _SHARED_LENGTH, _GIVEN_ONE)
         if not _shares_rows(scheme, tuple(x.shape)):
             return None
-        return self._launched(x, scales, scheme, x.shape[-1], 1)
+        return self._quantized(x, scales, scales, scheme, x.shape[-1], _GIVEN_ROWS)
 
-    def _takes(self, x: Tensor, scheme: QuantScheme) -> bool:
+    def dequantize(
+        self, words: Tensor, scale: Tensor, scheme: QuantScheme, dtype: torch.dtype
+    ) -> Tensor | None:
+        """The numbers of words that are packed along the last axis, for float32 scales."""
+        block = self._block(words, scale, scheme, dtype, _WIDTH)
+        if block is None:
+            return None
+        shape = scheme.logical_shape(tuple(words.shape))
+        result = torch.empty(shape, dtype=dtype, device=words.device)
+        total = result.numel()
+        is_launched = self._launch(
+            "dequantize",
+            self._defines(dtype, scheme.value),
+            -(-total // (_THREADS * _WIDTH)),
+            [words, scale.contiguous(), result, shape[-1], block, total],
+        )
+        return result if is_launched else None
+
+    def few_rows(
+        self, x: Tensor, words: Tensor, scale: Tensor, scheme: QuantScheme, bias: Tensor | None
+    ) -> Tensor | None:
+        """The product of a matrix of few rows and the transpose of words, shape (outer, inner)."""
+        codes = 128 // scheme.value.bits  # of the 16 bytes that a thread reads
+        block = self._block(words, scale, scheme, x.dtype, codes)
+        if block is None or not 0 < x.shape[0] <= FEW_ROWS:
+            return None
+        x = x.contiguous()
+        if x.data_ptr() % _ALIGNMENT:
+            return None
+        outer = words.shape[0]
+        result = torch.empty((x.shape[0], outer), dtype=x.dtype, device=x.device)
+        is_launched = self._launch(
+            "few_rows",
+            (*self._defines(x.dtype, scheme.value), f"#define ROWS {x.shape[0]}"),
+            -(-outer * _WARP // _THREADS),
+            [
+                x,
+                words,
+                scale.contiguous(),
+                _or_null(bias, result),
+                result,
+                x.shape[1],
+                block,
+                outer,
+            ],
+        )
+        return result if is_launched else None
+
+    def scaled_sums(
+        self,
+        sums: Tensor,
+        of_rows: Tensor,
+        of_columns: Tensor,
+        bias: Tensor | None,
+        dtype: torch.dtype,
+    ) -> Tensor | None:
+        """Sums of int32 times float32 scales, shape (rows or 1, 1) and (1, columns or 1)."""
+        columns, total = sums.shape[1], sums.numel()
+        if (
+            not self._is_there
+            or dtype not in _FLOATS
+            or columns % _WIDTH
+            or not 0 < total <= _INT32_MAX
+            or not sums.is_contiguous()
+        ):
+            return None
+        result = torch.empty(sums.shape, dtype=dtype, device=sums.device)
+        strides = [int(one.numel() > 1) for one in (of_rows, of_columns)]
+        scales = [one.contiguous() for one in (of_rows, of_columns)]
+        is_launched = self._launch(
+            "scaled_sums",
+            self._defines(dtype, QuantValue.Q8S),
+            -(-total // (_THREADS * _WIDTH)),
+            [sums, *scales, _or_null(bias, result), result, columns, *strides, total],
+        )
+        return result if is_launched else None
+
+    def _quantizes(self, x: Tensor, scheme: QuantScheme) -> bool:
         return (
             self._is_there
+            and self._knows(scheme.value)
             and scheme.scale_dtype is ScaleDType.F32
-            and x.dtype in _INPUTS
+            and not scheme.level.is_global
+            and x.dtype in _FLOATS
             and x.is_contiguous()
             and 0 < x.numel() <= _INT32_MAX - _SHARED_LENGTH
             and not x.numel() % _WIDTH
             and not x.data_ptr() % _ALIGNMENT
         )
 
-    def _launched(
-        self, x: Tensor, scales: Tensor, scheme: QuantScheme, length: int, stride: int
+    def _knows(self, value: QuantValue) -> bool:
+        """Whether kernels know a value."""
+        return not value.is_float or (value in _FLOAT8 and self._capability >= _FLOAT8_CAPABILITY)
+
+    def _block(
+        self, words: Tensor, scale: Tensor, scheme: QuantScheme, dtype: torch.dtype, width: int
+    ) -> int | None:
+        """The columns that share a scale, 0 if all of the tensor does.
+
+        None unless `width` columns always share one, and kernels read the words.
+        """
+        shape = scheme.logical_shape(tuple(words.shape))
+        if (
+            not self._is_there
+            or not self._knows(scheme.value)
+            or dtype not in _FLOATS
+            or scale.dtype is not torch.float32
+            or (scheme.per_word > 1 and scheme.store.axis != -1)
+            or (scheme.value.bits < 8 and scheme.per_word == 1)  # a byte for each code
+            or not words.is_contiguous()
+            or words.data_ptr() % _ALIGNMENT
+            or not 0 < words.numel() * scheme.per_word <= _INT32_MAX
+            or shape[-1] % width
+        ):
+            return None
+        if scale.numel() == 1:
+            return 0
+        block = scheme.blocks(shape)
+        if any(one != 1 for one in block[:-1]) or block[-1] % width:
+            return None
+        return block[-1]
+
+    def _quantized(
+        self,
+        x: Tensor,
+        scales: Tensor,
+        largest: Tensor,
+        scheme: QuantScheme,
+        length: int,
+        mode: int,
     ) -> Tensor | None:
-        """The codes by the kernel; None where it cannot be compiled."""
+        """The codes by the kernel, which may write scales or the largest magnitude."""
         dtype = torch.uint8 if scheme.value.is_float else torch.int8
-        codes = torch.empty(x.shape, dtype=dtype, device=x.device)
-        key = x.dtype, scheme.value
+        codes = scales if mode == _LARGEST else torch.empty(x.shape, dtype=dtype, device=x.device)
+        low, high = scheme.value.range
+        defines = (
+            *self._defines(x.dtype, scheme.value),
+            f"#define LOW {float(low)}f",
+            f"#define HIGH {float(high)}f",
+            f"#define MODE {mode}",
+        )
+        arguments = [x, codes, scales, largest, length, x.numel()]
+        is_launched = self._launch("quantize", defines, -(-x.numel() // length), arguments)
+        return codes if is_launched else None
+
+    @staticmethod
+    def _defines(dtype: torch.dtype, value: QuantValue) -> tuple[str, ...]:
+        bits, is_bfloat16 = _FLOATS[dtype]
+        lines = [
+            f"#define FLOAT_BITS {bits}",
+            f"#define IS_BFLOAT16 {is_bfloat16}",
+            f"#define CODE_BITS {value.bits}",
+        ]
+        if value in _FLOAT8:
+            lines.append(f'#define FLOAT8 "{_FLOAT8[value]}"')
+        return tuple(lines)
+
+    def _launch(
+        self, name: str, defines: tuple[str, ...], blocks: int, arguments: list[Any]
+    ) -> bool:
+        """Launch a kernel; False where it cannot be compiled."""
         with torch.cuda.device(self._device):
+            if not hasattr(self._threads, "has_context"):
+                # A kernel of torch makes the context of the device that of the thread.
+                torch.zeros(1, device=self._device)
+                self._threads.has_context = True
+            key = name, defines
             if key not in self._kernels:
-                self._kernels[key] = self._compiled(*key)
+                self._kernels[key] = _compiled(name, defines)
             kernel = self._kernels[key]
             if kernel is None:
-                return None
-            kernel(
-                grid=(-(-x.numel() // length), 1, 1),
-                block=(_THREADS, 1, 1),
-                args=[x, codes, scales, length, x.numel(), stride],
-            )
-        return codes
+                return False
+            kernel(grid=(blocks, 1, 1), block=(_THREADS, 1, 1), args=arguments)
+        return True
 
-    def _compiled(self, dtype: torch.dtype, value: QuantValue) -> Any:
-        source = _source(dtype, value)
-        capability = torch.cuda.get_device_capability(self._device)
-        if source is None or (value in _CONVERSIONS and capability < _CONVERTING_CAPABILITY):
-            return None
-        try:
-            return _compile(source, _NAME)
-        except Exception:  # noqa: BLE001 — without NVRTC, whatever that raises, torch's own kernels compute
-            return None
+
+def _or_null(x: Tensor | None, like: Tensor) -> Tensor:
+    """A tensor, or an empty one, whose address is 0."""
+    return like.new_empty(0) if x is None else x.contiguous()
 
 
 def _shares_rows(scheme: QuantScheme, shape: tuple[int, ...]) -> bool:
     """Whether the elements of a row share a scale, and no others do."""
     return (
-        not scheme.level.is_global
-        and bool(scheme.level.block)
+        bool(scheme.level.block)
         and shape[-1] >= _LEAST_LENGTH
         and not shape[-1] % _WIDTH
         and scheme.scales_shape(shape) == (*shape[:-1], 1)
     )
 
 
-def _source(dtype: torch.dtype, value: QuantValue) -> str | None:
-    """The kernel for a dtype of numbers and a value; None for floats of 4 bits."""
-    if value.is_float and value not in _CONVERSIONS:
+def _compiled(name: str, defines: tuple[str, ...]) -> Any:
+    """A kernel for the current device, or None."""
+    try:
+        return _compile(source(name, defines), name)
+    except Exception:  # noqa: BLE001 — without NVRTC, whatever that raises, torch's functions compute
         return None
-    bits, is_bfloat16 = _INPUTS[dtype]
-    low, high = value.range
-    lines = [
-        f"#define INPUT_BITS {bits}",
-        f"#define IS_BFLOAT16 {is_bfloat16}",
-        f"#define LOW {float(low)}f",
-        f"#define HIGH {float(high)}f",
-    ]
-    if value in _CONVERSIONS:
-        lines.append(f'#define CONVERSION "{_CONVERSIONS[value]}"')
-    return "\n".join([*lines, _text()])
+
+
+def source(name: str, defines: tuple[str, ...]) -> str:
+    """The text of a kernel."""
+    return "\n".join([*defines, _text("numbers.cuh"), _text(f"{name}.cu")])
 
 
 @functools.cache
-def _text() -> str:
-    return (resources.files("burn_torch") / "kernels" / f"{_NAME}.cu").read_text("utf-8")
+def _text(name: str) -> str:
+    return (resources.files("burn_torch") / "kernels" / name).read_text("utf-8")

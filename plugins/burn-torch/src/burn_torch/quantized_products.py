@@ -11,6 +11,7 @@ from burn.plugin_api import DType, QuantScheme, QuantValue
 from burn_torch.dtypes import BURN_DTYPES, HALF_FLOATS, TORCH_DTYPES, Tensor
 from burn_torch.quantization import QuantizationOps, check_scales
 from burn_torch.quantized_codes import FLOAT8, numbers_of_scales
+from burn_torch.quantized_kernels import FEW_ROWS
 from burn_torch.quantized_rows import QuantizedRows, product_with_rows, quantized_rows
 
 __all__ = ["QuantizedProductOps"]
@@ -61,7 +62,7 @@ class QuantizedProductOps(QuantizationOps):
         scheme: QuantScheme,
         transposed: bool = False,
     ) -> Tensor:
-        """On the host by rows of the weight; else `linear` of what `dequantize_values` restores."""
+        """On the host by rows of the weight; on CUDA of few rows of `x` by a kernel."""
         if not x.dim() or values.dim() != 2:
             raise ValueError(f"x {x.shape}, codes {values.shape}")
         shape = scheme.logical_shape(tuple(values.shape))
@@ -71,16 +72,32 @@ class QuantizedProductOps(QuantizationOps):
         _check_linear(x.shape[-1], inner, outer, bias)
         check_scales(scales, global_scale, shape, scheme)
         found = None
-        if self.on_host and x.numel() and outer:
-            found = self._by_rows(x, values, scales, global_scale, bias, scheme, transposed)
+        operands = (values, scales, global_scale, bias)
+        if x.numel() and outer:
+            if self.on_host:
+                found = self._by_rows(x, *operands, scheme, transposed)
+            elif transposed and x.numel() <= FEW_ROWS * inner:
+                found = self._of_few_rows(x, *operands, scheme)
         if found is not None:
             return found.reshape(*x.shape[:-1], outer)
         return self.decomposed(
-            "quantized_linear",
-            *(x, values, scales, global_scale, bias),
-            scheme=scheme,
-            transposed=transposed,
+            "quantized_linear", x, *operands, scheme=scheme, transposed=transposed
         )
+
+    def _of_few_rows(
+        self,
+        x: Tensor,
+        values: Tensor,
+        scales: Tensor,
+        global_scale: Tensor | None,
+        bias: Tensor | None,
+        scheme: QuantScheme,
+    ) -> Tensor | None:
+        """The product as a matrix; None where the decomposition has to compute it."""
+        scale = self.scale(scales, global_scale, scheme, torch.float32)
+        if scale is None or (bias is not None and bias.dtype is not x.dtype):
+            return None
+        return self.kernels.few_rows(x.reshape(-1, x.shape[-1]), values, scale, scheme, bias)
 
     def _by_rows(
         self,
@@ -94,11 +111,9 @@ class QuantizedProductOps(QuantizationOps):
     ) -> Tensor | None:
         """The product as a matrix; None where the decomposition has to compute it."""
         wide = _wide(x.dtype)
-        scale = numbers_of_scales(scales, scheme.scale_dtype, wide)
+        scale = self.scale(scales, global_scale, scheme, wide)
         if scale is None:
             return None
-        if global_scale is not None:
-            scale = scale * global_scale.to(wide)
         rows = quantized_rows(values, scale, scheme, is_outer=transposed)
         if rows is None:
             return None
@@ -213,6 +228,10 @@ class QuantizedProductOps(QuantizationOps):
             if count < _INT_MM_ROWS:
                 a = torch.nn.functional.pad(a, (0, 0, 0, _INT_MM_ROWS - count))
         product = _int_mm(a.contiguous(), _dense(b))[:count]
+        if not self.on_host and (bias is None or bias.dtype is dtype):
+            found = self.kernels.scaled_sums(product, a_scale, b_scale, bias, dtype)
+            if found is not None:
+                return found
         return _scaled(product, a_scale, b_scale, bias, dtype)
 
     def _product_of_float8(
