@@ -11,6 +11,7 @@ its scale; the restored number, code times scale, is rounded once, and once more
 
 from __future__ import annotations
 
+import functools
 from dataclasses import replace
 from typing import Annotated, TypeAlias
 
@@ -413,7 +414,7 @@ def _linear(
 ) -> Primitive:
     if not is_quantized(weight) or is_quantized(bias) or len(weight.shape) != 2:
         return NotImplemented
-    if _runs_along_first_axis(weight):
+    if _runs_along_first_axis(weight.scheme, weight.shape):
         weight, transposed = _transposed(ops, weight), not transposed
     if not is_quantized(x):
         return ops.quantized_linear(
@@ -440,15 +441,15 @@ def _linear(
     )
 
 
-def _runs_along_first_axis(weight: QuantizedPrimitive) -> bool:
+@functools.lru_cache(maxsize=4096)
+def _runs_along_first_axis(scheme: QuantScheme, shape: Shape) -> bool:
     """Whether words or blocks of a matrix lie along its first axis, as in the transpose of one.
 
     Kernels are for those along the last axis.
     """
-    scheme = weight.scheme
     if scheme.per_word > 1:
         return scheme.store.axis == -2
-    first, last = scheme.blocks(weight.shape)
+    first, last = scheme.blocks(shape)
     return bool(scheme.level.block) and first > last == 1
 
 

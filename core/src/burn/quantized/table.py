@@ -62,6 +62,7 @@ class QuantizedTable(DecoratorTable):
         super().__init__(below, QuantizedPrimitive)
         self.float_dtype = float_dtype
         self.propagation = propagation
+        self._dtypes_of_calls: dict[tuple[Any, ...], tuple[DType, bool]] = {}
 
     def dtype(self, primitive: Any) -> DType:
         """DType of a primitive, a `QDType` of a quantized one."""
@@ -85,7 +86,7 @@ class QuantizedTable(DecoratorTable):
         return wrapping(inner, wrap)
 
     def _run(self, definition: Op, *operands: Any, **attributes: Any) -> Any:
-        dtype = self._float_dtype(definition, operands)
+        dtype, converts = self._dtypes_of(definition, operands)
         inhibits = self.propagation is Propagation.INHIBIT
         for name, attribute in definition.attributes.items():
             if attribute.role is Role.DTYPE and name in attributes:
@@ -107,7 +108,7 @@ class QuantizedTable(DecoratorTable):
             return result
         result = NotImplemented
         if definition.quantized is not None:
-            others = self._common(definition, operands, dtype)
+            others = self._common(definition, operands, dtype) if converts else operands
             result = definition.quantized(self.below, dtype, *others, **attributes)
             if result is not NotImplemented and Tag.CONTRACTION not in definition.tags:
                 return result
@@ -259,6 +260,18 @@ class QuantizedTable(DecoratorTable):
         return quantize_dynamic(self.below, primitive, fitting)
 
     # Arithmetic.
+
+    def _dtypes_of(self, definition: Op, operands: Sequence[Any]) -> tuple[DType, bool]:
+        """`_float_dtype`, and whether operands are converted to it; found once for their dtypes."""
+        key = (definition.name, *[getattr(one, "dtype", one.__class__) for one in operands])
+        found = self._dtypes_of_calls.get(key)
+        if found is None:
+            dtype = self._float_dtype(definition, operands)
+            pairs = zip(operands, self._common(definition, operands, dtype), strict=True)
+            found = dtype, any(one is not other for one, other in pairs)
+            if list not in key:
+                self._dtypes_of_calls[key] = found
+        return found
 
     def _float_dtype(self, definition: Op, operands: Sequence[Any]) -> DType:
         """The dtype of the operands that are not quantized; of floats, that of the device.
