@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from burn.errors import DTypeError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy as np
 
 __all__ = [
@@ -180,6 +182,9 @@ class DType(str):
     _native: ClassVar[dict[object, DType]] = {}
     """By NumPy dtype: NumPy takes 10 µs to compute the name of one."""
 
+    of_scheme: ClassVar[Callable[[str], DType] | None] = None
+    """From the text of a scheme to the dtype of its tensors; `burn.quant_scheme` sets it."""
+
     def __new__(cls, name: str, kind: Kind, itemsize: int) -> DType:  # noqa: ARG004, PYI034 — see __init__; no class derives from it
         """The string; `__init__` fills in the rest."""
         return str.__new__(cls, name)
@@ -234,7 +239,8 @@ class DType(str):
         Parameters
         ----------
         dtype : DType, str or numpy dtype
-            A DType, its name, or a NumPy (or ml_dtypes) dtype or scalar type.
+            A DType, its name (of quantized tensors the text of the scheme), or a NumPy (or
+            ml_dtypes) dtype or scalar type.
 
         Raises
         ------
@@ -249,6 +255,8 @@ class DType(str):
             pass
         name = dtype if isinstance(dtype, str) else _numpy_name(dtype)
         found = cls._members.get(name)
+        if found is None and "(" in name and cls.of_scheme is not None:
+            return cls.of_scheme(name)
         if found is None:
             raise DTypeError(f"unknown dtype {dtype!r}", hint=f"burn has {', '.join(cls._members)}")
         if dtype.__class__.__module__.startswith("numpy"):

@@ -145,7 +145,7 @@ class QuantStore:
                 hint='One of "native", "packed_u32" and "packed_native"',
                 operation="QuantStore",
             )
-        if not isinstance(self.axis, int) or self.axis >= 0:
+        if self.axis.__class__ is not int or self.axis >= 0:
             raise ArgumentError(
                 f"the packed axis is {self.axis!r}",
                 hint="It is counted from the end: -1 is the last axis",
@@ -199,7 +199,7 @@ class QuantLevel:
                 hint=f"A tuple of 1 to {MAX_BLOCK_AXES} integers",
                 operation="QuantLevel",
             )
-        if any(not isinstance(one, int) or (one < 1 and one != -1) for one in lengths):
+        if any(one.__class__ is not int or (one < 1 and one != -1) for one in lengths):
             raise ArgumentError(
                 f"a block of {lengths}",
                 hint="Lengths are positive, or -1 for a whole axis",
@@ -316,13 +316,13 @@ class QuantScheme:
         DTypeError
             If it is none.
         """
-        match = _TEXT.fullmatch(text)
+        match = _TEXT.fullmatch(text) if isinstance(text, str) else None
         if match is None:
             raise DTypeError(f"{text!r} is no quantization scheme", hint=f"One is '{cls()}'")
         block = tuple(map(int, match["block"].split("x"))) if match["block"] else ()
         kind, _, axis = match["store"].partition("@")
         try:
-            return cls(
+            found = cls(
                 QuantValue(match["value"]),
                 QuantStore(kind, int(axis or -1)),
                 QuantLevel(block, is_global=bool(match["global"])),
@@ -330,6 +330,11 @@ class QuantScheme:
             )
         except ArgumentError as error:
             raise DTypeError(f"{text!r}: {error.rule}", hint=error.hint) from None
+        except ValueError as error:
+            raise DTypeError(f"{text!r}: {error}", hint=f"One is '{cls()}'") from None
+        if found.text != text:
+            raise DTypeError(f"{text!r} is not how a scheme is written", hint=f"It is '{found}'")
+        return found
 
     def with_value(self, value: QuantValue) -> QuantScheme:
         """The scheme with another value."""
@@ -353,7 +358,8 @@ class QuantScheme:
 
     def per_block(self, block: Sequence[int], scale_dtype: ScaleDType) -> QuantScheme:
         """The scheme with a scale for each block; a global scale remains."""
-        level = QuantLevel(tuple(block), is_global=self.level.is_global)
+        lengths: Any = tuple(block) if isinstance(block, (tuple, list)) else block
+        level = QuantLevel(lengths, is_global=self.level.is_global)
         return replace(self, level=level, scale_dtype=scale_dtype)
 
     def per_tensor(self, scale_dtype: ScaleDType = ScaleDType.F32) -> QuantScheme:
@@ -523,6 +529,14 @@ class QuantConfig:
     scheme: QuantScheme = field(default_factory=lambda: QuantScheme(store=QuantStore.NATIVE))
     propagation: Propagation = Propagation.INHIBIT
 
+    def __post_init__(self) -> None:
+        for name, kind in {"scheme": QuantScheme, "propagation": Propagation}.items():
+            if not isinstance(getattr(self, name), kind):
+                raise ArgumentError(
+                    f"{name} must be a {kind.__name__}, not {getattr(self, name)!r}",
+                    operation="QuantConfig",
+                )
+
 
 class QDType(DType):
     """The dtype of quantized tensors of one scheme. There is one object per scheme.
@@ -552,6 +566,12 @@ class QDType(DType):
 
     def __new__(cls, scheme: QuantScheme) -> QDType:  # noqa: PYI034 — no class derives from it
         """The one dtype of a scheme."""
+        if scheme.__class__ is not QuantScheme:
+            raise ArgumentError(
+                f"{scheme!r} is no QuantScheme",
+                hint="QuantScheme.parse reads the text of one",
+                operation="QDType",
+            )
         found = cls._interned.get(scheme)
         if found is None:
             made = str.__new__(cls, scheme.text)
@@ -574,7 +594,8 @@ class QDType(DType):
         if name == "numpy":
             raise DTypeError(
                 f"NumPy has no dtype for {self.name}",
-                hint="Call .dequantize() first, or .to_data() for codes and scales",
+                hint="Call .dequantize() first, or .data() for codes and scales; quantized tensors "
+                "are made of floats, with .quantize_dynamic()",
             )
         raise AttributeError(f"a QDType has no attribute {name!r}")
 
@@ -582,3 +603,6 @@ class QDType(DType):
     def bits(self) -> int:
         """Bits of a code."""
         return self.scheme.value.bits
+
+
+DType.of_scheme = staticmethod(lambda text: QDType(QuantScheme.parse(text)))

@@ -263,6 +263,10 @@ class OpenedDevice:
             If the backend has to open the device to answer, and cannot.
         """
         backend, wanted = self.backend, DType.of(dtype)
+        if isinstance(wanted, QDType):  # the tensors that a quantized one is made of are stored
+            parts = [self.dtype_usage(one) for one in wanted.scheme.part_dtypes]
+            has_parts = all(DTypeUsage.STORAGE in one for one in parts)
+            return DTypeUsage.GENERAL if has_parts else DTypeUsage.NONE
         try:
             return backend.dtype_usage(self.id, wanted)  # type: ignore[no-any-return]  # of a Backend
         except (BurnError, KeyboardInterrupt):

@@ -258,7 +258,8 @@ class Device(OpenedDevice):
         Raises
         ------
         ArgumentError
-            If there have been tensors on it: their dtypes would not agree with the new ones.
+            If there have been tensors on it: their dtypes would not agree with the new ones. Or if
+            `quantization` is something else.
         DTypeError
             If a dtype is of the wrong kind, or the device does not support it.
         """
@@ -267,6 +268,12 @@ class Device(OpenedDevice):
             "int_dtype": int_dtype,
             "complex_dtype": complex_dtype,
         }
+        if quantization is not None and not isinstance(quantization, QuantConfig):
+            raise ArgumentError(
+                f"quantization must be a QuantConfig, not {quantization!r}",
+                hint="QuantConfig(scheme) has a scheme",
+                operation="configure",
+            )
         changes = {name: DType.of(dtype) for name, dtype in wanted.items() if dtype is not None}
         hardware = self._physical
         now = hardware.settings

@@ -202,13 +202,14 @@ def isdtype(dtype: DTypeLike, kind: DTypeLike | tuple[DTypeLike, ...]) -> bool:
 def _is_of(dtype: DType, kind: DTypeLike) -> bool:
     if isinstance(kind, str) and kind in _KINDS:
         return dtype.kind in _KINDS[kind]
-    if isinstance(kind, str) and kind not in [one.name for one in DType.members()]:
+    try:
+        return dtype is DType.of(kind)
+    except DTypeError:
         raise ArgumentError(
             f"unknown kind {kind!r}",
             hint=f"The kinds are {', '.join(map(repr, _KINDS))}",
             operation="isdtype",
-        )
-    return dtype is as_dtype(kind, "isdtype")
+        ) from None
 
 
 def can_cast(from_: DTypeOrTensor, to: DTypeLike, /) -> bool:

@@ -140,6 +140,7 @@ def compute_range(
     ([-1.0, 3.0], [2.0, 5.0])
     """
     _check_scheme(scheme, "compute_range")
+    _check_calibration(calibration, "compute_range")
     x = _floats(x, "compute_range")
     try:
         low, high = _calibration.compute_range(
@@ -179,6 +180,12 @@ def compute_q_params(scheme: QuantScheme, range: CalibrationRange, /) -> QParams
     0.02
     """
     _check_scheme(scheme, "compute_q_params")
+    if not isinstance(range, CalibrationRange):
+        raise OperandTypeError(
+            f"range must be a CalibrationRange, not {type(range).__name__}",
+            hint="compute_range makes one of a tensor",
+            operation="compute_q_params",
+        )
     low = _floats(range.min, "compute_q_params")
     high = _floats(range.max, "compute_q_params")
     ops = dispatch.for_device(low.device.dispatch_id)
@@ -229,6 +236,7 @@ def quantize(x: Tensor, /, scheme: QuantScheme, qparams: QParams) -> Tensor:
         )
     expected = scheme.scales_shape(x.shape) if _fits(scheme, x) else (1,)
     given = qparams.scales
+    check_tensor(given, "qparams.scales", "quantize")
     if given.shape != expected and given.size == 1 and not scheme.level.block:
         given = given.reshape(expected)
     scales = calls.round_up_scales(_floats(given, "quantize"), scheme=scheme)
@@ -278,6 +286,7 @@ def quantize_dynamic(
     if scheme is None:
         scheme = x.device.settings.quantization.scheme
     _check_scheme(scheme, "quantize_dynamic")
+    _check_calibration(calibration, "quantize_dynamic")
     if not scheme.level.is_global and calibration is Calibration.MIN_MAX:
         values, scales = calls.quantize_dynamic(x, scheme=scheme)
         return _joined(values, scales, None, scheme)
@@ -324,7 +333,7 @@ def dequantize(x: Tensor, /, dtype: DTypeLike | None = None) -> Tensor:
             )
         return x if dtype is None else x.astype(dtype)
     wanted = x.device.settings.float_dtype if dtype is None else as_dtype(dtype, "dequantize")
-    if not wanted.is_float:
+    if wanted.kind is not Kind.FLOAT:
         raise DTypeError(
             f"quantized tensors stand for floats, not for {wanted}",
             hint="Convert the result with .astype()",
@@ -393,4 +402,13 @@ def _check_scheme(scheme: object, operation: str) -> None:
     if not isinstance(scheme, QuantScheme):
         raise OperandTypeError(
             f"scheme must be a QuantScheme, not {type(scheme).__name__}", operation=operation
+        )
+
+
+def _check_calibration(calibration: object, operation: str) -> None:
+    if not isinstance(calibration, Calibration):
+        raise OperandTypeError(
+            f"calibration must be a Calibration, not {calibration!r}",
+            hint=f"One of {', '.join(map(str, Calibration))}",
+            operation=operation,
         )
