@@ -96,14 +96,22 @@ __device__ __forceinline__ void decode_word(u32 word, float* numbers) {
     }
 #else
     // A code with its highest bit inverted is the code plus HALF; as the lowest bits of 2**23 that
-    // is a float, so the conversion takes one subtraction.
+    // is a float, so a subtraction converts it, four times as fast as the instruction for it.
     const u32 HALF = 1u << (CODE_BITS - 1);
+    const u32 EXPONENT = 0x4b000000u;
+#if CODE_BITS == 8
+    word ^= 0x80808080u;
+    #pragma unroll
+    for (int i = 0; i < 4; i++)
+        numbers[i] = __uint_as_float(__byte_perm(word, EXPONENT, 0x7440 + i)) - (8388608.0f + HALF);
+#else
     const u32 MASK = (1u << CODE_BITS) - 1;
     #pragma unroll
-    for (int i = 0; i < (CODE_BITS == 8 ? 4 : WIDTH); i++) {
-        const u32 code = ((word >> (CODE_BITS * i)) & MASK) ^ HALF;
-        numbers[i] = __uint_as_float(0x4b000000u | code) - (8388608.0f + HALF);
+    for (int i = 0; i < WIDTH; i++) {
+        const u32 bits = ((word >> (CODE_BITS * i)) & MASK) ^ (HALF | EXPONENT);
+        numbers[i] = __uint_as_float(bits) - (8388608.0f + HALF);
     }
+#endif
 #endif
 }
 
