@@ -21,6 +21,8 @@ from burn.quantization import (
     QuantValue,
     ScaleDType,
     compute_range,
+    join_state,
+    split_state,
 )
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
@@ -435,6 +437,37 @@ def test_activations_can_be_added_to_quantized_weights():
     np.testing.assert_array_equal(layer(inputs()).numpy(), before)
 
 
+@pytest.mark.parametrize(
+    "layer",
+    [
+        nn.BatchNorm1d(64, device=PLAIN),
+        nn.LayerNorm(64, device=PLAIN),
+        nn.RMSNorm(64, epsilon=None, device=PLAIN),
+        nn.LSTMCell(64, 8, device=PLAIN),
+        nn.GRU(64, 8, device=PLAIN),
+        nn.Sequential(nn.GaussianNoise(0.1), nn.GELU(), nn.Linear(64, 8, device=PLAIN)),
+        nn.SinusoidalEncoding(64, 8),
+    ],
+    ids=lambda layer: type(layer).__name__,
+)
+def test_layers_take_quantized_inputs_as_the_numbers_they_stand_for(layer):
+    codes = inputs().quantize_dynamic(BLOCKS)
+    leaves = [burn.tree.leaves(layer(x)) for x in (codes, codes.dequantize())]
+    for found, expected in zip(*leaves, strict=True):
+        assert found.dtype is burn.float32
+        np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=1e-5, atol=1e-5)
+
+
+def test_a_layer_that_quantizes_inputs_takes_quantized_ones():
+    layer = linear()
+    layer.quantize(BLOCKS, activations=ROWS)
+    codes = inputs().quantize_dynamic(ROWS)
+    assert layer(codes).dtype is burn.float32
+    np.testing.assert_allclose(
+        layer(codes).numpy(), layer(codes.dequantize()).numpy(), rtol=1e-4, atol=1e-4
+    )
+
+
 # Gradients and training.
 
 
@@ -540,6 +573,17 @@ def test_a_state_of_floats_is_quantized_as_the_module_is():
     net.quantize(FOUR_BITS, calibration=Calibration.MIN_MAX)
     np.testing.assert_array_equal(other(indices()).numpy(), net(indices()).numpy())
     other.load_state_dict({path: x.numpy() for path, x in model().state_dict().items()})
+    np.testing.assert_array_equal(other(indices()).numpy(), net(indices()).numpy())
+
+
+def test_a_state_in_parts_loads():
+    net, other = model(), model(seed=3)
+    net.quantize(FOUR_BITS)
+    other.quantize(FOUR_BITS)
+    tensors, schemes = split_state(net.state_dict())
+    assert set(schemes) == {"table.weight", "body.0.weight", "head.weight"}
+    arrays = {path: value.numpy() for path, value in tensors.items()}
+    other.load_state_dict(join_state(arrays, schemes))
     np.testing.assert_array_equal(other(indices()).numpy(), net(indices()).numpy())
 
 

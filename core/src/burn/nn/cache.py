@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from burn.devices import running_trace
 from burn.errors import AutodiffError, OutOfRangeError, ShapeError, TraceError
 from burn.functions.creation import zeros
+from burn.functions.normalize import number_dtype
 
 if TYPE_CHECKING:
     from burn.aliases import Shape
@@ -110,7 +111,7 @@ class KeyValueCache:
         self.length = 0
 
     def _allocated(self, x: Tensor) -> Tensor:
-        return zeros(self._shape(x, self.max_length), dtype=x.dtype, device=x.device)
+        return zeros(self._shape(x, self.max_length), dtype=number_dtype(x), device=x.device)
 
     @staticmethod
     def _shape(x: Tensor, length: int) -> Shape:

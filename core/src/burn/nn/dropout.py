@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from burn.functions import random
+from burn.functions.normalize import number_dtype
 from burn.nn import functional as F
 from burn.nn.module import Module
 from burn.ops.arguments import real_number
@@ -147,4 +148,4 @@ class GaussianNoise(Module):
         """In the shape of the input; the input itself after training."""
         if not self.is_training(x) or self.std == 0.0:
             return x
-        return x + random.normal(x.shape, 0.0, self.std, dtype=x.dtype, device=x.device)
+        return x + random.normal(x.shape, 0.0, self.std, dtype=number_dtype(x), device=x.device)

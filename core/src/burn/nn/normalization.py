@@ -9,7 +9,7 @@ from burn.devices import VMAP
 from burn.errors import AutodiffError, ShapeError
 from burn.functions.creation import zeros
 from burn.functions.data_type import finfo
-from burn.functions.normalize import as_shape, find_device
+from burn.functions.normalize import as_shape, find_device, number_dtype
 from burn.functions.rearranging import tile
 from burn.functions.statistical import mean
 from burn.nn import functional as F, init
@@ -86,7 +86,7 @@ class _ChannelNorm(Module):
     def _with(self, x: Tensor, means: Tensor, variances: Tensor) -> Tensor:
         """The input normalized with known statistics, in its dtype."""
         y = F.batch_norm(x, means, variances, self.weight, self.bias, epsilon=self.epsilon)
-        return y if y.dtype is x.dtype else y.astype(x.dtype)
+        return y if y.dtype is x.dtype else y.astype(number_dtype(x))
 
     def _check_that_it_can_update(self, x: Tensor) -> None:
         if VMAP in x.device.layers:
@@ -541,7 +541,7 @@ class RMSNorm(Module):
     def forward(self, x: Tensor) -> Tensor:
         """The input, normalized."""
         axis = _last_axes(x, self.normalized_shape, "nn.RMSNorm")
-        epsilon = finfo(x.dtype).eps if self.epsilon is None else self.epsilon
+        epsilon = finfo(number_dtype(x)).eps if self.epsilon is None else self.epsilon
         return F.rms_norm(x, self.weight, axis=axis, epsilon=epsilon)
 
 

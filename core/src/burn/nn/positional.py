@@ -11,6 +11,7 @@ from burn.devices import outside_of_traces
 from burn.errors import ArgumentError, OutOfRangeError, ShapeError
 from burn.functions.creation import asarray
 from burn.functions.manipulation import expand_dims
+from burn.functions.normalize import number_dtype
 from burn.nn import functional as F
 from burn.nn.module import Module
 
@@ -172,11 +173,12 @@ class _Tables:
     ) -> tuple[Tensor, ...]:
         """The tensors to compute with an input, made of arrays at first."""
         device = x.device.untraced.hardware
-        found = self._found.get((device, x.dtype))
+        dtype = number_dtype(x)
+        found = self._found.get((device, dtype))
         if found is None:
             with outside_of_traces():  # they outlive a trace
-                found = tuple([asarray(one, dtype=x.dtype, device=device) for one in make()])
-            self._found[device, x.dtype] = found
+                found = tuple([asarray(one, dtype=dtype, device=device) for one in make()])
+            self._found[device, dtype] = found
         return found
 
     def __reduce__(self) -> tuple[type[_Tables], tuple[()]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from burn.errors import ShapeError
+from burn.functions.normalize import number_dtype
 from burn.nn import functional as F
 from burn.nn._layer_selection import Only, scheme_for, selected_layers
 from burn.nn._structure import copy_with
@@ -110,7 +111,7 @@ class QuantizedInputs(LayerQuantization):
             else x.quantize(self.scheme, QParams(self.scales))
         )
         output: Tensor = layer.forward(codes, *others, **keywords)
-        return output if output.dtype is x.dtype else output.astype(x.dtype)
+        return output if output.dtype is x.dtype else output.astype(number_dtype(x))
 
 
 class QuantizedTable(LayerQuantization):

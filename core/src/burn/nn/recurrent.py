@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias
 from burn.errors import ArgumentError, ShapeError
 from burn.functions.creation import zeros
 from burn.functions.manipulation import concat, expand_dims, moveaxis, squeeze, stack
+from burn.functions.normalize import number_dtype
 from burn.nn import functional as F, init
 from burn.nn.module import Module
 from burn.ops.arguments import as_integer, real_number
@@ -175,7 +176,7 @@ class _Layers(_Recurrent):
         directions = self._directions()
         count, examples = self.num_layers * len(directions), x.shape[1]
         if states is None:
-            zero = zeros((examples, self.hidden_size), dtype=x.dtype, device=x.device)
+            zero = zeros((examples, self.hidden_size), dtype=number_dtype(x), device=x.device)
             first = [(zero,) * len(self._state_names)] * count
         else:
             batch = (examples,) if is_batch else ()
@@ -445,7 +446,7 @@ class _Cell(_Recurrent):
         is_batch = self._check_input(x, 2)
         batch = x.shape[:-1]
         if states is None:
-            zero = zeros((*batch, self.hidden_size), dtype=x.dtype, device=x.device)
+            zero = zeros((*batch, self.hidden_size), dtype=number_dtype(x), device=x.device)
             states = (zero,) * len(self._state_names)
         else:
             self._check_states(states, (*batch, self.hidden_size))
