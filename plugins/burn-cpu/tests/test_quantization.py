@@ -209,16 +209,21 @@ def test_products_of_odd_weights(backend, implementation, shape):
 
 
 def kernel_calls(monkeypatch):
-    """The formats of the compiled kernels that are used from now on."""
+    """The families of the compiled kernels that are used from now on."""
     calls = []
-    family = compiled.kernels("quantized")
-    product = family.product
 
-    def counted(form, *arguments):
-        calls.append(form)
-        return product(form, *arguments)
+    def count(name):
+        family = compiled.kernels(name)
+        product = family.product
 
-    monkeypatch.setattr(family, "product", counted)
+        def counted(*arguments, **options):
+            calls.append(name)
+            return product(*arguments, **options)
+
+        monkeypatch.setattr(family, "product", counted)
+
+    count("quantized")
+    count("columns")
     return calls
 
 
@@ -229,19 +234,38 @@ def kernel_calls(monkeypatch):
 def test_a_compiled_kernel_computes_few_rows(backend, monkeypatch, value, block):
     calls = kernel_calls(monkeypatch)
     scheme = QuantScheme(value, level=QuantLevel.per_block(block))
-    check_product(backend, scheme, (80, 128), (1,))
-    assert len(calls) == 2  # the copied transpose has its codes in columns
+    check_product(backend, scheme, (70, 128), (1,))
+    assert calls == ["quantized"] * 2  # the copied transpose has words in its columns
     check_product(backend, scheme, (70, 128), (33,))
     assert len(calls) == 2
 
 
-def test_threads_give_the_same_bits(backend, monkeypatch):
-    scheme = QuantScheme(QuantValue.Q4F, level=LEVELS["blocks"])
-    quantity = quantized(backend, RANDOM.normal(size=(301, 128)).astype(np.float32), scheme)
+@pytest.mark.parametrize("value", [QuantValue.Q8S, QuantValue.Q4S, QuantValue.Q2S, QuantValue.E4M3])
+@pytest.mark.parametrize("level", [(), (1, -1), (-1, 1), (1, 64), (8, 64), (-1, 64)], ids=str)
+def test_a_compiled_kernel_computes_with_codes_in_the_order_of_results(
+    backend, monkeypatch, value, level
+):
+    calls = kernel_calls(monkeypatch)
+    scheme = QuantScheme(value, level=QuantLevel.per_block(*level) if level else LEVELS["tensor"])
+    quantity = quantized(backend, RANDOM.normal(size=(72, 192)).astype(np.float32), scheme)
+    weight = backend.dequantize_values(*quantity, scheme=scheme, dtype=float64)
+    for rows in (1, 2, 7):
+        x = RANDOM.normal(size=(rows, 72)).astype(np.float32)
+        actual = backend.quantized_linear(x, *quantity, None, scheme=scheme)
+        size = np.abs(x) @ np.abs(weight)
+        assert (np.abs(actual - x.astype(np.float64) @ weight) <= 1e-6 * size).all()
+    assert calls == ["columns"] * 4  # of 4 rows at a time
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_threads_give_the_same_bits(backend, monkeypatch, transposed):
+    scheme = QuantScheme(QuantValue.Q8F)
+    shape = (301, 128) if transposed else (128, 3088)
+    quantity = quantized(backend, RANDOM.normal(size=shape).astype(np.float32), scheme)
     x = RANDOM.normal(size=(3, 128)).astype(np.float32)
 
     def result():
-        return backend.quantized_linear(x, *quantity, None, scheme=scheme, transposed=True)
+        return backend.quantized_linear(x, *quantity, None, scheme=scheme, transposed=transposed)
 
     alone = result()
     monkeypatch.setattr(quantized_products, "_MIN_CODES_FOR_THREADS", 0)

@@ -22,7 +22,7 @@ from burn_cpu.base import Array
 from burn_cpu.compiled_base import IS_FOR_HOST, compiled_exactly, literal_intrinsic
 from burn_cpu.compiled_codes import decode_scales
 
-__all__ = ["MAX_ROWS", "ROWS", "Format", "arranged", "format_of", "product"]
+__all__ = ["MAX_ROWS", "ROWS", "Format", "Tile", "arranged", "format_of", "product"]
 
 # As Any: numba has no types, and a function of numba takes others than that which writes it.
 cgutils: Any = _cgutils
@@ -107,8 +107,8 @@ def product(form: Format, rows: int, columns: int, block: int) -> Callable[..., 
     return _product(form.bits, form.mantissa, form.lanes, unroll, rows, width, is_short)
 
 
-class _Tile:
-    """Writes the instructions of a tile: rows of numbers times lines of codes."""
+class Tile:
+    """Writes instructions on vectors: codes of some bits, and floats."""
 
     def __init__(self, builder: Any, shape: Sequence[int]) -> None:
         self.builder: Final = builder
@@ -188,7 +188,7 @@ class _Products:
         self.types: Final = signature.args
         self.arguments: Final = arguments
         *shape, is_short = (one.literal_value for one in signature.args[11:])
-        self.tile: Final = _Tile(builder, shape)
+        self.tile: Final = Tile(builder, shape)
         self.is_short: Final = bool(is_short)
         to_prefetch = [_INT8.as_pointer(), _INT32, _INT32, _INT32]
         self.prefetch: Final = cgutils.get_or_insert_function(

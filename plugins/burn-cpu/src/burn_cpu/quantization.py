@@ -138,6 +138,13 @@ class QuantizationOps(CpuOps):
         checked_shape(scales, global_scale, shape, scheme)
         if values.dtype != scheme.storage_dtype.numpy or not dtype.is_float:
             raise ValueError(f"codes of {values.dtype}, to be {dtype}")
+        if _is_turned(values):
+            turned = values.swapaxes(-1, -2)
+            own = scales.swapaxes(-1, -2) if scales.ndim == values.ndim else scales
+            restored = self.dequantize_values(
+                turned, own, global_scale, scheme=swapped(scheme), dtype=dtype
+            )
+            return restored.swapaxes(-1, -2)
         wide = np.dtype(np.float64) if dtype is float64 else FLOAT32
         numbers = decoded(scales, global_scale, scheme, wide)
         target = np.dtype(dtype.numpy)
@@ -158,6 +165,15 @@ class QuantizationOps(CpuOps):
         blocks = restored.reshape(split)
         np.multiply(blocks, numbers.reshape(ones), out=blocks)
         return blocks.reshape(shape).astype(target, copy=False)
+
+
+def _is_turned(values: Array) -> bool:
+    """Whether elements lie in a row only if the last two axes are swapped."""
+    return bool(
+        values.ndim > 1
+        and not values.flags.c_contiguous
+        and values.swapaxes(-1, -2).flags.c_contiguous
+    )
 
 
 def swapped(scheme: QuantScheme) -> QuantScheme:

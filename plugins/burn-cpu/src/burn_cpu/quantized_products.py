@@ -103,18 +103,15 @@ class QuantizedProductOps(QuantizationOps):
         unit = math.lcm(block, packed)
         output = np.empty((len(rows), count), rows.dtype)
         dtype = float64 if rows.dtype.itemsize > 4 else float32
+        is_turned = values.T.flags.c_contiguous
 
         def work(start: int, stop: int) -> None:
-            own = scales
+            lines, own = values[start // packed : stop // packed], scales
+            if is_turned:  # copied as they lie in memory
+                lines = np.ascontiguousarray(lines.T).T
             if scheme.level.block:
                 own = scales[start // block : -(-stop // block)]
-            panel = self.dequantize_values(
-                values[start // packed : stop // packed],
-                own,
-                global_scale,
-                scheme=scheme,
-                dtype=dtype,
-            )
+            panel = self.dequantize_values(lines, own, global_scale, scheme=scheme, dtype=dtype)
             np.matmul(rows, panel.T, out=output[:, start:stop])
 
         in_blocks(work, count, max(1, _PANEL_ELEMENTS // (length * unit)) * unit)
@@ -203,6 +200,20 @@ def _in_columns(kernel: Any, arguments: Sequence[Any], count: int, codes: int) -
     in_parallel(work, shares(count, parts))
 
 
+def _stored(values: Array, scheme: QuantScheme) -> tuple[Array, int, int] | None:
+    """Codes in a row of bytes, and the bits of a code and of its mantissa; None if they are not."""
+    bits = scheme.value.bits
+    if scheme.store.kind == "native":
+        if scheme.value.value == "e2m1":
+            return None
+        bits = 8
+    elif scheme.per_word > 1 and scheme.store.axis != -1:
+        return None
+    if sys.byteorder != "little" or not values.flags.c_contiguous:
+        return None
+    return values.reshape(-1).view(np.uint8), bits, MANTISSAS.get(scheme.value.value, 0)
+
+
 def _few_rows(
     rows: Array,
     values: Array,
@@ -212,28 +223,36 @@ def _few_rows(
 ) -> Array | None:
     """The product by a compiled kernel; None where there is none, or where it is not finite.
 
-    The kernel multiplies sums of a block by its scale, so they may overflow where products with
-    restored numbers do not.
+    Kernels multiply sums of a block by its scale, so they may overflow where products with restored
+    numbers do not.
     """
+    if values.flags.c_contiguous:
+        output = _with_lines(rows, values, scales, scheme)
+    else:
+        own = scales.T if scales.ndim == 2 else scales
+        output = _with_columns(rows, values.T, own, swapped(scheme))
+    if output is None:
+        return None
+    if global_scale is not None:
+        output *= global_scale
+    return output if np.isfinite(output).all() else None
+
+
+def _with_lines(rows: Array, values: Array, scales: Array, scheme: QuantScheme) -> Array | None:
+    """The product with lines of codes, a line for each column."""
     family = kernels("quantized")
-    if family is None or sys.byteorder != "little" or len(rows) > family.MAX_ROWS:
+    stored = _stored(values, scheme)
+    if family is None or stored is None or len(rows) > family.MAX_ROWS:
         return None
-    name, bits = scheme.value.value, scheme.value.bits
-    if scheme.store.kind == "native":
-        if name == "e2m1":
-            return None
-        bits = 8
-    if not values.flags.c_contiguous or (scheme.per_word > 1 and scheme.store.axis != -1):
-        return None
+    codes, bits, mantissa = stored
     count, length = scheme.logical_shape(values.shape)
     height, width = scheme.blocks((count, length)) if scheme.level.block else (count, length)
-    form = family.format_of(bits, MANTISSAS.get(name, 0), width)
+    form = family.format_of(bits, mantissa, width)
     if form is None:
         return None
     by_line = scales.reshape(-1, length // width)
     if height != 1:
         by_line = np.repeat(by_line, height, 0)
-    codes = values.reshape(-1).view(np.uint8)
     scale_bits = np.ascontiguousarray(by_line).reshape(-1)
     scale_bits = scale_bits.view(f"u{scale_bits.itemsize}")
     mantissa = _SCALE_MANTISSAS[scheme.scale_dtype.value]
@@ -248,6 +267,41 @@ def _few_rows(
         _in_columns(kernel, (*arguments, result.reshape(-1)), count, codes.size)
         if result is not target:
             target[...] = result[: len(target)]
-    if global_scale is not None:
-        output *= global_scale
-    return output if np.isfinite(output).all() else None
+    return output
+
+
+def _with_columns(rows: Array, values: Array, scales: Array, scheme: QuantScheme) -> Array | None:
+    """The product with lines of codes, a line for each element of a row."""
+    family, formats = kernels("columns"), kernels("quantized")
+    stored = _stored(values, scheme)
+    if family is None or formats is None or stored is None or len(rows) > family.MAX_ROWS:
+        return None
+    codes, bits, mantissa = stored
+    count, width = scheme.logical_shape(values.shape)
+    height, length = scheme.blocks((count, width)) if scheme.level.block else (count, width)
+    is_scaled = height != count and length != width
+    form = formats.format_of(bits, mantissa, length if is_scaled else width)
+    if form is None or count % family.LINES:
+        return None
+    numbers = decoded(scales, None, scheme, FLOAT32).reshape(-1, width // length)
+    if height != count:
+        numbers = np.repeat(numbers, height, 0)
+        if not is_scaled:
+            rows = rows * numbers[:, 0]
+    block = (length if is_scaled else form.lanes * 8 // bits) * bits // 8
+    line = width * bits // 8
+    arguments = codes, line, numbers.reshape(-1), line // block, block // form.lanes
+    output = np.empty((len(rows), width), np.float32)
+    for first in range(0, len(rows), family.ROWS):
+        own = rows[first : first + family.ROWS]
+        padded = 1 << (len(own) - 1).bit_length()
+        x = np.zeros((padded, count), np.float32)
+        x[: len(own)] = own
+        result = np.zeros((padded, width), np.float32)
+        kernel = family.product(form, padded, is_scaled=is_scaled)
+        operands = *arguments, x.reshape(-1), result.reshape(-1)
+        _in_columns(kernel, operands, line // block, codes.size)
+        output[first : first + len(own)] = family.in_order(result, form)[: len(own)]
+    if height == count:
+        output *= np.repeat(numbers[0], length)
+    return output
