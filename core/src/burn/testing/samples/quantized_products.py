@@ -232,6 +232,12 @@ _ROW: Final = scheme_of(QuantValue.Q8S, 1, -1, scale=_POWERS)
 _FLOAT_ROW: Final = scheme_of(QuantValue.E4M3, 1, -1, scale=_POWERS)
 
 
+_FLOATS_OF_8_BITS: Final = {QuantValue.E4M3, QuantValue.E5M2}
+
+_SHORT_SUM: Final = 2.0**-13
+"""Error of a sum, as a fraction of its magnitudes, that tensor cores may add for 16-bit results."""
+
+
 def _product_sample(
     note: str,
     a_scheme: QuantScheme,
@@ -277,10 +283,13 @@ def _product_terms(
     dtype: DType,
     transposed: bool = False,
 ) -> tuple[int, Array]:
-    del dtype
     a = _restored(a_values, a_scales, None, a_scheme)
     b = _restored(b_values, b_scales, None, b_scheme)
-    return linear_terms(a, b, bias, transposed=transposed)
+    count, magnitude = linear_terms(a, b, bias, transposed=transposed)
+    if dtype.itemsize == 2 and {a_scheme.value, b_scheme.value} <= _FLOATS_OF_8_BITS:
+        # The tolerance of a sum is 4 eps sqrt(n) times its magnitudes, eps that of float32.
+        magnitude = magnitude * (1.0 + _SHORT_SUM / (4.0 * 2.0**-23 * np.sqrt(count)))
+    return count, magnitude
 
 
 @reference(
