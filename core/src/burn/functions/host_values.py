@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from burn.dispatch import DispatchTensor, dtype_with_number, to_scalar
-from burn.dtype import DType, float64, int64, promote, uint64
+from burn.dtype import DType, Kind, float64, int64, promote, uint64
 from burn.errors import ScalarRangeError, ShapeError
 from burn.ops.shapes import check_conversion
 from burn.tensor_data import TensorData, check_unmasked
@@ -95,6 +95,8 @@ def dtype_of(elements: Elements, device: Device) -> DType | None:
     found += [one for array in elements.arrays if (one := _own_dtype(array))]
     if not found:
         return None
+    if len(set(found)) > 1 or elements.numbers:
+        found = _of_numbers(found, device)
     # Integers last: uint64 and int64 promote to a float dtype if there is one, in any order.
     result = functools.reduce(
         promote, sorted(set(found), key=lambda one: (one.is_integer, one.name))
@@ -103,6 +105,14 @@ def dtype_of(elements: Elements, device: Device) -> DType | None:
         if number in elements.numbers:
             result = dtype_with_number(result, number(0), device)
     return result
+
+
+def _of_numbers(dtypes: list[DType], device: Device) -> list[DType]:
+    """Dtypes of which quantized ones stand for floats: those of the others, or of the device."""
+    found = [one for one in dtypes if one.kind is not Kind.QUANTIZED]
+    if len(found) == len(dtypes) or any(one.is_float or one.is_complex for one in found):
+        return found
+    return [*found, device.settings.float_dtype]
 
 
 def _own_dtype(obj: Any) -> DType | None:

@@ -13,6 +13,7 @@ from burn.functions.common import Axis
 from burn.functions.elementwise import abs, maximum, not_equal
 from burn.functions.linear_algebra import broadcast_axis, vecdot
 from burn.functions.normalize import as_flag, as_float, normalize_axes, number_dtype, reduction
+from burn.functions.quantization import numbers_of
 from burn.functions.statistical import max, min, sum
 from burn.ops.arguments import real_number
 
@@ -113,7 +114,7 @@ def matrix_norm(x: Tensor, /, *, keepdims: bool = False, ord: MatrixOrder = "fro
     """
     check_matrices(x, "matrix_norm")
     keepdims = as_flag(keepdims, "keepdims", "matrix_norm")
-    x = as_float(x, "matrix_norm")
+    x = numbers_of(as_float(x, "matrix_norm"))
     rows, columns = x.ndim - 2, x.ndim - 1
     if ord is not None and not isinstance(ord, str):
         ord = real_number(ord, "ord", "matrix_norm")

@@ -16,6 +16,7 @@ from burn.functions.data_type import result_type
 from burn.functions.elementwise import equal, logical_not, minimum
 from burn.functions.indexing import take
 from burn.functions.normalize import as_flag, check_any_tensor, check_tensor
+from burn.functions.quantization import numbers_of
 from burn.functions.searching import searchsorted
 from burn.functions.sorting import sort
 from burn.functions.utility import any
@@ -202,5 +203,5 @@ def _unique(x: Tensor, operation: str) -> UniqueAll:
     check_tensor(x, "x", operation)
     dtype = x.device.settings.int_dtype
     indices, inverse, counts = calls.unique_indices(x, dtype=dtype)
-    values = calls.select(x.reshape((x.size,)), indices, axis=0)
+    values = calls.select(numbers_of(x).reshape((x.size,)), indices, axis=0)
     return UniqueAll(values, indices, inverse, counts)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from burn.dispatch import Gradients
+from burn.functions.data_type import result_type
 from burn.functions.elementwise import clip, minimum
 from burn.functions.gradient import global_norm
 from burn.ops.arguments import real_number
@@ -116,7 +117,7 @@ def _scaled(gradients: Sequence[Tensor], norm: Tensor, limit: float) -> list[Ten
         kind = one.device.hardware, one.dtype
         if kind not in factors:
             here = factor if factor.device.hardware is kind[0] else factor.to_device(one.device)
-            factors[kind] = here.astype(one.dtype)
+            factors[kind] = here.astype(result_type(one))
         scaled.append(one * factors[kind])
     return scaled
 

@@ -10,6 +10,7 @@ from burn.errors import ArgumentError, ShapeError
 from burn.functions import calls
 from burn.functions.creation import asarray
 from burn.functions.nn._spatial_arguments import OutputSize, adaptive_sizes
+from burn.functions.quantization import numbers_of
 from burn.ops.shapes import check_shape
 
 if TYPE_CHECKING:
@@ -135,6 +136,7 @@ def _adaptive(x: Tensor, output_size: OutputSize, axis_count: int, operation: st
             f"output_size is {sizes}", hint="There is a window at least", operation=operation
         )
     check_shape((*x.shape[:lead], *sizes))
+    x = numbers_of(x)
     kernel = []
     for axis, (length, count) in enumerate(zip(x.shape[lead:], sizes, strict=True), lead):
         width = length // count

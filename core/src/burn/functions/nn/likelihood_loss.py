@@ -17,6 +17,7 @@ from burn.functions.nn.loss import (
     reduce_losses,
 )
 from burn.functions.normalize import as_flag, as_float, check_tensor
+from burn.functions.quantization import numbers_of
 from burn.functions.searching import where
 from burn.ops.arguments import as_python, real_number
 
@@ -199,7 +200,7 @@ def gaussian_nll_loss(
     """
     operation = "gaussian_nll_loss"
     check_same_shape(prediction, target, operation)
-    prediction = as_float(prediction, operation)
+    prediction = numbers_of(as_float(prediction, operation))
     target = as_float_like(target, prediction)
     least = real_number(eps, "eps", operation, above=0.0)
     variance = as_python(variance)
