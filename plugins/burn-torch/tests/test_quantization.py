@@ -178,7 +178,7 @@ def products(dtype):
 @pytest.mark.parametrize("part", [100, 1 << 20])
 @pytest.mark.parametrize("scheme", schemes(40), ids=str)
 def test_a_product_by_rows_is_that_of_the_restored_weight(table, monkeypatch, scheme, part):
-    monkeypatch.setattr("burn_torch.quantized_rows._PART", part)
+    monkeypatch.setattr("burn_torch.quantized_products.PART", part)
     for number, (dtype, (shape, is_transposed)) in enumerate(
         itertools.product(DTYPES, [((32, 64), True), ((64, 32), False)])
     ):
@@ -241,8 +241,8 @@ def test_a_product_of_codes_is_that_of_the_restored_operands(
                 transposed=is_transposed,
             )
             assert found.dtype is dtype
-            # Tensor cores keep 14 bits of a sum of products of float8.
-            rounding = 2.0**-13 if value.is_float and not found.is_cpu else 0.0
+            # Tensor cores keep 14 bits of the largest one of 32 products of float8.
+            rounding = 2.0**-11 if value.is_float and not found.is_cpu else 0.0
             exact, magnitude = restored @ weight + bias.double(), restored.abs() @ weight.abs() + 1
             near(found, exact, magnitude, 64, rounding=rounding)
 

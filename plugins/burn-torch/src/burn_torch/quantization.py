@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
 
 import torch
 
@@ -12,6 +11,7 @@ from burn_torch.base import TorchOps
 from burn_torch.dtypes import BURN_DTYPES, TORCH_DTYPES, Tensor
 from burn_torch.quantized_codes import (
     FLOAT8,
+    READS_WORDS,
     converts_float8,
     numbers_of_codes,
     numbers_of_scales,
@@ -20,7 +20,7 @@ from burn_torch.quantized_codes import (
 )
 from burn_torch.quantized_kernels import QuantizedKernels
 
-__all__ = ["QuantizationOps"]
+__all__ = ["QuantizationOps", "check_scales", "stored_shape"]
 
 
 class QuantizationOps(TorchOps):
@@ -31,15 +31,17 @@ class QuantizationOps(TorchOps):
         shape = tuple(codes.shape)
         scheme.check(shape)
         _check_dtype(codes, scheme.native.storage_dtype)
-        words = packed(codes, scheme)
-        return self.decomposed("pack_values", codes, scheme=scheme) if words is None else words
+        if not READS_WORDS:
+            return self.decomposed("pack_values", codes, scheme=scheme)
+        return packed(codes, scheme)
 
     def unpack_values(self, values: Tensor, *, scheme: QuantScheme) -> Tensor:
         """Words viewed as bytes."""
         _check_dtype(values, scheme.storage_dtype)
         scheme.check(scheme.logical_shape(tuple(values.shape)))
-        codes = unpacked(values, scheme)
-        return self.decomposed("unpack_values", values, scheme=scheme) if codes is None else codes
+        if not READS_WORDS:
+            return self.decomposed("unpack_values", values, scheme=scheme)
+        return unpacked(values, scheme)
 
     def quantize_values(
         self,
@@ -110,20 +112,17 @@ class QuantizationOps(TorchOps):
         dtype: DType,
     ) -> Tensor:
         """A kernel on CUDA; else one multiplication of what codes are converted to."""
-        shape = scheme.logical_shape(tuple(values.shape))
-        check_scales(scales, global_scale, shape, scheme)
+        shape = stored_shape(values, scales, global_scale, scheme)
         native = TORCH_DTYPES[dtype]
         if not native.is_floating_point:
             raise TypeError(f"quantized tensors stand for floats, not for {dtype}")
         wide = _wide(native)
-        _check_dtype(values, scheme.storage_dtype)
-        scheme.check(shape)
         scale = self.scale(scales, global_scale, scheme, wide)
         if scale is None:
             return self.decomposed(
                 "dequantize_values", values, scales, global_scale, scheme=scheme, dtype=dtype
             )
-        if not self.on_host and wide is torch.float32:
+        if not self.on_host and READS_WORDS and wide is torch.float32:
             found = self.kernels.dequantize(values, scale, scheme, native)
             if found is not None:
                 return found
@@ -166,12 +165,48 @@ def check_scales(
     scales: Tensor, global_scale: Tensor | None, shape: tuple[int, ...], scheme: QuantScheme
 ) -> None:
     """Raise for scales that are not those of a tensor of a shape."""
-    _check_dtype(scales, scheme.scale_dtype.storage)
-    if tuple(scales.shape) != scheme.scales_shape(shape):
-        raise ValueError(f"scales of shape {tuple(scales.shape)} for a tensor of shape {shape}")
-    if (global_scale is not None) is not scheme.level.is_global:
-        raise ValueError(f"{scheme} with global scale {global_scale}")
-    if global_scale is not None:
-        given: Any = global_scale
-        if tuple(given.shape) != (1,) or given.dtype is not torch.float32:
-            raise ValueError(f"global scale of shape {tuple(given.shape)}, {given.dtype}")
+    of_global = None if global_scale is None else (global_scale.shape, global_scale.dtype)
+    _check_scales(scales.shape, scales.dtype, of_global, shape, scheme)
+
+
+def stored_shape(
+    values: Tensor, scales: Tensor, global_scale: Tensor | None, scheme: QuantScheme
+) -> tuple[int, ...]:
+    """The shape of a tensor that is stored, an error for what does not fit."""
+    of_global = None if global_scale is None else (global_scale.shape, global_scale.dtype)
+    return _stored_shape(values.shape, values.dtype, scales.shape, scales.dtype, of_global, scheme)
+
+
+@functools.lru_cache(maxsize=1024)
+def _stored_shape(
+    values: torch.Size,
+    dtype: torch.dtype,
+    scales: torch.Size,
+    scale_dtype: torch.dtype,
+    of_global: tuple[torch.Size, torch.dtype] | None,
+    scheme: QuantScheme,
+) -> tuple[int, ...]:
+    if BURN_DTYPES.get(dtype) is not scheme.storage_dtype:
+        raise TypeError(f"codes of {dtype} instead of {scheme.storage_dtype}")
+    shape = scheme.logical_shape(tuple(values))
+    scheme.check(shape)
+    _check_scales(scales, scale_dtype, of_global, shape, scheme)
+    return shape
+
+
+@functools.lru_cache(maxsize=1024)
+def _check_scales(
+    scales: torch.Size,
+    dtype: torch.dtype,
+    of_global: tuple[torch.Size, torch.dtype] | None,
+    shape: tuple[int, ...],
+    scheme: QuantScheme,
+) -> None:
+    if BURN_DTYPES.get(dtype) is not scheme.scale_dtype.storage:
+        raise TypeError(f"scales of {dtype} instead of {scheme.scale_dtype.storage}")
+    if tuple(scales) != scheme.scales_shape(shape):
+        raise ValueError(f"scales of shape {tuple(scales)} for a tensor of shape {shape}")
+    if (of_global is not None) is not scheme.level.is_global:
+        raise ValueError(f"{scheme} with global scale {of_global}")
+    if of_global is not None and of_global != ((1,), torch.float32):
+        raise ValueError(f"global scale {of_global}")

@@ -12,6 +12,7 @@ from burn_torch.dtypes import Tensor
 
 __all__ = [
     "FLOAT8",
+    "READS_WORDS",
     "codes_as_bytes",
     "converts_float8",
     "factor_of",
@@ -23,7 +24,8 @@ __all__ = [
     "write_numbers",
 ]
 
-_IS_LITTLE_ENDIAN: Final = sys.byteorder == "little"
+READS_WORDS: Final = sys.byteorder == "little"
+"""Whether the bytes of a word have the order of its codes, which the functions here assume."""
 
 FLOAT8: Final[dict[QuantValue, torch.dtype]] = {
     QuantValue.E4M3: torch.float8_e4m3fn,
@@ -66,26 +68,17 @@ _SIGN_OF_FLOAT16: Final = 0x8000
 _NAN_OF_E4M3: Final = 0x7F
 
 
-def _dtype_of_codes(scheme: QuantScheme) -> torch.dtype:
-    return torch.uint8 if scheme.value.is_float else torch.int8
+def codes_as_bytes(values: Tensor, scheme: QuantScheme) -> Tensor:
+    """Words that are packed along the last axis as bytes, in the same memory if it is dense."""
+    return _dense(values).view(torch.uint8 if scheme.value.is_float else torch.int8)
 
 
-def codes_as_bytes(values: Tensor, scheme: QuantScheme) -> Tensor | None:
-    """Words that are packed along the last axis as bytes, in the same memory if it is dense.
-
-    None on a machine that stores the highest byte of a word first.
-    """
-    return _dense(values).view(_dtype_of_codes(scheme)) if _IS_LITTLE_ENDIAN else None
-
-
-def unpacked(values: Tensor, scheme: QuantScheme) -> Tensor | None:
-    """The codes, an element for each; None on a machine that stores the highest byte first."""
+def unpacked(values: Tensor, scheme: QuantScheme) -> Tensor:
+    """The codes, an element for each."""
     if scheme.per_word == 1:
         return values
     axis, bits = scheme.store.axis, scheme.value.bits
     words = codes_as_bytes(values.movedim(axis, -1), scheme)
-    if words is None:
-        return None
     if bits == 8:
         return words.movedim(-1, axis)
     codes = words.new_empty((*words.shape, 8 // bits))
@@ -106,12 +99,10 @@ def write_field(words: Tensor, position: int, bits: int, out: Tensor) -> None:
     torch.bitwise_right_shift(words, 8 - bits, out=out)  # keeps the sign
 
 
-def packed(codes: Tensor, scheme: QuantScheme) -> Tensor | None:
-    """Codes as the scheme stores them; None on a machine that stores the highest byte first."""
+def packed(codes: Tensor, scheme: QuantScheme) -> Tensor:
+    """Codes as the scheme stores them."""
     if scheme.per_word == 1:
         return codes
-    if not _IS_LITTLE_ENDIAN:
-        return None
     axis, bits = scheme.store.axis, scheme.value.bits
     words = _dense(codes.movedim(axis, -1)).view(torch.uint8)
     if bits < 8:

@@ -209,6 +209,7 @@ class QuantizedKernels:
         shape = scheme.logical_shape(tuple(words.shape))
         if (
             not self._is_there
+            or not shape
             or not self._knows(scheme.value)
             or dtype not in _FLOATS
             or scale.dtype is not torch.float32

@@ -9,10 +9,16 @@ import torch
 
 from burn.plugin_api import DType, QuantScheme, QuantValue
 from burn_torch.dtypes import BURN_DTYPES, HALF_FLOATS, TORCH_DTYPES, Tensor
-from burn_torch.quantization import QuantizationOps, check_scales
-from burn_torch.quantized_codes import FLOAT8, numbers_of_scales
+from burn_torch.quantization import QuantizationOps, stored_shape
+from burn_torch.quantized_codes import FLOAT8, READS_WORDS, numbers_of_scales
 from burn_torch.quantized_kernels import FEW_ROWS
-from burn_torch.quantized_rows import QuantizedRows, product_with_rows, quantized_rows
+from burn_torch.quantized_rows import (
+    PART,
+    RowLayout,
+    has_columns,
+    product_with_rows,
+    row_layout,
+)
 
 __all__ = ["QuantizedProductOps"]
 
@@ -65,21 +71,18 @@ class QuantizedProductOps(QuantizationOps):
         """On the host by rows of the weight; on CUDA of few rows of `x` by a kernel."""
         if not x.dim() or values.dim() != 2:
             raise ValueError(f"x {x.shape}, codes {values.shape}")
-        shape = scheme.logical_shape(tuple(values.shape))
+        shape = stored_shape(values, scales, global_scale, scheme)
         inner, outer = reversed(shape) if transposed else shape
-        scheme.check(shape)
-        _check_codes(values, scheme)
         _check_linear(x.shape[-1], inner, outer, bias)
-        check_scales(scales, global_scale, shape, scheme)
         found = None
         operands = (values, scales, global_scale, bias)
-        if x.numel() and outer:
+        if x.numel() and outer and READS_WORDS:
             if self.on_host:
-                found = self._by_rows(x, *operands, scheme, transposed)
+                found = self._by_rows(x, *operands, scheme, shape, transposed)
             elif transposed and x.numel() <= FEW_ROWS * inner:
                 found = self._of_few_rows(x, *operands, scheme)
         if found is not None:
-            return found.reshape(*x.shape[:-1], outer)
+            return found if x.dim() == 2 else found.reshape(*x.shape[:-1], outer)
         return self.decomposed(
             "quantized_linear", x, *operands, scheme=scheme, transposed=transposed
         )
@@ -107,6 +110,7 @@ class QuantizedProductOps(QuantizationOps):
         global_scale: Tensor | None,
         bias: Tensor | None,
         scheme: QuantScheme,
+        shape: tuple[int, ...],
         transposed: bool,
     ) -> Tensor | None:
         """The product as a matrix; None where the decomposition has to compute it."""
@@ -114,20 +118,21 @@ class QuantizedProductOps(QuantizationOps):
         scale = self.scale(scales, global_scale, scheme, wide)
         if scale is None:
             return None
-        rows = quantized_rows(values, scale, scheme, is_outer=transposed)
-        if rows is None:
-            return None
-        x = x.reshape(-1, x.shape[-1])
+        layout = row_layout(
+            scheme, shape, PART, is_transposed=has_columns(values), is_outer=transposed
+        )
+        words, scale = layout.words(values), layout.scale(scale)
+        if x.dim() != 2:
+            x = x.reshape(-1, x.shape[-1])
         is_exact = global_scale is None and scales.dtype in _EXACT_IN_BFLOAT16
-        if is_exact and bias is None and _has_int8_kernel(x, rows):
-            count = rows.words.shape[0]
-            scale = rows.scale[:, 0].to(x.dtype).expand(count).contiguous()
-            return _int8pack_mm(x.contiguous(), rows.words, scale)  # type: ignore[no-any-return]  # a tensor
+        if is_exact and bias is None and _has_int8_kernel(x, words, scale, layout):
+            scale = scale[:, 0].to(x.dtype).expand(layout.rows).contiguous()
+            return _int8pack_mm(x.contiguous(), words, scale)  # type: ignore[no-any-return]  # a tensor
         with self.exact_products():
-            product = product_with_rows(x.to(wide), rows)
+            product = product_with_rows(x.to(wide), words, scale, layout)
         if bias is not None:
             product.add_(bias)
-        return product.to(x.dtype)
+        return product if x.dtype is wide else product.to(x.dtype)
 
     def quantized_product(
         self,
@@ -143,14 +148,12 @@ class QuantizedProductOps(QuantizationOps):
         transposed: bool = False,
     ) -> Tensor:
         """Codes are multiplied where scales are those of whole rows and columns."""
-        a_shape = a_scheme.logical_shape(tuple(a_values.shape))
-        b_shape = b_scheme.logical_shape(tuple(b_values.shape))
+        a_shape = stored_shape(a_values, a_scales, None, a_scheme)
+        b_shape = stored_shape(b_values, b_scales, None, b_scheme)
         if not a_shape or len(b_shape) != 2:
             raise ValueError(f"codes of shapes {a_shape} and {b_shape}")
         inner, outer = reversed(b_shape) if transposed else b_shape
         _check_linear(a_shape[-1], inner, outer, bias)
-        check_scales(a_scales, None, a_shape, a_scheme)
-        check_scales(b_scales, None, b_shape, b_scheme)
         native = TORCH_DTYPES[dtype]
         wide = _wide(native)
         a_scale = _of_rows(a_scales, a_scheme, a_shape, -1, wide)
@@ -310,7 +313,7 @@ def _of_rows(
     return scale.reshape((-1, 1) if inner_axis == -1 else (1, -1))
 
 
-def _has_int8_kernel(x: Tensor, rows: QuantizedRows) -> bool:
+def _has_int8_kernel(x: Tensor, words: Tensor, scale: Tensor, layout: RowLayout) -> bool:
     """Whether `_weight_int8pack_mm` computes a product, in float32, and rounds it once.
 
     Torch has vectors for bfloat16 alone.
@@ -318,12 +321,12 @@ def _has_int8_kernel(x: Tensor, rows: QuantizedRows) -> bool:
     return (
         _int8pack_mm is not None
         and x.dtype is torch.bfloat16
-        and rows.is_outer
-        and rows.words.dtype is torch.int8
-        and rows.per_byte == 1
-        and rows.scale.shape[1] == 1
-        and rows.scale.shape[0] in (1, rows.words.shape[0])
-        and rows.words.is_contiguous()
+        and layout.is_outer
+        and words.dtype is torch.int8
+        and layout.per_byte == 1
+        and scale.shape[1] == 1
+        and scale.shape[0] in (1, layout.rows)
+        and words.is_contiguous()
         and not x.shape[1] % _INT8PACK_MULTIPLE
     )
 
@@ -335,11 +338,6 @@ def _dense(x: Tensor) -> Tensor:
 
 def _wide(dtype: torch.dtype) -> torch.dtype:
     return torch.float64 if dtype is torch.float64 else torch.float32
-
-
-def _check_codes(values: Tensor, scheme: QuantScheme) -> None:
-    if BURN_DTYPES.get(values.dtype) is not scheme.storage_dtype:
-        raise TypeError(f"codes of {values.dtype} instead of {scheme.storage_dtype}")
 
 
 def _check_linear(given: int, inner: int, outer: int, bias: Tensor | None) -> None:

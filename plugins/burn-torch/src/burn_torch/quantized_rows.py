@@ -7,11 +7,12 @@ a matrix of floats.
 
 from __future__ import annotations
 
+import functools
 from typing import Final, NamedTuple
 
 import torch
 
-from burn.plugin_api import QuantScheme, QuantValue
+from burn.plugin_api import QuantScheme
 from burn_torch.dtypes import Tensor
 from burn_torch.quantized_codes import (
     codes_as_bytes,
@@ -21,113 +22,156 @@ from burn_torch.quantized_codes import (
     write_numbers,
 )
 
-__all__ = ["QuantizedRows", "product_with_rows", "quantized_rows"]
+__all__ = ["PART", "RowLayout", "has_columns", "product_with_rows", "row_layout"]
 
-_PART: Final = 1 << 21
+PART: Final = 1 << 21
 """Numbers in the buffer: fewer take more calls of torch, and more do not fit into the cache."""
 
 
-class QuantizedRows(NamedTuple):
-    """A quantized matrix, transposed if that makes its rows contiguous.
+class RowLayout(NamedTuple):
+    """How a quantized matrix is read by rows: transposed, if that makes its rows contiguous.
 
     Attributes
     ----------
-    words : Tensor
-        Codes as bytes, shape (rows, columns / per_byte).
-    per_byte : int
-        Codes in a byte, those of neighbouring columns.
-    value : QuantValue
-        What codes stand for.
-    scale : Tensor
-        Floats, shape (blocks of rows, blocks of columns).
-    is_outer : bool
-        Whether a row is an element of the result; else a column is.
-    """
-
-    words: Tensor
-    per_byte: int
-    value: QuantValue
-    scale: Tensor
-    is_outer: bool
-
-
-def quantized_rows(
-    values: Tensor, scale: Tensor, scheme: QuantScheme, *, is_outer: bool
-) -> QuantizedRows | None:
-    """A matrix by rows; None on a machine that stores the highest byte of a word first.
-
-    Parameters
-    ----------
-    values : Tensor
-        The stored codes, of two axes.
-    scale : Tensor
-        Scales as floats, times the global one.
     scheme : QuantScheme
         How the matrix is stored.
+    is_unpacked : bool
+        Whether words become an element for each code first.
+    is_transposed : bool
+        Whether rows are the columns of the matrix.
     is_outer : bool
-        Whether the first axis is that of the result.
+        Whether a row is an element of the result; else a column is.
+    per_byte : int
+        Codes in a byte, those of neighbouring columns.
+    rows, columns : int
+        Lengths, of codes.
+    blocks : tuple of int
+        Numbers of blocks of the matrix, as it is stored, along its axes.
+    step : int
+        Rows in a part.
     """
-    shape = scheme.logical_shape(tuple(values.shape))
-    block = scheme.blocks(shape)
-    blocks = [length // one for length, one in zip(shape, block, strict=True)]
-    scale = scale.reshape(blocks)
-    is_packed = scheme.per_word > 1
-    count = 8 // scheme.value.bits if is_packed else 1
-    is_transposed = _has_columns(values)
-    axis = -2 if is_transposed else -1
-    if is_packed and (scheme.store.axis != axis or block[axis] % count):
-        codes = unpacked(values, scheme)
-        if codes is None:
-            return None
-        values, is_packed, count, is_transposed = codes, False, 1, _has_columns(codes)
-    if is_transposed:
-        values, scale, is_outer = values.mT, scale.mT, not is_outer
-    words = codes_as_bytes(values, scheme) if is_packed else values
-    return None if words is None else QuantizedRows(words, count, scheme.value, scale, is_outer)
+
+    scheme: QuantScheme
+    is_unpacked: bool
+    is_transposed: bool
+    is_outer: bool
+    per_byte: int
+    rows: int
+    columns: int
+    blocks: tuple[int, ...]
+    step: int
+
+    def words(self, values: Tensor) -> Tensor:
+        """The codes as bytes, shape (rows, columns / per_byte)."""
+        if self.is_unpacked:
+            values = unpacked(values, self.scheme)
+        if self.is_transposed:
+            values = values.mT
+        if self.is_unpacked or self.scheme.per_word == 1:
+            return values
+        return codes_as_bytes(values, self.scheme)
+
+    def scale(self, scale: Tensor) -> Tensor:
+        """Scales, shape (blocks of rows, blocks of columns)."""
+        scale = scale.view(self.blocks) if scale.is_contiguous() else scale.reshape(self.blocks)
+        return scale.mT if self.is_transposed else scale
 
 
-def _has_columns(values: Tensor) -> bool:
+def has_columns(values: Tensor) -> bool:
     """Whether a matrix lies in memory column by column."""
     return values.stride(1) != 1 and values.stride(0) == 1
 
 
-def product_with_rows(x: Tensor, rows: QuantizedRows) -> Tensor:
-    """The product of `x`, shape (examples, inner), float32 or float64, and a matrix."""
-    length, columns = rows.words.shape[0], rows.words.shape[1] * rows.per_byte
-    scale = rows.scale * factor_of(rows.value)
+@functools.lru_cache(maxsize=1024)
+def row_layout(
+    scheme: QuantScheme,
+    shape: tuple[int, ...],
+    part: int,
+    *,
+    is_transposed: bool,
+    is_outer: bool,
+) -> RowLayout:
+    """How a matrix is read.
+
+    Parameters
+    ----------
+    scheme : QuantScheme
+        How it is stored.
+    shape : tuple of int
+        Its shape, of codes.
+    part : int
+        The most numbers in a part, unless a block has more.
+    is_transposed : bool
+        Whether it lies in memory column by column.
+    is_outer : bool
+        Whether its first axis is that of the result.
+    """
+    block = scheme.blocks(shape)
+    blocks = tuple([length // one for length, one in zip(shape, block, strict=True)])
+    per_byte = 8 // scheme.value.bits if scheme.per_word > 1 else 1
+    axis = -2 if is_transposed else -1
+    is_unpacked = scheme.per_word > 1 and (scheme.store.axis != axis or block[axis] % per_byte != 0)
+    if is_unpacked:
+        per_byte, is_transposed = 1, scheme.store.axis == -2
+    rows, columns = reversed(shape) if is_transposed else shape
+    of_rows, of_columns = reversed(blocks) if is_transposed else blocks
+    step = max(part // columns, 1)
+    if of_rows > 1 and of_columns > 1:
+        length = rows // of_rows
+        step = max(step // length, 1) * length
+    is_outer = is_outer is not is_transposed
+    return RowLayout(
+        *(scheme, is_unpacked, is_transposed, is_outer, per_byte, rows, columns, blocks),
+        min(step, rows),
+    )
+
+
+def product_with_rows(x: Tensor, words: Tensor, scale: Tensor, layout: RowLayout) -> Tensor:
+    """The product of `x`, shape (examples, inner), float32 or float64, and a matrix.
+
+    Parameters
+    ----------
+    x : Tensor
+        The other operand.
+    words, scale : Tensor
+        The codes and scales by rows: `RowLayout.words` and `RowLayout.scale`.
+    layout : RowLayout
+        How they are read.
+    """
+    rows, columns, per_byte, step = layout.rows, layout.columns, layout.per_byte, layout.step
+    factor = factor_of(layout.scheme.value)
+    if factor != 1.0:
+        scale = scale * factor
     # A scale of whole rows or columns multiplies the operand or the result instead.
     of_rows = of_columns = in_blocks = None
     if scale.shape[1] == 1:
-        of_rows = _spread(scale[:, 0], length)
+        of_rows = _spread(scale[:, 0], rows)
     elif scale.shape[0] == 1:
         of_columns = _spread(scale[0], columns)
     else:
         in_blocks = scale
-    of_inner, of_outer = (of_columns, of_rows) if rows.is_outer else (of_rows, of_columns)
+        block = rows // scale.shape[0]
+    of_inner, of_outer = (of_columns, of_rows) if layout.is_outer else (of_rows, of_columns)
     if of_inner is not None:
         x = x * of_inner
-    if rows.is_outer:
-        x = _by_position(x, rows.per_byte)
-        result = x.new_empty((x.shape[0], length))
+    if layout.is_outer:
+        x = _by_position(x, per_byte)
+        result = x.new_empty((x.shape[0], rows))
     else:
         result = x.new_zeros((x.shape[0], columns))
-    step = max(_PART // columns, 1)
-    if in_blocks is not None:
-        block = length // in_blocks.shape[0]
-        step = max(step // block, 1) * block
-    buffer = x.new_empty((min(step, length), columns))
-    for start in range(0, length, step):
-        stop = min(start + step, length)
+    buffer = x.new_empty((step, columns))
+    for start in range(0, rows, step):
+        stop = min(start + step, rows)
         part = buffer[: stop - start]
-        _write(rows, slice(start, stop), part)
+        _write(words[start:stop], layout, part)
         if in_blocks is not None:
-            _scale(part, in_blocks[start // block : stop // block], rows.per_byte)
-        if rows.is_outer:
+            _scale(part, in_blocks[start // block : stop // block], per_byte)
+        if layout.is_outer:
             _multiply(x, part, result[:, start:stop])
         else:
             _multiply_add(x[:, start:stop], part, result)
-    if not rows.is_outer:
-        result = _by_column(result, rows.per_byte)
+    if not layout.is_outer:
+        result = _by_column(result, per_byte)
     return result if of_outer is None else result.mul_(of_outer)
 
 
@@ -147,16 +191,16 @@ def _by_column(x: Tensor, count: int) -> Tensor:
     return x if count == 1 else x.view(x.shape[0], count, -1).mT.flatten(1)
 
 
-def _write(rows: QuantizedRows, chosen: slice, out: Tensor) -> None:
+def _write(words: Tensor, layout: RowLayout, out: Tensor) -> None:
     """Write the numbers of rows: first those of the first codes of all bytes, and so on."""
-    words = rows.words[chosen]
-    if rows.per_byte == 1:
-        write_numbers(words, rows.value, out)
+    value = layout.scheme.value
+    if layout.per_byte == 1:
+        write_numbers(words, value, out)
         return
     codes = torch.empty_like(words)
-    for position, part in enumerate(out.view(out.shape[0], rows.per_byte, -1).unbind(1)):
-        write_field(words, position, rows.value.bits, codes)
-        write_numbers(codes, rows.value, part)
+    for position, part in enumerate(out.view(out.shape[0], layout.per_byte, -1).unbind(1)):
+        write_field(words, position, value.bits, codes)
+        write_numbers(codes, value, part)
 
 
 def _scale(numbers: Tensor, scale: Tensor, count: int) -> None:
