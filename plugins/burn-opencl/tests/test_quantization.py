@@ -331,6 +331,32 @@ def test_a_turned_weight_whose_rows_are_contiguous(ops_of, numbers, kind):
     assert not ops.defaults
 
 
+@pytest.mark.parametrize("kind", ["cpu", "gpu"])
+@pytest.mark.parametrize(
+    "scheme",
+    [
+        QuantScheme(),
+        QuantScheme(QuantValue.Q4F, PACKED, BLOCKS, ScaleDType.F16),
+        QuantScheme(QuantValue.E4M3, NATIVE, QuantLevel.per_block(-1, 16), ScaleDType.F16),
+        QuantScheme(QuantValue.Q2S, BYTES, QuantLevel.per_block(32, -1)),
+        QuantScheme(QuantValue.Q8F, NATIVE, QuantLevel.per_block(32, 1)),
+    ],
+    ids=str,
+)
+def test_a_weight_whose_columns_are_contiguous(ops_of, numbers, scheme, kind):
+    ops = ops_of(kind)
+    made = reference.quantize(numbers.normal(size=(96, 544)).astype(np.float32), scheme)
+    weight = reference.dequantize(made, scheme, float64)
+    for rows in (1, 7):
+        x, bias = numbers.normal(size=(rows, 96)), numbers.normal(size=544)
+        x, bias = x.astype(np.float32), bias.astype(np.float32)
+        found = ops("quantized_linear", x, *made, bias, scheme=scheme)
+        product = x.astype(np.float64) @ weight + bias
+        assert np.all(np.abs(found - product) <= bound_of(x, weight.T, product, float32))
+    has_kernel = kind == "cpu" and scheme.level.block != (32, 1)
+    assert bool(ops.defaults) is not has_kernel
+
+
 def test_products_of_two_quantized_tensors(ops_of, numbers):
     ops = ops_of("cpu")
     scheme = SCHEMES["int8 blocks"]

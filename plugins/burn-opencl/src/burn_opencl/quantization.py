@@ -239,13 +239,17 @@ def _launch(
     scheme, runs, n, dtype = task[:4]
     on_cpu, divides = launcher.runtime.is_cpu, launcher.runtime.divides_exactly
     c_type = c_type_of(dtype) if dtype.is_float else "float"
+    per_element = scheme.per_word
+    if not on_cpu and per_element == 1 and not any(one % 4 for one in (n, *offsets[:2], runs[0])):
+        per_element = 4  # bytes are read and written as words
     constants = code_macros(scheme) | {
         "TYPE": DTYPE_CODES[dtype.name],
         "SCALE_TYPE": scale_code(scheme) if task.scale_type is None else task.scale_type,
-        "PER_ELEMENT": scheme.per_word,
+        "PER_ELEMENT": per_element,
     }
     definitions: dict[str, str | int] = {"DIVIDES_EXACTLY": int(divides), "LANES": task.lanes}
-    group, elements = SMALL_GROUP_ITEMS, scheme.per_word
+    group, elements = SMALL_GROUP_ITEMS, per_element
+    body = text_of("codes.cl")
     if is_specialized:
         definitions |= constants
         group = launcher.specialized_group_items
@@ -254,12 +258,15 @@ def _launch(
             definitions["ITEM_ELEMENTS"] = elements
             if divides and c_type == "float":
                 definitions["CODES_AT"] = 1
+        if not on_cpu and not (per_element % 4 or offsets[0] % 4):
+            definitions["BY_VEC4"] = 1
+            body = text_of("vec4.cl") + body
     items = -(-n // elements)
     if name == "find_scales":
         group = max(group, task.lanes)
         items = -(-n // runs.length) * task.lanes
     definitions["GROUP_SIZE"] = group
-    kernel = launcher.kernel(name, "quantization.cl", c_type, definitions, text_of("codes.cl"))
+    kernel = launcher.kernel(name, "quantization.cl", c_type, definitions, body)
     low, high = scheme.value.range
     parameters = struct.pack(
         f"={4 + len(offsets) + len(_CONSTANTS) + 3}q",

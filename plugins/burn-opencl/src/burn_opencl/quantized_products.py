@@ -39,33 +39,47 @@ _CPU_OUTPUTS: Final = {1: 8}
 _MORE_CPU_OUTPUTS: Final = 4
 """Rows of the matrix that a CPU multiplies with so many rows at a time, as registers allow."""
 
+_CPU_COLUMNS: Final = 512
+"""Outputs that an item of a CPU computes where neighbours in memory belong to those."""
+
+_CPU_STEPS: Final = 4
+"""Rows of the matrix that are then added at a time."""
+
 _MAX_GPU_TILE_ROWS: Final = 8
-_GPU_OUTPUTS: Final = {1: 4, 2: 4}
-_MORE_GPU_OUTPUTS: Final = 2
-_GPU_LANES: Final = (32, 256)
+_GPU_OUTPUTS: Final = 4
+_GPU_LANES: Final = (32, 128)
 """Lanes that share a row of the matrix, at least and at most."""
 
-_WORDS_OF_A_LANE: Final = (4, 2, 1)
-"""Words of 32 bits that a lane of a GPU reads at once."""
+_GPU_WORDS: Final = (4, 2, 1)
+_GPU_WORDS_OF_MANY_ROWS: Final = (2, 1)
+_MANY_ROWS: Final = 3
+"""Words of 32 bits that a lane of a GPU reads at once, and with so many rows or more.
+
+Lanes that are near each other then read numbers that are so too, of more rows than one.
+"""
 
 
 class _Matrix(NamedTuple):
-    """A quantized matrix whose rows, one for each output, are contiguous.
+    """A quantized matrix, of which either axis is contiguous.
 
     Attributes
     ----------
     outputs, inner : int
         Its lengths.
+    along_inner : bool
+        Whether neighbours in memory belong to one output.
     block, block_outputs : int
-        Lengths of a block along the rows, and across them.
+        Lengths of a block along the inner axis, and along that of the outputs.
     values : tuple of int
-        Offset of the codes, and their stride from row to row, in bytes.
+        Offset of the codes, and their stride along the other axis, in bytes.
     scales : tuple of int
-        Offset of the scales, and their strides from row to row and along one, in elements.
+        Offset of the scales, and their strides along the outputs and along the inner axis, in
+        elements.
     """
 
     outputs: int
     inner: int
+    along_inner: bool
     block: int
     block_outputs: int
     values: tuple[int, int]
@@ -174,15 +188,22 @@ def _plan(
         or (bias is not None and bias.strides[0] != 1 and bias.shape[0] > 1)
     ):
         return None
-    definitions = code_macros(scheme) | {
-        "TYPE": DTYPE_CODES[dtype.name],
-        "SCALE_TYPE": scale_code(scheme),
-    }
     on_cpu = launcher.runtime.is_cpu
-    sizes = _cpu_sizes(rows, matrix) if on_cpu else _gpu_sizes(rows, matrix, x, scheme)
+    name, sizes = "multiply_rows", None
+    if not on_cpu:
+        sizes = _gpu_sizes(rows, matrix, x, scheme)
+    elif matrix.along_inner:
+        sizes = _cpu_sizes(rows, matrix)
+    else:
+        name, sizes = "multiply_columns", _cpu_sizes_of_columns(rows, matrix)
     if sizes is None:
         return None
-    definitions |= sizes | {"CODES_AT": 1} if on_cpu else sizes
+    definitions = code_macros(scheme) | sizes
+    definitions |= {"TYPE": DTYPE_CODES[dtype.name], "SCALE_TYPE": scale_code(scheme)}
+    body = text_of("codes.cl")
+    if on_cpu:
+        definitions["CODES_AT"] = 1
+    kernel = launcher.kernel(name, "quantized_rows.cl", "float", definitions, body)
     group = sizes.get("LANES", 1)
     tiles = -(-rows // sizes["TILE_ROWS"]) * -(-matrix.outputs // sizes["OUTPUTS"])
     parameters = struct.pack(
@@ -192,33 +213,32 @@ def _plan(
         -1 if global_scale is None else global_scale.offset,
         *(*matrix.values, *matrix.scales, 0),
     )
-    body = text_of("codes.cl") if on_cpu else text_of("vec4.cl") + text_of("codes.cl")
-    kernel = launcher.kernel("multiply_rows", "quantized_rows.cl", "float", definitions, body)
     return _Plan(kernel, parameters, tiles * group, group, shape)
 
 
 def _matrix(
     values: Layout, scales: Layout, scheme: QuantScheme, *, transposed: bool
 ) -> _Matrix | None:
-    """A matrix with an output for each contiguous row; None for one whose rows are not that."""
+    """A matrix by its axes; None for one of which neither is contiguous, as to whole codes."""
     shape = scheme.logical_shape(values.shape)
-    row, column = (0, 1) if transposed else (1, 0)
-    outputs, inner = shape[row], shape[column]
-    packed_axis = 2 + scheme.store.axis
-    if not values.strides or (values.strides[column] != 1 and values.shape[column] > 1):
+    output, inner = (0, 1) if transposed else (1, 0)
+    contiguous = [axis for axis in (inner, output) if values.strides[axis] == 1]
+    if scheme.per_word > 1:
+        contiguous = [axis for axis in contiguous if axis == 2 + scheme.store.axis]
+    if not contiguous:
         return None
-    if scheme.per_word > 1 and packed_axis != column:
-        return None
+    other = 1 - contiguous[0]
     size = scheme.storage_dtype.itemsize
     block = scheme.blocks(shape)
     steps = scales.strides if scheme.level.block else (0, 0)
     return _Matrix(
-        outputs,
-        inner,
-        block[column],
-        block[row],
-        (values.offset * size, values.strides[row] * size),
-        (scales.offset, steps[row], steps[column]),
+        shape[output],
+        shape[inner],
+        contiguous[0] == inner,
+        block[inner],
+        block[output],
+        (values.offset * size, values.strides[other] * size),
+        (scales.offset, steps[output], steps[inner]),
     )
 
 
@@ -230,26 +250,41 @@ def _cpu_sizes(rows: int, matrix: _Matrix) -> dict[str, int] | None:
     return {"TILE_ROWS": tile_rows, "OUTPUTS": _CPU_OUTPUTS.get(tile_rows, _MORE_CPU_OUTPUTS)}
 
 
+def _cpu_sizes_of_columns(rows: int, matrix: _Matrix) -> dict[str, int] | None:
+    """The same, where neighbours in memory belong to neighbouring outputs."""
+    block = 0 if matrix.block == matrix.inner else matrix.block
+    block_outputs = 0 if matrix.block_outputs == matrix.outputs else matrix.block_outputs
+    if rows > _MAX_CPU_ROWS or matrix.inner % _CPU_STEPS:
+        return None
+    if matrix.outputs % _CPU_VECTOR or block_outputs % _CPU_VECTOR:
+        return None
+    return {
+        "TILE_ROWS": -(-rows // -(-rows // _MAX_CPU_TILE_ROWS)),
+        "OUTPUTS": _CPU_COLUMNS,
+        "BLOCK": block,
+        "BLOCK_OUTPUTS": block_outputs,
+        "STEPS": _CPU_STEPS,
+    }
+
+
 def _gpu_sizes(rows: int, matrix: _Matrix, x: Layout, scheme: QuantScheme) -> dict[str, int] | None:
     """Sizes of the tiles of a GPU; None for codes that vectors do not fit, and for many rows."""
-    if rows > _MAX_GPU_ROWS or x.offset % 4:
+    if rows > _MAX_GPU_ROWS or x.offset % 4 or not matrix.along_inner:
         return None
     code_bits = int(code_macros(scheme)["CODE_BITS"])
-    for words in _WORDS_OF_A_LANE:
+    lengths = (matrix.inner, matrix.block)
+    for words in _GPU_WORDS if rows < _MANY_ROWS else _GPU_WORDS_OF_MANY_ROWS:
         codes = words * 32 // code_bits
-        if not (
-            matrix.inner % codes
-            or matrix.block % codes
-            or any(one % (4 * words) for one in matrix.values)
+        if not any(one % codes for one in lengths) and not any(
+            one % (4 * words) for one in matrix.values
         ):
             break
     else:
         return None
-    tile_rows = -(-rows // -(-rows // _MAX_GPU_TILE_ROWS))
     least, most = _GPU_LANES
     return {
-        "TILE_ROWS": tile_rows,
-        "OUTPUTS": _GPU_OUTPUTS.get(tile_rows, _MORE_GPU_OUTPUTS),
+        "TILE_ROWS": -(-rows // -(-rows // _MAX_GPU_TILE_ROWS)),
+        "OUTPUTS": _GPU_OUTPUTS,
         "WORDS": words,
         "LANES": min(most, max(least, power_of_two(-(-matrix.inner // codes // 2)))),
     }

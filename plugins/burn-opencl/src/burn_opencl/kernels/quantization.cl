@@ -107,6 +107,10 @@ inline void store_16(GLOBAL void* p, long i, float16 x) {
 }
 #endif
 
+#define NUMBER_OF(word, j) ((C)code_of(word, j, CODE_BITS, FORMAT))
+#define CODE_AT(j, x) \
+    ((code_from(x, scale, FORMAT, low, high) & ((1u << CODE_BITS) - 1u)) << (CODE_BITS * (j)))
+
 #ifdef HAS_restore_codes
 KERNEL(GROUP_SIZE) void restore_codes(
     const Parameters parameters, GLOBAL const uchar* restrict values,
@@ -122,8 +126,15 @@ KERNEL(GROUP_SIZE) void restore_codes(
 #endif
         for (; i < end; i += PER_ELEMENT) {
             const uint word = element_at(values, i / PER_ELEMENT, ELEMENT_BYTES);
-            for (int j = 0; j < PER_ELEMENT; ++j)
-                WRITE(out, i + j, TYPE, (C)code_of(word, j, CODE_BITS, FORMAT) * scale);
+#if BY_VEC4
+            UNROLL for (int j = 0; j < PER_ELEMENT; j += 4) {
+                const VEC4 codes = {NUMBER_OF(word, j), NUMBER_OF(word, j + 1),
+                                    NUMBER_OF(word, j + 2), NUMBER_OF(word, j + 3)};
+                WRITE_VEC4(out, i + j, TYPE, codes * scale);
+            }
+#else
+            for (int j = 0; j < PER_ELEMENT; ++j) WRITE(out, i + j, TYPE, NUMBER_OF(word, j) * scale);
+#endif
         }
     }
 }
@@ -169,11 +180,16 @@ KERNEL(GROUP_SIZE) void make_codes(
 #endif
         for (; i < end; i += PER_ELEMENT) {
             uint word = 0;
-            for (int j = 0; j < PER_ELEMENT; ++j) {
-                const C number = READ(x, parameters.offset_x + i + j, TYPE);
-                const uint code = code_from(number, scale, FORMAT, low, high);
-                word |= (code & ((1u << CODE_BITS) - 1u)) << (CODE_BITS * j);
+#if BY_VEC4
+            UNROLL for (int j = 0; j < PER_ELEMENT; j += 4) {
+                const VEC4 own = READ_VEC4(x, parameters.offset_x + i + j, TYPE);
+                word |= CODE_AT(j, own.x) | CODE_AT(j + 1, own.y) | CODE_AT(j + 2, own.z) |
+                        CODE_AT(j + 3, own.w);
             }
+#else
+            for (int j = 0; j < PER_ELEMENT; ++j)
+                word |= CODE_AT(j, READ(x, parameters.offset_x + i + j, TYPE));
+#endif
             write_element(values, i / PER_ELEMENT, ELEMENT_BYTES, word);
         }
     }
