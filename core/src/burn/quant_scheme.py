@@ -289,6 +289,9 @@ class QuantScheme:
     def __str__(self) -> str:
         return self.text
 
+    def __repr__(self) -> str:
+        return f"QuantScheme.parse({self.text!r})"
+
     def __hash__(self) -> int:  # of a string, which keeps it: plans are looked up by schemes
         return hash(self.text)
 
