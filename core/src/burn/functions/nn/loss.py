@@ -11,6 +11,7 @@ from burn.functions._value_checks import require
 from burn.functions.elementwise import abs, clip, equal, exp, log, subtract
 from burn.functions.nn.activation import softplus
 from burn.functions.normalize import as_flag, check_tensor, number_dtype
+from burn.functions.quantization import numbers_of
 from burn.functions.searching import where
 from burn.functions.statistical import mean, sum
 from burn.ops.arguments import real_number
@@ -282,6 +283,7 @@ def binary_cross_entropy_with_logits(
         if factor is not None:
             check_tensor(factor, name, operation)
     fault = None
+    targets = numbers_of(targets)
     if not targets.dtype.is_bool:
         fault = require(equal(clip(targets, 0, 1), targets), InvalidValue.PROBABILITY)
     targets = as_float_like(targets, logits)
