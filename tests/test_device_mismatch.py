@@ -11,6 +11,7 @@ import pytest
 import burn
 from burn.functions.common import dispatch
 from burn.ops import REGISTRY
+from burn.quantization import QuantScheme, QuantStore
 from burn.tensor_data import TensorData
 from burn.testing import SAMPLES, MockDevice, Subject, load_samples, mock_backend
 from burn.testing.subject import Call, map_arrays
@@ -194,6 +195,9 @@ CALLED = {
     "burn.nn.functional.layer_norm": lambda f, x, gamma, beta: f(x, gamma, beta),
     "burn.fori_loop": lambda f, x, y: f(x, y, lambda _, value: value, 0),
     "burn.nn.functional.binary_cross_entropy": lambda f, x, y, weight: f(x, y, weight=weight),
+    "burn.nn.functional.fake_quantize": lambda f, x, scales: f(
+        x, QuantScheme(store=QuantStore.NATIVE), scales=scales
+    ),
     "burn.nn.functional.lp_loss": lambda f, x, y: f(x, y, 2.0),
     "burn.nn.functional.lstm": lambda f, x, h, c, *rest: f(x, (h, c), *rest),
     "burn.nn.functional.multi_margin_loss": lambda f, x, y, weight: f(x, y, weight=weight),
@@ -232,6 +236,7 @@ SHAPES = {
     "burn.diff": [ROW, ROW, ROW],
     "burn.fori_loop": ["int64 ()"] * 2,
     "burn.nn.functional.embedding": [MATRIX, "int64 (1, 2)"],
+    "burn.nn.functional.fake_quantize": [MATRIX, (1,)],
     "burn.nn.functional.gaussian_nll_loss": [MATRIX] * 3,
     "burn.gather_nd": [MATRIX, "int64 (2, 1)"],
     "burn.nn.functional.grid_sample_2d": [IMAGE, (1, 2, 2, 2)],

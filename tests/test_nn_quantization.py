@@ -535,6 +535,15 @@ def test_training_for_two_bits_beats_rounding_afterwards():
     assert losses[True] < 0.5 * losses[False]
 
 
+def test_fake_quantization_takes_floats_and_quantized_tensors_and_a_scheme():
+    codes = inputs().quantize_dynamic(BLOCKS)
+    np.testing.assert_array_equal(F.fake_quantize(codes, BLOCKS).numpy(), codes.numpy())
+    with pytest.raises(burn.OperandTypeError, match="scheme must be a QuantScheme, not str"):
+        F.fake_quantize(inputs(), "int8")
+    with pytest.raises(burn.ShapeError, match="do not divide"):
+        F.fake_quantize(inputs(shape=(8, 4)), BLOCKS)
+
+
 def test_fake_quantization_is_rounding_whose_gradient_is_one():
     x = inputs(AUTODIFF).require_grad()
     y = F.fake_quantize(x, BLOCKS)

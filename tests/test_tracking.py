@@ -12,6 +12,7 @@ import burn.testing.samples
 import burn.transforms
 from burn.dtype import Kind, float32, int64
 from burn.functions.common import dispatch
+from burn.quantization import QuantScheme, QuantStore
 from burn.testing.op_samples import SAMPLES
 from burn.testing.subject import Call
 from test_numpy_numbers import (
@@ -79,6 +80,7 @@ WITHOUT_NUMBERS = {
     "nn.functional.binary_cross_entropy": call(UNIT, UNIT),
     "nn.functional.binary_cross_entropy_with_logits": call(X, UNIT),
     "nn.functional.embedding": call(X, LABELS % 3),
+    "nn.functional.fake_quantize": call(X, QuantScheme(store=QuantStore.NATIVE)),
     "nn.functional.linear": call(X, Y.T, X[0, :3]),
     "nn.functional.prelu": call(X, X[0]),
     "scatter_nd": call(X, PAIR, Y[:2]),

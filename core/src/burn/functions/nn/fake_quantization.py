@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from burn.functions.quantization import QParams, dequantize, quantize, quantize_dynamic
+from burn.errors import OperandTypeError
+from burn.functions.normalize import check_tensor
+from burn.functions.quantization import QParams, dequantize, numbers_of, quantize, quantize_dynamic
+from burn.quant_scheme import QuantScheme
 from burn.quantized import Calibration
 
 if TYPE_CHECKING:
-    from burn.quant_scheme import QuantScheme
     from burn.tensor.tensor import Tensor
 
 __all__ = ["fake_quantize"]
@@ -42,6 +44,8 @@ def fake_quantize(
 
     Raises
     ------
+    OperandTypeError
+        If `scheme` is no QuantScheme.
     ShapeError
         If the blocks of the scheme do not divide the shape.
 
@@ -59,6 +63,12 @@ def fake_quantize(
     >>> F.fake_quantize(x, QuantScheme(QuantValue.Q2S)).tolist()
     [-3.0, 0.0, 0.0, 3.0]
     """
+    check_tensor(x, "x", "fake_quantize")
+    if not isinstance(scheme, QuantScheme):
+        raise OperandTypeError(
+            f"scheme must be a QuantScheme, not {type(scheme).__name__}", operation="fake_quantize"
+        )
+    x = numbers_of(x)
     plain = x.detach()
     native = scheme.native  # which has the same numbers
     if scales is not None:
