@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from burn.autodiff import untracked
 from burn.devices import Device
-from burn.dispatch import common_device, meta_of
+from burn.dispatch import common_device, join_trace, meta_of
 from burn.dtype import Kind, float32
 from burn.errors import ArgumentError, BurnError, DTypeError, OperandTypeError, ShapeError
 from burn.functions import calls
 from burn.functions.common import DeviceLike, DTypeLike, dispatch
 from burn.functions.normalize import as_dtype, check_tensor, find_device
 from burn.ops import REGISTRY
-from burn.ops.quantized_primitive import QuantizedPrimitive
+from burn.ops.quantized_primitive import of_parts
 from burn.quant_scheme import QDType, QuantScheme
 from burn.quantized import Calibration, calibration as _calibration
 
@@ -351,10 +353,13 @@ def numbers_of(x: Tensor) -> Tensor:
 
 
 def _joined(values: Tensor, scales: Tensor, global_: Tensor | None, scheme: QuantScheme) -> Tensor:
-    """The quantized tensor of its parts."""
-    rest = None if global_ is None else global_.primitive
-    primitive = QuantizedPrimitive(values.primitive, scales.primitive, rest, scheme)
-    return dispatch.wrap(primitive, values.device.tensor_type(QDType(scheme)))
+    """The quantized tensor of its parts, which are constants from then on."""
+    parts = [values, scales] if global_ is None else [values, scales, global_]
+    for one in parts:
+        join_trace(one)
+    device = functools.reduce(common_device, [one.device for one in parts])
+    primitive = of_parts([untracked(one.primitive) for one in parts], scheme)
+    return dispatch.wrap(primitive, device.tensor_type(QDType(scheme)))
 
 
 def of_tensors(parts: Sequence[Tensor], scheme: QuantScheme, operation: str) -> Tensor:

@@ -141,7 +141,7 @@ def compute_parameters(
     common = ops.cast(ops.reshape(common, shape=(1,)), dtype=float32)
     divisor = ops.reshape(ops.cast(common, dtype=wide), shape=(1,) * len(scale.shape))
     # The quotient of the largest may be rounded to a number that the dtype does not hold.
-    quotient = ops.divide(scale, divisor)
+    quotient = divided(ops, scale, divisor)
     bounded = ops.where(
         ops.isinf(quotient), quotient, ops.minimum(quotient, _LARGEST[scheme.scale_dtype])
     )
