@@ -22,6 +22,7 @@ from convolution import SHAPE, SMALL, burn_convolution, torch_convolution
 from harness import READS_MEMORY, Case, Result, measure_commands, measure_memory, report
 from models import TINY_MLP, burn_training, models
 from programs import programs
+from quantized_rows import quantized_rows
 from tiny_ops import joined, module_ops, views
 from torch_backend import torch_backend
 
@@ -240,6 +241,7 @@ SUITES = {
     "tracked": tracked_ops,
     "views": views,
     "joined": joined,
+    "quantized": quantized_rows,
     "modules": module_ops,
     "programs": programs,
     "router": router,
