@@ -28,8 +28,9 @@ __all__ = ["check_quantized_operands", "check_refused_operand", "takes_floats"]
 _SCHEMES: Final = (
     QuantScheme(QuantValue.Q8S, QuantStore.NATIVE),
     QuantScheme(QuantValue.Q8F, QuantStore.NATIVE, QuantLevel.per_block(-1)),
+    QuantScheme(QuantValue.Q4F, QuantStore.packed_native()),
 )
-"""Of one scale, and of one for each row: they fit tensors of every length."""
+"""Of one scale, of one for each row, and of two codes in a byte where the last axis has them."""
 
 
 class _Operands(NamedTuple):
@@ -108,7 +109,7 @@ def _choices(subject: Subject, call: Call) -> Iterator[_Operands]:
                 operand = call.operands[position]
                 parts = operand if isinstance(operand, list) else [operand]
                 fits &= all(part.dtype == np.float32 for part in parts)
-                fits &= scheme is _SCHEMES[0] or all(part.ndim for part in parts)
+                fits &= all(_fits(scheme, part) for part in parts)
                 if fits:
                     made = [_quantized(subject, part, scheme) for part in parts]
                     restored = [part.dequantized(subject.table, float32) for part in made]
@@ -117,6 +118,14 @@ def _choices(subject: Subject, call: Call) -> Iterator[_Operands]:
                     numbers[position] = restored if is_list else restored[0]
             if fits and any(map(_has_quantized, mixed)):
                 yield _Operands(mixed, numbers, scheme)
+
+
+def _fits(scheme: QuantScheme, array: Array) -> bool:
+    try:
+        scheme.check(array.shape)
+    except ShapeError:
+        return False
+    return True
 
 
 def _has_quantized(operand: Any) -> bool:
