@@ -39,8 +39,12 @@ _CPU_OUTPUTS: Final = {1: 8}
 _MORE_CPU_OUTPUTS: Final = 4
 """Rows of the matrix that a CPU multiplies with so many rows at a time, as registers allow."""
 
-_CPU_COLUMNS: Final = 512
-"""Outputs that an item of a CPU computes where neighbours in memory belong to those."""
+_CPU_COLUMNS: Final = (64, 512)
+"""Outputs that an item of a CPU computes where neighbours in memory belong to those: at least, so
+that its reads are long, and at most, so that the sums stay in the fastest cache."""
+
+_CPU_ITEMS_PER_UNIT: Final = 2
+"""Items of a CPU with more would have less to read at a time."""
 
 _CPU_STEPS: Final = 4
 """Rows of the matrix that are then added at a time."""
@@ -195,7 +199,10 @@ def _plan(
     elif matrix.along_inner:
         sizes = _cpu_sizes(rows, matrix)
     else:
-        name, sizes = "multiply_columns", _cpu_sizes_of_columns(rows, matrix)
+        name, sizes = (
+            "multiply_columns",
+            _cpu_sizes_of_columns(rows, matrix, launcher.runtime.units),
+        )
     if sizes is None:
         return None
     definitions = code_macros(scheme) | sizes
@@ -250,8 +257,10 @@ def _cpu_sizes(rows: int, matrix: _Matrix) -> dict[str, int] | None:
     return {"TILE_ROWS": tile_rows, "OUTPUTS": _CPU_OUTPUTS.get(tile_rows, _MORE_CPU_OUTPUTS)}
 
 
-def _cpu_sizes_of_columns(rows: int, matrix: _Matrix) -> dict[str, int] | None:
+def _cpu_sizes_of_columns(rows: int, matrix: _Matrix, units: int) -> dict[str, int] | None:
     """The same, where neighbours in memory belong to neighbouring outputs."""
+    least, most = _CPU_COLUMNS
+    columns = power_of_two(-(-matrix.outputs // (_CPU_ITEMS_PER_UNIT * units)))
     block = 0 if matrix.block == matrix.inner else matrix.block
     block_outputs = 0 if matrix.block_outputs == matrix.outputs else matrix.block_outputs
     if rows > _MAX_CPU_ROWS or matrix.inner % _CPU_STEPS:
@@ -260,7 +269,7 @@ def _cpu_sizes_of_columns(rows: int, matrix: _Matrix) -> dict[str, int] | None:
         return None
     return {
         "TILE_ROWS": -(-rows // -(-rows // _MAX_CPU_TILE_ROWS)),
-        "OUTPUTS": _CPU_COLUMNS,
+        "OUTPUTS": min(most, max(least, columns)),
         "BLOCK": block,
         "BLOCK_OUTPUTS": block_outputs,
         "STEPS": _CPU_STEPS,
