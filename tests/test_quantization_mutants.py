@@ -3,8 +3,17 @@
 import numpy as np
 import pytest
 
+from burn import Device
 from burn.ops import REGISTRY
-from burn.testing import Selection, quantization_reference as reference
+from burn.plugins import registered
+from burn.testing import (
+    Selection,
+    Status,
+    Subject,
+    checks_of,
+    mock_backend,
+    quantization_reference as reference,
+)
 from mutants import Mutant
 from test_kit_mutations import ONE, first_failure
 
@@ -179,3 +188,13 @@ def test_the_quick_kit_finds_a_wrong_rule_of_quantized_tensors(op, member, wrong
     assert first_failure(backend, ONE, selection) is None
     monkeypatch.setattr(REGISTRY[op], member, wrong)
     assert first_failure(backend, ONE, selection) is not None
+
+
+@pytest.mark.parametrize("kind", ["plain", "no_64bit", "stores_float16"])
+def test_a_device_with_the_required_ops_alone_passes(kind):
+    selection = Selection(ops=("",), suites=("quantization", "quantized_tensors"), quick=True)
+    with registered(mock_backend()):
+        subject = Subject.of(Device(f"mock/{kind}"))
+        results = [check.run() for check in checks_of(subject, selection)]
+    assert results
+    assert not [str(one) for one in results if one.status is not Status.PASSED]
