@@ -13,7 +13,7 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +42,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         "reference/functions.md": functions_page(),
         "reference/nn.md": classes_page("burn.nn", "Modules", _MODULES, _RETURNED),
         "reference/optim.md": classes_page("burn.optim", "Optimizers", _OPTIMIZERS, _SCHEDULES),
+        "reference/quantization.md": classes_page(
+            "burn.quantization", "Quantization", _QUANTIZATION, ()
+        ),
         "reference/parity.md": parity_page(Path(config.docs_dir)),
     }
     for path, lines in pages.items():
@@ -248,6 +251,7 @@ NAMESPACES = (
     "optim.schedules",
     "linalg",
     "fft",
+    "quantization",
     "random",
     "signal",
     "tree",
@@ -330,6 +334,10 @@ to use them. [Functions](functions.md) has those of `burn.optim` and `burn.optim
 """
 
 
+_QUANTIZATION = """What is called as `burn.quantization.name`.
+[Quantization](../users/quantization.md) says how to use it. [Functions](functions.md#burn.quantization.quantize_dynamic) has its functions.
+"""
+
 _RETURNED = (
     "burn.nn.summary.Summary",
     "burn.nn.summary.ModuleSummary",
@@ -341,7 +349,7 @@ _RETURNED = (
 _SCHEDULES = ("burn.optim.schedules.Schedule",)
 
 
-def classes_page(package: str, title: str, text: str, returned: Iterable[str]) -> Iterator[str]:
+def classes_page(package: str, title: str, text: str, returned: Sequence[str]) -> Iterator[str]:
     """Every public class of a package, by the modules that define them; what they return."""
     yield f"# {title}\n\n{text}"
     public = importlib.import_module(package)
@@ -358,7 +366,8 @@ def classes_page(package: str, title: str, text: str, returned: Iterable[str]) -
                 f"{module}.{name}",
                 ", merge_init_into_class: true, show_bases: false",
             )
-    yield "## What they return\n"
+    if returned:
+        yield "## What they return\n"
     for path in returned:
         yield f"::: {path}\n"
 

@@ -152,7 +152,7 @@ def test_the_function_page_has_an_anchor_for_every_public_function(site):
     assert [name for name in names if f'id="{name}"' not in text] == []
 
 
-@pytest.mark.parametrize("package", ["nn", "optim"])
+@pytest.mark.parametrize("package", ["nn", "optim", "quantization"])
 def test_the_page_of_a_package_has_an_anchor_for_every_class(site, package):
     text = (site / "reference" / f"{package}.html").read_text(encoding="utf-8")
     module = getattr(burn, package)
