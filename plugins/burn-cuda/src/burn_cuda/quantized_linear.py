@@ -48,14 +48,15 @@ _SPLITS: Final = (16, 8, 4, 2)
 _MIN_WARPS: Final = 4
 """So many share them even if there are too few for all."""
 
-_DEPTH: Final = 2
-"""Chunks that a warp loads at once."""
+_STAGES: Final = (4, 3, 2)
+"""Chunks that a warp may have in shared memory."""
 
-_RESIDENT: Final = 1024
-"""Threads for which a multiprocessor has registers: half of them are of the next kernel."""
+_RESIDENT: Final = 512
+"""Threads for which a multiprocessor has registers: those of one block. It gets no second one then of
+a kernel that starts early, while others have none."""
 
-_SHARED_BYTES: Final = 96 << 10
-"""Shared memory of a block that all GPUs with tensor cores for bfloat16 have."""
+_SHARED_BYTES: Final = {(9, 0): 208 << 10, (8, 0): 96 << 10}
+"""Shared memory of a block, by the least compute capability that has it."""
 
 _WORD_BYTES: Final = 4
 
@@ -105,8 +106,13 @@ def _codes(scheme: QuantScheme, shape: Shape) -> _Codes | None:
 
 
 @functools.lru_cache(maxsize=4096)
-def _few_rows(scheme: QuantScheme, dtype: DType, rows: int, shape: Shape) -> _FewRows | None:
-    """The plan for a weight of shape (columns, terms); None for what the kernel does not read."""
+def _few_rows(
+    scheme: QuantScheme, dtype: DType, rows: int, shape: Shape, limit: int
+) -> _FewRows | None:
+    """The plan for a weight of shape (columns, terms); None for what the kernel does not read.
+
+    `limit` is the shared memory of a block.
+    """
     columns, terms = shape
     counts = [one for one in _ROWS.get(dtype, ()) if one >= rows]
     codes = _codes(scheme, shape)
@@ -115,18 +121,20 @@ def _few_rows(scheme: QuantScheme, dtype: DType, rows: int, shape: Shape) -> _Fe
     most = counts[0]
     planes = 3 if dtype is float32 else 1
     tiles = 2 if columns >= 2 * _TILE * _WANTED_BLOCKS and most <= _FEW else 1
-    depth = _DEPTH if most <= _FEW and planes == 1 else 1
     chunks = -(-codes.row_bytes // _CHUNK_BYTES)
-    for split in _SPLITS:
-        if split > max(-(-chunks // depth), _MIN_WARPS):
-            continue
-        buffers = 2 if chunks > depth * split else 1
-        shared = split * _shared_bytes(codes, scheme, most, planes, tiles, depth, buffers)
-        shared = max(shared, _WORD_BYTES * split * rows * tiles * _TILE)
-        if shared <= _SHARED_BYTES:
-            break
-    else:
+    stage = _stage_bytes(codes, scheme, planes * most, tiles)
+    fits = [
+        (split, stages)
+        for split in _SPLITS
+        for stages in _STAGES
+        if split <= max(chunks, _MIN_WARPS)
+        and split * stages * stage <= limit
+        and stages <= max(-(-chunks // split) + 1, _STAGES[-1])
+    ]
+    if not fits:
         return None
+    split, stages = fits[0]
+    shared = split * max(stages * stage, _WORD_BYTES * rows * tiles * _TILE)
     name = c_type(dtype)
     definitions: dict[str, str | int] = {
         "X": name,
@@ -140,32 +148,24 @@ def _few_rows(scheme: QuantScheme, dtype: DType, rows: int, shape: Shape) -> _Fe
         "MAX_ROWS": most,
         "TILES": tiles,
         "SPLIT": split,
-        "DEPTH": depth,
-        "RESIDENT": _RESIDENT,
+        "STAGES": stages,
+        "RESIDENT": max(_RESIDENT, _WARP_LANES * split),
     }
-    numbers = (rows, columns, terms, codes.row_bytes, codes.row_scales, buffers)
+    numbers = (rows, columns, terms, codes.row_bytes, codes.row_scales)
     grid = (-(-columns // (tiles * _TILE)),)
     return _FewRows(definitions, grid, (_WARP_LANES * split,), shared, numbers)
 
 
-def _shared_bytes(
-    codes: _Codes,
-    scheme: QuantScheme,
-    rows: int,
-    planes: int,
-    tiles: int,
-    depth: int,
-    buffers: int,
-) -> int:
-    """Shared memory of a warp: scales, and rows of x with gaps between them; see the kernel."""
-    exchanges = codes.block != 0 or codes.bits == 4
-    gap = {8: 32 if exchanges else 16, 4: 64, 2: 16}[codes.bits]
-    step = 2 * codes.chunk + gap
-    scales = 0
-    if codes.block:
-        packs = -(-tiles * _TILE * depth // _WARP_LANES) * _WARP_LANES
-        scales = packs * codes.scales * scheme.scale_dtype.storage.itemsize
-    return scales + buffers * depth * planes * rows * step
+def _stage_bytes(codes: _Codes, scheme: QuantScheme, rows: int, tiles: int) -> int:
+    """Shared memory of a chunk: codes, rows of x and scales, with gaps; see the kernel."""
+    byte = 8
+    spreads = codes.block != 0 or codes.bits < byte
+    gap = {8: 32 if spreads else 16, 4: 64, 2: 16}[codes.bits]
+    scales = max(codes.scales * scheme.scale_dtype.storage.itemsize, _WORD_BYTES)
+    columns = tiles * _TILE
+    of_codes = columns * (_CHUNK_BYTES + _LANE_BYTES)
+    size = of_codes + rows * (2 * codes.chunk + gap) + (columns * scales if codes.block else 0)
+    return -(-size // _LANE_BYTES) * _LANE_BYTES
 
 
 def _fits_chunks(block: int, chunk: int, terms: int) -> bool:
@@ -253,7 +253,10 @@ class QuantizedLinearOps(CudaOps):
             fits = fits and bias.dtype is x.dtype and bias.shape == (columns,)
         if not fits:
             return None
-        plan = _few_rows(scheme, launcher.dtypes[x.dtype], rows, (columns, terms))
+        capability = launcher.runtime.capability
+        limit = next(one for least, one in _SHARED_BYTES.items() if capability >= least)
+        dtype = launcher.dtypes[x.dtype]
+        plan = _few_rows(scheme, dtype, rows, (columns, terms), limit)
         if plan is None:
             return None
         kernel = launcher.kernel("quantized_rows", "quantized_rows.cu", **plan.definitions)

@@ -118,7 +118,7 @@ class QuantizedProductOps(QuantizedLinearOps):
         if capability < (_FLOAT8_CAPABILITY if is_float8 else TENSOR_CORE_CAPABILITY):
             return None
         a, b = self._aligned(a_values), self._aligned(b_values)
-        scales = (self.launcher.dense(a_scales), self.launcher.dense(b_scales))
+        scales = (self._aligned(a_scales), self._aligned(b_scales))
         size = (rows, columns, terms)
         if is_float8:
             out = self._float8(a, b, scales, size, bias, dtype)
@@ -226,7 +226,7 @@ class QuantizedProductOps(QuantizedLinearOps):
         kernel = launcher.kernel("scale_product", "quantization.cu", **definitions)
         steps = [int(one.size > 1) for one in scales]
         units = rows * columns // _UNIT
-        vector = 0 if bias is None else launcher.dense(bias)
+        vector = 0 if bias is None else self._aligned(bias)
         numbers: tuple[Any, ...] = (*steps, columns, units, divider(columns // _UNIT))
         operands = (sums, *scales, vector, out, *numbers)
         self.early(kernel)((-(-units // THREADS),), (THREADS,), operands)

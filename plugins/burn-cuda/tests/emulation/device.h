@@ -14,6 +14,7 @@ double ceil(double) noexcept; double trunc(double) noexcept; double rint(double)
 double fabs(double) noexcept; double fmax(double, double) noexcept; double fmod(double, double) noexcept;
 double pow(double, double) noexcept; double copysign(double, double) noexcept;
 double atan2(double, double) noexcept; double hypot(double, double) noexcept;
+double fma(double, double, double) noexcept;
 }
 #define BURN_ONE(name) static inline float name(float x) { return __builtin_##name##f(x); }
 #define BURN_TWO(name) \
@@ -24,6 +25,8 @@ BURN_ONE(tanh) BURN_ONE(asin) BURN_ONE(acos) BURN_ONE(atan) BURN_ONE(asinh) BURN
 BURN_ONE(atanh) BURN_ONE(erf) BURN_ONE(floor) BURN_ONE(ceil) BURN_ONE(trunc) BURN_ONE(rint)
 BURN_ONE(fabs)
 BURN_TWO(fmax) BURN_TWO(fmod) BURN_TWO(pow) BURN_TWO(copysign) BURN_TWO(atan2) BURN_TWO(hypot)
+
+static inline float fma(float x, float y, float z) { return __builtin_fmaf(x, y, z); }
 
 #define BURN_EMULATED 1
 #define __global__

@@ -81,6 +81,51 @@ __device__ __forceinline__ Codes encoded_unit(const Numbers& numbers, C scale, C
     return codes;
 }
 
+// Codes of numbers that are at most `high` times the scale, or little more, where the reciprocal of the
+// scale is no extreme number. The quotient is rounded as a division rounds it (Markstein, 1990).
+__device__ __forceinline__ bool is_moderate(C scale) {
+    return scale > (C)8.673617379884035e-19 && scale < (C)1.152921504606847e18;  // 2^-60, 2^60
+}
+__device__ __forceinline__ C quotient_of(C x, C scale, C reciprocal) {
+    C result = x * reciprocal;
+#pragma unroll
+    for (int i = 0; i < 2; ++i) result = fma(fma(-result, scale, x), reciprocal, result);
+    return CODE == 0 ? result : copysign(result, x);  // E4M3 has a -0, which a sum has not
+}
+__device__ __forceinline__ uint32 nearest_bits(float x) { return float_as_bits(x + 12582912.0f); }
+__device__ __forceinline__ uint32 nearest_bits(double x) {
+    return (uint32)double_as_bits(x + 6755399441055744.0);
+}
+__device__ __forceinline__ Codes encoded_moderate(
+    const Numbers& numbers, C scale, C reciprocal, C low, C high) {
+    Codes codes;
+    C quotients[UNIT];
+#pragma unroll
+    for (int i = 0; i < UNIT; ++i)
+        quotients[i] = quotient_of((C)load(numbers.values[i]), scale, reciprocal);
+#if CODE == 1 && !defined(BURN_EMULATED) && __CUDA_ARCH__ >= 890
+#pragma unroll
+    for (int i = 0; i + 1 < UNIT; i += 2) {
+        unsigned short pair;
+        asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;"
+            : "=h"(pair) : "f"((float)quotients[i + 1]), "f"((float)quotients[i]));
+        codes.bytes[i] = (unsigned char)pair, codes.bytes[i + 1] = (unsigned char)(pair >> 8);
+    }
+    if (UNIT % 2) codes.bytes[UNIT - 1] = (unsigned char)encoded(quotients[UNIT - 1], low, high);
+#elif CODE == 1
+#pragma unroll
+    for (int i = 0; i < UNIT; ++i) set_code(codes, i, encoded(quotients[i], low, high));
+#else
+    // The sum with 1.5 * 2^(bits behind the point) has the nearest integer in its lowest bits.
+#pragma unroll
+    for (int i = 0; i < UNIT; ++i) {
+        const C x = quotients[i];
+        set_code(codes, i, (int)nearest_bits(x < low ? low : x > high ? high : x));
+    }
+#endif
+    return codes;
+}
+
 // The least number of type S that is not below a scale, which is not negative, or NaN.
 __device__ __forceinline__ float rounded_up(float, float x) { return x; }
 __device__ __forceinline__ float16 rounded_up(float16, C x) {
@@ -174,11 +219,16 @@ extern "C" __global__ void quantize_runs(
     if (run >= runs) return;
     const S stored = rounded_up(S(), from_bits(largest) / (C)half);
     if (lane == 0) scales[run] = stored;
-    const C scale = (C)load(stored);
+    const C scale = (C)load(stored), reciprocal = (C)1 / scale;
+    const bool moderate = is_moderate(scale);
 #pragma unroll
     for (int i = 0; i < PACKS; ++i) {
         const int64 unit = i * LANES + lane;
-        if (unit < units)
+        if (unit >= units) continue;
+        if (moderate)
+            codes[run * units + unit] =
+                encoded_moderate(numbers[i], scale, reciprocal, (C)low, (C)high);
+        else
             codes[run * units + unit] = encoded_unit(numbers[i], scale, (C)low, (C)high);
     }
 }
@@ -211,10 +261,16 @@ extern "C" __global__ void quantize_all(
     largest = largest_of_block(largest, shared);
     const S stored = rounded_up(S(), from_bits(largest) / (C)half);
     if (blockIdx.x == 0 && threadIdx.x == 0) scales[0] = stored;
-    const C scale = (C)load(stored);
+    const C scale = (C)load(stored), reciprocal = (C)1 / scale;
+    const bool moderate = is_moderate(scale);
     const int64 all = (int64)gridDim.x * blockDim.x;
-    for (int64 i = (int64)blockIdx.x * blockDim.x + threadIdx.x; i < units; i += all)
-        codes[i] = encoded_unit(x[i], scale, (C)low, (C)high);
+#pragma unroll 2
+    for (int64 i = (int64)blockIdx.x * blockDim.x + threadIdx.x; i < units; i += all) {
+        if (moderate)
+            codes[i] = encoded_moderate(x[i], scale, reciprocal, (C)low, (C)high);
+        else
+            codes[i] = encoded_unit(x[i], scale, (C)low, (C)high);
+    }
 }
 #endif
 
@@ -232,12 +288,15 @@ extern "C" __global__ void scale_product(
     const int64 column = i * UNIT - row * columns;
     const C scale = (C)load(row_scales[row * row_step]);
     const Pack<A, UNIT> unit = reinterpret_cast<const Pack<A, UNIT>*>(sums)[i];
-    Numbers numbers;
+    Pack<SB, UNIT> factors;
+    Numbers numbers, added;
+    if (column_step) factors = *reinterpret_cast<const Pack<SB, UNIT>*>(column_scales + column);
+    if (bias) added = *reinterpret_cast<const Numbers*>(bias + column);
 #pragma unroll
     for (int j = 0; j < UNIT; ++j) {
-        const C factor = (C)load(column_scales[(column + j) * column_step]) * scale;
+        const C factor = (C)load(column_step ? factors.values[j] : column_scales[0]) * scale;
         C number = (C)unit.values[j] * factor;
-        if (bias) number += (C)load(bias[column + j]);
+        if (bias) number += (C)load(added.values[j]);
         numbers.values[j] = convert<X>(number);
     }
     reinterpret_cast<Numbers*>(out)[i] = numbers;

@@ -3,15 +3,14 @@
 //
 // X: elements of x and out. T: what tensor cores multiply, X or bfloat16 for float32, which is split
 // into three of them (PLANES). S: scales. BITS of a code, in two's complement; FLOAT8: codes are E4M3.
-// BLOCK: codes of a scale, 0 where a row or all of the weight has one. SCALES: scales of a chunk that
-// are loaded at once. MAX_ROWS: the most rows of x. TILES: tiles of 16 columns of a block. SPLIT: warps
-// that share the terms, whose sums are added at the end, in order. DEPTH: chunks of a round, whose
-// loads a warp issues before it computes; those of the next round follow while it does. RESIDENT:
-// threads that share the registers of a multiprocessor.
+// BLOCK: codes of a scale, 0 where a row or all of the weight has one. SCALES: scales of a row in a chunk.
+// MAX_ROWS: the most rows of x. TILES: tiles of 16 columns of a block. SPLIT: warps that share the terms,
+// whose sums are added at the end, in order. STAGES: chunks that a warp has in shared memory: one that it
+// computes with, and those on their way. RESIDENT: threads that share the registers of a
+// multiprocessor.
 //
 // Codes are the left operand of tensor cores, where small integers and E4M3 are exact, and their scale
-// multiplies the sums of a block in float32. A lane loads 16 bytes of a row at once, but the terms of
-// one instruction come from four lanes: with blocks, these exchange words, so that all are of one block.
+// multiplies the sums of a block in float32. A chunk is 64 bytes of each row.
 
 #define THREADS (32 * SPLIT)
 #include "tensor_cores.cuh"
@@ -22,22 +21,32 @@ constexpr int BLOCKS = MAX_ROWS <= 8 ? RESIDENT / LANES : 1;
 constexpr int PER_WORD = 32 / BITS, PAIRS = PER_WORD / 2, STEPS = PER_WORD / 4;
 constexpr int CHUNK = 16 * PER_WORD, GROUP = 4 * PER_WORD;
 constexpr int COLUMNS = 16 * TILES, GROUPS = (MAX_ROWS + 7) / 8;
-constexpr bool EXCHANGES = BLOCK != 0 || BITS == 4;
-// Bytes of a row of x in shared memory, of a chunk: lanes that load at once meet different banks.
-constexpr int STEP = 2 * CHUNK + (BITS == 4 ? 64 : BITS == 8 && EXCHANGES ? 32 : 16);
-constexpr int STAGED = DEPTH * PLANES * MAX_ROWS * STEP;
-constexpr int SCALE_PACKS = BLOCK ? (COLUMNS * DEPTH + 31) / 32 : 1;
-constexpr int SCALE_BYTES = BLOCK ? 32 * SCALE_PACKS * SCALES * (int)sizeof(S) : 0;
+// Where the terms of an instruction must be of one block, or a word has many, lane t of four computes
+// with words t of each 16 bytes of a row; else with words 0 to 3 of its own 16 bytes.
+constexpr bool SPREADS = BLOCK != 0 || BITS < 8;
+// Bytes from row to row in shared memory: lanes that load at once meet different banks.
+constexpr int CODE_STEP = 64 + 16;
+constexpr int X_STEP = 2 * CHUNK + (BITS == 4 ? 64 : BITS == 8 && SPREADS ? 32 : 16);
+// Bytes of the scales of a row in a chunk, which are copied as 4 bytes at least.
+constexpr int SCALE_BYTES = SCALES * (int)sizeof(S), SCALE_STEP = SCALE_BYTES < 4 ? 4 : SCALE_BYTES;
+constexpr int X_START = COLUMNS * CODE_STEP, SCALE_START = X_START + PLANES * MAX_ROWS * X_STEP;
+constexpr int STAGE = (SCALE_START + (BLOCK ? COLUMNS * SCALE_STEP : 0) + 15) / 16 * 16;
 constexpr int PIECE = 16 / sizeof(T), PIECES = CHUNK / PIECE;
-typedef Pack<S, SCALES> Scales;
 
 // The bits of two codes of a word, and their signs.
 constexpr uint32 MASK = ((1u << BITS) - 1u) * 0x00010001u, SIGNS = (1u << (BITS - 1)) * 0x00010001u;
 
-// Pairs of 16-bit floats: a * b + c, rounded once. In all uses here the result is exact.
+// `multiply_add`: pairs of 16-bit floats, a * b + c, rounded once; in all uses here that is exact.
+// `masked_or`, `masked_xor`: (a & b) | c, and ^ c, as one instruction. `halves`: the lower halves of two
+// words, or the upper ones.
 #ifdef BURN_EMULATED
 __device__ inline uint32 multiply_add(uint32 a, uint32 b, uint32 c) {
     return convert_pair(low_of(a) * low_of(b) + low_of(c), high_of(a) * high_of(b) + high_of(c));
+}
+__device__ inline uint32 masked_or(uint32 a, uint32 b, uint32 c) { return (a & b) | c; }
+__device__ inline uint32 masked_xor(uint32 a, uint32 b, uint32 c) { return (a & b) ^ c; }
+__device__ inline uint32 halves(uint32 a, uint32 b, bool upper) {
+    return upper ? a >> 16 | (b & 0xffff0000u) : (a & 0xffffu) | b << 16;
 }
 #else
 __device__ __forceinline__ uint32 multiply_add(float16, uint32 a, uint32 b, uint32 c) {
@@ -52,6 +61,21 @@ __device__ __forceinline__ uint32 multiply_add(bfloat16, uint32 a, uint32 b, uin
 }
 __device__ __forceinline__ uint32 multiply_add(uint32 a, uint32 b, uint32 c) {
     return multiply_add(T{0}, a, b, c);
+}
+__device__ __forceinline__ uint32 masked_or(uint32 a, uint32 b, uint32 c) {
+    uint32 result;
+    asm("lop3.b32 %0, %1, %2, %3, 0xEA;" : "=r"(result) : "r"(a), "r"(b), "r"(c));
+    return result;
+}
+__device__ __forceinline__ uint32 masked_xor(uint32 a, uint32 b, uint32 c) {
+    uint32 result;
+    asm("lop3.b32 %0, %1, %2, %3, 0x6A;" : "=r"(result) : "r"(a), "r"(b), "r"(c));
+    return result;
+}
+__device__ __forceinline__ uint32 halves(uint32 a, uint32 b, bool upper) {
+    uint32 result;
+    asm("prmt.b32 %0, %1, %2, %3;" : "=r"(result) : "r"(a), "r"(b), "r"(upper ? 0x7632 : 0x5410));
+    return result;
 }
 #endif
 
@@ -92,51 +116,14 @@ __device__ __forceinline__ uint32 numbers(uint32 word, int i) {
     }
     if (BITS == 8 && IsBfloat<T>::value) {
         // bfloat16 has 7 bits behind the point: 128 + the lower bits, minus 128 or 256 by the sign.
-        const uint32 lower = (v & (MASK ^ SIGNS)) | F::ANCHOR;
-        const uint32 upper = (v & SIGNS) | F::ANCHOR | minus;
+        const uint32 lower = masked_or(v, MASK ^ SIGNS, F::ANCHOR);
+        const uint32 upper = masked_or(v, SIGNS, F::ANCHOR | minus);
         return multiply_add(lower, F::ONE, upper);
     }
-    return multiply_add((v & MASK) ^ (F::ANCHOR | SIGNS), F::ONE, F::ANCHOR | SIGNS | minus);
+    const uint32 biased = masked_xor(v, MASK, F::ANCHOR | SIGNS);
+    return multiply_add(biased, F::ONE, F::ANCHOR | SIGNS | minus);
 }
 
-// Exchanges words among four lanes: lane t has word t of each of them then.
-__device__ __forceinline__ void transpose(uint32 words[4]) {
-    const int lane = threadIdx.x;
-#pragma unroll
-    for (int step = 1; step <= 2; step *= 2) {
-        const bool upper = lane & step;
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-            if (i & step) continue;
-            const uint32 sent = upper ? words[i] : words[i + step];
-            const uint32 received = __shfl_xor_sync(0xffffffffu, sent, step);
-            words[i] = upper ? received : words[i];
-            words[i + step] = upper ? words[i + step] : received;
-        }
-    }
-}
-
-__device__ __forceinline__ Word128 load_once(const unsigned char* address) {
-#ifdef BURN_EMULATED
-    return *reinterpret_cast<const Word128*>(address);
-#else
-    Word128 result;
-    asm volatile("ld.global.nc.L1::no_allocate.v2.u64 {%0, %1}, [%2];"
-        : "=l"(result.low), "=l"(result.high) : "l"(address));
-    return result;
-#endif
-}
-__device__ __forceinline__ void end_group_of_copies() {
-#ifndef BURN_EMULATED
-    asm volatile("cp.async.commit_group;" ::: "memory");
-#endif
-}
-// Waits for all groups of copies but the last one.
-__device__ __forceinline__ void wait_for_older_copies() {
-#ifndef BURN_EMULATED
-    asm volatile("cp.async.wait_group 1;" ::: "memory");
-#endif
-}
 // The number of a plane: float32 is the sum of three bfloat16, each of which has the next 8 bits.
 __device__ __forceinline__ T plane_of(float x, int plane) {
 #pragma unroll
@@ -153,26 +140,43 @@ __device__ __forceinline__ T plane_of(float x, int plane) {
     return T{0};
 }
 
-// Copies rows of x to shared memory: terms of the chunks of a round, with zeros beyond the end.
-__device__ __forceinline__ void copy_rows_of(
+#ifdef BURN_EMULATED
+template <int BYTES>
+__device__ inline void copy_scales(unsigned char* target, const void* source) {
+    memcpy(target, source, BYTES);
+}
+__device__ inline void end_copies() {}
+__device__ inline void wait_for_stage() {}
+#else
+template <int BYTES>
+__device__ __forceinline__ void copy_scales(unsigned char* target, const void* source) {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;"
+        :: "r"(shared_address(target)), "l"(source), "n"(BYTES) : "memory");
+}
+__device__ __forceinline__ void end_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+// Waits for the oldest stage that is on its way.
+__device__ __forceinline__ void wait_for_stage() {
+    asm volatile("cp.async.wait_group %0;" :: "n"(STAGES - 2) : "memory");
+}
+#endif
+
+// Copies the terms of a chunk of rows of x to shared memory, with zeros beyond the end.
+__device__ __forceinline__ void copy_x(
     unsigned char* staged, const T* x, int chunk, int rows, int terms) {
     const int lane = threadIdx.x & 31;
 #pragma unroll
-    for (int i = 0; i < DEPTH * MAX_ROWS * PIECES; i += 32) {
-        const int piece = (i + lane) % PIECES, row = (i + lane) / PIECES % MAX_ROWS;
-        const int depth = (i + lane) / (PIECES * MAX_ROWS), k = (chunk + depth) * CHUNK + piece * PIECE;
-        if (row < rows && depth < DEPTH)
-            copy_async(reinterpret_cast<T*>(staged + (depth * MAX_ROWS + row) * STEP) + piece * PIECE,
+    for (int i = 0; i < MAX_ROWS * PIECES; i += 32) {
+        const int piece = (i + lane) % PIECES, row = (i + lane) / PIECES;
+        const int k = chunk * CHUNK + piece * PIECE;
+        if (row < rows)
+            copy_async(reinterpret_cast<T*>(staged + row * X_STEP) + piece * PIECE,
                 x + (int64)row * terms + (k < terms ? k : 0), k < terms);
     }
 }
-__device__ __forceinline__ void copy_rows_of(
+__device__ __forceinline__ void copy_x(
     unsigned char* staged, const float* x, int chunk, int rows, int terms) {
-    const int lane = threadIdx.x & 31;
-    for (int i = lane; i < DEPTH * MAX_ROWS * PIECES; i += 32) {
-        const int piece = i % PIECES, row = i / PIECES % MAX_ROWS, depth = i / (PIECES * MAX_ROWS);
-        const int k = (chunk + depth) * CHUNK + piece * PIECE;
-        if (row >= rows) continue;
+    for (int i = threadIdx.x & 31; i < rows * PIECES; i += 32) {
+        const int piece = i % PIECES, row = i / PIECES, k = chunk * CHUNK + piece * PIECE;
         Pack<float, 4> numbers[PIECE / 4];
 #pragma unroll
         for (int j = 0; j < PIECE / 4; ++j) {
@@ -186,101 +190,105 @@ __device__ __forceinline__ void copy_rows_of(
 #pragma unroll
             for (int j = 0; j < PIECE; ++j)
                 part.values[j] = plane_of(numbers[j / 4].values[j % 4], plane);
-            unsigned char* target = staged + ((depth * PLANES + plane) * MAX_ROWS + row) * STEP;
-            reinterpret_cast<Pack<T, PIECE>*>(target)[piece] = part;
+            reinterpret_cast<Pack<T, PIECE>*>(staged + (plane * MAX_ROWS + row) * X_STEP)[piece] = part;
         }
     }
 }
 
-// Codes that a lane has of a tile: parts of rows lane / 4 and lane / 4 + 8.
-struct Part {
-    Word128 rows[2];
-};
-__device__ __forceinline__ void load_part(
-    Part& part, const unsigned char* codes, int64 first, int64 columns, int chunk, int row_bytes) {
-    const int lane = threadIdx.x & 31, offset = chunk * 64 + lane % 4 * 16;
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-        const int64 wanted = first + lane / 4 + 8 * i, row = wanted < columns ? wanted : columns - 1;
-        part.rows[i] = Word128{0, 0};
-        if (offset < row_bytes) part.rows[i] = load_once(codes + row * row_bytes + offset);
-    }
-}
+// What a warp reads: rows of codes that a lane copies, one of scales, and x.
+struct Sources {
+    const unsigned char* codes[2 * TILES];
+    const X* x;
+    const S* scales;
+    int64 scale_row;
+    int rows, terms, row_bytes, row_scales;
 
-// Scales of the chunks of a round: of each row those of all of its chunks, which are adjacent.
-__device__ __forceinline__ void load_scales(
-    Scales packs[SCALE_PACKS], const S* scales, int64 first, int64 columns, int chunk,
-    int row_scales) {
-#if BLOCK
-#pragma unroll
-    for (int i = 0; i < SCALE_PACKS; ++i) {
-        const int number = 32 * i + (threadIdx.x & 31);
-        const int64 wanted = first + number / DEPTH, row = wanted < columns ? wanted : columns - 1;
-        const int index = (chunk + number % DEPTH) * CHUNK / BLOCK;
-        const int last = row_scales - SCALES;
-        packs[i] = *reinterpret_cast<const Scales*>(
-            scales + row * row_scales + (index < last ? index : last));
+    __device__ __forceinline__ int scale_index(int chunk) const {
+        const int index = chunk * CHUNK / (BLOCK ? BLOCK : 1), last = row_scales - SCALES;
+        return index < last ? index : last;
     }
-#endif
-}
-__device__ __forceinline__ void store_scales(Scales* staged, const Scales packs[SCALE_PACKS]) {
-#if BLOCK
+    __device__ __forceinline__ void copy(unsigned char* stage, int chunk) const {
+        const int lane = threadIdx.x & 31, offset = chunk * 64 + lane % 4 * 16;
 #pragma unroll
-    for (int i = 0; i < SCALE_PACKS; ++i) staged[32 * i + (threadIdx.x & 31)] = packs[i];
+        for (int i = 0; i < 2 * TILES; ++i)
+            copy_async(reinterpret_cast<T*>(stage + (lane / 4 + 8 * i) * CODE_STEP + lane % 4 * 16),
+                reinterpret_cast<const T*>(codes[i] + (offset < row_bytes ? offset : 0)),
+                offset < row_bytes);
+        copy_x(stage + X_START, x, chunk, rows, terms);
+#if BLOCK
+        if (lane < COLUMNS) {
+            int64 first = scale_row + scale_index(chunk);
+            if (SCALE_BYTES < 4) first &= ~(int64)1;
+            copy_scales<SCALE_STEP>(stage + SCALE_START + lane * SCALE_STEP, scales + first);
+        }
 #endif
-}
+    }
+};
 
 // The terms of word j of a lane as pairs: those of codes i and i + PAIRS.
 __device__ __forceinline__ void load_pairs(
-    uint32 pairs[PAIRS], uint32 kept[4], const unsigned char* row, int j, bool exists) {
+    uint32 pairs[PAIRS], uint32 kept[4], const unsigned char* row, int j) {
     uint32 words[PAIRS];
     const int lane = threadIdx.x & 31;
-    if (EXCHANGES || PAIRS != 2) {
-        const int word = EXCHANGES ? 4 * j + lane % 4 : lane % 4 * 4 + j;
-        const uint32* source = reinterpret_cast<const uint32*>(row) + word * PAIRS;
+    const uint32* source = reinterpret_cast<const uint32*>(row);
+    if (SPREADS) {
         constexpr int WIDTH = PAIRS < 4 ? PAIRS : 4;
 #pragma unroll
         for (int i = 0; i < PAIRS; i += WIDTH) {
-            Pack<uint32, WIDTH> pack;
-            if (exists) pack = *reinterpret_cast<const Pack<uint32, WIDTH>*>(source + i);
+            const Pack<uint32, WIDTH> pack = *reinterpret_cast<const Pack<uint32, WIDTH>*>(
+                source + (4 * j + lane % 4) * PAIRS + i);
 #pragma unroll
-            for (int k = 0; k < WIDTH; ++k) words[i + k] = exists ? pack.values[k] : 0;
+            for (int k = 0; k < WIDTH; ++k) words[i + k] = pack.values[k];
         }
     } else {
-        // Words j and j + 1 at once.
-        if (j % 2 == 0) {
-            Pack<uint32, 4> pack;
-            const uint32* source = reinterpret_cast<const uint32*>(row) + (lane % 4 * 4 + j) * PAIRS;
-            if (exists) pack = *reinterpret_cast<const Pack<uint32, 4>*>(source);
+        if (j % 2 == 0) {  // words j and j + 1 at once
+            const Pack<uint32, 4> pack =
+                *reinterpret_cast<const Pack<uint32, 4>*>(source + (lane % 4 * 4 + j) * PAIRS);
 #pragma unroll
-            for (int k = 0; k < 4; ++k) kept[k] = exists ? pack.values[k] : 0;
+            for (int k = 0; k < 4; ++k) kept[k] = pack.values[k];
         }
 #pragma unroll
         for (int k = 0; k < PAIRS; ++k) words[k] = kept[j % 2 * 2 + k % 2];
     }
 #pragma unroll
-    for (int i = 0; i < PAIRS; ++i) {
-        const uint32 low = words[i / 2], high = words[(i + PAIRS) / 2];
-        pairs[i] = i % 2 ? low >> 16 | (high & 0xffff0000u) : (low & 0xffffu) | high << 16;
+    for (int i = 0; i < PAIRS; ++i)
+        pairs[i] = halves(words[i / 2], words[(i + PAIRS) / 2], i % 2);
+}
+
+// Words of codes of rows lane / 4 and lane / 4 + 8 of a tile.
+__device__ __forceinline__ void load_words(uint32 words[2][4], const unsigned char* codes) {
+    const int lane = threadIdx.x & 31;
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+        const unsigned char* row = codes + (lane / 4 + 8 * i) * CODE_STEP;
+        if (SPREADS) {
+#pragma unroll
+            for (int j = 0; j < 4; ++j)
+                words[i][j] = reinterpret_cast<const uint32*>(row)[4 * j + lane % 4];
+        } else {
+            const Pack<uint32, 4> pack =
+                *reinterpret_cast<const Pack<uint32, 4>*>(row + lane % 4 * 16);
+#pragma unroll
+            for (int j = 0; j < 4; ++j) words[i][j] = pack.values[j];
+        }
     }
 }
 
 __device__ __forceinline__ void add_chunk(
-    float totals[TILES][GROUPS][4], const Part parts[TILES], const unsigned char* staged,
-    const Scales* scales, int depth, int rows) {
+    float totals[TILES][GROUPS][4], const unsigned char* stage, int rows, const int odd[2 * TILES]) {
     const int lane = threadIdx.x & 31;
     uint32 words[TILES][2][4];
     float sums[TILES][GROUPS][4];
 #pragma unroll
-    for (int tile = 0; tile < TILES; ++tile) {
+    for (int tile = 0; tile < TILES; ++tile)
+        load_words(words[tile], stage + tile * 16 * CODE_STEP);
+#if BLOCK
+    Pack<S, SCALE_STEP / (int)sizeof(S)> scales[2 * TILES];
 #pragma unroll
-        for (int i = 0; i < 2; ++i) {
-            const Word128 row = parts[tile].rows[i];
-            words[tile][i][0] = (uint32)row.low, words[tile][i][1] = (uint32)(row.low >> 32);
-            words[tile][i][2] = (uint32)row.high, words[tile][i][3] = (uint32)(row.high >> 32);
-            if (EXCHANGES) transpose(words[tile][i]);
-        }
-    }
+    for (int i = 0; i < 2 * TILES; ++i)
+        scales[i] = *reinterpret_cast<const Pack<S, SCALE_STEP / (int)sizeof(S)>*>(
+            stage + SCALE_START + (lane / 4 + 8 * i) * SCALE_STEP);
+#endif
     uint32 kept[GROUPS][PLANES][4];
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
@@ -291,9 +299,10 @@ __device__ __forceinline__ void add_chunk(
         for (int group = 0; group < GROUPS; ++group)
 #pragma unroll
             for (int plane = 0; plane < PLANES; ++plane) {
-                const int row = group * 8 + lane / 4;
+                // Of columns beyond the last row nothing is used, whatever they are multiplied with.
+                const int wanted = group * 8 + lane / 4, row = wanted < rows ? wanted : rows - 1;
                 load_pairs(right[group][plane], kept[group][plane],
-                    staged + ((depth * PLANES + plane) * MAX_ROWS + row) * STEP, j, row < rows);
+                    stage + X_START + (plane * MAX_ROWS + row) * X_STEP, j);
             }
 #pragma unroll
         for (int tile = 0; tile < TILES; ++tile) {
@@ -305,9 +314,9 @@ __device__ __forceinline__ void add_chunk(
                     left[step][i] = numbers(words[tile][i % 2][j], 2 * step + i / 2);
 #pragma unroll
             for (int group = 0; group < GROUPS; ++group) {
-                if (starts)
 #pragma unroll
-                    for (int i = 0; i < 4; ++i) sums[tile][group][i] = 0.0f;
+                for (int i = 0; i < 4; ++i)
+                    if (starts) sums[tile][group][i] = 0.0f;
                 float* sum = BLOCK ? sums[tile][group] : totals[tile][group];
 #pragma unroll
                 for (int plane = 0; plane < PLANES; ++plane)
@@ -317,14 +326,17 @@ __device__ __forceinline__ void add_chunk(
             }
 #if BLOCK
             if ((j + 1) * GROUP % span == 0) {
-                const Scales* own = scales + (tile * 16 + lane / 4) * DEPTH + depth;
-                const float upper = load(own[0].values[j * GROUP / span]);
-                const float lower = load(own[8 * DEPTH].values[j * GROUP / span]);
+                float factors[2];
+#pragma unroll
+                for (int i = 0; i < 2; ++i) {
+                    const S* own = scales[2 * tile + i].values;
+                    factors[i] = load(SCALE_BYTES < 4 ? own[odd[2 * tile + i]] : own[j * GROUP / span]);
+                }
 #pragma unroll
                 for (int group = 0; group < GROUPS; ++group)
 #pragma unroll
                     for (int i = 0; i < 4; ++i)
-                        totals[tile][group][i] += (i < 2 ? upper : lower) * sums[tile][group][i];
+                        totals[tile][group][i] += factors[i / 2] * sums[tile][group][i];
             }
 #endif
         }
@@ -334,22 +346,31 @@ __device__ __forceinline__ void add_chunk(
 extern "C" __global__ void __launch_bounds__(LANES, BLOCKS) quantized_rows(
     const X* __restrict__ x, const unsigned char* __restrict__ codes, const S* __restrict__ scales,
     const float* __restrict__ overall, const X* __restrict__ bias, X* __restrict__ out, int64 rows,
-    int64 columns, int64 terms, int64 row_bytes, int64 row_scales, int64 buffers) {
+    int64 columns, int64 terms, int64 row_bytes, int64 row_scales) {
 #ifdef BURN_EMULATED
-    static unsigned char shared[1 << 17];
+    static unsigned char shared[1 << 18];
 #else
     extern __shared__ __align__(16) unsigned char shared[];
 #endif
     const int warp = threadIdx.x / 32, lane = threadIdx.x & 31;
     const int64 first = (int64)blockIdx.x * COLUMNS;
     let_next_start();
-    if (threadIdx.x < COLUMNS && first + threadIdx.x < columns)
-        prefetch_bytes(codes + (first + threadIdx.x) * row_bytes, (uint32)row_bytes);
     wait_for_kernel_before();
-    const int rounds = (int)((row_bytes + 64 * DEPTH * SPLIT - 1) / (64 * DEPTH * SPLIT));
-    unsigned char* staged = shared + warp * (SCALE_BYTES + (int)buffers * STAGED);
-    Scales* own_scales = reinterpret_cast<Scales*>(staged);
-    staged += SCALE_BYTES;
+    const int64 end = columns - 1;
+    Sources sources;
+    int64 scale_rows[2 * TILES];
+#pragma unroll
+    for (int i = 0; i < 2 * TILES; ++i) {
+        const int64 wanted = first + lane / 4 + 8 * i, row = wanted < end ? wanted : end;
+        sources.codes[i] = codes + row * row_bytes;
+        scale_rows[i] = row * row_scales;
+    }
+    const int64 wanted = first + lane;
+    sources.scale_row = (wanted < end ? wanted : end) * row_scales;
+    sources.x = x, sources.scales = scales, sources.rows = (int)rows, sources.terms = (int)terms;
+    sources.row_bytes = (int)row_bytes, sources.row_scales = (int)row_scales;
+    const int chunks = (int)((row_bytes + 63) / 64);
+    unsigned char* stages = shared + warp * STAGES * STAGE;
     float totals[TILES][GROUPS][4];
 #pragma unroll
     for (int tile = 0; tile < TILES; ++tile)
@@ -357,44 +378,25 @@ extern "C" __global__ void __launch_bounds__(LANES, BLOCKS) quantized_rows(
         for (int group = 0; group < GROUPS; ++group)
 #pragma unroll
             for (int i = 0; i < 4; ++i) totals[tile][group][i] = 0.0f;
-    Part parts[DEPTH][TILES];
-    Scales packs[SCALE_PACKS];
-    int chunk = warp * DEPTH;
 #pragma unroll
-    for (int depth = 0; depth < DEPTH; ++depth)
-#pragma unroll
-        for (int tile = 0; tile < TILES; ++tile)
-            load_part(parts[depth][tile], codes, first + 16 * tile, columns, chunk + depth,
-                (int)row_bytes);
-    load_scales(packs, scales, first, columns, chunk, (int)row_scales);
-    copy_rows_of(staged, x, chunk, (int)rows, (int)terms);
-    end_group_of_copies();
+    for (int i = 0; i < STAGES - 1; ++i) {
+        if (warp + i * SPLIT < chunks) sources.copy(stages + i * STAGE, warp + i * SPLIT);
+        end_copies();
+    }
+    int slot = 0;
 #pragma unroll 1
-    for (int round = 0; round < rounds; ++round) {
-        const bool more = round + 1 < rounds;
-        const unsigned char* current = staged + (round & 1) * STAGED;
-        store_scales(own_scales, packs);
-        chunk += DEPTH * SPLIT;
-        if (more) {
-            copy_rows_of(staged + (~round & 1) * STAGED, x, chunk, (int)rows, (int)terms);
-            load_scales(packs, scales, first, columns, chunk, (int)row_scales);
-        }
-        end_group_of_copies();
-        wait_for_older_copies();
+    for (int chunk = warp; chunk < chunks; chunk += SPLIT) {
+        wait_for_stage();
         __syncwarp();
+        const int ahead = chunk + (STAGES - 1) * SPLIT, free = slot ? slot - 1 : STAGES - 1;
+        if (ahead < chunks) sources.copy(stages + free * STAGE, ahead);
+        end_copies();
+        int odd[2 * TILES];
 #pragma unroll
-        for (int depth = 0; depth < DEPTH; ++depth) {
-            Part now[TILES];
-#pragma unroll
-            for (int tile = 0; tile < TILES; ++tile) {
-                now[tile] = parts[depth][tile];
-                if (more)
-                    load_part(parts[depth][tile], codes, first + 16 * tile, columns,
-                        chunk + depth, (int)row_bytes);
-            }
-            add_chunk(totals, now, current, own_scales, depth, (int)rows);
-        }
-        __syncwarp();
+        for (int i = 0; i < 2 * TILES; ++i)
+            odd[i] = (int)(scale_rows[i] + sources.scale_index(chunk)) & 1;
+        add_chunk(totals, stages + slot * STAGE, (int)rows, odd);
+        slot = slot + 1 < STAGES ? slot + 1 : 0;
     }
     __syncthreads();
     float* all = reinterpret_cast<float*>(shared);
