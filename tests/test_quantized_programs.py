@@ -14,7 +14,7 @@ from burn import nn, optim
 from burn.errors import BurnError, GraphError
 from burn.ir import GraphIr, Program, TensorSpec
 from burn.nn import functional as F
-from burn.quant_scheme import QDType
+from burn.quant_scheme import Propagation, QDType, QuantConfig
 from burn.quantization import (
     QParams,
     QuantLevel,
@@ -203,6 +203,40 @@ def test_quantized_weights_of_a_compiled_module_are_replaced():
         assert close(outer(net, x), net(x))
         assert close(burn.ir.trace(lambda net, x: net(x), net, x)(net, x), net(x))
     assert close(outer(other, x), other(x))
+
+
+@pytest.fixture
+def configured():
+    """A context in which the CPU quantizes otherwise."""
+    yield lambda **settings: CPU.configure(quantization=QuantConfig(**settings))
+    CPU.configure(quantization=QuantConfig())
+
+
+def test_programs_follow_the_settings_of_the_device(configured):
+    x, q = floats(4, 32), floats(8, 32).quantize_dynamic(BLOCKS)
+    default = x.quantize_dynamic().dtype
+
+    def doubled(q):
+        return burn.cond(q.sum() != 0.0, lambda q: q * 2.0, lambda q: q * 3.0, q)
+
+    doubled_by_program, quantized = (
+        burn.compile(doubled),
+        burn.compile(lambda x: x.quantize_dynamic()),
+    )
+    for count, propagation in enumerate([Propagation.INHIBIT, Propagation.PROPAGATE], 1):
+        scheme = default.scheme if count == 1 else BLOCKS
+        configured(scheme=scheme, propagation=propagation)
+        for _ in range(2):
+            found = doubled_by_program(q)
+            assert found.dtype is (q * 2.0).dtype is (burn.float32 if count == 1 else q.dtype)
+            assert quantized(x).dtype is QDType(scheme)
+        assert doubled_by_program.programs == quantized.programs == count
+        traced = burn.ir.trace(doubled, q)
+        assert traced(q).dtype is found.dtype
+    configured()
+    assert quantized(x).dtype is default
+    assert doubled_by_program(q).dtype is burn.float32
+    assert quantized.programs == 2
 
 
 def test_programs_with_schemes_go_through_text_and_bytes():
@@ -463,6 +497,25 @@ def test_vmap_quantizes_each_example_with_scales_of_its_own(scheme):
         assert found.dtype.kind == expected[0].dtype.kind
         assert found.dequantize().tolist() == [one.dequantize().tolist() for one in expected]
     assert quantize(x[:0]).shape == (0, 8, 32)
+
+
+def test_vmap_of_loops_with_quantized_tensors():
+    x, q = floats(4, 32), floats(3, 8, 32).quantize_dynamic(BLOCKS)
+
+    def total(x, q):
+        def body(carry, row):
+            return (carry[0] + linear(row, carry[1]) + linear(row, q), carry[1]), None
+
+        return burn.scan(body, (burn.zeros(8, device="cpu"), q), x)[0]
+
+    mapped = burn.vmap(total, in_axes=(None, 0))
+    expected = [2.0 * linear(x, q[number]).sum(axis=0) for number in range(3)]
+    for function in (mapped, burn.compile(mapped), burn.vmap(burn.compile(total), (None, 0))):
+        found, weights = function(x, q)
+        assert close(found, burn.stack(expected))
+        assert bits(weights) == bits(q)
+    program = burn.ir.trace(total, x, q[0])
+    assert close(burn.vmap(program, in_axes=(None, 0))(x, q)[0], burn.stack(expected))
 
 
 def test_vmap_within_vmap_and_gradients_of_examples():

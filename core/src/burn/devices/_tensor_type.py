@@ -50,10 +50,9 @@ class TensorType:
         self.scalars: dict[type, Callable[[Any], Any]] = {}
         self.constants: frozenset[TensorType] = frozenset()
         with _lock:
-            if not device.is_traced:
-                _outside_of_traces.add(self)
-                if _traces:
-                    self.calls = _HiddenPlans(self.calls)
+            (_inside_of_traces if device.is_traced else _outside_of_traces).add(self)
+            if _traces and not device.is_traced:
+                self.calls = _HiddenPlans(self.calls)
         if dtype.is_float:
             self.scalars = {float: float, int: float}
         elif dtype.is_complex:
@@ -107,6 +106,9 @@ _lock: Final = threading.RLock()
 _outside_of_traces: Final[WeakSet[TensorType]] = WeakSet()
 """Every TensorType of a device whose ops run."""
 
+_inside_of_traces: Final[WeakSet[TensorType]] = WeakSet()
+"""Every TensorType of a device whose ops a trace writes down."""
+
 _traces = 0
 """Number of traces that run now, in all threads."""
 
@@ -119,6 +121,8 @@ def forget_plans() -> None:
     with _lock:
         for tensor_type in _outside_of_traces:
             tensor_type.calls = _HiddenPlans({}) if _traces else {}
+        for tensor_type in _inside_of_traces:
+            tensor_type.calls = {}
 
 
 @contextlib.contextmanager

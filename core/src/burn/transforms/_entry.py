@@ -21,6 +21,7 @@ from burn.generator import reserve
 from burn.ir import Execution, GraphIr
 from burn.ops.quantized_primitive import of_parts
 from burn.ops.quiet import is_busy
+from burn.quant_scheme import QuantScheme
 from burn.transforms._code import Code, Given
 from burn.transforms._donation import Donors, with_donations
 from burn.transforms._parts import scheme_of
@@ -104,6 +105,11 @@ class Entry:
         if device is not None:
             hardware = code.constant(device)
             code.unless(f"{hardware}.compiles", f"the settings of {device}")
+            if _quantizes(recorded.graph):
+                config = code.constant(device.settings.quantization)
+                what = f"the settings of {device} for quantized tensors"
+                now = f"{hardware}.settings.quantization"
+                code.unless(f"{now} is {config} or {now} == {config}", what)
         self._check_arguments(recorded, code)
         body = self._body(recorded, code)
         lines = ["def call(args, keywords):", *[f"    {line}" for line in code.lines]]
@@ -291,6 +297,17 @@ class Entry:
         except Exception as error:  # noqa: BLE001 — of whatever library is underneath
             failure = error
         return fail(device, failure, execution.describe(failure))
+
+
+def _quantizes(graph: GraphIr) -> bool:
+    """Whether a program, or one in it, has an operation on codes."""
+    values = [
+        value
+        for one in graph.operations
+        for value in getattr(one, "attributes", {}).values()
+        if isinstance(value, (QuantScheme, GraphIr))
+    ]
+    return any(isinstance(one, QuantScheme) or _quantizes(one) for one in values)
 
 
 def _primitive(output: Output, index: int, code: Code) -> str:
