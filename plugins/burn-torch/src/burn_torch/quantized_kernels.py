@@ -127,19 +127,23 @@ class QuantizedKernels:
         self, x: Tensor, words: Tensor, scale: Tensor, scheme: QuantScheme, bias: Tensor | None
     ) -> Tensor | None:
         """The product of a matrix of few rows and the transpose of words, shape (outer, inner)."""
-        codes = 128 // scheme.value.bits  # of the 16 bytes that a thread reads
-        block = self._block(words, scale, scheme, x.dtype, codes)
+        block = self._block(words, scale, scheme, x.dtype, _WIDTH)
         if block is None or not 0 < x.shape[0] <= FEW_ROWS:
             return None
         x = x.contiguous()
         if x.data_ptr() % _ALIGNMENT:
             return None
-        outer = words.shape[0]
-        result = torch.empty((x.shape[0], outer), dtype=x.dtype, device=x.device)
+        count, outer = x.shape[0], words.shape[0]
+        outputs = 1 if count == 1 else 2
+        result = torch.empty((count, outer), dtype=x.dtype, device=x.device)
         is_launched = self._launch(
             "few_rows",
-            (*self._defines(x.dtype, scheme.value), f"#define ROWS {x.shape[0]}"),
-            -(-outer * _WARP // _THREADS),
+            (
+                *self._defines(x.dtype, scheme.value),
+                f"#define ROWS {count}",
+                f"#define OUTPUTS {outputs}",
+            ),
+            -(-outer * _WARP // (_THREADS * outputs)),
             [
                 x,
                 words,

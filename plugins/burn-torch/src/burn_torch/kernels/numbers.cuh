@@ -34,24 +34,32 @@ __device__ __forceinline__ u32 halves(float first, float second) {
     return low | ((u32)high << 16);
 }
 
-__device__ __forceinline__ void load(const u8* x, float* numbers) {
-    const uint4 words = *(const uint4*)x;
-    const u32 first[4] = {words.x, words.y, words.z, words.w};
+// WIDTH floats as they lie in memory.
+struct Vector {
+    uint4 parts[FLOAT_BITS / 16];
+};
+
+__device__ __forceinline__ Vector load(const u8* x) {
+    Vector result;
+    #pragma unroll
+    for (int i = 0; i < FLOAT_BITS / 16; i++) result.parts[i] = ((const uint4*)x)[i];
+    return result;
+}
+
+__device__ __forceinline__ void convert(const Vector& x, float* numbers) {
+    #pragma unroll
+    for (int i = 0; i < FLOAT_BITS / 16; i++) {
+        const u32 words[4] = {x.parts[i].x, x.parts[i].y, x.parts[i].z, x.parts[i].w};
+        #pragma unroll
+        for (int j = 0; j < 4; j++) {
 #if FLOAT_BITS == 16
-    #pragma unroll
-    for (int i = 0; i < 4; i++) {
-        numbers[2 * i] = of_half(first[i] & 0xffffu);
-        numbers[2 * i + 1] = of_half(first[i] >> 16);
-    }
+            numbers[2 * j] = of_half(words[j] & 0xffffu);
+            numbers[2 * j + 1] = of_half(words[j] >> 16);
 #else
-    const uint4 others = *(const uint4*)(x + 16);
-    const u32 second[4] = {others.x, others.y, others.z, others.w};
-    #pragma unroll
-    for (int i = 0; i < 4; i++) {
-        numbers[i] = __uint_as_float(first[i]);
-        numbers[4 + i] = __uint_as_float(second[i]);
-    }
+            numbers[4 * i + j] = __uint_as_float(words[j]);
 #endif
+        }
+    }
 }
 
 __device__ __forceinline__ void store(u8* x, const float* numbers) {

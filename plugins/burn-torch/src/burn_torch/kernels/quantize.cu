@@ -15,49 +15,82 @@
 #define GREATEST_ORDINARY 1.8446744e19f  // 2**64
 #define BEYOND_RANGE 131072.0f  // twice the largest float8: the remainder may overflow
 
+#define HELD 2  // vectors of a row that a thread keeps, to read them once
+
 __device__ __forceinline__ float quotient(float x, float scale, float inverse, bool is_ordinary) {
     float result;
     if (is_ordinary) {
         result = __fmul_rn(x, inverse);
-        if (fabsf(result) < BEYOND_RANGE && result != 0.0f)  // -0.0 keeps its sign
+        if (MODE <= FROM_LARGEST || fabsf(result) < BEYOND_RANGE)
             result = __fmaf_rn(__fmaf_rn(-result, scale, x), inverse, result);
+        result = copysignf(result, x);  // that of -0.0 was lost
+        if (MODE <= FROM_LARGEST) return result;  // neither NaN nor beyond the range
     } else {
         result = __fdiv_rn(x, scale);
     }
-    result = result != result || scale == 0.0f ? 0.0f : result;  // the code of NaN is 0
-    return fminf(fmaxf(result, LOW), HIGH);
+    return result != result || scale == 0.0f ? 0.0f : result;  // the code of NaN is 0
 }
 
 // The codes of two numbers, that of the first one in the lower byte.
 __device__ __forceinline__ u32 encode(float first, float second) {
 #ifdef FLOAT8
-    u16 result;
+    u16 result;  // saturates
     asm("cvt.rn.satfinite." FLOAT8 "x2.f32 %0, %1, %2;" : "=h"(result) : "f"(second), "f"(first));
     return result;
 #else
-    return ((u32)__float2int_rn(first) & 0xffu) | (((u32)__float2int_rn(second) & 0xffu) << 8);
+    // 1.5 * 2**23 plus a number is rounded to an integer, which the lowest bits are.
+    const u32 low = __float_as_uint(fminf(fmaxf(first, LOW), HIGH) + 12582912.0f);
+    const u32 high = __float_as_uint(fminf(fmaxf(second, LOW), HIGH) + 12582912.0f);
+    return __byte_perm(low, high, 0x0040) & 0xffffu;
 #endif
 }
 
-// The bits of the largest magnitude of a row: they have the order of numbers, and NaN is above all.
-__device__ __forceinline__ u32 largest_of(const u8* row, int count) {
-    __shared__ u32 of_warps[THREADS / 32];
+__device__ __forceinline__ void write(
+    const Vector& x, u8* values, float scale, float inverse, bool is_ordinary
+) {
     float numbers[WIDTH];
-    u32 magnitude = 0;
-    for (int i = threadIdx.x * WIDTH; i < count; i += THREADS * WIDTH) {
-        load(row + (size_t)i * FLOAT_BYTES, numbers);
+    convert(x, numbers);
+    #pragma unroll
+    for (int j = 0; j < WIDTH; j++)
+        numbers[j] = quotient(numbers[j], scale, inverse, is_ordinary);
+    uint2 words;
+    words.x = encode(numbers[0], numbers[1]) | (encode(numbers[2], numbers[3]) << 16);
+    words.y = encode(numbers[4], numbers[5]) | (encode(numbers[6], numbers[7]) << 16);
+    *(uint2*)values = words;
+}
+
+// The largest magnitude of a vector, and what is the largest so far: bits without signs have the
+// order of numbers, and NaN is above all. Of 16 bits a word has the largest of each half.
+__device__ __forceinline__ u32 larger(const Vector& x, u32 largest) {
+    #pragma unroll
+    for (int i = 0; i < FLOAT_BITS / 16; i++) {
+        const u32 words[4] = {x.parts[i].x, x.parts[i].y, x.parts[i].z, x.parts[i].w};
         #pragma unroll
-        for (int j = 0; j < WIDTH; j++)
-            magnitude = max(magnitude, __float_as_uint(numbers[j]) & 0x7fffffffu);
+        for (int j = 0; j < 4; j++) {
+#if FLOAT_BITS == 16
+            largest = __vmaxu2(largest, words[j] & 0x7fff7fffu);
+#else
+            largest = max(largest, words[j] & 0x7fffffffu);
+#endif
+        }
     }
+    return largest;
+}
+
+// The largest of all threads, as the bits of a float32.
+__device__ __forceinline__ u32 largest_of_block(u32 largest) {
+    __shared__ u32 of_warps[THREADS / 32];
+#if FLOAT_BITS == 16
+    largest = __float_as_uint(of_half(max(largest & 0xffffu, largest >> 16)));
+#endif
     #pragma unroll
     for (int offset = 16; offset > 0; offset /= 2)
-        magnitude = max(magnitude, __shfl_xor_sync(0xffffffffu, magnitude, offset));
-    if (threadIdx.x % 32 == 0) of_warps[threadIdx.x / 32] = magnitude;
+        largest = max(largest, __shfl_xor_sync(0xffffffffu, largest, offset));
+    if (threadIdx.x % 32 == 0) of_warps[threadIdx.x / 32] = largest;
     __syncthreads();
     #pragma unroll
-    for (int i = 0; i < THREADS / 32; i++) magnitude = max(magnitude, of_warps[i]);
-    return magnitude;
+    for (int i = 0; i < THREADS / 32; i++) largest = max(largest, of_warps[i]);
+    return largest;
 }
 
 // All rows together have `total` numbers, of which the last row may have fewer than `length`.
@@ -67,30 +100,40 @@ extern "C" __global__ void __launch_bounds__(THREADS) quantize(
     const size_t start = (size_t)blockIdx.x * length;
     const int count = min((size_t)length, total - start);
     const u8* row = x + start * FLOAT_BYTES;
+    const int first = threadIdx.x * WIDTH, step = THREADS * WIDTH;
+    Vector held[HELD];
+    #pragma unroll
+    for (int i = 0; i < HELD; i++)
+        if (first + i * step < count) held[i] = load(row + (size_t)(first + i * step) * FLOAT_BYTES);
+#if MODE == ROWS || MODE == LARGEST
+    u32 magnitude = 0;
+    #pragma unroll
+    for (int i = 0; i < HELD; i++)
+        if (first + i * step < count) magnitude = larger(held[i], magnitude);
+    for (int i = first + HELD * step; i < count; i += step)
+        magnitude = larger(load(row + (size_t)i * FLOAT_BYTES), magnitude);
+    magnitude = largest_of_block(magnitude);
+#endif
 #if MODE == LARGEST
-    const u32 magnitude = largest_of(row, count);
     if (threadIdx.x == 0) atomicMax(largest, magnitude);
 #else
+#if MODE == FROM_LARGEST
+    const u32 magnitude = *largest;
+#endif
 #if MODE == ROWS || MODE == FROM_LARGEST
-    const bool is_first = threadIdx.x == 0 && (MODE == ROWS || blockIdx.x == 0);
-    const u32 magnitude = MODE == ROWS ? largest_of(row, count) : *largest;
     const float scale = __fdiv_rn(__uint_as_float(magnitude), (HIGH - LOW) / 2.0f);
-    if (is_first) scales[blockIdx.x] = scale;
+    if (threadIdx.x == 0 && (MODE == ROWS || blockIdx.x == 0)) scales[blockIdx.x] = scale;
 #else
     const float scale = scales[MODE == GIVEN_ROWS ? blockIdx.x : 0];
 #endif
     const bool is_ordinary = scale >= LEAST_ORDINARY && scale <= GREATEST_ORDINARY;
     const float inverse = __fdiv_rn(1.0f, scale);
-    float numbers[WIDTH];
-    for (int i = threadIdx.x * WIDTH; i < count; i += THREADS * WIDTH) {
-        load(row + (size_t)i * FLOAT_BYTES, numbers);
-        #pragma unroll
-        for (int j = 0; j < WIDTH; j++)
-            numbers[j] = quotient(numbers[j], scale, inverse, is_ordinary);
-        uint2 words;
-        words.x = encode(numbers[0], numbers[1]) | (encode(numbers[2], numbers[3]) << 16);
-        words.y = encode(numbers[4], numbers[5]) | (encode(numbers[6], numbers[7]) << 16);
-        *(uint2*)(values + start + i) = words;
-    }
+    u8* own = values + start;
+    #pragma unroll
+    for (int i = 0; i < HELD; i++)
+        if (first + i * step < count)
+            write(held[i], own + first + i * step, scale, inverse, is_ordinary);
+    for (int i = first + HELD * step; i < count; i += step)
+        write(load(row + (size_t)i * FLOAT_BYTES), own + i, scale, inverse, is_ordinary);
 #endif
 }
