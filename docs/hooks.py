@@ -335,7 +335,8 @@ to use them. [Functions](functions.md) has those of `burn.optim` and `burn.optim
 
 
 _QUANTIZATION = """What is called as `burn.quantization.name`.
-[Quantization](../users/quantization.md) says how to use it. [Functions](functions.md#burn.quantization.quantize_dynamic) has its functions.
+[Quantization](../users/quantization.md) says how to use it, and
+[Functions](functions.md#burn.quantization.quantize_dynamic) what its functions do.
 """
 
 _RETURNED = (
