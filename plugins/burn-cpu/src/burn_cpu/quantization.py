@@ -138,8 +138,8 @@ class QuantizationOps(CpuOps):
         checked_shape(scales, global_scale, shape, scheme)
         if values.dtype != scheme.storage_dtype.numpy or not dtype.is_float:
             raise ValueError(f"codes of {values.dtype}, to be {dtype}")
-        if _is_turned(values):
-            turned = values.swapaxes(-1, -2)
+        if _is_turned(values) or (scheme.per_word > 1 and scheme.store.axis == -2):
+            turned = np.ascontiguousarray(values.swapaxes(-1, -2))
             own = scales.swapaxes(-1, -2) if scales.ndim == values.ndim else scales
             restored = self.dequantize_values(
                 turned, own, global_scale, scheme=swapped(scheme), dtype=dtype
