@@ -262,9 +262,10 @@ def _launch(
             definitions["BY_VEC4"] = 1
             body = text_of("vec4.cl") + body
     items = -(-n // elements)
-    if name == "find_scales":
+    if name == "find_scales" and not (on_cpu and is_specialized):
         group = max(group, task.lanes)
         items = -(-n // runs.length) * task.lanes
+        definitions["ITEM_ELEMENTS"] = "parameters.run"  # a run for each item
     definitions["GROUP_SIZE"] = group
     kernel = launcher.kernel(name, "quantization.cl", c_type, definitions, body)
     low, high = scheme.value.range

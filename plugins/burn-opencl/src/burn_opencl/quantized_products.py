@@ -31,7 +31,7 @@ _CPU_VECTOR: Final = 16
 """Codes that a CPU multiplies at a time."""
 
 _MAX_CPU_ROWS: Final = 128
-_MAX_GPU_ROWS: Final = 16
+_MAX_GPU_ROWS: Final = 48
 """Of more rows the matrix is restored first: that takes less time than the product."""
 
 _MAX_CPU_TILE_ROWS: Final = 6
@@ -51,16 +51,17 @@ _CPU_STEPS: Final = 4
 
 _MAX_GPU_TILE_ROWS: Final = 8
 _GPU_OUTPUTS: Final = 4
-_GPU_LANES: Final = (32, 128)
-"""Lanes that share a row of the matrix, at least and at most."""
-
 _GPU_WORDS: Final = (4, 2, 1)
-_GPU_WORDS_OF_MANY_ROWS: Final = (2, 1)
-_MANY_ROWS: Final = 3
-"""Words of 32 bits that a lane of a GPU reads at once, and with so many rows or more.
+"""Words of 32 bits that a lane of a GPU reads at once."""
 
-Lanes that are near each other then read numbers that are so too, of more rows than one.
-"""
+_MANY_ROWS: Final = 3
+_MAX_CODES_OF_MANY_ROWS: Final = 16
+"""Codes that a lane then reads at once, so that lanes beside each other read such numbers too."""
+
+_MIN_GPU_LANES: Final = 32
+_MAX_GPU_LANES: Final = 128
+_MAX_GPU_LANES_OF_MANY_ROWS: Final = 64
+"""Lanes that share a row of the matrix; more have fewer turns, but more sums to add in the end."""
 
 
 class _Matrix(NamedTuple):
@@ -282,18 +283,19 @@ def _gpu_sizes(rows: int, matrix: _Matrix, x: Layout, scheme: QuantScheme) -> di
         return None
     code_bits = int(code_macros(scheme)["CODE_BITS"])
     lengths = (matrix.inner, matrix.block)
-    for words in _GPU_WORDS if rows < _MANY_ROWS else _GPU_WORDS_OF_MANY_ROWS:
+    for words in _GPU_WORDS:
         codes = words * 32 // code_bits
-        if not any(one % codes for one in lengths) and not any(
-            one % (4 * words) for one in matrix.values
-        ):
+        fits = not any(one % codes for one in lengths)
+        aligned = not any(one % (4 * words) for one in matrix.values)
+        if fits and aligned and (rows < _MANY_ROWS or codes <= _MAX_CODES_OF_MANY_ROWS):
             break
     else:
         return None
-    least, most = _GPU_LANES
+    most = _MAX_GPU_LANES if rows < _MANY_ROWS else _MAX_GPU_LANES_OF_MANY_ROWS
+    lanes = power_of_two(-(-matrix.inner // codes // 2))
     return {
         "TILE_ROWS": -(-rows // -(-rows // _MAX_GPU_TILE_ROWS)),
         "OUTPUTS": _GPU_OUTPUTS,
         "WORDS": words,
-        "LANES": min(most, max(least, power_of_two(-(-matrix.inner // codes // 2)))),
+        "LANES": min(most, max(_MIN_GPU_LANES, lanes)),
     }

@@ -219,42 +219,47 @@ inline void write_scale(GLOBAL void* out, long i, C scale, int type) {
 
 #define MAGNITUDE(i) (BITS_OF_C(READ(x, parameters.offset_x + (i), TYPE)) << 1 >> 1)
 
-// The scale of each run: the largest magnitude, of which NaN is more than all others, by the divisor.
+inline void write_scale_of(const Parameters parameters, GLOBAL void* out, long run, WORD_OF_C bits) {
+    const C magnitude = AS_C(bits), divisor = SCALAR((ulong)parameters.divisor);
+    write_scale(out, run, QUOTIENT(magnitude, divisor), SCALE_TYPE);
+}
+
+// The scale of each run: the largest magnitude, of which NaN is more than all others, by the divisor. An
+// item of a CPU finds those of the runs that begin in its elements, LANES of a GPU that of one run.
 KERNEL(GROUP_SIZE) void find_scales(
     const Parameters parameters, GLOBAL const void* restrict x, GLOBAL void* restrict out) {
 #if LANES == 1
-    const long run = ITEM, first = run * parameters.run;
+    const long n = parameters.n, end = min((ITEM + 1) * ITEM_ELEMENTS, n);
+    long run = (ITEM * ITEM_ELEMENTS + parameters.run - 1) / parameters.run;
+    for (; run * parameters.run < end; ++run) {
+        const long stop = min((run + 1) * parameters.run, n);
+        long i = run * parameters.run;
+        WORD_OF_C largest = 0;
+#ifdef CODES_AT
+        uint16 all = 0;
+        for (; i + 16 <= stop; i += 16)
+            all = max(all, as_uint16(load_16(x, parameters.offset_x + i)) << 1 >> 1);
+        const uint8 half_of_all = max(all.lo, all.hi);
+        const uint4 quarter = max(half_of_all.lo, half_of_all.hi);
+        const uint2 pair = max(quarter.lo, quarter.hi);
+        largest = max(pair.x, pair.y);
+#endif
+        for (; i < stop; ++i) largest = max(largest, MAGNITUDE(i));
+        write_scale_of(parameters, out, run, largest);
+    }
 #else
     LOCAL WORD_OF_C shared[GROUP_SIZE];
     const long run = GROUP * (GROUP_SIZE / LANES) + LANE / LANES, first = run * parameters.run;
-#endif
-    const long stop = first + parameters.run < parameters.n ? first + parameters.run : parameters.n;
+    const long stop = min(first + parameters.run, parameters.n);
     WORD_OF_C largest = 0;
-#if LANES == 1
-    long i = first;
-#ifdef CODES_AT
-    uint16 all = 0;
-    for (; i + 16 <= stop; i += 16)
-        all = max(all, as_uint16(load_16(x, parameters.offset_x + i)) << 1 >> 1);
-    const uint8 half_of_all = max(all.lo, all.hi);
-    const uint4 quarter = max(half_of_all.lo, half_of_all.hi);
-    const uint2 pair = max(quarter.lo, quarter.hi);
-    largest = max(pair.x, pair.y);
-#endif
-    for (; i < stop; ++i) largest = max(largest, MAGNITUDE(i));
-    if (first >= parameters.n) return;
-#else
     for (long i = first + LANE % LANES; i < stop; i += LANES) largest = max(largest, MAGNITUDE(i));
     shared[LANE] = largest;
     for (int step = LANES / 2; step; step /= 2) {
         BARRIER;
         if (LANE % LANES < step) shared[LANE] = max(shared[LANE], shared[LANE + step]);
     }
-    if (first >= parameters.n || LANE % LANES) return;
-    largest = shared[LANE];
+    if (first < parameters.n && LANE % LANES == 0) write_scale_of(parameters, out, run, shared[LANE]);
 #endif
-    const C magnitude = AS_C(largest), divisor = SCALAR((ulong)parameters.divisor);
-    write_scale(out, run, QUOTIENT(magnitude, divisor), SCALE_TYPE);
 }
 #endif
 
