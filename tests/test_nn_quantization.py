@@ -372,6 +372,38 @@ def test_scales_of_inputs_are_those_of_the_batches(device):
     np.testing.assert_allclose(net[0](x).numpy(), expected, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("batches", [None, [inputs()]], ids=["dynamic", "fixed"])
+@pytest.mark.parametrize("scheme", [TENSOR, TENSOR.with_value(QuantValue.E4M3)], ids=str)
+def test_products_of_codes_have_the_dtype_of_the_input(scheme, batches):
+    for is_biased in (True, False):
+        layer = linear(bias=is_biased)
+        layer.quantize(ROWS.with_value(scheme.value), activations=scheme, batches=batches)
+        expected = layer(inputs())
+        for dtype in ("bfloat16", "float64"):
+            found = layer.astype(dtype)(inputs().astype(dtype))
+            assert found.dtype.name == dtype
+            np.testing.assert_allclose(
+                found.astype("float32").numpy(), expected.numpy(), rtol=0.05, atol=0.05
+            )
+
+
+def test_one_row_of_inputs_may_be_a_vector():
+    layer = linear()
+    layer.quantize(BLOCKS, activations=ROWS)
+    rows = layer(inputs()).numpy()
+    np.testing.assert_allclose(layer(inputs()[3]).numpy(), rows[3], rtol=1e-5, atol=1e-6)
+    nn.prepare_qat(other := linear(), BLOCKS, activations=ROWS)
+    assert other(inputs()[3]).shape == (32,)
+
+
+def test_a_layer_with_a_float_weight_rounds_its_inputs():
+    layer = linear()
+    layer.quantize(BLOCKS, activations=ROWS)
+    layer.weight.assign(layer.weight.dequantize())
+    expected = F.linear(F.fake_quantize(inputs(), ROWS), layer.weight, layer.bias, transposed=True)
+    np.testing.assert_array_equal(layer(inputs()).numpy(), expected.numpy())
+
+
 def test_batches_are_tensors_or_tuples_or_dicts_of_arguments():
     class Sum(nn.Module):
         def __init__(self):
@@ -673,10 +705,12 @@ def test_a_quantized_model_compiles(activations):
     expected = net(indices()).numpy()
     compiled = burn.compile(net)
     np.testing.assert_allclose(compiled(indices()).numpy(), expected, rtol=1e-5, atol=1e-5)
-    net.body[0].weight.assign(burn.zeros((64, 64), device=PLAIN))
-    np.testing.assert_allclose(
-        compiled(indices()).numpy(), net(indices()).numpy(), rtol=1e-5, atol=1e-5
-    )
+    values = [burn.zeros((64, 64), device=PLAIN), inputs(shape=(64, 64))]
+    for value in (values[1].quantize_dynamic(BLOCKS), *values):
+        net.body[0].weight.assign(value)
+        np.testing.assert_allclose(
+            compiled(indices()).numpy(), net(indices()).numpy(), rtol=1e-5, atol=1e-5
+        )
 
 
 def test_a_prepared_model_trains_compiled():

@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from burn.errors import ShapeError
-from burn.functions.normalize import number_dtype
+from burn.functions.nn.code_products import linear_of_codes
+from burn.functions.quantization import numbers_of
 from burn.nn import functional as F
 from burn.nn._layer_selection import Only, scheme_for, selected_layers
 from burn.nn._structure import copy_with
 from burn.nn.linear import Linear
 from burn.nn.module import Module
-from burn.quantization import Calibration, QParams, default_quant_scheme
+from burn.quant_scheme import QDType, QuantLevel
+from burn.quantization import Calibration, default_quant_scheme
 
 if TYPE_CHECKING:
     from burn.dtype import DType
@@ -101,17 +103,12 @@ class QuantizedInputs(LayerQuantization):
             In the dtype of the input.
         """
         x, others, keywords = split_input(args, keywords)
-        if x.is_tracked:
-            return layer.forward(
-                F.fake_quantize(x, self.scheme, scales=self.scales), *others, **keywords
-            )
-        codes = (
-            x.quantize_dynamic(self.scheme)
-            if self.scales is None
-            else x.quantize(self.scheme, QParams(self.scales))
-        )
-        output: Tensor = layer.forward(codes, *others, **keywords)
-        return output if output.dtype is x.dtype else output.astype(number_dtype(x))
+        x, scheme = numbers_of(x), _of_rank(self.scheme, x.ndim)
+        weight: Tensor = vars(layer)["weight"]
+        if x.is_tracked or not _has_codes(weight) or scheme.level.is_global:
+            rounded = F.fake_quantize(x, scheme, scales=self.scales)
+            return layer.forward(rounded, *others, **keywords)
+        return linear_of_codes(x, weight, vars(layer)["bias"], scheme, scales=self.scales)
 
 
 class QuantizedTable(LayerQuantization):
@@ -200,7 +197,7 @@ class FakeQuantization(LayerQuantization):
         copy = copy_with(layer, {id(weight): rounded}, {}, is_cast=True)
         if self.activations is not None:
             x, others, keywords = split_input(args, keywords)
-            args = F.fake_quantize(x, self.activations), *others
+            args = F.fake_quantize(x, _of_rank(self.activations, x.ndim)), *others
         return copy.forward(*args, **keywords)
 
 
@@ -279,6 +276,21 @@ def prepare_qat(
             operation=operation,
         )
     return model
+
+
+def _has_codes(weight: Tensor) -> bool:
+    """Whether there are products of the codes of a weight: it is quantized, and of one level."""
+    return isinstance(weight.dtype, QDType) and not weight.dtype.scheme.level.is_global
+
+
+def _of_rank(scheme: QuantScheme, rank: int) -> QuantScheme:
+    """A scheme for an input of fewer axes than its blocks have: one row is a vector."""
+    block = scheme.level.block
+    if len(block) <= rank:
+        return scheme
+    while len(block) > max(rank, 1) and block[0] in (1, -1):
+        block = block[1:]
+    return scheme.with_level(QuantLevel(block, is_global=scheme.level.is_global))
 
 
 def split_input(
