@@ -1,0 +1,211 @@
+"""The parts of a scheme: values of codes, dtypes of scales, stores, and what shares a scale."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from burn.dtype import DType, bfloat16, float16, float32, uint8
+from burn.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from burn.aliases import Shape
+
+__all__ = ["MAX_BLOCK_AXES", "QuantLevel", "QuantMode", "QuantStore", "QuantValue", "ScaleDType"]
+
+MAX_BLOCK_AXES: Final = 5
+"""The most axes that a block has."""
+
+
+class QuantValue(enum.Enum):
+    """The numbers that a code stands for, before its scale: ``F`` all of the bits, ``S`` symmetric.
+
+    E4M3, E5M2 and E2M1 are floats by their bits of exponent and mantissa (OCP Microscaling Formats
+    1.0, section 5.3); E4M3 is the form without infinities.
+    """
+
+    Q8F = "q8f"
+    Q8S = "q8s"
+    Q4F = "q4f"
+    Q4S = "q4s"
+    Q2F = "q2f"
+    Q2S = "q2s"
+    E4M3 = "e4m3"
+    E5M2 = "e5m2"
+    E2M1 = "e2m1"
+
+    @property
+    def bits(self) -> int:
+        """Bits of a code."""
+        return _BITS[self.value[:2] if self.value[0] == "q" else self.value]
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """The least and the greatest number; integers of integer values."""
+        greatest = _GREATEST.get(self.value)
+        if greatest is not None:
+            return -greatest, greatest
+        half = 1 << (self.bits - 1)
+        return (-half if self.value[-1] == "f" else 1 - half), half - 1
+
+    @property
+    def is_float(self) -> bool:
+        """Whether codes are bit patterns of floats; else they are integers."""
+        return self.value[0] == "e"
+
+
+_BITS: Final = {"q8": 8, "q4": 4, "q2": 2, "e4m3": 8, "e5m2": 8, "e2m1": 4}
+_GREATEST: Final = {"e4m3": 448.0, "e5m2": 57344.0, "e2m1": 6.0}
+
+
+class ScaleDType(enum.Enum):
+    """The dtype of scales. A scale is rounded up to it, so that no value leaves the range.
+
+    UE8M0 is a power of two by its exponent; UE4M3 is E4M3 without negative numbers.
+    """
+
+    F32 = "float32"
+    F16 = "float16"
+    BF16 = "bfloat16"
+    UE8M0 = "ue8m0"
+    UE4M3 = "ue4m3"
+
+    @property
+    def storage(self) -> DType:
+        """The dtype in memory: uint8, bit patterns, for the two of 8 bits."""
+        return _SCALE_STORAGE.get(self, uint8)
+
+
+_SCALE_STORAGE: Final = {
+    ScaleDType.F32: float32,
+    ScaleDType.F16: float16,
+    ScaleDType.BF16: bfloat16,
+}
+
+
+class QuantMode(enum.Enum):
+    """How zero is represented: by the code 0."""
+
+    SYMMETRIC = "symmetric"
+
+
+@dataclass(frozen=True)
+class QuantStore:
+    """How codes lie in memory.
+
+    Attributes
+    ----------
+    kind : str
+        ``"native"``: an element a code, int8 or, of floats, uint8. ``"packed_u32"``: as many codes
+        as fit in a uint32 along an axis, the first in the lowest bits. ``"packed_native"``: the
+        same in a uint8; a code of 8 bits is stored as natively.
+    axis : int
+        The axis along which codes are packed, counted from the end: negative.
+
+    Examples
+    --------
+    >>> QuantStore.packed_u32()
+    QuantStore(kind='packed_u32', axis=-1)
+    """
+
+    kind: str = "native"
+    axis: int = -1
+
+    NATIVE: ClassVar[QuantStore]
+
+    def __post_init__(self) -> None:
+        if self.kind not in {"native", "packed_u32", "packed_native"}:
+            raise ArgumentError(
+                f"there is no store {self.kind!r}",
+                hint='One of "native", "packed_u32" and "packed_native"',
+                operation="QuantStore",
+            )
+        if self.axis.__class__ is not int or self.axis >= 0:
+            raise ArgumentError(
+                f"the packed axis is {self.axis!r}",
+                hint="It is counted from the end: -1 is the last axis",
+                operation="QuantStore",
+            )
+        if self.kind == "native":
+            vars(self)["axis"] = -1
+
+    @classmethod
+    def packed_u32(cls, axis: int = -1) -> QuantStore:
+        """Codes packed into uint32 along an axis."""
+        return cls("packed_u32", axis)
+
+    @classmethod
+    def packed_native(cls, axis: int = -1) -> QuantStore:
+        """Codes packed into bytes along an axis."""
+        return cls("packed_native", axis)
+
+
+QuantStore.NATIVE = QuantStore()
+
+
+@dataclass(frozen=True)
+class QuantLevel:
+    """What shares a scale.
+
+    Attributes
+    ----------
+    block : tuple of int
+        Lengths of a block, right-aligned with the shape; -1 is a whole axis, and axes to the left
+        have length 1. Empty if the whole tensor shares one scale.
+    is_global : bool
+        Whether the scales of the blocks have a common float32 factor, the global scale.
+
+    Examples
+    --------
+    >>> QuantLevel.per_block(1, 32).block
+    (1, 32)
+    """
+
+    block: tuple[int, ...] = ()
+    is_global: bool = False
+
+    TENSOR: ClassVar[QuantLevel]
+
+    def __post_init__(self) -> None:
+        lengths = self.block
+        if not isinstance(lengths, tuple) or len(lengths) > MAX_BLOCK_AXES:
+            raise ArgumentError(
+                f"the lengths of a block are {lengths!r}",
+                hint=f"A tuple of 1 to {MAX_BLOCK_AXES} integers",
+                operation="QuantLevel",
+            )
+        if any(one.__class__ is not int or (one < 1 and one != -1) for one in lengths):
+            raise ArgumentError(
+                f"a block of {lengths}",
+                hint="Lengths are positive, or -1 for a whole axis",
+                operation="QuantLevel",
+            )
+        if self.is_global and not lengths:
+            raise ArgumentError(
+                "two levels without a block",
+                hint="QuantLevel.two_level(1, 32) has blocks under a global scale",
+                operation="QuantLevel",
+            )
+
+    def lengths(self, shape: Shape) -> tuple[int, ...]:
+        """Length of a block along each axis of a shape; the shape itself if there is one scale."""
+        if not self.block:
+            return shape
+        lengths = (1,) * (len(shape) - len(self.block)) + self.block
+        return tuple(
+            [max(whole, 1) if one == -1 else one for one, whole in zip(lengths, shape, strict=True)]
+        )
+
+    @classmethod
+    def per_block(cls, *lengths: int) -> QuantLevel:
+        """A scale for each block."""
+        return cls(lengths)
+
+    @classmethod
+    def two_level(cls, *lengths: int) -> QuantLevel:
+        """A scale for each block, and a global one."""
+        return cls(lengths, is_global=True)
+
+
+QuantLevel.TENSOR = QuantLevel()
