@@ -9,6 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import burn
+from burn.nn import functional as F
 from burn.plugin_api import (
     DeviceId,
     DType,
@@ -288,6 +290,28 @@ def test_a_product_that_starts_early_reads_what_the_kernel_before_it_wrote(ops):
         launch()
         for one, two in zip(one_by_one, found, strict=True):
             assert same(one, get(ops, two))
+
+
+@pytest.mark.skipif(not ON_GPU, reason="no GPU captures a program")
+def test_a_compiled_program_with_products_on_several_lanes_gives_what_it_gives_eagerly():
+    device = burn.Device("cuda")
+    scheme = QuantScheme(QuantValue.Q4F).per_block((1, 32), ScaleDType.F16)
+    drawn = [burn.asarray(numbers(1024, 1024, seed=seed), device=device) for seed in range(6)]
+    weights = [one.astype(burn.bfloat16).quantize_dynamic(scheme) for one in drawn]
+    x = burn.asarray(numbers(2, 1024), device=device).astype(burn.bfloat16)
+
+    def branches(x):
+        parts = [F.linear(x * (1 + i), weight, transposed=True) for i, weight in enumerate(weights)]
+        joined = parts[0]
+        for one in parts[1:]:
+            joined = joined * 0.5 + one / 64.0
+        return F.linear(joined / 16.0, weights[0], transposed=True)
+
+    eager = branches(x).to_device("cpu").astype(burn.float32).numpy()
+    program = burn.compile(branches)
+    for _ in range(4):
+        found = program(x).to_device("cpu").astype(burn.float32).numpy()
+        assert np.allclose(found, eager, rtol=2e-2, atol=2e-2 * np.abs(eager).max())
 
 
 def test_infinities_and_nan_reach_their_row_alone(ops):

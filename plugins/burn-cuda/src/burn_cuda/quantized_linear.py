@@ -52,8 +52,8 @@ _STAGES: Final = (4, 3, 2)
 """Chunks that a warp may have in shared memory."""
 
 _RESIDENT: Final = 512
-"""Threads for which a multiprocessor has registers: those of one block. It gets no second one then of
-a kernel that starts early, while others have none."""
+"""Threads for which a multiprocessor has registers: those of one block. It gets no second one then
+of a kernel that starts early, while others have none."""
 
 _SHARED_BYTES: Final = {(9, 0): 208 << 10, (8, 0): 96 << 10}
 """Shared memory of a block, by the least compute capability that has it."""

@@ -283,10 +283,11 @@ __device__ __forceinline__ void add_chunk(
     for (int tile = 0; tile < TILES; ++tile)
         load_words(words[tile], stage + tile * 16 * CODE_STEP);
 #if BLOCK
-    Pack<S, SCALE_STEP / (int)sizeof(S)> scales[2 * TILES];
+    constexpr int HELD = SCALE_STEP / (int)sizeof(S);
+    Pack<S, HELD> scales[2 * TILES];
 #pragma unroll
     for (int i = 0; i < 2 * TILES; ++i)
-        scales[i] = *reinterpret_cast<const Pack<S, SCALE_STEP / (int)sizeof(S)>*>(
+        scales[i] = *reinterpret_cast<const Pack<S, HELD>*>(
             stage + SCALE_START + (lane / 4 + 8 * i) * SCALE_STEP);
 #endif
     uint32 kept[GROUPS][PLANES][4];
@@ -330,7 +331,10 @@ __device__ __forceinline__ void add_chunk(
 #pragma unroll
                 for (int i = 0; i < 2; ++i) {
                     const S* own = scales[2 * tile + i].values;
-                    factors[i] = load(SCALE_BYTES < 4 ? own[odd[2 * tile + i]] : own[j * GROUP / span]);
+                    if (SCALE_BYTES < 4)
+                        factors[i] = odd[2 * tile + i] ? load(own[1 % HELD]) : load(own[0]);
+                    else
+                        factors[i] = load(own[j * GROUP / span]);
                 }
 #pragma unroll
                 for (int group = 0; group < GROUPS; ++group)
