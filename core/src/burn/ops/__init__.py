@@ -38,6 +38,7 @@ from burn.ops import (  # noqa: F401 — importing a family registers its ops
     normalization,
     optimizer,
     quantization,
+    quantized_products,
     random,
     rectifier,
     recurrent,
