@@ -1,5 +1,7 @@
 """Codes, scales and products of quantized tensors, by the kernels for CPUs and for GPUs."""
 
+import contextlib
+
 import numpy as np
 import pytest
 
@@ -88,16 +90,13 @@ class Ops:
 @pytest.fixture
 def ops_of(with_kernels, monkeypatch):
     """Makes the ops with the kernels for CPUs or for GPUs, those for large tensors by default."""
-    contexts = []
+    with contextlib.ExitStack() as contexts:
 
-    def make(kind, **settings):
-        context = with_kernels(kind, **{"min_specialized_elements": 0, **settings})
-        contexts.append(context)
-        return Ops(context.__enter__(), monkeypatch)
+        def make(kind, **settings):
+            use = with_kernels(kind, **{"min_specialized_elements": 0, **settings})
+            return Ops(contexts.enter_context(use), monkeypatch)
 
-    yield make
-    for context in contexts:
-        context.__exit__(None, None, None)
+        yield make
 
 
 @pytest.fixture
@@ -125,9 +124,8 @@ def equal_bits(found, expected):
 
 @pytest.mark.parametrize(("name", "kind"), PAIRS)
 def test_codes_scales_and_numbers_are_those_of_the_formulas(ops_of, numbers, name, kind):
-    scheme = SCHEMES[name]
+    scheme, ops = SCHEMES[name], ops_of(kind)
     for dtype in DTYPES:
-        ops = ops_of(kind)
         x = spread(numbers, (6, 9, 192), dtype)
         expected = reference.quantize(x, scheme)
         scales = expected.scales
@@ -143,8 +141,8 @@ def test_codes_scales_and_numbers_are_those_of_the_formulas(ops_of, numbers, nam
         codes = reference.unpack(expected.values, scheme)
         equal_bits(ops("unpack_values", expected.values, scheme=scheme), codes)
         equal_bits(ops("pack_values", codes, scheme=scheme), expected.values)
-        is_flat = scheme.level.block[:1] != (3,)
-        assert ops.defaults == ([] if is_flat else ["quantize_dynamic"])
+    is_rectangular = scheme.level.block[:1] == (3,)
+    assert ops.defaults == ["quantize_dynamic"] * len(DTYPES) * is_rectangular
 
 
 @pytest.mark.parametrize("kind", ["cpu", "gpu"])
@@ -166,10 +164,10 @@ def test_small_tensors_have_kernels_that_no_scheme_is_compiled_into(ops_of, numb
 def test_numbers_that_are_not_finite(ops_of, kind):
     x = np.ones((4, 64), np.float32)
     x[0, 3], x[1, 40], x[2] = np.nan, np.inf, 0.0
+    ops = ops_of(kind)
     for name in ("int8 blocks", "int4", "E2M1 native", "E4M3 words"):
         scheme = SCHEMES[name]
         expected = reference.quantize(x, scheme)
-        ops = ops_of(kind)
         values, scales = ops("quantize_dynamic", x, scheme=scheme)
         equal_bits(values, expected.values)
         equal_bits(scales, expected.scales)
@@ -178,7 +176,7 @@ def test_numbers_that_are_not_finite(ops_of, kind):
 
 
 def test_all_codes_and_all_scales_of_8_bits(ops_of):
-    codes = np.arange(256, dtype=np.uint8)
+    codes, ops = np.arange(256, dtype=np.uint8), ops_of("cpu")
     for value in (QuantValue.E4M3, QuantValue.E5M2):
         for scale in (ScaleDType.UE8M0, ScaleDType.UE4M3):
             scheme = QuantScheme(value, NATIVE, QuantLevel.per_block(1, 256), scale)
@@ -186,17 +184,17 @@ def test_all_codes_and_all_scales_of_8_bits(ops_of):
             values = np.tile(codes, (scales.size, 1))
             quantized = reference.Quantized(values, scales[:, None])
             for dtype in (float32, float64):
-                found = ops_of("cpu")("dequantize_values", *quantized, scheme=scheme, dtype=dtype)
+                found = ops("dequantize_values", *quantized, scheme=scheme, dtype=dtype)
                 equal_bits(found, reference.dequantize(quantized, scheme, dtype))
 
 
 @pytest.mark.parametrize("kind", ["cpu", "gpu"])
 def test_the_magnitude_of_many_numbers_is_found_in_steps(ops_of, numbers, kind):
-    scheme = SCHEMES["int8"]
+    scheme, ops = SCHEMES["int8"], ops_of(kind)
     for size in (100_000, 8193):
         x = numbers.normal(size=size).astype(np.float32)
         expected = reference.quantize(x, scheme)
-        values, scales = ops_of(kind)("quantize_dynamic", x, scheme=scheme)
+        values, scales = ops("quantize_dynamic", x, scheme=scheme)
         equal_bits(scales, expected.scales)
         equal_bits(values, expected.values)
 
