@@ -419,6 +419,19 @@ def test_batches_are_tensors_or_tuples_or_dicts_of_arguments():
         assert net.second.quantization.scales.item() > net.first.quantization.scales.item()
 
 
+def test_calibration_and_training_hold_in_another_precision():
+    net = nn.Sequential(linear(AUTODIFF), nn.ReLU(), nn.Linear(32, 8, device=AUTODIFF))
+    net.set_precision(nn.Precision(compute="bfloat16"))
+    nn.prepare_qat(net, BLOCKS, activations=TENSOR)
+    gradients = (net(inputs(AUTODIFF)) ** 2).mean().backward()
+    assert net[0].weight.grad(gradients).dtype is burn.float32
+    net.quantize(batches=[inputs(AUTODIFF)])
+    scales = [net[index].quantization.scales for index in (0, 2)]
+    assert all(one.dtype is burn.float32 for one in scales)
+    assert scales[0].item() == pytest.approx(np.abs(inputs().numpy()).max() / 127, rel=0.005)
+    assert net(inputs(AUTODIFF)).dtype is burn.float32
+
+
 def test_calibration_infers_and_leaves_no_trace():
     net = nn.Sequential(linear(AUTODIFF), nn.BatchNorm1d(32, device=AUTODIFF), nn.Dropout(0.5))
     mean = net[1].running_mean.numpy().copy()

@@ -271,9 +271,8 @@ def _fixed_scales(plan: _Plan, observer: _RangeObserver, *, is_empty: bool) -> T
             hint="Leave examples with NaN or infinities out of batches",
             operation=_OPERATION,
         )
-    parameters = compute_q_params(
-        plan.activations, CalibrationRange(low.reshape(1), high.reshape(1))
-    )
+    ends = [one.astype(float32).reshape(1) for one in (low, high)]
+    parameters = compute_q_params(plan.activations, CalibrationRange(*ends))
     return parameters.scales.detach().inner().to_device(plan.layer.weight.device)
 
 
