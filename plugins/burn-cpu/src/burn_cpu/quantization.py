@@ -13,7 +13,19 @@ from typing import Any, Final
 
 import numpy as np
 
-from burn.plugin_api import DType, QuantScheme, float64, split_shapes
+from burn.plugin_api import (
+    DType,
+    OpTable,
+    QuantScheme,
+    QuantStore,
+    QuantValue,
+    ScaleDType,
+    decode_scales,
+    float32,
+    float64,
+    split_shapes,
+    uint8,
+)
 from burn_cpu.base import Array, CpuOps
 from burn_cpu.blocks import BLOCK_ELEMENTS, in_blocks
 from burn_cpu.compiled import kernels
@@ -82,7 +94,7 @@ class QuantizationOps(CpuOps):
         is_float = scheme.value.is_float
         if family is not None and x.size and not (is_float and x.dtype.itemsize > 4):
             wide = np.dtype(np.float64) if x.dtype.itemsize > 4 else FLOAT32
-            runs = runs_of(decoded(scales, global_scale, scheme, wide), scheme, x.shape)
+            runs = runs_of(decoded(self.ops, scales, global_scale, scheme, wide), scheme, x.shape)
             if runs is not None:
                 return self.pack_values(_quantized(x, runs, scheme, wide, family), scheme=scheme)
         codes = self.ops.decomposed(
@@ -146,7 +158,7 @@ class QuantizationOps(CpuOps):
             )
             return restored.swapaxes(-1, -2)
         wide = np.dtype(np.float64) if dtype is float64 else FLOAT32
-        numbers = decoded(scales, global_scale, scheme, wide)
+        numbers = decoded(self.ops, scales, global_scale, scheme, wide)
         target = np.dtype(dtype.numpy)
         family = kernels("codes")
         runs = runs_of(numbers, scheme, shape) if family is not None and _IS_LITTLE else None
@@ -157,7 +169,7 @@ class QuantizationOps(CpuOps):
             return _restored(source, bits, runs, scheme, wide, target, family).reshape(shape)
         codes = self.unpack_values(values, scheme=scheme)
         if scheme.value.is_float:
-            restored = _table(scheme.value.value)[codes].astype(wide, copy=False)
+            restored = _codes_table(self.ops, scheme.value)[codes].astype(wide, copy=False)
         else:
             restored = codes.astype(wide)
         restored = np.asarray(restored)  # of no axes they are NumPy's scalars
@@ -176,6 +188,7 @@ def _is_turned(values: Array) -> bool:
     )
 
 
+@functools.lru_cache(maxsize=256)
 def swapped(scheme: QuantScheme) -> QuantScheme:
     """The scheme of a tensor whose last two axes are swapped."""
     level, store = scheme.level, scheme.store
@@ -207,44 +220,30 @@ def _moved(x: Array, source: int, target: int) -> Array:
 
 
 @functools.cache
-def _table(name: str) -> Array:
-    """The float32 numbers of all bytes that are floats of few bits."""
-    mantissa = MANTISSAS[name]
-    width = 3 if name == "e2m1" else 7
-    codes = np.arange(256)
-    magnitude = codes & ((1 << width) - 1)
-    exponent, rest = magnitude >> mantissa, magnitude & ((1 << mantissa) - 1)
-    is_normal = exponent > 0
-    significand = rest + (is_normal << mantissa)
-    least = _LEAST_EXPONENTS[name]
-    numbers = np.ldexp(significand.astype(np.float64), exponent - is_normal + least - mantissa)
-    if name == "e5m2":
-        numbers[magnitude == 0x7C] = np.inf
-    if name != "e2m1":
-        numbers[magnitude > (0x7E if name == "e4m3" else 0x7C)] = np.nan
-    table = np.where(codes >> width & 1, -numbers, numbers).astype(np.float32)
-    table.flags.writeable = False
-    return table
+def _codes_table(ops: OpTable, value: QuantValue) -> Array:
+    """The float32 numbers of all codes of floats."""
+    scheme = QuantScheme(value, QuantStore.NATIVE)
+    operands = np.arange(1 << value.bits, dtype=np.uint8), np.ones(1, np.float32), None
+    with np.errstate(all="ignore"):
+        return ops.decomposed("dequantize_values", *operands, scheme=scheme, dtype=float32)
 
 
 @functools.cache
-def _powers() -> Array:
-    """The float32 numbers of UE8M0."""
-    table = np.full(256, np.nan, np.float32)
-    table[:255] = np.ldexp(np.float32(1.0), np.arange(255) - 127)
-    table.flags.writeable = False
-    return table
+def _scales_table(ops: OpTable, kind: ScaleDType) -> Array:
+    """The float32 numbers of all scales of 8 bits."""
+    scheme = QuantScheme(scale_dtype=kind)
+    with np.errstate(all="ignore"):
+        return decode_scales(ops, np.arange(256, dtype=np.uint8), None, scheme, float32)
 
 
-def decoded(scales: Array, global_scale: Array | None, scheme: QuantScheme, wide: Any) -> Array:
-    """Scales as floats, times the global one."""
-    kind = scheme.scale_dtype.value
-    if kind == "ue8m0":
-        found = _powers()[scales].astype(wide, copy=False)
-    elif kind == "ue4m3":
-        found = _table("e4m3")[scales].astype(wide, copy=False)
-    else:
-        found = scales.astype(wide, copy=False)
+def decoded(
+    ops: OpTable, scales: Array, global_scale: Array | None, scheme: QuantScheme, wide: Any
+) -> Array:
+    """Scales as floats, times the global one: `burn.plugin_api.decode_scales` by a table."""
+    kind = scheme.scale_dtype
+    if kind.storage is uint8:
+        scales = _scales_table(ops, kind)[scales]
+    found = scales.astype(wide, copy=False)
     return found if global_scale is None else found * global_scale.astype(wide)
 
 

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from burn.plugin_api import DType, QuantScheme, float32, float64
+from burn.plugin_api import DType, OpTable, QuantScheme, float32, float64
 from burn_cpu.base import Array
 from burn_cpu.blocks import in_blocks
 from burn_cpu.compiled import kernels
@@ -81,7 +81,7 @@ class QuantizedProductOps(QuantizationOps):
             rows = x.reshape(-1, shape[1]).astype(wide, copy=False)
             weight = values, scales, global_scale
             if wide is FLOAT32:
-                output = _few_rows(rows, *weight, scheme)
+                output = _few_rows(self.ops, rows, *weight, scheme)
             if output is None:
                 output = self._with_panels(rows, *weight, scheme)
         if bias is not None:
@@ -168,7 +168,7 @@ class QuantizedProductOps(QuantizationOps):
             return None
         codes, factors = [], []
         for (values, scales, scheme), shape in zip((a, b), shapes, strict=True):
-            own = decoded(scales, None, scheme, np.dtype(np.float64))
+            own = decoded(self.ops, scales, None, scheme, np.dtype(np.float64))
             runs = runs_of(own, scheme, shape)
             is_tensor = not scheme.level.block
             if scheme.value.is_float or runs is None or not (is_tensor or runs[1] == length):
@@ -215,6 +215,7 @@ def _stored(values: Array, scheme: QuantScheme) -> tuple[Array, int, int] | None
 
 
 def _few_rows(
+    ops: OpTable,
     rows: Array,
     values: Array,
     scales: Array,
@@ -230,7 +231,7 @@ def _few_rows(
         output = _with_lines(rows, values, scales, scheme)
     else:
         own = scales.T if scales.ndim == 2 else scales
-        output = _with_columns(rows, values.T, own, swapped(scheme))
+        output = _with_columns(ops, rows, values.T, own, swapped(scheme))
     if output is None:
         return None
     if global_scale is not None:
@@ -270,7 +271,9 @@ def _with_lines(rows: Array, values: Array, scales: Array, scheme: QuantScheme) 
     return output
 
 
-def _with_columns(rows: Array, values: Array, scales: Array, scheme: QuantScheme) -> Array | None:
+def _with_columns(
+    ops: OpTable, rows: Array, values: Array, scales: Array, scheme: QuantScheme
+) -> Array | None:
     """The product with lines of codes, a line for each element of a row."""
     family, formats = kernels("columns"), kernels("quantized")
     stored = _stored(values, scheme)
@@ -283,7 +286,7 @@ def _with_columns(rows: Array, values: Array, scales: Array, scheme: QuantScheme
     form = formats.format_of(bits, mantissa, length if is_scaled else width)
     if form is None or count % family.LINES:
         return None
-    numbers = decoded(scales, None, scheme, FLOAT32).reshape(-1, width // length)
+    numbers = decoded(ops, scales, None, scheme, FLOAT32).reshape(-1, width // length)
     if height != count:
         numbers = np.repeat(numbers, height, 0)
         if not is_scaled:
