@@ -171,7 +171,7 @@ def number_dtype(x: Tensor) -> DType:
     """The dtype of a tensor; of a quantized one that of the floats that it stands for."""
     dtype: DType = x.dtype
     if dtype.kind is Kind.QUANTIZED:
-        return x.device.settings.float_dtype  # type: ignore[no-any-return]  # of a Tensor
+        return x.device.settings.float_dtype
     return dtype
 
 
