@@ -22,14 +22,17 @@ from burn.quantization import (
     QuantStore,
     QuantValue,
     ScaleDType,
+    compute_q_params,
+    compute_range,
 )
 from burn.router import RouterBackend
+from gate import EXAMPLES
 from pipe_channel import PipeChannel
 from test_router import routed
 
 CPU = burn.Device("cpu")
 AUTODIFF = CPU.autodiff()
-DEVICES = [one.name for one in burn.Device.enumerate() if one.backend_name in {"cpu", "torch"}]
+DEVICES = [one.name for one in burn.Device.enumerate() if one.name not in EXAMPLES]
 DEVICES += ["router/cpu:0"]
 
 SCHEMES = {
@@ -737,3 +740,51 @@ def test_a_write_to_a_view_keeps_the_scheme_and_the_codes_of_the_others():
     assert rows[1].tolist() == blocks[0, 3].tolist() == [0.0] * 32
     scale = float(before.abs().max()) / 7
     assert float((q[4:].dequantize() - before[4:]).abs().max()) <= 2 * scale
+
+
+@pytest.mark.parametrize("scheme", [SCHEMES["tensor"], BLOCKS], ids=["tensor", "blocks"])
+def test_examples_go_through_rules_of_the_user_checkpoints_and_other_devices(scheme):
+    x, q = floats(4, 32), floats(4, 8, 32).quantize_dynamic(scheme)
+    other = QuantScheme()
+
+    @burn.custom_vjp
+    def product(x, q):
+        return linear(x, q), x.quantize_dynamic(other)
+
+    product.defvjp(
+        lambda x, q: (product(x, q), q),
+        lambda q, gradients: (3.0 * (gradients[0][None] @ q.dequantize())[0], None),
+    )
+    expected = 3.0 * burn.vmap(burn.grad(lambda x, q: linear(x, q).sum()))(x, q)
+    results, codes = burn.vmap(product)(x, q)
+    assert close(results, burn.vmap(linear)(x, q))
+    assert codes[2].dequantize().tolist() == x[2].quantize_dynamic(other).dequantize().tolist()
+    each = burn.vmap(burn.grad(lambda x, q: product(x, q)[0].sum()))
+    whole = burn.grad(lambda x, q: burn.vmap(product)(x, q)[0].sum())
+    again = burn.vmap(burn.grad(lambda x, q: 3.0 * burn.checkpoint(linear)(x, q).sum()))
+    for function in (each, whole, again, burn.compile(each)):
+        assert close(function(x, q), expected)
+    moved = burn.vmap(lambda one: one.to_device("torch/cpu").dequantize())(q)
+    assert moved.tolist() == q.dequantize().tolist()
+
+
+@each_device
+def test_codes_near_ties_are_the_same_in_programs(device):
+    random = np.random.default_rng(0)
+    scale = np.exp(random.standard_normal((16, 1))).astype(np.float32)
+    values = (random.integers(-100, 100, (16, 64)).astype(np.float32) + 0.5) * scale
+    values[:, ::16] = 127 * scale
+    x = burn.asarray(values, device=device)
+    scheme = QuantScheme(QuantValue.Q8S).per_block((1, 16), ScaleDType.F32)
+
+    def by_range(x):
+        return x.quantize(scheme, compute_q_params(scheme, compute_range(scheme, x)))
+
+    def by_example(x):
+        return burn.vmap(lambda x: x.quantize_dynamic(scheme))(x.reshape((4, 4, 64)))
+
+    expected = bits(x.quantize_dynamic(scheme))
+    for function in (by_range, burn.compile(by_range), burn.ir.trace(by_range, x)):
+        assert bits(function(x)) == expected
+    for function in (by_example, burn.compile(by_example), burn.ir.trace(by_example, x)):
+        assert bits(function(x))[2] == expected[2]

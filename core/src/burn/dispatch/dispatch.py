@@ -177,16 +177,12 @@ class Dispatch(
         primitive = value_of(x.primitive) if is_leaving else x.primitive
         if target.hardware is source.hardware:
             common_device(source, target)  # refuses the layers of another transform
-        elif is_quantized(primitive):  # its parts are constants to all layers
+        elif is_quantized(primitive):
             parts = zip(dtype.scheme.part_dtypes, primitive.parts, strict=True)
-            moved = [transfer(one, source.hardware, target.hardware, part) for one, part in parts]
+            moved = [_moved(part, source, target, one) for one, part in parts]
             primitive = of_parts(moved, dtype.scheme)
-        elif is_leaving:
-            primitive = transfer(dtype, source.hardware, target.hardware, primitive)
         else:
-            # To the layers above those of the source it is a constant.
-            same_layers = target.layered(source.layers, is_checkpointing=target.is_checkpointing)
-            primitive = _route(dtype, source, same_layers).carry(primitive)
+            primitive = _moved(primitive, source, target, dtype)
         return self.wrap(primitive, tensor_type)
 
     # The members of AutodiffBackend, beside those of the base class.
@@ -485,6 +481,15 @@ def _wrap_all(dispatch: Dispatch[_Tensor], result: Any, device: Device) -> Any:
     if result.__class__ is tuple:
         return tuple([dispatch.wrap(one, types[one.dtype]) for one in result])
     return dispatch.wrap(result, types[result.dtype])
+
+
+def _moved(primitive: Primitive, source: Device, target: Device, dtype: DType) -> Primitive:
+    """A primitive of one device on another one, of other hardware."""
+    if len(target.layers) < len(source.layers):
+        return transfer(dtype, source.hardware, target.hardware, primitive)
+    # To the layers above those of the source it is a constant.
+    same_layers = target.layered(source.layers, is_checkpointing=target.is_checkpointing)
+    return _route(dtype, source, same_layers).carry(primitive)
 
 
 def _route(dtype: DType, source: Device, target: Device) -> Route:

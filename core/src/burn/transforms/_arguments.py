@@ -89,7 +89,10 @@ def is_wrapped_at(x: Any, level: int) -> bool:
     """
     if not is_tensor(x) or len(x.device.layers) != level + 1:
         return False
-    return x.primitive.__class__ is x.device.backend.tensor_type
+    kind = x.device.backend.tensor_type
+    if is_quantized(x.primitive):
+        return any(part.__class__ is kind for part in x.primitive.parts)
+    return x.primitive.__class__ is kind
 
 
 def without_layer(x: Any, level: int) -> Any:

@@ -15,7 +15,9 @@ from burn.errors import ArgumentError, AutodiffError, OperandTypeError
 from burn.functions.common import dispatch
 from burn.functions.creation import zeros
 from burn.functions.manipulation import broadcast_to
+from burn.functions.normalize import number_dtype
 from burn.functions.statistical import sum as sum_over
+from burn.ops.quantized_primitive import is_quantized
 from burn.transforms._arguments import (
     batched,
     check_callable,
@@ -28,6 +30,7 @@ from burn.transforms._arguments import (
     resumed,
     without_layer,
 )
+from burn.transforms._quantized_batches import unbatch
 from burn.tree import Structure, broadcast, describe, flatten, paths, unflatten
 
 if TYPE_CHECKING:
@@ -252,7 +255,7 @@ def _recorded(
     parents = [one for one, is_parent in zip(leaves, tracked, strict=True) if is_parent]
     device: Device = parents[0].device
     floats = [index for index, one in enumerate(outputs) if one.dtype.kind is Kind.FLOAT]
-    shapes = [(one.shape, one.dtype, one.device.hardware) for one in outputs]
+    shapes = [(one.shape, number_dtype(one), one.device.hardware) for one in outputs]
 
     def pull(_: OpTable, cotangents: Sequence[Any]) -> list[Any]:
         # Later transforms may differentiate or batch the backward pass of a transform, but not that
@@ -357,7 +360,11 @@ def _with_shown_axis(x: Any, level: int) -> Any:
     """A leaf below the layer of a batch; a tensor that hides its batch axis gets it in front."""
     if not is_wrapped_at(x, level):
         return without_layer(x, level)
-    return dispatch.wrap(x.primitive.primitive, x.device.below.tensor_type(x.dtype))
+    if not is_quantized(x.primitive):
+        return dispatch.wrap(x.primitive.primitive, x.device.below.tensor_type(x.dtype))
+    frame = next(part.frame for part in x.primitive.parts if hasattr(part, "frame"))
+    whole = unbatch(x.primitive, frame, 0, x.device)
+    return dispatch.wrap(whole, x.device.below.tensor_type(whole.dtype))
 
 
 def _gradient_of_batch(gradient: Any, stack: tuple[Transform, ...], *, is_batched: bool) -> Any:
