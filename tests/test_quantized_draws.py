@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from burn import Device
-from burn.dtype import bfloat16, float16, float32, float64
+from burn.dtype import DType, bfloat16, float16, float32, float64
 from burn.quant_scheme import QuantLevel, QuantScheme, QuantStore, QuantValue, ScaleDType
 from burn.quantized.calibration import quantize_dynamic
 from burn.testing import Subject, quantization_reference as reference
@@ -24,13 +24,16 @@ SPECIAL = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0])
 MAGNITUDES = np.array([1e-38, 1e-30, 1e-6, 1e30, 3e38])
 
 
-def devices():
+def devices(*, is_example):
     for device in Device.enumerate():
-        marks = pytest.mark.exhaustive if device.name in EXAMPLES else ()
-        yield pytest.param(Subject.of(device), id=device.name, marks=marks)
+        if (device.name in EXAMPLES) is is_example:
+            marks = pytest.mark.exhaustive if is_example else ()
+            yield pytest.param(Subject.of(device), id=device.name, marks=marks)
 
 
-on_devices = pytest.mark.parametrize("subject", list(devices()))
+OF_BURN, OF_EXAMPLES = list(devices(is_example=False)), list(devices(is_example=True))
+
+on_devices = pytest.mark.parametrize("subject", [*OF_BURN, *OF_EXAMPLES])
 
 
 @pytest.fixture
@@ -133,6 +136,34 @@ def test_tensors_are_quantized_and_restored_to_the_bit(subject, count):
         assert_bits(subject.read(numbers), reference.dequantize(expected, scheme, target), what)
 
 
+def assert_near(found, x, weight, bias, what):
+    """A product is near that of float64 numbers; a 16-bit weight may have been rounded."""
+    dtype = DType.of(x.dtype)
+    x, added = x.astype(np.float64), 0.0 if bias is None else bias.astype(np.float64)
+    expected = x @ weight + added
+    magnitude = np.abs(x) @ np.abs(weight) + np.abs(added)
+    count = x.shape[-1] + 1
+    rounded = ROUNDING.get(dtype, 0.0) / (4.0 * 2.0**-23 * math.sqrt(count))
+    text = compare(found, expected, dtype, terms=(count, magnitude * (1.0 + rounded))).text
+    assert not text, f"{what}: {text}"
+
+
+def product(subject, x, weight, bias, scheme, *, transposed):
+    values, scales, global_scale = weight
+    with subject.quiet():
+        return subject.read(
+            subject.table.quantized_linear(
+                subject.upload(x, x),
+                subject.upload(values, values),
+                subject.upload(scales),
+                None if global_scale is None else subject.upload(global_scale),
+                None if bias is None else subject.upload(bias),
+                scheme=scheme,
+                transposed=transposed,
+            )
+        )
+
+
 @on_devices
 def test_products_with_quantized_weights_are_near_those_with_their_numbers(subject, count):
     rng = np.random.default_rng(8)
@@ -150,24 +181,50 @@ def test_products_with_quantized_weights_are_near_those_with_their_numbers(subje
         x = laid_out(rng, rng.standard_normal((*rows, inputs)).astype(dtype.numpy))
         bias = rng.standard_normal(outputs).astype(dtype.numpy) if rng.integers(2) else None
         weight = reference.quantize(rng.standard_normal(shape).astype(np.float32), scheme)
-        values = laid_out(rng, weight.values)
-        with subject.quiet():
-            primitive = subject.table.quantized_linear(
-                subject.upload(x, x),
-                subject.upload(values, values),
-                subject.upload(weight.scales),
-                None if weight.global_scale is None else subject.upload(weight.global_scale),
-                None if bias is None else subject.upload(bias),
-                scheme=scheme,
-                transposed=transposed,
-            )
         matrix = reference.dequantize(weight, scheme, float64)
-        matrix = matrix.T if transposed else matrix
-        added = 0.0 if bias is None else bias.astype(np.float64)
-        expected = x.astype(np.float64) @ matrix + added
-        magnitude = np.abs(x.astype(np.float64)) @ np.abs(matrix) + np.abs(added)
-        # A backend may round the weight to the dtype first, which `compare` does not know.
-        rounded = ROUNDING.get(dtype, 0.0) / (4.0 * 2.0**-23 * math.sqrt(inputs + 1))
-        terms = inputs + 1, magnitude * (1.0 + rounded)
-        text = compare(subject.read(primitive), expected, dtype, terms=terms).text
-        assert not text, f"{scheme}, {dtype}{list(x.shape)}, {transposed=}: {text}"
+        weight = weight._replace(values=laid_out(rng, weight.values))
+        found = product(subject, x, weight, bias, scheme, transposed=transposed)
+        what = f"{scheme}, {dtype}{list(x.shape)}, {transposed=}"
+        assert_near(found, x, matrix.T if transposed else matrix, bias, what)
+
+
+LARGE_SHAPES = [(512, 512), (304, 256), (1024, 128), (128, 2048), (64, 4096), (4096, 64)]
+
+LARGE_BLOCKS = [(), (1, 32), (1, 128), (32,), (1, -1), (-1, 1), (32, 1), (16, 16), (1, 16)]
+
+ROWS = [1, 2, 3, 4, 5, 8, 9, 16, 17, 33, 130]
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("subject", OF_BURN)
+def test_large_weights_are_quantized_and_multiplied(subject):
+    rng = np.random.default_rng(9)
+    for _ in range(60):
+        lengths = LARGE_BLOCKS[rng.integers(len(LARGE_BLOCKS))]
+        scheme = drawn_scheme(rng, 2).with_level(QuantLevel(lengths))
+        shape = LARGE_SHAPES[rng.integers(len(LARGE_SHAPES))]
+        scheme = scheme.fitting(shape)
+        if not is_stored(subject, scheme) or any(
+            one > 1 and whole % one
+            for one, whole in zip(lengths, shape[-len(lengths) :], strict=False)
+        ):
+            continue
+        dtype = drawn_dtype(rng, subject)
+        x = rng.standard_normal(shape).astype(dtype.numpy)
+        weight = reference.quantize(x, scheme)
+        what = f"{scheme}, {dtype}{list(shape)}"
+        with subject.quiet():
+            found = quantize_dynamic(subject.table, subject.upload(x), scheme)
+            numbers = found.dequantized(subject.table, dtype)
+        assert_bits(subject.read(found.scales), weight.scales, what)
+        assert_bits(subject.read(found.values), weight.values, what)
+        assert_bits(subject.read(numbers), reference.dequantize(weight, scheme, dtype), what)
+        matrix = reference.dequantize(weight, scheme, float64)
+        for transposed in (True, False):
+            outputs, inputs = shape if transposed else shape[::-1]
+            rows = rng.standard_normal((ROWS[rng.integers(len(ROWS))], inputs)).astype(dtype.numpy)
+            bias = rng.standard_normal(outputs).astype(dtype.numpy) if rng.integers(2) else None
+            result = product(subject, rows, weight, bias, scheme, transposed=transposed)
+            assert_near(
+                result, rows, matrix.T if transposed else matrix, bias, f"{what}, {transposed=}"
+            )
