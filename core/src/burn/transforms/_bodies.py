@@ -109,15 +109,15 @@ def record_scan(
     """
     if any(isinstance(one.dtype, QDType) for one in elements):
         raise TraceError(
-            "in a trace a loop takes no quantized tensors apart",
-            hint="Call .dequantize() on what it is along; what the function uses from outside, and "
-            "what it carries, may be quantized",
+            f"in a trace, a {operation} is not along a quantized tensor: elements share scales",
+            hint="Call .dequantize() on it; what the function uses from outside, and what it "
+            "carries, may be quantized",
             operation=operation,
         )
     traced = _traced(body, [*carry, *elements], operation)
     if any(isinstance(one, QDType) for one in traced.dtypes[len(carry) :]):
         raise TraceError(
-            "in a trace a loop stacks no quantized tensors",
+            f"in a trace, a {operation} stacks no quantized tensors, whose scales may differ",
             hint="Call .dequantize() on what the function returns",
             operation=operation,
         )

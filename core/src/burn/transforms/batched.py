@@ -129,7 +129,9 @@ def vmap(
     -----
     A tensor that is made inside of the function may be written to; one from outside is the same
     for all examples, and a write of values that differ is an error. A function that draws random
-    numbers runs once more, for the first example, to count them.
+    numbers runs once more, for the first example, to count them. A quantized tensor may be mapped
+    along an axis whose elements share no scales of blocks, and what the function quantizes has
+    scales for each example.
 
     Examples
     --------

@@ -218,7 +218,8 @@ def scan(
     Notes
     -----
     Random numbers are those of the loop. The gradient of a scan in a trace is a scan in the other
-    direction; what it needs of each iteration is kept.
+    direction; what it needs of each iteration is kept. In a trace the carry may have quantized
+    tensors, but neither `xs` nor what is stacked.
 
     Examples
     --------

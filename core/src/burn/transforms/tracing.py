@@ -371,6 +371,8 @@ def trace(function: Callable[..., Any], /, *examples: Any) -> Program:
     meanwhile. A result is tracked by the leaves among the inputs, as that of the function is, but
     not if the function has taken their gradients itself. The function runs once here: what it does
     beside computing with tensors, a program does not repeat. A view that it returns is independent.
+    A quantized tensor is several tensors of the graph: its codes, its scales and, in two levels,
+    its global scale.
 
     Examples
     --------
