@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from burn.errors import ShapeError
-from burn.functions.nn.code_products import linear_of_codes
+from burn.functions.code_products import linear_of_codes
 from burn.functions.quantization import numbers_of
 from burn.nn import functional as F
 from burn.nn._layer_selection import Only, scheme_for, selected_layers
