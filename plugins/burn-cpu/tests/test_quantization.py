@@ -118,6 +118,24 @@ def test_codes_and_scales_are_those_of_the_decompositions(backend, implementatio
             )
 
 
+@pytest.mark.parametrize("shape", [(4, 6, 3, 4), (2, 4, 6, 1)], ids=str)
+@pytest.mark.parametrize("block", [(1, -1, -1, -1), (1, 2, -1, -1), (2, -1, 3, -1), (-1, 1, 1, 1)])
+def test_blocks_of_several_axes(backend, implementation, shape, block):
+    x = with_specials(RANDOM.normal(size=shape).astype(np.float32))
+    for value in (QuantValue.Q8S, QuantValue.E4M3):
+        scheme = QuantScheme(value, QuantStore.NATIVE, QuantLevel.per_block(*block))
+        with np.errstate(all="ignore"):
+            values, scales, _ = quantized(backend, x, scheme)
+            actual = backend.quantize_dynamic(x, scheme=scheme)
+            assert_same_bits(actual[0], values)
+            assert_same_bits(actual[1], scales)
+            options = {"scheme": scheme, "dtype": float32}
+            assert_same_bits(
+                backend.dequantize_values(values, scales, None, **options),
+                backend.ops.decomposed("dequantize_values", values, scales, None, **options),
+            )
+
+
 @pytest.mark.parametrize("value", [QuantValue.E4M3, QuantValue.E5M2, QuantValue.E2M1])
 def test_all_codes_of_floats_are_restored(backend, implementation, value):
     codes = np.arange(16 if value is QuantValue.E2M1 else 256, dtype=np.uint8)

@@ -1,4 +1,4 @@
-"""Codes and scales of quantized tensors: packed by views of bytes, computed by compiled kernels.
+"""Codes and scales of quantized tensors, by compiled kernels in blocks that stay in the cache.
 
 The results are the bits of burn's decompositions, also where NumPy computes.
 """
@@ -6,8 +6,6 @@ The results are the bits of burn's decompositions, also where NumPy computes.
 from __future__ import annotations
 
 import functools
-import math
-import sys
 from dataclasses import replace
 from typing import Any, Final
 
@@ -26,15 +24,13 @@ from burn.plugin_api import (
     split_shapes,
     uint8,
 )
-from burn_cpu.base import Array, CpuOps
+from burn_cpu.base import Array
 from burn_cpu.blocks import BLOCK_ELEMENTS, in_blocks
 from burn_cpu.compiled import kernels
 from burn_cpu.constants import FLOAT32
+from burn_cpu.packing import IS_LITTLE_ENDIAN, PackingOps
 
 __all__ = ["MANTISSAS", "QuantizationOps", "checked_shape", "decoded", "runs_of", "swapped"]
-
-_IS_LITTLE: Final = sys.byteorder == "little"
-"""Whether the first code of a word is in its first byte."""
 
 MANTISSAS: Final = {"e4m3": 3, "e5m2": 2, "e2m1": 1}
 """Bits of the mantissa of floats of few bits, by their names."""
@@ -46,43 +42,8 @@ _MIN_RUN: Final = 8
 """Elements in a row with one scale, from which compiled kernels take less time than NumPy."""
 
 
-class QuantizationOps(CpuOps):
+class QuantizationOps(PackingOps):
     """Quantization, and its inverse."""
-
-    def pack_values(self, codes: Array, *, scheme: QuantScheme) -> Array:
-        """A view of 8-bit codes as words; fewer bits are joined in bytes."""
-        if not _IS_LITTLE or codes.dtype != (np.uint8 if scheme.value.is_float else np.int8):
-            return self.ops.decomposed("pack_values", codes, scheme=scheme)
-        if scheme.per_word == 1:
-            return codes
-        shape = scheme.values_shape(codes.shape)
-        if scheme.logical_shape(shape) != codes.shape:
-            raise ValueError(f"codes {codes.shape} of {scheme}")
-        axis, bits = scheme.store.axis, scheme.value.bits
-        packed = np.ascontiguousarray(_moved(codes, axis, -1)).view(np.uint8)
-        if bits < 8:
-            fields = packed.reshape(-1)
-            packed = np.empty((*packed.shape[:-1], packed.shape[-1] * bits // 8), np.uint8)
-            _pack(fields, bits, packed.reshape(-1))
-        words = packed.view(scheme.storage_dtype.numpy)
-        return np.ascontiguousarray(_moved(words, -1, axis))
-
-    def unpack_values(self, values: Array, *, scheme: QuantScheme) -> Array:
-        """The inverse of `pack_values`."""
-        if not _IS_LITTLE or values.dtype != scheme.storage_dtype.numpy:
-            return self.ops.decomposed("unpack_values", values, scheme=scheme)
-        shape = scheme.logical_shape(values.shape)
-        scheme.check(shape)
-        if scheme.per_word == 1:
-            return values
-        axis, bits = scheme.store.axis, scheme.value.bits
-        native = np.uint8 if scheme.value.is_float else np.int8
-        codes = np.ascontiguousarray(_moved(values, axis, -1)).view(native)
-        if bits < 8:
-            packed = codes.view(np.uint8).reshape(-1)
-            codes = np.empty((*codes.shape[:-1], codes.shape[-1] * 8 // bits), native)
-            _unpack(packed, bits, codes.reshape(-1))
-        return np.ascontiguousarray(_moved(codes, -1, axis))
 
     def quantize_values(
         self, x: Array, scales: Array, global_scale: Array | None, *, scheme: QuantScheme
@@ -107,25 +68,28 @@ class QuantizationOps(CpuOps):
         family = kernels("codes")
         shape = x.shape
         scheme.check(shape)
-        length = scheme.blocks(shape)[-1] if scheme.level.block else min(x.size, BLOCK_ELEMENTS)
+        length, first = _run(scheme, shape)
+        is_one = length == x.size
         if (
             family is None
             or x.dtype.itemsize > 4
             or scheme.level.is_global
             or not x.size
-            or (length < _MIN_RUN and scheme.level.block)
+            or (length < _MIN_RUN and not is_one)
         ):
             return self._quantize_by_steps(x, scheme)
-        found = _magnitudes(x, length, family)
-        if scheme.level.block:
-            found = found.reshape(*shape[:-1], -1)
-            for axis, block in enumerate(scheme.blocks(shape)[:-1]):
+        found = _magnitudes(x, min(length, BLOCK_ELEMENTS) if is_one else length, family)
+        if is_one:
+            found = np.maximum.reduce(found).reshape(scheme.scales_shape(shape))
+        else:
+            blocks = scheme.blocks(shape)
+            found = found.reshape(*shape[:first], -1)
+            for axis, block in enumerate(blocks[:first]):
                 if block != 1:
                     whole = found.shape
                     split = (*whole[:axis], whole[axis] // block, block, *whole[axis + 1 :])
                     found = np.maximum.reduce(found.reshape(split), axis=axis + 1)
-        else:
-            found = np.maximum.reduce(found, keepdims=True)
+            found = found.reshape(scheme.scales_shape(shape))
         low, high = scheme.value.range
         found /= np.float32((high - low) / 2.0)
         scales = self.ops.round_up_scales(found, scheme=scheme)
@@ -161,7 +125,7 @@ class QuantizationOps(CpuOps):
         numbers = decoded(self.ops, scales, global_scale, scheme, wide)
         target = np.dtype(dtype.numpy)
         family = kernels("codes")
-        runs = runs_of(numbers, scheme, shape) if family is not None and _IS_LITTLE else None
+        runs = runs_of(numbers, scheme, shape) if family is not None and IS_LITTLE_ENDIAN else None
         if runs is not None and values.size:
             by_bytes = scheme.per_word == 1 or scheme.store.axis == -1
             source = values if by_bytes else self.unpack_values(values, scheme=scheme)
@@ -214,11 +178,6 @@ def checked_shape(
     return shape
 
 
-def _moved(x: Array, source: int, target: int) -> Array:
-    """`numpy.moveaxis`, which takes longer than the rest where the axis is there."""
-    return x if source == target else np.moveaxis(x, source, target)
-
-
 @functools.cache
 def _codes_table(ops: OpTable, value: QuantValue) -> Array:
     """The float32 numbers of all codes of floats."""
@@ -247,19 +206,30 @@ def decoded(
     return found if global_scale is None else found * global_scale.astype(wide)
 
 
+def _run(scheme: QuantScheme, shape: tuple[int, ...]) -> tuple[int, int]:
+    """The length of runs, and the first of the axes that they extend over."""
+    length, axis = 1, len(shape)
+    for block in reversed(scheme.blocks(shape)):
+        axis -= 1
+        length *= block
+        if block != shape[axis]:
+            break
+    return length, max(axis, 0)
+
+
 def runs_of(
     numbers: Array, scheme: QuantScheme, shape: tuple[int, ...]
 ) -> tuple[Array, int] | None:
     """A scale for each run of elements, and its length; None where runs are short."""
-    if not scheme.level.block:
-        return numbers.reshape(1), math.prod(shape)
-    blocks = scheme.blocks(shape)
-    if blocks[-1] < _MIN_RUN:
+    length, first = _run(scheme, shape)
+    if numbers.size == 1:
+        return numbers.reshape(1), length
+    if length < _MIN_RUN:
         return None
-    for axis, block in enumerate(blocks[:-1]):
+    for axis, block in enumerate(scheme.blocks(shape)[:first]):
         if block != 1:
             numbers = np.repeat(numbers, block, axis)
-    return np.ascontiguousarray(numbers).reshape(-1), blocks[-1]
+    return np.ascontiguousarray(numbers).reshape(-1), length
 
 
 def _parts(scales: Array, length: int) -> int:
@@ -351,42 +321,3 @@ def _magnitudes(x: Array, length: int, family: Any) -> Array:
 
     in_blocks(work, source.size, step)
     return found
-
-
-def _pack(codes: Array, bits: int, packed: Array) -> None:
-    """Codes of 4 or 2 bits, a byte each, in the bytes that they share."""
-    family = kernels("codes")
-    if family is not None:
-        fields = 8 // bits
-        in_blocks(
-            lambda start, stop: family.pack(
-                codes[start * fields : stop * fields], bits, packed[start:stop]
-            ),
-            packed.size,
-            BLOCK_ELEMENTS,
-        )
-    else:
-        packed[...] = 0
-        for field in range(8 // bits):
-            part = codes[field :: 8 // bits] & np.uint8((1 << bits) - 1)
-            packed |= np.left_shift(part, np.uint8(bits * field), out=part)
-
-
-def _unpack(packed: Array, bits: int, codes: Array) -> None:
-    """The inverse of `_pack`; codes of int8 are signed."""
-    family = kernels("codes")
-    is_signed = codes.dtype == np.int8
-    if family is not None:
-        fields = 8 // bits
-        in_blocks(
-            lambda start, stop: family.unpack(
-                packed[start:stop], bits, is_signed, codes[start * fields : stop * fields]
-            ),
-            packed.size,
-            BLOCK_ELEMENTS,
-        )
-    else:
-        right = codes.dtype.type(8 - bits)
-        for field in range(8 // bits):
-            part = np.left_shift(packed, np.uint8(8 - bits * (field + 1))).view(codes.dtype)
-            codes[field :: 8 // bits] = np.right_shift(part, right, out=part)

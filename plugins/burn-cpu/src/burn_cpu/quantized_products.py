@@ -6,7 +6,6 @@ The weight is never restored as a whole: its codes are read once, and parts of i
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Sequence
 from typing import Any, Final, TypeAlias
 
@@ -17,6 +16,7 @@ from burn_cpu.base import Array
 from burn_cpu.blocks import in_blocks
 from burn_cpu.compiled import kernels
 from burn_cpu.constants import FLOAT32
+from burn_cpu.packing import IS_LITTLE_ENDIAN
 from burn_cpu.quantization import (
     MANTISSAS,
     QuantizationOps,
@@ -209,7 +209,7 @@ def _stored(values: Array, scheme: QuantScheme) -> tuple[Array, int, int] | None
         bits = 8
     elif scheme.per_word > 1 and scheme.store.axis != -1:
         return None
-    if sys.byteorder != "little" or not values.flags.c_contiguous:
+    if not IS_LITTLE_ENDIAN or not values.flags.c_contiguous:
         return None
     return values.reshape(-1).view(np.uint8), bits, MANTISSAS.get(scheme.value.value, 0)
 
