@@ -127,23 +127,19 @@ class QuantizedKernels:
         self, x: Tensor, words: Tensor, scale: Tensor, scheme: QuantScheme, bias: Tensor | None
     ) -> Tensor | None:
         """The product of a matrix of few rows and the transpose of words, shape (outer, inner)."""
-        block = self._block(words, scale, scheme, x.dtype, _WIDTH)
+        codes = 128 // scheme.value.bits  # of the 16 bytes that a thread reads
+        block = self._block(words, scale, scheme, x.dtype, codes)
         if block is None or not 0 < x.shape[0] <= FEW_ROWS:
             return None
         x = x.contiguous()
         if x.data_ptr() % _ALIGNMENT:
             return None
         count, outer = x.shape[0], words.shape[0]
-        outputs = 1 if count == 1 else 2
         result = torch.empty((count, outer), dtype=x.dtype, device=x.device)
         is_launched = self._launch(
             "few_rows",
-            (
-                *self._defines(x.dtype, scheme.value),
-                f"#define ROWS {count}",
-                f"#define OUTPUTS {outputs}",
-            ),
-            -(-outer * _WARP // (_THREADS * outputs)),
+            (*self._defines(x.dtype, scheme.value), f"#define ROWS {count}"),
+            -(-outer * _WARP // _THREADS),
             [
                 x,
                 words,
