@@ -788,3 +788,48 @@ def test_codes_near_ties_are_the_same_in_programs(device):
         assert bits(function(x)) == expected
     for function in (by_example, burn.compile(by_example), burn.ir.trace(by_example, x)):
         assert bits(function(x))[2] == expected[2]
+
+
+STEPS = {
+    "T": lambda q: q.T,
+    "rows": lambda q: q[:4],
+    "reshape": lambda q: q.reshape((2, -1, *q.shape[1:])),
+    "flip": lambda q: burn.flip(q, axis=0),
+    "index": lambda q: q[0],
+    "concat": lambda q: burn.concat([q, q], axis=0),
+    "stack": lambda q: burn.stack([q, q]),
+    "repeat": lambda q: burn.repeat(q, 2, axis=0),
+    "expand": lambda q: burn.expand_dims(q, axis=0),
+    "flatten": lambda q: q.flatten(),
+    "double": lambda q: q * 2.0,
+    "again": lambda q: q.dequantize().quantize_dynamic(BLOCKS),
+    "abs": abs,
+    "sort": lambda q: burn.sort(q, axis=-1),
+    "max": lambda q: q.max(axis=-1),
+    "where": lambda q: burn.where(q > 0, q, 0.0),
+}
+
+
+def test_compiled_steps_have_the_results_and_errors_of_eager_ones(everything):
+    random = np.random.default_rng(1)
+    for _ in range(250 if everything else 30):
+        steps = [STEPS[name] for name in random.choice(list(STEPS), random.integers(1, 5))]
+        q = floats(8, 32).quantize_dynamic(random.choice(list(SCHEMES.values())))
+
+        def function(q, steps=steps):
+            for step in steps:
+                q = step(q)
+            return q
+
+        try:
+            expected = function(q)
+        except BurnError as error:
+            with pytest.raises(type(error)):
+                burn.compile(function)(q)
+            continue
+        found = burn.compile(function)(q)
+        assert found.dtype is expected.dtype
+        if isinstance(found.dtype, QDType):
+            assert bits(found) == bits(expected)
+        else:
+            assert close(found, expected)

@@ -13,7 +13,7 @@ from burn.dispatch import DispatchTensor
 from burn.errors import ArgumentError, AxisError, DTypeError, ShapeError
 from burn.functions import calls
 from burn.functions.common import Axis
-from burn.functions.creation import asarray
+from burn.functions.creation import arange, asarray
 from burn.functions.manipulation import concat, flatten
 from burn.functions.normalize import (
     as_number,
@@ -188,8 +188,11 @@ def repeat(
         x, axis = flatten(x), 0
     number = normalize_axis(x, axis, "repeat")
     length = x.shape[number]
-    if _is_integer(repeats) and not (is_quantized(x) and x.dtype.scheme.level.block):
+    if _is_integer(repeats):
         repeats = as_integer(repeats, "repeats", "repeat", least=0)
+        if is_quantized(x) and x.dtype.scheme.level.block:
+            rows = repeat(arange(length, device=x.device), repeats)
+            return calls.select(x, rows, axis=number)
         column = calls.reshape(x, shape=(*x.shape[: number + 1], 1, *x.shape[number + 1 :]))
         wide = (*x.shape[: number + 1], repeats, *x.shape[number + 1 :])
         shape = (*x.shape[:number], length * repeats, *x.shape[number + 1 :])
