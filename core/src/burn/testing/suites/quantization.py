@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from burn.testing.arrays import floats
 from burn.testing.op_samples import Array, OpSamples
 from burn.testing.subject import Subject
 from burn.testing.suites.suite import Suite, named_check
+from burn.testing.tolerance import compare
 
 __all__ = ["SUITES"]
 
@@ -71,6 +72,8 @@ def _checks(subject: Subject, table: Sequence[OpSamples]) -> Iterator[Check]:
                 store,
                 is_quick=number_of_store == number % 2,
             )
+    note = "products of views, of all lengths"
+    yield named_check(subject, "quantization", "", None, note, _check_products_of_views)
     for samples in table:
         yield from _checks_of_op(subject, samples)
 
@@ -153,6 +156,49 @@ def _check_schemes(subject: Subject, value: QuantValue, store: QuantStore) -> No
             _expect(subject, scheme, "unpacked codes", unpacked, codes)
             packed = table.pack_values(unpacked, scheme=scheme)
             _expect(subject, scheme, "packed codes", packed, of.pack(codes, scheme))
+
+
+def _check_products_of_views(subject: Subject) -> None:
+    """Multiply codes that were uploaded transposed: an axis of length 1 then has any stride."""
+    schemes = [QuantScheme(value, QuantStore.NATIVE) for value in (QuantValue.Q8S, QuantValue.E4M3)]
+    lengths = itertools.product(schemes, (1, 2, 17), (1, 16, 32), (1, 8, 24))
+    for scheme, rows, inputs, outputs in lengths:
+        if not subject.supports(scheme.storage_dtype):
+            continue
+        a = of.quantize(floats(rows, inputs).astype(np.float32), scheme)
+        b = of.quantize(floats(inputs, outputs, phase=0.1).astype(np.float32), scheme)
+        left, right = (of.dequantize(one, scheme, float64) for one in (a, b))
+        terms = inputs + 1, np.abs(left) @ np.abs(right)
+        a_values, a_scales = _transposed(subject, a.values), subject.upload(a.scales)
+        b_scales = subject.upload(b.scales)
+        x = subject.upload(left.astype(np.float32))
+        for transposed in (False, True):
+            values = b.values.T if transposed else b.values
+            options = {"transposed": transposed}
+            b_values = _transposed(subject, values)
+            with subject.quiet():
+                results = {
+                    "quantized_product": subject.table.quantized_product(
+                        *(a_values, a_scales, b_values, b_scales, None),
+                        a_scheme=scheme,
+                        b_scheme=scheme,
+                        dtype=float32,
+                        **options,
+                    ),
+                    "quantized_linear": subject.table.quantized_linear(
+                        x, b_values, b_scales, None, None, scheme=scheme, **options
+                    ),
+                }
+            for op, result in results.items():
+                text = compare(subject.read(result), left @ right, float32, terms=terms).text
+                if text:
+                    shapes = f"{[rows, inputs]} and {list(values.shape)}"
+                    raise Failure(f"{op} of {shapes} in {scheme}, {transposed=}: {text}")
+
+
+def _transposed(subject: Subject, array: Array) -> Any:
+    """A primitive of a matrix, as the transpose of another one."""
+    return subject.table.permute(subject.upload(np.ascontiguousarray(array.T)), axes=(1, 0))
 
 
 def _expect(
